@@ -114,23 +114,23 @@ CapacityOptions with_defaults(CapacityOptions options) {
   return options;
 }
 
-tl::expected<std::vector<Selected>, UsageError> select(const CapacityOptions& options) {
+std::vector<Selected> select(const CapacityOptions& options) {
   if (options.strategies.empty()) {
-    return refused("capacity needs a strategy: lockbench capacity redis-queue --slo EXPR");
+    throw UsageError("capacity needs a strategy: lockbench capacity redis-queue --slo EXPR");
   }
   if (options.objective.empty()) {
-    return refused("capacity needs an objective: --slo 'acquire.p99<20ms'");
+    throw UsageError("capacity needs an objective: --slo 'acquire.p99<20ms'");
   }
   const bool by_clients =
       std::any_of(options.extrapolations.begin(), options.extrapolations.end(),
                   [](const loadgen::Extrapolation& load) { return load.clients; });
   if (by_clients && options.sweep_clients.size() < kFewestForScalability) {
-    return refused(
+    throw UsageError(
         "--extrapolate clients=N requires at least {} numbers in --sweep clients=N,N,...",
         kFewestForScalability);
   }
   if (options.workload.key_per_client && !options.sweep_keys.empty()) {
-    return refused("--sweep keys cannot be combined with --keys per-client");
+    throw UsageError("--sweep keys cannot be combined with --keys per-client");
   }
   return select_for_load(options);
 }
@@ -211,38 +211,33 @@ void measure_all(loadgen::CapacityPlan plan, const std::vector<Selected>& select
   file.keep(result);
 }
 
-tl::expected<int, UsageError> capacity(const CapacityOptions& given) {
+int capacity(const CapacityOptions& given) {
   const CapacityOptions options = with_defaults(given);
-  auto selected = select(options);
-  if (!selected) return tl::unexpected(selected.error());
+  std::vector<Selected> selected = select(options);
   results::Result result = begin_result();
   result.capacity.emplace();
-  const auto out = out_path(options.output, result);
-  if (!out) return tl::unexpected(out.error());
+  const std::string out = out_path(options.output, result);
 
   Session session(options.output.quiet);
   LoadOptions widest = options;  // the servers must take the clients of every point
   for (const int clients : options.sweep_clients) {
     widest.workload.clients = std::max(widest.workload.clients, clients);
   }
-  auto metrics = Metrics::start(widest, *selected, result.id, session.console());
-  if (!metrics) return tl::unexpected(metrics.error());
-  const auto deployed = session.deploy(widest, *selected, result.skipped);
-  if (!deployed) return tl::unexpected(deployed.error());
-  if (!*deployed) return session.interrupted_early();
-  const deployment::Deployment& deployment = **deployed;
+  Metrics metrics = Metrics::start(widest, selected, result.id, session.console());
+  const auto deployment = session.deploy(widest, selected, result.skipped);
+  if (!deployment) return session.interrupted_early();
 
   Ending ending{.strict = options.output.strict};
-  result.environment.servers = deployment.facts;
+  result.environment.servers = deployment->facts;
   result.workload = workload_record(options);
-  ResultFile file(*out, session.console());
-  loadgen::CapacityPlan plan = plan_of(options, deployment, result.id, metrics->watcher());
-  plan.run.make_crew = crews_of(*out, result, options.ranks);
-  measure_all(std::move(plan), *selected, result, file, ending, session);
-  if (note_lost_ranks(*out, result, session.console())) ending.rank_lost = true;
-  ending.errors |= !metrics->push(session.console());
+  ResultFile file(out, session.console());
+  loadgen::CapacityPlan plan = plan_of(options, *deployment, result.id, metrics.watcher());
+  plan.run.make_crew = crews_of(out, result, options.ranks);
+  measure_all(std::move(plan), selected, result, file, ending, session);
+  if (note_lost_ranks(out, result, session.console())) ending.rank_lost = true;
+  ending.errors |= !metrics.push(session.console());
   const int code = finish(result, options.output, file, ending);
-  metrics->linger(session.console(), session.stop());
+  metrics.linger(session.console(), session.stop());
   return code;
 }
 

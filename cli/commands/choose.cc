@@ -112,7 +112,7 @@ tl::expected<std::string, std::string> parse_ranking_figure(const std::string& t
 }
 
 /// Asks for the requirements one by one on a terminal; elsewhere they must be given.
-tl::expected<void, UsageError> prompt_for_requirements(ChooseOptions& values) {
+void prompt_for_requirements(ChooseOptions& values) {
   OptionList options(kChoose);
   values.declare_requirements(options);
   if (isatty(STDIN_FILENO) == 0) {
@@ -120,34 +120,32 @@ tl::expected<void, UsageError> prompt_for_requirements(ChooseOptions& values) {
     for (const Option& option : options.all()) {
       names += fmt::format("{}--{}", names.empty() ? "" : ", ", option.name);
     }
-    return refused("choose needs at least one requirement: {}", names);
+    throw UsageError("choose needs at least one requirement: {}", names);
   }
   fmt::print(stderr, "What do you require of the lock? Press Enter where it does not matter.\n");
-  return prompt(options.all(), stdin, stderr);
+  prompt(options.all(), stdin, stderr);
 }
 
-tl::expected<void, UsageError> check_work_times(const choose::Requirements& requirements) {
+void check_work_times(const choose::Requirements& requirements) {
   const auto& p50 = requirements.work_p50;
   const auto& p99 = requirements.work_p99;
-  if (!p50 || !p99 || *p50 <= *p99) return {};
-  return refused("--work-time-p50 ({}) must not be longer than --work-time-p99 ({})",
-                 format_duration(*p50), format_duration(*p99));
+  if (!p50 || !p99 || *p50 <= *p99) return;
+  throw UsageError("--work-time-p50 ({}) must not be longer than --work-time-p99 ({})",
+                   format_duration(*p50), format_duration(*p99));
 }
 
-tl::expected<std::vector<choose::Source>, UsageError> load_files(
-    const std::vector<std::string>& paths) {
+std::vector<choose::Source> load_files(const std::vector<std::string>& paths) {
   std::vector<choose::Source> sources;
   for (const std::string& path : paths) {
-    auto result = results::load(path);
-    if (!result) return refused("{}", result.error());
-    if (result->runs.empty() && !result->hazards && !result->experiment && !result->capacity) {
-      return refused("{}: contains no runs, plays, points or steps", path);
+    results::Result result = must(results::load(path));
+    if (result.runs.empty() && !result.hazards && !result.experiment && !result.capacity) {
+      throw UsageError("{}: contains no runs, plays, points or steps", path);
     }
-    if (result->interrupted) {
+    if (result.interrupted) {
       Console(stderr, false, false)
           .warn(path + ": was interrupted: only what was over by then counts");
     }
-    sources.push_back({path, std::move(*result)});
+    sources.push_back({path, std::move(result)});
   }
   return sources;
 }
@@ -162,33 +160,30 @@ std::string text_of(const choose::Answer& answer, Format format) {
 }
 
 /// Ranks by runs under the load that was asked for, which are saved like those of `run`.
-tl::expected<int, UsageError> choose_by_measuring(const ChooseOptions& options,
-                                                  const choose::Answer& before,
-                                                  const choose::Evidence& evidence,
-                                                  std::vector<choose::Source> files) {
+int choose_by_measuring(const ChooseOptions& options, const choose::Answer& before,
+                        const choose::Evidence& evidence, std::vector<choose::Source> files) {
   if (before.ranked_by.figure.empty()) {
-    return refused("--measure requires --for mutex, or --rank-by: no wait decides what was asked");
+    throw UsageError(
+        "--measure requires --for mutex, or --rank-by: no wait decides what was asked");
   }
   OutputOptions output;
   output.out = options.out;
-  const auto out = out_path(output, begin_result());
-  if (!out) return tl::unexpected(out.error());
+  const std::string out = out_path(output, begin_result());
   Session session(false);
-  ResultFile file(*out, session.console());
-  auto race = measure_candidates(options, before, evidence, file, session);
-  if (!race) return tl::unexpected(race.error());
-  Ending ending = ending_of(race->result);
+  ResultFile file(out, session.console());
+  const Race race = measure_candidates(options, before, evidence, file, session);
+  Ending ending = ending_of(race.result);
   // A strategy that broke exclusion is ruled out, which is the answer and no failure.
   ending.exclusion_broken = false;
   ending.interrupted = session.stopped();
-  ending.errors |= !file.save(race->result);
-  files.insert(files.begin(), {*out, race->result});
+  ending.errors |= !file.save(race.result);
+  files.insert(files.begin(), {out, race.result});
   const choose::Evidence measured(std::move(files), choose::reference());
   choose::Answer answer = choose::choose(options.requirements, all_strategies(), measured);
   if (!answer.ranked.empty()) {
     // What was measured is recommended, with the settings that it was measured with.
     const Descriptor& best = *answer.ranked.front().candidate->strategy;
-    if (const auto had = race->settings.find(best.name); had != race->settings.end()) {
+    if (const auto had = race.settings.find(best.name); had != race.settings.end()) {
       choose::recommend(answer, had->second, measured);
     }
   }
@@ -197,20 +192,16 @@ tl::expected<int, UsageError> choose_by_measuring(const ChooseOptions& options,
   return exit_code_of(ending);
 }
 
-tl::expected<int, UsageError> choose_strategy(const ChooseOptions& given) {
+int choose_strategy(const ChooseOptions& given) {
   ChooseOptions options = given;
-  if (options.requirements.none()) {
-    if (auto answered = prompt_for_requirements(options); !answered)
-      return tl::unexpected(answered.error());
-  }
+  if (options.requirements.none()) prompt_for_requirements(options);
   const choose::Requirements& requirements = options.requirements;
-  if (auto fits = check_work_times(requirements); !fits) return tl::unexpected(fits.error());
-  auto files = load_files(options.files);
-  if (!files) return tl::unexpected(files.error());
-  const choose::Evidence evidence(*files, choose::reference());
+  check_work_times(requirements);
+  std::vector<choose::Source> files = load_files(options.files);
+  const choose::Evidence evidence(files, choose::reference());
   choose::Answer answer = choose::choose(requirements, all_strategies(), evidence);
   if (options.measure && !answer.ranked.empty()) {
-    return choose_by_measuring(options, answer, evidence, *std::move(files));
+    return choose_by_measuring(options, answer, evidence, std::move(files));
   }
   Ending ending{.threshold_missed = answer.ranked.empty()};
   ending.errors = !print_text(text_of(answer, options.format));

@@ -147,9 +147,8 @@ void disown(std::map<std::string, results::OptionValue>& workload,
 }
 
 /// The options of `run` for the load that was asked for, with these of one lock.
-tl::expected<RunOptions, UsageError> run_options(const ChooseOptions& options,
-                                                 const std::vector<std::string>& strategies,
-                                                 const std::vector<std::string>& lock) {
+RunOptions run_options(const ChooseOptions& options, const std::vector<std::string>& strategies,
+                       const std::vector<std::string>& lock) {
   RunOptions values;
   values.servers = options.servers;
   values.tls = options.tls;
@@ -159,55 +158,49 @@ tl::expected<RunOptions, UsageError> run_options(const ChooseOptions& options,
   for (const auto& more : {choose::load_options(options.requirements), lock}) {
     args.insert(args.end(), more.begin(), more.end());
   }
-  if (auto done = read(values, list, args); !done) return tl::unexpected(done.error());
+  read(values, list, args);
   return values;
 }
 
 }  // namespace
 
-tl::expected<Race, UsageError> measure_candidates(const ChooseOptions& options,
-                                                  const choose::Answer& answer,
-                                                  const choose::Evidence& evidence,
-                                                  ResultFile& file, Session& session) {
+Race measure_candidates(const ChooseOptions& options, const choose::Answer& answer,
+                        const choose::Evidence& evidence, ResultFile& file, Session& session) {
   std::vector<std::string> names;
   for (const choose::Ranked& one : answer.ranked) {
     names.emplace_back(one.candidate->strategy->name);
   }
-  auto common = run_options(options, names, {});
-  if (!common) return tl::unexpected(common.error());
-  auto selected = select_for_load(*common);
-  if (!selected) return tl::unexpected(selected.error());
-  for (Selected& one : *selected) one.named = false;
+  const RunOptions common = run_options(options, names, {});
+  std::vector<Selected> selected = select_for_load(common);
+  for (Selected& one : selected) one.named = false;
 
-  const Duration run = std::max<Duration>(kShortestRun, kHolds * common->workload.hold.mean());
-  const Duration least = (run + common->workload.warmup) * static_cast<int>(names.size());
+  const Duration run = std::max<Duration>(kShortestRun, kHolds * common.workload.hold.mean());
+  const Duration least = (run + common.workload.warmup) * static_cast<int>(names.size());
   if (least > options.measure_time) {
-    return refused("--measure-time: {} strategies need {} for one run of each", names.size(),
-                   results::human_seconds(seconds(least)));
+    throw UsageError("--measure-time: {} strategies need {} for one run of each", names.size(),
+                     results::human_seconds(seconds(least)));
   }
   Race race{.result = begin_result()};
-  race.result.workload = workload_record(*common);
+  race.result.workload = workload_record(common);
   session.console().note(fmt::format("measuring {} strategies: this takes up to {}", names.size(),
                                      results::human_seconds(seconds(options.measure_time))));
-  const auto deployed = session.deploy(*common, *selected, race.result.skipped);
-  if (!deployed) return tl::unexpected(deployed.error());
-  if (!*deployed) return race;
-  race.result.environment.servers = (*deployed)->facts;
+  const auto deployment = session.deploy(common, selected, race.result.skipped);
+  if (!deployment) return race;
+  race.result.environment.servers = deployment->facts;
   race.result.interrupted = true;  // until it is over
 
-  RaceRunner runner(answer, *common, **deployed, file, session, race);
+  RaceRunner runner(answer, common, *deployment, file, session, race);
   const auto basis = evidence.basis_for(options.requirements);
   for (const choose::Ranked& one : answer.ranked) {
     const Descriptor& strategy = *one.candidate->strategy;
-    const bool runs = std::any_of(selected->begin(), selected->end(), [&](const Selected& other) {
+    const bool runs = std::any_of(selected.begin(), selected.end(), [&](const Selected& other) {
       return other.strategy == &strategy;
     });
     if (!runs) continue;
     auto settings = choose::settings_for(strategy, options.requirements, evidence, basis);
-    const auto own =
+    const RunOptions own =
         run_options(options, {std::string(strategy.name)}, choose::lock_options(settings));
-    if (!own) return tl::unexpected(own.error());
-    runner.enter({.strategy = &strategy, .workload = own->workload});
+    runner.enter({.strategy = &strategy, .workload = own.workload});
     disown(race.result.workload, settings);
     race.settings.emplace(strategy.name, std::move(settings));
   }

@@ -21,9 +21,7 @@ struct Race {
 /// with, under the load that was asked for. Each runs once at least; hopeless ones are dropped
 /// early. Ends when the first tier is settled, after --measure-time, or at a stop. Keeps the result
 /// in the file after each run.
-tl::expected<Race, UsageError> measure_candidates(const ChooseOptions& options,
-                                                  const choose::Answer& answer,
-                                                  const choose::Evidence& evidence,
-                                                  ResultFile& file, Session& session);
+Race measure_candidates(const ChooseOptions& options, const choose::Answer& answer,
+                        const choose::Evidence& evidence, ResultFile& file, Session& session);
 
 }  // namespace lockbench::cli

@@ -39,12 +39,11 @@ struct CleanOptions {
     OutputOptions::declare_config(options, config);
   }
 
-  tl::expected<void, UsageError> complete(const OptionList& /*options*/) const {
-    if (!run) return refused("clean requires --run ID");
+  void complete(const OptionList& /*options*/) const {
+    if (!run) throw UsageError("clean requires --run ID");
     const bool any = std::any_of(servers.begin(), servers.end(),
                                  [](const auto& urls) { return !urls.second.empty(); });
-    if (any) return {};
-    return refused("nothing to clean: give servers, such as --redis URL");
+    if (!any) throw UsageError("nothing to clean: give servers, such as --redis URL");
   }
 };
 
@@ -68,7 +67,7 @@ bool clean_server(const StoreKind& kind, const std::string& url, const CleanOpti
   return false;
 }
 
-tl::expected<int, UsageError> clean(const CleanOptions& options) {
+int clean(const CleanOptions& options) {
   Session session(false, false, "stopping");
   bool complete = true;
   for (const StoreKind* kind : store_kinds()) {

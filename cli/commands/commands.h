@@ -24,8 +24,8 @@ struct Command {
   bool over_ranks = false;  ///< under MPI, all ranks take part
   /// Its options at their defaults.
   std::function<OptionList()> options{};
-  /// Returns the exit code.
-  std::function<tl::expected<int, UsageError>(std::span<const std::string> args)> execute{};
+  /// Returns the exit code, or throws a UsageError.
+  std::function<int(std::span<const std::string> args)> execute{};
 };
 
 /// The headings of help, in their order.
@@ -34,18 +34,18 @@ inline constexpr std::string_view kMeasure = "Measure", kCompareResults = "Resul
 
 /// `text` with options of its own type. `Options` declares them (see load_options.h).
 template <class Options>
-Command make_command(Command text, tl::expected<int, UsageError> (*run)(const Options&)) {
+Command make_command(Command text, int (*run)(const Options&)) {
   text.options = [] {
     auto values = std::make_shared<Options>();
     OptionList options = options_of(*values);
     options.keep(std::move(values));
     return options;
   };
-  text.execute = [run, name = text.name, summary = text.summary, example = text.example](
-                     std::span<const std::string> args) -> tl::expected<int, UsageError> {
+  text.execute = [run, name = text.name, summary = text.summary,
+                  example = text.example](std::span<const std::string> args) {
     Options values;
     OptionList options = options_of(values);
-    if (auto done = read(values, options, args); !done) return tl::unexpected(done.error());
+    read(values, options, args);
     if (!options.help_wanted()) {
       for (const std::string& line : options.warnings()) {
         fmt::print(stderr, "lockbench: warning: {}\n", line);

@@ -53,24 +53,23 @@ struct CompareOptions {
     output.declare(options);
   }
 
-  tl::expected<void, UsageError> complete(const OptionList&) const {
-    if (repeat && !run) return refused("--repeat requires --run");
-    if (strict_gate && fail_on.empty()) return refused("--strict-gate requires --fail-on");
+  void complete(const OptionList& /*options*/) const {
+    if (repeat && !run) throw UsageError("--repeat requires --run");
+    if (strict_gate && fail_on.empty()) throw UsageError("--strict-gate requires --fail-on");
     if (output.format == Format::json && !output.columns.empty()) {
-      return refused("--columns: JSON has no columns to choose: use --format csv");
+      throw UsageError("--columns: JSON has no columns to choose: use --format csv");
     }
-    if (files.size() == 2) return {};
-    return refused("expected two {}: lockbench compare {} (given: {})",
-                   run ? "TOML files" : "result files",
-                   run ? "--run a.toml b.toml" : "A.json B.json", files.size());
+    if (files.size() == 2) return;
+    throw UsageError("expected two {}: lockbench compare {} (given: {})",
+                     run ? "TOML files" : "result files",
+                     run ? "--run a.toml b.toml" : "A.json B.json", files.size());
   }
 };
 
-tl::expected<results::Result, UsageError> load_runs(const std::string& path) {
-  auto result = results::load(path);
-  if (!result) return refused("{}", result.error());
-  if (result->runs.empty()) return refused("{}: it contains no runs to compare", path);
-  return std::move(*result);
+results::Result load_runs(const std::string& path) {
+  results::Result result = must(results::load(path));
+  if (result.runs.empty()) throw UsageError("{}: it contains no runs to compare", path);
+  return result;
 }
 
 /// One line, however much differs.
@@ -84,19 +83,13 @@ std::string joined(const std::vector<std::string>& differences) {
   return line;
 }
 
-tl::expected<ResultPair, UsageError> load_pair(const CompareOptions& options) {
-  auto a = load_runs(options.files[0]);
-  if (!a) return tl::unexpected(a.error());
-  auto b = load_runs(options.files[1]);
-  if (!b) return tl::unexpected(b.error());
-  return ResultPair{*std::move(a), *std::move(b), options.files[0], options.files[1]};
+ResultPair load_pair(const CompareOptions& options) {
+  const auto& files = options.files;
+  return {load_runs(files[0]), load_runs(files[1]), files[0], files[1]};
 }
 
-tl::expected<ResultPair, UsageError> run_pair(const CompareOptions& options) {
-  if (auto table = results::render(results::comparison_table({}), {}, look_of(options.output));
-      !table) {
-    return refused("--columns: {}", table.error());
-  }
+ResultPair run_pair(const CompareOptions& options) {
+  must(results::render(results::comparison_table({}), {}, look_of(options.output)), "--columns");
   PairOptions how{.a = options.files[0],
                   .b = options.files[1],
                   .repeat = options.repeat,
@@ -107,29 +100,28 @@ tl::expected<ResultPair, UsageError> run_pair(const CompareOptions& options) {
   return measure_pair(how);
 }
 
-tl::expected<results::ResultComparison, UsageError> compared(const ResultPair& pair,
-                                                             const CompareOptions& options) {
+results::ResultComparison compared(const ResultPair& pair, const CompareOptions& options) {
   const std::vector<std::string> differing = results::incompatibilities(pair.a, pair.b);
   if (!differing.empty() && !options.force && !options.run) {
-    return refused("{} and {} are not comparable: {} (--force compares them anyway)", pair.file_a,
-                   pair.file_b, joined(differing));
+    throw UsageError("{} and {} are not comparable: {} (--force compares them anyway)", pair.file_a,
+                     pair.file_b, joined(differing));
   }
   for (const results::Regression& one : options.fail_on) {
     if (pair.a.version == pair.b.version || !results::changed_since_version_1(one.figure)) continue;
-    return refused("--fail-on: {} means something else in {}, a file of version 1: measure again",
-                   one.figure, pair.a.version == 1 ? pair.file_a : pair.file_b);
+    throw UsageError("--fail-on: {} means something else in {}, a file of version 1: measure again",
+                     one.figure, pair.a.version == 1 ? pair.file_a : pair.file_b);
   }
   auto comparison = results::compare(
       pair.a, pair.b, {.confidence = options.confidence, .fail_on = options.fail_on});
   if (comparison.in_both == 0) {
-    return refused("{} and {} have no strategy in common", pair.file_a, pair.file_b);
+    throw UsageError("{} and {} have no strategy in common", pair.file_a, pair.file_b);
   }
   if (!comparison.gates_undecided.empty()) {
-    return refused("--fail-on: {}", comparison.gates_undecided);
+    throw UsageError("--fail-on: {}", comparison.gates_undecided);
   }
   if (!options.fail_on.empty() && !comparison.doubts.empty() && !options.force) {
-    return refused("--fail-on: {} (--force compares them anyway)",
-                   fmt::join(comparison.doubts, "; "));
+    throw UsageError("--fail-on: {} (--force compares them anyway)",
+                     fmt::join(comparison.doubts, "; "));
   }
   for (std::string& line : results::agreement(pair.a, pair.b)) {
     comparison.notes.push_back(std::move(line));
@@ -143,35 +135,37 @@ tl::expected<results::ResultComparison, UsageError> compared(const ResultPair& p
   return comparison;
 }
 
-tl::expected<int, UsageError> compare(const CompareOptions& options) {
-  const auto pair = options.run ? run_pair(options) : load_pair(options);
-  if (!pair) return tl::unexpected(pair.error());
-  if (pair->code == exit_code::kInterrupted || pair->a.runs.empty() || pair->b.runs.empty()) {
-    return pair->code;
-  }
-  Console console(stderr, is_terminal(stderr), options.output.quiet);
-  const auto comparison = compared(*pair, options);
-  if (!comparison) {
-    if (pair->code == exit_code::kFine) return tl::unexpected(comparison.error());
-    console.warn(comparison.error().message);
-    return pair->code;
-  }
+int show(const results::ResultComparison& comparison, const CompareOptions& options,
+         Console& console) {
   const auto text = options.output.format == Format::json
-                        ? results::to_json(*comparison)
-                        : results::render(comparison_table(*comparison), notes(*comparison),
+                        ? results::to_json(comparison)
+                        : results::render(comparison_table(comparison), notes(comparison),
                                           look_of(options.output));
-  if (!text) return refused("--columns: {}", text.error());
-
   Ending ending;
-  ending.errors = !print_text(*text);
-  for (const std::string& line : gate_lines(*comparison)) console.warn(line);
-  ending.threshold_missed = std::any_of(
-      comparison->gates.begin(), comparison->gates.end(), [&](const results::Gate& gate) {
+  ending.errors = !print_text(must(text, "--columns"));
+  for (const std::string& line : gate_lines(comparison)) console.warn(line);
+  ending.threshold_missed =
+      std::any_of(comparison.gates.begin(), comparison.gates.end(), [&](const results::Gate& gate) {
         using Outcome = results::Gate::Outcome;
         return gate.outcome != Outcome::kept &&
                (gate.outcome != Outcome::not_excluded || options.strict_gate);
       });
-  return gravest(pair->code, exit_code_of(ending));
+  return exit_code_of(ending);
+}
+
+int compare(const CompareOptions& options) {
+  const ResultPair pair = options.run ? run_pair(options) : load_pair(options);
+  if (pair.code == exit_code::kInterrupted || pair.a.runs.empty() || pair.b.runs.empty()) {
+    return pair.code;
+  }
+  Console console(stderr, is_terminal(stderr), options.output.quiet);
+  try {
+    return gravest(pair.code, show(compared(pair, options), options, console));
+  } catch (const UsageError& error) {
+    if (pair.code == exit_code::kFine) throw;
+    console.warn(error.message());
+    return pair.code;
+  }
 }
 
 }  // namespace

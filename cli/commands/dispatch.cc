@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <exception>
+#include <memory>
 #include <new>
 
 #include "cli/commands/commands.h"
@@ -43,53 +44,52 @@ void print_version() { fmt::print("lockbench {}\n", build_line(build_facts())); 
 
 UsageError no_such_command(const std::string& name, const std::vector<Command>& commands) {
   if (name.find("://") != std::string::npos || holds_password(name)) {
-    return {"a URL is not a command: servers are given with --redis URL"};
+    return UsageError("a URL is not a command: servers are given with --redis URL");
   }
   if (find_strategy(name) != nullptr) {
-    return {fmt::format("no such command \"{0}\": did you mean lockbench run {0}?", name)};
+    return UsageError("no such command \"{0}\": did you mean lockbench run {0}?", name);
   }
   std::vector<std::string_view> names;
   names.reserve(commands.size());
   for (const Command& command : commands) names.push_back(command.name);
-  return {fmt::format("no such command \"{}\"{} (lockbench --help shows all)", name,
-                      did_you_mean(name, names))};
+  return UsageError("no such command \"{}\"{} (lockbench --help shows all)", name,
+                    did_you_mean(name, names));
 }
 
 /// "lockbench --redis URL run" would look for a strategy named run.
-tl::expected<void, UsageError> check_command_is_first(const std::vector<Command>& commands,
-                                                      const Command& chosen,
-                                                      std::span<const std::string> args) {
+void check_command_is_first(const std::vector<Command>& commands, const Command& chosen,
+                            std::span<const std::string> args) {
   const bool possible = std::any_of(args.begin(), args.end(), [&](const std::string& word) {
     return find_command(commands, word) != nullptr;
   });
   // A value may come from a pipe, which can be read once.
-  if (!possible) return {};
+  if (!possible) return;
   OptionList options = chosen.options();
-  if (!options.read(args) || options.help_wanted()) return {};  // execute() reports it
+  try {
+    options.read(args);
+  } catch (const UsageError&) {
+    return;  // execute() reports it
+  }
+  if (options.help_wanted()) return;
   for (const Option& option : options.all()) {
     if (option.name != "strategies") continue;
     const auto value = option.record();
     for (const std::string& name : std::get<std::vector<std::string>>(value)) {
       if (find_command(commands, name) == nullptr) continue;
-      return refused("the command \"{0}\" must come first: lockbench {0} [OPTIONS]", name);
+      throw UsageError("the command \"{0}\" must come first: lockbench {0} [OPTIONS]", name);
     }
   }
-  return {};
 }
 
-tl::expected<int, UsageError> execute(const std::vector<Command>& commands, const Command& command,
-                                      std::span<const std::string> args) {
-  if (auto first = check_command_is_first(commands, command, args); !first) {
-    return tl::unexpected(first.error());
-  }
+int execute(const std::vector<Command>& commands, const Command& command,
+            std::span<const std::string> args) {
+  check_command_is_first(commands, command, args);
   return command.execute(args);
 }
 
 /// Under MPI: only rank 0 has something to say.
-tl::expected<int, UsageError> execute_as_rank(const std::vector<Command>& commands,
-                                              const Command& command,
-                                              std::span<const std::string> args,
-                                              const loadgen::cluster::Launched& launched) {
+int execute_as_rank(const std::vector<Command>& commands, const Command& command,
+                    std::span<const std::string> args, const loadgen::cluster::Launched& launched) {
   const bool help = std::any_of(args.begin(), args.end(), [](const std::string& word) {
     return word == "--help" || word == "-h";
   });
@@ -97,10 +97,9 @@ tl::expected<int, UsageError> execute_as_rank(const std::vector<Command>& comman
   if (launched.rank > 0) return all ? serve_rank() : exit_code::kFine;
   if (!all) return execute(commands, command, args);
   prepare_signals();
-  if (auto joined = Ranks::join(); !joined) return refused("{}", joined.error());
-  auto code = execute(commands, command, args);
-  Ranks::leave();
-  return code;
+  // Leaves them however the command ends: else they would wait for ever.
+  const std::unique_ptr<Ranks> ranks = Ranks::join();
+  return execute(commands, command, args);
 }
 
 /// Those of a launcher, unless this process is alone.
@@ -118,7 +117,7 @@ void occupy_standard_streams() {
   }
 }
 
-tl::expected<int, UsageError> choose_and_execute(std::span<const std::string> args) {
+int choose_and_execute(std::span<const std::string> args) {
   const std::vector<Command> commands = all_commands();
   const std::string first = args.empty() ? "" : args.front();
   if (first == "--help" || first == "-h") {
@@ -138,7 +137,7 @@ tl::expected<int, UsageError> choose_and_execute(std::span<const std::string> ar
   const auto ranks = several_ranks();
   if (command == nullptr) {
     if (ranks && ranks->rank > 0) return exit_code::kFine;
-    return tl::unexpected(no_such_command(first, commands));
+    throw no_such_command(first, commands);
   }
   const auto rest = args.subspan(usual ? 0 : 1);
   return ranks ? execute_as_rank(commands, *command, rest, *ranks)
@@ -168,16 +167,15 @@ int dispatch(std::span<const std::string> args) {
     for (const StoreKind* kind : store_kinds()) {
       if (kind->take_environment != nullptr) (void)kind->take_environment();
     }
-    const auto code = choose_and_execute(args);
-    if (!code) {
-      fmt::print(stderr, "lockbench: {}\n", presentable(code.error().message));
-      return exit_code::kUsage;
-    }
+    const int code = choose_and_execute(args);
     // A command that failed has already said why.
     const bool written = std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
-    if (written || *code != exit_code::kFine) return *code;
+    if (written || code != exit_code::kFine) return code;
     fmt::print(stderr, "lockbench: the output could not be written to stdout\n");
     return exit_code::kErrors;
+  } catch (const UsageError& error) {
+    fmt::print(stderr, "lockbench: {}\n", presentable(error.message()));
+    return exit_code::kUsage;
   } catch (const std::bad_alloc&) {
     fmt::print(stderr, "lockbench: not enough memory\n");
     return exit_code::kErrors;

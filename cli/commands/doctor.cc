@@ -113,10 +113,10 @@ Finding check_mpi() {
 
 struct DoctorOptions : LoadOptions {
   static constexpr Commands kCommand = kDoctor;
-  static tl::expected<void, UsageError> complete(const OptionList& /*options*/) { return {}; }
+  static void complete(const OptionList& /*options*/) {}
 };
 
-tl::expected<int, UsageError> doctor(const DoctorOptions& options) {
+int doctor(const DoctorOptions& options) {
   const deployment::Request request = request_of(options);
   std::vector<Finding> findings = {check_cores(), check_clock(), check_open_files(request),
                                    check_account(), check_mpi()};

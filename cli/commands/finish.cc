@@ -33,11 +33,8 @@ results::Result begin_result(WallTime now) {
           .environment = machine_facts()};
 }
 
-tl::expected<std::string, UsageError> out_path(const OutputOptions& options,
-                                               const results::Result& result) {
-  if (auto text = results::render(result, {}, look_of(options)); !text) {
-    return refused("--columns: {}", text.error());
-  }
+std::string out_path(const OutputOptions& options, const results::Result& result) {
+  must(results::render(result, {}, look_of(options)), "--columns");
   std::string out =
       options.out.empty() ? fmt::format("results/runs/{}.json", result.id) : options.out;
   if (out != kStdout) {
@@ -46,9 +43,9 @@ tl::expected<std::string, UsageError> out_path(const OutputOptions& options,
       out = fallback_path(result);
       writable = results::check_writable(out);
     }
-    if (!writable) return refused("--out: {}", writable.error());
+    must(std::move(writable), "--out");
   }
-  if (auto fits = check_report(options.report, out); !fits) return tl::unexpected(fits.error());
+  check_report(options.report, out);
   return out;
 }
 
@@ -82,15 +79,12 @@ bool same_file(const std::string& one, const std::string& other) {
   return !path.empty() && path == path_of(other) && !fs::is_character_file(path, ignored);
 }
 
-tl::expected<void, UsageError> check_report(const std::string& page, const std::string& out) {
-  if (page.empty()) return {};
+void check_report(const std::string& page, const std::string& out) {
+  if (page.empty()) return;
   if (same_file(page, out)) {
-    return refused("--report and --out must be different files: both are {}", page);
+    throw UsageError("--report and --out must be different files: both are {}", page);
   }
-  if (auto writable = results::check_writable(page); !writable) {
-    return refused("--report: {}", writable.error());
-  }
-  return {};
+  must(results::check_writable(page), "--report");
 }
 
 bool save_page(const results::report::View& view, const std::string& path, Console& console) {

@@ -3,7 +3,6 @@
 #include <chrono>
 #include <optional>
 #include <string>
-#include <tl/expected.hpp>
 
 #include "cli/console/console.h"
 #include "cli/console/exit_code.h"
@@ -19,10 +18,9 @@ namespace lockbench::cli {
 /// A result with its id and time, this build and this machine.
 results::Result begin_result(WallTime now = std::chrono::system_clock::now());
 
-/// The path of the result file. An error if it cannot be written, or the page of --report cannot,
-/// or if such a result has no column that --columns names. `result` is still empty.
-tl::expected<std::string, UsageError> out_path(const OutputOptions& options,
-                                               const results::Result& result);
+/// The path of the result file. A UsageError if it cannot be written, or the page of --report
+/// cannot, or if such a result has no column that --columns names. `result` is still empty.
+std::string out_path(const OutputOptions& options, const results::Result& result);
 
 /// Saves the result, and as a page if --report asks for one, and shows it: `text`, or without one
 /// as the options say. Returns the exit code. What may take long or fail, such as a push, comes
@@ -38,8 +36,8 @@ results::report::Source report_source(results::Result result, const std::string&
 /// False for /dev/null, which loses both.
 bool same_file(const std::string& one, const std::string& other);
 
-/// For before the load: whether --report, if given, can be written and is another file than `out`.
-tl::expected<void, UsageError> check_report(const std::string& page, const std::string& out);
+/// For before the load: a UsageError if --report is given and cannot be written, or is `out`.
+void check_report(const std::string& page, const std::string& out);
 
 /// Writes the result as a page, unless `page` is empty, and says where. False if it could not be
 /// written there. `out` is the path of the result file.

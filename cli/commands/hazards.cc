@@ -26,8 +26,7 @@ using hazards::Repeated;
 constexpr int kPlaysAtOnce = 6;
 
 /// In the order in which they are shown.
-tl::expected<std::vector<Cell>, UsageError> cells_of(const HazardOptions& options,
-                                                     std::vector<results::Skipped>& skipped) {
+std::vector<Cell> cells_of(const HazardOptions& options, std::vector<results::Skipped>& skipped) {
   std::vector<std::string> scenarios = options.scenarios, strategies = options.strategies;
   if (const std::string& explain = options.explain; !explain.empty()) {
     const std::size_t slash = explain.find('/');
@@ -35,12 +34,10 @@ tl::expected<std::vector<Cell>, UsageError> cells_of(const HazardOptions& option
     strategies = {explain.substr(slash + 1)};
   }
   const auto plays = select_scenarios(scenarios, options.quick);
-  if (!plays) return tl::unexpected(plays.error());
   const auto selected = select_built(strategies, skipped);
-  if (!selected) return tl::unexpected(selected.error());
   std::vector<Cell> cells;
-  for (const Descriptor* strategy : *selected) {
-    for (const hazards::Scenario* scenario : *plays) {
+  for (const Descriptor* strategy : selected) {
+    for (const hazards::Scenario* scenario : plays) {
       cells.push_back(make_cell(*scenario, *strategy));
     }
   }
@@ -197,27 +194,24 @@ ValueType<std::string> scenario_and_strategy() {
   return type;
 }
 
-tl::expected<int, UsageError> play_matrix(const HazardOptions& options) {
+int play_matrix(const HazardOptions& options) {
   results::Result result = begin_result();
-  const auto cells = cells_of(options, result.skipped);
-  if (!cells) return tl::unexpected(cells.error());
+  const std::vector<Cell> cells = cells_of(options, result.skipped);
   result.hazards.emplace();
-  const auto out = out_path(options.output, result);
-  if (!out) return tl::unexpected(out.error());
+  const std::string out = out_path(options.output, result);
   Session session(options.output.quiet);
   Console& console = session.console();
   result.workload = workload_record(options);
   result.interrupted = true;  // until it is over
-  ResultFile file(*out, console);
-  std::vector<Cell> plays = hazards::repeated(*cells, options.repeat);
+  ResultFile file(out, console);
+  std::vector<Cell> plays = hazards::repeated(cells, options.repeat);
   std::vector<Repeated> played;
   {
     const auto servers =
-        hazards::ServerPool::open({.tls = options.tls, .clients_on = options.clients_on});
-    if (!servers) return refused("{}", servers.error());
-    play_and_keep(**servers, plays, cells->size(), options, result, file, session);
+        must(hazards::ServerPool::open({.tls = options.tls, .clients_on = options.clients_on}));
+    play_and_keep(*servers, plays, cells.size(), options, result, file, session);
     result.interrupted = session.stopped();
-    played = hazards::gather(plays, cells->size());
+    played = hazards::gather(plays, cells.size());
     result = with_plays(std::move(result), played);
     file.keep(result);
   }
@@ -225,14 +219,14 @@ tl::expected<int, UsageError> play_matrix(const HazardOptions& options) {
   return finish(result, options.output, file, ending_of(played, options), text_of(result, options));
 }
 
-tl::expected<int, UsageError> play_hazards(const HazardOptions& options) {
+int play_hazards(const HazardOptions& options) {
   return options.dose ? play_doses(options) : play_matrix(options);
 }
 
 }  // namespace
 
-tl::expected<std::vector<const hazards::Scenario*>, UsageError> select_scenarios(
-    const std::vector<std::string>& patterns, bool quick) {
+std::vector<const hazards::Scenario*> select_scenarios(const std::vector<std::string>& patterns,
+                                                       bool quick) {
   const auto all = hazards::all_scenarios();
   std::vector<const hazards::Scenario*> selected;
   for (const std::string& pattern : patterns.empty() ? std::vector<std::string>{"*"} : patterns) {
@@ -248,26 +242,24 @@ tl::expected<std::vector<const hazards::Scenario*>, UsageError> select_scenarios
     std::vector<std::string_view> names;
     names.reserve(all.size());
     for (const hazards::Scenario* scenario : all) names.push_back(scenario->name);
-    return refused("no such scenario \"{}\"{} (lockbench hazards --help shows all)", pattern,
-                   did_you_mean(pattern, names));
+    throw UsageError("no such scenario \"{}\"{} (lockbench hazards --help shows all)", pattern,
+                     did_you_mean(pattern, names));
   }
-  if (selected.empty()) return refused("--quick leaves none of these scenarios");
+  if (selected.empty()) throw UsageError("--quick leaves none of these scenarios");
   return selected;
 }
 
-tl::expected<std::vector<const Descriptor*>, UsageError> select_built(
-    const std::vector<std::string>& patterns, std::vector<results::Skipped>& skipped) {
+std::vector<const Descriptor*> select_built(const std::vector<std::string>& patterns,
+                                            std::vector<results::Skipped>& skipped) {
   auto catalogue = all_strategies();
   const auto absent = absent_strategies();
   catalogue.insert(catalogue.end(), absent.begin(), absent.end());
-  const auto selected = select_strategies(patterns, catalogue);
-  if (!selected) return tl::unexpected(selected.error());
   std::vector<const Descriptor*> built;
-  for (const auto& [strategy, named] : *selected) {
+  for (const auto& [strategy, named] : select_strategies(patterns, catalogue)) {
     if (strategy->not_built.empty()) {
       built.push_back(strategy);
     } else if (named) {
-      return refused("{} cannot run here: {}", strategy->name, strategy->not_built);
+      throw UsageError("{} cannot run here: {}", strategy->name, strategy->not_built);
     } else {
       skipped.push_back({std::string(strategy->name), std::string(strategy->not_built)});
     }
@@ -306,19 +298,18 @@ void HazardOptions::declare(OptionList& options) {
   output.declare(options);
 }
 
-tl::expected<void, UsageError> HazardOptions::complete(const OptionList& /*options*/) const {
+void HazardOptions::complete(const OptionList& /*options*/) const {
   if (!explain.empty() && !(scenarios.empty() && strategies.empty())) {
-    return refused("--explain names its scenario and strategy; no others can be given");
+    throw UsageError("--explain names its scenario and strategy; no others can be given");
   }
   if (!dose) {
-    if (dose_plays) return refused("--dose-plays requires --dose");
-    if (!dose_ratios.empty()) return refused("--dose-ratio requires --dose");
-    return {};
+    if (dose_plays) throw UsageError("--dose-plays requires --dose");
+    if (!dose_ratios.empty()) throw UsageError("--dose-ratio requires --dose");
+    return;
   }
-  if (!explain.empty()) return refused("--dose cannot be combined with --explain");
-  if (quick) return refused("--dose cannot be combined with --quick");
-  if (repeat > 1) return refused("--dose cannot be combined with --repeat: use --dose-plays N");
-  return {};
+  if (!explain.empty()) throw UsageError("--dose cannot be combined with --explain");
+  if (quick) throw UsageError("--dose cannot be combined with --quick");
+  if (repeat > 1) throw UsageError("--dose cannot be combined with --repeat: use --dose-plays N");
 }
 
 Command hazards_command() {

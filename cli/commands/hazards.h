@@ -2,7 +2,6 @@
 
 #include <optional>
 #include <string>
-#include <tl/expected.hpp>
 #include <vector>
 
 #include "cli/options/load_options.h"
@@ -28,19 +27,19 @@ struct HazardOptions {
   OutputOptions output;
 
   void declare(OptionList& options);
-  tl::expected<void, UsageError> complete(const OptionList& options) const;
+  void complete(const OptionList& options) const;
 };
 
 /// Names and globs ("crash-*", "all"; none at all: all).
-tl::expected<std::vector<const hazards::Scenario*>, UsageError> select_scenarios(
-    const std::vector<std::string>& patterns, bool quick);
+std::vector<const hazards::Scenario*> select_scenarios(const std::vector<std::string>& patterns,
+                                                       bool quick);
 
 /// The strategies of these names and globs that are part of this build. The others are skipped; one
 /// that was named is an error.
-tl::expected<std::vector<const Descriptor*>, UsageError> select_built(
-    const std::vector<std::string>& patterns, std::vector<results::Skipped>& skipped);
+std::vector<const Descriptor*> select_built(const std::vector<std::string>& patterns,
+                                            std::vector<results::Skipped>& skipped);
 
 /// hazards --dose
-tl::expected<int, UsageError> play_doses(const HazardOptions& options);
+int play_doses(const HazardOptions& options);
 
 }  // namespace lockbench::cli

@@ -21,24 +21,22 @@ constexpr int kDosePlaysAtOnce = 24;
 constexpr int kUsualPlays = 10;
 
 /// The scenarios whose fault has an adjustable duration. One that has none is an error if named.
-tl::expected<std::vector<const Scenario*>, UsageError> select_dosed(
-    const std::vector<std::string>& patterns) {
+std::vector<const Scenario*> select_dosed(const std::vector<std::string>& patterns) {
   auto selected = select_scenarios(patterns, false);
-  if (!selected) return tl::unexpected(selected.error());
   std::vector<std::string_view> possible;
   for (const Scenario* scenario : hazards::all_scenarios()) {
     if (scenario->dose) possible.push_back(scenario->name);
   }
   const auto without_dose = [&](std::string_view name) {
-    return refused("--dose: {} has no adjustable duration; these do: {}", name,
-                   fmt::join(possible, ", "));
+    return UsageError("--dose: {} has no adjustable duration; these do: {}", name,
+                      fmt::join(possible, ", "));
   };
   for (const std::string& pattern : patterns) {
     const Scenario* const named = hazards::find_scenario(pattern);
-    if (named != nullptr && !named->dose) return without_dose(named->name);
+    if (named != nullptr && !named->dose) throw without_dose(named->name);
   }
-  std::erase_if(*selected, [](const Scenario* scenario) { return !scenario->dose; });
-  if (selected->empty()) return without_dose(fmt::format("{}", fmt::join(patterns, ", ")));
+  std::erase_if(selected, [](const Scenario* scenario) { return !scenario->dose; });
+  if (selected.empty()) throw without_dose(fmt::format("{}", fmt::join(patterns, ", ")));
   return selected;
 }
 
@@ -124,32 +122,28 @@ void note_what_is_left_out(const std::vector<DosePoint>& points, const results::
 
 }  // namespace
 
-tl::expected<int, UsageError> play_doses(const HazardOptions& options) {
+int play_doses(const HazardOptions& options) {
   results::Result result = begin_result();
   const auto scenarios = select_dosed(options.scenarios);
-  if (!scenarios) return tl::unexpected(scenarios.error());
   const auto strategies = select_built(options.strategies, result.skipped);
-  if (!strategies) return tl::unexpected(strategies.error());
   const auto& ratios = options.dose_ratios;
-  auto points = hazards::dose_points(*scenarios, *strategies,
+  auto points = hazards::dose_points(scenarios, strategies,
                                      ratios.empty() ? hazards::usual_ratios() : ratios);
-  if (points.empty()) return refused("--dose: none of these strategies promises exclusion");
+  if (points.empty()) throw UsageError("--dose: none of these strategies promises exclusion");
   result.experiment = results::Experiment{std::vector<results::DosePoint>()};
-  const auto out = out_path(options.output, result);
-  if (!out) return tl::unexpected(out.error());
+  const std::string out = out_path(options.output, result);
   Session session(options.output.quiet);
   Console& console = session.console();
   result.workload = workload_record(options);
   result.interrupted = true;  // until it is over
-  ResultFile file(*out, console);
+  ResultFile file(out, console);
   {
     const auto servers =
-        hazards::ServerPool::open({.tls = options.tls, .clients_on = options.clients_on});
-    if (!servers) return refused("{}", servers.error());
+        must(hazards::ServerPool::open({.tls = options.tls, .clients_on = options.clients_on}));
     DoseProgress progress(console, points.size());
     auto over = points;  // those of `points` change meanwhile
     measure_doses(
-        **servers, points,
+        *servers, points,
         {.plays = options.dose_plays.value_or(kUsualPlays),
          .at_once = options.at_once.value_or(kDosePlaysAtOnce),
          .seed = std::random_device()()},

@@ -181,7 +181,7 @@ struct ListOptions {
   }
 };
 
-tl::expected<int, UsageError> list(const ListOptions& options) {
+int list(const ListOptions& options) {
   if (options.redis_acl) {
     fmt::print("{}\n", redis::acl_command(all_strategies()));
     return 0;

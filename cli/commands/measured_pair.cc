@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <memory>
 #include <vector>
 
 #include "cli/commands/finish.h"
@@ -23,69 +24,68 @@ struct Configuration {
   std::vector<Selected> selected;
 };
 
-UsageError naming(const std::string& file, const UsageError& error) {
-  const bool named = error.message.starts_with(file + ": ");
-  return {named ? error.message : fmt::format("{}: {}", file, error.message)};
+/// What `work` returns. Its usage errors name the file.
+template <class Work>
+auto in_file(const std::string& file, const Work& work) {
+  try {
+    return work();
+  } catch (const UsageError& error) {
+    if (error.message().starts_with(file + ": ")) throw;
+    throw UsageError("{}: {}", file, error.message());
+  }
 }
 
-tl::expected<Configuration, UsageError> read_configuration(const std::string& file,
-                                                           const PairOptions& options) {
+Configuration read_configuration(const std::string& file, const PairOptions& options) {
   Configuration read_in{.file = file, .options = {}, .selected = {}};
   OptionList list = options_of(read_in.options);
   std::vector<std::string> args{"--config=" + file};
   if (options.repeat) args.push_back(fmt::format("--repeat={}", *options.repeat));
-  if (auto done = read(read_in.options, list, args); !done) {
-    return tl::unexpected(naming(file, done.error()));
-  }
+  read(read_in.options, list, args);
   if (!list.given("repeat")) read_in.options.workload.repeat = kUsualRepeat;
   if (read_in.options.workload.repeat < options.least_repeat) {
-    return refused("{}: --fail-on needs {} repetitions or more, and it has {}: --repeat {}", file,
-                   options.least_repeat, read_in.options.workload.repeat,
-                   std::max(kUsualRepeat, options.least_repeat));
+    throw UsageError("--fail-on needs {} repetitions or more, and it has {}: --repeat {}",
+                     options.least_repeat, read_in.options.workload.repeat,
+                     std::max(kUsualRepeat, options.least_repeat));
   }
   if (read_in.options.output.out == kStdout) {
-    return refused("{}: out: stdout shows the comparison: a file is needed", file);
+    throw UsageError("out: stdout shows the comparison: a file is needed");
   }
-  auto selected = select_for_load(read_in.options);
-  if (!selected) return tl::unexpected(naming(file, selected.error()));
-  read_in.selected = *std::move(selected);
+  read_in.selected = select_for_load(read_in.options);
   return read_in;
 }
 
-tl::expected<void, UsageError> check_apart(const Configuration& a, const Configuration& b) {
-  const auto error = [&](const std::string& what) {
-    return refused("{} and {} {}", a.file, b.file, what);
+void check_apart(const Configuration& a, const Configuration& b) {
+  const auto refusal = [&](const std::string& what) {
+    return UsageError("{} and {} {}", a.file, b.file, what);
   };
   const auto same = [](const std::string& one, const std::string& other) {
     return !one.empty() && one == other;
   };
   const OutputOptions& out_a = a.options.output;
   const OutputOptions& out_b = b.options.output;
-  if (same(out_a.out, out_b.out)) return error("have the same out: " + out_a.out);
-  if (same(out_a.report, out_b.report)) return error("have the same report: " + out_a.report);
-  if (same(a.options.hdr, b.options.hdr)) return error("have the same hdr: " + a.options.hdr);
+  if (same(out_a.out, out_b.out)) throw refusal("have the same out: " + out_a.out);
+  if (same(out_a.report, out_b.report)) throw refusal("have the same report: " + out_a.report);
+  if (same(a.options.hdr, b.options.hdr)) throw refusal("have the same hdr: " + a.options.hdr);
   const bool common = std::any_of(a.selected.begin(), a.selected.end(), [&](const Selected& one) {
     return std::any_of(b.selected.begin(), b.selected.end(),
                        [&](const Selected& other) { return one.strategy == other.strategy; });
   });
-  if (!common) return error("have no strategy in common");
-  return {};
+  if (!common) throw refusal("have no strategy in common");
 }
 
 /// If one passes proxies, the other does, too: so only what the proxies do differs.
-tl::expected<void, UsageError> share_proxies(Configuration& a, Configuration& b) {
+void share_proxies(Configuration& a, Configuration& b) {
   const auto passes = [](const Configuration& one) {
     const deployment::Request request = request_of(one.options);
     return request.lines || request.rtt > Duration::zero();
   };
-  if (passes(a) == passes(b)) return {};
+  if (passes(a) == passes(b)) return;
   Configuration& direct = passes(a) ? b : a;
   if (request_of(direct.options).far_rtt > Duration::zero()) {
-    return refused("{}: load alone cannot be compared with {}, which passes proxies: give rtt",
-                   direct.file, passes(a) ? a.file : b.file);
+    throw UsageError("{}: load alone cannot be compared with {}, which passes proxies: give rtt",
+                     direct.file, passes(a) ? a.file : b.file);
   }
   direct.options.through_proxies = true;
-  return {};
 }
 
 /// Each strategy of `a` next to the same of `b`.
@@ -141,31 +141,29 @@ int measure_in_turn(const Both& both, Session& session) {
 
 }  // namespace
 
-tl::expected<ResultPair, UsageError> measure_pair(const PairOptions& options) {
-  auto a = read_configuration(options.a, options);
-  if (!a) return tl::unexpected(a.error());
-  auto b = read_configuration(options.b, options);
-  if (!b) return tl::unexpected(b.error());
-  if (auto apart = check_apart(*a, *b); !apart) return tl::unexpected(apart.error());
-  if (auto shared = share_proxies(*a, *b); !shared) return tl::unexpected(shared.error());
+ResultPair measure_pair(const PairOptions& options) {
+  const auto configuration = [&](const std::string& file) {
+    return in_file(file, [&] { return read_configuration(file, options); });
+  };
+  Configuration a = configuration(options.a), b = configuration(options.b);
+  check_apart(a, b);
+  share_proxies(a, b);
 
-  Both made;
-  for (std::size_t i = 0; i < made.size(); ++i) {
-    const Configuration& one = i == 0 ? *a : *b;
-    auto measurement = Measurement::make(one.options, one.selected);
-    if (!measurement) return tl::unexpected(naming(one.file, measurement.error()));
-    made.at(i) = *std::move(measurement);
-  }
+  const auto measurement = [](const Configuration& one) {
+    return in_file(one.file,
+                   [&] { return std::make_unique<Measurement>(one.options, one.selected); });
+  };
+  Both made{measurement(a), measurement(b)};
   // Before the measurements, whose metrics and servers have threads.
   Session session(options.quiet);
   const Both both = std::move(made);
   for (std::size_t i = 0; i < both.size(); ++i) {
-    const auto deployed = both.at(i)->deploy(session);
-    if (!deployed) return tl::unexpected(naming(i == 0 ? a->file : b->file, deployed.error()));
-    if (!*deployed) return ResultPair{{}, {}, "", "", session.interrupted_early()};
+    const std::string& file = i == 0 ? a.file : b.file;
+    if (in_file(file, [&] { return both.at(i)->deploy(session); })) continue;
+    return {{}, {}, "", "", session.interrupted_early()};
   }
   const int code = measure_in_turn(both, session);
-  return ResultPair{both[0]->result(), both[1]->result(), both[0]->out(), both[1]->out(), code};
+  return {both[0]->result(), both[1]->result(), both[0]->out(), both[1]->out(), code};
 }
 
 }  // namespace lockbench::cli

@@ -2,9 +2,7 @@
 
 #include <optional>
 #include <string>
-#include <tl/expected.hpp>
 
-#include "cli/options/option.h"
 #include "results/file/model.h"
 
 namespace lockbench::cli {
@@ -25,7 +23,7 @@ struct ResultPair {
 
 /// Measures both in turn, each on servers of its own, so that the state of the machine affects both
 /// alike: A, B, then B, A, and so on. If one passes proxies, the other does too. Saves both
-/// results. A mistake in a file is an error before any server is started.
-tl::expected<ResultPair, UsageError> measure_pair(const PairOptions& options);
+/// results. A mistake in a file is a UsageError before any server is started.
+ResultPair measure_pair(const PairOptions& options);
 
 }  // namespace lockbench::cli

@@ -44,47 +44,28 @@ Measurement::Measurement(const RunOptions& options, std::vector<Selected> select
       begun_(std::chrono::system_clock::now()),
       result_(begin_result(begun_)) {
   result_.workload = workload_of(options_);
-}
-
-tl::expected<std::unique_ptr<Measurement>, UsageError> Measurement::make(
-    const RunOptions& options, std::vector<Selected> selected) {
-  std::unique_ptr<Measurement> made(new Measurement(options, std::move(selected)));
-  if (auto ready = made->prepare(); !ready) return tl::unexpected(ready.error());
-  return made;
-}
-
-tl::expected<void, UsageError> Measurement::prepare() {
-  auto out = out_path(options_.output, result_);
-  if (!out) return tl::unexpected(out.error());
-  out_ = *std::move(out);
-  if (options_.output.resume) {
-    if (auto resumed = resume(); !resumed) return resumed;
-  }
-  if (options_.hdr.empty()) return {};
+  out_ = out_path(options_.output, result_);
+  if (options_.output.resume) resume();
+  if (options_.hdr.empty()) return;
   // The directory is created if necessary.
-  const auto writable =
-      results::check_writable(std::filesystem::path(options_.hdr) / "lockbench.hlog");
-  if (!writable) return refused("--hdr: {}", writable.error());
-  return {};
+  must(results::check_writable(std::filesystem::path(options_.hdr) / "lockbench.hlog"), "--hdr");
 }
 
-tl::expected<void, UsageError> Measurement::resume() {
-  if (options_.output.out.empty() || out_ == kStdout) return refused("--resume needs --out FILE");
-  if (!std::filesystem::exists(out_)) return {};
-  auto saved = results::load(out_);
-  if (!saved) return refused("--resume: {}", saved.error());
-  resumed_ = *std::move(saved);
+void Measurement::resume() {
+  if (options_.output.out.empty() || out_ == kStdout) throw UsageError("--resume needs --out FILE");
+  if (!std::filesystem::exists(out_)) return;
+  resumed_ = must(results::load(out_), "--resume");
   result_.runs.swap(resumed_->runs);
   // The run that a stop cut short.
   if (resumed_->interrupted && !result_.runs.empty() &&
       result_.runs.back().duration_seconds < seconds(options_.workload.duration)) {
     result_.runs.pop_back();
   }
-  return check_resumed();
+  check_resumed();
 }
 
-tl::expected<void, UsageError> Measurement::check_resumed() const {
-  if (!resumed_) return {};
+void Measurement::check_resumed() const {
+  if (!resumed_) return;
   auto differences = results::incompatibilities(*resumed_, result_);
   const auto add = [&](std::string_view what, const std::string& a, const std::string& b) {
     if (a != b) differences.push_back(fmt::format("{} {} and {}", what, a, b));
@@ -94,22 +75,18 @@ tl::expected<void, UsageError> Measurement::check_resumed() const {
   };
   add("commit", resumed_->lockbench.commit, result_.lockbench.commit);
   add("seed", seed(*resumed_), seed(result_));
-  if (differences.empty()) return {};
-  return refused("--resume: {} was measured otherwise: {}", out_, differences.front());
+  if (differences.empty()) return;
+  throw UsageError("--resume: {} was measured otherwise: {}", out_, differences.front());
 }
 
-tl::expected<bool, UsageError> Measurement::deploy(Session& session) {
-  auto metrics = Metrics::start(options_, selected_, result_.id, session.console());
-  if (!metrics) return tl::unexpected(metrics.error());
-  metrics_ = *std::move(metrics);
-  auto deployed = session.deploy(options_, selected_, result_.skipped);
-  if (!deployed) return tl::unexpected(deployed.error());
-  if (!*deployed) return false;
-  servers_ = **std::move(deployed);
+bool Measurement::deploy(Session& session) {
+  metrics_ = Metrics::start(options_, selected_, result_.id, session.console());
+  servers_ = session.deploy(options_, selected_, result_.skipped);
+  if (!servers_) return false;
   faults_.emplace(*servers_, options_.workload.rtt);
   result_.environment.servers = servers_->facts;
   // Their versions are known only now.
-  if (auto same = check_resumed(); !same) return tl::unexpected(same.error());
+  check_resumed();
   result_.interrupted = true;  // until it is over
   file_.emplace(out_, session.console());
   crews_ = crews_of(out_, result_, options_.ranks);
@@ -207,16 +184,13 @@ int Measurement::finish(bool show, Console& console) {
   return code;
 }
 
-tl::expected<int, UsageError> measure(const RunOptions& options, std::vector<Selected> selected) {
-  auto made = Measurement::make(options, std::move(selected));
-  if (!made) return tl::unexpected(made.error());
+int measure(const RunOptions& options, std::vector<Selected> selected) {
+  auto made = std::make_unique<Measurement>(options, std::move(selected));
   // Before the measurement, whose metrics and servers have threads.
   Session session(options.output.quiet);
   Console& console = session.console();
-  const std::unique_ptr<Measurement> one = *std::move(made);
-  const auto deployed = one->deploy(session);
-  if (!deployed) return tl::unexpected(deployed.error());
-  if (!*deployed) return session.interrupted_early();
+  const std::unique_ptr<Measurement> one = std::move(made);
+  if (!one->deploy(session)) return session.interrupted_early();
 
   ProgressView progress(console, BootClock::now);
   const std::vector<loadgen::RunPlan> plans = one->plans();

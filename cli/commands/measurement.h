@@ -3,7 +3,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <tl/expected.hpp>
 #include <vector>
 
 #include "cli/commands/fault_servers.h"
@@ -24,14 +23,13 @@ namespace lockbench::cli {
 class Measurement {
  public:
   /// Checks everything that needs no server.
-  static tl::expected<std::unique_ptr<Measurement>, UsageError> make(
-      const RunOptions& options, std::vector<Selected> selected);
+  Measurement(const RunOptions& options, std::vector<Selected> selected);
   // Its plans point to it.
   Measurement(const Measurement&) = delete;
   Measurement& operator=(const Measurement&) = delete;
 
   /// Starts metrics and servers. False if a stop came first.
-  tl::expected<bool, UsageError> deploy(Session& session);
+  bool deploy(Session& session);
   /// One for each workload. They keep the result after each run.
   std::vector<loadgen::RunPlan> plans();
   const deployment::Deployment& servers() const { return *servers_; }
@@ -46,13 +44,10 @@ class Measurement {
   const results::Result& result() const { return result_; }
 
  private:
-  Measurement(const RunOptions& options, std::vector<Selected> selected);
-
-  tl::expected<void, UsageError> prepare();
   /// Takes over the runs of the file of --out, if there is one yet.
-  tl::expected<void, UsageError> resume();
-  /// An error if the file that is resumed was measured otherwise, as far as that is known yet.
-  tl::expected<void, UsageError> check_resumed() const;
+  void resume();
+  /// A UsageError if the file that is resumed was measured otherwise, as far as that is known yet.
+  void check_resumed() const;
   bool is_done(const Descriptor& strategy, int repetition, const results::Load& load) const;
   loadgen::RunPlan plan_of(const loadgen::Workload& point);
   /// The strategies that it did not come to.
@@ -74,7 +69,7 @@ class Measurement {
 
 /// Puts the selected strategies under the loads of the options, saves and shows the result. Returns
 /// the exit code.
-tl::expected<int, UsageError> measure(const RunOptions& options, std::vector<Selected> selected);
+int measure(const RunOptions& options, std::vector<Selected> selected);
 
 /// What a run takes besides its load: connecting, draining and removing keys.
 inline constexpr Duration kBesidesLoad = std::chrono::milliseconds(300);

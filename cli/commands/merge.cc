@@ -1,5 +1,3 @@
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <fstream>
 #include <iterator>
@@ -29,10 +27,9 @@ struct MergeOptions {
         "the files that the ranks of a run left, OUT.rank-N, and perhaps its result file");
     output.declare(options);
   }
-  tl::expected<void, UsageError> complete(const OptionList& /*options*/) {
-    if (files.empty()) return refused("merge needs files: lockbench merge FILE...");
-    if (!output.out.empty()) return {};
-    return refused("merge needs --out FILE");
+  void complete(const OptionList& /*options*/) const {
+    if (files.empty()) throw UsageError("merge needs files: lockbench merge FILE...");
+    if (output.out.empty()) throw UsageError("merge needs --out FILE");
   }
 };
 
@@ -41,71 +38,60 @@ struct Given {
   std::optional<results::Result> result;  ///< of the runs before
 };
 
-tl::expected<std::string, std::string> read_text(const std::string& path) {
+std::string read_text(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
-  if (!file) return tl::unexpected(path + ": cannot be read");
+  if (!file) throw UsageError("{}: cannot be read", path);
   return std::string(std::istreambuf_iterator<char>(file), {});
 }
 
-tl::expected<Given, std::string> read_all(const std::vector<std::string>& files) {
+Given read_all(const std::vector<std::string>& files) {
   Given given;
   for (const std::string& path : files) {
-    const auto text = read_text(path);
-    if (!text) return tl::unexpected(text.error());
-    if (loadgen::cluster::is_partial(*text)) {
-      auto partial = loadgen::cluster::read_partial(*text, build_line(build_facts()));
-      if (!partial) return tl::unexpected(fmt::format("{}: {}", path, partial.error()));
-      given.partials.push_back(*std::move(partial));
+    const std::string text = read_text(path);
+    if (loadgen::cluster::is_partial(text)) {
+      given.partials.push_back(
+          must(loadgen::cluster::read_partial(text, build_line(build_facts())), path));
       continue;
     }
-    auto result = results::load(path);
-    if (!result) return tl::unexpected(result.error());
-    if (given.result)
-      return tl::unexpected(path + ": a second result file; one at most is allowed");
-    given.result = *std::move(result);
+    results::Result result = must(results::load(path));
+    if (given.result) throw UsageError("{}: a second result file; one at most is allowed", path);
+    given.result = std::move(result);
   }
   if (given.partials.empty()) {
-    return tl::unexpected<std::string>("none of the files is that of a rank (OUT.rank-N)");
+    throw UsageError("none of the files is that of a rank (OUT.rank-N)");
   }
   return given;
 }
 
 /// With the run that the ranks' files are of, unless the result file has it: rank 0 saw more.
-tl::expected<results::Result, std::string> put_together(Given given) {
-  auto heading = results::from_json(given.partials.front().order.heading);
-  if (!heading) return tl::unexpected("a rank's file has no heading: " + heading.error());
-  auto run = loadgen::cluster::merge(std::move(given.partials));
-  if (!run) return tl::unexpected(run.error());
-  if (given.result && given.result->id != heading->id) {
-    return tl::unexpected(fmt::format("the result file is of {}, and the ranks' files of {}",
-                                      given.result->id, heading->id));
+results::Result put_together(Given given) {
+  results::Result heading = must(results::from_json(given.partials.front().order.heading),
+                                 "a rank's file has no heading");
+  results::Run run = must(loadgen::cluster::merge(std::move(given.partials)));
+  if (given.result && given.result->id != heading.id) {
+    throw UsageError("the result file is of {}, and the ranks' files of {}", given.result->id,
+                     heading.id);
   }
-  results::Result result = given.result ? *std::move(given.result) : *std::move(heading);
+  results::Result result = given.result ? *std::move(given.result) : std::move(heading);
   const bool there = std::any_of(result.runs.begin(), result.runs.end(), [&](const auto& other) {
-    return other.strategy == run->strategy && other.repetition == run->repetition &&
-           other.load == run->load;
+    return other.strategy == run.strategy && other.repetition == run.repetition &&
+           other.load == run.load;
   });
-  const bool lost = std::any_of(run->ranks.begin(), run->ranks.end(),
+  const bool lost = std::any_of(run.ranks.begin(), run.ranks.end(),
                                 [](const results::Rank& rank) { return rank.lost; });
-  if (!there) result.runs.push_back(*std::move(run));
+  if (!there) result.runs.push_back(std::move(run));
   if (lost) result.exit_code = exit_code::kErrors;
   return result;
 }
 
-tl::expected<int, UsageError> merge(const MergeOptions& options) {
-  auto given = read_all(options.files);
-  if (!given) return refused("{}", given.error());
-  auto result = put_together(*std::move(given));
-  if (!result) return refused("{}", result.error());
-  const auto out = out_path(options.output, *result);
-  if (!out) return tl::unexpected(out.error());
+int merge(const MergeOptions& options) {
+  const results::Result result = put_together(read_all(options.files));
+  const std::string out = out_path(options.output, result);
   Console console(stderr, is_terminal(stderr), options.output.quiet);
-  ResultFile file(*out, console);
-  const Ending ending = cli::ending_of(*result);
-  const int code = result->exit_code ? static_cast<int>(*result->exit_code) : exit_code_of(ending);
+  ResultFile file(out, console);
+  const int saved = finish(result, options.output, file, cli::ending_of(result));
   // The exit code that the file records wins.
-  const int saved = finish(*result, options.output, file, ending);
-  return result->exit_code ? code : saved;
+  return result.exit_code ? static_cast<int>(*result.exit_code) : saved;
 }
 
 }  // namespace

@@ -47,21 +47,14 @@ unsigned scrape_connections(const LoadOptions& options,
 
 }  // namespace
 
-tl::expected<Metrics, UsageError> Metrics::start(const LoadOptions& options,
-                                                 const std::vector<Selected>& selected,
-                                                 const std::string& run_id, Console& console) {
+Metrics Metrics::start(const LoadOptions& options, const std::vector<Selected>& selected,
+                       const std::string& run_id, Console& console) {
   Metrics metrics;
   const MetricsOptions& asked = options.metrics;
   if (!asked.listen && !asked.push) return metrics;
-  if (auto can = exporter::available(); !can) {
-    return refused("{}: {}", asked.listen ? "--metrics-listen" : "--push", can.error());
-  }
+  must(exporter::available(), asked.listen ? "--metrics-listen" : "--push");
   metrics.linger_ = asked.linger;
-  if (asked.push) {
-    auto target = exporter::parse_push_target(*asked.push);
-    if (!target) return refused("--push: {}", target.error());
-    metrics.push_ = std::move(*target);
-  }
+  if (asked.push) metrics.push_ = must(exporter::parse_push_target(*asked.push), "--push");
   std::vector<const Descriptor*> strategies;
   for (const Selected& one : selected) {
     if (one.strategy->not_built.empty()) strategies.push_back(one.strategy);
@@ -76,11 +69,11 @@ tl::expected<Metrics, UsageError> Metrics::start(const LoadOptions& options,
     }
   }
   if (!asked.listen) return metrics;
-  const auto serving =
-      metrics.exporter_->serve(*asked.listen, scrape_connections(options, strategies));
-  if (!serving) return refused("--metrics-listen: {}", serving.error());
+  const exporter::ListenAddress serving =
+      must(metrics.exporter_->serve(*asked.listen, scrape_connections(options, strategies)),
+           "--metrics-listen");
   metrics.serving_ = true;
-  console.note(fmt::format("metrics on http://{}/metrics", serving->to_string()));
+  console.note(fmt::format("metrics on http://{}/metrics", serving.to_string()));
   return metrics;
 }
 

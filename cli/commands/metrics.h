@@ -3,7 +3,6 @@
 #include <memory>
 #include <stop_token>
 #include <string>
-#include <tl/expected.hpp>
 #include <vector>
 
 #include "cli/console/console.h"
@@ -18,10 +17,9 @@ namespace lockbench::cli {
 class Metrics {
  public:
   /// Starts to serve, if --metrics-listen is given; every series of the selected strategies exists
-  /// from then on. Signals must be prepared before. The error names the option.
-  static tl::expected<Metrics, UsageError> start(const LoadOptions& options,
-                                                 const std::vector<Selected>& selected,
-                                                 const std::string& run_id, Console& console);
+  /// from then on. Signals must be prepared before. A UsageError names the option.
+  static Metrics start(const LoadOptions& options, const std::vector<Selected>& selected,
+                       const std::string& run_id, Console& console);
 
   /// Observes runs; null if no metrics are asked for.
   loadgen::RunWatcher* watcher() { return metrics(); }

@@ -26,10 +26,12 @@ struct OverviewOptions : RunOptions {
     options.add_flag({"all", ""}, all, "every strategy, the flawed ones last");
   }
 
-  tl::expected<void, UsageError> complete(const OptionList& options) {
+  void complete(const OptionList& options) {
     loads = {NamedLoad::alone, NamedLoad::demand, NamedLoad::saturated};
-    if (!all || strategies.empty()) return LoadOptions::complete(options);
-    return refused("--all cannot be combined with names of strategies");
+    if (all && !strategies.empty()) {
+      throw UsageError("--all cannot be combined with names of strategies");
+    }
+    LoadOptions::complete(options);
   }
 };
 
@@ -53,13 +55,9 @@ std::vector<Selected> usual(bool all) {
   return selected;
 }
 
-tl::expected<int, UsageError> overview(const OverviewOptions& given) {
+int overview(const OverviewOptions& given) {
   RunOptions options = given;
-  if (!options.strategies.empty()) {
-    auto selected = select_for_load(options);
-    if (!selected) return tl::unexpected(selected.error());
-    return measure(options, *std::move(selected));
-  }
+  if (!options.strategies.empty()) return measure(options, select_for_load(options));
   std::vector<Selected> selected = usual(given.all);
   // For the result.
   for (const Selected& one : selected) options.strategies.emplace_back(one.strategy->name);

@@ -69,10 +69,10 @@ struct ProbeOptions : LoadOptions {
     }
   }
 
-  tl::expected<void, UsageError> complete(const OptionList& options) {
-    if (auto fits = LoadOptions::complete(options); !fits) return fits;
+  void complete(const OptionList& options) {
+    LoadOptions::complete(options);
     if (workload.clients % 2 != 0) {
-      return refused(
+      throw UsageError(
           "--clients {} leaves a client alone: two share each lock, so an even number is allowed",
           workload.clients);
     }
@@ -82,7 +82,6 @@ struct ProbeOptions : LoadOptions {
       const Duration interval = every ? renew->period : RenewalTiming{}.first(workload.ttl);
       workload.hold = loadgen::DurationDistribution::constant(interval + interval / 5);
     }
-    return {};
   }
 };
 
@@ -105,26 +104,25 @@ loadgen::Workload workload_of(const ProbeOptions& options) {
 }
 
 /// Only strategies whose servers were given: a probe of a private server would show nothing about
-/// the user's. An error if one was named without.
-tl::expected<std::vector<Selected>, UsageError> select(const ProbeOptions& options) {
+/// the user's. Refused if one was named without.
+std::vector<Selected> select(const ProbeOptions& options) {
   const auto has_servers = [&](const Descriptor& strategy) {
     return !options.servers_of(strategy.backend).empty();
   };
-  auto selected = select_for_load(options);
-  if (!selected) return selected;
-  for (const auto& [strategy, named] : *selected) {
+  std::vector<Selected> selected = select_for_load(options);
+  for (const auto& [strategy, named] : selected) {
     if (!named || has_servers(*strategy)) continue;
     const StoreKind* const kind = find_store_kind(strategy->backend);
-    if (kind == nullptr) return refused("{} cannot be probed: it has no server", strategy->name);
-    return refused("{} cannot be probed without its servers: --{} {}", strategy->name, kind->name,
-                   kind->value_name);
+    if (kind == nullptr) throw UsageError("{} cannot be probed: it has no server", strategy->name);
+    throw UsageError("{} cannot be probed without its servers: --{} {}", strategy->name, kind->name,
+                     kind->value_name);
   }
-  std::erase_if(*selected, [&](const Selected& one) {
+  std::erase_if(selected, [&](const Selected& one) {
     const Traits& traits = one.strategy->traits;
     const bool by_default = traits.promises_exclusion && !traits.one_process;
     return !has_servers(*one.strategy) || (options.strategies.empty() && !by_default);
   });
-  if (selected->empty()) return refused("nothing to probe: give servers, such as --redis URL");
+  if (selected.empty()) throw UsageError("nothing to probe: give servers, such as --redis URL");
   return selected;
 }
 
@@ -268,9 +266,10 @@ int probe_all(const loadgen::RunPlan& common, const std::vector<Selected>& selec
   return exit_code_of(ending);
 }
 
-tl::expected<int, UsageError> probe(const ProbeOptions& given) {
+int probe(const ProbeOptions& given) {
   if (!given.workload.rate) {
-    return refused("probe requires --rate: sections per second of each strategy, such as --rate 1");
+    throw UsageError(
+        "probe requires --rate: sections per second of each strategy, such as --rate 1");
   }
   ProbeOptions options = given;
   options.workload = workload_of(given);
@@ -278,28 +277,25 @@ tl::expected<int, UsageError> probe(const ProbeOptions& given) {
   if (!options.metrics.listen && exports) {
     options.metrics.listen = exporter::ListenAddress{.port = kPort};
   }
-  auto selected = select(options);
-  if (!selected) return tl::unexpected(selected.error());
-  options.metrics.deployments = deployments_of(*selected, options);
+  std::vector<Selected> selected = select(options);
+  options.metrics.deployments = deployments_of(selected, options);
   options.metrics.ready_at_once = false;
 
   Session session(options.output.quiet, false, "stopping: removing the probe's keys");
   Console& console = session.console();
   const std::string id = run_id(std::chrono::system_clock::now(), std::random_device()());
-  auto metrics = Metrics::start(options, *selected, id, console);
-  if (!metrics) return tl::unexpected(metrics.error());
+  Metrics metrics = Metrics::start(options, selected, id, console);
   std::vector<results::Skipped> skipped;
-  const auto deployment = session.deploy(options, *selected, skipped);
-  if (!deployment) return tl::unexpected(deployment.error());
-  if (!*deployment) return exit_code::kFine;
-  console.note(fmt::format("probing {} {}, {} sections per second each (run {})", selected->size(),
-                           selected->size() == 1 ? "strategy" : "strategies",
-                           *options.workload.rate, id));
+  const auto deployment = session.deploy(options, selected, skipped);
+  if (!deployment) return exit_code::kFine;
+  console.note(fmt::format("probing {} {}, {} sections per second each (run {})", selected.size(),
+                           selected.size() == 1 ? "strategy" : "strategies", *options.workload.rate,
+                           id));
   const loadgen::RunPlan common{.run_id = id,
                                 .workload = options.workload,
-                                .endpoints = (*deployment)->endpoints,
-                                .watcher = metrics->watcher()};
-  return probe_all(common, *selected, options, *metrics, console, session.stop());
+                                .endpoints = deployment->endpoints,
+                                .watcher = metrics.watcher()};
+  return probe_all(common, selected, options, metrics, console, session.stop());
 }
 
 }  // namespace

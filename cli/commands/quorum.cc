@@ -44,52 +44,47 @@ int finish_quorum(const QuorumOptions& options, const results::Result& result,
       {.exclusion_broken = !measured.violated.empty(), .errors = !measured.errors.empty()});
 }
 
-tl::expected<int, UsageError> quorum(const QuorumOptions& given) {
+int quorum(const QuorumOptions& given) {
   QuorumOptions options = given;
   if (options.nodes.empty()) options.nodes = {1, 3, 5, 7};
   std::sort(options.nodes.begin(), options.nodes.end());
   results::Result result = begin_result();
   result.experiment = results::Experiment{std::vector<results::QuorumPoint>()};
-  const auto out = out_path(options.output, result);
-  if (!out) return tl::unexpected(out.error());
+  const std::string out = out_path(options.output, result);
 
   Session session(options.output.quiet);
   Console& console = session.console();
   const Ranks* const ranks = Ranks::joined();
   if (const std::string far = ranks == nullptr ? "" : ranks->beyond_loopback(); !far.empty()) {
-    return refused("{}, and quorum has no others", far);
+    throw UsageError("{}, and quorum has no others", far);
   }
   const int most = options.nodes.back();
   // Each client connects to every node; a proxy has both ends of the connection open, too.
   const std::uint64_t files = static_cast<std::uint64_t>(options.workload.clients * most) * 3 + 256;
-  if (auto raised = testbed::raise_open_file_limit(files); !raised) {
-    return refused("--clients: {}", raised.error());
-  }
+  must(testbed::raise_open_file_limit(files), "--clients");
   deployment::Request request = request_of(options);
   request.nodes = most;
-  const auto servers = QuorumServers::start(request, options.slow);
-  if (!servers) return refused("{}", servers.error());
-  const auto facts = (*servers)->facts(request.command_timeout, session.stop());
+  const auto servers = must(QuorumServers::start(request, options.slow));
+  const auto facts = servers->facts(request.command_timeout, session.stop());
   if (session.stopped()) return session.interrupted_early();
-  if (!facts) return refused("{}", facts.error());
+  result.environment.servers = must(facts);
   session.warn_of(result.lockbench);
 
-  result.environment.servers = *facts;
   result.workload = workload_record(options);
   result.interrupted = true;  // until it is over
-  ResultFile file(*out, console);
+  ResultFile file(out, console);
   loadgen::QuorumPlan plan = plan_of(options, result.id);
   plan.so_far = [&](std::vector<results::QuorumPoint> points) {
     result.experiment->points = std::move(points);
     file.keep(result);
   };
-  plan.run.make_crew = crews_of(*out, result);
-  plan.run.counter_url = (*servers)->counter_url();
+  plan.run.make_crew = crews_of(out, result);
+  plan.run.counter_url = servers->counter_url();
   auto measured = loadgen::measure_quorum(
-      plan, **servers, [&](const std::string& line) { console.note(line); }, session.stop());
+      plan, *servers, [&](const std::string& line) { console.note(line); }, session.stop());
   result.interrupted = measured.interrupted;
   result.experiment->points = measured.points;
-  if (note_lost_ranks(*out, result, console)) measured.errors.emplace_back("a rank was lost");
+  if (note_lost_ranks(out, result, console)) measured.errors.emplace_back("a rank was lost");
   file.keep(result);
   return finish_quorum(options, result, measured, file);
 }

@@ -24,37 +24,32 @@ int print(const std::string& text) {
   return print_text(text) ? exit_code::kFine : exit_code::kErrors;
 }
 
-tl::expected<int, UsageError> condense(const FileOptions& options) {
+int condense(const FileOptions& options) {
   const auto& files = options.files;
   if (files.size() != 1) {
-    return refused("condense takes one result file: lockbench condense FILE > SMALL.json");
+    throw UsageError("condense takes one result file: lockbench condense FILE > SMALL.json");
   }
-  const auto result = results::load_to_rewrite(files.front());
-  if (!result) return refused("{}", result.error());
-  return print(results::condensed(*result));
+  return print(results::condensed(must(results::load_to_rewrite(files.front()))));
 }
 
-tl::expected<int, UsageError> reference_tables(const FileOptions& options) {
+int reference_tables(const FileOptions& options) {
   const auto& files = options.files;
   if (files.size() < 2) {
-    return refused(
+    throw UsageError(
         "reference-tables takes a Markdown page and result files: lockbench reference-tables "
         "PAGE.md RESULT.json...");
   }
   std::ifstream page(files.front(), std::ios::binary);
   const std::string text{std::istreambuf_iterator<char>(page), {}};
-  if (!page.is_open() || page.bad()) return refused("{}: cannot be read", files.front());
+  if (!page.is_open() || page.bad()) throw UsageError("{}: cannot be read", files.front());
   std::vector<results::Result> sources;
   results::KnownFlaws flaws;
   for (std::size_t i = 1; i < files.size(); ++i) {
-    auto result = results::load(files[i]);
-    if (!result) return refused("{}", result.error());
-    flaws.merge(known_flaws(*result));
-    sources.push_back(std::move(*result));
+    sources.push_back(must(results::load(files[i])));
+    flaws.merge(known_flaws(sources.back()));
   }
   const auto updated = results::with_tables(text, results::reference_tables(sources, flaws));
-  if (!updated) return refused("{}: {}", files.front(), updated.error());
-  return print(*updated);
+  return print(must(updated, files.front()));
 }
 
 }  // namespace

@@ -50,14 +50,13 @@ int finish_renewal(const RenewalOptions& options, const results::Result& result,
   return finish(result, options.output, file, {.errors = !error.empty() || lost});
 }
 
-tl::expected<int, UsageError> renewal(const RenewalOptions& given) {
+int renewal(const RenewalOptions& given) {
   RenewalOptions options = given;
   if (options.held.empty()) options.held = {1, 10, 100, 1'000, 10'000, 100'000};
   options.workload = foreground_of(options);
   results::Result result = begin_result();
   result.experiment = results::Experiment{std::vector<results::RenewalPoint>()};
-  const auto out = out_path(options.output, result);
-  if (!out) return tl::unexpected(out.error());
+  const std::string out = out_path(options.output, result);
 
   Session session(options.output.quiet);
   Console& console = session.console();
@@ -73,29 +72,25 @@ tl::expected<int, UsageError> renewal(const RenewalOptions& given) {
                                     {find_strategy("redis-set-nx-lua"), true}};
   const std::uint64_t files =
       deployment::open_files_for(all_connections, {selected[0].strategy, selected[1].strategy});
-  if (auto raised = testbed::raise_open_file_limit(files); !raised) {
-    return refused("--most-threads: {}", raised.error());
-  }
-  const auto deployed = session.deploy(with_threads, selected, result.skipped);
-  if (!deployed) return tl::unexpected(deployed.error());
-  if (!*deployed) return session.interrupted_early();
-  const deployment::Deployment& servers = **deployed;
+  must(testbed::raise_open_file_limit(files), "--most-threads");
+  const auto servers = session.deploy(with_threads, selected, result.skipped);
+  if (!servers) return session.interrupted_early();
 
-  result.environment.servers = servers.facts;
+  result.environment.servers = servers->facts;
   result.workload = workload_record(options);
   result.interrupted = true;  // until it is over
-  ResultFile file(*out, console);
+  ResultFile file(out, console);
   const auto keep = [&](const std::vector<results::RenewalPoint>& points) {
     result.experiment->points = points;
     file.keep(result);
   };
-  loadgen::RenewalPlan plan{.foreground = plan_on(servers, result.id),
+  loadgen::RenewalPlan plan{.foreground = plan_on(*servers, result.id),
                             .held = options.held,
                             .most_threads = options.most_threads,
                             .pairs = options.pairs,
                             .so_far = keep};
   plan.foreground.workload = options.workload;
-  plan.foreground.make_crew = crews_of(*out, result);
+  plan.foreground.make_crew = crews_of(out, result);
   const bool private_servers = options.servers_of("redis").empty();
   // Ranks know their own cores.
   if (Ranks::joined() == nullptr) {
@@ -106,7 +101,7 @@ tl::expected<int, UsageError> renewal(const RenewalOptions& given) {
       plan, [&](const std::string& line) { console.note(line); }, session.stop());
   result.interrupted = measured.interrupted;
   std::string error = measured.error;
-  if (note_lost_ranks(*out, result, console) && error.empty()) error = "a rank was lost";
+  if (note_lost_ranks(out, result, console) && error.empty()) error = "a rank was lost";
   keep(measured.points);
   return finish_renewal(options, result, error, file);
 }

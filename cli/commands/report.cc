@@ -30,33 +30,27 @@ struct ReportOptions {
   }
 };
 
-tl::expected<void, UsageError> check_out(const std::string& out,
-                                         const std::vector<std::string>& files) {
+void check_out(const std::string& out, const std::vector<std::string>& files) {
   for (const std::string& file : files) {
     if (same_file(file, out)) {
-      return refused("--out: {} is one of the results: the page would replace it", out);
+      throw UsageError("--out: {} is one of the results: the page would replace it", out);
     }
   }
-  if (auto writable = results::check_writable(out); !writable) {
-    return refused("--out: {}", writable.error());
-  }
-  return {};
+  must(results::check_writable(out), "--out");
 }
 
-tl::expected<int, UsageError> report(const ReportOptions& options) {
+int report(const ReportOptions& options) {
   const std::vector<std::string>& files = options.files;
   if (files.empty() || files.size() > kMostFiles) {
-    return refused("expected 1 to {} result files: lockbench report FILE... (given: {})",
-                   kMostFiles, files.size());
+    throw UsageError("expected 1 to {} result files: lockbench report FILE... (given: {})",
+                     kMostFiles, files.size());
   }
   const std::string& out = options.out;
   std::vector<results::report::Source> sources;
   for (const std::string& file : files) {
-    auto result = results::load(file);
-    if (!result) return refused("{}", result.error());
-    sources.push_back(report_source(std::move(*result), file));
+    sources.push_back(report_source(must(results::load(file)), file));
   }
-  if (auto fits = check_out(out, files); !fits) return tl::unexpected(fits.error());
+  check_out(out, files);
   Console console(stderr, is_terminal(stderr), options.output.quiet);
   const bool saved = save_page(results::report::make_view(sources), out, console);
   return exit_code_of({.errors = !saved});

@@ -1,5 +1,3 @@
-#include <utility>
-
 #include "cli/commands/commands.h"
 #include "cli/commands/measurement.h"
 #include "cli/options/select.h"
@@ -7,11 +5,7 @@
 namespace lockbench::cli {
 namespace {
 
-tl::expected<int, UsageError> run(const RunOptions& options) {
-  auto selected = select_for_load(options);
-  if (!selected) return tl::unexpected(selected.error());
-  return measure(options, *std::move(selected));
-}
+int run(const RunOptions& options) { return measure(options, select_for_load(options)); }
 
 }  // namespace
 

@@ -16,15 +16,15 @@ struct ShowOptions {
   }
 };
 
-tl::expected<int, UsageError> show(const ShowOptions& options) {
-  if (options.files.size() != 1) return refused("show takes one result file: lockbench show FILE");
+int show(const ShowOptions& options) {
+  if (options.files.size() != 1) {
+    throw UsageError("show takes one result file: lockbench show FILE");
+  }
   const bool rewrites = options.output.format == Format::json;
-  const auto result = rewrites ? results::load_to_rewrite(options.files.front())
-                               : results::load(options.files.front());
-  if (!result) return refused("{}", result.error());
-  const auto text = results::render(*result, known_flaws(*result), look_of(options.output));
-  if (!text) return refused("--columns: {}", text.error());
-  return print_text(*text) ? exit_code::kFine : exit_code::kErrors;
+  const results::Result result = must(rewrites ? results::load_to_rewrite(options.files.front())
+                                               : results::load(options.files.front()));
+  const auto text = results::render(result, known_flaws(result), look_of(options.output));
+  return print_text(must(text, "--columns")) ? exit_code::kFine : exit_code::kErrors;
 }
 
 }  // namespace

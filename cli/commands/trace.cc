@@ -37,12 +37,11 @@ struct TraceOptions {
     options.add({"out", "FILE"}, out, path(), "the file to write; -: stdout; required");
   }
 
-  tl::expected<void, UsageError> complete(const OptionList& /*options*/) const {
+  void complete(const OptionList& /*options*/) const {
     if (kinds != std::vector<std::string>{"tpcc"}) {
-      return refused("trace requires one KIND, which is tpcc");
+      throw UsageError("trace requires one KIND, which is tpcc");
     }
-    if (out.empty()) return refused("trace requires --out FILE");
-    return {};
+    if (out.empty()) throw UsageError("trace requires --out FILE");
   }
 };
 
@@ -70,7 +69,7 @@ Written write_tpcc(const TraceOptions& options, std::FILE* file) {
   return written;
 }
 
-tl::expected<int, UsageError> trace(const TraceOptions& options) {
+int trace(const TraceOptions& options) {
   const bool to_stdout = options.out == "-";
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> opened(
       to_stdout ? nullptr : std::fopen(options.out.c_str(), "w"), std::fclose);

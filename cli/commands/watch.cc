@@ -86,26 +86,23 @@ class Display {
 };
 
 /// Serves /metrics; null if they are not asked for.
-tl::expected<std::unique_ptr<exporter::Exporter>, UsageError> serve_metrics(
+std::unique_ptr<exporter::Exporter> serve_metrics(
     const MetricsOptions& options, std::shared_ptr<const exporter::WatchMetrics> metrics,
     Console& console) {
-  if (!options.listen) return std::unique_ptr<exporter::Exporter>();
-  if (auto can = exporter::available(); !can) return refused("--metrics-listen: {}", can.error());
+  constexpr std::string_view kOption = "--metrics-listen";
+  if (!options.listen) return nullptr;
+  must(exporter::available(), kOption);
   auto made = exporter::Exporter::make(std::move(metrics), {.run = {}, .build = build_facts()});
-  const auto serving = made->serve(*options.listen, kScrapers);
-  if (!serving) return refused("--metrics-listen: {}", serving.error());
-  console.note(fmt::format("metrics on http://{}/metrics", serving->to_string()));
+  const auto serving = must(made->serve(*options.listen, kScrapers), kOption);
+  console.note(fmt::format("metrics on http://{}/metrics", serving.to_string()));
   return made;
 }
 
-tl::expected<std::vector<std::unique_ptr<watch::Source>>, UsageError> sources_of(
-    const WatchOptions& options) {
+std::vector<std::unique_ptr<watch::Source>> sources_of(const WatchOptions& options) {
   std::vector<std::unique_ptr<watch::Source>> sources;
   for (const auto& [store, urls] : options.servers) {
     if (urls.empty()) continue;
-    auto source = watch::make_source(store, urls, options.request);
-    if (!source) return refused("{}", source.error());
-    sources.push_back(*std::move(source));
+    sources.push_back(must(watch::make_source(store, urls, options.request)));
   }
   return sources;
 }
@@ -222,52 +219,44 @@ class WatchCommand {
   ResultFile file_;
 };
 
-tl::expected<void, UsageError> check_files(const WatchOptions& options,
-                                           const results::Result& result) {
+void check_files(const WatchOptions& options, const results::Result& result) {
   const std::string& record = options.output.out;
   if (record.empty()) {
-    if (auto text = results::render(result, {}, look_of(options.output)); !text) {
-      return refused("--columns: {}", text.error());
-    }
-    if (auto fits = check_report(options.output.report, record); !fits) return fits;
-  } else if (auto path = out_path(options.output, result); !path) {
-    return tl::unexpected(path.error());
+    must(results::render(result, {}, look_of(options.output)), "--columns");
+    check_report(options.output.report, record);
+  } else {
+    out_path(options.output, result);
   }
-  if (options.workload.empty()) return {};
+  if (options.workload.empty()) return;
   for (const auto& [option, file] : std::vector<std::pair<std::string_view, std::string>>{
            {"--record", record}, {"--report", options.output.report}}) {
     if (!same_file(options.workload, file)) continue;
-    return refused("--workload and {} must be different files: both are {}", option,
-                   options.workload);
+    throw UsageError("--workload and {} must be different files: both are {}", option,
+                     options.workload);
   }
-  if (auto writable = results::check_writable(options.workload); !writable) {
-    return refused("--workload: {}", writable.error());
-  }
-  return {};
+  must(results::check_writable(options.workload), "--workload");
 }
 
-tl::expected<int, UsageError> watch_locks(const WatchOptions& options) {
+int watch_locks(const WatchOptions& options) {
   results::Result result = begin_result();
   watch::add_to(result, {});
-  if (auto good = check_files(options, result); !good) return tl::unexpected(good.error());
-  auto sources = sources_of(options);
-  if (!sources) return tl::unexpected(sources.error());
+  check_files(options, result);
+  std::vector<std::unique_ptr<watch::Source>> sources = sources_of(options);
 
   Session session(options.output.quiet, false, "stopping");
-  Watching watching(*std::move(sources), options.ledger_options(), options.grouping(),
+  Watching watching(std::move(sources), options.ledger_options(), options.grouping(),
                     session.console());
   const auto metrics = std::make_shared<exporter::WatchMetrics>();
   const auto exported = serve_metrics(options.metrics, metrics, session.console());
-  if (!exported) return tl::unexpected(exported.error());
   const auto reached = watching.reach(session.stop());
   if (session.stopped()) return exit_code::kInterrupted;
-  if (!reached) return refused("{}", reached.error());
+  must(reached);
 
   result.environment.servers = server_facts(options);
   WatchOptions used = options;
   result.workload = options_of(used).record();
   WatchCommand command(options, std::move(result), options.output.out, session, watching,
-                       *exported == nullptr ? nullptr : metrics.get());
+                       exported == nullptr ? nullptr : metrics.get());
   return command.carry_out();
 }
 

@@ -92,28 +92,27 @@ void WatchOptions::declare(OptionList& options) {
               "none");
 }
 
-tl::expected<void, UsageError> WatchOptions::complete(const OptionList& options) {
+void WatchOptions::complete(const OptionList& options) {
   const auto given = [&](std::string_view store) {
     const auto urls = servers.find(store);
     return urls != servers.end() && !urls->second.empty();
   };
   if (std::ranges::none_of(servers, [](const auto& urls) { return !urls.second.empty(); })) {
-    return refused("nothing to watch: give servers, such as --redis URL");
+    throw UsageError("nothing to watch: give servers, such as --redis URL");
   }
   if (given("memcached") && request.keys.empty()) {
-    return refused(
+    throw UsageError(
         "--memcached requires --keys: memcached can neither list nor watch its keys, so name "
         "those of the locks");
   }
   if (options.given("keys") && !given("memcached")) {
-    return refused("--keys requires --memcached: locks of other stores are named with --locks");
+    throw UsageError("--keys requires --memcached: locks of other stores are named with --locks");
   }
   if (options.given("lock-table") && !given("postgres")) {
-    return refused("--lock-table requires --postgres");
+    throw UsageError("--lock-table requires --postgres");
   }
-  if (options.given("monitor") && !given("redis")) return refused("--monitor requires --redis");
+  if (options.given("monitor") && !given("redis")) throw UsageError("--monitor requires --redis");
   if (once && !duration) duration = kOnce;
-  return {};
 }
 
 watch::LedgerOptions WatchOptions::ledger_options() const {

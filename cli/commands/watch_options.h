@@ -27,7 +27,7 @@ struct WatchOptions {
   OutputOptions output;  ///< `out` is --record
 
   void declare(OptionList& options);
-  tl::expected<void, UsageError> complete(const OptionList& options);
+  void complete(const OptionList& options);
 
   watch::LedgerOptions ledger_options() const;
   /// How locks are grouped: by --name, by --locks, or by what their names begin with.

@@ -160,13 +160,13 @@ std::string unfit(const loadgen::Fault& fault, const Descriptor& strategy,
   return {};
 }
 
-tl::expected<deployment::Deployment, UsageError> deploy(const LoadOptions& options,
-                                                        std::vector<Selected>& selected,
-                                                        std::vector<results::Skipped>& skipped,
-                                                        const std::stop_token& stop) {
+tl::expected<deployment::Deployment, std::string> deploy(const LoadOptions& options,
+                                                         std::vector<Selected>& selected,
+                                                         std::vector<results::Skipped>& skipped,
+                                                         const std::stop_token& stop) {
   Done ready = skip_unable(options, selected, skipped);
   if (ready) ready = check_faults(options, selected);
-  if (!ready) return refused("{}", ready.error());
+  if (!ready) return tl::unexpected(ready.error());
   std::vector<const Descriptor*> strategies;
   strategies.reserve(selected.size());
   for (const Selected& one : selected) strategies.push_back(one.strategy);
@@ -179,9 +179,7 @@ tl::expected<deployment::Deployment, UsageError> deploy(const LoadOptions& optio
       strategies.begin(), strategies.end(),
       [](const Descriptor* strategy) { return strategy->traits.waiting.kind == WaitKind::queue; });
   if (some_queue) sized.workload.connections.reset();
-  auto deployment = deployment::deploy(request_of(sized), strategies, drop, stop);
-  if (!deployment) return refused("{}", deployment.error());
-  return *std::move(deployment);
+  return deployment::deploy(request_of(sized), strategies, drop, stop);
 }
 
 }  // namespace lockbench::cli

@@ -25,9 +25,9 @@ std::string unfit(const loadgen::Fault& fault, const Descriptor& strategy,
 /// have no shared mode if one is asked for, whose servers cannot have a fault, or for which there
 /// are no servers move from `selected` to `skipped`. It is an error if they were named, or if none
 /// is left. A stop ends the wait for a server, with an error or without.
-tl::expected<deployment::Deployment, UsageError> deploy(const LoadOptions& options,
-                                                        std::vector<Selected>& selected,
-                                                        std::vector<results::Skipped>& skipped,
-                                                        const std::stop_token& stop = {});
+tl::expected<deployment::Deployment, std::string> deploy(const LoadOptions& options,
+                                                         std::vector<Selected>& selected,
+                                                         std::vector<results::Skipped>& skipped,
+                                                         const std::stop_token& stop = {});
 
 }  // namespace lockbench::cli

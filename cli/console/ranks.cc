@@ -89,34 +89,31 @@ class RankMetrics {
   bool failed_ = false;
 };
 
-std::unique_ptr<Ranks>& instance() {
-  static std::unique_ptr<Ranks> ranks;
+Ranks*& instance() {
+  static Ranks* ranks = nullptr;
   return ranks;
 }
 
 }  // namespace
 
-Ranks* Ranks::joined() { return instance().get(); }
+Ranks* Ranks::joined() { return instance(); }
 
-tl::expected<void, std::string> Ranks::join() {
-  auto link = Link::make(loadgen::cluster::join_mpi);
-  if (!link) return tl::unexpected(link.error());
-  std::unique_ptr<Ranks> ranks(new Ranks(*std::move(link)));
-  if (auto met = ranks->meet(); !met) return met;
-  instance() = std::move(ranks);
-  return {};
+std::unique_ptr<Ranks> Ranks::join() {
+  std::unique_ptr<Ranks> ranks(new Ranks(must(Link::make(loadgen::cluster::join_mpi))));
+  ranks->meet();
+  instance() = ranks.get();
+  return ranks;
 }
 
 Ranks::~Ranks() {
+  instance() = nullptr;
   const bool together = team_.is_complete();
   link_->send_to_all(Kind::leave, loadgen::cluster::to_bytes(loadgen::cluster::Leave{together}));
   member_.finish();
   link_->close(together);
 }
 
-void Ranks::leave() { instance().reset(); }
-
-tl::expected<void, std::string> Ranks::meet() {
+void Ranks::meet() {
   auto member = Thread::start(
       [this](const std::stop_token& /*ended by a message*/) {
         loadgen::cluster::MemberSettings settings;
@@ -126,29 +123,27 @@ tl::expected<void, std::string> Ranks::meet() {
         serve(*link_, settings, stop_.get_token());
       },
       [](const std::string& /*why: its silence tells*/) {});
-  if (!member) return tl::unexpected(member.error());
-  member_ = *std::move(member);
+  member_ = must(std::move(member));
   team_.hellos.resize(static_cast<std::size_t>(size()));
   team_.lost.resize(team_.hellos.size());
   const TimePoint until = link_->now() + kMeeting;
   for (int there = 0; there < size();) {
     const auto message = link_->for_root(until);
-    if (!message) return tl::unexpected<std::string>("not all ranks have come within a minute");
+    if (!message) throw UsageError("not all ranks have come within a minute");
     Hello& of = team_.hellos.at(static_cast<std::size_t>(message->from));
     if (message->kind != Kind::hello || !loadgen::cluster::from_bytes(message->body, of)) {
-      return tl::unexpected(fmt::format("rank {} is another build of lockbench", message->from));
+      throw UsageError("rank {} is another build of lockbench", message->from);
     }
     ++there;
   }
   const Hello& own = team_.hellos.front();
   for (std::size_t i = 1; i < team_.hellos.size(); ++i) {
     if (team_.hellos[i].build == own.build) continue;
-    return tl::unexpected(fmt::format("rank {} on {} is another build, {}; rank 0 is {}", i,
-                                      team_.hellos[i].host, team_.hellos[i].build, own.build));
+    throw UsageError("rank {} on {} is another build, {}; rank 0 is {}", i, team_.hellos[i].host,
+                     team_.hellos[i].build, own.build);
   }
   for (std::size_t i = 0; i < team_.hellos.size(); ++i)
     team_.ranks_beside.push_back(ranks_beside(i));
-  return {};
 }
 
 int Ranks::ranks_beside(std::size_t rank) const {

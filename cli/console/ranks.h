@@ -28,13 +28,11 @@ class Ranks {
   /// is one rank only.
   static Ranks* joined();
 
-  /// Waits until all ranks are there. The error says which one does not fit, and why.
-  static tl::expected<void, std::string> join();
-  /// Tells all ranks that there are no more runs, and waits for them, for a bounded time.
-  static void leave();
-
+  /// Waits until all ranks are there. A UsageError says which one does not fit, and why.
+  static std::unique_ptr<Ranks> join();
   Ranks(const Ranks&) = delete;
   Ranks& operator=(const Ranks&) = delete;
+  /// Tells all ranks that there are no more runs, and waits for them, for a bounded time.
   ~Ranks();
 
   int size() const { return link_->size(); }
@@ -68,7 +66,7 @@ class Ranks {
   };
 
   explicit Ranks(std::unique_ptr<loadgen::cluster::Link> link) : link_(std::move(link)) {}
-  tl::expected<void, std::string> meet();
+  void meet();
   int ranks_beside(std::size_t rank) const;
 
   std::unique_ptr<loadgen::cluster::Link> link_;

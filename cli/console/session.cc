@@ -22,42 +22,36 @@ Session::Session(bool quiet, bool status_line, std::string stopping)
 namespace {
 
 /// Private servers listen on this host alone.
-tl::expected<void, UsageError> reached_by_all_ranks(const deployment::Deployment& deployment) {
-  const Ranks* const ranks = Ranks::joined();
-  if (ranks == nullptr || deployment.stores.empty()) return {};
-  const std::string far = ranks->beyond_loopback();
-  if (far.empty()) return {};
+void check_reach(const Ranks& ranks, const deployment::Deployment& deployment) {
+  const std::string far = ranks.beyond_loopback();
+  if (far.empty() || deployment.stores.empty()) return;
   const bool only_counter = deployment.stores.size() == 1 && deployment.stores.contains("counter");
   if (only_counter) {
-    return refused("{}: give --counter-redis URL, with --resource redis, for the counter", far);
+    throw UsageError("{}: give --counter-redis URL, with --resource redis, for the counter", far);
   }
-  return refused("{}: give --{} with a URL that all hosts reach", far,
-                 deployment.stores.begin()->first);
+  throw UsageError("{}: give --{} with a URL that all hosts reach", far,
+                   deployment.stores.begin()->first);
 }
 
 }  // namespace
 
-tl::expected<std::optional<deployment::Deployment>, UsageError> Session::deploy(
-    const LoadOptions& options, std::vector<Selected>& selected,
-    std::vector<results::Skipped>& skipped) {
-  auto deployment = cli::deploy(options, selected, skipped, stop());
+std::optional<deployment::Deployment> Session::deploy(const LoadOptions& options,
+                                                      std::vector<Selected>& selected,
+                                                      std::vector<results::Skipped>& skipped) {
+  auto deployed = cli::deploy(options, selected, skipped, stop());
   // A failure after the stop is a consequence of it.
   if (stopped()) return std::nullopt;
-  if (!deployment) return tl::unexpected(deployment.error());
-  if (auto reached = reached_by_all_ranks(*deployment); !reached) {
-    return tl::unexpected(reached.error());
-  }
+  deployment::Deployment deployment = must(std::move(deployed));
   if (Ranks* const ranks = Ranks::joined()) {
-    if (auto added = ranks->add_rtts(*deployment, options.ranks); !added) {
-      return refused("--rtt-of-rank: {}", added.error());
-    }
+    check_reach(*ranks, deployment);
+    must(ranks->add_rtts(deployment, options.ranks), "--rtt-of-rank");
   }
   warn_of(build_facts());
-  for (const std::string& line : deployment->warnings) console_.warn("warning: " + line);
+  for (const std::string& line : deployment.warnings) console_.warn("warning: " + line);
   for (const results::Skipped& one : skipped) {
     console_.note(fmt::format("skipped: {}: {}", one.strategy, one.reason));
   }
-  return *std::move(deployment);
+  return deployment;
 }
 
 void Session::warn_of(const results::Build& build) {

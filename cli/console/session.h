@@ -3,7 +3,6 @@
 #include <optional>
 #include <stop_token>
 #include <string>
-#include <tl/expected.hpp>
 #include <vector>
 
 #include "cli/console/console.h"
@@ -30,9 +29,9 @@ class Session {
 
   /// Calls deploy(), and tells what the user should know before the load: a build that distorts the
   /// figures, warnings, skipped strategies. Nothing if a stop came first.
-  tl::expected<std::optional<deployment::Deployment>, UsageError> deploy(
-      const LoadOptions& options, std::vector<Selected>& selected,
-      std::vector<results::Skipped>& skipped);
+  std::optional<deployment::Deployment> deploy(const LoadOptions& options,
+                                               std::vector<Selected>& selected,
+                                               std::vector<results::Skipped>& skipped);
 
   /// Warns if such a build distorts the figures.
   void warn_of(const results::Build& build);

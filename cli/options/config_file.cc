@@ -91,17 +91,15 @@ std::string without_quotations(std::string_view description) {
 }
 
 /// A file that others can read must have no password in it.
-tl::expected<void, UsageError> check_exposed(const std::string& path, const std::string& exposed,
-                                             const GivenValues& given,
-                                             const std::vector<Option>& options) {
-  if (exposed.empty()) return {};
+void check_exposed(const std::string& path, const std::string& exposed, const GivenValues& given,
+                   const std::vector<Option>& options) {
+  if (exposed.empty()) return;
   for (const Option& option : options) {
     const auto values = given.find(option.name);
     if (!option.secret || values == given.end()) continue;
     if (std::none_of(values->second.begin(), values->second.end(), holds_password)) continue;
-    return refused("{}: {} has a password in it, and {}", path, option.name, exposed);
+    throw UsageError("{}: {} has a password in it, and {}", path, option.name, exposed);
   }
-  return {};
 }
 
 bool is_command_table(std::string_view key, const toml::node& node) {
@@ -109,56 +107,49 @@ bool is_command_table(std::string_view key, const toml::node& node) {
   return node.is_table() && known != kCommandTables.end();
 }
 
-tl::expected<GivenValues, UsageError> read_table(const std::string& path, const toml::table& table,
-                                                 const std::vector<Option>& options) {
+GivenValues read_table(const std::string& path, const toml::table& table,
+                       const std::vector<Option>& options) {
   GivenValues given;
   for (const auto& [key, node] : table) {
     if (is_command_table(key.str(), node)) continue;
     const auto option =
         std::find_if(options.begin(), options.end(),
                      [&, &name = key](const auto& o) { return o.in_file && o.name == name.str(); });
-    if (option == options.end()) return refused("{}: {}", path, unknown_key(key.str(), options));
-    auto values = read_value(node, *option);
-    if (!values) return refused("{}: {}: {}", path, key.str(), values.error());
-    given.emplace(key.str(), std::move(*values));
+    if (option == options.end()) throw UsageError("{}: {}", path, unknown_key(key.str(), options));
+    given.emplace(key.str(),
+                  must(read_value(node, *option), fmt::format("{}: {}", path, key.str())));
   }
   return given;
 }
 
 /// What is for all commands, and what is for this one, which wins.
-tl::expected<GivenValues, UsageError> read_tables(const std::string& path, const toml::table& file,
-                                                  const std::vector<Option>& options,
-                                                  std::string_view command) {
-  auto shared = read_table(path, file, options);
+GivenValues read_tables(const std::string& path, const toml::table& file,
+                        const std::vector<Option>& options, std::string_view command) {
+  GivenValues shared = read_table(path, file, options);
   const toml::table* const own = command.empty() ? nullptr : file[command].as_table();
-  if (!shared || own == nullptr) return shared;
+  if (own == nullptr) return shared;
   const std::string place = fmt::format("{}: [{}]", path, command);
   for (const auto& [key, node] : *own) {
     if (!node.is_table()) continue;
-    return refused("{}: {}", place, unknown_key(key.str(), options));
+    throw UsageError("{}: {}", place, unknown_key(key.str(), options));
   }
-  auto given = read_table(place, *own, options);
-  if (given) given->merge(*shared);
+  GivenValues given = read_table(place, *own, options);
+  given.merge(shared);
   return given;
 }
 
 }  // namespace
 
-tl::expected<GivenValues, UsageError> read_config_file(const std::string& path,
-                                                       const std::vector<Option>& options,
-                                                       std::string_view command) {
-  const auto file = read_given_file(path);
-  if (!file) return refused("{}", file.error());
+GivenValues read_config_file(const std::string& path, const std::vector<Option>& options,
+                             std::string_view command) {
+  const GivenFile file = must(read_given_file(path));
   try {
-    auto given = read_tables(path, toml::parse(file->text, path), options, command);
-    if (!given) return given;
-    if (auto closed = check_exposed(path, file->exposed, *given, options); !closed) {
-      return tl::unexpected(closed.error());
-    }
+    GivenValues given = read_tables(path, toml::parse(file.text, path), options, command);
+    check_exposed(path, file.exposed, given, options);
     return given;
   } catch (const toml::parse_error& error) {
-    return refused("{}: line {}: {}", path, error.source().begin.line,
-                   without_quotations(error.description()));
+    throw UsageError("{}: line {}: {}", path, error.source().begin.line,
+                     without_quotations(error.description()));
   }
 }
 

@@ -4,7 +4,6 @@
 #include <map>
 #include <string>
 #include <string_view>
-#include <tl/expected.hpp>
 #include <vector>
 
 #include "cli/options/option.h"
@@ -19,10 +18,9 @@ inline constexpr std::array<std::string_view, 3> kCommandTables{"run", "capacity
 
 /// Reads a TOML file whose keys are the names of `options`; those in the table `command`, one of
 /// kCommandTables or empty, win over those outside of tables, and the other tables are skipped.
-/// Checks the type of each value, not the value itself. The error names the file, the key and what
-/// is allowed.
-tl::expected<GivenValues, UsageError> read_config_file(const std::string& path,
-                                                       const std::vector<Option>& options,
-                                                       std::string_view command = {});
+/// Checks the type of each value, not the value itself. A UsageError names the file, the key and
+/// what is allowed.
+GivenValues read_config_file(const std::string& path, const std::vector<Option>& options,
+                             std::string_view command = {});
 
 }  // namespace lockbench::cli

@@ -60,29 +60,30 @@ void LoadOptions::declare_keys(OptionList& options) {
                    "begin the trace again at its end, until --duration is over");
 }
 
-tl::expected<void, UsageError> LoadOptions::complete_keys(const OptionList& options) {
+void LoadOptions::complete_keys(const OptionList& options) {
   if (workload.key_skew > 0 && workload.key_per_client) {
-    return refused("--key-skew requires --keys N: with --keys per-client no key is chosen");
+    throw UsageError("--key-skew requires --keys N: with --keys per-client no key is chosen");
   }
   if (workload.hot_set && workload.key_skew > 0) {
-    return refused("--hot-set cannot be combined with --key-skew");
+    throw UsageError("--hot-set cannot be combined with --key-skew");
   }
   if (workload.hot_set && (workload.key_per_client || workload.hot_set->keys >= workload.keys)) {
-    return refused("--hot-set requires --keys N with N above its {} keys", workload.hot_set->keys);
+    throw UsageError("--hot-set requires --keys N with N above its {} keys",
+                     workload.hot_set->keys);
   }
-  if (trace_repeat && !workload.trace) return refused("--trace-repeat requires --trace");
-  if (!workload.trace) return {};
+  if (trace_repeat && !workload.trace) throw UsageError("--trace-repeat requires --trace");
+  if (!workload.trace) return;
   for (const char* const name :
        {"keys", "key-skew", "hot-set", "shared-share", "locks-per-section"}) {
     if (!options.given(name)) continue;
-    return refused("--{} cannot be combined with --trace, which says which locks are taken", name);
+    throw UsageError("--{} cannot be combined with --trace, which says which locks are taken",
+                     name);
   }
   using loadgen::NamedLoad;
   const bool demand = std::find(loads.begin(), loads.end(), NamedLoad::demand) != loads.end();
-  if (demand && !workload.rate) return refused("--load demand requires --rate with --trace");
+  if (demand && !workload.rate) throw UsageError("--load demand requires --rate with --trace");
   workload.trace->repeats = trace_repeat;
   workload.keys = workload.trace->keys;
-  return {};
 }
 
 }  // namespace lockbench::cli

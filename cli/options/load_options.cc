@@ -175,7 +175,7 @@ void LoadOptions::declare_load(OptionList& options) {
   options.add({"warmup", "D", kOverview | kRun | kCapacity}, workload.warmup, duration(0s, 1h),
               "load before the measured time, not in the figures");
   options.add({"shared-share", "F", kRun}, workload.shared_share, number(0, 1),
-              "share of the sections that take the lock in shared mode");
+              "share of the locks that are taken in shared mode");
   options.add({"resource", "NAME", kRun | kCapacity | kDoctor}, workload.resource,
               OneOf<loadgen::Resource>{{"memory", loadgen::Resource::memory},
                                        {"redis", loadgen::Resource::redis},
@@ -378,78 +378,76 @@ std::vector<std::string> LoadOptions::servers_of(std::string_view store) const {
   return urls == servers.end() ? std::vector<std::string>() : urls->second;
 }
 
-tl::expected<void, UsageError> LoadOptions::check_several_locks(const OptionList& options) const {
+void LoadOptions::check_several_locks(const OptionList& options) const {
   if (workload.locks_per_section > 1 && workload.key_per_client) {
-    return refused(
+    throw UsageError(
         "--locks-per-section requires --keys N: with --keys per-client there is one each");
   }
   if (workload.locks_per_section > workload.keys) {
-    return refused("--locks-per-section {} requires --keys {} or more", workload.locks_per_section,
-                   workload.locks_per_section);
+    throw UsageError("--locks-per-section {0} requires --keys {0} or more",
+                     workload.locks_per_section);
   }
   if (options.given("lock-order") && !workload.has_transactions()) {
-    return refused("--lock-order requires --locks-per-section of 2 or more, or --trace");
+    throw UsageError("--lock-order requires --locks-per-section of 2 or more, or --trace");
   }
   for (const char* const name : {"on-deadlock", "deadlock-timeout"}) {
     if (!options.given(name)) continue;
     if (workload.has_transactions() && workload.lock_order == LockOrder::drawn) continue;
-    return refused("--{} requires --lock-order drawn", name);
+    throw UsageError("--{} requires --lock-order drawn", name);
   }
-  return {};
 }
 
-tl::expected<void, UsageError> LoadOptions::complete(const OptionList& options) {
-  if (options.given("arrival") && !workload.rate) return refused("--arrival requires --rate");
+void LoadOptions::complete(const OptionList& options) {
+  if (options.given("arrival") && !workload.rate) throw UsageError("--arrival requires --rate");
   if (workload.connections) {
     if (workload.clients_on == loadgen::ClientsOn::threads) {
-      return refused(
+      throw UsageError(
           "--connections requires --clients-on fibers: threads would wake each other for each "
           "answer");
     }
     if (workload.threads && *workload.threads > *workload.connections) {
-      return refused("--threads must not exceed --connections: threads share none");
+      throw UsageError("--threads must not exceed --connections: threads share none");
     }
   }
   for (const char* const name : {"threads", "stack"}) {
     if (!options.given(name)) continue;
     if (!workload.clients_on) workload.clients_on = loadgen::ClientsOn::fibers;
     if (*workload.clients_on == loadgen::ClientsOn::fibers) continue;
-    return refused("--{} requires --clients-on fibers", name);
+    throw UsageError("--{} requires --clients-on fibers", name);
   }
-  if (auto fits = complete_ranks(options); !fits) return fits;
+  complete_ranks(options);
   workload.strategy.wait_replicas = wait_replicas;
   // How many replicas belong to the user's server, it cannot tell: some may be away.
   const bool own = servers_of("redis").empty();
   if (!wait_replicas && own && replicas > 0) workload.strategy.wait_replicas = replicas;
   if (counter_redis && workload.resource == loadgen::Resource::memory) {
-    return refused("--counter-redis requires --resource redis or redis-fenced");
+    throw UsageError("--counter-redis requires --resource redis or redis-fenced");
   }
-  if (auto fits = complete_keys(options); !fits) return fits;
-  if (auto fits = check_several_locks(options); !fits) return fits;
+  complete_keys(options);
+  check_several_locks(options);
   for (const auto& [store, urls] : servers) {
     if (urls.empty()) continue;
     if (workload.rtt > Duration::zero()) {
-      return refused("--rtt cannot be combined with --{}: it delays private servers only", store);
+      throw UsageError("--rtt cannot be combined with --{}: it delays private servers only", store);
     }
     if (!tls) continue;
-    return refused(
+    throw UsageError(
         "--tls cannot be combined with --{}: it is for private servers; the URL says how to reach "
         "yours",
         store);
   }
-  if (tls && counter_redis) return refused("--tls cannot be combined with --counter-redis");
+  if (tls && counter_redis) throw UsageError("--tls cannot be combined with --counter-redis");
   if (metrics.linger > Duration::zero() && !metrics.listen) {
-    return refused("--linger requires --metrics-listen");
+    throw UsageError("--linger requires --metrics-listen");
   }
   if (workload.rtt >= workload.strategy.command_timeout) {
-    return refused("--rtt must be shorter than --store-timeout ({})",
-                   format_duration(workload.strategy.command_timeout));
+    throw UsageError("--rtt must be shorter than --store-timeout ({})",
+                     format_duration(workload.strategy.command_timeout));
   }
-  return {};
 }
 
-tl::expected<void, UsageError> RunOptions::complete(const OptionList& options) {
-  if (auto fits = LoadOptions::complete(options); !fits) return fits;
+void RunOptions::complete(const OptionList& options) {
+  LoadOptions::complete(options);
   const bool ends_with_trace = workload.trace && !trace_repeat;
   if ((workload.iterations || ends_with_trace) && !options.given("duration")) {
     workload.duration = kMaxDurationOfIterations;
@@ -464,7 +462,7 @@ tl::expected<void, UsageError> RunOptions::complete(const OptionList& options) {
   const std::vector<loadgen::Workload> all = points();
   for (const loadgen::Workload& point : all) {
     if (faults.empty() || point.rtt == workload.rtt) continue;
-    return refused("--fault cannot be combined with --load alone: give --rtt");
+    throw UsageError("--fault cannot be combined with --load alone: give --rtt");
   }
   if (all.size() == 1) workload = all.front();
   for (const loadgen::Fault& fault : faults) {
@@ -472,15 +470,12 @@ tl::expected<void, UsageError> RunOptions::complete(const OptionList& options) {
     const bool on_lines = fault.kind == FaultKind::partition || fault.kind == FaultKind::delay ||
                           fault.kind == FaultKind::failover;
     if (ranks.rtts.empty() || !on_lines) continue;
-    return refused(
+    throw UsageError(
         "--fault: {} cannot be combined with --rtt-of-rank: it does not strike the lines of such "
         "ranks",
         fault.to_string());
   }
-  auto scheduled = loadgen::timetable(std::move(faults), workload.duration);
-  if (!scheduled) return refused("--fault: {}", scheduled.error());
-  faults = *std::move(scheduled);
-  return {};
+  faults = must(loadgen::timetable(std::move(faults), workload.duration), "--fault");
 }
 
 }  // namespace lockbench::cli

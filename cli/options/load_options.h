@@ -102,19 +102,19 @@ struct LoadOptions {
   std::vector<std::string> servers_of(std::string_view store) const;
 
   void declare(OptionList& options);
-  /// Options that contradict each other, or that need another one.
-  tl::expected<void, UsageError> complete(const OptionList& options);
+  /// Refuses options that contradict each other, or that need another one.
+  void complete(const OptionList& options);
 
  private:
   void declare_load(OptionList& options);
   void declare_transactions(OptionList& options);
   void declare_keys(OptionList& options);
-  tl::expected<void, UsageError> complete_keys(const OptionList& options);
+  void complete_keys(const OptionList& options);
   void declare_locks(OptionList& options);
   void declare_stores(OptionList& options);
   /// What differs if the load is split over ranks.
-  tl::expected<void, UsageError> complete_ranks(const OptionList& options);
-  tl::expected<void, UsageError> check_several_locks(const OptionList& options) const;
+  void complete_ranks(const OptionList& options);
+  void check_several_locks(const OptionList& options) const;
 };
 
 /// The options of `lockbench run`.
@@ -125,7 +125,7 @@ struct RunOptions : LoadOptions {
   bool allow_no_grants = false;
 
   void declare(OptionList& options);
-  tl::expected<void, UsageError> complete(const OptionList& options);
+  void complete(const OptionList& options);
 };
 
 /// Without --duration, a run with --iterations or a trace ends after this time.
@@ -157,13 +157,11 @@ OptionRecord workload_record(Options values) {
 /// Reads a command's arguments into `values`, to which `options` are bound, and checks options that
 /// must fit together. Starts nothing, and reads no file but the TOML file.
 template <class Options>
-tl::expected<void, UsageError> read(Options& values, OptionList& options,
-                                    std::span<const std::string> args) {
-  auto done = options.read(args);
+void read(Options& values, OptionList& options, std::span<const std::string> args) {
+  options.read(args);
   if constexpr (requires { values.complete(options); }) {
-    if (done && !options.help_wanted()) done = values.complete(options);
+    if (!options.help_wanted()) values.complete(options);
   }
-  return done;
 }
 
 }  // namespace lockbench::cli

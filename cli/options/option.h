@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <exception>
 #include <functional>
 #include <map>
 #include <memory>
@@ -11,6 +12,7 @@
 #include <string>
 #include <string_view>
 #include <tl/expected.hpp>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -18,16 +20,27 @@
 
 namespace lockbench::cli {
 
-/// A mistake in the command line or in the configuration, as one line that names it and says what
-/// is allowed.
-struct UsageError {
-  std::string message;
+/// A mistake in the command line or in the configuration, or a server that is not there, in one
+/// line that names it and says what is allowed. It ends the command: dispatch() shows it.
+class UsageError : public std::exception {
+ public:
+  template <class... Args>
+  explicit UsageError(fmt::format_string<Args...> text, Args&&... args)
+      : message_(fmt::format(text, std::forward<Args>(args)...)) {}
+
+  /// May quote a NUL byte, at which what() ends.
+  const std::string& message() const { return message_; }
+  const char* what() const noexcept override { return message_.c_str(); }
+
+ private:
+  std::string message_;
 };
 
-/// A usage error with such a message, for a function that returns an expected value.
-template <class... Args>
-tl::unexpected<UsageError> refused(fmt::format_string<Args...> text, Args&&... args) {
-  return tl::unexpected(UsageError{fmt::format(text, std::forward<Args>(args)...)});
+/// The value; a UsageError if there is an error instead. `culprit`, such as the option, leads it.
+template <class T>
+T must(tl::expected<T, std::string> result, std::string_view culprit = "") {
+  if (!result) throw UsageError("{}{}{}", culprit, culprit.empty() ? "" : ": ", result.error());
+  if constexpr (!std::is_void_v<T>) return *std::move(result);
 }
 
 /// The commands that share options. A shared option names those that take it.
@@ -144,7 +157,7 @@ class OptionList {
 
   /// Reads the arguments, the TOML file that they name, and secrets in the environment; the command
   /// line wins, and then the file.
-  tl::expected<void, UsageError> read(std::span<const std::string> args);
+  void read(std::span<const std::string> args);
   /// A line for each argument whose password the process list shows.
   const std::vector<std::string>& warnings() const { return warnings_; }
   /// Whether the arguments ask for help; nothing else has been read then.
@@ -158,8 +171,8 @@ class OptionList {
   void keep(std::shared_ptr<void> values) { values_ = std::move(values); }
 
  private:
-  tl::expected<void, UsageError> read_config();
-  tl::expected<void, UsageError> read_environment();
+  void read_config();
+  void read_environment();
 
   Commands command_;
   std::string group_ = "Options";

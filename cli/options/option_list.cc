@@ -70,9 +70,8 @@ void define(CLI::App& app, const std::vector<Option>& options) {
 
 /// The option's error for an empty value says what is allowed.
 UsageError value_missing(const Option& option) {
-  const auto refused = option.parse("");
-  return {
-      fmt::format("--{} needs a value: {}", option.name, refused ? option.help : refused.error())};
+  const auto taken = option.parse("");
+  return UsageError("--{} needs a value: {}", option.name, taken ? option.help : taken.error());
 }
 
 /// The value of an unknown option may be a secret: it is not shown. It may follow a single letter.
@@ -83,28 +82,27 @@ UsageError unknown_option(const std::vector<Option>& options, const std::string&
   for (const Option& option : options) {
     if (!option.positional) known.push_back(dashed(option.name));
   }
-  return {fmt::format("unknown option {}{} (--help shows all)", name,
-                      did_you_mean(name, {known.begin(), known.end()}))};
+  return UsageError("unknown option {}{} (--help shows all)", name,
+                    did_you_mean(name, {known.begin(), known.end()}));
 }
 
-tl::expected<void, UsageError> check_values(const OptionList& list, const Option& option,
-                                            const std::vector<std::string>& values) {
+void check_values(const OptionList& list, const Option& option,
+                  const std::vector<std::string>& values) {
   if (option.positional && std::any_of(values.begin(), values.end(), holds_password)) {
-    return refused(
+    throw UsageError(
         "a URL or DSN is no {}: servers are given with --redis URL, --postgres DSN; a value with "
         "spaces needs quotes",
         option.value_name);
   }
-  if (option.positional || option.type == Option::Type::flag) return {};
+  if (option.positional || option.type == Option::Type::flag) return;
   if (values.size() > 1 && !option.repeatable) {
-    return refused("--{} is given {} times: once is allowed", option.name, values.size());
+    throw UsageError("--{} is given {} times: once is allowed", option.name, values.size());
   }
   for (const std::string& value : values) {
     const std::string name = value.substr(0, value.find('='));
     const bool is_option = name.starts_with("--") && list.find(name.substr(2)) != nullptr;
-    if (value.empty() || value == "--" || is_option) return tl::unexpected(value_missing(option));
+    if (value.empty() || value == "--" || is_option) throw value_missing(option);
   }
-  return {};
 }
 
 /// An argument that is no option, or a part of a value that was not quoted. Where a value may be a
@@ -113,7 +111,7 @@ UsageError stray_argument(const std::vector<Option>& options, std::span<const st
                           const std::string& argument) {
   const bool secret = std::any_of(options.begin(), options.end(),
                                   [](const Option& option) { return option.secret; });
-  if (!secret) return {fmt::format("\"{}\": this command takes only options", argument)};
+  if (!secret) return UsageError("\"{}\": this command takes only options", argument);
   std::string place = "the first argument";
   for (const std::string& word : args) {
     if (word == argument) break;
@@ -123,33 +121,25 @@ UsageError stray_argument(const std::vector<Option>& options, std::span<const st
     });
     if (known) place = fmt::format("the argument after {} and its value", name);
   }
-  return {fmt::format(
+  return UsageError(
       "{} is no option: this command takes only options, and a value with spaces needs quotes",
-      place)};
+      place);
 }
 
 /// What CLI11 could not place.
-tl::expected<void, UsageError> check_leftovers(const std::vector<Option>& options,
-                                               std::span<const std::string> args,
-                                               const std::vector<std::string>& leftovers) {
+void check_leftovers(const std::vector<Option>& options, std::span<const std::string> args,
+                     const std::vector<std::string>& leftovers) {
   for (const std::string& argument : leftovers) {
     if (argument == "--") continue;
-    if (argument.starts_with('-')) return tl::unexpected(unknown_option(options, argument));
-    return tl::unexpected(stray_argument(options, args, argument));
+    if (argument.starts_with('-')) throw unknown_option(options, argument);
+    throw stray_argument(options, args, argument);
   }
-  return {};
 }
 
 /// `prefix` tells in messages where the values come from.
-tl::expected<void, UsageError> apply(Option& option, const std::vector<std::string>& values,
-                                     const std::string& prefix) {
+void apply(Option& option, const std::vector<std::string>& values, const std::string& prefix) {
   option.given = true;
-  for (const std::string& value : values) {
-    if (auto done = option.set(value); !done) {
-      return refused("{}{}: {}", prefix, option.name, done.error());
-    }
-  }
-  return {};
+  for (const std::string& value : values) must(option.set(value), prefix + option.name);
 }
 
 }  // namespace
@@ -243,18 +233,18 @@ bool OptionList::given(std::string_view name) const {
   return option != nullptr && option->given;
 }
 
-tl::expected<void, UsageError> OptionList::read(std::span<const std::string> args) {
+void OptionList::read(std::span<const std::string> args) {
   // Help goes before mistakes, and is no option's value.
   const auto end = std::find(args.begin(), args.end(), "--");
   help_wanted_ = std::any_of(args.begin(), end, [](const std::string& argument) {
     return argument == "--help" || argument == "-h";
   });
-  if (help_wanted_) return {};
+  if (help_wanted_) return;
   // CLI11 would take the next argument as the value of "--name=".
   for (std::size_t i = 0; i < args.size() && args[i] != "--"; ++i) {
     if (!args[i].starts_with("--") || !args[i].ends_with('=')) continue;
     const Option* option = find(std::string_view(args[i]).substr(2, args[i].size() - 3));
-    if (option != nullptr) return tl::unexpected(value_missing(*option));
+    if (option != nullptr) throw value_missing(*option);
   }
   CLI::App app;
   define(app, options_);
@@ -263,47 +253,45 @@ tl::expected<void, UsageError> OptionList::read(std::span<const std::string> arg
   } catch (const CLI::ArgumentMismatch& error) {
     // Only the last argument can lack its value.
     const Option* option = args.back().starts_with("--") ? find(args.back().substr(2)) : nullptr;
-    return tl::unexpected(option != nullptr ? value_missing(*option) : UsageError{error.what()});
+    throw option != nullptr ? value_missing(*option) : UsageError("{}", error.what());
   } catch (const CLI::ParseError&) {  // its message may quote a secret
-    return refused("the arguments cannot be read (--help shows how options are written)");
+    throw UsageError("the arguments cannot be read (--help shows how options are written)");
   }
-  if (auto none = check_leftovers(options_, args, app.remaining()); !none) return none;
+  check_leftovers(options_, args, app.remaining());
 
   for (Option& option : options_) {
     const auto& values =
         app.get_option(option.positional ? option.value_name : dashed(option.name))->results();
     if (values.empty()) continue;
-    if (auto good = check_values(*this, option, values); !good) return good;
-    if (auto done = apply(option, values, "--"); !done) return done;
+    check_values(*this, option, values);
+    apply(option, values, "--");
     if (!option.secret || std::none_of(values.begin(), values.end(), holds_password)) continue;
     warnings_.push_back(
         fmt::format("the process list shows the password of --{0}: give --{0} @FILE, {1} in the "
                     "environment, or a --config file",
                     option.name, environment_name(option.name)));
   }
-  if (auto done = read_config(); !done) return done;
-  return read_environment();
+  read_config();
+  read_environment();
 }
 
-tl::expected<void, UsageError> OptionList::read_config() {
+void OptionList::read_config() {
   const Option* config = find("config");
-  if (config == nullptr || !config->given) return {};
+  if (config == nullptr || !config->given) return;
   const auto file = std::get<std::string>(config->value());
   std::string_view table;
   if (serves(kRun)) table = "run";
   if (serves(kCapacity)) table = "capacity";
   if (serves(kChoose)) table = "choose";
-  const auto from_file = read_config_file(file, options_, table);
-  if (!from_file) return tl::unexpected(from_file.error());
+  const GivenValues from_file = read_config_file(file, options_, table);
   for (Option& option : options_) {
-    const auto values = from_file->find(option.name);
-    if (option.given || values == from_file->end()) continue;
-    if (auto done = apply(option, values->second, file + ": "); !done) return done;
+    const auto values = from_file.find(option.name);
+    if (option.given || values == from_file.end()) continue;
+    apply(option, values->second, file + ": ");
   }
-  return {};
 }
 
-tl::expected<void, UsageError> OptionList::read_environment() {
+void OptionList::read_environment() {
   for (Option& option : options_) {
     if (!option.secret || option.given) continue;
     const std::string name = environment_name(option.name);
@@ -311,11 +299,10 @@ tl::expected<void, UsageError> OptionList::read_environment() {
     if (text == nullptr || *text == '\0') continue;
     const std::vector<std::string> values = lines_with_values(text);
     if (values.size() > 1 && !option.repeatable) {
-      return refused("{} has {} lines: one is allowed", name, values.size());
+      throw UsageError("{} has {} lines: one is allowed", name, values.size());
     }
-    if (auto done = apply(option, values, name + ": "); !done) return done;
+    apply(option, values, name + ": ");
   }
-  return {};
 }
 
 std::string OptionList::help(std::string_view command, std::string_view summary,

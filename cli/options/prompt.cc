@@ -32,7 +32,7 @@ std::string value_of(const Option& option, const std::string& answer) {
                                            : answer;
 }
 
-tl::expected<void, UsageError> prompt_for(Option& option, std::FILE* in, std::FILE* out) {
+void prompt_for(Option& option, std::FILE* in, std::FILE* out) {
   const bool flag = option.type == Option::Type::flag;
   fmt::print(out, "{}: {}{}\n", option.name, option.help, flag ? ": yes or no (default: no)" : "");
   for (int attempt = 1;; ++attempt) {
@@ -41,23 +41,20 @@ tl::expected<void, UsageError> prompt_for(Option& option, std::FILE* in, std::FI
     const auto answer = read_line(in);
     if (!answer) {
       fmt::print(out, "\n");
-      return refused("the input ended before all questions were answered");
+      throw UsageError("the input ended before all questions were answered");
     }
-    if (answer->empty()) return {};
+    if (answer->empty()) return;
     const auto done = option.set(value_of(option, *answer));
-    if (done) return {};
-    if (attempt == kAttempts) return refused("{}: {}", option.name, done.error());
+    if (done) return;
+    if (attempt == kAttempts) throw UsageError("{}: {}", option.name, done.error());
     fmt::print(out, "  {}\n", presentable(done.error()));
   }
 }
 
 }  // namespace
 
-tl::expected<void, UsageError> prompt(std::span<Option> options, std::FILE* in, std::FILE* out) {
-  for (Option& option : options) {
-    if (auto answered = prompt_for(option, in, out); !answered) return answered;
-  }
-  return {};
+void prompt(std::span<Option> options, std::FILE* in, std::FILE* out) {
+  for (Option& option : options) prompt_for(option, in, out);
 }
 
 }  // namespace lockbench::cli

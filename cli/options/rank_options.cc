@@ -49,40 +49,41 @@ void RankOptions::declare(OptionList& options) {
               "each rank serves /metrics of its own clients, on PORT plus its number", "none");
 }
 
-tl::expected<void, UsageError> LoadOptions::complete_ranks(const OptionList& options) {
+void LoadOptions::complete_ranks(const OptionList& options) {
   const auto launched = loadgen::cluster::launched();
   const int size = launched ? launched->size : 1;
   if (ranks.clients_per_rank) {
-    if (!launched) return refused("--clients-per-rank is for runs under mpirun");
-    if (options.given("clients")) return refused("give --clients or --clients-per-rank, not both");
+    if (!launched) throw UsageError("--clients-per-rank is for runs under mpirun");
+    if (options.given("clients")) {
+      throw UsageError("give --clients or --clients-per-rank, not both");
+    }
     workload.clients = *ranks.clients_per_rank * size;
   }
-  if (options.given("split") && !launched) return refused("--split is for runs under mpirun");
-  if (ranks.metrics && !launched) return refused("--metrics-of-ranks is for runs under mpirun");
+  if (options.given("split") && !launched) throw UsageError("--split is for runs under mpirun");
+  if (ranks.metrics && !launched) throw UsageError("--metrics-of-ranks is for runs under mpirun");
   if (ranks.metrics && (ranks.metrics->port == 0 || ranks.metrics->port + size > 65'536)) {
-    return refused("--metrics-of-ranks needs a port from 1 to {}", 65'536 - size);
+    throw UsageError("--metrics-of-ranks needs a port from 1 to {}", 65'536 - size);
   }
-  if (!ranks.rtts.empty() && !launched) return refused("--rtt-of-rank is for runs under mpirun");
+  if (!ranks.rtts.empty() && !launched) throw UsageError("--rtt-of-rank is for runs under mpirun");
   for (const RankOptions::RttOfRank& of : ranks.rtts) {
     if (of.rank >= size) {
-      return refused("--rtt-of-rank: there is no rank {}; allowed: 0 to {}", of.rank, size - 1);
+      throw UsageError("--rtt-of-rank: there is no rank {}; allowed: 0 to {}", of.rank, size - 1);
     }
     if (of.rtt >= workload.strategy.command_timeout) {
-      return refused("--rtt-of-rank must be shorter than --store-timeout");
+      throw UsageError("--rtt-of-rank must be shorter than --store-timeout");
     }
   }
   for (const auto& [store, urls] : servers) {
     if (ranks.rtts.empty() || urls.empty()) continue;
-    return refused("--rtt-of-rank cannot be combined with --{}: it delays private servers only",
-                   store);
+    throw UsageError("--rtt-of-rank cannot be combined with --{}: it delays private servers only",
+                     store);
   }
-  if (size < 2) return {};
+  if (size < 2) return;
   if (options.given("resource") && workload.resource == loadgen::Resource::memory) {
-    return refused("--resource memory cannot be shared by {} ranks; allowed: redis, redis-fenced",
-                   size);
+    throw UsageError("--resource memory cannot be shared by {} ranks; allowed: redis, redis-fenced",
+                     size);
   }
   if (workload.resource == loadgen::Resource::memory) workload.resource = loadgen::Resource::redis;
-  return {};
 }
 
 }  // namespace lockbench::cli

@@ -24,18 +24,18 @@ UsageError no_such_strategy(const std::string& pattern,
                             const std::vector<const Descriptor*>& catalogue) {
   // Probably a value whose option is missing; its secret must not be shown.
   if (pattern.find("://") != std::string::npos || pattern.find('=') != std::string::npos) {
-    return {
+    return UsageError(
         "a URL is not a strategy: servers are given with --redis URL, --postgres DSN, --zookeeper "
-        "HOSTS"};
+        "HOSTS");
   }
   if (is_glob(pattern)) {
-    return {fmt::format("no strategy matches \"{}\" (lockbench list shows all)", pattern)};
+    return UsageError("no strategy matches \"{}\" (lockbench list shows all)", pattern);
   }
   std::vector<std::string_view> names;
   names.reserve(catalogue.size());
   for (const Descriptor* strategy : catalogue) names.push_back(strategy->name);
-  return {fmt::format("no such strategy \"{}\"{} (lockbench list shows all)", pattern,
-                      did_you_mean(pattern, names))};
+  return UsageError("no such strategy \"{}\"{} (lockbench list shows all)", pattern,
+                    did_you_mean(pattern, names));
 }
 
 void add(std::vector<Selected>& selected, const Descriptor& strategy, bool named) {
@@ -51,8 +51,8 @@ void add(std::vector<Selected>& selected, const Descriptor& strategy, bool named
 
 }  // namespace
 
-tl::expected<std::vector<Selected>, UsageError> select_strategies(
-    const std::vector<std::string>& patterns, const std::vector<const Descriptor*>& catalogue) {
+std::vector<Selected> select_strategies(const std::vector<std::string>& patterns,
+                                        const std::vector<const Descriptor*>& catalogue) {
   std::vector<Selected> selected;
   const std::vector<std::string> everything = {"all"};
   for (const std::string& pattern : patterns.empty() ? everything : patterns) {
@@ -63,55 +63,47 @@ tl::expected<std::vector<Selected>, UsageError> select_strategies(
       add(selected, *strategy, !glob);
       found = true;
     }
-    if (!found) return tl::unexpected(no_such_strategy(pattern, catalogue));
+    if (!found) throw no_such_strategy(pattern, catalogue);
   }
   return selected;
 }
 
-tl::expected<void, UsageError> check_waiting(const std::vector<Selected>& selected,
-                                             const std::optional<WaitPolicy>& wait) {
-  if (!wait) return {};
+void check_waiting(const std::vector<Selected>& selected, const std::optional<WaitPolicy>& wait) {
+  if (!wait) return;
   for (const auto& [strategy, named] : selected) {
     const auto& choices = strategy->traits.waiting_choices;
     if (!named || std::find(choices.begin(), choices.end(), wait->kind) != choices.end()) continue;
     std::vector<std::string_view> allowed;
     allowed.reserve(choices.size());
     for (const WaitKind kind : choices) allowed.push_back(to_string(kind));
-    return refused("--wait: {} cannot wait by {}: {}", strategy->name, to_string(wait->kind),
-                   allowed.empty() ? std::string("its waiting policy is fixed")
-                                   : fmt::format("allowed: {}", fmt::join(allowed, ", ")));
+    throw UsageError("--wait: {} cannot wait by {}: {}", strategy->name, to_string(wait->kind),
+                     allowed.empty() ? std::string("its waiting policy is fixed")
+                                     : fmt::format("allowed: {}", fmt::join(allowed, ", ")));
   }
-  return {};
 }
 
-tl::expected<void, UsageError> check_renewal(const std::vector<Selected>& selected,
-                                             const std::optional<RenewPolicy>& renew,
-                                             Duration ttl) {
-  if (!renew || renew->kind == RenewPolicy::Kind::off) return {};
+void check_renewal(const std::vector<Selected>& selected, const std::optional<RenewPolicy>& renew,
+                   Duration ttl) {
+  if (!renew || renew->kind == RenewPolicy::Kind::off) return;
   if (renew->kind == RenewPolicy::Kind::every && renew->period >= ttl) {
-    return refused("--renew: the renewal interval ({}) must be shorter than the TTL ({})",
-                   format_duration(renew->period), format_duration(ttl));
+    throw UsageError("--renew: the renewal interval ({}) must be shorter than the TTL ({})",
+                     format_duration(renew->period), format_duration(ttl));
   }
   for (const auto& [strategy, named] : selected) {
     if (!named || strategy->traits.renewable) continue;
-    return refused("--renew: {} cannot be renewed by a timer: only off is allowed", strategy->name);
+    throw UsageError("--renew: {} cannot be renewed by a timer: only off is allowed",
+                     strategy->name);
   }
-  return {};
 }
 
-tl::expected<std::vector<Selected>, UsageError> select_for_load(
-    const LoadOptions& options, std::vector<const Descriptor*> built) {
+std::vector<Selected> select_for_load(const LoadOptions& options,
+                                      std::vector<const Descriptor*> built) {
   const auto absent = absent_strategies();
   built.insert(built.end(), absent.begin(), absent.end());
-  auto selected = select_strategies(options.strategies, built);
-  if (!selected) return selected;
+  std::vector<Selected> selected = select_strategies(options.strategies, built);
   const StrategyOptions& asked = options.workload.strategy;
-  if (auto fits = check_waiting(*selected, asked.wait); !fits) {
-    return tl::unexpected(fits.error());
-  }
-  if (auto fits = check_renewal(*selected, asked.renew, options.workload.ttl); !fits) {
-    return tl::unexpected(fits.error());
-  }
+  check_waiting(selected, asked.wait);
+  check_renewal(selected, asked.renew, options.workload.ttl);
   return selected;
 }
 

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <string>
-#include <tl/expected.hpp>
 #include <vector>
 
 #include "cli/options/load_options.h"
@@ -17,21 +16,20 @@ struct Selected {
 };
 
 /// The strategies of these names and globs ("redis-*", "all"; none: all), in this order, each once.
-tl::expected<std::vector<Selected>, UsageError> select_strategies(
-    const std::vector<std::string>& patterns, const std::vector<const Descriptor*>& catalogue);
+std::vector<Selected> select_strategies(const std::vector<std::string>& patterns,
+                                        const std::vector<const Descriptor*>& catalogue);
 
-/// --wait: an error if a named strategy does not support the policy. The others keep their own.
-tl::expected<void, UsageError> check_waiting(const std::vector<Selected>& selected,
-                                             const std::optional<WaitPolicy>& wait);
+/// --wait: refused if a named strategy does not support the policy. The others keep their own.
+void check_waiting(const std::vector<Selected>& selected, const std::optional<WaitPolicy>& wait);
 
-/// --renew: an error if a named strategy cannot be renewed by a timer, or if the interval is not
+/// --renew: refused if a named strategy cannot be renewed by a timer, or if the interval is not
 /// shorter than the TTL.
-tl::expected<void, UsageError> check_renewal(const std::vector<Selected>& selected,
-                                             const std::optional<RenewPolicy>& renew, Duration ttl);
+void check_renewal(const std::vector<Selected>& selected, const std::optional<RenewPolicy>& renew,
+                   Duration ttl);
 
 /// The strategies to put under load, checked against --wait and --renew. `built` are those of this
 /// build to choose from; the strategies that it leaves out are added.
-tl::expected<std::vector<Selected>, UsageError> select_for_load(
-    const LoadOptions& options, std::vector<const Descriptor*> built = all_strategies());
+std::vector<Selected> select_for_load(const LoadOptions& options,
+                                      std::vector<const Descriptor*> built = all_strategies());
 
 }  // namespace lockbench::cli

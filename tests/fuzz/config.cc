@@ -29,8 +29,14 @@ class MemoryFile {
   int descriptor_;
 };
 
-void require_one_line(const cli::UsageError& error) {
-  require(error.message.find('\n') == std::string::npos);
+/// What `work` throws is a usage error of one line.
+template <class Work>
+void refuses_in_one_line(const Work& work) {
+  try {
+    work();
+  } catch (const cli::UsageError& error) {
+    require(error.message().find('\n') == std::string::npos);
+  }
 }
 
 /// All options of `run` from a TOML file. After the first inputs, which are the corpus, what is
@@ -41,14 +47,13 @@ void read_config(std::string_view bytes) {
   const MemoryFile file(bytes);
   static cli::RunOptions usual;
   static const cli::OptionList known = cli::options_of(usual);
-  const auto given = cli::read_config_file(file.path(), known.all());
-  if (!given) require_one_line(given.error());
+  refuses_in_one_line([&] { cli::read_config_file(file.path(), known.all()); });
   static int inputs = 0;
   if (++inputs > 100 && inputs % 32 != 0) return;
   cli::RunOptions options;
   cli::OptionList list = cli::options_of(options);
   const std::vector<std::string> args{"--config=" + file.path()};
-  if (const auto read = cli::read(options, list, args); !read) require_one_line(read.error());
+  refuses_in_one_line([&] { cli::read(options, list, args); });
 }
 
 }  // namespace

@@ -21,7 +21,7 @@ TEST(CapacityOptions, AreRead) {
       {"redis-queue", "--slo", "acquire.p99<20ms", "--slo", "acquire.p50<1ms", "--clients", "64",
        "--duration", "1s", "--time", "90s", "--sweep", "clients=8,1,2,2,4", "--planned-rate",
        "120.5", "--extrapolate", "clients=2000,rtt=1ms"});
-  ASSERT_TRUE(options) << options.error().message;
+  ASSERT_TRUE(options) << options.error();
   const CapacityOptions& capacity = *options;
   ASSERT_EQ(capacity.objective.size(), 2U);
   EXPECT_EQ(capacity.objective[1].figure, "acquire.p50");

@@ -99,7 +99,7 @@ shared = true
 rank-by = "acquire.mean"
 )");
   const auto options = parse<ChooseOptions>({"--config", file.path()});
-  ASSERT_TRUE(options) << options.error().message;
+  ASSERT_TRUE(options) << options.error();
   const choose::Requirements& asked = options->requirements;
   EXPECT_THAT(asked.stores, ElementsAre("redis", "etcd"));
   EXPECT_EQ(asked.survive.size(), 2U);

@@ -122,7 +122,7 @@ class Deploy : public testing::Test {
 
   std::string error(std::vector<Selected> selected) {
     const auto deployment = deploy(options_, selected, skipped_);
-    return deployment ? "deployed" : deployment.error().message;
+    return deployment ? "deployed" : deployment.error();
   }
 
   LoadOptions options_;
@@ -200,7 +200,7 @@ class WithoutServer : public Deploy {
 TEST_F(WithoutServer, WhatAGlobBroughtInIsSkipped) {
   std::vector<Selected> selected = {{&redis_, false}, {&local_, false}};
   const auto deployment = deploy(options_, selected, skipped_);
-  ASSERT_TRUE(deployment) << deployment.error().message;
+  ASSERT_TRUE(deployment) << deployment.error();
   ASSERT_THAT(selected, SizeIs(1));
   EXPECT_EQ(selected.front().strategy, &local_);
   ASSERT_THAT(skipped_, SizeIs(1));

@@ -59,7 +59,7 @@ TEST_F(FaultOfRanks, IsRefusedIfItWouldLeaveOutThoseOfAnotherZone) {
 TEST(FaultOption, MayStandInAFile) {
   const TemporaryFile file("faults.toml", "fault = [\"store-freeze@1s+1s\"]\n");
   const auto options = parse_run({"--config", file.path()});
-  ASSERT_TRUE(options) << options.error().message;
+  ASSERT_TRUE(options) << options.error();
   ASSERT_THAT(options->faults, SizeIs(1));
   EXPECT_EQ(options->faults[0].kind, loadgen::FaultKind::store_freeze);
 }
@@ -106,7 +106,7 @@ class FaultDeploy : public testing::Test {
  protected:
   std::string error(std::vector<Selected> selected) {
     const auto deployment = deploy(options_, selected, skipped_);
-    return deployment ? "deployed" : deployment.error().message;
+    return deployment ? "deployed" : deployment.error();
   }
 
   RunOptions options_ = parse_run({"--fault", "store-kill@1s"}).value();

@@ -18,23 +18,38 @@
 
 namespace lockbench::cli {
 
-/// The options of a command, from its arguments.
+/// The message of the usage error that `work` throws.
+template <class Work>
+std::string usage_error_of(const Work& work) {
+  try {
+    work();
+    return "accepted";
+  } catch (const UsageError& error) {
+    return error.message();
+  }
+}
+
+/// The options of a command, from its arguments, or the message of the usage error.
 template <class Options>
-tl::expected<Options, UsageError> parse(const std::vector<std::string>& args) {
-  Options values;
-  OptionList options = options_of(values);
-  if (auto done = read(values, options, args); !done) return tl::unexpected(done.error());
-  return values;
+tl::expected<Options, std::string> parse(const std::vector<std::string>& args) {
+  try {
+    Options values;
+    OptionList options = options_of(values);
+    read(values, options, args);
+    return values;
+  } catch (const UsageError& error) {
+    return tl::unexpected(error.message());
+  }
 }
 
 /// The error of arguments that must not be accepted.
 template <class Options>
 std::string error_of(const std::vector<std::string>& args) {
   const auto options = parse<Options>(args);
-  return options ? "accepted" : options.error().message;
+  return options ? "accepted" : options.error();
 }
 
-inline tl::expected<RunOptions, UsageError> parse_run(const std::vector<std::string>& args) {
+inline tl::expected<RunOptions, std::string> parse_run(const std::vector<std::string>& args) {
   return parse<RunOptions>(args);
 }
 inline std::string error_of(const std::vector<std::string>& args) {

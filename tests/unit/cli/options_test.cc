@@ -38,7 +38,7 @@ TEST(Options, EveryOptionOfTheLoadReachesIt) {
                                   "3",          "--seed",    "42",
                                   "--key-skew", "0.99",      "--store-timeout",
                                   "250ms",      "--rtt",     "5ms"});
-  ASSERT_TRUE(options) << options.error().message;
+  ASSERT_TRUE(options) << options.error();
   const loadgen::Workload& load = options->workload;
   EXPECT_EQ(load.clients, 64);
   EXPECT_EQ(load.keys, 1000);
@@ -138,7 +138,7 @@ TEST(Options, EveryOptionOfDeploymentAndOutputReachesIt) {
       {"redis-setnx", "--redis", "redis://a:1", "--redis=redis://b:2", "redis-*", "--counter-redis",
        "redis://c:3", "--resource", "redis", "--threshold", "acquire.p99<5ms", "--threshold",
        "audit.lost_updates==0", "--out", "x.json", "--format", "csv", "--quiet", "--strict"});
-  ASSERT_TRUE(options) << options.error().message;
+  ASSERT_TRUE(options) << options.error();
   EXPECT_THAT(options->strategies, testing::ElementsAre("redis-setnx", "redis-*"));
   EXPECT_THAT(options->servers_of("redis"), testing::ElementsAre("redis://a:1", "redis://b:2"));
   EXPECT_EQ(options->counter_redis, "redis://c:3");
@@ -247,7 +247,7 @@ TEST(Options, ADelayIsRefusedForTheUsersOwnServersOfAnyStore) {
 
 TEST(Options, AHotSetReachesIt) {
   const auto options = parse_run({"--keys", "5000", "--hot-set", "share=50%,keys=2500,move=10s"});
-  ASSERT_TRUE(options) << options.error().message;
+  ASSERT_TRUE(options) << options.error();
   const loadgen::HotSet hot = options->workload.hot_set.value();
   EXPECT_EQ(hot.share, 0.5);
   EXPECT_EQ(hot.keys, 2500);
@@ -266,7 +266,7 @@ TEST(Options, AHotSetReachesIt) {
 TEST(Options, ATraceReachesIt) {
   const TemporaryFile file("trace.csv", "1,0,1,7,2\n2,0,1,41,1\n");
   const auto options = parse_run({"--trace", file.path()});
-  ASSERT_TRUE(options) << options.error().message;
+  ASSERT_TRUE(options) << options.error();
   const loadgen::Workload& load = options->workload;
   EXPECT_EQ(load.trace.value().transactions, 2U);
   EXPECT_FALSE(load.trace->repeats);

@@ -22,7 +22,7 @@ TEST(QuorumCommand, TakesAListOfNodes) {
       quorum({"--nodes",    "5",  "--nodes",        "3",   "--nodes", "5",  "--duration", "2s",
               "--clients",  "20", "--slow",         "5ms", "--ttl",   "1s", "--rtt",      "1ms",
               "--replicas", "1",  "--node-timeout", "20ms"});
-  ASSERT_TRUE(options) << options.error().message;
+  ASSERT_TRUE(options) << options.error();
   EXPECT_THAT(options->nodes, testing::ElementsAre(5, 3)) << "each once";
   EXPECT_EQ(options->workload.duration, 2s);
   EXPECT_EQ(options->slow, 5ms);

@@ -25,18 +25,15 @@ class Select : public testing::Test {
   }
 
   std::vector<std::string> names(const std::vector<std::string>& patterns) {
-    const auto selected = select_strategies(patterns, catalogue_);
-    if (!selected) return {"error", selected.error().message};
     std::vector<std::string> names;
-    for (const auto& [strategy, named] : *selected) {
+    for (const auto& [strategy, named] : select_strategies(patterns, catalogue_)) {
       names.push_back(std::string(strategy->name) + (named ? "!" : ""));
     }
     return names;
   }
 
   std::string error(const std::vector<std::string>& patterns) {
-    const auto selected = select_strategies(patterns, catalogue_);
-    return selected ? "accepted" : selected.error().message;
+    return usage_error_of([&] { select_strategies(patterns, catalogue_); });
   }
 
   Descriptor plain_, px_, queue_, none_;
@@ -81,54 +78,57 @@ TEST_F(Select, AUrlInTheWrongPlaceIsNotRepeated) {
 
 TEST_F(Select, WaitingIsRefusedOnlyForNamedStrategies) {
   const auto policy = WaitPolicy::poll(std::chrono::milliseconds(1));
-  EXPECT_TRUE(check_waiting({{&queue_, true}}, std::nullopt));
-  EXPECT_TRUE(check_waiting({{&queue_, false}, {&plain_, true}}, policy));
-  const auto refused = check_waiting({{&plain_, true}, {&queue_, true}}, policy);
-  ASSERT_FALSE(refused);
-  EXPECT_THAT(refused.error().message, HasSubstr("redis-queue cannot wait by poll"));
+  const auto error_with = [](const std::vector<Selected>& selected,
+                             const std::optional<WaitPolicy>& wait) {
+    return usage_error_of([&] { check_waiting(selected, wait); });
+  };
+  EXPECT_EQ(error_with({{&queue_, true}}, std::nullopt), "accepted");
+  EXPECT_EQ(error_with({{&queue_, false}, {&plain_, true}}, policy), "accepted");
+  EXPECT_THAT(error_with({{&plain_, true}, {&queue_, true}}, policy),
+              HasSubstr("redis-queue cannot wait by poll"));
   queue_.traits.waiting_choices = {WaitKind::backoff};
-  EXPECT_THAT(check_waiting({{&queue_, true}}, policy).error().message,
-              HasSubstr("allowed: backoff"));
+  EXPECT_THAT(error_with({{&queue_, true}}, policy), HasSubstr("allowed: backoff"));
+}
+
+std::string renewal_error(const std::vector<Selected>& selected,
+                          const std::optional<RenewPolicy>& renew, Duration ttl) {
+  return usage_error_of([&] { check_renewal(selected, renew, ttl); });
 }
 
 TEST_F(Select, RenewalIsRefusedOnlyForNamedStrategiesThatNoTimerCanRenew) {
   using Kind = RenewPolicy::Kind;
   constexpr Duration kTtl = std::chrono::seconds(1);
   px_.traits.renewable = true;
-  EXPECT_TRUE(check_renewal({{&plain_, true}}, std::nullopt, kTtl));
+  EXPECT_EQ(renewal_error({{&plain_, true}}, std::nullopt, kTtl), "accepted");
   for (const Kind kind : {Kind::automatic, Kind::every}) {
     const RenewPolicy policy{kind, std::chrono::milliseconds(5)};
-    EXPECT_TRUE(check_renewal({{&plain_, false}, {&px_, true}}, policy, kTtl))
+    EXPECT_EQ(renewal_error({{&plain_, false}, {&px_, true}}, policy, kTtl), "accepted")
         << "a glob's keep theirs";
-    const auto refused = check_renewal({{&px_, true}, {&plain_, true}}, policy, kTtl);
-    ASSERT_FALSE(refused);
-    EXPECT_EQ(refused.error().message,
+    EXPECT_EQ(renewal_error({{&px_, true}, {&plain_, true}}, policy, kTtl),
               "--renew: redis-setnx cannot be renewed by a timer: only off is allowed");
   }
-  EXPECT_TRUE(check_renewal({{&plain_, true}}, RenewPolicy{Kind::off}, kTtl));
+  EXPECT_EQ(renewal_error({{&plain_, true}}, RenewPolicy{Kind::off}, kTtl), "accepted");
 }
 
 TEST_F(Select, RenewalMustComeBeforeTheEnd) {
   px_.traits.renewable = true;
   const RenewPolicy policy{RenewPolicy::Kind::every, std::chrono::seconds(2)};
-  EXPECT_TRUE(check_renewal({{&px_, true}}, policy, std::chrono::milliseconds(2001)));
-  const auto late = check_renewal({{&px_, false}}, policy, std::chrono::seconds(2));
-  ASSERT_FALSE(late);
-  EXPECT_THAT(late.error().message, HasSubstr("interval (2s) must be shorter than the TTL (2s)"));
+  EXPECT_EQ(renewal_error({{&px_, true}}, policy, std::chrono::milliseconds(2001)), "accepted");
+  EXPECT_THAT(renewal_error({{&px_, false}}, policy, std::chrono::seconds(2)),
+              HasSubstr("interval (2s) must be shorter than the TTL (2s)"));
 }
 
 TEST(SelectForLoad, RefusesWhatNamedStrategiesCannotDo) {
   LoadOptions options;
   options.strategies = {"local-mutex"};
-  const auto selected = select_for_load(options);
-  ASSERT_TRUE(selected) << selected.error().message;
-  EXPECT_EQ(selected->size(), 1U);
+  const auto error = [&] { return usage_error_of([&] { select_for_load(options); }); };
+  EXPECT_EQ(select_for_load(options).size(), 1U);
   options.workload.strategy.wait = WaitPolicy::poll(std::chrono::milliseconds(1));
-  EXPECT_THAT(select_for_load(options).error().message, HasSubstr("--wait: local-mutex"));
+  EXPECT_THAT(error(), HasSubstr("--wait: local-mutex"));
   options.workload.strategy.wait.reset();
   options.workload.strategy.renew = RenewPolicy{RenewPolicy::Kind::automatic};
-  EXPECT_THAT(select_for_load(options).error().message, HasSubstr("--renew: local-mutex"));
-  EXPECT_THAT(select_for_load(options, {}).error().message, HasSubstr("no such strategy"));
+  EXPECT_THAT(error(), HasSubstr("--renew: local-mutex"));
+  EXPECT_THAT(usage_error_of([&] { select_for_load(options, {}); }), HasSubstr("no such strategy"));
 }
 
 TEST(Text, IsPresentable) {

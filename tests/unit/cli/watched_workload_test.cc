@@ -35,7 +35,7 @@ class WatchedWorkload : public testing::Test {
 
 TEST_F(WatchedWorkload, IsWhatRunTakes) {
   const auto run = parse_run({"--config", file_.path()});
-  ASSERT_TRUE(run) << run.error().message;
+  ASSERT_TRUE(run) << run.error();
   EXPECT_EQ(run->workload.rate, 120.5);
   EXPECT_EQ(run->workload.arrival, loadgen::Arrival::constant);
   EXPECT_EQ(run->workload.clients, 20);
@@ -48,7 +48,7 @@ TEST_F(WatchedWorkload, IsWhatRunTakes) {
 
 TEST_F(WatchedWorkload, IsWhatCapacityTakes) {
   const auto capacity = parse<CapacityOptions>({"--config", file_.path()});
-  ASSERT_TRUE(capacity) << capacity.error().message;
+  ASSERT_TRUE(capacity) << capacity.error();
   EXPECT_EQ(capacity->planned_rate, 120.5);
   EXPECT_EQ(capacity->workload.clients, 20);
   EXPECT_EQ(capacity->workload.keys, 50);
@@ -58,7 +58,7 @@ TEST_F(WatchedWorkload, IsWhatCapacityTakes) {
 
 TEST_F(WatchedWorkload, IsWhatChooseTakes) {
   const auto choose = parse<ChooseOptions>({"--config", file_.path(), "--measure"});
-  ASSERT_TRUE(choose) << choose.error().message;
+  ASSERT_TRUE(choose) << choose.error();
   EXPECT_EQ(choose->requirements.rate, 120.5);
   EXPECT_EQ(choose->requirements.clients, 20);
   EXPECT_EQ(choose->requirements.key_skew, 1.04);

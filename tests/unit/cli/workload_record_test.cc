@@ -28,7 +28,7 @@ TEST(WorkloadRecord, KeepsHowLeasesAreRenewed) {
 TEST(WorkloadRecord, KeepsTheDatabase) {
   const auto options = parse_run({"--redis", "redis://host:1/3", "--redis", "unix:///run/r?db=2",
                                   "--redis", "redis://host/0"});
-  ASSERT_TRUE(options) << options.error().message;
+  ASSERT_TRUE(options) << options.error();
   using List = std::vector<std::string>;
   EXPECT_EQ(std::get<List>(workload_record(*options).at("redis")),
             (List{"host:1/3", "unix:/run/r?db=2", "host:6379"}));
@@ -60,7 +60,7 @@ TEST(WorkloadRecord, HasEveryOptionAndNoSecret) {
     args.insert(args.end(), {"--" + backend, server.first});
   }
   const auto options = parse_run(args);
-  ASSERT_TRUE(options) << options.error().message;
+  ASSERT_TRUE(options) << options.error();
   const auto record = workload_record(*options);
   EXPECT_EQ(record.size(), run_options().all().size());
   using List = std::vector<std::string>;
