@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <prometheus/collectable.h>
 #include <prometheus/gateway.h>
 #include <prometheus/text_serializer.h>
 #include <unistd.h>
@@ -14,9 +15,8 @@
 #include <system_error>
 #include <thread>
 
-#include "exporter/collector.h"
+#include "exporter/collect.h"
 #include "exporter/http_endpoint.h"
-#include "exporter/watch_collector.h"
 
 namespace lockbench::exporter {
 namespace {
@@ -33,6 +33,22 @@ std::string host_name() {
   if (gethostname(name.data(), name.size() - 1) != 0) return "unknown";
   return name.data();
 }
+
+/// What Prometheus' library asks on every scrape or push. Thread-safe.
+template <class Metrics>
+class Collected : public prometheus::Collectable {
+ public:
+  Collected(std::shared_ptr<const Metrics> metrics, Facts facts)
+      : metrics_(std::move(metrics)), facts_(std::move(facts)) {}
+
+  std::vector<prometheus::MetricFamily> Collect() const override {
+    return collect(*metrics_, facts_);
+  }
+
+ private:
+  std::shared_ptr<const Metrics> metrics_;
+  Facts facts_;
+};
 
 class RealExporter : public Exporter {
  public:
@@ -119,22 +135,24 @@ class RealExporter : public Exporter {
   std::unique_ptr<HttpEndpoint> endpoint_;  ///< last: its thread uses the other members
 };
 
+template <class Metrics>
+std::unique_ptr<Exporter> exporter_of(std::shared_ptr<const Metrics> metrics, const Facts& facts) {
+  return std::make_unique<RealExporter>(std::make_shared<Collected<Metrics>>(metrics, facts),
+                                        [metrics] { return metrics->failing(); });
+}
+
 }  // namespace
 
 tl::expected<void, std::string> available() { return {}; }
 
 std::unique_ptr<Exporter> Exporter::make(std::shared_ptr<const RunMetrics> metrics,
                                          const Facts& facts) {
-  auto collector = std::make_shared<Collector>(metrics, facts);
-  return std::make_unique<RealExporter>(std::move(collector),
-                                        [metrics] { return metrics->failing(); });
+  return exporter_of(std::move(metrics), facts);
 }
 
 std::unique_ptr<Exporter> Exporter::make(std::shared_ptr<const WatchMetrics> metrics,
                                          const Facts& facts) {
-  auto collector = std::make_shared<WatchCollector>(metrics, facts);
-  return std::make_unique<RealExporter>(std::move(collector),
-                                        [metrics] { return metrics->failing(); });
+  return exporter_of(std::move(metrics), facts);
 }
 
 }  // namespace lockbench::exporter

@@ -1,11 +1,10 @@
 #include <benchmark/benchmark.h>
 #include <prometheus/text_serializer.h>
 
-#include <memory>
 #include <optional>
 #include <vector>
 
-#include "exporter/collector.h"
+#include "exporter/collect.h"
 #include "strategies/registry.h"
 #include "tests/support/run_shared.h"
 
@@ -22,19 +21,20 @@ void scrape(benchmark::State& state) {
   }
   // As five nodes make it: every strategy has its series per node, and the run has samples in them.
   constexpr int kNodes = 5, kSamples = 1'000;
-  auto metrics = std::make_shared<exporter::RunMetrics>(strategies, kNodes);
+  exporter::RunMetrics metrics(strategies, kNodes);
   test::RunUnderTest run(*strategies.front(), 2, kNodes);
   for (int i = 1; i <= kSamples; ++i) run.grant(std::chrono::microseconds(i * i));
-  metrics->run_begins(run.shared());
-  const exporter::Collector collector(metrics, {.run = {{"run", "bench"}}, .build = {}});
+  metrics.run_begins(run.shared());
+  const exporter::Facts facts{.run = {{"run", "bench"}}, .build = {}};
   std::size_t bytes = 0;
   for (auto _ : state) {
-    const std::string page = prometheus::TextSerializer().Serialize(collector.Collect());
+    const std::string page =
+        prometheus::TextSerializer().Serialize(exporter::collect(metrics, facts));
     bytes = page.size();
     benchmark::DoNotOptimize(page.data());
   }
   state.counters["bytes"] = static_cast<double>(bytes);
-  metrics->run_ends(run.shared(), nullptr);
+  metrics.run_ends(run.shared(), nullptr);
 }
 // One, and as many as there are.
 BENCHMARK(scrape)->Arg(1)->Arg(29)->Unit(benchmark::kMillisecond);

@@ -8,8 +8,7 @@
 #include <map>
 #include <regex>
 
-#include "exporter/collector.h"
-#include "exporter/watch_collector.h"
+#include "exporter/collect.h"
 #include "strategies/registry.h"
 #include "tests/dashboards/boards/lint.h"
 
@@ -30,10 +29,10 @@ std::string text_of(const std::string& name) {
 
 std::set<std::string> exported() {
   std::set<std::string> names;
-  const auto metrics = std::make_shared<exporter::RunMetrics>(all_strategies());
-  for (const auto& family : exporter::Collector(metrics, {}).Collect()) names.insert(family.name);
-  const auto seen = std::make_shared<exporter::WatchMetrics>();
-  for (const auto& family : exporter::WatchCollector(seen, {}).Collect()) names.insert(family.name);
+  const exporter::RunMetrics runs(all_strategies());
+  for (const auto& family : exporter::collect(runs, {})) names.insert(family.name);
+  exporter::WatchMetrics seen;
+  for (const auto& family : exporter::collect(seen, {})) names.insert(family.name);
   return names;
 }
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "exporter/collector.h"
+#include "exporter/collect.h"
 #include "loadgen/run/summary.h"
 #include "tests/support/run_shared.h"
 
@@ -72,8 +72,7 @@ class EveryMetricTest : public testing::Test {
   }
 
   const Descriptor strategy_{.name = "tested", .backend = "redis", .traits = {.nodes = kNodes}};
-  std::shared_ptr<RunMetrics> metrics_ =
-      std::make_shared<RunMetrics>(std::vector<const Descriptor*>{&strategy_}, kNodes);
+  RunMetrics metrics_{std::vector<const Descriptor*>{&strategy_}, kNodes};
 };
 
 TEST_F(EveryMetricTest, IsInTheResult) {
@@ -113,11 +112,11 @@ TEST_F(EveryMetricTest, EveryFieldOfARunHasAMetric) {
 TEST_F(EveryMetricTest, IsExportedAndAddedUpOverRuns) {
   for (std::uint64_t runs = 1; runs <= 2; ++runs) {
     const auto run = make_run();
-    metrics_->run_begins(run->shared());
+    metrics_.run_begins(run->shared());
     for (const Phase phase : loadgen::kPhases) happen(*run, phase);
-    if (runs == 1) metrics_->run_ends(run->shared(), nullptr);
+    if (runs == 1) metrics_.run_ends(run->shared(), nullptr);
     if (runs == 1) continue;
-    const auto families = Collector(metrics_, {}).Collect();
+    const auto families = collect(metrics_, {});
     // Of three phases the end counts only for the audit.
     for (const auto& row : loadgen::kTimings) {
       if (row.exported.name == nullptr) continue;
@@ -133,7 +132,7 @@ TEST_F(EveryMetricTest, IsExportedAndAddedUpOverRuns) {
       EXPECT_DOUBLE_EQ(series->counter.value, static_cast<double>(sum) * row.unit)
           << row.exported.name;
     }
-    metrics_->run_ends(run->shared(), nullptr);
+    metrics_.run_ends(run->shared(), nullptr);
   }
 }
 

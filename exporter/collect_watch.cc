@@ -1,25 +1,25 @@
-#include "exporter/watch_collector.h"
-
 #include <array>
 #include <limits>
 #include <optional>
 
-#include "exporter/series.h"
+#include "exporter/collect.h"
 #include "watch/record.h"
 
 namespace lockbench::exporter {
 namespace {
 
+using prometheus::MetricFamily;
 using watch::FamilyPicture;
 using watch::Figures;
 using watch::SourcePicture;
 
-/// A number of a family, with its name and help.
-struct FamilyNumber {
+/// A number of a family or a source, with its name and help.
+template <class Of>
+struct Number {
   const char* name;
   prometheus::MetricType type;
   const char* help;
-  double (*value)(const FamilyPicture& family);
+  double (*value)(const Of& one);
 };
 
 /// Prometheus' own word for "there is none".
@@ -34,7 +34,7 @@ double count_of(const FamilyPicture& family) {
   return static_cast<double>(family.figures.*kMember);
 }
 
-constexpr auto kFamilyNumbers = std::to_array<FamilyNumber>({
+constexpr auto kFamilyNumbers = std::to_array<Number<FamilyPicture>>({
     {"lockbench_watch_acquisitions_total", kCounter, "Acquisitions that were seen.",
      count_of<&Figures::acquisitions>},
     {"lockbench_watch_releases_total", kCounter, "Locks that their holders gave back.",
@@ -112,14 +112,7 @@ constexpr auto kFamilyHistograms = std::to_array<FamilyHistogram>({
      "For how long clients waited, where the store tells who waits.", &Figures::wait},
 });
 
-struct SourceNumber {
-  const char* name;
-  prometheus::MetricType type;
-  const char* help;
-  double (*value)(const SourcePicture& source);
-};
-
-constexpr auto kSourceNumbers = std::to_array<SourceNumber>({
+constexpr auto kSourceNumbers = std::to_array<Number<SourcePicture>>({
     {"lockbench_watch_sees", kGauge, "1 while the watch sees this server's locks; 0: it is blind.",
      [](const SourcePicture& source) { return source.sees ? 1.0 : 0.0; }},
     {"lockbench_watch_blind_seconds_total", kCounter, "Time during which the watch saw nothing.",
@@ -139,51 +132,45 @@ Labels labels_of(const SourcePicture& source) {
   return {{"store", source.facts.store}, {"endpoint", source.facts.endpoint}};
 }
 
-prometheus::MetricFamily source_info(const std::vector<SourcePicture>& sources) {
-  prometheus::MetricFamily info{
-      "lockbench_watch_source_info", "How a server is watched, as labels; always 1.", kGauge, {}};
+template <class Of>
+void add_numbers(std::vector<MetricFamily>& all, const auto& rows, const std::vector<Of>& of) {
+  for (const Number<Of>& row : rows) {
+    MetricFamily& metric = add_family(all, row.name, row.help, row.type);
+    for (const Of& one : of) add_number(metric, labels_of(one), row.value(one));
+  }
+}
+
+void add_source_info(std::vector<MetricFamily>& all, const std::vector<SourcePicture>& sources) {
+  MetricFamily& info = add_family(all, "lockbench_watch_source_info",
+                                  "How a server is watched, as labels; always 1.", kGauge);
   for (const SourcePicture& source : sources) {
     Labels labels = labels_of(source);
     labels.push_back({"way", source.facts.way});
     labels.push_back({"accuracy", std::string(watch::name_of(source.facts.accuracy))});
     add_number(info, std::move(labels), 1);
   }
-  return info;
 }
 
 }  // namespace
 
-std::vector<prometheus::MetricFamily> WatchCollector::Collect() const {
-  const std::shared_ptr<const watch::Picture> picture = metrics_->read();
-  std::vector<prometheus::MetricFamily> all;
-  for (const FamilyNumber& row : kFamilyNumbers) {
-    auto& metric = all.emplace_back(prometheus::MetricFamily{row.name, row.help, row.type, {}});
-    for (const FamilyPicture& family : picture->families) {
-      add_number(metric, labels_of(family), row.value(family));
-    }
-  }
+std::vector<MetricFamily> collect(const WatchMetrics& metrics, const Facts& facts) {
+  const std::shared_ptr<const watch::Picture> picture = metrics.read();
+  std::vector<MetricFamily> all;
+  add_numbers(all, kFamilyNumbers, picture->families);
   for (const FamilyHistogram& row : kFamilyHistograms) {
-    auto& metric = all.emplace_back(prometheus::MetricFamily{row.name, row.help, kHistogram, {}});
+    MetricFamily& metric = add_family(all, row.name, row.help, kHistogram);
     for (const FamilyPicture& family : picture->families) {
       LatencyBuckets buckets;
       buckets.add(family.figures.*row.member);
       add_histogram(metric, labels_of(family), buckets);
     }
   }
-  for (const SourceNumber& row : kSourceNumbers) {
-    auto& metric = all.emplace_back(prometheus::MetricFamily{row.name, row.help, row.type, {}});
-    for (const SourcePicture& source : picture->sources) {
-      add_number(metric, labels_of(source), row.value(source));
-    }
-  }
-  all.push_back(source_info(picture->sources));
-  auto& unfollowed = all.emplace_back(
-      prometheus::MetricFamily{"lockbench_watch_unfollowed_locks",
-                               "Locks that were seen and are not followed, for want of memory.",
-                               kGauge,
-                               {}});
-  add_number(unfollowed, {}, static_cast<double>(picture->locks_unfollowed));
-  all.push_back(build_info(facts_.build));
+  add_numbers(all, kSourceNumbers, picture->sources);
+  add_source_info(all, picture->sources);
+  add_number(add_family(all, "lockbench_watch_unfollowed_locks",
+                        "Locks that were seen and are not followed, for want of memory.", kGauge),
+             {}, static_cast<double>(picture->locks_unfollowed));
+  all.push_back(build_info(facts.build));
   return all;
 }
 

@@ -8,11 +8,21 @@
 #include <vector>
 
 #include "exporter/latency_buckets.h"
+#include "exporter/run_metrics.h"
+#include "exporter/watch_metrics.h"
 #include "results/file/model.h"
 
 namespace lockbench::exporter {
 
-// What the collectors share.
+/// Everything that is exported of runs, read on every scrape: nothing of Prometheus is on the hot
+/// path.
+std::vector<prometheus::MetricFamily> collect(const RunMetrics& metrics, const Facts& facts);
+
+/// What a watch exports: figures by family of locks and by source, from its latest picture. Labels
+/// are bounded, and never a lock or an owner.
+std::vector<prometheus::MetricFamily> collect(const WatchMetrics& metrics, const Facts& facts);
+
+// What both share.
 
 using Labels = std::vector<prometheus::ClientMetric::Label>;
 
@@ -21,6 +31,11 @@ inline constexpr auto kGauge = prometheus::MetricType::Gauge;
 inline constexpr auto kHistogram = prometheus::MetricType::Histogram;
 
 Labels to_labels(const std::vector<std::pair<std::string, std::string>>& facts);
+
+/// Valid until another one is added.
+prometheus::MetricFamily& add_family(std::vector<prometheus::MetricFamily>& families,
+                                     const char* name, const char* help,
+                                     prometheus::MetricType type);
 
 /// Adds a series to a family of counters or gauges, or of histograms.
 void add_number(prometheus::MetricFamily& family, Labels labels, double value);

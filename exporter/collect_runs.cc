@@ -1,8 +1,6 @@
-#include "exporter/collector.h"
-
 #include <array>
 
-#include "exporter/series.h"
+#include "exporter/collect.h"
 
 namespace lockbench::exporter {
 namespace {
@@ -132,11 +130,6 @@ constexpr auto kOthers = std::to_array<Metric>({
      }},
 });
 
-MetricFamily& add_family(std::vector<MetricFamily>& families, const char* name, const char* help,
-                         MetricType type) {
-  return families.emplace_back(MetricFamily{name, help, type, {}});
-}
-
 /// `row` is one of kTimings or kCounts. Adds each strategy's series to the row's family, which is
 /// the last one if the row before has the same.
 template <class Row, class Fill>
@@ -158,37 +151,37 @@ void add_row(const Row& row, MetricType type, const std::vector<StrategyMetrics>
 
 }  // namespace
 
-std::vector<MetricFamily> Collector::Collect() const {
-  const std::vector<StrategyMetrics> strategies = metrics_->read();
+std::vector<MetricFamily> collect(const RunMetrics& metrics, const Facts& facts) {
+  const std::vector<StrategyMetrics> strategies = metrics.read();
   std::vector<MetricFamily> families;
   for (const loadgen::TimingInfo& row : loadgen::kTimings) {
-    add_row(row, kHistogram, strategies, facts_, families,
+    add_row(row, kHistogram, strategies, facts, families,
             [&](Series& series, const Totals& totals, const Labels& labels) {
               series.histogram(totals.timings[row.kind], labels);
             });
   }
   for (const loadgen::CountInfo& row : loadgen::kCounts) {
-    add_row(row, kCounter, strategies, facts_, families,
+    add_row(row, kCounter, strategies, facts, families,
             [&](Series& series, const Totals& totals, const Labels& labels) {
               series.number(static_cast<double>(totals.counts[row.kind]) * row.unit, labels);
             });
   }
   for (const Metric& metric : kOthers) {
     MetricFamily& family = add_family(families, metric.name, metric.help, metric.type);
-    for (const StrategyMetrics& metrics : strategies) {
-      Series series(family, metrics, facts_);
-      metric.fill(metrics, series);
+    for (const StrategyMetrics& one : strategies) {
+      Series series(family, one, facts);
+      metric.fill(one, series);
     }
   }
   MetricFamily& run = add_family(families, "lockbench_run_info",
                                  "Facts about the runs, as labels; always 1.", kGauge);
-  for (const StrategyMetrics& metrics : strategies) {
-    Labels labels = to_labels(facts_.run);
-    const bool promises = metrics.strategy->traits.promises_exclusion;
+  for (const StrategyMetrics& one : strategies) {
+    Labels labels = to_labels(facts.run);
+    const bool promises = one.strategy->traits.promises_exclusion;
     labels.push_back({"promises_exclusion", promises ? "true" : "false"});
-    Series(run, metrics, facts_).number(1.0, labels);
+    Series(run, one, facts).number(1.0, labels);
   }
-  families.push_back(build_info(facts_.build));
+  families.push_back(build_info(facts.build));
   return families;
 }
 

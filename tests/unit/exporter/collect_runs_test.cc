@@ -1,11 +1,10 @@
-#include "exporter/collector.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <prometheus/text_serializer.h>
 
 #include <set>
 
+#include "exporter/collect.h"
 #include "tests/support/run_shared.h"
 
 namespace lockbench::exporter {
@@ -16,22 +15,20 @@ using prometheus::MetricFamily;
 using testing::HasSubstr;
 using testing::Not;
 
-class CollectorTest : public testing::Test {
+class CollectRunsTest : public testing::Test {
  protected:
   std::string page() const {
-    const Collector collector(metrics_,
-                              {.run = {{"run", "r1"}}, .build = {"1.2", "c0ffee", "Debug"}});
-    return prometheus::TextSerializer().Serialize(collector.Collect());
+    return prometheus::TextSerializer().Serialize(
+        collect(metrics_, {.run = {{"run", "r1"}}, .build = {"1.2", "c0ffee", "Debug"}}));
   }
-  std::vector<MetricFamily> families() const { return Collector(metrics_, {}).Collect(); }
+  std::vector<MetricFamily> families() const { return collect(metrics_, {}); }
 
   const Descriptor strategy_{.name = "tested", .backend = "store"};
-  std::shared_ptr<RunMetrics> metrics_ =
-      std::make_shared<RunMetrics>(std::vector<const Descriptor*>{&strategy_});
+  RunMetrics metrics_{std::vector<const Descriptor*>{&strategy_}};
   test::RunUnderTest run_{strategy_};
 };
 
-TEST_F(CollectorTest, EverySeriesIsThereBeforeTheFirstRun) {
+TEST_F(CollectRunsTest, EverySeriesIsThereBeforeTheFirstRun) {
   const std::string text = page();
   EXPECT_THAT(text, HasSubstr("lockbench_sections_total{strategy=\"tested\",backend=\"store\","
                               "outcome=\"acquired\"} 0\n"));
@@ -46,7 +43,7 @@ TEST_F(CollectorTest, EverySeriesIsThereBeforeTheFirstRun) {
   EXPECT_THAT(text, HasSubstr("backend=\"store\",run=\"r1\",promises_exclusion=\"true\"} 1\n"));
 }
 
-TEST_F(CollectorTest, NamesAndHelpAreThereAndNoneTwice) {
+TEST_F(CollectRunsTest, NamesAndHelpAreThereAndNoneTwice) {
   std::set<std::string> names;
   for (const MetricFamily& family : families()) {
     EXPECT_TRUE(family.name.starts_with("lockbench_")) << family.name;
@@ -55,8 +52,8 @@ TEST_F(CollectorTest, NamesAndHelpAreThereAndNoneTwice) {
   }
 }
 
-TEST_F(CollectorTest, AHistogramsBucketsGrowUpToItsCount) {
-  metrics_->run_begins(run_.shared());
+TEST_F(CollectRunsTest, AHistogramsBucketsGrowUpToItsCount) {
+  metrics_.run_begins(run_.shared());
   for (const Duration waited : {Duration(1us), Duration(1ms), Duration(2h)}) run_.grant(waited);
   for (const MetricFamily& family : families()) {
     if (family.name != "lockbench_acquire_duration_seconds") continue;
@@ -68,23 +65,23 @@ TEST_F(CollectorTest, AHistogramsBucketsGrowUpToItsCount) {
     EXPECT_EQ(histogram.sample_count, 3U);
     EXPECT_DOUBLE_EQ(histogram.sample_sum, 7200.001001);
   }
-  metrics_->run_ends(run_.shared(), nullptr);
+  metrics_.run_ends(run_.shared(), nullptr);
 }
 
-TEST_F(CollectorTest, SaysWhichDeploymentIfItHasAName) {
-  const Collector named(metrics_, {.run = {}, .build = {}, .deployments = {{"store", "eu-1"}}});
-  const std::string text = prometheus::TextSerializer().Serialize(named.Collect());
+TEST_F(CollectRunsTest, SaysWhichDeploymentIfItHasAName) {
+  const std::string text = prometheus::TextSerializer().Serialize(
+      collect(metrics_, {.run = {}, .build = {}, .deployments = {{"store", "eu-1"}}}));
   EXPECT_THAT(text, HasSubstr("lockbench_overlaps_total{strategy=\"tested\",backend=\"store\","
                               "deployment=\"eu-1\"} 0\n"));
   EXPECT_THAT(text, HasSubstr("reason=\"oom\",deployment=\"eu-1\"} 0\n"));
   EXPECT_THAT(page(), Not(HasSubstr("deployment=")));
 }
 
-TEST_F(CollectorTest, NothingSaysWhoseLockItIs) {
-  metrics_->run_begins(run_.shared());
+TEST_F(CollectRunsTest, NothingSaysWhoseLockItIs) {
+  metrics_.run_begins(run_.shared());
   run_.grant(1ms);
   EXPECT_THAT(page(), Not(HasSubstr("lockbench:run")));
-  metrics_->run_ends(run_.shared(), nullptr);
+  metrics_.run_ends(run_.shared(), nullptr);
 }
 
 }  // namespace

@@ -1,10 +1,10 @@
-#include "exporter/watch_collector.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <prometheus/text_serializer.h>
 
 #include <set>
+
+#include "exporter/collect.h"
 
 namespace lockbench::exporter {
 namespace {
@@ -43,18 +43,18 @@ watch::Picture sample_picture() {
   return picture;
 }
 
-class WatchCollectorTest : public testing::Test {
+class CollectWatchTest : public testing::Test {
  protected:
   std::string page() const {
-    const WatchCollector collector(metrics_, {.run = {}, .build = {"1.2", "c0ffee", "Debug"}});
-    return prometheus::TextSerializer().Serialize(collector.Collect());
+    return prometheus::TextSerializer().Serialize(
+        collect(metrics_, {.run = {}, .build = {"1.2", "c0ffee", "Debug"}}));
   }
 
-  std::shared_ptr<WatchMetrics> metrics_ = std::make_shared<WatchMetrics>();
+  WatchMetrics metrics_;
 };
 
-TEST_F(WatchCollectorTest, HasFiguresByFamilyAndBySource) {
-  metrics_->show(sample_picture());
+TEST_F(CollectWatchTest, HasFiguresByFamilyAndBySource) {
+  metrics_.show(sample_picture());
   const std::string text = page();
   const std::string family = "{store=\"redis\",family=\"lock:order:*\"}";
   const std::string source = "{store=\"redis\",endpoint=\"redis://h:6379\"}";
@@ -71,8 +71,8 @@ TEST_F(WatchCollectorTest, HasFiguresByFamilyAndBySource) {
                               "build_type=\"Debug\"} 1\n"));
 }
 
-TEST_F(WatchCollectorTest, WhatIsNotKnownIsNotZero) {
-  metrics_->show(sample_picture());
+TEST_F(CollectWatchTest, WhatIsNotKnownIsNotZero) {
+  metrics_.show(sample_picture());
   EXPECT_THAT(page(), HasSubstr("lockbench_watch_waiters{store=\"redis\","
                                 "family=\"lock:order:*\"} Nan\n"));
   EXPECT_THAT(page(), HasSubstr("lockbench_watch_margin_min_seconds{store=\"redis\","
@@ -80,37 +80,37 @@ TEST_F(WatchCollectorTest, WhatIsNotKnownIsNotZero) {
   watch::Picture known = sample_picture();
   known.families[0].figures.waits_known = true;
   known.families[0].figures.smallest_margin = 250ms;
-  metrics_->show(known);
+  metrics_.show(known);
   EXPECT_THAT(page(), HasSubstr("lockbench_watch_waiters{store=\"redis\","
                                 "family=\"lock:order:*\"} 0\n"));
   EXPECT_THAT(page(), HasSubstr("lockbench_watch_margin_min_seconds{store=\"redis\","
                                 "family=\"lock:order:*\"} 0.25\n"));
 }
 
-TEST_F(WatchCollectorTest, NamesNeitherLocksNorOwners) {
-  metrics_->show(sample_picture());
+TEST_F(CollectWatchTest, NamesNeitherLocksNorOwners) {
+  metrics_.show(sample_picture());
   EXPECT_THAT(page(), Not(HasSubstr("secret-customer")));
   EXPECT_THAT(page(), Not(HasSubstr("owner-hash")));
 }
 
-TEST_F(WatchCollectorTest, NamesAndHelpAreThereAndNoneTwice) {
+TEST_F(CollectWatchTest, NamesAndHelpAreThereAndNoneTwice) {
   std::set<std::string> names;
-  for (const auto& family : WatchCollector(metrics_, {}).Collect()) {
+  for (const auto& family : collect(metrics_, {})) {
     EXPECT_TRUE(family.name.starts_with("lockbench_")) << family.name;
     EXPECT_FALSE(family.help.empty()) << family.name;
     EXPECT_TRUE(names.insert(family.name).second) << family.name;
   }
 }
 
-TEST_F(WatchCollectorTest, IsReadyWhileEverySourceSees) {
-  EXPECT_THAT(metrics_->failing(), ElementsAre("nothing was seen yet"));
-  metrics_->show(sample_picture());
-  EXPECT_THAT(metrics_->failing(), IsEmpty());
+TEST_F(CollectWatchTest, IsReadyWhileEverySourceSees) {
+  EXPECT_THAT(metrics_.failing(), ElementsAre("nothing was seen yet"));
+  metrics_.show(sample_picture());
+  EXPECT_THAT(metrics_.failing(), IsEmpty());
   watch::Picture blind = sample_picture();
   blind.sources[0].sees = false;
   blind.sources[0].blind_reason = "connection refused";
-  metrics_->show(blind);
-  EXPECT_THAT(metrics_->failing(), ElementsAre("redis://h:6379: connection refused"));
+  metrics_.show(blind);
+  EXPECT_THAT(metrics_.failing(), ElementsAre("redis://h:6379: connection refused"));
   EXPECT_THAT(page(), HasSubstr("lockbench_watch_sees{store=\"redis\","
                                 "endpoint=\"redis://h:6379\"} 0\n"));
 }

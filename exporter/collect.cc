@@ -1,4 +1,4 @@
-#include "exporter/series.h"
+#include "exporter/collect.h"
 
 namespace lockbench::exporter {
 
@@ -9,6 +9,11 @@ Labels to_labels(const std::vector<std::pair<std::string, std::string>>& facts) 
   Labels labels;
   for (const auto& [name, value] : facts) labels.push_back({name, value});
   return labels;
+}
+
+MetricFamily& add_family(std::vector<MetricFamily>& families, const char* name, const char* help,
+                         prometheus::MetricType type) {
+  return families.emplace_back(MetricFamily{name, help, type, {}});
 }
 
 void add_number(MetricFamily& family, Labels labels, double value) {
