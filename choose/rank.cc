@@ -11,6 +11,7 @@
 #include "choose/load.h"
 #include "results/stats/compared_figures.h"
 #include "results/stats/figures.h"
+#include "results/stats/load_figures.h"
 #include "results/stats/statistics.h"
 #include "results/stats/tiers.h"
 
@@ -132,18 +133,19 @@ std::vector<Ranked> rank(const std::vector<Candidate>& candidates, const Ranking
     one.servers = servers_of(strategy);
     one.hazards = hazards_of(candidate, requirements, evidence);
     one.commands = results::median(values_of(measured.runs, "commands_per_section"));
-    values.push_back(ranked_by.figure.empty() ? std::vector<double>()
-                                              : values_of(measured.runs, ranked_by.figure));
-    one.value = results::median(values.back());
+    auto& of_strategy = values.emplace_back();
+    if (!ranked_by.figure.empty()) {
+      of_strategy = values_of(measured.runs, ranked_by.figure);
+      if (const auto figure = results::median_figure(measured.runs, ranked_by.figure)) {
+        one.value = figure->value;
+        one.at_least = figure->at_least;
+      }
+    }
     one.only_invalid_runs = one.value && !measured.valid;
     one.blocks_successors =
         (requirements.is_for(Use::leader) && blocks_takeover(strategy, evidence)) ||
         (is_long_held(requirements) && !lasts(strategy));
     one.drawback = drawback_of(one, requirements);
-    for (const results::Run* run : measured.runs) {
-      if (ranked_by.figure.empty()) break;
-      one.at_least = one.at_least || results::find_figure(*run, ranked_by.figure).at_least;
-    }
   }
   set_tiers(ranked, ranked_by, std::move(values));
   const auto key = [&](const Ranked& one) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <tuple>
 
 #include "results/stats/figures.h"
@@ -67,17 +68,23 @@ std::vector<const Run*> StrategyLoads::counting_runs(std::string_view load,
 
 std::optional<LoadFigure> StrategyLoads::figure(std::string_view load, std::size_t point,
                                                 const std::string& path) const {
-  std::vector<double> values;
-  bool at_least = false;
-  for (const Run* run : counting_runs(load, point)) {
+  return median_figure(counting_runs(load, point), path);
+}
+
+std::optional<LoadFigure> median_figure(const std::vector<const Run*>& runs,
+                                        const std::string& path) {
+  constexpr double kSameFigure = 1.05;
+  std::vector<double> least;
+  std::vector<double> most;
+  for (const Run* run : runs) {
     const Figure found = find_figure(*run, path);
     if (!found.value) continue;
-    values.push_back(*found.value);
-    at_least = at_least || found.at_least;
+    least.push_back(*found.value);
+    most.push_back(found.at_least ? std::numeric_limits<double>::max() : *found.value);
   }
-  const auto middle = median(values);
-  if (!middle) return std::nullopt;
-  return LoadFigure{*middle, at_least};
+  const auto figure = median(least);
+  if (!figure) return std::nullopt;
+  return LoadFigure{*figure, *median(most) > kSameFigure * *figure};
 }
 
 std::vector<std::string> disturbances(const Run& run) {

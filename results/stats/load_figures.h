@@ -33,6 +33,11 @@ struct LoadFigure {
   bool at_least = false;
 };
 
+/// The median over repetitions; nothing without a value. A lower bound if it would be another one
+/// had nothing that was cut off ever ended.
+std::optional<LoadFigure> median_figure(const std::vector<const Run*>& runs,
+                                        const std::string& path);
+
 /// The runs of one strategy, of all loads. Points into the result.
 struct StrategyLoads {
   std::string strategy, backend;

@@ -55,13 +55,6 @@ RowField verdict_column() {
           }};
 }
 
-Cell cell_of(const std::optional<LoadFigure>& figure) {
-  if (!figure) return {};
-  Cell cell = figure->value;
-  cell.at_least = figure->at_least;
-  return cell;
-}
-
 /// The median of a figure over the repetitions of a point.
 RowField at_point(Column shown, std::size_t point, std::string path) {
   return {std::move(shown), [point, path = std::move(path)](const Row& row) {
@@ -296,6 +289,13 @@ std::string avoid_sentence(const std::vector<const StrategyLoads*>& safe,
 }
 
 }  // namespace
+
+Cell cell_of(const std::optional<LoadFigure>& figure) {
+  if (!figure) return {};
+  Cell cell = figure->value;
+  cell.at_least = figure->at_least;
+  return cell;
+}
 
 std::vector<TitledTable> load_tables(const Result& result, const KnownFlaws& flaws) {
   const std::vector<StrategyLoads> strategies = strategy_loads(result);

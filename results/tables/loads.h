@@ -1,9 +1,11 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "results/file/model.h"
+#include "results/stats/load_figures.h"
 #include "results/tables/runs.h"
 #include "results/tables/table.h"
 
@@ -17,6 +19,9 @@ struct TitledTable {
 /// For a result of several loads: a table for each name, with what that load decides. One row for
 /// each strategy, by store; what is superseded comes last, marked as old.
 std::vector<TitledTable> load_tables(const Result& result, const KnownFlaws& flaws);
+
+/// "≥ 1.4 s" of a lower bound.
+Cell cell_of(const std::optional<LoadFigure>& figure);
 
 /// What follows from the figures, in plain sentences: what is safe, what is cheapest, what is
 /// fairest, what to avoid and why, and what to run next. Nothing that is superseded is recommended.

@@ -10,6 +10,7 @@
 #include "results/stats/figures.h"
 #include "results/stats/load_figures.h"
 #include "results/stats/statistics.h"
+#include "results/tables/loads.h"
 
 namespace lockbench::results {
 namespace {
@@ -37,17 +38,9 @@ std::optional<double> total(const Group& group, const std::string& path) {
   return *mean(found) * static_cast<double>(found.size());
 }
 
-/// Whether the figure is a lower bound in some repetition.
-bool is_bound(const Group& group, const std::string& path) {
-  return std::any_of(group.runs.begin(), group.runs.end(),
-                     [&](const Run* run) { return find_figure(*run, path).at_least; });
-}
-
 auto median_of(std::string path) {
   return [path = std::move(path)](const Group& group) -> Cell {
-    Cell cell = median(values(group, path));
-    cell.at_least = is_bound(group, path);
-    return cell;
+    return cell_of(median_figure(group.runs, path));
   };
 }
 

@@ -212,6 +212,26 @@ TEST(Loads, WithoutEnoughContentionNothingIsCalledSafe) {
   EXPECT_THAT(conclusions(result, {})[0], HasSubstr("no strategy was tested enough"));
 }
 
+TEST(Loads, AMedianIsABoundIfWhatWasCutOffCouldChangeIt) {
+  Result result = minimal_result();
+  for (const double worst : {0.010, 0.011, 0.020}) add_strategy(result, "a", worst);
+  const auto p99 = [&](std::size_t cut_off) {
+    const StrategyLoads a = strategy_loads(result).front();
+    const auto runs = a.runs_of("saturated");
+    results::Run cut = *runs.at(cut_off);
+    cut.acquire.at_least = {"p99"};
+    std::vector<const results::Run*> some{&cut};
+    for (const results::Run* run : runs) {
+      if (run != runs.at(cut_off)) some.push_back(run);
+    }
+    return median_figure(some, "acquire.p99").value();
+  };
+  EXPECT_EQ(p99(0).value, 0.011);
+  EXPECT_TRUE(p99(0).at_least);
+  EXPECT_TRUE(p99(1).at_least);
+  EXPECT_FALSE(p99(2).at_least) << "it was above the median already";
+}
+
 TEST(Loads, RowsOfOneStrategySayTheirLoad) {
   Result result = minimal_result();
   add_strategy(result, "a", 0.01);
