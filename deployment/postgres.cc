@@ -77,7 +77,7 @@ class PostgresStore : public PrivateStore {
         set("tcp_keepalives_idle", "1");
         set("tcp_keepalives_interval", "1");
         return set("tcp_keepalives_count", std::to_string(std::max<long>(time.count() - 1, 1)));
-      case Limit::deaf_client:
+      case Limit::unacknowledged:
         return set("tcp_user_timeout", std::to_string(std::chrono::milliseconds(time).count()));
     }
   }

@@ -51,7 +51,7 @@ enum class Limit {
   lock_wait,         ///< the wait for a lock inside a statement
   idle_transaction,  ///< a transaction that is open and does nothing
   silent_client,     ///< a client whose host answers nothing, TCP keepalive probes included
-  deaf_client,       ///< a client whose host does not acknowledge what it was sent
+  unacknowledged,    ///< a client whose host does not acknowledge what it was sent
 };
 
 /// Private servers of one store, and what can be done to them. A fault that this store cannot have,

@@ -50,7 +50,7 @@ class RedisStore : public PrivateStore {
 
   Servers servers() const override {
     if (!group_) return PrivateStore::servers();
-    return {failed_over_ ? &group_->replica(0) : &group_->primary()};
+    return {&group_->primary()};
   }
   Servers every_server() const override {
     if (!group_) return PrivateStore::servers();
@@ -103,13 +103,12 @@ class RedisStore : public PrivateStore {
 
   void fail_over() override {
     need(group_->primary().kill_hard());
+    // The replica that Sentinels promoted is promoted once more below, which changes nothing.
     if (sentinels_) {
       need(sentinels_->await_master(group_->replica(0).port(), std::chrono::seconds(30)));
-    } else {
-      need(group_->promote(0));
-      need(group_->rally(0));
     }
-    failed_over_ = true;
+    need(group_->fail_over());
+    need(group_->await_followers());
     const std::scoped_lock lock(mutex_);
     connection_.reset();  // it leads to the dead primary
   }
@@ -138,8 +137,7 @@ class RedisStore : public PrivateStore {
   std::unique_ptr<testbed::RedisGroup> group_;
   std::unique_ptr<testbed::SentinelGroup> sentinels_;
   std::uint64_t replication_ = 0;  ///< its number among the connections of a line for all replicas
-  bool failed_over_ = false;
-  std::mutex mutex_;  ///< guards the connection
+  std::mutex mutex_;               ///< guards the connection
   const std::unique_ptr<Env> env_ = make_system_env(0);
   std::unique_ptr<redis::Connection> connection_;
 };

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <initializer_list>
 #include <map>
@@ -17,6 +18,11 @@
 #include "strategies/waiting/wait_policy.h"
 
 namespace lockbench {
+
+/// Whatever lockbench puts in a store ends by itself this long after it was last used, for what a
+/// killed process leaves: also what has no time to live of its own, such as fencing numbers and the
+/// locks of strategies without TTL. The scripts have the same number in milliseconds.
+inline constexpr std::chrono::hours kKeptFor{24};
 
 /// What frees the lock of a dead client. A session ends after its time-out, or with its connection.
 enum class Expiry { none, ttl, session };

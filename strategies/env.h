@@ -124,6 +124,21 @@ class ForwardingEnv : public Env {
   Env& inner_;
 };
 
+/// Tells of every command before it is sent.
+class CountingEnv final : public ForwardingEnv {
+ public:
+  CountingEnv(std::unique_ptr<Env> inner, std::function<void()> on_command)
+      : ForwardingEnv(std::move(inner)), on_command_(std::move(on_command)) {}
+
+  CommandFate before_command(const CommandInfo& command) override {
+    on_command_();
+    return ForwardingEnv::before_command(command);
+  }
+
+ private:
+  const std::function<void()> on_command_;
+};
+
 /// 128 random bits in hex: an owner token that is unique to one acquisition.
 std::string random_token(Env& env);
 

@@ -105,7 +105,7 @@ struct Finding {
     thin_margin,      ///< released or renewed shortly before it would have expired
     convoy,           ///< the queue only grows
     hog,              ///< one client takes most
-    dead_session,     ///< held by a session that is gone
+    dead_session,     ///< a lock ended with the session or connection of its holder
     no_majority,      ///< of a quorum
     blind,            ///< the watch itself does not see
   };

@@ -44,7 +44,7 @@ Verdict host_crash_keepalive(Play& play) {
 Verdict host_crash_user_timeout(Play& play) {
   constexpr std::chrono::seconds kUnacknowledged{1};
   play.set_ttl(kUnacknowledged);
-  play.store().limit(Limit::deaf_client, kUnacknowledged);
+  play.store().limit(Limit::unacknowledged, kUnacknowledged);
   play.record_fault("the store drops clients that acknowledge no data for a second");
   return host_crash(play);
 }

@@ -245,7 +245,7 @@ class MemberRun {
     if (hurried) {
       send_record(false);
       keep_file(true);
-      crew_.hurry(kPatienceAfterStop);
+      crew_.limit_drain(kPatienceAfterStop);
     }
     crew_.drain();
     crew_.count_never_begun(std::min(ended_at_, run_.load_end.load()));
@@ -258,8 +258,8 @@ class MemberRun {
   /// The load never began.
   void end_waiting_clients() {
     run_.over.request_stop();
-    crew_.hurry(kPatienceAfterStop);
-    crew_.let_go();
+    crew_.limit_drain(kPatienceAfterStop);
+    crew_.release_waiting();
     crew_.drain();
   }
 

@@ -94,7 +94,7 @@ tl::expected<void, std::string> RemoteCrew::connect(const std::function<void(int
   return {};
 }
 
-TimePoint RemoteCrew::set_out() {
+TimePoint RemoteCrew::start_time() {
   const TimePoint at = link_.now() + kLead;
   link_.send_to_all(Kind::start, to_bytes(Start{order_.ticket, at}));
   for (Rank& rank : ranks_) rank.heard_at = at;

@@ -42,7 +42,7 @@ class RemoteCrew : public Crew {
   ~RemoteCrew() override;
 
   tl::expected<void, std::string> connect(const std::function<void(int)>& connected) override;
-  TimePoint set_out() override;
+  TimePoint start_time() override;
   void begin() override {}
   void wait(TimePoint until) override;
   bool nobody_works() override { return all_have_ended(); }

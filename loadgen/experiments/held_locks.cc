@@ -16,20 +16,10 @@ namespace {
 
 using Done = tl::expected<void, std::string>;
 
-/// Counts commands.
-class CountingEnv : public ForwardingEnv {
- public:
-  explicit CountingEnv(RenewalFigures& figures)
-      : ForwardingEnv(make_system_env(std::random_device()())), figures_(figures) {}
-
-  CommandFate before_command(const CommandInfo& command) override {
-    figures_.on_command();
-    return ForwardingEnv::before_command(command);
-  }
-
- private:
-  RenewalFigures& figures_;
-};
+std::unique_ptr<Env> make_counting_env(RenewalFigures& figures) {
+  return std::make_unique<CountingEnv>(make_system_env(std::random_device()()),
+                                       [&figures] { figures.on_command(); });
+}
 
 /// Its commands are not counted: they are no renewals.
 void release_all(LockStrategy& strategy, std::vector<Lease>& leases, RenewalFigures& figures) {
@@ -69,8 +59,8 @@ class BatchedLocks : public HeldLocks {
  public:
   BatchedLocks(const HeldLocksPlan& plan, RenewalFigures& figures)
       : plan_(plan), figures_(figures) {
-    services_.provide<EnvSource>(std::make_shared<EnvSource>(
-        EnvSource{[this] { return std::make_unique<CountingEnv>(figures_); }}));
+    services_.provide<EnvSource>(
+        std::make_shared<EnvSource>(EnvSource{[this] { return make_counting_env(figures_); }}));
     // Owned by the caller, which outlives it.
     services_.provide<StrategyObserver>(
         std::shared_ptr<StrategyObserver>(&figures_, [](StrategyObserver*) {}));
@@ -185,17 +175,17 @@ class ThreadPerLock : public HeldLocks {
  private:
   /// Body of one lock's guard thread, from acquisition to release.
   void keep(std::uint64_t number) {
-    CountingEnv env(figures_);
+    const std::unique_ptr<Env> env = make_counting_env(figures_);
     Services services;
     const auto strategy =
         make_strategy(*find_strategy("redis-set-nx-lua"), {.endpoints = plan_.endpoints,
                                                            .options = plan_.options,
-                                                           .env = env,
+                                                           .env = *env,
                                                            .services = services,
                                                            .client = static_cast<int>(number)});
     std::vector<Lease> leases;
-    const TimePoint asked_at = env.now();
-    const Done taken = acquire(*strategy, env, plan_, number, leases, {});
+    const TimePoint asked_at = env->now();
+    const Done taken = acquire(*strategy, *env, plan_, number, leases, {});
     if (!taken) return fail(taken.error());
     {
       const std::scoped_lock lock(mutex_);
@@ -204,9 +194,9 @@ class ThreadPerLock : public HeldLocks {
     changed_.notify_all();
     const RenewalTiming timing;
     TimePoint due = asked_at + timing.first(plan_.ttl);
-    while (env.wait(nullptr, due, over_.get_token()) != WaitResult::stopped) {
-      const TimePoint sent_at = env.now();
-      if (!renew(*strategy, env, leases.front(), due, sent_at)) break;
+    while (env->wait(nullptr, due, over_.get_token()) != WaitResult::stopped) {
+      const TimePoint sent_at = env->now();
+      if (!renew(*strategy, *env, leases.front(), due, sent_at)) break;
       due = sent_at + timing.next(plan_.ttl);
     }
     release_all(*strategy, leases, figures_);

@@ -11,7 +11,7 @@ namespace lockbench::fibers {
 inline constexpr std::size_t kCacheLine = 64;
 
 /// Brings memory that is about to be used into the cache.
-inline void fetch(const void* from, std::size_t bytes) noexcept {
+inline void prefetch(const void* from, std::size_t bytes) noexcept {
   const auto* const first = static_cast<const std::byte*>(from);
   for (std::size_t at = 0; at < bytes; at += kCacheLine) __builtin_prefetch(first + at);
 }
@@ -35,7 +35,7 @@ class Context {
   /// What follows each switch.
   void arrived(boost::context::detail::transfer_t transfer) noexcept;
   /// For a switch to it soon.
-  void fetch_frames() const noexcept { fetch(at_, kFramesAhead); }
+  void prefetch_frames() const noexcept { prefetch(at_, kFramesAhead); }
 
  private:
   // The innermost frames, which the next wait ends in. What lies above takes its time.

@@ -61,7 +61,7 @@ struct alignas(kCacheLine) Fiber final : Waiter, Timed {
 
   void wake() noexcept override;
   /// For a turn of it soon.
-  void fetch_turn() const noexcept { fetch(this, kEachTurn); }
+  void prefetch_turn() const noexcept { prefetch(this, kEachTurn); }
 
   // With the base classes, what each turn uses.
   static constexpr std::size_t kEachTurn = 2 * kCacheLine;
@@ -69,11 +69,11 @@ struct alignas(kCacheLine) Fiber final : Waiter, Timed {
   Fiber* next_ready = nullptr;
   bool ready = false;  ///< in the list of those
   bool over = false;
-  std::uint8_t latest_heeded = 0;
+  std::uint8_t latest_watched = 0;
   ExceptionState exceptions;
   Wake event_wake{*this};  ///< its start comes as this, too
   /// The stops of the latest waits: commands mostly have one, pauses between them another one.
-  std::array<std::stop_token, 2> heeded;
+  std::array<std::stop_token, 2> watched_stops;
   Scheduler& scheduler;
 
   std::array<StopWake, 2> stop_wakes{StopWake(*this), StopWake(*this)};  ///< of those

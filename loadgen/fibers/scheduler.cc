@@ -93,7 +93,7 @@ WaitResult Scheduler::wait(Event* event, TimePoint deadline, const std::stop_tok
   if (stop.stop_requested()) return WaitResult::stopped;
   if (deadline <= BootClock::now()) return WaitResult::timed_out;
   Fiber& self = *running_;
-  heed(self, stop);
+  watch_stop(self, stop);
   self.event_wake.delivered = false;
   timers_.arm(self, deadline);
   if (awaited != nullptr && !awaited->await(self)) {
@@ -118,7 +118,7 @@ void Scheduler::poll(std::span<pollfd> descriptors, Duration longest, const std:
     return;
   }
   Fiber& self = *running_;
-  heed(self, stop);
+  watch_stop(self, stop);
   // From here to the first pause nobody else runs, so that no event is missed.
   if (descriptors_->take_ready(descriptors)) return;
   struct Leaving {
@@ -217,19 +217,19 @@ void Scheduler::run_ready() noexcept {
   while (more) {
     Fiber& fiber = ready_.pop();
     more = &fiber != last;
-    fetch_next(fiber);
+    prefetch_next(fiber);
     resume(fiber);
     ++runs_since_look_;
   }
 }
 
 /// While this one runs, memory has the time to bring what those after it need.
-void Scheduler::fetch_next(const Fiber& fiber) noexcept {
+void Scheduler::prefetch_next(const Fiber& fiber) noexcept {
   const Fiber* const next = fiber.next_ready;
   if (next == nullptr) return;
   // The fiber itself was fetched one turn ago.
-  next->context.fetch_frames();
-  if (next->next_ready != nullptr) next->next_ready->fetch_turn();
+  next->context.prefetch_frames();
+  if (next->next_ready != nullptr) next->next_ready->prefetch_turn();
 }
 
 void Scheduler::resume(Fiber& fiber) noexcept {
@@ -280,7 +280,9 @@ void Scheduler::enter(boost::context::detail::transfer_t transfer) noexcept {
   self.context.arrived(transfer);
   ++scheduler.fibers_;
   run_body(self);
-  for (std::size_t which = 0; which < self.heeded.size(); ++which) scheduler.unheed(self, which);
+  for (std::size_t which = 0; which < self.watched_stops.size(); ++which) {
+    scheduler.unwatch_stop(self, which);
+  }
   self.over = true;
   self.context.end_in(*scheduler.loop_);
 }
@@ -304,20 +306,20 @@ void Scheduler::park() noexcept {
   errno = error;
 }
 
-void Scheduler::heed(Fiber& self, const std::stop_token& stop) {
+void Scheduler::watch_stop(Fiber& self, const std::stop_token& stop) {
   // To enter and leave the list of a stop that all clients share costs cache misses among
   // thousands, under one lock.
-  if (!stop.stop_possible() || stop == self.heeded[self.latest_heeded]) return;
-  self.latest_heeded = self.latest_heeded == 0 ? 1 : 0;
-  std::stop_token& heeded = self.heeded[self.latest_heeded];
-  if (stop == heeded) return;
-  unheed(self, self.latest_heeded);
-  heeded = stop;
-  Fiber::StopWake& wake = self.stop_wakes[self.latest_heeded];
+  if (!stop.stop_possible() || stop == self.watched_stops[self.latest_watched]) return;
+  self.latest_watched = self.latest_watched == 0 ? 1 : 0;
+  std::stop_token& watched = self.watched_stops[self.latest_watched];
+  if (stop == watched) return;
+  unwatch_stop(self, self.latest_watched);
+  watched = stop;
+  Fiber::StopWake& wake = self.stop_wakes[self.latest_watched];
   wake.callback.emplace(stop, Fiber::OnStop{wake});
 }
 
-void Scheduler::unheed(Fiber& self, std::size_t which) noexcept {
+void Scheduler::unwatch_stop(Fiber& self, std::size_t which) noexcept {
   Fiber::StopWake& stop = self.stop_wakes[which];
   stop.callback.reset();  // waits for a call under way on another thread
   if (stop.posted.load(std::memory_order_relaxed)) {
@@ -325,7 +327,7 @@ void Scheduler::unheed(Fiber& self, std::size_t which) noexcept {
   }
   stop.posted.store(false, std::memory_order_relaxed);
   stop.wake.delivered = false;
-  self.heeded[which] = {};
+  self.watched_stops[which] = {};
 }
 
 }  // namespace lockbench::fibers

@@ -74,7 +74,7 @@ class Scheduler final : public Carrier {
   void make_ready(Fiber& fiber) noexcept;
   void take_inbox() noexcept;
   void run_ready() noexcept;
-  static void fetch_next(const Fiber& fiber) noexcept;
+  static void prefetch_next(const Fiber& fiber) noexcept;
   void resume(Fiber& fiber) noexcept;
   void end(Fiber& fiber) noexcept;
   void look_around() noexcept;
@@ -82,8 +82,8 @@ class Scheduler final : public Carrier {
 
   // On a fiber:
   void park() noexcept;
-  void heed(Fiber& self, const std::stop_token& stop);
-  void unheed(Fiber& self, std::size_t which) noexcept;
+  void watch_stop(Fiber& self, const std::stop_token& stop);
+  void unwatch_stop(Fiber& self, std::size_t which) noexcept;
 
   Stacks& stacks_;
   const std::unique_ptr<Descriptors> descriptors_;

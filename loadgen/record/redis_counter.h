@@ -7,7 +7,7 @@
 #include <tl/expected.hpp>
 
 #include "loadgen/record/counter.h"
-#include "strategies/keeping.h"
+#include "strategies/descriptor.h"
 #include "strategies/redis/client/connection.h"
 
 namespace lockbench::loadgen {

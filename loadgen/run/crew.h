@@ -24,7 +24,7 @@ class Crew {
   /// cannot, or after a stop, no client is left. The error says why.
   virtual tl::expected<void, std::string> connect(const std::function<void(int)>& connected) = 0;
   /// When the load begins, now or soon.
-  virtual TimePoint set_out() = 0;
+  virtual TimePoint start_time() = 0;
   /// The times of the load are set: clients may work.
   virtual void begin() = 0;
   /// Waits until that time, the end of the load, a stop, or until no client works any more.

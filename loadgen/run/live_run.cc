@@ -131,7 +131,7 @@ tl::expected<void, std::string> LiveRun::connect_clients() {
 
 TimePoint LiveRun::drive(SeriesSampler& sampler, std::vector<results::SeriesPoint>& series) {
   const Workload& workload = plan_.workload;
-  run_.load_start = crew_->set_out();
+  run_.load_start = crew_->start_time();
   WarmUp warm_up(run_.load_start, workload.warmup, warms_until_steady());
   measure_from(warm_up.latest_end());
   run_.started.store(true, std::memory_order_release);

@@ -23,7 +23,7 @@ class LocalCrew : public Crew {
       : run_(run), threads_(threads), env_(env), external_(std::move(external)) {}
 
   tl::expected<void, std::string> connect(const std::function<void(int)>& connected) override;
-  TimePoint set_out() override { return env_.now(); }
+  TimePoint start_time() override { return env_.now(); }
   void begin() override;
   void wait(TimePoint until) override;
   bool nobody_works() override;
@@ -33,9 +33,9 @@ class LocalCrew : public Crew {
   /// Clients that have not ended. On any thread.
   int working();
   /// How long drain() waits, where it should not for as long as a store may take to answer.
-  void hurry(Duration patience) { patience_ = patience; }
+  void limit_drain(Duration patience) { patience_ = patience; }
   /// Lets clients that never began end.
-  void let_go() { gate_.request_stop(); }
+  void release_waiting() { gate_.request_stop(); }
 
  private:
   /// What a client does on its thread or fiber.

@@ -45,7 +45,7 @@ struct Workload {
   /// Says which locks each section takes, in place of the keys, modes and numbers of locks drawn;
   /// `keys` is then that of the trace.
   std::optional<Trace> trace;
-  double shared_share = 0;    ///< of the sections that take the lock's shared mode
+  double shared_share = 0;    ///< of the locks that are taken in shared mode
   int locks_per_section = 1;  ///< different ones
   LockOrder lock_order = LockOrder::sorted;
   OnDeadlock on_deadlock = OnDeadlock::timeout;

@@ -67,7 +67,7 @@ class Advisory : public ServerQueueLock {
     const auto answer = unlock(lock, lease.key);
     session_.unbind(lease.state);
     if (!answer) {
-      disown(lock, lease.key);
+      after_failure(lock, lease.key);
       return {ReleaseOutcome::failed, answer.error().message};
     }
     const bool released = answer->value == "t";
@@ -92,7 +92,7 @@ class Advisory : public ServerQueueLock {
     const bool in_error = answer ? answer->kind == Answer::Kind::cancelled
                                  : answer.error().kind == StoreError::Kind::rejected;
     if (in_error) {
-      disown(lock, request.key);
+      after_failure(lock, request.key);
     } else if (answer && answer->kind == Answer::Kind::lock_not_available) {
       take_back(lock, request.key);
     }
@@ -115,7 +115,7 @@ class Advisory : public ServerQueueLock {
 
   /// After a statement that failed. A grant outlives the failure of its statement, so the session
   /// may have a lock of which this client has no lease.
-  void disown(const Lock& lock, std::string_view key) {
+  void after_failure(const Lock& lock, std::string_view key) {
     std::erase_if(held_, [](const auto& lease) { return lease.first->lost_at().has_value(); });
     if (held_.empty()) return session_.close();
     take_back(lock, key);

@@ -34,13 +34,13 @@ void reset(Socket& socket) {
 }  // namespace
 
 ProxyWay::ProxyWay(ProxyConnection& owner, Socket& from, Socket& to, ProxyShared& shared,
-                   std::uint64_t& delivered, Line line)
+                   std::uint64_t& delivered, WayFaults faults)
     : owner_(owner),
       from_(from),
       to_(to),
       shared_(shared),
       delivered_(delivered),
-      line_(line),
+      faults_(faults),
       timer_(shared.io) {}
 
 void ProxyWay::start() {
@@ -49,7 +49,7 @@ void ProxyWay::start() {
 }
 
 void ProxyWay::set_obstacle(Obstacle obstacle) {
-  line_.obstacle = obstacle;
+  faults_.obstacle = obstacle;
   if (obstacle == Obstacle::black_hole && !queue_.empty()) {
     swallow(queued_bytes_);
     queue_.clear();
@@ -60,13 +60,13 @@ void ProxyWay::set_obstacle(Obstacle obstacle) {
 }
 
 void ProxyWay::await_input() {
-  if (!started_ || reading_ || input_over_ || over_ || line_.obstacle == Obstacle::hold) return;
+  if (!started_ || reading_ || input_over_ || over_ || faults_.obstacle == Obstacle::hold) return;
   if (queued_bytes_ >= shared_.buffer_bytes) return;
   reading_ = true;
   from_.async_wait(Socket::wait_read,
                    [this, connection = owner_.shared_from_this()](const std::error_code&) {
                      reading_ = false;
-                     if (!connection->closed_ && line_.obstacle != Obstacle::hold) read();
+                     if (!connection->closed_ && faults_.obstacle != Obstacle::hold) read();
                    });
 }
 
@@ -75,7 +75,7 @@ void ProxyWay::read() {
   const std::size_t got = from_.read_some(asio::buffer(shared_.scratch), error);
   if (not_now(error)) return await_input();
   if (error) return end_input(error == asio::error::eof ? End::closed : End::reset);
-  if (line_.obstacle == Obstacle::black_hole) {
+  if (faults_.obstacle == Obstacle::black_hole) {
     swallow(got);
   } else {
     take({shared_.scratch.data(), got});
@@ -84,7 +84,7 @@ void ProxyWay::read() {
 }
 
 void ProxyWay::take(std::string_view bytes) {
-  if (line_.delay.count() == 0 && queue_.empty()) {
+  if (faults_.delay.count() == 0 && queue_.empty()) {
     std::size_t written = 0;
     if (!write(bytes, written)) return;
     bytes.remove_prefix(written);
@@ -95,7 +95,7 @@ void ProxyWay::take(std::string_view bytes) {
 
 void ProxyWay::end_input(End end) {
   input_over_ = true;
-  if (line_.obstacle == Obstacle::black_hole) {
+  if (faults_.obstacle == Obstacle::black_hole) {
     lost_something_ = true;
     return owner_.input_was_swallowed();
   }
@@ -103,7 +103,7 @@ void ProxyWay::end_input(End end) {
 }
 
 void ProxyWay::append(Chunk chunk) {
-  chunk.due = Clock::now() + std::chrono::ceil<Clock::duration>(line_.delay);
+  chunk.due = Clock::now() + std::chrono::ceil<Clock::duration>(faults_.delay);
   // A shorter delay does not overtake a longer one.
   if (!queue_.empty()) chunk.due = std::max(chunk.due, queue_.back().due);
   queued_bytes_ += chunk.bytes.size();
@@ -112,7 +112,7 @@ void ProxyWay::append(Chunk chunk) {
 }
 
 void ProxyWay::deliver() {
-  if (delivering_later_ || over_ || line_.obstacle != Obstacle::none) return;
+  if (delivering_later_ || over_ || faults_.obstacle != Obstacle::none) return;
   while (!queue_.empty()) {
     Chunk& chunk = queue_.front();
     if (chunk.due > Clock::now()) {
@@ -172,8 +172,8 @@ void ProxyWay::swallow(std::size_t bytes) {
   shared_.counts.swallowed += bytes;
 }
 
-ProxyConnection::ProxyConnection(Socket client, ProxyShared& shared, Line to_server, Line to_client,
-                                 std::function<void()> on_end)
+ProxyConnection::ProxyConnection(Socket client, ProxyShared& shared, WayFaults to_server,
+                                 WayFaults to_client, std::function<void()> on_end)
     : client_(std::move(client)),
       server_(shared.io),
       shared_(shared),
@@ -191,8 +191,8 @@ void ProxyConnection::start() {
 }
 
 bool ProxyConnection::obstructed() const {
-  return to_server_.line().obstacle != Obstacle::none ||
-         to_client_.line().obstacle != Obstacle::none;
+  return to_server_.faults().obstacle != Obstacle::none ||
+         to_client_.faults().obstacle != Obstacle::none;
 }
 
 void ProxyConnection::connected(const std::error_code& error) {
@@ -222,7 +222,7 @@ void ProxyConnection::heal(std::chrono::nanoseconds delay) {
   }
 }
 
-std::error_code ProxyConnection::deafen() {
+std::error_code ProxyConnection::drop_server_packets() {
   lost_server_ = true;
   if (!server_.is_open()) return {};
   sock_filter drop_all = BPF_STMT(BPF_RET | BPF_K, 0);

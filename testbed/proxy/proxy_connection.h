@@ -22,7 +22,7 @@ namespace lockbench::testbed {
 enum class Obstacle { none, hold, black_hole };
 
 /// The faults on one direction of a connection.
-struct Line {
+struct WayFaults {
   std::chrono::nanoseconds delay{0};
   Obstacle obstacle = Obstacle::none;
 };
@@ -42,12 +42,12 @@ class ProxyConnection;
 class ProxyWay {
  public:
   ProxyWay(ProxyConnection& owner, asio::ip::tcp::socket& from, asio::ip::tcp::socket& to,
-           ProxyShared& shared, std::uint64_t& delivered, Line line);
+           ProxyShared& shared, std::uint64_t& delivered, WayFaults faults);
 
   void start();
-  void set_delay(std::chrono::nanoseconds delay) { line_.delay = delay; }
+  void set_delay(std::chrono::nanoseconds delay) { faults_.delay = delay; }
   void set_obstacle(Obstacle obstacle);
-  const Line& line() const { return line_; }
+  const WayFaults& faults() const { return faults_; }
   /// A black hole has swallowed bytes or the end of the stream.
   bool lost_something() const { return lost_something_; }
   /// Nothing more will be delivered.
@@ -81,7 +81,7 @@ class ProxyWay {
   asio::ip::tcp::socket &from_, &to_;
   ProxyShared& shared_;
   std::uint64_t& delivered_;
-  Line line_;
+  WayFaults faults_;
   std::deque<Chunk> queue_;
   std::size_t queued_bytes_ = 0;  // at most a read more than buffer_bytes
   asio::steady_timer timer_;
@@ -92,8 +92,8 @@ class ProxyWay {
 /// Owned by its pending operations and by the proxy, which outlives it until close().
 class ProxyConnection : public std::enable_shared_from_this<ProxyConnection> {
  public:
-  ProxyConnection(asio::ip::tcp::socket client, ProxyShared& shared, Line to_server, Line to_client,
-                  std::function<void()> on_end);
+  ProxyConnection(asio::ip::tcp::socket client, ProxyShared& shared, WayFaults to_server,
+                  WayFaults to_client, std::function<void()> on_end);
 
   /// Connects to the server, unless a fault prevents it: then the client waits.
   void start();
@@ -102,7 +102,7 @@ class ProxyConnection : public std::enable_shared_from_this<ProxyConnection> {
   /// The faults are over: continues, or is reset if it has lost bytes.
   void heal(std::chrono::nanoseconds delay);
   /// Drops what the server sends before the kernel's TCP sees it. Cannot be undone.
-  std::error_code deafen();
+  std::error_code drop_server_packets();
   /// Resets both ends.
   void abort();
 

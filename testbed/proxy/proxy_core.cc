@@ -10,9 +10,9 @@ namespace {
 using asio::ip::tcp;
 using std::chrono::nanoseconds;
 
-void follow(const Rule& rule, Line& line) {
-  if (const auto* delay = std::get_if<nanoseconds>(&rule.fault)) line.delay = *delay;
-  if (const auto* obstacle = std::get_if<Obstacle>(&rule.fault)) line.obstacle = *obstacle;
+void follow(const Rule& rule, WayFaults& faults) {
+  if (const auto* delay = std::get_if<nanoseconds>(&rule.fault)) faults.delay = *delay;
+  if (const auto* obstacle = std::get_if<Obstacle>(&rule.fault)) faults.obstacle = *obstacle;
 }
 
 void follow(const Rule& rule, ProxyWay& way) {
@@ -52,7 +52,7 @@ void ProxyCore::accept() {
 
 void ProxyCore::admit(tcp::socket client) {
   const std::uint64_t number = ++shared_.counts.accepted;
-  Line to_server{.delay = delay_}, to_client{.delay = delay_};
+  WayFaults to_server{.delay = delay_}, to_client{.delay = delay_};
   bool refused = false;
   for (const Rule& rule : rules_) {
     if (!rule.which.has(number)) continue;
@@ -97,7 +97,7 @@ std::error_code ProxyCore::vanish(const Connections& which) {
   apply({which, Direction::both, Obstacle::black_hole});
   if (!which.open) return {};
   for (const auto& connection : chosen(which)) {
-    if (const std::error_code error = connection->deafen()) return error;
+    if (const std::error_code error = connection->drop_server_packets()) return error;
   }
   return {};
 }

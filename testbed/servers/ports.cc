@@ -7,6 +7,7 @@
 #include <openssl/ssl.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -25,7 +26,8 @@ using Clock = std::chrono::steady_clock;
 
 class ProbeSocket {
  public:
-  explicit ProbeSocket(int flags) : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | flags, 0)) {}
+  explicit ProbeSocket(int family, int flags = 0)
+      : fd_(socket(family, SOCK_STREAM | SOCK_CLOEXEC | flags, 0)) {}
   ProbeSocket(const ProbeSocket&) = delete;
   ProbeSocket& operator=(const ProbeSocket&) = delete;
   ~ProbeSocket() {
@@ -51,7 +53,7 @@ tl::unexpected<std::string> system_error(std::string_view what) {
 
 /// The port bound, which the kernel chooses if `port` is 0.
 tl::expected<std::uint16_t, std::string> try_port(std::uint16_t port) {
-  const ProbeSocket probe(0);
+  const ProbeSocket probe(AF_INET);
   sockaddr_in address = loopback(port);
   socklen_t size = sizeof address;
   auto* generic = reinterpret_cast<sockaddr*>(&address);
@@ -77,13 +79,10 @@ bool await(int fd, short events, Clock::time_point deadline) {
   }
 }
 
-tl::expected<void, std::string> connect_to(int fd, std::uint16_t port, Clock::time_point deadline) {
+tl::expected<void, std::string> connect_to(int fd, const sockaddr* address, socklen_t length,
+                                           Clock::time_point deadline) {
   if (fd < 0) return system_error("socket");
-  const sockaddr_in address = loopback(port);
-  if (connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 &&
-      errno != EINPROGRESS) {
-    return system_error("connect");
-  }
+  if (connect(fd, address, length) != 0 && errno != EINPROGRESS) return system_error("connect");
   if (!await(fd, POLLOUT, deadline)) return tl::unexpected<std::string>("connect: timed out");
   int refusal = 0;
   socklen_t size = sizeof refusal;
@@ -171,6 +170,36 @@ class Line {
   std::unique_ptr<SSL, FreeTls> session_;
 };
 
+/// ask_until() of any address; no `tls`: without.
+tl::expected<std::string, std::string> ask_at(const sockaddr* address, socklen_t length,
+                                              std::string_view request,
+                                              std::chrono::milliseconds within,
+                                              const std::function<bool(std::string_view)>& whole,
+                                              const TlsFiles* tls) {
+  const auto deadline = Clock::now() + within;
+  const ProbeSocket connection(address->sa_family, SOCK_NONBLOCK);
+  if (auto connected = connect_to(connection.fd(), address, length, deadline); !connected) {
+    return tl::unexpected(connected.error());
+  }
+  Line line(connection.fd(), deadline);
+  if (tls != nullptr) {
+    if (auto secured = line.secure(*tls); !secured) return tl::unexpected(secured.error());
+  }
+  while (!request.empty()) {
+    const auto sent = line.send(request);
+    if (!sent) return tl::unexpected("send: " + sent.error());
+    request.remove_prefix(*sent);
+  }
+  std::string answer;
+  while (true) {
+    std::array<char, 512> bytes{};
+    const auto got = line.receive(bytes);
+    if (!got) return tl::unexpected("answer: " + got.error());
+    answer.append(bytes.data(), *got);
+    if (*got == 0 || whole(answer)) return answer;
+  }
+}
+
 }  // namespace
 
 tl::expected<std::uint16_t, std::string> free_loopback_port() {
@@ -208,28 +237,24 @@ tl::expected<std::string, std::string> ask_until(std::uint16_t port, std::string
                                                  std::chrono::milliseconds within,
                                                  const std::function<bool(std::string_view)>& whole,
                                                  const TlsFiles* tls) {
-  const auto deadline = Clock::now() + within;
-  const ProbeSocket connection(SOCK_NONBLOCK);
-  if (auto connected = connect_to(connection.fd(), port, deadline); !connected) {
-    return tl::unexpected(connected.error());
+  const sockaddr_in address = loopback(port);
+  return ask_at(reinterpret_cast<const sockaddr*>(&address), sizeof address, request, within, whole,
+                tls);
+}
+
+tl::expected<std::string, std::string> ask_until(
+    const std::filesystem::path& socket, std::string_view request, std::chrono::milliseconds within,
+    const std::function<bool(std::string_view)>& whole) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  const std::string& path = socket.native();
+  if (path.size() >= sizeof address.sun_path) {
+    return tl::unexpected(
+        fmt::format("{} is too long for a unix socket: set a shorter TMPDIR", path));
   }
-  Line line(connection.fd(), deadline);
-  if (tls != nullptr) {
-    if (auto secured = line.secure(*tls); !secured) return tl::unexpected(secured.error());
-  }
-  while (!request.empty()) {
-    const auto sent = line.send(request);
-    if (!sent) return tl::unexpected("send: " + sent.error());
-    request.remove_prefix(*sent);
-  }
-  std::string answer;
-  while (true) {
-    std::array<char, 512> bytes{};
-    const auto got = line.receive(bytes);
-    if (!got) return tl::unexpected("answer: " + got.error());
-    answer.append(bytes.data(), *got);
-    if (*got == 0 || whole(answer)) return answer;
-  }
+  std::copy(path.begin(), path.end(), std::begin(address.sun_path));
+  return ask_at(reinterpret_cast<const sockaddr*>(&address), sizeof address, request, within, whole,
+                nullptr);
 }
 
 }  // namespace lockbench::testbed

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <string>
@@ -34,6 +35,10 @@ tl::expected<std::string, std::string> ask_until(std::uint16_t port, std::string
                                                  std::chrono::milliseconds within,
                                                  const std::function<bool(std::string_view)>& whole,
                                                  const TlsFiles* tls = nullptr);
+/// The same by the unix socket of that path.
+tl::expected<std::string, std::string> ask_until(
+    const std::filesystem::path& socket, std::string_view request, std::chrono::milliseconds within,
+    const std::function<bool(std::string_view)>& whole);
 
 /// Part of the error if another process took the port first.
 inline constexpr std::string_view kPortTaken = "Address already in use";

@@ -81,14 +81,14 @@ std::string missing_at(const Server& primary, std::size_t replicas) {
                      there.substr(0, there.find('\r')));
 }
 
-/// What is missing until the group is in step; else empty.
-std::string missing(RedisGroup& group) {
-  for (std::size_t i = 0; i < group.replicas(); ++i) {
+/// What is missing until the replicas from this one on are in step; else empty.
+std::string missing(RedisGroup& group, std::size_t first) {
+  for (std::size_t i = first; i < group.replicas(); ++i) {
     const auto facts = replication_facts(group.replica(i));
     if (!facts) return facts.error();
     if (!is(*facts, "master_link_status", "up")) return fmt::format("replica {} has no link", i);
   }
-  return missing_at(group.primary(), group.replicas());
+  return missing_at(group.primary(), group.replicas() - first);
 }
 
 Done told(const Server& server, std::string_view command, std::string_view what) {
@@ -126,11 +126,7 @@ Proxy* RedisGroup::replication(std::size_t replica) {
 }
 
 Done RedisGroup::await_in_step() {
-  return await_nothing([this] { return missing(*this); });
-}
-
-Done RedisGroup::promote(std::size_t index) {
-  return told(replica(index), "REPLICAOF NO ONE", "promotion");
+  return await_nothing([this] { return missing(*this, 0); });
 }
 
 Done RedisGroup::follow(std::size_t index) {
@@ -140,12 +136,15 @@ Done RedisGroup::follow(std::size_t index) {
 
 Done RedisGroup::fail_over() {
   if (replicas_.empty()) return tl::unexpected<std::string>("there is no replica to promote");
-  if (!lines_.empty()) return tl::unexpected<std::string>("its replication has a proxy");
-  if (auto promoted = promote(0); !promoted) return promoted;
+  Done done = told(replica(0), "REPLICAOF NO ONE", "promotion");
+  if (!done) return done;
   std::swap(primary_, replicas_.front());
-  Done done;
   for (std::size_t i = 1; i < replicas_.size() && done; ++i) done = follow(i);
   return done;
+}
+
+Done RedisGroup::await_followers() {
+  return await_nothing([this] { return missing(*this, 1); });
 }
 
 Done RedisGroup::rejoin() {
@@ -158,25 +157,6 @@ Done RedisGroup::lead_again() {
   // Its configuration may still name the server that it followed first.
   if (auto leads = told(primary(), "REPLICAOF NO ONE", "leading again"); !leads) return leads;
   return await_in_step();
-}
-
-Done RedisGroup::rally(std::size_t promoted) {
-  const std::string port = std::to_string(replica(promoted).port());
-  for (std::size_t i = 0; i < replicas(); ++i) {
-    if (i == promoted) continue;
-    auto following = told(replica(i), "REPLICAOF 127.0.0.1 " + port, "following the new primary");
-    if (!following) return following;
-    following = await_nothing([&]() -> std::string {
-      const auto facts = replication_facts(replica(i));
-      if (!facts) return facts.error();
-      const bool there = is(*facts, "master_port", port) && is(*facts, "master_link_status", "up");
-      return there ? "" : fmt::format("replica {} has no link", i);
-    });
-    if (!following) return following;
-  }
-  // A link that is up for the replica may not be in use by the primary yet: WAIT would then count
-  // no replica.
-  return await_nothing([&] { return missing_at(replica(promoted), replicas() - 1); });
 }
 
 tl::expected<std::unique_ptr<RedisGroup>, std::string> start_redis_group(

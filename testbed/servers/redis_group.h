@@ -37,15 +37,13 @@ class RedisGroup {
   /// most 10 s.
   tl::expected<void, std::string> await_in_step();
 
-  /// Makes a replica a primary, with the data it has. The others still follow the first primary.
-  tl::expected<void, std::string> promote(std::size_t index);
-  /// Makes the others follow the promoted one. Returns when they have its data and acknowledge what
-  /// it writes.
-  tl::expected<void, std::string> rally(std::size_t promoted);
-
-  /// After the primary was killed: promotes the first replica, and the others follow it. The killed
-  /// server is the first replica from now on. Not for groups whose replication has a proxy.
+  /// After the primary was killed: promotes the first replica, with the data it has, and has the
+  /// others follow it; without a proxy from now on. Does not wait for these. The killed server is
+  /// the first replica from now on.
   tl::expected<void, std::string> fail_over();
+  /// After a failover: returns when the replicas but the killed one have the new primary's data and
+  /// acknowledge what it writes.
+  tl::expected<void, std::string> await_followers();
   /// Starts the first replica, which was killed, as a replica of the present primary; returns when
   /// all are in step.
   tl::expected<void, std::string> rejoin();

@@ -40,6 +40,7 @@ void FakeRedis::set(const std::string& key, std::string value, std::optional<Dur
 }
 
 StoreResult<Reply> FakeRedis::arrive(const Words& command, Transaction& transaction) {
+  const std::scoped_lock lock(mutex_);
   const auto failure = failures_.find(++arrivals_);
   const bool fails = failure != failures_.end();
   if (fails && failure->second == Failure::not_sent) {

@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <map>
+#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
@@ -13,7 +14,8 @@
 namespace lockbench::redis {
 
 /// A Redis server in memory, on simulated time, and the factory of the connections to it: what the
-/// lock strategies send, with the real one's answers and failures. One thread.
+/// lock strategies send, with the real one's answers and failures. One thread; if nothing takes
+/// time, its connections may be on several.
 class FakeRedis : public ConnectionFactory {
  public:
   enum class Failure {
@@ -54,6 +56,7 @@ class FakeRedis : public ConnectionFactory {
   std::optional<Duration> ttl(const std::string& key);
   void set(const std::string& key, std::string value, std::optional<Duration> ttl = {});
   void erase(const std::string& key) { entries_.erase(key); }
+  std::size_t keys() const { return entries_.size(); }
 
  private:
   friend class FakeRedisConnection;
@@ -87,6 +90,7 @@ class FakeRedis : public ConnectionFactory {
   Entry* find(const std::string& key);
 
   SimClock& clock_;
+  std::recursive_mutex mutex_;  ///< held while a command takes effect, which may cause another one
   std::map<std::string, Entry> entries_;
   std::set<std::string> scripts_;  ///< names of those that were sent by EVAL
   int arrivals_ = 0;

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "strategies/env.h"
+#include "strategies/registry.h"
 #include "tests/support/fiber_lock.h"
 
 namespace lockbench::test {
@@ -61,6 +62,19 @@ void live(const Descriptor& strategy, const std::string& url,
   const ReleaseResult released =
       within_patience(*env, [&] { return lock->release(*result.lease); });
   if (released.outcome == ReleaseOutcome::failed) expect_reason(released.reason);
+}
+
+int requests_at(const HostileServer& honest, const Descriptor& strategy, const std::string& url) {
+  bool granted = false;
+  live(strategy, url, [&] { granted = true; });
+  EXPECT_TRUE(granted) << "at an honest server";
+  return static_cast<int>(honest.exchanges().size());
+}
+
+std::vector<const Descriptor*> strategies_of(std::string_view backend) {
+  std::vector<const Descriptor*> all = all_strategies();
+  std::erase_if(all, [&](const Descriptor* strategy) { return strategy->backend != backend; });
+  return all;
 }
 
 }  // namespace lockbench::test

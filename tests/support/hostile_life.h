@@ -2,8 +2,11 @@
 
 #include <functional>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "strategies/descriptor.h"
+#include "tests/support/hostile_server.h"
 
 namespace lockbench::test {
 
@@ -15,5 +18,11 @@ inline constexpr Duration kHostileTimeout = std::chrono::milliseconds(200);
 /// its time-outs. `on_grant` is called when the lock was granted.
 void live(const Descriptor& strategy, const std::string& url,
           const std::function<void()>& on_grant);
+
+/// How many requests such a life takes at a server that is honest. Expects that it gets its lock.
+int requests_at(const HostileServer& honest, const Descriptor& strategy, const std::string& url);
+
+/// All strategies of that store.
+std::vector<const Descriptor*> strategies_of(std::string_view backend);
 
 }  // namespace lockbench::test

@@ -19,21 +19,6 @@
 
 namespace lockbench::watch {
 
-/// The real clock and waits; counts the commands that connections report. `sent` must outlive it.
-class CountingEnv final : public ForwardingEnv {
- public:
-  CountingEnv(std::unique_ptr<Env> inner, std::atomic<std::uint64_t>& sent)
-      : ForwardingEnv(std::move(inner)), sent_(sent) {}
-
-  CommandFate before_command(const CommandInfo& command) override {
-    sent_.fetch_add(1, std::memory_order_relaxed);
-    return ForwardingEnv::before_command(command);
-  }
-
- private:
-  std::atomic<std::uint64_t>& sent_;
-};
-
 /// Tells the sink when a source is blind and when it sees again, and how long to wait before the
 /// next attempt. For one thread.
 class Outages {
@@ -77,7 +62,8 @@ class ServerSource final : public Source {
       : endpoint_(std::move(endpoint)),
         display_(display_of(endpoint_)),
         request_(request),
-        env_(make_system_env(std::random_device()()), sent_),
+        env_(make_system_env(std::random_device()()),
+             [this] { sent_.fetch_add(1, std::memory_order_relaxed); }),
         budget_(request.budget) {}
 
   const std::string& endpoint() const override { return display_; }

@@ -86,14 +86,15 @@ Connection::Channel::Channel(const HostPort& member, const Endpoint& endpoint,
                              std::shared_ptr<Completions> its_completions)
     : completions(std::move(its_completions)),
       channel(make_channel(member, endpoint, credentials)),
+      auth(etcdserverpb::Auth::NewStub(channel)),
       kv(etcdserverpb::KV::NewStub(channel)),
       lease(etcdserverpb::Lease::NewStub(channel)),
+      maintenance(etcdserverpb::Maintenance::NewStub(channel)),
       watch(etcdserverpb::Watch::NewStub(channel)) {}
 
 void Connection::Channel::await_change(grpc_connectivity_state state, Duration longest) {
-  Completion change(*completions);
-  channel->NotifyOnStateChange(state, from_now(longest), queue(), change.tag());
-  change.succeeds();
+  completions->run(
+      [&](void* tag) { channel->NotifyOnStateChange(state, from_now(longest), queue(), tag); });
 }
 
 void prepare(grpc::ClientContext& context, Duration timeout, const std::string& token) {

@@ -37,17 +37,17 @@ struct Connection::Channel {
   template <class Call, class Response>
   grpc::Status finish(const Call& call, Response& response) {
     grpc::Status status;
-    Completion answer(*completions);
-    call->Finish(&response, &status, answer.tag());
-    answer.succeeds();
+    completions->run([&](void* tag) { call->Finish(&response, &status, tag); });
     return status;
   }
   grpc::CompletionQueue* queue() { return &completions->queue(); }
 
   std::shared_ptr<Completions> completions;
   std::shared_ptr<grpc::Channel> channel;
+  std::unique_ptr<etcdserverpb::Auth::Stub> auth;
   std::unique_ptr<etcdserverpb::KV::Stub> kv;
   std::unique_ptr<etcdserverpb::Lease::Stub> lease;
+  std::unique_ptr<etcdserverpb::Maintenance::Stub> maintenance;
   std::unique_ptr<etcdserverpb::Watch::Stub> watch;
 };
 

@@ -29,6 +29,10 @@ class Completions {
   ~Completions() { queue_.Shutdown(); }
 
   grpc::CompletionQueue& queue() { return queue_; }
+  /// Has an operation started with a tag, and waits for its end, which the call's deadline or its
+  /// cancellation must bring. False if it failed.
+  template <class Start>
+  bool run(const Start& start);
 
  private:
   friend class Completion;
@@ -66,6 +70,13 @@ class Completion {
   bool ended_ = false;            ///< as the caller knows
   bool ok_ = false;
 };
+
+template <class Start>
+bool Completions::run(const Start& start) {
+  Completion operation(*this);
+  start(operation.tag());
+  return operation.succeeds();
+}
 
 /// A deadline for gRPC, on the monotonic clock.
 gpr_timespec from_now(Duration time);

@@ -11,6 +11,9 @@
 namespace lockbench::etcd {
 namespace {
 
+using Kv = etcdserverpb::KV::Stub;
+using Leases = etcdserverpb::Lease::Stub;
+
 /// How often a wait for a connection looks whether it is to stop.
 constexpr Duration kSlice = std::chrono::milliseconds(20);
 /// The second attempt is for a token that has expired.
@@ -174,10 +177,9 @@ StoreResult<void> Connection::authenticate(const std::stop_token& stop) {
   request.set_name(endpoint_.user);
   request.set_password(endpoint_.password);
   etcdserverpb::AuthenticateResponse response;
-  const auto stub = etcdserverpb::Auth::NewStub(channel_->channel);
-  const auto done = exchange({"Authenticate", {}, stop}, [&](grpc::ClientContext* context) {
-    return channel_->finish(stub->AsyncAuthenticate(context, request, channel_->queue()), response);
-  });
+  const auto done = exchange(
+      {"Authenticate", {}, stop},
+      send_by(&Channel::auth, &etcdserverpb::Auth::Stub::AsyncAuthenticate, request, response));
   // Even if the login may have succeeded: the command itself was not sent.
   if (!done) return tl::unexpected(StoreError{StoreError::Kind::not_sent, done.error().message});
   if (!is_token(response.token())) {
@@ -185,6 +187,15 @@ StoreResult<void> Connection::authenticate(const std::stop_token& stop) {
   }
   token_ = response.token();
   return {};
+}
+
+template <class Stub, class Start, class Request, class Response>
+Connection::Send Connection::send_by(std::unique_ptr<Stub> Channel::*stub, Start start,
+                                     const Request& request, Response& response) {
+  return [this, stub, start, &request, &response](grpc::ClientContext* context) {
+    Stub& service = *((*channel_).*stub);
+    return channel_->finish((service.*start)(context, request, channel_->queue()), response);
+  };
 }
 
 StoreResult<bool> Connection::call(const Call& call, const Send& send) {
@@ -239,10 +250,8 @@ StoreResult<GrantedLease> Connection::grant_lease(std::int64_t seconds, std::str
   etcdserverpb::LeaseGrantRequest request;
   request.set_ttl(seconds);
   etcdserverpb::LeaseGrantResponse response;
-  const auto done = call({"LeaseGrant", lock, stop}, [&](grpc::ClientContext* context) {
-    return channel_->finish(channel_->lease->AsyncLeaseGrant(context, request, channel_->queue()),
-                            response);
-  });
+  const auto done = call({"LeaseGrant", lock, stop},
+                         send_by(&Channel::lease, &Leases::AsyncLeaseGrant, request, response));
   if (!done) return tl::unexpected(done.error());
   const auto granted = *done ? read_grant(response) : std::nullopt;
   if (!granted) return not_understood("LeaseGrant", "a lease and its TTL");
@@ -255,11 +264,7 @@ StoreResult<void> Connection::revoke_lease(LeaseId lease, std::string_view lock,
   request.set_id(lease);
   etcdserverpb::LeaseRevokeResponse response;
   return call({"LeaseRevoke", lock, stop},
-              [&](grpc::ClientContext* context) {
-                return channel_->finish(
-                    channel_->lease->AsyncLeaseRevoke(context, request, channel_->queue()),
-                    response);
-              })
+              send_by(&Channel::lease, &Leases::AsyncLeaseRevoke, request, response))
       .map([](bool) {});
 }
 
@@ -267,9 +272,8 @@ StoreResult<std::optional<TxnResult>> Connection::transact(std::string_view lock
                                                            const std::stop_token& stop) {
   const etcdserverpb::TxnRequest request = to_request(txn);
   etcdserverpb::TxnResponse response;
-  const auto done = call({"Txn", lock, stop}, [&](grpc::ClientContext* context) {
-    return channel_->finish(channel_->kv->AsyncTxn(context, request, channel_->queue()), response);
-  });
+  const auto done =
+      call({"Txn", lock, stop}, send_by(&Channel::kv, &Kv::AsyncTxn, request, response));
   if (!done) return tl::unexpected(done.error());
   if (!*done) return std::nullopt;
   auto result = read_txn(txn, response);
@@ -284,10 +288,8 @@ StoreResult<std::int64_t> Connection::remove_range(std::string_view lock, const 
   request.set_key(key);
   request.set_range_end(end);
   etcdserverpb::DeleteRangeResponse response;
-  const auto done = call({"DeleteRange", lock, stop}, [&](grpc::ClientContext* context) {
-    return channel_->finish(channel_->kv->AsyncDeleteRange(context, request, channel_->queue()),
-                            response);
-  });
+  const auto done = call({"DeleteRange", lock, stop},
+                         send_by(&Channel::kv, &Kv::AsyncDeleteRange, request, response));
   if (!done) return tl::unexpected(done.error());
   if (response.deleted() < 0) return not_understood("DeleteRange", "a count");
   return response.deleted();
@@ -314,11 +316,7 @@ StoreResult<std::vector<Key>> Connection::list(std::string_view lock, const std:
   request.set_sort_order(etcdserverpb::RangeRequest::ASCEND);
   request.set_keys_only(true);
   etcdserverpb::RangeResponse response;
-  return call({"Range", lock, stop},
-              [&](grpc::ClientContext* context) {
-                return channel_->finish(
-                    channel_->kv->AsyncRange(context, request, channel_->queue()), response);
-              })
+  return call({"Range", lock, stop}, send_by(&Channel::kv, &Kv::AsyncRange, request, response))
       .map([&](bool) { return read_keys(response); });
 }
 
@@ -332,10 +330,8 @@ StoreResult<Page> Connection::read(const std::string& prefix, const std::string&
   request.set_limit(limit);
   request.set_revision(revision);
   etcdserverpb::RangeResponse response;
-  const auto done = call({"Range", prefix, stop}, [&](grpc::ClientContext* context) {
-    return channel_->finish(channel_->kv->AsyncRange(context, request, channel_->queue()),
-                            response);
-  });
+  const auto done =
+      call({"Range", prefix, stop}, send_by(&Channel::kv, &Kv::AsyncRange, request, response));
   if (!done) return tl::unexpected(done.error());
   Page page{.revision = response.header().revision(), .entries = {}, .more = response.more()};
   for (const etcdserverpb::KeyValue& found : response.kvs()) {
@@ -349,10 +345,9 @@ StoreResult<std::optional<LeaseLife>> Connection::life_of(LeaseId lease,
   etcdserverpb::LeaseTimeToLiveRequest request;
   request.set_id(lease);
   etcdserverpb::LeaseTimeToLiveResponse response;
-  const auto done = call({"LeaseTimeToLive", {}, stop}, [&](grpc::ClientContext* context) {
-    return channel_->finish(
-        channel_->lease->AsyncLeaseTimeToLive(context, request, channel_->queue()), response);
-  });
+  const auto done =
+      call({"LeaseTimeToLive", {}, stop},
+           send_by(&Channel::lease, &Leases::AsyncLeaseTimeToLive, request, response));
   if (!done) return tl::unexpected(done.error());
   if (!*done || response.ttl() < 0) return std::optional<LeaseLife>();
   const auto seconds_of = [](std::int64_t count) {
@@ -370,22 +365,16 @@ StoreResult<bool> Connection::key_exists(std::string_view lock, const std::strin
   // Read from the member that is watched: its state is not newer than what the watch will report.
   request.set_serializable(true);
   etcdserverpb::RangeResponse response;
-  return call({"Range", lock, stop},
-              [&](grpc::ClientContext* context) {
-                return channel_->finish(
-                    channel_->kv->AsyncRange(context, request, channel_->queue()), response);
-              })
+  return call({"Range", lock, stop}, send_by(&Channel::kv, &Kv::AsyncRange, request, response))
       .map([&](bool) { return response.kvs_size() > 0; });
 }
 
 StoreResult<ServerStatus> Connection::status(const std::stop_token& stop) {
+  const etcdserverpb::StatusRequest request;
   etcdserverpb::StatusResponse response;
   return call({"Status", {}, stop},
-              [&](grpc::ClientContext* context) {
-                const auto stub = etcdserverpb::Maintenance::NewStub(channel_->channel);
-                return channel_->finish(stub->AsyncStatus(context, {}, channel_->queue()),
-                                        response);
-              })
+              send_by(&Channel::maintenance, &etcdserverpb::Maintenance::Stub::AsyncStatus, request,
+                      response))
       .map([&](bool) {
         return ServerStatus{printable(response.version()), response.raftterm()};
       });
@@ -403,18 +392,14 @@ grpc::Status Connection::watch(const Call& call, const std::string& watched,
       stream;
   // Looking for the key may close the channel, which must outlast its stream's operations.
   const std::shared_ptr<Completions> completions = channel_->completions;
-  const auto succeeds = [&](const auto& start) {
-    Completion operation(*completions);
-    start(operation.tag());
-    return operation.succeeds();
+  const auto read = [&] {
+    return completions->run([&](void* tag) { stream->Read(&response, tag); });
   };
-  const auto read = [&] { return succeeds([&](void* tag) { stream->Read(&response, tag); }); };
   const StopCallback on_stop(call.stop, CancelOnStop{context});
-  bool open = succeeds([&](void* tag) {
-                stream = channel_->watch->AsyncWatch(&context, &completions->queue(), tag);
-              }) &&
-              succeeds([&](void* tag) { stream->Write(request, tag); }) && read() &&
-              !response.canceled();
+  bool open = completions->run([&](void* tag) {
+    stream = channel_->watch->AsyncWatch(&context, &completions->queue(), tag);
+  }) && completions->run([&](void* tag) { stream->Write(request, tag); }) &&
+              read() && !response.canceled();
   if (open) {
     // The key may have been deleted before the watch began.
     const auto there = key_exists(call.lock, watched, call.stop);
@@ -427,7 +412,7 @@ grpc::Status Connection::watch(const Call& call, const std::string& watched,
   }
   context.TryCancel();
   grpc::Status status;
-  succeeds([&](void* tag) { stream->Finish(&status, tag); });
+  completions->run([&](void* tag) { stream->Finish(&status, tag); });
   return status;
 }
 

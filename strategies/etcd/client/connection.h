@@ -116,6 +116,11 @@ class Connection {
   };
   using Send = std::function<grpc::Status(grpc::ClientContext*)>;
 
+  /// Sends `request` as `start` does, by that stub of the channel; waits for the response.
+  template <class Stub, class Start, class Request, class Response>
+  Send send_by(std::unique_ptr<Stub> Channel::*stub, Start start, const Request& request,
+               Response& response);
+
   /// Opens a channel to the present member, or says why that failed.
   StoreResult<void> open(Duration limit, const std::stop_token& stop);
   StoreResult<bool> key_exists(std::string_view lock, const std::string& key,

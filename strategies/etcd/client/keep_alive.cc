@@ -86,11 +86,7 @@ class KeepAliveStream {
     if (!stream_) return {};
     context_->TryCancel();
     grpc::Status status;
-    {
-      Completion end(*completions_);
-      stream_->Finish(&status, end.tag());
-      end.succeeds();
-    }
+    completions_->run([&](void* tag) { stream_->Finish(&status, tag); });
     stream_.reset();
     context_.reset();  // refers to the channel too
     channel_.reset();

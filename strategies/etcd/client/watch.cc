@@ -14,12 +14,6 @@ struct WatchStream::Stream {
   explicit Stream(std::shared_ptr<Completions> its_completions)
       : completions(std::move(its_completions)) {}
 
-  template <class Start>
-  bool succeeds(const Start& start) {
-    Completion operation(*completions);
-    start(operation.tag());
-    return operation.succeeds();
-  }
   /// gRPC writes to `response` until it has ended.
   void begin_read() {
     reading.emplace(*completions);
@@ -42,7 +36,7 @@ void WatchStream::close() noexcept {
   if (stream_->stream) {
     if (stream_->reading) stream_->reading->succeeds();
     grpc::Status status;
-    stream_->succeeds([&](void* tag) { stream_->stream->Finish(&status, tag); });
+    stream_->completions->run([&](void* tag) { stream_->stream->Finish(&status, tag); });
   }
   stream_.reset();
 }
@@ -62,7 +56,7 @@ StoreResult<void> WatchStream::open(const std::vector<std::string>& prefixes, st
   const StopCallback on_stop(stop, CancelOnStop{made.context});
   const CommandInfo info = connection_.info_of({"Watch", {}, stop});
   connection_.env_.before_command(info);
-  bool open = made.succeeds([&](void* tag) {
+  bool open = made.completions->run([&](void* tag) {
     made.stream =
         connection_.channel_->watch->AsyncWatch(&made.context, &made.completions->queue(), tag);
   });
@@ -72,7 +66,7 @@ StoreResult<void> WatchStream::open(const std::vector<std::string>& prefixes, st
     create.set_key(prefix.empty() ? std::string(1, '\0') : prefix);
     create.set_range_end(prefix.empty() ? std::string(1, '\0') : end_of_prefix(prefix));
     create.set_start_revision(from);
-    open = open && made.succeeds([&](void* tag) { made.stream->Write(request, tag); });
+    open = open && made.completions->run([&](void* tag) { made.stream->Write(request, tag); });
   }
   connection_.env_.after_command(info, open ? CommandEnd::answered : CommandEnd::lost);
   if (!open) return ended("it could not be begun");
@@ -89,7 +83,7 @@ StoreResult<std::vector<Change>> WatchStream::next(Duration longest) {
   if (!read) {
     // The stream has ended, and says why.
     grpc::Status status;
-    open.succeeds([&](void* tag) { open.stream->Finish(&status, tag); });
+    open.completions->run([&](void* tag) { open.stream->Finish(&status, tag); });
     if (wants_another_token(status)) connection_.token_.clear();
     open.stream.reset();
     return ended(printable(status.error_message()));

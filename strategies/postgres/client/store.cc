@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <map>
 
-#include "strategies/keeping.h"
+#include "strategies/descriptor.h"
 #include "strategies/postgres/client/environment.h"
 #include "strategies/postgres/client/names.h"
 #include "strategies/postgres/client/session.h"

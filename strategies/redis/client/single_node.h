@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "strategies/descriptor.h"
-#include "strategies/keeping.h"
 #include "strategies/outcomes.h"
 #include "strategies/redis/client/connection.h"
 #include "strategies/redis/client/notification_hub.h"

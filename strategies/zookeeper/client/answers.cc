@@ -150,7 +150,7 @@ void Session::give_up_pending(std::string_view why) {
     --pending.batch->left;
   }
   if (ping_ && !ping_->end) ping_->end = CommandEnd::lost;
-  eyed_ = false;
+  keeper_watches_ = false;
 }
 
 void Session::end(TimePoint now, std::string_view why) {
@@ -181,8 +181,8 @@ void Session::watch_for_events() {
   const bool holds_watched = std::ranges::any_of(
       bound_, [this](const Bound& bound) { return watched_.contains(bound.path); });
   if (keeper_ == nullptr || !(awaited_ || holds_watched || state_ == State::connecting)) return;
-  eyed_ = link_.descriptor() >= 0;
-  if (eyed_) keeper_->watch(*this, link_.descriptor());
+  keeper_watches_ = link_.descriptor() >= 0;
+  if (keeper_watches_) keeper_->watch(*this, link_.descriptor());
 }
 
 }  // namespace lockbench::zookeeper

@@ -38,7 +38,7 @@ class Session::InCall {
  public:
   InCall(Session& session, Lock& lock) : session_(session), lock_(lock) {
     session_.in_call_ = true;
-    if (std::exchange(session_.eyed_, false)) {
+    if (std::exchange(session_.keeper_watches_, false)) {
       session_.keeper_->unwatch(session_.link_.descriptor());
     }
   }

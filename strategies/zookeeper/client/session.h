@@ -169,8 +169,8 @@ class Session {
   std::set<std::string, std::less<>> watched_;  ///< nodes of which the server will report a change
   std::string listened_to_;
   std::shared_ptr<Event> event_;
-  bool awaited_ = false;  ///< a client waits for the event
-  bool eyed_ = false;     ///< the keeper was asked to watch the connection
+  bool awaited_ = false;         ///< a client waits for the event
+  bool keeper_watches_ = false;  ///< the keeper was asked to watch the connection
 };
 
 }  // namespace lockbench::zookeeper

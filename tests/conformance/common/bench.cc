@@ -143,15 +143,6 @@ bool can_notify(const Descriptor& descriptor) {
          std::find(choices.begin(), choices.end(), WaitKind::notify) != choices.end();
 }
 
-bool eventually(const std::function<bool()>& condition) {
-  constexpr int kLooks = 2000;
-  for (int look = 0; look < kLooks; ++look) {
-    if (condition()) return true;
-    std::this_thread::sleep_for(milliseconds(5));
-  }
-  return false;
-}
-
 void warm_up(Client& client, const std::string& key) {
   const AcquireResult result = client.try_once(key);
   if (result.lease) client.release(*result.lease);

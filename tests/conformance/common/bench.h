@@ -12,6 +12,7 @@
 
 #include "strategies/descriptor.h"
 #include "tests/conformance/common/test_store.h"
+#include "tests/support/eventually.h"
 #include "tests/support/faulty_env.h"
 #include "tests/support/servers.h"
 #include "tests/support/service_envs.h"
@@ -104,9 +105,6 @@ StrategyOptions unrenewed(StrategyOptions options = {});
 /// Waiting for a message, where the lock can.
 StrategyOptions notified();
 bool can_notify(const Descriptor& descriptor);
-
-/// Whether it comes true within some seconds.
-bool eventually(const std::function<bool()>& condition);
 
 /// Acquires and releases once, so that connection, scripts and the like are there.
 void warm_up(Client& client, const std::string& key);

@@ -1,12 +1,14 @@
 #include <gtest/gtest.h>
 
 #include "loadgen/record/redis_counter.h"
+#include "tests/support/faulty_env.h"
 #include "tests/support/servers.h"
 
 namespace lockbench::test {
 namespace {
 
 constexpr const char* kKey = "lockbench:fenced:{0}:counter";
+constexpr const char* kOther = "lockbench:fenced:{1}:counter";
 
 class FencedCounter : public testing::Test {
  protected:
@@ -15,11 +17,12 @@ class FencedCounter : public testing::Test {
         loadgen::make_redis_counter({.connections = *connections_,
                                      .endpoint = *redis::parse_endpoint(shared_redis().url()),
                                      .env = *env_,
-                                     .key_name = [](int) { return std::string(kKey); },
+                                     .keys = 2,
+                                     .key_name = [](int key) { return key == 0 ? kKey : kOther; },
                                      .checks_fencing = true});
     if (!made) throw std::runtime_error(made.error());
     counter_ = std::move(*made);
-    session_ = counter_->open(*env_);
+    session_ = counter_->open(faults_);
   }
   ~FencedCounter() override { (void)counter_->remove_keys({}); }
 
@@ -34,6 +37,7 @@ class FencedCounter : public testing::Test {
   std::uint64_t rejections() { return counter_->totals()->rejected_stale; }
 
   std::unique_ptr<Env> env_ = make_system_env(1);
+  FaultyEnv faults_{*env_};  ///< the session's
   std::unique_ptr<redis::ConnectionFactory> connections_ = redis::make_connection_factory();
   std::unique_ptr<loadgen::Counter> counter_;
   std::unique_ptr<loadgen::CounterSession> session_;
@@ -65,11 +69,41 @@ TEST_F(FencedCounter, RejectsALowerNumberThatReads) {
   EXPECT_EQ(counter_->totals()->lost, 0U);
 }
 
+TEST_F(FencedCounter, KnowsTheNumbersOfEachKeyApart) {
+  EXPECT_EQ(write(0, 10), loadgen::WriteResult::accepted);
+  const auto other = session_->read(1, 9);
+  ASSERT_TRUE(other) << other.error();
+  EXPECT_FALSE(other->stale);
+}
+
 TEST_F(FencedCounter, DoesNotCheckWhoHasNoNumber) {
   EXPECT_EQ(write(0, 10), loadgen::WriteResult::accepted);
   EXPECT_EQ(read(std::nullopt).value, 1U);
   EXPECT_EQ(write(1, std::nullopt), loadgen::WriteResult::accepted);
   EXPECT_EQ(rejections(), 0U);
+}
+
+TEST_F(FencedCounter, TellsFailedAndUnknownWritesApart) {
+  EXPECT_EQ(write(0, 1), loadgen::WriteResult::accepted);
+  faults_.drop_command(1);
+  EXPECT_EQ(write(1, 1), loadgen::WriteResult::failed);
+  faults_.drop_answer(1);
+  EXPECT_EQ(write(1, 1), loadgen::WriteResult::unknown);
+  EXPECT_EQ(counter_->totals()->moved, 2U);
+  faults_.drop_answer(1);
+  EXPECT_FALSE(session_->read(0, 1));
+}
+
+TEST_F(FencedCounter, EndsByItself) {
+  const std::string fence = std::string(kKey) + ":fence";
+  const auto ends = [this](const std::string& key) {
+    const auto left = probe_.time_to_live(key);
+    return left && *left > std::chrono::hours(23) && *left <= std::chrono::hours(24);
+  };
+  read(1);
+  EXPECT_TRUE(ends(fence));
+  EXPECT_EQ(write(0, 2), loadgen::WriteResult::accepted);
+  EXPECT_TRUE(ends(fence) && ends(kKey));
 }
 
 TEST_F(FencedCounter, LeavesNothingBehind) {

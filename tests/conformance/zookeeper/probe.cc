@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "testbed/servers/ports.h"
+#include "tests/support/zookeeper_bytes.h"
 
 namespace lockbench::test {
 namespace {
@@ -17,15 +18,6 @@ using zookeeper::Writer;
 constexpr std::int32_t kCreate = 1, kDelete = 2, kExists = 3, kGetChildren = 8;
 constexpr std::int32_t kNoNode = -101, kNotEmpty = -111;
 constexpr std::chrono::seconds kProbeTtl{60}, kProbePatience{5};
-
-/// Big end first, as ZooKeeper speaks.
-std::string bytes_of(std::uint64_t number, int size) {
-  std::string bytes;
-  for (int shift = 8 * (size - 1); shift >= 0; shift -= 8) {
-    bytes += static_cast<char>(number >> shift);
-  }
-  return bytes;
-}
 
 /// As the server makes it from the session's number, by Java's random numbers.
 std::string password_of(std::int64_t session) {
@@ -96,8 +88,7 @@ std::optional<ZookeeperProbe::Answer> ZookeeperProbe::try_to_ask(std::int32_t op
   Writer header;
   header.put(++xid_).put(operation);
   // Both without their frames.
-  const std::string request = header.framed().substr(4) + body.framed().substr(4);
-  const std::string framed = bytes_of(request.size(), 4) + request;
+  const std::string framed = jute::text(header.framed().substr(4) + body.framed().substr(4));
   const TimePoint give_up_at = env_->now() + kProbePatience;
   bool open = link_->packets().send(framed);
   while (open && env_->now() < give_up_at) {
@@ -178,13 +169,11 @@ int ZookeeperProbe::other_connections() {
 }
 
 void ZookeeperProbe::end_session(std::uint16_t port, std::int64_t session) {
-  constexpr std::uint64_t kTimeoutMs = 10'000, kCloseSession = static_cast<std::uint32_t>(-11);
-  const std::string password = password_of(session);
-  const std::string join = bytes_of(0, 4) + bytes_of(0, 8) + bytes_of(kTimeoutMs, 4) +
-                           bytes_of(static_cast<std::uint64_t>(session), 8) +
-                           bytes_of(password.size(), 4) + password;
-  const std::string end = bytes_of(1, 4) + bytes_of(kCloseSession, 4);
-  const std::string both = bytes_of(join.size(), 4) + join + bytes_of(end.size(), 4) + end;
+  constexpr std::int64_t kTimeoutMs = 10'000, kCloseSession = -11;
+  const std::string join = jute::number(0, 4) + jute::number(0, 8) + jute::number(kTimeoutMs, 4) +
+                           jute::number(session, 8) + jute::text(password_of(session));
+  const std::string end = jute::number(1, 4) + jute::number(kCloseSession, 4);
+  const std::string both = jute::text(join) + jute::text(end);
   const std::string name = fmt::format("{:#x}", session);
   // The server closes the connection when it has done both.
   const auto whole = [](std::string_view) { return false; };

@@ -3,10 +3,8 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <array>
 
-#include "strategies/registry.h"
 #include "tests/hostile/etcd/hostile_etcd.h"
 #include "tests/support/fiber_lock.h"
 #include "tests/support/hostile_life.h"
@@ -17,12 +15,6 @@ namespace lockbench::test {
 namespace {
 
 using namespace std::chrono_literals;
-
-std::vector<const Descriptor*> etcd_strategies() {
-  std::vector<const Descriptor*> all = all_strategies();
-  std::erase_if(all, [](const Descriptor* strategy) { return strategy->backend != "etcd"; });
-  return all;
-}
 
 /// Whether the transaction was done, in a revision that can be, and only its own key was there.
 bool was_granted(const HostileEtcd& etcd) {
@@ -87,10 +79,8 @@ TEST_P(HostileEtcdTest, KeepsASessionOnlyByAnswersForIt) {
   EXPECT_EQ(kept, (std::array{true, false, false, false}));
 }
 
-INSTANTIATE_TEST_SUITE_P(All, HostileEtcdTest, testing::ValuesIn(etcd_strategies()),
-                         [](const testing::TestParamInfo<const Descriptor*>& one) {
-                           return test_name_of(one.param->name);
-                         });
+INSTANTIATE_TEST_SUITE_P(All, HostileEtcdTest, testing::ValuesIn(strategies_of("etcd")),
+                         [](const auto& tested) { return test_name_of(tested.param->name); });
 
 }  // namespace
 }  // namespace lockbench::test

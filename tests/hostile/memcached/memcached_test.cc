@@ -3,19 +3,12 @@
 
 #include <gtest/gtest.h>
 
-#include "strategies/registry.h"
 #include "tests/hostile/memcached/memcached_speaker.h"
 #include "tests/support/hostile_life.h"
 #include "tests/support/test_names.h"
 
 namespace lockbench::test {
 namespace {
-
-std::vector<const Descriptor*> memcached_strategies() {
-  std::vector<const Descriptor*> all = all_strategies();
-  std::erase_if(all, [](const Descriptor* strategy) { return strategy->backend != "memcached"; });
-  return all;
-}
 
 /// The last request for the lock decides.
 bool was_granted(const std::vector<HostileServer::Exchange>& exchanges) {
@@ -33,13 +26,9 @@ class HostileMemcached : public testing::TestWithParam<const Descriptor*> {
     };
   }
 
-  /// How many requests such a life takes at a server that is honest.
   static int requests() {
-    HostileServer server(speaker(), {});
-    bool granted = false;
-    live(*GetParam(), server.address(), [&] { granted = true; });
-    EXPECT_TRUE(granted) << "at an honest server";
-    return static_cast<int>(server.exchanges().size());
+    HostileServer honest(speaker(), {});
+    return requests_at(honest, *GetParam(), honest.address());
   }
 };
 
@@ -54,10 +43,8 @@ TEST_P(HostileMemcached, GetsNoLockGrantedThatItDidNotGrant) {
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(All, HostileMemcached, testing::ValuesIn(memcached_strategies()),
-                         [](const testing::TestParamInfo<const Descriptor*>& tested) {
-                           return test_name_of(tested.param->name);
-                         });
+INSTANTIATE_TEST_SUITE_P(All, HostileMemcached, testing::ValuesIn(strategies_of("memcached")),
+                         [](const auto& tested) { return test_name_of(tested.param->name); });
 
 }  // namespace
 }  // namespace lockbench::test

@@ -5,19 +5,12 @@
 
 #include <algorithm>
 
-#include "strategies/registry.h"
 #include "tests/hostile/postgres/postgres_speaker.h"
 #include "tests/support/hostile_life.h"
 #include "tests/support/test_names.h"
 
 namespace lockbench::test {
 namespace {
-
-std::vector<const Descriptor*> postgres_strategies() {
-  std::vector<const Descriptor*> all = all_strategies();
-  std::erase_if(all, [](const Descriptor* strategy) { return strategy->backend != "postgres"; });
-  return all;
-}
 
 std::string url_of(const HostileServer& server) {
   return "postgresql://ann@" + server.address() + "/app?sslmode=disable&gssencmode=disable";
@@ -75,13 +68,9 @@ class HostilePostgres : public testing::TestWithParam<const Descriptor*> {
  protected:
   static std::unique_ptr<Speaker> speaker() { return std::make_unique<pg::PostgresSpeaker>(); }
 
-  /// How many requests such a life takes at a server that is honest.
   static int requests() {
-    HostileServer server(speaker, {});
-    bool granted = false;
-    live(*GetParam(), url_of(server), [&] { granted = true; });
-    EXPECT_TRUE(granted) << "at an honest server";
-    return static_cast<int>(server.exchanges().size());
+    HostileServer honest(speaker, {});
+    return requests_at(honest, *GetParam(), url_of(honest));
   }
 };
 
@@ -95,10 +84,8 @@ TEST_P(HostilePostgres, GetsNoLockGrantedThatItDidNotGrant) {
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(All, HostilePostgres, testing::ValuesIn(postgres_strategies()),
-                         [](const testing::TestParamInfo<const Descriptor*>& one) {
-                           return test_name_of(one.param->name);
-                         });
+INSTANTIATE_TEST_SUITE_P(All, HostilePostgres, testing::ValuesIn(strategies_of("postgres")),
+                         [](const auto& tested) { return test_name_of(tested.param->name); });
 
 }  // namespace
 }  // namespace lockbench::test

@@ -3,21 +3,12 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
-
-#include "strategies/registry.h"
 #include "tests/hostile/redis/redis_speaker.h"
 #include "tests/support/hostile_life.h"
 #include "tests/support/test_names.h"
 
 namespace lockbench::test {
 namespace {
-
-std::vector<const Descriptor*> redis_strategies() {
-  std::vector<const Descriptor*> all = all_strategies();
-  std::erase_if(all, [](const Descriptor* strategy) { return strategy->backend != "redis"; });
-  return all;
-}
 
 /// ":7\r\n" with a number in this range.
 bool is_number(std::string_view sent, std::int64_t least) {
@@ -63,13 +54,9 @@ class HostileRedis : public testing::TestWithParam<const Descriptor*> {
     return [stale] { return std::make_unique<RedisSpeaker>(stale); };
   }
 
-  /// How many requests such a life takes at a server that is honest.
   static int requests(bool stale) {
-    HostileServer server(speaker(stale), {});
-    bool granted = false;
-    live(*GetParam(), "redis://" + server.address(), [&] { granted = true; });
-    EXPECT_TRUE(granted) << "at an honest server";
-    return static_cast<int>(server.exchanges().size());
+    HostileServer honest(speaker(stale), {});
+    return requests_at(honest, *GetParam(), "redis://" + honest.address());
   }
 };
 
@@ -89,10 +76,8 @@ TEST_P(HostileRedis, GetsNoLockGrantedThatItDidNotGrant) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, HostileRedis, testing::ValuesIn(redis_strategies()),
-                         [](const testing::TestParamInfo<const Descriptor*>& one) {
-                           return test_name_of(one.param->name);
-                         });
+INSTANTIATE_TEST_SUITE_P(All, HostileRedis, testing::ValuesIn(strategies_of("redis")),
+                         [](const auto& tested) { return test_name_of(tested.param->name); });
 
 }  // namespace
 }  // namespace lockbench::test

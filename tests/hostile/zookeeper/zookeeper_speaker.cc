@@ -2,34 +2,20 @@
 
 #include <fmt/format.h>
 
+#include "tests/support/zookeeper_bytes.h"
+
 namespace lockbench::test {
 namespace {
+
+using jute::number;
+using jute::number_at;
+using jute::text;
 
 constexpr std::int32_t kDelete = 2, kExists = 3, kGetData = ZookeeperSpeaker::kGetData,
                        kGetChildren = ZookeeperSpeaker::kGetChildren,
                        kCreate2 = ZookeeperSpeaker::kCreate2, kSync = 9, kCreateContainer = 19,
                        kClose = -11;
 constexpr std::int32_t kNoNode = -101, kNodeExists = -110, kNotEmpty = -111;
-
-std::string number(std::int64_t value, int size) {
-  std::string bytes;
-  for (int shift = 8 * (size - 1); shift >= 0; shift -= 8) {
-    bytes += static_cast<char>(static_cast<std::uint64_t>(value) >> shift);
-  }
-  return bytes;
-}
-
-std::int64_t number_in(std::string_view bytes, std::size_t at, std::size_t size) {
-  std::uint64_t value = 0;
-  for (const char byte : bytes.substr(at, size)) {
-    value = (value << 8) | static_cast<unsigned char>(byte);
-  }
-  return size == 4 ? static_cast<std::int32_t>(value) : static_cast<std::int64_t>(value);
-}
-
-std::string text(std::string_view bytes) {
-  return number(static_cast<std::int64_t>(bytes.size()), 4) + std::string(bytes);
-}
 
 std::string stat(std::int64_t made_by, std::int64_t owner) {
   return number(made_by, 8) + std::string(36, '\0') + number(owner, 8) + std::string(16, '\0');
@@ -48,12 +34,12 @@ std::string greeting(int timeout_ms, std::int64_t session, bool read_only) {
 
 std::int32_t operation_of(std::string_view request) {
   // A greeting has the protocol's version 0 in the place of its number.
-  return number_in(request, 4, 4) == 0 ? 0 : static_cast<std::int32_t>(number_in(request, 8, 4));
+  return number_at(request, 4, 4) == 0 ? 0 : static_cast<std::int32_t>(number_at(request, 8, 4));
 }
 
 std::size_t ZookeeperSpeaker::request_length(std::string_view received) {
   if (received.size() < 4) return 0;
-  const std::size_t length = 4 + static_cast<std::size_t>(number_in(received, 0, 4));
+  const std::size_t length = 4 + static_cast<std::size_t>(number_at(received, 0, 4));
   return received.size() < length ? 0 : length;
 }
 
@@ -66,14 +52,14 @@ std::string ZookeeperSpeaker::answer(std::string_view request) {
 }
 
 std::string ZookeeperSpeaker::greet(std::string_view packet) {
-  session_ = number_in(packet, 16, 8);
+  session_ = number_at(packet, 16, 8);
   if (session_ == 0) session_ = 0x1000 + ++nodes_->sessions;
-  return greeting(static_cast<int>(number_in(packet, 12, 4)), session_, false);
+  return greeting(static_cast<int>(number_at(packet, 12, 4)), session_, false);
 }
 
 std::string ZookeeperSpeaker::carry_out(std::string_view packet) {
-  const auto xid = static_cast<std::int32_t>(number_in(packet, 0, 4));
-  const auto operation = static_cast<std::int32_t>(number_in(packet, 4, 4));
+  const auto xid = static_cast<std::int32_t>(number_at(packet, 0, 4));
+  const auto operation = static_cast<std::int32_t>(number_at(packet, 4, 4));
   auto& owners = nodes_->owners;
   if (operation == kClose) {
     std::erase_if(owners, [this](const auto& node) { return node.second == session_; });
@@ -81,7 +67,7 @@ std::string ZookeeperSpeaker::carry_out(std::string_view packet) {
   }
   std::string path;
   if (operation > 0 && operation <= kCreateContainer && operation != 11) {
-    path = packet.substr(12, static_cast<std::size_t>(number_in(packet, 8, 4)));
+    path = packet.substr(12, static_cast<std::size_t>(number_at(packet, 8, 4)));
   }
   const auto children = [&] {
     std::vector<std::string> names;
@@ -97,7 +83,7 @@ std::string ZookeeperSpeaker::carry_out(std::string_view packet) {
   switch (operation) {
     case kCreate2:
     case kCreateContainer: {
-      const std::int64_t mode = number_in(packet, packet.size() - 4, 4);
+      const std::int64_t mode = number_at(packet, packet.size() - 4, 4);
       if (!parent.empty() && !owners.contains(parent)) return reply(xid, kNoNode);
       if (mode == 3) path += fmt::format("{:010}", ++nodes_->sequence);
       if (owners.contains(path)) return reply(xid, kNodeExists);

@@ -3,19 +3,12 @@
 
 #include <gtest/gtest.h>
 
-#include "strategies/registry.h"
 #include "tests/hostile/zookeeper/zookeeper_speaker.h"
 #include "tests/support/hostile_life.h"
 #include "tests/support/test_names.h"
 
 namespace lockbench::test {
 namespace {
-
-std::vector<const Descriptor*> zookeeper_strategies() {
-  std::vector<const Descriptor*> all = all_strategies();
-  std::erase_if(all, [](const Descriptor* strategy) { return strategy->backend != "zookeeper"; });
-  return all;
-}
 
 /// One server, and what it would have if it were honest.
 struct Hostile {
@@ -52,14 +45,11 @@ struct Hostile {
 
 class HostileZookeeper : public testing::TestWithParam<const Descriptor*> {
  protected:
-  /// How many requests such a life takes at a server that is honest.
   static int requests() {
     Hostile honest({});
-    bool granted = false;
-    live(*GetParam(), honest.server.address(), [&] { granted = true; });
-    EXPECT_TRUE(granted) << "at an honest server";
+    const int made = requests_at(honest.server, *GetParam(), honest.server.address());
     EXPECT_TRUE(honest.was_granted(*GetParam()));
-    return static_cast<int>(honest.server.exchanges().size());
+    return made;
   }
 };
 
@@ -76,7 +66,7 @@ TEST_P(HostileZookeeper, GetsNoLockGrantedThatItDidNotGrant) {
   play_all(all, requests(), play, 2);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, HostileZookeeper, testing::ValuesIn(zookeeper_strategies()),
+INSTANTIATE_TEST_SUITE_P(All, HostileZookeeper, testing::ValuesIn(strategies_of("zookeeper")),
                          [](const auto& tested) { return test_name_of(tested.param->name); });
 
 }  // namespace

@@ -11,29 +11,20 @@
 #include <stdexcept>
 
 #include "testbed/servers/ports.h"
+#include "tests/support/zookeeper_bytes.h"
 
 namespace lockbench::test {
 namespace {
 
+using jute::number;
+using jute::text;
+
 constexpr std::chrono::seconds kWithin{5};
 constexpr unsigned kNobody = 65'534;
 
-std::string number(std::uint64_t value, unsigned bytes) {
-  std::string text;
-  for (unsigned left = bytes; left > 0; --left) text += static_cast<char>(value >> 8 * (left - 1));
-  return text;
-}
-std::string int32(int value) { return number(static_cast<std::uint32_t>(value), 4); }
-std::string text(std::string_view value) {
-  return int32(static_cast<int>(value.size())).append(value);
-}
-std::string framed(const std::string& message) { return text(message); }
+std::string int32(int value) { return number(value, 4); }
 
-int read_int32(std::string_view bytes) {
-  std::uint32_t value = 0;
-  for (const char byte : bytes.substr(0, 4)) value = value << 8 | static_cast<unsigned char>(byte);
-  return static_cast<int>(value);
-}
+int read_int32(std::string_view bytes) { return static_cast<int>(jute::number_at(bytes, 0, 4)); }
 
 /// Messages that are whole.
 std::vector<std::string> frames_of(std::string_view bytes) {
@@ -126,15 +117,15 @@ std::vector<ZookeeperReply> ask_zookeeper(std::uint16_t port, std::string_view l
                                           const std::vector<ZookeeperRequest>& requests) {
   constexpr int kTimeoutMs = 10'000, kAuthXid = -4, kAuth = 100;
   constexpr std::size_t kHeader = 16, kCodeAt = 12;
-  std::string bytes = framed(int32(0) + number(0, 8) + int32(kTimeoutMs) + number(0, 8) +
-                             text(std::string(16, '\0')));
+  std::string bytes = text(int32(0) + number(0, 8) + int32(kTimeoutMs) + number(0, 8) +
+                           text(std::string(16, '\0')));
   std::size_t before = 1;
   if (!login.empty()) {
-    bytes += framed(int32(kAuthXid) + int32(kAuth) + int32(0) + text("digest") + text(login));
+    bytes += text(int32(kAuthXid) + int32(kAuth) + int32(0) + text("digest") + text(login));
     ++before;
   }
   int xid = 0;
-  for (const auto& [type, body] : requests) bytes += framed(int32(++xid) + int32(type) + body);
+  for (const auto& [type, body] : requests) bytes += text(int32(++xid) + int32(type) + body);
   const std::size_t expected = before + requests.size();
   const auto answer = testbed::ask_until(port, bytes, kWithin, [&](std::string_view received) {
     return frames_of(received).size() >= expected;

@@ -19,7 +19,6 @@
 #include <iterator>
 #include <stdexcept>
 #include <system_error>
-#include <thread>
 #include <utility>
 
 namespace lockbench::test {
@@ -130,15 +129,6 @@ bool has(const std::string& text, std::string_view part) {
 
 void expect_in(const std::string& text, std::string_view part) {
   EXPECT_TRUE(has(text, part)) << part << " is not in: " << text;
-}
-
-bool eventually(const std::function<bool()>& condition, milliseconds within) {
-  const auto deadline = Clock::now() + within;
-  while (!condition()) {
-    if (Clock::now() > deadline) return false;
-    std::this_thread::sleep_for(milliseconds(2));
-  }
-  return true;
 }
 
 Program::Program(const Scratch& scratch, const std::vector<std::string>& arguments,

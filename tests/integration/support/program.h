@@ -5,13 +5,13 @@
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
-#include <functional>
 #include <map>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "tests/support/eventually.h"
 #include "tests/support/servers.h"
 
 namespace lockbench::test {
@@ -42,10 +42,6 @@ class Scratch {
 std::string read_file(const std::filesystem::path& path);
 bool has(const std::string& text, std::string_view part);
 void expect_in(const std::string& text, std::string_view part);
-
-/// Whether the condition comes true within the time; asked every few milliseconds.
-bool eventually(const std::function<bool()>& condition,
-                std::chrono::milliseconds within = kPatience);
 
 /// How the program ended, and what it said.
 struct Outcome {

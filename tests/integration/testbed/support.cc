@@ -11,7 +11,6 @@
 #include <fstream>
 #include <iterator>
 #include <stdexcept>
-#include <thread>
 
 #include "testbed/servers/etcd_auth.h"
 #include "testbed/servers/memcached_server.h"
@@ -32,15 +31,6 @@ std::string ask_etcd(const Server& server, std::string_view path, std::string_vi
 }
 
 }  // namespace
-
-bool eventually(const std::function<bool()>& condition, std::chrono::milliseconds within) {
-  const auto deadline = std::chrono::steady_clock::now() + within;
-  while (!condition()) {
-    if (std::chrono::steady_clock::now() > deadline) return false;
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  }
-  return true;
-}
 
 bool pid_is_gone(pid_t pid) { return kill(pid, 0) != 0 && errno == ESRCH; }
 

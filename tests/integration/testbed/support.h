@@ -5,7 +5,6 @@
 #include <chrono>
 #include <cstdint>
 #include <cstdlib>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -14,12 +13,11 @@
 
 #include "testbed/servers/redis_server.h"
 #include "testbed/servers/testbed.h"
+#include "tests/support/eventually.h"
 
 namespace lockbench::testbed {
 
-/// Whether the condition comes true within the time; asked every few milliseconds.
-bool eventually(const std::function<bool()>& condition,
-                std::chrono::milliseconds within = std::chrono::seconds(10));
+using test::eventually;
 
 /// No process, not even a zombie, has this pid.
 bool pid_is_gone(pid_t pid);

@@ -32,7 +32,7 @@ constexpr std::array kRooms{
     Room{"loadgen/record", "strategies/ results"},
     Room{"loadgen/fibers", "strategies"},
     Room{"loadgen/run", "loadgen/record loadgen/fibers strategies/ results"},
-    Room{"loadgen/experiments", "loadgen/ deployment strategies/ results"},
+    Room{"loadgen/experiments", "loadgen/record loadgen/run deployment strategies/ results"},
     Room{"loadgen/cluster", "loadgen/record loadgen/run deployment strategies/ results"},
     // The snapshots that it reads are made of types of strategies and results.
     Room{"exporter", "watch loadgen/ strategies/ results"},

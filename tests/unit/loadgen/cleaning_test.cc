@@ -21,13 +21,14 @@ struct Removals {
   bool fails = false;
 };
 Removals removals;
+std::optional<double> cpu_seconds;  ///< that their server has used
 
 class NotingStore : public Store {
  public:
   std::string display() const override { return "noting:1"; }
   StoreResult<void> reach(const std::stop_token&) override { return {}; }
   StoreResult<StoreFacts> facts() override {
-    return StoreFacts{.version = "1", .instance = "1", .cpu_seconds = std::nullopt};
+    return StoreFacts{.version = "1", .instance = "1", .cpu_seconds = cpu_seconds};
   }
   StoreResult<std::size_t> remove_keys(std::span<const std::string> keys,
                                        const std::stop_token& stop) override {
@@ -68,6 +69,7 @@ class CleaningTest : public LiveRunTest {
  protected:
   CleaningTest() {
     removals = {};
+    cpu_seconds.reset();
     plan_.endpoints = {{"scanned", {"noting:1"}}, {"together", {"noting:1"}}};
     end_after(30);
   }
@@ -146,6 +148,17 @@ TEST_F(CleaningTest, SaysNothingOfServersThatEndAnyway) {
   plan_.servers_stay = {};
   run_on("together");
   EXPECT_THAT(watcher_.warnings, ElementsAre(HasSubstr("told to fail")));
+}
+
+TEST_F(CleaningTest, WhatTheServersDoAfterTheLoadIsNoCostOfASection) {
+  plan_.endpoints = {{"scanned", {"noting:1"}}};
+  cpu_seconds = 0;
+  plan_.before_load = [] { *cpu_seconds += 10; };
+  plan_.after_load = [] { *cpu_seconds += 1000; };
+  end_after(20);
+  const RunReport report = run_on("scanned");
+  ASSERT_EQ(report.runs.size(), 1U);
+  EXPECT_DOUBLE_EQ(report.runs[0].server_cpu_seconds_per_section.value(), 0.5);
 }
 
 TEST(UsedKeys, AreThoseThatWereMarked) {

@@ -6,16 +6,14 @@
 #include <atomic>
 #include <cstdlib>
 #include <filesystem>
-#include <map>
-#include <mutex>
 #include <numeric>
 #include <thread>
 
 #include "loadgen/cluster/member.h"
 #include "loadgen/cluster/remote_crew.h"
 #include "loadgen/cluster/wire.h"
-#include "strategies/redis/client/connection.h"
 #include "strategies/registry.h"
+#include "tests/support/fake_redis.h"
 #include "tests/unit/loadgen/cluster/in_process_peers.h"
 
 namespace lockbench::loadgen::cluster {
@@ -26,81 +24,6 @@ using testing::Contains;
 using testing::HasSubstr;
 using testing::Not;
 using testing::StartsWith;
-
-/// What a counter needs of a Redis, for all ranks. Thread-safe.
-class Memory {
- public:
-  redis::Reply execute(const std::vector<std::string>& command) {
-    const std::scoped_lock lock(mutex_);
-    redis::Reply reply;
-    if (command[0] == "SET") {
-      values_[command[1]] = command[2];
-      reply.type = redis::Reply::Type::status;
-      reply.text = "OK";
-    } else if (command[0] == "GET" && values_.contains(command[1])) {
-      reply.type = redis::Reply::Type::string;
-      reply.text = values_[command[1]];
-    } else if (command[0] == "UNLINK") {
-      for (std::size_t i = 1; i < command.size(); ++i) values_.erase(command[i]);
-      reply.type = redis::Reply::Type::integer;
-    } else {
-      reply.type = redis::Reply::Type::nil;
-    }
-    return reply;
-  }
-  std::size_t keys() {
-    const std::scoped_lock lock(mutex_);
-    return values_.size();
-  }
-
- private:
-  std::mutex mutex_;
-  std::map<std::string, std::string> values_;
-};
-
-class MemoryConnection : public redis::Connection {
- public:
-  explicit MemoryConnection(Memory& memory) : memory_(memory) {}
-  using redis::Connection::queue;
-
-  const std::string& display() const override { return display_; }
-  StoreResult<void> connect(const std::stop_token&) override { return {}; }
-  void queue(redis::Command command, std::string_view, Duration) override {
-    queued_.push_back(memory_.execute({command.begin(), command.end()}));
-  }
-  void flush(const std::stop_token&) override {}
-  StoreResult<redis::Reply> receive(const std::stop_token&) override {
-    redis::Reply reply = queued_.front();
-    queued_.pop_front();
-    return reply;
-  }
-  std::optional<StoreResult<redis::Reply>> receive_within(Duration,
-                                                          const std::stop_token& stop) override {
-    return receive(stop);
-  }
-  int descriptor() const override { return -1; }
-  void close() noexcept override {}
-
- private:
-  Memory& memory_;
-  std::string display_ = "memory";
-  std::deque<redis::Reply> queued_;
-};
-
-class MemoryFactory : public redis::ConnectionFactory {
- public:
-  explicit MemoryFactory(Memory& memory) : memory_(memory) {}
-  std::unique_ptr<redis::Connection> make(const redis::Endpoint&, Duration, Env&) override {
-    return std::make_unique<MemoryConnection>(memory_);
-  }
-  std::unique_ptr<redis::Subscriber> make_subscriber(const redis::Endpoint&, Duration,
-                                                     Env&) override {
-    return nullptr;
-  }
-
- private:
-  Memory& memory_;
-};
 
 class Observer : public ProgressObserver {
  public:
@@ -145,7 +68,9 @@ class TeamTest : public testing::Test {
 
   std::function<void(Services&)> provide() {
     return [this](Services& services) {
-      services.provide<redis::ConnectionFactory>(std::make_shared<MemoryFactory>(memory_));
+      // Owned by the test, which outlives it.
+      services.provide<redis::ConnectionFactory>(
+          std::shared_ptr<redis::ConnectionFactory>(std::shared_ptr<void>(), &redis_));
     };
   }
 
@@ -175,7 +100,8 @@ class TeamTest : public testing::Test {
   std::array<std::atomic<Duration>, kRanks> ahead_{};  ///< clocks, by rank
   std::array<std::atomic<int>, kRanks> readings_{};    ///< of the clocks
   std::function<MachineReading()> machine_;            ///< empty: the real one
-  Memory memory_;
+  SimClock clock_;                                     ///< stands still
+  redis::FakeRedis redis_{clock_};
   std::vector<Hello> hellos_;
   std::vector<std::unique_ptr<Link>> links_;
   Team team_;
@@ -205,7 +131,7 @@ TEST_F(TeamTest, TheResultIsThatOfAllRanksAndNothingIsLeft) {
   EXPECT_EQ(run.audit.lost_updates, 0U);
   EXPECT_EQ(run.audit.increments, run.audit.counter);
   EXPECT_EQ(run.acquire.count, run.outcomes.acquired);
-  EXPECT_EQ(memory_.keys(), 0U);
+  EXPECT_EQ(redis_.keys(), 0U);
 }
 
 TEST_F(TeamTest, ALockThatExcludesWithinARankOnlyIsCaught) {

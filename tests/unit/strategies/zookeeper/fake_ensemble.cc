@@ -7,17 +7,8 @@
 namespace lockbench::zookeeper {
 namespace {
 
-std::int64_t number_at(const std::string& bytes, std::size_t at, int size) {
-  std::uint64_t number = 0;
-  for (int i = 0; i < size; ++i) {
-    number = (number << 8) | static_cast<unsigned char>(bytes.at(at + static_cast<std::size_t>(i)));
-  }
-  return size == 4 ? static_cast<std::int32_t>(number) : static_cast<std::int64_t>(number);
-}
-
-std::string text(const std::string& bytes) {
-  return big_endian(static_cast<std::int64_t>(bytes.size()), 4) + bytes;
-}
+using test::jute::number_at;
+using test::jute::text;
 
 class FakeTransport : public Transport {
  public:
@@ -71,14 +62,6 @@ class FakeConnecting : public Connecting {
 
 }  // namespace
 
-std::string big_endian(std::int64_t number, int size) {
-  std::string bytes;
-  for (int shift = 8 * (size - 1); shift >= 0; shift -= 8) {
-    bytes += static_cast<char>(static_cast<std::uint64_t>(number) >> shift);
-  }
-  return bytes;
-}
-
 Connector FakeEnsemble::connector() {
   return [this](const HostPort& server,
                 Duration) -> tl::expected<std::unique_ptr<Connecting>, std::string> {
@@ -101,8 +84,7 @@ int FakeEnsemble::count(std::int32_t operation) const {
 void FakeEnsemble::push(const std::string& packet) { push_raw(text(packet)); }
 void FakeEnsemble::push_raw(const std::string& bytes) { latest_->inbox += bytes; }
 void FakeEnsemble::push_event(std::int32_t type, const std::string& path) {
-  push(big_endian(-1, 4) + big_endian(-1, 8) + big_endian(0, 4) + big_endian(type, 4) +
-       big_endian(3, 4) + text(path));
+  push(number(-1, 4) + number(-1, 8) + number(0, 4) + number(type, 4) + number(3, 4) + text(path));
 }
 void FakeEnsemble::cut() { latest_->open = false; }
 
@@ -136,18 +118,17 @@ void FakeEnsemble::greet(Wire& wire, const std::string& packet) {
   const bool right = !session.over && (number_at(packet, 16, 8) == 0 ||
                                        packet.find(session.password) != std::string::npos);
   wire.session = id;
-  wire.inbox += text(
-      big_endian(0, 4) + big_endian(right ? ceil_milliseconds(session.timeout) : 0, 4) +
-      big_endian(right ? id : 0, 8) + text(right ? session.password : "") + std::string(1, '\0'));
+  wire.inbox +=
+      text(number(0, 4) + number(right ? ceil_milliseconds(session.timeout) : 0, 4) +
+           number(right ? id : 0, 8) + text(right ? session.password : "") + std::string(1, '\0'));
   if (!right) wire.open = false;
 }
 
 void FakeEnsemble::answer(Wire& wire, const Said& said) {
   constexpr std::int32_t kExists = 3, kGetData = 4, kGetChildren = 8, kCreate2 = 15,
                          kCreateContainer = 19;
-  const std::string stat = big_endian(transactions_, 8) + std::string(24, '\0') +
-                           std::string(12, '\0') + big_endian(wire.session, 8) +
-                           std::string(16, '\0');
+  const std::string stat = number(transactions_, 8) + std::string(36, '\0') +
+                           number(wire.session, 8) + std::string(16, '\0');
   std::string body;
   const auto path = [&] {
     return said.body.substr(4, static_cast<std::size_t>(number_at(said.body, 0, 4)));
@@ -155,15 +136,15 @@ void FakeEnsemble::answer(Wire& wire, const Said& said) {
   switch (said.operation) {
     case kCreate2:
     case kCreateContainer: {
-      const bool sequential = said.body.ends_with(big_endian(3, 4));
+      const bool sequential = said.body.ends_with(number(3, 4));
       body = text(path() + (sequential ? fmt::format("{:010}", ++sequence_) : "")) + stat;
       break;
     }
     case kGetChildren:
-      body = big_endian(0, 4);
+      body = number(0, 4);
       break;
     case kGetData:
-      body = big_endian(-1, 4) + stat;
+      body = number(-1, 4) + stat;
       break;
     case kExists:
       body = stat;
@@ -171,8 +152,7 @@ void FakeEnsemble::answer(Wire& wire, const Said& said) {
     default:
       break;
   }
-  wire.inbox +=
-      text(big_endian(said.xid, 4) + big_endian(++transactions_, 8) + big_endian(0, 4) + body);
+  wire.inbox += text(number(said.xid, 4) + number(++transactions_, 8) + number(0, 4) + body);
   if (said.operation == kClose) {
     sessions_[wire.session].over = true;
     wire.open = false;

@@ -7,6 +7,7 @@
 
 #include "strategies/zookeeper/client/link.h"
 #include "tests/support/sim_env.h"
+#include "tests/support/zookeeper_bytes.h"
 
 namespace lockbench::zookeeper {
 
@@ -83,7 +84,6 @@ class FakeEnsemble {
   int sequence_ = 0, waits_ = 0;
 };
 
-/// Big end first.
-std::string big_endian(std::int64_t number, int size);
+using test::jute::number;
 
 }  // namespace lockbench::zookeeper

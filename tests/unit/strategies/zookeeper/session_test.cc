@@ -199,13 +199,13 @@ TEST_F(SessionTest, WatchesOfHeldNodesAreSetAgain) {
 }
 
 TEST_F(SessionTest, WhatNobodyCanHaveSentCostsTheConnectionAndNothingElse) {
-  const std::string header = big_endian(0, 8) + big_endian(0, 4);
+  const std::string header = number(0, 8) + number(0, 4);
   const std::vector<std::pair<std::string, std::string>> cases = {
-      {big_endian(99, 4) + header, "nobody asked"},
-      {big_endian(-2, 4) + header, "a ping that nobody sent"},
-      {big_endian(-8, 4) + big_endian(0, 8) + big_endian(-101, 4), "no node"},
-      {big_endian(-1, 4) + header + big_endian(42, 4), "an event"},
-      {big_endian(7, 2), "a header"},
+      {number(99, 4) + header, "nobody asked"},
+      {number(-2, 4) + header, "a ping that nobody sent"},
+      {number(-8, 4) + number(0, 8) + number(-101, 4), "no node"},
+      {number(-1, 4) + header + number(42, 4), "an event"},
+      {number(7, 2), "a header"},
       {"", "a header"},
   };
   for (const auto& [packet, why] : cases) {
@@ -234,7 +234,7 @@ TEST_F(SessionTest, PacketsHaveABound) {
   for (const std::int64_t length :
        {std::int64_t{-1}, std::int64_t{5} << 20, std::int64_t{1} << 31}) {
     connect();
-    ensemble_.push_raw(big_endian(length, 4));
+    ensemble_.push_raw(number(length, 4));
     session_->keep(keepers_);
     EXPECT_FALSE(session_->connected()) << length;
     EXPECT_TRUE(call(Request::Kind::exists, "/l")) << length;
@@ -244,8 +244,8 @@ TEST_F(SessionTest, PacketsHaveABound) {
 TEST_F(SessionTest, AnswersMayComeInPieces) {
   connect();
   ensemble_.server("one").answers = false;
-  const std::string packet = big_endian(1, 4) + big_endian(1, 8) + big_endian(-101, 4);
-  const std::string framed = big_endian(static_cast<std::int64_t>(packet.size()), 4) + packet;
+  const std::string packet = number(1, 4) + number(1, 8) + number(-101, 4);
+  const std::string framed = test::jute::text(packet);
   for (std::size_t i = 0; i < framed.size(); ++i) {
     clock_.at(clock_.now() + milliseconds(1 + i),
               [&, byte = framed.substr(i, 1)] { ensemble_.push_raw(byte); });

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <thread>
+
+namespace lockbench::test {
+
+/// Whether the condition comes true within the time; asked every few milliseconds.
+inline bool eventually(const std::function<bool()>& condition,
+                       std::chrono::milliseconds within = std::chrono::seconds(20)) {
+  const auto deadline = std::chrono::steady_clock::now() + within;
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() > deadline) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+  return true;
+}
+
+}  // namespace lockbench::test
