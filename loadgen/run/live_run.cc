@@ -176,6 +176,7 @@ TimePoint LiveRun::drive(SeriesSampler& sampler, std::vector<results::SeriesPoin
       // Sampling came first, so that the last point shows who waits and holds; the clients have
       // worked on meanwhile.
       if (!done) now = env_->now();
+      if (now < run_.load_end.load()) run_.load_end = now;
       run_.over.request_stop();
     }
     report_load(now, over);

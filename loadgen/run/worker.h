@@ -56,8 +56,7 @@ struct RunShared {
   std::unique_ptr<LockLog> log{};
 
   TimePoint load_start{};
-  /// Set before the load starts; once moved to an earlier time if the warm-up is over before its
-  /// latest end.
+  /// Set before the load starts; moved to an earlier time if the warm-up or the load ends early.
   std::atomic<TimePoint> measure_start{}, load_end{};
   std::atomic<bool> started{false};     ///< the times above are set
   std::atomic<bool> demand_met{false};  ///< there is nothing left to do
@@ -151,6 +150,8 @@ class Worker {
   void note(LockEvent event);
   Phase phase_of_wait(TimePoint ended) const;
   Phase phase_of(AcquireOutcome outcome, TimePoint ended) const;
+  /// When the load's end cut a wait off: what a store then takes to end it is nobody's wait.
+  TimePoint cut_off(TimePoint started, TimePoint ended) const;
   void note_wait(const AcquireResult& result, const Effort& spent, TimePoint intended,
                  TimePoint started, TimePoint ended);
   /// For the longest wait, and those of this client.

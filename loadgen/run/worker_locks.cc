@@ -187,12 +187,17 @@ Phase Worker::phase_of(AcquireOutcome outcome, TimePoint ended) const {
   return late_grant && !run_.workload.iterations ? Phase::ending : phase_of_wait(ended);
 }
 
+TimePoint Worker::cut_off(TimePoint started, TimePoint ended) const {
+  return std::max(started, std::min(ended, run_.load_end.load()));
+}
+
 void Worker::note_wait(const AcquireResult& result, const Effort& spent, TimePoint intended,
                        TimePoint started, TimePoint ended) {
   // The load's end cuts off a wait whose grant comes after it.
   const bool late = phase_ == Phase::ending;
   const Phase phase = late ? phase_of_wait(ended) : phase_;
   const Timing timing = acquire_timing(late ? AcquireOutcome::abandoned : result.outcome);
+  if (timing == Timing::abandoned) ended = cut_off(started, ended);
   Recorder::Histograms& waits = run_.recorder.histograms(phase);
   waits[timing].record(ended - intended);
   const bool cut = kTimings[static_cast<std::size_t>(timing)].censors == Timing::acquired;
@@ -241,12 +246,13 @@ std::optional<FailureReason> Worker::failure_of(const AcquireResult& result,
 }
 
 void Worker::note_transaction(AcquireOutcome outcome, TimePoint intended, TimePoint started) {
-  const TimePoint ended = base_env_->now();
+  TimePoint ended = base_env_->now();
   const bool late = phase_ == Phase::ending;
   const bool granted = outcome == AcquireOutcome::acquired && !late;
   // As with a single lock's wait: failures of the store are no durations.
   if (outcome == AcquireOutcome::failed || outcome == AcquireOutcome::unknown) return;
   const Phase phase = late ? phase_of_wait(ended) : phase_;
+  if (late || outcome == AcquireOutcome::abandoned) ended = cut_off(started, ended);
   note_longest(phase, ended - intended, !granted);
   Recorder::Histograms& to = run_.recorder.histograms(phase);
   to[granted ? Timing::transaction : Timing::transaction_cut].record(ended - intended);

@@ -135,26 +135,35 @@ TEST_F(LiveRunTest, WithoutTimeToWaitTheyAreRefused) {
   EXPECT_EQ(run.audit.verdict, Verdict::exclusive);
 }
 
+/// A store that takes its time to end a wait.
+AcquireResult wait_in_vain_and_end_late(const Context& context, const AcquireRequest& request) {
+  const AcquireResult result = wait_in_vain(context, request);
+  context.env.wait(nullptr, context.env.now() + 300ms, {});
+  return result;
+}
+
 TEST_F(LiveRunTest, WhoStillWaitsAtTheEndIsAbandoned) {
   std::atomic<int> waiting{0};
   plan_.workload.duration = 60s;
   const results::Run run =
       run_one({.acquire = [&](const Context& context, const AcquireRequest& request) {
         if (++waiting == 4) stop_.request_stop();
-        return wait_in_vain(context, request);
+        return wait_in_vain_and_end_late(context, request);
       }});
   EXPECT_EQ(run.outcomes.abandoned, 4U);
   EXPECT_EQ(run.outcomes.timed_out, 0U);
   EXPECT_GT(run.fairness.longest_wait_seconds, 0);
+  EXPECT_LE(run.fairness.longest_wait_seconds, run.duration_seconds) << "not after the stop";
   EXPECT_EQ(run.series.back().waiters, 4U);
 }
 
 TEST_F(LiveRunTest, WhoHasWaitedSinceTheWarmUpHasWaitedTheLongest) {
   plan_.workload.warmup = 400ms;
   plan_.workload.duration = 400ms;
-  const results::Run run = run_one({.acquire = wait_in_vain});
+  const results::Run run = run_one({.acquire = wait_in_vain_and_end_late});
   EXPECT_EQ(run.outcomes.abandoned, 4U);
   EXPECT_GE(run.fairness.longest_wait_seconds, 0.4);
+  EXPECT_LE(run.fairness.longest_wait_seconds, 0.8) << "not after the end";
 }
 
 TEST_F(LiveRunTest, ThroughputIsThatOfTheLockHoweverManyWait) {
