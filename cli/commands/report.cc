@@ -47,6 +47,7 @@ int report(const ReportOptions& options) {
   }
   const std::string& out = options.out;
   std::vector<results::report::Source> sources;
+  sources.reserve(files.size());
   for (const std::string& file : files) {
     sources.push_back(report_source(must(results::load(file)), file));
   }

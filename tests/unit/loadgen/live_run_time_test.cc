@@ -137,7 +137,7 @@ TEST_F(LiveRunTest, WithoutTimeToWaitTheyAreRefused) {
 
 /// A store that takes its time to end a wait.
 AcquireResult wait_in_vain_and_end_late(const Context& context, const AcquireRequest& request) {
-  const AcquireResult result = wait_in_vain(context, request);
+  AcquireResult result = wait_in_vain(context, request);
   context.env.wait(nullptr, context.env.now() + 300ms, {});
   return result;
 }
