@@ -183,7 +183,8 @@ results::Distribution to_distribution(const HistogramSnapshot& complete,
   // Not through mean(), which rounds to nanoseconds.
   if (samples > 0) result.mean = seconds(all.sum) / static_cast<double>(samples);
   result.stddev = seconds(all.stddev());
-  result.min = seconds(all.min);
+  // A wait that was cut off is no shortest one.
+  result.min = seconds(result.count > 0 ? complete.min : all.min);
   result.max = seconds(all.max);
   // As if none of those that were cut off had ever ended.
   HistogramSnapshot latest = complete;
