@@ -13,6 +13,7 @@
 #include "loadgen/cluster/remote_crew.h"
 #include "loadgen/cluster/wire.h"
 #include "strategies/registry.h"
+#include "tests/support/eventually.h"
 #include "tests/support/fake_redis.h"
 #include "tests/unit/loadgen/cluster/in_process_peers.h"
 
@@ -197,16 +198,12 @@ TEST_F(TeamTest, FilesOfRanksGoAfterAGoodRunHoweverLongItsEndTakes) {
   team_.partial_path = (folder / "out.json").string();
   bool had_files = false;
   plan_.run_over = [&](const results::Run&) {
-    const auto comes = [until = BootClock::now() + 10s](const auto& is_so) {
-      while (!is_so() && BootClock::now() < until) std::this_thread::sleep_for(1ms);
-      return is_so();
-    };
-    had_files = comes([&] { return !std::filesystem::is_empty(folder); });
+    had_files = test::eventually([&] { return !std::filesystem::is_empty(folder); });
     for (auto& ahead : ahead_) ahead = 15s;
     for (auto& readings : readings_) {
       // So many that each rank has looked at the time that it still waits.
       const int enough = readings + 30;
-      EXPECT_TRUE(comes([&] { return readings >= enough; }));
+      EXPECT_TRUE(test::eventually([&] { return readings >= enough; }));
     }
   };
   const RunReport report = run();
