@@ -95,7 +95,7 @@ class LeaseLock : public LockStrategy {
   }
 
   /// Whether the lease's row was changed. A row that another client keeps locked for longer than
-  /// the session's lock_timeout counts as taken.
+  /// the session's lock_timeout counts as taken. Its holder's release or renewal fails then.
   StoreResult<bool> change(const Statement& statement, const Lease& lease,
                            const std::string& milliseconds, const std::stop_token& stop) {
     if (auto ready = prepare(lease.key, stop); !ready) return tl::unexpected(ready.error());
@@ -107,8 +107,13 @@ class LeaseLock : public LockStrategy {
     if (answer->kind == Answer::Kind::session_over) {
       return tl::unexpected(to_grant(answer, session_).error());
     }
+    if (!answer->done()) {
+      if (&statement == &take_row) return false;
+      return tl::unexpected(StoreError{StoreError::Kind::rejected,
+                                       session_.display() + ": the row stayed locked too long"});
+    }
     if (answer->rows > 1) return session_.not_understood("one row at most", *answer);
-    return answer->done() && answer->rows == 1;
+    return answer->rows == 1;
   }
 
   Env& env_;

@@ -21,7 +21,7 @@ class WaitForReplicas : public TokenLock {
     if (kept) return taken;
     // After a lost answer acquire() releases the lock.
     if (kept.error().kind == StoreError::Kind::unanswered) return tl::unexpected(kept.error());
-    const auto freed = redis().call(kFlag, scripts::release_if_token, {lease.key}, {lease.token});
+    const auto freed = give_back(lease, request.stop);
     if (freed) return tl::unexpected(kept.error());
     return tl::unexpected(StoreError{StoreError::Kind::unanswered, freed.error().message});
   }

@@ -19,8 +19,8 @@ class ReentrantLock : public SingleNodeLock {
  protected:
   StoreResult<bool> give_back(const Lease& lease, const std::stop_token& stop) override;
   StoreResult<bool> undo(const Lease& lease, const std::stop_token& stop) override;
-  StoreResult<bool> decline(const Lease& lease, const std::stop_token&) override {
-    return give_back(lease, {});
+  StoreResult<bool> decline(const Lease& lease, const std::stop_token& stop) override {
+    return give_back(lease, stop);
   }
   std::optional<RenewalProtocol> renewal_protocol() const override;
 

@@ -216,6 +216,7 @@ StoreResult<void> Session::use_schema(const std::string& schema, std::string_vie
       call(make_schema(schema, timeout_), key, {}, {.wait_until = {}, .stop = stop});
   if (!answer) return tl::unexpected(answer.error());
   if (!answer->done()) return fail(StoreError::Kind::rejected, "the schema could not be made");
+  lock_timeout_ = -1;  // no longer what it was set to
   if (!parse_number<std::uint64_t>(answer->value)) {
     return not_understood("the number of a process", *answer);
   }

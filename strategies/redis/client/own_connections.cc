@@ -7,6 +7,7 @@
 #include "strategies/redis/client/answers.h"
 #include "strategies/redis/client/protocol.h"
 #include "strategies/redis/client/sentinel.h"
+#include "strategies/redis/client/slot_queue.h"
 
 namespace lockbench::redis {
 namespace {
@@ -68,8 +69,8 @@ class OwnConnection : public Connection, private Client {
   void queue(Command command, std::string_view name, Duration blocks_for) override {
     // After a failure that was not received yet: the rest of a pipeline must not run on a new
     // connection without the commands before it.
-    const bool broken = first_ != end_ && pendings_[end_ - 1].broken();
-    Pending& pending = push_pending();
+    const bool broken = !pendings_.empty() && pendings_.back().broken();
+    Pending& pending = pendings_.push();
     pending.name = name.empty() ? command[0] : name;
     pending.key = key_of(command);
     pending.blocks_for = blocks_for;
@@ -86,7 +87,7 @@ class OwnConnection : public Connection, private Client {
     if (out_.empty()) return;
     // With no answer under way, a clean-up needs a new connection after a stop has interrupted this
     // one, and any command after an answer that nobody asked for.
-    const bool idle = first_ == end_ || pendings_[first_].state == Pending::State::queued;
+    const bool idle = pendings_.empty() || pendings_[0].state == Pending::State::queued;
     if (transport_ && idle && (!transport_->usable() || reader_->holds_bytes())) transport_.reset();
     if (auto connected = connect(stop); !connected) {
       break_connection(std::move(connected.error().message));
@@ -101,8 +102,7 @@ class OwnConnection : public Connection, private Client {
 
   StoreResult<Reply> receive(const std::stop_token& stop) override {
     flush(stop);
-    const Pending& pending = pendings_.at(first_);
-    auto reply = take(timeout_ + pending.blocks_for, stop);
+    auto reply = take(timeout_ + pendings_[0].blocks_for, stop);
     if (reply) return std::move(*reply);
     const StoreResult<Reply> late =
         fail(StoreError::Kind::unanswered, describe(Transport::Status::timed_out));
@@ -116,7 +116,7 @@ class OwnConnection : public Connection, private Client {
   }
 
   int descriptor() const override {
-    const bool known = first_ == end_ || pendings_[first_].broken();
+    const bool known = pendings_.empty() || pendings_[0].broken();
     // Half an answer is no answer.
     const bool read = transport_ && reader_->holds_bytes() && !incomplete_;
     return known || !transport_ || read ? -1 : transport_->descriptor();
@@ -127,8 +127,7 @@ class OwnConnection : public Connection, private Client {
   void close() noexcept override { break_connection("closed"); }
 
  private:
-  /// A command without an answer. Slots and their strings are reused, so that a command costs no
-  /// allocation.
+  /// A command without an answer.
   struct Pending {
     enum class State { queued, sent, never_sent, unanswered };
     std::string name, key;
@@ -150,7 +149,7 @@ class OwnConnection : public Connection, private Client {
 
   /// The oldest command's answer, reported to the Env; nothing if it did not come in time.
   std::optional<StoreResult<Reply>> take(Duration longest, const std::stop_token& stop) {
-    const Pending& pending = pendings_.at(first_);
+    const Pending& pending = pendings_[0];
     if (pending.state == Pending::State::queued) return std::nullopt;
     if (pending.broken()) {
       return settled(fail(kind_of(pending), broken_reason_));
@@ -178,19 +177,19 @@ class OwnConnection : public Connection, private Client {
 
   /// Whether no answer may follow that to the oldest command.
   bool is_last_sent() const {
-    return first_ + 1 == end_ || pendings_[first_ + 1].state != Pending::State::sent;
+    return pendings_.size() == 1 || pendings_[1].state != Pending::State::sent;
   }
 
   /// Finishes the oldest command.
   StoreResult<Reply> settled(StoreResult<Reply> reply) {
-    const Pending& pending = pendings_[first_];
+    const Pending& pending = pendings_[0];
     const bool answered = is_answer(reply);
     const bool in_vain = pending.blocks_for > Duration::zero() && reply && reply->is_nil();
     const CommandEnd end = !answered ? CommandEnd::lost
                            : in_vain ? CommandEnd::in_vain
                                      : CommandEnd::answered;
     const CommandFate fate = env_.after_command(info(pending), end);
-    pop_pending();
+    pendings_.pop();
     if (answered && fate == CommandFate::drop) {
       break_connection("the answer was lost");
       return fail(StoreError::Kind::unanswered, "the answer was lost");
@@ -254,18 +253,9 @@ class OwnConnection : public Connection, private Client {
 
   template <class Change>
   void for_each_pending(Pending::State state, Change&& change) {
-    for (std::size_t i = first_; i < end_; ++i) {
+    for (std::size_t i = 0; i < pendings_.size(); ++i) {
       if (pendings_[i].state == state) change(pendings_[i]);
     }
-  }
-
-  Pending& push_pending() {
-    if (end_ == pendings_.size()) pendings_.emplace_back();
-    return pendings_[end_++];
-  }
-
-  void pop_pending() {
-    if (++first_ == end_) first_ = end_ = 0;
   }
 
   std::unique_ptr<Connecting> connecting_;
@@ -274,8 +264,7 @@ class OwnConnection : public Connection, private Client {
   std::optional<ReplyReader> reader_;
   bool incomplete_ = false;  ///< what the reader holds is less than one answer
   std::string out_;
-  std::vector<Pending> pendings_;  ///< [first_, end_) are waiting for an answer, oldest first
-  std::size_t first_ = 0, end_ = 0;
+  SlotQueue<Pending> pendings_;
   std::string broken_reason_;
   std::uint64_t times_connected_ = 0;
 };

@@ -56,6 +56,7 @@ bool QuorumNode::ready(Duration max_silence, Duration connect_within, const std:
   if ((silent && may_skip_) || sent_.size() >= kMaxUnanswered || is_skipped()) return false;
   const auto connected = connection_->connect_within(connect_within, stop);
   if (!connected) back_off(connected.error().message);
+  if (connected && !*connected && failure_.empty()) failure_ = display_ + ": not connected yet";
   return connected && *connected;
 }
 

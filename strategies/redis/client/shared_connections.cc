@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "strategies/redis/client/sentinel.h"
+#include "strategies/redis/client/slot_queue.h"
 
 namespace lockbench::redis {
 namespace {
@@ -56,8 +57,8 @@ class SharedConnection : public Connection, private LinkUser {
   void queue(Command command, std::string_view name, Duration blocks_for) override {
     // After a failure that was not received yet: the rest of a pipeline must not run without the
     // commands before it.
-    const bool broken = first_ != end_ && calls_[end_ - 1].broken();
-    Call& call = push_call();
+    const bool broken = !calls_.empty() && calls_.back().broken();
+    Call& call = calls_.push();
     if (blocks_for > Duration::zero() && !broken) {
       // It would hold up everybody behind it.
       call.state = Call::State::elsewhere;
@@ -81,7 +82,7 @@ class SharedConnection : public Connection, private LinkUser {
     if (blocking_) blocking_->flush(stop);
     if (out_.empty()) return;
     std::size_t commands = 0;
-    for (std::size_t i = first_; i < end_; ++i) {
+    for (std::size_t i = 0; i < calls_.size(); ++i) {
       if (calls_[i].state != Call::State::queued) continue;
       calls_[i].state = Call::State::under_way;
       ++commands;
@@ -92,12 +93,12 @@ class SharedConnection : public Connection, private LinkUser {
 
   StoreResult<Reply> receive(const std::stop_token& stop) override {
     flush(stop);
-    if (calls_.at(first_).state == Call::State::elsewhere) {
-      pop_call();
+    if (calls_[0].state == Call::State::elsewhere) {
+      calls_.pop();
       return blocking_->receive(stop);
     }
     const TimePoint since = BootClock::now();
-    const auto known = [this] { return calls_[first_].settled(); };
+    const auto known = [this] { return calls_[0].settled(); };
     if (!await(known, since + link_.timeout(), stop)) {
       const bool stopped = stop.stop_requested();
       if (!stopped || !await(known, BootClock::now() + kAfterStop, {})) give_up(since, stopped);
@@ -107,21 +108,21 @@ class SharedConnection : public Connection, private LinkUser {
 
   std::optional<StoreResult<Reply>> receive_within(Duration longest,
                                                    const std::stop_token& stop) override {
-    const Call& call = calls_.at(first_);
+    const Call& call = calls_[0];
     if (call.state == Call::State::elsewhere) {
       auto reply = blocking_->receive_within(longest, stop);
-      if (reply) pop_call();
+      if (reply) calls_.pop();
       return reply;
     }
     if (call.state == Call::State::queued) return std::nullopt;
-    const auto known = [this] { return calls_[first_].settled(); };
+    const auto known = [this] { return calls_[0].settled(); };
     if (!await(known, BootClock::now() + longest, stop)) return std::nullopt;
     return taken();
   }
 
   int descriptor() const override {
-    if (first_ == end_ || calls_[first_].settled()) return -1;
-    if (calls_[first_].state == Call::State::elsewhere) return blocking_->descriptor();
+    if (calls_.empty() || calls_[0].settled()) return -1;
+    if (calls_[0].state == Call::State::elsewhere) return blocking_->descriptor();
     return kAwaited;
   }
 
@@ -143,7 +144,7 @@ class SharedConnection : public Connection, private LinkUser {
   }
 
  private:
-  /// A command that was not received yet. Slots and their strings are reused.
+  /// A command that was not received yet.
   struct Call {
     enum class State { queued, under_way, answered, elsewhere };
     std::string name, key;
@@ -161,8 +162,8 @@ class SharedConnection : public Connection, private LinkUser {
   };
 
   void answered(StoreResult<Reply> reply, std::uint64_t connection) override {
-    std::size_t oldest = first_;
-    while (calls_.at(oldest).state != Call::State::under_way) ++oldest;
+    std::size_t oldest = 0;
+    while (calls_[oldest].state != Call::State::under_way) ++oldest;
     calls_[oldest].settle(std::move(reply));
     if (calls_[oldest].broken()) {
       fail_queued(calls_[oldest].reply.error().message);
@@ -189,7 +190,7 @@ class SharedConnection : public Connection, private LinkUser {
         stopped ? Transport::Status::stopped : Transport::Status::timed_out, link_.timeout());
     // A server that still answers others is late; one that says nothing may be gone.
     if (!stopped && link_.heard_at() < waited_since) link_.break_connection(why);
-    Call& call = calls_[first_];
+    Call& call = calls_[0];
     if (call.settled()) return;
     link_.forget_oldest(*this);
     call.settle(error(StoreError::Kind::unanswered, why));
@@ -198,12 +199,12 @@ class SharedConnection : public Connection, private LinkUser {
 
   /// Finishes the oldest command.
   StoreResult<Reply> taken() {
-    const Call& call = calls_[first_];
+    Call& call = calls_[0];
     const bool came = !call.broken();
     const CommandFate fate =
         env_.after_command(info(call), came ? CommandEnd::answered : CommandEnd::lost);
-    StoreResult<Reply> reply = std::move(calls_[first_].reply);
-    pop_call();
+    StoreResult<Reply> reply = std::move(call.reply);
+    calls_.pop();
     if (!came || fate == CommandFate::proceed) return reply;
     break_connection("the answer was lost");
     return fail(StoreError::Kind::unanswered, "the answer was lost");
@@ -218,7 +219,7 @@ class SharedConnection : public Connection, private LinkUser {
   void fail_queued(std::string_view why) {
     broken_reason_ = why;
     out_.clear();
-    for (std::size_t i = first_; i < end_; ++i) {
+    for (std::size_t i = 0; i < calls_.size(); ++i) {
       if (calls_[i].state != Call::State::queued) continue;
       calls_[i].settle(error(StoreError::Kind::not_sent, why));
     }
@@ -235,14 +236,6 @@ class SharedConnection : public Connection, private LinkUser {
     return fail(kind, why);
   }
 
-  Call& push_call() {
-    if (end_ == calls_.size()) calls_.emplace_back();
-    return calls_[end_++];
-  }
-  void pop_call() {
-    if (++first_ == end_) first_ = end_ = 0;
-  }
-
   SharedLink& link_;
   ConnectionFactory& factory_;
   Env& env_;
@@ -251,8 +244,7 @@ class SharedConnection : public Connection, private LinkUser {
   std::optional<std::uint64_t> attempt_;  ///< to connect, that this client waits for
   std::unique_ptr<Connection> blocking_;  ///< for commands that wait at the server
   std::string out_;                       ///< queued, and not flushed yet
-  std::vector<Call> calls_;               ///< [first_, end_) were not received yet, oldest first
-  std::size_t first_ = 0, end_ = 0;
+  SlotQueue<Call> calls_;
   std::string broken_reason_;
   std::uint64_t answered_on_ = 0;
 };

@@ -27,11 +27,8 @@ class Observer {
   /// Does nothing if there is a session.
   StoreResult<void> connect(const std::stop_token& stop);
 
-  struct Answer {
-    std::int32_t code = 0;  ///< the server's
-    Reply reply;            ///< if that is `ok`, or one of the refusals that it has a kind for
-    bool ok() const { return code == 0; }
-  };
+  /// The reply is there if the code is `ok`, or one of the refusals that it has a kind for.
+  using Answer = Batch::Answer;
   /// Pipelines the requests, which must change nothing, and waits for the answers.
   StoreResult<std::vector<Answer>> call(std::span<const Request> requests,
                                         const std::stop_token& stop);

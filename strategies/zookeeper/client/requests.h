@@ -59,6 +59,7 @@ struct Batch {
   struct Answer {
     std::int32_t code = 0;  ///< the server's, or "connection loss"
     Reply reply;
+    bool ok() const { return code == 0; }
   };
   const TimePoint sent_at;  ///< before the first was sent
   std::size_t left;         ///< answers to come

@@ -74,7 +74,6 @@ class Session {
   /// Ends the session, at the server too if it can be reached. Its leases are lost. Must be called
   /// before anything that the session uses is destroyed.
   void close();
-  std::string_view display() const { return display_; }
 
   /// Called by the keeper, with its Env: takes what the server has sent, pings it where no answer
   /// has come for a third of the session timeout, reconnects. Does not wait. Returns after what

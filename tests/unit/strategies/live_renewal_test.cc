@@ -1,16 +1,17 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <functional>
 #include <thread>
 #include <vector>
 
 #include "strategies/renewal.h"
+#include "tests/support/eventually.h"
 
 namespace lockbench {
 namespace {
 
 using namespace std::chrono_literals;
+using test::eventually;
 
 /// On a thread of its own, in the real world.
 class LiveChannel : public RenewalChannel {
@@ -44,12 +45,6 @@ struct LiveReports : StrategyObserver {
   std::atomic<int> count{0};
 };
 
-/// The longest wait for an expected event.
-void wait_until(const std::function<bool()>& is_so) {
-  const TimePoint limit = BootClock::now() + 5s;
-  while (!is_so() && BootClock::now() < limit) std::this_thread::yield();
-}
-
 RenewalOrder live_order() {
   const TimePoint now = BootClock::now();
   return {.key = "k",
@@ -82,8 +77,7 @@ TEST(LiveRenewal, ManyThreadsStartAndStopRenewals) {
     }
   }
   // Renewals under way at the end are released by the scheduler's thread.
-  wait_until([&] { return scheduler.kept() == 0; });
-  EXPECT_EQ(scheduler.kept(), 0U);
+  EXPECT_TRUE(eventually([&] { return scheduler.kept() == 0; }));
   EXPECT_GT(asked, 0);
 }
 
@@ -95,11 +89,9 @@ TEST(LiveRenewal, WakesForARenewalThatIsDueEarlier) {
   RenewalOrder late = live_order();
   late.timing.every = 1h;
   const auto first = scheduler.keep(std::move(late));
-  wait_until([&] { return sleeps > 0; });
-  ASSERT_GT(sleeps, 0);
+  ASSERT_TRUE(eventually([&] { return sleeps > 0; }));
   const auto second = scheduler.keep(live_order());
-  wait_until([&] { return reports.count > 0; });
-  EXPECT_GT(reports.count, 0);
+  EXPECT_TRUE(eventually([&] { return reports.count > 0; }));
 }
 
 }  // namespace

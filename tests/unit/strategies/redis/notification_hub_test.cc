@@ -5,22 +5,14 @@
 #include <atomic>
 #include <thread>
 
+#include "tests/support/eventually.h"
 #include "tests/support/fake_pub_sub.h"
 
 namespace lockbench::redis {
 namespace {
 
 using namespace std::chrono_literals;
-
-template <class What>
-bool await(What&& what) {
-  const TimePoint limit = BootClock::now() + 5s;
-  while (!what()) {
-    if (BootClock::now() > limit) return false;
-    std::this_thread::sleep_for(1ms);
-  }
-  return true;
-}
+using test::eventually;
 
 /// One client's wait, with its event and Env.
 class Waiting {
@@ -31,7 +23,7 @@ class Waiting {
   NotificationHub::Waiter& waiter() { return *waiter_; }
   void leave() { waiter_.reset(); }
   bool await_hearing() {
-    const bool subscribed = await([this] { return waiter_->subscribed(); });
+    const bool subscribed = eventually([this] { return waiter_->subscribed(); });
     is_woken(0ms);  // by the confirmation, which is no message
     return subscribed;
   }
@@ -135,7 +127,7 @@ TEST_F(TwoWait, AMessageThatArrivesWhileAskingIsPassedOn) {
 TEST_F(NotificationHubTest, KnowsWhenTheSubscriptionHolds) {
   server_.confirm_at_once(false);
   Waiting one(hub());
-  ASSERT_TRUE(await([&] { return server_.is_subscribed("c"); }));
+  ASSERT_TRUE(eventually([&] { return server_.is_subscribed("c"); }));
   EXPECT_FALSE(one.waiter().subscribed());
   EXPECT_FALSE(one.is_woken(0ms));
   server_.confirm("c");
@@ -152,10 +144,12 @@ TEST_F(NotificationHubTest, ABrokenConnectionWakesAllAndIsRestored) {
     EXPECT_TRUE(one->is_woken());
     EXPECT_FALSE(one->waiter().subscribed());
   }
-  ASSERT_TRUE(await([&] { return server_.is_subscribed("c") && server_.is_subscribed("other"); }));
+  ASSERT_TRUE(
+      eventually([&] { return server_.is_subscribed("c") && server_.is_subscribed("other"); }));
   EXPECT_EQ(server_.connections(), 2);
   server_.confirm("c");
-  ASSERT_TRUE(await([&] { return first.waiter().subscribed() && second.waiter().subscribed(); }));
+  ASSERT_TRUE(
+      eventually([&] { return first.waiter().subscribed() && second.waiter().subscribed(); }));
   first.is_woken(0ms);
   server_.publish("c");
   EXPECT_TRUE(first.is_woken());
@@ -181,8 +175,8 @@ TEST_F(NotificationHubTest, AChannelIsDroppedAWhileAfterItsLastWaiter) {
   Waiting back(hub());
   EXPECT_TRUE(back.waiter().subscribed());
   back.leave();
-  EXPECT_TRUE(await([&] { return hub().channels() == 1; }));
-  EXPECT_TRUE(await([&] { return !server_.is_subscribed("c"); }));
+  EXPECT_TRUE(eventually([&] { return hub().channels() == 1; }));
+  EXPECT_TRUE(eventually([&] { return !server_.is_subscribed("c"); }));
   EXPECT_TRUE(server_.is_subscribed("other"));
   Waiting again(hub());
   EXPECT_TRUE(again.await_hearing());

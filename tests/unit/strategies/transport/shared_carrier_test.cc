@@ -11,6 +11,7 @@
 #include "strategies/thread.h"
 #include "strategies/transport/plain_socket.h"
 #include "strategies/transport/poller.h"
+#include "tests/support/listener.h"
 #include "tests/unit/strategies/transport/scripted_carrier.h"
 
 namespace lockbench::test {
@@ -19,9 +20,6 @@ namespace {
 using namespace std::chrono_literals;
 using testing::ElementsAre;
 using testing::IsEmpty;
-
-/// Longer than anything here takes.
-constexpr Duration kAmple = 10s;
 
 class SharedCarrier : public testing::Test {
  protected:
@@ -33,7 +31,7 @@ class SharedCarrier : public testing::Test {
     fd_ = ends[0];
     peer_ = OwnedSocket(ends[1]);
     carrier_.emplace();
-    socket_ = make_plain_socket(OwnedSocket(fd_), false, kAmple).value();
+    socket_ = make_plain_socket(OwnedSocket(fd_), false, kPatience).value();
   }
   ~SharedCarrier() override { socket_.reset(); }
 
@@ -42,7 +40,7 @@ class SharedCarrier : public testing::Test {
   }
 
   /// What was received; nothing if it failed.
-  std::optional<std::string> receive(Duration longest = kAmple, std::size_t room = 64,
+  std::optional<std::string> receive(Duration longest = kPatience, std::size_t room = 64,
                                      const std::stop_token& stop = {}) {
     std::string bytes(room, '\0');
     const auto [status, count] = socket_->receive(bytes, longest, stop);
@@ -87,10 +85,10 @@ TEST_F(SharedCarrier, ALookDoesNotWait) {
 
 TEST_F(SharedCarrier, WhatAPollMayNotShowAgainIsReceivedWithoutOne) {
   answer("12345678");
-  EXPECT_EQ(receive(kAmple, 4), "1234");
+  EXPECT_EQ(receive(kPatience, 4), "1234");
   const int polls = carrier_->polls;
   EXPECT_EQ(socket_->descriptor(), -1) << "the rest is there already";
-  EXPECT_EQ(receive(kAmple, 4), "5678");
+  EXPECT_EQ(receive(kPatience, 4), "5678");
   EXPECT_EQ(receive(Duration::zero()), std::nullopt);
   EXPECT_EQ(socket_->descriptor(), fd_);
   answer("polled for by somebody else");
@@ -104,11 +102,11 @@ TEST_F(SharedCarrier, AnAnswerUnderWayMayStillComeAfterAStop) {
     stop.request_stop();
     carrier_->meanwhile = [this] { answer("under way"); };
   };
-  EXPECT_EQ(receive(kAmple, 64, stop.get_token()), "under way");
+  EXPECT_EQ(receive(kPatience, 64, stop.get_token()), "under way");
   const TimePoint begin = BootClock::now();
-  EXPECT_EQ(receive(kAmple, 64, stop.get_token()), std::nullopt);
+  EXPECT_EQ(receive(kPatience, 64, stop.get_token()), std::nullopt);
   EXPECT_EQ(status_, Transport::Status::stopped);
-  EXPECT_LT(BootClock::now() - begin, kAmple / 2);
+  EXPECT_LT(BootClock::now() - begin, kPatience / 2);
   answer("for the next command");
   EXPECT_TRUE(socket_->usable());
   EXPECT_EQ(receive(), "for the next command");
@@ -147,7 +145,7 @@ TEST_F(SharedCarrier, SendingWaitsForRoomOnlyIfItMay) {
     while (::recv(peer_.fd(), bytes.data(), bytes.size(), MSG_DONTWAIT) > 0) {
     }
   };
-  EXPECT_EQ(socket_->send("x", kAmple), Transport::Status::ok);
+  EXPECT_EQ(socket_->send("x", kPatience), Transport::Status::ok);
 }
 
 TEST_F(SharedCarrier, ASocketMayPassToAThreadOfItsOwn) {
@@ -171,7 +169,7 @@ TEST_F(SharedCarrier, APollerWaitsForItsWholeSetThere) {
   poller->watch(fd_, 7);
   EXPECT_THAT(poller->wait(Duration::zero()), IsEmpty());
   carrier_->meanwhile = [this] { answer("x"); };
-  EXPECT_THAT(poller->wait(kAmple), ElementsAre(7));
+  EXPECT_THAT(poller->wait(kPatience), ElementsAre(7));
   EXPECT_EQ(carrier_->polls, 2);
 }
 

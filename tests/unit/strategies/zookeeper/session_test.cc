@@ -40,6 +40,18 @@ class SessionTest : public testing::Test {
     EXPECT_TRUE(call(Request::Kind::make_ephemeral, path));
     return session_->bind(path);
   }
+  /// If the server is silent.
+  void expect_that_a_stop_ends_a_call_soon() {
+    ensemble_.server("one").answers = false;
+    std::stop_source source;
+    clock_.at(clock_.now() + seconds(1), [&] { source.request_stop(); });
+    const TimePoint begun = clock_.now();
+    const Request request{Request::Kind::exists, "/l"};
+    const auto stopped = session_->call({&request, 1}, "key", source.get_token());
+    ASSERT_FALSE(stopped);
+    EXPECT_THAT(stopped.error().message, HasSubstr("stopped"));
+    EXPECT_LE(clock_.now() - begun, seconds(1) + milliseconds(100));
+  }
   /// Time passes, and the keeper does what it does.
   void keep_for(Duration duration) {
     const TimePoint until = clock_.now() + duration;
@@ -328,30 +340,14 @@ TEST_F(SessionTest, ClosingDoesNotWaitForAServerThatIsSilent) {
 
 TEST_F(SessionTest, StopEndsACallSoon) {
   connect();
-  ensemble_.server("one").answers = false;
-  std::stop_source source;
-  clock_.at(clock_.now() + seconds(1), [&] { source.request_stop(); });
-  const TimePoint begun = clock_.now();
-  const Request request{Request::Kind::exists, "/l"};
-  const auto stopped = session_->call({&request, 1}, "key", source.get_token());
-  ASSERT_FALSE(stopped);
-  EXPECT_THAT(stopped.error().message, HasSubstr("stopped"));
-  EXPECT_LE(clock_.now() - begun, seconds(1) + milliseconds(100));
+  expect_that_a_stop_ends_a_call_soon();
 }
 
 TEST_F(SessionTest, OnASharedCarrierACallWaitsInOnePieceAndAStopLosesNothing) {
   connect();
-  ensemble_.server("one").answers = false;
-  std::stop_source source;
-  clock_.at(clock_.now() + seconds(1), [&] { source.request_stop(); });
-  const TimePoint begun = clock_.now();
   const int waits = ensemble_.waits();
   const test::ScriptedCarrier fiber;
-  const Request request{Request::Kind::exists, "/l"};
-  const auto stopped = session_->call({&request, 1}, "key", source.get_token());
-  ASSERT_FALSE(stopped);
-  EXPECT_THAT(stopped.error().message, HasSubstr("stopped"));
-  EXPECT_LE(clock_.now() - begun, seconds(1) + milliseconds(100));
+  expect_that_a_stop_ends_a_call_soon();
   EXPECT_EQ(ensemble_.waits() - waits, 2) << "for the stop, and for an answer under way";
   EXPECT_TRUE(session_->connected());
 }
