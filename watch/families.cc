@@ -7,6 +7,8 @@
 #include <regex>
 #include <utility>
 
+#include "results/tables/text.h"
+
 namespace lockbench::watch {
 namespace {
 
@@ -121,14 +123,14 @@ std::string Families::family_of(std::string_view lock) const {
     if (!std::regex_match(lock.begin(), lock.end(), found, expression_->regex)) {
       return std::string(kOther);
     }
-    std::string family = found[expression_->group].str();
+    std::string family = results::printable(found[expression_->group].str());
     return family.empty() ? std::string(kOther) : family;
   }
   for (const std::string& glob : globs_) {
     if (glob_matches(glob, lock)) return glob;
   }
   const std::string_view beginning = globs_.empty() ? beginning_of(lock) : std::string_view();
-  return beginning.empty() ? std::string(kOther) : std::string(beginning);
+  return beginning.empty() ? std::string(kOther) : results::printable(beginning);
 }
 
 bool glob_matches(std::string_view pattern, std::string_view text) {

@@ -25,7 +25,8 @@ class Families {
   /// it.
   static tl::expected<Families, std::string> parse(const std::string& expression);
 
-  /// Never empty. Names longer than kLongestName belong to kOther.
+  /// Never empty, and printable UTF-8, as labels of metrics must be, whatever the lock is called.
+  /// Names longer than kLongestName belong to kOther.
   std::string family_of(std::string_view lock) const;
 
  private:

@@ -49,7 +49,7 @@ void FamilyBook::lock_added(std::uint64_t key, bool forgets) {
   if (!forgot_) ++added_;
 }
 
-FamilyPicture FamilyBook::picture(TimePoint now, Accuracy of_source) {
+FamilyPicture FamilyBook::picture(TimePoint now, Accuracy of_source, bool missed) {
   constexpr std::int64_t kPart = 10;
   FamilyPicture picture{.store = store_, .family = family_, .figures = figures_};
   picture.locks = forgot_ ? std::max(added_, locks_.count()) : added_;
@@ -63,6 +63,7 @@ FamilyPicture FamilyBook::picture(TimePoint now, Accuracy of_source) {
   // Where whole holdings were seen and nothing ever came together, each change was seen.
   const bool all_seen = of_source == Accuracy::at_least && !coalesced_ && figures_.hold.count() > 0;
   figures.accuracy = all_seen ? Accuracy::exact : of_source;
+  if (missed) figures.accuracy = std::max(of_source, Accuracy::at_least);
   if (queue_.known_for(now, 3 * kPart)) {
     picture.queue = {.oldest = queue_.lowest(now, 3 * kPart, 2 * kPart),
                      .middle = queue_.lowest(now, 2 * kPart, kPart),

@@ -24,8 +24,9 @@ class FamilyBook {
   /// A lock that was not followed before; `forgets`: it may have been followed earlier.
   void lock_added(std::uint64_t key, bool forgets);
 
-  /// Without what only the locks themselves tell: the oldest, the leaks, the long ones.
-  FamilyPicture picture(TimePoint now, Accuracy of_source);
+  /// Without what only the locks themselves tell: the oldest, the leaks, the long ones. `missed`:
+  /// its sources could not look at every change.
+  FamilyPicture picture(TimePoint now, Accuracy of_source, bool missed);
   std::uint64_t changes_per_holding() const { return changes_per_holding_; }
   const std::string& store() const { return store_; }
   const std::string& family() const { return family_; }

@@ -74,7 +74,7 @@ std::optional<std::size_t> Ledger::State::place_of(std::size_t endpoint, const S
   }
   details.forget(*place);
   LockRecord& record = locks.at(*place);
-  record.name = sighting.lock;
+  record.name = sighting.lock.substr(0, Families::kLongestName);
   record.endpoint = static_cast<std::uint16_t>(endpoint);
   record.family = book_of(endpoints[endpoint].picture.facts.store, sighting.lock, sighting.at);
   books[record.family].lock_added(key, locks.forgot_any());

@@ -27,12 +27,12 @@ struct LedgerOptions {
 struct Usage {
   Duration watched{};  ///< without the time in which no source saw
   std::uint64_t acquisitions = 0;
-  std::vector<std::uint64_t> by_lock;  ///< acquisitions of each lock that is still known, growing
-  std::uint64_t locks = 0;             ///< distinct ones
-  std::uint64_t owners = 0;            ///< distinct ones, estimated
-  std::uint64_t most_at_once = 0;      ///< clients that held or waited
-  loadgen::HistogramSnapshot hold, wait, ttl;  ///< ttl: at the grant
-  std::uint64_t shared = 0;                    ///< acquisitions in a shared mode
+  std::vector<std::uint64_t> by_lock;    ///< acquisitions of each lock that is still known
+  std::uint64_t locks = 0;               ///< distinct ones
+  std::uint64_t owners = 0;              ///< distinct ones, estimated
+  std::uint64_t most_at_once = 0;        ///< clients that held or waited
+  loadgen::HistogramSnapshot hold, ttl;  ///< ttl: at the grant
+  std::uint64_t shared = 0;              ///< acquisitions in a shared mode
   /// Of the acquisitions in each second: the variance as a multiple of the mean; nothing for too
   /// few seconds. 1: Poisson.
   std::optional<double> dispersion;

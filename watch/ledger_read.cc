@@ -144,13 +144,15 @@ LockPicture picture_of(const LockRecord& record, const LockDetails* details,
 
 }  // namespace
 
-Accuracy Ledger::State::accuracy_of(const std::string& store) const {
+FamilyPicture Ledger::State::picture_of(FamilyBook& book, TimePoint now) const {
   Accuracy worst = Accuracy::exact;
+  bool missed = false;
   for (const Endpoint& endpoint : endpoints) {
-    if (endpoint.picture.facts.store != store) continue;
+    if (endpoint.picture.facts.store != book.store()) continue;
     worst = std::max(worst, endpoint.picture.facts.accuracy);
+    missed = missed || endpoint.picture.missed > 0;
   }
-  return worst;
+  return book.picture(now, worst, missed);
 }
 
 Duration Ledger::State::seen_for(TimePoint now) const {
@@ -177,7 +179,7 @@ Picture Ledger::read(TimePoint now) {
       picture.sources.back().blind_seconds = endpoint.blind_seconds(now);
     }
     for (FamilyBook& book : state.books) {
-      picture.families.push_back(book.picture(now, state.accuracy_of(book.store())));
+      picture.families.push_back(state.picture_of(book, now));
     }
     picture.proposals.assign(state.proposals.begin(), state.proposals.end());
     picture.locks_unfollowed = state.unfollowed.count();
@@ -223,11 +225,10 @@ Usage Ledger::usage(TimePoint now) {
     usage.watched = state.seen_for(now);
     usage.accuracy = Accuracy::exact;
     for (FamilyBook& book : state.books) {
-      const FamilyPicture family = book.picture(now, state.accuracy_of(book.store()));
+      const FamilyPicture family = state.picture_of(book, now);
       usage.acquisitions += family.figures.acquisitions;
       usage.locks += family.locks;
       usage.hold.merge(family.figures.hold);
-      usage.wait.merge(family.figures.wait);
       usage.waits_known = usage.waits_known || family.figures.waits_known;
       usage.accuracy = std::max(usage.accuracy, family.figures.accuracy);
     }
@@ -247,7 +248,6 @@ Usage Ledger::usage(TimePoint now) {
       if (acquisitions > 0) usage.by_lock.push_back(acquisitions);
     }
   }
-  std::sort(usage.by_lock.begin(), usage.by_lock.end());
   return usage;
 }
 

@@ -71,7 +71,8 @@ struct Ledger::State {
   void free_unseen(std::size_t place, TimePoint now);
   /// Since when no source sees; nothing: one does.
   std::optional<TimePoint> blind_since() const;
-  Accuracy accuracy_of(const std::string& store) const;
+  /// The book's figures, as well as its sources see.
+  FamilyPicture picture_of(FamilyBook& book, TimePoint now) const;
   Duration seen_for(TimePoint now) const;
 
   void begin(TimePoint at) {

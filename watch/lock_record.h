@@ -33,7 +33,7 @@ struct Waiter {
 
 /// All that is kept of one lock between two sightings. Plain data.
 struct LockRecord {
-  std::string name;
+  std::string name;       ///< of a long one the beginning
   std::uint64_t key = 0;  ///< the hash by which it is found
   std::uint32_t family = 0;
   std::uint16_t endpoint = 0;

@@ -136,8 +136,8 @@ std::vector<std::pair<double, Duration>> quantiles_of(const loadgen::HistogramSn
 void remark_accuracy(const Usage& usage, std::vector<std::string>& remarks) {
   if (usage.accuracy == Accuracy::at_least) {
     remarks.emplace_back(
-        "Changes that followed each other closely were seen as one: on contended locks the rate is "
-        "at least this, and the hold at most.");
+        "Changes that followed each other closely were seen as one, or some were missed: on "
+        "contended locks the rate is at least this, and the hold at most.");
   }
   if (usage.accuracy == Accuracy::sampled) {
     remarks.emplace_back(

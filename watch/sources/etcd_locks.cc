@@ -143,9 +143,9 @@ void EtcdLocks::lives(etcd::LeaseId lease, Duration left, TimePoint at) {
   // In whole seconds, rounded down.
   const TimePoint earliest = at + left, latest = earliest + std::chrono::seconds(1);
   // Sessions come and go.
-  constexpr std::size_t kMany = 10'000;
-  if (leases_.size() > kMany) {
+  if (leases_.size() >= sweep_at_) {
     std::erase_if(leases_, [&](const auto& one) { return one.second.ends_before < at; });
+    sweep_at_ = std::max(sweep_at_, 2 * leases_.size());
   }
   const auto [known, added] = leases_.try_emplace(lease);
   Life& life = known->second;

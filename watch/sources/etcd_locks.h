@@ -80,6 +80,7 @@ class EtcdLocks {
     TimePoint ends_after{}, ends_before{};
   };
   std::unordered_map<etcd::LeaseId, Life> leases_;
+  std::size_t sweep_at_ = 10'000;  ///< so many leases
   std::uint64_t unfollowed_ = 0;
 };
 

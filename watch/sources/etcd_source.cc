@@ -18,7 +18,8 @@ constexpr Duration kReadFor = std::chrono::milliseconds(20);
 /// The server is asked for something at least this often: a watch alone does not show that it has
 /// gone silent.
 constexpr Duration kHeartbeat = std::chrono::seconds(1);
-constexpr std::int64_t kPage = 1000;
+/// Keys, with their values: gRPC takes 4 MB at once.
+constexpr std::int64_t kPage = 250;
 
 /// One connection's time of watching.
 class EtcdWatch {
@@ -103,8 +104,10 @@ class EtcdWatch {
     // A page is one command of the budget; keys without end would be too many to follow anyway.
     for (std::uint64_t pages = 0; pages <= request_.most_locks / kPage; ++pages) {
       if (!budget_.spend_when_possible(1, env_, stop)) return true;
+      const TimePoint asked_at = env_.now();
       auto page = connection_.read(prefix, from, kPage, revision, stop);
       if (!page) return tl::unexpected(std::move(page.error()));
+      budget_.answered(env_.now() - asked_at, env_.now());
       if (revision == 0) revision = page->revision;
       for (const etcd::Entry& entry : page->entries) take(entry);
       if (!page->more || page->entries.empty()) return true;
@@ -135,6 +138,7 @@ class EtcdWatch {
         auto ending = ending_of(before->second.lease, now, stop);
         if (!ending) return tl::unexpected(std::move(ending.error()));
         seen.ended = *ending;
+        due_.erase(std::pair(before->second.ask_at, seen.lock));
         held_.erase(before);
       }
       tell(std::move(seen), sink);

@@ -239,7 +239,9 @@ std::vector<Sighting> PostgresBook::rows(const std::string& table, const Postgre
     free.shape = Shape::table_row;
     // Releasing moves the end to an earlier time, or removes the row.
     const bool moved = missing || now->second.ends.told < old.ends.told;
-    free.ended = moved ? Ending::released : Ending::expired;
+    // A look leaves out what ended a while ago, moved or not.
+    const bool may_be_either = missing && !before.no_ttl && old.ends.told <= asked_at;
+    if (!may_be_either) free.ended = moved ? Ending::released : Ending::expired;
     seen.push_back(std::move(free));
   }
   book.held = std::move(held);

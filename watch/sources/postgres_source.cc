@@ -29,6 +29,7 @@ constexpr Duration kShortest = std::chrono::milliseconds(20);
 /// A look may take a tenth of the time, at most: what is costly is done less often.
 constexpr int kPart = 10;
 constexpr std::size_t kMostTables = 20;
+constexpr std::string_view kNotInTime = "its catalogue cannot be read in time";
 
 /// Whose columns look like those of a lock table; with whether they may be read.
 constexpr std::string_view kFindTables = R"(
@@ -90,9 +91,9 @@ class PostgresWatch {
     while (!stop.stop_requested()) {
       const TimePoint begun_at = env_.now();
       if (auto looked = look_at_locks(look, sink, outages, stop); !looked) return looked;
+      const Duration took = took_;
       if (auto looked = look_at_tables(sink, stop); !looked) return looked;
-      const Duration took = env_.now() - begun_at;
-      env_.wait(nullptr, begun_at + std::max(kShortest, kPart * took), stop);
+      env_.wait(nullptr, begun_at + std::max(shortest(), kPart * took), stop);
     }
     return {};
   }
@@ -170,24 +171,31 @@ class PostgresWatch {
         StoreError{StoreError::Kind::unanswered, fmt::format("{}: {}", session_.display(), why)});
   }
 
-  /// The one value of a SELECT; nothing: a table was locked.
+  /// The one value of a SELECT; nothing: a table was locked, or the server needed too long.
   StoreResult<std::optional<std::string>> try_ask(std::string_view name, const std::string& select,
                                                   const std::stop_token& stop) {
     // Within one transaction that sets these for itself: behind a pooler of transactions, settings
-    // of the session would be those of other clients. Nobody waits long behind a table's lock.
+    // of the session would be those of other clients. Nobody waits long behind a table's lock. The
+    // server gives up before the client does, which would have to connect again.
+    const Duration longest = request_.command_timeout * 3 / 4;
     const Statement statement{
         .name = name,
         .sql = fmt::format("SET TRANSACTION READ ONLY; SET LOCAL statement_timeout = {}; "
                            "SET LOCAL lock_timeout = 50; {}",
-                           std::max<std::int64_t>(ceil_milliseconds(request_.command_timeout), 1),
-                           select),
+                           std::max<std::int64_t>(ceil_milliseconds(longest), 1), select),
         .how = Statement::How::script,
         .answered = "SELECT"};
     const TimePoint asked_at = env_.now();
     auto answer = session_.call(statement, {}, {}, {.wait_until = {}, .stop = stop});
-    if (!answer) return tl::unexpected(std::move(answer.error()));
     const TimePoint now = env_.now();
-    budget_.answered(now - asked_at, now);
+    took_ = now - asked_at;
+    if (!answer) {
+      // What is rejected as late as that has run into the timeout; logging in may take long too.
+      const bool rejected = answer.error().kind == StoreError::Kind::rejected;
+      if (rejected && took_ >= longest && version_ != 0) return std::nullopt;
+      return tl::unexpected(std::move(answer.error()));
+    }
+    budget_.answered(took_, now);
     switch (answer->kind) {
       case Answer::Kind::done:
         return std::move(answer->value);
@@ -206,7 +214,7 @@ class PostgresWatch {
     budget_.owe(1);
     auto answer = try_ask(name, select, stop);
     if (!answer) return tl::unexpected(std::move(answer.error()));
-    if (!*answer) return misread("the catalogue is locked");
+    if (!*answer) return misread(kNotInTime);
     return **std::move(answer);
   }
 
@@ -298,7 +306,7 @@ class PostgresWatch {
     const TimePoint asked_at = env_.now();
     auto said = try_ask("pg_locks", select, stop);
     if (!said) return tl::unexpected(std::move(said.error()));
-    if (!*said) return misread("the catalogue is locked");
+    if (!*said) return misread(kNotInTime);
     const auto look = read_look(**said);
     if (!look) return misread(look.error());
     outages.restored();
@@ -309,13 +317,16 @@ class PostgresWatch {
   }
 
   StoreResult<void> look_at_tables(Sink& sink, const std::stop_token& stop) {
-    if (tables_.empty() || !budget_.spend_when_possible(1, env_, stop)) return {};
+    // Without an index, a look reads a whole table. That of the locks does not wait for it.
+    if (tables_.empty() || env_.now() < tables_at_) return {};
+    if (!budget_.spend_when_possible(1, env_, stop)) return {};
     const TimePoint asked_at = env_.now();
     auto said = try_ask("lock tables", table_look(tables_), stop);
     if (!said) return tl::unexpected(std::move(said.error()));
     const TimePoint answered_at = env_.now();
+    tables_at_ = asked_at + kPart * took_;
     if (!*said) {
-      miss(sink, 1, "a lock table was locked itself");
+      miss(sink, 1, "a lock table was locked itself, or took too long to read");
       return {};
     }
     const auto looks = read_table_look(**said, tables_.size());
@@ -366,6 +377,8 @@ class PostgresWatch {
   std::string database_;
   std::vector<PostgresTable> tables_;
   std::vector<std::string> closed_;  ///< lock tables that may not be read
+  Duration took_{};                  ///< by the latest statement
+  TimePoint tables_at_{};            ///< when they are to be looked at again
   std::set<std::string> proposed_;
 };
 

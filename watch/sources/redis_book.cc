@@ -141,8 +141,11 @@ std::vector<Sighting> RedisBook::looked(const std::string& key, KeyKind kind,
   Entry& entry = found->second;
   entry.kind = kind;
   if (!state) {
+    // It was overwritten by something else.
+    std::vector<Sighting> freed;
+    if (entry.held) freed.push_back(free_at(key, asked_at, entry.ending));
     keys_.erase(found);
-    return {};
+    return freed;
   }
   // In the terms of the answer, as the exact moment of the state is not known.
   if (state->ttl_left) entry.ends = answered_at + *state->ttl_left + std::chrono::milliseconds(1);
@@ -279,12 +282,14 @@ bool RedisBook::is_held_by(const std::string& key, const std::string& owner) con
   return found != keys_.end() && found->second.held && found->second.owner == hash_of(owner);
 }
 
-std::vector<std::string> RedisBook::held_keys(KeyKind kind, std::size_t most) const {
+std::vector<std::string> RedisBook::held_keys(KeyKind kind, std::size_t most) {
   std::vector<std::string> held;
-  for (const auto& [key, entry] : keys_) {
-    if (held.size() >= most) break;
-    if (entry.held && entry.kind == kind) held.push_back(key);
+  auto place = keys_.find(last_of_held_);
+  for (std::size_t i = 0; i < keys_.size() && held.size() < most; ++i) {
+    if (place == keys_.end() || ++place == keys_.end()) place = keys_.begin();
+    if (place->second.held && place->second.kind == kind) held.push_back(place->first);
   }
+  if (!held.empty()) last_of_held_ = held.back();
   return held;
 }
 

@@ -51,11 +51,10 @@ class RedisBook {
   /// The key that next() named stays the first.
   void put_back(const Turn& turn);
   bool nothing_waits() const { return waiting_.empty(); }
-  std::size_t waiting() const { return waiting_.size(); }
 
   /// What the key's answers mean together with its events: the sightings that follow from them, in
   /// order. `asked_at` and `answered_at` bound the moment of the state. Nothing in `state`: it is
-  /// no lock.
+  /// no lock, or none any more.
   std::vector<Sighting> looked(const std::string& key, KeyKind kind, std::optional<Sighting> state,
                                TimePoint asked_at, TimePoint answered_at);
   /// Sightings that follow from events whose keys could not be looked at in time.
@@ -65,8 +64,8 @@ class RedisBook {
 
   bool is_held(const std::string& key) const;
   bool is_held_by(const std::string& key, const std::string& owner) const;
-  /// Of this kind, at most so many.
-  std::vector<std::string> held_keys(KeyKind kind, std::size_t most) const;
+  /// Of this kind, at most so many; each time the next ones.
+  std::vector<std::string> held_keys(KeyKind kind, std::size_t most);
   /// When expire() has something to do; TimePoint::max(): never, as far as is known.
   TimePoint next_expiry() const;
   std::size_t size() const { return keys_.size(); }
@@ -119,6 +118,7 @@ class RedisBook {
   std::priority_queue<Due, std::vector<Due>, std::greater<>> due_;
   std::uint64_t coalesced_ = 0;
   std::vector<Sighting> ready_;
+  std::string last_of_held_;  ///< that held_keys() named
 };
 
 }  // namespace lockbench::watch

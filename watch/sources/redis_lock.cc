@@ -180,7 +180,6 @@ std::optional<MonitoredCommand> read_monitored(std::string_view line) {
     return std::nullopt;
   }
   MonitoredCommand command;
-  command.by_script = line.substr(opened, closed - opened).ends_with(" lua");
   line.remove_prefix(closed + 1);
   std::string name, word;
   if (!take_word(line, name)) return std::nullopt;

@@ -15,7 +15,7 @@ namespace lockbench::watch {
 enum class KeyKind {
   unknown,
   text,   ///< GET tells the owner
-  hash,   ///< HGETALL tells owners and how often each holds it
+  hash,   ///< its fields are the owners and how often each holds it
   other,  ///< no lock
 };
 
@@ -25,7 +25,7 @@ KeyKind kind_of_type(std::string_view type);
 /// The answers about one key, of one moment or nearly so.
 struct RedisAnswers {
   redis::Reply time_left;  ///< to PTTL
-  redis::Reply value;      ///< to GET or HGETALL
+  redis::Reply value;      ///< to GETRANGE, GET, or HSCAN's fields
 };
 
 /// The lock's state, without waiters; `ttl_left` counts from the answer. Nothing: it is no lock.
@@ -69,7 +69,6 @@ struct MonitoredCommand {
   What what = What::named;
   std::string key;
   std::vector<std::string> words;  ///< all arguments behind the command's name
-  bool by_script = false;
 };
 /// Nothing: a line that is none, or a command that has nothing to do with locks.
 std::optional<MonitoredCommand> read_monitored(std::string_view line);

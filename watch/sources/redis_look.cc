@@ -13,6 +13,17 @@ using redis::Reply;
 constexpr std::size_t kMostCompanions = 10'000;
 constexpr std::size_t kMostAtOnce = 128;
 
+/// Of a hash that is read as a whole: more than a lock's. Redis 7.0 counts fields and values.
+constexpr std::string_view kMostOfHash = "2100";
+
+/// What HSCAN answers, as the answer to HGETALL; nothing if there are more fields than it was asked
+/// for.
+Reply all_fields(Reply scanned) {
+  if (scanned.type != Reply::Type::array) return scanned;
+  const bool complete = scanned.elements.size() == 2 && scanned.elements[0].is_text("0");
+  return complete ? std::move(scanned.elements[1]) : Reply();
+}
+
 std::optional<std::uint64_t> count_in(const Reply& reply) {
   if (reply.type != Reply::Type::integer || reply.integer < 0) return std::nullopt;
   return static_cast<std::uint64_t>(reply.integer);
@@ -45,7 +56,14 @@ RedisLook::Question RedisLook::question_for(RedisBook::Turn turn) const {
 void RedisLook::ask(const Question& question) {
   const std::string& key = question.turn.key;
   connection_.queue({"PTTL", key});
-  connection_.queue({question.asked_as == KeyKind::hash ? "HGETALL" : "GET", key});
+  // As much as a lock may have: the server would send 512 MB, too.
+  if (question.asked_as == KeyKind::hash) {
+    connection_.queue({"HSCAN", key, "0", "COUNT", kMostOfHash});
+  } else if (question.may_be_empty) {
+    connection_.queue({"GET", key});
+  } else {
+    connection_.queue({"GETRANGE", key, "0", "255"});
+  }
   if (question.redisson) {
     connection_.queue({"PUBSUB", "NUMSUB", redisson_channel(key)});
     connection_.queue({"LLEN", redisson_queue(key)});
@@ -115,20 +133,33 @@ StoreResult<std::vector<RedisLook::Answer>> RedisLook::exchange(std::vector<Ques
       const KeyKind kind = kind_of_type(type->text);
       budget_.owe(1);
       if (kind == KeyKind::text || kind == KeyKind::hash) {
+        const bool same = question.asked_as == kind;
         question.turn.kind = usual_ = kind;
         question = question_for(std::move(question.turn));
+        question.may_be_empty = same;
         budget_.owe(question.commands());
         continue;
       }
-      answers.push_back({.key = question.turn.key,
-                         .kind = kind,
-                         .state = std::nullopt,
-                         .asked_at = asked_at,
-                         .answered_at = now});
+      // One that was deleted between two commands is free.
+      const bool gone = kind == KeyKind::unknown;
+      answers.push_back(
+          {.key = question.turn.key,
+           .kind = kind,
+           .state = gone ? read_redis_lock(question.turn.key, kind, {}) : std::nullopt,
+           .asked_at = asked_at,
+           .answered_at = now});
       question.turn.key.clear();
     }
     std::erase_if(again, [](const Question& question) { return question.turn.key.empty(); });
     questions = std::move(again);
+  }
+  // One that is of another type each time is no lock.
+  for (Question& question : questions) {
+    answers.push_back({.key = std::move(question.turn.key),
+                       .kind = KeyKind::other,
+                       .state = std::nullopt,
+                       .asked_at = env_.now(),
+                       .answered_at = env_.now()});
   }
   return answers;
 }
@@ -149,9 +180,22 @@ StoreResult<std::optional<RedisLook::Answer>> RedisLook::receive(const Question&
   if (subscribers.type == Reply::Type::error || queue.type == Reply::Type::error) {
     may_count_subscribers_ = may_count_subscribers_ && !question.redisson;
   }
-  const bool another_type = answers.value.type == Reply::Type::error &&
-                            answers.value.text.find("WRONGTYPE") != std::string::npos;
-  if (another_type) return std::nullopt;
+  const auto says = [&](std::string_view error) {
+    return answers.value.type == Reply::Type::error &&
+           answers.value.text.find(error) != std::string::npos;
+  };
+  // A long script, or a restart: what the key holds is not known.
+  if (says("BUSY ") || says("LOADING ") || says("MASTERDOWN ")) {
+    return tl::unexpected(StoreError{StoreError::Kind::rejected, answers.value.text});
+  }
+  if (says("WRONGTYPE")) return std::nullopt;
+  if (question.asked_as == KeyKind::hash) answers.value = all_fields(std::move(answers.value));
+  // GETRANGE does not tell an empty value from none.
+  constexpr std::int64_t kNoKey = -2;
+  if (answers.value.is_text("") && !question.may_be_empty) {
+    if (!answers.time_left.is_integer(kNoKey)) return std::nullopt;
+    answers.value = Reply();
+  }
   Answer answer{.key = question.turn.key,
                 .kind = question.asked_as,
                 .state = read_redis_lock(question.turn.key, question.asked_as, answers),

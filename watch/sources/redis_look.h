@@ -46,6 +46,7 @@ class RedisLook {
   struct Question {
     RedisBook::Turn turn;
     KeyKind asked_as = KeyKind::text;
+    bool may_be_empty = false;  ///< its value: asked for by GET
     bool redisson = false, queue = false, fence = false;
     std::uint64_t commands() const {
       return 2U + (redisson ? 2U : 0U) + (queue || fence ? 1U : 0U);
@@ -56,7 +57,7 @@ class RedisLook {
   void ask(const Question& question);
   StoreResult<std::vector<Answer>> exchange(std::vector<Question> questions,
                                             const std::stop_token& stop);
-  /// Nothing: it must be asked again, as it is of another type.
+  /// Nothing: it must be asked again, as it is of another type or has no value or an empty one.
   StoreResult<std::optional<Answer>> receive(const Question& question, TimePoint asked_at,
                                              const std::stop_token& stop);
   /// An error reply becomes one.

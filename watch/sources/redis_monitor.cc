@@ -42,29 +42,32 @@ void MonitorView::take(const MonitoredCommand& command, const RedisBook& book) {
   held = command.what != What::released;
 }
 
+void RedisMonitor::close() {
+  constexpr int kPauses = 9;
+  feed_.close();
+  open_ = false;
+  turns_at_ = env_.now() + kPauses * window_;
+}
+
 StoreResult<void> RedisMonitor::step(const std::vector<std::string>& patterns,
                                      const RedisBook& book, const std::stop_token& stop) {
-  constexpr int kPauses = 9, kMostLines = 20'000;
+  constexpr int kMostLines = 20'000;
   const TimePoint now = env_.now();
-  if (now >= turns_at_) {
-    open_ = !open_;
-    turns_at_ = now + (open_ ? window_ : kPauses * window_);
-    feed_.close();
-    if (open_) {
-      view_.open();
-      if (auto begun = feed_.call({"MONITOR"}, stop); !begun) {
-        open_ = false;
-        return tl::unexpected(std::move(begun.error()));
-      }
+  if (now >= turns_at_ && open_) {
+    close();
+  } else if (now >= turns_at_) {
+    open_ = true;
+    turns_at_ = now + window_;
+    view_.open();
+    if (auto begun = feed_.call({"MONITOR"}, stop); !begun) {
+      close();
+      return tl::unexpected(std::move(begun.error()));
     }
   }
   for (int lines = 0; open_ && lines < kMostLines; ++lines) {
     auto line = feed_.next(Duration::zero(), stop);
-    if (!line) {
-      open_ = false;
-      break;  // the next window connects again
-    }
-    if (!*line) break;
+    if (!line) close();  // the next window connects again
+    if (!line || !*line) break;
     const auto command = read_monitored((*line)->text);
     if (command && matches_any(patterns, command->key)) view_.take(*command, book);
   }

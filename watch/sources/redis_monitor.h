@@ -50,6 +50,9 @@ class RedisMonitor {
   MonitorView& view() { return view_; }
 
  private:
+  /// Ends the window, or what was to be one.
+  void close();
+
   redis::Feed feed_;
   const Duration window_;
   Env& env_;

@@ -11,7 +11,7 @@ namespace {
 
 using redis::Reply;
 
-constexpr std::size_t kMostPatterns = 1000;
+constexpr std::size_t kMostPatterns = 1000, kMostOthers = 10'000;
 
 /// A random token: hexadecimal digits, a UUID, or base 64.
 bool is_random(std::string_view owner) {
@@ -58,14 +58,20 @@ bool KeyProposals::is_new(const std::string& key) {
   if (companion_of(key)) return false;
   const std::string pattern = generalised(key);
   if (patterns_.contains(pattern) || others_.contains(pattern)) return false;
-  return patterns_.size() < kMostPatterns && others_.size() < 10 * kMostPatterns;
+  // Where keys are of so many kinds, only what is called a lock is looked at.
+  const bool many = others_.size() >= kMostOthers;
+  return patterns_.size() < kMostPatterns && (!many || sounds_like_lock(key));
+}
+
+void KeyProposals::leave_out(const std::string& pattern) {
+  if (others_.size() < kMostOthers) others_.insert(pattern);
 }
 
 std::optional<std::string> KeyProposals::judge(const std::string& key,
                                                const RedisLook::Answer& looked) {
   const std::string pattern = generalised(key);
   if (!looked.state || looked.state->holders.empty()) {
-    if (!looked.state) others_.insert(pattern);
+    if (!looked.state) leave_out(pattern);
     return std::nullopt;
   }
   const Sighting& state = *looked.state;
@@ -75,7 +81,7 @@ std::optional<std::string> KeyProposals::judge(const std::string& key,
   const bool redisson = state.shape == Shape::redisson_hash && owner.find(':') != std::string::npos;
   const bool token = state.shape != Shape::redisson_hash && brief && is_random(owner);
   if (!redisson && !token && !sounds_like_lock(key)) {
-    others_.insert(pattern);
+    leave_out(pattern);
     return std::nullopt;
   }
   patterns_.insert(pattern);

@@ -130,8 +130,10 @@ class RedisWatch {
     const std::vector<std::string> prefixes = merged_prefixes(request_.locks);
     for (const std::string& prefix : prefixes) {
       const std::string key = prefix + "lockbench-watch-looks";
-      for (const std::string_view command : {"PTTL", "GET"}) {
-        auto reply = connection_->call({command, key}, stop);
+      const std::vector<std::string_view> commands[] = {
+          {"PTTL", key}, {"GET", key}, {"GETRANGE", key, "0", "0"}, {"HSCAN", key, "0"}};
+      for (const auto& command : commands) {
+        auto reply = connection_->call(command, stop);
         if (!reply) return tl::unexpected(std::move(reply.error()));
       }
     }
@@ -357,6 +359,9 @@ class RedisWatch {
 
   void take_found() {
     if (!monitor_) return;
+    // Those of keys of which nothing was told would stay.
+    constexpr std::size_t kMost = 10'000;
+    if (found_.size() > kMost) found_.clear();
     for (const auto& [key, found] : monitor_->view().take_found()) {
       MonitorView::Found& all = found_[key];
       all.refused += found.refused;

@@ -26,11 +26,15 @@ class Outages {
   Outages(Sink& sink, std::string endpoint, Env& env)
       : sink_(sink), endpoint_(std::move(endpoint)), env_(env) {}
 
-  /// The server is lost, or still is. Waits; the pause grows from 50 ms to 5 s.
+  /// The server is lost, or still is. Waits; the pause grows from 50 ms to 5 s, also where the
+  /// server is reached again and again, but only for a moment.
   void lost(const std::string& why, const std::stop_token& stop) {
-    if (!std::exchange(blind_, true)) sink_.blind(endpoint_, env_.now(), why);
     constexpr Duration kShortest = std::chrono::milliseconds(50),
                        kLongest = std::chrono::seconds(5);
+    if (!std::exchange(blind_, true)) {
+      sink_.blind(endpoint_, env_.now(), why);
+      if (env_.now() - restored_at_ > kLongest) pause_ = {};
+    }
     pause_ = pause_ == Duration::zero() ? kShortest : std::min(2 * pause_, kLongest);
     // A tenth more or less, so that many watches do not come at once.
     const auto tenth = static_cast<std::uint64_t>(pause_.count() / 5) + 1;
@@ -39,8 +43,9 @@ class Outages {
   }
   /// All is watched from now on.
   void restored() {
-    if (std::exchange(blind_, false)) sink_.sees(endpoint_, env_.now());
-    pause_ = {};
+    if (!std::exchange(blind_, false)) return;
+    restored_at_ = env_.now();
+    sink_.sees(endpoint_, restored_at_);
   }
 
  private:
@@ -49,6 +54,7 @@ class Outages {
   Env& env_;
   bool blind_ = false;
   Duration pause_{};
+  TimePoint restored_at_{};
 };
 
 /// The source of a server that one `Watch` at a time is connected to. A Watch is made of an

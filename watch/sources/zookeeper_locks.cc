@@ -16,7 +16,6 @@ ZookeeperLocks::Listed ZookeeperLocks::listed(const std::string& path,
     ++unfollowed_;
     return result;
   }
-  const bool first = !nodes_.contains(path);
   Node& node = nodes_[path];
   std::set<std::uint64_t> present;
   std::map<std::string, bool> others;
@@ -41,8 +40,8 @@ ZookeeperLocks::Listed ZookeeperLocks::listed(const std::string& path,
     if (!node.newest || sequence->sequence > *node.newest) ++fresh;
     if (!newest || sequence->sequence > *newest) newest = sequence->sequence;
   }
-  // The server counts the children that were ever made.
-  if (!first && node.newest && newest && *newest > *node.newest) {
+  // The server counts the children that were ever made. Other nodes may end in any number.
+  if (node.was_lock && node.newest && newest && *newest > *node.newest) {
     const std::uint64_t made = *newest - *node.newest;
     if (made > fresh) missed_ += made - fresh;
   }

@@ -45,7 +45,6 @@ class ZookeeperLocks {
   /// The node is gone. A sighting if it was a lock that was held.
   std::optional<Sighting> gone(const std::string& path, TimePoint at);
 
-  bool knows(const std::string& path) const { return nodes_.contains(path); }
   /// Contenders that came and went between two lists, since the last call.
   std::uint64_t take_missed() { return std::exchange(missed_, 0); }
   /// Nodes that there was no room for, since the last call.
@@ -55,7 +54,7 @@ class ZookeeperLocks {
  private:
   struct Contender {
     std::string name, owner;
-    bool shared = false, asked = false;
+    bool shared = false;
     std::optional<TimePoint> since{};
   };
   struct Node {

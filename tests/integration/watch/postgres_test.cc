@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
@@ -11,6 +10,7 @@
 #include "deployment/failure.h"
 #include "testbed/servers/postgres_server.h"
 #include "tests/integration/watch/sightings.h"
+#include "tests/support/output_of.h"
 #include "tests/support/servers.h"
 
 namespace lockbench::watch {
@@ -53,13 +53,9 @@ std::string ask(const testbed::Server& server, const std::string& sql) {
       "psql -XAtq 'host=127.0.0.1 port={} user=postgres dbname=postgres connect_timeout=5' "
       "-c \"{}\"",
       server.port(), sql);
-  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> pipe(popen(command.c_str(), "re"), pclose);
-  std::array<char, 256> line{};
-  if (!pipe || std::fgets(line.data(), line.size(), pipe.get()) == nullptr) {
-    throw deployment::Failure("psql answers nothing to " + sql);
-  }
-  std::string value = line.data();
-  if (value.ends_with('\n')) value.pop_back();
+  std::string value = test::output_of(command).text;
+  if (!value.ends_with('\n')) throw deployment::Failure("psql answers nothing to " + sql);
+  value.pop_back();
   return value;
 }
 
@@ -351,9 +347,7 @@ TEST_F(WatchedPostgres, EndsAtOnceAndKeepsItsBudget) {
   ASSERT_TRUE(seen_.comes([&] { return watch_->source().commands() >= 40; }));
   const double lasted = lockbench::seconds(BootClock::now() - begun_at);
   EXPECT_LE(static_cast<double>(watch_->source().commands()), kAtOnce + kBudget * lasted);
-  const TimePoint asked_at = BootClock::now();
-  watch_->stop();
-  EXPECT_LT(BootClock::now() - asked_at, std::chrono::seconds(1));
+  expect_to_stop_soon(*watch_);
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "testbed/servers/zookeeper_server.h"
 #include "tests/integration/support/documents.h"
 #include "tests/integration/support/program.h"
+#include "tests/support/must.h"
 #include "tests/support/servers.h"
 
 namespace lockbench::test {
@@ -19,9 +20,8 @@ using Words = std::vector<std::string>;
 using Servers = std::vector<std::unique_ptr<testbed::Server>>;
 
 Servers servers_of(tl::expected<std::unique_ptr<testbed::Server>, std::string> started) {
-  if (!started) throw std::runtime_error(started.error());
   Servers servers;
-  servers.push_back(*std::move(started));
+  servers.push_back(must(std::move(started)));
   return servers;
 }
 Servers some_redis(int number) {

@@ -34,6 +34,12 @@ TEST(Families, GroupsBeforeTheNamedOneAreCounted) {
   EXPECT_EQ(named(R"(\(x\)(?<family>.*))").family_of("(x)order"), "order");
 }
 
+TEST(Families, BytesThatAreNoTextAreNotInAName) {
+  EXPECT_EQ(named("(?<family>[^:]+):.*").family_of("a\xff\n:1"), "a  ");
+  EXPECT_EQ(named("(?<family>.).*").family_of("ä"), " ") << "a part of a letter is none";
+  EXPECT_EQ(Families().family_of("a\xff:1"), "a ");
+}
+
 TEST(Families, AnExpressionWithoutTheGroupIsRefusedByName) {
   EXPECT_THAT(refusal("lock:([a-z]+)"), HasSubstr("\"lock:([a-z]+)\" has no group (?<family>"));
   EXPECT_THAT(refusal("(?<family>a)(?<shard>b)"), HasSubstr("more than one named group"));

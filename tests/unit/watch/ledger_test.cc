@@ -341,6 +341,16 @@ TEST_F(LedgerTest, HoldingsThatOnlyTheirChangesTellOfAreCounted) {
   EXPECT_EQ(seen.accuracy, Accuracy::at_least);
 }
 
+TEST_F(LedgerTest, WhereChangesWereMissedFiguresAreLowerBounds) {
+  for (const Accuracy accuracy : {Accuracy::at_least, Accuracy::exact}) {
+    look_by(accuracy);
+    see(held(1s, "a"));
+    see(free(2s));
+    ledger_.missed(script_server, 1, "too many");
+    EXPECT_EQ(figures().accuracy, Accuracy::at_least);
+  }
+}
+
 TEST_F(LedgerTest, TheEndOfASessionIsNoRelease) {
   look_by(Accuracy::exact);
   see(held(1s, "a"));
@@ -384,24 +394,6 @@ TEST_F(LedgerTest, AMarginIsMeasuredByTheTtlThatWasSetLast) {
   see(free(2s));
   EXPECT_EQ(figures().thin_margins, 0U);
   EXPECT_EQ(figures().renewals, 0U);
-}
-
-TEST_F(LedgerTest, AMinorityOfAQuorumHoldsNoLock) {
-  look_by(Accuracy::exact);
-  const auto voted = [&](Duration at, std::uint64_t votes) {
-    Sighting sighting = held(at, "a");
-    sighting.shape = Shape::quorum;
-    sighting.votes = votes;
-    sighting.nodes = 3;
-    see(std::move(sighting));
-  };
-  voted(1s, 1);
-  EXPECT_EQ(figures().acquisitions, 0U);
-  EXPECT_EQ(figures().minority_votes, 0U) << "it may still be asking the others";
-  voted(2s, 1);
-  EXPECT_EQ(figures().minority_votes, 1U);
-  voted(3s, 2);
-  EXPECT_EQ(figures().acquisitions, 1U);
 }
 
 TEST_F(LedgerTest, AQueueThatOnlyGrowsIsAConvoy) {

@@ -2,13 +2,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <set>
-
 #include "deployment/failure.h"
 #include "strategies/etcd/client/connection.h"
+#include "testbed/servers/etcd_auth.h"
 #include "testbed/servers/etcd_server.h"
-#include "testbed/servers/ports.h"
 #include "tests/integration/watch/sightings.h"
+#include "tests/support/etcd_gateway.h"
 #include "tests/support/servers.h"
 
 namespace lockbench::watch {
@@ -191,31 +190,16 @@ TEST(WatchOfEtcd, IsBlindDuringARestartAndSeesAfterwards) {
   expect_to_stop_soon(watch);
 }
 
-/// Asks etcd's gateway from HTTP to its API, which is how users and roles are made here.
-std::string post(const testbed::Server& server, const std::string& path, const std::string& body,
-                 const std::string& token = {}) {
-  const std::string request =
-      fmt::format("POST {} HTTP/1.0\r\n{}Content-Length: {}\r\n\r\n{}", path,
-                  token.empty() ? "" : "Authorization: " + token + "\r\n", body.size(), body);
-  auto answer = testbed::ask_until(server.port(), request, std::chrono::seconds(5),
-                                   [](std::string_view) { return false; });
-  return answer ? *answer : answer.error();
-}
-
 TEST(WatchOfEtcd, NeedsOnlyToReadThePrefix) {
   const auto server = own_etcd();
-  const std::string said = post(*server, "/v3/auth/authenticate",
-                                R"({"name":"root","password":")" + server->secret() + R"("})");
-  constexpr std::string_view kLabel = R"("token":")";
-  const std::size_t from = said.find(kLabel) + kLabel.size();
-  const std::string token = said.substr(from, said.find('"', from) - from);
-  post(*server, "/v3/auth/role/add", R"({"name":"watcher"})", token);
+  const test::EtcdGateway root(server->port(), testbed::kEtcdRoot, server->secret());
+  root.must("/v3/auth/role/add", R"({"name":"watcher"})");
   // From "locks/" to "locks0", in base 64.
-  post(*server, "/v3/auth/role/grant",
-       R"({"name":"watcher","perm":{"permType":"READ","key":"bG9ja3Mv","range_end":"bG9ja3Mw"}})",
-       token);
-  post(*server, "/v3/auth/user/add", R"({"name":"watcher","password":"hunter2"})", token);
-  post(*server, "/v3/auth/user/grant", R"({"user":"watcher","role":"watcher"})", token);
+  root.must(
+      "/v3/auth/role/grant",
+      R"({"name":"watcher","perm":{"permType":"READ","key":"bG9ja3Mv","range_end":"bG9ja3Mw"}})");
+  root.must("/v3/auth/user/add", R"({"name":"watcher","password":"hunter2"})");
+  root.must("/v3/auth/user/grant", R"({"user":"watcher","role":"watcher"})");
   const std::string url = "http://watcher:hunter2@" + server->address();
   EtcdClient app(server->url());
   Sightings seen;

@@ -239,6 +239,11 @@ TEST(PostgresBook, TellsReleasedRowsFromExpiredOnes) {
   EXPECT_EQ(seen[1].lock, "t:kept");
   EXPECT_EQ(seen[1].ended, Ending::expired);
   EXPECT_EQ(seen[2].ended, Ending::released);
+  book.rows("t", held, kNow + seconds(3), kNow + seconds(3));
+  const auto late = book.rows("t", {}, kNow + seconds(9), kNow + seconds(9));
+  ASSERT_THAT(late, SizeIs(3));
+  EXPECT_EQ(late[0].ended, Ending::released);
+  EXPECT_FALSE(late[1].ended) << "its end was a while ago: a look does not show it any more";
 }
 
 }  // namespace

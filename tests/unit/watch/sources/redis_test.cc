@@ -3,11 +3,11 @@
 
 #include <algorithm>
 #include <random>
+#include <set>
 
 #include "strategies/redis/client/feed.h"
 #include "strategies/redis/client/protocol.h"
 #include "watch/ledger.h"
-#include "watch/sources/patterns.h"
 #include "watch/sources/redis_assembly.h"
 #include "watch/sources/redis_book.h"
 #include "watch/sources/redis_lock.h"
@@ -112,7 +112,7 @@ TEST(RedisLocks, MonitorShowsWhatIsDoneToThem) {
   EXPECT_EQ(read(R"("EVALSHA" "abc" "1" "k" "token")")->key, "k");
   EXPECT_FALSE(read(R"("GET" "k")"));
   EXPECT_FALSE(read(R"("EVALSHA" "abc")"));
-  EXPECT_TRUE(read_monitored(R"(1 [0 lua] "SET" "k" "v" "NX")")->by_script);
+  EXPECT_TRUE(read_monitored(R"(1 [0 lua] "SET" "k" "v" "NX")"));
   for (const char* line :
        {"", "[", "]", "][", "[]", R"([] ")", R"([] "\)", R"([] "set)", R"([] "SET" "\x)"}) {
     EXPECT_FALSE(read_monitored(line)) << line;
@@ -143,12 +143,15 @@ class TrackedKey : public testing::Test {
 
 TEST_F(TrackedKey, TheMessagesOfAnExpiryThatWasLookedAtAreNoChanges) {
   change(1, held_by("me"), 0);
-  book_.expire(at(1100));
-  const auto ended = look(free_key(), 1100);
+  book_.expire(at(900));
+  EXPECT_TRUE(book_.nothing_waits());
+  book_.expire(at(1010));
+  const auto ended = look(free_key(), 1010);
   ASSERT_EQ(ended.size(), 1U);
   EXPECT_EQ(ended[0].ended, Ending::expired);
-  book_.changed("k", KeyEvent::expired, at(1101));
-  for (const Sighting& seen : change(1, free_key(), 1102)) EXPECT_EQ(seen.changes, 0U);
+  EXPECT_EQ(ended[0].changes, 0U);
+  book_.changed("k", KeyEvent::expired, at(1011));
+  for (const Sighting& seen : change(1, free_key(), 1012)) EXPECT_EQ(seen.changes, 0U);
   const auto taken = change(1, held_by("you"), 1200);
   ASSERT_EQ(taken.size(), 1U);
   EXPECT_EQ(taken[0].changes, 1U);
@@ -200,24 +203,20 @@ TEST_F(TrackedKey, AGrantAndAReleaseAreOneChangeEach) {
   EXPECT_EQ(book_.size(), 0U);
 }
 
+TEST_F(TrackedKey, WhatIsOverwrittenBySomethingElseIsFree) {
+  change(1, held_by("a"), 0);
+  const auto seen = change(1, std::nullopt, 300);
+  ASSERT_EQ(seen.size(), 1U);
+  EXPECT_THAT(seen[0].holders, IsEmpty());
+  EXPECT_EQ(book_.size(), 0U);
+  EXPECT_THAT(change(1, std::nullopt, 400), IsEmpty()) << "it never was a lock";
+}
+
 TEST_F(TrackedKey, AnEndAfterItsTtlIsAnExpiry) {
   change(1, held_by("a", 1000), 0);
   const auto seen = change(1, free_key(), 1002);
   ASSERT_EQ(seen.size(), 1U);
   EXPECT_EQ(seen[0].ended, Ending::expired);
-}
-
-TEST_F(TrackedKey, AnExpiryIsLookedForWithoutAMessage) {
-  change(1, held_by("a", 1000), 0);
-  book_.expire(at(900));
-  EXPECT_TRUE(book_.nothing_waits());
-  book_.expire(at(1010));
-  const auto seen = look(free_key(), 1010);
-  ASSERT_EQ(seen.size(), 1U);
-  EXPECT_EQ(seen[0].ended, Ending::expired);
-  EXPECT_EQ(seen[0].changes, 0U);
-  // Its message, which the look itself has caused, is no further change.
-  EXPECT_THAT(change(1, free_key(), 1011), testing::Each(testing::Field(&Sighting::changes, 0U)));
 }
 
 TEST_F(TrackedKey, ARenewalMovesItsEnd) {
@@ -284,6 +283,23 @@ TEST(RedisBook, HasABound) {
   EXPECT_TRUE(book.changed("b", at(0)));
   EXPECT_FALSE(book.changed("c", at(0)));
   EXPECT_TRUE(book.changed("a", at(1)));
+}
+
+TEST(RedisBook, NamesAllThatAreHeldInTurn) {
+  RedisBook book(10, RedisBook::Way::tracking);
+  std::set<std::string> named;
+  for (const char* key : {"a", "b", "c", "d", "e"}) {
+    book.changed(key, at(0));
+    book.next();
+    book.looked(key, KeyKind::hash, held_by("me"), at(0), at(0));
+  }
+  for (int i = 0; i < 3; ++i) {
+    const auto some = book.held_keys(KeyKind::hash, 2);
+    EXPECT_EQ(some.size(), 2U);
+    named.insert(some.begin(), some.end());
+  }
+  EXPECT_EQ(named.size(), 5U);
+  EXPECT_THAT(book.held_keys(KeyKind::text, 2), IsEmpty());
 }
 
 TEST(RedisBook, AnythingMayHappenInAnyOrder) {
@@ -466,6 +482,8 @@ TEST_F(WatchedQuorum, ATokenThatStaysOnAMinorityIsFound) {
   const Picture all = ledger_.read(at(1000));
   EXPECT_TRUE(std::ranges::any_of(
       all.findings, [](const Finding& one) { return one.kind == Finding::Kind::no_majority; }));
+  see(vote("a", 1000, 59'000));
+  EXPECT_EQ(figures(1000).acquisitions, 1U) << "it got the others";
 }
 
 TEST_F(WatchedQuorum, ASecondMinorityIsJudgedByItsOwnTime) {
@@ -499,24 +517,6 @@ TEST_F(WatchedQuorum, WhatWasHeldBeforeTheWatchIsNoAcquisition) {
   see(looked("a", 0));
   EXPECT_EQ(figures(100).held_now, 1U);
   EXPECT_EQ(figures(100).acquisitions, 0U);
-}
-
-TEST(Patterns, BecomePrefixesThatDoNotOverlap) {
-  EXPECT_THAT(merged_prefixes({"lock:a*", "lock:*", "job:?", "lock:b"}),
-              ElementsAre("job:", "lock:"));
-  EXPECT_THAT(merged_prefixes({"*", "a*"}), ElementsAre(""));
-  EXPECT_EQ(redis_glob("a[1]*\\"), "a\\[1\\]*\\\\");
-}
-
-TEST(Patterns, AreProposedForNames) {
-  EXPECT_EQ(generalised("lock:order:1234"), "lock:order:*");
-  EXPECT_EQ(generalised("job/550e8400-e29b-41d4-a716-446655440000/lock"), "job/*/lock");
-  for (const char* name : {"lock:a", "my_lock", "userLock", "redlock:1", "leader", "a:mutex"}) {
-    EXPECT_TRUE(sounds_like_lock(name)) << name;
-  }
-  for (const char* name : {"block:1", "clock", "user:1", "release"}) {
-    EXPECT_FALSE(sounds_like_lock(name)) << name;
-  }
 }
 
 }  // namespace

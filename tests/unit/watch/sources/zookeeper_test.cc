@@ -40,10 +40,21 @@ TEST(ZookeeperLocks, ANodeWithoutASessionIsNoContender) {
 TEST(ZookeeperLocks, ContendersBetweenTwoListsAreMissed) {
   ZookeeperLocks locks(10);
   locks.listed("/l", {"lock-0000000001"});
+  locks.settle("/l", kLookedAt, true);
   EXPECT_EQ(locks.take_missed(), 0U);
   locks.listed("/l", {"lock-0000000005", "lock-0000000006"});
   EXPECT_EQ(locks.take_missed(), 3U);
   EXPECT_EQ(locks.settle("/l", kLookedAt, false).size(), 1U);
+}
+
+TEST(ZookeeperLocks, NumbersOfNodesThatAreNoLocksTellOfNoContenders) {
+  ZookeeperLocks locks(10);
+  for (const char* job : {"job-1700000000", "job-1800000000"}) {
+    locks.listed("/l", {job});
+    locks.owned("/l", job, 0, std::nullopt);
+    EXPECT_THAT(locks.settle("/l", kLookedAt, false), IsEmpty());
+  }
+  EXPECT_EQ(locks.take_missed(), 0U);
 }
 
 TEST(ZookeeperLocks, WhoGivesItBackAndTakesItAgainBetweenTwoListsHasFreedIt) {
