@@ -71,12 +71,13 @@ Verdict verdict_of_write(Play& play, Actor& holder, const Grant& held, const Gra
 }  // namespace
 
 Verdict play_lapse(Play& play, const Lapse& lapse) {
-  ActorSettings settings{.checks_fencing = lapse.fenced, .members = lapse.seconds_members};
-  settings.wait = fast_polling().wait;
   Actor& holder = play.client("holder", {.behind_line = lapse.behind_line,
                                          .checks_fencing = lapse.fenced,
                                          .members = lapse.holders_members});
-  Actor& second = play.client("second", settings);
+  // Its grant shows when the store gave up the lock. Strategies that queue are woken instead.
+  Actor& second = play.client(
+      "second",
+      {.checks_fencing = lapse.fenced, .wait = "poll:1ms", .members = lapse.seconds_members});
   const Grant held = holder.must_acquire();
   holder.read(held);
   if (lapse.begin) lapse.begin(holder);

@@ -115,8 +115,6 @@ std::optional<std::string> only_with_connections(const Descriptor& strategy) {
   return std::nullopt;
 }
 
-ActorSettings fast_polling() { return {.wait = "poll:1ms"}; }
-
 std::optional<Duration> record_belief_gap(Play& play, Actor& holder, const Grant& held,
                                           TimePoint lost_at) {
   // A third of kLongTtl and a margin: a renewal has happened by then.

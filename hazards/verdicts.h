@@ -55,10 +55,6 @@ std::optional<std::string> only_for_quorums(const Descriptor& strategy);
 /// Likewise, to locks with connections that a network can cut.
 std::optional<std::string> only_with_connections(const Descriptor& strategy);
 
-/// For a contender whose grant shows when the store gave up the lock: it polls every millisecond.
-/// Strategies that queue ignore this and are woken.
-ActorSettings fast_polling();
-
 /// Records the belief gap: from the loss of the lock at the store to the moment when the holder
 /// stopped treating it as valid. Negative is good. `lost_at` must not be later than the loss.
 /// Records and returns nothing if the holder never stops.

@@ -20,7 +20,7 @@ constexpr int kFirst = 20;
 constexpr Duration kBetweenSigns = std::chrono::seconds(1);
 // Each look costs the clients on the same cores some 30 microseconds.
 constexpr Duration kBetweenLooks = std::chrono::milliseconds(20);
-// Whoever asked will ask again at once.
+// A rank that asked will ask again at once.
 constexpr Duration kAttention = std::chrono::microseconds(1500),
                    kPatience = std::chrono::microseconds(250);
 

@@ -377,7 +377,7 @@ bool serve(Link& link, const MemberSettings& settings, const std::stop_token& st
     if (strategy == nullptr || !strategy->not_built.empty()) {
       link.send(0, Kind::failed,
                 to_bytes(Connected{
-                    order.number, 0, false, order.strategy + " is not in this rank's build", {}}));
+                    order.ticket, 0, false, order.strategy + " is not in this rank's build", {}}));
       continue;
     }
     MemberRun member(link, settings, order, *strategy, stop);

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <deque>
 #include <list>
 #include <thread>
 #include <vector>
@@ -56,22 +55,10 @@ class MpiPeers : public Peers {
 
   std::optional<Message> poll() override {
     collect();
-    if (!incoming_) look();
-    if (!incoming_) return std::nullopt;
-    int arrived = 0;
-    const int tested = MPI_Test(&incoming_->request, &arrived, MPI_STATUS_IGNORE);
-    if (!done(tested)) {
-      incoming_.reset();
-      return std::nullopt;
+    while (true) {
+      if (auto message = take_arrived()) return message;
+      if (!look()) return std::nullopt;
     }
-    if (arrived == 0) {
-      // A rank that died while it sent.
-      if (Clock::now() - incoming_->since > kGone) give_up_incoming();
-      return std::nullopt;
-    }
-    Message message = std::move(incoming_->message);
-    incoming_.reset();
-    return message;
   }
 
   void close(bool together) override {
@@ -98,7 +85,6 @@ class MpiPeers : public Peers {
   struct Incoming {
     Message message;
     MPI_Request request = MPI_REQUEST_NULL;
-    Clock::time_point since;
   };
 
   /// Forgets what was sent. A rank that has taken nothing for long is given up.
@@ -122,39 +108,53 @@ class MpiPeers : public Peers {
     }
   }
 
-  void look() {
+  /// The messages of each rank in their order. A rank that died while it sent holds up no other.
+  std::optional<Message> take_arrived() {
+    for (auto one = incoming_.begin(); one != incoming_.end();) {
+      const bool follows = std::any_of(incoming_.begin(), one, [&](const Incoming& earlier) {
+        return earlier.message.from == one->message.from;
+      });
+      int arrived = 0;
+      const bool failed = !follows && !done(MPI_Test(&one->request, &arrived, MPI_STATUS_IGNORE));
+      if (!failed && arrived == 0) {
+        ++one;
+        continue;
+      }
+      Message message = std::move(one->message);
+      one = incoming_.erase(one);
+      if (!failed) return message;
+    }
+    return std::nullopt;
+  }
+
+  /// Begins to receive what has come. Whether there was anything.
+  bool look() {
     int found = 0;
     MPI_Status status;
     if (!done(MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &found, &status)) ||
         found == 0) {
-      return;
+      return false;
     }
     int bytes = 0;
     MPI_Get_count(&status, MPI_BYTE, &bytes);
-    incoming_ = Incoming{};
-    Incoming& in = *incoming_;
-    in.since = Clock::now();
+    Incoming& in = incoming_.emplace_back();
     const bool known = status.MPI_TAG >= 0 && status.MPI_TAG < static_cast<int>(Kind::kinds);
     in.message = {status.MPI_SOURCE, known ? static_cast<Kind>(status.MPI_TAG) : Kind::ping, {}};
     in.message.body.resize(static_cast<std::size_t>(std::max(0, bytes)));
-    if (!done(MPI_Irecv(in.message.body.data(), bytes, MPI_BYTE, status.MPI_SOURCE, status.MPI_TAG,
-                        MPI_COMM_WORLD, &in.request))) {
-      incoming_.reset();
+    if (done(MPI_Irecv(in.message.body.data(), bytes, MPI_BYTE, status.MPI_SOURCE, status.MPI_TAG,
+                       MPI_COMM_WORLD, &in.request))) {
+      return true;
     }
+    incoming_.pop_back();
+    return false;
   }
   // NOLINTEND(clang-analyzer-optin.mpi.MPI-Checker)
-
-  void give_up_incoming() {
-    MPI_Cancel(&incoming_->request);
-    given_up_.push_back(std::move(*incoming_));
-    incoming_.reset();
-  }
 
   int rank_ = 0, size_ = 1;
   std::vector<Peer> peers_;
   std::list<Outgoing> outgoing_, abandoned_;
-  std::optional<Incoming> incoming_;
-  std::list<Incoming> given_up_;
+  // A list, as the library keeps the address until it has received.
+  std::list<Incoming> incoming_;
 };
 
 }  // namespace

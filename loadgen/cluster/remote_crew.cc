@@ -98,10 +98,17 @@ TimePoint RemoteCrew::start_time() {
   const TimePoint at = link_.now() + kLead;
   link_.send_to_all(Kind::start, to_bytes(Start{order_.ticket, at}));
   for (Rank& rank : ranks_) rank.heard_at = at;
+  const std::scoped_lock lock(done_mutex_);
+  done_ = {at};
   return at;
 }
 
 Duration RemoteCrew::delay() const { return kDelay; }
+
+std::optional<SectionsDone> RemoteCrew::done() const {
+  const std::scoped_lock lock(done_mutex_);
+  return done_;
+}
 
 void RemoteCrew::end_at(TimePoint when) {
   link_.send_to_all(Kind::stop, to_bytes(Stop{order_.ticket, when, false}));
@@ -137,6 +144,12 @@ void RemoteCrew::drain() {
 }
 
 void RemoteCrew::add_to(RunEvidence& evidence) const {
+  for (const Rank& rank : ranks_) {
+    const UseReport& use = rank.figures.use;
+    if (!use.on_fibers) continue;
+    evidence.busiest_thread_seconds = std::max(evidence.busiest_thread_seconds.value_or(0),
+                                               use.busiest_thread_share * evidence.wall_seconds);
+  }
   // This process has the clients of rank 0.
   for (std::size_t i = 1; i < ranks_.size(); ++i) {
     const RankFigures& figures = ranks_[i].figures;
@@ -198,7 +211,20 @@ void RemoteCrew::take_record(Rank& rank, int number, const RecordReport& report)
     rank.ended = true;
     rank.figures.use = report.use;
   }
+  rank.complete_until = std::max(rank.complete_until, report.complete_until);
+  note_done();
   replay_.advance();
+}
+
+void RemoteCrew::note_done() {
+  TimePoint until = TimePoint::max();
+  for (const Rank& rank : ranks_) {
+    if (!rank.ended && !rank.figures.lost) until = std::min(until, rank.complete_until);
+  }
+  const std::scoped_lock lock(done_mutex_);
+  // Once a round: within it the others' records are ahead by changing amounts.
+  if (until < done_.at + kDelay || until == TimePoint::max()) return;
+  done_ = {until, run_.recorder.total(Count::sections)};
 }
 
 bool RemoteCrew::all_have_ended() const {

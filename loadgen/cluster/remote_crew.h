@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <functional>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -47,6 +49,7 @@ class RemoteCrew : public Crew {
   void wait(TimePoint until) override;
   bool nobody_works() override { return all_have_ended(); }
   Duration delay() const override;
+  std::optional<SectionsDone> done() const override;
   void end_at(TimePoint when) override;
   void drain() override;
   void count_never_begun(TimePoint /*until*/) override {}  // the ranks do
@@ -60,10 +63,13 @@ class RemoteCrew : public Crew {
     bool ready = false, ended = false;
     std::string failed;
     TimePoint heard_at{};
+    TimePoint complete_until{};  ///< of its records
   };
 
   void take(const Message& message);
   void take_record(Rank& rank, int number, const RecordReport& report);
+  /// Records come in bursts, so between them the recorder's count belongs to no time.
+  void note_done();
   bool all_have_ended() const;
   bool all_are_ready() const;
   void lose(int number, const std::string& why);
@@ -78,6 +84,8 @@ class RemoteCrew : public Crew {
   std::vector<Rank> ranks_;
   Replay replay_;
   std::uint64_t missed_ = 0;
+  mutable std::mutex done_mutex_;
+  SectionsDone done_;
 };
 
 }  // namespace lockbench::loadgen::cluster

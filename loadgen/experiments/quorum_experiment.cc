@@ -67,32 +67,35 @@ class QuorumExperiment {
     load.workload.duration /= rounds_of(point);
     load.endpoints = nodes_.endpoints(point.nodes, point.fault);
     // Clients connect while all nodes are healthy; the fault comes after.
+    bool struck = true;
     load.before_load = [&] {
-      if (point.fault.any()) check(point, nodes_.inject(point.nodes, point.fault));
+      if (point.fault.any()) struck = check(point, nodes_.inject(point.nodes, point.fault));
     };
     load.after_load = [&] {
       if (point.fault.any()) heal(point);
     };
     const RunReport report = run_once(std::move(load), ++runs_, on_step_, stop_);
     for (const results::Skipped& failed : report.not_started) complain(point, failed.reason);
-    if (report.runs.empty()) sum.add_nothing();
+    for (const results::Run& run : report.runs) {
+      if (run.audit.verdict == results::Verdict::violated) violated_.push_back(point.text());
+    }
+    // Without its fault a run says nothing else of the point.
+    if (report.runs.empty() || !struck) return sum.add_nothing();
     for (const results::Run& run : report.runs) {
       sum.add(run);
-      if (run.audit.verdict == results::Verdict::violated) violated_.push_back(point.text());
       // With faulty nodes, failures are part of what is measured.
       if (!point.fault.any() && !run.errors.empty()) complain(point, run.errors.front());
     }
   }
 
   void heal(const QuorumPointPlan& point) {
-    const auto healed = nodes_.heal();
-    check(point, healed);
     // Without healthy nodes no further point can be measured.
-    broken_ = broken_ || !healed;
+    if (!check(point, nodes_.heal())) broken_ = true;
   }
 
-  void check(const QuorumPointPlan& point, const tl::expected<void, std::string>& done) {
+  bool check(const QuorumPointPlan& point, const tl::expected<void, std::string>& done) {
     if (!done) complain(point, done.error());
+    return done.has_value();
   }
 
   void complain(const QuorumPointPlan& point, const std::string& why) {

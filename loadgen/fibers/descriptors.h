@@ -41,8 +41,8 @@ class Descriptors {
   bool arm(std::span<pollfd> polled);
   void leave(std::span<pollfd> polled, const Fiber& fiber) noexcept;
 
-  /// Calls `on_ready(fiber)` for those who wait for what is ready, within `longest`; max: without
-  /// a bound.
+  /// Calls `on_ready(fiber)` for each fiber that waits for what is ready, within `longest`; max:
+  /// without a bound.
   template <class OnReady>
   void harvest(Duration longest, OnReady on_ready) {
     const std::span<const epoll_event> events = look(longest);
@@ -52,7 +52,7 @@ class Descriptors {
       if (event.data.fd == kInterrupt) continue;
       Watched& watched = table_[event.data.fd];
       watched.note(event.events);
-      // One that is not kept was reported to both, who must arm it again.
+      // One that is not kept was reported to both, which must arm it again.
       const bool both = !watched.is_kept();
       if (watched.reader != nullptr && (both || watched.can_read())) on_ready(*watched.reader);
       if (watched.writer != nullptr && (both || watched.can_write())) on_ready(*watched.writer);

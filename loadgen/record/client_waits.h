@@ -14,7 +14,7 @@ namespace lockbench::loadgen {
 
 /// The waits for locks of each client, within 3 %. Each client's thread records its own, without a
 /// lock; any thread may read. A client has 5 KiB of buckets, of which those that it uses take
-/// memory: the buckets of one power of two lie side by side for all clients, who wait alike.
+/// memory: the buckets of one power of two lie side by side for all clients, which wait alike.
 class ClientWaits {
  public:
   explicit ClientWaits(int clients);

@@ -59,8 +59,9 @@ GrantNote HandoffTracker::granted(int key, const WaitTicket& wait, TimePoint gra
       std::remove_if(
           later, releases.end(),
           [&](Release& release) {
-            // A grant from before the release was not caused by it.
-            if (release.served || granted_at < release.started) return false;
+            if (release.served) return false;
+            // A grant from before the release was not caused by it: this client did not wait then.
+            if (granted_at < release.started) return --release.waiting == 0;
             if (!release.confirmed) {
               release.served = true;
               release.served_at = granted_at;

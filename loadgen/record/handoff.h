@@ -30,7 +30,7 @@ struct WaitTicket {
   std::uint64_t grants = 0;  ///< of the key until then
 };
 
-/// What a grant means to those who waited.
+/// What a grant means to the clients that waited.
 struct GrantNote {
   /// Another client held or wanted the lock in a conflicting mode when the wait began or ended. Two
   /// shared ones do not conflict, so their grants say nothing of exclusion.
@@ -40,11 +40,11 @@ struct GrantNote {
   std::optional<Duration> turnaround{};
 };
 
-/// Follows each key's lock from hand to hand: who waited at a release, who got the lock next. Every
-/// release at which a client waited gives one handoff, however many clients overtook that one. The
-/// grant may be seen before the releasing client knows that it succeeded; whichever call completes
-/// the pair reports the handoff. Thread-safe; keys from 0. Takes a key's mutex for a moment, which
-/// only the clients of that key share.
+/// Follows each key's lock from hand to hand: which clients waited at a release, and which got the
+/// lock next. Every release at which a client waited gives one handoff, however many clients
+/// overtook that one. The grant may be seen before the releasing client knows that it succeeded;
+/// whichever call completes the pair reports the handoff. Thread-safe; keys from 0. Takes a key's
+/// mutex for a moment, which only the clients of that key share.
 class HandoffTracker {
  public:
   explicit HandoffTracker(int keys);

@@ -246,21 +246,24 @@ void ShardedHistogram::record(Duration sample) noexcept {
   }
 }
 
-void ShardedHistogram::record_evenly(Duration longest, std::uint64_t samples) noexcept {
+void ShardedHistogram::record_evenly(Duration longest, std::uint64_t samples,
+                                     std::uint64_t left_out) noexcept {
   constexpr auto kRelaxed = std::memory_order_relaxed;
   constexpr double kMostSum = 4e18;  // leaves room in 63 bits
-  if (samples == 0 || longest <= Duration::zero()) return;
+  if (samples <= left_out || longest <= Duration::zero()) return;
   Shard& shard = shards_[0];
-  const auto all = static_cast<double>(samples), most = static_cast<double>(longest.count());
-  shard.widen_to(std::llround(most / all));
-  shard.widen_to(longest.count());
-  shard.sum.fetch_add(static_cast<std::int64_t>(std::min(kMostSum, most * (all + 1) / 2)),
-                      kRelaxed);
   // The k-th of n lies at k/n of the longest.
-  std::uint64_t counted = 0;
+  const auto all = static_cast<double>(samples), most = static_cast<double>(longest.count());
+  const auto first = static_cast<double>(left_out) + 1;
+  shard.widen_to(std::llround(most * first / all));
+  shard.widen_to(longest.count());
+  const double sum = (all - first + 1) * most * (first + all) / (2 * all);
+  shard.sum.fetch_add(static_cast<std::int64_t>(std::min(kMostSum, sum)), kRelaxed);
+  std::uint64_t counted = left_out;
   for (std::size_t i = 0; i < kHistogramBuckets && counted < samples; ++i) {
     const double share = static_cast<double>(Layout::upper(i)) / most;
-    const std::uint64_t so_far = share < 1 ? static_cast<std::uint64_t>(all * share) : samples;
+    const std::uint64_t so_far =
+        share < 1 ? std::max(left_out, static_cast<std::uint64_t>(all * share)) : samples;
     shard.buckets[i].fetch_add(so_far - counted, kRelaxed);
     counted = so_far;
   }

@@ -92,9 +92,9 @@ class ShardedHistogram {
 
   /// Takes no lock and allocates nothing. A negative sample is a programming error and counts as 0.
   void record(Duration sample) noexcept;
-  /// So many samples that lie evenly between zero and the longest: as quick for billions as for
-  /// one.
-  void record_evenly(Duration longest, std::uint64_t samples) noexcept;
+  /// So many samples that lie evenly between zero and the longest, without the `left_out` shortest
+  /// ones: as quick for billions as for one.
+  void record_evenly(Duration longest, std::uint64_t samples, std::uint64_t left_out = 0) noexcept;
 
   /// Adds samples that were recorded elsewhere.
   void add(const HistogramSnapshot& more) noexcept;

@@ -66,7 +66,7 @@ class RedisSession : public CounterSession {
     const std::string value = std::to_string(reading.value + 1);
     const std::string name = options_.key_name(key);
     KeyWrites& writes = touch(key);
-    // Whoever is first to write has read before anybody wrote.
+    // The first client that writes has read before any other one wrote.
     std::uint64_t unknown = 0;
     writes.value.compare_exchange_strong(unknown, reading.value + 1, std::memory_order_relaxed);
     // Few clients write to a key at a time: only the lock's failure lets them meet.

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <tl/expected.hpp>
@@ -14,8 +16,14 @@ namespace lockbench::loadgen {
 struct RunShared;
 struct RunEvidence;
 
+/// The sections that had been done at that time.
+struct SectionsDone {
+  TimePoint at;
+  std::uint64_t sections = 0;
+};
+
 /// The clients of one run, wherever they are. All calls come from the runner's thread, in their
-/// order here. The end of `over` in RunShared ends the load.
+/// order here, except for done(). The end of `over` in RunShared ends the load.
 class Crew {
  public:
   virtual ~Crew() = default;
@@ -33,6 +41,9 @@ class Crew {
   virtual bool nobody_works() = 0;
   /// How long what clients record needs until it is seen here.
   virtual Duration delay() const { return Duration::zero(); }
+  /// The latest that are known for certain; nothing: those in the recorder are of now. On any
+  /// thread, after begin().
+  virtual std::optional<SectionsDone> done() const { return std::nullopt; }
   /// The load ends earlier than its workload says; `when` is at least twice the delay() from now.
   virtual void end_at(TimePoint /*when*/) {}
   /// The load is over: lets clients finish what is under way, for a bounded time, and ends them.

@@ -32,9 +32,10 @@ bool is_under_way(const std::future<T>& work) {
 
 }  // namespace
 
-FaultPlayer::FaultPlayer(const RunShared& run, const std::vector<Fault>& faults,
+FaultPlayer::FaultPlayer(const RunShared& run, const Crew& crew, const std::vector<Fault>& faults,
                          FaultTarget& target, RunWatcher* watcher)
     : run_(run),
+      crew_(crew),
       faults_(faults),
       target_(target),
       watcher_(watcher),
@@ -59,7 +60,7 @@ FaultPlayer::Report FaultPlayer::finish() {
 
 void FaultPlayer::play(const std::stop_token& stop) {
   const TimePoint begin = run_.measure_start;
-  Reading since{run_.load_start};
+  SectionsDone since{run_.load_start};
   if (faults_.front().at > Duration::zero()) {
     if (!wait_until(begin, stop)) return;
     since = read();
@@ -73,13 +74,13 @@ void FaultPlayer::play(const std::stop_token& stop) {
   }
 }
 
-void FaultPlayer::strike(const Fault& fault, std::optional<TimePoint> next_at, const Reading& since,
-                         const std::stop_token& stop) {
+void FaultPlayer::strike(const Fault& fault, std::optional<TimePoint> next_at,
+                         const SectionsDone& since, const std::stop_token& stop) {
   HistogramSnapshot lag_before =
       run_.recorder.histograms(Phase::measured)[Timing::schedule_lag].snapshot();
-  const Reading now = read();
+  const SectionsDone now = read();
   results::FaultMark mark{.fault = fault.what,
-                          .at_seconds = since_load(now.at),
+                          .at_seconds = since_load(env_->now()),
                           .healed_seconds = std::nullopt,
                           .recovery_seconds = std::nullopt,
                           .lowest_share = std::numeric_limits<double>::quiet_NaN()};
@@ -105,20 +106,22 @@ void FaultPlayer::watch(const Fault& fault, std::optional<TimePoint> next_at,
   bool told = false;
   const Duration step =
       recovery ? std::min(recovery->window() / kReadingsInWindow, kLongestStep) : kLongestStep;
+  const TimePoint struck_at = env_->now();
   // Ends with the run at the latest.
   while (!stop.stop_requested()) {
-    const Reading now = read();
-    if (recovery) recovery->read(now.at, now.sections);
-    if (!healing.valid() && heals_at && now.at >= run_.measure_start.load() + *heals_at) {
+    const TimePoint now = env_->now();
+    const SectionsDone done = read();
+    if (recovery && done.at >= struck_at) recovery->read(done.at, done.sections);
+    if (!healing.valid() && heals_at && now >= run_.measure_start.load() + *heals_at) {
       // The time that servers take to start is part of the recovery.
       healing = in_background(heal);
-      mark.healed_seconds = since_load(now.at);
-      if (recovery) recovery->healed(now.at);
+      mark.healed_seconds = since_load(now);
+      if (recovery) recovery->healed(now);
     }
     const bool healed = healing.valid() && !is_under_way(healing);
     if (healed && !std::exchange(told, true)) tell(fault, false);
-    if (healed && (!recovery || recovery->back_at() || (next_at && now.at >= *next_at))) break;
-    TimePoint wake_at = now.at + step;
+    if (healed && (!recovery || recovery->back_at() || (next_at && now >= *next_at))) break;
+    TimePoint wake_at = now + step;
     if (!healing.valid() && heals_at) {
       wake_at = std::min(wake_at, run_.measure_start.load() + *heals_at);
     }
@@ -134,7 +137,8 @@ void FaultPlayer::watch(const Fault& fault, std::optional<TimePoint> next_at,
   }
 }
 
-FaultPlayer::Reading FaultPlayer::read() const {
+SectionsDone FaultPlayer::read() const {
+  if (const auto done = crew_.done()) return *done;
   const TimePoint now = env_->now();
   return {now, run_.recorder.total(Count::sections)};
 }

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <cstdint>
 #include <memory>
 #include <optional>
 #include <stop_token>
@@ -9,6 +8,7 @@
 #include <vector>
 
 #include "loadgen/record/histogram.h"
+#include "loadgen/run/crew.h"
 #include "loadgen/run/fault.h"
 #include "loadgen/run/recovery_meter.h"
 #include "loadgen/run/run_watcher.h"
@@ -22,10 +22,10 @@ namespace lockbench::loadgen {
 /// meanwhile. Works on its own thread; clients are not involved.
 class FaultPlayer {
  public:
-  /// `faults` as timetable() has them; they, the run, the target and the watcher (which may be
-  /// null) outlive the player.
-  FaultPlayer(const RunShared& run, const std::vector<Fault>& faults, FaultTarget& target,
-              RunWatcher* watcher);
+  /// `faults` as timetable() has them; they, the run, its crew, the target and the watcher (which
+  /// may be null) outlive the player.
+  FaultPlayer(const RunShared& run, const Crew& crew, const std::vector<Fault>& faults,
+              FaultTarget& target, RunWatcher* watcher);
   FaultPlayer(const FaultPlayer&) = delete;
   FaultPlayer& operator=(const FaultPlayer&) = delete;
   /// Heals a fault that is still in force.
@@ -46,19 +46,15 @@ class FaultPlayer {
 
  private:
   using Done = tl::expected<void, std::string>;
-  struct Reading {
-    TimePoint at;
-    std::uint64_t sections = 0;
-  };
 
   void play(const std::stop_token& stop);
   /// Lasts until the fault is healed and throughput has recovered, or the next fault is due.
-  void strike(const Fault& fault, std::optional<TimePoint> next_at, const Reading& since,
+  void strike(const Fault& fault, std::optional<TimePoint> next_at, const SectionsDone& since,
               const std::stop_token& stop);
   void watch(const Fault& fault, std::optional<TimePoint> next_at,
              std::optional<RecoveryMeter>& recovery, results::FaultMark& mark,
              const std::stop_token& stop);
-  Reading read() const;
+  SectionsDone read() const;
   bool wait_until(TimePoint when, const std::stop_token& stop) const;
   /// Returns whether it succeeded; records the error otherwise.
   bool note(const Fault& fault, const Done& done);
@@ -66,6 +62,7 @@ class FaultPlayer {
   double since_load(TimePoint when) const;
 
   const RunShared& run_;
+  const Crew& crew_;
   const std::vector<Fault>& faults_;
   FaultTarget& target_;
   RunWatcher* const watcher_;

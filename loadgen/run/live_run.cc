@@ -57,7 +57,8 @@ tl::expected<results::Run, std::string> LiveRun::execute() {
   results::Run result;
   stores_.begin();
   if (!plan_.faults.empty()) {
-    faults_ = std::make_unique<FaultPlayer>(run_, plan_.faults, *plan_.fault_target, plan_.watcher);
+    faults_ = std::make_unique<FaultPlayer>(run_, *crew_, plan_.faults, *plan_.fault_target,
+                                            plan_.watcher);
   }
   if (plan_.before_load) plan_.before_load();
   const Duration offset_before = wall_clock_offset();

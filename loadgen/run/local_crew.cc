@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace lockbench::loadgen {
 namespace {
@@ -67,7 +69,7 @@ tl::expected<void, std::string> LocalCrew::connect(const std::function<void(int)
   }
   if (failed.empty()) return {};
   run_.over.request_stop();
-  // Whoever stops the run does not wait for answers that may never come.
+  // A stop does not wait for answers that may never come.
   if (external_.stop_requested()) run_.abort.request_stop();
   gate_.request_stop();
   clients_.clear();
@@ -168,26 +170,40 @@ void LocalCrew::count_never_begun(TimePoint until) {
   if (!run_.schedule) return;
   // It ended in the warm-up: nothing was measured.
   if (until <= run_.measure_start.load()) return;
-  // With nothing left to do, no further section was to begin.
-  if (run_.demand_met) return;
-  if (run_.workload.iterations && run_.measured_sections >= *run_.workload.iterations) return;
+  const std::uint64_t left = sections_left();
+  if (left == 0) return;
   // Due, but no client was free to begin them: they have waited since their intended start.
   const auto [due, longest] = run_.schedule->due_before(until);
+  const std::uint64_t beyond = due - std::min(due, left);
   Recorder::Histograms& histograms = run_.recorder.histograms(Phase::measured);
-  histograms[Timing::abandoned].record_evenly(longest, due);
+  histograms[Timing::abandoned].record_evenly(longest, due, beyond);
   const Workload& workload = run_.workload;
   if (workload.has_transactions()) {
-    histograms[Timing::transaction_cut].record_evenly(longest, due);
+    histograms[Timing::transaction_cut].record_evenly(longest, due, beyond);
   }
   // Their modes were never drawn: they have the load's shares. Those of a trace are not known.
   if (workload.has_shared_sections() && !workload.trace) {
-    const auto shared =
-        static_cast<std::uint64_t>(std::llround(static_cast<double>(due) * workload.shared_share));
-    histograms[Timing::shared_cut].record_evenly(longest, shared);
-    histograms[Timing::exclusive_cut].record_evenly(longest, due - shared);
+    const auto shared_of = [&](std::uint64_t sections) {
+      return static_cast<std::uint64_t>(
+          std::llround(static_cast<double>(sections) * workload.shared_share));
+    };
+    const std::uint64_t shared = shared_of(due), shared_beyond = shared_of(beyond);
+    histograms[Timing::shared_cut].record_evenly(longest, shared, shared_beyond);
+    histograms[Timing::exclusive_cut].record_evenly(longest, due - shared, beyond - shared_beyond);
   }
-  histograms[Timing::schedule_lag].record_evenly(longest, due);
+  histograms[Timing::schedule_lag].record_evenly(longest, due, beyond);
   run_.recorder.client(run_.share.number(0)).add_wait(Phase::measured, longest, true);
+}
+
+std::uint64_t LocalCrew::sections_left() const {
+  const Workload& workload = run_.workload;
+  std::uint64_t left = std::numeric_limits<std::uint64_t>::max();
+  if (run_.demand_met) return 0;
+  if (workload.iterations) left = *workload.iterations - run_.measured_sections;
+  if (workload.trace && !workload.trace->repeats) {
+    left = std::min(left, workload.trace->transactions - run_.ended_of_trace);
+  }
+  return left;
 }
 
 }  // namespace lockbench::loadgen

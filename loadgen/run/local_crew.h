@@ -1,6 +1,7 @@
 #pragma once
 
 #include <condition_variable>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -46,6 +47,8 @@ class LocalCrew : public Crew {
   tl::expected<void, std::string> await_connected(const std::function<void(int)>& connected);
   /// Under the mutex.
   bool none_left() const { return working_ == 0 && (failed_ > 0 || run_.demand_met); }
+  /// That the load asks for beside those that have begun.
+  std::uint64_t sections_left() const;
 
   RunShared& run_;
   ClientThreads& threads_;

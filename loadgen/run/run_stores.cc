@@ -12,7 +12,7 @@ void RunStores::begin() {
 RunStores::Usage RunStores::end() {
   Usage usage;
   double cpu_seconds = 0;
-  bool complete = !empty();
+  bool complete = !stores_.empty();
   for (std::size_t i = 0; i < at_begin_.size(); ++i) {
     const StoreResult<StoreFacts>& before = at_begin_[i];
     if (!before) {  // no permission to ask

@@ -29,8 +29,6 @@ class RunStores {
   RunStores(std::vector<std::unique_ptr<Store>> stores, Listing listing)
       : stores_(std::move(stores)), listing_(listing) {}
 
-  bool empty() const { return stores_.empty(); }
-
   /// Reads the servers' figures when the load begins.
   void begin();
 

@@ -117,7 +117,17 @@ AcquireOutcome Worker::take(const Wanted& wanted, TimePoint intended, TimePoint 
   const Effort before = env_.effort();
   note({.at = started, .key = key, .kind = LockEvent::Kind::waits, .mode = wanted.mode});
   const AcquireMark mark = run_.audit.begin_acquire(key);
-  AcquireResult result = strategy_->acquire(request_);
+  AcquireResult result;
+  try {
+    result = strategy_->acquire(request_);
+  } catch (...) {
+    // The client ends. If it still counted as waiting, every later release would be in vain.
+    note({.at = base_env_->now(),
+          .key = key,
+          .kind = LockEvent::Kind::gave_up,
+          .mode = wanted.mode});
+    throw;
+  }
   const TimePoint ended = base_env_->now();
   env_.leave_behind();
 
@@ -246,9 +256,10 @@ std::optional<FailureReason> Worker::failure_of(const AcquireResult& result,
 }
 
 void Worker::note_transaction(AcquireOutcome outcome, TimePoint intended, TimePoint started) {
-  TimePoint ended = base_env_->now();
   const bool late = phase_ == Phase::ending;
   const bool granted = outcome == AcquireOutcome::acquired && !late;
+  // After its last grant it has read that lock's counter, which is part of its work.
+  TimePoint ended = granted ? held_.back().granted_at : base_env_->now();
   // As with a single lock's wait: failures of the store are no durations.
   if (outcome == AcquireOutcome::failed || outcome == AcquireOutcome::unknown) return;
   const Phase phase = late ? phase_of_wait(ended) : phase_;

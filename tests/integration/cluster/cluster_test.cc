@@ -85,7 +85,6 @@ TEST_F(ClusterTest, FourHostsMakeOneResultThatTheServerConfirms) {
   EXPECT_EQ(names.size(), kHosts);
   EXPECT_EQ(run["sections"], sections);
   EXPECT_GT(run["handoff"]["count"], 0);
-  EXPECT_TRUE(violation_of_schema(result).empty()) << violation_of_schema(result);
   expect_nothing_left();
   EXPECT_THAT(scratch_.files(), testing::Not(testing::Contains(testing::HasSubstr("rank-"))));
 }
@@ -110,15 +109,6 @@ TEST_F(ClusterTest, FourHostsAgainstOneEtcd) {
   EXPECT_TRUE(kept_exclusion(run));
   EXPECT_GT(run["sections"], 0);
   EXPECT_EQ(run["audit"]["increments"], RedisProbe(counter->port()).calls_of("set"));
-}
-
-TEST_F(ClusterTest, NoLockAtAllIsCaughtByTheCounterInTheStore) {
-  ASSERT_EQ(hosts_.mpirun(scratch_, {}, run("none"))->finish(kLong).code, 0);
-  const Json result = this->result();
-  const Json& audit = run_of(result, "none")["audit"];
-  EXPECT_GT(audit["lost_updates"], 0);
-  EXPECT_GT(audit["overlaps"], 0);
-  EXPECT_EQ(audit["verdict"], "unprotected");
 }
 
 TEST_F(ClusterTest, ALockThatOnlyLetsClientsOfDifferentHostsOverlapIsCaught) {

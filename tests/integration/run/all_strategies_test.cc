@@ -12,12 +12,9 @@ namespace {
 
 /// Long enough in the section, and enough clients, for `none` to lose updates for certain. Ends
 /// soon, but a disk that stalls may take its time.
-std::vector<std::string> run_all(std::vector<std::string> arguments) {
-  const std::vector<std::string> load = {"run",  "all",          "--hold", "100us",      "--warmup",
-                                         "50ms", "--iterations", "40",     "--duration", "20s"};
-  arguments.insert(arguments.begin(), load.begin(), load.end());
-  return arguments;
-}
+const std::vector<std::string> run_all{"run",        "all",  "--hold",       "100us",
+                                       "--warmup",   "50ms", "--iterations", "40",
+                                       "--duration", "20s",  "--out",        "deep/in/here.json"};
 
 std::vector<std::string> strategies_of(const Json& result) {
   std::vector<std::string> names;
@@ -25,13 +22,7 @@ std::vector<std::string> strategies_of(const Json& result) {
   return names;
 }
 
-TEST(AllStrategies, RunAndKeepTheirPromises) {
-  const Scratch scratch;
-  const Outcome outcome =
-      lockbench(scratch, run_all({"--format", "json", "--out", "deep/in/here.json"}));
-  EXPECT_EQ(outcome.code, 0) << outcome.err;
-  const Json result = read_result(scratch / "deep/in/here.json");
-  EXPECT_EQ(Json::parse(outcome.out), result);
+void expect_that_all_keep_their_promises(const Json& result) {
   EXPECT_EQ(strategies_of(result), all_strategy_names());
   EXPECT_TRUE(result.at("skipped").empty());
   EXPECT_FALSE(result.at("interrupted"));
@@ -52,27 +43,11 @@ TEST(AllStrategies, RunAndKeepTheirPromises) {
   }
 }
 
-TEST(Overview, IsWhatRunsWithoutACommandAndTheResultIsSavedByItsName) {
-  const Scratch scratch;
-  const Outcome outcome =
-      lockbench(scratch, {"--duration", "20ms", "--warmup", "0ms", "none", "local-mutex"});
-  EXPECT_EQ(outcome.code, 0) << outcome.err;
-  const std::vector<std::string> files = scratch.files();
-  ASSERT_EQ(files.size(), 1U) << "only the result stays";
-  const Json result = read_result(scratch / files.front());
-  EXPECT_EQ(files.front(), fmt::format("results/runs/{}.json", result.at("id").get<std::string>()));
-  EXPECT_NE(outcome.err.find(files.front()), std::string::npos);
-  EXPECT_EQ(run_of(result, "none").at("load").at("name"), "alone");
-  expect_in(outcome.out, "saturated: ");
-}
-
-/// `lockbench show` of the result in each format.
-TEST(AllStrategies, HaveARowEachInEveryFormat) {
-  const Scratch scratch;
-  const Outcome run = lockbench(scratch, run_all({"--out", "r.json"}));
-  ASSERT_EQ(run.code, 0) << run.err;
+/// `lockbench show` of the result in each format; the run has printed a table.
+void expect_a_row_each_in_every_format(const Scratch& scratch, const Json& result,
+                                       const std::string& printed) {
   const auto shown = [&](const char* format) {
-    const Outcome outcome = lockbench(scratch, {"show", "r.json", "--format", format});
+    const Outcome outcome = lockbench(scratch, {"show", "deep/in/here.json", "--format", format});
     EXPECT_EQ(outcome.code, 0) << outcome.err;
     return outcome.out;
   };
@@ -81,13 +56,12 @@ TEST(AllStrategies, HaveARowEachInEveryFormat) {
     return std::count_if(lines.begin(), lines.end(),
                          [&](const std::string& line) { return line.starts_with(start); });
   };
-  EXPECT_EQ(run.out, shown("table"));
+  EXPECT_EQ(printed, shown("table"));
   const std::string markdown = shown("markdown");
   for (const std::string& name : all_strategy_names()) {
-    EXPECT_EQ(rows_of(run.out, name + " "), 1) << name;
+    EXPECT_EQ(rows_of(printed, name + " "), 1) << name;
     EXPECT_EQ(rows_of(markdown, fmt::format("| {} |", name)), 1) << name;
   }
-  const Json result = read_result(scratch / "r.json");
   EXPECT_EQ(Json::parse(shown("json")), result);
   const auto rows = read_csv(shown("csv"));
   ASSERT_EQ(rows.size(), all_strategy_names().size());
@@ -106,6 +80,29 @@ TEST(AllStrategies, HaveARowEachInEveryFormat) {
     EXPECT_DOUBLE_EQ(std::stod(row.at("acquire_p99_seconds")),
                      json.at("acquire").at("p99").get<double>());
   }
+}
+
+TEST(AllStrategies, RunKeepTheirPromisesAndHaveARowEach) {
+  const Scratch scratch;
+  const Outcome outcome = lockbench(scratch, run_all);
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const Json result = read_result(scratch / "deep/in/here.json");
+  expect_that_all_keep_their_promises(result);
+  expect_a_row_each_in_every_format(scratch, result, outcome.out);
+}
+
+TEST(Overview, IsWhatRunsWithoutACommandAndTheResultIsSavedByItsName) {
+  const Scratch scratch;
+  const Outcome outcome =
+      lockbench(scratch, {"--duration", "20ms", "--warmup", "0ms", "none", "local-mutex"});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  const std::vector<std::string> files = scratch.files();
+  ASSERT_EQ(files.size(), 1U) << "only the result stays";
+  const Json result = read_result(scratch / files.front());
+  EXPECT_EQ(files.front(), fmt::format("results/runs/{}.json", result.at("id").get<std::string>()));
+  EXPECT_NE(outcome.err.find(files.front()), std::string::npos);
+  EXPECT_EQ(run_of(result, "none").at("load").at("name"), "alone");
+  expect_in(outcome.out, "saturated: ");
 }
 
 }  // namespace

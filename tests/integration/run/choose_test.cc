@@ -72,13 +72,6 @@ TEST(Choose, MeasuresWhatQualifiesUnderTheLoadThatWasAskedFor) {
   EXPECT_GE(answer.at("qualify").size(), 2U);
 }
 
-TEST(Choose, NoWaitDecidesWhatNobodyWaitsFor) {
-  const Scratch scratch;
-  const Outcome outcome = lockbench(scratch, {"choose", "--for", "leader", "--measure"});
-  EXPECT_EQ(outcome.code, 1);
-  EXPECT_THAT(outcome.err, HasSubstr("--measure requires --for mutex"));
-}
-
 TEST(Choose, ElsewhereSaysWhatIsWanted) {
   const Scratch scratch;
   const Outcome outcome = lockbench(scratch, {"choose"});

@@ -145,7 +145,6 @@ TEST(CompareConfigurations, AServerThatCannotBeReachedIsNamedWithItsFile) {
   EXPECT_THAT(refused.err, HasSubstr(b + ": --redis: "));
 }
 
-/// What a command prints.
 /// HdrHistogram's own program for logs: percentile output of all intervals of a tag.
 std::string processed(const std::filesystem::path& log, const std::string& tag) {
   return output_of(

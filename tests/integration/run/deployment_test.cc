@@ -89,6 +89,7 @@ TEST_F(SharedDeployment, IsLeftAsItWasAfterARun) {
 
   std::set<std::string> owners;
   const Json result = read_result(scratch / "r.json");
+  EXPECT_EQ(Json::parse(outcome.out), result);
   const std::string prefix = fmt::format("lockbench:{}:{{", result.at("id").get<std::string>());
   for (const SeenCommand& command : commands) {
     for (const std::string& key : keys_of(command)) {

@@ -22,7 +22,8 @@ bool is_found_without_path(const std::string& backend) { return backend == "post
 std::string missing_of(const std::string& backend) {
   if (backend == "zookeeper") return "java not found: install the package default-jre-headless";
   const std::string program = backend == "redis" ? "redis-server" : backend;
-  return program + " not found: install the package " + program;
+  return program + " not found: install the package " +
+         (backend == "etcd" ? "etcd-server" : program);
 }
 
 TEST(List, SaysWhatIsNotAvailableAndWhy) {

@@ -1,7 +1,6 @@
 #include <gtest/gtest.h>
 
 #include <csignal>
-#include <filesystem>
 
 #include "tests/integration/support/documents.h"
 #include "tests/integration/support/program.h"
@@ -41,9 +40,12 @@ TEST_P(Interrupt, SavesReportsAndCleansUp) {
   EXPECT_TRUE(kept_exclusion(run));
 }
 
-INSTANTIATE_TEST_SUITE_P(By, Interrupt, testing::Values(SIGINT, SIGTERM), [](const auto& test) {
-  return test.param == SIGINT ? "CtrlC" : "Termination";
-});
+INSTANTIATE_TEST_SUITE_P(By, Interrupt, testing::Values(SIGINT, SIGTERM, SIGHUP),
+                         [](const auto& test) {
+                           return test.param == SIGINT    ? "CtrlC"
+                                  : test.param == SIGTERM ? "Termination"
+                                                          : "Hangup";
+                         });
 
 TEST(InterruptedDose, SavesThePointsThatWerePlayed) {
   const Scratch scratch;
@@ -80,18 +82,6 @@ TEST(SecondInterrupt, Kills) {
   const Outcome outcome = program.finish(seconds(5));
   EXPECT_EQ(outcome.signal, SIGINT);
   EXPECT_TRUE(scratch.files().empty());
-}
-
-TEST(SecondInterrupt, TakesPrivateServersWithIt) {
-  const Scratch scratch;
-  Program program(
-      scratch, {"run", "redis-setnx", "--duration", "60s", "--warmup", "0ms", "--out", "r.json"});
-  ASSERT_TRUE(program.says("redis-setnx (1/1)")) << "its server has been started";
-  const auto is_empty = [&] { return std::filesystem::is_empty(scratch.path()); };
-  EXPECT_FALSE(is_empty()) << "the server's folder is there";
-  program.signal(SIGKILL);
-  EXPECT_EQ(program.finish(seconds(5)).signal, SIGKILL);
-  EXPECT_TRUE(eventually(is_empty));
 }
 
 }  // namespace

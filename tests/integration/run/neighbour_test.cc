@@ -20,6 +20,7 @@
 #include "testbed/servers/sentinel.h"
 #include "testbed/servers/zookeeper_server.h"
 #include "tests/integration/support/program.h"
+#include "tests/support/must.h"
 #include "tests/support/output_of.h"
 #include "tests/support/servers.h"
 
@@ -32,12 +33,6 @@ namespace fs = std::filesystem;
 using testbed::Server;
 
 constexpr const char* kGuess = "00000000000000000000000000000000";
-
-template <class T>
-T must(tl::expected<T, std::string> started) {
-  if (!started) throw std::runtime_error(started.error());
-  return *std::move(started);
-}
 
 /// What the neighbour can open of the testbed's folder, or signal of its processes, or read of the
 /// secret in the list of processes.

@@ -27,7 +27,6 @@ TEST(Resources, TheCpuOfPrivateServersIsKnown) {
   const Outcome outcome = lockbench(scratch, arguments);
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   const Json result = read_result(scratch / "r.json");
-  EXPECT_EQ(violation_of_schema(result), "");
   for (const std::string& name : names) {
     SCOPED_TRACE(name);
     const Json& run = run_of(result, name);

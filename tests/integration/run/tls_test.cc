@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <future>
-#include <stdexcept>
 
 #include "strategies/store.h"
 #include "testbed/servers/authority.h"
@@ -15,6 +14,7 @@
 #include "testbed/servers/zookeeper_server.h"
 #include "tests/integration/support/documents.h"
 #include "tests/integration/support/program.h"
+#include "tests/support/must.h"
 #include "tests/support/servers.h"
 
 namespace lockbench::test {
@@ -27,12 +27,6 @@ using testbed::TlsFiles;
 using testing::HasSubstr;
 using testing::Not;
 using Started = tl::expected<std::unique_ptr<Server>, std::string>;
-
-template <class T>
-T must(tl::expected<T, std::string> result) {
-  if (!result) throw std::runtime_error(result.error());
-  return *std::move(result);
-}
 
 /// Of one authority, except for `other`.
 struct Certificates {

@@ -25,7 +25,6 @@ TEST_F(ZookeeperRun, OneIsWokenByAGrantOrAllAre) {
                 "--out", "r.json", "--duration", "4s", "--warmup", "2s"});
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   const Json result = read_result(scratch / "r.json");
-  EXPECT_EQ(violation_of_schema(result), "");
   for (const char* name : {"zookeeper", "zookeeper-herd"}) {
     EXPECT_TRUE(kept_exclusion(run_of(result, name)));
     EXPECT_EQ(run_of(result, name).at("audit").at("fence_regressions"), 0);

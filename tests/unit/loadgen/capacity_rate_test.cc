@@ -10,7 +10,6 @@ namespace {
 
 using namespace std::chrono_literals;
 using results::Decision;
-using testing::AllOf;
 using testing::HasSubstr;
 using testing::IsEmpty;
 

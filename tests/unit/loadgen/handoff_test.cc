@@ -150,6 +150,14 @@ TEST_F(HandoffTest, AGrantFromBeforeTheReleaseIsNotItsDoing) {
   EXPECT_EQ(handoffs(), Ns{30});
 }
 
+TEST_F(HandoffTest, AReleaseForWhichOnlyAnEarlierGrantWaitedIsForgotten) {
+  release(100);
+  grant(90);
+  EXPECT_FALSE(take(130).overtook) << "nobody waited";
+  EXPECT_TRUE(tracker_.unserved(after_ns(1000)).empty());
+  EXPECT_EQ(handoffs(), Ns{});
+}
+
 TEST_F(HandoffTest, ALateConfirmationDoesNotMeetTheNextRelease) {
   const WaitTicket second = tracker_.begin_wait(0);
   start(100);

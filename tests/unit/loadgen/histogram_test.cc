@@ -27,6 +27,14 @@ HistogramSnapshot snapshot_of(const std::vector<std::int64_t>& samples) {
   return snapshot;
 }
 
+void expect_equal(const HistogramSnapshot& one, const HistogramSnapshot& other) {
+  EXPECT_EQ(one.buckets, other.buckets);
+  EXPECT_EQ(one.overflow, other.overflow);
+  EXPECT_EQ(one.sum, other.sum);
+  EXPECT_EQ(one.min, other.min);
+  EXPECT_EQ(one.max, other.max);
+}
+
 TEST(HistogramLayout, BucketsFollowEachOtherWithoutGapOrOverlap) {
   ASSERT_EQ(Layout::lower(0), 0);
   for (std::size_t i = 0; i < kHistogramBuckets; ++i) {
@@ -178,12 +186,7 @@ TEST(Histogram, MergingIsLikeRecordingBoth) {
   HistogramSnapshot merged = snapshot_of(left);
   merged.merge(snapshot_of(right));
   merged.merge(HistogramSnapshot{});
-  const HistogramSnapshot expected = snapshot_of(both);
-  EXPECT_EQ(merged.buckets, expected.buckets);
-  EXPECT_EQ(merged.overflow, expected.overflow);
-  EXPECT_EQ(merged.sum, expected.sum);
-  EXPECT_EQ(merged.min, expected.min);
-  EXPECT_EQ(merged.max, expected.max);
+  expect_equal(merged, snapshot_of(both));
 
   HistogramSnapshot from_empty;
   from_empty.merge(snapshot_of(left));
@@ -328,10 +331,15 @@ TEST(RecordEvenly, IsAsIfEachWereRecorded) {
   ShardedHistogram each(1), together(1);
   for (int k = 1; k <= 1000; ++k) each.record(milliseconds(k));
   together.record_evenly(seconds(1), 1000);
-  EXPECT_EQ(together.snapshot().buckets, each.snapshot().buckets);
-  EXPECT_EQ(together.snapshot().sum, each.snapshot().sum);
-  EXPECT_EQ(together.snapshot().min, each.snapshot().min);
-  EXPECT_EQ(together.snapshot().max, each.snapshot().max);
+  expect_equal(together.snapshot(), each.snapshot());
+}
+
+TEST(RecordEvenly, LeavesOutTheShortest) {
+  ShardedHistogram each(1), together(1);
+  for (int k = 901; k <= 1000; ++k) each.record(milliseconds(k));
+  together.record_evenly(seconds(1), 1000, 900);
+  together.record_evenly(seconds(1), 900, 900);
+  expect_equal(together.snapshot(), each.snapshot());
 }
 
 TEST(RecordEvenly, CountsMoreThanCouldBeLoopedOver) {

@@ -208,6 +208,21 @@ TEST_F(LiveRunTest, SectionsThatNoClientCameToBeginAreAbandonedAndLate) {
   EXPECT_FALSE(run.generator.valid);
 }
 
+TEST_F(LiveRunTest, NoMoreSectionsAreAbandonedThanTheLoadAskedFor) {
+  // 100 are due, but the load is 10, of which the only client can do five.
+  plan_.workload.clients = 1;
+  plan_.workload.rate = 1000;
+  plan_.workload.arrival = Arrival::constant;
+  plan_.workload.iterations = 10;
+  plan_.workload.duration = 100ms;
+  hold(20ms);
+  const results::Run run = run_one(named("local-mutex"));
+  // One may be granted when the time is up: late, but no section of the run's.
+  EXPECT_GE(run.outcomes.acquired + run.outcomes.abandoned, 9U);
+  EXPECT_LE(run.outcomes.acquired + run.outcomes.abandoned, 10U);
+  EXPECT_GE(run.fairness.longest_wait_seconds, 0.08);
+}
+
 TEST_F(LiveRunTest, AStopInTheWarmUpLeavesNothingMeasured) {
   // A section is due every millisecond, and the only client is in its first one.
   plan_.workload.clients = 1;

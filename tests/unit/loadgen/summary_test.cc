@@ -19,6 +19,7 @@ TEST_F(SummaryTest, ARunInWhichNothingHappened) {
   EXPECT_EQ(run.acquire.count, 0U);
   EXPECT_EQ(run.fairness.per_client, (std::vector<std::uint64_t>{0, 0}));
   EXPECT_EQ(run.audit.verdict, Verdict::unaudited);
+  EXPECT_FALSE(run.quorum || run.replication);
   EXPECT_TRUE(run.errors.empty());
 }
 
@@ -74,11 +75,6 @@ TEST_F(SummaryTest, RenewalIsThereOnlyIfSomethingWasRenewed) {
   EXPECT_DOUBLE_EQ(renewal->margin.max, 0.03);
   EXPECT_DOUBLE_EQ(renewal->slip.max, 0.001);
   EXPECT_DOUBLE_EQ(renewal->duration.max, 0.002);
-}
-
-TEST_F(SummaryTest, AQuorumIsThereOnlyIfTheLockHasOne) {
-  EXPECT_FALSE(summary().quorum);
-  EXPECT_FALSE(summary().replication);
 }
 
 TEST_F(SummaryTest, TheHerdFactorIsThereOnlyIfSomebodyWasWoken) {

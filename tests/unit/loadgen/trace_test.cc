@@ -4,13 +4,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <filesystem>
-#include <fstream>
 #include <mutex>
 #include <sstream>
 
 #include "loadgen/run/demand.h"
-#include "tests/unit/loadgen/live_run_fixture.h"
+#include "tests/unit/loadgen/trace_fixture.h"
 
 namespace lockbench::loadgen {
 namespace {
@@ -114,8 +112,7 @@ TEST(TraceReader, BeginsAgain) {
   }
 }
 
-/// A trace in a file of the test's own.
-class TraceTest : public LiveRunTest {
+class TraceTest : public TraceRunTest {
  protected:
   TraceTest() {
     plan_.workload.duration = 60s;
@@ -126,18 +123,7 @@ class TraceTest : public LiveRunTest {
       return grant(request);
     };
   }
-  ~TraceTest() override { std::filesystem::remove(path_); }
 
-  void write(const std::string& text) const { std::ofstream(path_) << text; }
-  void replay(const std::string& text, bool repeats = false) {
-    write(text);
-    plan_.workload.trace = Trace::read(path_).value();
-    plan_.workload.trace->repeats = repeats;
-    plan_.workload.keys = plan_.workload.trace->keys;
-  }
-
-  const std::string path_ =
-      (std::filesystem::temp_directory_path() / fmt::format("trace-{}.csv", ::getpid())).string();
   Behaviour behaviour_;
   std::mutex mutex_;
   std::vector<std::string> asked_;

@@ -141,6 +141,9 @@ TEST(Record, WhatIsNoPartOfTheRunIsIgnored) {
   wrong.waits.push_back({.client = 99, .complete = {{1, 1}}});
   absorb(wrong, run.shared());
   EXPECT_EQ(run.recorder().totals()[Count::sections], 0U);
+  EXPECT_FALSE(run.recorder().waits().by_client());
+  EXPECT_TRUE(run.shared().used.none());
+  EXPECT_EQ(run.shared().counter->totals()->accepted, 0U);
 }
 
 TEST(Record, CountersOfRanksAddUpFromTheFirstValueThatAnyRead) {

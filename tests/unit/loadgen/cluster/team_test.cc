@@ -4,7 +4,6 @@
 
 #include <array>
 #include <atomic>
-#include <cstdlib>
 #include <filesystem>
 #include <numeric>
 #include <thread>
@@ -15,6 +14,7 @@
 #include "strategies/registry.h"
 #include "tests/support/eventually.h"
 #include "tests/support/fake_redis.h"
+#include "tests/support/variable.h"
 #include "tests/unit/loadgen/cluster/in_process_peers.h"
 
 namespace lockbench::loadgen::cluster {
@@ -34,6 +34,13 @@ class Observer : public ProgressObserver {
   void on_warning(const std::string&) override {}
 
   std::function<void(const Progress&)> measuring = [](const Progress&) {};
+};
+
+/// Faults that do no harm.
+class Harmless : public FaultTarget {
+ public:
+  tl::expected<void, std::string> inject(const Descriptor&, const Fault&) override { return {}; }
+  tl::expected<void, std::string> heal(const Descriptor&, const Fault&) override { return {}; }
 };
 
 /// Ranks as threads of this process. Locks of a process exclude clients of one rank only.
@@ -226,6 +233,30 @@ TEST_F(TeamTest, ARankThatIsSilentWhileItConnectsIsLost) {
   EXPECT_FALSE(team_.kept_files);
 }
 
+TEST_F(TeamTest, ThatRecordsComeInBurstsIsNoDipOfTheThroughput) {
+  Harmless target;
+  plan_.fault_target = &target;
+  plan_.faults = {parse_fault("delay:1ms@600ms+300ms").value()};
+  plan_.workload.key_per_client = true;
+  plan_.workload.rate = 1000;
+  plan_.workload.duration = 2s;
+  const RunReport report = run();
+  ASSERT_EQ(report.runs.size(), 1U);
+  ASSERT_EQ(report.runs.front().faults.size(), 1U);
+  EXPECT_GT(report.runs.front().faults.front().lowest_share, 0);
+}
+
+TEST_F(TeamTest, ARankWithoutTheStrategySaysSo) {
+  Descriptor unknown = *find_strategy("local-mutex");
+  unknown.name = "of-another-build";
+  plan_.strategies = {&unknown};
+  team_.tickets = 5;  // of earlier orders
+  const RunReport report = run();
+  ASSERT_EQ(report.not_started.size(), 1U);
+  EXPECT_THAT(report.not_started.front().reason,
+              HasSubstr("of-another-build is not in this rank's build"));
+}
+
 TEST_F(TeamTest, TheIterationsAreSharedOut) {
   plan_.workload.key_per_client = true;
   plan_.workload.warmup = 0ms;
@@ -291,16 +322,16 @@ TEST(Link, TheTreeOfClocksHasLogarithmicDepth) {
 }
 
 TEST(Launched, OnlyALaunchersNumbersCount) {
-  ::setenv("OMPI_COMM_WORLD_RANK", "2", 1);
-  ::setenv("OMPI_COMM_WORLD_SIZE", "4", 1);
-  const auto four = launched();
-  ASSERT_TRUE(four);
-  EXPECT_EQ(four->rank, 2);
-  EXPECT_EQ(four->size, 4);
-  ::setenv("OMPI_COMM_WORLD_RANK", "x", 1);
   EXPECT_FALSE(launched());
-  ::unsetenv("OMPI_COMM_WORLD_RANK");
-  ::unsetenv("OMPI_COMM_WORLD_SIZE");
+  const test::Variable size("OMPI_COMM_WORLD_SIZE", "4");
+  {
+    const test::Variable rank("OMPI_COMM_WORLD_RANK", "2");
+    const auto four = launched();
+    ASSERT_TRUE(four);
+    EXPECT_EQ(four->rank, 2);
+    EXPECT_EQ(four->size, 4);
+  }
+  const test::Variable rank("OMPI_COMM_WORLD_RANK", "x");
   EXPECT_FALSE(launched());
 }
 
