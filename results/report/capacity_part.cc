@@ -73,7 +73,7 @@ LineChart by_sweep(const Capacity& capacity, const std::string& over) {
     }
   }
   if (measured.points.empty()) return chart;
-  std::sort(measured.points.begin(), measured.points.end());
+  std::stable_sort(measured.points.begin(), measured.points.end());
   chart.lines.push_back(std::move(measured));
   add_predictions(capacity, over, "sections_per_second", chart.lines);
   return chart;

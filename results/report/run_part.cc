@@ -77,20 +77,35 @@ Distribution acquire_of(const Group& group) {
   return merged(all);
 }
 
-/// The percentile at 1 / (1 - share); unknown between the few points of a condensed result.
-std::string at(const Distribution& distribution, const std::vector<Point>& curve, double x) {
+std::string with_bound(double seconds, bool at_least) {
+  return (at_least ? "≥ " : "") + human_seconds(seconds);
+}
+
+/// The percentile of that name, at 1 / (1 - share); unknown between the few points of a condensed
+/// result.
+std::string at(const Distribution& distribution, const std::vector<Point>& curve, double x,
+               std::string name) {
+  constexpr double kSameFigure = 1.05;
   const auto count = static_cast<double>(distribution.count + distribution.censored.count);
   if (x > count) return "–";
+  const auto reaches = [&](double samples) { return samples * x >= count * (x - 1); };
   double below = 0;
   for (const auto& bucket : all_buckets(distribution)) {
     below += static_cast<double>(bucket.count);
-    if (below * x >= count * (x - 1))
-      return human_seconds(std::min(bucket.upper, distribution.max));
+    if (!reaches(below)) continue;
+    // A lower bound, unless as many have ended.
+    double ended = 0;
+    for (const auto& one : distribution.buckets) {
+      if (one.upper <= kSameFigure * bucket.upper) ended += static_cast<double>(one.count);
+    }
+    return with_bound(std::min(bucket.upper, distribution.max), !reaches(ended));
   }
-  if (below > 0) return human_seconds(distribution.max);
+  if (below > 0) return with_bound(distribution.max, distribution.is_at_least("max"));
   const auto known =
       std::find_if(curve.begin(), curve.end(), [x](const Point& one) { return one.first == x; });
-  return known == curve.end() ? "–" : human_seconds(known->second);
+  if (known == curve.end()) return "–";
+  std::erase(name, '.');
+  return with_bound(known->second, distribution.is_at_least(name));
 }
 
 LineChart percentile_curves(const std::vector<Group>& groups, const std::vector<Picked>& order) {
@@ -116,10 +131,8 @@ LineChart percentile_curves(const std::vector<Group>& groups, const std::vector<
         .name = picked.strategy, .strategy = picked.strategy, .points = percentile_curve(acquire)};
     auto& row = chart.table.rows.emplace_back();
     row.push_back({line.name});
-    for (const auto& [x, name] : kStops) row.push_back({at(acquire, line.points, x)});
-    row.push_back({acquire.any()
-                       ? (acquire.is_at_least("max") ? "≥ " : "") + human_seconds(acquire.max)
-                       : "–"});
+    for (const auto& [x, name] : kStops) row.push_back({at(acquire, line.points, x, name)});
+    row.push_back({acquire.any() ? with_bound(acquire.max, acquire.is_at_least("max")) : "–"});
     without += acquire.any() && line.points.empty() ? 1 : 0;
     if (!line.points.empty()) chart.lines.push_back(std::move(line));
   }
@@ -141,7 +154,8 @@ Block as_block(LineChart chart) {
 
 const Run& Group::typical() const {
   std::vector<const Run*> sorted = runs;
-  std::sort(sorted.begin(), sorted.end(), [](const Run* a, const Run* b) {
+  // Stable, as files come from anywhere: std::sort may leave its range if one is not a number.
+  std::stable_sort(sorted.begin(), sorted.end(), [](const Run* a, const Run* b) {
     return a->sections_per_second < b->sections_per_second;
   });
   return *sorted[sorted.size() / 2];

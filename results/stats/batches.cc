@@ -129,13 +129,16 @@ Ruling by_each_run(const Threshold& objective, std::span<const Run* const> runs)
   Ruling ruling{.decision = Decision::kept, .figure = {kInfinite, -kInfinite}};
   for (const Run* run : runs) {
     const ThresholdOutcome outcome = evaluate(objective, *run);
-    if (!outcome.measured) {
-      if (ruling.decision == Decision::kept) ruling.decision = Decision::open;
-      continue;
+    if (outcome.measured) {
+      ruling.figure.low = std::min(ruling.figure.low, *outcome.measured);
+      ruling.figure.high = std::max(ruling.figure.high, *outcome.measured);
     }
-    ruling.figure.low = std::min(ruling.figure.low, *outcome.measured);
-    ruling.figure.high = std::max(ruling.figure.high, *outcome.measured);
-    if (!outcome.kept()) ruling.decision = Decision::missed;
+    if (outcome.kept()) continue;
+    if (!outcome.is_unknown) {
+      ruling.decision = Decision::missed;
+    } else if (ruling.decision == Decision::kept) {
+      ruling.decision = Decision::open;
+    }
   }
   return ruling;
 }

@@ -5,7 +5,6 @@
 #include <string_view>
 #include <vector>
 
-#include "results/file/model.h"
 #include "results/tables/units.h"
 
 namespace lockbench::results {
@@ -28,13 +27,5 @@ bool changed_since_version_1(std::string_view path);
 
 /// The usual ones, and those of these paths.
 std::vector<ComparedFigure> compared_figures(std::span<const std::string> more);
-
-/// Standard error of a figure, estimated from one run alone: relative, but absolute for a count.
-/// And the number of independent values that the estimate is based on.
-struct WithinRun {
-  double error = 0;
-  double effective_values = 1;
-};
-WithinRun within_run(const Run& run, const ComparedFigure& figure, double value);
 
 }  // namespace lockbench::results

@@ -28,13 +28,13 @@ std::vector<StrategyRuns> strategies_of(const Result& result) {
   for (const Run& run : result.runs) {
     const std::string name = name_of(run, result);
     const auto [place, is_new] = places.emplace(name, strategies.size());
-    if (is_new) strategies.push_back({name, {}, {}});
+    if (is_new) strategies.push_back({.name = name});
     StrategyRuns& strategy = strategies[place->second];
-    strategy.runs[run.repetition] = &run;
     auto& numbers = strategy.figures[run.repetition];
     numbers.clear();
     for (const Figure& figure : figures(run)) {
       if (figure.value) numbers[figure.path] = *figure.value;
+      if (figure.value && figure.at_least) strategy.at_least.insert(figure.path);
     }
   }
   return strategies;
@@ -74,6 +74,8 @@ Difference difference_of(const Item& item) {
   const double b = mean_of(item.of_b);
   difference.a = item.relative ? std::exp(a) : a;
   difference.b = item.relative ? std::exp(b) : b;
+  difference.a_at_least = item.a->at_least.contains(item.figure->path);
+  difference.b_at_least = item.b->at_least.contains(item.figure->path);
   difference.change = item.relative ? std::expm1(b - a) : b - a;
   if (item.of_a.empty()) difference.finding = Finding::not_in_a;
   if (item.of_b.empty()) difference.finding = Finding::not_in_b;

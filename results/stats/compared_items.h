@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -18,15 +19,14 @@ inline constexpr std::size_t kEnoughRepetitions = 4;
 
 using Values = std::map<int, double>;  ///< by repetition
 
-/// The runs and figures of a strategy in one result, by repetition.
+/// The figures of a strategy in one result, by repetition.
 struct StrategyRuns {
   std::string name;
-  std::map<int, const Run*> runs{};
   std::map<int, std::map<std::string, double, std::less<>>> figures{};
+  std::set<std::string, std::less<>> at_least{};  ///< figures that are lower bounds in some of them
 };
 
-/// In the order of their first runs, which are pointed to. Of two runs of one repetition the later
-/// one counts.
+/// In the order of their first runs. Of two runs of one repetition the later one counts.
 std::vector<StrategyRuns> strategies_of(const Result& result);
 
 /// One figure of one strategy, on its way to a Difference. Points to what it was made of.

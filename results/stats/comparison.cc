@@ -28,7 +28,7 @@ class Pairing {
   }
 
   void add(const StrategyRuns& a, const StrategyRuns& b) {
-    const bool is_in_b = !b.runs.empty();
+    const bool is_in_b = !b.figures.empty();
     for (const ComparedFigure& figure : figures_) {
       std::vector<const Regression*> gates;
       for (const Regression& gate : gates_) {
@@ -105,6 +105,19 @@ void note_few_repetitions(const std::vector<Item>& items, ResultComparison& comp
                         kBut)
           : fmt::format("{}: measured in fewer than {} repetitions, so that {}",
                         fmt::join(few, ", "), kEnoughRepetitions, kBut));
+}
+
+/// Notes the figures that may be larger than what was seen of them.
+void note_lower_bounds(ResultComparison& comparison) {
+  std::set<std::string_view> figures;
+  for (const Difference& one : comparison.differences) {
+    if (one.a_at_least || one.b_at_least) figures.insert(one.figure);
+  }
+  if (figures.empty()) return;
+  comparison.notes.push_back(
+      fmt::format("≥: waits were cut off, so the figure may be larger and its change another one: "
+                  "{}",
+                  fmt::join(figures, ", ")));
 }
 
 /// A gate on a figure that no strategy has.
@@ -187,6 +200,7 @@ ResultComparison compare(const Result& a, const Result& b, const ComparisonOptio
   const std::vector<Item>& items = pairing.items();
   if (!items.empty()) judge(items, comparison);
   note_few_repetitions(items, comparison);
+  note_lower_bounds(comparison);
   if (a.version != b.version) {
     comparison.notes.push_back(fmt::format(
         "{} is a file of version 1: its acquire, handoff and longest wait leave out clients that "

@@ -41,6 +41,8 @@ struct Difference {
   std::string figure;  ///< see figures.h
   Unit unit = Unit::number;
   double a = 0, b = 0;
+  /// Lower bounds: in some repetition, waits were cut off.
+  bool a_at_least = false, b_at_least = false;
   bool relative = false;
   double change = 0;
   /// Confidence interval of the change, of this figure alone. Nothing if too little was measured.
@@ -60,7 +62,8 @@ struct ComparisonOptions {
 struct Gate {
   enum class Outcome {
     kept,
-    not_excluded,  ///< no regression is shown, but the interval reaches beyond the bound
+    /// No regression is shown, but the interval reaches beyond the bound, or the figure may.
+    not_excluded,
     regression,
     not_measured,  ///< in B, or by neither
   };
@@ -95,10 +98,8 @@ struct ResultComparison {
 /// families share evenly, unless so few repetitions need another share to show anything.
 ///
 /// With four repetitions or more on both sides, repetitions are the sample: permuted for findings,
-/// resampled for intervals (see significance.h). With fewer, the spread within a run stands in:
-/// block bootstrap over its seconds where there is a series, ranks of the histogram where there is
-/// none, the samples counted as fewer by what the series shows of their clumping; to which is added
-/// by how much two runs may differ for no reason.
+/// resampled for intervals (see significance.h). With fewer, how much figures are known to scatter
+/// from run to run counts as much as four repetitions; intervals and findings are Welch's.
 ResultComparison compare(const Result& a, const Result& b, const ComparisonOptions& options);
 
 /// How many repetitions on each side gates need.

@@ -8,7 +8,7 @@
 
 #include "results/stats/compared_items.h"
 #include "results/stats/significance.h"
-#include "results/stats/statistics.h"
+#include "results/stats/tiers.h"
 
 namespace lockbench::results {
 namespace {
@@ -16,7 +16,7 @@ namespace {
 /// Least relative difference of repetitions (a bucket's width, another memory layout), so that
 /// figures that happen to repeat do not look exact.
 constexpr double kLeastNoise = 0.005;
-/// Relative difference of two runs of the same strategy under the same load.
+/// Relative standard deviation from run to run, of figures of which no other is known.
 constexpr double kRunToRun = 0.1;
 
 /// Share of the allowed false alarms that figures with enough repetitions get at most, if figures
@@ -101,16 +101,17 @@ struct Repeated {
   }
 };
 
+std::vector<double> numbers_of(const Values& values) {
+  std::vector<double> all;
+  for (const auto& [repetition, value] : values) all.push_back(value);
+  return all;
+}
+
 void set_intervals(const std::vector<Item>& items, ResultComparison& comparison) {
-  const auto numbers = [](const Values& values) {
-    std::vector<double> all;
-    for (const auto& [repetition, value] : values) all.push_back(value);
-    return all;
-  };
   for (const Item& item : items) {
     if (!item.has_repetitions()) continue;
     const Interval change =
-        bootstrap_interval(numbers(item.of_a), numbers(item.of_b), comparison.confidence);
+        bootstrap_interval(numbers_of(item.of_a), numbers_of(item.of_b), comparison.confidence);
     set_interval(item, change, comparison.differences[item.place]);
   }
 }
@@ -162,7 +163,8 @@ void judge_gates(const Repeated& repeated, double critical, ResultComparison& co
       auto outcome = Gate::Outcome::kept;
       if (is_shown(difference.finding) && is_beyond(difference.change)) {
         outcome = Gate::Outcome::regression;
-      } else if (is_beyond(gate->more ? *difference.high : *difference.low)) {
+      } else if (is_beyond(gate->more ? *difference.high : *difference.low) ||
+                 (gate->more ? difference.b_at_least : difference.a_at_least)) {
         outcome = Gate::Outcome::not_excluded;
       }
       comparison.gates.push_back({*gate, difference.strategy, outcome, item.place,
@@ -171,50 +173,33 @@ void judge_gates(const Repeated& repeated, double critical, ResultComparison& co
   }
 }
 
-/// One result's variance of the mean, and the number of values that it is based on.
-struct Scatter {
-  double variance = 0, values = 0;
-};
-
-Scatter scatter_within(const Item& item, const StrategyRuns& strategy, const Values& values) {
-  Scatter side;
-  const double size = static_cast<double>(values.size());
-  std::vector<double> seen;
-  double within = 0;
-  double between_runs = 0;
-  for (const auto& [repetition, value] : values) {
-    const double plain = item.relative ? std::exp(value) : value;
-    const WithinRun run = within_run(*strategy.runs.at(repetition), *item.figure, plain);
-    const bool is_count = item.figure->unit == Unit::count;
-    const double scale = item.relative ? (is_count ? 1 / plain : 1) : is_count ? 1 : plain;
-    within += std::pow(run.error * scale, 2) / size;
-    between_runs += std::pow(kRunToRun * (item.relative ? 1 : plain), 2) / size;
-    side.values += run.effective_values;
-    seen.push_back(value);
-  }
-  const double between = std::pow(stddev(seen).value_or(0), 2);
-  side.variance = (std::max(within, between) + between_runs) / size;
-  return side;
+/// The standard deviation that values of one side are taken to have.
+double scatter_of(const Item& item, const Values& values) {
+  const double of_waits = known_scatter(item.figure->path);
+  const double relative = of_waits > 0 ? of_waits : kRunToRun;
+  const double center = mean_of(values);
+  // Counts scatter at least as in a Poisson distribution.
+  const bool is_count = item.figure->unit == Unit::count;
+  if (item.relative) return std::hypot(relative, is_count ? std::exp(-center / 2) : 0);
+  return std::hypot(relative * center, is_count ? std::sqrt(std::max(center, 1.0)) : 0);
 }
 
-/// `alarms`: what these figures together may have.
-void judge_from_within(const std::vector<Item>& items, std::size_t count, double alarms,
-                       ResultComparison& comparison) {
+/// The items with few repetitions. `alarms`: what they together may have.
+void judge_few(const std::vector<Item>& items, std::size_t count, double alarms,
+               ResultComparison& comparison) {
+  const double tail = alarms / (2 * static_cast<double>(count));
   for (const Item& item : items) {
     if (item.has_repetitions()) continue;
-    const Scatter a = scatter_within(item, *item.a, item.of_a);
-    const Scatter b = scatter_within(item, *item.b, item.of_b);
-    const double degrees = std::max(2.0, a.values + b.values - 2);
-    const double error = std::sqrt(a.variance + b.variance);
-    const double half = error * student_quantile((1 + comparison.confidence) / 2, degrees);
-    const double critical =
-        alarms > 0
-            ? error * student_quantile(1 - alarms / (2 * static_cast<double>(count)), degrees)
-            : std::numeric_limits<double>::infinity();
-    const double center = mean_of(item.of_b) - mean_of(item.of_a);
+    const TwoSample sample = welch(numbers_of(item.of_a), numbers_of(item.of_b),
+                                   scatter_of(item, item.of_a), scatter_of(item, item.of_b));
+    const double center = sample.difference;
+    const double half =
+        sample.error * student_quantile((1 + comparison.confidence) / 2, sample.degrees);
+    const double critical = tail > 0 ? student_quantile(1 - tail, sample.degrees)
+                                     : std::numeric_limits<double>::infinity();
     Difference& difference = comparison.differences[item.place];
     set_interval(item, {.low = center - half, .high = center + half}, difference);
-    set_finding(item, std::abs(center) > critical, difference);
+    set_finding(item, sample.t(Side::both) > critical, difference);
   }
 }
 
@@ -250,7 +235,7 @@ void judge(const std::vector<Item>& items, ResultComparison& comparison) {
   const Repeated repeated(items);
   const auto few = static_cast<std::size_t>(std::count_if(
       items.begin(), items.end(), [](const Item& item) { return !item.has_repetitions(); }));
-  if (few == items.size()) return judge_from_within(items, few, alarms, comparison);
+  if (few == items.size()) return judge_few(items, few, alarms, comparison);
 
   set_intervals(items, comparison);
   const std::size_t of_a = repeated.slots.a.size();
@@ -279,7 +264,7 @@ void judge(const std::vector<Item>& items, ResultComparison& comparison) {
       few > 0 ? std::clamp(others.least_alarms(), alarms / 2, part * alarms) : alarms;
   const auto critical = others.critical(1 - share);
   judge_family(repeated.others, repeated.in_b, others, critical, comparison.differences);
-  if (few > 0) judge_from_within(items, few, critical ? alarms - share : alarms, comparison);
+  if (few > 0) judge_few(items, few, critical ? alarms - share : alarms, comparison);
   if (critical || repeated.others.items.empty()) return;
   comparison.notes.push_back(
       why_nothing(repeated.slots, confidence, least, repetitions_for(wanted, false)));

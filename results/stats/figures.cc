@@ -14,9 +14,10 @@ namespace {
 
 class Collector {
  public:
-  /// With `exists` false only the names are collected.
-  Collector(std::string prefix, std::vector<Figure>& figures, bool exists = true)
-      : prefix_(std::move(prefix)), figures_(figures), exists_(exists) {}
+  /// With `exists` false only the names are collected. `wanted`: the only path; empty: all.
+  Collector(std::string prefix, std::vector<Figure>& figures, std::string_view wanted,
+            bool exists = true)
+      : prefix_(std::move(prefix)), figures_(figures), wanted_(wanted), exists_(exists) {}
 
   template <class T>
   void operator()(const char* name, const T& value) {
@@ -33,12 +34,15 @@ class Collector {
   }
   /// and this right after the figure.
   void operator()(const char* name, const bool& at_least) {
-    if (std::string_view(name).ends_with("_at_least")) figures_.back().at_least = at_least;
+    if (added_ && std::string_view(name).ends_with("_at_least")) {
+      figures_.back().at_least = at_least;
+    }
   }
 
   template <class T>
   void operator()(const char* name, const std::optional<T>& value) {
-    Collector inner(prefix_, figures_, exists_ && value.has_value());
+    if (!leads_to_wanted(name)) return;
+    Collector inner(prefix_, figures_, wanted_, exists_ && value.has_value());
     inner(name, value.value_or(T{}));
   }
   template <class T>
@@ -52,14 +56,22 @@ class Collector {
 
   template <class Fill>
   void group(const char* name, Fill fill) {
-    Collector inner(prefix_ + name + ".", figures_, exists_);
+    if (!leads_to_wanted(name)) return;
+    Collector inner(prefix_ + name + ".", figures_, wanted_, exists_);
     fill(inner);
   }
 
   void constant(const char* /*name*/, const char* /*text*/) {}
 
  private:
+  /// Spares a look at all of the run for each cell of a table.
+  bool leads_to_wanted(const char* name) const {
+    return wanted_.empty() || wanted_.starts_with(prefix_ + name);
+  }
+
   void add(const char* name, std::optional<double> value) {
+    added_ = wanted_.empty() || wanted_ == prefix_ + name;
+    if (!added_) return;
     const bool exists = exists_ && value && std::isfinite(*value);
     const bool at_least = at_least_ != nullptr &&
                           std::find(at_least_->begin(), at_least_->end(), name) != at_least_->end();
@@ -68,7 +80,9 @@ class Collector {
 
   std::string prefix_;
   std::vector<Figure>& figures_;
+  const std::string_view wanted_;
   const bool exists_;
+  bool added_ = false;  ///< the last one
   const std::vector<std::string>* at_least_ = nullptr;
 };
 
@@ -76,16 +90,17 @@ class Collector {
 
 std::vector<Figure> figures(const Run& run) {
   std::vector<Figure> found;
-  Collector collector("", found);
+  Collector collector("", found, "");
   describe(collector, run);
   return found;
 }
 
 Figure find_figure(const Run& run, std::string_view path) {
-  for (Figure& candidate : figures(run)) {
-    if (candidate.path == path) return std::move(candidate);
-  }
-  throw std::invalid_argument("no such figure: " + std::string(path));
+  std::vector<Figure> found;
+  Collector collector("", found, path);
+  describe(collector, run);
+  if (found.size() != 1) throw std::invalid_argument("no such figure: " + std::string(path));
+  return std::move(found.front());
 }
 
 std::optional<double> figure(const Run& run, std::string_view path) {

@@ -18,20 +18,6 @@ bool before(const Load& a, const Load& b) {
          std::tuple(b.rate.value_or(0), b.rtt_seconds);
 }
 
-std::optional<double> sum(const std::vector<const Run*>& runs, const std::string& path) {
-  if (runs.empty()) return std::nullopt;
-  double total = 0;
-  for (const Run* run : runs) total += figure(*run, path).value_or(0);
-  return total;
-}
-
-std::optional<double> ratio(const std::vector<const Run*>& runs, const std::string& path,
-                            const std::string& whole_path) {
-  const double whole = sum(runs, whole_path).value_or(0);
-  if (whole == 0) return std::nullopt;
-  return *sum(runs, path) / whole;
-}
-
 }  // namespace
 
 std::vector<const Run*> StrategyLoads::runs_of(std::string_view load) const {
@@ -87,6 +73,24 @@ std::optional<LoadFigure> median_figure(const std::vector<const Run*>& runs,
   return LoadFigure{*figure, *median(most) > kSameFigure * *figure};
 }
 
+std::optional<double> sum_of_figure(const std::vector<const Run*>& runs, const std::string& path) {
+  double sum = 0;
+  bool any = false;
+  for (const Run* run : runs) {
+    const auto value = figure(*run, path);
+    sum += value.value_or(0);
+    any = any || value.has_value();
+  }
+  return any ? std::optional(sum) : std::nullopt;
+}
+
+std::optional<double> ratio_of_sums(const std::vector<const Run*>& runs, const std::string& path,
+                                    const std::string& whole_path) {
+  const double whole = sum_of_figure(runs, whole_path).value_or(0);
+  if (whole == 0) return std::nullopt;
+  return sum_of_figure(runs, path).value_or(0) / whole;
+}
+
 std::vector<std::string> disturbances(const Run& run) {
   std::vector<std::string> found;
   for (const std::string& reason : run.generator.reasons) {
@@ -114,7 +118,7 @@ std::optional<double> served_share(const std::vector<const Run*>& runs) {
 }
 
 std::optional<double> StrategyLoads::served_share(std::string_view load, std::size_t point) const {
-  return results::served_share(runs_of(load, point));
+  return results::served_share(counting_runs(load, point));
 }
 
 std::optional<double> StrategyLoads::least_served(std::string_view load) const {
@@ -233,11 +237,11 @@ std::optional<double> share_of_ideal(const StrategyLoads& strategy, std::string_
 }
 
 std::optional<double> handed_over(const StrategyLoads& strategy, std::string_view load) {
-  return ratio(strategy.runs_of(load, 0), "direct_handoffs", "awaited_releases");
+  return ratio_of_sums(strategy.counting_runs(load, 0), "direct_handoffs", "awaited_releases");
 }
 
 std::optional<double> overtakings(const StrategyLoads& strategy, std::string_view load) {
-  return ratio(strategy.runs_of(load, 0), "overtakings", "outcomes.acquired");
+  return ratio_of_sums(strategy.counting_runs(load, 0), "overtakings", "outcomes.acquired");
 }
 
 std::optional<double> violations_per_million(const StrategyLoads& strategy) {

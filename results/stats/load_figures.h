@@ -38,6 +38,12 @@ struct LoadFigure {
 std::optional<LoadFigure> median_figure(const std::vector<const Run*>& runs,
                                         const std::string& path);
 
+/// Over repetitions; nothing without a value.
+std::optional<double> sum_of_figure(const std::vector<const Run*>& runs, const std::string& path);
+/// One such sum by another; nothing where that is 0.
+std::optional<double> ratio_of_sums(const std::vector<const Run*>& runs, const std::string& path,
+                                    const std::string& whole_path);
+
 /// The runs of one strategy, of all loads. Points into the result.
 struct StrategyLoads {
   std::string strategy, backend;

@@ -34,6 +34,20 @@ double largest_t(const std::vector<Feature>& features, const std::vector<bool>& 
   return largest;
 }
 
+/// The variance of single values, with its degrees of freedom.
+struct Variance {
+  double of_one = 0, degrees = 0;
+};
+
+Variance variance_of(std::span<const double> values, double known) {
+  constexpr double kWeightOfKnown = 4;
+  const auto size = static_cast<double>(values.size());
+  const double weight = known > 0 ? kWeightOfKnown : 0, degrees = weight + size - 1;
+  if (degrees == 0) return {};
+  const double own = std::pow(stddev(values).value_or(0), 2) * (size - 1);
+  return {(weight * known * known + own) / degrees, degrees};
+}
+
 }  // namespace
 
 double student_quantile(double p, double degrees_of_freedom) {
@@ -106,6 +120,21 @@ TwoSample two_sample(const Feature& feature, const std::vector<bool>& in_b) {
   const double degrees = count[0] + count[1] - 2;
   const double variance = squares / degrees + feature.noise * feature.noise;
   return {mean[1] - mean[0], std::sqrt(variance * (1 / count[0] + 1 / count[1])), degrees};
+}
+
+TwoSample welch(std::span<const double> a, std::span<const double> b, double known_a,
+                double known_b) {
+  Variance va = variance_of(a, known_a), vb = variance_of(b, known_b);
+  // A single value says nothing of its scatter: the other's has to do.
+  if (va.degrees == 0) va = vb;
+  if (vb.degrees == 0) vb = va;
+  const double of_a = va.of_one / static_cast<double>(a.size());
+  const double of_b = vb.of_one / static_cast<double>(b.size());
+  const double difference = *mean(b) - *mean(a);
+  if (of_a + of_b == 0) return {difference, 0, 1};
+  const double degrees =
+      std::pow(of_a + of_b, 2) / (std::pow(of_a, 2) / va.degrees + std::pow(of_b, 2) / vb.degrees);
+  return {difference, std::sqrt(of_a + of_b), std::max(1.0, degrees)};
 }
 
 PermutationTest::PermutationTest(const std::vector<Feature>& features, std::size_t of_a) {

@@ -47,6 +47,14 @@ struct TwoSample {
 };
 TwoSample two_sample(const Feature& feature, const std::vector<bool>& in_b);
 
+/// The same by Welch, who lets A and B scatter differently. Each has at least one value. `known_a`,
+/// `known_b`: the standard deviation that values are known to have, which counts as much as four
+/// repetitions (a moderated variance: Smyth, Linear models and empirical Bayes methods, 2004); 0:
+/// not known. Then a single value is taken to scatter like the other side's; if both sides are
+/// single, the error is 0.
+TwoSample welch(std::span<const double> a, std::span<const double> b, double known_a,
+                double known_b);
+
 /// Westfall and Young's permutation test (Resampling-Based Multiple Testing, 1993). Repetitions are
 /// reassigned to A and B as a whole, so that the figures of one repetition stay together. The bound
 /// is what the largest t of all figures, each on its side, exceeds with probability

@@ -146,15 +146,15 @@ tl::expected<Threshold, std::string> parse_threshold(std::string_view text) {
 
 ThresholdOutcome evaluate(const Threshold& threshold, const Run& run) {
   const Figure figure = find_figure(run, threshold.figure);
-  if (!figure.value) return {{}, fmt::format("{} was not measured", threshold.figure)};
+  if (!figure.value) return {{}, fmt::format("{} was not measured", threshold.figure), true};
+  const bool fits = holds(*figure.value, threshold.comparison, threshold.bound);
   // A lower bound shows only that a figure is large.
-  const bool kept = holds(*figure.value, threshold.comparison, threshold.bound) &&
-                    (!figure.at_least || threshold.wants_more());
-  if (kept) return {figure.value, ""};
+  if (fits && (!figure.at_least || threshold.wants_more())) return {figure.value, ""};
   const Unit unit = compared_figure(threshold.figure).unit;
   return {figure.value,
           fmt::format("{} is {}{}", threshold.figure, figure.at_least ? "at least " : "",
-                      human(*figure.value, unit))};
+                      human(*figure.value, unit)),
+          fits || (figure.at_least && threshold.wants_more())};
 }
 
 }  // namespace lockbench::results

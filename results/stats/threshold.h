@@ -33,12 +33,13 @@ tl::expected<Threshold, std::string> parse_threshold(std::string_view text);
 
 struct ThresholdOutcome {
   std::optional<double> measured;
-  std::string reason;  ///< why it was not kept, in one line; else empty
+  std::string reason;       ///< why it was not kept, in one line; else empty
+  bool is_unknown = false;  ///< not kept, but no miss either: not measured, or a lower bound
 
   bool kept() const { return reason.empty(); }
 };
 
-/// A figure that the run does not have counts as missed.
+/// A figure that the run does not have is not kept.
 ThresholdOutcome evaluate(const Threshold& threshold, const Run& run);
 
 }  // namespace lockbench::results

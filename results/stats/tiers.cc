@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 #include "results/stats/figures.h"
 #include "results/stats/load_figures.h"
@@ -24,41 +23,14 @@ std::vector<double> logarithms(std::vector<double> values) {
   return values;
 }
 
-/// What a known scatter counts for beside repetitions: as much as this many of them.
-constexpr double kWeightOfKnown = 4;
-/// That of the longest waits.
+/// The known scatter of the longest waits; the rarer ones scatter at least as much.
 constexpr double kScatterOfWaits = 0.5;
-
-/// The variance of single values, with its degrees of freedom.
-struct Variance {
-  double of_one = 0, degrees = 0;
-};
-
-/// From the repetitions and, if not 0, the known scatter (a moderated variance: Smyth, Linear
-/// models and empirical Bayes methods, 2004).
-Variance variance_of(const std::vector<double>& values, double scatter) {
-  const auto n = static_cast<double>(values.size());
-  const double known = scatter > 0 ? kWeightOfKnown : 0, degrees = known + n - 1;
-  if (degrees == 0) return {};
-  const double own = n < 2 ? 0 : std::pow(*stddev(values), 2) * (n - 1);
-  return {(known * scatter * scatter + own) / degrees, degrees};
-}
 
 /// Whether `b`, which is higher, can be told apart from `a`. Both are logarithms.
 bool told_apart(const std::vector<double>& a, const std::vector<double>& b, double scatter) {
-  const double difference = *mean(b) - *mean(a);
-  if (difference < std::log(kTenth)) return false;
-  Variance va = variance_of(a, scatter), vb = variance_of(b, scatter);
-  // A single value says nothing of its scatter: the other's has to do.
-  if (va.degrees == 0) va = vb;
-  if (vb.degrees == 0) vb = va;
-  // Welch's interval: strategies scatter differently.
-  const double of_a = va.of_one / static_cast<double>(a.size());
-  const double of_b = vb.of_one / static_cast<double>(b.size());
-  if (of_a + of_b == 0) return true;
-  const double degrees =
-      std::pow(of_a + of_b, 2) / (std::pow(of_a, 2) / va.degrees + std::pow(of_b, 2) / vb.degrees);
-  return difference > student_quantile(0.975, std::max(1.0, degrees)) * std::sqrt(of_a + of_b);
+  const TwoSample sample = welch(a, b, scatter, scatter);
+  return sample.difference >= std::log(kTenth) &&
+         sample.difference > student_quantile(0.975, sample.degrees) * sample.error;
 }
 
 const char* deciding_figure(std::string_view load) {
@@ -84,7 +56,11 @@ std::vector<double> deciding_values(const StrategyLoads& strategy, const std::st
 }  // namespace
 
 double known_scatter(std::string_view figure) {
-  return figure == "acquire.p99" || figure == "fairness.longest_wait_seconds" ? kScatterOfWaits : 0;
+  const bool waits = figure.starts_with("acquire") || figure.starts_with("fairness.by_client.") ||
+                     figure.starts_with("transactions.acquire");
+  const bool long_ones =
+      figure.ends_with("p99") || figure.ends_with("p999") || figure.ends_with(".max");
+  return (waits && long_ones) || figure == "fairness.longest_wait_seconds" ? kScatterOfWaits : 0;
 }
 
 std::vector<int> tiers(const std::vector<std::vector<double>>& values, double scatter) {

@@ -19,7 +19,7 @@ namespace lockbench::results {
 std::vector<int> tiers(const std::vector<std::vector<double>>& values, double scatter = 0);
 
 /// By how much a figure's logarithm is known to scatter from run to run: of waits under contention
-/// the slowest of a hundred and the longest by half. 0: not known.
+/// the slowest of a hundred, rarer ones and the longest by half. 0: not known.
 double known_scatter(std::string_view figure);
 
 /// Kendall's tau-b of two rankings of the same items (Kendall, The treatment of ties in ranking

@@ -71,8 +71,9 @@ std::string why_not_kept(const Gate& gate, const Difference& one) {
                          human_change(one.change, one), human_interval(one));
     case Gate::Outcome::not_excluded:
       return fmt::format(
-          "cannot be excluded for {}: {} ({}); these repetitions show {} with a power of 80 %",
+          "cannot be excluded for {}: {} ({}){}; these repetitions show {} with a power of 80 %",
           name(one.strategy), human_change(one.change, one), human_interval(one),
+          one.a_at_least || one.b_at_least ? ", and waits were cut off" : "",
           human_change(*gate.detectable, one));
   }
   return {};
@@ -81,9 +82,9 @@ std::string why_not_kept(const Gate& gate, const Difference& one) {
 }  // namespace
 
 Table comparison_table(const ResultComparison& comparison) {
-  const auto figure = [](double Difference::*side) {
-    return [side](const Difference& one) -> Cell {
-      return {one.*side, Tone::plain, human(one.*side, one.unit)};
+  const auto figure = [](double Difference::*side, bool Difference::*at_least) {
+    return [side, at_least](const Difference& one) -> Cell {
+      return {one.*side, Tone::plain, (one.*at_least ? "≥ " : "") + human(one.*side, one.unit)};
     };
   };
   const std::string interval = fmt::format("{:g} % interval", 100 * comparison.confidence);
@@ -93,8 +94,8 @@ Table comparison_table(const ResultComparison& comparison) {
   const std::vector<Field<Difference>> fields{
       {{"strategy", "", "strategy"}, [](const auto& one) { return name(one.strategy); }},
       {{"figure", "", "figure"}, &Difference::figure},
-      {{"a", "", "A", Unit::number, 1}, figure(&Difference::a)},
-      {{"b", "", "B", Unit::number, 2}, figure(&Difference::b)},
+      {{"a", "", "A", Unit::number, 1}, figure(&Difference::a, &Difference::a_at_least)},
+      {{"b", "", "B", Unit::number, 2}, figure(&Difference::b, &Difference::b_at_least)},
       only_in_csv("relative", &Difference::relative),
       {{"change", "", "change", Unit::number},
        [](const auto& one) -> Cell {

@@ -12,7 +12,7 @@
 namespace lockbench::results {
 namespace {
 
-/// One strategy's response to one scenario, by ratio.
+/// One strategy's response to one scenario, by ratio: the points that were played.
 struct Curve {
   std::string scenario, strategy;
   std::map<double, const DosePoint*> points;
@@ -21,10 +21,8 @@ struct Curve {
   const DosePoint* half() const {
     const DosePoint* from = nullptr;
     for (auto one = points.rbegin(); one != points.rend(); ++one) {
-      const DosePoint* const point = one->second;
-      if (point->plays == 0) continue;
-      if (point->violated_share < 0.5) break;
-      from = point;
+      if (one->second->violated_share < 0.5) break;
+      from = one->second;
     }
     return from;
   }
@@ -43,7 +41,7 @@ std::vector<Curve> curves_of(const std::vector<DosePoint>& points) {
     if (curve == curves.end()) {
       curve = curves.insert(curve, {.scenario = point.scenario, .strategy = point.strategy});
     }
-    curve->points[point.ratio] = &point;
+    if (point.plays > 0) curve->points[point.ratio] = &point;
   }
   return curves;
 }
@@ -80,7 +78,7 @@ std::vector<std::string> findings_of(const std::string& scenario,
   // The greatest length at which all of those never violated were played.
   double known_to = std::numeric_limits<double>::infinity();
   for (const Curve& curve : curves) {
-    if (curve.scenario != scenario) continue;
+    if (curve.scenario != scenario || curve.points.empty()) continue;
     if (const DosePoint* const half = curve.half()) {
       from[half->ratio].push_back(curve.strategy);
     } else if (curve.ever_violated()) {
@@ -137,7 +135,7 @@ Table dose_matrix(const std::vector<DosePoint>& points) {
     const std::string name = fmt::format("{}", ratio);
     fields.push_back({{name, "", name, Unit::number}, [ratio](const Curve& curve) -> Cell {
                         const auto found = curve.points.find(ratio);
-                        if (found == curve.points.end() || found->second->plays == 0) return {};
+                        if (found == curve.points.end()) return {};
                         const double percent = 100 * found->second->violated_share;
                         return {percent, Tone::plain, fmt::format("{:.0f}", percent)};
                       }});

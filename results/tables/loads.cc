@@ -277,8 +277,7 @@ std::string avoid_sentence(const std::vector<const StrategyLoads*>& safe,
   if (!starving.empty()) {
     reasons.push_back(fmt::format("under contention {} (p99 under demand {} or more; {}: {})",
                                   listed(starving), human_seconds(shortest->value),
-                                  waits.front().strategy,
-                                  human_seconds(waits.front().figure.value)));
+                                  waits.front().strategy, bounded(waits.front().figure)));
   }
   if (!overloaded.empty()) {
     reasons.push_back(fmt::format("for such a rate {} (served less than {:.0f} % of the demand)",

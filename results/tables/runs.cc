@@ -32,29 +32,20 @@ std::vector<double> values(const Group& group, const std::string& path) {
   return found;
 }
 
-std::optional<double> total(const Group& group, const std::string& path) {
-  const std::vector<double> found = values(group, path);
-  if (found.empty()) return std::nullopt;
-  return *mean(found) * static_cast<double>(found.size());
-}
-
 auto median_of(std::string path) {
   return [path = std::move(path)](const Group& group) -> Cell {
     return cell_of(median_figure(group.runs, path));
   };
 }
 
-/// One count per another; nothing where that is 0.
 auto share_of(std::string path, std::string whole_path) {
   return [path = std::move(path), whole_path = std::move(whole_path)](const Group& group) -> Cell {
-    const double whole = total(group, whole_path).value_or(0);
-    if (whole == 0) return {};
-    return total(group, path).value_or(0) / whole;
+    return ratio_of_sums(group.runs, path, whole_path);
   };
 }
 
 auto sum_of(std::string path) {
-  return [path = std::move(path)](const Group& group) { return total(group, path); };
+  return [path = std::move(path)](const Group& group) { return sum_of_figure(group.runs, path); };
 }
 
 auto largest_of(std::string path) {
@@ -103,9 +94,10 @@ Cell throughput(const Group& group) {
 
 /// "12–15" where writes of unknown outcome may or may not have taken effect.
 Cell lost_updates(const Group& group) {
-  const auto least = total(group, "audit.lost_updates");
+  const auto least = sum_of_figure(group.runs, "audit.lost_updates");
   if (!least) return {};
-  const double most = std::max(*least, total(group, "audit.lost_updates_max").value_or(*least));
+  const auto highest = sum_of_figure(group.runs, "audit.lost_updates_max");
+  const double most = std::max(*least, highest.value_or(*least));
   std::string text = human(*least, Unit::count);
   if (most > *least) text += "–" + human(most, Unit::count);
   return {least, *least > 0 ? Tone::bad : most > 0 ? Tone::doubtful : Tone::plain, text};
@@ -114,7 +106,7 @@ Cell lost_updates(const Group& group) {
 /// A count of which any is bad.
 auto alarm(std::string path) {
   return [path = std::move(path)](const Group& group) -> Cell {
-    const auto count = total(group, path);
+    const auto count = sum_of_figure(group.runs, path);
     return {count, count.value_or(0) > 0 ? Tone::bad : Tone::plain};
   };
 }

@@ -93,6 +93,15 @@ TEST(Batches, CensoredSamplesNeverKeepWhatTheyMayHaveMissed) {
   EXPECT_EQ(decision(runs_of(10, batch(400, 0, 100)), "acquire.p99<5ms"), Decision::missed);
 }
 
+TEST(Batches, ALongestWaitThatWasCutOffIsNeitherKeptNorMissedBelowTheBound) {
+  Runs runs = runs_of(5, batch(100, 0));
+  for (auto& run : runs) run.acquire.max = 0.010;
+  EXPECT_EQ(decision(runs, "acquire.max<20ms"), Decision::kept);
+  runs[2].acquire.at_least = {"max"};
+  EXPECT_EQ(decision(runs, "acquire.max<20ms"), Decision::open);
+  EXPECT_EQ(decision(runs, "acquire.max<5ms"), Decision::missed);
+}
+
 TEST(Batches, CountWhatWasNeverGranted) {
   Runs runs = runs_of(10, batch(500, 0));
   for (auto& run : runs) run.outcomes.refused = 10;

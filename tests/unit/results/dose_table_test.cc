@@ -61,6 +61,12 @@ TEST(DoseFindings, SayFromWhichLengthOnHalfIsViolated) {
                   "pause-holding: no section is violated up to 1.25 TTL: two"));
 }
 
+TEST(DoseFindings, ClaimNothingOfLengthsThatWereNotPlayed) {
+  std::vector<DosePoint> points{point("one", 1.25, 0), point("one", 3, 0), point("two", 3, 0)};
+  points[1].plays = points[2].plays = 0;
+  EXPECT_EQ(findings(points).back(), "pause-holding: no section is violated up to 1.25 TTL: one");
+}
+
 TEST(DoseFindings, TellSeldomFromNever) {
   auto points = some_points();
   points[3] = point("two", 1.25, 1);

@@ -193,10 +193,15 @@ TEST(Loads, WhatKeepsItsLockForLongIsNotFairHoweverLowItsPercentiles) {
 TEST(Loads, InvalidRunsCountOnlyWhereThereAreNoOthers) {
   Result result = minimal_result();
   add_strategy(result, "a", 9);
-  for (results::Run& run : result.runs) run.generator.valid = false;
+  for (results::Run& run : result.runs) {
+    run.generator.valid = false;
+    run.outcomes.timed_out = run.outcomes.acquired;
+  }
   EXPECT_EQ(demand_p99(strategy_loads(result)[0])->value, 9);
+  EXPECT_EQ(strategy_loads(result)[0].least_served("demand"), 0.5);
   add_strategy(result, "a", 0.01);
   EXPECT_EQ(demand_p99(strategy_loads(result)[0])->value, 0.01);
+  EXPECT_EQ(strategy_loads(result)[0].least_served("demand"), 1);
 }
 
 TEST(Loads, OneClientAloneProvesNothingAboutSafety) {

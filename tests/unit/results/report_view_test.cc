@@ -258,6 +258,16 @@ TEST(ReportView, ResultsWithNothingInCommonHaveNoOverview) {
   EXPECT_THAT(make_view(sources).overview, IsEmpty());
 }
 
+TEST(ReportView, SaysHowManyLoadsItLeavesOut) {
+  Result result = minimal_result();
+  for (int i = 0; i < static_cast<int>(kMostFiles) + 2; ++i) {
+    auto run = exclusive_run("x", "redis", 10);
+    run.load = Load{.name = "demand", .clients = 8, .rate = 1.0 + i};
+    result.runs.push_back(run);
+  }
+  EXPECT_THAT(part_of(result).headline, says(Tone::doubtful, "2 more results or loads"));
+}
+
 TEST(ReportView, OfNoFileOrTooManyIsAMistake) {
   EXPECT_THROW(make_view({}), std::invalid_argument);
   EXPECT_THROW(make_view(std::vector<Source>(kMostFiles + 1)), std::invalid_argument);

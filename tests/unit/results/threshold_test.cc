@@ -63,7 +63,8 @@ TEST(Threshold, TellsWhatWasMeasured) {
   EXPECT_EQ(full.reason, "acquire.p99 is 1.42 ms");
   const ThresholdOutcome none = evaluate(threshold, simple_run("none"));
   EXPECT_FALSE(none.measured.has_value());
-  EXPECT_FALSE(none.kept()) << "what was not measured is missed";
+  EXPECT_FALSE(none.kept()) << "what was not measured";
+  EXPECT_TRUE(none.is_unknown);
   EXPECT_EQ(none.reason, "acquire.p99 was not measured");
 }
 
@@ -141,6 +142,8 @@ TEST(Threshold, ALowerBoundCannotShowThatAFigureIsSmall) {
   const auto outcome = [&](const char* text) { return evaluate(*parse_threshold(text), run); };
   EXPECT_FALSE(outcome("acquire.p99<5ms").kept());
   EXPECT_EQ(outcome("acquire.p99<5ms").reason, "acquire.p99 is at least 2 ms");
+  EXPECT_TRUE(outcome("acquire.p99<5ms").is_unknown) << "nor that it is large";
+  EXPECT_FALSE(outcome("acquire.p99<1ms").is_unknown);
   EXPECT_TRUE(outcome("acquire.p99>1ms").kept());
 }
 

@@ -39,6 +39,16 @@ TEST(Tiers, AKnownScatterCountsBesideRepetitions) {
   EXPECT_THAT(tiers({{1, 1.1, 0.9, 1, 1}, {2.5, 2.4, 2.6, 2.5, 2.5}}, 0.5), ElementsAre(1, 2));
 }
 
+TEST(Tiers, LongWaitsAreKnownToScatter) {
+  for (const char* figure : {"acquire.p99", "acquire.p999", "acquire_service.max",
+                             "fairness.by_client.worst_p99", "fairness.longest_wait_seconds"}) {
+    EXPECT_GT(known_scatter(figure), 0) << figure;
+  }
+  for (const char* figure : {"acquire.p50", "release.p99", "sections_per_second"}) {
+    EXPECT_EQ(known_scatter(figure), 0) << figure;
+  }
+}
+
 TEST(Tiers, WhatWasNotMeasuredHasNone) {
   EXPECT_THAT(tiers({{}, {1}}), ElementsAre(0, 1));
   EXPECT_THAT(tiers({}), IsEmpty());

@@ -130,6 +130,24 @@ TEST(TwoSample, NoiseKeepsWhatRepeatsFromLookingExact) {
   EXPECT_NEAR(two_sample(feature, split(2, 2)).t(), 1, 1e-9);
 }
 
+TEST(Welch, LetsBothSidesScatterDifferently) {
+  const TwoSample sample = welch(Numbers{1, 3}, Numbers{10, 12, 14, 16}, 0, 0);
+  EXPECT_NEAR(sample.difference, 11, 1e-9);
+  EXPECT_NEAR(sample.error, std::sqrt(8.0 / 3), 1e-9);
+  EXPECT_NEAR(sample.degrees, 192.0 / 52, 1e-9);
+}
+
+TEST(Welch, AKnownScatterCountsAsFourRepetitions) {
+  const TwoSample single = welch(Numbers{5}, Numbers{7}, 1, 1);
+  EXPECT_NEAR(single.error, std::sqrt(2.0), 1e-9);
+  EXPECT_NEAR(single.degrees, 8, 1e-9);
+  // That of B is not known, so it is taken to scatter like A.
+  const TwoSample unknown = welch(Numbers{1, 3}, Numbers{9}, 1, 0);
+  EXPECT_NEAR(unknown.error, std::sqrt(1.8), 1e-9);
+  EXPECT_NEAR(unknown.degrees, 9, 1e-9);
+  EXPECT_EQ(welch(Numbers{5}, Numbers{7}, 0, 0).error, 0);
+}
+
 TEST(PermutationTest, FindsThePublishedLevelOfTheMice) {
   // The book has 0.132 one-sided from 1,000 permutations; all 11,440 two-sided give 0.278 by
   // difference of means.
