@@ -107,8 +107,8 @@ void add_ranking(const Answer& answer, Page& page) {
                         ranked_by.figure.empty() ? "" : "tier, then "));
   if (any([](const Ranked& one) { return one.only_invalid_runs; })) {
     page.line(
-        "invalid run: the generator or other programs disturbed it, so its figure is not the "
-        "lock's (lockbench show FILE)");
+        "invalid run: the generator, other programs or an injected fault disturbed it, so its "
+        "figure is not the lock's (lockbench show FILE)");
   }
   if (answer.measured_in.empty()) {
     page.line(

@@ -24,23 +24,40 @@ struct Seen {
   const Source* source = nullptr;
 };
 
+/// One that does harm, else one that was played, else any.
 Seen find_play(const std::vector<Source>& sources, std::string_view scenario,
                std::string_view strategy) {
+  const std::string_view not_played = to_string(HazardOutcome::not_played);
   Seen first;
   for (const Source& source : sources) {
     if (!source.result.hazards) continue;
     for (const results::Hazard& hazard : *source.result.hazards) {
       if (hazard.scenario != scenario || hazard.strategy != strategy) continue;
       if (results::does_harm(hazard.observed)) return {&hazard, &source};
-      if (first.hazard == nullptr) first = {&hazard, &source};
+      if (first.hazard == nullptr || first.hazard->observed == not_played) {
+        first = {&hazard, &source};
+      }
     }
   }
   return first;
 }
 
+bool broke_as_quorum(const Source& source, std::string_view strategy) {
+  if (!source.result.experiment) return false;
+  const auto* points =
+      std::get_if<std::vector<results::QuorumPoint>>(&source.result.experiment->points);
+  return points != nullptr &&
+         std::any_of(points->begin(), points->end(), [&](const results::QuorumPoint& one) {
+           return one.strategy == strategy && one.violated == true;
+         });
+}
+
 bool has_runs(const Source& source) { return !source.result.runs.empty(); }
 
-bool is_valid(const results::Run* run) { return results::is_of_the_lock(*run); }
+/// Under a fault that was injected, figures are those of the fault.
+bool is_valid(const results::Run* run) {
+  return results::is_of_the_lock(*run) && run->faults.empty();
+}
 
 bool has_valid_runs(const Source& source) {
   return std::any_of(source.result.runs.begin(), source.result.runs.end(),
@@ -176,7 +193,9 @@ const results::Run* Evidence::slowest_release(std::string_view strategy) const {
     const results::Run* slowest = nullptr;
     for (const Source& source : *sources) {
       for (const results::Run& run : source.result.runs) {
-        if (run.strategy != strategy || run.release.count == 0) continue;
+        if (run.strategy != strategy || !run.faults.empty()) continue;
+        // Files come from anywhere: not a number is above nothing.
+        if (!(run.release.max > 0)) continue;
         if (slowest == nullptr || run.release.max > slowest->release.max) slowest = &run;
       }
     }
@@ -192,6 +211,7 @@ Evidence::Violation Evidence::violation_of(std::string_view strategy) const {
         if (run.strategy != strategy) continue;
         if (run.audit.verdict == results::Verdict::violated) return {&run, &source};
       }
+      if (broke_as_quorum(source, strategy)) return {nullptr, &source};
     }
   }
   return {};
@@ -206,12 +226,15 @@ FaultReport Evidence::report(const hazards::Scenario& scenario, const Descriptor
   }
   report.blocks = hazards::never_gets_there(scenario, strategy.traits);
   const std::string_view declared = to_string(hazards::expected_outcome(scenario, strategy));
+  const std::string_view not_played = to_string(HazardOutcome::not_played);
   Seen seen = find_play(files_, scenario.name, strategy.name);
-  if (seen.hazard == nullptr) seen = find_play(reference_, scenario.name, strategy.name);
+  if (seen.hazard == nullptr || seen.hazard->observed == not_played) {
+    const Seen other = find_play(reference_, scenario.name, strategy.name);
+    if (other.hazard != nullptr) seen = other;
+  }
   report.outcome = seen.hazard == nullptr ? declared : seen.hazard->observed;
   report.harmful = results::does_harm(report.outcome);
-  const bool applies = report.outcome != to_string(HazardOutcome::not_applicable) &&
-                       report.outcome != to_string(HazardOutcome::not_played);
+  const bool applies = report.outcome != to_string(HazardOutcome::not_applicable);
   if (!report.harmful && applies && results::does_harm(declared)) {
     report.outcome = declared;
     report.harmful = true;
@@ -219,7 +242,7 @@ FaultReport Evidence::report(const hazards::Scenario& scenario, const Descriptor
     return report;
   }
   if (seen.hazard == nullptr) return report;
-  report.played = report.outcome != to_string(HazardOutcome::not_played);
+  report.played = report.outcome != not_played;
   report.reason = results::evidence_text(*seen.hazard, "reason");
   report.source = seen.source->name;
   return report;

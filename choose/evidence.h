@@ -55,15 +55,15 @@ class Evidence {
   /// Looks at every source: once for each answer. The evidence must outlive it.
   Basis basis_for(const Requirements& requirements) const;
 
-  /// The run of the strategy, on the machine that answers come from, with the longest release; null
-  /// without runs.
+  /// The strategy's run with the longest release, among the user's or else the reference's without
+  /// an injected fault; null without one.
   const results::Run* slowest_release(std::string_view strategy) const;
 
   struct Violation {
-    const results::Run* run = nullptr;
-    const Source* source = nullptr;
+    const results::Run* run = nullptr;  ///< null: it was a quorum, of which only that is known
+    const Source* source = nullptr;     ///< null: it never broke exclusion
   };
-  /// The first run, of all there are, in which it broke exclusion; null if there is none.
+  /// The first of all runs and quorums in which it broke exclusion.
   Violation violation_of(std::string_view strategy) const;
 
   /// The observed outcome, or the declared one if that is worse. An unknown name of a scenario is a

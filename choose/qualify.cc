@@ -206,11 +206,15 @@ void check_use(Candidate& candidate, const Requirements& requirements) {
 
 void check_exclusion(Candidate& candidate, const Evidence& evidence) {
   const auto seen = evidence.violation_of(candidate.strategy->name);
-  if (seen.run == nullptr) return;
-  candidate.against.push_back({"",
-                               fmt::format("it broke exclusion: {} lost updates, {} overlaps",
-                                           seen.run->audit.lost_updates, seen.run->audit.overlaps),
-                               seen.source->name});
+  if (seen.source == nullptr) return;
+  std::string text = "it broke exclusion";
+  const results::Audit audit = seen.run == nullptr ? results::Audit() : seen.run->audit;
+  // Of a quorum or a search for capacity only the verdict is known.
+  if (audit.lost_updates + audit.overlaps + audit.fence_regressions > 0) {
+    text += fmt::format(": {} lost updates, {} overlaps, {} fencing numbers that did not increase",
+                        audit.lost_updates, audit.overlaps, audit.fence_regressions);
+  }
+  candidate.against.push_back({"", std::move(text), seen.source->name});
 }
 
 constexpr std::string_view kArithmetic = "Little's law, for one lock";
@@ -234,13 +238,19 @@ bool all_lighter(const std::vector<Difference>& others) {
 void judge(Candidate& candidate, const results::Threshold& slo, const std::string& requirement,
            const Requirements& requirements, const Evidence::Runs& measured) {
   const auto& runs = measured.runs;
-  const auto missed = std::find_if(runs.begin(), runs.end(), [&](const results::Run* run) {
-    return !results::evaluate(slo, *run).kept();
-  });
-  const bool kept = missed == runs.end();
-  const auto outcome = results::evaluate(slo, kept ? *runs.front() : **missed);
+  auto outcome = results::evaluate(slo, *runs.front());
+  // A run that misses it weighs most, then one that does not tell.
+  for (const results::Run* run : runs) {
+    auto its = results::evaluate(slo, *run);
+    if (!its.kept() && (outcome.kept() || outcome.is_unknown)) outcome = std::move(its);
+  }
+  if (outcome.is_unknown) {
+    candidate.conditions.push_back({requirement, "not shown: " + outcome.reason, measured.name});
+    return;
+  }
+  const bool kept = outcome.kept();
   std::string what = outcome.reason;
-  if (outcome.measured) {
+  if (kept) {
     const results::Unit unit = results::compared_figure(slo.figure).unit;
     what = fmt::format("{} is {}", slo.figure, results::human(*outcome.measured, unit));
   }

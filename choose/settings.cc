@@ -63,8 +63,9 @@ const results::RenewalPoint* point_for(const std::vector<results::RenewalPoint>&
 }
 
 Duration to_duration(double seconds) {
+  // Not a number is no stall.
   return std::chrono::duration_cast<Duration>(
-      std::chrono::duration<double>(std::min(seconds, 3600.0)));
+      std::chrono::duration<double>(seconds > 0 ? std::min(seconds, 3600.0) : 0));
 }
 
 /// The longest time that a client waited for the answer to its release: it, its server or the
@@ -90,8 +91,8 @@ Setting renewed_ttl(const Descriptor& strategy, const Requirements& requirements
   if (const auto* point = point_for(measured.points, clients)) {
     const Duration slip = to_duration(point->slip.max);
     if (slip > stall.longest) {
-      stall = {slip, fmt::format("with {} locks held, renewals were at most {} late ({})",
-                                 human_count(static_cast<double>(point->held)),
+      stall = {slip, fmt::format("with {} locks of {} held, renewals were at most {} late ({})",
+                                 human_count(static_cast<double>(point->held)), point->strategy,
                                  human_seconds(point->slip.max), measured.source)};
     }
   }
@@ -100,8 +101,8 @@ Setting renewed_ttl(const Descriptor& strategy, const Requirements& requirements
   const bool session = strategy.traits.expiry == Expiry::session;
   return {"--ttl", format_duration(ttl),
           fmt::format("{}, at least {}: {} × {} is {}. {} covers work of any length; after a crash "
-                      "the lock stays blocked for up to {}, and a holder that pauses for longer "
-                      "loses it",
+                      "the lock stays blocked for up to {}, and a holder that pauses for two "
+                      "thirds of that may lose it",
                       session ? "the session's time-out" : "renewed every third of it",
                       format_duration(kRenewedTtl), kStalls, human_seconds(seconds(stall.longest)),
                       human_seconds(kStalls * seconds(stall.longest)),
@@ -125,11 +126,14 @@ Setting outlasting_ttl(const Descriptor& strategy, const Requirements& requireme
   return {"--ttl", format_duration(ttl),
           fmt::format("the most of {} × {} (the work's {}) = {}, {} + {} × {} (stalls) = {}, and "
                       "{}: work that takes longer loses the lock, and a crash blocks it for this "
-                      "long",
+                      "long{}",
                       kMargin, format_duration(*work), requirements.work_p99 ? "p99" : "p50",
                       human_seconds(seconds(for_work)), format_duration(*work), kStalls,
                       human_seconds(seconds(stall.longest)), human_seconds(seconds(for_stalls)),
-                      format_duration(kShortestTtl)),
+                      format_duration(kShortestTtl),
+                      requirements.work_p99
+                          ? ""
+                          : "; half of the work takes longer than its p50: give --work-time-p99"),
           stall.evidence.empty() ? shown : fmt::format("{}; {}", stall.evidence, shown)};
 }
 
@@ -149,8 +153,8 @@ Setting cap(const Descriptor& strategy, const Requirements& requirements, Durati
   const Duration longest = std::chrono::ceil<std::chrono::seconds>(
       std::max<Duration>(kCapMargin * *requirements.work_p99, 3 * ttl));
   return {"--renew-cap", format_duration(longest),
-          fmt::format("{} × the work's p99: without a cap a holder that hangs keeps the lock "
-                      "forever",
+          fmt::format("the more of {} × the work's p99 and three TTLs: without a cap a holder that "
+                      "hangs keeps the lock forever",
                       kCapMargin),
           fmt::format("{}; {}", outcome_at("runaway-holder", strategy, evidence),
                       outcome_at("runaway-holder-capped", strategy, evidence))};
@@ -288,13 +292,15 @@ std::string quorum_costs(const Descriptor& strategy, const Evidence& evidence) {
 }
 
 void add_nodes(std::vector<Setting>& settings, const Descriptor& strategy, Duration ttl,
-               const Evidence& evidence) {
+               const Requirements& requirements, const Evidence& evidence) {
   if (strategy.traits.nodes < 2) return;
   settings.push_back(
       {"--nodes", "5",
        "independent servers, not replicas of each other: 5 tolerate the loss of two, 3 of one",
        quorum_costs(strategy, evidence)});
-  const Duration timeout = std::min<Duration>(50ms, ttl / 20);
+  const Duration brief = std::min<Duration>(50ms, ttl / 20);
+  // In less than a round trip no healthy node could answer.
+  const Duration timeout = std::max<Duration>(brief, 3 * requirements.rtt.value_or(0ns));
   settings.push_back({"--node-timeout", format_duration(timeout),
                       "short, so that a dead node uses up little of the TTL; above the slowest "
                       "round trip to a healthy node",
@@ -321,7 +327,7 @@ std::vector<Setting> settings_for(const Descriptor& strategy, const Requirements
     settings.push_back(*std::move(timeout));
   }
   if (requirements.is_for(Use::once)) settings.push_back(done_marker());
-  add_nodes(settings, strategy, ttl, evidence);
+  add_nodes(settings, strategy, ttl, requirements, evidence);
   add_replicas(settings, strategy, evidence);
   return settings;
 }

@@ -26,6 +26,27 @@ TEST(Slo, WhatMissesItIsOutAndWhatNobodyMeasuredIsSaid) {
   EXPECT_EQ(candidate(answer, "unknown").conditions.at(0).text, "not measured");
 }
 
+TEST(Slo, ThatWaitsWereCutOffBelowIsACondition) {
+  World world;
+  for (const char* name : {"cut", "missed"}) world.add(made_up(name));
+  world.file().runs = {measured("cut", 1e-3), measured("missed", 1e-3), measured("missed", 1)};
+  auto& runs = world.file().runs;
+  runs[0].acquire.at_least = runs[1].acquire.at_least = {"p99"};
+  const Answer answer = world.choose(objective("acquire.p99<20ms", {.clients = 1}));
+  EXPECT_THAT(names(answer.ranked), ElementsAre("cut"));
+  EXPECT_THAT(candidate(answer, "cut").conditions,
+              ElementsAre(Field(&Reason::text, "not shown: acquire.p99 is at least 2 ms")));
+}
+
+TEST(Slo, OnAFigureThatTheRunsLackIsACondition) {
+  World world;
+  world.add(made_up("x"));
+  world.file().runs = {measured("x", 1e-3)};
+  const Answer answer = world.choose(objective("handoff.p50<1ms", {.clients = 1}));
+  EXPECT_THAT(candidate(answer, "x").conditions,
+              ElementsAre(Field(&Reason::text, "not shown: handoff.p50 was not measured")));
+}
+
 struct Kind {
   bool fair = false;
   std::int64_t clients = 8;

@@ -195,6 +195,14 @@ TEST(Evidence, AFaultThatNobodyCanCauseIsNotSurvived) {
                                                          Not(HasSubstr("seen in"))))));
 }
 
+TEST(Evidence, WhatCouldNotBePlayedDoesNotHideWhatIsDeclared) {
+  World world;
+  world.add(made_up("x", {}, {{"store-clock-jump", HazardOutcome::double_grant}}));
+  world.file().hazards = {played("store-clock-jump", "x", "not-played")};
+  EXPECT_THAT(candidate(world.choose(surviving({"clock-jump"})), "x").against,
+              ElementsAre(Field(&Reason::text, "store-clock-jump: double-grant")));
+}
+
 TEST(Evidence, FencingThatNobodyPromisedToCheckIsACondition) {
   World world;
   world.add(made_up("x", with_numbers, {{"pause-holding", HazardOutcome::lost_update}}));
@@ -253,8 +261,24 @@ TEST(Exclusion, ThatWasSeenBrokenRulesOut) {
   World world;
   world.add(made_up("x"));
   world.file().runs = {measured("x", 1)};
-  world.file().runs[0].audit.verdict = results::Verdict::violated;
-  EXPECT_THAT(world.choose({.clients = 2}).ranked, IsEmpty());
+  results::Audit& audit = world.file().runs[0].audit;
+  audit.verdict = results::Verdict::violated;
+  audit.fence_regressions = 3;
+  EXPECT_THAT(candidate(world.choose({.clients = 2}), "x").against,
+              ElementsAre(Field(&Reason::text, HasSubstr("3 fencing numbers"))));
+}
+
+TEST(Exclusion, ThatAQuorumBrokeRulesOut) {
+  World world;
+  for (const char* name : {"x", "y"}) world.add(made_up(name));
+  results::QuorumPoint broken{.strategy = "x", .nodes = 5}, kept{.strategy = "y", .nodes = 5};
+  broken.violated = true;
+  kept.violated = false;
+  world.file().experiment = {.points = std::vector{kept, broken}};
+  const Answer answer = world.choose({.clients = 2});
+  EXPECT_THAT(names(answer.ranked), ElementsAre("y"));
+  EXPECT_THAT(candidate(answer, "x").against,
+              ElementsAre(Field(&Reason::text, "it broke exclusion")));
 }
 
 TEST(Relaxations, AreTheSmallestThatLetOthersIn) {

@@ -58,6 +58,15 @@ TEST(Ttl, OutlastsTheStallsThatWereSeen) {
                                  HasSubstr("15ms + 10 × 250 ms (stalls) = 2.52 s")));
 }
 
+TEST(Ttl, IsNotThatOfAFaultThatWasInjected) {
+  World world;
+  world.add(made_up("x"));
+  world.file() = under(32, {measured("x", 1e-3)});
+  world.file().runs[0].release = {.count = 9, .max = 5};
+  world.file().runs[0].faults = {{.fault = "pause"}};
+  EXPECT_EQ(setting(world.choose({.work_p99 = 15ms}), "--ttl").value, "1s");
+}
+
 TEST(Ttl, IsNoneWhereTheLockEndsWithItsConnection) {
   const Answer answer =
       answer_for({.expiry = Expiry::session, .ends_with_connection = true}, {.use = Use::leader});
@@ -125,6 +134,8 @@ TEST(Nodes, AreFiveWithTheirMeasuredCost) {
   EXPECT_EQ(setting(answer, "--nodes").value, "5");
   EXPECT_THAT(setting(answer, "--nodes").evidence, HasSubstr("5 nodes 2 ms (mine.json)"));
   EXPECT_EQ(setting(answer, "--node-timeout").value, "50ms") << "a twentieth of the TTL";
+  const Answer far = world.choose({.work_p99 = 100ms, .rtt = 100ms});
+  EXPECT_EQ(setting(far, "--node-timeout").value, "300ms") << "or no node could answer";
 }
 
 TEST(CheckCommand, HasTheLoadAndTheSettings) {
