@@ -168,22 +168,27 @@ int choose_by_measuring(const ChooseOptions& options, const choose::Answer& befo
   }
   OutputOptions output;
   output.out = options.out;
-  const std::string out = out_path(output, begin_result());
+  results::Result begun = begin_result();
+  const std::string out = out_path(output, begun);
   Session session(false);
   ResultFile file(out, session.console());
-  const Race race = measure_candidates(options, before, evidence, file, session);
-  Ending ending = ending_of(race.result);
+  const std::optional<Race> race =
+      measure_candidates(options, before, evidence, std::move(begun), file, session);
+  if (!race) return session.interrupted_early();
+  session.console().status("");
+  Ending ending = ending_of(race->result);
   // A strategy that broke exclusion is ruled out, which is the answer and no failure.
   ending.exclusion_broken = false;
   ending.interrupted = session.stopped();
-  ending.errors |= !file.save(race.result);
-  files.insert(files.begin(), {out, race.result});
+  const bool saved = file.save(race->result);
+  ending.errors |= race->errors || !saved;
+  files.insert(files.begin(), {out, race->result});
   const choose::Evidence measured(std::move(files), choose::reference());
   choose::Answer answer = choose::choose(options.requirements, all_strategies(), measured);
   if (!answer.ranked.empty()) {
     // What was measured is recommended, with the settings that it was measured with.
     const Descriptor& best = *answer.ranked.front().candidate->strategy;
-    if (const auto had = race.settings.find(best.name); had != race.settings.end()) {
+    if (const auto had = race->settings.find(best.name); had != race->settings.end()) {
       choose::recommend(answer, had->second, measured);
     }
   }

@@ -6,7 +6,6 @@
 #include <chrono>
 
 #include "choose/race.h"
-#include "cli/commands/finish.h"
 #include "cli/commands/measurement.h"
 #include "cli/commands/run_plan.h"
 #include "cli/console/progress.h"
@@ -85,6 +84,8 @@ class RaceRunner {
     loadgen::RunReport report = loadgen::run_plan(plan, progress_, stop_);
     for (results::Skipped& one : report.not_started) {
       entrant.in = false;
+      race_.errors = true;
+      file_.console().warn(fmt::format("did not start: {}: {}", one.strategy, one.reason));
       race_.result.skipped.push_back(std::move(one));
     }
     if (report.interrupted) return;
@@ -154,6 +155,8 @@ RunOptions run_options(const ChooseOptions& options, const std::vector<std::stri
   values.tls = options.tls;
   values.workload.clients_on = options.measured_on;
   OptionList list = options_of(values);
+  // `options` has the servers of the environment already, unless others were given in their place.
+  for (Option& option : list.all()) option.given = option.secret;
   std::vector<std::string> args = strategies;
   for (const auto& more : {choose::load_options(options.requirements), lock}) {
     args.insert(args.end(), more.begin(), more.end());
@@ -164,8 +167,9 @@ RunOptions run_options(const ChooseOptions& options, const std::vector<std::stri
 
 }  // namespace
 
-Race measure_candidates(const ChooseOptions& options, const choose::Answer& answer,
-                        const choose::Evidence& evidence, ResultFile& file, Session& session) {
+std::optional<Race> measure_candidates(const ChooseOptions& options, const choose::Answer& answer,
+                                       const choose::Evidence& evidence, results::Result result,
+                                       ResultFile& file, Session& session) {
   std::vector<std::string> names;
   for (const choose::Ranked& one : answer.ranked) {
     names.emplace_back(one.candidate->strategy->name);
@@ -180,12 +184,12 @@ Race measure_candidates(const ChooseOptions& options, const choose::Answer& answ
     throw UsageError("--measure-time: {} strategies need {} for one run of each", names.size(),
                      results::human_seconds(seconds(least)));
   }
-  Race race{.result = begin_result()};
+  Race race{.result = std::move(result)};
   race.result.workload = workload_record(common);
   session.console().note(fmt::format("measuring {} strategies: this takes up to {}", names.size(),
                                      results::human_seconds(seconds(options.measure_time))));
   const auto deployment = session.deploy(common, selected, race.result.skipped);
-  if (!deployment) return race;
+  if (!deployment) return std::nullopt;
   race.result.environment.servers = deployment->facts;
   race.result.interrupted = true;  // until it is over
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,13 +16,16 @@ namespace lockbench::cli {
 struct Race {
   results::Result result;
   std::map<std::string, std::vector<choose::Setting>, std::less<>> settings;
+  bool errors = false;  ///< a strategy did not start
 };
 
 /// Runs the strategies that qualify in rounds, each with the settings that it would be recommended
 /// with, under the load that was asked for. Each runs once at least; hopeless ones are dropped
-/// early. Ends when the first tier is settled, after --measure-time, or at a stop. Keeps the result
-/// in the file after each run.
-Race measure_candidates(const ChooseOptions& options, const choose::Answer& answer,
-                        const choose::Evidence& evidence, ResultFile& file, Session& session);
+/// early. Ends when the first tier is settled, after --measure-time, or at a stop. Keeps `result`,
+/// to which the runs are added, in the file after each of them. Nothing if a stop came before the
+/// load.
+std::optional<Race> measure_candidates(const ChooseOptions& options, const choose::Answer& answer,
+                                       const choose::Evidence& evidence, results::Result result,
+                                       ResultFile& file, Session& session);
 
 }  // namespace lockbench::cli

@@ -171,16 +171,6 @@ std::string scenario_names() {
   return names;
 }
 
-ValueType<std::string> strategy_name() {
-  auto type = any_text();
-  type.parse = [](const std::string& text) -> tl::expected<std::string, std::string> {
-    if (!text.empty()) return text;
-    return tl::unexpected<std::string>(
-        "a name or glob is missing: names and globs, separated by commas");
-  };
-  return type;
-}
-
 ValueType<std::string> scenario_and_strategy() {
   auto type = path();  // recorded as null if empty
   type.parse = [](const std::string& text) -> tl::expected<std::string, std::string> {
@@ -275,8 +265,8 @@ void HazardOptions::declare(OptionList& options) {
       .as_positional()
       .recorded_if_unset(all);
   options
-      .add({"strategies", "S,..."}, strategies, strategy_name(),
-           "names and globs, separated by commas", "all")
+      .add({"strategies", "S,..."}, strategies, any_text(), "names and globs, separated by commas",
+           "all")
       .recorded_if_unset(all);
   options.add({"explain", "SCENARIO/STRATEGY"}, explain, scenario_and_strategy(),
               "play this one and show everything that happened");

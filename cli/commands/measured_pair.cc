@@ -59,13 +59,19 @@ void check_apart(const Configuration& a, const Configuration& b) {
     return UsageError("{} and {} {}", a.file, b.file, what);
   };
   const auto same = [](const std::string& one, const std::string& other) {
-    return !one.empty() && one == other;
+    return !one.empty() && !other.empty() && same_file(one, other);
   };
   const OutputOptions& out_a = a.options.output;
   const OutputOptions& out_b = b.options.output;
   if (same(out_a.out, out_b.out)) throw refusal("have the same out: " + out_a.out);
   if (same(out_a.report, out_b.report)) throw refusal("have the same report: " + out_a.report);
   if (same(a.options.hdr, b.options.hdr)) throw refusal("have the same hdr: " + a.options.hdr);
+  const auto& listen_a = a.options.metrics.listen;
+  const auto& listen_b = b.options.metrics.listen;
+  if (listen_a && listen_b && listen_a->port != 0 &&
+      listen_a->to_string() == listen_b->to_string()) {
+    throw refusal("have the same metrics-listen: " + listen_a->to_string());
+  }
   const bool common = std::any_of(a.selected.begin(), a.selected.end(), [&](const Selected& one) {
     return std::any_of(b.selected.begin(), b.selected.end(),
                        [&](const Selected& other) { return one.strategy == other.strategy; });

@@ -21,18 +21,11 @@
 namespace lockbench::cli {
 namespace {
 
-/// Each run says what its clients did.
 OptionRecord workload_of(const RunOptions& options) {
   OptionRecord workload = workload_record(options);
   if (options.through_proxies) workload["through_proxies"] = true;
-  if (options.points().size() <= 1) return workload;
-  const auto forget = [&](bool decided, const std::string& option) {
-    if (!decided) workload[option] = nullptr;
-  };
-  forget(options.decided.clients, "clients");
-  forget(options.decided.hold, "hold");
-  forget(options.decided.rate, "rate");
-  forget(options.decided.rtt, "rtt");
+  // Each run says what its clients did.
+  leave_to_the_loads(options, workload);
   return workload;
 }
 
@@ -202,8 +195,8 @@ int measure(const RunOptions& options, std::vector<Selected> selected) {
 }
 
 void announce(const std::vector<loadgen::RunPlan>& plans, Console& console) {
-  constexpr Duration kShort = std::chrono::seconds(20);
-  Duration all{};
+  constexpr double kShort = 20;
+  double all = 0;  // in seconds: a Duration has no room for a thousand weeks
   for (const loadgen::RunPlan& plan : plans) {
     const loadgen::Workload& load = plan.workload;
     int runs = 0;
@@ -212,10 +205,10 @@ void announce(const std::vector<loadgen::RunPlan>& plans, Console& console) {
         if (!plan.is_done(*strategy, repetition)) ++runs;
       }
     }
-    all += runs * (load.warmup + load.duration + kBesidesLoad);
+    all += runs * seconds(load.warmup + load.duration + kBesidesLoad);
   }
   if (all > kShort) {
-    console.note(fmt::format("this takes up to {}", results::human_seconds(seconds(all))));
+    console.note(fmt::format("this takes up to {}", results::human_seconds(all)));
   }
 }
 

@@ -26,7 +26,8 @@ std::string text_of(const results::OptionValue& value) {
 exporter::Facts facts_of(const LoadOptions& options, const std::string& run_id) {
   exporter::Facts facts;
   facts.run.emplace_back("run", run_id);
-  const auto record = run_record(options);
+  auto record = run_record(options);
+  leave_to_the_loads(options, record);
   for (const char* name : kRunFacts) facts.run.emplace_back(name, text_of(record.at(name)));
   facts.build = build_facts();
   facts.deployments = options.metrics.deployments;
@@ -46,6 +47,15 @@ unsigned scrape_connections(const LoadOptions& options,
 }
 
 }  // namespace
+
+void leave_to_the_loads(const LoadOptions& options, OptionRecord& record) {
+  if (options.points().size() <= 1) return;
+  const loadgen::Decided& decided = options.decided;
+  if (!decided.clients) record["clients"] = nullptr;
+  if (!decided.hold) record["hold"] = nullptr;
+  if (!decided.rate) record["rate"] = nullptr;
+  if (!decided.rtt) record["rtt"] = nullptr;
+}
 
 Metrics Metrics::start(const LoadOptions& options, const std::vector<Selected>& selected,
                        const std::string& run_id, Console& console) {
@@ -72,7 +82,6 @@ Metrics Metrics::start(const LoadOptions& options, const std::vector<Selected>& 
   const exporter::ListenAddress serving =
       must(metrics.exporter_->serve(*asked.listen, scrape_connections(options, strategies)),
            "--metrics-listen");
-  metrics.serving_ = true;
   console.note(fmt::format("metrics on http://{}/metrics", serving.to_string()));
   return metrics;
 }
@@ -88,7 +97,7 @@ bool Metrics::push(Console& console) {
 }
 
 void Metrics::linger(Console& console, const std::stop_token& stop) {
-  if (!serving_ || linger_ <= Duration::zero() || stop.stop_requested()) return;
+  if (linger_ <= Duration::zero() || stop.stop_requested()) return;
   console.note(
       fmt::format("metrics are served for another {}; Ctrl-C ends it", format_duration(linger_)));
   Carrier::current().wait(nullptr, BootClock::now() + linger_, stop);

@@ -13,6 +13,10 @@
 
 namespace lockbench::cli {
 
+/// Of several loads each has its own: in the record of the options, what the user left to them
+/// becomes null.
+void leave_to_the_loads(const LoadOptions& options, OptionRecord& record);
+
 /// Carries out --metrics-listen, --linger and --push during one command.
 class Metrics {
  public:
@@ -33,7 +37,6 @@ class Metrics {
  private:
   Duration linger_{};
   std::optional<exporter::PushTarget> push_;
-  bool serving_ = false;
   std::shared_ptr<exporter::RunMetrics> metrics_;
   std::unique_ptr<exporter::Exporter> exporter_;
 };

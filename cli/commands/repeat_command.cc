@@ -117,7 +117,7 @@ std::string repeat_command(const results::Result& result) {
   }
   std::string line = fmt::format("{}", fmt::join(words, " "));
   if (!unknown.empty()) {
-    line += fmt::format("\n# not repeated, as this version has no such values: {}",
+    line += fmt::format("\n# left out, as their values are not valid here: {}",
                         fmt::join(unknown, ", "));
   }
   return line;

@@ -6,6 +6,7 @@
 #include "cli/commands/finish.h"
 #include "cli/console/console.h"
 #include "cli/console/exit_code.h"
+#include "cli/console/publish.h"
 #include "cli/options/value_types.h"
 #include "results/file/load.h"
 #include "results/file/save.h"
@@ -25,7 +26,7 @@ struct ReportOptions {
     declare_files(
         options, files,
         fmt::format("result files, at most {}; each becomes a part of the page", kMostFiles));
-    options.add({"out", "FILE"}, out, path(), "the page");
+    options.add({"out", "FILE"}, out, path(), "the page; -: stdout");
     output.declare(options);
   }
 };
@@ -51,10 +52,14 @@ int report(const ReportOptions& options) {
   for (const std::string& file : files) {
     sources.push_back(report_source(must(results::load(file)), file));
   }
-  check_out(out, files);
+  if (out != kStdout) check_out(out, files);
+  const results::report::View view = results::report::make_view(sources);
+  if (out == kStdout) {
+    const bool printed = print_text(results::report::to_page(view, results::report::make_nonce()));
+    return exit_code_of({.errors = !printed});
+  }
   Console console(stderr, is_terminal(stderr), options.output.quiet);
-  const bool saved = save_page(results::report::make_view(sources), out, console);
-  return exit_code_of({.errors = !saved});
+  return exit_code_of({.errors = !save_page(view, out, console)});
 }
 
 }  // namespace

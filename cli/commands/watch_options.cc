@@ -13,6 +13,14 @@ namespace {
 
 using namespace std::chrono_literals;
 
+/// An empty name, as behind a last comma, would stand for all keys of the store.
+ValueType<std::string> lock_name() {
+  return parsed([](const std::string& text) -> tl::expected<std::string, std::string> {
+    if (!text.empty()) return text;
+    return tl::unexpected<std::string>("\"\" is no name of a lock: names are separated by commas");
+  });
+}
+
 Option name_option(WatchOptions& values) {
   Option option{.help =
                     "groups locks into families: an expression that matches whole names and has a "
@@ -51,11 +59,11 @@ void WatchOptions::declare(OptionList& options) {
   options.heading("What to watch");
   declare_servers(options, servers);
   for (Option& option : options.all()) say_that_it_is_watched(option);
-  options.add({"locks", "PATTERN,..."}, request.locks, any_text(),
+  options.add({"locks", "PATTERN,..."}, request.locks, lock_name(),
               "names of the locks, with * and ?; several servers are all searched for them; etcd: "
               "a prefix; ZooKeeper: paths",
               "keys that look like locks are proposed");
-  options.add({"keys", "NAME,..."}, request.keys, any_text(),
+  options.add({"keys", "NAME,..."}, request.keys, lock_name(),
               "names of single locks, for memcached, which cannot list its keys");
   options
       .add({"lock-table", "TABLE"}, request.lock_tables, any_text(),

@@ -8,8 +8,6 @@ Watching::Watching(std::vector<std::unique_ptr<watch::Source>> sources,
                    watch::LedgerOptions options, watch::Families families, Console& console)
     : ledger_(options, std::move(families)), console_(console), sources_(std::move(sources)) {}
 
-Watching::~Watching() { end(); }
-
 tl::expected<void, std::string> Watching::reach(const std::stop_token& stop) {
   for (const auto& source : sources_) {
     if (auto reached = source->reach(stop); !reached) return reached;

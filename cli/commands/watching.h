@@ -21,7 +21,6 @@ class Watching {
            watch::Families families, Console& console);
   Watching(const Watching&) = delete;
   Watching& operator=(const Watching&) = delete;
-  ~Watching();
 
   /// Reaches every source. The error names the one that cannot be reached.
   tl::expected<void, std::string> reach(const std::stop_token& stop);

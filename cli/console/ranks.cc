@@ -271,10 +271,12 @@ bool note_lost_ranks(const std::string& out, results::Result& result, Console& c
   const Ranks* const ranks = Ranks::joined();
   if (ranks == nullptr || !ranks->lost_some()) return false;
   result.exit_code = exit_code::kErrors;
-  console.warn(
-      fmt::format("a rank was lost: the ranks' own files are {}.rank-*; to put them "
-                  "together: lockbench merge {}.rank-* --out FILE",
-                  out, out));
+  // With --out - there are no such files.
+  console.warn(out == kStdout
+                   ? "a rank was lost"
+                   : fmt::format("a rank was lost: the ranks' own files are {0}.rank-*; to put "
+                                 "them together: lockbench merge {0}.rank-* --out FILE",
+                                 out));
   return true;
 }
 

@@ -19,15 +19,16 @@ namespace {
 // Alternate screen, no cursor, no wrapping: a wide character must not shift the lines below.
 constexpr std::string_view kEnter = "\x1b[?1049h\x1b[?25l\x1b[?7l\x1b[2J";
 constexpr std::string_view kLeave = "\x1b[0m\x1b[?7h\x1b[?25h\x1b[?1049l";
-// SIGQUIT is what Ctrl-\ sends.
-constexpr std::array kCrashes = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGQUIT};
+// What may end the process: crashes, Ctrl-\, and the second of the signals that stop it.
+constexpr std::array kDeadly = {SIGSEGV, SIGBUS, SIGFPE,  SIGILL, SIGABRT,
+                                SIGQUIT, SIGINT, SIGTERM, SIGHUP};
 
 /// For the signal handler, which can reach nothing else.
 struct Saved {
   volatile std::sig_atomic_t open = 0;
   int in = -1, out = -1;
   termios settings{};
-  std::array<struct sigaction, kCrashes.size()> actions{};
+  std::array<struct sigaction, kDeadly.size()> actions{};
 };
 Saved saved;  // NOLINT(cppcoreguidelines-avoid-non-const-global-variables)
 
@@ -50,23 +51,25 @@ void give_back() {
 }
 
 /// The signal kills as it would have: its action is the default one again.
-void on_crash(int number) {
+void give_back_and_die(int number) {
   give_back();
   static_cast<void>(raise(number));
 }
 
-void catch_crashes() {
-  for (std::size_t i = 0; i < kCrashes.size(); ++i) {
+/// Those that are ignored, as SIGHUP is under nohup, stay so.
+void catch_deadly() {
+  for (std::size_t i = 0; i < kDeadly.size(); ++i) {
     struct sigaction action {};
-    action.sa_handler = on_crash;
+    action.sa_handler = give_back_and_die;
     action.sa_flags = static_cast<int>(SA_RESETHAND);
-    sigaction(kCrashes[i], &action, &saved.actions[i]);
+    sigaction(kDeadly[i], nullptr, &saved.actions[i]);
+    if (saved.actions[i].sa_handler != SIG_IGN) sigaction(kDeadly[i], &action, nullptr);
   }
 }
 
-void catch_no_more_crashes() {
-  for (std::size_t i = 0; i < kCrashes.size(); ++i) {
-    sigaction(kCrashes[i], &saved.actions[i], nullptr);
+void catch_no_more() {
+  for (std::size_t i = 0; i < kDeadly.size(); ++i) {
+    if (saved.actions[i].sa_handler != SIG_IGN) sigaction(kDeadly[i], &saved.actions[i], nullptr);
   }
 }
 
@@ -85,7 +88,7 @@ std::unique_ptr<Screen> Screen::open(int in, int out, bool colors) {
   saved.in = in;
   saved.out = out;
   saved.open = 1;
-  catch_crashes();
+  catch_deadly();
   std::unique_ptr<Screen> screen(new Screen(in, out, colors));
   if (tcsetattr(in, TCSANOW, &raw) != 0 || !write_all(out, kEnter)) return nullptr;
   return screen;
@@ -93,7 +96,7 @@ std::unique_ptr<Screen> Screen::open(int in, int out, bool colors) {
 
 Screen::~Screen() {
   give_back();
-  catch_no_more_crashes();
+  catch_no_more();
 }
 
 ScreenSize Screen::size() const {

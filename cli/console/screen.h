@@ -10,7 +10,7 @@
 namespace lockbench::cli {
 
 /// The whole terminal, on its alternate screen, with keys that need no enter. Given back as it was
-/// when it is destroyed, and when a crash or SIGQUIT ends the process. One at a time; for one
+/// when it is destroyed, and when a crash or a signal ends the process. One at a time; for one
 /// thread.
 class Screen {
  public:

@@ -15,10 +15,9 @@
 namespace lockbench::cli {
 namespace {
 
-/// nohup ignores SIGHUP, so that closing the terminal does not end the run.
-bool hangup_is_ignored() {
+bool is_ignored(int signal_number) {
   struct sigaction action {};
-  return sigaction(SIGHUP, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
+  return sigaction(signal_number, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
 }
 
 sigset_t stop_signals() {
@@ -26,7 +25,8 @@ sigset_t stop_signals() {
   sigemptyset(&set);
   sigaddset(&set, SIGINT);
   sigaddset(&set, SIGTERM);
-  if (!hangup_is_ignored()) sigaddset(&set, SIGHUP);
+  // nohup ignores it, so that closing the terminal does not end the run.
+  if (!is_ignored(SIGHUP)) sigaddset(&set, SIGHUP);
   return set;
 }
 
@@ -36,11 +36,11 @@ int checked(int descriptor, const char* what) {
 }
 
 /// From here on a stop signal kills the process, whatever its other threads are blocked in. The
-/// calling thread receives it.
+/// calling thread receives it. A handler stays: that of a screen gives the terminal back first.
 void let_next_signal_kill() {
   const sigset_t set = stop_signals();
   for (const int signal_number : {SIGINT, SIGTERM, SIGHUP}) {
-    if (sigismember(&set, signal_number) == 1) {
+    if (sigismember(&set, signal_number) == 1 && is_ignored(signal_number)) {
       static_cast<void>(std::signal(signal_number, SIG_DFL));
     }
   }

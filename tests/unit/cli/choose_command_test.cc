@@ -2,6 +2,7 @@
 
 #include "cli/commands/choose.h"
 #include "results/file/json.h"
+#include "tests/support/variable.h"
 #include "tests/unit/choose/fixtures.h"
 #include "tests/unit/cli/fixtures.h"
 
@@ -48,20 +49,31 @@ TEST(ChooseCommand, MistakesAreOneLine) {
                          HasSubstr("acquire.*"), HasSubstr("renewal.margin.*"),
                          Not(HasSubstr("acquire.count,"))));
   }
+  expect_refused({"--for", "leader", "--measure"}, HasSubstr("--measure requires --for mutex"));
   expect_refused({"--fair", "--format", "csv"}, HasSubstr("table, json, markdown"));
   expect_refused({"--fair", "/nowhere.json"}, HasSubstr("/nowhere.json: cannot be read"));
   const TemporaryFile empty("choose-empty.json", to_json(results::minimal_result()));
   expect_refused({"--fair", empty.path()}, HasSubstr("no runs, plays, points or steps"));
 }
 
-// In a process of its own, as signals are blocked for good.
-TEST(ChooseCommand, TimeThatDoesNotSufficeForARunOfEachIsRefused) {
+// In processes of their own, as signals are blocked for good.
+
+void expect_that_time_does_not_suffice() {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   const std::vector<std::string> args{
       "choose",    "--clients",      "8",  "--work-time-p50", "1ms",
       "--measure", "--measure-time", "5s", "--out",           "/dev/null"};
   EXPECT_EXIT(std::_Exit(dispatch(args)), testing::ExitedWithCode(1),
               "measure-time: [0-9]+ strategies need .* for one run of each");
+}
+
+TEST(ChooseCommand, TimeThatDoesNotSufficeForARunOfEachIsRefused) {
+  expect_that_time_does_not_suffice();
+}
+
+TEST(ChooseCommand, MeasuresWithoutServersThatOnlyTheEnvironmentOfRunNames) {
+  const test::Variable counter("LOCKBENCH_COUNTER_REDIS", "redis://127.0.0.1:1");
+  expect_that_time_does_not_suffice();
 }
 
 TEST(ChooseCommand, ExitsWith99WhereNothingQualifies) {

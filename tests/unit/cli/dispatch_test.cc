@@ -1,13 +1,12 @@
 #include "cli/commands/dispatch.h"
 
-#include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <cstdlib>
 #include <nlohmann/json.hpp>
 
 #include "cli/console/deploy.h"
 #include "strategies/registry.h"
+#include "tests/support/variable.h"
 #include "tests/unit/cli/fixtures.h"
 
 namespace lockbench::cli {
@@ -102,13 +101,6 @@ TEST(List, SaysWhetherWhenAndByWhatALockIsRenewed) {
   EXPECT_THAT(table, HasSubstr("  renewal   by no timer\n"));
 }
 
-TEST(Doctor, FailsWhereAGivenServerCannotBeReached) {
-  const Ran result = ran({"doctor", "--redis", "redis://:hunter2@127.0.0.1:1"});
-  EXPECT_EQ(result.code, 2);
-  EXPECT_THAT(result.out, HasSubstr("127.0.0.1:1"));
-  EXPECT_THAT(result.out, Not(HasSubstr("hunter2")));
-}
-
 /// Strategies of Redis and without a store.
 class Deploy : public testing::Test {
  protected:
@@ -185,16 +177,7 @@ TEST_F(Unreachable, DoesNotMatterToWhatNeedsNoStore) {
 
 /// A machine without redis-server, and no Redis named.
 class WithoutServer : public Deploy {
- protected:
-  void SetUp() override {
-    const char* path = std::getenv("PATH");
-    path_ = path == nullptr ? "" : path;
-    setenv("PATH", "/nowhere", 1);
-  }
-  void TearDown() override { setenv("PATH", path_.c_str(), 1); }
-
- private:
-  std::string path_;
+  const test::Variable path_{"PATH", "/nowhere"};
 };
 
 TEST_F(WithoutServer, WhatAGlobBroughtInIsSkipped) {

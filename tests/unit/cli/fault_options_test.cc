@@ -1,5 +1,6 @@
 #include "cli/console/deploy.h"
 #include "strategies/registry.h"
+#include "tests/support/variable.h"
 #include "tests/unit/cli/fixtures.h"
 
 namespace lockbench::cli {
@@ -37,14 +38,7 @@ TEST(FaultOption, MustFitIntoTheRun) {
 /// As one of two ranks.
 class FaultOfRanks : public testing::Test {
  protected:
-  FaultOfRanks() {
-    setenv("OMPI_COMM_WORLD_RANK", "0", 1);
-    setenv("OMPI_COMM_WORLD_SIZE", "2", 1);
-  }
-  ~FaultOfRanks() override {
-    unsetenv("OMPI_COMM_WORLD_RANK");
-    unsetenv("OMPI_COMM_WORLD_SIZE");
-  }
+  const test::Variable rank_{"OMPI_COMM_WORLD_RANK", "0"}, size_{"OMPI_COMM_WORLD_SIZE", "2"};
 };
 
 TEST_F(FaultOfRanks, IsRefusedIfItWouldLeaveOutThoseOfAnotherZone) {

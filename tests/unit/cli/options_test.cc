@@ -10,7 +10,6 @@ namespace {
 
 using namespace std::chrono_literals;
 using testing::HasSubstr;
-using testing::Not;
 using testing::StartsWith;
 
 TEST(Options, DefaultsAreThoseOfAWorkload) {
@@ -23,42 +22,6 @@ TEST(Options, DefaultsAreThoseOfAWorkload) {
   EXPECT_TRUE(options->strategies.empty());
   EXPECT_EQ(options->output.format, Format::table);
   EXPECT_FALSE(options->output.quiet || options->output.strict);
-}
-
-TEST(Options, EveryOptionOfTheLoadReachesIt) {
-  const auto options = parse_run({"--clients",  "64",        "--keys",
-                                  "1000",       "--hold",    "2ms",
-                                  "--think",    "exp(1ms)",  "--rate",
-                                  "1500.5",     "--arrival", "constant",
-                                  "--duration", "10s",       "--iterations",
-                                  "5000",       "--warmup",  "0",
-                                  "--ttl",      "1500ms",    "--acquire-timeout",
-                                  "0s",         "--wait",    "backoff:1ms..50ms",
-                                  "--resource", "redis",     "--repeat",
-                                  "3",          "--seed",    "42",
-                                  "--key-skew", "0.99",      "--store-timeout",
-                                  "250ms",      "--rtt",     "5ms"});
-  ASSERT_TRUE(options) << options.error();
-  const loadgen::Workload& load = options->workload;
-  EXPECT_EQ(load.clients, 64);
-  EXPECT_EQ(load.keys, 1000);
-  EXPECT_FALSE(load.key_per_client);
-  EXPECT_EQ(load.key_skew, 0.99);
-  EXPECT_EQ(load.hold.to_string(), "2ms");
-  EXPECT_EQ(load.think.to_string(), "exp(1ms)");
-  EXPECT_EQ(load.rate, 1500.5);
-  EXPECT_EQ(load.arrival, loadgen::Arrival::constant);
-  EXPECT_EQ(load.duration, 10s);
-  EXPECT_EQ(load.iterations, 5000U);
-  EXPECT_EQ(load.warmup, 0s);
-  EXPECT_EQ(load.ttl, 1500ms);
-  EXPECT_EQ(load.acquire_timeout, 0s);
-  EXPECT_EQ(load.strategy.wait, WaitPolicy::backoff(1ms, 50ms));
-  EXPECT_EQ(load.strategy.command_timeout, 250ms);
-  EXPECT_EQ(load.rtt, 5ms);
-  EXPECT_EQ(load.resource, loadgen::Resource::redis);
-  EXPECT_EQ(load.repeat, 3);
-  EXPECT_EQ(load.seed, 42U);
 }
 
 TEST(Options, WhatClientsRunOnReachesIt) {
@@ -133,26 +96,15 @@ TEST(Options, ReplicasReachIt) {
   EXPECT_EQ(workload_record(given).at("wait_timeout"), results::OptionValue(0.02));
 }
 
-TEST(Options, EveryOptionOfDeploymentAndOutputReachesIt) {
-  const auto options = parse_run(
-      {"redis-setnx", "--redis", "redis://a:1", "--redis=redis://b:2", "redis-*", "--counter-redis",
-       "redis://c:3", "--resource", "redis", "--threshold", "acquire.p99<5ms", "--threshold",
-       "audit.lost_updates==0", "--out", "x.json", "--format", "csv", "--quiet", "--strict"});
+TEST(Options, SomeAreRepeatedAndNamesMayStandBetweenThem) {
+  const auto options =
+      parse_run({"redis-setnx", "--redis", "redis://a:1", "--redis=redis://b:2", "redis-*",
+                 "--threshold", "acquire.p99<5ms", "--threshold", "audit.lost_updates==0"});
   ASSERT_TRUE(options) << options.error();
   EXPECT_THAT(options->strategies, testing::ElementsAre("redis-setnx", "redis-*"));
   EXPECT_THAT(options->servers_of("redis"), testing::ElementsAre("redis://a:1", "redis://b:2"));
-  EXPECT_EQ(options->counter_redis, "redis://c:3");
   ASSERT_EQ(options->thresholds.size(), 2U);
   EXPECT_EQ(options->thresholds[1].figure, "audit.lost_updates");
-  EXPECT_EQ(options->output.out, "x.json");
-  EXPECT_EQ(options->output.format, Format::csv);
-  EXPECT_TRUE(options->output.quiet && options->output.strict);
-}
-
-TEST(Options, KeysPerClient) {
-  const auto options = parse_run({"--keys", "per-client"});
-  ASSERT_TRUE(options);
-  EXPECT_TRUE(options->workload.key_per_client);
 }
 
 TEST(Options, BoundsThemselvesAreAllowed) {
@@ -162,6 +114,8 @@ TEST(Options, BoundsThemselvesAreAllowed) {
                                                         {"--keys", "1"},
                                                         {"--keys", "10000000"},
                                                         {"--ttl", "1ms"},
+                                                        {"--warmup", "0"},
+                                                        {"--acquire-timeout", "0s"},
                                                         {"--iterations", "1"},
                                                         {"--seed", "0"},
                                                         {"--seed", "9223372036854775807"},
@@ -338,19 +292,6 @@ TEST(Options, OtherCommandsTakeTheirOwnOnly) {
                                              {"probe", "--push", "http://h"}}) {
     EXPECT_EQ(ran(args).code, 1) << args[0] << ' ' << args[1];
   }
-}
-
-TEST(Secrets, NeverStandInAMessage) {
-  const std::string secret = "hunter2";
-  const std::vector<std::vector<std::string>> mistakes = {
-      {"--redis", "redis://:" + secret + "@host:99999"},
-      {"--redis", "redis://u:" + secret + "@:0/x"},
-      {"--redis", "rediss://u:" + secret + "@host"},
-      {"--redis", secret},
-      {"--counter-redis", "redis://:" + secret + "@host/notanumber"},
-      {"--redsi=redis://:" + secret + "@host"},
-      {"--redsi", "redis://:" + secret + "@host"}};
-  for (const auto& args : mistakes) EXPECT_THAT(error_of(args), Not(HasSubstr(secret)));
 }
 
 }  // namespace

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 
 #include "cli/commands/commands.h"
@@ -8,6 +7,7 @@
 #include "cli/commands/repeat_command.h"
 #include "results/file/json.h"
 #include "tests/integration/support/program.h"
+#include "tests/support/variable.h"
 #include "tests/unit/cli/fixtures.h"
 #include "tests/unit/results/samples.h"
 
@@ -74,7 +74,7 @@ TEST(RepeatCommand, IsOneHarmlessLineWhateverTheFileHolds) {
                    {"hold", -1.0}});
   EXPECT_EQ(repeat_command(result),
             "lockbench run 'a'\\''; rm -rf / #' '$(reboot)'\n"
-            "# not repeated, as this version has no such values: clients, hold");
+            "# left out, as their values are not valid here: clients, hold");
 }
 
 class ReportCommand : public testing::Test {
@@ -99,6 +99,12 @@ TEST_F(ReportCommand, WritesAPage) {
   EXPECT_EQ(run({file("a.json"), "--out", page}), 0) << said_;
   EXPECT_THAT(test::read_file(page), StartsWith("<!doctype html>"));
   EXPECT_THAT(said_, HasSubstr("report in " + page));
+}
+
+TEST_F(ReportCommand, PrintsThePageOnStdoutForAHyphen) {
+  const Ran printed = ran({"report", file("a.json"), "--out", "-"});
+  EXPECT_EQ(printed.code, 0) << printed.err;
+  EXPECT_THAT(printed.out, StartsWith("<!doctype html>"));
 }
 
 TEST_F(ReportCommand, MistakesAreOneLineThatNamesTheCulprit) {
@@ -146,14 +152,13 @@ TEST_F(ReportCommand, IsLookedAtAlsoWhereTheResultGoesToStdout) {
 
 TEST_F(ReportCommand, AFullDiskIsReported) {
   // What cannot go there goes to a temporary file.
-  ::setenv("TMPDIR", scratch_.path().c_str(), 1);
+  const test::Variable folder("TMPDIR", scratch_.path());
   testing::internal::CaptureStderr();
   bool saved = true;
   {
     Console console(stderr, false, true);
     saved = save_report(minimal_result(), "/dev/full", "a.json", console);
   }
-  ::unsetenv("TMPDIR");
   EXPECT_FALSE(saved);
   EXPECT_THAT(scratch_.all_text(), StartsWith("<!doctype html>")) << "nothing is lost";
   EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("cannot write /dev/full"));

@@ -5,6 +5,7 @@
 
 #include "results/file/load.h"
 #include "tests/integration/support/program.h"
+#include "tests/support/variable.h"
 #include "tests/unit/cli/fixtures.h"
 #include "tests/unit/results/samples.h"
 
@@ -50,12 +51,11 @@ TEST_F(ResultFileTest, IsThereAfterEachStepAndSaysSoAtTheEnd) {
 }
 
 TEST_F(ResultFileTest, AFullDiskIsSaidOnceAndDecidesAtTheEnd) {
-  ::setenv("TMPDIR", scratch_.path().c_str(), 1);
+  const test::Variable folder("TMPDIR", scratch_.path());
   const auto [said, printed] = outputs("/dev/full", [&](ResultFile& file) {
     for (int step = 0; step < 3; ++step) file.keep(result_);
     EXPECT_FALSE(file.save(result_));
   });
-  ::unsetenv("TMPDIR");
   EXPECT_EQ(said.find("not saved so far: "), said.rfind("not saved so far: "));
   EXPECT_THAT(said, HasSubstr("not saved so far: cannot write /dev/full"));
 }

@@ -2,11 +2,13 @@
 
 #include <array>
 
+#include "tests/support/variable.h"
 #include "tests/unit/cli/fixtures.h"
 
 namespace lockbench::cli {
 namespace {
 
+using test::Variable;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -15,20 +17,6 @@ using testing::SizeIs;
 using Words = std::vector<std::string>;
 
 constexpr const char* kUrl = "redis://ann:hunter2@db:6379";
-
-/// Set during the test.
-class Variable {
- public:
-  Variable(const char* name, const std::string& value) : name_(name) {
-    setenv(name, value.c_str(), 1);
-  }
-  Variable(const Variable&) = delete;
-  Variable& operator=(const Variable&) = delete;
-  ~Variable() { unsetenv(name_); }
-
- private:
-  const char* name_;
-};
 
 void open_to_others(const TemporaryFile& file) {
   std::filesystem::permissions(file.path(), std::filesystem::perms::group_read,

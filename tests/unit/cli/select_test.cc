@@ -9,7 +9,6 @@ namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
-using testing::Not;
 
 /// A catalogue of our own, so that the tests do not change with the strategies there are.
 class Select : public testing::Test {
@@ -70,10 +69,6 @@ TEST_F(Select, UnknownNamesGetSuggestions) {
 
 TEST_F(Select, AGlobMustMatchSomething) {
   EXPECT_EQ(error({"none", "etcd*"}), "no strategy matches \"etcd*\" (lockbench list shows all)");
-}
-
-TEST_F(Select, AUrlInTheWrongPlaceIsNotRepeated) {
-  EXPECT_THAT(error({"redis://:hunter2@host"}), Not(HasSubstr("hunter2")));
 }
 
 TEST_F(Select, WaitingIsRefusedOnlyForNamedStrategies) {

@@ -1,16 +1,14 @@
 #include "tests/support/servers.h"
 
-#include <arpa/inet.h>
 #include <fmt/format.h>
 #include <sys/socket.h>
 
 #include <array>
 #include <chrono>
-#include <cstring>
-#include <stdexcept>
 #include <thread>
 
 #include "deployment/deployment.h"
+#include "tests/support/listener.h"
 #include "tests/unit/cli/fixtures.h"
 
 namespace lockbench::cli {
@@ -26,27 +24,10 @@ using testing::StartsWith;
 class Answering {
  public:
   explicit Answering(std::string answer)
-      : answer_(std::move(answer)), listener_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof address;
-    // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): what the sockets want
-    auto* const generic = reinterpret_cast<sockaddr*>(&address);
-    if (listener_ < 0 || bind(listener_, generic, size) != 0 || listen(listener_, 8) != 0 ||
-        getsockname(listener_, generic, &size) != 0) {
-      throw std::runtime_error("cannot listen on loopback");
-    }
-    display_ = fmt::format("127.0.0.1:{}", ntohs(address.sin_port));
-    thread_ = std::thread([this] { serve(); });
-  }
+      : answer_(std::move(answer)), display_(fmt::format("127.0.0.1:{}", listener_.port())) {}
   Answering(const Answering&) = delete;
   Answering& operator=(const Answering&) = delete;
-  ~Answering() {
-    shutdown(listener_, SHUT_RDWR);
-    thread_.join();
-    close(listener_);
-  }
+  ~Answering() { shutdown(listener_.fd(), SHUT_RDWR); }
 
   const std::string& display() const { return display_; }
   std::string url() const { return "redis://" + display_; }
@@ -54,7 +35,7 @@ class Answering {
  private:
   void serve() const {
     // Ends with the destructor.
-    for (int client = 0; (client = accept(listener_, nullptr, nullptr)) >= 0; close(client)) {
+    for (int client = 0; (client = accept(listener_.fd(), nullptr, nullptr)) >= 0; close(client)) {
       const timeval limit{.tv_sec = 5, .tv_usec = 0};
       setsockopt(client, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
       std::array<char, 256> asked{};
@@ -65,9 +46,9 @@ class Answering {
   }
 
   const std::string answer_;
-  const int listener_;
-  std::string display_;
-  std::thread thread_;
+  const test::Listener listener_;
+  const std::string display_;
+  const std::jthread thread_{[this] { serve(); }};
 };
 
 TEST(AskServer, SaysWhatItIs) {
@@ -120,19 +101,13 @@ TEST(AskServer, WhateverIsNotARedisIsRefused) {
 }
 
 TEST(AskServer, AStopEndsTheWait) {
-  const int silent = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  ASSERT_EQ(listen(silent, 1), 0);
-  sockaddr_in address{};
-  socklen_t size = sizeof address;
-  // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): what the sockets want
-  ASSERT_EQ(getsockname(silent, reinterpret_cast<sockaddr*>(&address), &size), 0);
+  const test::Listener silent;
   std::stop_source stop;
   stop.request_stop();
   const auto begin = std::chrono::steady_clock::now();
-  const auto url = fmt::format("redis://127.0.0.1:{}", ntohs(address.sin_port));
+  const auto url = fmt::format("redis://127.0.0.1:{}", silent.port());
   EXPECT_FALSE(ask_server("redis", url, 60s, stop.get_token()));
   EXPECT_LT(std::chrono::steady_clock::now() - begin, 30s);
-  close(silent);
 }
 
 TEST(Doctor, ReportsAServerThatCannotBeUsed) {

@@ -82,6 +82,17 @@ TEST_P(StopOnSignalTest, NeitherDependsOnTheConsole) {
               "");
 }
 
+void leave(int /*number*/) { std::_Exit(43); }
+
+void stop_twice_under_a_handler(int signal_number) {
+  static_cast<void>(std::signal(signal_number, leave));
+  stop_twice_and_exit(signal_number, stderr);
+}
+
+TEST_P(StopOnSignalTest, TheSecondReachesAHandler) {
+  EXPECT_EXIT(stop_twice_under_a_handler(GetParam()), testing::ExitedWithCode(43), "");
+}
+
 INSTANTIATE_TEST_SUITE_P(All, StopOnSignalTest, testing::Values(SIGINT, SIGTERM, SIGHUP));
 
 void hang_up_under_nohup() {

@@ -38,8 +38,11 @@ std::vector<Malformed> malformed_options() {
        {"--rediss"},
        "",
        "hunter2"},
-      {"DurationEmpty", run_with({"--ttl", ""}), {"--ttl"}},
-      {"OptionWithoutValue", run_with({"--clients"}), {"--clients"}},
+      {"UnknownOptionBeforeASecret",
+       run_with({"--redsi", "redis://:hunter2@h"}),
+       {"--redsi", "--redis"},
+       "",
+       "hunter2"},
   };
 }
 
@@ -51,14 +54,12 @@ std::vector<Malformed> malformed_combinations() {
       {"WaitOfAStrategyThatCannot",
        {"run", "local-mutex", "--wait", "poll:1ms"},
        {"--wait", "local-mutex", "poll"}},
-      {"OptionAsAValue", run_with({"--out", "--quiet"}), {"--out needs a value"}},
       {"OptionWithItsValueAsAValue", run_with({"--out", "--format=json"}), {"--out needs a value"}},
       {"CommandUrl", {"redis://:hunter2@host"}, {"--redis"}, "", "hunter2"},
       {"CommandThatIsAStrategy", {"redis-setnx"}, {"did you mean lockbench run redis-setnx?"}},
       {"StrategyDsn", {"run", "host=127.0.0.1 password=hunter2"}, {"--postgres"}, "", "hunter2"},
       {"ControlCharacters", run_with({"--clients", "a\nb"}), {"--clients", "a b"}},
       {"CommandLast", run_with({"run"}), {"the command \"run\" must come first"}},
-      {"WaitOfAQueue", {"run", "--wait", "poll:1ms", "zookeeper"}, {"--wait"}},
       {"SharedModeThatNoneHas",
        {"run", "--shared-share", "0.5", "--out", "/dev/null", "none"},
        {"--shared-share"}},
@@ -87,6 +88,9 @@ std::vector<Malformed> malformed_combinations() {
       {"CommandDsn", {"password=hunter2"}, {"--redis"}, "", "hunter2"},
       {"PasswordBehindALetter", run_with({"-phunter2"}), {"-p"}, "", "hunter2"},
       {"PasswordBehindAColon", run_with({"--redis:hunter2"}), {"--redis"}, "", "hunter2"},
+      {"RenewalOfNoLocks", {"renewal", "--held", "0"}, {"--held", "from 1 to 1000000"}},
+      {"RenewalWithoutPairs", {"renewal", "--pairs", "0"}, {"--pairs", "from 1 to 1000"}},
+      {"RenewalTakesNoStrategies", {"renewal", "redis-queue"}, {"only options"}},
       {"ListTakesNoStrategies", {"list", "redis-set-nx"}, {"redis-set-nx", "only options"}},
   };
 }
@@ -243,6 +247,9 @@ std::vector<Malformed> malformed_files() {
        "hunter2"},
       {"OutBelowADevice", run_with({"--out", "/dev/null/r.json"}), {"--out", "/dev/null"}},
       {"OutIsAFolder", run_with({"--out", "."}), {"--out"}},
+      {"HdrBelowADevice",
+       {"run", "none", "--out", "/dev/null", "--hdr", "/dev/null/x"},
+       {"lockbench: --hdr: "}},
   };
 }
 

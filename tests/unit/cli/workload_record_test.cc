@@ -1,5 +1,6 @@
 #include <map>
 
+#include "cli/commands/metrics.h"
 #include "strategies/store.h"
 #include "tests/unit/cli/fixtures.h"
 
@@ -23,6 +24,18 @@ TEST(WorkloadRecord, KeepsHowLeasesAreRenewed) {
   EXPECT_EQ(record({"--resource", "redis-fenced"}).at("resource"),
             results::OptionValue(std::string("redis-fenced")));
   EXPECT_EQ(record({"--wait", "notify"}).at("wait"), results::OptionValue(std::string("notify")));
+}
+
+TEST(WorkloadRecord, LeavesToSeveralLoadsWhatEachHasOfItsOwn) {
+  const auto left = [](const std::string& loads) {
+    const RunOptions options = parse_run({"--load", loads, "--hold", "3ms"}).value();
+    OptionRecord record = workload_record(options);
+    leave_to_the_loads(options, record);
+    return record;
+  };
+  EXPECT_EQ(left("saturated").at("clients"), results::OptionValue(std::int64_t{8}));
+  EXPECT_EQ(left("saturated,demand").at("clients"), results::OptionValue(nullptr));
+  EXPECT_EQ(left("saturated,demand").at("hold"), results::OptionValue(0.003));
 }
 
 TEST(WorkloadRecord, KeepsTheDatabase) {
