@@ -75,7 +75,8 @@ class RealExporter : public Exporter {
                                   prometheus::Gateway::GetInstanceLabel(host_name()), target.user,
                                   target.password);
       gateway.RegisterCollectable(metrics);
-      return gateway.Push();
+      // A PUT, in spite of its name. Push() is a POST, which keeps what only an earlier push had.
+      return gateway.PushAdd();
     });
     std::future<int> answer = task.get_future();
     // The thread owns everything it uses, so it may outlive this call.

@@ -55,7 +55,7 @@ void on_connection(void* endpoint, MHD_Connection* connection, void** /*state*/,
 void OpenConnections::add(MHD_Connection* connection, int socket) {
   const auto now = Clock::now();
   open_.push_back({connection, socket, now});
-  // One place stays free: at the limit nobody would be let in, and so nobody be shut.
+  // One place stays free: at the limit no connection would be let in, and so none be shut.
   while (open_.size() > 1 && (open_.size() >= most_ || now - open_.front().since > longest_)) {
     shut_oldest();
   }

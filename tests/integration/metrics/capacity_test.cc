@@ -72,7 +72,6 @@ TEST(CapacityMetrics, ShowEveryStepAndAgreeWithTheResult) {
       120s));
   EXPECT_GE(targets.size(), 2U) << "a step of the search, and what has no rate";
   const Json result = read_result(scratch / "r.json");
-  EXPECT_EQ(violation_of_schema(result), "");
   const auto all = static_cast<double>(acquired_in(result.at("capacity").at(0)));
   // A page is served for a while once it is made.
   EXPECT_TRUE(eventually([&] {

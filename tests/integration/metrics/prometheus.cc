@@ -9,6 +9,7 @@
 #include "testbed/servers/ports.h"
 #include "testbed/servers/programs.h"
 #include "tests/support/http_client.h"
+#include "tests/support/must.h"
 
 namespace lockbench::test {
 namespace {
@@ -35,12 +36,6 @@ std::string configuration(std::uint16_t scraped, const std::filesystem::path& ru
   return text;
 }
 
-template <class T>
-T value_or_throw(tl::expected<T, std::string> result) {
-  if (!result) throw std::runtime_error(result.error());
-  return *std::move(result);
-}
-
 double number_in(const nlohmann::json& sample) {
   return std::stod(sample.at(1).get<std::string>());
 }
@@ -49,17 +44,17 @@ double number_in(const nlohmann::json& sample) {
 
 Prometheus::Prometheus(std::uint16_t scraped, const std::filesystem::path& rules,
                        const std::vector<std::string>& jobs)
-    : testbed_(value_or_throw(testbed::Testbed::start())) {
+    : testbed_(must(testbed::Testbed::start())) {
   testbed::ServerSpec spec;
-  spec.folder = value_or_throw(testbed_->make_server_folder("prometheus"));
-  const std::uint16_t port = value_or_throw(testbed::free_loopback_port());
+  spec.folder = must(testbed_->make_server_folder("prometheus"));
+  const std::uint16_t port = must(testbed::free_loopback_port());
   for (const char* name : {"recording.yml", "alerts.yml"}) {
-    value_or_throw(testbed_->lend(rules / name, spec.folder));
+    must(testbed_->lend(rules / name, spec.folder));
   }
   const auto written = testbed_->write_file(spec.folder / "prometheus.yml",
                                             configuration(scraped, spec.folder, jobs));
   if (!written) throw std::runtime_error(written.error());
-  spec.argv = {value_or_throw(testbed::find_program(kPrometheus)).string(),
+  spec.argv = {must(testbed::find_program(kPrometheus)).string(),
                fmt::format("--config.file={}", (spec.folder / "prometheus.yml").string()),
                fmt::format("--storage.tsdb.path={}", (spec.folder / "data").string()),
                fmt::format("--web.listen-address=127.0.0.1:{}", port), "--log.level=warn"};
@@ -67,7 +62,7 @@ Prometheus::Prometheus(std::uint16_t scraped, const std::filesystem::path& rules
   spec.ready = [](const testbed::Server& server) {
     return http_get(server.port(), "/-/ready").status == 200;
   };
-  server_ = value_or_throw(testbed::Server::start(*testbed_, std::move(spec)));
+  server_ = must(testbed::Server::start(*testbed_, std::move(spec)));
 }
 
 nlohmann::json Prometheus::get(const std::string& path) const {

@@ -143,11 +143,5 @@ TEST_F(HttpEndpointTest, EndsWhileConnectionsAreOpen) {
   EXPECT_FALSE(RawConnection(was).connected());
 }
 
-TEST_F(HttpEndpointTest, APortThatIsTakenIsNamed) {
-  const auto second = HttpEndpoint::start(endpoint_->address(), {}, kConnections);
-  ASSERT_FALSE(second);
-  EXPECT_NE(second.error().find(endpoint_->address().to_string()), std::string::npos);
-}
-
 }  // namespace
 }  // namespace lockbench::exporter
