@@ -1,22 +1,29 @@
-# A store that lockbench can be built without: the switch LOCKBENCH_<NAME>, ON where its library is found.
-# Usage: lockbench_backend(<NAME> <pkg-config module> <Debian package>). Gives the library as
-# PkgConfig::<module>, and LOCKBENCH_<NAME>_REASON where the switch is off.
+# What lockbench can be built without: the switch LOCKBENCH_<name>, ON where `libraries` were `found`. Not an option(),
+# which would still be OFF once they have been installed. Gives LOCKBENCH_<name>_REASON for where the switch is off.
+# Usage: lockbench_switch(<name> <found> <libraries> <what to do without them> <what is left out>)
+macro(lockbench_switch name found libraries remedy what)
+  if(NOT DEFINED LOCKBENCH_${name})
+    set(LOCKBENCH_${name} "${found}")
+    set(LOCKBENCH_${name}_REASON "built without ${libraries}: ${remedy} and build again")
+  else()
+    set(LOCKBENCH_${name}_REASON "built with LOCKBENCH_${name}=OFF")
+  endif()
+  if(LOCKBENCH_${name} AND NOT "${found}")
+    message(FATAL_ERROR "LOCKBENCH_${name} needs ${libraries}: ${remedy}")
+  endif()
+  if(NOT LOCKBENCH_${name})
+    message(STATUS "${what} left out: ${LOCKBENCH_${name}_REASON}")
+  endif()
+endmacro()
+
+# That of a store. Gives the library as PkgConfig::<module>, too.
+# Usage: lockbench_backend(<NAME> <pkg-config module> <Debian package>)
 macro(lockbench_backend name module package)
   if(NOT TARGET PkgConfig::${module})
     pkg_check_modules(${module} QUIET IMPORTED_TARGET ${module})
   endif()
-  if(NOT DEFINED LOCKBENCH_${name})
-    set(LOCKBENCH_${name} ${${module}_FOUND})
-    set(LOCKBENCH_${name}_REASON "built without ${module}: install the package ${package} and build again")
-  else()
-    set(LOCKBENCH_${name}_REASON "built with LOCKBENCH_${name}=OFF")
-  endif()
-  if(LOCKBENCH_${name} AND NOT ${module}_FOUND)
-    message(FATAL_ERROR "LOCKBENCH_${name} needs ${module}: install the package ${package}")
-  endif()
-  if(NOT LOCKBENCH_${name})
-    message(STATUS "The strategies of LOCKBENCH_${name} are left out: ${LOCKBENCH_${name}_REASON}")
-  endif()
+  lockbench_switch(${name} "${${module}_FOUND}" ${module} "install the package ${package}"
+                   "The strategies of LOCKBENCH_${name} are")
 endmacro()
 
 # The strategies of one store, strategies/<folder>, as the library lockbench_<folder>. Where the store's switch

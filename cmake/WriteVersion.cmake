@@ -8,16 +8,9 @@ set(build_type ${BUILD_TYPE})
 if(SANITIZE)
   string(APPEND build_type "+${SANITIZE}")
 endif()
-set(text "#pragma once
+# Written only when it changed, so that a second build has nothing to do.
+file(CONFIGURE OUTPUT ${OUTPUT} CONTENT "#pragma once
 #define LOCKBENCH_VERSION \"${VERSION}\"
 #define LOCKBENCH_COMMIT \"${commit}\"
 #define LOCKBENCH_BUILD_TYPE \"${build_type}\"
 ")
-# Written only when it changed, so that a second build has nothing to do.
-set(old "")
-if(EXISTS ${OUTPUT})
-  file(READ ${OUTPUT} old)
-endif()
-if(NOT old STREQUAL text)
-  file(WRITE ${OUTPUT} "${text}")
-endif()

@@ -25,7 +25,7 @@ fi
 echo "installing ${missing[*]}" >&2
 
 # Servers are started by lockbench itself, privately: installing one must not start a system service. The policy
-# holds for as long as this process lives: where it was killed, the next who asks removes the policy.
+# holds for as long as this process lives: where it was killed, the next program that asks removes it.
 policy=${LOCKBENCH_POLICY:-/usr/sbin/policy-rc.d}
 mark='# By install_packages.sh of lockbench.'
 begin_of() { sed 's/.*) //' "/proc/$1/stat" 2>/dev/null | cut -d' ' -f20; }
