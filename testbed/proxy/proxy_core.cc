@@ -38,8 +38,9 @@ void ProxyCore::accept() {
       [core = shared_from_this()](const std::error_code& error, tcp::socket client) {
         if (!core->acceptor_.is_open()) return;
         if (!error) {
-          core->admit(std::move(client));
-          return core->accept();
+          // First, as a connection may fail to be admitted.
+          core->accept();
+          return core->admit(std::move(client));
         }
         // Most likely there are no free files: the client stays in the kernel's queue meanwhile.
         constexpr std::chrono::milliseconds kPause{10};
