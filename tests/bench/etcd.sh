@@ -5,6 +5,7 @@
 # Usage: etcd.sh [CLIENTS]     default: 8; ROUNDS=5 SECONDS_EACH=3 change the length
 set -euo pipefail
 cd "$(dirname "$0")/../.."
+. tests/bench/common.sh
 clients=${1:-8}
 rounds=${ROUNDS:-5}
 seconds=${SECONDS_EACH:-3}
@@ -18,14 +19,13 @@ address=127.0.0.1:$port
 etcd --data-dir "$work/data" --listen-client-urls "http://$address" --advertise-client-urls "http://$address" \
   --listen-peer-urls "http://127.0.0.1:$((port + 1))" >"$work/log" 2>&1 &
 server=$!
-trap 'kill $server; wait $server 2>/dev/null || true; rm -rf "$work"' EXIT
+trap 'kill $server 2>/dev/null || true; wait $server 2>/dev/null || true; rm -rf "$work"' EXIT
 for _ in $(seq 100); do grep -q "ready to serve" "$work/log" && break; read -rt 0.1 <> <(:) || true; done
 
 entries() { # raft entries so far
   node -e 'fetch(`http://${process.argv[1]}/v3/maintenance/status`, { method: "POST", body: "{}" })
     .then((answer) => answer.json()).then((status) => console.log(status.raftIndex))' "$address"
 }
-median() { sort -n | awk '{ v[NR] = $1 } END { print (NR % 2) ? v[(NR + 1) / 2] : (v[NR / 2] + v[NR / 2 + 1]) / 2 }'; }
 
 dd if=/dev/zero of="$work/probe" bs=512 count=500 oflag=dsync 2>&1 | awk -F', ' 'END { sub(/ s$/, "", $3); printf("one synchronous write: %.0f us\n", $3 / 500 * 1e6) }'
 : >"$work/theirs"; : >"$work/ours"

@@ -4,7 +4,7 @@
 # to the same server, in turn: the harmonic mean of their rates, with locks there for the release to free. Prints
 # for each number of clients the medians, the ratio of fibers to redis-benchmark, the memory that lockbench takes per
 # client on fibers (resident at its peak, divided by the clients), and how much of a core the server used then: near
-# 100 %, the server is the limit. Exits 1 if a ratio is below 1.0 (one client), 1.4 (up to 1,000) or 1.25
+# 100 %, the server is the limit. Exits 2 if a ratio is below 1.0 (one client), 1.4 (up to 1,000) or 1.25
 # (more), or if a client of 8,000 and more takes over 16 KiB. "-": it could not be measured. Wants a machine with
 # nothing else to do.
 # Usage: generator.sh [CLIENTS...]     default: 1 50 8000 18000
@@ -12,6 +12,7 @@
 # for fibers.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
+. tests/bench/common.sh
 clients=("${@:-1}")
 [ $# -gt 0 ] || clients=(1 50 8000 18000)
 rounds=${ROUNDS:-5}
@@ -23,12 +24,9 @@ ulimit -n "$(ulimit -Hn)"
 
 work=$(mktemp -d)
 port=$((20000 + RANDOM % 10000))
-redis-server --port "$port" --bind 127.0.0.1 --save "" --appendonly no --dir "$work" \
-  --maxclients 20000 --tcp-backlog 4096 >"$work/log" 2>&1 &
-server=$!
-trap 'kill $server; wait $server 2>/dev/null || true; rm -rf "$work"' EXIT
-for _ in $(seq 100); do redis-cli -p "$port" ping >/dev/null 2>&1 && break; read -rt 0.05 <> <(:) || true; done
-redis-cli -p "$port" ping >/dev/null
+server=
+trap 'kill $server 2>/dev/null || true; wait $server 2>/dev/null || true; rm -rf "$work"' EXIT
+start_redis "$port" "$work" --maxclients 20000 --tcp-backlog 4096
 
 token=0123456789abcdef0123456789abcdef
 sha=$(redis-cli -p "$port" -x script load <strategies/redis/release_if_token.lua)
@@ -40,7 +38,6 @@ benchmark() { # clients requests command...
   redis-benchmark -p "$port" -c "$connections" -n "$requests" -r "${keys:-1000000000}" --csv "$@" 2>/dev/null |
     awk -F'","' 'END { gsub(/"/, "", $2); print $2 }'
 }
-median() { sort -n | awk '{ v[NR] = $1 } END { print !NR ? "-" : (NR % 2) ? v[(NR + 1) / 2] : (v[NR / 2] + v[NR / 2 + 1]) / 2 }'; }
 
 # One round of each, with $n clients on an empty server.
 run_theirs() {
@@ -105,6 +102,6 @@ for n in "${clients[@]}"; do
     printf("%8d %22.0f %16s %16.0f %7.3f %10s %8.0f %%\n", n, theirs, rounded, fibers, ratio, kib_shown, server)
     printf("%d,%.0f,%s,%.0f,%s,%.0f\n", n, theirs, rounded, fibers, kib_shown, server) >>csv
     exit ratio < (n == 1 ? 1.0 : n < 1000 ? 1.4 : 1.25) || (n >= 8000 && kib > 16)
-  }' || missed=1
+  }' || missed=2
 done
 exit $missed

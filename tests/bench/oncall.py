@@ -118,6 +118,7 @@ class Fault:
         self.said = []  # (seconds since the epoch, line)
         self.readiness = []  # (seconds, status, text), where it changed
         self.struck_at = self.healed_at = None
+        self.failed = False
 
     def url(self):
         return f"redis://127.0.0.1:{self.redis.port}"
@@ -156,12 +157,17 @@ class Fault:
 
     def play(self):
         self.struck_at = time.time()
-        self.strike()
-        left = self.struck_at + self.lasts - time.time()
-        if left > 0:
-            time.sleep(left)
-        self.heal()
-        self.healed_at = time.time()
+        try:
+            self.strike()
+            left = self.struck_at + self.lasts - time.time()
+            if left > 0:
+                time.sleep(left)
+            self.heal()
+        except Exception:
+            self.failed = True
+            raise
+        finally:
+            self.healed_at = time.time()  # main waits for it
 
     def repeat(self, action, pause=0.0):
         until = time.time() + self.lasts
@@ -285,7 +291,10 @@ class Stuck(Fault):
 
     def strike(self):
         # A lock's key is there while it is held.
+        deadline = time.monotonic() + 30
         while not self.key:
+            if time.monotonic() > deadline:
+                raise RuntimeError("the probe takes no lock")
             for word in self.redis.call("KEYS", "lockbench:*").split():
                 self.key = word if word.endswith(":0}") else self.key
         self.struck_at = time.time()
@@ -475,7 +484,7 @@ def main():
         print(f"<!-- tests/bench/oncall.py, {datetime.date.today()} -->")
         print("| fault | the probe says (after) | `/-/ready` | alerts |\n|---|---|---|---|")
         for fault in faults:
-            print(row(fault, prometheus))
+            print(f"{fault.folder.name} could not be played" if fault.failed else row(fault, prometheus))
         print(f"\n{healthy}")
         for fault in faults:
             print(f"\n{fault.folder.name}:", file=os.sys.stderr)

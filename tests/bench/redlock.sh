@@ -7,6 +7,7 @@
 # Usage: redlock.sh       ROUNDS=5 SECONDS_EACH=3 LOCKBENCH=build/release/lockbench change it
 set -euo pipefail
 cd "$(dirname "$0")/../.."
+. tests/bench/common.sh
 rounds=${ROUNDS:-5}
 seconds=${SECONDS_EACH:-3}
 lockbench=$(realpath "${LOCKBENCH:-build/release/lockbench}")
@@ -18,14 +19,10 @@ base=$((20000 + RANDOM % 10000))
 ports=() urls=()
 for i in 1 2 3 4 5; do
   port=$((base + i))
-  redis-server --port $port --bind 127.0.0.1 --save "" --appendonly no --dir "$work" >"$work/log$i" 2>&1 &
-  servers+=($!)
-  ports+=($port)
+  start_redis "$port" "$work"
+  servers+=("$server")
+  ports+=("$port")
   urls+=(--redis "redis://127.0.0.1:$port")
-done
-for port in "${ports[@]}"; do
-  for _ in $(seq 100); do redis-cli -p "$port" ping >/dev/null 2>&1 && break; read -rt 0.05 <> <(:) || true; done
-  redis-cli -p "$port" ping >/dev/null
 done
 
 cc -O2 -o "$work/fan_out" tests/bench/redlock/fan_out.c
@@ -47,7 +44,6 @@ run() { # strategy urls...
     --out "$work/result.json" >/dev/null
   figures "$work/result.json"
 }
-median() { sort -n | awk '{ v[NR] = $1 } END { print (NR % 2) ? v[(NR + 1) / 2] : (v[NR / 2] + v[NR / 2 + 1]) / 2 }'; }
 
 contestants=(fan-out-1 fan-out-5 redlock-1 parallel-1 redlock-5 parallel-5)
 [ $peer = no ] || contestants+=(node-redlock-5)

@@ -5,6 +5,7 @@
 # Usage: scrape.sh     PAIRS=20 SECONDS_EACH=3 CLIENTS=8 change the length and the load
 set -euo pipefail
 cd "$(dirname "$0")/../.."
+. tests/bench/common.sh
 pairs=${PAIRS:-20}
 seconds=${SECONDS_EACH:-3}
 clients=${CLIENTS:-8}
@@ -13,11 +14,9 @@ lockbench=${LOCKBENCH:-build/release/lockbench}
 work=$(mktemp -d)
 port=$((20000 + RANDOM % 10000))
 metrics=$((port + 1))
-redis-server --port "$port" --bind 127.0.0.1 --save "" --appendonly no --dir "$work" >"$work/log" 2>&1 &
-server=$!
-trap 'kill $server; wait $server 2>/dev/null || true; rm -rf "$work"' EXIT
-for _ in $(seq 100); do redis-cli -p "$port" ping >/dev/null 2>&1 && break; read -rt 0.05 <> <(:) || true; done
-redis-cli -p "$port" ping >/dev/null
+server=
+trap 'kill $server 2>/dev/null || true; wait $server 2>/dev/null || true; rm -rf "$work"' EXIT
+start_redis "$port" "$work"
 
 scrape() { # one answer, read whole
   exec 3<>"/dev/tcp/127.0.0.1/$metrics" || return 1
@@ -27,8 +26,8 @@ scrape() { # one answer, read whole
 }
 
 sections() { # with|without
-  local arguments=(run redis-set-nx-lua --redis "redis://127.0.0.1:$port" --clients "$clients" --keys per-client
-    --duration "${seconds}s" --quiet --format json --out "$work/result.json")
+  local arguments=(run redis-set-nx-lua --load reacquire --redis "redis://127.0.0.1:$port" --clients "$clients"
+    --keys per-client --duration "${seconds}s" --quiet --format json --out "$work/result.json")
   [ "$1" = without ] || arguments+=(--metrics-listen "127.0.0.1:$metrics")
   "$lockbench" "${arguments[@]}" >/dev/null &
   local pid=$! scrapes=0

@@ -81,7 +81,11 @@ class Soaked:
         """Exit code, and the end of what it said."""
         if self.runs():
             self.process.send_signal(signal.SIGTERM)
-        code = self.process.wait(timeout=60)
+        try:
+            code = self.process.wait(timeout=60)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            code = self.process.wait()
         self.said.close()
         return code, (self.folder / f"{self.name}.log").read_text(errors="replace")[-2000:]
 

@@ -7,24 +7,22 @@
 # Usage: watch_cost.sh       ROUNDS=4 SECONDS_EACH=5 LOCKBENCH=build/release/lockbench BUDGET=200 change it
 set -euo pipefail
 cd "$(dirname "$0")/../.."
+. tests/bench/common.sh
 rounds=${ROUNDS:-4}
 seconds=${SECONDS_EACH:-5}
 budget=${BUDGET:-200}
 lockbench=$(realpath "${LOCKBENCH:-build/release/lockbench}")
 work=$(mktemp -d)
-watch=
+watch='' server=''
 port=$((20000 + RANDOM % 10000))
-redis-server --port $port --bind 127.0.0.1 --save "" --appendonly no --dir "$work" >"$work/log" 2>&1 &
-server=$!
 stop_watch() {
   [ -z "$watch" ] || { kill -INT "$watch" && wait "$watch" || true; } 2>/dev/null
   watch=
 }
-trap 'stop_watch; kill $server 2>/dev/null; wait $server 2>/dev/null || true; rm -rf "$work"' EXIT
-for _ in $(seq 100); do redis-cli -p "$port" ping >/dev/null 2>&1 && break; read -rt 0.05 <> <(:) || true; done
+trap 'stop_watch; kill $server 2>/dev/null || true; wait $server 2>/dev/null || true; rm -rf "$work"' EXIT
+start_redis "$port" "$work"
 
 cpu() { redis-cli -p "$port" info cpu | awk -F: '/^used_cpu_(user|sys):/ { all += $2 } END { print all }'; }
-median() { sort -n | awk '{ v[NR] = $1 } END { print (NR % 2) ? v[(NR + 1) / 2] : (v[NR / 2] + v[NR / 2 + 1]) / 2 }'; }
 # load's name, without or with, options of the load
 measure() {
   if [ "$2" = with ]; then

@@ -14,6 +14,24 @@ namespace {
 
 constexpr std::uint64_t kMostCount = std::uint64_t{1} << 53;
 
+/// Takes numbers from the front of the bytes, and zeros at their end.
+class Bytes {
+ public:
+  explicit Bytes(std::string_view bytes) : rest_(bytes) {}
+
+  std::uint64_t number(int size) {
+    std::uint64_t value = 0;
+    for (int i = 0; i < size && !rest_.empty(); ++i) {
+      value = value << 8U | static_cast<unsigned char>(rest_.front());
+      rest_.remove_prefix(1);
+    }
+    return value;
+  }
+
+ private:
+  std::string_view rest_;
+};
+
 std::vector<results::Distribution::Bucket> buckets_in(Bytes& bytes, std::uint64_t& left) {
   std::vector<results::Distribution::Bucket> buckets;
   double upper = 0;

@@ -22,25 +22,6 @@ inline void require(bool holds) {
   if (!holds) std::abort();
 }
 
-/// Takes numbers from the front of the bytes, and zeros at their end.
-class Bytes {
- public:
-  explicit Bytes(std::string_view bytes) : rest_(bytes) {}
-
-  std::uint64_t number(int size) {
-    std::uint64_t value = 0;
-    for (int i = 0; i < size && !rest_.empty(); ++i) {
-      value = value << 8U | static_cast<unsigned char>(rest_.front());
-      rest_.remove_prefix(1);
-    }
-    return value;
-  }
-  std::string_view rest() const { return rest_; }
-
- private:
-  std::string_view rest_;
-};
-
 }  // namespace lockbench::fuzz
 
 #ifdef LOCKBENCH_FUZZER

@@ -25,10 +25,10 @@ void expect_reason(std::string_view reason) {
 /// Fails if the step does not end by itself.
 template <class Step>
 auto within_patience(Env& env, Step&& step) {
-  constexpr Duration kPatience = 30 * kHostileTimeout;
+  constexpr Duration kLongest = 30 * kHostileTimeout;
   const TimePoint begun = env.now();
   auto result = step();
-  EXPECT_LT(env.now() - begun, kPatience);
+  EXPECT_LT(env.now() - begun, kLongest);
   return result;
 }
 

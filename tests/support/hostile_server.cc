@@ -12,28 +12,12 @@
 #include <array>
 #include <cstdint>
 #include <list>
-#include <stdexcept>
 
 namespace lockbench::test {
 namespace {
 
 constexpr std::size_t kFloodBytes = std::size_t{64} << 20;
 constexpr std::size_t kBlockBytes = std::size_t{64} << 10;
-
-int listen_on_free_port(int& port) {
-  const int listening = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof address;
-  auto* const any = reinterpret_cast<sockaddr*>(&address);
-  if (::bind(listening, any, size) != 0 || ::listen(listening, SOMAXCONN) != 0 ||
-      ::getsockname(listening, any, &size) != 0) {
-    throw std::runtime_error("no socket to listen on");
-  }
-  port = ntohs(address.sin_port);
-  return listening;
-}
 
 }  // namespace
 
@@ -96,7 +80,6 @@ struct HostileServer::Peer {
 HostileServer::HostileServer(MakeSpeaker make_speaker, Plan plan)
     : make_speaker_(std::move(make_speaker)),
       plan_(std::move(plan)),
-      listening_(listen_on_free_port(port_)),
       end_(::eventfd(0, EFD_CLOEXEC)),
       thread_([this] { serve(); }) {}
 
@@ -104,7 +87,6 @@ HostileServer::~HostileServer() {
   const std::uint64_t one = 1;
   static_cast<void>(::write(end_, &one, sizeof one));
   thread_.join();
-  ::close(listening_);
   ::close(end_);
 }
 
@@ -117,7 +99,7 @@ void HostileServer::serve() {
   std::list<Peer> peers;
   std::vector<pollfd> polled;
   while (true) {
-    polled = {{end_, POLLIN, 0}, {listening_, POLLIN, 0}};
+    polled = {{end_, POLLIN, 0}, {listener_.fd(), POLLIN, 0}};
     for (const Peer& peer : peers) {
       const int events = peer.wants_to_send() ? POLLIN | POLLOUT : POLLIN;
       polled.push_back({peer.fd, static_cast<short>(events), 0});
@@ -133,7 +115,7 @@ void HostileServer::serve() {
     }
     peers.remove_if([](const Peer& peer) { return peer.gone; });
     if (polled[1].revents == 0) continue;
-    const int accepted = ::accept4(listening_, nullptr, nullptr, SOCK_CLOEXEC);
+    const int accepted = ::accept4(listener_.fd(), nullptr, nullptr, SOCK_CLOEXEC);
     if (accepted < 0) continue;
     const int on = 1;
     ::setsockopt(accepted, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);

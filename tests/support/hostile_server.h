@@ -10,6 +10,8 @@
 #include <thread>
 #include <vector>
 
+#include "tests/support/listener.h"
+
 namespace lockbench::test {
 
 /// One connection, as an honest server serves it. Used on the server's thread.
@@ -65,8 +67,8 @@ class HostileServer {
   HostileServer& operator=(const HostileServer&) = delete;
   ~HostileServer();
 
-  int port() const { return port_; }
-  std::string address() const { return "127.0.0.1:" + std::to_string(port_); }
+  int port() const { return listener_.port(); }
+  std::string address() const { return "127.0.0.1:" + std::to_string(port()); }
   /// The requests so far that count, on all connections, and what was sent for each.
   std::vector<Exchange> exchanges() const;
 
@@ -80,7 +82,8 @@ class HostileServer {
 
   const MakeSpeaker make_speaker_;
   const Plan plan_;
-  int port_ = 0, listening_ = -1, end_ = -1;
+  const Listener listener_{SOMAXCONN};
+  const int end_;
   int requests_ = 0;
   mutable std::mutex mutex_;
   std::vector<Exchange> exchanges_;

@@ -10,6 +10,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include "tests/support/must.h"
+
 namespace lockbench::test {
 namespace {
 
@@ -17,12 +19,6 @@ struct ReplyDeleter {
   void operator()(redisReply* reply) const { freeReplyObject(reply); }
 };
 using ReplyPtr = std::unique_ptr<redisReply, ReplyDeleter>;
-
-template <class T>
-T or_throw(tl::expected<T, std::string> result) {
-  if (!result) throw std::runtime_error(result.error());
-  return *std::move(result);
-}
 
 /// As the user who may do everything.
 ContextPtr connect_to(std::uint16_t port) {
@@ -67,7 +63,7 @@ SeenCommand parse(const std::string& line) {
 }  // namespace
 
 testbed::Testbed& shared_testbed() {
-  static const std::unique_ptr<testbed::Testbed> testbed = or_throw(testbed::Testbed::start());
+  static const std::unique_ptr<testbed::Testbed> testbed = must(testbed::Testbed::start());
   return *testbed;
 }
 
@@ -94,10 +90,10 @@ void log_in(redisContext& context) {
 
 std::unique_ptr<testbed::Server> own_redis(testbed::RedisOptions options) {
   options.durable = false;
-  return or_throw(testbed::start_redis(shared_testbed(), options));
+  return must(testbed::start_redis(shared_testbed(), options));
 }
 
-std::uint16_t closed_port() { return or_throw(testbed::free_loopback_port()); }
+std::uint16_t closed_port() { return must(testbed::free_loopback_port()); }
 
 std::vector<std::string> lines_of(std::string_view text) {
   std::vector<std::string> lines;

@@ -1,4 +1,3 @@
-#include <stdexcept>
 #include <stop_token>
 #include <thread>
 
@@ -11,10 +10,6 @@ namespace {
 constexpr milliseconds kTimeout{200};
 /// One answer that does not come, and one more for tidying up.
 constexpr Duration kBound = 3 * kTimeout + kSlack;
-
-void must(const tl::expected<void, std::string>& done) {
-  if (!done) throw std::runtime_error(done.error());
-}
 
 using Step = tl::expected<void, std::string> (testbed::Server::*)();
 

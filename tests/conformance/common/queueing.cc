@@ -37,13 +37,12 @@ class Procession {
 
   /// Until the server has them all in its queue, but for those who have gone.
   bool await_queued(int number) const {
-    constexpr int kLooks = 1000;
-    for (int look = 0; look < kLooks; ++look) {
-      const int gone = gone_;
-      if (shared_store().waiting() >= number - gone) return true;
-      std::this_thread::sleep_for(milliseconds(2));
-    }
-    return false;
+    return eventually(
+        [&] {
+          const int gone = gone_;
+          return shared_store().waiting() >= number - gone;
+        },
+        seconds(2));
   }
 
   /// Until the client of that number has had it.

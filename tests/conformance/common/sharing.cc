@@ -47,10 +47,7 @@ std::string sharers_do_not_overtake(const Descriptor& descriptor) {
   std::thread waiting([&] { gained = ask(*waiter, bench.key(), Mode::exclusive, seconds(20)); });
   bool waits = waiter->trace().await_waiting(seconds(5));
   if (waits_at_the_server(descriptor)) {
-    for (int look = 0; look < 1000 && shared_store().waiting() != 1; ++look) {
-      std::this_thread::sleep_for(milliseconds(2));
-    }
-    waits = shared_store().waiting() == 1;
+    waits = eventually([] { return shared_store().waiting() == 1; });
   }
   const AcquireResult overtaker = ask(*late, bench.key(), Mode::shared);
   if (overtaker.lease) late->release(*overtaker.lease);

@@ -4,8 +4,10 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <string_view>
+#include <tl/expected.hpp>
 #include <vector>
 
 #include "strategies/duration.h"
@@ -13,6 +15,11 @@
 #include "tests/support/servers.h"
 
 namespace lockbench::test {
+
+/// For what is done to a server.
+inline void must(const tl::expected<void, std::string>& done) {
+  if (!done) throw std::runtime_error(done.error());
+}
 
 /// A server of the kind that a suite is about, or several independent ones, and what the checks
 /// want to know of it past the code under test. For one thread. Whatever cannot be had throws

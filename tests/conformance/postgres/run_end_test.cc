@@ -65,11 +65,7 @@ TEST_P(RunEnd, EveryWaitIsAbandonedAndNoneStaysInTheQueue) {
     waiters.push_back(std::make_unique<ClientOfRun>(bench, number, over.get_token()));
     waiters.back()->wait_for(bench.key());
   }
-  constexpr int kLooks = 4000;
-  for (int look = 0; look < kLooks && shared_postgres().waiting() < kWaiters; ++look) {
-    std::this_thread::sleep_for(milliseconds(5));
-  }
-  ASSERT_EQ(shared_postgres().waiting(), kWaiters);
+  ASSERT_TRUE(eventually([] { return shared_postgres().waiting() == kWaiters; }, seconds(40)));
 
   over.request_stop();
   for (const auto& waiter : waiters) {

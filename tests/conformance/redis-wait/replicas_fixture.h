@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <optional>
-#include <stdexcept>
 #include <string>
 
 #include "tests/conformance/common/bench.h"
@@ -12,10 +11,6 @@
 namespace lockbench::test {
 
 inline constexpr milliseconds kBound{150};
-
-inline void must(const tl::expected<void, std::string>& done) {
-  if (!done) throw std::runtime_error(done.error());
-}
 
 inline StrategyOptions within(Duration bound, std::optional<int> replicas = std::nullopt) {
   StrategyOptions options;

@@ -4,11 +4,11 @@
 
 #include <algorithm>
 #include <stdexcept>
-#include <thread>
 
 #include "tests/conformance/common/properties.h"
 #include "tests/conformance/redis-wait/replicated_store.h"
 #include "tests/conformance/redis/own_properties.h"
+#include "tests/support/eventually.h"
 
 namespace lockbench::test {
 namespace {
@@ -57,13 +57,8 @@ std::unique_ptr<RedisMonitor> ReplicatedStore::monitor(std::size_t /*server*/) {
 }
 
 void ReplicatedStore::settle() {
-  constexpr std::chrono::seconds kWithin{20};
-  const auto deadline = BootClock::now() + kWithin;
-  while (!replicas_follow()) {
-    if (BootClock::now() > deadline) {
-      throw std::runtime_error("the replicas do not follow their primary");
-    }
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  if (!eventually([this] { return replicas_follow(); })) {
+    throw std::runtime_error("the replicas do not follow their primary");
   }
 }
 

@@ -218,11 +218,7 @@ std::string listener_leaves_nothing(const Descriptor& descriptor) {
       }
     }
   }
-  constexpr int kLooks = 200;
-  for (int look = 0; look < kLooks; ++look) {
-    if (probe.other_connections() <= before) return {};
-    std::this_thread::sleep_for(milliseconds(5));
-  }
+  if (eventually([&] { return probe.other_connections() <= before; }, seconds(1))) return {};
   return fmt::format("left behind: {} connections", probe.other_connections() - before);
 }
 

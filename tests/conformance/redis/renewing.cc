@@ -1,5 +1,4 @@
 #include <cmath>
-#include <thread>
 
 #include "tests/conformance/common/bench.h"
 #include "tests/conformance/redis/own_properties.h"
@@ -58,14 +57,11 @@ std::string timer_looks_at_the_owner_as_declared(const Descriptor& descriptor) {
   const AcquireResult gained = successor->try_once(bench.key(), kSuccessors);
   bench.worlds().let_go();
   if (!gained.lease) return "the successor: " + unexpected(gained, AcquireOutcome::acquired);
-  const TimePoint limit = former->now() + seconds(5);
   const auto prolonged = [&] {
     const auto left = probe.time_to_live(bench.key());
     return left && *left > kSuccessors;
   };
-  while (!lost.lease->state->lost_at() && !prolonged() && former->now() < limit) {
-    std::this_thread::sleep_for(milliseconds(2));
-  }
+  (void)eventually([&] { return lost.lease->state->lost_at() || prolonged(); }, seconds(5));
   if (prolonged() != unaware) {
     return unaware ? "another's lock was not prolonged, as it is declared to be"
                    : "another's lock was prolonged";

@@ -1,4 +1,3 @@
-#include <stdexcept>
 #include <stop_token>
 #include <thread>
 
@@ -223,20 +222,17 @@ std::string late_answer_is_accounted_for(const Descriptor& descriptor) {
   must(tested.node(2).thaw());
   if (!held.lease) return unexpected(held, AcquireOutcome::acquired);
   if (!seen->validity || *seen->validity <= Duration::zero()) return "no validity was told";
-  for (int look = 0; look < 100 && tested.holding(bench.key()) < kNodes; ++look) {
-    std::this_thread::sleep_for(milliseconds(5));
+  if (!eventually([&] { return tested.holding(bench.key()) == kNodes; })) {
+    return "the late node never got the request";
   }
-  if (tested.holding(bench.key()) < kNodes) return "the late node never got the request";
   const ReleaseOutcome released = client->release(*held.lease);
   if (released != ReleaseOutcome::released)
     return fmt::format("release gave {}", name_of(released));
   // It is read when there is time, which is not each time.
   for (int i = 0; i < 100 && !seen->late_on_two; ++i) warm_up(*client, bench.key() + ":another");
   if (!seen->late_on_two) return "the late vote was not told";
-  for (int look = 0; look < 100 && tested.holding(bench.key()) > 0; ++look) {
-    std::this_thread::sleep_for(milliseconds(5));
-  }
-  return tested.holding(bench.key()) == 0 ? "" : "still held after the release";
+  const bool freed = eventually([&] { return tested.holding(bench.key()) == 0; });
+  return freed ? "" : "still held after the release";
 }
 
 }  // namespace

@@ -2,19 +2,13 @@
 
 #include <memory>
 #include <optional>
-#include <stdexcept>
 #include <string>
-#include <tl/expected.hpp>
 #include <vector>
 
 #include "tests/conformance/common/test_store.h"
 #include "tests/support/servers.h"
 
 namespace lockbench::test {
-
-inline void must(const tl::expected<void, std::string>& done) {
-  if (!done) throw std::runtime_error(done.error());
-}
 
 inline constexpr std::size_t kNodes = 5;
 inline constexpr std::size_t kMajority = 3;

@@ -17,7 +17,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using std::chrono::milliseconds;
-using std::chrono::seconds;
 using Words = std::vector<std::string>;
 
 const Words long_run = {"run",      "redis-set-nx", "--duration", "60s",
@@ -31,16 +30,6 @@ Words leftovers(const Scratch& scratch) {
     if (!name.starts_with("r.json")) names.push_back(name);
   }
   return names;
-}
-
-TEST(Hangup, EndsARunInOrder) {
-  const Scratch scratch;
-  Program program(scratch, long_run);
-  ASSERT_TRUE(program.says("redis-set-nx (1/1)")) << program.said();
-  program.signal(SIGHUP);
-  EXPECT_EQ(program.finish().code, 105);
-  EXPECT_TRUE(read_result(scratch / "r.json").at("interrupted"));
-  EXPECT_EQ(leftovers(scratch), Words{});
 }
 
 TEST(Hangup, IsIgnoredUnderNohup) {

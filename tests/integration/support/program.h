@@ -16,7 +16,7 @@
 
 namespace lockbench::test {
 
-inline constexpr std::chrono::seconds kPatience{20};
+inline constexpr std::chrono::seconds kProgramPatience{20};
 
 /// A private folder, removed with all that is in it.
 class Scratch {
@@ -76,11 +76,11 @@ class Program {
   /// Types on its terminal.
   void type(std::string_view text) const;
   /// Waits until stderr (on a terminal: either) holds the text.
-  bool says(std::string_view text, std::chrono::milliseconds within = kPatience);
+  bool says(std::string_view text, std::chrono::milliseconds within = kProgramPatience);
   /// What it has said on stderr, as far as it was read.
   const std::string& said() const { return err_.text; }
   /// Waits for the end; a program that does not end in time is killed, and throws.
-  Outcome finish(std::chrono::milliseconds within = kPatience);
+  Outcome finish(std::chrono::milliseconds within = kProgramPatience);
 
  private:
   using TimePoint = std::chrono::steady_clock::time_point;

@@ -92,11 +92,5 @@ TEST_F(Etcd, AMemberThatIsCutOffAnswersItsClientsButCannotWrite) {
   }
 }
 
-TEST_F(Etcd, TellsWhatIsMissing) {
-  const auto found = find_program(kEtcd, "/nowhere");
-  ASSERT_FALSE(found);
-  EXPECT_EQ(found.error(), "etcd not found: install the package etcd-server");
-}
-
 }  // namespace
 }  // namespace lockbench::testbed

@@ -3,7 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <set>
@@ -12,6 +11,7 @@
 #include "testbed/servers/pgbouncer_server.h"
 #include "testbed/servers/postgres_server.h"
 #include "tests/integration/testbed/support.h"
+#include "tests/support/variable.h"
 
 namespace lockbench::testbed {
 namespace {
@@ -24,13 +24,6 @@ std::set<pid_t> children_of(pid_t pid) {
   std::set<pid_t> children;
   for (pid_t child = 0; list >> child;) children.insert(child);
   return children;
-}
-
-char state_of(pid_t pid) {
-  std::ifstream file(fmt::format("/proc/{}/stat", pid));
-  std::string text{std::istreambuf_iterator<char>(file), {}};
-  const std::size_t end = text.rfind(')');
-  return end == std::string::npos ? '-' : text[end + 2];
 }
 
 /// Whether there is shared memory of System V that this process has made.
@@ -167,9 +160,10 @@ TEST_F(Postgres, TellsWhatIsWrongByItsOwnName) {
 TEST_F(Postgres, AReplicaFollowsUntilItIsPromoted) {
   // What the caller has set for another server does not matter.
   testbed_.reset();
-  setenv("PGSSLMODE", "require", 1);
-  testbed_ = must_start();
-  unsetenv("PGSSLMODE");
+  {
+    const test::Variable encrypted("PGSSLMODE", "require");
+    testbed_ = must_start();
+  }
   const auto primary = must_start_postgres();
   ASSERT_TRUE(primary);
   EXPECT_EQ(psql(*primary, "CREATE TABLE before AS SELECT 41 AS x"), "");

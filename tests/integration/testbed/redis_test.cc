@@ -2,7 +2,6 @@
 #include <sys/stat.h>
 
 #include <atomic>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <set>
@@ -13,6 +12,7 @@
 #include "testbed/servers/open_files.h"
 #include "tests/integration/testbed/support.h"
 #include "tests/support/listener.h"
+#include "tests/support/variable.h"
 
 namespace lockbench::testbed {
 namespace {
@@ -70,26 +70,10 @@ TEST_F(Redis, TellsWhatIsMissing) {
   ASSERT_FALSE(found);
   EXPECT_EQ(found.error(), "redis-server not found: install the package redis-server");
 
-  const char* before = std::getenv("PATH");
-  const std::string path = before == nullptr ? "" : before;
-  setenv("PATH", "/nowhere", 1);
+  const test::Variable nowhere("PATH", "/nowhere");
   const auto server = start_redis(*testbed_);
-  setenv("PATH", path.c_str(), 1);
   ASSERT_FALSE(server);
   EXPECT_EQ(server.error(), found.error());
-}
-
-TEST_F(Redis, TriesAnotherPortWhenItLosesTheRace) {
-  const test::Listener mute;
-  const auto other = must_start_redis(*testbed_);  // answers PING, but is not ours
-  const std::uint16_t good = free_loopback_port().value();
-  std::atomic<std::size_t> calls = 0;
-  RedisOptions options;
-  options.choose_port = choosing({mute.port(), other->port(), good}, calls);
-  const auto server = must_start_redis(*testbed_, options);
-  EXPECT_EQ(server->port(), good);
-  EXPECT_EQ(calls, 3U);
-  EXPECT_TRUE(server->alive());
 }
 
 TEST_F(Redis, GivesUpAfterFivePorts) {

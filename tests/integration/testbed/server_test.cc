@@ -7,13 +7,13 @@
 #include <unistd.h>
 
 #include <csignal>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <string>
 
 #include "testbed/servers/programs.h"
 #include "tests/integration/testbed/support.h"
+#include "tests/support/variable.h"
 
 namespace lockbench::testbed {
 namespace {
@@ -60,7 +60,7 @@ TEST(Testbed, NamesAMissingPartOfLockbench) {
 }
 
 TEST(Testbed, NamesATemporaryFolderThatCannotBeUsed) {
-  const TemporaryFolder nowhere("/nowhere");
+  const test::Variable nowhere("TMPDIR", "/nowhere");
   const auto testbed = Testbed::start();
   ASSERT_FALSE(testbed);
   EXPECT_EQ(testbed.error(), "cannot make a folder in /nowhere: No such file or directory");
@@ -69,7 +69,7 @@ TEST(Testbed, NamesATemporaryFolderThatCannotBeUsed) {
 TEST(Testbed, NamesATemporaryFolderThatItsAccountMayNotEnter) {
   if (geteuid() != 0) return;  // servers are run by the owner of the folder
   const auto outer = must_start();
-  const TemporaryFolder closed(outer->folder());
+  const test::Variable closed("TMPDIR", outer->folder());
   const auto inside = Testbed::start();
   ASSERT_FALSE(inside);
   EXPECT_EQ(inside.error(), "the account lockbench may not enter " + outer->folder().string() +

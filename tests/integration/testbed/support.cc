@@ -9,7 +9,6 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <stdexcept>
 
 #include "testbed/servers/etcd_auth.h"
@@ -34,13 +33,18 @@ std::string ask_etcd(const Server& server, std::string_view path, std::string_vi
 
 bool pid_is_gone(pid_t pid) { return kill(pid, 0) != 0 && errno == ESRCH; }
 
-bool has_ended(pid_t pid) {
+char state_of(pid_t pid) {
   std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
   // Reading fails where the process goes meanwhile; getline() does not throw then.
   std::string text;
   std::getline(file, text, '\0');
-  const std::size_t name_end = text.rfind(')');
-  return name_end == std::string::npos || text.substr(name_end, 3) == ") Z";
+  const std::size_t name_end = text.rfind(") ");
+  return name_end == std::string::npos ? '-' : text.at(name_end + 2);
+}
+
+bool has_ended(pid_t pid) {
+  const char state = state_of(pid);
+  return state == '-' || state == 'Z';
 }
 
 tl::expected<std::string, std::string> ask_line(std::uint16_t port, std::string_view request,

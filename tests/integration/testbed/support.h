@@ -4,9 +4,7 @@
 
 #include <chrono>
 #include <cstdint>
-#include <cstdlib>
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <tl/expected.hpp>
@@ -21,6 +19,9 @@ using test::eventually;
 
 /// No process, not even a zombie, has this pid.
 bool pid_is_gone(pid_t pid);
+
+/// As the kernel names it, such as 'T' of one that is stopped; '-' of one that is gone.
+char state_of(pid_t pid);
 
 /// The process has ended, though perhaps nobody has reaped it yet: what is left to the init process
 /// of a container may wait for that for long.
@@ -49,28 +50,6 @@ std::unique_ptr<Testbed> must_start();
 /// Open to plain connections: nobody has to log in.
 RedisOptions open_to_all(RedisOptions options = {});
 std::unique_ptr<Server> must_start_redis(Testbed& testbed, const RedisOptions& options = {});
-
-/// Sets $TMPDIR while it exists.
-class TemporaryFolder {
- public:
-  explicit TemporaryFolder(const std::string& path) { setenv("TMPDIR", path.c_str(), 1); }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  ~TemporaryFolder() {
-    if (before_) {
-      setenv("TMPDIR", before_->c_str(), 1);
-    } else {
-      unsetenv("TMPDIR");
-    }
-  }
-
- private:
-  static std::optional<std::string> present() {
-    const char* const path = std::getenv("TMPDIR");
-    return path == nullptr ? std::nullopt : std::optional<std::string>(path);
-  }
-  const std::optional<std::string> before_ = present();
-};
 
 /// The path of this test program.
 std::string own_path();

@@ -40,15 +40,6 @@ TEST_F(Zookeeper, ServesOnAPortOfItsOwnWithDataOfItsOwn) {
   EXPECT_TRUE(server->data_folder().string().starts_with(testbed_->folder().string()));
 }
 
-TEST_F(Zookeeper, GoesWithItsTestbed) {
-  const auto server = must_start_zookeeper();
-  const pid_t pid = server->pid();
-  const fs::path folder = testbed_->folder();
-  testbed_.reset();
-  EXPECT_TRUE(eventually([&] { return has_ended(pid); }));
-  EXPECT_FALSE(fs::exists(folder));
-}
-
 TEST_F(Zookeeper, AnEnsembleHasOneLeaderAndGetsAnother) {
   const auto servers = start_zookeeper_ensemble(*testbed_);
   ASSERT_TRUE(servers) << servers.error();

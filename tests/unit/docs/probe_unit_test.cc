@@ -8,7 +8,6 @@ namespace {
 using test::output_of;
 
 TEST(ProbeUnit, IsRatedBelowThree) {
-  if (output_of("systemd-analyze --version").status != 0) GTEST_SKIP() << "there is no systemd";
   const auto [text, status] = output_of(
       "systemd-analyze security --offline=true --no-pager --threshold=29 " LOCKBENCH_SOURCE_DIR
       "/exporter/lockbench-probe.service 2>&1");

@@ -1,16 +1,21 @@
 #include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
+#include <cctype>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <regex>
+#include <set>
+#include <sstream>
 
 #include "choose/evidence.h"
 #include "cli/console/publish.h"
 #include "hazards/scenario.h"
 #include "results/tables/reference_tables.h"
+#include "strategies/redis/client/rights.h"
 #include "strategies/registry.h"
-#include "tests/unit/choose/fixtures.h"
 
 namespace lockbench {
 namespace {
@@ -24,18 +29,19 @@ struct Page {
   std::string text;
 };
 
+/// By its path in the repository.
+Page page_of(const fs::path& path) {
+  Page page{LOCKBENCH_SOURCE_DIR / path, ""};
+  std::ifstream file(page.path, std::ios::binary);
+  page.text.assign(std::istreambuf_iterator<char>(file), {});
+  return page;
+}
+
 /// The pages that scripts/reference_tables.sh updates.
 std::vector<Page> pages() {
-  std::vector<fs::path> paths{LOCKBENCH_SOURCE_DIR "/README.md"};
-  if (const fs::path docs(LOCKBENCH_SOURCE_DIR "/docs"); fs::exists(docs)) {
-    for (const auto& entry : fs::directory_iterator(docs)) {
-      if (entry.path().extension() == ".md") paths.push_back(entry.path());
-    }
-  }
-  std::vector<Page> found;
-  for (const fs::path& path : paths) {
-    std::ifstream file(path, std::ios::binary);
-    found.push_back({path, {std::istreambuf_iterator<char>(file), {}}});
+  std::vector<Page> found{page_of("README.md")};
+  for (const auto& entry : fs::directory_iterator(LOCKBENCH_SOURCE_DIR "/docs")) {
+    if (entry.path().extension() == ".md") found.push_back(page_of(entry.path()));
   }
   return found;
 }
@@ -85,19 +91,40 @@ TEST(ReferencePages, HaveATableOfEachKind) {
   }
 }
 
-TEST(Pages, LinkToFilesThatExist) {
-  const std::regex link(R"(\]\(([^)#:]+))");
-  for (const Page& page : pages()) {
-    for (std::sregex_iterator at(page.text.begin(), page.text.end(), link), end; at != end; ++at) {
-      const fs::path target = page.path.parent_path() / (*at)[1].str();
-      EXPECT_TRUE(fs::exists(target)) << page.path << " links to " << target;
+/// Of a page's headings, as hosts of repositories name them.
+std::set<std::string> anchors_of(const Page& page) {
+  std::set<std::string> anchors;
+  std::istringstream lines(page.text);
+  for (std::string line; std::getline(lines, line);) {
+    if (!line.starts_with('#')) continue;
+    std::string anchor;
+    for (const char c : line.substr(line.find(' ') + 1)) {
+      if (c == ' ' || c == '-') anchor += '-';
+      const auto letter = static_cast<unsigned char>(c);
+      if (std::isalnum(letter) != 0) anchor += static_cast<char>(std::tolower(letter));
     }
+    anchors.insert(anchor);
   }
+  return anchors;
 }
 
-std::string text_of(const char* path) {
-  std::ifstream file(fs::path(LOCKBENCH_SOURCE_DIR) / path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
+TEST(Pages, LinkToPlacesThatExist) {
+  const std::regex link(R"(\]\(([^)#:]*)(#[^)]*)?\))");
+  std::vector<Page> linking = pages();
+  for (const char* folder : {"choose", "dashboards", "results", "tests/bench"}) {
+    linking.push_back(page_of(fs::path(folder) / "README.md"));
+    EXPECT_FALSE(linking.back().text.empty()) << folder;
+  }
+  for (const Page& page : linking) {
+    for (std::sregex_iterator at(page.text.begin(), page.text.end(), link), end; at != end; ++at) {
+      const std::string file = (*at)[1].str(), anchor = (*at)[2].str();
+      const Page target = file.empty() ? page : page_of(page.path.parent_path() / file);
+      EXPECT_TRUE(fs::exists(target.path)) << page.path << " links to " << target.path;
+      if (anchor.empty()) continue;
+      EXPECT_THAT(anchors_of(target), Contains(anchor.substr(1)))
+          << page.path << " links to " << target.path;
+    }
+  }
 }
 
 /// Whether the page has `name`, or a part of it that stands for the rest: `-durable` or `store-*`.
@@ -113,8 +140,8 @@ bool names(const std::string& page, const std::string& name) {
 }
 
 TEST(Pages, NameEveryStrategyAndScenario) {
-  const std::string strategies = text_of("docs/strategies.md"),
-                    hazards = text_of("docs/hazards.md");
+  const std::string strategies = page_of("docs/strategies.md").text,
+                    hazards = page_of("docs/hazards.md").text;
   for (const Descriptor* strategy : all_strategies()) {
     EXPECT_TRUE(names(strategies, std::string(strategy->name)))
         << "docs/strategies.md has no row for " << strategy->name;
@@ -123,8 +150,14 @@ TEST(Pages, NameEveryStrategyAndScenario) {
     EXPECT_TRUE(names(hazards, std::string(scenario->name)))
         << "docs/hazards.md has no row for " << scenario->name;
   }
-  EXPECT_THAT(text_of("README.md"),
+  EXPECT_THAT(page_of("README.md").text,
               HasSubstr(fmt::format("{} strategies", all_strategies().size())));
+}
+
+TEST(Pages, ShowTheLeastRightsInRedisThatListShows) {
+  EXPECT_THAT(page_of("docs/operations.md").text,
+              HasSubstr("\n" + redis::acl_command(all_strategies()) + "\n"))
+      << "lockbench list --redis-acl prints it";
 }
 
 TEST(ReferenceResults, AreSmall) {

@@ -1,0 +1,17 @@
+#pragma once
+
+#include <stdexcept>
+#include <string>
+#include <tl/expected.hpp>
+#include <utility>
+
+namespace lockbench::test {
+
+/// Throws std::runtime_error with the error if there is no value.
+template <class T>
+T must(tl::expected<T, std::string> result) {
+  if (!result) throw std::runtime_error(result.error());
+  return *std::move(result);
+}
+
+}  // namespace lockbench::test
