@@ -117,17 +117,7 @@ AcquireOutcome Worker::take(const Wanted& wanted, TimePoint intended, TimePoint 
   const Effort before = env_.effort();
   note({.at = started, .key = key, .kind = LockEvent::Kind::waits, .mode = wanted.mode});
   const AcquireMark mark = run_.audit.begin_acquire(key);
-  AcquireResult result;
-  try {
-    result = strategy_->acquire(request_);
-  } catch (...) {
-    // The client ends. If it still counted as waiting, every later release would be in vain.
-    note({.at = base_env_->now(),
-          .key = key,
-          .kind = LockEvent::Kind::gave_up,
-          .mode = wanted.mode});
-    throw;
-  }
+  AcquireResult result = strategy_->acquire(request_);
   const TimePoint ended = base_env_->now();
   env_.leave_behind();
 
