@@ -40,7 +40,7 @@ class LockLog {
   static constexpr std::size_t kMostEvents = std::size_t{1} << 20;  ///< that are kept at a time
 
   void add(const LockEvent& event) {
-    Part& part = part_of(event.client);
+    Part& part = parts_[static_cast<std::size_t>(event.client) % kParts];
     const std::scoped_lock lock(part.mutex);
     if (part.events.size() >= kMostEvents / kParts) {
       ++part.missed;
@@ -66,18 +66,13 @@ class LockLog {
   }
 
  private:
-  static constexpr std::size_t kParts = 16;
+  // A prime, as of ranks one may have every second client, or every 16th.
+  static constexpr std::size_t kParts = 17;
   struct alignas(kCacheLine) Part {
     std::mutex mutex;
     std::vector<LockEvent> events;
     std::uint64_t missed = 0;
   };
-  /// Not by the number modulo kParts: a rank may have every 16th client.
-  Part& part_of(std::int32_t client) {
-    constexpr std::uint32_t kGolden = 0x9e3779b9;  // Knuth's multiplicative hashing
-    return parts_[(static_cast<std::uint32_t>(client) * kGolden >> 16) % kParts];
-  }
-
   std::array<Part, kParts> parts_;
 };
 
