@@ -115,19 +115,14 @@ View make_view(std::span<const Source> sources) {
   }
   View view;
   std::vector<Source> all;
-  std::size_t left_out = 0;
   for (const Source& source : sources) {
     std::vector<Source> its = sources_by_load(source);
     if (its.size() > 1) view.parts.push_back(part_of_loads(source));
-    // The page's size is bounded.
-    for (Source& one : its) {
-      if (all.size() < kMostFiles) {
-        all.push_back(std::move(one));
-      } else {
-        ++left_out;
-      }
-    }
+    all.insert(all.end(), its.begin(), its.end());
   }
+  // The page's size is bounded.
+  const std::size_t left_out = all.size() - std::min(all.size(), kMostFiles);
+  all.resize(all.size() - left_out);
   for (const Source& source : all) view.parts.push_back(part_of(source));
   if (left_out > 0) {
     view.parts.front().headline.push_back(
