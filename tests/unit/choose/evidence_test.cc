@@ -147,9 +147,12 @@ TEST(Rank, InvalidRunsCountOnlyWhereThereAreNoOthersAndThenAsUnmeasured) {
   World world;
   for (const char* name : {"half", "never", "valid"}) world.add(made_up(name));
   world.file() = under(
-      1, {measured("half", 1), measured("half", 5), measured("never", 1), measured("valid", 3)});
+      1, {measured("half", 1), measured("half", 5), measured("never", 1), measured("valid", 3),
+          measured("half", 9)});
   world.file().runs[0].generator.valid = false;
   world.file().runs[2].generator.valid = false;
+  // What it is under a fault is no evidence of the lock.
+  world.file().runs[4].faults = {{.fault = "pause"}};
   const Answer answer = world.choose({.clients = 1});
   ASSERT_THAT(names(answer.ranked), ElementsAre("valid", "half", "never"));
   EXPECT_EQ(answer.ranked[1].value, 5);
