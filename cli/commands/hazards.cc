@@ -89,7 +89,7 @@ class HazardProgress {
       warn_once(fmt::format("{}: {}, but {} is declared", name, to_string(*cell.observed),
                             to_string(cell.expected)));
     }
-    const std::string line = fmt::format("{} of {} played", done_, total_);
+    const std::string line = fmt::format("{} of {} plays done", done_, total_);
     if (console_.terminal()) {
       console_.status(line);
     } else if (done_ == total_ || done_ % 50 == 0) {
