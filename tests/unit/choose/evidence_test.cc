@@ -146,9 +146,8 @@ TEST(Basis, IsNotWhatWasMeasuredInVain) {
 TEST(Rank, InvalidRunsCountOnlyWhereThereAreNoOthersAndThenAsUnmeasured) {
   World world;
   for (const char* name : {"half", "never", "valid"}) world.add(made_up(name));
-  world.file() = under(
-      1, {measured("half", 1), measured("half", 5), measured("never", 1), measured("valid", 3),
-          measured("half", 9)});
+  world.file() = under(1, {measured("half", 1), measured("half", 5), measured("never", 1),
+                           measured("valid", 3), measured("half", 9)});
   world.file().runs[0].generator.valid = false;
   world.file().runs[2].generator.valid = false;
   // What it is under a fault is no evidence of the lock.
