@@ -8,6 +8,7 @@
 
 #include "choose/survival.h"
 #include "results/stats/compared_figures.h"
+#include "results/stats/figures.h"
 #include "results/stats/load_figures.h"
 #include "results/tables/units.h"
 
@@ -230,6 +231,24 @@ std::string too_much(const results::Threshold& slo, const Requirements& requirem
                      human_seconds(work));
 }
 
+/// Why so many requests wait longer than that; empty if they need not. One that arrives at any time
+/// finds the lock held with a probability of rate × work. The rest of that section is longer than x
+/// with a probability of at least 1 − x / work, however the work is distributed (the residual life
+/// of renewal theory, and Jensen's inequality).
+std::string waits_longer(const results::Threshold& slo, const Requirements& requirements) {
+  const auto share = results::percentile_share(slo.figure);
+  if (!share || !slo.figure.starts_with("acquire.") || !slo.wants_less()) return "";
+  const Load asked = asked_load(requirements);
+  const bool alike = requirements.key_skew == 0;  // all locks have the same load
+  if (!asked.rate || !asked.work || !asked.contended() || !alike || requirements.shared) return "";
+  const double held = std::min(1.0, *asked.rate * *asked.work);
+  const double longer = held * (1 - slo.bound / *asked.work);
+  if (longer <= 1 - *share) return "";
+  return fmt::format(
+      "a lock that is held for {:.0f} % of the time, {} at once, lets {} % wait longer than {}",
+      100 * held, human_seconds(*asked.work), human_number(100 * longer), human_seconds(slo.bound));
+}
+
 bool all_lighter(const std::vector<Difference>& others) {
   return std::all_of(others.begin(), others.end(),
                      [](const Difference& one) { return one.lighter; });
@@ -307,7 +326,8 @@ void check_demand(Candidate& candidate, const Requirements& requirements,
 void check_slo(Candidate& candidate, const results::Threshold& slo,
                const Requirements& requirements, const Evidence::Basis& basis) {
   const std::string requirement = fmt::format("--slo '{}'", slo.text);
-  if (const std::string why = too_much(slo, requirements); !why.empty()) {
+  for (const std::string& why : {too_much(slo, requirements), waits_longer(slo, requirements)}) {
+    if (why.empty()) continue;
     candidate.against.push_back(
         {requirement, why + ", whatever the strategy", std::string(kArithmetic)});
     return;

@@ -5,6 +5,7 @@ namespace {
 
 using namespace std::chrono_literals;
 using testing::AllOf;
+using testing::Contains;
 using testing::ElementsAre;
 using testing::Field;
 using testing::HasSubstr;
@@ -74,6 +75,27 @@ TEST(Slo, ThatWasMeasuredUnderAnotherLoadIsACondition) {
                                              HasSubstr("1 ms of work instead of 5 ms")))));
   EXPECT_THAT(judged(objective("acquire.p99<20ms", {.rate = 9})).conditions,
               ElementsAre(Field(&Reason::text, HasSubstr("70 % busy instead of"))));
+}
+
+/// One that arrives while the lock is held waits for the rest of that section at least.
+TEST(Slo, ThatNoStrategyCanKeepUnderTheLoadRulesAllOut) {
+  const Requirements busy{.work_p50 = 10ms, .clients = 8, .rate = 70};
+  const auto too_long = [](const char* slo, const Requirements& requirements) {
+    const Candidate found = judged(objective(slo, requirements));
+    return testing::Matches(Contains(Field(&Reason::text, HasSubstr("whatever the strategy"))))(
+        found.against);
+  };
+  EXPECT_THAT(judged(objective("acquire.p99<1ms", busy)).against,
+              ElementsAre(Field(&Reason::text, HasSubstr("lets 63 % wait longer than 1 ms"))));
+  EXPECT_TRUE(too_long("acquire.p50<2ms", busy));
+  EXPECT_FALSE(too_long("acquire.p50<3ms", busy));
+  EXPECT_FALSE(too_long("acquire.p99>1ms", busy));
+  EXPECT_FALSE(too_long("release.p99<1ms", busy));
+  EXPECT_FALSE(too_long("acquire.p99<1ms", {.work_p50 = 10ms, .clients = 8, .rate = 1}));
+  EXPECT_TRUE(too_long("acquire.p99<1ms", {.work_p50 = 10ms, .clients = 8, .rate = 2}));
+  EXPECT_FALSE(too_long("acquire.p99<1ms", {.work_p50 = 10ms, .clients = 1, .rate = 70}));
+  EXPECT_FALSE(
+      too_long("acquire.p99<1ms", {.work_p50 = 10ms, .clients = 8, .rate = 70, .key_skew = 1}));
 }
 
 TEST(Slo, ThatOneClientKeepsAloneSaysNothingOfContention) {
