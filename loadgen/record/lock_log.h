@@ -66,7 +66,7 @@ class LockLog {
   }
 
  private:
-  // A prime, as of ranks one may have every second client, or every 16th.
+  // A prime: a rank may have every second client, or every 16th.
   static constexpr std::size_t kParts = 17;
   struct alignas(kCacheLine) Part {
     std::mutex mutex;
