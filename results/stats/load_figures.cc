@@ -88,7 +88,7 @@ std::optional<double> ratio_of_sums(const std::vector<const Run*>& runs, const s
                                     const std::string& whole_path) {
   const double whole = sum_of_figure(runs, whole_path).value_or(0);
   if (whole == 0) return std::nullopt;
-  return sum_of_figure(runs, path).value_or(0) / whole;
+  return std::min(1.0, sum_of_figure(runs, path).value_or(0) / whole);
 }
 
 std::vector<std::string> disturbances(const Run& run) {

@@ -40,7 +40,8 @@ std::optional<LoadFigure> median_figure(const std::vector<const Run*>& runs,
 
 /// Over repetitions; nothing without a value.
 std::optional<double> sum_of_figure(const std::vector<const Run*>& runs, const std::string& path);
-/// One such sum by another; nothing where that is 0.
+/// One such sum as a share of another; nothing where that is 0. At most 1: an event of the measured
+/// part may have its cause in the warm-up, which is not counted.
 std::optional<double> ratio_of_sums(const std::vector<const Run*>& runs, const std::string& path,
                                     const std::string& whole_path);
 

@@ -94,6 +94,14 @@ TEST(Loads, EachLoadHasATableOfItsOwn) {
   EXPECT_EQ(cell(tables[2].table, "handed_over_share"), "25.0 %");
 }
 
+TEST(Loads, NoShareIsAboveAllWhereTheWarmUpBeganAHandoff) {
+  results::Run run = simple_run("a");
+  run.awaited_releases = 205;
+  run.direct_handoffs = 206;
+  const std::vector<const results::Run*> runs{&run};
+  EXPECT_EQ(ratio_of_sums(runs, "direct_handoffs", "awaited_releases"), 1.0);
+}
+
 TEST(Loads, OvertakingsAreDividedByGrantsAlsoWhereASectionTakesSeveralLocks) {
   Result result = minimal_result();
   add_strategy(result, "a", 0.01);
