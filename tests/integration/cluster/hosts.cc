@@ -11,8 +11,8 @@ namespace lockbench::test {
 namespace {
 
 void must(const std::string& command) {
-  if (std::system((command + " >/dev/null 2>&1").c_str()) !=
-      0) {  // NOLINT(concurrency-mt-unsafe,cert-env33-c)
+  // NOLINTNEXTLINE(concurrency-mt-unsafe,cert-env33-c)
+  if (std::system(command.c_str()) != 0) {
     throw std::runtime_error("it fails: " + command);
   }
 }
@@ -29,28 +29,43 @@ Hosts::Hosts(int count)
     : count_(count),
       prefix_(fmt::format("lb{}h", getpid() % 100'000)),
       subnet_(fmt::format("10.{}.{}.", 100 + getpid() / 250 % 100, getpid() % 250)) {
+  try {
+    make();
+  } catch (...) {
+    remove();
+    throw;
+  }
+}
+
+Hosts::~Hosts() { remove(); }
+
+void Hosts::make() const {
   const std::string bridge = prefix_ + "br";
   must(fmt::format("ip link add {} type bridge", bridge));
   must(fmt::format("ip address add {}/24 dev {}", server_address(), bridge));
   must(fmt::format("ip link set {} up", bridge));
-  for (int host = 0; host < count; ++host) {
-    const std::string link = fmt::format("{}v{}", prefix_, host);
+  for (int host = 0; host < count_; ++host) {
     must(fmt::format("ip netns add {}", name(host)));
-    must(fmt::format("ip link add {} type veth peer name eth0 netns {}", link, name(host)));
-    must(fmt::format("ip link set {} master {} up", link, bridge));
+    must(fmt::format("ip link add {} type veth peer name eth0 netns {}", link(host), name(host)));
+    must(fmt::format("ip link set {} master {} up", link(host), bridge));
     must(fmt::format("ip -n {} address add {}/24 dev eth0", name(host), address(host)));
     must(fmt::format("ip -n {} link set eth0 up", name(host)));
     must(fmt::format("ip -n {} link set lo up", name(host)));
   }
 }
 
-Hosts::~Hosts() {
-  for (int host = 0; host < count_; ++host) {
+void Hosts::remove() const {
+  const auto try_to = [](const std::string& command) {
     // NOLINTNEXTLINE(concurrency-mt-unsafe,cert-env33-c)
-    (void)!std::system(fmt::format("ip netns delete {} 2>/dev/null", name(host)).c_str());
+    (void)!std::system((command + " 2>/dev/null").c_str());
+  };
+  for (int host = 0; host < count_; ++host) {
+    // The kernel removes what a namespace holds only after the command ended, so that the name of
+    // the link would still be taken for whoever comes next.
+    try_to("ip link delete " + link(host));
+    try_to("ip netns delete " + name(host));
   }
-  // NOLINTNEXTLINE(concurrency-mt-unsafe,cert-env33-c)
-  (void)!std::system(fmt::format("ip link delete {}br 2>/dev/null", prefix_).c_str());
+  try_to(fmt::format("ip link delete {}br", prefix_));
 }
 
 void Hosts::write_agent(const Scratch& scratch) const {

@@ -25,7 +25,10 @@ class Hosts {
 
  private:
   std::string name(int host) const { return prefix_ + std::to_string(host); }
+  std::string link(int host) const { return prefix_ + "v" + std::to_string(host); }
   std::string address(int host) const { return subnet_ + std::to_string(host + 1); }
+  void make() const;
+  void remove() const;
   /// In the place of ssh.
   void write_agent(const Scratch& scratch) const;
 
