@@ -226,7 +226,7 @@ std::optional<LoadFigure> section_cost(const StrategyLoads& strategy) {
 }
 
 std::optional<LoadFigure> demand_p99(const StrategyLoads& strategy) {
-  return strategy.figure("demand", strategy.points_of("demand") - 1, "acquire.p99");
+  return strategy.figure("demand", 0, "acquire.p99");
 }
 
 std::optional<double> share_of_ideal(const StrategyLoads& strategy, std::string_view load) {

@@ -85,7 +85,7 @@ Verdict worst_verdict(const std::vector<const Run*>& runs);
 std::optional<double> round_trips(const StrategyLoads& strategy);
 /// Acquire and release of a client alone, with the longest network.
 std::optional<LoadFigure> section_cost(const StrategyLoads& strategy);
-/// Under the highest demand.
+/// At the lowest rate.
 std::optional<LoadFigure> demand_p99(const StrategyLoads& strategy);
 /// Of the sections that one key could serve if it changed hands in no time.
 std::optional<double> share_of_ideal(const StrategyLoads& strategy, std::string_view load);

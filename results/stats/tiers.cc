@@ -41,9 +41,9 @@ const char* deciding_figure(std::string_view load) {
 /// What decides under this load, by repetition.
 std::vector<double> deciding_values(const StrategyLoads& strategy, const std::string& load) {
   std::vector<double> values;
-  const std::size_t last = strategy.points_of(load) - 1;
+  const std::size_t point = load == "demand" ? 0 : strategy.points_of(load) - 1;
   const char* const decides = deciding_figure(load);
-  for (const Run* run : strategy.counting_runs(load, last)) {
+  for (const Run* run : strategy.counting_runs(load, point)) {
     const auto value = [&](const char* path) { return figure(*run, path); };
     std::optional<double> found = value(decides);
     if (!found) continue;

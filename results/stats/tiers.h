@@ -27,8 +27,9 @@ double known_scatter(std::string_view figure);
 std::optional<double> kendall_tau(const std::vector<int>& a, const std::vector<int>& b);
 
 /// A strategy's place under one load, by the figure that decides there: alone the time to acquire
-/// and release, under demand the p99 of the response, else the longest wait. (Percentiles hide it:
-/// a client that waits for seconds and then keeps the lock for seconds has a low one.)
+/// and release over the network; under demand the p99 of the response at the lowest rate (where a
+/// lock cannot keep up, it only tells how long the run was); else the longest wait. (Percentiles
+/// hide it: a client that waits for seconds and then keeps the lock for seconds has a low one.)
 struct Place {
   std::string strategy;
   int tier = 0;  ///< 0: not measured

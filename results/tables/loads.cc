@@ -264,7 +264,6 @@ std::string avoid_sentence(const std::vector<const StrategyLoads*>& safe,
   }
   for (const Ranked& one : waits) {
     if (one.figure.value < kMuchLonger * waits.front().figure.value) continue;
-    if (std::find(overloaded.begin(), overloaded.end(), one.strategy) != overloaded.end()) continue;
     starving.push_back(one.strategy);
     if (!shortest) shortest = one.figure;
   }
@@ -275,9 +274,9 @@ std::string avoid_sentence(const std::vector<const StrategyLoads*>& safe,
     reasons.push_back(fmt::format("{} (old: use {})", listed(old), listed(successors)));
   }
   if (!starving.empty()) {
-    reasons.push_back(fmt::format("under contention {} (p99 under demand {} or more; {}: {})",
-                                  listed(starving), human_seconds(shortest->value),
-                                  waits.front().strategy, bounded(waits.front().figure)));
+    reasons.push_back(fmt::format(
+        "under contention {} (p99 under the lowest demand {} or more; {}: {})", listed(starving),
+        human_seconds(shortest->value), waits.front().strategy, bounded(waits.front().figure)));
   }
   if (!overloaded.empty()) {
     reasons.push_back(fmt::format("for such a rate {} (served less than {:.0f} % of the demand)",

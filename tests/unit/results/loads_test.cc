@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "results/stats/load_figures.h"
+#include "results/stats/tiers.h"
 #include "results/tables/loads.h"
 #include "results/tables/show.h"
 #include "tests/unit/results/samples.h"
@@ -16,6 +17,7 @@ using testing::AllOf;
 using testing::Contains;
 using testing::Each;
 using testing::ElementsAre;
+using testing::Field;
 using testing::HasSubstr;
 using testing::Not;
 using testing::SizeIs;
@@ -123,6 +125,18 @@ TEST(Loads, ALockThatCannotServeTheDemandHasNoPercentiles) {
   EXPECT_THAT(conclusions(result, {})[3], HasSubstr("slow (served less than 95 %"));
 }
 
+TEST(Loads, TheLowestDemandDecides) {
+  Result result = minimal_result();
+  add_strategy(result, "late", 0.01);
+  add_strategy(result, "early", 2);
+  run_of(result, "late", high).acquire.p99 = 5;
+  EXPECT_THAT(places(result, "demand"),
+              ElementsAre(Field(&Place::tier, 1), Field(&Place::tier, 2)));
+  EXPECT_THAT(
+      conclusions(result, {})[3],
+      HasSubstr("under contention early (p99 under the lowest demand 2 s or more; late: 10 ms"));
+}
+
 TEST(Loads, AQueueAtTheEndIsNoOverload) {
   Result result = minimal_result();
   add_strategy(result, "a", 0.01);
@@ -149,8 +163,8 @@ TEST(Loads, FiveSentencesFollowFromTheFigures) {
   EXPECT_THAT(said[0], HasSubstr("at most 666 in a million"));
   EXPECT_THAT(said[1], AllOf(HasSubstr("greedy with 1.6 ms"), HasSubstr("fair with 2.2 ms")));
   EXPECT_THAT(said[2], AllOf(HasSubstr("fair with 10 ms"), HasSubstr("greedy with 2 s")));
-  EXPECT_THAT(said[3],
-              AllOf(HasSubstr("broken (let two"), HasSubstr("greedy (p99 under demand 2 s")));
+  EXPECT_THAT(said[3], AllOf(HasSubstr("broken (let two"),
+                             HasSubstr("greedy (p99 under the lowest demand 2 s")));
   EXPECT_THAT(said[4], HasSubstr("lockbench hazards --strategies fair "));
 }
 
