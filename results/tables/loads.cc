@@ -279,8 +279,9 @@ std::string avoid_sentence(const std::vector<const StrategyLoads*>& safe,
         human_seconds(shortest->value), waits.front().strategy, bounded(waits.front().figure)));
   }
   if (!overloaded.empty()) {
-    reasons.push_back(fmt::format("for the highest demand {} (served less than {:.0f} % of the demand)",
-                                  listed(overloaded), 100 * kServed));
+    reasons.push_back(
+        fmt::format("for the highest demand {} (served less than {:.0f} % of the demand)",
+                    listed(overloaded), 100 * kServed));
   }
   if (reasons.empty()) return "Avoid: nothing that was measured here.";
   return fmt::format("Avoid {}.", fmt::join(reasons, "; "));
