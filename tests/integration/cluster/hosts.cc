@@ -60,8 +60,7 @@ void Hosts::remove() const {
     (void)!std::system((command + " 2>/dev/null").c_str());
   };
   for (int host = 0; host < count_; ++host) {
-    // The kernel removes what a namespace holds only after the command ended, so that the name of
-    // the link would still be taken for whoever comes next.
+    // A deleted namespace keeps its links for a while, and their names could not be used again.
     try_to("ip link delete " + link(host));
     try_to("ip netns delete " + name(host));
   }
