@@ -142,8 +142,11 @@ std::vector<Source> split(std::vector<Source> sources) {
 
 }  // namespace
 
-Evidence::Evidence(std::vector<Source> files, std::vector<Source> reference)
-    : files_(split(std::move(files))), reference_(split(std::move(reference))) {}
+Evidence::Evidence(std::vector<Source> files, std::vector<Source> reference,
+                   std::set<std::string, std::less<>> dropped)
+    : files_(split(std::move(files))),
+      reference_(split(std::move(reference))),
+      dropped_(std::move(dropped)) {}
 
 Evidence::Basis Evidence::basis_for(const Requirements& requirements) const {
   // Figures of the user's machine are not mixed with those of another.

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <functional>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -33,7 +35,9 @@ struct FaultReport {
 /// plays or an experiment where no file has any. Immutable, and so safe to share.
 class Evidence {
  public:
-  Evidence(std::vector<Source> files, std::vector<Source> reference);
+  /// `dropped`: strategies that a race, which is among the files, told apart from its winners.
+  Evidence(std::vector<Source> files, std::vector<Source> reference,
+           std::set<std::string, std::less<>> dropped = {});
 
   struct Runs {
     std::vector<const results::Run*> runs;  ///< of one strategy; empty: it was not measured
@@ -80,8 +84,11 @@ class Evidence {
   template <class Point>
   Points<Point> points() const;
 
+  bool was_dropped(std::string_view strategy) const { return dropped_.contains(strategy); }
+
  private:
   std::vector<Source> files_, reference_;
+  std::set<std::string, std::less<>> dropped_;
 };
 
 /// The results in results/reference, as they were when lockbench was built. A file among them that

@@ -23,6 +23,8 @@ constexpr double kNoWork = 1e-3, kNoNetwork = 1e-4;
 constexpr double kSame = 0.1;
 /// A lock that is busier is saturated.
 constexpr double kSaturated = 0.95;
+/// Requests of two clients can meet at any lock, however many locks there are.
+constexpr double kFewestThatMeet = 2;
 /// Assumed of a mutex where nothing is said: loads of the reference.
 constexpr double kUsualUtilisation = 0.3, kMuchUtilisation = 0.7, kUsualClients = 32,
                  kUsualWork = 2e-3, kLeastWork = 1e-6;
@@ -103,8 +105,7 @@ Load asked_load(const Requirements& requirements) {
     return load;
   }
   if (requirements.clients) {
-    // Two clients can meet at any lock.
-    load.clients = std::max(2.0, *requirements.clients * share);
+    load.clients = std::max(kFewestThatMeet, *requirements.clients * share);
   } else if (load.rate || requirements.is_for(Use::mutex)) {
     load.clients = kUsualClients;
   }
@@ -138,9 +139,12 @@ Load measured_load(const results::Result& result) {
                                       std::clamp(number("key_skew").value_or(0), 0.0, 10.0));
   // "per-client": every client has a lock of its own.
   if (!results::workload_text(result, "keys").empty()) load.clients = 1;
-  if (load.clients) load.clients = std::max(1.0, *load.clients * share);
   // Files come from anywhere.
   if (load.rate && !(*load.rate > 0)) load.rate.reset();
+  if (load.clients) {
+    const double fewest = load.rate && *load.clients > 1 ? kFewestThatMeet : 1;
+    load.clients = std::max(fewest, *load.clients * share);
+  }
   if (load.rate) *load.rate *= share;
   if (load.work) load.work = std::max(0.0, *load.work);
   if (load.work) return load;

@@ -218,7 +218,7 @@ void check_exclusion(Candidate& candidate, const Evidence& evidence) {
   candidate.against.push_back({"", std::move(text), seen.source->name});
 }
 
-constexpr std::string_view kArithmetic = "Little's law, for one lock";
+constexpr std::string_view kArithmetic = "Little's law";
 
 /// Why the locks cannot carry so many sections; empty if they can.
 std::string too_much(const results::Threshold& slo, const Requirements& requirements) {
@@ -229,6 +229,24 @@ std::string too_much(const results::Threshold& slo, const Requirements& requirem
   if (slo.bound * work <= requirements.keys.value_or(1)) return "";
   return fmt::format("one lock carries at most {} sections a second of {}", human_number(1 / work),
                      human_seconds(work));
+}
+
+/// Why the locks, or the clients, cannot carry the required rate; empty if they can.
+std::string too_often(const Requirements& requirements) {
+  if (!requirements.work_p50) return "";
+  const Load asked = asked_load(requirements);
+  // A lock is passed on, and a section begun, by a request and its reply.
+  const double taken = *asked.work + asked.rtt.value_or(0);
+  std::string of = " sections a second of " + human_seconds(*asked.work);
+  if (asked.rtt.value_or(0) > 0) of += " and a round trip of " + human_seconds(*asked.rtt);
+  if (!requirements.shared && *asked.rate * taken >= 1) {
+    return fmt::format("one lock carries at most {}{}, and the busiest is wanted {} times a second",
+                       human_number(1 / taken), of, human_number(*asked.rate));
+  }
+  const double clients = requirements.clients.value_or(0);
+  if (clients == 0 || *requirements.rate * taken < clients) return "";
+  return fmt::format("{} clients carry at most {}{}", human_count(clients),
+                     human_number(clients / taken), of);
 }
 
 /// Why so many requests wait longer than that; empty if they need not. One that arrives at any time
@@ -299,14 +317,9 @@ void check_demand(Candidate& candidate, const Requirements& requirements,
   if (!requirements.rate) return;
   const std::string requirement = fmt::format("--rate {}", *requirements.rate);
   const Load asked = asked_load(requirements);
-  if (requirements.work_p50 && !requirements.shared && *asked.rate * *asked.work >= 1) {
+  if (const std::string why = too_often(requirements); !why.empty()) {
     candidate.against.push_back(
-        {requirement,
-         fmt::format("one lock carries at most {} sections a second of {}, whatever the strategy, "
-                     "and the busiest is wanted {} times a second",
-                     human_number(1 / *asked.work), human_seconds(*asked.work),
-                     human_number(*asked.rate)),
-         std::string(kArithmetic)});
+        {requirement, why + ", whatever the strategy", std::string(kArithmetic)});
     return;
   }
   const auto measured = basis.runs_of(candidate.strategy->name);

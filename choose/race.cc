@@ -43,7 +43,6 @@ std::vector<bool> still_in(const std::vector<std::vector<double>>& values) {
 
 bool is_settled(const std::vector<std::vector<double>>& values) {
   const std::vector<bool> in = still_in(values);
-  if (std::count(in.begin(), in.end(), true) < 2) return true;
   for (std::size_t i = 0; i < values.size(); ++i) {
     if (in[i] && values[i].size() < kEnoughRounds) return false;
   }

@@ -10,8 +10,7 @@ namespace lockbench::choose {
 /// Whether each strategy can still be of the first tier. One without a value can.
 std::vector<bool> still_in(const std::vector<std::vector<double>>& values);
 
-/// Whether further rounds would tell no more: all that are still in share the first tier after
-/// enough rounds, or only one is.
+/// Whether further rounds would tell no more: all that are still in, or the only one, had enough.
 bool is_settled(const std::vector<std::vector<double>>& values);
 
 }  // namespace lockbench::choose

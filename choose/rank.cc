@@ -148,6 +148,9 @@ std::vector<Ranked> rank(const std::vector<Candidate>& candidates, const Ranking
     one.drawback = drawback_of(one, requirements);
   }
   set_tiers(ranked, ranked_by, std::move(values));
+  for (Ranked& one : ranked) {
+    if (one.tier == 1 && evidence.was_dropped(one.candidate->strategy->name)) one.tier = 2;
+  }
   const auto key = [&](const Ranked& one) {
     const Descriptor& strategy = *one.candidate->strategy;
     const double value = one.value.value_or(0);

@@ -183,7 +183,7 @@ int choose_by_measuring(const ChooseOptions& options, const choose::Answer& befo
   const bool saved = file.save(race->result);
   ending.errors |= race->errors || !saved;
   files.insert(files.begin(), {out, race->result});
-  const choose::Evidence measured(std::move(files), choose::reference());
+  const choose::Evidence measured(std::move(files), choose::reference(), race->dropped);
   choose::Answer answer = choose::choose(options.requirements, all_strategies(), measured);
   if (!answer.ranked.empty()) {
     // What was measured is recommended, with the settings that it was measured with.

@@ -65,6 +65,9 @@ class RaceRunner {
       judge();
       if (settled_) break;
     }
+    for (const Entrant& entrant : entrants_) {
+      if (!entrant.in) race_.dropped.emplace(entrant.strategy->name);
+    }
   }
 
  private:

@@ -2,6 +2,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -16,7 +17,8 @@ namespace lockbench::cli {
 struct Race {
   results::Result result;
   std::map<std::string, std::vector<choose::Setting>, std::less<>> settings;
-  bool errors = false;  ///< a strategy did not start
+  std::set<std::string, std::less<>> dropped;  ///< not of the first tier
+  bool errors = false;                         ///< a strategy did not start
 };
 
 /// Runs the strategies that qualify in rounds, each with the settings that it would be recommended

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""How good are the recommendations of `lockbench choose`? Draws requirements at random, asks with and without --measure,
-and runs each first choice beside all other strategies that qualify. A choice is good if it is within a quarter of the best
-or in the best one's tier, and no run with recommended settings may break exclusion. Can be stopped and called again.
-Wants a machine with nothing else to do; 40 sets take about three hours. Writes regret.csv in the folder, too.
+"""How good are the recommendations of `lockbench choose`? Draws requirements at random (again if fewer than two strategies
+meet them), asks with and without --measure, and runs each first choice beside all other strategies that qualify. A choice
+is good if it is within a quarter of the best or in the best one's tier, and no run with recommended settings may break
+exclusion. Can be stopped and called again. Wants a machine with nothing else to do; 40 sets take about two hours. Writes
+regret.csv in the folder, too.
 Usage: regret.py FOLDER [SETS=40] [LOCKBENCH]"""
 
 import csv
@@ -126,6 +127,8 @@ def run_set(number):
         if len(asked["qualify"]) >= 2:
             break
     measured = choose(case, ["--measure", "--out", os.path.join(FOLDER, f"{number}.measure.json")])
+    if f"{number}.measure.json" not in measured["ranked_by"]["measured_in"]:
+        sys.exit(f"set {number}: --measure answers from {measured['ranked_by']['measured_in']}")
     qualifying = [one["strategy"] for one in asked["qualify"]]
     runs = measure(case, qualifying, [], os.path.join(FOLDER, f"{number}.runs.json"))
     result = {"case": case, "plain": judge(case, first_of(asked), runs),

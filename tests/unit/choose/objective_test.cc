@@ -141,6 +141,27 @@ TEST(Demand, BeyondOneLockRulesOut) {
   }
 }
 
+TEST(Demand, BeyondWhatTheLocksOrTheClientsCanCarryRulesAllOut) {
+  World world;
+  world.add(made_up("x"));
+  const auto against = [&](const Requirements& requirements) {
+    std::string text;
+    const Answer answer = world.choose(requirements);
+    for (const Reason& reason : candidate(answer, "x").against) text += reason.text;
+    return text;
+  };
+  EXPECT_THAT(against({.work_p50 = 10ms, .clients = 8, .rate = 100}),
+              HasSubstr("one lock carries at most 100 sections a second of 10 ms"));
+  EXPECT_EQ(against({.work_p50 = 10ms, .clients = 8, .rate = 100, .keys = 2}), "");
+  EXPECT_THAT(against({.work_p50 = 10ms, .clients = 8, .rate = 100, .shared = true}),
+              Not(HasSubstr("at most")));
+  EXPECT_THAT(against({.work_p50 = 10ms, .clients = 8, .rate = 50, .rtt = 10ms}),
+              HasSubstr("at most 50 sections a second of 10 ms and a round trip of 10 ms"));
+  EXPECT_THAT(against({.work_p50 = 10ms, .clients = 2, .rate = 200, .keys = 50}),
+              HasSubstr("2 clients carry at most 200 sections a second of 10 ms"));
+  EXPECT_EQ(against({.work_p50 = 10ms, .clients = 2, .rate = 190, .keys = 50}), "");
+}
+
 TEST(Demand, ThatWasNotServedRulesOutUnlessTheLoadWasHeavier) {
   World world;
   for (const char* name : {"keeps up", "late", "disturbed"}) world.add(made_up(name));

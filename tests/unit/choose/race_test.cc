@@ -30,7 +30,8 @@ TEST(Race, IsNotWonByASingleValue) {
 TEST(Race, IsSettledWhenTheFirstTierHasRoundsEnough) {
   EXPECT_FALSE(is_settled({{1, 1, 1}, {1, 1, 1}}));
   EXPECT_TRUE(is_settled({{1, 1, 1, 1}, {1, 1, 1, 1}}));
-  EXPECT_TRUE(is_settled({{1}, {9}})) << "only one is left";
+  EXPECT_FALSE(is_settled({{1}, {9}})) << "one value may be luck";
+  EXPECT_TRUE(is_settled({{1, 1, 1, 1}, {9}})) << "only one is left";
 }
 
 }  // namespace

@@ -11,10 +11,7 @@ TEST(Rank, IsByTheFigureThatFits) {
   world.file() = under(9, {measured("steady", 5e-3, 0.01), measured("quick", 1e-3, 9)});
   EXPECT_THAT(names(world.choose({.clients = 1}).ranked),
               ElementsAre("quick", "steady", "unmeasured"));
-  const Requirements too_much{.work_p50 = std::chrono::milliseconds(1),
-                              .clients = 9,
-                              .rate = 700,
-                              .rtt = std::chrono::milliseconds(1)};
+  const Requirements too_much{.work_p99 = std::chrono::milliseconds(2), .clients = 9, .rate = 700};
   EXPECT_THAT(names(world.choose(too_much).ranked), ElementsAre("steady", "quick", "unmeasured"));
   const auto figure = [&](const Requirements& requirements) {
     return world.choose(requirements).ranked_by.figure;
@@ -24,6 +21,17 @@ TEST(Rank, IsByTheFigureThatFits) {
   EXPECT_EQ(figure({}), "acquire.p99") << "a mutex is for several clients";
   EXPECT_EQ(figure(too_much), "fairness.longest_wait_seconds");
   EXPECT_EQ(figure({.use = Use::leader}), "") << "no wait decides who should lead";
+}
+
+TEST(Rank, PutsWhatARaceDroppedBehindItsFirstTier) {
+  const Descriptor winner = made_up("winner"), loser = made_up("loser");
+  const auto race = under(8, {measured("loser", 1), measured("winner", 1)});
+  const auto first = [&](std::set<std::string, std::less<>> dropped) {
+    const Evidence evidence({{"race", race}}, {}, std::move(dropped));
+    return names(choose({.clients = 8}, {&loser, &winner}, evidence).ranked).front();
+  };
+  EXPECT_EQ(first({"loser"}), "winner");
+  EXPECT_EQ(first({"winner"}), "loser");
 }
 
 TEST(Rank, KnowsWhichFiguresAreBetterHigh) {
