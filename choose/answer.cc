@@ -30,7 +30,7 @@ std::set<std::string> obstacles_of(const Candidate& candidate) {
 std::string workaround_for(const std::string& requirement) {
   if (requirement.starts_with("--slo")) return "fewer clients at a lock (--keys), or shorter work";
   if (requirement.starts_with("--rate")) {
-    return "more locks for the same work (--keys), shorter work, or a nearer server";
+    return "more locks for the same work (--keys), more clients, shorter work, or a nearer server";
   }
   if (requirement == "--fair") return "a short --wait interval, so that nobody starves for long";
   const auto space = requirement.find(' ');
