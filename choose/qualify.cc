@@ -220,33 +220,33 @@ void check_exclusion(Candidate& candidate, const Evidence& evidence) {
 
 constexpr std::string_view kArithmetic = "Little's law";
 
-/// Why the locks cannot carry so many sections; empty if they can.
-std::string too_much(const results::Threshold& slo, const Requirements& requirements) {
-  const bool as_many = slo.wants_more() || slo.comparison == results::Comparison::equal;
-  if (slo.figure != "sections_per_second" || !as_many || !requirements.work_p50) return "";
-  if (requirements.shared) return "";  // readers hold a lock together
-  const double work = *asked_load(requirements).work;
-  if (slo.bound * work <= requirements.keys.value_or(1)) return "";
-  return fmt::format("one lock carries at most {} sections a second of {}", human_number(1 / work),
-                     human_seconds(work));
-}
-
-/// Why the locks, or the clients, cannot carry the required rate; empty if they can.
-std::string too_often(const Requirements& requirements) {
+/// Why the locks, or the clients, cannot carry so many sections a second; empty if they can.
+std::string too_many(double rate, Requirements requirements) {
   if (!requirements.work_p50) return "";
+  requirements.rate = rate;
   const Load asked = asked_load(requirements);
   // A lock is passed on, and a section begun, by a request and its reply.
   const double taken = *asked.work + asked.rtt.value_or(0);
-  std::string of = " sections a second of " + human_seconds(*asked.work);
-  if (asked.rtt.value_or(0) > 0) of += " and a round trip of " + human_seconds(*asked.rtt);
+  std::string each = human_seconds(*asked.work);
+  if (asked.rtt.value_or(0) > 0) each += " and a round trip of " + human_seconds(*asked.rtt);
+  // Readers hold a lock together.
   if (!requirements.shared && *asked.rate * taken >= 1) {
-    return fmt::format("one lock carries at most {}{}, and the busiest is wanted {} times a second",
-                       human_number(1 / taken), of, human_number(*asked.rate));
+    return fmt::format(
+        "one lock carries at most {} sections a second of {}, and the busiest is wanted {} times a "
+        "second",
+        human_number(1 / taken), each, human_number(*asked.rate));
   }
-  const double clients = requirements.clients.value_or(0);
-  if (clients == 0 || *requirements.rate * taken < clients) return "";
-  return fmt::format("{} clients carry at most {}{}", human_count(clients),
-                     human_number(clients / taken), of);
+  if (!requirements.clients || rate * taken < *requirements.clients) return "";
+  return fmt::format("{} clients carry at most {} sections a second of {}",
+                     human_count(*requirements.clients),
+                     human_number(*requirements.clients / taken), each);
+}
+
+/// The same of an objective.
+std::string too_many(const results::Threshold& slo, const Requirements& requirements) {
+  const bool as_many = slo.wants_more() || slo.comparison == results::Comparison::equal;
+  if (slo.figure != "sections_per_second" || !as_many) return "";
+  return too_many(slo.bound, requirements);
 }
 
 /// Why so many requests wait longer than that; empty if they need not. One that arrives at any time
@@ -317,7 +317,7 @@ void check_demand(Candidate& candidate, const Requirements& requirements,
   if (!requirements.rate) return;
   const std::string requirement = fmt::format("--rate {}", *requirements.rate);
   const Load asked = asked_load(requirements);
-  if (const std::string why = too_often(requirements); !why.empty()) {
+  if (const std::string why = too_many(*requirements.rate, requirements); !why.empty()) {
     candidate.against.push_back(
         {requirement, why + ", whatever the strategy", std::string(kArithmetic)});
     return;
@@ -342,7 +342,7 @@ void check_demand(Candidate& candidate, const Requirements& requirements,
 void check_slo(Candidate& candidate, const results::Threshold& slo,
                const Requirements& requirements, const Evidence::Basis& basis) {
   const std::string requirement = fmt::format("--slo '{}'", slo.text);
-  for (const std::string& why : {too_much(slo, requirements), waits_longer(slo, requirements)}) {
+  for (const std::string& why : {too_many(slo, requirements), waits_longer(slo, requirements)}) {
     if (why.empty()) continue;
     candidate.against.push_back(
         {requirement, why + ", whatever the strategy", std::string(kArithmetic)});
