@@ -2,8 +2,8 @@
 """How good are the recommendations of `lockbench choose`? Draws requirements at random (again if fewer than two strategies
 meet them), asks with and without --measure, and runs each first choice beside all other strategies that qualify. A choice
 is good if it is within a quarter of the best or in the best one's tier, and no run with recommended settings may break
-exclusion. Can be stopped and called again. Wants a machine with nothing else to do; 40 sets take two and a half hours. Writes
-regret.csv in the folder, too.
+exclusion. Can be stopped and called again. Wants a machine with nothing else to do; 40 sets take two and a half hours.
+Writes regret.csv in the folder, too.
 Usage: regret.py FOLDER [SETS=40] [LOCKBENCH]"""
 
 import csv
