@@ -62,13 +62,16 @@ std::optional<results::CapacityModel> queue_model(const CapacityPlan& plan,
   for (const double rate : rates_to_check(capacity)) {
     const ServiceTimes service = service_times(basis.rates.at(rate));
     if (service.handoffs < kFewestHandoffs) continue;
-    const results::QueueModel model{
-        .service_mean = service.hold + service.handoff,
-        .service_variance = service.hold_variance + service.handoff_variance,
-        .free_seconds = free_seconds,
-        .overtaking_share = service.overtaking_share};
-    made.parameters = {{"service_mean_seconds", model.service_mean},
-                       {"service_stddev_seconds", std::sqrt(model.service_variance)},
+    const results::QueueModel model{.hold_mean = service.hold,
+                                    .hold_variance = service.hold_variance,
+                                    .handoff_mean = service.handoff,
+                                    .handoff_variance = service.handoff_variance,
+                                    .free_seconds = free_seconds,
+                                    .overtaking_share = service.overtaking_share};
+    made.parameters = {{"hold_mean_seconds", model.hold_mean},
+                       {"hold_stddev_seconds", std::sqrt(model.hold_variance)},
+                       {"handoff_mean_seconds", model.handoff_mean},
+                       {"handoff_stddev_seconds", std::sqrt(model.handoff_variance)},
                        {"free_seconds", model.free_seconds},
                        {"overtaking_share", model.overtaking_share}};
     const results::Distribution& measured = capacity.at(rate)->acquire;

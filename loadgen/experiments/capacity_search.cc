@@ -14,7 +14,7 @@ using results::Decision;
 constexpr double kHighestRate = 1e7;
 constexpr double kWorthwhile = 1000;
 /// Of the time: how long one rate may stay open, and what is kept for measuring both ends again.
-constexpr double kPatience = 1.0 / 8, kLastPart = 1.0 / 5;
+constexpr double kPatience = 1.0 / 8, kLastPart = 1.0 / 3;
 
 /// To three digits, as people write rates.
 double rounded(double rate) {

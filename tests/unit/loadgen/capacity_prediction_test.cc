@@ -23,7 +23,7 @@ class CapacityPredictionTest : public testing::Test {
     contended_.audit.verdict = results::Verdict::exclusive;
     contended_.hold = around(0.0018);
     contended_.turnaround = contended_.handoff = around(0.0002);
-    contended_.release = around(100e-6);
+    contended_.release = around(0.0002);
     contended_.commands_per_section = 2;
     contended_.sections = 1000;
     capacity_.lowest = 400;
@@ -34,7 +34,7 @@ class CapacityPredictionTest : public testing::Test {
                                              : rate < 450 ? "open"
                                                           : "missed",
                                  .rho = rate * 0.002,
-                                 .acquire = around(rate > 100 ? 0.004 : 100e-6)});
+                                 .acquire = around(rate > 100 ? 0.004 : 0.0002)});
       rates_[rate] = {contended_, contended_};
     }
     for (const std::uint64_t clients : {1, 2, 4, 8, 16, 32}) {
@@ -61,15 +61,17 @@ class CapacityPredictionTest : public testing::Test {
 TEST_F(CapacityPredictionTest, TheQueueIsCheckedAtRatesThatWereRun) {
   const auto* queue = model("queue");
   ASSERT_NE(queue, nullptr);
-  EXPECT_DOUBLE_EQ(queue->parameters.at("service_mean_seconds"), 0.002);
+  EXPECT_DOUBLE_EQ(queue->parameters.at("hold_mean_seconds"), 0.0018);
+  EXPECT_DOUBLE_EQ(queue->parameters.at("handoff_mean_seconds"), 0.0002);
   ASSERT_EQ(queue->predictions.size(), 6U) << "half of what is kept, all of it, and what is missed";
   const results::Prediction& mean = queue->predictions[2];
   EXPECT_EQ(mean.at, "rate=400");
   EXPECT_EQ(mean.figure, "acquire.mean");
-  // Waits by Pollaczek and Khinchine: 400 · 2 ms² / (2 · 0.2) = 4 ms; one in five finds it free.
-  EXPECT_NEAR(mean.predicted, 0.004 + 0.2 * 100e-6, 1e-9);
+  // Waits by Pollaczek and Khinchine: 400 · 2 ms² / (2 · 0.2) = 4 ms; then it takes 0.2 ms, free or
+  // handed over.
+  EXPECT_NEAR(mean.predicted, 0.004 + 0.0002, 1e-9);
   ASSERT_TRUE(mean.error.has_value());
-  EXPECT_NEAR(*mean.error, 0.005, 1e-6);
+  EXPECT_NEAR(*mean.error, 0.05, 1e-6);
   EXPECT_EQ(queue->predictions[0].at, "rate=200");
   EXPECT_EQ(queue->predictions[5].at, "rate=450");
 }
@@ -88,7 +90,7 @@ TEST_F(CapacityPredictionTest, OvertakingProlongsTheTailButNotTheMean) {
     }
   }
   const auto [mean_overtaken, p99_overtaken] = predicted();
-  EXPECT_NEAR(mean_overtaken, mean, 0.01 * mean);
+  EXPECT_NEAR(mean_overtaken, mean, 0.1 * mean);
   EXPECT_GT(p99_overtaken, 1.5 * p99);
 }
 
