@@ -119,11 +119,13 @@ Limit name_limit(const LimitEvidence& evidence) {
   if (shares.lock >= kBusy && shares.lock > shares.store) return {"lock", lock};
   if (shares.store >= kBusy) return {"store", store};
   // An objective that allows hardly any waiting is missed long before the lock is fully utilised.
-  const double one_wait = service.hold + service.turnaround;
+  // One waits on average for half a hold.
+  const double one_wait = service.hold / 2 + service.turnaround;
   const bool waits = run.acquire.count > 0 && run.acquire.p99 >= one_wait;
   if (evidence.lock.excludes && waits && shares.lock >= std::max(0.01, shares.store)) {
-    return {"lock", fmt::format("waiting for one other client takes {}, acquire p99 was {}; {}",
-                                human_seconds(one_wait), human_seconds(run.acquire.p99), lock)};
+    return {"lock",
+            fmt::format("waiting for one other client takes {} on average, acquire p99 was {}; {}",
+                        human_seconds(one_wait), human_seconds(run.acquire.p99), lock)};
   }
   const std::string store_cpu =
       shares.store_known ? "was busy " + percent(shares.store) : "is unknown";
