@@ -116,6 +116,27 @@ TEST(CapacitySearch, WhatStaysOpenIsLeftForBothEnds) {
   EXPECT_GT(search.steps_at(found.missed, true), 0);
 }
 
+TEST(CapacitySearch, AnEndThatDoesNotHoldLeavesTimeForAnother) {
+  // Only 100/s seems to be kept, until it was measured six times more.
+  const auto step_seconds = [](double rate) { return 300 / rate; };
+  std::map<double, int> steps, confirming;
+  CapacitySearch search(
+      {.first_rate = 100, .seconds = 300},
+      [&](double rate, bool confirms) {
+        const bool enough = ++steps[rate] >= 5;
+        confirming[rate] += confirms ? 1 : 0;
+        Decision decision = rate < 200 ? Decision::open : Decision::missed;
+        if (rate < 100 || (rate == 100 && confirming[rate] < 6)) decision = Decision::kept;
+        if (!enough) decision = Decision::open;
+        return std::optional(CapacitySearch::Step{decision, step_seconds(rate), enough});
+      },
+      step_seconds);
+  const CapacityInterval found = search.run();
+  EXPECT_GE(confirming[100], 6);
+  EXPECT_EQ(found.kept, 50);
+  EXPECT_EQ(found.missed, 200);
+}
+
 TEST(CapacitySearch, DoesNotLeaveARateThatCouldNotBeDecidedYet) {
   int steps = 0;
   CapacitySearch search(
