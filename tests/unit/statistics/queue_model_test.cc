@@ -50,7 +50,7 @@ std::vector<Hold> holds() {
   return {
       {"fixed", 0, [](auto&) { return kHold; }, 0.35},
       {"exponential", kHold * kHold,
-       [](auto& random) { return std::exponential_distribution<double>(1 / kHold)(random); }, 0.1},
+       [](auto& random) { return std::exponential_distribution<double>(1 / kHold)(random); }, 0.05},
       {"uniform", kHold * kHold / 3,
        [](auto& random) { return std::uniform_real_distribution<double>(0, 2 * kHold)(random); },
        0.25}};
