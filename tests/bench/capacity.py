@@ -4,7 +4,7 @@ that it kept, and one at 1.15 times the rate that it missed: at least nine of te
 it there. A search without an answer counts as a wrong one.
 
 Everything is kept in FOLDER, and what is there already is not measured again: stop it, and start it again with the same
-arguments. It takes about two hours and wants a machine with nothing else to do. Exit code 1 if too few answers held.
+arguments. It takes three and a half hours and wants a machine with nothing else to do. Exit code 1 if too few answers held.
 """
 import argparse
 import json
