@@ -13,8 +13,9 @@ using results::Decision;
 
 constexpr double kHighestRate = 1e7;
 constexpr double kWorthwhile = 1000;
-/// Of the time: how long one rate may stay open, and what is kept for measuring both ends again.
-constexpr double kPatience = 1.0 / 8, kLastPart = 1.0 / 3;
+/// Of the time: how long one rate may stay open, how long a kept one is measured before a higher
+/// one is tried, and what is left for measuring both ends again.
+constexpr double kPatience = 1.0 / 8, kTrust = 1.0 / 6, kLastPart = 1.0 / 5;
 
 /// To three digits, as people write rates.
 double rounded(double rate) {
@@ -76,6 +77,11 @@ std::optional<CapacitySearch::Next> CapacitySearch::next() const {
   const bool both = found.kept > 0 && std::isfinite(found.missed);
   if (both && elapsed_ > (1 - kLastPart) * plan_.seconds) {
     return confirmation(found, true);
+  }
+  // Long waits come together: a few steps without them may be luck.
+  const bool close = both && found.missed <= 2 * found.kept;
+  if (close && tallies_.at(found.kept).seconds < kTrust * plan_.seconds) {
+    return Next{found.kept, true};
   }
   const double rate = undecided(found);
   // What a free lock does not keep, no rate does.
