@@ -119,7 +119,7 @@ Limit name_limit(const LimitEvidence& evidence) {
   if (shares.lock >= kBusy && shares.lock > shares.store) return {"lock", lock};
   if (shares.store >= kBusy) return {"store", store};
   // An objective that allows hardly any waiting is missed long before the lock is fully utilised.
-  // One waits on average for half a hold.
+  // A client that finds the lock held waits, on average, for half a hold.
   const double one_wait = service.hold / 2 + service.turnaround;
   const bool waits = run.acquire.count > 0 && run.acquire.p99 >= one_wait;
   if (evidence.lock.excludes && waits && shares.lock >= std::max(0.01, shares.store)) {

@@ -27,10 +27,10 @@ struct CapacityInterval {
 
 /// Tries rates between the highest that is kept and the lowest that is missed. A rate that stays
 /// open for too long is left, and the search goes on below it for one that is kept and above it for
-/// one that is missed. Once one is less than twice the other, the lower is measured for a sixth of
-/// the time before the search goes on. Then it measures both ends again, as often as it took to
-/// decide them, or in the last fifth of the time: all steps at a rate decide together, so a miss
-/// counts whenever it fell. For one thread.
+/// one that is missed. Once the missed rate is at most twice the kept one, the kept one is measured
+/// for a sixth of the time before the search goes on. In the end it measures both again, as often
+/// as it took to decide them, or in the last fifth of the time: all steps at a rate decide
+/// together, so a miss counts whenever it fell. For one thread.
 class CapacitySearch {
  public:
   struct Step {

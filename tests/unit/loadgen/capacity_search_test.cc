@@ -118,7 +118,7 @@ TEST(CapacitySearch, WhatStaysOpenIsLeftForBothEnds) {
 }
 
 TEST(CapacitySearch, AnEndThatDoesNotHoldLeavesTimeForAnother) {
-  // Only 100/s seems to be kept, until it was measured six times more.
+  // 100/s seems to be kept, until it has been measured six times more.
   const auto step_seconds = [](double rate) { return 300 / rate; };
   std::map<double, int> steps, confirming;
   CapacitySearch search(
