@@ -157,9 +157,9 @@ class Experiment {
         std::find(clients.begin(), clients.end(), plan_.run.workload.clients) != clients.end();
     const auto loops = static_cast<double>(clients.size() + plan_.sweep_keys.size() + !swept);
     const double each = seconds(closed_loop_duration() + plan_.run.workload.warmup);
-    say(fmt::format("takes up to {}: a search of {}, and {} closed loops",
+    say(fmt::format("takes up to {}: a search of {}, and {} closed loop{}",
                     human_seconds(seconds(plan_.time) + loops * each),
-                    human_seconds(seconds(plan_.time)), loops));
+                    human_seconds(seconds(plan_.time)), loops, loops == 1 ? "" : "s"));
   }
 
   std::optional<results::Run> closed_loop(const std::string& over, int at) {
