@@ -51,8 +51,8 @@ TEST_P(Sessions, HonourTheirDeadlineAlsoBehindOneThatGivesUp) {
   const Lease lease = must_hold();
   WarmWaiter first(bench_, kPatience - milliseconds(500));
   ASSERT_TRUE(eventually([] { return shared_postgres().waiting() == 1; }));
-  const TimePoint begin = holder_->now();
   WarmWaiter second(bench_, kPatience);
+  const TimePoint begin = holder_->now();
   EXPECT_EQ(first.join().outcome, AcquireOutcome::timed_out);
   EXPECT_EQ(second.join().outcome, AcquireOutcome::timed_out);
   EXPECT_LE(second.ended() - begin, kPatience + kSlack);

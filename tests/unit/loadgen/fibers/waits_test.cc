@@ -68,7 +68,7 @@ TEST_F(WaitsTest, SleepersWakeInTheOrderOfTheirDeadlines) {
     woken.clear();
     int asleep = 0;
     const TimePoint begin = BootClock::now();
-    for (const int milliseconds : {30, 10, 20}) {
+    for (const int milliseconds : {300, 100, 200}) {
       start(0, [&woken, &asleep, begin, milliseconds] {
         const TimePoint deadline = begin + milliseconds * 1ms;
         ++asleep;
@@ -79,12 +79,12 @@ TEST_F(WaitsTest, SleepersWakeInTheOrderOfTheirDeadlines) {
     }
     start(0, [&] {
       while (asleep < 3) Carrier::current().yield();
-      all_slept = BootClock::now() < begin + 10ms;
+      all_slept = BootClock::now() < begin + 100ms;
     });
     end();
   }
   ASSERT_TRUE(all_slept);
-  EXPECT_THAT(woken, ElementsAre(10, 20, 30));
+  EXPECT_THAT(woken, ElementsAre(100, 200, 300));
 }
 
 TEST_F(WaitsTest, AShorterWaitFollowsALongerOneThatEndedEarly) {
