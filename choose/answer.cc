@@ -30,7 +30,8 @@ std::set<std::string> obstacles_of(const Candidate& candidate) {
 std::string workaround_for(const std::string& requirement) {
   if (requirement.starts_with("--slo")) return "fewer clients at a lock (--keys), or shorter work";
   if (requirement.starts_with("--rate")) {
-    return "more locks for the same work (--keys), more clients, shorter work, or a nearer server";
+    return "more locks for the same work (--keys), more clients if all are busy, shorter work, or "
+           "a nearer server";
   }
   if (requirement == "--fair") return "a short --wait interval, so that nobody starves for long";
   const auto space = requirement.find(' ');
@@ -106,6 +107,10 @@ std::vector<Takeover> takeovers_of(const Descriptor& strategy, const std::vector
       waits   ? "nobody else leads until the server ends the connection"
       : knows ? known
               : twice);
+  const FaultReport isolated = evidence.report("member-isolated", strategy);
+  if (isolated.outcome != to_string(HazardOutcome::not_applicable)) {
+    add("a partition of its server", "member-isolated", isolated.harmful ? twice : known);
+  }
   return takeovers;
 }
 
@@ -123,19 +128,36 @@ std::string guard_of(const Descriptor& strategy) {
 
 /// What no lock can change.
 std::vector<std::string> observations_of(const Requirements& requirements) {
-  const auto work = requirements.work_p50 ? requirements.work_p50 : requirements.work_p99;
-  if (!work || !requirements.clients || !requirements.is_for(Use::mutex)) return {};
-  const auto sharing = static_cast<int>(asked_load(requirements).clients.value_or(1));
-  if (sharing < 2) return {};
+  const Load asked = asked_load(requirements);
+  if (!asked.work || !requirements.clients || !requirements.is_for(Use::mutex)) return {};
+  const auto sharing = static_cast<int>(asked.clients.value_or(1));
+  if (sharing < 2 || asked.shared) return {};
   const int others = sharing - 1;
+  const double rtt = asked.rtt.value_or(0);
+  const std::string turn =
+      rtt > 0 ? fmt::format("({} + {})", human_seconds(*asked.work), human_seconds(rtt))
+              : human_seconds(*asked.work);
   return {fmt::format(
       "if all {} clients of a lock want it at once, the last waits about {} ({} × {}) with any "
       "strategy",
-      sharing, human_seconds(others * seconds(*work)), others, human_seconds(seconds(*work)))};
+      sharing, human_seconds(others * (*asked.work + rtt)), others, turn)};
 }
 
-std::string assumption_of(const Load& asked) {
+/// Null if it qualified.
+const Candidate* ruled_out(const Answer& before, const Descriptor& strategy) {
+  const auto found = std::find_if(before.candidates.begin(), before.candidates.end(),
+                                  [&](const Candidate& one) { return one.strategy == &strategy; });
+  return found == before.candidates.end() || found->qualifies() ? nullptr : &*found;
+}
+
+std::string assumption_of(const Requirements& requirements, const Load& asked) {
   std::vector<std::string> assumed;
+  if (const auto rate = wanted_rate(requirements); rate && !requirements.rate) {
+    assumed.push_back(fmt::format("for that throughput, --rate {:.4g} is assumed", *rate));
+  }
+  if (asked.shared) {
+    assumed.push_back(fmt::format("of the sections, {:.0f} % are assumed to read", 100 * kReaders));
+  }
   if (asked.assumed_utilisation) {
     assumed.push_back(
         fmt::format("without --rate, a lock is assumed that is busy for {:.3g} % of the time",
@@ -175,19 +197,20 @@ void recommend(Answer& answer, std::vector<Setting> settings, const Evidence& ev
 }
 
 Answer choose(const Requirements& requirements, const std::vector<const Descriptor*>& catalogue,
-              const Evidence& evidence) {
+              const Evidence& evidence, const Answer* before) {
   Answer answer;
   answer.requirements = requirements;
   const auto basis = evidence.basis_for(requirements);
   for (const Descriptor* strategy : catalogue) {
-    answer.candidates.push_back(examine(*strategy, requirements, evidence, basis));
+    const Candidate* const out = before == nullptr ? nullptr : ruled_out(*before, *strategy);
+    answer.candidates.push_back(out ? *out : examine(*strategy, requirements, evidence, basis));
   }
   const Load asked = asked_load(requirements);
   answer.ranked_by = ranking_figure_of(requirements);
   answer.observations = observations_of(requirements);
   answer.ranked = rank(answer.candidates, answer.ranked_by, requirements, evidence, basis);
   answer.measured_in = basis.name;
-  answer.assumption = assumption_of(asked);
+  answer.assumption = assumption_of(requirements, asked);
   answer.left_out = basis.left_out;
   if (!basis.sources.empty()) {
     for (Difference& one : differences(asked, basis.load)) {

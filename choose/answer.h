@@ -51,7 +51,8 @@ std::vector<NamedLibrary> libraries_of(const Answer& answer);
 /// Recommends the best with these settings, and what follows from them.
 void recommend(Answer& answer, std::vector<Setting> settings, const Evidence& evidence);
 
+/// `before`: the answer with which a race began. What was ruled out then stays so.
 Answer choose(const Requirements& requirements, const std::vector<const Descriptor*>& catalogue,
-              const Evidence& evidence);
+              const Evidence& evidence, const Answer* before = nullptr);
 
 }  // namespace lockbench::choose

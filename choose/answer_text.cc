@@ -149,7 +149,11 @@ void add_best(const Answer& answer, Page& page) {
   for (const NamedLibrary& library : libraries_of(answer)) {
     page.line(fmt::format("{}: {}: {}", library.language, library.name, library.settings));
   }
-  if (strategy.libraries.empty()) page.line("no library that is known here implements it");
+  std::vector<std::string_view> without{"Java", "Go", "Python", "JavaScript"};
+  for (const Library& library : strategy.libraries) std::erase(without, library.language);
+  if (!without.empty()) {
+    page.line(fmt::format("{}: no known library implements it", fmt::join(without, ", ")));
+  }
   page.line("guard in the protected table: " + answer.guard);
 }
 

@@ -23,6 +23,8 @@ constexpr double kNoWork = 1e-3, kNoNetwork = 1e-4;
 constexpr double kSame = 0.1;
 /// A lock that is busier is saturated.
 constexpr double kSaturated = 0.95;
+/// So much more is asked of a lock than an objective of throughput, so that it can be shown.
+constexpr double kShown = 1.1;
 /// Requests of two clients can meet at any lock, however many locks there are.
 constexpr double kFewestThatMeet = 2;
 /// Assumed of a mutex where nothing is said: loads of the reference.
@@ -74,9 +76,20 @@ bool Load::contended() const { return clients.value_or(1) > 1; }
 double Load::utilisation() const {
   if (!contended()) return 0;
   if (assumed_utilisation) return *assumed_utilisation;
-  if (!rate) return 1;
+  const double most = shared ? kMuchUtilisation : 1;
+  if (!rate) return most;
   const double taken = work.value_or(assumed_work.value_or(0)) + rtt.value_or(0);
-  return std::clamp(*rate * taken, 0.0, 1.0);
+  return std::clamp(*rate * taken, 0.0, most);
+}
+
+std::optional<double> wanted_rate(const Requirements& requirements) {
+  if (requirements.rate) return requirements.rate;
+  std::optional<double> most;
+  for (const results::Threshold& slo : requirements.slos) {
+    if (slo.figure != "sections_per_second" || !slo.wants_more() || slo.bound <= 0) continue;
+    most = std::max(most.value_or(0), kShown * slo.bound);
+  }
+  return most;
 }
 
 double busiest_share(const Requirements& requirements) {
@@ -99,7 +112,8 @@ Load asked_load(const Requirements& requirements) {
   if (work) load.work = seconds(*work);
   if (requirements.rtt) load.rtt = seconds(*requirements.rtt);
   const double share = busiest_share(requirements);
-  if (requirements.rate) load.rate = *requirements.rate * share;
+  if (const auto rate = wanted_rate(requirements)) load.rate = *rate * share;
+  load.shared = requirements.shared;
   if (requirements.clients == 1) {
     load.clients = 1;
     return load;
@@ -134,7 +148,8 @@ Load measured_load(const results::Result& result) {
   Load load{.clients = number("clients"),
             .work = number("hold"),
             .rate = number("rate"),
-            .rtt = number("rtt")};
+            .rtt = number("rtt"),
+            .shared = number("shared_share").value_or(0) > 0};
   const double share = share_of_first(std::clamp(number("keys").value_or(1), 1.0, 1e6),
                                       std::clamp(number("key_skew").value_or(0), 0.0, 10.0));
   // "per-client": every client has a lock of its own.

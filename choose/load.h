@@ -17,17 +17,24 @@ struct Load {
   std::optional<double> work;     ///< that a section takes on average
   std::optional<double> rate;     ///< sections per second; nothing: each client asks again at once
   std::optional<double> rtt;      ///< added between clients and servers
+  bool shared = false;            ///< some of the sections hold the lock together
   // Where nothing was said about them:
   std::optional<double> assumed_utilisation, assumed_work;
 
   /// Whether clients wait for one another.
   bool contended() const;
   /// Of the time, the share for which somebody needs the lock, from 0 to 1: (work + round trip) ×
-  /// rate, or 1 if several clients always want it.
+  /// rate, or 1 if several clients always want it. What is shared is never taken for full.
   double utilisation() const;
   /// The rate, or that of the assumed utilisation.
   std::optional<double> demand() const;
 };
+
+/// Of a shared lock's sections, those that are assumed to read.
+constexpr double kReaders = 0.9;
+
+/// Sections per second over all locks; without --rate, what an objective of throughput needs.
+std::optional<double> wanted_rate(const Requirements& requirements);
 
 /// The share of the sections that want the lock that is wanted most.
 double busiest_share(const Requirements& requirements);

@@ -4,7 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cmath>
+#include <utility>
 
 #include "choose/survival.h"
 #include "results/stats/compared_figures.h"
@@ -278,11 +278,15 @@ bool all_lighter(const std::vector<Difference>& others) {
 void judge(Candidate& candidate, const results::Threshold& slo, const std::string& requirement,
            const Requirements& requirements, const Evidence::Runs& measured) {
   const auto& runs = measured.runs;
-  auto outcome = results::evaluate(slo, *runs.front());
   // A run that misses it weighs most, then one that does not tell.
+  const auto badness = [&](const results::ThresholdOutcome& one) {
+    const double value = one.measured.value_or(0);
+    return std::pair(one.kept() ? 0 : one.is_unknown ? 1 : 2, slo.wants_less() ? value : -value);
+  };
+  auto outcome = results::evaluate(slo, *runs.front());
   for (const results::Run* run : runs) {
     auto its = results::evaluate(slo, *run);
-    if (!its.kept() && (outcome.kept() || outcome.is_unknown)) outcome = std::move(its);
+    if (badness(its) > badness(outcome)) outcome = std::move(its);
   }
   if (outcome.is_unknown) {
     candidate.conditions.push_back({requirement, "not shown: " + outcome.reason, measured.name});
@@ -294,10 +298,23 @@ void judge(Candidate& candidate, const results::Threshold& slo, const std::strin
     const results::Unit unit = results::compared_figure(slo.figure).unit;
     what = fmt::format("{} is {}", slo.figure, results::human(*outcome.measured, unit));
   }
+  if (runs.size() > 1) what += fmt::format(" in the worst of {} runs", runs.size());
+  // A lock that served all that it was asked for may be able to serve more.
+  const bool asked_for_less = slo.figure == "sections_per_second" && measured.load.rate &&
+                              results::served_share(runs).value_or(0) >= results::kServed;
+  if (!kept && slo.wants_more() && asked_for_less) {
+    candidate.conditions.push_back({requirement,
+                                    fmt::format("not shown: {}, and no more was asked for", what),
+                                    measured.name});
+    return;
+  }
   const auto others = differences(asked_load(requirements), measured.load);
+  if (kept && others.empty()) {
+    candidate.in_favour.push_back({requirement, std::move(what), measured.name});
+    return;
+  }
   if (others.empty() || (!kept && all_lighter(others) && slo.wants_less())) {
-    (kept ? candidate.in_favour : candidate.against)
-        .push_back({requirement, std::move(what), measured.name});
+    candidate.against.push_back({requirement, "it misses that", measured.name, std::move(what)});
     return;
   }
   std::vector<std::string> words;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <tuple>
 
 #include "choose/load.h"
@@ -20,6 +21,9 @@ namespace {
 
 /// Fewer commands than this are no difference between two protocols.
 constexpr double kSameCommands = 0.25;
+/// What is so many times worse than the best of its tier comes after those that are not: few runs
+/// show no difference, but nor do they show that there is none.
+constexpr double kMuchWorse = 2;
 
 /// Of all faults, those that harm it.
 std::vector<std::string_view> hazards_of(const Candidate& candidate,
@@ -151,16 +155,25 @@ std::vector<Ranked> rank(const std::vector<Candidate>& candidates, const Ranking
   for (Ranked& one : ranked) {
     if (one.tier == 1 && evidence.was_dropped(one.candidate->strategy->name)) one.tier = 2;
   }
+  const auto badness = [&](const Ranked& one) {
+    const double value = one.value.value_or(0);
+    return ranked_by.higher_is_better ? 1 / std::max(value, 1e-9) : value;
+  };
+  std::map<int, double> best;  // of each tier
+  for (const Ranked& one : ranked) {
+    const auto [at, is_first] = best.emplace(one.tier, badness(one));
+    if (!is_first) at->second = std::min(at->second, badness(one));
+  }
   const auto key = [&](const Ranked& one) {
     const Descriptor& strategy = *one.candidate->strategy;
-    const double value = one.value.value_or(0);
     const bool unmeasured = !ranked_by.figure.empty() && one.tier == 0;
     // What was not measured sends more commands than anything.
     const double commands = one.commands.value_or(std::numeric_limits<double>::infinity());
     return std::tuple(!strategy.superseded_by.empty(), one.candidate->not_applicable_faults,
                       strategy.libraries.empty(), one.blocks_successors, unmeasured, one.tier,
-                      one.servers, std::round(commands / kSameCommands), one.hazards.size(),
-                      ranked_by.higher_is_better ? -value : value, strategy.name);
+                      badness(one) > kMuchWorse * best.at(one.tier), one.servers,
+                      std::round(commands / kSameCommands), one.hazards.size(), badness(one),
+                      strategy.name);
   };
   std::sort(ranked.begin(), ranked.end(),
             [&](const Ranked& a, const Ranked& b) { return key(a) < key(b); });

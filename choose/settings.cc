@@ -69,7 +69,7 @@ Duration to_duration(double seconds) {
 }
 
 /// The longest time that a client waited for the answer to its release: it, its server or the
-/// machine stood still.
+/// machine stood still. On a network, the round trip is added.
 struct Stall {
   Duration longest{};
   std::string evidence;  ///< empty: none was measured
@@ -80,6 +80,14 @@ Stall longest_stall(const Descriptor& strategy, const Evidence& evidence) {
   if (slowest == nullptr) return {};
   return {to_duration(slowest->release.max),
           "the longest stall seen in a release was " + human_seconds(slowest->release.max)};
+}
+
+void add_round_trip(Stall& stall, const Requirements& requirements) {
+  const Duration rtt = requirements.rtt.value_or(0ns);
+  if (rtt <= 0ns) return;
+  stall.longest += rtt;
+  stall.evidence += fmt::format("{}with a round trip of {}", stall.evidence.empty() ? "" : ", and ",
+                                format_duration(rtt));
 }
 
 /// What a session or renewal keeps alive.
@@ -96,15 +104,19 @@ Setting renewed_ttl(const Descriptor& strategy, const Requirements& requirements
                                  human_seconds(point->slip.max), measured.source)};
     }
   }
-  const Duration ttl =
-      rounded(std::max<Duration>(kRenewedTtl, kStalls * stall.longest), strategy.traits);
+  add_round_trip(stall, requirements);
+  const SafeSession& safe = strategy.safe_session;
+  const Duration least = std::max(kRenewedTtl, safe.shortest);
+  const Duration ttl = rounded(std::max(least, kStalls * stall.longest), strategy.traits);
   const bool session = strategy.traits.expiry == Expiry::session;
   return {"--ttl", format_duration(ttl),
-          fmt::format("{}, at least {}: {} × {} is {}. {} covers work of any length; after a crash "
-                      "the lock stays blocked for up to {}, and a holder that pauses for two "
+          fmt::format("{}, at least {}{}: {} × {} is {}. {} covers work of any length; after a "
+                      "crash the lock stays blocked for up to {}, and a holder that pauses for two "
                       "thirds of that may lose it",
                       session ? "the session's time-out" : "renewed every third of it",
-                      format_duration(kRenewedTtl), kStalls, human_seconds(seconds(stall.longest)),
+                      format_duration(least),
+                      safe.because.empty() ? "" : fmt::format(" ({})", safe.because), kStalls,
+                      human_seconds(seconds(stall.longest)),
                       human_seconds(kStalls * seconds(stall.longest)),
                       session ? "The session" : "Renewal", format_duration(ttl)),
           fmt::format("{}; {}", stall.evidence.empty() ? "no stalls were measured" : stall.evidence,
@@ -119,7 +131,8 @@ Setting outlasting_ttl(const Descriptor& strategy, const Requirements& requireme
     return {"--ttl", "10s", "lockbench's default; --work-time-p99 gives a TTL that fits the work",
             shown};
   }
-  const Stall stall = longest_stall(strategy, evidence);
+  Stall stall = longest_stall(strategy, evidence);
+  add_round_trip(stall, requirements);
   const Duration for_work = kMargin * *work, for_stalls = *work + kStalls * stall.longest;
   const Duration ttl =
       rounded(std::max<Duration>({for_work, for_stalls, kShortestTtl}), strategy.traits);
@@ -234,18 +247,22 @@ std::optional<Setting> acquire_timeout(const Descriptor& strategy, const Require
   }
   if (requirements.is_for(Use::leader)) return std::nullopt;
   const auto work = requirements.work_p99 ? requirements.work_p99 : requirements.work_p50;
-  const auto sharing = static_cast<int>(asked_load(requirements).clients.value_or(1));
-  if (!work || !requirements.clients || sharing < 2) return std::nullopt;
+  const Load asked = asked_load(requirements);
+  const auto sharing = static_cast<int>(asked.clients.value_or(1));
+  if (!work || !requirements.clients || sharing < 2 || asked.shared) return std::nullopt;
   const int others = sharing - 1;
   // A day is the most that the option takes.
-  const Duration longest = std::chrono::hours(24);
-  const Duration queue = std::min<Duration>(*work, longest / others) * others;
+  const Duration longest = std::chrono::hours(24), rtt = requirements.rtt.value_or(0ns);
+  const Duration turn = *work + rtt;
+  const Duration queue = std::min<Duration>(turn, longest / others) * others;
   const Duration timeout =
       std::min<Duration>(std::chrono::ceil<std::chrono::seconds>(queue + queue / 4), longest);
   Setting setting{.option = "--acquire-timeout", .value = format_duration(timeout)};
   setting.because = fmt::format(
-      "{} others ahead at {} each take {} on one lock; a quarter more, in whole seconds",
-      human_count(others), format_duration(*work), human_seconds(seconds(*work) * others));
+      "{} others ahead at {}{} each take {} on one lock; a quarter more, in whole seconds",
+      human_count(others), format_duration(*work),
+      rtt > 0ns ? fmt::format(" and a round trip of {}", format_duration(rtt)) : "",
+      human_seconds(seconds(turn) * others));
   if (timeout == longest) setting.because += "; a day is the longest allowed";
   const auto measured = basis.runs_of(strategy.name);
   if (strategy.traits.fair) {
@@ -341,6 +358,7 @@ std::vector<std::string> load_options(const Requirements& requirements) {
   const int clients = static_cast<int>(std::ceil(asked.clients.value_or(1)));
   add("--clients", requirements.clients.value_or(clients));
   if (requirements.keys) add("--keys", *requirements.keys);
+  if (asked.shared) add("--shared-share", kReaders);
   if (requirements.key_skew > 0) add("--key-skew", requirements.key_skew);
   if (const auto demand = asked.demand()) {
     const double over_all = *demand / busiest_share(requirements);

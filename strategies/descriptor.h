@@ -112,6 +112,12 @@ struct StrategyOptions {
   bool bounded_keys = false;
 };
 
+/// A session that is shorter may have two holders while the store still works.
+struct SafeSession {
+  Duration shortest{};
+  std::string_view because{};
+};
+
 /// What a strategy is made from. All references outlive the strategy.
 struct Context {
   const Endpoints& endpoints;
@@ -149,6 +155,7 @@ struct Descriptor {
   /// The strategy that replaces it in practice, and why; empty: none does.
   std::string_view superseded_by{}, superseded_because{};
   std::vector<Library> libraries{};
+  SafeSession safe_session{};
   Traits traits;
   /// What breaks it. Tables show the gravest; among equals the first.
   std::vector<KnownHazard> hazards;

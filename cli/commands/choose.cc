@@ -134,6 +134,14 @@ void check_work_times(const choose::Requirements& requirements) {
                    format_duration(*p50), format_duration(*p99));
 }
 
+void check_throughput(const choose::Requirements& requirements) {
+  for (const results::Threshold& slo : requirements.slos) {
+    const bool throughput = slo.figure == "sections_per_second" && slo.wants_more();
+    if (!requirements.rate || !throughput || slo.bound <= *requirements.rate) continue;
+    throw UsageError("--slo '{}' asks for more than --rate {}", slo.text, *requirements.rate);
+  }
+}
+
 std::vector<choose::Source> load_files(const std::vector<std::string>& paths) {
   std::vector<choose::Source> sources;
   for (const std::string& path : paths) {
@@ -184,7 +192,7 @@ int choose_by_measuring(const ChooseOptions& options, const choose::Answer& befo
   ending.errors |= race->errors || !saved;
   files.insert(files.begin(), {out, race->result});
   const choose::Evidence measured(std::move(files), choose::reference(), race->dropped);
-  choose::Answer answer = choose::choose(options.requirements, all_strategies(), measured);
+  choose::Answer answer = choose::choose(options.requirements, all_strategies(), measured, &before);
   if (!answer.ranked.empty()) {
     // What was measured is recommended, with the settings that it was measured with.
     const Descriptor& best = *answer.ranked.front().candidate->strategy;
@@ -202,6 +210,7 @@ int choose_strategy(const ChooseOptions& given) {
   if (options.requirements.none()) prompt_for_requirements(options);
   const choose::Requirements& requirements = options.requirements;
   check_work_times(requirements);
+  check_throughput(requirements);
   std::vector<choose::Source> files = load_files(options.files);
   const choose::Evidence evidence(files, choose::reference());
   choose::Answer answer = choose::choose(requirements, all_strategies(), evidence);

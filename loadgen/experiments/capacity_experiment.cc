@@ -47,6 +47,13 @@ double ceiling_of(const Workload& workload) {
   return busiest > 0 ? 1 / busiest : std::numeric_limits<double>::infinity();
 }
 
+/// Of a rate that is kept: its samples, or its steps, each with as long a warm-up.
+double least_time(const Workload& workload, std::span<const results::Threshold> objective) {
+  const double steps =
+      static_cast<double>(results::kFewestBatches) * 2 * seconds(fewest_holds(workload));
+  return std::max(steps, samples_needed(objective) / ceiling_of(workload));
+}
+
 /// So many sections that a tenth of the samples that the objective takes is there.
 std::uint64_t sections_of_step(const CapacityPlan& plan, double rate) {
   const Duration step = std::max(plan.run.workload.duration, fewest_holds(plan.run.workload));
@@ -341,19 +348,20 @@ class Experiment {
 
 Duration default_search_time(const Workload& workload,
                              std::span<const results::Threshold> objective) {
-  const double each = samples_needed(objective) / ceiling_of(workload);
+  const double each = least_time(workload, objective);
   return std::clamp(of_seconds(std::min(kRates * each, seconds(kLongestSearch))), kShortestSearch,
                     kLongestSearch);
 }
 
 std::string search_too_short(const CapacityPlan& plan) {
   const double needed = samples_needed(plan.objective);
-  const double each = needed / ceiling_of(plan.run.workload);
+  const double each = least_time(plan.run.workload, plan.objective);
   if (each <= seconds(plan.time)) return "";
   return fmt::format(
-      "no rate can be kept in {}: the objective takes {} sections at a rate, and they {}; use a "
-      "longer --time, or a lower percentile",
-      human_seconds(seconds(plan.time)), human_count(needed), human_seconds(each));
+      "no rate can be kept in {}: the objective takes {} sections at a rate, in {} steps of {} "
+      "holds or more, and they {}; use a longer --time, or a lower percentile",
+      human_seconds(seconds(plan.time)), human_count(needed), results::kFewestBatches,
+      2 * kFewestHolds, human_seconds(each));
 }
 
 CapacityMeasured measure_capacity(const CapacityPlan& plan, const OnStep& on_step,

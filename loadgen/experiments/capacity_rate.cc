@@ -182,6 +182,10 @@ RateRuling judge_rate(double rate, std::span<const results::Run> runs,
   if (const Unserved unserved = unserved_in(every); unserved.too_many()) {
     at.reason += "; " + unserved.text();
   }
+  if (judged.decision == Decision::open && at.invalid_steps > 0) {
+    at.reason += fmt::format("; {} of {} steps were disturbed, and cannot show a miss",
+                             at.invalid_steps, at.steps);
+  }
   const ServiceTimes service = service_times(runs);
   if (lock.excludes) at.rho = rho_of(runs, service, lock.busiest_key);
   // Short steps from an empty queue may keep a long objective even so.

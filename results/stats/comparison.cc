@@ -44,10 +44,12 @@ class Pairing {
       if (never_happened(item)) continue;
       item.place = comparison_.differences.size();
       comparison_.differences.push_back(difference_of(item));
-      if (item.of_b.empty()) {
+      if (!item.has_both()) {
         for (const Regression* gate : gates) {
           comparison_.gates.push_back(
-              {*gate, a.name, Gate::Outcome::not_measured, item.place, std::nullopt});
+              {*gate, a.name,
+               item.of_b.empty() ? Gate::Outcome::not_measured : Gate::Outcome::not_excluded,
+               item.place, std::nullopt});
         }
       }
       item.gates = std::move(gates);

@@ -62,7 +62,8 @@ struct ComparisonOptions {
 struct Gate {
   enum class Outcome {
     kept,
-    /// No regression is shown, but the interval reaches beyond the bound, or the figure may.
+    /// No regression is shown, but the interval reaches beyond the bound, or the figure may, or A
+    /// does not have it.
     not_excluded,
     regression,
     not_measured,  ///< in B, or by neither
@@ -72,6 +73,7 @@ struct Gate {
   Outcome outcome = Outcome::kept;
   std::optional<std::size_t> place;  ///< of its difference among all
   /// The smallest change, as in Difference, that these repetitions show with a power of 80 %.
+  /// Nothing if one side was not measured.
   std::optional<double> detectable;
 };
 std::string_view to_string(Gate::Outcome outcome);

@@ -116,11 +116,14 @@ void add_interval(const Capacity& capacity, Lines& lines) {
   line += any ? " is kept up to " + with_evidence(capacity, capacity.lowest)
               : " was kept at none of the rates that were tried";
   if (missed) line += ", and missed from " + with_evidence(capacity, capacity.highest);
-  if (!missed && capacity.ceiling) {
-    line += fmt::format(", and missed at none below the ceiling of {}/s that the hold allows",
-                        human_number(*capacity.ceiling));
-  } else if (!missed) {
+  if (!missed) {
+    double tried = 0;
+    for (const CapacityRate& at : capacity.rates) tried = std::max(tried, at.rate);
     line += "; no rate was found that misses it";
+    if (tried > 0) line += fmt::format(", of those up to {}/s", human_number(tried));
+    if (capacity.ceiling) {
+      line += fmt::format(" (the hold allows no more than {}/s)", human_number(*capacity.ceiling));
+    }
   }
   lines.push_back(std::move(line));
   Lines open;

@@ -70,6 +70,9 @@ std::string why_not_kept(const Gate& gate, const Difference& one) {
                          to_string(one.finding), human(one.b, one.unit), human(one.a, one.unit),
                          human_change(one.change, one), human_interval(one));
     case Gate::Outcome::not_excluded:
+      if (!gate.detectable) {
+        return fmt::format("cannot be excluded for {}: not measured in A", name(one.strategy));
+      }
       return fmt::format(
           "cannot be excluded for {}: {} ({}){}; these repetitions show {} with a power of 80 %",
           name(one.strategy), human_change(one.change, one), human_interval(one),

@@ -70,6 +70,11 @@ class NodeLock : public LockStrategy {
   std::vector<Claim> abandoned_;  ///< of the current session
 };
 
+/// With the defaults of the servers, syncLimit = 5 and tickTime = 2 s.
+inline constexpr SafeSession kSafeSession{
+    std::chrono::seconds(12),
+    "above syncLimit × tickTime, 10 s by default, for which a member that is cut off answers"};
+
 /// What breaks every lock that lives in a ZooKeeper session.
 inline constexpr KnownHazard kSessionHazards[] = {
     {"pause-holding", HazardOutcome::lost_update},

@@ -117,6 +117,7 @@ const Registration registration(Descriptor{
     .libraries = {{"Java", "Curator InterProcessMutex", "sessionTimeoutMs = {ttl}"},
                   {"Go", "go-zookeeper/zk NewLock", "zk.Connect with a session time-out of {ttl}"},
                   {"Python", "kazoo Lock", "KazooClient(timeout = {ttl})"}},
+    .safe_session = kSafeSession,
     .traits = {.expiry = Expiry::session,
                .release_check = OwnerCheck::atomic,
                .fencing = true,

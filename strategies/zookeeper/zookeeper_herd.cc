@@ -84,6 +84,7 @@ const Registration registration(Descriptor{
     .source = "the herd effect of ZooKeeper Recipes, \"Locks\"",
     .superseded_by = "zookeeper",
     .superseded_because = "each release wakes all waiters",
+    .safe_session = kSafeSession,
     .traits = {.expiry = Expiry::session,
                .release_check = OwnerCheck::two_steps,
                .fencing = true,

@@ -57,15 +57,15 @@ TEST(Basis, IsNearInUtilisationRatherThanInTheNumberOfClients) {
 TEST(Basis, IsARunOfTheLoadAskedForEvenWithMoreLocksThanClients) {
   auto spread = under(10, {measured("a", 1)});
   spread.workload["keys"] = std::int64_t{19};
-  const auto nearest = [&] {
-    return Evidence({}, {{"spread", spread}})
-        .basis_for(
-            {.work_p50 = std::chrono::milliseconds(1), .clients = 10, .rate = 700, .keys = 19});
-  };
-  EXPECT_THAT(nearest().runs_of("a").runs, SizeIs(1));
-  EXPECT_THAT(nearest().name, HasSubstr("2 clients"));
+  const Requirements asked{
+      .work_p50 = std::chrono::milliseconds(1), .clients = 10, .rate = 700, .keys = 19};
+  const Evidence known({}, {{"spread", spread}});
+  EXPECT_THAT(known.basis_for(asked).runs_of("a").runs, SizeIs(1));
+  EXPECT_THAT(known.basis_for(asked).name, HasSubstr("2 clients"));
   spread.workload["rate"] = nullptr;
-  EXPECT_THAT(nearest().runs_of("a").runs, IsEmpty()) << "nobody knows whether they met";
+  const Evidence unknown({}, {{"spread", spread}});
+  EXPECT_THAT(unknown.basis_for(asked).runs_of("a").runs, IsEmpty())
+      << "nobody knows whether they met";
 }
 
 TEST(Basis, HasTheStepsOfACapacitySearch) {

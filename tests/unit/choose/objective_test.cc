@@ -22,9 +22,38 @@ TEST(Slo, WhatMissesItIsOutAndWhatNobodyMeasuredIsSaid) {
   world.file().runs = {measured("quick", 1e-3), measured("slow", 1)};
   const Answer answer = world.choose(objective("acquire.p99<20ms", {.clients = 1}));
   EXPECT_THAT(names(answer.ranked), ElementsAre("quick", "unknown"));
-  EXPECT_THAT(candidate(answer, "slow").against.at(0).text, HasSubstr("acquire.p99 is 2 s"));
-  EXPECT_THAT(candidate(answer, "slow").against.at(0).evidence, HasSubstr("mine.json"));
+  const Reason& missed = candidate(answer, "slow").against.at(0);
+  EXPECT_EQ(missed.text, "it misses that") << "one line for all that miss it";
+  EXPECT_EQ(missed.detail, "acquire.p99 is 2 s");
+  EXPECT_THAT(missed.evidence, HasSubstr("mine.json"));
   EXPECT_EQ(candidate(answer, "unknown").conditions.at(0).text, "not measured");
+}
+
+TEST(Slo, IsJudgedByTheWorstRunWhichIsSaid) {
+  World world;
+  world.add(made_up("x"));
+  world.file().runs = {measured("x", 1e-3), measured("x", 3e-3)};
+  const Answer answer = world.choose(objective("acquire.p99<20ms", {.clients = 1}));
+  EXPECT_EQ(candidate(answer, "x").in_favour.at(0).text,
+            "acquire.p99 is 6 ms in the worst of 2 runs");
+}
+
+TEST(Slo, OfThroughputIsAskedForAndRulesOutOnlyWhatServedLess) {
+  World world;
+  for (const char* name : {"served", "lagged"}) world.add(made_up(name));
+  world.file() = under(32, {measured("served", 1e-3), measured("lagged", 1e-3)});
+  world.file().workload["rate"] = 770.0;
+  for (results::Run& run : world.file().runs) run.sections_per_second = 690;
+  world.file().runs[0].outcomes = {.acquired = 690};
+  world.file().runs[1].outcomes = {.acquired = 690, .timed_out = 100};
+  const Requirements wanted =
+      objective("sections_per_second>700", {.work_p50 = 1ms, .clients = 32});
+  const Answer answer = world.choose(wanted);
+  EXPECT_THAT(names(answer.ranked), ElementsAre("served"));
+  EXPECT_THAT(candidate(answer, "served").conditions.at(0).text,
+              AllOf(HasSubstr("not shown"), HasSubstr("no more was asked for")));
+  EXPECT_THAT(answer.check, HasSubstr("--rate 770 ")) << "a tenth more, to show it";
+  EXPECT_THAT(answer.assumption, HasSubstr("--rate 770 "));
 }
 
 TEST(Slo, ThatWaitsWereCutOffBelowIsACondition) {

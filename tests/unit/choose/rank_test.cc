@@ -3,6 +3,7 @@
 namespace lockbench::choose {
 namespace {
 
+using namespace std::chrono_literals;
 using testing::ElementsAre;
 
 TEST(Rank, IsByTheFigureThatFits) {
@@ -121,6 +122,36 @@ TEST(Rank, SingleWaitsUnderContentionAreNotToldApartByAPollingStep) {
   world.file().runs[0].commands_per_section = 3;
   world.file().runs[1].commands_per_section = 2;
   EXPECT_THAT(names(world.choose({.clients = 32}).ranked), ElementsAre("brief", "talks"));
+}
+
+TEST(Rank, OfATierWhatIsMuchWorseComesLaterWhateverElseItSaves) {
+  World world;
+  world.add(made_up("talks"));
+  world.add(made_up("brief"));
+  world.file() = under(32, {measured("talks", 0.20), measured("brief", 0.50)});
+  world.file().runs[0].commands_per_section = 3;
+  world.file().runs[1].commands_per_section = 2;
+  const Answer answer = world.choose({.clients = 32});
+  EXPECT_THAT(names(answer.ranked), ElementsAre("talks", "brief"));
+  EXPECT_EQ(answer.ranked[1].tier, 1) << "single runs do not show it";
+}
+
+TEST(Rank, AfterARaceIsOfWhatQualifiedBeforeIt) {
+  const Descriptor racer = made_up("racer"), slow = made_up("slow");
+  results::Run late = measured("slow", 1e-3);
+  late.outcomes = {.acquired = 600, .timed_out = 100};
+  const Requirements requirements{.work_p50 = 1ms, .clients = 32, .rate = 700};
+  const Evidence known({{"mine.json", under(32, {measured("racer", 1e-3), late})}}, {});
+  const Answer before = choose(requirements, {&racer, &slow}, known);
+  ASSERT_THAT(names(before.ranked), ElementsAre("racer"));
+  const auto after = [&](const Answer* earlier) {
+    results::Run run = measured("racer", 1e-3);
+    run.outcomes = late.outcomes;
+    const Evidence race({{"race.json", under(32, {run})}}, {});
+    return names(choose(requirements, {&racer, &slow}, race, earlier).ranked);
+  };
+  EXPECT_THAT(after(&before), testing::IsEmpty());
+  EXPECT_THAT(after(nullptr), ElementsAre("slow")) << "the race alone knows nothing of it";
 }
 
 TEST(Rank, FencingCountsOnlyWhereSomethingChecksIt) {

@@ -58,6 +58,23 @@ TEST(Ttl, OutlastsTheStallsThatWereSeen) {
                                  HasSubstr("15ms + 10 × 250 ms (stalls) = 2.52 s")));
 }
 
+TEST(Ttl, LeavesRoomForRoundTrips) {
+  EXPECT_EQ(setting(answer_for({}, {.work_p99 = 15ms, .rtt = 300ms}), "--ttl").value, "3100ms");
+  const Setting renewed = setting(answer_for(renewed_traits, {.rtt = 1s}), "--ttl");
+  EXPECT_EQ(renewed.value, "10s");
+  EXPECT_THAT(renewed.evidence, HasSubstr("a round trip of 1s"));
+}
+
+TEST(Ttl, IsASessionThatTheStoreSupports) {
+  World world;
+  Descriptor strict = made_up("x", {.expiry = Expiry::session});
+  strict.safe_session = {12s, "as its members need"};
+  world.add(strict);
+  const Setting ttl = setting(world.choose({.work_p99 = 1h}), "--ttl");
+  EXPECT_EQ(ttl.value, "12s");
+  EXPECT_THAT(ttl.because, HasSubstr("at least 12s (as its members need)"));
+}
+
 TEST(Ttl, IsNotThatOfAFaultThatWasInjected) {
   World world;
   world.add(made_up("x"));
@@ -122,6 +139,19 @@ TEST(AcquireTimeout, CoversTheQueue) {
   const Answer answer = answer_for({}, {.work_p99 = 800ms, .clients = 200});
   EXPECT_EQ(setting(answer, "--acquire-timeout").value, "199s");
   EXPECT_THAT(setting(answer, "--acquire-timeout").because, HasSubstr("not fair"));
+  const Requirements far{.work_p99 = 1ms, .clients = 200, .rtt = 20ms};
+  EXPECT_EQ(setting(answer_for({}, far), "--acquire-timeout").value, "6s") << "1.25 × 199 × 21 ms";
+}
+
+TEST(Shared, LocksAreTriedWithReadersAndQueueForNobody) {
+  const Answer answer =
+      answer_for({.shared = true}, {.work_p50 = 5ms, .clients = 50, .rate = 400, .shared = true});
+  EXPECT_EQ(answer.check,
+            "lockbench run x --clients 50 --shared-share 0.9 --rate 400 --hold 5ms "
+            "--ttl 1s");
+  EXPECT_THAT(answer.assumption, HasSubstr("90 % are assumed to read"));
+  EXPECT_EQ(answer.ranked_by.figure, "acquire.p99") << "it is not always taken";
+  EXPECT_TRUE(answer.observations.empty());
 }
 
 TEST(Nodes, AreFiveWithTheirMeasuredCost) {
@@ -161,6 +191,10 @@ TEST(Observations, SayWhatNoLockCanChange) {
   EXPECT_THAT(answer.observations, testing::ElementsAre(HasSubstr("1 s (2 × 500 ms)")))
       << "how many locks a rate takes is said once, as a condition";
   EXPECT_TRUE(answer_for({}, {.work_p99 = 500ms, .rate = 1}).observations.empty());
+  const Requirements varied{.work_p50 = 1s, .work_p99 = 30min, .clients = 10, .rtt = 1s};
+  EXPECT_THAT(answer_for({}, varied).observations,
+              testing::ElementsAre(HasSubstr("(9 × (2.99 min + 1 s))")))
+      << "the mean decides, not the median";
 }
 
 }  // namespace

@@ -144,6 +144,9 @@ TEST_F(Compare, AFigureThatVanishedFails) {
   const Ran back = compare({dead.path(), a_.path(), "--fail-on", "acquire.p99>+10%"});
   EXPECT_EQ(back.code, 0) << back.err;
   EXPECT_THAT(back.out, HasSubstr("not measured in A\n"));
+  EXPECT_EQ(back.err, "acquire.p99>+10%: cannot be excluded for strategy-1: not measured in A\n");
+  EXPECT_EQ(
+      compare({dead.path(), a_.path(), "--fail-on", "acquire.p99>+10%", "--strict-gate"}).code, 99);
 }
 
 TEST_F(Compare, AStrategyThatVanishedFails) {

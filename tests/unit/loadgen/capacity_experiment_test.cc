@@ -1,5 +1,6 @@
 #include "loadgen/experiments/capacity_experiment.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "tests/unit/loadgen/live_run_fixture.h"
@@ -43,6 +44,18 @@ TEST(CapacityExperiment, KnowsNothingOfALockThatNobodyGot) {
 
 TEST(CapacityExperiment, FindsNothingBrokenWhereOneWasLetInAtATime) {
   EXPECT_EQ(measured_briefly(*find_strategy("local-mutex")).capacity.violated, false);
+}
+
+TEST(CapacityExperiment, TakesTheTimeOfItsStepsWhereHoldsAreLong) {
+  CapacityPlan plan;
+  plan.objective = {results::parse_threshold("acquire.p50<20s").value()};
+  plan.run.workload.hold = DurationDistribution::constant(2s);
+  // Five steps, of 20 holds each after a warm-up of as many.
+  plan.time = 399s;
+  EXPECT_THAT(search_too_short(plan), testing::HasSubstr("5 steps of 40 holds or more"));
+  plan.time = 401s;
+  EXPECT_EQ(search_too_short(plan), "");
+  EXPECT_GE(default_search_time(plan.run.workload, plan.objective), 401s);
 }
 
 }  // namespace

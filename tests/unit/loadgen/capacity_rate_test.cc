@@ -102,6 +102,7 @@ TEST(CapacityRate, OfDisturbedStepsIsOnlyEverKept) {
   EXPECT_EQ(disturbed(30).decision, Decision::open);
   EXPECT_EQ(disturbed(30).rate.invalid_steps, 6U);
   EXPECT_EQ(disturbed(30).rate.samples, 6000U);
+  EXPECT_THAT(disturbed(30).rate.reason, HasSubstr("6 of 6 steps were disturbed"));
   EXPECT_TRUE(disturbed(30).hindered) << "so that the search goes on elsewhere";
   EXPECT_FALSE(disturbed(10).hindered);
 }
