@@ -104,7 +104,7 @@ void add_ranking(const Answer& answer, Page& page) {
   const bool any_drawback = any([](const Ranked& one) { return !one.drawback.empty(); });
   page.line(fmt::format("order: {}{}fewer servers, fewer commands, fewer plays that it falls to",
                         any_drawback ? "without a \"but\", then " : "",
-                        ranked_by.figure.empty() ? "" : "tier, then "));
+                        ranked_by.figure.empty() ? "" : "tier, then within twice its best, then "));
   if (any([](const Ranked& one) { return one.only_invalid_runs; })) {
     page.line(
         "invalid run: the generator, other programs or an injected fault disturbed it, so its "
