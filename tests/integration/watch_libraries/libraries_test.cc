@@ -130,7 +130,7 @@ void expect_as_reported(Watched& watched, const Json& report) {
 }
 
 /// So that scheduling of a busy machine adds little to them.
-const Words holds_each{"4", "10", "0.2"};
+const Words holds_each{"4", "5", "0.5"};
 Words holds_at(Words before, const Words& after = {}) {
   before.insert(before.end(), holds_each.begin(), holds_each.end());
   before.insert(before.end(), after.begin(), after.end());
@@ -211,7 +211,7 @@ TEST_F(WatchedZookeeperLibraries, TheRightToReadIsEnough) {
   Watched watched("zookeeper", {"zk://watcher:hunter2@" + shared->address()},
                   {.locks = {"/locks/*"}});
   Words arguments = login();
-  for (const char* word : {"hold", "1", "3", "0.2"}) arguments.emplace_back(word);
+  for (const char* word : {"hold", "1", "3", "0.5"}) arguments.emplace_back(word);
   expect_as_reported(watched, python(scratch_, "kazoo_lock.py", arguments).report());
 }
 
