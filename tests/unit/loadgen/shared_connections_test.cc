@@ -156,12 +156,13 @@ class SharedConnections : public testing::Test {
 
 TEST_F(SharedConnections, EachClientGetsItsOwnAnswers) {
   constexpr int kClients = 20, kCalls = 50;
-  int right = 0;
+  int right = 0, started = 0;
   std::vector<Body> clients;
   clients.reserve(kClients);
   for (int number = 0; number < kClients; ++number) {
     clients.emplace_back([&, number](Env& env) {
       const auto connection = make(env);
+      for (++started; started < kClients;) Carrier::current().yield();
       for (int i = 0; i < kCalls; ++i) {
         const std::string word = std::to_string(number) + ":" + std::to_string(i);
         const auto reply = connection->call({"GET", word});
