@@ -358,8 +358,8 @@ std::string search_too_short(const CapacityPlan& plan) {
   const double each = least_time(plan.run.workload, plan.objective);
   if (each <= seconds(plan.time)) return "";
   return fmt::format(
-      "no rate can be kept in {}: the objective takes {} sections at a rate, in {} steps of {} "
-      "holds or more, and they {}; use a longer --time, or a lower percentile",
+      "no rate can be kept in {}: {} sections at a rate, in {} steps of {} holds or more, take {}; "
+      "use a longer --time",
       human_seconds(seconds(plan.time)), human_count(needed), results::kFewestBatches,
       2 * kFewestHolds, human_seconds(each));
 }
