@@ -162,7 +162,8 @@ TEST_F(SharedConnections, EachClientGetsItsOwnAnswers) {
   for (int number = 0; number < kClients; ++number) {
     clients.emplace_back([&, number](Env& env) {
       const auto connection = make(env);
-      for (++started; started < kClients;) Carrier::current().yield();
+      ++started;
+      while (started < kClients) Carrier::current().yield();
       for (int i = 0; i < kCalls; ++i) {
         const std::string word = std::to_string(number) + ":" + std::to_string(i);
         const auto reply = connection->call({"GET", word});
