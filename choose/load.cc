@@ -82,12 +82,16 @@ double Load::utilisation() const {
   return std::clamp(*rate * taken, 0.0, most);
 }
 
+bool wants_throughput(const results::Threshold& slo) {
+  return slo.figure == "sections_per_second" && slo.wants_more();
+}
+
 std::optional<double> wanted_rate(const Requirements& requirements) {
   if (requirements.rate) return requirements.rate;
   std::optional<double> most;
   for (const results::Threshold& slo : requirements.slos) {
-    if (slo.figure != "sections_per_second" || !slo.wants_more() || slo.bound <= 0) continue;
-    most = std::max(most.value_or(0), kShown * slo.bound);
+    const bool counts = wants_throughput(slo) && slo.bound > 0;
+    if (counts) most = std::max(most.value_or(0), kShown * slo.bound);
   }
   return most;
 }

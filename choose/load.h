@@ -33,6 +33,9 @@ struct Load {
 /// Of a shared lock's sections, those that are assumed to read.
 constexpr double kReaders = 0.9;
 
+/// Whether it wants at least so many sections per second.
+bool wants_throughput(const results::Threshold& slo);
+
 /// Sections per second over all locks; without --rate, what an objective of throughput needs.
 std::optional<double> wanted_rate(const Requirements& requirements);
 

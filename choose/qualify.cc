@@ -300,9 +300,9 @@ void judge(Candidate& candidate, const results::Threshold& slo, const std::strin
   }
   if (runs.size() > 1) what += fmt::format(" in the worst of {} runs", runs.size());
   // A lock that served all that it was asked for may be able to serve more.
-  const bool asked_for_less = slo.figure == "sections_per_second" && measured.load.rate &&
-                              results::served_share(runs).value_or(0) >= results::kServed;
-  if (!kept && slo.wants_more() && asked_for_less) {
+  const bool served_all =
+      measured.load.rate && results::served_share(runs).value_or(0) >= results::kServed;
+  if (!kept && wants_throughput(slo) && served_all) {
     candidate.conditions.push_back({requirement,
                                     fmt::format("not shown: {}, and no more was asked for", what),
                                     measured.name});

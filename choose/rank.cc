@@ -21,8 +21,8 @@ namespace {
 
 /// Fewer commands than this are no difference between two protocols.
 constexpr double kSameCommands = 0.25;
-/// What is so many times worse than the best of its tier comes after those that are not: few runs
-/// show no difference, but nor do they show that there is none.
+/// What is so many times as bad as the best of its tier comes last in it: that few runs show no
+/// difference does not mean that there is none.
 constexpr double kMuchWorse = 2;
 
 /// Of all faults, those that harm it.
@@ -161,8 +161,8 @@ std::vector<Ranked> rank(const std::vector<Candidate>& candidates, const Ranking
   };
   std::map<int, double> best;  // of each tier
   for (const Ranked& one : ranked) {
-    const auto [at, is_first] = best.emplace(one.tier, badness(one));
-    if (!is_first) at->second = std::min(at->second, badness(one));
+    double& least = best.try_emplace(one.tier, badness(one)).first->second;
+    least = std::min(least, badness(one));
   }
   const auto key = [&](const Ranked& one) {
     const Descriptor& strategy = *one.candidate->strategy;

@@ -37,8 +37,8 @@ bool blocks_takeover(const Descriptor& strategy, const Evidence& evidence);
 
 /// The strategies that qualify, best first. Without a drawback first: practice has not superseded
 /// it, plays of the faults apply to it, a known library implements it, and it blocks no successors.
-/// Then by tier; within a tier without what is several times worse than its best, then by servers,
-/// commands and the number of hazards; then by the figure and by name.
+/// Then by tier; within a tier, what is more than twice as bad as its best comes last; then by
+/// servers, commands and the number of hazards; then by the figure and by name.
 std::vector<Ranked> rank(const std::vector<Candidate>& candidates, const RankingFigure& ranked_by,
                          const Requirements& requirements, const Evidence& evidence,
                          const Evidence::Basis& basis);

@@ -136,9 +136,10 @@ void check_work_times(const choose::Requirements& requirements) {
 
 void check_throughput(const choose::Requirements& requirements) {
   for (const results::Threshold& slo : requirements.slos) {
-    const bool throughput = slo.figure == "sections_per_second" && slo.wants_more();
-    if (!requirements.rate || !throughput || slo.bound <= *requirements.rate) continue;
-    throw UsageError("--slo '{}' asks for more than --rate {}", slo.text, *requirements.rate);
+    if (!requirements.rate || !choose::wants_throughput(slo)) continue;
+    if (slo.bound <= *requirements.rate) continue;
+    throw UsageError("--slo '{}' wants more than --rate asks for: at most {}", slo.text,
+                     *requirements.rate);
   }
 }
 

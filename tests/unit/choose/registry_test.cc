@@ -127,6 +127,15 @@ TEST(Registry, WhatSupersedesIsThere) {
   }
 }
 
+TEST(Registry, ALeaderOnZooKeeperOutlastsAMemberThatIsCutOff) {
+  const Answer answer = ask({.stores = {"zookeeper"}, .use = Use::leader});
+  ASSERT_FALSE(answer.settings.empty());
+  EXPECT_EQ(answer.settings.front().value, "12s");
+  ASSERT_EQ(answer.takeovers.size(), 5U);
+  EXPECT_THAT(answer.takeovers.back().text, HasSubstr("fence its writes"));
+  EXPECT_THAT(to_text(answer, {}), HasSubstr("JavaScript: no known library implements it"));
+}
+
 TEST(Registry, EveryFirstChoiceHasALibraryAndAGuard) {
   for (const Use use : {Use::mutex, Use::once, Use::leader}) {
     for (const char* store : {"redis", "postgres", "zookeeper", "etcd"}) {
