@@ -165,7 +165,7 @@ void RedlockLock::ask_range(std::size_t first, std::size_t last, const NodeReque
     }
   }
   bool over = false;
-  while (!over && !awaited_.empty() && !decided(votes)) {
+  while (!over && !awaited_.empty() && !decided(request->kind, votes)) {
     // An answer that is there when the time is up still counts: this client was late, not the node.
     const Duration left = std::max(give_up_at - env_.now(), Duration::zero());
     wait_for_answers(left, limits.stop);
@@ -175,7 +175,7 @@ void RedlockLock::ask_range(std::size_t first, std::size_t last, const NodeReque
     });
     over = left == Duration::zero() || limits.stop.stop_requested();
   }
-  if (decided(votes)) return;  // answers still to come are read later
+  if (decided(request->kind, votes)) return;  // answers still to come are read later
   for (const std::size_t node : awaited_) {
     nodes_[node].give_up(give_up_at - asked_at);
     ++votes.unanswered;
@@ -199,9 +199,11 @@ void RedlockLock::wait_for_answers(Duration longest, const std::stop_token& stop
   }
 }
 
-bool RedlockLock::decided(const Votes& votes) const {
-  return order_ == Order::parallel && (is_majority(votes.granted) || is_majority(votes.refused) ||
-                                       is_blocking(votes.refused + votes.failed()));
+bool RedlockLock::decided(NodeRequest::Kind kind, const Votes& votes) const {
+  // An acquisition has failed for whatever reasons; a lease is lost only if enough nodes say so.
+  const int against = kind == NodeRequest::Kind::acquire ? votes.refused + votes.failed()
+                                                         : std::max(votes.refused, votes.failed());
+  return order_ == Order::parallel && (is_majority(votes.granted) || is_blocking(against));
 }
 
 bool RedlockLock::count_answer(std::size_t node, Votes& votes) {

@@ -83,7 +83,7 @@ class RedlockLock : public LockStrategy {
   /// Waits until one of the awaited answers may be there, and marks in `polled_` where to look.
   void wait_for_answers(Duration longest, const std::stop_token& stop);
   /// Whether later answers cannot change the result any more.
-  bool decided(const Votes& votes) const;
+  bool decided(NodeRequest::Kind kind, const Votes& votes) const;
   /// False: its answer has not come yet.
   bool count_answer(std::size_t node, Votes& votes);
   /// Releases the lock on every node after a lost round, without waiting for the answers.

@@ -292,6 +292,18 @@ TEST_P(RedlockTest, LosesTheLeaseIfAMajorityIsAnotherClients) {
   EXPECT_EQ(held(), 0);
 }
 
+TEST_P(RedlockTest, LosesTheLeaseIfAMajorityIsAnotherClientsAndANodeIsDead) {
+  RedlockClient& a = client();
+  const Lease lease = a.must_acquire(1s);
+  occupy({1, 2, 3, 4});
+  (*nodes_)[0].refuse_connections(true);
+  (*nodes_)[0].fail(1, Failure::request_lost);
+  // One failure and two refusals come first, which do not tell a lost lease from a failed renewal.
+  for (const std::size_t node : {3, 4}) (*nodes_)[node].set_answer_delay(1ms);
+  EXPECT_EQ(a.lock->renew(lease, 5s).outcome, RenewOutcome::not_owner);
+  EXPECT_EQ(a.lock->release(lease).outcome, ReleaseOutcome::not_owner);
+}
+
 TEST_P(RedlockTest, ATimerRenewsOnAllNodes) {
   options_.renew = RenewPolicy{.kind = RenewPolicy::Kind::automatic};
   RedlockClient& a = client();
