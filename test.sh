@@ -19,28 +19,19 @@ everything=(-DLOCKBENCH_{TESTS,POSTGRES,ETCD,METRICS,MPI}=ON)
 
 # Usage: build PRESET TARGET
 build() {
-  phase "$1 build" nice -n "${niceness:-0}" scripts/build.sh "$1" "${everything[@]}" -- "$2"
+  phase "$1 build" scripts/build.sh "$1" "${everything[@]}" -- "$2"
 }
 
-# Runs the sanitized suites of a preset, which mostly wait for servers, and meanwhile builds the next preset with
-# what they leave of the processors. Usage: test_and_build TESTED BUILT TARGET
-test_and_build() {
-  echo "== $1 (and building $2)" >&2
-  niceness=19 build "$2" "$3" &
-  local building=$! code=0
-  phase "$1 tests" ctest --preset "$1" --label-regex sanitize "${parallel[@]}" || code=$?
-  wait "$building" || code=$?
-  return $code
-}
-
-if [ $# -gt 0 ]; then
-  build release all
-else
-  build tsan sanitized_tests
-  test_and_build tsan asan sanitized_tests
-  test_and_build asan release all
+# Nothing is built while tests run: their clients and servers have deadlines, and some watch the load.
+build release all
+if [ $# -eq 0 ]; then
+  for preset in tsan asan; do
+    build $preset sanitized_tests
+    echo "== $preset" >&2
+    phase "$preset tests" ctest --preset $preset --label-regex sanitize "${parallel[@]}"
+  done
 fi
 print_phases
 echo "== release" >&2
-# Nothing is built meanwhile: some suites watch the load. ctest's summary is the last that is printed.
+# Last: ctest's own summary ends the output.
 ctest --preset release "${parallel[@]}" "$@"

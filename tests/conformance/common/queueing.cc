@@ -78,7 +78,7 @@ std::string first_come_first_served(const Descriptor& descriptor) {
   for (int i = 1; i <= kClients; ++i) {
     // One gives up in the middle of the queue.
     const bool stays = i != kGivesUp;
-    all_wait &= procession.join(bench.client(), stays ? Duration(seconds(30)) : milliseconds(50));
+    all_wait &= procession.join(bench.client(), stays ? Duration(seconds(30)) : milliseconds(500));
     if (stays) wanted.push_back(i);
   }
   procession.await_gone(kGivesUp);

@@ -100,7 +100,7 @@ TEST_F(ReadWrite, AReaderThatLostItsPlaceLearnsOfIt) {
   Bench bench(strategy_, unrenewed());
   const auto reader = bench.client(), other = bench.client();
   const AcquireResult kept = ask(*other, bench.key(), Mode::shared);
-  const AcquireResult held = ask(*reader, bench.key(), Mode::shared, {}, milliseconds(30));
+  const AcquireResult held = ask(*reader, bench.key(), Mode::shared, {}, milliseconds(250));
   ASSERT_TRUE(kept.lease && held.lease);
   EXPECT_TRUE(eventually([&] { return !held.lease->state->valid_at(reader->now()); }));
   std::this_thread::sleep_for(milliseconds(20));  // the server began later
