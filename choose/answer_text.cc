@@ -71,6 +71,17 @@ std::string value_of(const Answer& answer, const Ranked& one) {
                      one.only_invalid_runs ? " (invalid run)" : "");
 }
 
+void add_objectives(const Answer& answer, Page& page) {
+  for (const results::Threshold& slo : answer.requirements.slos) {
+    const std::string option = option_of(slo);
+    const auto open = std::ranges::count_if(answer.ranked, [&](const Ranked& one) {
+      const auto& kept = one.candidate->in_favour;
+      return std::ranges::find(kept, option, &Reason::requirement) == kept.end();
+    });
+    if (open > 0) page.line(fmt::format("{}: not shown for {} of them", option, open));
+  }
+}
+
 void add_ranking(const Answer& answer, Page& page) {
   const RankingFigure& ranked_by = answer.ranked_by;
   page.heading(
@@ -98,6 +109,7 @@ void add_ranking(const Answer& answer, Page& page) {
       {{"but", "", "but", Unit::text, 5, results::Show::if_any},
        [](const Ranked& one) { return one.drawback; }}};
   page.table(shown(results::table_of(fields, answer.ranked)));
+  add_objectives(answer, page);
   const auto any = [&](const auto& has) {
     return std::any_of(answer.ranked.begin(), answer.ranked.end(), has);
   };

@@ -358,7 +358,7 @@ void check_demand(Candidate& candidate, const Requirements& requirements,
 /// objective.
 void check_slo(Candidate& candidate, const results::Threshold& slo,
                const Requirements& requirements, const Evidence::Basis& basis) {
-  const std::string requirement = fmt::format("--slo '{}'", slo.text);
+  const std::string requirement = option_of(slo);
   for (const std::string& why : {too_many(slo, requirements), waits_longer(slo, requirements)}) {
     if (why.empty()) continue;
     candidate.against.push_back(
@@ -385,6 +385,8 @@ void check_slo(Candidate& candidate, const results::Threshold& slo,
 }
 
 }  // namespace
+
+std::string option_of(const results::Threshold& slo) { return fmt::format("--slo '{}'", slo.text); }
 
 bool is_long_held(const Requirements& requirements) {
   constexpr Duration kLong = std::chrono::minutes(1);

@@ -31,6 +31,9 @@ struct Candidate {
 Candidate examine(const Descriptor& strategy, const Requirements& requirements,
                   const Evidence& evidence, const Evidence::Basis& basis);
 
+/// The requirement of the reasons that are about this objective.
+std::string option_of(const results::Threshold& slo);
+
 /// Whether a fixed TTL would block the lock for minutes after a crash, or nobody knows how long it
 /// must be.
 bool is_long_held(const Requirements& requirements);

@@ -1,3 +1,4 @@
+#include "choose/answer_text.h"
 #include "tests/unit/choose/fixtures.h"
 
 namespace lockbench::choose {
@@ -27,6 +28,7 @@ TEST(Slo, WhatMissesItIsOutAndWhatNobodyMeasuredIsSaid) {
   EXPECT_EQ(missed.detail, "acquire.p99 is 2 s");
   EXPECT_THAT(missed.evidence, HasSubstr("mine.json"));
   EXPECT_EQ(candidate(answer, "unknown").conditions.at(0).text, "not measured");
+  EXPECT_THAT(to_text(answer, {}), HasSubstr("--slo 'acquire.p99<20ms': not shown for 1 of them"));
 }
 
 TEST(Slo, IsJudgedByTheWorstRunWhichIsSaid) {
