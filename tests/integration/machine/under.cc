@@ -40,7 +40,13 @@ std::vector<std::string> as_stranger(const Scratch& scratch) {
     throw std::runtime_error("cannot give away " + scratch.path().string());
   }
   const std::string id = std::to_string(kStranger);
-  return {"/usr/bin/setpriv", "--reuid=" + id, "--regid=" + id, "--clear-groups"};
+  // It may go through root's home, where the program may be.
+  return {"/usr/bin/setpriv",
+          "--reuid=" + id,
+          "--regid=" + id,
+          "--clear-groups",
+          "--inh-caps=+dac_read_search",
+          "--ambient-caps=+dac_read_search"};
 }
 
 Outcome run(const Scratch& scratch, const Wrapped& wrapped) {
