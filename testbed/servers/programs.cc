@@ -35,7 +35,7 @@ tl::expected<std::filesystem::path, std::string> find_beside(std::string_view na
   const auto self = std::filesystem::read_symlink("/proc/self/exe", error);
   if (error) return tl::unexpected(fmt::format("/proc/self/exe: {}", error.message()));
   auto beside = self.parent_path() / name;
-  if (access(beside.c_str(), R_OK) == 0) return beside;
+  if (std::filesystem::exists(beside, error)) return beside;
   return tl::unexpected(
       fmt::format("{} is missing: it belongs beside the program", beside.string()));
 }
