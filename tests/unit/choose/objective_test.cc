@@ -19,16 +19,16 @@ Requirements objective(const char* slo, Requirements requirements = {}) {
 
 TEST(Slo, WhatMissesItIsOutAndWhatNobodyMeasuredIsSaid) {
   World world;
-  for (const char* name : {"quick", "slow", "unknown"}) world.add(made_up(name));
+  for (const char* name : {"quick", "slow", "unheard", "unknown"}) world.add(made_up(name));
   world.file().runs = {measured("quick", 1e-3), measured("slow", 1)};
   const Answer answer = world.choose(objective("acquire.p99<20ms", {.clients = 1}));
-  EXPECT_THAT(names(answer.ranked), ElementsAre("quick", "unknown"));
+  EXPECT_THAT(names(answer.ranked), ElementsAre("quick", "unheard", "unknown"));
   const Reason& missed = candidate(answer, "slow").against.at(0);
   EXPECT_EQ(missed.text, "it misses that") << "one line for all that miss it";
   EXPECT_EQ(missed.detail, "acquire.p99 is 2 s");
   EXPECT_THAT(missed.evidence, HasSubstr("mine.json"));
   EXPECT_EQ(candidate(answer, "unknown").conditions.at(0).text, "not measured");
-  EXPECT_THAT(to_text(answer, {}), HasSubstr("--slo 'acquire.p99<20ms': not shown for 1 of them"));
+  EXPECT_THAT(to_text(answer, {}), HasSubstr("--slo 'acquire.p99<20ms': not shown for 2 of them"));
 }
 
 TEST(Slo, IsJudgedByTheWorstRunWhichIsSaid) {
