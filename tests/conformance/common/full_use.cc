@@ -7,6 +7,7 @@
 
 #include "strategies/store.h"
 #include "tests/conformance/common/bench.h"
+#include "tests/folders.h"
 
 namespace lockbench::test {
 namespace {

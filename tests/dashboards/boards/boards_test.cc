@@ -11,6 +11,7 @@
 #include "exporter/collect.h"
 #include "strategies/registry.h"
 #include "tests/dashboards/boards/lint.h"
+#include "tests/folders.h"
 
 namespace lockbench::test {
 namespace {

@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "strategies/registry.h"
+#include "tests/folders.h"
 
 namespace lockbench::hazards::test {
 

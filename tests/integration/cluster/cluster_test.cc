@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "testbed/servers/ports.h"
+#include "tests/folders.h"
 #include "tests/integration/cluster/hosts.h"
 #include "tests/integration/support/documents.h"
 #include "tests/support/http_client.h"

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "testbed/process/clock_page.h"
+#include "tests/folders.h"
 #include "tests/integration/machine/under.h"
 #include "tests/integration/support/documents.h"
 

@@ -5,6 +5,8 @@
 #include <filesystem>
 #include <stdexcept>
 
+#include "tests/folders.h"
+
 namespace lockbench::test {
 namespace {
 

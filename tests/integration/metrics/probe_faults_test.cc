@@ -2,6 +2,7 @@
 #include <set>
 #include <sstream>
 
+#include "tests/folders.h"
 #include "tests/integration/metrics/probe_fixture.h"
 #include "tests/integration/metrics/prometheus.h"
 #include "tests/support/boards.h"

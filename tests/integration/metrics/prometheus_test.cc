@@ -11,6 +11,7 @@
 
 #include "strategies/registry.h"
 #include "testbed/servers/ports.h"
+#include "tests/folders.h"
 #include "tests/integration/support/documents.h"
 #include "tests/integration/support/program.h"
 #include "tests/support/boards.h"

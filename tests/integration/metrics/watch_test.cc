@@ -5,6 +5,7 @@
 #include <csignal>
 #include <cstdlib>
 
+#include "tests/folders.h"
 #include "tests/integration/metrics/probe_fixture.h"
 #include "tests/integration/metrics/prometheus.h"
 #include "tests/support/boards.h"

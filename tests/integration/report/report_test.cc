@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "results/file/json.h"
+#include "tests/folders.h"
 #include "tests/integration/support/documents.h"
 #include "tests/integration/support/program.h"
 #include "tests/support/output_of.h"

@@ -5,6 +5,7 @@
 
 #include <csignal>
 
+#include "tests/folders.h"
 #include "tests/integration/support/documents.h"
 #include "tests/integration/support/program.h"
 #include "tests/support/hostile_server.h"

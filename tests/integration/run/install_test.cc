@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "tests/folders.h"
 #include "tests/integration/support/program.h"
 
 // scripts/install_packages.sh, with a package manager that the test plays.

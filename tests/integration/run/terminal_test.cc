@@ -2,6 +2,7 @@
 
 #include <filesystem>
 
+#include "tests/folders.h"
 #include "tests/integration/support/program.h"
 
 namespace lockbench::test {

@@ -17,6 +17,7 @@
 #include <valijson/validator.hpp>
 
 #include "strategies/registry.h"
+#include "tests/folders.h"
 #include "tests/integration/support/program.h"
 
 namespace lockbench::test {

@@ -21,6 +21,8 @@
 #include <system_error>
 #include <utility>
 
+#include "tests/folders.h"
+
 namespace lockbench::test {
 namespace {
 

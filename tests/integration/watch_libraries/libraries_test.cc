@@ -8,6 +8,7 @@
 
 #include "testbed/servers/etcd_server.h"
 #include "testbed/servers/zookeeper_server.h"
+#include "tests/folders.h"
 #include "tests/integration/support/documents.h"
 #include "tests/integration/support/program.h"
 #include "tests/integration/watch/sightings.h"

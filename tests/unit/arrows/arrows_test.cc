@@ -6,6 +6,8 @@
 
 #include <fstream>
 
+#include "tests/folders.h"
+
 namespace lockbench::test {
 namespace {
 

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include "tests/folders.h"
 #include "tests/support/output_of.h"
 
 namespace lockbench {

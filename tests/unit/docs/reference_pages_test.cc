@@ -16,6 +16,7 @@
 #include "results/tables/reference_tables.h"
 #include "strategies/redis/client/rights.h"
 #include "strategies/registry.h"
+#include "tests/folders.h"
 
 namespace lockbench {
 namespace {

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/folders.h"
 #include "tests/fuzz/target.h"
 
 namespace lockbench::fuzz {

@@ -17,6 +17,7 @@
 #include <valijson/validator.hpp>
 
 #include "results/file/json.h"
+#include "tests/folders.h"
 #include "tests/unit/results/mutations.h"
 #include "tests/unit/results/samples.h"
 
