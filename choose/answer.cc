@@ -77,7 +77,7 @@ std::string ttl_of(const std::vector<Setting>& settings) {
 
 std::vector<Takeover> takeovers_of(const Descriptor& strategy, const std::vector<Setting>& settings,
                                    const Evidence& evidence) {
-  const std::string ttl = ttl_of(settings);
+  const auto ttl = parse_duration(ttl_of(settings));
   const bool waits = blocks_takeover(strategy, evidence);
   std::vector<Takeover> takeovers;
   const auto add = [&](const char* after, const char* name, const std::string& text) {
@@ -86,7 +86,9 @@ std::vector<Takeover> takeovers_of(const Descriptor& strategy, const std::vector
     if (!report.reason.empty()) seen += fmt::format(" ({}, with a short TTL)", report.reason);
     takeovers.push_back({after, text, seen});
   };
-  const std::string after_ttl = "another client leads after up to " + ttl;
+  const std::string after_ttl =
+      "another client leads after up to " +
+      (ttl ? format_duration(longest_blocked(strategy.traits, *ttl)) : "the TTL");
   const std::string twice =
       after_ttl + "; the old leader may act until it notices: fence its writes";
   const std::string known =

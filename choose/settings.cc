@@ -112,13 +112,14 @@ Setting renewed_ttl(const Descriptor& strategy, const Requirements& requirements
   return {"--ttl", format_duration(ttl),
           fmt::format("{}, at least {}{}: {} × {} is {}. {} covers work of any length; after a "
                       "crash the lock stays blocked for up to {}, and a holder that pauses for two "
-                      "thirds of that may lose it",
+                      "thirds of the TTL may lose it",
                       session ? "the session's time-out" : "renewed every third of it",
                       format_duration(least),
                       safe.because.empty() ? "" : fmt::format(" ({})", safe.because), kStalls,
                       human_seconds(seconds(stall.longest)),
                       human_seconds(kStalls * seconds(stall.longest)),
-                      session ? "The session" : "Renewal", format_duration(ttl)),
+                      session ? "The session" : "Renewal",
+                      format_duration(longest_blocked(strategy.traits, ttl))),
           fmt::format("{}; {}", stall.evidence.empty() ? "no stalls were measured" : stall.evidence,
                       outcome_at("crash-holding", strategy, evidence))};
 }
@@ -138,12 +139,13 @@ Setting outlasting_ttl(const Descriptor& strategy, const Requirements& requireme
       rounded(std::max<Duration>({for_work, for_stalls, kShortestTtl}), strategy.traits);
   return {"--ttl", format_duration(ttl),
           fmt::format("the most of {} × {} (the work's {}) = {}, {} + {} × {} (stalls) = {}, and "
-                      "{}: work that takes longer loses the lock, and a crash blocks it for this "
-                      "long{}",
+                      "{}: work that takes longer loses the lock, and a crash blocks it for up to "
+                      "{}{}",
                       kMargin, format_duration(*work), requirements.work_p99 ? "p99" : "p50",
                       human_seconds(seconds(for_work)), format_duration(*work), kStalls,
                       human_seconds(seconds(stall.longest)), human_seconds(seconds(for_stalls)),
                       format_duration(kShortestTtl),
+                      format_duration(longest_blocked(strategy.traits, ttl)),
                       requirements.work_p99
                           ? ""
                           : "; half of the work takes longer than its p50: give --work-time-p99"),
@@ -347,6 +349,10 @@ std::vector<Setting> settings_for(const Descriptor& strategy, const Requirements
   add_nodes(settings, strategy, ttl, requirements, evidence);
   add_replicas(settings, strategy, evidence);
   return settings;
+}
+
+Duration longest_blocked(const Traits& traits, Duration ttl) {
+  return ttl + traits.kept_longer + (traits.lock_delay ? StrategyOptions{}.lock_delay : Duration{});
 }
 
 std::vector<std::string> load_options(const Requirements& requirements) {

@@ -19,6 +19,9 @@ struct Setting {
 std::vector<Setting> settings_for(const Descriptor& strategy, const Requirements& requirements,
                                   const Evidence& evidence, const Evidence::Basis& basis);
 
+/// From the last renewal of a holder that has crashed to the next grant, at most.
+Duration longest_blocked(const Traits& traits, Duration ttl);
+
 /// The load that was asked for, and these settings, as options of `lockbench run`.
 std::vector<std::string> load_options(const Requirements& requirements);
 std::vector<std::string> lock_options(const std::vector<Setting>& settings);

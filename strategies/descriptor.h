@@ -75,6 +75,8 @@ struct Traits {
   bool lock_delay = false;
   /// The store supports TTLs in whole seconds only.
   bool ttl_in_seconds = false;
+  /// The store keeps the lock for up to so much longer than the TTL.
+  Duration kept_longer{};
   bool reentrant = false;
   bool fencing = false;
   /// When a timer renews it by default; nothing: only if the user asks for it.

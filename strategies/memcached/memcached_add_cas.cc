@@ -57,7 +57,8 @@ const Registration registration(Descriptor{
     .traits = {.expiry = Expiry::ttl,
                .release_check = OwnerCheck::atomic,
                .renew_check = OwnerCheck::atomic,
-               .ttl_in_seconds = true},
+               .ttl_in_seconds = true,
+               .kept_longer = kKeptLonger},
     .hazards = join_hazards({}, {kMemcachedHazards}),
     .make = construct<AddCas>,
 });

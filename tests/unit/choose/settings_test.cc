@@ -47,6 +47,17 @@ TEST(Ttl, IsShortWhereSomethingRenews) {
   EXPECT_EQ(setting(answer_for({.expiry = Expiry::none}, {.work_p99 = 1h}), "--ttl").value, "");
 }
 
+TEST(Ttl, ACrashBlocksTheLockForAsLongAsItsStoreKeepsIt) {
+  const Traits counts_seconds{.ttl_in_seconds = true, .kept_longer = 2s};
+  EXPECT_THAT(setting(answer_for(counts_seconds, {.work_p99 = 1s}), "--ttl").because,
+              HasSubstr("a crash blocks it for up to 5s"));
+  const Answer delayed =
+      answer_for({.expiry = Expiry::session, .lock_delay = true}, {.use = Use::leader});
+  EXPECT_THAT(setting(delayed, "--ttl").because, HasSubstr("blocked for up to 4s"));
+  ASSERT_FALSE(delayed.takeovers.empty());
+  EXPECT_THAT(delayed.takeovers.front().text, HasSubstr("after up to 4s"));
+}
+
 TEST(Ttl, OutlastsTheStallsThatWereSeen) {
   World world;
   world.add(made_up("x"));
