@@ -21,8 +21,10 @@ bool contention_prolongs(const Descriptor& descriptor) {
   return has_hazard(descriptor, "crash-holding", HazardOutcome::stuck);
 }
 
-std::string taken_after(Client& contender, const std::string& key, TimePoint end) {
-  const AcquireResult next = contender.acquire(key, end - contender.now() + 2 * kSlack);
+std::string taken_after(Client& contender, const std::string& key, TimePoint end,
+                        Duration kept_longer) {
+  const AcquireResult next =
+      contender.acquire(key, end - contender.now() + kept_longer + 2 * kSlack);
   const TimePoint taken = contender.now();
   if (!next.lease) return "after the TTL: " + unexpected(next, AcquireOutcome::acquired);
   if (taken < end - kTick) {
@@ -52,7 +54,7 @@ std::string crashed_holders_lock_expires_as_declared(const Descriptor& descripto
 
   // The server ends it with the connection.
   if (descriptor.traits.expiry == Expiry::session)
-    return taken_after(*contender, bench.key(), asked);
+    return taken_after(*contender, bench.key(), asked, {});
   if (descriptor.traits.expiry == Expiry::none) {
     const AcquireResult next = contender->acquire(bench.key(), ttl + milliseconds(100));
     return next.lease ? "a lock that is declared to have no TTL expired" : "";
@@ -60,7 +62,7 @@ std::string crashed_holders_lock_expires_as_declared(const Descriptor& descripto
   if (contention_prolongs(descriptor)) {
     return taken_only_when_left_alone(*contender, bench.key(), ttl);
   }
-  return taken_after(*contender, bench.key(), asked + ttl);
+  return taken_after(*contender, bench.key(), asked + ttl, descriptor.traits.kept_longer);
 }
 
 std::string check_validity(const Lease& lease, TimePoint asked, Duration ttl) {
