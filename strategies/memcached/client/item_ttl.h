@@ -11,12 +11,11 @@ namespace lockbench::memcached {
 /// memcached takes larger numbers for absolute times.
 inline constexpr std::int64_t kLongestExpiry = 60LL * 60 * 24 * 30;
 
-/// An item is asked to live for so much longer than its lock.
+/// memcached reads its clock once a second, a little late each time, so that now and then it counts
+/// two seconds at once: an item may live so much less than asked, and is asked to live longer.
 inline constexpr std::chrono::seconds kKeptLonger{2};
 
-/// The expiry that is asked for, and how long the lock is valid. memcached reads its clock once a
-/// second and drops the fraction. These readings come a little late, so that now and then one
-/// counts two seconds: an item may live up to two seconds less than asked.
+/// The expiry that is asked for, and how long the lock is valid.
 struct ItemTtl {
   std::int64_t asked = 0;  ///< seconds
   Duration kept{};
