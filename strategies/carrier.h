@@ -38,9 +38,14 @@ class Carrier {
   /// then, and no mutex may be held over a wait.
   virtual bool shared() const noexcept = 0;
 
+  /// The time by which its waits end. All that measures or judges time on the way from a client to
+  /// its store reads it here, so that a whole run can be played on virtual time.
+  virtual TimePoint now() const noexcept { return BootClock::now(); }
+  virtual WallTime wall_now() const noexcept { return std::chrono::system_clock::now(); }
+
   /// Set by any thread, and waited for on any carrier, by one at a time.
   virtual std::unique_ptr<Event> make_event() = 0;
-  /// As Env::wait, on the real clock.
+  /// As Env::wait.
   virtual WaitResult wait(Event* event, TimePoint deadline, const std::stop_token& stop) = 0;
 
   /// As poll(2): until one of these is ready, for at most `longest` (zero: only looks). A stop ends

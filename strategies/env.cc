@@ -14,8 +14,8 @@ class SystemEnv : public Env {
  public:
   explicit SystemEnv(std::uint64_t seed) : random_(seed) {}
 
-  TimePoint now() override { return BootClock::now(); }
-  WallTime wall_now() override { return std::chrono::system_clock::now(); }
+  TimePoint now() override { return Carrier::current().now(); }
+  WallTime wall_now() override { return Carrier::current().wall_now(); }
   std::uint64_t random() override { return random_(); }
 
   std::unique_ptr<Event> make_event() override { return Carrier::current().make_event(); }

@@ -78,8 +78,8 @@ class Env {
   virtual void report(const std::string& /*failure*/) {}
 };
 
-/// The real clock and randomness, and the waits of the carrier that the caller runs on. `seed` must
-/// differ between clients and between processes that share a store.
+/// Time and waits are those of the carrier that the caller runs on. `seed` must differ between
+/// clients and between processes that share a store.
 std::unique_ptr<Env> make_system_env(std::uint64_t seed);
 
 /// Makes the Envs of a run's services, which outlive the client that started them. Some services

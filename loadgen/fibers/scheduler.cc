@@ -1,7 +1,11 @@
 #include "loadgen/fibers/scheduler.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <thread>
 #include <utility>
@@ -15,6 +19,12 @@ namespace {
 // system call for each turn would cost more than the shortest sections.
 constexpr int kRunsPerLook = 16;
 constexpr Duration kLongestLook = std::chrono::hours(1);
+// Not zero, so that the times before it exist too. The time of day is 2026-01-01.
+constexpr TimePoint kVirtualStart{std::chrono::hours(1)};
+constexpr WallTime kVirtualWallStart = std::chrono::sys_days(std::chrono::year(2026) / 1 / 1);
+constexpr Duration kVirtualYield = std::chrono::microseconds(1);
+// How long another thread may take to wake a fiber where time is virtual.
+constexpr Duration kLongestStandstill = std::chrono::minutes(1);
 // What trim_stack() and the system call below it use of the stack.
 constexpr std::ptrdiff_t kStackOfTrimming = kSanitized ? 8192 : 1024;
 
@@ -53,10 +63,15 @@ Fiber& Scheduler::Ready::pop() {
   return fiber;
 }
 
-tl::expected<std::unique_ptr<Scheduler>, std::string> Scheduler::make(Stacks& stacks) {
+tl::expected<std::unique_ptr<Scheduler>, std::string> Scheduler::make(Stacks& stacks, Time time) {
   auto descriptors = Descriptors::make();
   if (!descriptors) return tl::unexpected(descriptors.error());
-  return std::unique_ptr<Scheduler>(new Scheduler(stacks, std::move(*descriptors)));
+  return std::unique_ptr<Scheduler>(new Scheduler(stacks, std::move(*descriptors), time));
+}
+
+Scheduler::Scheduler(Stacks& stacks, std::unique_ptr<Descriptors> descriptors, Time time)
+    : stacks_(stacks), descriptors_(std::move(descriptors)) {
+  if (time == Time::virtual_time) virtual_now_ = kVirtualStart;
 }
 
 Scheduler::~Scheduler() {
@@ -85,13 +100,18 @@ void Scheduler::finish() noexcept {
   descriptors_->interrupt();
 }
 
+WallTime Scheduler::wall_now() const noexcept {
+  if (!virtual_now_) return Carrier::wall_now();
+  return kVirtualWallStart + (*virtual_now_ - kVirtualStart);
+}
+
 std::unique_ptr<Event> Scheduler::make_event() { return std::make_unique<CarrierEvent>(); }
 
 WaitResult Scheduler::wait(Event* event, TimePoint deadline, const std::stop_token& stop) {
   auto* const awaited = static_cast<CarrierEvent*>(event);
   if (awaited != nullptr && awaited->take()) return WaitResult::signalled;
   if (stop.stop_requested()) return WaitResult::stopped;
-  if (deadline <= BootClock::now()) return WaitResult::timed_out;
+  if (deadline <= now()) return WaitResult::timed_out;
   Fiber& self = *running_;
   watch_stop(self, stop);
   self.event_wake.delivered = false;
@@ -129,7 +149,7 @@ void Scheduler::poll(std::span<pollfd> descriptors, Duration longest, const std:
   };
   const Leaving leaving{*descriptors_, descriptors, self};
   descriptors_->await(descriptors, self);
-  timers_.arm(self, longest >= kLongestDuration ? TimePoint::max() : BootClock::now() + longest);
+  timers_.arm(self, longest >= kLongestDuration ? TimePoint::max() : now() + longest);
   while (!self.expired && !stop.stop_requested()) {
     if (!descriptors_->arm(descriptors)) break;
     park();
@@ -139,6 +159,10 @@ void Scheduler::poll(std::span<pollfd> descriptors, Duration longest, const std:
 }
 
 void Scheduler::yield() {
+  if (virtual_now_) {
+    wait(nullptr, *virtual_now_ + kVirtualYield, {});
+    return;
+  }
   if (ready_.empty() && runs_since_look_ < kRunsPerLook) {
     ++runs_since_look_;
     return;
@@ -258,18 +282,34 @@ void Scheduler::look_around() noexcept {
     asleep_.store(true);
     if (inbox_.load() == nullptr) longest = until_next_timer();
   }
-  descriptors_->harvest(longest, [this](Fiber& fiber) { make_ready(fiber); });
+  if (virtual_now_) {
+    // The kernel is asked only when nothing can happen in virtual time.
+    if (longest > Duration::zero()) stand_still(longest);
+  } else {
+    descriptors_->harvest(longest, [this](Fiber& fiber) { make_ready(fiber); });
+  }
   asleep_.store(false, std::memory_order_relaxed);
   runs_since_look_ = 0;
   if (timers_.next() == TimePoint::max()) return;
-  timers_.expire(BootClock::now(),
-                 [this](Timed& timed) { make_ready(static_cast<Fiber&>(timed)); });
+  timers_.expire(now(), [this](Timed& timed) { make_ready(static_cast<Fiber&>(timed)); });
 }
 
-Duration Scheduler::until_next_timer() const noexcept {
+Duration Scheduler::until_next_timer() noexcept {
   const TimePoint next = timers_.next();
-  if (next == TimePoint::max()) return Duration::max();
-  return std::clamp(next - BootClock::now(), Duration::zero(), kLongestLook);
+  if (next == TimePoint::max()) return virtual_now_ ? kLongestStandstill : Duration::max();
+  if (!virtual_now_) return std::clamp(next - now(), Duration::zero(), kLongestLook);
+  virtual_now_ = std::max(*virtual_now_, next);
+  return Duration::zero();
+}
+
+void Scheduler::stand_still(Duration longest) noexcept {
+  const TimePoint began = BootClock::now();
+  descriptors_->harvest(longest, [this](Fiber& fiber) { make_ready(fiber); });
+  const bool woken = !ready_.empty() || inbox_.load() != nullptr || fibers_ == 0;
+  if (woken || BootClock::now() - began < longest) return;
+  fmt::print(stderr, "virtual time stands still: {} fibers wait for what nobody will do\n",
+             fibers_);
+  std::abort();
 }
 
 // On a fiber.

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <tl/expected.hpp>
@@ -16,12 +17,23 @@
 
 namespace lockbench::fibers {
 
+/// The time in which a scheduler's fibers live.
+enum class Time {
+  real,
+  /// Stands still while a fiber runs, and jumps to the next deadline when all wait: what lasts
+  /// hours is played in moments, and the same each time. For fibers that wait for one another
+  /// only, not for sockets or other threads. A yield takes a microsecond, or a loop that never
+  /// waits would never see time pass.
+  virtual_time,
+};
+
 /// Runs the fibers of one thread: each until it waits, then the next one that is ready. Carrier's
 /// methods are for its fibers only, except start() and forget(), which are thread-safe.
 class Scheduler final : public Carrier {
  public:
   /// `stacks` must outlive it. The error says why there can be none.
-  static tl::expected<std::unique_ptr<Scheduler>, std::string> make(Stacks& stacks);
+  static tl::expected<std::unique_ptr<Scheduler>, std::string> make(Stacks& stacks,
+                                                                    Time time = Time::real);
   Scheduler(const Scheduler&) = delete;
   Scheduler& operator=(const Scheduler&) = delete;
   ~Scheduler() override;
@@ -32,6 +44,10 @@ class Scheduler final : public Carrier {
   void finish() noexcept;
 
   bool shared() const noexcept override { return true; }
+  TimePoint now() const noexcept override {
+    return virtual_now_ ? *virtual_now_ : BootClock::now();
+  }
+  WallTime wall_now() const noexcept override;
   std::unique_ptr<Event> make_event() override;
   WaitResult wait(Event* event, TimePoint deadline, const std::stop_token& stop) override;
   void poll(std::span<pollfd> descriptors, Duration longest, const std::stop_token& stop) override;
@@ -64,8 +80,7 @@ class Scheduler final : public Carrier {
     Fiber* last_ = nullptr;
   };
 
-  Scheduler(Stacks& stacks, std::unique_ptr<Descriptors> descriptors)
-      : stacks_(stacks), descriptors_(std::move(descriptors)) {}
+  Scheduler(Stacks& stacks, std::unique_ptr<Descriptors> descriptors, Time time);
 
   static void enter(boost::context::detail::transfer_t transfer) noexcept;
   static void run_body(Fiber& fiber) noexcept;
@@ -78,7 +93,11 @@ class Scheduler final : public Carrier {
   void resume(Fiber& fiber) noexcept;
   void end(Fiber& fiber) noexcept;
   void look_around() noexcept;
-  Duration until_next_timer() const noexcept;
+  /// How long nothing happens, unless somebody else wakes a fiber.
+  Duration until_next_timer() noexcept;
+  /// Nothing is left that could happen in virtual time. Ends the program if no other thread wakes a
+  /// fiber either.
+  void stand_still(Duration longest) noexcept;
 
   // On a fiber:
   void park() noexcept;
@@ -87,6 +106,7 @@ class Scheduler final : public Carrier {
 
   Stacks& stacks_;
   const std::unique_ptr<Descriptors> descriptors_;
+  std::optional<TimePoint> virtual_now_;  ///< nothing: time is real
   Timers timers_;
   Ready ready_;
   Context* loop_ = nullptr;   ///< of run()

@@ -6,6 +6,7 @@
 
 #include "loadgen/record/atomics.h"
 #include "loadgen/record/per_key.h"
+#include "strategies/carrier.h"
 #include "strategies/duration.h"
 #include "strategies/lease.h"
 
@@ -69,7 +70,7 @@ class IntervalSum {
 class Audit {
  public:
   /// `origin` must be before the times of the calls, by at most 400 days.
-  explicit Audit(int keys, TimePoint origin = BootClock::now());
+  explicit Audit(int keys, TimePoint origin = Carrier::current().now());
 
   /// Call before requesting the lock.
   AcquireMark begin_acquire(int key) const noexcept;
@@ -101,7 +102,7 @@ class Audit {
   }
 
   /// So far. Walks over the used keys if there has been an overlap.
-  AuditTotals totals(TimePoint now = BootClock::now()) const noexcept;
+  AuditTotals totals(TimePoint now = Carrier::current().now()) const noexcept;
 
  private:
   struct alignas(kCacheLine) Slot {

@@ -33,6 +33,8 @@ tl::expected<ClientThreads, std::string> ClientThreads::of_fibers(
 tl::expected<std::unique_ptr<Task>, std::string> ClientThreads::start(
     int client, Carrier::Body body, Carrier::OnFailure on_failure) {
   if (pool_) return pool_->start(client, std::move(body), std::move(on_failure));
+  Carrier& here = Carrier::current();
+  if (here.shared()) return here.start(std::move(body), std::move(on_failure));
   auto thread = Thread::start(
       [body = std::move(body)](const std::stop_token& stop) {
         fibers::tune_client_thread();

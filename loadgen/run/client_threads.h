@@ -14,11 +14,11 @@
 
 namespace lockbench::loadgen {
 
-/// What clients run on: a thread each, or fibers of a few threads that they share. Outlives
-/// whatever runs on it.
+/// What clients run on: a thread each, fibers of a few threads that they share, or fibers beside a
+/// runner that is one itself. Outlives whatever runs on it.
 class ClientThreads {
  public:
-  ClientThreads() = default;  ///< a thread for each client
+  ClientThreads() = default;  ///< fibers beside the caller if that is one, else a thread for each
   /// Threads that fibers share. The error says why they cannot be had.
   static tl::expected<ClientThreads, std::string> of_fibers(int threads,
                                                             std::optional<std::size_t> stack_bytes);
@@ -34,7 +34,7 @@ class ClientThreads {
   std::optional<std::size_t> stack_high_water_bytes() const;
 
  private:
-  std::unique_ptr<fibers::Pool> pool_;  ///< null: a thread for each client
+  std::unique_ptr<fibers::Pool> pool_;  ///< of the threads that they share; may be null
 };
 
 std::string_view to_string(ClientsOn clients_on);

@@ -3,8 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <exception>
-#include <future>
+#include <functional>
 #include <limits>
 #include <utility>
 
@@ -25,10 +26,38 @@ tl::expected<void, std::string> guarded(Work work) {
   }
 }
 
-template <class T>
-bool is_under_way(const std::future<T>& work) {
-  return work.valid() && work.wait_for(Duration::zero()) == std::future_status::timeout;
-}
+/// Heals a fault beside the player, which goes on measuring; at once where nothing can run there.
+class Healing {
+ public:
+  using Done = tl::expected<void, std::string>;
+
+  void begin(std::function<Done()> heal) {
+    begun_ = true;
+    const auto work = [this, heal](const std::stop_token&) {
+      done_ = heal();
+      over_ = true;
+    };
+    auto task = Carrier::current().start(work, [](const std::string& /*why*/) {});
+    if (task) {
+      task_ = *std::move(task);
+    } else {
+      work({});
+    }
+  }
+  bool begun() const { return begun_; }
+  bool over() const { return over_; }
+  /// Waits for its end.
+  Done result() {
+    task_.reset();
+    return done_;
+  }
+
+ private:
+  bool begun_ = false;
+  std::atomic<bool> over_{false};
+  Done done_;
+  std::unique_ptr<Task> task_;  ///< last: ends before what it writes to
+};
 
 }  // namespace
 
@@ -45,13 +74,14 @@ void FaultPlayer::start() {
   const auto failed = [this](const std::string& why) {
     report_.failures.push_back("playing the faults: " + why);
   };
-  auto started = Thread::start([this](const std::stop_token& stop) { play(stop); }, failed);
+  auto started =
+      Carrier::current().start([this](const std::stop_token& stop) { play(stop); }, failed);
   if (!started) return failed(started.error());
-  thread_ = *std::move(started);
+  task_ = *std::move(started);
 }
 
 FaultPlayer::Report FaultPlayer::finish() {
-  thread_.finish();
+  task_.reset();
   for (std::size_t i = struck_; i < faults_.size(); ++i) {
     report_.never_struck.push_back(faults_[i].to_string());
   }
@@ -102,7 +132,7 @@ void FaultPlayer::watch(const Fault& fault, std::optional<TimePoint> next_at,
                         const std::stop_token& stop) {
   const std::optional<Duration> heals_at = fault.heals_at();
   const auto heal = [&] { return guarded([&] { return target_.heal(run_.strategy, fault); }); };
-  std::future<Done> healing;
+  Healing healing;
   bool told = false;
   const Duration step =
       recovery ? std::min(recovery->window() / kReadingsInWindow, kLongestStep) : kLongestStep;
@@ -112,22 +142,22 @@ void FaultPlayer::watch(const Fault& fault, std::optional<TimePoint> next_at,
     const TimePoint now = env_->now();
     const SectionsDone done = read();
     if (recovery && done.at >= struck_at) recovery->read(done.at, done.sections);
-    if (!healing.valid() && heals_at && now >= run_.measure_start.load() + *heals_at) {
+    if (!healing.begun() && heals_at && now >= run_.measure_start.load() + *heals_at) {
       // The time that servers take to start is part of the recovery.
-      healing = in_background(heal);
+      healing.begin(heal);
       mark.healed_seconds = since_load(now);
       if (recovery) recovery->healed(now);
     }
-    const bool healed = healing.valid() && !is_under_way(healing);
+    const bool healed = healing.over();
     if (healed && !std::exchange(told, true)) tell(fault, false);
     if (healed && (!recovery || recovery->back_at() || (next_at && now >= *next_at))) break;
     TimePoint wake_at = now + step;
-    if (!healing.valid() && heals_at) {
+    if (!healing.begun() && heals_at) {
       wake_at = std::min(wake_at, run_.measure_start.load() + *heals_at);
     }
     wait_until(wake_at, stop);
   }
-  note(fault, healing.valid() ? healing.get() : heal());
+  note(fault, healing.begun() ? healing.result() : heal());
   if (!told) tell(fault, false);
   if (!recovery) return;
   mark.lowest_share = recovery->lowest_share();

@@ -14,12 +14,12 @@
 #include "loadgen/run/run_watcher.h"
 #include "loadgen/run/worker.h"
 #include "results/file/model.h"
-#include "strategies/thread.h"
+#include "strategies/carrier.h"
 
 namespace lockbench::loadgen {
 
 /// Injects and heals a run's faults while its clients work, and measures their throughput
-/// meanwhile. Works on its own thread; clients are not involved.
+/// meanwhile. Works beside the runner; clients are not involved.
 class FaultPlayer {
  public:
   /// `faults` as timetable() has them; they, the run, its crew, the target and the watcher (which
@@ -67,9 +67,9 @@ class FaultPlayer {
   FaultTarget& target_;
   RunWatcher* const watcher_;
   const std::unique_ptr<Env> env_;
-  Report report_;  ///< used only by the thread while it runs
+  Report report_;  ///< used only by the task while it runs
   std::size_t struck_ = 0;
-  Thread thread_;
+  std::unique_ptr<Task> task_;
 };
 
 }  // namespace lockbench::loadgen

@@ -113,7 +113,8 @@ tl::expected<void, std::string> LiveRun::make_threads() {
     return {};
   }
   crew_ = std::make_unique<LocalCrew>(run_, client_threads_, *env_, external_);
-  if (workload.what_clients_run_on(workload.clients) == ClientsOn::threads) return {};
+  const bool on_threads = workload.what_clients_run_on(workload.clients) == ClientsOn::threads;
+  if (on_threads || Carrier::current().shared()) return {};
   auto made = ClientThreads::of_fibers(
       generator_threads(workload, resources_.has_private_servers()), workload.stack_bytes);
   if (!made) return tl::unexpected(made.error());
@@ -317,9 +318,11 @@ RunEvidence LiveRun::evidence_of(const RunStores::Usage& usage, TimePoint ended_
 results::Generator LiveRun::generator_of(const RunEvidence& evidence) const {
   results::Generator generator = certify(evidence);
   const std::size_t threads = client_threads_.cpu_times().size();
-  const bool on_fibers = threads > 0;
+  const bool beside = Carrier::current().shared(), on_fibers = threads > 0 || beside;
   generator.clients_on = to_string(on_fibers ? ClientsOn::fibers : ClientsOn::threads);
-  generator.threads = on_fibers ? threads : static_cast<std::uint64_t>(plan_.workload.clients);
+  generator.threads = threads > 0 ? threads
+                      : beside    ? 1
+                                  : static_cast<std::uint64_t>(plan_.workload.clients);
   generator.stack_high_water_bytes = client_threads_.stack_high_water_bytes();
   return generator;
 }

@@ -17,7 +17,7 @@ constexpr int kConnectingAtOnce = 64, kConnectingToRedisAtOnce = 511;
 /// Counts a client that works down when it has ended, however it ends.
 class Working {
  public:
-  Working(std::mutex& mutex, int& clients, std::condition_variable_any& changed)
+  Working(std::mutex& mutex, int& clients, Event& changed)
       : mutex_(mutex), clients_(clients), changed_(changed) {}
   Working(const Working&) = delete;
   Working& operator=(const Working&) = delete;
@@ -26,13 +26,13 @@ class Working {
       const std::scoped_lock lock(mutex_);
       --clients_;
     }
-    changed_.notify_one();
+    changed_.set();
   }
 
  private:
   std::mutex& mutex_;
   int& clients_;
-  std::condition_variable_any& changed_;
+  Event& changed_;
 };
 
 }  // namespace
@@ -44,12 +44,11 @@ tl::expected<void, std::string> LocalCrew::connect(const std::function<void(int)
   std::string failed;
   for (int number = 0; number < clients && failed.empty() && !external_.stop_requested();
        ++number) {
-    {
-      std::unique_lock lock(mutex_);
-      changed_.wait(lock, external_,
-                    [&] { return number - connected_ < at_once || !connect_error_.empty(); });
-      failed = connect_error_;
+    while (number - connected_so_far() >= at_once && connect_error().empty() &&
+           !external_.stop_requested()) {
+      await_change(TimePoint::max(), external_);
     }
+    failed = connect_error();
     if (!failed.empty() || external_.stop_requested()) break;
     if (number % 256 == 0) connected(number);
     auto client = threads_.start(
@@ -88,9 +87,9 @@ void LocalCrew::run_client(int number) {
       connect_error_ = connected.error().message;
     }
   }
-  changed_.notify_one();
+  changed_->set();
   if (!connected) return;
-  const Working working(mutex_, working_, changed_);
+  const Working working(mutex_, working_, *changed_);
   // Connecting, with the resolver and TLS, goes deeper than the load ever will.
   fibers::trim_stack();
   Carrier::current().wait(nullptr, TimePoint::max(), gate_.get_token());
@@ -106,26 +105,36 @@ void LocalCrew::client_failed(int number, const std::string& why) {
     ++failed_;
     if (connect_error_.empty()) connect_error_ = line;
   }
-  changed_.notify_one();
+  changed_->set();
 }
 
 tl::expected<void, std::string> LocalCrew::await_connected(
     const std::function<void(int)>& connected) {
-  std::unique_lock lock(mutex_);
   const auto started = static_cast<int>(clients_.size());
   // Bounded: every client either connects or fails within the command timeout.
-  const auto decided = [&] { return connected_ >= started || !connect_error_.empty(); };
-  while (!decided() && !external_.stop_requested()) {
-    changed_.wait_for(lock, external_, kConnectReportInterval, decided);
-    const int so_far = connected_;
-    lock.unlock();
-    connected(so_far);
-    lock.lock();
+  TimePoint next_report = env_.now() + kConnectReportInterval;
+  while (connected_so_far() < started && connect_error().empty() && !external_.stop_requested()) {
+    await_change(next_report, external_);
+    if (env_.now() < next_report) continue;
+    connected(connected_so_far());
+    next_report = env_.now() + kConnectReportInterval;
   }
-  if (!connect_error_.empty()) return tl::unexpected(connect_error_);
-  if (connected_ < run_.share.count())
+  if (std::string error = connect_error(); !error.empty()) return tl::unexpected(std::move(error));
+  if (connected_so_far() < run_.share.count()) {
     return tl::unexpected<std::string>("interrupted while connecting");
+  }
+  connected(started);
   return {};
+}
+
+int LocalCrew::connected_so_far() {
+  const std::scoped_lock lock(mutex_);
+  return connected_;
+}
+
+std::string LocalCrew::connect_error() {
+  const std::scoped_lock lock(mutex_);
+  return connect_error_;
 }
 
 void LocalCrew::begin() {
@@ -139,9 +148,10 @@ void LocalCrew::begin() {
 }
 
 void LocalCrew::wait(TimePoint until) {
-  std::unique_lock lock(mutex_);
-  changed_.wait_until(lock, external_, until,
-                      [this] { return run_.over.stop_requested() || none_left(); });
+  while (!run_.over.stop_requested() && !nobody_works() && !external_.stop_requested() &&
+         env_.now() < until) {
+    await_change(until, external_);
+  }
 }
 
 bool LocalCrew::nobody_works() {
@@ -158,10 +168,7 @@ void LocalCrew::drain() {
   // Two commands under way, one after the other, each bounded by its own time-out.
   const TimePoint give_up_at =
       env_.now() + patience_.value_or(2 * run_.workload.strategy.command_timeout);
-  {
-    std::unique_lock lock(mutex_);
-    while (working_ > 0 && env_.now() < give_up_at) changed_.wait_until(lock, give_up_at);
-  }
+  while (working() > 0 && env_.now() < give_up_at) await_change(give_up_at, {});
   run_.abort.request_stop();
   clients_.clear();  // waits for their ends
 }

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <condition_variable>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -21,7 +20,11 @@ class LocalCrew : public Crew {
  public:
   /// All must outlive it. A stop of `external` ends the run early.
   LocalCrew(RunShared& run, ClientThreads& threads, Env& env, std::stop_token external)
-      : run_(run), threads_(threads), env_(env), external_(std::move(external)) {}
+      : run_(run),
+        threads_(threads),
+        env_(env),
+        external_(std::move(external)),
+        changed_(Carrier::current().make_event()) {}
 
   tl::expected<void, std::string> connect(const std::function<void(int)>& connected) override;
   TimePoint start_time() override { return env_.now(); }
@@ -43,8 +46,15 @@ class LocalCrew : public Crew {
   void run_client(int number);
   /// Its end by an exception.
   void client_failed(int number, const std::string& why);
+  /// Waits until something changed that the mutex guards, the time, or a stop.
+  void await_change(TimePoint until, const std::stop_token& stop) {
+    Carrier::current().wait(changed_.get(), until, stop);
+  }
   /// Waits until every client is connected or one has failed.
   tl::expected<void, std::string> await_connected(const std::function<void(int)>& connected);
+  int connected_so_far();
+  /// What kept a client from connecting; empty: nothing yet.
+  std::string connect_error();
   /// Under the mutex.
   bool none_left() const { return working_ == 0 && (failed_ > 0 || run_.demand_met); }
   /// That the load asks for beside those that have begun.
@@ -56,7 +66,7 @@ class LocalCrew : public Crew {
   const std::stop_token external_;
 
   std::mutex mutex_;  ///< guards connected_, working_, failed_ and connect_error_
-  std::condition_variable_any changed_;  ///< only the runner waits for it
+  const std::unique_ptr<Event> changed_;  ///< only the runner waits for it
   int connected_ = 0, working_ = 0, failed_ = 0;
   std::string connect_error_;
   std::optional<Duration> patience_;

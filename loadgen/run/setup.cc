@@ -2,11 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <atomic>
 #include <random>
 
 #include "loadgen/record/redis_counter.h"
 #include "loadgen/run/client_threads.h"
 #include "strategies/observer.h"
+#include "strategies/random.h"
 #include "strategies/redis/client/shared_connections.h"
 
 namespace lockbench::loadgen {
@@ -93,8 +95,12 @@ RunShared make_run(const RunPlan& plan, const Descriptor& strategy, int repetiti
 }
 
 void record_services(RunShared& run) {
-  run.services.provide<EnvSource>(std::make_shared<EnvSource>(EnvSource{
-      [&run] { return std::make_unique<ServiceEnv>(run, run.make_env(std::random_device()())); }}));
+  run.services.provide<EnvSource>(std::make_shared<EnvSource>(
+      EnvSource{[&run, services = std::make_shared<std::atomic<std::uint64_t>>(0)] {
+        // The streams of clients count from 0.
+        Random seed(run.nonce, ~services->fetch_add(1));
+        return std::make_unique<ServiceEnv>(run, run.make_env(seed()));
+      }}));
   run.services.provide<StrategyObserver>(std::make_shared<RecordingObserver>(run));
 }
 

@@ -1,28 +1,24 @@
 #pragma once
 
-#include <condition_variable>
-#include <mutex>
+#include <memory>
 #include <stop_token>
 
-#include "strategies/duration.h"
-#include "strategies/thread.h"
+#include "strategies/carrier.h"
 
 namespace lockbench::loadgen {
 
-/// A stop that comes with another one, or after some time. Where no thread can be had it comes with
-/// the other one only.
+/// A stop that comes with another one, or after some time. Where nothing can run beside the caller
+/// it comes with the other one only.
 class StopAfter {
  public:
   StopAfter(Duration time, const std::stop_token& other) : on_other_(other, Request{stop_}) {
-    auto timer = Thread::start(
+    auto timer = Carrier::current().start(
         [stop = stop_, time](const std::stop_token& over) mutable {
-          std::mutex mutex;
-          std::condition_variable_any changed;
-          std::unique_lock lock(mutex);
-          changed.wait_for(lock, over, time, [] { return false; });
+          Carrier& carrier = Carrier::current();
+          carrier.wait(nullptr, carrier.now() + time, over);
           stop.request_stop();
         },
-        [](const std::string& /*why*/) {}, Thread::Stack::small);
+        [](const std::string& /*why*/) {});
     if (timer) timer_ = *std::move(timer);
   }
 
@@ -36,7 +32,7 @@ class StopAfter {
 
   std::stop_source stop_;
   std::stop_callback<Request> on_other_;
-  Thread timer_;
+  std::unique_ptr<Task> timer_;
 };
 
 }  // namespace lockbench::loadgen

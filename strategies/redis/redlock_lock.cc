@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "strategies/carrier.h"
 #include "strategies/endpoints.h"
 #include "strategies/redis/client/renewal_channel.h"
 #include "strategies/redis/scripts.h"
@@ -193,7 +194,7 @@ void RedlockLock::wait_for_answers(Duration longest, const std::stop_token& stop
   }
   if (some_there) return;
   if (shares_connections_) {
-    Carrier::current().wait(answered_.get(), BootClock::now() + longest, stop);
+    Carrier::current().wait(answered_.get(), Carrier::current().now() + longest, stop);
   } else {
     Carrier::current().poll(polled_, longest, stop);
   }

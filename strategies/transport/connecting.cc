@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "strategies/carrier.h"
 #include "strategies/transport/plain_socket.h"
 #include "strategies/transport/socket.h"
 #include "strategies/transport/socket_race.h"
@@ -43,8 +44,8 @@ class SocketConnecting : public Connecting {
   }
 
   Connected get(Duration longest, const std::stop_token& stop) override {
-    const TimePoint end = BootClock::now() + longest;
-    const auto left = [&] { return std::max(end - BootClock::now(), Duration::zero()); };
+    const TimePoint end = Carrier::current().now() + longest;
+    const auto left = [&] { return std::max(end - Carrier::current().now(), Duration::zero()); };
     if (!race_) {
       auto addresses = lookup_->get(longest, stop);
       if (!addresses) return nullptr;

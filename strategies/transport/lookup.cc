@@ -66,7 +66,7 @@ class UnderWay : public Lookup {
       if (addresses_ || longest <= Duration::zero()) return addresses_;
       waiting_.push_back(done.get());
     }
-    carrier.wait(done.get(), BootClock::now() + longest, stop);
+    carrier.wait(done.get(), Carrier::current().now() + longest, stop);
     const std::scoped_lock lock(mutex_);
     std::erase(waiting_, done.get());
     return addresses_;

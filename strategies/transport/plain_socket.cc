@@ -87,8 +87,8 @@ class Socket : public Transport {
         bytes.remove_prefix(static_cast<std::size_t>(sent));
       } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
         if (parks) {
-          if (!give_up_at) give_up_at = BootClock::now() + timeout;
-          const Duration left = *give_up_at - BootClock::now();
+          if (!give_up_at) give_up_at = Carrier::current().now() + timeout;
+          const Duration left = *give_up_at - Carrier::current().now();
           if (left <= Duration::zero()) return Status::timed_out;
           wait_on(carrier, POLLOUT, left, {});
         } else if (timeout <= blocks_for_ || !wait_for(fd_, POLLOUT, timeout - blocks_for_)) {
@@ -164,12 +164,13 @@ class Socket : public Transport {
     if (only_look) return {Status::timed_out, 0};
     const std::stop_token never;
     bool stopped = false;
-    TimePoint give_up_at = BootClock::now() + timeout;
-    for (Duration left = timeout; left > Duration::zero(); left = give_up_at - BootClock::now()) {
+    TimePoint give_up_at = Carrier::current().now() + timeout;
+    for (Duration left = timeout; left > Duration::zero();
+         left = give_up_at - Carrier::current().now()) {
       if (!stopped && stop.stop_requested()) {
         stopped = true;
         left = std::min(left, kGrace);
-        give_up_at = std::min(give_up_at, BootClock::now() + kGrace);
+        give_up_at = std::min(give_up_at, Carrier::current().now() + kGrace);
       }
       wait_on(carrier, POLLIN, left, stopped ? never : stop);
       if (const auto got = look(buffer)) return *got;

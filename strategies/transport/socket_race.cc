@@ -29,10 +29,10 @@ OwnedSocket::~OwnedSocket() {
 }
 
 tl::expected<int, std::string> SocketRace::get(Duration longest, const std::stop_token& stop) {
-  const TimePoint end = BootClock::now() + longest;
+  const TimePoint end = Carrier::current().now() + longest;
   // Bounded by `longest`, and by one look where that is zero.
   while (true) {
-    const TimePoint now = BootClock::now();
+    const TimePoint now = Carrier::current().now();
     start_due(now);
     if (runners_.empty() && !queue_full_) return tl::unexpected(failures_);
     const TimePoint next_at = started_at_ + (queue_full_ ? kFullPause : kHeadStart);
@@ -44,7 +44,7 @@ tl::expected<int, std::string> SocketRace::get(Duration longest, const std::stop
     }
     Carrier::current().poll(polled, std::max(until - now, Duration::zero()), stop);
     if (const int winner = settle(polled); winner >= 0) return winner;
-    const bool over = BootClock::now() >= end || stop.stop_requested();
+    const bool over = Carrier::current().now() >= end || stop.stop_requested();
     const bool failed = runners_.empty() && next_ == addresses_.size();
     if (over && !failed) return -1;
   }

@@ -7,6 +7,7 @@
 #include <array>
 #include <utility>
 
+#include "strategies/carrier.h"
 #include "strategies/transport/tls_failure.h"
 
 namespace lockbench {
@@ -55,10 +56,11 @@ tl::expected<void, std::string> TlsTransport::prepare() {
 
 tl::expected<bool, std::string> TlsTransport::shake_hands(Duration longest,
                                                           const std::stop_token& stop) {
-  const TimePoint end = BootClock::now() + longest;
+  const TimePoint end = Carrier::current().now() + longest;
   Sealed sealed;
   // Each round takes bytes from the server, or ends.
-  for (Duration left = longest;; left = std::max(end - BootClock::now(), Duration::zero())) {
+  for (Duration left = longest;;
+       left = std::max(end - Carrier::current().now(), Duration::zero())) {
     ERR_clear_error();
     const int done = SSL_do_handshake(ssl_.get());
     const bool failed = done != 1 && SSL_get_error(ssl_.get(), done) != SSL_ERROR_WANT_READ;
@@ -93,9 +95,9 @@ Transport::Status TlsTransport::send(std::string_view bytes, Duration timeout) {
 
 Transport::Received TlsTransport::receive(std::span<char> buffer, Duration timeout,
                                           const std::stop_token& stop) {
-  const TimePoint end = BootClock::now() + timeout;
+  const TimePoint end = Carrier::current().now() + timeout;
   Sealed sealed;
-  for (Duration left = timeout;; left = end - BootClock::now()) {
+  for (Duration left = timeout;; left = end - Carrier::current().now()) {
     if (const auto opened = open(buffer)) return *opened;
     if (left < Duration::zero()) return {Status::timed_out, 0};
     const Received got = below_->receive(sealed, left, stop);

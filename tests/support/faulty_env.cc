@@ -23,7 +23,8 @@ CommandFate FaultyEnv::before_command(const CommandInfo& command) {
 
 CommandFate FaultyEnv::after_command(const CommandInfo& command, CommandEnd end) {
   if (command.name == kLogin) return ForwardingEnv::after_command(command, end);
-  if (delay_ > Duration::zero()) Carrier::current().wait(nullptr, BootClock::now() + delay_, {});
+  if (delay_ > Duration::zero())
+    Carrier::current().wait(nullptr, Carrier::current().now() + delay_, {});
   passed_ += std::exchange(late_, {});
   if (const auto happens = std::exchange(meanwhile_, {})) happens();
   if (answers_.strikes()) return CommandFate::drop;

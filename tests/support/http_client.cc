@@ -3,18 +3,34 @@
 #include <arpa/inet.h>
 #include <fmt/format.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <charconv>
+#include <string_view>
+
+#include "tests/support/eventually.h"
 
 namespace lockbench::test {
 namespace {
 
-constexpr int kPatienceSeconds = 10;
+enum class End { closed, patience };
+
+/// Passes on what comes until the other side closes, or patience ends.
+template <class Take>
+End receive(int socket, Take take) {
+  std::array<char, 65536> bytes{};
+  ssize_t count = 0;
+  while ((count = ::recv(socket, bytes.data(), bytes.size(), 0)) > 0) {
+    take(std::string_view(bytes.data(), static_cast<std::size_t>(count)));
+  }
+  return count < 0 && errno == EAGAIN ? End::patience : End::closed;
+}
 
 }  // namespace
 
@@ -34,7 +50,7 @@ RawConnection::RawConnection(std::uint16_t port)
   address.sin_family = AF_INET;
   address.sin_port = htons(port);
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  const timeval patience{.tv_sec = kPatienceSeconds, .tv_usec = 0};
+  const timeval patience{.tv_sec = kPatience.count(), .tv_usec = 0};
   ::setsockopt(socket_, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
   if (::connect(socket_, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) {
     ::close(socket_);
@@ -52,12 +68,17 @@ void RawConnection::send(const std::string& bytes) const {
 
 std::string RawConnection::receive_all() const {
   std::string received;
-  std::array<char, 65536> bytes{};
-  ssize_t count = 0;
-  while ((count = ::recv(socket_, bytes.data(), bytes.size(), 0)) > 0) {
-    received.append(bytes.data(), static_cast<std::size_t>(count));
-  }
+  receive(socket_, [&](std::string_view bytes) { received += bytes; });
   return received;
+}
+
+bool RawConnection::silent() const {
+  pollfd polled{.fd = socket_, .events = POLLIN | POLLRDHUP, .revents = 0};
+  return ::poll(&polled, 1, 0) == 0;
+}
+
+bool RawConnection::closes() const {
+  return receive(socket_, [](std::string_view) {}) == End::closed;
 }
 
 HttpReply http_get(std::uint16_t port, const std::string& path) {

@@ -10,7 +10,7 @@ struct HttpReply {
   std::string head, body;
 };
 
-/// GETs a path from the loopback; no answer within some seconds is none.
+/// GETs a path from the loopback; no answer within kPatience is none.
 HttpReply http_get(std::uint16_t port, const std::string& path);
 
 /// Of the first series on a page of metrics that begins like this; -1 if there is none.
@@ -27,8 +27,12 @@ class RawConnection {
 
   bool connected() const { return socket_ >= 0; }
   void send(const std::string& bytes) const;
-  /// All that comes until the other side closes, or nothing has come for some seconds.
+  /// All that comes until the other side closes, or nothing has come within kPatience.
   std::string receive_all() const;
+  /// Whether the other side has neither said anything nor closed it so far.
+  bool silent() const;
+  /// Whether the other side closes it within kPatience. What it says before does not count.
+  bool closes() const;
 
  private:
   int socket_ = -1;

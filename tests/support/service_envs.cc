@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "strategies/carrier.h"
+#include "tests/support/eventually.h"
 
 namespace lockbench::test {
 
@@ -66,7 +67,6 @@ void ServiceEnvs::let_go() {
 }
 
 void ServiceEnvs::begin(const CommandInfo& command) {
-  constexpr auto kLongest = std::chrono::seconds(10);
   {
     const std::scoped_lock lock(mutex_);
     commands_.push_back({std::string(command.store), std::string(command.endpoint),
@@ -76,8 +76,9 @@ void ServiceEnvs::begin(const CommandInfo& command) {
   }
   changed_.notify_all();
   // The service may be a fiber, whose thread others need.
-  const TimePoint until = BootClock::now() + kLongest;
-  for (TimePoint now = BootClock::now(); now < until && holds_back(); now = BootClock::now()) {
+  const TimePoint until = Carrier::current().now() + kPatience;
+  for (TimePoint now = Carrier::current().now(); now < until && holds_back();
+       now = Carrier::current().now()) {
     Carrier::current().wait(nullptr, now + std::chrono::milliseconds(1), {});
   }
   const std::scoped_lock lock(mutex_);

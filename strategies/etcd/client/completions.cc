@@ -53,13 +53,14 @@ bool Completion::ends_by(TimePoint deadline) {
   if (event_) {
     ended_ = ended_ || Carrier::current().wait(event_.get(), deadline, {}) == WaitResult::signalled;
   } else {
-    completions_.look(this, deadline == TimePoint::max() ? gpr_inf_future(GPR_CLOCK_MONOTONIC)
-                                                         : from_now(deadline - BootClock::now()));
+    completions_.look(this, deadline == TimePoint::max()
+                                ? gpr_inf_future(GPR_CLOCK_MONOTONIC)
+                                : from_now(deadline - Carrier::current().now()));
   }
   return ended_;
 }
 
-bool Completion::ends_within(Duration time) { return ends_by(BootClock::now() + time); }
+bool Completion::ends_within(Duration time) { return ends_by(Carrier::current().now() + time); }
 
 bool Completion::succeeds() {
   while (!ends_by(TimePoint::max())) {

@@ -7,6 +7,8 @@
 #include <cstdlib>
 #include <utility>
 
+#include "strategies/carrier.h"
+
 namespace lockbench::memcached {
 namespace {
 
@@ -46,7 +48,7 @@ bool is_answer(const StoreResult<T>& result) {
   return result || result.error().kind == StoreError::Kind::rejected;
 }
 
-Duration until(TimePoint end) { return std::max(end - BootClock::now(), Duration::zero()); }
+Duration until(TimePoint end) { return std::max(end - Carrier::current().now(), Duration::zero()); }
 
 }  // namespace
 
@@ -68,7 +70,7 @@ StoreResult<void> Connection::connect(const std::stop_token& stop) {
   // After a stop has interrupted it, a clean-up needs a new connection.
   if (transport_ && transport_->usable()) return {};
   close();
-  const TimePoint end = BootClock::now() + timeout_;
+  const TimePoint end = Carrier::current().now() + timeout_;
   auto transport = connect_socket({.host = endpoint_.server.host, .port = endpoint_.server.port},
                                   timeout_, stop, endpoint_.tls.get());
   if (!transport) return fail(StoreError::Kind::not_sent, transport.error());
@@ -143,8 +145,8 @@ StoreResult<T> Connection::receive(Duration timeout, const std::stop_token& stop
                                    const Parse& parse) {
   std::array<char, 1024> buffer;  // on the stack of each fiber that waits; replies are short
   // All pieces of a reply share one deadline.
-  const TimePoint end = BootClock::now() + timeout;
-  for (Duration left = timeout;; left = end - BootClock::now()) {
+  const TimePoint end = Carrier::current().now() + timeout;
+  for (Duration left = timeout;; left = end - Carrier::current().now()) {
     auto parsed = parse(received_);
     if (!parsed) {
       // What the server did not understand may have left bytes that it takes for a command.
@@ -235,7 +237,7 @@ StoreResult<std::size_t> Connection::remove_all(std::span<const std::string> key
 StoreResult<std::size_t> Connection::send_deletes(std::string_view request, std::size_t count,
                                                   const std::stop_token& stop) {
   if (auto connected = connect(stop); !connected) return tl::unexpected(connected.error());
-  const TimePoint end = BootClock::now() + timeout_;
+  const TimePoint end = Carrier::current().now() + timeout_;
   if (auto sent = send(request, timeout_); !sent) return tl::unexpected(sent.error());
   std::size_t removed = 0;
   for (std::size_t reply = 0; reply < count; ++reply) {

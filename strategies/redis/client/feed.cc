@@ -6,6 +6,7 @@
 #include <array>
 #include <utility>
 
+#include "strategies/carrier.h"
 #include "strategies/redis/client/sentinel.h"
 
 namespace lockbench::redis {
@@ -60,13 +61,13 @@ StoreResult<Reply> Feed::call(Command command, const std::stop_token& stop) {
 StoreResult<std::optional<Reply>> Feed::next(Duration longest, const std::stop_token& stop) {
   if (!transport_) return broken("not connected");
   std::array<char, 16384> buffer;
-  const TimePoint deadline = BootClock::now() + longest;
+  const TimePoint deadline = Carrier::current().now() + longest;
   // Each round takes bytes of an answer whose size the reader bounds.
   while (true) {
     auto reply = reader_.next();
     if (!reply) return broken(reply.error());
     if (*reply) return *std::move(reply);
-    const Duration left = std::max(deadline - BootClock::now(), Duration::zero());
+    const Duration left = std::max(deadline - Carrier::current().now(), Duration::zero());
     const auto [status, bytes] = transport_->receive(buffer, left, stop);
     if (status == Transport::Status::timed_out) return std::nullopt;
     if (status != Transport::Status::ok) {

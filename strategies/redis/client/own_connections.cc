@@ -4,6 +4,7 @@
 #include <mutex>
 #include <utility>
 
+#include "strategies/carrier.h"
 #include "strategies/redis/client/answers.h"
 #include "strategies/redis/client/protocol.h"
 #include "strategies/redis/client/sentinel.h"
@@ -218,13 +219,13 @@ class OwnConnection : public Connection, private Client {
   std::optional<StoreResult<Reply>> read_reply(Duration longest, const std::stop_token& stop) {
     std::array<char, 1024> buffer;  // on the stack of each fiber that waits; answers are short
     // All pieces of an answer share one deadline.
-    const TimePoint end = BootClock::now() + longest;
+    const TimePoint end = Carrier::current().now() + longest;
     for (bool waited = false;; waited = true) {
       auto reply = reader_->next();
       if (!reply) return fail(StoreError::Kind::unanswered, reply.error());
       incomplete_ = !reply->has_value();
       if (*reply) return checked(std::move(**reply));
-      const Duration left = waited ? end - BootClock::now() : longest;
+      const Duration left = waited ? end - Carrier::current().now() : longest;
       if (left < Duration::zero()) return std::nullopt;
       const auto [status, bytes] = transport_->receive(buffer, left, stop);
       if (status == Transport::Status::timed_out) return std::nullopt;

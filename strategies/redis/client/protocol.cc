@@ -7,6 +7,7 @@
 #include <charconv>
 #include <utility>
 
+#include "strategies/carrier.h"
 #include "strategies/number.h"
 #include "strategies/redis/client/answers.h"
 
@@ -172,7 +173,7 @@ tl::expected<Reply, std::string> exchange_once(Transport& transport, ReplyReader
                                                Command command, Duration timeout,
                                                const std::stop_token& stop) {
   constexpr int kMaxPieces = 16;
-  const TimePoint deadline = BootClock::now() + timeout;
+  const TimePoint deadline = Carrier::current().now() + timeout;
   std::string bytes;
   append_command(bytes, command);
   std::array<char, 4096> buffer;
@@ -181,7 +182,7 @@ tl::expected<Reply, std::string> exchange_once(Transport& transport, ReplyReader
     auto reply = reader.next();
     if (!reply) return tl::unexpected(reply.error());
     if (*reply) return std::move(**reply);
-    const Duration left = deadline - BootClock::now();
+    const Duration left = deadline - Carrier::current().now();
     const Transport::Received got = transport.receive(buffer, std::max(left, Duration{}), stop);
     status = got.status;
     reader.feed({buffer.data(), got.bytes});

@@ -8,6 +8,7 @@
 #include <optional>
 #include <vector>
 
+#include "strategies/carrier.h"
 #include "strategies/number.h"
 #include "strategies/redis/client/protocol.h"
 
@@ -27,8 +28,8 @@ std::optional<Endpoint> address_in(const Reply& reply) {
 tl::expected<Reply, std::string> ask_sentinel(Transport& transport, const Endpoint& endpoint,
                                               Command command, Duration timeout,
                                               const std::stop_token& stop) {
-  const TimePoint end = BootClock::now() + timeout;
-  const auto left = [&] { return std::max(end - BootClock::now(), Duration::zero()); };
+  const TimePoint end = Carrier::current().now() + timeout;
+  const auto left = [&] { return std::max(end - Carrier::current().now(), Duration::zero()); };
   ReplyReader reader;
   auto reply = exchange_once(transport, reader, command, timeout, stop);
   const bool asks = reply && reply->type == Reply::Type::error && reply->text.starts_with("NOAUTH");

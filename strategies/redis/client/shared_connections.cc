@@ -48,7 +48,7 @@ class SharedConnection : public Connection, private LinkUser {
       attempt_ = link_.connect(*this);
     }
     const auto over = [this] { return link_.attempts() > *attempt_; };
-    if (!await(over, BootClock::now() + longest, stop)) return false;
+    if (!await(over, Carrier::current().now() + longest, stop)) return false;
     attempt_.reset();
     if (!link_.connected()) return tl::unexpected(link_.why_not());
     return true;
@@ -97,11 +97,12 @@ class SharedConnection : public Connection, private LinkUser {
       calls_.pop();
       return blocking_->receive(stop);
     }
-    const TimePoint since = BootClock::now();
+    const TimePoint since = Carrier::current().now();
     const auto known = [this] { return calls_[0].settled(); };
     if (!await(known, since + link_.timeout(), stop)) {
       const bool stopped = stop.stop_requested();
-      if (!stopped || !await(known, BootClock::now() + kAfterStop, {})) give_up(since, stopped);
+      if (!stopped || !await(known, Carrier::current().now() + kAfterStop, {}))
+        give_up(since, stopped);
     }
     return taken();
   }
@@ -116,7 +117,7 @@ class SharedConnection : public Connection, private LinkUser {
     }
     if (call.state == Call::State::queued) return std::nullopt;
     const auto known = [this] { return calls_[0].settled(); };
-    if (!await(known, BootClock::now() + longest, stop)) return std::nullopt;
+    if (!await(known, Carrier::current().now() + longest, stop)) return std::nullopt;
     return taken();
   }
 

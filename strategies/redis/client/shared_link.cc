@@ -122,7 +122,7 @@ void SharedLink::read_answers() {
       break_connection(lockbench::describe(status, timeout_, live->transport.get()));
       continue;
     }
-    heard_at_ = BootClock::now();
+    heard_at_ = Carrier::current().now();
     live->reader.feed({buffer.data(), bytes});
   }
   break_connection("the run is over");

@@ -39,7 +39,7 @@ void SessionKeeper::remove(Session& session) {
   // Bounded by the hooks of its Env, in which a fault may stall it.
   while (attended_ == &session) {
     lock.unlock();
-    Carrier::current().wait(nullptr, BootClock::now() + kPause, {});
+    Carrier::current().wait(nullptr, Carrier::current().now() + kPause, {});
     lock.lock();
   }
 }

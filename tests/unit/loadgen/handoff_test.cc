@@ -255,6 +255,12 @@ TEST_F(HandoffTest, ALockThatStarvesItsWaiterFillsNoMemoryAndLosesNoRelease) {
   EXPECT_EQ(handoffs().size(), kReleases + 1U);
 }
 
+/// Later than any tick before, on any thread.
+TimePoint tick() {
+  static std::atomic<Duration::rep> ticks{0};
+  return TimePoint(Duration(++ticks));
+}
+
 /// Clients of a real mutex.
 class MutexClients {
  public:
@@ -266,7 +272,7 @@ class MutexClients {
 
   const std::vector<Handoff>& handoffs() const { return handoffs_; }
   std::size_t awaited() const { return awaited_; }
-  std::size_t unserved() const { return tracker_.unserved(TimePoint::clock::now()).size(); }
+  std::size_t unserved() const { return tracker_.unserved(tick()).size(); }
   /// Whether a grant came that long after a release.
   bool is_true(Duration taken) const {
     return std::any_of(released_.begin(), released_.end(), [&](TimePoint released) {
@@ -285,10 +291,10 @@ class MutexClients {
       ++waiters_;
       mutex_.lock();
       --waiters_;
-      granted_.push_back(TimePoint::clock::now());
+      granted_.push_back(tick());
       tracker_.granted(0, wait, granted_.back(), told);
       for (int spin = 0; spin < 100 && waiters_ == 0; ++spin) std::this_thread::yield();
-      const TimePoint started = TimePoint::clock::now();
+      const TimePoint started = tick();
       released_.push_back(started);
       awaited_ += tracker_.release_started(0, Mode::exclusive, started) ? 1 : 0;
       mutex_.unlock();

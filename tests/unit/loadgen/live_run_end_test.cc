@@ -14,10 +14,13 @@ namespace {
 using results::Verdict;
 using testing::ElementsAre;
 
-/// Whatever the clients run on.
+/// Whatever the clients run on, in real time.
 class LiveRunOnEither : public LiveRunTest, public testing::WithParamInterface<ClientsOn> {
  protected:
-  LiveRunOnEither() { plan_.workload.clients_on = GetParam(); }
+  LiveRunOnEither() {
+    real_time_ = true;
+    plan_.workload.clients_on = GetParam();
+  }
 };
 INSTANTIATE_TEST_SUITE_P(All, LiveRunOnEither,
                          testing::Values(ClientsOn::threads, ClientsOn::fibers));

@@ -17,10 +17,11 @@ using results::Verdict;
 using testing::Each;
 using testing::Ge;
 
-/// Runs whose clients are fibers of two threads.
+/// Runs whose clients are fibers of two threads, in real time.
 class LiveRunOnFibers : public LiveRunTest {
  protected:
   LiveRunOnFibers() {
+    real_time_ = true;
     plan_.workload.clients_on = ClientsOn::fibers;
     plan_.workload.threads = 2;
   }
@@ -72,7 +73,7 @@ TEST_F(LiveRunOnFibers, ClientsShareAsManyThreadsAsAskedFor) {
   EXPECT_THAT(run.fairness.per_client, Each(Ge(1U))) << "nobody was left out";
 }
 
-TEST_F(LiveRunTest, ASingleClientHasAThreadOfItsOwn) {
+TEST_F(LiveRunOnFibers, ASingleClientHasAThreadOfItsOwn) {
   end_after(10);
   plan_.workload.clients_on.reset();
   plan_.workload.clients = 1;
@@ -81,8 +82,9 @@ TEST_F(LiveRunTest, ASingleClientHasAThreadOfItsOwn) {
   EXPECT_EQ(run_one(leaky_lock).generator.clients_on, "fibers");
 }
 
-TEST_F(LiveRunTest, ThreadsAreSaidToBeThreads) {
+TEST_F(LiveRunOnFibers, ThreadsAreSaidToBeThreads) {
   end_after(10);
+  plan_.workload.clients_on = ClientsOn::threads;
   const results::Run run = run_one(leaky_lock);
   EXPECT_EQ(run.generator.clients_on, "threads");
   EXPECT_EQ(run.generator.threads, 4U);

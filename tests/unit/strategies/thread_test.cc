@@ -13,6 +13,9 @@
 #include <thread>
 #include <vector>
 
+#include "strategies/carrier.h"
+#include "tests/support/eventually.h"
+
 namespace lockbench {
 namespace {
 
@@ -61,8 +64,8 @@ TEST(Thread, KnowsWhatItUsedOfAProcessor) {
       },
       unexpected);
   ASSERT_TRUE(thread) << thread.error();
-  const TimePoint until = BootClock::now() + std::chrono::seconds(10);
-  while (thread->cpu_time() == Duration::zero() && BootClock::now() < until) {
+  const TimePoint until = Carrier::current().now() + test::kPatience;
+  while (thread->cpu_time() == Duration::zero() && Carrier::current().now() < until) {
     std::this_thread::yield();
   }
   EXPECT_GT(thread->cpu_time(), Duration::zero());

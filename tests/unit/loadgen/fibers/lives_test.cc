@@ -34,7 +34,7 @@ void fail_and_wait(const std::string& what, std::vector<std::string>& said) {
     try {
       throw std::runtime_error(what);
     } catch (const std::exception&) {
-      carrier.wait(nullptr, BootClock::now() + 1ms, {});
+      carrier.wait(nullptr, Carrier::current().now() + 1ms, {});
       throw;  // the one that this fiber handles
     }
   } catch (const std::exception& error) {
@@ -57,7 +57,7 @@ TEST_F(LivesTest, AFiberMayWaitWhileItHandlesAnException) {
 /// Waits in its destructor.
 struct WaitsAtItsEnd {
   ~WaitsAtItsEnd() {
-    Carrier::current().wait(nullptr, BootClock::now() + 1ms, {});
+    Carrier::current().wait(nullptr, Carrier::current().now() + 1ms, {});
     under_way = std::uncaught_exceptions();
   }
   int& under_way;
@@ -80,7 +80,7 @@ TEST_F(LivesTest, ThousandsOfFibersSleepAtOnce) {
   // ThreadSanitizer knows no more than 8,128.
   constexpr int kFibers = kSanitized ? 1000 : 10'000;
   std::array<int, 2> awake{};
-  const TimePoint deadline = BootClock::now() + 20ms;
+  const TimePoint deadline = Carrier::current().now() + 20ms;
   for (int on = 0; on < kFibers; ++on) {
     start(on, [&mine = awake.at(static_cast<std::size_t>(on % 2)), deadline] {
       Carrier::current().wait(nullptr, deadline, {});
@@ -106,7 +106,7 @@ TEST_F(LivesTest, ATaskThatIsDestroyedStopsItsFiberAndWaitsForIt) {
   start_stoppable(0, [&](const std::stop_token& stop) {
     Carrier& carrier = Carrier::current();
     EXPECT_EQ(carrier.wait(nullptr, bound(), stop), WaitResult::stopped);
-    carrier.wait(nullptr, BootClock::now() + 2ms, {});
+    carrier.wait(nullptr, Carrier::current().now() + 2ms, {});
     ended = true;
   });
   end();

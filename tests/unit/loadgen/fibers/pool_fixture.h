@@ -12,15 +12,16 @@
 
 #include "loadgen/fibers/pool.h"
 #include "strategies/carrier.h"
+#include "tests/support/eventually.h"
 
 namespace lockbench::fibers {
 
 using namespace std::chrono_literals;
 
 /// What is waited for comes long before; this bounds a broken wait.
-constexpr Duration kBound = 20s;
+constexpr Duration kBound = test::kPatience;
 
-inline TimePoint bound() { return BootClock::now() + kBound; }
+inline TimePoint bound() { return Carrier::current().now() + kBound; }
 
 /// A pool of two threads.
 class PoolTest : public testing::Test {

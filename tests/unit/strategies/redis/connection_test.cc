@@ -82,7 +82,7 @@ class OwnConnection : public testing::Test {
   SimClock clock_;
   test::Listener server_;
   CuttingEnv env_{clock_, 1};
-  Duration timeout_ = 10s;
+  Duration timeout_ = test::kPatience;
   std::unique_ptr<ConnectionFactory> factory_ = make_connection_factory();
 };
 
@@ -126,11 +126,10 @@ TEST_F(OwnConnection, AStopGivesUpAnAnswer) {
   EXPECT_FALSE(connection->call({"PING"}));  // this one is cut
   std::stop_source stop;
   stop.request_stop();
-  const auto started = std::chrono::steady_clock::now();
   const auto reply = connection->call({"PING"}, stop.get_token());
   ASSERT_FALSE(reply);
-  // The slice after which it looks is far shorter than the timeout.
-  EXPECT_LT(std::chrono::steady_clock::now() - started, timeout_ / 2);
+  EXPECT_EQ(reply.error().message.find("no answer within"), std::string::npos)
+      << reply.error().message;
 }
 
 }  // namespace

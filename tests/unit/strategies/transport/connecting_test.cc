@@ -157,11 +157,11 @@ TEST(Connecting, ALookupThatHangsEndsWithTheTimeoutAndWithAStop) {
               AllOf(HasSubstr("no connection within 20ms"), HasSubstr("being looked up")));
   std::stop_source stop;
   std::jthread stopping([&] { stop.request_stop(); });
-  const TimePoint begin = BootClock::now();
+  const TimePoint begin = Carrier::current().now();
   const auto stopped = (*connecting)->get(kPatience, stop.get_token());
   ASSERT_TRUE(stopped) << stopped.error();
   EXPECT_FALSE(*stopped);
-  EXPECT_LT(BootClock::now() - begin, kPatience / 2);
+  EXPECT_LT(Carrier::current().now() - begin, kPatience / 2);
 }
 
 TEST(Connecting, IsGivenAMomentWhenItBeginsAfterTheStop) {
@@ -175,11 +175,11 @@ TEST(Connecting, IsGivenAMomentWhenItBeginsAfterTheStop) {
   EXPECT_TRUE(connected) << connected.error();
   // Nobody shakes hands.
   const TlsSettings settings;
-  const TimePoint begin = BootClock::now();
+  const TimePoint begin = Carrier::current().now();
   const auto silent = connect_socket(address, kPatience, stop.get_token(), &settings);
   ASSERT_FALSE(silent);
   EXPECT_EQ(silent.error(), "stopped while connecting");
-  EXPECT_LT(BootClock::now() - begin, kPatience / 2);
+  EXPECT_LT(Carrier::current().now() - begin, kPatience / 2);
 }
 
 TEST(Connecting, LookupsOfOneHostShareAThread) {
