@@ -86,8 +86,9 @@ TEST_F(FaultPlayerTest, WhatDoesNoHarmIsOvercomeAtOnce) {
     target_.struck = false;
     harmless = true;
   };
-  // In a closed loop, and faster than before: however busy the machine is.
+  // In a closed loop, and faster than before.
   plan_.workload.rate.reset();
+  plan_.workload.think = DurationDistribution::constant(100us);
   plan_.workload.duration = 2s;
   strike("node-freeze@500ms");
   const results::Run run =
@@ -156,6 +157,7 @@ TEST_F(FaultPlayerTest, WhatCannotBeHealedIsSaid) {
 }
 
 TEST_F(FaultPlayerTest, WithoutAThreadItIsHealedInTimeAllTheSame) {
+  real_time_ = true;
   pthread_attr_t usual{};
   pthread_getattr_default_np(&usual);
   target_.on_inject = [] {

@@ -12,9 +12,9 @@
 #include <utility>
 #include <vector>
 
-#include "loadgen/fibers/virtual_time.h"
 #include "loadgen/run/live_run.h"
 #include "strategies/registry.h"
+#include "tests/support/virtual_time.h"
 
 // What the tests of whole runs have in common.
 namespace lockbench::loadgen {
@@ -125,8 +125,8 @@ class LiveRunTest : public testing::Test {
     const auto play = [&] { report = run_plan(plan_, watcher_, stop_.get_token()); };
     if (real_time_) {
       play();
-    } else if (auto played = fibers::on_virtual_time(play); !played) {
-      throw std::runtime_error(played.error());
+    } else {
+      test::on_virtual_time(play);
     }
     return report;
   }

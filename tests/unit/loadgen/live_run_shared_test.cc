@@ -1,8 +1,5 @@
 #include <gtest/gtest.h>
 
-#include <condition_variable>
-#include <mutex>
-
 #include "tests/unit/loadgen/live_run_fixture.h"
 
 namespace lockbench::loadgen {
@@ -18,8 +15,8 @@ class SharedLock {
 
   Behaviour behaviour() {
     return {.acquire =
-                [this](const Context&, const AcquireRequest& request) {
-                  if (excludes_) enter(request.mode);
+                [this](const Context& context, const AcquireRequest& request) {
+                  if (excludes_) enter(request.mode, context.env);
                   AcquireResult granted = grant(request);
                   granted.lease->mode = request.mode;
                   return granted;
@@ -32,20 +29,15 @@ class SharedLock {
   }
 
  private:
-  void enter(Mode mode) {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return !writing_ && (mode == Mode::shared || readers_ == 0); });
+  void enter(Mode mode, Env& env) {
+    while (writing_ > 0 || (mode == Mode::exclusive && readers_ > 0)) {
+      env.wait(nullptr, env.now() + 10us, {});
+    }
     (mode == Mode::shared ? readers_ : writing_) += 1;
   }
-  void leave(Mode mode) {
-    const std::scoped_lock lock(mutex_);
-    (mode == Mode::shared ? readers_ : writing_) -= 1;
-    changed_.notify_all();
-  }
+  void leave(Mode mode) { (mode == Mode::shared ? readers_ : writing_) -= 1; }
 
   const bool excludes_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
   int readers_ = 0, writing_ = 0;
 };
 

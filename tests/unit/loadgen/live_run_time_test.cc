@@ -1,8 +1,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <atomic>
-
 #include "tests/unit/loadgen/live_run_fixture.h"
 
 namespace lockbench::loadgen {
@@ -16,21 +14,21 @@ TEST_F(LiveRunTest, TheWarmUpIsInTheSeriesAndTheAuditOnly) {
   plan_.workload.duration = 400ms;
   plan_.workload.think = DurationDistribution::constant(1ms);
   const results::Run run = run_one(named("local-mutex"));
-  EXPECT_GT(run.sections, 0U);
-  EXPECT_GT(run.audit.increments, run.sections);
+  EXPECT_NEAR(static_cast<double>(run.sections), 4 * 400, 8) << "a thought of 1 ms after each";
+  EXPECT_NEAR(static_cast<double>(run.audit.increments), 2 * 4 * 400, 16);
   EXPECT_EQ(run.acquire.count, run.sections);
   EXPECT_EQ(sections_of(run.series), run.audit.increments);
-  EXPECT_GE(run.duration_seconds, 0.4);
-  EXPECT_GE(run.series.back().t, 0.8);
+  EXPECT_DOUBLE_EQ(run.duration_seconds, 0.4);
+  EXPECT_DOUBLE_EQ(run.series.back().t, 0.8);
 }
 
 TEST_F(LiveRunTest, TheSeriesAddsUpToTheTotals) {
   plan_.workload.duration = 1s;
   hold(5ms);  // so that sections are under way when the end comes
   const results::Run run = run_one(named("local-mutex"));
-  EXPECT_GT(run.sections, 0U);
+  EXPECT_EQ(run.sections, 200U) << "one at a time, 5 ms each";
   EXPECT_EQ(sections_of(run.series), run.audit.increments);
-  // What was granted when the time was up is in the series and the audit only.
+  // What is granted when the time is up is in the series and the audit only.
   EXPECT_LE(run.sections, run.audit.increments);
   EXPECT_GE(run.sections + 4, run.audit.increments);
 }
@@ -41,8 +39,9 @@ TEST_F(LiveRunTest, TheOpenLoopIsNotFasterThanItsRate) {
   end_after(50);
   const results::Run run = run_one(named("none"));
   EXPECT_EQ(run.sections, 50U);
-  EXPECT_GE(run.duration_seconds, 49 * 0.002);
+  EXPECT_NEAR(run.duration_seconds, 49 * 0.002, 1e-4);
   EXPECT_EQ(run.schedule_lag.count, 50U);
+  EXPECT_EQ(run.schedule_lag.max, 0);
 }
 
 TEST_F(LiveRunTest, TheOpenLoopEndsWithItsLastSection) {
@@ -53,8 +52,7 @@ TEST_F(LiveRunTest, TheOpenLoopEndsWithItsLastSection) {
   end_after(11);
   const results::Run run = run_one(named("none"));
   EXPECT_EQ(run.sections, 11U);
-  EXPECT_GE(run.sections_per_second, 20.0 / 4);
-  EXPECT_LE(run.sections_per_second, 20.0 * 11 / 10);
+  EXPECT_NEAR(run.duration_seconds, 0.5, 1e-4);
 }
 
 TEST_F(LiveRunTest, NobodyThinksLongerThanThereAreSections) {
@@ -62,7 +60,7 @@ TEST_F(LiveRunTest, NobodyThinksLongerThanThereAreSections) {
   end_after(4);
   const results::Run run = run_one(named("none"));
   EXPECT_EQ(run.sections, 4U);
-  EXPECT_LT(run.duration_seconds, 30);
+  EXPECT_LT(run.duration_seconds, 0.001);
 }
 
 TEST_F(LiveRunTest, TheOpenLoopStopsWithItsDuration) {
@@ -70,9 +68,8 @@ TEST_F(LiveRunTest, TheOpenLoopStopsWithItsDuration) {
   plan_.workload.arrival = Arrival::constant;
   plan_.workload.duration = 1s;
   const results::Run run = run_one(named("none"));
-  EXPECT_GT(run.sections, 0U);
-  // Sections are due at 0, 5, 10 ms...; late is possible, early is not.
-  EXPECT_LE(static_cast<double>(run.sections), run.duration_seconds * 200 + 1);
+  EXPECT_EQ(run.sections, 200U) << "due at 0, 5, ..., 995 ms";
+  EXPECT_DOUBLE_EQ(run.duration_seconds, 1);
 }
 
 TEST_F(LiveRunTest, TheClosedLoopHasNoSchedule) {
@@ -88,15 +85,15 @@ TEST_F(LiveRunTest, LateSectionsAreMeasuredFromTheirIntendedStart) {
   plan_.workload.acquire_timeout = 500ms;
   hold(200ms);
   end_after(5);
-  std::atomic<bool> deadline_had_passed{false};
+  bool deadline_had_passed = false;
   const results::Run run =
       run_one({.acquire = [&](const Context& context, const AcquireRequest& request) {
         if (request.deadline <= context.env.now()) deadline_had_passed = true;
         return grant(request);
       }});
-  EXPECT_GE(run.schedule_lag.max, 4 * 0.199);
-  EXPECT_GE(run.acquire.max, run.schedule_lag.max);
-  EXPECT_LT(run.acquire_service.max, run.acquire.max);
+  EXPECT_NEAR(run.schedule_lag.max, 4 * 0.199, 0.01);
+  EXPECT_EQ(run.acquire.max, run.schedule_lag.max);
+  EXPECT_EQ(run.acquire_service.max, 0);
   EXPECT_FALSE(deadline_had_passed) << "the deadline must run from the actual start";
 }
 
@@ -109,8 +106,10 @@ TEST_F(LiveRunTest, SectionsThatAreNotMadeUpForAreInTheLongestWait) {
   plan_.workload.duration = 700ms;
   hold(300ms);
   const results::Run run = run_one(leaky_lock);
-  EXPECT_GT(run.outcomes.abandoned, 100U);
-  EXPECT_GE(run.fairness.longest_wait_seconds, 0.2);
+  // Sections begin at 0, 300 and 600 ms, the latter two 50 ms late: those in between are lost, and
+  // those after.
+  EXPECT_NEAR(static_cast<double>(run.outcomes.abandoned), 249 + 299 + 149, 3);
+  EXPECT_NEAR(run.fairness.longest_wait_seconds, 0.349, 0.002);
   EXPECT_TRUE(run.fairness.longest_wait_at_least);
 }
 
@@ -118,14 +117,15 @@ TEST_F(LiveRunTest, TimeOutsAreCountedAndAreInTheLongestWait) {
   plan_.workload.acquire_timeout = 5ms;
   plan_.workload.duration = 500ms;
   const results::Run run = run_one({.acquire = wait_in_vain});
-  EXPECT_GT(run.outcomes.timed_out, 4U);
+  EXPECT_NEAR(static_cast<double>(run.outcomes.timed_out), 4 * 100, 4);
   EXPECT_EQ(run.sections, 0U);
   EXPECT_EQ(run.acquire.count, 0U);
-  EXPECT_GE(run.fairness.longest_wait_seconds, 0.005);
+  EXPECT_NEAR(run.fairness.longest_wait_seconds, 0.005, 1e-4);
 }
 
 TEST_F(LiveRunTest, WithoutTimeToWaitTheyAreRefused) {
   plan_.workload.acquire_timeout = 0ms;
+  plan_.workload.think = DurationDistribution::constant(100us);
   hold(2ms);
   end_after(300);
   const results::Run run = run_one(named("local-mutex"));
@@ -143,17 +143,19 @@ AcquireResult wait_in_vain_and_end_late(const Context& context, const AcquireReq
 }
 
 TEST_F(LiveRunTest, WhoStillWaitsAtTheEndIsAbandoned) {
-  std::atomic<int> waiting{0};
   plan_.workload.duration = 60s;
+  plan_.workload.acquire_timeout = 60s;
   const results::Run run =
       run_one({.acquire = [&](const Context& context, const AcquireRequest& request) {
-        if (++waiting == 4) stop_.request_stop();
+        if (context.client == 3) {
+          context.env.wait(nullptr, context.env.now() + 7s, {});
+          stop_.request_stop();
+        }
         return wait_in_vain_and_end_late(context, request);
       }});
   EXPECT_EQ(run.outcomes.abandoned, 4U);
   EXPECT_EQ(run.outcomes.timed_out, 0U);
-  EXPECT_GT(run.fairness.longest_wait_seconds, 0);
-  EXPECT_LE(run.fairness.longest_wait_seconds, run.duration_seconds) << "not after the stop";
+  EXPECT_NEAR(run.fairness.longest_wait_seconds, 7, 1e-3) << "not after the stop";
   EXPECT_EQ(run.series.back().waiters, 4U);
 }
 
@@ -162,8 +164,7 @@ TEST_F(LiveRunTest, WhoHasWaitedSinceTheWarmUpHasWaitedTheLongest) {
   plan_.workload.duration = 400ms;
   const results::Run run = run_one({.acquire = wait_in_vain_and_end_late});
   EXPECT_EQ(run.outcomes.abandoned, 4U);
-  EXPECT_GE(run.fairness.longest_wait_seconds, 0.4);
-  EXPECT_LE(run.fairness.longest_wait_seconds, 0.8) << "not after the end";
+  EXPECT_NEAR(run.fairness.longest_wait_seconds, 0.8, 1e-3) << "not after the end";
 }
 
 TEST_F(LiveRunTest, ThroughputIsThatOfTheLockHoweverManyWait) {
@@ -174,10 +175,7 @@ TEST_F(LiveRunTest, ThroughputIsThatOfTheLockHoweverManyWait) {
   plan_.workload.duration = 1s;
   hold(20ms);
   const results::Run run = run_one(named("local-mutex"));
-  EXPECT_LE(run.sections, 51U);
-  // Slower than asked on a busy machine, but as fast as the holds that were measured.
-  const double turn = run.hold.mean + run.handoff.mean;
-  EXPECT_GE(static_cast<double>(run.sections) * turn, 0.6 * run.duration_seconds);
+  EXPECT_NEAR(static_cast<double>(run.sections), 50, 1);
   EXPECT_NEAR(run.attempts_per_grant, 1, 1e-9);
   const double parts =
       run.wait.round_trip_seconds + run.wait.backoff_seconds + run.wait.notified_seconds;
@@ -187,8 +185,7 @@ TEST_F(LiveRunTest, ThroughputIsThatOfTheLockHoweverManyWait) {
     mean += bucket.upper * static_cast<double>(bucket.count);
   }
   mean /= static_cast<double>(run.acquire_service.count);
-  EXPECT_LE(parts, mean * 1.02);
-  EXPECT_GE(parts, mean * 0.5);
+  EXPECT_NEAR(parts, mean, 0.02 * mean);
 }
 
 TEST_F(LiveRunTest, SectionsThatNoClientCameToBeginAreAbandonedAndLate) {
@@ -203,8 +200,8 @@ TEST_F(LiveRunTest, SectionsThatNoClientCameToBeginAreAbandonedAndLate) {
   const std::uint64_t ended = run.outcomes.acquired + run.outcomes.abandoned;
   EXPECT_GE(ended + 1, run.schedule_lag.count);
   EXPECT_LE(ended, run.schedule_lag.count);
-  EXPECT_GE(run.outcomes.abandoned, 90U);
-  EXPECT_GE(run.fairness.longest_wait_seconds, 0.07);
+  EXPECT_NEAR(static_cast<double>(run.outcomes.abandoned), 95, 1);
+  EXPECT_NEAR(run.fairness.longest_wait_seconds, 0.095, 0.002);
   EXPECT_FALSE(run.generator.valid);
 }
 
@@ -220,7 +217,7 @@ TEST_F(LiveRunTest, NoMoreSectionsAreAbandonedThanTheLoadAskedFor) {
   // One may be granted when the time is up: late, but no section of the run's.
   EXPECT_GE(run.outcomes.acquired + run.outcomes.abandoned, 9U);
   EXPECT_LE(run.outcomes.acquired + run.outcomes.abandoned, 10U);
-  EXPECT_GE(run.fairness.longest_wait_seconds, 0.08);
+  EXPECT_NEAR(run.fairness.longest_wait_seconds, 0.095, 0.002);
 }
 
 TEST_F(LiveRunTest, AStopInTheWarmUpLeavesNothingMeasured) {
@@ -246,7 +243,7 @@ TEST_F(LiveRunTest, TheRateThatIsShownIsThatOfASecondHoweverShortTheInterval) {
   plan_.workload.warmup = 250ms;
   plan_.workload.duration = 250ms;
   run_one(named("none"));
-  EXPECT_GT(watcher_.rates.back(), 100) << "50 sections in a quarter of a second";
+  EXPECT_NEAR(watcher_.rates.back(), 200, 4) << "50 sections in a quarter of a second";
 }
 
 TEST_F(LiveRunTest, AClientThatAlwaysWinsIsSeen) {
@@ -256,7 +253,7 @@ TEST_F(LiveRunTest, AClientThatAlwaysWinsIsSeen) {
       run_one({.acquire = [](const Context& context, const AcquireRequest& request) {
         return context.client == 0 ? grant(request) : wait_in_vain(context, request);
       }});
-  EXPECT_GT(run.sections, 0U);
+  EXPECT_NEAR(static_cast<double>(run.sections), 400, 2);
   EXPECT_DOUBLE_EQ(run.fairness.jain, 0.25);
   EXPECT_EQ(run.fairness.longest_streak, run.audit.increments);
   EXPECT_THAT(run.fairness.per_client, ElementsAre(run.sections, 0, 0, 0));
@@ -266,8 +263,8 @@ TEST_F(LiveRunTest, AFairLockIsFair) {
   hold(1ms);
   end_after(200);
   const results::Run run = run_one(named("local-mutex"));
-  EXPECT_GT(run.fairness.jain, 0.5);
-  EXPECT_LT(run.fairness.longest_streak, 200U);
+  EXPECT_DOUBLE_EQ(run.fairness.jain, 1);
+  EXPECT_EQ(run.fairness.longest_streak, 1U);
 }
 
 }  // namespace

@@ -3,11 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
-#include <condition_variable>
-#include <latch>
 #include <map>
-#include <mutex>
-#include <thread>
 #include <utility>
 
 #include "tests/unit/loadgen/trace_fixture.h"
@@ -23,12 +19,8 @@ class KeyedLocks {
                               const AcquireRequest& request) { return acquire(context, request); },
             .release =
                 [this](const Lease& lease) {
-                  {
-                    const std::scoped_lock guard(mutex_);
-                    taken_[lease.key] = false;
-                    ++releases_;
-                  }
-                  changed_.notify_all();
+                  taken_[lease.key] = false;
+                  ++releases_;
                   return ReleaseResult{ReleaseOutcome::released, {}};
                 }};
   }
@@ -39,24 +31,19 @@ class KeyedLocks {
 
  private:
   AcquireResult acquire(const Context& context, const AcquireRequest& request) {
-    {
-      std::unique_lock guard(mutex_);
-      bool& taken = taken_[std::string(request.key)];
-      if (taken && request.deadline <= context.env.now()) return outcome(AcquireOutcome::refused);
-      waits_ += taken ? 1 : 0;
-      while (taken) {
-        if (context.env.now() >= request.deadline) return outcome(AcquireOutcome::timed_out);
-        changed_.wait_for(guard, 1ms);
-      }
-      taken = true;
-      ++grants_;
+    bool& taken = taken_[std::string(request.key)];
+    if (taken && request.deadline <= context.env.now()) return outcome(AcquireOutcome::refused);
+    waits_ += taken ? 1 : 0;
+    while (taken) {
+      if (context.env.now() >= request.deadline) return outcome(AcquireOutcome::timed_out);
+      context.env.wait(nullptr, context.env.now() + 100us, {});
     }
+    taken = true;
+    ++grants_;
     context.env.wait(nullptr, context.env.now() + 200us, {});
     return grant(request);
   }
 
-  std::mutex mutex_;
-  std::condition_variable changed_;
   std::map<std::string, bool> taken_;
   int grants_ = 0, releases_ = 0, waits_ = 0;
 };
@@ -130,13 +117,14 @@ TEST_F(TransactionRunTest, TheYoungerGivesWay) {
   plan_.workload.clients = 2;
   plan_.workload.deadlock_timeout = 10s;
   // Each has the lock that the other one asks for next.
-  std::latch each_has_one(2);
+  int have_one = 0;
   std::array<bool, 2> has_met{};
   Behaviour meeting = behaviour_;
   meeting.acquire = [&](const Context& context, const AcquireRequest& request) {
     AcquireResult result = behaviour_.acquire(context, request);
     if (!std::exchange(has_met.at(static_cast<std::size_t>(context.client)), true)) {
-      each_has_one.arrive_and_wait();
+      ++have_one;
+      while (have_one < 2) context.env.wait(nullptr, context.env.now() + 1ms, {});
     }
     return result;
   };

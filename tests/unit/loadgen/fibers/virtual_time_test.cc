@@ -1,4 +1,4 @@
-#include "loadgen/fibers/virtual_time.h"
+#include "tests/support/virtual_time.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -17,9 +17,6 @@ namespace {
 using namespace std::chrono_literals;
 using testing::ElementsAre;
 
-/// Runs it, which must be possible.
-void play(const std::function<void()>& body) { on_virtual_time(body).value(); }
-
 Carrier& here() { return Carrier::current(); }
 
 void sleep(Duration time) { here().wait(nullptr, here().now() + time, {}); }
@@ -32,7 +29,7 @@ std::unique_ptr<Task> beside(std::function<void()> body) {
 }
 
 TEST(VirtualTime, AWaitTakesExactlyItsTimeAndPassesAtOnce) {
-  play([] {
+  test::on_virtual_time([] {
     const TimePoint began = here().now();
     const WallTime of_day = here().wall_now();
     sleep(1000h);
@@ -42,7 +39,7 @@ TEST(VirtualTime, AWaitTakesExactlyItsTimeAndPassesAtOnce) {
 }
 
 TEST(VirtualTime, StandsStillWhileAFiberRuns) {
-  play([] {
+  test::on_virtual_time([] {
     const TimePoint began = here().now();
     const TimePoint end = BootClock::now() + 2ms;
     while (BootClock::now() < end) {
@@ -54,7 +51,7 @@ TEST(VirtualTime, StandsStillWhileAFiberRuns) {
 /// What three fibers say, each with its own period, and when.
 std::vector<std::string> three_that_speak() {
   std::vector<std::string> said;
-  play([&] {
+  test::on_virtual_time([&] {
     const TimePoint began = here().now();
     std::vector<std::unique_ptr<Task>> tasks;
     for (const auto& [name, period] : {std::pair("a", 3s), {"b", 5s}, {"c", 3s}}) {
@@ -77,7 +74,7 @@ TEST(VirtualTime, DeadlinesPassInTheirOrderAndTheSameEachTime) {
 }
 
 TEST(VirtualTime, AnEventEndsAWaitWhenItIsSet) {
-  play([] {
+  test::on_virtual_time([] {
     const TimePoint began = here().now();
     const auto event = here().make_event();
     const auto task = beside([&] {
@@ -90,7 +87,7 @@ TEST(VirtualTime, AnEventEndsAWaitWhenItIsSet) {
 }
 
 TEST(VirtualTime, AShorterWaitFollowsALongerOneThatEndedEarly) {
-  play([] {
+  test::on_virtual_time([] {
     const auto event = here().make_event();
     const auto setter = beside([&] { event->set(); });
     EXPECT_EQ(here().wait(event.get(), here().now() + 1h, {}), WaitResult::signalled);
@@ -101,7 +98,7 @@ TEST(VirtualTime, AShorterWaitFollowsALongerOneThatEndedEarly) {
 }
 
 TEST(VirtualTime, ALoopThatOnlyYieldsSeesTimePass) {
-  play([] {
+  test::on_virtual_time([] {
     const TimePoint end = here().now() + 1ms;
     int yields = 0;
     for (; here().now() < end; ++yields) here().yield();
@@ -110,7 +107,8 @@ TEST(VirtualTime, ALoopThatOnlyYieldsSeesTimePass) {
 }
 
 TEST(VirtualTime, WhatTheBodyThrowsArrives) {
-  EXPECT_THROW(play([] { throw std::out_of_range("no such element"); }), std::out_of_range);
+  EXPECT_THROW(test::on_virtual_time([] { throw std::out_of_range("no such element"); }),
+               std::out_of_range);
 }
 
 }  // namespace
