@@ -24,8 +24,7 @@ using test::Program;
 using test::Scratch;
 using Words = std::vector<std::string>;
 
-constexpr std::string_view kClients =
-    LOCKBENCH_SOURCE_DIR "/tests/integration/watch_libraries/clients/";
+constexpr std::string_view kClients = LOCKBENCH_SOURCE_DIR "/tests/full/libraries/clients/";
 constexpr std::chrono::seconds kPatience(60);
 
 /// A script of a library's, as a process.
@@ -57,8 +56,7 @@ Client python(const Scratch& scratch, const std::string& script, Words arguments
   return {scratch, "/usr/bin/python3", arguments};
 }
 
-/// The libraries of package.json, installed once in the build's folder. node and npm are no Debian
-/// packages of ours: Debian's npm cannot be installed beside other packages of node.
+/// The libraries of package.json, installed once in the build's folder by the npm in PATH.
 const std::string& node_folder() {
   static const std::string folder = [] {
     std::string made = LOCKBENCH_BINARY_DIR "/watched_clients";
@@ -78,8 +76,9 @@ const std::string& node_folder() {
 }
 
 Client node(const Scratch& scratch, Words arguments) {
-  arguments.insert(arguments.begin(), node_folder() + "/locks.mjs");
-  return {scratch, "/usr/bin/node", arguments};
+  // Debian's node, or a newer one that is in PATH before it.
+  arguments.insert(arguments.begin(), {"node", node_folder() + "/locks.mjs"});
+  return {scratch, "/usr/bin/env", arguments};
 }
 
 /// What a watch makes of a source's sightings.
