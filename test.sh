@@ -75,6 +75,14 @@ tests() {
   ctest --preset "$1" --label-regex "^$2\$" --parallel "$(($(nproc) * 2))" "${ctest_arguments[@]}"
 }
 
+# A test that no part runs would never fail.
+refuse_tests_without_part() {
+  local names
+  names=$({ ctest --preset release --show-only --label-exclude "^($(sed 's/ /|/g' <<<"${parts[*]}"))\$" || true; } |
+    sed -n 's/^ *Test *#[0-9]*: //p')
+  [ -z "$names" ] || usage_error "tests without the label of a part: $(paste -sd' ' <<<"$names")"
+}
+
 # The sanitizers' reports end a test with a failure of its own.
 export ASAN_OPTIONS=detect_leaks=1 UBSAN_OPTIONS=print_stacktrace=1
 export TSAN_OPTIONS="halt_on_error=1 suppressions=$PWD/tests/tsan_suppressions.txt"
@@ -95,6 +103,7 @@ run_part() {
     *)
       # Nothing is built while tests run: their clients and servers have deadlines, and some watch the load.
       if [ "$1" = quick ]; then build release quick_tests; else build release full_tests; fi
+      refuse_tests_without_part
       print_phases
       tests release "$1"
       ;;
@@ -111,7 +120,7 @@ rows=() failed=0
 for part in "${chosen[@]}"; do
   echo "== $part" >&2
   log=build/test_$part.log begin=$EPOCHSECONDS verdict=passed
-  ./test.sh --only "$part" -- "${ctest_arguments[@]}" 2>&1 | tee "$log" || { verdict=FAILED && failed=$((failed + 1)); }
+  LOCKBENCH_PHASES= ./test.sh --only "$part" -- "${ctest_arguments[@]}" 2>&1 | tee "$log" || { verdict=FAILED && failed=$((failed + 1)); }
   summary=$(sed -n '/ tests passed, /p' "$log" | paste -sd\;)
   rows+=("$(printf '%-11s %-7s %7s  %s' "$part" $verdict "$(minutes_since "$begin")" "$summary")")
 done
