@@ -2,6 +2,8 @@
 
 #include <stdexcept>
 
+#include "tests/conformance/common/test_store.h"
+
 namespace lockbench::test {
 
 std::vector<Property> all_properties() {
@@ -13,6 +15,11 @@ std::vector<Property> all_properties() {
     all.insert(all.end(), group.begin(), group.end());
   }
   return all;
+}
+
+std::vector<Property> own_properties() {
+  const auto properties = tested_store().properties;
+  return properties == nullptr ? std::vector<Property>{} : properties();
 }
 
 Property find_property(std::string_view name) {

@@ -20,7 +20,7 @@ struct Property {
 inline bool excludes(const Descriptor& descriptor) { return descriptor.traits.promises_exclusion; }
 
 std::vector<Property> all_properties();
-/// What a suite checks besides, because only its store has it. Each suite defines it.
+/// What is checked of the tested store alone.
 std::vector<Property> own_properties();
 
 /// Throws std::out_of_range for a name that is none.

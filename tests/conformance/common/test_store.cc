@@ -1,9 +1,50 @@
 #include "tests/conformance/common/test_store.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <thread>
+#include <utility>
+
+#include "tests/support/main.h"
 
 namespace lockbench::test {
+namespace {
+
+std::vector<TestedStore>& all_stores() {
+  static std::vector<TestedStore> all;
+  return all;
+}
+
+std::string_view& chosen() {
+  static std::string_view name;
+  return name;
+}
+
+/// Runs what is checked of every store, and what is checked of this one.
+std::optional<int> choose(std::string_view name) {
+  chosen() = name;
+  select_folder("conformance/common");
+  select_folder(fmt::format("conformance/{}", tested_store().name));
+  return std::nullopt;
+}
+
+const ArgumentRegistration registration({"--store", choose});
+
+}  // namespace
+
+TestedStoreRegistration::TestedStoreRegistration(TestedStore store) {
+  all_stores().push_back(std::move(store));
+}
+
+const TestedStore& tested_store() {
+  std::string names;
+  for (const TestedStore& store : all_stores()) {
+    if (store.name == chosen()) return store;
+    names += fmt::format(" {}", store.name);
+  }
+  throw std::runtime_error("--store=NAME takes one of these:" + names);
+}
 
 bool TestStore::exists(const std::string& key) {
   const std::vector<std::string> all = keys();

@@ -64,14 +64,32 @@ class TestStore {
 /// Of a server of the suite's kind on this port of 127.0.0.1, as its option takes it.
 std::string url_of(std::uint16_t port);
 
-// What each suite defines for its kind of store.
+struct Property;
 
-/// The backends whose strategies it tests; with "-quorum" behind it: those that live on several of
-/// its servers; with "-replicated": those that need replicas.
-std::vector<std::string_view> tested_backends();
-/// Started on first use, ended with the program. Leave its server running.
-TestStore& shared_store();
-/// For checks that kill or freeze its server.
-std::unique_ptr<TestStore> own_store();
+/// A kind of store that the program can test.
+struct TestedStore {
+  /// Of its folder. `--store=` takes it.
+  std::string_view name;
+  /// Those whose strategies are tested; with "-quorum" behind it: those that live on several of its
+  /// servers; with "-replicated": those that need replicas.
+  std::vector<std::string_view> backends;
+  /// Started on first use, ended with the program. Leave its server running.
+  TestStore& (*shared)();
+  /// For checks that kill or freeze its server.
+  std::unique_ptr<TestStore> (*make)();
+  /// What is checked besides, because only this store has it. May be null.
+  std::vector<Property> (*properties)() = nullptr;
+};
+
+struct TestedStoreRegistration {
+  explicit TestedStoreRegistration(TestedStore store);
+};
+
+/// The one that `--store=` names. Throws std::runtime_error if none is named.
+const TestedStore& tested_store();
+
+inline std::vector<std::string_view> tested_backends() { return tested_store().backends; }
+inline TestStore& shared_store() { return tested_store().shared(); }
+inline std::unique_ptr<TestStore> own_store() { return tested_store().make(); }
 
 }  // namespace lockbench::test

@@ -151,7 +151,7 @@ bool always(const Descriptor& /*descriptor*/) { return true; }
 
 }  // namespace
 
-std::vector<Property> own_properties() {
+std::vector<Property> etcd_properties() {
   return {{"DeadPredecessorHandsNothingOn", always, dead_predecessor_hands_nothing_on},
           {"StoppedHolderIsSucceededInTime", always, stopped_holder_is_succeeded_in_time},
           {"RevokedSessionIsLearnedOf", always, revoked_session_is_learned_of},

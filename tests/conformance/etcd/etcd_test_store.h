@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "testbed/servers/etcd_server.h"
+#include "tests/conformance/common/properties.h"
 #include "tests/conformance/common/test_store.h"
 #include "tests/conformance/etcd/probe.h"
 
@@ -34,5 +35,6 @@ class EtcdTestStore : public TestStore {
 };
 
 EtcdTestStore& shared_etcd();
+std::vector<Property> etcd_properties();
 
 }  // namespace lockbench::test

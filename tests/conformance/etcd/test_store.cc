@@ -67,10 +67,18 @@ EtcdTestStore& shared_etcd() {
   return tested;
 }
 
-std::vector<std::string_view> tested_backends() { return {"etcd"}; }
+namespace {
 
-TestStore& shared_store() { return shared_etcd(); }
+TestStore& shared() { return shared_etcd(); }
 
-std::unique_ptr<TestStore> own_store() { return std::make_unique<EtcdTestStore>(); }
+std::unique_ptr<TestStore> make() { return std::make_unique<EtcdTestStore>(); }
+
+const TestedStoreRegistration registration({.name = "etcd",
+                                            .backends = {"etcd"},
+                                            .shared = shared,
+                                            .make = make,
+                                            .properties = etcd_properties});
+
+}  // namespace
 
 }  // namespace lockbench::test

@@ -120,14 +120,14 @@ AcquireResult acquire_late(const char* strategy, bool may_give_back) {
   return result;
 }
 
-TEST(LateGrants, AreDeclinedWithoutHarmToASuccessor) {
+TEST(MemcachedLateGrants, AreDeclinedWithoutHarmToASuccessor) {
   for (const char* strategy : {"memcached-add", "memcached-add-cas"}) {
     const AcquireResult late = acquire_late(strategy, true);
     EXPECT_EQ(late.outcome, AcquireOutcome::refused) << strategy << ": " << late.reason;
   }
 }
 
-TEST(LateGrants, ThatCannotBeGivenBackAreUnknown) {
+TEST(MemcachedLateGrants, ThatCannotBeGivenBackAreUnknown) {
   const AcquireResult late = acquire_late("memcached-add-cas", false);
   EXPECT_EQ(late.outcome, AcquireOutcome::unknown);
   EXPECT_THAT(late.reason, testing::HasSubstr("127.0.0.1"));

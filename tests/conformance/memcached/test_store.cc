@@ -4,7 +4,6 @@
 
 #include "deployment/failure.h"
 #include "testbed/servers/memcached_server.h"
-#include "tests/conformance/common/properties.h"
 #include "tests/conformance/memcached/probe.h"
 #include "tests/support/servers.h"
 
@@ -39,17 +38,16 @@ class MemcachedTestStore : public TestStore {
   std::unique_ptr<MemcachedProbe> probe_ = std::make_unique<MemcachedProbe>(server_->port());
 };
 
-}  // namespace
-
-std::vector<std::string_view> tested_backends() { return {"memcached"}; }
-
-TestStore& shared_store() {
+TestStore& shared() {
   static MemcachedTestStore tested;
   return tested;
 }
 
-std::unique_ptr<TestStore> own_store() { return std::make_unique<MemcachedTestStore>(); }
+std::unique_ptr<TestStore> make() { return std::make_unique<MemcachedTestStore>(); }
 
-std::vector<Property> own_properties() { return {}; }
+const TestedStoreRegistration registration(
+    {.name = "memcached", .backends = {"memcached"}, .shared = shared, .make = make});
+
+}  // namespace
 
 }  // namespace lockbench::test

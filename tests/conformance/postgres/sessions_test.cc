@@ -30,7 +30,7 @@ class WarmWaiter : public Waiter {
 };
 
 /// The locks that wait in the server's queue and live in a session.
-class Sessions : public testing::TestWithParam<const char*> {
+class PostgresSessions : public testing::TestWithParam<const char*> {
  protected:
   const Descriptor& strategy_ = *find_strategy(GetParam());
   Bench bench_{strategy_};
@@ -45,7 +45,7 @@ class Sessions : public testing::TestWithParam<const char*> {
   static void end_the_holders_session() { shared_postgres().take_away({}); }
 };
 
-TEST_P(Sessions, HonourTheirDeadlineAlsoBehindOneThatGivesUp) {
+TEST_P(PostgresSessions, HonourTheirDeadlineAlsoBehindOneThatGivesUp) {
   // For a row, the server waits first for the other waiter, and then as long again for the holder:
   // nearly twice as long if nothing ended it.
   constexpr seconds kPatience{4};
@@ -60,7 +60,7 @@ TEST_P(Sessions, HonourTheirDeadlineAlsoBehindOneThatGivesUp) {
   holder_->release(lease);
 }
 
-TEST_P(Sessions, DieWithTheirConnectionAndTheNextWaiterIsGranted) {
+TEST_P(PostgresSessions, DieWithTheirConnectionAndTheNextWaiterIsGranted) {
   const Lease lease = must_hold();
   WarmWaiter waiter(bench_, seconds(20));
   ASSERT_TRUE(eventually([] { return shared_postgres().waiting() == 1; }));
@@ -79,7 +79,7 @@ TEST_P(Sessions, DieWithTheirConnectionAndTheNextWaiterIsGranted) {
   EXPECT_EQ(waiter.client().release(*next.lease), ReleaseOutcome::released);
 }
 
-TEST_P(Sessions, AStopCancelsTheStatementThatWaits) {
+TEST_P(PostgresSessions, AStopCancelsTheStatementThatWaits) {
   const Lease lease = must_hold();
   // On a busy machine the server's word that it has cancelled may come too late to be waited for:
   // the outcome is unknown then. It does not stay so.
@@ -109,7 +109,7 @@ TEST_P(Sessions, AStopCancelsTheStatementThatWaits) {
   EXPECT_EQ(waiter.client().release(*again.lease), ReleaseOutcome::released);
 }
 
-TEST_P(Sessions, GivingUpInTheMiddleOfTheQueueLeavesNothingBehind) {
+TEST_P(PostgresSessions, GivingUpInTheMiddleOfTheQueueLeavesNothingBehind) {
   const Lease lease = must_hold();
   std::vector<std::unique_ptr<WarmWaiter>> queue;
   for (int i = 0; i < 3; ++i) {
@@ -128,7 +128,7 @@ TEST_P(Sessions, GivingUpInTheMiddleOfTheQueueLeavesNothingBehind) {
   EXPECT_THAT(shared_postgres().keys(), testing::IsEmpty());
 }
 
-TEST_P(Sessions, TheServerEndsTheWaitAtTheDeadline) {
+TEST_P(PostgresSessions, TheServerEndsTheWaitAtTheDeadline) {
   const Lease lease = must_hold();
   const auto waiter = bench_.client();
   for (const milliseconds patience : {milliseconds(30), milliseconds(200), milliseconds(80)}) {
@@ -144,7 +144,7 @@ TEST_P(Sessions, TheServerEndsTheWaitAtTheDeadline) {
 
 /// Its time is up while the server process that waits is held up, and so is what it was granted
 /// meanwhile: the process sees both at once, and answers that it was too late.
-TEST_P(Sessions, AGrantThatTheServerSeesTooLateIsNotKept) {
+TEST_P(PostgresSessions, AGrantThatTheServerSeesTooLateIsNotKept) {
   const Lease lease = must_hold();
   WarmWaiter waiter(bench_, seconds(3));
   ASSERT_TRUE(eventually([] { return shared_postgres().waiting() == 1; }));
@@ -163,7 +163,7 @@ TEST_P(Sessions, AGrantThatTheServerSeesTooLateIsNotKept) {
   EXPECT_TRUE(waiter.client().try_once(bench_.key()).lease) << "the client goes on";
 }
 
-TEST_P(Sessions, AreConfirmedByTheirGrantAndNotBeforeTheirWait) {
+TEST_P(PostgresSessions, AreConfirmedByTheirGrantAndNotBeforeTheirWait) {
   const Lease lease = must_hold();
   WarmWaiter waiter(bench_, seconds(20));
   ASSERT_TRUE(eventually([] { return shared_postgres().waiting() == 1; }));
@@ -173,7 +173,7 @@ TEST_P(Sessions, AreConfirmedByTheirGrantAndNotBeforeTheirWait) {
   EXPECT_GE(waiter.join().lease->state->confirmed_at(), still_held_at);
 }
 
-TEST_P(Sessions, ALossIsKnownByAllLeasesOfTheSession) {
+TEST_P(PostgresSessions, ALossIsKnownByAllLeasesOfTheSession) {
   const AcquireResult one = holder_->try_once(bench_.key());
   ASSERT_TRUE(one.lease);
   end_the_holders_session();
@@ -186,7 +186,7 @@ TEST_P(Sessions, ALossIsKnownByAllLeasesOfTheSession) {
   EXPECT_TRUE(bench_.is_held());
 }
 
-TEST_P(Sessions, AWaitIsReportedAsOne) {
+TEST_P(PostgresSessions, AWaitIsReportedAsOne) {
   const Lease lease = must_hold();
   WarmWaiter waiter(bench_, seconds(20));
   EXPECT_TRUE(waiter.client().trace().await_waiting(seconds(5)));
@@ -194,7 +194,7 @@ TEST_P(Sessions, AWaitIsReportedAsOne) {
   ASSERT_TRUE(waiter.join().lease);
 }
 
-TEST_P(Sessions, AFrozenServerDoesNotKeepAStoppedWaiter) {
+TEST_P(PostgresSessions, AFrozenServerDoesNotKeepAStoppedWaiter) {
   const auto own = own_store();
   Bench bench(strategy_, *own);
   const auto holder = bench.client();
@@ -211,7 +211,7 @@ TEST_P(Sessions, AFrozenServerDoesNotKeepAStoppedWaiter) {
   ASSERT_TRUE(own->server().thaw());
 }
 
-INSTANTIATE_TEST_SUITE_P(Of, Sessions, testing::Values("postgres-advisory", "postgres-row"),
+INSTANTIATE_TEST_SUITE_P(Of, PostgresSessions, testing::Values("postgres-advisory", "postgres-row"),
                          [](const auto& tested) { return std::string(tested.param).substr(9); });
 
 TEST(Schema, IsMadeByManyAtOnceAndRemovedWithTheRun) {

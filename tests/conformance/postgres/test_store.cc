@@ -2,7 +2,6 @@
 
 #include "deployment/failure.h"
 #include "strategies/postgres/client/names.h"
-#include "tests/conformance/common/properties.h"
 #include "tests/conformance/postgres/postgres_test_store.h"
 #include "tests/support/servers.h"
 
@@ -94,12 +93,15 @@ PostgresTestStore& shared_postgres() {
   return tested;
 }
 
-std::vector<std::string_view> tested_backends() { return {"postgres"}; }
+namespace {
 
-TestStore& shared_store() { return shared_postgres(); }
+TestStore& shared() { return shared_postgres(); }
 
-std::unique_ptr<TestStore> own_store() { return std::make_unique<PostgresTestStore>(); }
+std::unique_ptr<TestStore> make() { return std::make_unique<PostgresTestStore>(); }
 
-std::vector<Property> own_properties() { return {}; }
+const TestedStoreRegistration registration(
+    {.name = "postgres", .backends = {"postgres"}, .shared = shared, .make = make});
+
+}  // namespace
 
 }  // namespace lockbench::test

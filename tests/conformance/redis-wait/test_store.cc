@@ -78,19 +78,27 @@ bool ReplicatedStore::replicas_follow() {
   return true;
 }
 
-std::vector<std::string_view> tested_backends() { return {"redis-replicated"}; }
+namespace {
 
-TestStore& shared_store() {
+TestStore& shared() {
   static ReplicatedStore tested;
   return tested;
 }
 
-std::unique_ptr<TestStore> own_store() { return std::make_unique<ReplicatedStore>(); }
+std::unique_ptr<TestStore> make() { return std::make_unique<ReplicatedStore>(); }
 
-std::vector<Property> own_properties() {
+std::vector<Property> properties() {
   std::vector<Property> own = renewal_properties();
   for (const Property& property : notification_properties()) own.push_back(property);
   return own;
 }
+
+const TestedStoreRegistration registration({.name = "redis-wait",
+                                            .backends = {"redis-replicated"},
+                                            .shared = shared,
+                                            .make = make,
+                                            .properties = properties});
+
+}  // namespace
 
 }  // namespace lockbench::test

@@ -4,7 +4,7 @@ namespace lockbench::test {
 
 bool uses_redis(const Descriptor& descriptor) { return descriptor.backend == "redis"; }
 
-std::vector<Property> own_properties() {
+std::vector<Property> redis_properties() {
   std::vector<Property> own;
   for (const auto& group : {renewal_properties(), notification_properties(), script_properties(),
                             endpoint_properties()}) {

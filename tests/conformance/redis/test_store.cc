@@ -4,6 +4,7 @@
 
 #include <charconv>
 
+#include "tests/conformance/redis/own_properties.h"
 #include "tests/support/servers.h"
 
 namespace lockbench::test {
@@ -61,15 +62,19 @@ class RedisTestStore : public TestStore {
   std::optional<RedisProbe> kept_;
 };
 
-}  // namespace
-
-std::vector<std::string_view> tested_backends() { return {"redis", "local"}; }
-
-TestStore& shared_store() {
+TestStore& shared() {
   static RedisTestStore tested(shared_redis());
   return tested;
 }
 
-std::unique_ptr<TestStore> own_store() { return std::make_unique<RedisTestStore>(own_redis()); }
+std::unique_ptr<TestStore> make() { return std::make_unique<RedisTestStore>(own_redis()); }
+
+const TestedStoreRegistration registration({.name = "redis",
+                                            .backends = {"redis", "local"},
+                                            .shared = shared,
+                                            .make = make,
+                                            .properties = redis_properties});
+
+}  // namespace
 
 }  // namespace lockbench::test

@@ -108,27 +108,35 @@ void QuorumStore::repair() {
   clear();
 }
 
-std::vector<std::string_view> tested_backends() { return {"redis-quorum"}; }
-
-TestStore& shared_store() {
-  static QuorumStore tested;
-  return tested;
-}
-
 QuorumStore& breakable_store() {
   static QuorumStore tested;
   tested.repair();
   return tested;
 }
 
-std::unique_ptr<TestStore> own_store() { return std::make_unique<QuorumStore>(); }
+namespace {
 
-std::vector<Property> own_properties() {
+TestStore& shared() {
+  static QuorumStore tested;
+  return tested;
+}
+
+std::unique_ptr<TestStore> make() { return std::make_unique<QuorumStore>(); }
+
+std::vector<Property> properties() {
   std::vector<Property> own;
   for (const auto& group : {vote_properties(), outage_properties(), repair_properties()}) {
     own.insert(own.end(), group.begin(), group.end());
   }
   return own;
 }
+
+const TestedStoreRegistration registration({.name = "redlock",
+                                            .backends = {"redis-quorum"},
+                                            .shared = shared,
+                                            .make = make,
+                                            .properties = properties});
+
+}  // namespace
 
 }  // namespace lockbench::test

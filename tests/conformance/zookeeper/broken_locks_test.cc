@@ -145,9 +145,9 @@ std::ostream& operator<<(std::ostream& out, const Rejection& rejection) {
   return out << rejection.reason;
 }
 
-class BrokenLocks : public testing::TestWithParam<Rejection> {};
+class BrokenZookeeperLocks : public testing::TestWithParam<Rejection> {};
 
-TEST_P(BrokenLocks, AreRejected) {
+TEST_P(BrokenZookeeperLocks, AreRejected) {
   Descriptor lock = *find_strategy("zookeeper");
   lock.name = "broken";
   lock.make = GetParam().make;
@@ -158,7 +158,7 @@ TEST_P(BrokenLocks, AreRejected) {
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    All, BrokenLocks,
+    All, BrokenZookeeperLocks,
     testing::Values(
         Rejection{"DeadContendersChangeNoTurns", construct<BrokenQueue<Flaw::compares_whole_names>>,
                   "granted with one ahead"},

@@ -193,7 +193,7 @@ bool is_fair(const Descriptor& descriptor) { return descriptor.traits.fair; }
 
 }  // namespace
 
-std::vector<Property> own_properties() {
+std::vector<Property> zookeeper_properties() {
   return {{"EndOfTheSessionIsKnown", always, end_of_the_session_is_known},
           {"ABrokenConnectionCostsNothing", always, a_broken_connection_costs_nothing},
           {"BeliefEndsBeforeTheSession", always, belief_ends_before_the_session},

@@ -21,12 +21,12 @@ using testing::Not;
 
 constexpr seconds kTtl{10};
 
-class Sessions : public testing::TestWithParam<const char*> {
+class ZookeeperSessions : public testing::TestWithParam<const char*> {
  protected:
   const Descriptor& strategy_ = *find_strategy(GetParam());
 };
 
-TEST_P(Sessions, OutliveAServerThatIsKilledAndRestarted) {
+TEST_P(ZookeeperSessions, OutliveAServerThatIsKilledAndRestarted) {
   ZookeeperTestStore own;
   StrategyOptions options;
   options.command_timeout = seconds(20);  // a JVM starts, and clients come back, on a busy machine
@@ -46,7 +46,7 @@ TEST_P(Sessions, OutliveAServerThatIsKilledAndRestarted) {
   EXPECT_GT(*next.lease->fencing, *held.lease->fencing);
 }
 
-TEST_P(Sessions, OfAServerThatForgetsThemAreLost) {
+TEST_P(ZookeeperSessions, OfAServerThatForgetsThemAreLost) {
   ZookeeperTestStore own;
   Bench bench(strategy_, own);
   const auto holder = bench.client();
@@ -59,7 +59,7 @@ TEST_P(Sessions, OfAServerThatForgetsThemAreLost) {
   EXPECT_TRUE(again.lease) << again.reason;
 }
 
-TEST_P(Sessions, GoOnWithAnotherServerWhenTheLeaderIsKilled) {
+TEST_P(ZookeeperSessions, GoOnWithAnotherServerWhenTheLeaderIsKilled) {
   const auto servers = testbed::start_zookeeper_ensemble(shared_testbed());
   ASSERT_TRUE(servers) << servers.error();
   Bench bench(strategy_, testbed::joint_url(*servers));
@@ -86,7 +86,7 @@ TEST_P(Sessions, GoOnWithAnotherServerWhenTheLeaderIsKilled) {
   EXPECT_GT(*next.lease->fencing, *held.lease->fencing);
 }
 
-TEST_P(Sessions, WithAPasswordMakeNodesThatNobodyElseMayTouch) {
+TEST_P(ZookeeperSessions, WithAPasswordMakeNodesThatNobodyElseMayTouch) {
   Bench bench(strategy_);
   const auto client = bench.client();
   const AcquireResult held = client->try_once(bench.key(), kTtl);
@@ -106,7 +106,7 @@ TEST_P(Sessions, WithAPasswordMakeNodesThatNobodyElseMayTouch) {
   EXPECT_EQ(client->release(*held.lease), ReleaseOutcome::released);
 }
 
-TEST_P(Sessions, MayBeginBelowAPath) {
+TEST_P(ZookeeperSessions, MayBeginBelowAPath) {
   shared_store().clear();
   ZookeeperProbe& probe = shared_zookeeper().probe();
   const std::string address = shared_store().server().url();
@@ -130,7 +130,7 @@ TEST_P(Sessions, MayBeginBelowAPath) {
   probe.remove_tree("/app");
 }
 
-TEST_P(Sessions, AreThoseOfTheTtlThatIsAskedFor) {
+TEST_P(ZookeeperSessions, AreThoseOfTheTtlThatIsAskedFor) {
   Bench bench(strategy_);
   const auto client = bench.client();
   const auto valid_for = [&](const std::string& key, Duration ttl) {
@@ -144,7 +144,7 @@ TEST_P(Sessions, AreThoseOfTheTtlThatIsAskedFor) {
   EXPECT_GT(valid_for(bench.key() + "-second", seconds(5)), seconds(19));
 }
 
-TEST_P(Sessions, OfAKilledClientLeaveNothing) {
+TEST_P(ZookeeperSessions, OfAKilledClientLeaveNothing) {
   const auto server = testbed::start_zookeeper(shared_testbed(),
                                                {.java = {"-Dznode.container.checkIntervalMs=100"}});
   ASSERT_TRUE(server) << server.error();
@@ -163,7 +163,7 @@ TEST_P(Sessions, OfAKilledClientLeaveNothing) {
 }
 
 /// Another server of an ensemble may be asked than the one whose answer was lost.
-TEST_P(Sessions, LookForAnUnansweredNodeWhereAllThatWasMadeIsKnown) {
+TEST_P(ZookeeperSessions, LookForAnUnansweredNodeWhereAllThatWasMadeIsKnown) {
   Bench bench(strategy_);
   const auto client = bench.client();
   warm_up(*client, bench.key());
@@ -177,7 +177,7 @@ TEST_P(Sessions, LookForAnUnansweredNodeWhereAllThatWasMadeIsKnown) {
 }
 
 /// In the herd the node is the lock's own, and the same for everybody.
-TEST_P(Sessions, GiveALockBackOnce) {
+TEST_P(ZookeeperSessions, GiveALockBackOnce) {
   Bench bench(strategy_);
   const auto former = bench.client();
   const auto holder = bench.client();
@@ -191,7 +191,7 @@ TEST_P(Sessions, GiveALockBackOnce) {
   EXPECT_EQ(holder->release(*held.lease), ReleaseOutcome::released);
 }
 
-INSTANTIATE_TEST_SUITE_P(Of, Sessions, testing::Values("zookeeper", "zookeeper-herd"),
+INSTANTIATE_TEST_SUITE_P(Of, ZookeeperSessions, testing::Values("zookeeper", "zookeeper-herd"),
                          [](const auto& tested) {
                            return std::string(tested.param) == "zookeeper" ? "zookeeper" : "herd";
                          });

@@ -53,10 +53,18 @@ ZookeeperTestStore& shared_zookeeper() {
   return tested;
 }
 
-std::vector<std::string_view> tested_backends() { return {"zookeeper"}; }
+namespace {
 
-TestStore& shared_store() { return shared_zookeeper(); }
+TestStore& shared() { return shared_zookeeper(); }
 
-std::unique_ptr<TestStore> own_store() { return std::make_unique<ZookeeperTestStore>(); }
+std::unique_ptr<TestStore> make() { return std::make_unique<ZookeeperTestStore>(); }
+
+const TestedStoreRegistration registration({.name = "zookeeper",
+                                            .backends = {"zookeeper"},
+                                            .shared = shared,
+                                            .make = make,
+                                            .properties = zookeeper_properties});
+
+}  // namespace
 
 }  // namespace lockbench::test

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "testbed/servers/zookeeper_server.h"
+#include "tests/conformance/common/properties.h"
 #include "tests/conformance/common/test_store.h"
 #include "tests/conformance/zookeeper/probe.h"
 
@@ -29,6 +30,7 @@ class ZookeeperTestStore : public TestStore {
 };
 
 ZookeeperTestStore& shared_zookeeper();
+std::vector<Property> zookeeper_properties();
 /// Of a key without further colons.
 std::string node_of(const std::string& key);
 

@@ -1,11 +1,4 @@
-#include <cmath>
-#include <set>
-#include <sstream>
-
-#include "tests/folders.h"
 #include "tests/integration/metrics/probe_fixture.h"
-#include "tests/integration/metrics/prometheus.h"
-#include "tests/support/boards.h"
 
 namespace lockbench::test {
 namespace {
@@ -14,31 +7,8 @@ using namespace std::chrono_literals;
 using testing::HasSubstr;
 using testing::Not;
 
-const std::filesystem::path source_folder = LOCKBENCH_SOURCE_DIR;
-
 std::string strategy_series(const std::string& name, const std::string& strategy) {
   return fmt::format("{}{{strategy=\"{}\"", name, strategy);
-}
-
-/// The arguments that the systemd unit has for the probe, without its files and addresses.
-std::vector<std::string> arguments_of_the_unit() {
-  for (const std::string& line :
-       lines_of(read_file(source_folder / "exporter/lockbench-probe.service"))) {
-    if (!line.starts_with("ExecStart=")) continue;
-    std::vector<std::string> words;
-    std::istringstream text(line);
-    for (std::string word; text >> word;) words.push_back(word);
-    std::vector<std::string> kept;
-    for (std::size_t i = 2; i < words.size(); ++i) {
-      if (words[i] == "--config" || words[i] == "--metrics-listen") {
-        ++i;
-      } else {
-        kept.push_back(words[i]);
-      }
-    }
-    return kept;
-  }
-  throw std::runtime_error("the unit has no ExecStart");
 }
 
 class ProbeFaultsTest : public ProbeTest {
@@ -145,73 +115,6 @@ TEST_F(ProbeFaultsTest, AnEmptyServerResetsFencingNumbersOnce) {
   ask({"FLUSHALL"});
   ASSERT_TRUE(eventually([&] { return metric(regressions) > 10; }));
   EXPECT_EQ(metric(resets), 2) << "each of the two locks has its own numbers";
-}
-
-/// With a Prometheus that evaluates the shipped rules.
-class ProbeAlertsTest : public ProbeFaultsTest {
- protected:
-  bool fires(const std::string& alert) const {
-    return prometheus_
-        .value_of(fmt::format("ALERTS{{job=\"lockbench-probe\",alertname=\"{}\",alertstate=\"firing"
-                              "\"}}",
-                              alert))
-        .has_value();
-  }
-  Setting with_mutants() const { return {.program = "lockbench_with_mutants"}; }
-
-  Prometheus prometheus_{port_, source_folder / "dashboards/prometheus"};
-};
-
-TEST_F(ProbeAlertsTest, ABrokenLockRaisesTheAlarm) {
-  const auto program = probe({"test-blind", "--rate", "20"}, with_mutants());
-  EXPECT_TRUE(eventually([&] { return fires("LockbenchExclusionBroken"); }));
-}
-
-/// The colours that a panel gives the present values of its queries. Those of 99th percentiles are
-/// left out: a stall of the machine is one.
-std::set<std::string> colours(const Board& panel, const Prometheus& prometheus) {
-  std::set<std::string> shown;
-  const Board& steps = panel.at("fieldConfig").at("defaults").at("thresholds").at("steps");
-  for (const Board& target : panel.at("targets")) {
-    const std::string query = target.at("expr");
-    if (query.starts_with("histogram_quantile(0.99")) continue;
-    for (const double value : prometheus.values_of(with_variables(query, "5s", "60s"))) {
-      if (std::isnan(value)) continue;
-      std::string colour = steps.at(0).at("color");
-      for (const Board& step : steps) {
-        if (step.at("value").is_number() && value >= step.at("value")) colour = step.at("color");
-      }
-      shown.insert(colour);
-    }
-  }
-  return shown;
-}
-
-TEST_F(ProbeAlertsTest, ASoundOneDoesNotAndEveryPanelHasDataAndIsGreen) {
-  // It takes seconds until it begins, and rates need more than one scrape.
-  ASSERT_TRUE(eventually([&] { return prometheus_.value_of("up").has_value(); }));
-  const auto program = probe(arguments_of_the_unit());
-  ASSERT_TRUE(eventually([&] {
-    return prometheus_.value_of("sum(lockbench_contended_grants_total)").value_or(0) >= 3 &&
-           prometheus_.value_of("sum(lockbench_renewals_total)").value_or(0) >= 3;
-  }));
-  for (const Board& board : read_boards(source_folder / "dashboards/grafana")) {
-    // Asks for a quorum's votes, of which one server has none.
-    if (board.at("uid") == "lockbench-redlock") continue;
-    for (const Query& query : queries_of(board)) {
-      if (query.where.ends_with("annotations")) continue;
-      const std::string expression = with_variables(query.expression, "5s", "60s");
-      // A probe has none of these.
-      if (of_modes_or_transactions(expression) || of_watch(expression)) continue;
-      EXPECT_GT(prometheus_.samples_of(expression), 0U) << query.where << ": " << expression;
-    }
-    for (const Board& panel : panels_of(board)) {
-      if (panel.at("type") == "table") continue;  // of facts
-      EXPECT_THAT(colours(panel, prometheus_), testing::IsSubsetOf({"green"}))
-          << board.at("title") << ": " << panel.at("title");
-    }
-  }
-  EXPECT_EQ(prometheus_.value_of("ALERTS{alertstate=\"firing\"}"), std::nullopt);
 }
 
 }  // namespace

@@ -5,13 +5,38 @@
 #include <gtest/gtest.h>
 
 #include <csignal>
+#include <sstream>
+#include <stdexcept>
 
 #include "testbed/servers/ports.h"
+#include "tests/folders.h"
+#include "tests/integration/support/documents.h"
 #include "tests/integration/support/program.h"
 #include "tests/support/http_client.h"
 #include "tests/support/servers.h"
 
 namespace lockbench::test {
+
+/// The arguments that the systemd unit has for the probe, without its files and addresses.
+inline std::vector<std::string> arguments_of_the_unit() {
+  for (const std::string& line :
+       lines_of(read_file(LOCKBENCH_SOURCE_DIR "/exporter/lockbench-probe.service"))) {
+    if (!line.starts_with("ExecStart=")) continue;
+    std::vector<std::string> words;
+    std::istringstream text(line);
+    for (std::string word; text >> word;) words.push_back(word);
+    std::vector<std::string> kept;
+    for (std::size_t i = 2; i < words.size(); ++i) {
+      if (words[i] == "--config" || words[i] == "--metrics-listen") {
+        ++i;
+      } else {
+        kept.push_back(words[i]);
+      }
+    }
+    return kept;
+  }
+  throw std::runtime_error("the unit has no ExecStart");
+}
 
 /// A probe of a Redis of its own, to which anything may be done.
 class ProbeTest : public testing::Test {

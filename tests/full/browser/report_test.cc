@@ -24,8 +24,7 @@ constexpr const char* kHostile =
 
 /// What browse.py says of the page.
 Json browse(const std::string& page, const std::string& scheme = "light", int width = 1200) {
-  const std::string script =
-      std::string(LOCKBENCH_SOURCE_DIR) + "/tests/integration/report/browse.py";
+  const std::string script = std::string(LOCKBENCH_SOURCE_DIR) + "/tests/full/browser/browse.py";
   const std::string command =
       fmt::format("/usr/bin/python3 {} {} {} {} 2>&1", script, page, scheme, width);
   const std::string said = output_of(command).text;

@@ -8,7 +8,7 @@
 
 #include "testbed/servers/ports.h"
 #include "tests/folders.h"
-#include "tests/integration/cluster/hosts.h"
+#include "tests/full/cluster/hosts.h"
 #include "tests/integration/support/documents.h"
 #include "tests/support/http_client.h"
 #include "tests/support/servers.h"

@@ -1,4 +1,4 @@
-#include "tests/integration/cluster/hosts.h"
+#include "tests/full/cluster/hosts.h"
 
 #include <fmt/format.h>
 #include <sys/stat.h>

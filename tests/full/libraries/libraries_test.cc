@@ -24,8 +24,7 @@ using test::Program;
 using test::Scratch;
 using Words = std::vector<std::string>;
 
-constexpr std::string_view kClients =
-    LOCKBENCH_SOURCE_DIR "/tests/integration/watch_libraries/clients/";
+constexpr std::string_view kClients = LOCKBENCH_SOURCE_DIR "/tests/full/libraries/clients/";
 constexpr std::chrono::seconds kPatience(60);
 
 /// A script of a library's, as a process.

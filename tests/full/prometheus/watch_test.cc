@@ -6,8 +6,8 @@
 #include <cstdlib>
 
 #include "tests/folders.h"
+#include "tests/full/prometheus/prometheus.h"
 #include "tests/integration/metrics/probe_fixture.h"
-#include "tests/integration/metrics/prometheus.h"
 #include "tests/support/boards.h"
 
 namespace lockbench::test {

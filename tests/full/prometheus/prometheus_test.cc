@@ -1,4 +1,4 @@
-#include "tests/integration/metrics/prometheus.h"
+#include "tests/full/prometheus/prometheus.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>

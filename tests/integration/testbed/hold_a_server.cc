@@ -1,4 +1,3 @@
-#include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
@@ -6,16 +5,16 @@
 #include <array>
 #include <csignal>
 #include <cstdio>
-#include <string_view>
 
 #include "tests/integration/testbed/support.h"
+#include "tests/support/main.h"
 
+namespace lockbench::testbed {
 namespace {
 
 /// The parent that other tests kill: starts a server, prints what must vanish with it, and lives
 /// on, also through Ctrl-C, until it is killed or its stdin ends.
 int hold_a_server() {
-  using namespace lockbench::testbed;
   sigset_t interrupt;
   sigemptyset(&interrupt);
   sigaddset(&interrupt, SIGINT);
@@ -36,10 +35,8 @@ int hold_a_server() {
   }
 }
 
-}  // namespace
+const test::ArgumentRegistration registration({"--hold-a-server",
+                                               [](std::string_view) { return hold_a_server(); }});
 
-int main(int argc, char** argv) {
-  if (argc == 2 && std::string_view(argv[1]) == "--hold-a-server") return hold_a_server();
-  testing::InitGoogleTest(&argc, argv);
-  return RUN_ALL_TESTS();
-}
+}  // namespace
+}  // namespace lockbench::testbed

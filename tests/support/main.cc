@@ -1,0 +1,105 @@
+#include "tests/support/main.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <exception>
+#include <filesystem>
+#include <map>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+// The main function of all test programs.
+namespace lockbench::test {
+namespace {
+
+std::vector<Argument>& own_arguments() {
+  static std::vector<Argument> all;
+  return all;
+}
+
+std::vector<std::string>& folders() {
+  static std::vector<std::string> selected;
+  return selected;
+}
+
+/// The exit code of an argument that ends the program.
+std::optional<int> take(std::string_view word) {
+  const std::size_t end = word.find('=');
+  const std::string_view name = word.substr(0, end);
+  const std::string_view value = end == std::string_view::npos ? "" : word.substr(end + 1);
+  const auto& all = own_arguments();
+  const auto found = std::find_if(all.begin(), all.end(),
+                                  [&](const Argument& argument) { return argument.name == name; });
+  if (found == all.end()) throw std::runtime_error(fmt::format("unknown argument {}", word));
+  return found->take(value);
+}
+
+/// Adds the names of all other folders' tests to what GoogleTest's filter leaves out.
+void leave_out_other_folders() {
+  std::map<std::string, int> counts;
+  std::string others;
+  const testing::UnitTest& all = *testing::UnitTest::GetInstance();
+  for (int i = 0; i < all.total_test_suite_count(); ++i) {
+    const testing::TestSuite& suite = *all.GetTestSuite(i);
+    for (int j = 0; j < suite.total_test_count(); ++j) {
+      const testing::TestInfo& test = *suite.GetTestInfo(j);
+      // The build cuts the path off that leads to tests/.
+      const std::string folder = std::filesystem::path(test.file()).parent_path().string();
+      ++counts[folder];
+      if (std::find(folders().begin(), folders().end(), folder) == folders().end()) {
+        others += fmt::format("{}.{}:", suite.name(), test.name());
+      }
+    }
+  }
+  for (const std::string& folder : folders()) {
+    if (counts[folder] == 0) throw std::runtime_error(fmt::format("no tests in {}", folder));
+  }
+  std::string& filter = testing::GTEST_FLAG(filter);
+  filter += (filter.find('-') == std::string::npos ? "-" : ":") + others;
+}
+
+int run(int argc, char** argv) {
+  for (const std::string_view word : std::vector<std::string_view>(argv + 1, argv + argc)) {
+    if (word.starts_with("--gtest_") || word == "--help") continue;
+    if (const auto code = take(word)) return *code;
+  }
+  testing::InitGoogleTest(&argc, argv);
+  if (!folders().empty()) leave_out_other_folders();
+  const int code = RUN_ALL_TESTS();
+  const bool is_shard = std::getenv("GTEST_TOTAL_SHARDS") != nullptr;
+  if (!is_shard && testing::UnitTest::GetInstance()->test_to_run_count() == 0) {
+    throw std::runtime_error("no test has such a name");
+  }
+  return code;
+}
+
+const ArgumentRegistration folder({"--folder", [](std::string_view value) -> std::optional<int> {
+                                     select_folder(value);
+                                     return std::nullopt;
+                                   }});
+
+}  // namespace
+
+void select_folder(std::string_view folder) {
+  folders().push_back(fmt::format("tests/{}", folder));
+}
+
+ArgumentRegistration::ArgumentRegistration(Argument argument) {
+  own_arguments().push_back(std::move(argument));
+}
+
+}  // namespace lockbench::test
+
+int main(int argc, char** argv) {
+  try {
+    return lockbench::test::run(argc, argv);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "%s: %s\n", argv[0], error.what());
+    return 1;
+  }
+}
