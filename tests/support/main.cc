@@ -75,6 +75,12 @@ int run(int argc, char** argv) {
   if (!is_shard && testing::UnitTest::GetInstance()->test_to_run_count() == 0) {
     throw std::runtime_error("no test has such a name");
   }
+  const char* const skips = std::getenv("LOCKBENCH_TEST_SKIPS");
+  const int skipped = testing::UnitTest::GetInstance()->skipped_test_count();
+  if (skips != nullptr && std::string_view(skips) == "fail" && skipped > 0) {
+    throw std::runtime_error(
+        fmt::format("{} skipped tests, which ./test.sh --all does not allow", skipped));
+  }
   return code;
 }
 

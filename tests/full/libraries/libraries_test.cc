@@ -56,8 +56,8 @@ Client python(const Scratch& scratch, const std::string& script, Words arguments
   return {scratch, "/usr/bin/python3", arguments};
 }
 
-/// The libraries of package.json, installed once in the build's folder. node and npm are no Debian
-/// packages of ours: Debian's npm cannot be installed beside other packages of node.
+/// The libraries of package.json, installed once in the build's folder. node and npm are those in
+/// PATH: Debian's packages, or a newer node with its own npm.
 const std::string& node_folder() {
   static const std::string folder = [] {
     std::string made = LOCKBENCH_BINARY_DIR "/watched_clients";
@@ -77,8 +77,9 @@ const std::string& node_folder() {
 }
 
 Client node(const Scratch& scratch, Words arguments) {
-  arguments.insert(arguments.begin(), node_folder() + "/locks.mjs");
-  return {scratch, "/usr/bin/node", arguments};
+  const Words program{"node", node_folder() + "/locks.mjs"};
+  arguments.insert(arguments.begin(), program.begin(), program.end());
+  return {scratch, "/usr/bin/env", arguments};
 }
 
 /// What a watch makes of a source's sightings.
