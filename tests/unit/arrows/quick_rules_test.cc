@@ -107,6 +107,7 @@ TEST(QuickRules, TenFilesMayBeExceptedButNotEleven) {
     tree.add(files.back(), "sleep_for(1s);\n");
   }
   std::vector<Exception> exceptions;
+  exceptions.reserve(files.size());
   for (const std::string& file : files) exceptions.push_back({file, "tests sleeping"});
   EXPECT_THAT(tree.broken(exceptions),
               ElementsAre("tests/unit/k_test.cc: is more than 10 exceptions"));
