@@ -41,7 +41,7 @@ while [ $# -gt 0 ]; do
     --all)
       chosen=("${parts[@]}")
       # For the main function of the tests.
-      export LOCKBENCH_TEST_SKIPS=fail
+      export LOCKBENCH_TESTS_NO_SKIPS=1
       ;;
     --only)
       IFS=, read -ra chosen <<<"${2:-}"

@@ -2,7 +2,7 @@
 # False alarms and power of `lockbench compare` on real results, see compare_splits.cc: records 20 repetitions of
 # the comparison in the README, and 20 valid ones of redis-queue under each of two hold times. The longer hold makes
 # each wait in the queue about a fifth longer; by how much the 99th percentile really differs is printed.
-# Needs a build with the tests, and half an hour on a machine with nothing else to do. It can be stopped, and goes
+# Needs a build with the target `benches`, and half an hour on a machine with nothing else to do. It can be stopped, and goes
 # on where it was when it is called again with the same folder.
 # Usage: compare.sh [FOLDER]     where the results are; CPU=command goes before each measurement
 set -euo pipefail

@@ -56,8 +56,7 @@ Client python(const Scratch& scratch, const std::string& script, Words arguments
   return {scratch, "/usr/bin/python3", arguments};
 }
 
-/// The libraries of package.json, installed once in the build's folder. node and npm are those in
-/// PATH: Debian's packages, or a newer node with its own npm.
+/// The libraries of package.json, installed once in the build's folder by the npm in PATH.
 const std::string& node_folder() {
   static const std::string folder = [] {
     std::string made = LOCKBENCH_BINARY_DIR "/watched_clients";
@@ -77,8 +76,8 @@ const std::string& node_folder() {
 }
 
 Client node(const Scratch& scratch, Words arguments) {
-  const Words program{"node", node_folder() + "/locks.mjs"};
-  arguments.insert(arguments.begin(), program.begin(), program.end());
+  // Debian's node, or a newer one that is in PATH before it.
+  arguments.insert(arguments.begin(), {"node", node_folder() + "/locks.mjs"});
   return {scratch, "/usr/bin/env", arguments};
 }
 
