@@ -40,7 +40,7 @@ while [ $# -gt 0 ]; do
   case $1 in
     --all)
       chosen=("${parts[@]}")
-      # For the main function of the tests.
+      # tests/support/main.cc reads it.
       export LOCKBENCH_TESTS_NO_SKIPS=1
       ;;
     --only)
