@@ -1,37 +1,135 @@
 #!/usr/bin/env bash
-# Installs what is missing, builds, and runs every test: under ThreadSanitizer, under AddressSanitizer
-# and UndefinedBehaviorSanitizer, and optimised. A server that is missing fails its tests.
-# Usage: test.sh [ctest arguments]: with any, only the optimised build is tested, with them.
+# Installs what is missing, builds, and runs tests. A server that is missing fails its tests.
+# Usage: test.sh [--all | --only PART[,PART]... | --list] [-- CTEST_ARGUMENT...]
+#   without an option  the part quick: what every change must pass
+#   --all              every part; a skipped test counts as a failure
+#   --only             the parts named
+#   --list             the parts, their minutes, and what each tests
 set -euo pipefail
 cd "$(dirname "$(readlink -f "$0")")"
 . scripts/phases.sh
-scripts/install_packages.sh build run test
 
-# Most suites wait more than they work.
-parallel=(--parallel "$(($(nproc) * 2))")
+# Name, minutes on two cores once everything is installed and built, packages beyond those that run lockbench, contents.
+table='lint        15  test,lint  clang-format and clang-tidy over all files
+quick       8   test       every room, without upper bounds in real time
+sanitize    15  test       the quick tests under ASan and UBSan, those with threads under TSan
+carriers    5   test       conformance and hostile servers with clients on threads
+timing      10  test       upper bounds, rates and ratios in real time
+matrix      15  test       every hazard against every strategy
+libraries   5   test,full  lock libraries of other languages, as watch sees them
+browser     2   test,full  the report in Chromium
+prometheus  3   test,full  what Prometheus scrapes, recording rules and alerts
+cluster     3   test,full  runs over several hosts: MPI in network namespaces
+statistics  3   test       how often compare and the models are right
+fuzz        8   test,fuzz  each fuzzer for a minute'
+
+parts=()
+declare -A minutes packages contents
+while read -r part minute package content; do
+  parts+=("$part")
+  minutes[$part]=$minute packages[$part]=${package//,/ } contents[$part]=$content
+done <<<"$table"
+
+usage_error() {
+  echo "test.sh: $1" >&2
+  exit 1
+}
+
+chosen=(quick)
+while [ $# -gt 0 ]; do
+  case $1 in
+    --all)
+      chosen=("${parts[@]}")
+      # tests/support/main.cc reads it.
+      export LOCKBENCH_TESTS_NO_SKIPS=1
+      ;;
+    --only)
+      IFS=, read -ra chosen <<<"${2:-}"
+      [ $# -eq 1 ] || shift
+      ;;
+    --list)
+      printf '%-11s %7s  %s\n' part minutes tests
+      for part in "${parts[@]}"; do printf '%-11s %7s  %s\n' "$part" "${minutes[$part]}" "${contents[$part]}"; done
+      exit
+      ;;
+    --) break ;;
+    *) usage_error "unknown argument $1; allowed: --all, --only PART[,PART]..., --list, -- CTEST_ARGUMENT..." ;;
+  esac
+  shift
+done
+ctest_arguments=("${@:2}")
+
+unknown=()
+for part in "${chosen[@]}"; do [ -n "$part" ] && [ -n "${minutes[$part]:-}" ] || unknown+=("$part"); done
+[ ${#chosen[@]} -gt 0 ] && [ ${#unknown[@]} -eq 0 ] ||
+  usage_error "no such part: ${unknown[*]:-(none named)}; allowed: $(sed 's/ /, /g' <<<"${parts[*]}")"
+
+# Usage: build PRESET TARGET. A library that CMake does not find ends the build: nobody would miss the tests that are
+# left out without it.
+build() {
+  phase "$1 build" scripts/build.sh "$1" -DLOCKBENCH_{TESTS,POSTGRES,ETCD,METRICS,MPI}=ON -- "$2"
+}
+
+# Usage: tests PRESET LABEL. Most suites wait more than they work.
+tests() {
+  # A test that was disturbed says that it is inconclusive, and passes.
+  local shown=()
+  [ "$2" != timing ] || shown=(--verbose)
+  ctest "${shown[@]}" --preset "$1" --label-regex "^$2\$" --parallel "$(($(nproc) * 2))" "${ctest_arguments[@]}"
+}
+
+# A test that no part runs would never fail.
+refuse_tests_without_part() {
+  local names
+  names=$({ ctest --preset release --show-only --label-exclude "^($(sed 's/ /|/g' <<<"${parts[*]}"))\$" || true; } |
+    sed -n 's/^ *Test *#[0-9]*: //p')
+  [ -z "$names" ] || usage_error "tests without the label of a part: $(paste -sd' ' <<<"$names")"
+}
 
 # The sanitizers' reports end a test with a failure of its own.
 export ASAN_OPTIONS=detect_leaks=1 UBSAN_OPTIONS=print_stacktrace=1
 export TSAN_OPTIONS="halt_on_error=1 suppressions=$PWD/tests/tsan_suppressions.txt"
 
-# A library that CMake does not find ends the build: nobody would miss the tests of what is left out without it.
-everything=(-DLOCKBENCH_{TESTS,POSTGRES,ETCD,METRICS,MPI}=ON)
-
-# Usage: build PRESET TARGET
-build() {
-  phase "$1 build" scripts/build.sh "$1" "${everything[@]}" -- "$2"
+# The last command is a run of ctest, if the part has one: its summary ends the output.
+run_part() {
+  phase "packages for $1" scripts/install_packages.sh build run ${packages[$1]}
+  case $1 in
+    lint) phase lint scripts/lint.sh --all ;;
+    fuzz) phase fuzz env RUNS=-1 MINUTES=1 tests/bench/fuzz.sh ;;
+    sanitize)
+      build asan sanitized_tests
+      phase "asan tests" tests asan asan
+      build tsan sanitized_tests
+      print_phases
+      tests tsan tsan
+      ;;
+    *)
+      # Nothing is built while tests run: their clients and servers have deadlines, and some watch the load.
+      if [ "$1" = quick ]; then build release quick_tests; else build release full_tests; fi
+      refuse_tests_without_part
+      print_phases
+      tests release "$1"
+      ;;
+  esac
 }
 
-# Nothing is built while tests run: their clients and servers have deadlines, and some watch the load.
-build release all
-if [ $# -eq 0 ]; then
-  for preset in tsan asan; do
-    build $preset sanitized_tests
-    echo "== $preset" >&2
-    phase "$preset tests" ctest --preset $preset --label-regex sanitize "${parallel[@]}"
-  done
+if [ ${#chosen[@]} -eq 1 ]; then
+  run_part "${chosen[0]}"
+  exit
 fi
-print_phases
-echo "== release" >&2
-# Last: ctest's own summary ends the output.
-ctest --preset release "${parallel[@]}" "$@"
+
+mkdir -p build
+rows=() failed=0
+for part in "${chosen[@]}"; do
+  echo "== $part" >&2
+  log=build/test_$part.log begin=$EPOCHSECONDS verdict=passed
+  LOCKBENCH_PHASES= ./test.sh --only "$part" -- "${ctest_arguments[@]}" 2>&1 | tee "$log" || { verdict=FAILED && failed=$((failed + 1)); }
+  summary=$(sed -n '/ tests passed, /p' "$log" | paste -sd\;)
+  [ "$part" != timing ] || summary+="; $(sed -n '/inconclusive/p' "$log" | wc -l) inconclusive"
+  rows+=("$(printf '%-11s %-7s %7s  %s' "$part" $verdict "$(minutes_since "$begin")" "$summary")")
+done
+echo "outputs: build/test_PART.log"
+printf '%-11s %-7s %7s  %s\n' part verdict min:s ctest
+printf '%s\n' "${rows[@]}"
+echo "parts: $((${#chosen[@]} - failed)) passed, $failed failed"
+exit $((failed > 0))

@@ -9,10 +9,16 @@ if [ "$(id -u)" -eq 0 ] && ! id -u lockbench >/dev/null 2>&1; then
   useradd --system --user-group --no-create-home --home-dir /nonexistent --shell /usr/sbin/nologin lockbench
 fi
 
+# Debian's npm cannot be installed beside a newer node, which brings an npm of its own.
+is_there() {
+  dpkg-query -W -f='${Status}' "$1" 2>/dev/null | grep -q 'ok installed' && return
+  [[ $1 =~ ^(nodejs|npm)$ ]] && command -v node >/dev/null && command -v npm >/dev/null
+}
+
 missing=()
 for group in "$@"; do
   while read -r package; do
-    dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'ok installed' || missing+=("$package")
+    is_there "$package" || missing+=("$package")
   done < <(awk -v group="$group" '$1 == group { print $2 }' "$list")
 done
 [ ${#missing[@]} -eq 0 ] && exit 0

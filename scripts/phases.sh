@@ -1,19 +1,23 @@
 # To be sourced. `phase NAME COMMAND...` runs a command and notes how long it took, also for a script that called
-# this one; `print_phases` prints all notes in one line.
-if [ -z "${LOCKBENCH_PHASES:-}" ]; then
-  LOCKBENCH_PHASES=$(mktemp)
-  export LOCKBENCH_PHASES
-  trap 'rm -f "$LOCKBENCH_PHASES"' EXIT
-fi
+# this one; `print_phases` prints all notes in one line. A script that fails prints them at its end.
+minutes_since() {
+  printf '%d:%02d' $(((EPOCHSECONDS - $1) / 60)) $(((EPOCHSECONDS - $1) % 60))
+}
 
 phase() {
-  local name=$1 begin=$SECONDS code=0
+  local name=$1 begin=$EPOCHSECONDS code=0
   shift
   "$@" || code=$?
-  printf '%s %d:%02d\n' "$name" $(((SECONDS - begin) / 60)) $(((SECONDS - begin) % 60)) >>"$LOCKBENCH_PHASES"
+  echo "$name $(minutes_since "$begin")" >>"$LOCKBENCH_PHASES"
   return $code
 }
 
 print_phases() {
-  echo "phases (min:s): $(paste -sd, "$LOCKBENCH_PHASES" | sed 's/,/, /g')" >&2
+  echo "phases (min:s): $(paste -sd, "$LOCKBENCH_PHASES" | sed 's/,/, /g'); $(minutes_since "$LOCKBENCH_BEGIN") so far" >&2
 }
+
+if [ -z "${LOCKBENCH_PHASES:-}" ]; then
+  LOCKBENCH_PHASES=$(mktemp) LOCKBENCH_BEGIN=$EPOCHSECONDS
+  export LOCKBENCH_PHASES LOCKBENCH_BEGIN
+  trap '[ $? -eq 0 ] || ! [ -s "$LOCKBENCH_PHASES" ] || print_phases; rm -f "$LOCKBENCH_PHASES"' EXIT
+fi

@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
-"""clang-tidy on every .cc file of a build directory's compile_commands.json. Usage: tidy.py BUILD_DIRECTORY
+"""clang-tidy on every .cc file that is not known to be clean. Usage: tidy.py [--all]
+
+lint_clean.txt beside this file names the files that were found clean, each with a digest of its text, of the project
+files that it includes, of its .clang-tidy and of clang-tidy's version. It is committed, so that a new clone checks
+only what differs. The digest leaves out what another machine has otherwise (paths, packages, generated files) and the
+compiler's flags: --all checks every file, whatever the list says. The list is rewritten, except in CI.
 
 Most of clang-tidy's time goes into the headers, so about 25 files are checked as one translation unit, with the
 flags of them all. A file that does not compile together with the others, because both define a name in an
 anonymous namespace, is moved to another unit.
-
-A file without findings is remembered in ${XDG_CACHE_HOME:-~/.cache}/lockbench-tidy and not checked again until
-it, a project file that it includes, its flags, the configuration, clang-tidy or an installed package changes.
 """
 import concurrent.futures
 import hashlib
@@ -18,12 +20,11 @@ import shlex
 import subprocess
 import sys
 import tempfile
-import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-CACHE = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "lockbench-tidy"
+BUILD = ROOT / "build" / "tidy"
+CLEAN_LIST = ROOT / "scripts" / "lint_clean.txt"
 FILES_PER_UNIT = 25
-FORGET_AFTER_DAYS = 30
 
 
 def output_of(*command):
@@ -31,30 +32,31 @@ def output_of(*command):
 
 
 class Sources:
-    """The text of a file with that of all project files it includes, generated ones too."""
+    """Digests of files, made of their text and of all project files that they include."""
 
-    def __init__(self, folders):
-        self.folders = folders
+    def __init__(self):
+        self.version = re.search(r"version \S+", output_of("clang-tidy", "--version"))[0]
         self.known = {}
 
     def includes(self, path):
+        """The digest of a file's text, and the project files that it includes itself; no generated ones."""
         if path not in self.known:
             text = path.read_bytes()
-            found = set()
-            for name in re.findall(rb'^\s*#include [<"]([^>"]+)[>"]', text, re.MULTILINE):
-                places = (folder / name.decode() for folder in self.folders)
-                found.update(place for place in places if place.is_file())
+            names = re.findall(rb'^\s*#include "([^"]+)"', text, re.MULTILINE)
+            found = {place for place in (ROOT / name.decode() for name in names) if place.is_file()}
             self.known[path] = (hashlib.sha256(text).digest(), found)
         return self.known[path]
 
     def digest(self, path):
-        seen, todo = set(), [path]
+        configurations = (parent / ".clang-tidy" for parent in path.parents if parent.is_relative_to(ROOT))
+        seen, todo = set(), [path, *filter(pathlib.Path.exists, configurations)]
         while todo:
             one = todo.pop()
             if one not in seen:
                 seen.add(one)
                 todo.extend(self.includes(one)[1])
-        return b"".join(sorted(self.includes(one)[0] for one in seen))
+        texts = (self.includes(one)[0] for one in sorted(seen))
+        return hashlib.sha256(self.version.encode() + b"".join(texts)).hexdigest()[:16]
 
 
 def flags_of(entry):
@@ -70,14 +72,14 @@ def flags_of(entry):
     return tuple(flags)
 
 
-def work_list(build):
-    """(file, flags, configuration) of every file that git knows."""
-    tracked = set(output_of("git", "-C", str(ROOT), "ls-files", "*.cc").split())
+def work_list(wanted):
+    """(file, flags, configuration) of the files wanted. Makes what they include."""
+    subprocess.run([ROOT / "scripts" / "build.sh", "tidy", "-DLOCKBENCH_TESTS=ON", "--", "lockbench_generated"], check=True)
     configurations = {}
     listed = {}
-    for entry in json.loads((build / "compile_commands.json").read_text()):
+    for entry in json.loads((BUILD / "compile_commands.json").read_text()):
         path = pathlib.Path(entry["file"])
-        if not path.is_relative_to(ROOT) or str(path.relative_to(ROOT)) not in tracked:
+        if path not in wanted:
             continue
         folder = next(parent for parent in path.parents if (parent / ".clang-tidy").exists())
         if folder not in configurations:
@@ -85,9 +87,9 @@ def work_list(build):
             # clang-tidy 14 does not read these defaults of its own again.
             configurations[folder] = re.sub(r".*HungarianPrefix\n.*\n", "", dumped)
         listed[path] = (path, flags_of(entry), configurations[folder])
-    missing = tracked - {str(path.relative_to(ROOT)) for path in listed}
+    missing = wanted - set(listed)
     if missing:
-        sys.exit("tidy: in no target, so nobody checks them: " + " ".join(sorted(missing)))
+        sys.exit("tidy: in no target, so nobody checks them: " + " ".join(str(path.relative_to(ROOT)) for path in sorted(missing)))
     return sorted(listed.values())
 
 
@@ -144,43 +146,37 @@ def check_all(files, flags, configuration):
     return clean, findings
 
 
-def main():
-    build = pathlib.Path(sys.argv[1]).resolve()
-    CACHE.mkdir(parents=True, exist_ok=True)
-    for verdict in CACHE.iterdir():
-        if time.time() - verdict.stat().st_mtime > FORGET_AFTER_DAYS * 86400:
-            verdict.unlink(missing_ok=True)
-
-    sources = Sources([ROOT, build / "generated", build / "proto"])
-    tools = output_of("clang-tidy", "--version") + output_of("dpkg-query", "-W", "-f", "${Package} ${Version}\n")
-    tools += pathlib.Path(__file__).read_text()
-    verdicts, groups = {}, {}
-    for file, flags, configuration in work_list(build):
-        # Another checkout of the same sources has the same verdicts.
-        about = "\n".join([str(file), *flags, configuration, tools]).replace(str(build), "").replace(str(ROOT), "")
-        verdict = CACHE / hashlib.sha256(about.encode() + sources.digest(file)).hexdigest()
-        if verdict.exists():
-            verdict.touch()
-        else:
-            verdicts[file] = verdict
-            modes = tuple(flag for flag in flags if not flag.startswith(("-D", "-I", "-isystem")))
-            groups.setdefault((configuration, suite_of(file), modes), []).append((file, flags))
-
+def check_files(wanted):
+    """Returns the clean ones."""
+    groups = {}
+    for file, flags, configuration in work_list(wanted):
+        modes = tuple(flag for flag in flags if not flag.startswith(("-D", "-I", "-isystem")))
+        groups.setdefault((configuration, suite_of(file), modes), []).append((file, flags))
     units = []
     for (configuration, _, _), files in groups.items():
         for at in range(0, len(files), FILES_PER_UNIT):
             part = files[at:at + FILES_PER_UNIT]
             units.append(([file for file, _ in part], union(flags for _, flags in part), configuration))
-    print(f"clang-tidy: {len(verdicts)} files to check, in {len(units)} units", file=sys.stderr)
-    failed = False
+    print(f"clang-tidy: {len(wanted)} files to check, in {len(units)} units", file=sys.stderr)
+    all_clean = set()
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         for clean, findings in pool.map(lambda unit: check_all(*unit), units):
-            for file in clean:
-                verdicts[file].touch()
+            all_clean.update(clean)
             if findings:
-                failed = True
                 print(findings, flush=True)
-    sys.exit(1 if failed else 0)
+    return all_clean
+
+
+def main():
+    sources = Sources()
+    files = [ROOT / name for name in output_of("git", "-C", str(ROOT), "ls-files", "*.cc").split()]
+    entries = {file: f"{file.relative_to(ROOT)} {sources.digest(file)}" for file in files if file.exists()}
+    known = set(CLEAN_LIST.read_text().splitlines()) if CLEAN_LIST.exists() and "--all" not in sys.argv else set()
+    wanted = {file for file, entry in entries.items() if entry not in known}
+    dirty = wanted - check_files(wanted) if wanted else set()
+    if "CI" not in os.environ:
+        CLEAN_LIST.write_text("".join(sorted(f"{entry}\n" for file, entry in entries.items() if file not in dirty)))
+    sys.exit(1 if dirty else 0)
 
 
 main()

@@ -76,6 +76,17 @@ TEST_F(Install, LeavesThePolicyOfTheHostAlone) {
   EXPECT_EQ(read_file(policy()), "#!/bin/sh\nexit 104\n");
 }
 
+TEST_F(Install, TakesTheNodeAndTheNpmThatAreThere) {
+  const fs::path asked = scratch_ / "asked";
+  play("apt-get", fmt::format("echo \" $* \" > {}", asked.string()));
+  play("node", "exit 0");
+  play("npm", "exit 0");
+  EXPECT_EQ(lockbench(scratch_, {"full"}, setting()).code, 0);
+  expect_in(read_file(asked), " chromium ");
+  EXPECT_EQ(read_file(asked).find(" npm "), std::string::npos);
+  EXPECT_EQ(read_file(asked).find(" nodejs "), std::string::npos);
+}
+
 TEST_F(Install, MakesTheAccountOfPrivateServers) {
   play("apt-get", "exit 0");
   EXPECT_EQ(lockbench(scratch_, {"run"}, setting()).code, 0);
