@@ -54,7 +54,7 @@ class Advisory : public ServerQueueLock {
  public:
   explicit Advisory(const Context& context)
       : ServerQueueLock(context),
-        session_(endpoints_of(context, parse_endpoint).front(), context.options.command_timeout,
+        session_(endpoints_of(context, parse_endpoint).front(), context.options.timeouts(),
                  env()) {}
 
   StoreResult<void> connect() override { return session_.connect(); }

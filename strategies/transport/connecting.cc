@@ -77,12 +77,12 @@ class SocketConnecting : public Connecting {
     const auto fd = race_->get(longest, stop);
     if (!fd) return tl::unexpected(fd.error());
     if (*fd < 0) return nullptr;
-    return make_plain_socket(OwnedSocket(*fd), tcp_, timeout_);
+    return make_plain_socket(OwnedSocket(*fd), tcp_, timeouts_);
   }
 
   const std::string host_;
   const bool tcp_;
-  const Duration timeout_;
+  const Timeouts timeouts_;
   const std::shared_ptr<const TlsContext> context_;  ///< null: without TLS
   std::shared_ptr<Lookup> lookup_;
   std::optional<SocketRace> race_;
@@ -92,7 +92,7 @@ class SocketConnecting : public Connecting {
 }  // namespace
 
 tl::expected<std::unique_ptr<Connecting>, std::string> begin_connecting(
-    const SocketAddress& address, Duration timeout, const TlsSettings* tls,
+    const SocketAddress& address, const Timeouts& timeouts, const TlsSettings* tls,
     const Resolver& resolver) {
   std::shared_ptr<const TlsContext> context;
   if (tls != nullptr) {
@@ -100,7 +100,7 @@ tl::expected<std::unique_ptr<Connecting>, std::string> begin_connecting(
     if (!shared) return tl::unexpected(std::move(shared.error()));
     context = *std::move(shared);
   }
-  return std::make_unique<SocketConnecting>(address, timeout, std::move(context), resolver);
+  return std::make_unique<SocketConnecting>(address, timeouts, std::move(context), resolver);
 }
 
 }  // namespace lockbench

@@ -32,7 +32,7 @@ SingleNodeLock::SingleNodeLock(const Context& context)
       renewing_(context.renewing),
       client_(context.client),
       factory_(context.services.get_or_make<ConnectionFactory>(make_connection_factory)),
-      redis_(factory_.make(endpoint_, options_.command_timeout, env_)) {}
+      redis_(factory_.make(endpoint_, options_.timeouts(), env_)) {}
 
 AcquireResult SingleNodeLock::acquire(const AcquireRequest& request) {
   Lease lease{.key = std::string(request.key), .token = make_token()};
@@ -105,7 +105,7 @@ WaitResult SingleNodeLock::wait_for_message(const AcquireRequest& request, Durat
   if (!woken_) woken_ = env_.make_event();
   if (!listening_) {
     auto& hub = services_.get_or_make<NotificationHub>([this] {
-      return std::make_shared<NotificationHub>(endpoint_, options_.command_timeout, factory_,
+      return std::make_shared<NotificationHub>(endpoint_, options_.timeouts(), factory_,
                                                make_service_env(services_));
     });
     listening_.emplace(hub, channel_of(request.key), *woken_);
