@@ -8,8 +8,10 @@ namespace lockbench {
 
 /// How long a call waits for its store.
 struct Timeouts {
+  template <class Rep, class Period>
   // NOLINTNEXTLINE(google-explicit-constructor): most callers have only the first
-  Timeouts(Duration for_answer, Duration once_stopped = std::chrono::milliseconds(100))
+  Timeouts(std::chrono::duration<Rep, Period> for_answer,
+           Duration once_stopped = std::chrono::milliseconds(100))
       : answer(for_answer), after_stop(once_stopped) {}
   bool operator==(const Timeouts&) const = default;
   // NOLINTNEXTLINE(google-explicit-constructor)

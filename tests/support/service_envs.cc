@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "strategies/carrier.h"
+#include "tests/support/eventually.h"
 
 namespace lockbench::test {
 
@@ -35,14 +36,14 @@ std::vector<TracedCommand> ServiceEnvs::take() {
   return std::exchange(commands_, {});
 }
 
-bool ServiceEnvs::await(const std::string& name, int count, Duration bound) {
+bool ServiceEnvs::await(const std::string& name, int count) {
   std::unique_lock lock(mutex_);
-  return changed_.wait_for(lock, bound, [&] { return ended_[name] >= count; });
+  return changed_.wait_for(lock, kPatience, [&] { return ended_[name] >= count; });
 }
 
-bool ServiceEnvs::await_any(int count, Duration bound) {
+bool ServiceEnvs::await_any(int count) {
   std::unique_lock lock(mutex_);
-  return changed_.wait_for(lock, bound, [&] { return all_ended_ >= count; });
+  return changed_.wait_for(lock, kPatience, [&] { return all_ended_ >= count; });
 }
 
 int ServiceEnvs::ended() const {
@@ -55,9 +56,9 @@ void ServiceEnvs::hold_back_all() {
   holds_back_ = true;
 }
 
-bool ServiceEnvs::await_held(Duration bound) {
+bool ServiceEnvs::await_held() {
   std::unique_lock lock(mutex_);
-  return changed_.wait_for(lock, bound, [this] { return held_ > 0; });
+  return changed_.wait_for(lock, kPatience, [this] { return held_ > 0; });
 }
 
 void ServiceEnvs::let_go() {
@@ -66,7 +67,6 @@ void ServiceEnvs::let_go() {
 }
 
 void ServiceEnvs::begin(const CommandInfo& command) {
-  constexpr auto kLongest = std::chrono::seconds(10);
   {
     const std::scoped_lock lock(mutex_);
     commands_.push_back({std::string(command.store), std::string(command.endpoint),
@@ -76,7 +76,7 @@ void ServiceEnvs::begin(const CommandInfo& command) {
   }
   changed_.notify_all();
   // The service may be a fiber, whose thread others need.
-  const TimePoint until = BootClock::now() + kLongest;
+  const TimePoint until = BootClock::now() + kPatience;
   for (TimePoint now = BootClock::now(); now < until && holds_back(); now = BootClock::now()) {
     Carrier::current().wait(nullptr, now + std::chrono::milliseconds(1), {});
   }

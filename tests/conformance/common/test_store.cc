@@ -1,7 +1,8 @@
 #include "tests/conformance/common/test_store.h"
 
 #include <algorithm>
-#include <thread>
+
+#include "tests/support/eventually.h"
 
 namespace lockbench::test {
 
@@ -11,11 +12,7 @@ bool TestStore::exists(const std::string& key) {
 }
 
 bool TestStore::becomes_empty() {
-  constexpr int kLooks = 50;
-  for (int look = 0; look < kLooks && !keys().empty(); ++look) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  }
-  return keys().empty();
+  return eventually([this] { return keys().empty(); });
 }
 
 std::string url_of(std::uint16_t port) { return shared_store().server().url_form().on({port}); }
