@@ -108,7 +108,7 @@ struct StrategyOptions {
   bool skip_failed_nodes = false;        ///< leave a quorum's node out for a while after it failed
   Duration lock_delay = std::chrono::seconds(1);  ///< chubby: no grants for so long after a failure
   Duration command_timeout = std::chrono::seconds(3);  ///< the longest wait for one answer
-  Duration after_stop = Timeouts({}).after_stop;       ///< for all that a stopped call still does
+  Duration after_stop = Timeouts::kAfterStop;          ///< for all that a stopped call still does
   std::optional<int> wait_replicas;  ///< how many replicas a lock waits for, if its server has some
   Duration wait_timeout = std::chrono::milliseconds(100);  ///< how long to wait for them
   /// What has no TTL gets one of kKeptFor, so that nothing stays in the store for ever. Otherwise

@@ -8,10 +8,12 @@ namespace lockbench {
 
 /// How long a call waits for its store.
 struct Timeouts {
+  static constexpr Duration kAfterStop = std::chrono::milliseconds(100);
+
   template <class Rep, class Period>
   // NOLINTNEXTLINE(google-explicit-constructor): most callers have only the first
   Timeouts(std::chrono::duration<Rep, Period> for_answer,
-           Duration once_stopped = std::chrono::milliseconds(100))
+           Duration once_stopped = kAfterStop)
       : answer(for_answer), after_stop(once_stopped) {}
   bool operator==(const Timeouts&) const = default;
   // NOLINTNEXTLINE(google-explicit-constructor)

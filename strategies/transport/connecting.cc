@@ -29,11 +29,11 @@ PeerAddress unix_address(const std::string& path) {
 /// Looks the name up, connects, and does the TLS handshake, each in its turn.
 class SocketConnecting : public Connecting {
  public:
-  SocketConnecting(const SocketAddress& address, Duration timeout,
+  SocketConnecting(const SocketAddress& address, const Timeouts& timeouts,
                    std::shared_ptr<const TlsContext> context, const Resolver& resolver)
       : host_(address.host),
         tcp_(address.path.empty()),
-        timeout_(timeout),
+        timeouts_(timeouts),
         context_(std::move(context)) {
     if (tcp_) {
       lookup_ = look_up(address.host, address.port, resolver);

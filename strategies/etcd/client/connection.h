@@ -13,6 +13,7 @@
 #include "strategies/errors.h"
 #include "strategies/etcd/client/endpoint.h"
 #include "strategies/etcd/client/txn.h"
+#include "strategies/timeouts.h"
 
 // Declared only, as gRPC's headers are slow to compile.
 namespace grpc {

@@ -12,6 +12,7 @@
 #include "strategies/errors.h"
 #include "strategies/memcached/client/endpoint.h"
 #include "strategies/memcached/client/replies.h"
+#include "strategies/timeouts.h"
 #include "strategies/store.h"
 #include "strategies/transport/socket.h"
 

@@ -13,6 +13,7 @@
 #include "strategies/errors.h"
 #include "strategies/lease.h"
 #include "strategies/postgres/client/endpoint.h"
+#include "strategies/timeouts.h"
 
 struct pg_conn;
 struct pg_result;

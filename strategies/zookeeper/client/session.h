@@ -16,6 +16,7 @@
 #include "strategies/env.h"
 #include "strategies/errors.h"
 #include "strategies/lease.h"
+#include "strategies/timeouts.h"
 #include "strategies/zookeeper/client/endpoint.h"
 #include "strategies/zookeeper/client/link.h"
 #include "strategies/zookeeper/client/requests.h"

@@ -13,7 +13,8 @@ void on_all(TestStore& tested, Step step) {
 
 StrategyOptions with_timeout(const Descriptor& descriptor, Duration timeout) {
   StrategyOptions options = impatient(descriptor);
-  options.command_timeout = options.node_timeout = timeout;
+  options.command_timeout = timeout;
+  options.node_timeout = timeout;
   return options;
 }
 

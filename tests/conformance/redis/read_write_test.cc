@@ -80,7 +80,7 @@ TEST_F(ReadWrite, AReaderThatLostItsPlaceLearnsOfIt) {
   Bench bench(strategy_, unrenewed());
   const auto reader = bench.client(), other = bench.client();
   const AcquireResult kept = ask(*other, bench.key(), Mode::shared);
-  const AcquireResult held = ask(*reader, bench.key(), Mode::shared, );
+  const AcquireResult held = ask(*reader, bench.key(), Mode::shared);
   ASSERT_TRUE(kept.lease && held.lease);
   RedisProbe(shared_store().server().port())
       .ask({"ZREM", bench.key() + ":readers", held.lease->token});
