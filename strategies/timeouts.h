@@ -12,8 +12,7 @@ struct Timeouts {
 
   template <class Rep, class Period>
   // NOLINTNEXTLINE(google-explicit-constructor): most callers have only the first
-  Timeouts(std::chrono::duration<Rep, Period> for_answer,
-           Duration once_stopped = kAfterStop)
+  Timeouts(std::chrono::duration<Rep, Period> for_answer, Duration once_stopped = kAfterStop)
       : answer(for_answer), after_stop(once_stopped) {}
   bool operator==(const Timeouts&) const = default;
   // NOLINTNEXTLINE(google-explicit-constructor)

@@ -218,7 +218,7 @@ class Socket : public Transport {
   const bool tcp_;
   const Duration blocks_for_;
   const Duration grace_;  ///< how long an answer under way may still take after a stop
-  Carrier* keeper_;  ///< where it was made or, if that is shared, waited for last; outlives it
+  Carrier* keeper_;       ///< where it was made or, if that is shared, waited for last; outlives it
   // Of whoever receives:
   bool heard_ = false;                   ///< anything
   bool may_hold_bytes_ = false;          ///< the last buffer was filled

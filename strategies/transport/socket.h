@@ -68,8 +68,8 @@ class Connecting {
 };
 
 /// Does not wait. A name is looked up beside the caller, and all its addresses are tried, of both
-/// families. `timeouts.answer` becomes the socket's own timeout. `tls`: null: none; needed during this call
-/// only.
+/// families. `timeouts.answer` becomes the socket's own timeout. `tls`: null: none; needed during
+/// this call only.
 tl::expected<std::unique_ptr<Connecting>, std::string> begin_connecting(
     const SocketAddress& address, const Timeouts& timeouts, const TlsSettings* tls = nullptr,
     const Resolver& resolver = resolve);

@@ -107,7 +107,8 @@ struct HeedsAStopLate : Flawed {
   using Flawed::Flawed;
   AcquireResult acquire(const AcquireRequest& request) override {
     AcquireResult result = sound().acquire(request);
-    if (request.stop.stop_requested()) env().wait(nullptr, env().now() + std::chrono::seconds(10), {});
+    if (request.stop.stop_requested())
+      env().wait(nullptr, env().now() + std::chrono::seconds(10), {});
     return result;
   }
 };

@@ -189,7 +189,8 @@ std::unique_ptr<Connection> FakeRedis::make(const Endpoint& endpoint, const Time
   return std::make_unique<FakeRedisConnection>(*this, endpoint, env);
 }
 
-std::unique_ptr<Subscriber> FakeRedis::make_subscriber(const Endpoint& endpoint, const Timeouts&, Env&) {
+std::unique_ptr<Subscriber> FakeRedis::make_subscriber(const Endpoint& endpoint, const Timeouts&,
+                                                       Env&) {
   return std::make_unique<DeafSubscriber>(endpoint);
 }
 

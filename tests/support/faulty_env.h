@@ -33,9 +33,7 @@ class FaultyEnv : public ForwardingEnv {
   /// The client's clock stands still from now on.
   void stop_the_clock() { stopped_at_ = now(); }
 
-  TimePoint now() override {
-    return stopped_at_ ? *stopped_at_ : ForwardingEnv::now() + passed_;
-  }
+  TimePoint now() override { return stopped_at_ ? *stopped_at_ : ForwardingEnv::now() + passed_; }
   WaitResult wait(Event* event, TimePoint deadline, const std::stop_token& stop) override {
     return ForwardingEnv::wait(event, deadline - passed_, stop);
   }

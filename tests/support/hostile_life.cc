@@ -25,8 +25,8 @@ void expect_reason(std::string_view reason) {
 
 }  // namespace
 
-void live(const Descriptor& strategy, const std::string& url,
-          const std::function<void()>& on_grant, Duration timeout) {
+void live(const Descriptor& strategy, const std::string& url, const std::function<void()>& on_grant,
+          Duration timeout) {
   constexpr Duration kTtl = std::chrono::seconds(10);
   const auto env = make_system_env(std::random_device()());
   Services services;
@@ -36,9 +36,8 @@ void live(const Descriptor& strategy, const std::string& url,
       strategy,
       {.endpoints = endpoints, .options = options, .env = *env, .services = services, .client = 3});
 
-  const AcquireResult result = lock->acquire({.key = "lockbench:hostile:{k}",
-                                              .ttl = kTtl,
-                                              .deadline = env->now() + kHostileTimeout / 4});
+  const AcquireResult result = lock->acquire(
+      {.key = "lockbench:hostile:{k}", .ttl = kTtl, .deadline = env->now() + kHostileTimeout / 4});
   EXPECT_EQ(result.lease.has_value(), result.outcome == AcquireOutcome::acquired);
   if (result.outcome == AcquireOutcome::failed || result.outcome == AcquireOutcome::unknown) {
     expect_reason(result.reason);
@@ -53,7 +52,8 @@ void live(const Descriptor& strategy, const std::string& url,
 
 int requests_at(const HostileServer& honest, const Descriptor& strategy, const std::string& url) {
   bool granted = false;
-  live(strategy, url, [&] { granted = true; }, kPatience);
+  live(
+      strategy, url, [&] { granted = true; }, kPatience);
   EXPECT_TRUE(granted) << "at an honest server";
   return static_cast<int>(honest.exchanges().size());
 }

@@ -160,7 +160,8 @@ StoreResult<void> Connection::connect(const std::stop_token& stop) {
   if (!channel_) {
     const bool late = stop.stop_requested();
     const std::size_t members = endpoint_.members.size();
-    const Duration limit = (late ? last_moment() : timeouts_.answer) / static_cast<std::int64_t>(members);
+    const Duration limit =
+        (late ? last_moment() : timeouts_.answer) / static_cast<std::int64_t>(members);
     StoreResult<void> opened;
     for (std::size_t tried = 0; tried < members; ++tried) {
       opened = open(limit, late ? std::stop_token() : stop);

@@ -12,8 +12,8 @@
 #include "strategies/errors.h"
 #include "strategies/memcached/client/endpoint.h"
 #include "strategies/memcached/client/replies.h"
-#include "strategies/timeouts.h"
 #include "strategies/store.h"
+#include "strategies/timeouts.h"
 #include "strategies/transport/socket.h"
 
 namespace lockbench::memcached {

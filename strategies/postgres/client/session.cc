@@ -19,8 +19,8 @@
 namespace lockbench::postgres {
 namespace {
 
-/// After a stop, or the end of a wait: how long an answer under way may take before the statement is
-/// cancelled.
+/// After a stop, or the end of a wait: how long an answer under way may take before the statement
+/// is cancelled.
 constexpr Duration kLastMoment = std::chrono::milliseconds(5);
 /// lock_timeout ends a wait in time, unless the statement waits twice, as for a row: for the others
 /// that want it and then for its holder. After this time the statement is cancelled.
@@ -412,7 +412,8 @@ StoreResult<Session::ResultPtr> Session::collect(bool waits, std::string_view ke
     if (env_.now() >= interrupt_at) {
       if (!std::exchange(cancelled, true)) cancel(key, patience.stop);
       // A run's end cancels the waits of all clients at once: too many for what a stop leaves.
-      give_up_at = std::min(give_up_at, env_.now() + (hurried ? timeouts_.after_stop * 3 / 10 : timeouts_.answer));
+      give_up_at = std::min(
+          give_up_at, env_.now() + (hurried ? timeouts_.after_stop * 3 / 10 : timeouts_.answer));
       interrupt_at = TimePoint::max();
     }
     const auto events = static_cast<short>(unsent > 0 ? POLLIN | POLLOUT : POLLIN);
@@ -423,8 +424,9 @@ StoreResult<Session::ResultPtr> Session::collect(bool waits, std::string_view ke
     if (!wait_for_socket(events, std::min(give_up_at, interrupt_at), stop) &&
         env_.now() >= give_up_at) {
       return fail(StoreError::Kind::unanswered,
-                  patience.stop.stop_requested() ? "stopped while waiting for the answer"
-                                                 : "no answer within " + format_duration(timeouts_));
+                  patience.stop.stop_requested()
+                      ? "stopped while waiting for the answer"
+                      : "no answer within " + format_duration(timeouts_));
     }
     if (!takes_more()) return fail(StoreError::Kind::unanswered, "an answer that is too long");
     if (PQconsumeInput(connection_.get()) == 0) break;

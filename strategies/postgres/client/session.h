@@ -66,8 +66,8 @@ struct Patience {
 /// connection. After a failure the connection is closed, and the next call reconnects. Reports
 /// every statement to its Env. A stop cancels a statement that waits for a lock (over another
 /// connection) and gives up other answers, within Timeouts::after_stop, also where
-/// that takes a new connection. Where the Env ends the waits before that, as at the end of a run, the server
-/// has the command timeout to cancel one and to say so.
+/// that takes a new connection. Where the Env ends the waits before that, as at the end of a run,
+/// the server has the command timeout to cancel one and to say so.
 class Session {
  public:
   Session(Endpoint endpoint, const Timeouts& timeouts, Env& env);

@@ -19,8 +19,7 @@ constexpr WaitPolicy kReconnect{.kind = WaitKind::backoff,
 
 NotificationHub::NotificationHub(const Endpoint& endpoint, const Timeouts& timeouts,
                                  ConnectionFactory& factory, std::unique_ptr<Env> env)
-    : env_(std::move(env)),
-      subscriber_(factory.make_subscriber(endpoint, timeouts, *env_)) {}
+    : env_(std::move(env)), subscriber_(factory.make_subscriber(endpoint, timeouts, *env_)) {}
 
 NotificationHub::Waiter::Waiter(NotificationHub& hub, const std::string& channel, Event& event)
     : hub_(hub), event_(event) {

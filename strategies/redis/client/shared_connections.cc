@@ -99,7 +99,8 @@ class SharedConnection : public Connection, private LinkUser {
     const auto known = [this] { return calls_[0].settled(); };
     if (!await(known, since + link_.timeouts().answer, stop)) {
       const bool stopped = stop.stop_requested();
-      if (!stopped || !await(known, BootClock::now() + link_.timeouts().after_stop / 2, {})) give_up(since, stopped);
+      if (!stopped || !await(known, BootClock::now() + link_.timeouts().after_stop / 2, {}))
+        give_up(since, stopped);
     }
     return taken();
   }
@@ -184,8 +185,9 @@ class SharedConnection : public Connection, private LinkUser {
 
   /// The answer to the oldest command does not come in time.
   void give_up(TimePoint waited_since, bool stopped) {
-    const std::string why = lockbench::describe(
-        stopped ? Transport::Status::stopped : Transport::Status::timed_out, link_.timeouts().answer);
+    const std::string why =
+        lockbench::describe(stopped ? Transport::Status::stopped : Transport::Status::timed_out,
+                            link_.timeouts().answer);
     // A server that still answers others is late; one that says nothing may be gone.
     if (!stopped && link_.heard_at() < waited_since) link_.break_connection(why);
     Call& call = calls_[0];
@@ -259,8 +261,7 @@ class SharingFactory : public ConnectionFactory {
                                    Env& env) override {
     const Carrier& carrier = Carrier::current();
     if (!carrier.shared()) return own_->make(endpoint, timeouts, env);
-    return std::make_unique<SharedConnection>(next_link(carrier, endpoint, timeouts), *own_,
-                                              env);
+    return std::make_unique<SharedConnection>(next_link(carrier, endpoint, timeouts), *own_, env);
   }
   std::unique_ptr<Connection> make_own(const Endpoint& endpoint, const Timeouts& timeouts,
                                        Env& env) override {
@@ -282,7 +283,8 @@ class SharingFactory : public ConnectionFactory {
     std::vector<Group> groups;
   };
 
-  SharedLink& next_link(const Carrier& carrier, const Endpoint& endpoint, const Timeouts& timeouts) {
+  SharedLink& next_link(const Carrier& carrier, const Endpoint& endpoint,
+                        const Timeouts& timeouts) {
     const std::scoped_lock lock(mutex_);
     CarriedThread& thread = thread_of(carrier);
     Group& group = group_of(thread, endpoint, timeouts);
@@ -304,7 +306,8 @@ class SharingFactory : public ConnectionFactory {
     return found->second;
   }
 
-  static Group& group_of(CarriedThread& thread, const Endpoint& endpoint, const Timeouts& timeouts) {
+  static Group& group_of(CarriedThread& thread, const Endpoint& endpoint,
+                         const Timeouts& timeouts) {
     const auto found =
         std::find_if(thread.groups.begin(), thread.groups.end(), [&](const Group& group) {
           const SharedLink& link = *group.links.front();

@@ -77,8 +77,7 @@ std::string first_come_first_served(const Descriptor& descriptor) {
   std::stop_source giving_up;
   for (int i = 1; i <= kClients; ++i) {
     const bool stays = i != kGivesUp;
-    all_wait &= procession.join(bench.client(),
-                                stays ? std::stop_token() : giving_up.get_token());
+    all_wait &= procession.join(bench.client(), stays ? std::stop_token() : giving_up.get_token());
     if (stays) wanted.push_back(i);
   }
   // In the middle of the queue.

@@ -108,8 +108,7 @@ TEST(LateGrants, ThatCannotBeGivenBackAreUnknown) {
 
 TEST(MemcachedStore, TellsVersionCpuAndRestarts) {
   const auto tested = own_store();
-  const auto store =
-      find_store_kind("memcached")->make(url_of(tested->server().port()), kPatience);
+  const auto store = find_store_kind("memcached")->make(url_of(tested->server().port()), kPatience);
   const auto before = store->facts();
   ASSERT_TRUE(before) << before.error().message;
   EXPECT_THAT(before->version, testing::MatchesRegex("[0-9]+\\..*"));

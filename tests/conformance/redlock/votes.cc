@@ -78,9 +78,9 @@ std::string validity_leaves_room_for_drift(const Descriptor& descriptor) {
   const AcquireResult held = client->try_once(bench.key(), kTtl);
   if (!held.lease) return unexpected(held, AcquireOutcome::acquired);
   const Duration valid_for = held.lease->state->valid_until() - asked_at;
-  return valid_for <= kTtl - kDrift ? std::string()
-                                    : fmt::format("leaves no room for drift: valid for {:.1f} ms",
-                                                  in_ms(valid_for));
+  return valid_for <= kTtl - kDrift
+             ? std::string()
+             : fmt::format("leaves no room for drift: valid for {:.1f} ms", in_ms(valid_for));
 }
 
 /// A client must not be kept out by its own vote until it expires, nor all clients by each other's.

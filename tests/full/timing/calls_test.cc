@@ -104,9 +104,9 @@ TEST(RowLocks, HonourTheirDeadlineAlsoBehindOneThatGivesUp) {
   Timed timed("postgres-row");
   TimedClient holder = timed.client(), first = timed.client(), second = timed.client();
   ASSERT_TRUE(holder.acquire({}).lease);
-  const Duration beyond = time_beyond(
-      [&] { EXPECT_EQ(second.acquire(seconds(5)).outcome, AcquireOutcome::timed_out); },
-      [&] { EXPECT_EQ(first.acquire(seconds(4)).outcome, AcquireOutcome::timed_out); });
+  const Duration beyond =
+      time_beyond([&] { EXPECT_EQ(second.acquire(seconds(5)).outcome, AcquireOutcome::timed_out); },
+                  [&] { EXPECT_EQ(first.acquire(seconds(4)).outcome, AcquireOutcome::timed_out); });
   EXPECT_TRUE(in_time(beyond, seconds(1)));
 }
 

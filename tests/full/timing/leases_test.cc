@@ -40,7 +40,8 @@ TEST(Leases, OfTheDeadEndAtTheirTtl) {
     ASSERT_TRUE(holder.acquire({}, kTtl).lease) << strategy;
     holder.lock.reset();
     EXPECT_TRUE(next.acquire(seconds(30), kTtl).lease) << strategy;
-    EXPECT_TRUE(in_time(BootClock::now() - asked, kTtl + find_strategy(strategy)->traits.kept_longer))
+    EXPECT_TRUE(
+        in_time(BootClock::now() - asked, kTtl + find_strategy(strategy)->traits.kept_longer))
         << strategy;
   }
 }

@@ -68,8 +68,8 @@ bool in_time(Duration taken, Duration bound) {
   const Duration slack = kSlack();
   if (taken <= bound + slack) return true;
   if (slack <= kTooMuch) return false;
-  std::cout << "inconclusive: the machine stood still, so that a bound is " << format_duration(slack)
-            << " too long\n";
+  std::cout << "inconclusive: the machine stood still, so that a bound is "
+            << format_duration(slack) << " too long\n";
   return true;
 }
 

@@ -32,7 +32,8 @@ TEST_P(HostileEtcdTest, GetsNoLockGrantedThatItDidNotGrant) {
   constexpr std::size_t kAtOnce = 12;
   HostileEtcd honest({}, 0);
   bool granted = false;
-  live(*GetParam(), honest.url(), [&] { granted = true; }, kPatience);
+  live(
+      *GetParam(), honest.url(), [&] { granted = true; }, kPatience);
   ASSERT_TRUE(granted) << "at an honest server";
   const std::vector<EtcdMisdeed> all = etcd_misdeeds();
   const auto requests = static_cast<std::size_t>(honest.requests());
