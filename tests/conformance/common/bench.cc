@@ -43,6 +43,9 @@ StrategyOptions completed(const Descriptor& descriptor, StrategyOptions options)
 }  // namespace
 
 Duration patience() { return impatient_tests > 0 ? seconds(5) : kPatience; }
+bool comes_true(const std::function<bool()>& condition) {
+  return eventually(condition, std::chrono::floor<milliseconds>(patience()));
+}
 Impatience::Impatience() { ++impatient_tests; }
 Impatience::~Impatience() { --impatient_tests; }
 
@@ -114,7 +117,7 @@ bool Bench::is_held() {
 }
 
 bool Bench::becomes_free() {
-  return eventually([this] { return !is_held(); }, std::chrono::floor<milliseconds>(patience()));
+  return comes_true([this] { return !is_held(); });
 }
 
 StrategyOptions waiting_by(const Descriptor& descriptor, WaitPolicy policy) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -29,6 +30,8 @@ inline constexpr seconds kShortTtl{1};
 /// How long a check waits for a lock that it must get: kPatience, but much less where a broken lock
 /// is expected to keep it waiting in vain.
 Duration patience();
+/// Whether the condition comes true in that time.
+bool comes_true(const std::function<bool()>& condition);
 /// While one of these lives, patience() is short.
 struct Impatience {
   Impatience();

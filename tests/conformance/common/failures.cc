@@ -92,8 +92,7 @@ std::string stop_ends_a_call_to_a_frozen_server(const Descriptor& descriptor) {
   Waiter calling(std::move(client), bench.key());
   const bool sent = calling.client().trace().await_command();
   calling.stop();
-  const bool ended =
-      eventually([&] { return calling.is_done(); }, std::chrono::floor<milliseconds>(patience()));
+  const bool ended = comes_true([&] { return calling.is_done(); });
   on_all(*tested, &testbed::Server::thaw);
   const AcquireOutcome outcome = calling.join().outcome;
   if (!sent) return "it sent nothing";

@@ -99,7 +99,7 @@ std::string nothing_stays_in_the_process(const Descriptor& descriptor) {
     return after.threads <= before.threads && after.files <= before.files &&
            remaining <= connections;
   };
-  if (eventually(all_gone, std::chrono::floor<milliseconds>(patience()))) return {};
+  if (comes_true(all_gone)) return {};
   return fmt::format("left behind: {} threads, {} files, {} connections",
                      static_cast<long>(after.threads) - static_cast<long>(before.threads),
                      static_cast<long>(after.files) - static_cast<long>(before.files),

@@ -88,7 +88,7 @@ std::string revoked_session_is_learned_of(const Descriptor& descriptor) {
     if (key.key().find("/guard/") == std::string::npos) probe.revoke(key.lease());
   }
   const auto known = [&] { return held.lease->state->lost_at().has_value(); };
-  if (!eventually(known, std::chrono::floor<milliseconds>(patience()))) {
+  if (!comes_true(known)) {
     return "the lease does not know that it is lost";
   }
   if (holder->release(*held.lease) != ReleaseOutcome::not_owner) return "it released what was lost";

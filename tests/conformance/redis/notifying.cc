@@ -145,7 +145,7 @@ std::string listener_leaves_nothing(const Descriptor& descriptor) {
     }
   }
   const auto gone = [&] { return probe.other_connections() <= before; };
-  if (eventually(gone, std::chrono::floor<milliseconds>(patience()))) return {};
+  if (comes_true(gone)) return {};
   return fmt::format("left behind: {} connections", probe.other_connections() - before);
 }
 

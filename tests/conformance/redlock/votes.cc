@@ -29,7 +29,7 @@ std::string ours(const std::string& key) {
 std::string stays_ours(const std::string& key) {
   std::string left;
   const auto gone = [&] { return (left = ours(key)).empty(); };
-  return eventually(gone, std::chrono::floor<milliseconds>(patience())) ? "" : left;
+  return comes_true(gone) ? "" : left;
 }
 
 std::string majority_grants(const Descriptor& descriptor) {

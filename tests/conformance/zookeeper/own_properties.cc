@@ -49,8 +49,7 @@ std::string end_of_the_session_is_known(const Descriptor& descriptor) {
   const AcquireResult& next = waiter.join();
   if (!next.lease) return "the next: " + unexpected(next, AcquireOutcome::acquired);
   if (*next.lease->fencing <= *held.lease->fencing) return "fencing numbers do not grow";
-  if (!eventually([&] { return held.lease->state->lost_at().has_value(); },
-                  std::chrono::floor<milliseconds>(patience()))) {
+  if (!comes_true([&] { return held.lease->state->lost_at().has_value(); })) {
     return "the lease does not know that it is lost";
   }
   const ReleaseOutcome released = holder->release(*held.lease);
@@ -101,8 +100,7 @@ std::string belief_ends_before_the_session(const Descriptor& descriptor) {
   const LeaseState& state = *held.lease->state;
   if (state.valid_until() > holder->now() + kTtl) return "valid for longer than the session lasts";
   const TimePoint first_end = state.valid_until();
-  if (!eventually([&] { return state.valid_until() > first_end; },
-                  std::chrono::floor<milliseconds>(patience()))) {
+  if (!comes_true([&] { return state.valid_until() > first_end; })) {
     return "held by a live client, its validity ends";
   }
   proxy->black_hole();
