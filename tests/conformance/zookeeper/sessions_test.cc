@@ -44,19 +44,6 @@ TEST_P(Sessions, OutliveAServerThatIsKilledAndRestarted) {
   EXPECT_GT(*next.lease->fencing, *held.lease->fencing);
 }
 
-TEST_P(Sessions, OfAServerThatForgetsThemAreLost) {
-  ZookeeperTestStore own;
-  Bench bench(strategy_, own);
-  const auto holder = bench.client();
-  const AcquireResult held = holder->try_once(bench.key(), seconds(2));
-  ASSERT_TRUE(held.lease) << held.reason;
-  ASSERT_TRUE(own.server().restart(false));
-  EXPECT_TRUE(eventually([&] { return held.lease->state->lost_at().has_value(); }));
-  EXPECT_EQ(holder->release(*held.lease), ReleaseOutcome::not_owner);
-  const AcquireResult again = holder->acquire(bench.key(), patience(), kTtl);
-  EXPECT_TRUE(again.lease) << again.reason;
-}
-
 TEST_P(Sessions, GoOnWithAnotherServerWhenTheLeaderIsKilled) {
   const auto servers = testbed::start_zookeeper_ensemble(shared_testbed());
   ASSERT_TRUE(servers) << servers.error();
@@ -221,15 +208,6 @@ TEST(Herd, RecognisesItsOwnNode) {
   ASSERT_TRUE(mine.lease) << mine.reason;
   EXPECT_TRUE(bench.is_held());
   EXPECT_EQ(client->release(*mine.lease), ReleaseOutcome::released);
-}
-
-TEST(Herd, HolderLearnsAtOnceThatItsNodeWasRemoved) {
-  Bench bench(*find_strategy("zookeeper-herd"));
-  const auto client = bench.client();
-  const AcquireResult held = client->try_once(bench.key(), kTtl);
-  ASSERT_TRUE(held.lease);
-  shared_store().take_away({bench.key()});
-  EXPECT_TRUE(eventually([&] { return held.lease->state->lost_at().has_value(); }));
 }
 
 TEST(ZookeeperStore, RemovesWhatARunHasLeftAndNothingElse) {
