@@ -112,7 +112,8 @@ class Socket : public Transport {
     if (got < 0) {
       return {errno == EAGAIN || errno == EWOULDBLOCK ? Status::timed_out : Status::closed, 0};
     }
-    return usable() ? Received{Status::closed, 0} : receive_interrupted(buffer);
+    return usable() ? Received{Status::closed, 0}
+                    : receive_interrupted(buffer, std::min(timeout, grace_));
   }
 
   int descriptor() const override {
@@ -203,9 +204,9 @@ class Socket : public Transport {
   }
 
   /// An answer under way may still come. poll() is useless here, as it sees the end of the stream.
-  Received receive_interrupted(std::span<char> buffer) {
+  Received receive_interrupted(std::span<char> buffer, Duration longest) {
     constexpr Duration kPause = std::chrono::milliseconds(1);
-    for (Duration waited{}; waited < grace_; waited += kPause) {
+    for (Duration waited{}; waited < longest; waited += kPause) {
       wait_for(-1, 0, kPause);
       const ssize_t got = take(buffer, MSG_DONTWAIT);
       if (got > 0) return {Status::ok, static_cast<std::size_t>(got)};

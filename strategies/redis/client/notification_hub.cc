@@ -17,9 +17,10 @@ constexpr WaitPolicy kReconnect{.kind = WaitKind::backoff,
 
 }  // namespace
 
-NotificationHub::NotificationHub(const Endpoint& endpoint, const Timeouts& timeouts,
+NotificationHub::NotificationHub(const Endpoint& endpoint, Duration command_timeout,
                                  ConnectionFactory& factory, std::unique_ptr<Env> env)
-    : env_(std::move(env)), subscriber_(factory.make_subscriber(endpoint, timeouts, *env_)) {}
+    : env_(std::move(env)),
+      subscriber_(factory.make_subscriber(endpoint, command_timeout, *env_)) {}
 
 NotificationHub::Waiter::Waiter(NotificationHub& hub, const std::string& channel, Event& event)
     : hub_(hub), event_(event) {

@@ -20,7 +20,7 @@ namespace lockbench::redis {
 /// Thread-safe; outlives its waiters.
 class NotificationHub {
  public:
-  NotificationHub(const Endpoint& endpoint, const Timeouts& timeouts, ConnectionFactory& factory,
+  NotificationHub(const Endpoint& endpoint, Duration command_timeout, ConnectionFactory& factory,
                   std::unique_ptr<Env> env);
   NotificationHub(const NotificationHub&) = delete;
   NotificationHub& operator=(const NotificationHub&) = delete;

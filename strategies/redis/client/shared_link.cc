@@ -82,7 +82,8 @@ void SharedLink::send_queued() {
 }
 
 void SharedLink::connect_now() {
-  auto transport = dial_(endpoint_, timeouts_, over_);
+  // Not what a stopped call has: this ends with the run.
+  auto transport = dial_(endpoint_, timeouts_.answer, over_);
   ReplyReader reader;
   StoreResult<void> greeted;
   if (transport) {

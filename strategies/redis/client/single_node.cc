@@ -105,7 +105,7 @@ WaitResult SingleNodeLock::wait_for_message(const AcquireRequest& request, Durat
   if (!woken_) woken_ = env_.make_event();
   if (!listening_) {
     auto& hub = services_.get_or_make<NotificationHub>([this] {
-      return std::make_shared<NotificationHub>(endpoint_, options_.timeouts(), factory_,
+      return std::make_shared<NotificationHub>(endpoint_, options_.command_timeout, factory_,
                                                make_service_env(services_));
     });
     listening_.emplace(hub, channel_of(request.key), *woken_);
