@@ -1,6 +1,7 @@
 #include "strategies/carrier.h"
 
 #include <linux/futex.h>
+#include <sys/eventfd.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -8,15 +9,13 @@
 #include <atomic>
 #include <cstdint>
 #include <utility>
+#include <vector>
 
 #include "strategies/carrier_event.h"
 #include "strategies/thread.h"
 
 namespace lockbench {
 namespace {
-
-// How often a poll that cannot be interrupted looks for a stop.
-constexpr Duration kPollSlice = std::chrono::milliseconds(20);
 
 /// A thread while it waits, on a futex: std::atomic cannot wait with a deadline, and a condition
 /// variable would be destroyed while somebody still notifies it.
@@ -57,6 +56,36 @@ class ThreadWaiter final : public Waiter {
 constinit thread_local ThreadWaiter this_waiter;
 constinit thread_local Carrier* shared_carrier = nullptr;
 
+/// Where there is no descriptor for a bell, the caller looks for a stop this often.
+constexpr Duration kWithoutBell = std::chrono::milliseconds(20);
+
+/// Ends a poll of this thread. Made by the first poll that may be stopped, and kept.
+class StopBell {
+ public:
+  StopBell() : fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
+  StopBell(const StopBell&) = delete;
+  StopBell& operator=(const StopBell&) = delete;
+  ~StopBell() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+
+  /// -1: none was left.
+  int descriptor() const noexcept { return fd_; }
+  void ring() const noexcept { ::eventfd_write(fd_, 1); }
+  void silence() const noexcept {
+    eventfd_t rung = 0;
+    ::eventfd_read(fd_, &rung);
+  }
+
+ private:
+  const int fd_;
+};
+
+void poll_once(std::span<pollfd> descriptors, Duration longest) {
+  const timespec limit = to_timespec(longest);
+  ::ppoll(descriptors.data(), descriptors.size(), &limit, nullptr);
+}
+
 struct ThreadTask : Task {
   explicit ThreadTask(Thread started) : thread(std::move(started)) {}
   Thread thread;
@@ -93,15 +122,20 @@ class ThreadCarrier final : public Carrier {
   }
 
   void poll(std::span<pollfd> descriptors, Duration longest, const std::stop_token& stop) override {
-    Duration left = std::max(longest, Duration::zero());
-    do {
-      const bool stopped = stop.stop_requested();
-      const Duration slice =
-          stopped ? Duration::zero() : (stop.stop_possible() ? std::min(left, kPollSlice) : left);
-      const timespec limit = to_timespec(slice);
-      if (::ppoll(descriptors.data(), descriptors.size(), &limit, nullptr) > 0 || stopped) return;
-      left -= slice;
-    } while (left > Duration::zero());
+    const Duration left = std::max(longest, Duration::zero());
+    if (left == Duration::zero() || !stop.stop_possible()) return poll_once(descriptors, left);
+    if (stop.stop_requested()) return poll_once(descriptors, Duration::zero());
+    thread_local const StopBell bell;
+    thread_local std::vector<pollfd> all;
+    all.assign(descriptors.begin(), descriptors.end());
+    all.push_back({.fd = bell.descriptor(), .events = POLLIN, .revents = 0});
+    {
+      // The bell of this thread, not of the one that stops it.
+      const std::stop_callback on_stop(stop, [&ours = bell]() noexcept { ours.ring(); });
+      poll_once(all, bell.descriptor() < 0 ? std::min(left, kWithoutBell) : left);
+    }
+    if (stop.stop_requested()) bell.silence();
+    std::copy_n(all.begin(), descriptors.size(), descriptors.begin());
   }
 
   void keep(int /*descriptor*/) override {}

@@ -15,6 +15,7 @@
 #include "strategies/lock_strategy.h"
 #include "strategies/renewal_timing.h"
 #include "strategies/services.h"
+#include "strategies/timeouts.h"
 #include "strategies/waiting/wait_policy.h"
 
 namespace lockbench {
@@ -107,11 +108,14 @@ struct StrategyOptions {
   bool skip_failed_nodes = false;        ///< leave a quorum's node out for a while after it failed
   Duration lock_delay = std::chrono::seconds(1);  ///< chubby: no grants for so long after a failure
   Duration command_timeout = std::chrono::seconds(3);  ///< the longest wait for one answer
+  Duration after_stop = Timeouts::kAfterStop;          ///< for all that a stopped call still does
   std::optional<int> wait_replicas;  ///< how many replicas a lock waits for, if its server has some
   Duration wait_timeout = std::chrono::milliseconds(100);  ///< how long to wait for them
   /// What has no TTL gets one of kKeptFor, so that nothing stays in the store for ever. Otherwise
   /// locks are exactly as published.
   bool bounded_keys = false;
+
+  Timeouts timeouts() const { return {command_timeout, after_stop}; }
 };
 
 /// A session that is shorter may have two holders while the store still works.

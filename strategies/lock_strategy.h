@@ -74,7 +74,7 @@ class LockStrategy {
   virtual StoreResult<void> connect() = 0;
 
   /// Blocks until the lock is held, the deadline passes (at most one round trip later), a stop is
-  /// requested (at most 100 ms later), or the store fails.
+  /// requested (at most StrategyOptions::after_stop later), or the store fails.
   virtual AcquireResult acquire(const AcquireRequest& request) = 0;
 
   /// Releases the lock, once. The descriptor says whether that is safe after the lease has expired.

@@ -21,7 +21,7 @@ LeaseQueueLock::LeaseQueueLock(const Context& context)
     : context_(context),
       endpoint_(endpoints_of(context, parse_endpoint).front()),
       env_(context.env),
-      etcd_(endpoint_, context.options.command_timeout, context.env) {}
+      etcd_(endpoint_, context.options.timeouts(), context.env) {}
 
 LeaseQueueLock::~LeaseQueueLock() {
   try {

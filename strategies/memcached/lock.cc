@@ -9,7 +9,7 @@ namespace lockbench::memcached {
 AddLock::AddLock(const Context& context)
     : env_(context.env),
       waiting_(context.waiting),
-      memcached_(endpoints_of(context, parse_endpoint).front(), context.options.command_timeout,
+      memcached_(endpoints_of(context, parse_endpoint).front(), context.options.timeouts(),
                  context.env) {}
 
 AcquireResult AddLock::acquire(const AcquireRequest& request) {

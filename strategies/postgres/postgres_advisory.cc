@@ -54,8 +54,8 @@ class Advisory : public ServerQueueLock {
  public:
   explicit Advisory(const Context& context)
       : ServerQueueLock(context),
-        session_(endpoints_of(context, parse_endpoint).front(), context.options.command_timeout,
-                 env()) {}
+        session_(endpoints_of(context, parse_endpoint).front(), context.options.timeouts(), env()) {
+  }
 
   StoreResult<void> connect() override { return session_.connect(); }
 

@@ -40,8 +40,7 @@ class LeaseLock : public LockStrategy {
   explicit LeaseLock(const Context& context)
       : env_(context.env),
         waiting_(context.waiting),
-        session_(endpoints_of(context, parse_endpoint).front(), context.options.command_timeout,
-                 env_) {}
+        session_(endpoints_of(context, parse_endpoint).front(), context.options.timeouts(), env_) {}
 
   StoreResult<void> connect() override { return session_.connect(); }
 

@@ -32,7 +32,7 @@ class Row : public ServerQueueLock {
   explicit Row(const Context& context)
       : ServerQueueLock(context),
         endpoint_(endpoints_of(context, parse_endpoint).front()),
-        timeout_(context.options.command_timeout) {}
+        timeouts_(context.options.timeouts()) {}
 
   StoreResult<void> connect() override { return session().connect(); }
 
@@ -51,7 +51,7 @@ class Row : public ServerQueueLock {
       next_ = std::move(spare_.back());
       spare_.pop_back();
     }
-    if (!next_) next_ = std::make_unique<Session>(endpoint_, timeout_, env());
+    if (!next_) next_ = std::make_unique<Session>(endpoint_, timeouts_, env());
     return *next_;
   }
 
@@ -127,7 +127,7 @@ class Row : public ServerQueueLock {
   }
 
   const Endpoint endpoint_;
-  const Duration timeout_;
+  const Timeouts timeouts_;
   std::unique_ptr<Session> next_;                ///< for the next lock; null until needed
   std::vector<std::unique_ptr<Session>> spare_;  ///< without a transaction
   std::unordered_map<std::string, std::unique_ptr<Session>> held_;  ///< by token

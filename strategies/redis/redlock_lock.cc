@@ -39,7 +39,7 @@ RedlockLock::RedlockLock(const Context& context, Order order)
   const Duration blocking = std::min(options_.node_timeout.value_or(kNodeTimeout), timeout);
   for (const Endpoint& endpoint : endpoints_) {
     nodes_.emplace_back(static_cast<int>(nodes_.size()), endpoint.display(),
-                        factory_.make(endpoint, blocking, env_), timeout,
+                        factory_.make(endpoint, {blocking, options_.after_stop}, env_), timeout,
                         options_.skip_failed_nodes, observer_, env_);
     shares_connections_ = nodes_.back().notify_by(*answered_);
   }

@@ -30,11 +30,11 @@ PeerAddress unix_address(const std::string& path) {
 /// Looks the name up, connects, and does the TLS handshake, each in its turn.
 class SocketConnecting : public Connecting {
  public:
-  SocketConnecting(const SocketAddress& address, Duration timeout,
+  SocketConnecting(const SocketAddress& address, const Timeouts& timeouts,
                    std::shared_ptr<const TlsContext> context, const Resolver& resolver)
       : host_(address.host),
         tcp_(address.path.empty()),
-        timeout_(timeout),
+        timeouts_(timeouts),
         context_(std::move(context)) {
     if (tcp_) {
       lookup_ = look_up(address.host, address.port, resolver);
@@ -78,12 +78,12 @@ class SocketConnecting : public Connecting {
     const auto fd = race_->get(longest, stop);
     if (!fd) return tl::unexpected(fd.error());
     if (*fd < 0) return nullptr;
-    return make_plain_socket(OwnedSocket(*fd), tcp_, timeout_);
+    return make_plain_socket(OwnedSocket(*fd), tcp_, timeouts_);
   }
 
   const std::string host_;
   const bool tcp_;
-  const Duration timeout_;
+  const Timeouts timeouts_;
   const std::shared_ptr<const TlsContext> context_;  ///< null: without TLS
   std::shared_ptr<Lookup> lookup_;
   std::optional<SocketRace> race_;
@@ -93,7 +93,7 @@ class SocketConnecting : public Connecting {
 }  // namespace
 
 tl::expected<std::unique_ptr<Connecting>, std::string> begin_connecting(
-    const SocketAddress& address, Duration timeout, const TlsSettings* tls,
+    const SocketAddress& address, const Timeouts& timeouts, const TlsSettings* tls,
     const Resolver& resolver) {
   std::shared_ptr<const TlsContext> context;
   if (tls != nullptr) {
@@ -101,7 +101,7 @@ tl::expected<std::unique_ptr<Connecting>, std::string> begin_connecting(
     if (!shared) return tl::unexpected(std::move(shared.error()));
     context = *std::move(shared);
   }
-  return std::make_unique<SocketConnecting>(address, timeout, std::move(context), resolver);
+  return std::make_unique<SocketConnecting>(address, timeouts, std::move(context), resolver);
 }
 
 }  // namespace lockbench

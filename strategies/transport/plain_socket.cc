@@ -20,9 +20,6 @@
 namespace lockbench {
 namespace {
 
-// How long an answer under way may still take after a stop.
-constexpr Duration kGrace = std::chrono::milliseconds(30);
-
 /// True if the descriptor was ready in time. A signal counts as not ready.
 bool wait_for(int fd, short events, Duration timeout) {
   pollfd ready{.fd = fd, .events = events, .revents = 0};
@@ -61,11 +58,12 @@ bool prepare(int fd, bool tcp, Duration timeout) {
 /// carrier it never blocks, and waits in the carrier's poll. It may pass from one to the other.
 class Socket : public Transport {
  public:
-  Socket(OwnedSocket socket, bool tcp, Duration blocks_for)
+  Socket(OwnedSocket socket, bool tcp, const Timeouts& timeouts)
       : socket_(std::move(socket)),
         fd_(socket_.fd()),
         tcp_(tcp),
-        blocks_for_(blocks_for),
+        blocks_for_(timeouts.answer),
+        grace_(timeouts.after_stop * 3 / 10),
         keeper_(&Carrier::current()) {
     keeper_->keep(fd_);
   }
@@ -114,7 +112,8 @@ class Socket : public Transport {
     if (got < 0) {
       return {errno == EAGAIN || errno == EWOULDBLOCK ? Status::timed_out : Status::closed, 0};
     }
-    return usable() ? Received{Status::closed, 0} : receive_interrupted(buffer);
+    return usable() ? Received{Status::closed, 0}
+                    : receive_interrupted(buffer, std::min(timeout, grace_));
   }
 
   int descriptor() const override {
@@ -169,8 +168,8 @@ class Socket : public Transport {
          left = give_up_at - Carrier::current().now()) {
       if (!stopped && stop.stop_requested()) {
         stopped = true;
-        left = std::min(left, kGrace);
-        give_up_at = std::min(give_up_at, Carrier::current().now() + kGrace);
+        left = std::min(left, grace_);
+        give_up_at = std::min(give_up_at, Carrier::current().now() + grace_);
       }
       wait_on(carrier, POLLIN, left, stopped ? never : stop);
       if (const auto got = look(buffer)) return *got;
@@ -206,9 +205,9 @@ class Socket : public Transport {
   }
 
   /// An answer under way may still come. poll() is useless here, as it sees the end of the stream.
-  Received receive_interrupted(std::span<char> buffer) {
+  Received receive_interrupted(std::span<char> buffer, Duration longest) {
     constexpr Duration kPause = std::chrono::milliseconds(1);
-    for (Duration waited{}; waited < kGrace; waited += kPause) {
+    for (Duration waited{}; waited < longest; waited += kPause) {
       wait_for(-1, 0, kPause);
       const ssize_t got = take(buffer, MSG_DONTWAIT);
       if (got > 0) return {Status::ok, static_cast<std::size_t>(got)};
@@ -220,7 +219,8 @@ class Socket : public Transport {
   const int fd_;
   const bool tcp_;
   const Duration blocks_for_;
-  Carrier* keeper_;  ///< where it was made or, if that is shared, waited for last; outlives it
+  const Duration grace_;  ///< how long an answer under way may still take after a stop
+  Carrier* keeper_;       ///< where it was made or, if that is shared, waited for last; outlives it
   // Of whoever receives:
   bool heard_ = false;                   ///< anything
   bool may_hold_bytes_ = false;          ///< the last buffer was filled
@@ -234,11 +234,11 @@ class Socket : public Transport {
 
 tl::expected<std::unique_ptr<Transport>, std::string> make_plain_socket(OwnedSocket socket,
                                                                         bool tcp,
-                                                                        Duration timeout) {
-  if (!prepare(socket.fd(), tcp, timeout)) {
+                                                                        const Timeouts& timeouts) {
+  if (!prepare(socket.fd(), tcp, timeouts.answer)) {
     return tl::unexpected(std::system_category().message(errno));
   }
-  return std::make_unique<Socket>(std::move(socket), tcp, timeout);
+  return std::make_unique<Socket>(std::move(socket), tcp, timeouts);
 }
 
 }  // namespace lockbench

@@ -9,8 +9,9 @@
 namespace lockbench {
 
 /// Takes over a connected socket, for any carrier: the present one keeps it until its end. `tcp`:
-/// not a unix socket. `timeout`: its own, where it blocks.
+/// not a unix socket. `timeouts.answer`: its own, where it blocks.
 tl::expected<std::unique_ptr<Transport>, std::string> make_plain_socket(OwnedSocket socket,
-                                                                        bool tcp, Duration timeout);
+                                                                        bool tcp,
+                                                                        const Timeouts& timeouts);
 
 }  // namespace lockbench

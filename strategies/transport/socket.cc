@@ -20,17 +20,17 @@ std::string Connecting::too_late(Duration timeout) const {
 }
 
 tl::expected<std::unique_ptr<Transport>, std::string> connect_socket(const SocketAddress& address,
-                                                                     Duration timeout,
+                                                                     const Timeouts& timeouts,
                                                                      const std::stop_token& stop,
                                                                      const TlsSettings* tls) {
-  const auto connecting = begin_connecting(address, timeout, tls);
+  const auto connecting = begin_connecting(address, timeouts, tls);
   if (!connecting) return tl::unexpected(connecting.error());
   auto connected = stop.stop_requested()
-                       ? (*connecting)->get(std::min(timeout, kConnectAfterStop), {})
-                       : (*connecting)->get(timeout, stop);
+                       ? (*connecting)->get(time_to_connect_after_stop(timeouts), {})
+                       : (*connecting)->get(timeouts.answer, stop);
   if (!connected || *connected) return connected;
   return tl::unexpected(stop.stop_requested() ? std::string("stopped while connecting")
-                                              : (*connecting)->too_late(timeout));
+                                              : (*connecting)->too_late(timeouts.answer));
 }
 
 }  // namespace lockbench

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <chrono>
+#include <algorithm>
 #include <memory>
 #include <span>
 #include <stop_token>
@@ -9,6 +9,7 @@
 #include <tl/expected.hpp>
 
 #include "strategies/duration.h"
+#include "strategies/timeouts.h"
 #include "strategies/tls.h"
 #include "strategies/transport/lookup.h"
 
@@ -36,8 +37,8 @@ class Transport {
   /// Sends everything within the timeout, or fails. With none it does not wait on a shared carrier,
   /// and on a thread no longer than for the connection's own.
   virtual Status send(std::string_view bytes, Duration timeout) = 0;
-  /// Waits for at least one byte. A stop ends the wait within 100 ms, but gives an answer under way
-  /// some time to arrive.
+  /// Waits for at least one byte. A stop ends the wait, but gives an answer under way some time to
+  /// arrive.
   virtual Received receive(std::span<char> buffer, Duration timeout,
                            const std::stop_token& stop) = 0;
   /// Ends the connection now: whoever waits for it finds it closed. Thread-safe. Does nothing where
@@ -67,19 +68,21 @@ class Connecting {
 };
 
 /// Does not wait. A name is looked up beside the caller, and all its addresses are tried, of both
-/// families. `timeout` becomes the socket's own timeout. `tls`: null: none; needed during this call
-/// only.
+/// families. `timeouts.answer` becomes the socket's own timeout. `tls`: null: none; needed during
+/// this call only.
 tl::expected<std::unique_ptr<Connecting>, std::string> begin_connecting(
-    const SocketAddress& address, Duration timeout, const TlsSettings* tls = nullptr,
+    const SocketAddress& address, const Timeouts& timeouts, const TlsSettings* tls = nullptr,
     const Resolver& resolver = resolve);
 
 /// For a connection that is begun after the stop: a clean-up, as after a lost answer, needs one.
-inline constexpr Duration kConnectAfterStop = std::chrono::milliseconds(40);
+inline Duration time_to_connect_after_stop(const Timeouts& timeouts) {
+  return std::min(timeouts.answer, timeouts.after_stop * 2 / 5);
+}
 
-/// The same, and waits; after a stop that has come before, for kConnectAfterStop at most. The error
+/// The same, and waits; after a stop that has come before, for that time at most. The error
 /// does not name the server.
 tl::expected<std::unique_ptr<Transport>, std::string> connect_socket(
-    const SocketAddress& address, Duration timeout, const std::stop_token& stop,
+    const SocketAddress& address, const Timeouts& timeouts, const std::stop_token& stop,
     const TlsSettings* tls = nullptr);
 
 }  // namespace lockbench

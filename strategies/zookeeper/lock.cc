@@ -19,7 +19,7 @@ constexpr Duration kFirstTtl = std::chrono::seconds(10);
 NodeLock::NodeLock(const Context& context)
     : env_(context.env),
       session_(std::make_unique<Session>(endpoints_of(context, parse_endpoint).front(),
-                                         context.options.command_timeout, context.env,
+                                         context.options.timeouts(), context.env,
                                          &session_keeper(context.services))) {}
 
 StoreResult<void> NodeLock::connect() { return session_->connect(kFirstTtl); }

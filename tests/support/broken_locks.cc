@@ -56,7 +56,7 @@ struct IgnoresTheDeadline : Flawed {
   AcquireResult acquire(const AcquireRequest& request) override {
     if (request.deadline <= env().now()) return sound().acquire(request);
     AcquireRequest later = request;
-    later.deadline += milliseconds(1200);
+    later.deadline += std::chrono::seconds(10);
     return sound().acquire(later);
   }
 };
@@ -107,7 +107,8 @@ struct HeedsAStopLate : Flawed {
   using Flawed::Flawed;
   AcquireResult acquire(const AcquireRequest& request) override {
     AcquireResult result = sound().acquire(request);
-    if (request.stop.stop_requested()) env().wait(nullptr, env().now() + milliseconds(500), {});
+    if (request.stop.stop_requested())
+      env().wait(nullptr, env().now() + std::chrono::seconds(10), {});
     return result;
   }
 };
@@ -318,7 +319,7 @@ std::unique_ptr<redis::Connection> connection_to(const Context& context, Env& en
   const auto endpoint = redis::parse_endpoint(context.endpoints.find("redis")->second.front());
   if (!endpoint) throw std::invalid_argument(endpoint.error());
   return context.services.get_or_make<redis::ConnectionFactory>(redis::make_connection_factory)
-      .make(*endpoint, context.options.command_timeout, env);
+      .make(*endpoint, context.options.timeouts(), env);
 }
 
 Flawed::Flawed(const Context& context)

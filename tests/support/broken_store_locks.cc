@@ -81,7 +81,7 @@ struct MislabelsTheKey : private Misled, public Flawed {
 
 struct Patient : Misled {
   explicit Patient(const Context& context) : Misled(context) {
-    options.command_timeout += std::chrono::milliseconds(1300);
+    options.command_timeout += std::chrono::seconds(10);
   }
 };
 

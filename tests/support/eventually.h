@@ -6,8 +6,8 @@
 
 namespace lockbench::test {
 
-/// Only a broken program takes that long, however busy the machine is. No assertion: what it
-/// bounds ends by an event.
+/// How long tests wait for what must come. Only a broken program takes so long, so it is no
+/// assertion about time.
 inline constexpr std::chrono::seconds kPatience{120};
 
 /// Whether the condition comes true within the time; asked every few milliseconds.

@@ -58,7 +58,7 @@ class FakePubSub::Client : public Subscriber {
   FakePubSub& server_;
 };
 
-std::unique_ptr<Subscriber> FakePubSub::make_subscriber(const Endpoint&, Duration, Env&) {
+std::unique_ptr<Subscriber> FakePubSub::make_subscriber(const Endpoint&, const Timeouts&, Env&) {
   return std::make_unique<Client>(*this);
 }
 

@@ -14,8 +14,10 @@ namespace lockbench::redis {
 /// subscribers to it. Serves one connection at a time. Thread-safe.
 class FakePubSub : public ConnectionFactory {
  public:
-  std::unique_ptr<Connection> make(const Endpoint&, Duration, Env&) override { return nullptr; }
-  std::unique_ptr<Subscriber> make_subscriber(const Endpoint&, Duration, Env&) override;
+  std::unique_ptr<Connection> make(const Endpoint&, const Timeouts&, Env&) override {
+    return nullptr;
+  }
+  std::unique_ptr<Subscriber> make_subscriber(const Endpoint&, const Timeouts&, Env&) override;
 
   /// Whether subscriptions are confirmed at once, or only by confirm().
   void confirm_at_once(bool at_once);

@@ -27,9 +27,9 @@ class FakeRedis : public ConnectionFactory {
 
   explicit FakeRedis(SimClock& clock) : clock_(clock) {}
 
-  std::unique_ptr<Connection> make(const Endpoint& endpoint, Duration command_timeout,
+  std::unique_ptr<Connection> make(const Endpoint& endpoint, const Timeouts& timeouts,
                                    Env& env) override;
-  std::unique_ptr<Subscriber> make_subscriber(const Endpoint& endpoint, Duration command_timeout,
+  std::unique_ptr<Subscriber> make_subscriber(const Endpoint& endpoint, const Timeouts& timeouts,
                                               Env& env) override;
 
   /// The n-th command from now on fails: 1 is the next.

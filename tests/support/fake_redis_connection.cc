@@ -185,11 +185,12 @@ class DeafSubscriber : public Subscriber {
   const std::string display_;
 };
 
-std::unique_ptr<Connection> FakeRedis::make(const Endpoint& endpoint, Duration, Env& env) {
+std::unique_ptr<Connection> FakeRedis::make(const Endpoint& endpoint, const Timeouts&, Env& env) {
   return std::make_unique<FakeRedisConnection>(*this, endpoint, env);
 }
 
-std::unique_ptr<Subscriber> FakeRedis::make_subscriber(const Endpoint& endpoint, Duration, Env&) {
+std::unique_ptr<Subscriber> FakeRedis::make_subscriber(const Endpoint& endpoint, const Timeouts&,
+                                                       Env&) {
   return std::make_unique<DeafSubscriber>(endpoint);
 }
 

@@ -21,18 +21,18 @@ class ServiceEnvs {
   /// What was reported since the last call.
   std::vector<TracedCommand> take();
 
-  /// Until so many commands of that name have ended since the beginning; false when the bound
-  /// passes first.
-  bool await(const std::string& name, int count, Duration bound);
+  /// Until so many commands of that name have ended since the beginning; false if they do not
+  /// come.
+  bool await(const std::string& name, int count);
 
   /// Likewise, whatever their names.
-  bool await_any(int count, Duration bound);
+  bool await_any(int count);
   int ended() const;
 
-  /// Commands do not leave until let_go(), for as long as ten seconds.
+  /// Commands do not leave until let_go().
   void hold_back_all();
-  /// Until one is held back; false when the bound passes first.
-  bool await_held(Duration bound);
+  /// Until one is held back; false if none is.
+  bool await_held();
   void let_go();
 
  private:

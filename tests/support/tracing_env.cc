@@ -2,15 +2,21 @@
 
 #include <utility>
 
+#include "tests/support/eventually.h"
+
 namespace lockbench::test {
 
 WaitResult TracingEnv::wait(Event* event, TimePoint deadline, const std::stop_token& stop) {
   {
     const std::scoped_lock lock(mutex_);
     ++waits_;
+    waits_until_ = deadline;
   }
   changed_.notify_all();
-  return ForwardingEnv::wait(event, deadline, stop);
+  const WaitResult result = ForwardingEnv::wait(event, deadline, stop);
+  const std::scoped_lock lock(mutex_);
+  waits_until_ = TimePoint::min();
+  return result;
 }
 
 CommandFate TracingEnv::before_command(const CommandInfo& command) {
@@ -43,14 +49,21 @@ int TracingEnv::under_way() const {
   return under_way_;
 }
 
-bool TracingEnv::await_waiting(Duration bound) {
+bool TracingEnv::await_waiting() {
   std::unique_lock lock(mutex_);
-  return changed_.wait_for(lock, bound, [this] { return waits_ > 0; });
+  return changed_.wait_for(lock, kPatience, [this] { return waits_ > 0; });
 }
 
-bool TracingEnv::await_command(Duration bound) {
+bool TracingEnv::await_command() {
   std::unique_lock lock(mutex_);
-  return changed_.wait_for(lock, bound, [this] { return under_way_ > 0; });
+  return changed_.wait_for(lock, kPatience, [this] { return under_way_ > 0; });
+}
+
+bool TracingEnv::await_sleep() {
+  return eventually([this] {
+    const std::scoped_lock lock(mutex_);
+    return waits_until_ > BootClock::now() + std::chrono::seconds(1);
+  });
 }
 
 std::vector<std::string> names_of(const std::vector<TracedCommand>& commands) {

@@ -29,9 +29,11 @@ class TracingEnv : public ForwardingEnv {
   /// Commands whose end was not reported yet: none between a client's calls.
   int under_way() const;
   /// Until the client has begun a wait, be it in a queue at the server, or has a command under way;
-  /// false when the bound passes first.
-  bool await_waiting(Duration bound);
-  bool await_command(Duration bound);
+  /// false if it does not come to that.
+  bool await_waiting();
+  bool await_command();
+  /// Until it waits for something that may well not come for a second.
+  bool await_sleep();
 
  private:
   mutable std::mutex mutex_;
@@ -39,6 +41,7 @@ class TracingEnv : public ForwardingEnv {
   std::vector<TracedCommand> commands_;
   int under_way_ = 0;
   int waits_ = 0;
+  TimePoint waits_until_ = TimePoint::min();
 };
 
 /// Their names, in order.

@@ -90,10 +90,10 @@ bool wants_another_token(const grpc::Status& status) {
          status.error_message().find("revision in header is old") != std::string::npos;
 }
 
-Connection::Connection(Endpoint endpoint, Duration command_timeout, Env& env)
+Connection::Connection(Endpoint endpoint, const Timeouts& timeouts, Env& env)
     : endpoint_(std::move(endpoint)),
       display_(endpoint_.display()),
-      timeout_(command_timeout),
+      timeouts_(timeouts),
       env_(env),
       address_(member().display()) {}
 
@@ -160,7 +160,8 @@ StoreResult<void> Connection::connect(const std::stop_token& stop) {
   if (!channel_) {
     const bool late = stop.stop_requested();
     const std::size_t members = endpoint_.members.size();
-    const Duration limit = (late ? kLastMoment : timeout_) / static_cast<std::int64_t>(members);
+    const Duration limit =
+        (late ? last_moment() : timeouts_.answer) / static_cast<std::int64_t>(members);
     StoreResult<void> opened;
     for (std::size_t tried = 0; tried < members; ++tried) {
       opened = open(limit, late ? std::stop_token() : stop);
@@ -218,7 +219,7 @@ StoreResult<bool> Connection::exchange(const Call& call, const Send& send) {
   }
   grpc::ClientContext context;
   const bool late = call.stop.stop_requested();
-  prepare(context, late ? kLastMoment : timeout_, token_);
+  prepare(context, late ? last_moment() : timeouts_.answer, token_);
   grpc::Status status;
   {
     const StopCallback on_stop(late ? std::stop_token() : call.stop, CancelOnStop{context});
@@ -241,7 +242,7 @@ StoreResult<bool> Connection::exchange(const Call& call, const Send& send) {
   ++next_;
   return fail(StoreError::Kind::unanswered,
               status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED
-                  ? "no answer within " + format_duration(timeout_)
+                  ? "no answer within " + format_duration(timeouts_)
                   : status.error_message());
 }
 

@@ -13,6 +13,7 @@
 #include "strategies/errors.h"
 #include "strategies/etcd/client/endpoint.h"
 #include "strategies/etcd/client/txn.h"
+#include "strategies/timeouts.h"
 
 // Declared only, as gRPC's headers are slow to compile.
 namespace grpc {
@@ -57,12 +58,10 @@ struct ServerStatus {
 /// connects first if there is no connection, to the next member in turn after one that failed.
 /// Reports every command to its Env. No call takes longer than the command timeout (and as long
 /// again to connect); a stop ends it at once. A call that begins after the stop, to clean up, is
-/// given kLastMoment. `lock` is the lock's key, for the Env.
+/// given a part of that time. `lock` is the lock's key, for the Env.
 class Connection {
  public:
-  static constexpr Duration kLastMoment = std::chrono::milliseconds(40);
-
-  Connection(Endpoint endpoint, Duration command_timeout, Env& env);
+  Connection(Endpoint endpoint, const Timeouts& timeouts, Env& env);
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
   ~Connection();
@@ -140,7 +139,9 @@ class Connection {
 
   const Endpoint endpoint_;
   const std::string display_;
-  const Duration timeout_;
+  Duration last_moment() const { return timeouts_.after_stop * 2 / 5; }
+
+  const Timeouts timeouts_;
   Env& env_;
   bool reached_ = false;  ///< a member, once
   std::size_t next_ = 0;  ///< the member that is, or is to be, connected to

@@ -52,10 +52,10 @@ Duration until(TimePoint end) { return std::max(end - Carrier::current().now(), 
 
 }  // namespace
 
-Connection::Connection(Endpoint endpoint, Duration command_timeout, Env& env)
+Connection::Connection(Endpoint endpoint, const Timeouts& timeouts, Env& env)
     : endpoint_(std::move(endpoint)),
       display_(endpoint_.display()),
-      timeout_(command_timeout),
+      timeouts_(timeouts),
       env_(env) {}
 
 tl::unexpected<StoreError> Connection::fail(StoreError::Kind kind, std::string_view why) const {
@@ -70,9 +70,9 @@ StoreResult<void> Connection::connect(const std::stop_token& stop) {
   // After a stop has interrupted it, a clean-up needs a new connection.
   if (transport_ && transport_->usable()) return {};
   close();
-  const TimePoint end = Carrier::current().now() + timeout_;
+  const TimePoint end = Carrier::current().now() + timeouts_.answer;
   auto transport = connect_socket({.host = endpoint_.server.host, .port = endpoint_.server.port},
-                                  timeout_, stop, endpoint_.tls.get());
+                                  timeouts_, stop, endpoint_.tls.get());
   if (!transport) return fail(StoreError::Kind::not_sent, transport.error());
   transport_ = *std::move(transport);
   received_.clear();
@@ -111,7 +111,7 @@ StoreResult<T> Connection::call(std::string_view name, std::string_view key,
   StoreResult<T> answer = fail(StoreError::Kind::not_sent, "the connection was cut");
   if (env_.before_command(info(name, key)) != CommandFate::drop) {
     auto connected = connect(stop);
-    answer = connected ? exchange<T>(request, timeout_, stop, parse)
+    answer = connected ? exchange<T>(request, timeouts_, stop, parse)
                        : StoreResult<T>(tl::unexpected(std::move(connected.error())));
   }
   const bool answered = is_answer(answer);
@@ -137,7 +137,7 @@ StoreResult<T> Connection::exchange(std::string_view request, Duration timeout,
 StoreResult<void> Connection::send(std::string_view request, Duration timeout) {
   const Transport::Status status = transport_->send(request, timeout);
   if (status == Transport::Status::ok) return {};
-  return fail(StoreError::Kind::unanswered, describe(status, timeout_, transport_.get()));
+  return fail(StoreError::Kind::unanswered, describe(status, timeouts_, transport_.get()));
 }
 
 template <class T, class Parse>
@@ -167,7 +167,7 @@ StoreResult<T> Connection::receive(Duration timeout, const std::stop_token& stop
       bytes = got.bytes;
     }
     if (status != Transport::Status::ok) {
-      return fail(StoreError::Kind::unanswered, describe(status, timeout_, transport_.get()));
+      return fail(StoreError::Kind::unanswered, describe(status, timeouts_, transport_.get()));
     }
     received_.append(buffer.data(), bytes);
   }
@@ -237,8 +237,8 @@ StoreResult<std::size_t> Connection::remove_all(std::span<const std::string> key
 StoreResult<std::size_t> Connection::send_deletes(std::string_view request, std::size_t count,
                                                   const std::stop_token& stop) {
   if (auto connected = connect(stop); !connected) return tl::unexpected(connected.error());
-  const TimePoint end = Carrier::current().now() + timeout_;
-  if (auto sent = send(request, timeout_); !sent) return tl::unexpected(sent.error());
+  const TimePoint end = Carrier::current().now() + timeouts_.answer;
+  if (auto sent = send(request, timeouts_); !sent) return tl::unexpected(sent.error());
   std::size_t removed = 0;
   for (std::size_t reply = 0; reply < count; ++reply) {
     const auto was_there = receive<bool>(until(end), stop, parse_deleted);
@@ -251,7 +251,7 @@ StoreResult<std::size_t> Connection::send_deletes(std::string_view request, std:
 
 StoreResult<StoreFacts> Connection::facts() {
   if (auto connected = connect(); !connected) return tl::unexpected(connected.error());
-  auto stats = exchange<Stats>("stats\r\n", timeout_, {}, parse_stats);
+  auto stats = exchange<Stats>("stats\r\n", timeouts_, {}, parse_stats);
   if (!stats) {
     close();
     return tl::unexpected(stats.error());

@@ -13,6 +13,7 @@
 #include "strategies/memcached/client/endpoint.h"
 #include "strategies/memcached/client/replies.h"
 #include "strategies/store.h"
+#include "strategies/timeouts.h"
 #include "strategies/transport/socket.h"
 
 namespace lockbench::memcached {
@@ -23,7 +24,7 @@ namespace lockbench::memcached {
 /// every command to its Env. A stop gives up an answer that does not come within 50 ms.
 class Connection {
  public:
-  Connection(Endpoint endpoint, Duration command_timeout, Env& env);
+  Connection(Endpoint endpoint, const Timeouts& timeouts, Env& env);
 
   StoreResult<void> connect(const std::stop_token& stop = {});
 
@@ -77,7 +78,7 @@ class Connection {
 
   const Endpoint endpoint_;
   const std::string display_;
-  const Duration timeout_;
+  const Timeouts timeouts_;
   Env& env_;
   std::unique_ptr<Transport> transport_;
   std::string received_;  ///< and not used yet

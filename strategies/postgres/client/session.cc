@@ -19,13 +19,9 @@
 namespace lockbench::postgres {
 namespace {
 
-/// After a stop: how long to wait for an answer under way, for the cancellation, and for its
-/// effect. Together less than 100 ms. If only the wait is over, the last two take the command
-/// timeout at most: a run's end cancels the waits of all clients at once, and 48 connections in
-/// 60 ms are too many for two cores.
+/// After a stop, or the end of a wait: how long an answer under way may take before the statement
+/// is cancelled.
 constexpr Duration kLastMoment = std::chrono::milliseconds(5);
-constexpr Duration kCancelWithin = std::chrono::milliseconds(60);
-constexpr Duration kGrace = std::chrono::milliseconds(30);
 /// lock_timeout ends a wait in time, unless the statement waits twice, as for a row: for the others
 /// that want it and then for its holder. After this time the statement is cancelled.
 constexpr Duration kOverdue = std::chrono::milliseconds(250);
@@ -110,8 +106,8 @@ SELECT pg_backend_pid();
 void Session::Finish::operator()(pg_conn* connection) const noexcept { PQfinish(connection); }
 void Session::Clear::operator()(pg_result* result) const noexcept { PQclear(result); }
 
-Session::Session(Endpoint endpoint, Duration command_timeout, Env& env)
-    : endpoint_(std::move(endpoint)), timeout_(command_timeout), env_(env) {}
+Session::Session(Endpoint endpoint, const Timeouts& timeouts, Env& env)
+    : endpoint_(std::move(endpoint)), timeouts_(timeouts), env_(env) {}
 
 Session::~Session() { close(); }
 
@@ -213,7 +209,7 @@ StoreResult<void> Session::use_schema(const std::string& schema, std::string_vie
                                       const std::stop_token& stop) {
   if (schema == schema_) return {};
   const auto answer =
-      call(make_schema(schema, timeout_), key, {}, {.wait_until = {}, .stop = stop});
+      call(make_schema(schema, timeouts_), key, {}, {.wait_until = {}, .stop = stop});
   if (!answer) return tl::unexpected(answer.error());
   if (!answer->done()) return fail(StoreError::Kind::rejected, "the schema could not be made");
   lock_timeout_ = -1;  // no longer what it was set to
@@ -238,7 +234,7 @@ StoreResult<void> Session::check_pooler(std::string_view key, const std::stop_to
   constexpr Duration kPatience = std::chrono::milliseconds(500);
   static const Statement ask{
       .name = "pg_backend_pid", .sql = "SELECT pg_backend_pid()", .how = Statement::How::once};
-  Session other(endpoint_, std::min(timeout_, kPatience), env_);
+  Session other(endpoint_, std::min(timeouts_.answer, kPatience), env_);
   std::string others;
   for (int round = 0; round < kRounds; ++round) {
     const auto theirs = other.call(ask, key, {}, {.wait_until = {}, .stop = stop});
@@ -323,8 +319,8 @@ tl::expected<void, std::string> Session::dial(TlsWitness& tls, Duration longest,
 StoreResult<void> Session::connect(const std::stop_token& stop) {
   if (connection_) return {};
   // To clean up after a stop takes a connection too.
-  if (stop.stop_requested()) return connect_within(std::min(timeout_, kConnectAfterStop), {});
-  return connect_within(timeout_, stop);
+  if (stop.stop_requested()) return connect_within(time_to_connect_after_stop(timeouts_), {});
+  return connect_within(timeouts_, stop);
 }
 
 StoreResult<void> Session::connect_within(Duration longest, const std::stop_token& stop) {
@@ -385,7 +381,7 @@ StoreResult<Session::ResultPtr> Session::collect(bool waits, std::string_view ke
                                                  const Patience& patience) {
   TimePoint give_up_at = env_.now();
   if (waits) give_up_at = std::max(give_up_at, patience.wait_until);
-  give_up_at = later(give_up_at, timeout_);
+  give_up_at = later(give_up_at, timeouts_.answer);
   bool wait_over = !waits, cancelled = !waits, hurried = false;
   const TimePoint overdue_at = waits ? later(patience.wait_until, kOverdue) : TimePoint::max();
   TimePoint interrupt_at = overdue_at;
@@ -415,7 +411,9 @@ StoreResult<Session::ResultPtr> Session::collect(bool waits, std::string_view ke
     }
     if (env_.now() >= interrupt_at) {
       if (!std::exchange(cancelled, true)) cancel(key, patience.stop);
-      give_up_at = std::min(give_up_at, env_.now() + (hurried ? kGrace : timeout_));
+      // A run's end cancels the waits of all clients at once: too many for what a stop leaves.
+      give_up_at = std::min(
+          give_up_at, env_.now() + (hurried ? timeouts_.after_stop * 3 / 10 : timeouts_.answer));
       interrupt_at = TimePoint::max();
     }
     const auto events = static_cast<short>(unsent > 0 ? POLLIN | POLLOUT : POLLIN);
@@ -426,8 +424,9 @@ StoreResult<Session::ResultPtr> Session::collect(bool waits, std::string_view ke
     if (!wait_for_socket(events, std::min(give_up_at, interrupt_at), stop) &&
         env_.now() >= give_up_at) {
       return fail(StoreError::Kind::unanswered,
-                  patience.stop.stop_requested() ? "stopped while waiting for the answer"
-                                                 : "no answer within " + format_duration(timeout_));
+                  patience.stop.stop_requested()
+                      ? "stopped while waiting for the answer"
+                      : "no answer within " + format_duration(timeouts_));
     }
     if (!takes_more()) return fail(StoreError::Kind::unanswered, "an answer that is too long");
     if (PQconsumeInput(connection_.get()) == 0) break;
@@ -482,7 +481,7 @@ void Session::cancel(std::string_view key, const std::stop_token& stop) {
   const std::string process =
       process_.empty() ? std::to_string(PQbackendPID(connection_.get())) : process_;
   const bool hurried = stop.stop_requested();
-  Session other(endpoint_, hurried ? kCancelWithin : timeout_, env_);
+  Session other(endpoint_, hurried ? timeouts_.after_stop * 3 / 5 : timeouts_.answer, env_);
   const Patience patience{.wait_until = {}, .stop = hurried ? std::stop_token() : stop};
   // If this fails, the connection is closed, which ends the wait too, but later.
   (void)other.call(statement, key, {&process, 1}, patience);

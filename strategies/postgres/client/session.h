@@ -13,6 +13,7 @@
 #include "strategies/errors.h"
 #include "strategies/lease.h"
 #include "strategies/postgres/client/endpoint.h"
+#include "strategies/timeouts.h"
 
 struct pg_conn;
 struct pg_result;
@@ -64,12 +65,12 @@ struct Patience {
 /// used by one client. Constructing it does not connect; a call connects first if there is no
 /// connection. After a failure the connection is closed, and the next call reconnects. Reports
 /// every statement to its Env. A stop cancels a statement that waits for a lock (over another
-/// connection) and gives up other answers, within 100 ms; a connection that is begun after it has
-/// kConnectAfterStop. Where the Env ends the waits before that, as at the end of a run, the server
-/// has the command timeout to cancel one and to say so.
+/// connection) and gives up other answers, within Timeouts::after_stop, also where
+/// that takes a new connection. Where the Env ends the waits before that, as at the end of a run,
+/// the server has the command timeout to cancel one and to say so.
 class Session {
  public:
-  Session(Endpoint endpoint, Duration command_timeout, Env& env);
+  Session(Endpoint endpoint, const Timeouts& timeouts, Env& env);
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
   ~Session();
@@ -132,7 +133,7 @@ class Session {
   tl::unexpected<StoreError> fail(StoreError::Kind kind, std::string_view why) const;
 
   const Endpoint endpoint_;
-  const Duration timeout_;
+  const Timeouts timeouts_;
   Env& env_;
   std::unique_ptr<pg_conn, Finish> connection_;
   std::unordered_map<std::string, std::string> prepared_;  ///< names by SQL, on this connection

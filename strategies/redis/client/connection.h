@@ -14,6 +14,7 @@
 #include "strategies/env.h"
 #include "strategies/errors.h"
 #include "strategies/redis/client/endpoint.h"
+#include "strategies/timeouts.h"
 
 namespace lockbench::redis {
 
@@ -76,7 +77,7 @@ class Connection {
   virtual void flush(const std::stop_token& stop = {}) = 0;
 
   /// The answer to the oldest command without one. To be called once for each command. After a stop
-  /// it gives up if the answer does not come within 50 ms.
+  /// it gives up soon if the answer does not come.
   virtual StoreResult<Reply> receive(const std::stop_token& stop = {}) = 0;
 
   /// The same, but returns nothing if the answer does not come within `longest`; it can be received
@@ -173,7 +174,7 @@ class Subscriber {
     return {};
   }
   virtual StoreResult<void> unsubscribe(const std::string& channel) = 0;
-  /// The next push; nothing if none comes within `longest`. A stop ends the wait within 100 ms.
+  /// The next push; nothing if none comes within `longest`. A stop ends the wait.
   virtual StoreResult<std::optional<Push>> receive(Duration longest,
                                                    const std::stop_token& stop) = 0;
 };
@@ -183,16 +184,16 @@ class ConnectionFactory {
  public:
   virtual ~ConnectionFactory() = default;
   /// Thread-safe. `env` must outlive the connection.
-  virtual std::unique_ptr<Connection> make(const Endpoint& endpoint, Duration command_timeout,
+  virtual std::unique_ptr<Connection> make(const Endpoint& endpoint, const Timeouts& timeouts,
                                            Env& env) = 0;
   /// As make(), for services: never shared with clients.
-  virtual std::unique_ptr<Connection> make_own(const Endpoint& endpoint, Duration command_timeout,
+  virtual std::unique_ptr<Connection> make_own(const Endpoint& endpoint, const Timeouts& timeouts,
                                                Env& env) {
-    return make(endpoint, command_timeout, env);
+    return make(endpoint, timeouts, env);
   }
   /// As make().
   virtual std::unique_ptr<Subscriber> make_subscriber(const Endpoint& endpoint,
-                                                      Duration command_timeout, Env& env) = 0;
+                                                      const Timeouts& timeouts, Env& env) = 0;
 };
 
 /// Real connections, over TCP, TLS or a unix socket.

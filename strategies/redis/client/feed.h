@@ -30,7 +30,7 @@ class Feed {
     return call(Command(command.begin(), command.size()), stop);
   }
   /// What the server says next, an error reply included; nothing if it is silent for `longest`.
-  /// A stop ends the wait within 100 ms.
+  /// A stop ends the wait.
   StoreResult<std::optional<Reply>> next(Duration longest, const std::stop_token& stop);
   void close() noexcept;
 

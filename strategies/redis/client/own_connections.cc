@@ -16,10 +16,10 @@ namespace {
 /// The server that a connection or a subscriber uses.
 class Client {
  protected:
-  Client(Endpoint endpoint, Duration timeout, Env& env)
+  Client(Endpoint endpoint, const Timeouts& timeouts, Env& env)
       : endpoint_(std::move(endpoint)),
         display_(endpoint_.display()),
-        timeout_(timeout),
+        timeouts_(timeouts),
         env_(env) {}
 
   tl::unexpected<StoreError> fail(StoreError::Kind kind, std::string_view why) const {
@@ -28,21 +28,21 @@ class Client {
 
   const Endpoint endpoint_;
   const std::string display_;
-  const Duration timeout_;
+  const Timeouts timeouts_;
   Env& env_;
 };
 
 class OwnConnection : public Connection, private Client {
  public:
-  OwnConnection(const Endpoint& endpoint, Duration timeout, Env& env)
-      : Client(endpoint, timeout, env) {}
+  OwnConnection(const Endpoint& endpoint, const Timeouts& timeouts, Env& env)
+      : Client(endpoint, timeouts, env) {}
 
   const std::string& display() const override { return display_; }
 
   StoreResult<void> connect(const std::stop_token& stop) override {
     if (transport_) return {};
     connecting_.reset();
-    auto transport = connect_server(endpoint_, timeout_, stop);
+    auto transport = connect_server(endpoint_, timeouts_, stop);
     if (!transport) return fail(StoreError::Kind::not_sent, transport.error());
     return start_on(*std::move(transport), stop);
   }
@@ -52,15 +52,15 @@ class OwnConnection : public Connection, private Client {
     // The sentinels are asked one after the other, each with a timeout.
     if (!endpoint_.sentinels.empty()) return connect(stop).map([] { return true; });
     if (!connecting_) {
-      auto begun = begin_connecting(endpoint_.address(), timeout_, endpoint_.tls.get());
+      auto begun = begin_connecting(endpoint_.address(), timeouts_, endpoint_.tls.get());
       if (!begun) return fail(StoreError::Kind::not_sent, begun.error());
       connecting_ = *std::move(begun);
       connecting_since_ = env_.now();
     }
     auto transport = connecting_->get(longest, stop);
     if (transport && !*transport) {
-      if (env_.now() - connecting_since_ < timeout_) return false;
-      transport = tl::unexpected(connecting_->too_late(timeout_));
+      if (env_.now() - connecting_since_ < timeouts_.answer) return false;
+      transport = tl::unexpected(connecting_->too_late(timeouts_));
     }
     connecting_.reset();
     if (!transport) return fail(StoreError::Kind::not_sent, transport.error());
@@ -96,14 +96,14 @@ class OwnConnection : public Connection, private Client {
     }
     // From here on the server may have received the commands.
     for_each_pending(Pending::State::queued, [](Pending& p) { p.state = Pending::State::sent; });
-    const Transport::Status status = transport_->send(out_, timeout_);
+    const Transport::Status status = transport_->send(out_, timeouts_);
     out_.clear();
     if (status != Transport::Status::ok) break_connection(describe(status));
   }
 
   StoreResult<Reply> receive(const std::stop_token& stop) override {
     flush(stop);
-    auto reply = take(timeout_ + pendings_[0].blocks_for, stop);
+    auto reply = take(timeouts_.answer + pendings_[0].blocks_for, stop);
     if (reply) return std::move(*reply);
     const StoreResult<Reply> late =
         fail(StoreError::Kind::unanswered, describe(Transport::Status::timed_out));
@@ -143,7 +143,7 @@ class OwnConnection : public Connection, private Client {
     reader_.emplace();
     incomplete_ = false;
     ++times_connected_;
-    auto greeted = greet(endpoint_, *transport_, *reader_, timeout_, stop, &env_);
+    auto greeted = greet(endpoint_, *transport_, *reader_, timeouts_, stop, &env_);
     if (!greeted) close();
     return greeted;
   }
@@ -212,7 +212,7 @@ class OwnConnection : public Connection, private Client {
   }
 
   std::string describe(Transport::Status status) const {
-    return lockbench::describe(status, timeout_, transport_.get());
+    return lockbench::describe(status, timeouts_, transport_.get());
   }
 
   /// Nothing if the answer does not come within `longest`.
@@ -273,15 +273,15 @@ class OwnConnection : public Connection, private Client {
 /// A mutex guards sending, which does not wait; whoever receives does not hold it while it waits.
 class OwnSubscriber : public Subscriber, private Client {
  public:
-  OwnSubscriber(const Endpoint& endpoint, Duration timeout, Env& env)
-      : Client(endpoint, timeout, env) {}
+  OwnSubscriber(const Endpoint& endpoint, const Timeouts& timeouts, Env& env)
+      : Client(endpoint, timeouts, env) {}
 
   StoreResult<void> connect(const std::stop_token& stop) override {
     if (transport_) return {};
-    auto transport = connect_server(endpoint_, timeout_, stop);
+    auto transport = connect_server(endpoint_, timeouts_, stop);
     if (!transport) return fail(StoreError::Kind::not_sent, transport.error());
     ReplyReader reader;
-    auto greeted = greet(endpoint_, **transport, reader, timeout_, stop, nullptr);
+    auto greeted = greet(endpoint_, **transport, reader, timeouts_, stop, nullptr);
     if (!greeted) return greeted;
     const std::scoped_lock lock(sending_);
     reader_ = std::move(reader);
@@ -304,10 +304,10 @@ class OwnSubscriber : public Subscriber, private Client {
     if (auto gathered = Subscriber::subscribe_to_all(channels); !gathered) return gathered;
     for (std::string bytes = take_gathered(); !bytes.empty(); bytes = take_gathered()) {
       // Only the receiver, which this is, changes `transport_`.
-      const Transport::Status status = transport_->send(bytes, timeout_);
+      const Transport::Status status = transport_->send(bytes, timeouts_);
       if (status == Transport::Status::ok) continue;
       const std::scoped_lock lock(sending_);
-      return cut(lockbench::describe(status, timeout_));
+      return cut(lockbench::describe(status, timeouts_));
     }
     return {};
   }
@@ -404,13 +404,13 @@ class OwnSubscriber : public Subscriber, private Client {
 
 class OwnFactory : public ConnectionFactory {
  public:
-  std::unique_ptr<Connection> make(const Endpoint& endpoint, Duration command_timeout,
+  std::unique_ptr<Connection> make(const Endpoint& endpoint, const Timeouts& timeouts,
                                    Env& env) override {
-    return std::make_unique<OwnConnection>(endpoint, command_timeout, env);
+    return std::make_unique<OwnConnection>(endpoint, timeouts, env);
   }
-  std::unique_ptr<Subscriber> make_subscriber(const Endpoint& endpoint, Duration command_timeout,
+  std::unique_ptr<Subscriber> make_subscriber(const Endpoint& endpoint, const Timeouts& timeouts,
                                               Env& env) override {
-    return std::make_unique<OwnSubscriber>(endpoint, command_timeout, env);
+    return std::make_unique<OwnSubscriber>(endpoint, timeouts, env);
   }
 };
 

@@ -70,17 +70,17 @@ tl::expected<Endpoint, std::string> find_master(const Endpoint& endpoint, const 
 }
 
 tl::expected<std::unique_ptr<Transport>, std::string> connect_server(const Endpoint& endpoint,
-                                                                     Duration timeout,
+                                                                     const Timeouts& timeouts,
                                                                      const std::stop_token& stop) {
   const TlsSettings* const tls = endpoint.tls.get();
-  if (endpoint.sentinels.empty()) return connect_socket(endpoint.address(), timeout, stop, tls);
+  if (endpoint.sentinels.empty()) return connect_socket(endpoint.address(), timeouts, stop, tls);
   // As connect_socket() does it; the sentinels and the server have one half each.
   if (stop.stop_requested()) {
-    return connect_server(endpoint, std::min(timeout, kConnectAfterStop / 2), {});
+    return connect_server(endpoint, time_to_connect_after_stop(timeouts) / 2, {});
   }
   // A sentinel that hangs must not use up the time of the others. Connecting and answering get one
   // share each.
-  const Duration share = timeout / (2 * static_cast<int>(endpoint.sentinels.size()));
+  const Duration share = timeouts.answer / (2 * static_cast<int>(endpoint.sentinels.size()));
   const auto ask = [&](const Endpoint& server,
                        Command command) -> tl::expected<Reply, std::string> {
     // Without this, the remaining sentinels would be tried one after the other.
@@ -91,7 +91,7 @@ tl::expected<std::unique_ptr<Transport>, std::string> connect_server(const Endpo
   };
   const auto master = find_master(endpoint, ask);
   if (!master) return tl::unexpected(master.error());
-  auto transport = connect_socket(master->address(), timeout, stop, tls);
+  auto transport = connect_socket(master->address(), timeouts, stop, tls);
   if (transport) return transport;
   return tl::unexpected(fmt::format("{}: {}", master->display(), transport.error()));
 }

@@ -22,11 +22,11 @@ using AskServer =
 /// Sentinel")
 tl::expected<Endpoint, std::string> find_master(const Endpoint& endpoint, const AskServer& ask);
 
-/// Connects to the endpoint's server. If it has sentinels, they are asked first: `timeout` is for
-/// all of them, and again for the server. Their answer may be out of date; greet() checks the
-/// server's role. The error says why there is no connection, without naming the endpoint.
+/// Connects to the endpoint's server. If it has sentinels, they are asked first: `timeouts.answer`
+/// is for all of them, and again for the server. Their answer may be out of date; greet() checks
+/// the server's role. The error says why there is no connection, without naming the endpoint.
 tl::expected<std::unique_ptr<Transport>, std::string> connect_server(const Endpoint& endpoint,
-                                                                     Duration timeout,
+                                                                     const Timeouts& timeouts,
                                                                      const std::stop_token& stop);
 
 }  // namespace lockbench::redis

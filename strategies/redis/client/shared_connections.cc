@@ -12,8 +12,6 @@
 namespace lockbench::redis {
 namespace {
 
-// How long an answer under way may still take after a stop.
-constexpr Duration kAfterStop = std::chrono::milliseconds(50);
 // Sentinels, the server, and two steps of the greeting: each has the whole time-out.
 constexpr int kConnectingSteps = 4;
 // In place of a descriptor, where notify_by() is to be used.
@@ -35,7 +33,7 @@ class SharedConnection : public Connection, private LinkUser {
   const std::string& display() const override { return link_.display(); }
 
   StoreResult<void> connect(const std::stop_token& stop) override {
-    auto connected = connect_within(kConnectingSteps * link_.timeout(), stop);
+    auto connected = connect_within(kConnectingSteps * link_.timeouts().answer, stop);
     if (!connected) return tl::unexpected(std::move(connected.error()));
     if (*connected) return {};
     attempt_.reset();
@@ -62,7 +60,7 @@ class SharedConnection : public Connection, private LinkUser {
     if (blocks_for > Duration::zero() && !broken) {
       // It would hold up everybody behind it.
       call.state = Call::State::elsewhere;
-      if (!blocking_) blocking_ = factory_.make(link_.endpoint(), link_.timeout(), env_);
+      if (!blocking_) blocking_ = factory_.make(link_.endpoint(), link_.timeouts(), env_);
       blocking_->queue(command, name, blocks_for);
       return;
     }
@@ -99,9 +97,9 @@ class SharedConnection : public Connection, private LinkUser {
     }
     const TimePoint since = Carrier::current().now();
     const auto known = [this] { return calls_[0].settled(); };
-    if (!await(known, since + link_.timeout(), stop)) {
+    if (!await(known, since + link_.timeouts().answer, stop)) {
       const bool stopped = stop.stop_requested();
-      if (!stopped || !await(known, Carrier::current().now() + kAfterStop, {}))
+      if (!stopped || !await(known, Carrier::current().now() + link_.timeouts().after_stop / 2, {}))
         give_up(since, stopped);
     }
     return taken();
@@ -187,8 +185,9 @@ class SharedConnection : public Connection, private LinkUser {
 
   /// The answer to the oldest command does not come in time.
   void give_up(TimePoint waited_since, bool stopped) {
-    const std::string why = lockbench::describe(
-        stopped ? Transport::Status::stopped : Transport::Status::timed_out, link_.timeout());
+    const std::string why =
+        lockbench::describe(stopped ? Transport::Status::stopped : Transport::Status::timed_out,
+                            link_.timeouts().answer);
     // A server that still answers others is late; one that says nothing may be gone.
     if (!stopped && link_.heard_at() < waited_since) link_.break_connection(why);
     Call& call = calls_[0];
@@ -258,20 +257,19 @@ class SharingFactory : public ConnectionFactory {
   SharingFactory& operator=(const SharingFactory&) = delete;
   ~SharingFactory() override { over_.request_stop(); }
 
-  std::unique_ptr<Connection> make(const Endpoint& endpoint, Duration command_timeout,
+  std::unique_ptr<Connection> make(const Endpoint& endpoint, const Timeouts& timeouts,
                                    Env& env) override {
     const Carrier& carrier = Carrier::current();
-    if (!carrier.shared()) return own_->make(endpoint, command_timeout, env);
-    return std::make_unique<SharedConnection>(next_link(carrier, endpoint, command_timeout), *own_,
-                                              env);
+    if (!carrier.shared()) return own_->make(endpoint, timeouts, env);
+    return std::make_unique<SharedConnection>(next_link(carrier, endpoint, timeouts), *own_, env);
   }
-  std::unique_ptr<Connection> make_own(const Endpoint& endpoint, Duration command_timeout,
+  std::unique_ptr<Connection> make_own(const Endpoint& endpoint, const Timeouts& timeouts,
                                        Env& env) override {
-    return own_->make(endpoint, command_timeout, env);
+    return own_->make(endpoint, timeouts, env);
   }
-  std::unique_ptr<Subscriber> make_subscriber(const Endpoint& endpoint, Duration command_timeout,
+  std::unique_ptr<Subscriber> make_subscriber(const Endpoint& endpoint, const Timeouts& timeouts,
                                               Env& env) override {
-    return own_->make_subscriber(endpoint, command_timeout, env);
+    return own_->make_subscriber(endpoint, timeouts, env);
   }
 
  private:
@@ -285,13 +283,14 @@ class SharingFactory : public ConnectionFactory {
     std::vector<Group> groups;
   };
 
-  SharedLink& next_link(const Carrier& carrier, const Endpoint& endpoint, Duration timeout) {
+  SharedLink& next_link(const Carrier& carrier, const Endpoint& endpoint,
+                        const Timeouts& timeouts) {
     const std::scoped_lock lock(mutex_);
     CarriedThread& thread = thread_of(carrier);
-    Group& group = group_of(thread, endpoint, timeout);
+    Group& group = group_of(thread, endpoint, timeouts);
     if (group.links.size() < thread.share) {
       return *group.links.emplace_back(
-          std::make_unique<SharedLink>(endpoint, timeout, dial_, over_.get_token()));
+          std::make_unique<SharedLink>(endpoint, timeouts, dial_, over_.get_token()));
     }
     return *group.links[group.next++ % thread.share];
   }
@@ -307,11 +306,12 @@ class SharingFactory : public ConnectionFactory {
     return found->second;
   }
 
-  static Group& group_of(CarriedThread& thread, const Endpoint& endpoint, Duration timeout) {
+  static Group& group_of(CarriedThread& thread, const Endpoint& endpoint,
+                         const Timeouts& timeouts) {
     const auto found =
         std::find_if(thread.groups.begin(), thread.groups.end(), [&](const Group& group) {
           const SharedLink& link = *group.links.front();
-          return link.timeout() == timeout && is_same(link.endpoint(), endpoint);
+          return link.timeouts() == timeouts && is_same(link.endpoint(), endpoint);
         });
     return found == thread.groups.end() ? thread.groups.emplace_back() : *found;
   }

@@ -12,10 +12,10 @@ constexpr Duration kIdle = std::chrono::hours(1);
 
 }  // namespace
 
-SharedLink::SharedLink(Endpoint endpoint, Duration timeout, Dial dial, std::stop_token over)
+SharedLink::SharedLink(Endpoint endpoint, const Timeouts& timeouts, Dial dial, std::stop_token over)
     : endpoint_(std::move(endpoint)),
       display_(endpoint_.display()),
-      timeout_(timeout),
+      timeouts_(timeouts),
       dial_(std::move(dial)),
       over_(std::move(over)),
       to_send_(Carrier::current().make_event()),
@@ -73,20 +73,21 @@ void SharedLink::send_queued() {
     std::swap(out_, sending_);
     // From here on the server may have received the commands.
     sent_ = awaiting_.size();
-    const Transport::Status status = live->transport->send(sending_, timeout_);
+    const Transport::Status status = live->transport->send(sending_, timeouts_);
     sending_.clear();
     if (status != Transport::Status::ok && live == live_) {
-      break_connection(lockbench::describe(status, timeout_));
+      break_connection(lockbench::describe(status, timeouts_));
     }
   }
 }
 
 void SharedLink::connect_now() {
-  auto transport = dial_(endpoint_, timeout_, over_);
+  // Not what a stopped call has: this ends with the run.
+  auto transport = dial_(endpoint_, timeouts_.answer, over_);
   ReplyReader reader;
   StoreResult<void> greeted;
   if (transport) {
-    greeted = greet(endpoint_, **transport, reader, timeout_, over_, nullptr);
+    greeted = greet(endpoint_, **transport, reader, timeouts_, over_, nullptr);
   } else {
     greeted = tl::unexpected(error(StoreError::Kind::not_sent, transport.error()));
   }
@@ -119,7 +120,7 @@ void SharedLink::read_answers() {
     const auto [status, bytes] = live->transport->receive(buffer, kIdle, live->cut.get_token());
     if (live != live_ || status == Transport::Status::timed_out) continue;
     if (status != Transport::Status::ok) {
-      break_connection(lockbench::describe(status, timeout_, live->transport.get()));
+      break_connection(lockbench::describe(status, timeouts_, live->transport.get()));
       continue;
     }
     heard_at_ = Carrier::current().now();

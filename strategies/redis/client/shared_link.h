@@ -19,7 +19,7 @@ namespace lockbench::redis {
 
 /// Connects to an endpoint's server, as connect_server() does.
 using Dial = std::function<tl::expected<std::unique_ptr<Transport>, std::string>(
-    const Endpoint& endpoint, Duration timeout, const std::stop_token& stop)>;
+    const Endpoint& endpoint, const Timeouts& timeouts, const std::stop_token& stop)>;
 
 /// One client of a shared link. Both calls only take note: they must not wait.
 class LinkUser {
@@ -36,19 +36,19 @@ class LinkUser {
 
 /// A pipelined connection to one server, with many users on one generator thread. One fiber sends
 /// what all users have queued meanwhile in one piece, another one reads the answers and hands them
-/// out in order. Without a connection the sender makes one, within `timeout`; if it breaks, all
+/// out in order. Without a connection the sender makes one, within `timeouts`; if it breaks, all
 /// commands under way are answered with that. Used by fibers of the thread that made it; may be
 /// destroyed on any thread once all users have left and `over` has been stopped.
 class SharedLink {
  public:
-  SharedLink(Endpoint endpoint, Duration timeout, Dial dial, std::stop_token over);
+  SharedLink(Endpoint endpoint, const Timeouts& timeouts, Dial dial, std::stop_token over);
   SharedLink(const SharedLink&) = delete;
   SharedLink& operator=(const SharedLink&) = delete;
   ~SharedLink() = default;
 
   const Endpoint& endpoint() const { return endpoint_; }
   const std::string& display() const { return display_; }
-  Duration timeout() const { return timeout_; }
+  const Timeouts& timeouts() const { return timeouts_; }
 
   /// Whole commands, which nobody else's come between. Each gets one answered(), which can come
   /// within this call.
@@ -102,7 +102,7 @@ class SharedLink {
   void fiber_failed(const std::string& why);
   const Endpoint endpoint_;
   const std::string display_;
-  const Duration timeout_;
+  const Timeouts timeouts_;
   const Dial dial_;
   const std::stop_token over_;
 

@@ -32,7 +32,7 @@ SingleNodeLock::SingleNodeLock(const Context& context)
       renewing_(context.renewing),
       client_(context.client),
       factory_(context.services.get_or_make<ConnectionFactory>(make_connection_factory)),
-      redis_(factory_.make(endpoint_, options_.command_timeout, env_)) {}
+      redis_(factory_.make(endpoint_, options_.timeouts(), env_)) {}
 
 AcquireResult SingleNodeLock::acquire(const AcquireRequest& request) {
   Lease lease{.key = std::string(request.key), .token = make_token()};

@@ -12,9 +12,6 @@
 namespace lockbench::zookeeper {
 namespace {
 
-/// After a stop: how long an answer under way may still take.
-constexpr Duration kGrace = std::chrono::milliseconds(40);
-
 /// Runs what may wait, without the lock if it does.
 template <class Work>
 auto unlocked(std::unique_lock<std::mutex>& lock, Duration longest, Work work) {
@@ -54,11 +51,11 @@ class Session::InCall {
   Lock& lock_;
 };
 
-Session::Session(Endpoint endpoint, Duration command_timeout, Env& env, SessionKeeper* keeper,
+Session::Session(Endpoint endpoint, const Timeouts& timeouts, Env& env, SessionKeeper* keeper,
                  Connector connector)
     : endpoint_(std::move(endpoint)),
       display_(endpoint_.display()),
-      command_timeout_(command_timeout),
+      timeouts_(timeouts),
       env_(env),
       keeper_(keeper),
       link_(endpoint_, env, std::move(connector)) {}
@@ -81,7 +78,7 @@ void Session::end_at_server(Lock& lock) {
   if (!link_.packets().send(end_session(xid))) return;
   // The answer has no contents, like that to a removal.
   pending_.push_back({.xid = xid, .request = {Request::Kind::remove, {}}, .batch = batch});
-  const TimePoint give_up_at = env_.now() + std::min(command_timeout_, kLongest);
+  const TimePoint give_up_at = env_.now() + std::min(timeouts_.answer, kLongest);
   while (!silent_ && state_ == State::connected && batch->left > 0 && env_.now() < give_up_at) {
     step_until(give_up_at, lock, {});
   }
@@ -92,13 +89,13 @@ tl::unexpected<StoreError> Session::fail(StoreError::Kind kind, std::string_view
 }
 
 bool Session::await(Lock& lock, const std::stop_token& stop, const std::function<bool()>& until) {
-  TimePoint give_up_at = env_.now() + command_timeout_;
+  TimePoint give_up_at = env_.now() + timeouts_.answer;
   bool stopped = false;
   while (!until()) {
     const TimePoint now = env_.now();
     if (!stopped && stop.stop_requested()) {
       stopped = true;
-      give_up_at = std::min(give_up_at, now + kGrace);
+      give_up_at = std::min(give_up_at, now + timeouts_.after_stop * 2 / 5);
     }
     if (now >= give_up_at) {
       silent_ = true;
@@ -187,7 +184,7 @@ StoreResult<void> Session::open(Duration ttl, const std::stop_token& stop) {
     identity_ = {};
     contact_ = {};
     silent_ = false;
-    link_.begin(patience_with_each(ttl, command_timeout_, endpoint_.servers.size()));
+    link_.begin(patience_with_each(ttl, timeouts_.answer, endpoint_.servers.size()));
     await(lock, stop, [this] { return state_ != State::connecting || link_.is_hopeless(); });
     if (state_ != State::connected) {
       if (!link_.is_hopeless()) return not_connected(stop);
@@ -218,7 +215,7 @@ tl::unexpected<StoreError> Session::not_connected(const std::stop_token& stop) c
     return fail(StoreError::Kind::rejected, "the session has ended: " + why_over_);
   }
   if (stop.stop_requested()) return fail(StoreError::Kind::not_sent, "stopped while connecting");
-  std::string why = "no connection within " + format_duration(command_timeout_);
+  std::string why = "no connection within " + format_duration(timeouts_.answer);
   if (!link_.why().empty()) why += ": " + link_.why();
   return fail(StoreError::Kind::not_sent, why);
 }
@@ -237,7 +234,7 @@ StoreResult<std::vector<Reply>> Session::exchange(std::span<const Request> reque
   if (!await(lock, stop, [&] { return batch->left == 0; })) {
     return fail(StoreError::Kind::unanswered,
                 stop.stop_requested() ? "stopped while waiting for the answer"
-                                      : "no answer within " + format_duration(command_timeout_));
+                                      : "no answer within " + format_duration(timeouts_.answer));
   }
   return replies_of(*batch);
 }

@@ -16,6 +16,7 @@
 #include "strategies/env.h"
 #include "strategies/errors.h"
 #include "strategies/lease.h"
+#include "strategies/timeouts.h"
 #include "strategies/zookeeper/client/endpoint.h"
 #include "strategies/zookeeper/client/link.h"
 #include "strategies/zookeeper/client/requests.h"
@@ -32,7 +33,7 @@ class Session {
  public:
   /// `keeper` keeps the session and its leases alive between calls; if it is null they end by
   /// themselves, and a wait ends only by its deadline. Without a connector, by sockets.
-  Session(Endpoint endpoint, Duration command_timeout, Env& env, SessionKeeper* keeper,
+  Session(Endpoint endpoint, const Timeouts& timeouts, Env& env, SessionKeeper* keeper,
           Connector connector = {});
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
@@ -145,7 +146,7 @@ class Session {
 
   const Endpoint endpoint_;
   const std::string display_;
-  const Duration command_timeout_;
+  const Timeouts timeouts_;
   Env& env_;
   SessionKeeper* const keeper_;
 

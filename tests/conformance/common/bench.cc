@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <atomic>
 #include <stdexcept>
-#include <thread>
 #include <utility>
 
 #include "tests/support/fiber_lock.h"
@@ -25,10 +24,16 @@ std::vector<std::string> urls_of(TestStore& tested) {
   return urls;
 }
 
-/// A noisy machine's pauses are not what a quorum's nodes are tested for. All replicas must
-/// acknowledge, unless a test says otherwise.
+std::atomic<int> impatient_tests = 0;
+
+/// A busy machine's pauses are not what is tested, unless a test sets a time-out of its own. All
+/// replicas must acknowledge, unless a test says otherwise.
 StrategyOptions completed(const Descriptor& descriptor, StrategyOptions options) {
-  if (is_quorum(descriptor) && !options.node_timeout) options.node_timeout = milliseconds(300);
+  const StrategyOptions defaults;
+  if (options.command_timeout == defaults.command_timeout) options.command_timeout = kPatience / 2;
+  if (options.after_stop == defaults.after_stop) options.after_stop = seconds(20);
+  if (options.wait_timeout == defaults.wait_timeout) options.wait_timeout = seconds(20);
+  if (is_quorum(descriptor) && !options.node_timeout) options.node_timeout = seconds(20);
   if (descriptor.traits.needs_replicas && !options.wait_replicas) {
     options.wait_replicas = shared_store().replicas();
   }
@@ -36,6 +41,13 @@ StrategyOptions completed(const Descriptor& descriptor, StrategyOptions options)
 }
 
 }  // namespace
+
+Duration patience() { return impatient_tests > 0 ? seconds(5) : kPatience; }
+bool comes_true(const std::function<bool()>& condition) {
+  return eventually(condition, std::chrono::floor<milliseconds>(patience()));
+}
+Impatience::Impatience() { ++impatient_tests; }
+Impatience::~Impatience() { --impatient_tests; }
 
 Client::Client(const Descriptor& descriptor, const Endpoints& endpoints,
                const StrategyOptions& options, Services& services, int number)
@@ -52,9 +64,9 @@ AcquireResult Client::try_once(const std::string& key, Duration ttl) {
   return lock_->acquire({.key = key, .ttl = ttl, .deadline = now(), .stop = {}});
 }
 
-AcquireResult Client::acquire(const std::string& key, Duration patience, Duration ttl,
+AcquireResult Client::acquire(const std::string& key, Duration longest, Duration ttl,
                               const std::stop_token& stop) {
-  return lock_->acquire({.key = key, .ttl = ttl, .deadline = now() + patience, .stop = stop});
+  return lock_->acquire({.key = key, .ttl = ttl, .deadline = now() + longest, .stop = stop});
 }
 
 Bench::Bench(const Descriptor& descriptor, const StrategyOptions& options)
@@ -78,10 +90,7 @@ Bench::Bench(const Descriptor& descriptor, std::vector<std::string> urls,
 
 std::unique_ptr<Client> Bench::client() {
   auto made = unconnected_client();
-  auto connected = made->connect();
-  // A test's short timeout can be too short for a new process of a server on a busy machine.
-  for (int again = 0; again < 3 && !connected; ++again) connected = made->connect();
-  if (!connected) {
+  if (const auto connected = made->connect(); !connected) {
     throw std::runtime_error("cannot connect: " + connected.error().message);
   }
   return made;
@@ -108,12 +117,7 @@ bool Bench::is_held() {
 }
 
 bool Bench::becomes_free() {
-  constexpr int kLooks = 50;
-  for (int look = 0; look < kLooks; ++look) {
-    if (!is_held()) return true;
-    std::this_thread::sleep_for(milliseconds(5));
-  }
-  return false;
+  return comes_true([this] { return !is_held(); });
 }
 
 StrategyOptions waiting_by(const Descriptor& descriptor, WaitPolicy policy) {
@@ -134,6 +138,12 @@ StrategyOptions unrenewed(StrategyOptions options) {
   return options;
 }
 
+StrategyOptions renewed_every(Duration period) {
+  StrategyOptions options;
+  options.renew = RenewPolicy{.kind = RenewPolicy::Kind::every, .period = period};
+  return options;
+}
+
 StrategyOptions notified() {
   StrategyOptions options;
   options.wait = WaitPolicy::notify();
@@ -149,19 +159,6 @@ bool can_notify(const Descriptor& descriptor) {
 void warm_up(Client& client, const std::string& key) {
   const AcquireResult result = client.try_once(key);
   if (result.lease) client.release(*result.lease);
-}
-
-std::string one_ends_in_time(const std::function<tl::expected<Duration, std::string>()>& call) {
-  constexpr int kCalls = 5;
-  Duration best = Duration::max();
-  for (int made = 0; made < kCalls && best > kStopBound; ++made) {
-    const auto taken = call();
-    if (!taken) return taken.error();
-    best = std::min(best, *taken);
-  }
-  if (best <= kStopBound) return {};
-  if (best == Duration::max()) return fmt::format("each of {} gave unknown", kCalls);
-  return fmt::format("the best of {} took {:.0f} ms to stop", kCalls, in_ms(best));
 }
 
 bool has_store(const Descriptor& descriptor) { return descriptor.backend != "local"; }

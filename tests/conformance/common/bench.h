@@ -7,7 +7,6 @@
 #include <memory>
 #include <string>
 #include <string_view>
-#include <tl/expected.hpp>
 #include <vector>
 
 #include "strategies/descriptor.h"
@@ -23,13 +22,23 @@ namespace lockbench::test {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-/// What a noisy machine may add to any bound.
-inline constexpr milliseconds kSlack{1000};
-/// How soon a call returns once it is stopped. It looks every 20 ms; the rest is for a busy
-/// machine.
-inline constexpr milliseconds kStopBound{250};
 /// Longer than any test: for locks that are not meant to expire in it.
-inline constexpr seconds kLongTtl{60};
+inline constexpr seconds kLongTtl{600};
+/// For locks that are. Long enough for a busy machine to hear of the grant before its end.
+inline constexpr seconds kShortTtl{1};
+
+/// How long a check waits for a lock that it must get: kPatience, but much less where a broken lock
+/// is expected to keep it waiting in vain.
+Duration patience();
+/// Whether the condition comes true in that time.
+bool comes_true(const std::function<bool()>& condition);
+/// While one of these lives, patience() is short.
+struct Impatience {
+  Impatience();
+  Impatience(const Impatience&) = delete;
+  Impatience& operator=(const Impatience&) = delete;
+  ~Impatience();
+};
 
 /// One client of the strategy under test, on an Env that can be watched and told to fail.
 class Client {
@@ -40,7 +49,7 @@ class Client {
   StoreResult<void> connect() { return lock_->connect(); }
   /// One attempt.
   AcquireResult try_once(const std::string& key, Duration ttl = kLongTtl);
-  AcquireResult acquire(const std::string& key, Duration patience, Duration ttl = kLongTtl,
+  AcquireResult acquire(const std::string& key, Duration longest, Duration ttl = kLongTtl,
                         const std::stop_token& stop = {});
   ReleaseOutcome release(const Lease& lease) { return lock_->release(lease).outcome; }
   LockStrategy& lock() { return *lock_; }
@@ -99,6 +108,7 @@ StrategyOptions waiting_by(const Descriptor& descriptor, WaitPolicy policy);
 /// A strategy's waiting for tests that contend: soon again, without flooding the machine.
 StrategyOptions impatient(const Descriptor& descriptor);
 
+StrategyOptions renewed_every(Duration period);
 /// Without renewal on a timer, which keeps a held lock for ever.
 StrategyOptions unrenewed(StrategyOptions options = {});
 
@@ -108,11 +118,6 @@ bool can_notify(const Descriptor& descriptor);
 
 /// Acquires and releases once, so that connection, scripts and the like are there.
 void warm_up(Client& client, const std::string& key);
-
-/// What is wrong with calls that are stopped: `call` returns how long after its stop one took, or
-/// what else is wrong; Duration::max() for one whose outcome is unknown. A busy machine may hold up
-/// any of them; one of several must be in time.
-std::string one_ends_in_time(const std::function<tl::expected<Duration, std::string>()>& call);
 
 bool has_store(const Descriptor& descriptor);
 /// Where one server's failure changes nothing.

@@ -122,9 +122,9 @@ std::string check_waiting(Bench& bench, Client& waiter, const std::vector<Declar
                           std::set<std::string>& seen) {
   const auto monitors = monitor_all();
   waiter.trace().take();
-  waiter.acquire(bench.key(), milliseconds(200), seconds(10));
+  waiter.acquire(bench.key(), seconds(1));
   for (const char* name : {"SUBSCRIBE", "UNSUBSCRIBE"}) {
-    if (declares(declared, name) && !bench.worlds().await(name, 1, seconds(10))) {
+    if (declares(declared, name) && !bench.worlds().await(name, 1)) {
       return fmt::format("{} is declared, but was never sent", name);
     }
   }
@@ -174,16 +174,16 @@ std::string commands_are_the_declared_ones(const Descriptor& descriptor) {
   // A quorum's late answers are nobody's business.
   const bool all_end = !is_quorum(descriptor);
   Watch winning(*holder, acquiring, all_end);
-  const AcquireResult held = holder->acquire(bench.key(), seconds(5), seconds(10));
+  const AcquireResult held = holder->acquire(bench.key(), patience());
   if (!held.lease) return unexpected(held, AcquireOutcome::acquired);
   if (wrong = winning.check(to_acquire); !wrong.empty()) return "acquire: " + wrong;
 
   Watch losing(*loser, acquiring, all_end);
-  loser->try_once(bench.key(), seconds(10));
+  loser->try_once(bench.key());
   if (wrong = losing.check(to_acquire); !wrong.empty()) return "a refused attempt: " + wrong;
   // A client that takes the lock for expired may need more commands.
-  loser->faults().skew_wall_clock(seconds(11));
-  loser->try_once(bench.key(), seconds(10));
+  loser->faults().skew_wall_clock(kLongTtl + seconds(1));
+  loser->try_once(bench.key());
   if (wrong = losing.check(to_acquire); !wrong.empty()) return "a late attempt: " + wrong;
   loser->faults().skew_wall_clock({});
   wrong = check_waiting(bench, *loser, to_acquire, acquiring);
@@ -206,12 +206,12 @@ std::string timer_sends_the_declared_commands(const Descriptor& descriptor) {
   const auto declared = parse(descriptor.renew_commands);
   if (declared.empty()) return "no command is declared to renew";
   const std::string& name = declared.front().name;
-  Bench bench(descriptor);
+  Bench bench(descriptor, renewed_every(milliseconds(20)));
   const auto holder = bench.client();
-  const AcquireResult held = holder->try_once(bench.key(), milliseconds(300));
+  const AcquireResult held = holder->try_once(bench.key());
   if (!held.lease) return unexpected(held, AcquireOutcome::acquired);
   const auto monitor = shared_store().monitor();
-  if (!bench.worlds().await(name, 2, seconds(5))) {
+  if (!bench.worlds().await(name, 2)) {
     return name + " is declared to renew, but was not sent";
   }
   if (holder->release(*held.lease) != ReleaseOutcome::released) return "cannot be released";

@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <optional>
-#include <thread>
 
 #include "tests/conformance/common/bench.h"
 #include "tests/conformance/common/properties.h"
@@ -8,7 +7,6 @@
 namespace lockbench::test {
 namespace {
 
-constexpr milliseconds kShortTtl{250};
 /// Servers and clocks of time of day count in whole milliseconds.
 constexpr milliseconds kTick{2};
 
@@ -21,10 +19,8 @@ bool contention_prolongs(const Descriptor& descriptor) {
   return has_hazard(descriptor, "crash-holding", HazardOutcome::stuck);
 }
 
-std::string taken_after(Client& contender, const std::string& key, TimePoint end,
-                        Duration kept_longer) {
-  const AcquireResult next =
-      contender.acquire(key, end - contender.now() + kept_longer + 2 * kSlack);
+std::string taken_after(Client& contender, const std::string& key, TimePoint end) {
+  const AcquireResult next = contender.acquire(key, patience());
   const TimePoint taken = contender.now();
   if (!next.lease) return "after the TTL: " + unexpected(next, AcquireOutcome::acquired);
   if (taken < end - kTick) {
@@ -34,10 +30,9 @@ std::string taken_after(Client& contender, const std::string& key, TimePoint end
 }
 
 std::string taken_only_when_left_alone(Client& contender, const std::string& key, Duration ttl) {
-  const AcquireResult contended = contender.acquire(key, ttl + milliseconds(300), kShortTtl);
+  const AcquireResult contended = contender.acquire(key, ttl + milliseconds(300), ttl);
   if (contended.lease) return "taken under contention, which is declared to prolong the TTL";
-  const TimePoint limit = contender.now() + ttl + kSlack;
-  while (shared_store().exists(key) && contender.now() < limit) std::this_thread::sleep_for(kTick);
+  if (!eventually([&] { return !shared_store().exists(key); })) return "left alone, it stays";
   const AcquireResult next = contender.try_once(key);
   return next.lease ? std::string() : "left alone: " + unexpected(next, AcquireOutcome::acquired);
 }
@@ -47,14 +42,16 @@ std::string crashed_holders_lock_expires_as_declared(const Descriptor& descripto
   Bench bench(descriptor, unrenewed(impatient(descriptor)));
   auto holder = bench.client();
   const auto contender = bench.client();
-  const Duration ttl = granted_ttl(descriptor, kShortTtl);
+  // Contenders that prolong it must not be late.
+  const seconds asked_ttl = contention_prolongs(descriptor) ? 3 * kShortTtl : kShortTtl;
+  const Duration ttl = granted_ttl(descriptor, asked_ttl);
   const TimePoint asked = contender->now();
-  if (!holder->try_once(bench.key(), kShortTtl).lease) return "the lock was not free";
+  if (!holder->try_once(bench.key(), asked_ttl).lease) return "the lock was not free";
   holder.reset();
 
   // The server ends it with the connection.
   if (descriptor.traits.expiry == Expiry::session)
-    return taken_after(*contender, bench.key(), asked, {});
+    return taken_after(*contender, bench.key(), asked);
   if (descriptor.traits.expiry == Expiry::none) {
     const AcquireResult next = contender->acquire(bench.key(), ttl + milliseconds(100));
     return next.lease ? "a lock that is declared to have no TTL expired" : "";
@@ -62,7 +59,7 @@ std::string crashed_holders_lock_expires_as_declared(const Descriptor& descripto
   if (contention_prolongs(descriptor)) {
     return taken_only_when_left_alone(*contender, bench.key(), ttl);
   }
-  return taken_after(*contender, bench.key(), asked + ttl, descriptor.traits.kept_longer);
+  return taken_after(*contender, bench.key(), asked + ttl);
 }
 
 std::string check_validity(const Lease& lease, TimePoint asked, Duration ttl) {
@@ -108,13 +105,14 @@ std::string validity_is_no_longer_than_the_store_keeps(const Descriptor& descrip
 std::string no_lease_is_past_its_validity(const Descriptor& descriptor) {
   Bench bench(descriptor, unrenewed());
   const auto client = bench.client();
-  client->faults().delay_answers(granted_ttl(descriptor, kShortTtl) + milliseconds(50));
-  const AcquireResult late = client->try_once(bench.key(), kShortTtl);
+  constexpr milliseconds kTtl{200};
+  client->faults().delay_answers(granted_ttl(descriptor, kTtl) + milliseconds(50));
+  const AcquireResult late = client->try_once(bench.key(), kTtl);
   if (late.lease && !late.lease->state->valid_at(client->now())) {
     return "the lease is past its validity when it is handed out";
   }
   client->faults().delay_answers({});
-  const AcquireResult next = client->acquire(bench.key(), seconds(5), kShortTtl);
+  const AcquireResult next = client->acquire(bench.key(), patience());
   return next.lease ? std::string() : "afterwards: " + unexpected(next, AcquireOutcome::acquired);
 }
 

@@ -16,14 +16,14 @@ namespace {
 constexpr std::string_view kRun = "20200101T000000Z-abcdef";
 
 std::string ask_store(const StoreKind& kind, const std::string& url) {
-  const auto store = kind.make(url, seconds(5));
+  const auto store = kind.make(url, kPatience);
   if (const auto reached = store->reach({}); !reached) return reached.error().message;
   const auto facts = store->facts();
   return facts ? "" : facts.error().message;
 }
 
 std::string remove_all(const StoreKind& kind, const std::string& url, const std::string& key) {
-  const auto store = kind.make(url, seconds(5));
+  const auto store = kind.make(url, kPatience);
   if (const auto gone = store->remove_keys({&key, 1}, {}); !gone) return gone.error().message;
   if (kind.listing == Listing::none) return "";
   const auto gone = store->remove_run(kRun, {});
@@ -31,12 +31,12 @@ std::string remove_all(const StoreKind& kind, const std::string& url, const std:
 }
 
 /// One of several who take the lock again and again.
-std::string contend(Client& client, const std::string& key, Duration patience) {
+std::string contend(Client& client, const std::string& key, Duration longest) {
   constexpr int kSections = 5;
   for (int i = 0; i < kSections; ++i) {
-    const AcquireResult held = client.acquire(key, patience);
+    const AcquireResult held = client.acquire(key, longest);
     if (!held.lease) return unexpected(held, AcquireOutcome::acquired);
-    std::this_thread::sleep_for(milliseconds(2));  // the section, in which others come to wait
+    std::this_thread::yield();  // others come to wait
     if (client.release(*held.lease) != ReleaseOutcome::released) return "release failed";
   }
   return "";
@@ -60,22 +60,22 @@ std::string share(Client& one, Client& two, Client& alone, const std::string& ke
   return released ? "" : "the release of a sharer failed";
 }
 
-std::string use_lock(Bench& bench, const std::string& key, Duration patience) {
+std::string use_lock(Bench& bench, const std::string& key, Duration longest) {
   const auto holder = bench.client(), other = bench.client(), third = bench.client();
-  const AcquireResult held = holder->acquire(key, patience);
+  const AcquireResult held = holder->acquire(key, longest);
   if (!held.lease) return unexpected(held, AcquireOutcome::acquired);
   if (bench.descriptor().traits.renewable) {
     const RenewResult renewed = holder->lock().renew(*held.lease, kLongTtl);
     if (renewed.outcome == RenewOutcome::failed) return "renew failed: " + renewed.reason;
   }
-  const AcquireResult refused = other->acquire(key, milliseconds(50));
+  const AcquireResult refused = other->acquire(key, milliseconds(300));
   if (refused.outcome != AcquireOutcome::timed_out) {
     return unexpected(refused, AcquireOutcome::timed_out);
   }
   std::vector<std::future<std::string>> contending;
   for (Client* client : {other.get(), third.get()}) {
     contending.push_back(std::async(
-        std::launch::async, [&key, client, patience] { return contend(*client, key, patience); }));
+        std::launch::async, [&key, client, longest] { return contend(*client, key, longest); }));
   }
   std::string wrong =
       holder->release(*held.lease) == ReleaseOutcome::released ? "" : "release failed";
@@ -89,13 +89,13 @@ std::string use_lock(Bench& bench, const std::string& key, Duration patience) {
 }  // namespace
 
 std::string use_fully(const Descriptor& descriptor, const std::vector<std::string>& urls,
-                      Duration patience) {
+                      Duration longest) {
   const StoreKind& kind = *find_store_kind(descriptor.backend);
   const std::string key = fmt::format("lockbench:{}:{{{}}}", kRun, descriptor.name);
   try {
     if (std::string wrong = ask_store(kind, urls.front()); !wrong.empty()) return wrong;
     Bench bench(descriptor, urls, can_notify(descriptor) ? notified() : impatient(descriptor));
-    if (std::string wrong = use_lock(bench, key, patience); !wrong.empty()) return wrong;
+    if (std::string wrong = use_lock(bench, key, longest); !wrong.empty()) return wrong;
     return remove_all(kind, urls.front(), key);
   } catch (const std::runtime_error& error) {
     return error.what();

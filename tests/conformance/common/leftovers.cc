@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <set>
-#include <thread>
 
 #include "tests/conformance/common/bench.h"
 #include "tests/conformance/common/properties.h"
@@ -87,8 +85,6 @@ void use_and_destroy(const Descriptor& descriptor) {
 }
 
 std::string nothing_stays_in_the_process(const Descriptor& descriptor) {
-  // Bounded: the server, and the kernel with a thread's entry, need a moment to see what has ended.
-  constexpr int kLooks = 200;
   TestStore& tested = shared_store();
   on_carrier([] {});  // starts the thread of all fibers, which stays
   const int connections = tested.other_connections();
@@ -96,13 +92,14 @@ std::string nothing_stays_in_the_process(const Descriptor& descriptor) {
   use_and_destroy(descriptor);
   Belongings after;
   int remaining = tested.other_connections();
-  for (int look = 0; look < kLooks; ++look) {
+  // The server, and the kernel with a thread's entry, need a moment to see what has ended.
+  const auto all_gone = [&] {
     after = Belongings();
     remaining = tested.other_connections();
-    if (after.threads <= before.threads && after.files <= before.files && remaining <= connections)
-      return {};
-    std::this_thread::sleep_for(milliseconds(5));
-  }
+    return after.threads <= before.threads && after.files <= before.files &&
+           remaining <= connections;
+  };
+  if (comes_true(all_gone)) return {};
   return fmt::format("left behind: {} threads, {} files, {} connections",
                      static_cast<long>(after.threads) - static_cast<long>(before.threads),
                      static_cast<long>(after.files) - static_cast<long>(before.files),

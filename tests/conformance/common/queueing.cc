@@ -6,6 +6,7 @@
 
 #include "tests/conformance/common/bench.h"
 #include "tests/conformance/common/properties.h"
+#include "tests/conformance/common/waiter.h"
 
 namespace lockbench::test {
 namespace {
@@ -17,11 +18,11 @@ class Procession {
   explicit Procession(Bench& bench) : bench_(bench) {}
 
   /// False if it did not begin to wait.
-  bool join(std::unique_ptr<Client> client, Duration patience) {
+  bool join(std::unique_ptr<Client> client, const std::stop_token& stop) {
     Client& came = *clients_.emplace_back(std::move(client));
     const int number = static_cast<int>(clients_.size());
-    threads_.emplace_back([this, &came, number, patience] {
-      const AcquireResult result = came.acquire(bench_.key(), patience);
+    threads_.emplace_back([this, &came, number, stop] {
+      const AcquireResult result = came.acquire(bench_.key(), patience(), kLongTtl, stop);
       ++gone_;
       if (!result.lease) return;
       {
@@ -31,18 +32,16 @@ class Procession {
       }
       came.release(*result.lease);
     });
-    if (!came.trace().await_waiting(seconds(5))) return false;
+    if (!came.trace().await_waiting()) return false;
     return !waits_at_the_server(bench_.descriptor()) || await_queued(number);
   }
 
   /// Until the server has them all in its queue, but for those who have gone.
   bool await_queued(int number) const {
-    return eventually(
-        [&] {
-          const int gone = gone_;
-          return shared_store().waiting() >= number - gone;
-        },
-        seconds(2));
+    return eventually([&] {
+      const int gone = gone_;
+      return shared_store().waiting() >= number - gone;
+    });
   }
 
   /// Until the client of that number has had it.
@@ -66,7 +65,7 @@ class Procession {
 };
 
 std::string first_come_first_served(const Descriptor& descriptor) {
-  constexpr int kClients = 16, kGivesUp = 7;
+  constexpr int kClients = 8, kGivesUp = 4;
   Bench bench(descriptor);
   const auto holder = bench.client();
   const auto newcomer = bench.client();
@@ -75,12 +74,14 @@ std::string first_come_first_served(const Descriptor& descriptor) {
   Procession procession(bench);
   bool all_wait = true;
   std::vector<int> wanted;
+  std::stop_source giving_up;
   for (int i = 1; i <= kClients; ++i) {
-    // One gives up in the middle of the queue.
     const bool stays = i != kGivesUp;
-    all_wait &= procession.join(bench.client(), stays ? Duration(seconds(30)) : milliseconds(500));
+    all_wait &= procession.join(bench.client(), stays ? std::stop_token() : giving_up.get_token());
     if (stays) wanted.push_back(i);
   }
+  // In the middle of the queue.
+  giving_up.request_stop();
   procession.await_gone(kGivesUp);
   holder->release(*held.lease);
   const AcquireResult barged = newcomer->try_once(bench.key());
@@ -98,25 +99,24 @@ std::string first_come_first_served(const Descriptor& descriptor) {
 
 /// While somebody waits and the lock is free, it is not a newcomer's.
 std::string newcomers_do_not_barge(const Descriptor& descriptor) {
-  constexpr int kRounds = 20;
+  constexpr int kRounds = 5;
+  // A waiter gives a sign of life ten times in it, by which it may be the first to know.
+  constexpr seconds kTtl{20};
   Bench bench(descriptor);
   const auto holder = bench.client();
   const auto newcomer = bench.client();
   for (int round = 0; round < kRounds; ++round) {
-    const AcquireResult held = holder->try_once(bench.key());
+    const AcquireResult held = holder->try_once(bench.key(), kTtl);
     if (!held.lease) return unexpected(held, AcquireOutcome::acquired);
-    const auto waiter = bench.client();
-    AcquireResult gained;
-    std::thread waiting([&] { gained = waiter->acquire(bench.key(), seconds(30)); });
-    const bool waits = waiter->trace().await_waiting(seconds(5));
+    Waiter waiter(bench.client(), bench.key(), patience(), kTtl);
+    if (!waiter.waits()) return "it did not wait";
     shared_store().take_away({bench.key()});  // as if its TTL were over
-    const AcquireResult barged = newcomer->try_once(bench.key());
+    const AcquireResult barged = newcomer->try_once(bench.key(), kTtl);
     if (barged.lease) newcomer->release(*barged.lease);
-    waiting.join();
-    if (!waits) return "it did not wait";
+    const AcquireResult& gained = waiter.join();
     if (barged.lease) return "a newcomer barged in";
     if (!gained.lease) return unexpected(gained, AcquireOutcome::acquired);
-    waiter->release(*gained.lease);
+    waiter.client().release(*gained.lease);
   }
   return {};
 }

@@ -44,8 +44,8 @@ std::string sharers_do_not_overtake(const Descriptor& descriptor) {
   const AcquireResult held = ask(*sharer, bench.key(), Mode::shared);
   if (!held.lease) return unexpected(held, AcquireOutcome::acquired);
   AcquireResult gained;
-  std::thread waiting([&] { gained = ask(*waiter, bench.key(), Mode::exclusive, seconds(20)); });
-  bool waits = waiter->trace().await_waiting(seconds(5));
+  std::thread waiting([&] { gained = ask(*waiter, bench.key(), Mode::exclusive, patience()); });
+  bool waits = waiter->trace().await_waiting();
   if (waits_at_the_server(descriptor)) {
     waits = eventually([] { return shared_store().waiting() == 1; });
   }
@@ -62,17 +62,16 @@ std::string sharers_do_not_overtake(const Descriptor& descriptor) {
 
 /// One that died is waited for until the end of its own TTL, whoever shared the lock later.
 std::string sharers_expire_by_themselves(const Descriptor& descriptor) {
-  constexpr milliseconds kTtl{300};
   Bench bench(descriptor, unrenewed());
   const auto dead = bench.client();
   const auto later = bench.client();
   const auto alone = bench.client();
-  const AcquireResult lost = ask(*dead, bench.key(), Mode::shared, {}, kTtl);
+  const AcquireResult lost = ask(*dead, bench.key(), Mode::shared, {}, kShortTtl);
   if (!lost.lease) return unexpected(lost, AcquireOutcome::acquired);
   const AcquireResult held = ask(*later, bench.key(), Mode::shared);
   if (!held.lease) return "beside a sharer: " + unexpected(held, AcquireOutcome::acquired);
   later->release(*held.lease);
-  const AcquireResult gained = ask(*alone, bench.key(), Mode::exclusive, kTtl + kSlack);
+  const AcquireResult gained = ask(*alone, bench.key(), Mode::exclusive, patience());
   if (!gained.lease) return "after its TTL: " + unexpected(gained, AcquireOutcome::acquired);
   const bool too_early = alone->now() < lost.lease->state->valid_until();
   alone->release(*gained.lease);

@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <thread>
 #include <utility>
 
+#include "tests/support/eventually.h"
 #include "tests/support/main.h"
 
 namespace lockbench::test {
@@ -52,11 +52,7 @@ bool TestStore::exists(const std::string& key) {
 }
 
 bool TestStore::becomes_empty() {
-  constexpr int kLooks = 50;
-  for (int look = 0; look < kLooks && !keys().empty(); ++look) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  }
-  return keys().empty();
+  return eventually([this] { return keys().empty(); });
 }
 
 std::string url_of(std::uint16_t port) { return shared_store().server().url_form().on({port}); }

@@ -39,7 +39,7 @@ void expect_reader_follows_writer(const Descriptor& strategy, bool another) {
   const auto acquire_waiting = [&](Client& client, Mode mode) {
     return client.lock().acquire({.key = bench.key(),
                                   .ttl = kLongTtl,
-                                  .deadline = client.now() + seconds(20),
+                                  .deadline = client.now() + patience(),
                                   .mode = mode,
                                   .stop = {}});
   };
@@ -47,11 +47,11 @@ void expect_reader_follows_writer(const Descriptor& strategy, bool another) {
   ASSERT_TRUE(written.lease) << written.reason;
   AcquireResult read, late;
   std::thread reading([&] { read = acquire_waiting(*reader, Mode::shared); });
-  EXPECT_TRUE(reader->trace().await_waiting(seconds(5)));
+  EXPECT_TRUE(reader->trace().await_waiting());
   std::thread queueing;
   if (another) {
     queueing = std::thread([&] { late = acquire_waiting(*last, Mode::exclusive); });
-    EXPECT_TRUE(last->trace().await_waiting(seconds(5)));
+    EXPECT_TRUE(last->trace().await_waiting());
   }
   EXPECT_EQ(writer->release(*written.lease), ReleaseOutcome::released);
   reading.join();
@@ -102,11 +102,7 @@ TEST_F(ChubbyTest, AFailureIsFollowedByTheDelayWhichALateReleaseDoesNotEnd) {
   bench.worlds().hold_back_all();
   const LeaseState& state = *held.lease->state;
   // Until the server has ended the session: its place goes, its guard stays.
-  while (shared_etcd().waiting() >= 0 && shared_etcd().probe().keys().size() > 1 &&
-         holder->now() < state.valid_until() + seconds(2)) {
-    std::this_thread::sleep_for(milliseconds(5));
-  }
-  ASSERT_EQ(shared_etcd().probe().keys().size(), 1U);
+  ASSERT_TRUE(eventually([] { return shared_etcd().probe().keys().size() == 1; }));
   EXPECT_EQ(holder->release(*held.lease), ReleaseOutcome::not_owner);
   EXPECT_EQ(shared_etcd().probe().keys().size(), 1U);
   // Who shares it is not in the way of those who share it too.
@@ -114,7 +110,7 @@ TEST_F(ChubbyTest, AFailureIsFollowedByTheDelayWhichALateReleaseDoesNotEnd) {
   ASSERT_TRUE(shared.lease) << shared.reason;
   successor->release(*shared.lease);
   EXPECT_EQ(acquire(*successor, bench.key(), Mode::exclusive).outcome, AcquireOutcome::refused);
-  const AcquireResult next = acquire(*successor, bench.key(), Mode::exclusive, seconds(20));
+  const AcquireResult next = acquire(*successor, bench.key(), Mode::exclusive, patience());
   EXPECT_TRUE(next.lease) << next.reason;
   EXPECT_GE(successor->now(), state.valid_until() + options.lock_delay);
   bench.worlds().let_go();
@@ -148,7 +144,7 @@ TEST_F(ChubbyTest, InJeopardyAClientWaitsAndIsSafeAgainWhenTheStoreComesBack) {
   options.command_timeout = milliseconds(300);
   Bench bench(strategy_, *tested, options);
   const auto client = bench.client();
-  const AcquireResult held = client->acquire(bench.key(), seconds(5), kChubbyTtl);
+  const AcquireResult held = client->acquire(bench.key(), patience(), kChubbyTtl);
   ASSERT_TRUE(held.lease) << held.reason;
   const LeaseState& session = *held.lease->state;
   const auto standing = [&] {
@@ -156,12 +152,12 @@ TEST_F(ChubbyTest, InJeopardyAClientWaitsAndIsSafeAgainWhenTheStoreComesBack) {
   };
   EXPECT_EQ(standing(), SessionStanding::safe);
   ASSERT_TRUE(tested->server().kill_hard());
-  while (session.valid_at(client->now())) std::this_thread::sleep_for(milliseconds(5));
+  ASSERT_TRUE(eventually([&] { return !session.valid_at(client->now()); }));
   EXPECT_EQ(standing(), SessionStanding::jeopardy);
   AcquireResult another;
   std::thread waiting(
-      [&] { another = client->acquire(bench.key() + ":other", seconds(20), kChubbyTtl); });
-  ASSERT_TRUE(client->trace().await_waiting(seconds(5)));
+      [&] { another = client->acquire(bench.key() + ":other", patience(), kChubbyTtl); });
+  ASSERT_TRUE(client->trace().await_waiting());
   ASSERT_TRUE(tested->server().restart(true));
   waiting.join();
   EXPECT_EQ(standing(), SessionStanding::safe);

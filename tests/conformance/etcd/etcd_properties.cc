@@ -1,10 +1,9 @@
 #include <algorithm>
-#include <atomic>
-#include <thread>
 
 #include "testbed/proxy/proxy.h"
 #include "tests/conformance/common/bench.h"
 #include "tests/conformance/common/properties.h"
+#include "tests/conformance/common/waiter.h"
 #include "tests/conformance/etcd/etcd_test_store.h"
 
 namespace lockbench::test {
@@ -12,8 +11,6 @@ namespace {
 
 /// Twice the server's shortest lease, so that a busy machine does not end it.
 constexpr seconds kTtl{2};
-/// How long the server may take to see that a lease has run out.
-constexpr milliseconds kExpiryTick{500};
 
 Duration delay_after_failure(const Descriptor& descriptor) {
   return descriptor.traits.lock_delay ? StrategyOptions().lock_delay : Duration();
@@ -28,34 +25,25 @@ std::string foreign_place(const Descriptor& descriptor, const std::string& key) 
 std::string dead_predecessor_hands_nothing_on(const Descriptor& descriptor) {
   Bench bench(descriptor);
   const auto holder = bench.client();
-  const auto waiter = bench.client();
   const AcquireResult held = holder->try_once(bench.key());
   if (!held.lease) return unexpected(held, AcquireOutcome::acquired);
   EtcdProbe& probe = shared_etcd().probe();
   const etcd::LeaseId dead = probe.grant(60);
   probe.put(foreign_place(descriptor, bench.key()), dead);
-  AcquireResult gained;
-  std::atomic<bool> done = false;
-  std::thread waiting([&] {
-    gained = waiter->acquire(bench.key(), seconds(20));
-    done = true;
-  });
-  const bool waited = waiter->trace().await_waiting(seconds(5));
+  Waiter waiter(bench.client(), bench.key());
+  if (!waiter.waits()) return "it did not wait";
   probe.revoke(dead);
   // Woken by that, it looks, and waits for another: its second watch.
-  const auto watches = [&] {
-    const auto sent = names_of(waiter->trace().take());
-    return std::count(sent.begin(), sent.end(), "Watch");
+  std::ptrdiff_t watches = 0;
+  const auto looked = [&] {
+    const auto sent = names_of(waiter.client().trace().take());
+    watches += std::count(sent.begin(), sent.end(), "Watch");
+    return watches >= 2 || waiter.is_done();
   };
-  constexpr int kLooks = 2000;
-  auto seen = watches();
-  for (int look = 0; look < kLooks && seen < 2 && !done; ++look, seen += watches()) {
-    std::this_thread::sleep_for(milliseconds(2));
-  }
-  const bool too_soon = done;
+  if (!eventually(looked)) return "it does not look round";
+  const bool too_soon = waiter.is_done();
   const ReleaseOutcome released = holder->release(*held.lease);
-  waiting.join();
-  if (!waited) return "it did not wait";
+  const AcquireResult& gained = waiter.join();
   if (!gained.lease) return unexpected(gained, AcquireOutcome::acquired);
   if (too_soon) return "a dead client's successor was granted what another holds";
   if (released != ReleaseOutcome::released) return "cannot be released";
@@ -73,22 +61,19 @@ std::string stopped_holder_is_succeeded_in_time(const Descriptor& descriptor) {
   if (!held.lease) return unexpected(held, AcquireOutcome::acquired);
   bench.worlds().hold_back_all();
   const TimePoint due = held.lease->state->valid_until() + delay_after_failure(descriptor);
-  const AcquireResult next = successor->acquire(bench.key(), seconds(20));
+  const AcquireResult next = successor->acquire(bench.key(), patience());
   const TimePoint granted_at = successor->now();
   const bool believed = held.lease->state->valid_at(granted_at);
   bench.worlds().let_go();
   if (!next.lease) return unexpected(next, AcquireOutcome::acquired);
   if (believed) return "granted while the holder's lease was valid";
   if (granted_at < due) return fmt::format("granted {:.0f} ms too soon", in_ms(due - granted_at));
-  if (granted_at > due + 2 * kExpiryTick + kSlack) {
-    return fmt::format("granted {:.0f} ms late", in_ms(granted_at - due));
-  }
   if (holder->release(*held.lease) != ReleaseOutcome::not_owner)
     return "it released another's lock";
   if (!other.is_held()) return "a late release freed another's lock";
   if (*next.lease->fencing <= *held.lease->fencing) return "the fencing number did not grow";
   if (successor->release(*next.lease) != ReleaseOutcome::released) return "cannot be released";
-  const AcquireResult again = holder->acquire(bench.key(), seconds(5), kTtl);
+  const AcquireResult again = holder->acquire(bench.key(), patience(), kTtl);
   return again.lease ? "" : "it does not go on: " + unexpected(again, AcquireOutcome::acquired);
 }
 
@@ -102,15 +87,12 @@ std::string revoked_session_is_learned_of(const Descriptor& descriptor) {
   for (const auto& key : probe.keys()) {
     if (key.key().find("/guard/") == std::string::npos) probe.revoke(key.lease());
   }
-  const TimePoint revoked_at = holder->now();
-  while (!held.lease->state->lost_at() && holder->now() < revoked_at + kTtl + kSlack) {
-    std::this_thread::sleep_for(milliseconds(2));
+  const auto known = [&] { return held.lease->state->lost_at().has_value(); };
+  if (!comes_true(known)) {
+    return "the lease does not know that it is lost";
   }
-  const auto lost_at = held.lease->state->lost_at();
-  if (!lost_at) return "the lease does not know that it is lost";
-  if (*lost_at > revoked_at + kTtl) return "it took longer than the TTL to learn of the loss";
   if (holder->release(*held.lease) != ReleaseOutcome::not_owner) return "it released what was lost";
-  const AcquireResult again = holder->acquire(bench.key(), seconds(20), kTtl);
+  const AcquireResult again = holder->acquire(bench.key(), patience(), kTtl);
   if (!again.lease) return "it does not go on: " + unexpected(again, AcquireOutcome::acquired);
   if (*again.lease->fencing <= *held.lease->fencing) return "the fencing number did not grow";
   return holder->release(*again.lease) == ReleaseOutcome::released ? "" : "cannot be released";
@@ -125,23 +107,26 @@ std::string late_creation_leaves_no_contender(const Descriptor& descriptor) {
   if (!line) return line.error();
   shared_store().clear();
   StrategyOptions options;
-  options.command_timeout = milliseconds(300);
+  options.command_timeout = milliseconds(500);
   Bench bench(descriptor, url_of((*line)->port()), options);
   const auto client = bench.client();
-  const AcquireResult warm = client->acquire(bench.key(), seconds(5), kTtl);
+  const AcquireResult warm = client->acquire(bench.key(), patience(), kTtl);
   if (!warm.lease) return unexpected(warm, AcquireOutcome::acquired);
   client->release(*warm.lease);
+  EtcdProbe& probe = shared_etcd().probe();
+  const std::int64_t before = probe.revision();
   (*line)->delay(2 * options.command_timeout, testbed::Direction::to_server);
   const AcquireResult lost = client->try_once(bench.key(), kTtl);
   if (lost.outcome != AcquireOutcome::unknown) return unexpected(lost, AcquireOutcome::unknown);
   (*line)->heal();
-  std::this_thread::sleep_for(3 * options.command_timeout);  // what is under way arrives
+  if (!eventually([&] { return probe.revision() > before; })) return "the creation never arrives";
   // Until its session is over at the latest it may stand in the way. A slow disk may cost an
   // answer.
-  AcquireResult next = client->acquire(bench.key(), seconds(20), kTtl);
-  for (int more = 0; more < 3 && next.outcome == AcquireOutcome::unknown; ++more) {
-    next = client->acquire(bench.key(), seconds(20), kTtl);
-  }
+  AcquireResult next;
+  eventually([&] {
+    next = client->acquire(bench.key(), patience(), kTtl);
+    return next.outcome != AcquireOutcome::unknown;
+  });
   if (!next.lease) return "afterwards: " + unexpected(next, AcquireOutcome::acquired);
   client->release(*next.lease);
   return shared_store().becomes_empty() ? "" : "a contender is left in the queue";

@@ -65,7 +65,7 @@ TEST_P(EtcdPlaces, OfItsOwnAreNotWaitedBehind) {
   client_->faults().drop_answer(1);
   EXPECT_EQ(client_->try_once(key("2"), seconds(1)).outcome, AcquireOutcome::unknown);
   client_->faults().drop_command(1);  // nor can it be left before the next is asked for
-  const AcquireResult again = client_->acquire(key("2"), seconds(20), seconds(1));
+  const AcquireResult again = client_->acquire(key("2"), patience(), seconds(1));
   EXPECT_TRUE(again.lease) << again.reason;
   EXPECT_FALSE(held.lease->state->lost_at()) << "it might have gone with its session";
   EXPECT_EQ(client_->release(*held.lease), ReleaseOutcome::released);

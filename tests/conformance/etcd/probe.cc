@@ -7,6 +7,7 @@
 
 #include "strategies/etcd/client/rpc.grpc.pb.h"
 #include "testbed/servers/etcd_auth.h"
+#include "tests/support/eventually.h"
 #include "tests/support/servers.h"
 
 namespace lockbench::test {
@@ -28,7 +29,7 @@ void select(Request& request, const std::string& prefix) {
 
 struct Call : grpc::ClientContext {
   explicit Call(const std::string& token = {}) {
-    set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(10));
+    set_deadline(std::chrono::system_clock::now() + kPatience);
     set_wait_for_ready(true);
     if (!token.empty()) AddMetadata("token", token);
   }
@@ -90,6 +91,14 @@ std::vector<etcdserverpb::KeyValue> EtcdProbe::keys(const std::string& prefix) {
   etcdserverpb::RangeResponse response;
   stubs_->ask(*stubs_->kv, &etcdserverpb::KV::Stub::Range, request, response);
   return {response.kvs().begin(), response.kvs().end()};
+}
+
+std::int64_t EtcdProbe::revision() {
+  etcdserverpb::RangeRequest request;
+  select(request, {});
+  etcdserverpb::RangeResponse response;
+  stubs_->ask(*stubs_->kv, &etcdserverpb::KV::Stub::Range, request, response);
+  return response.header().revision();
 }
 
 void EtcdProbe::put(const std::string& key, etcd::LeaseId lease) {

@@ -21,6 +21,8 @@ class EtcdProbe {
 
   /// Those below `prefix` (empty: all), the oldest first.
   std::vector<etcdserverpb::KeyValue> keys(const std::string& prefix = {});
+  /// Grows with every change of a key.
+  std::int64_t revision();
   void put(const std::string& key, etcd::LeaseId lease = 0);
   void remove(const std::string& key);
   void remove_all(const std::string& prefix = {});

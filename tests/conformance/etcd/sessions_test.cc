@@ -31,7 +31,7 @@ TEST_P(EtcdSessions, OutliveTheirConnections) {
   const auto holder = bench.client();
   const AcquireResult held = holder->try_once(bench.key(), kSessionTtl);
   ASSERT_TRUE(held.lease) << held.reason;
-  ASSERT_TRUE(bench.worlds().await("LeaseKeepAlive", 1, seconds(5)));
+  ASSERT_TRUE(bench.worlds().await("LeaseKeepAlive", 1));
   (*proxy)->cut();
   const TimePoint cut_at = holder->now();
   const LeaseState& state = *held.lease->state;
@@ -94,7 +94,7 @@ TEST_P(EtcdSessions, ArePromisedNoLongerThanTheServerKeepsThem) {
   EXPECT_GE(held.lease->state->valid_until(), asked_at + seconds(2));
   EXPECT_LT(held.lease->state->valid_until(), holder->now() + seconds(2));
   const TimePoint granted_until = held.lease->state->valid_until();
-  ASSERT_TRUE(bench.worlds().await("LeaseKeepAlive", 1, seconds(5)));
+  ASSERT_TRUE(bench.worlds().await("LeaseKeepAlive", 1));
   EXPECT_TRUE(eventually([&] { return held.lease->state->valid_until() > granted_until; }));
   EXPECT_LT(held.lease->state->valid_until(), holder->now() + seconds(2));
 }
@@ -125,20 +125,20 @@ TEST(EtcdCluster, FailsOverWithoutLosingALock) {
   Bench bench(*find_strategy("etcd"), cluster->front()->url_form().on({port(1), port(2)}));
   const auto holder = bench.client();
   const auto other = bench.client();
-  const AcquireResult held = holder->acquire(bench.key(), seconds(5), seconds(30));
+  const AcquireResult held = holder->acquire(bench.key(), patience());
   ASSERT_TRUE(held.lease) << held.reason;
   ASSERT_TRUE(cluster->at(*leader)->kill_hard());
   ASSERT_TRUE(leader_of(*cluster)) << "no other is elected";
   AcquireResult refused;
   // Their member may hear of the new leader a little later.
   EXPECT_TRUE(eventually([&] {
-    refused = other->try_once(bench.key(), seconds(30));
+    refused = other->try_once(bench.key());
     return refused.lease || refused.outcome == AcquireOutcome::refused;
   }));
   EXPECT_EQ(refused.outcome, AcquireOutcome::refused) << refused.reason;
   EXPECT_TRUE(held.lease->state->valid_at(holder->now()));
   EXPECT_EQ(holder->release(*held.lease), ReleaseOutcome::released);
-  const AcquireResult next = other->try_once(bench.key(), seconds(30));
+  const AcquireResult next = other->try_once(bench.key());
   ASSERT_TRUE(next.lease) << next.reason;
   EXPECT_GT(*next.lease->fencing, *held.lease->fencing);
 }
@@ -157,16 +157,16 @@ TEST(EtcdUsers, AreLetInByTheirPasswordAndAgainAfterARestart) {
   AcquireResult again;
   // The first is lost: nobody has listened to a connection that ended while it was idle.
   EXPECT_TRUE(eventually([&] {
-    again = client->acquire(bench.key(), seconds(10));
+    again = client->acquire(bench.key(), patience());
     return again.lease.has_value();
   })) << again.reason;
   ASSERT_TRUE(again.lease);
   EXPECT_EQ(client->release(*again.lease), ReleaseOutcome::released);
   const StoreKind* const kind = find_store_kind("etcd");
-  EXPECT_TRUE(kind->make(url, seconds(5))->reach({}));
+  EXPECT_TRUE(kind->make(url, kPatience)->reach({}));
   for (const std::string user : {"root:hunter2@", ""}) {
     const auto reached =
-        kind->make(fmt::format("etcd://{}127.0.0.1:{}", user, port), seconds(5))->reach({});
+        kind->make(fmt::format("etcd://{}127.0.0.1:{}", user, port), kPatience)->reach({});
     ASSERT_FALSE(reached);
     EXPECT_THAT(reached.error().message, testing::StartsWith(fmt::format("127.0.0.1:{}: ", port)));
     EXPECT_THAT(reached.error().message, testing::Not(testing::HasSubstr("hunter2")));
@@ -176,7 +176,7 @@ TEST(EtcdUsers, AreLetInByTheirPasswordAndAgainAfterARestart) {
 TEST(EtcdStore, TellsVersionAndRestartsAndRemovesTheKeysOfALock) {
   EtcdTestStore tested;
   const StoreKind* const kind = find_store_kind("etcd");
-  const auto store = kind->make(url_of(tested.server().port()), seconds(5));
+  const auto store = kind->make(url_of(tested.server().port()), kPatience);
   const auto before = store->facts();
   ASSERT_TRUE(before) << before.error().message;
   EXPECT_THAT(before->version, testing::MatchesRegex("3\\.[0-9]+\\.[0-9]+"));

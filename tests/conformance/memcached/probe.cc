@@ -10,8 +10,8 @@
 #include <array>
 #include <sstream>
 #include <stdexcept>
-#include <thread>
 
+#include "tests/support/eventually.h"
 #include "tests/support/servers.h"
 
 namespace lockbench::test {
@@ -31,7 +31,7 @@ bool begins_with_one_of(std::string_view line, std::string_view beginnings) {
 
 MemcachedProbe::MemcachedProbe(std::uint16_t port)
     : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
-  const timeval limit{.tv_sec = 5, .tv_usec = 0};
+  const timeval limit{.tv_sec = kPatience.count(), .tv_usec = 0};
   ::setsockopt(socket_, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
   sockaddr_in address{};
   address.sin_family = AF_INET;
@@ -85,13 +85,12 @@ std::optional<int> MemcachedProbe::time_to_live(const std::string& key) {
 std::vector<std::string> MemcachedProbe::keys() {
   std::vector<std::string> keys;
   // One dump at a time, also with the server's own.
-  constexpr int kTries = 1000;
-  std::vector<std::string> dump = ask("lru_crawler metadump all", "END|BUSY");
-  for (int i = 0; i < kTries && dump.front().starts_with("BUSY"); ++i) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  std::vector<std::string> dump;
+  const auto dumped = [&] {
     dump = ask("lru_crawler metadump all", "END|BUSY");
-  }
-  if (dump.front().starts_with("BUSY")) throw std::runtime_error("memcached's crawler stays busy");
+    return !dump.front().starts_with("BUSY");
+  };
+  if (!eventually(dumped)) throw std::runtime_error("memcached's crawler stays busy");
   for (const std::string& line : dump) {
     if (!line.starts_with("key=")) continue;
     // Percent-encoded, what our tests' keys contain of it at least.

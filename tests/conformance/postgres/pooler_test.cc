@@ -77,7 +77,7 @@ TEST(BehindAPoolerOfSessions, TheLastOneIsEnough) {
       deployment::need(testbed::start_pgbouncer(shared_testbed(), shared_postgres().server().port(),
                                                 {.pool_mode = "session", .pool_size = 1}));
   Bench bench(*find_strategy("postgres-advisory"), server->url());
-  const AcquireResult held = bench.client()->acquire(bench.key(), seconds(5));
+  const AcquireResult held = bench.client()->acquire(bench.key(), patience());
   EXPECT_TRUE(held.lease) << held.reason;
 }
 

@@ -31,7 +31,7 @@ class ClientOfRun {
     thread_ = std::jthread([this, key] {
       result_ = lock_->acquire({.key = key,
                                 .ttl = kLongTtl,
-                                .deadline = env_.now() + seconds(60),
+                                .deadline = env_.now() + kPatience,
                                 .stop = abort_.get_token()});
     });
   }
@@ -41,8 +41,7 @@ class ClientOfRun {
   }
 
  private:
-  // A busy machine may hold up a connection; the bound of a run is not what is tested.
-  const StrategyOptions options_{.command_timeout = seconds(20)};
+  const StrategyOptions options_{.command_timeout = kPatience};
   const Endpoints endpoints_{{"postgres", {url_of(shared_postgres().server().port())}}};
   std::unique_ptr<Env> system_;
   loadgen::MeteredEnv env_;
@@ -65,7 +64,7 @@ TEST_P(RunEnd, EveryWaitIsAbandonedAndNoneStaysInTheQueue) {
     waiters.push_back(std::make_unique<ClientOfRun>(bench, number, over.get_token()));
     waiters.back()->wait_for(bench.key());
   }
-  ASSERT_TRUE(eventually([] { return shared_postgres().waiting() == kWaiters; }, seconds(40)));
+  ASSERT_TRUE(eventually([] { return shared_postgres().waiting() == kWaiters; }));
 
   over.request_stop();
   for (const auto& waiter : waiters) {

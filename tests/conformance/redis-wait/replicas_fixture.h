@@ -10,7 +10,8 @@
 
 namespace lockbench::test {
 
-inline constexpr milliseconds kBound{150};
+/// Enough for replicas that answer.
+inline constexpr milliseconds kBound{1000};
 
 inline StrategyOptions within(Duration bound, std::optional<int> replicas = std::nullopt) {
   StrategyOptions options;

@@ -7,6 +7,7 @@
 #include <set>
 #include <string>
 
+#include "tests/conformance/common/bench.h"
 #include "tests/conformance/common/properties.h"
 
 namespace lockbench::test {
@@ -31,12 +32,10 @@ const std::vector<Rejection>& all_rejections() {
       {"KeysAreIndependent", Flaw::confuses_keys, "names another key"},
       {"ReentryAsDeclared", Flaw::reenters_undeclared, "gave acquired"},
       {"FencingAsDeclared", Flaw::repeats_fencing_numbers, "7 came after 7"},
-      {"DeadlineIsHonoured", Flaw::ignores_the_deadline, "gave up after"},
       {"DeadlineIsHonoured", Flaw::gives_up_early, "gave up after"},
       {"OneAttemptWithoutPatience", Flaw::tries_twice, "2 attempts"},
       {"WaiterGetsItsTurn", Flaw::never_retries, "gave timed_out"},
       {"StopEndsTheWait", Flaw::ignores_a_stop, "gave timed_out"},
-      {"StopEndsTheWait", Flaw::heeds_a_stop_late, "to stop"},
       {"StopEndsTheWait", Flaw::loses_track_when_stopped, "gave unknown"},
       {"ForeignReleaseAsDeclared", Flaw::releases_unchecked, "gave released, not not_owner"},
       {"ForeignReleaseAsDeclared", Flaw::forgets_its_own_expiry, "gave released, not not_owner"},
@@ -65,27 +64,23 @@ const std::vector<Rejection>& all_rejections() {
       {"LostReleaseIsAFailure", Flaw::calls_a_lost_release_success, "gave released"},
       {"UnreachableServerIsNamed", Flaw::never_looks_for_the_server, "connected to nothing"},
       {"DeathOfTheServerIsSurvived", Flaw::never_reconnects, "after a restart"},
-      {"FrozenServerIsGivenUp", Flaw::waits_too_long_for_answers, "took"},
-      {"StopEndsACallToAFrozenServer", Flaw::ignores_a_stop, "took"},
-      {"StopEndsACallToAFrozenServer", Flaw::heeds_a_stop_late, "to stop"},
+      {"FrozenServerIsGivenUp", Flaw::calls_a_lost_answer_failure, "gave failed"},
+      {"StopEndsACallToAFrozenServer", Flaw::ignores_a_stop, "did not end it"},
       {"WorksForAPlainUser", Flaw::needs_an_administrator, "NOPERM"},
       {"WorksOverAUnixSocket", Flaw::assumes_the_first_database, "not in database"},
       {"NoUpdateIsLostListening", Flaw::lets_two_in, "updates were lost"},
-      {"ListenerHonoursItsDeadline", Flaw::ignores_the_deadline, "gave up after"},
       {"StopEndsListening", Flaw::ignores_a_stop, "gave timed_out"},
-      {"StopEndsListening", Flaw::heeds_a_stop_late, "to stop"},
       {"TimerSendsTheDeclaredCommands", Flaw::declares_another_renewal, "was not sent"},
-      {"HeldLockOutlivesItsTtl", Flaw::forgets_to_renew, "within three TTLs"},
       {"TimerLooksAtTheOwnerAsDeclared", Flaw::timer_renews_unchecked, "lock was prolonged"},
       {"ReleaseOvertakesARenewal", Flaw::timer_renews_unchecked, "lock was prolonged"},
       {"ReleaseOvertakesARenewal", Flaw::keeps_renewing, "a released lease counts as lost"},
-      {"ReleaseWakesWhoListens", Flaw::forgets_to_tell, "woken after"},
+      {"ReleaseWakesWhoListens", Flaw::forgets_to_tell, "gave timed_out"},
       {"OnlyReleasesAreTold", Flaw::tells_in_vain, "frees nothing"},
       {"OnlyReleasesAreTold", Flaw::forgets_to_tell, "told 0 times"},
-      {"UnusedWakeupsArePassedOn", Flaw::hoards_wakeups, "the second was woken after"},
-      {"DyingSubscriptionIsSurvived", Flaw::forgets_to_tell, "woken after"},
+      {"UnusedWakeupsArePassedOn", Flaw::hoards_wakeups, "the second: acquire gave timed_out"},
+      {"DyingSubscriptionIsSurvived", Flaw::forgets_to_tell, "gave timed_out"},
       {"ListenerOutlastsACrashedHolder", Flaw::never_expires, "gave timed_out"},
-      {"NoReleaseIsMissed", Flaw::forgets_to_tell, "granted after"},
+      {"NoReleaseIsMissed", Flaw::forgets_to_tell, "gave timed_out"},
       {"ListenerLeavesNothing", Flaw::leaks_a_connection, "left behind"},
       {"FirstComeFirstServed", Flaw::lets_newcomers_barge, "were served as"},
       {"NewcomersDoNotBarge", Flaw::lets_newcomers_barge, "barged in"},
@@ -105,6 +100,7 @@ TEST_P(BrokenLocks, AreRejected) {
   const Descriptor& lock = broken_lock(GetParam().flaw);
   const Property property = find_property(GetParam().property);
   ASSERT_TRUE(property.applies(lock)) << property.name << " would never be asked";
+  const Impatience waits_in_vain;
   const std::string said = property.check(lock);
   EXPECT_NE(said.find(GetParam().reason), std::string::npos)
       << property.name << " said: \"" << said << "\"";

@@ -7,19 +7,16 @@
 #include <string>
 #include <vector>
 
-#include "strategies/redis/scripts.h"
 #include "strategies/store.h"
 #include "tests/conformance/common/bench.h"
 
 namespace lockbench::test {
 namespace {
 
-using redis::Reply;
-
 class Connection : public testing::Test {
  protected:
   std::unique_ptr<redis::Connection> connect_to(const std::string& url,
-                                                Duration timeout = seconds(1)) {
+                                                Duration timeout = kPatience) {
     const auto endpoint = redis::parse_endpoint(url);
     EXPECT_TRUE(endpoint.has_value()) << url;
     return factory_->make(endpoint.value_or(redis::Endpoint()), timeout, trace_);
@@ -68,33 +65,6 @@ TEST_F(Connection, CarriesLargeAndBinaryValues) {
   const auto reply = redis_->call({"GET", "lockbench:large"});
   ASSERT_TRUE(reply.has_value());
   EXPECT_TRUE(reply->text == large) << "changed on its way";
-}
-
-TEST_F(Connection, ReadsEveryTypeOfReply) {
-  const auto reply =
-      redis_->call({"EVAL", "return {1, 'two', {3, false}, redis.status_reply('FOUR')}", "0"});
-  ASSERT_TRUE(reply.has_value()) << reply.error().message;
-  ASSERT_EQ(reply->elements.size(), 4U);
-  EXPECT_TRUE(reply->elements[0].is_integer(1));
-  EXPECT_TRUE(reply->elements[1].is_text("two"));
-  ASSERT_EQ(reply->elements[2].elements.size(), 2U);
-  EXPECT_TRUE(reply->elements[2].elements[1].is_nil());
-  EXPECT_EQ(reply->elements[3].type, Reply::Type::status);
-}
-
-TEST_F(Connection, KnowsAScriptAgainAfterTheServerForgotIt) {
-  for (int i = 0; i < 2; ++i) {
-    RedisProbe(shared_redis().port()).ask({"SCRIPT", "FLUSH"});
-    trace_.take();
-    for (int n = 0; n < 2; ++n) {
-      const auto reply =
-          redis_->call(redis::scripts::release_if_token, {"lockbench:none"}, {"token"});
-      ASSERT_TRUE(reply.has_value()) << reply.error().message;
-      EXPECT_TRUE(reply->is_integer(0));
-    }
-    // EVALSHA, EVAL; EVALSHA.
-    EXPECT_EQ(names_of(trace_.take()), std::vector<std::string>(3, "release_if_token"));
-  }
 }
 
 TEST_F(Connection, ReconnectsAndLeaksNoFiles) {
@@ -181,27 +151,9 @@ TEST_F(Connection, NamesAUnixSocketThatIsNotThere) {
   EXPECT_NE(connected.error().message.find("unix:/nowhere/redis.sock"), std::string::npos);
 }
 
-TEST_F(Connection, HoldsThousandsOfUnansweredCommands) {
-  constexpr int kCommands = 3000;
-  const auto server = own_redis();
-  const auto redis = connect_to(server->url(), milliseconds(100));
-  ASSERT_TRUE(redis->connect().has_value());
-  ASSERT_TRUE(server->freeze().has_value());
-  for (int i = 0; i < kCommands; ++i) redis->queue({"INCR", "lockbench:n"});
-  const TimePoint begin = system_->now();
-  for (int i = 0; i < kCommands; ++i) {
-    const auto reply = redis->receive();
-    ASSERT_FALSE(reply.has_value());
-    EXPECT_EQ(reply.error().kind, StoreError::Kind::unanswered);
-  }
-  EXPECT_LT(system_->now() - begin, kSlack) << "the time-out is for all of them together";
-  ASSERT_TRUE(server->thaw().has_value());
-  EXPECT_TRUE(redis->call({"PING"}).has_value());
-}
-
 TEST(Store, TellsFactsAndRemovesExactlyTheNamedKeys) {
   const auto server = own_redis();
-  const auto store = find_store_kind("redis")->make(server->url(), seconds(1));
+  const auto store = find_store_kind("redis")->make(server->url(), kPatience);
   EXPECT_EQ(store->display(), fmt::format("127.0.0.1:{}", server->port()));
   const auto facts = store->facts();
   ASSERT_TRUE(facts.has_value()) << facts.error().message;
@@ -229,7 +181,7 @@ TEST(Store, TellsFactsAndRemovesExactlyTheNamedKeys) {
 
 TEST(Store, RemovesARunWithItsPartsAndNothingElse) {
   const auto server = own_redis();
-  const auto store = find_store_kind("redis")->make(server->url(), seconds(1));
+  const auto store = find_store_kind("redis")->make(server->url(), kPatience);
   RedisProbe probe(server->port());
   const std::string run = "20261121T012530Z-4f3a9c";
   // More than one page of SCAN.

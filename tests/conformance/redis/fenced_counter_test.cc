@@ -1,7 +1,6 @@
 #include <gtest/gtest.h>
 
 #include "loadgen/record/redis_counter.h"
-#include "tests/support/faulty_env.h"
 #include "tests/support/servers.h"
 
 namespace lockbench::test {
@@ -22,7 +21,7 @@ class FencedCounter : public testing::Test {
                                      .checks_fencing = true});
     if (!made) throw std::runtime_error(made.error());
     counter_ = std::move(*made);
-    session_ = counter_->open(faults_);
+    session_ = counter_->open(*env_);
   }
   ~FencedCounter() override { (void)counter_->remove_keys({}); }
 
@@ -37,7 +36,6 @@ class FencedCounter : public testing::Test {
   std::uint64_t rejections() { return counter_->totals()->rejected_stale; }
 
   std::unique_ptr<Env> env_ = make_system_env(1);
-  FaultyEnv faults_{*env_};  ///< the session's
   std::unique_ptr<redis::ConnectionFactory> connections_ = redis::make_connection_factory();
   std::unique_ptr<loadgen::Counter> counter_;
   std::unique_ptr<loadgen::CounterSession> session_;
@@ -81,17 +79,6 @@ TEST_F(FencedCounter, DoesNotCheckWhoHasNoNumber) {
   EXPECT_EQ(read(std::nullopt).value, 1U);
   EXPECT_EQ(write(1, std::nullopt), loadgen::WriteResult::accepted);
   EXPECT_EQ(rejections(), 0U);
-}
-
-TEST_F(FencedCounter, TellsFailedAndUnknownWritesApart) {
-  EXPECT_EQ(write(0, 1), loadgen::WriteResult::accepted);
-  faults_.drop_command(1);
-  EXPECT_EQ(write(1, 1), loadgen::WriteResult::failed);
-  faults_.drop_answer(1);
-  EXPECT_EQ(write(1, 1), loadgen::WriteResult::unknown);
-  EXPECT_EQ(counter_->totals()->moved, 2U);
-  faults_.drop_answer(1);
-  EXPECT_FALSE(session_->read(0, 1));
 }
 
 TEST_F(FencedCounter, EndsByItself) {

@@ -1,41 +1,8 @@
-#include <cmath>
-
 #include "tests/conformance/common/bench.h"
 #include "tests/conformance/redis/own_properties.h"
 
 namespace lockbench::test {
 namespace {
-
-StrategyOptions renewed_every(Duration period) {
-  StrategyOptions options;
-  options.renew = RenewPolicy{.kind = RenewPolicy::Kind::every, .period = period};
-  return options;
-}
-
-/// Whole seconds, as EXPIRE counts in them, and enough for a first renewal that a noisy machine
-/// delays.
-Duration roomy_ttl(const RenewalTiming& timing) {
-  constexpr double kNoise = 0.6;
-  return seconds(static_cast<int>(std::ceil(kNoise / (1 - timing.first_share))));
-}
-
-/// By its own renewal.
-std::string held_lock_outlives_its_ttl(const Descriptor& descriptor) {
-  const Duration ttl = roomy_ttl(*descriptor.traits.renews);
-  Bench bench(descriptor);
-  const auto holder = bench.client();
-  const auto contender = bench.client();
-  const AcquireResult held = holder->try_once(bench.key(), ttl);
-  if (!held.lease) return unexpected(held, AcquireOutcome::acquired);
-  const AcquireResult late = contender->acquire(bench.key(), 3 * ttl + milliseconds(200), ttl);
-  if (late.outcome != AcquireOutcome::timed_out) {
-    return "within three TTLs: " + unexpected(late, AcquireOutcome::timed_out);
-  }
-  if (!held.lease->state->valid_at(holder->now()))
-    return "the holder's lease is not valid any more";
-  if (holder->release(*held.lease) != ReleaseOutcome::released) return "cannot be released";
-  return bench.is_held() ? "still held after its release" : "";
-}
 
 /// What a timer does to the lock of a successor.
 std::string timer_looks_at_the_owner_as_declared(const Descriptor& descriptor) {
@@ -45,14 +12,14 @@ std::string timer_looks_at_the_owner_as_declared(const Descriptor& descriptor) {
   const auto former = bench.client();
   const AcquireResult lost = former->try_once(bench.key(), kTtl);
   if (!lost.lease) return unexpected(lost, AcquireOutcome::acquired);
-  if (!bench.worlds().await_any(1, seconds(5))) return "it was never renewed";
+  if (!bench.worlds().await_any(1)) return "it was never renewed";
   // So that none finds the moment in which nobody has the lock.
   bench.worlds().hold_back_all();
   RedisProbe probe(shared_store().server().port());
   Bench others(descriptor, shared_store().server().url(), unrenewed());
   others.number_clients_after(1000);
   const auto successor = others.client();
-  if (!bench.worlds().await_held(seconds(5))) return "it was renewed only once";
+  if (!bench.worlds().await_held()) return "it was renewed only once";
   probe.remove(bench.named_keys());
   const AcquireResult gained = successor->try_once(bench.key(), kSuccessors);
   bench.worlds().let_go();
@@ -61,7 +28,7 @@ std::string timer_looks_at_the_owner_as_declared(const Descriptor& descriptor) {
     const auto left = probe.time_to_live(bench.key());
     return left && *left > kSuccessors;
   };
-  (void)eventually([&] { return lost.lease->state->lost_at() || prolonged(); }, seconds(5));
+  (void)eventually([&] { return lost.lease->state->lost_at() || prolonged(); });
   if (prolonged() != unaware) {
     return unaware ? "another's lock was not prolonged, as it is declared to be"
                    : "another's lock was prolonged";
@@ -83,22 +50,19 @@ std::string release_overtakes_a_renewal(const Descriptor& descriptor) {
   const auto successor = others.client();
   const AcquireResult held = holder->try_once(bench.key(), kTtl);
   if (!held.lease) return unexpected(held, AcquireOutcome::acquired);
-  if (!bench.worlds().await_any(1, seconds(5))) return "it was never renewed";
+  if (!bench.worlds().await_any(1)) return "it was never renewed";
   bench.worlds().hold_back_all();
-  if (!bench.worlds().await_held(seconds(5))) return "it was renewed only once";
-  const TimePoint begin = holder->now();
+  if (!bench.worlds().await_held()) return "it was renewed only once";
   const ReleaseOutcome released = holder->release(*held.lease);
-  const Duration taken = holder->now() - begin;
   const TimePoint was_valid_until = held.lease->state->valid_until();
   const AcquireResult gained = successor->try_once(bench.key(), kSuccessors);
   const int renewals = bench.worlds().ended();
   bench.worlds().let_go();
   // What comes after it on the same thread shows that its answer has been dealt with.
   const AcquireResult later = witness->try_once(bench.key() + ":later", kTtl);
-  const bool landed = bench.worlds().await_any(renewals + 2, seconds(5));
+  const bool landed = bench.worlds().await_any(renewals + 2);
   if (released != ReleaseOutcome::released)
     return fmt::format("release gave {}", name_of(released));
-  if (taken > kSlack) return fmt::format("the release took {:.0f} ms", in_ms(taken));
   if (!gained.lease) return "after the release: " + unexpected(gained, AcquireOutcome::acquired);
   if (!landed) return "the renewal never landed";
   if (held.lease->state->lost_at()) return "a released lease counts as lost";
@@ -112,14 +76,12 @@ std::string release_overtakes_a_renewal(const Descriptor& descriptor) {
   return {};
 }
 
-bool renews_by_itself(const Descriptor& descriptor) { return descriptor.traits.renews.has_value(); }
 bool can_be_renewed(const Descriptor& descriptor) { return descriptor.traits.renewable; }
 
 }  // namespace
 
 std::vector<Property> renewal_properties() {
-  return {{"HeldLockOutlivesItsTtl", renews_by_itself, held_lock_outlives_its_ttl},
-          {"TimerLooksAtTheOwnerAsDeclared", can_be_renewed, timer_looks_at_the_owner_as_declared},
+  return {{"TimerLooksAtTheOwnerAsDeclared", can_be_renewed, timer_looks_at_the_owner_as_declared},
           {"ReleaseOvertakesARenewal", can_be_renewed, release_overtakes_a_renewal}};
 }
 

@@ -4,9 +4,9 @@
 
 #include <chrono>
 #include <stdexcept>
-#include <thread>
 
 #include "testbed/servers/ports.h"
+#include "tests/support/eventually.h"
 #include "tests/support/zookeeper_bytes.h"
 
 namespace lockbench::test {
@@ -17,7 +17,7 @@ using zookeeper::Writer;
 
 constexpr std::int32_t kCreate = 1, kDelete = 2, kExists = 3, kGetChildren = 8;
 constexpr std::int32_t kNoNode = -101, kNotEmpty = -111;
-constexpr std::chrono::seconds kProbeTtl{60}, kProbePatience{5};
+constexpr std::chrono::seconds kProbeTtl{60}, kProbePatience{20};
 
 /// As the server makes it from the session's number, by Java's random numbers.
 std::string password_of(std::int64_t session) {
@@ -108,9 +108,9 @@ std::optional<ZookeeperProbe::Answer> ZookeeperProbe::try_to_ask(std::int32_t op
 }
 
 ZookeeperProbe::Answer ZookeeperProbe::ask(std::int32_t operation, const Writer& body) {
-  for (int trial = 0; trial < 400; ++trial) {
-    if (trial > 0) std::this_thread::sleep_for(std::chrono::milliseconds(5));
-    if (auto answer = try_to_ask(operation, body)) return *std::move(answer);
+  std::optional<Answer> answer;
+  if (eventually([&] { return (answer = try_to_ask(operation, body)).has_value(); })) {
+    return *std::move(answer);
   }
   throw std::runtime_error(endpoint_.display() + " does not answer");
 }
@@ -179,7 +179,7 @@ void ZookeeperProbe::end_session(std::uint16_t port, std::int64_t session) {
   const auto whole = [](std::string_view) { return false; };
   // The owner loses its connection by this, and may take its session back before it is ended.
   for (int trial = 0; trial < 20; ++trial) {
-    (void)testbed::ask_until(port, both, std::chrono::seconds(5), whole);
+    (void)testbed::ask_until(port, both, kPatience, whole);
     if (four_letters(port, "dump").find(name) == std::string::npos) return;
   }
   throw std::runtime_error("the session could not be ended");
@@ -188,7 +188,7 @@ void ZookeeperProbe::end_session(std::uint16_t port, std::int64_t session) {
 std::string four_letters(std::uint16_t port, const std::string& letters) {
   // The server closes the connection when it has said all.
   const auto whole = [](std::string_view) { return false; };
-  const auto answer = testbed::ask_until(port, letters, std::chrono::seconds(5), whole);
+  const auto answer = testbed::ask_until(port, letters, kPatience, whole);
   if (!answer) throw std::runtime_error(answer.error());
   return *answer;
 }

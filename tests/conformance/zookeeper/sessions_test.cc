@@ -19,7 +19,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
 
-constexpr seconds kTtl{10};
+constexpr seconds kTtl{30};
 
 class ZookeeperSessions : public testing::TestWithParam<const char*> {
  protected:
@@ -28,13 +28,11 @@ class ZookeeperSessions : public testing::TestWithParam<const char*> {
 
 TEST_P(ZookeeperSessions, OutliveAServerThatIsKilledAndRestarted) {
   ZookeeperTestStore own;
-  StrategyOptions options;
-  options.command_timeout = seconds(20);  // a JVM starts, and clients come back, on a busy machine
-  Bench bench(strategy_, own, options);
+  Bench bench(strategy_, own);
   const auto holder = bench.client();
-  const AcquireResult held = holder->try_once(bench.key(), seconds(30));
+  const AcquireResult held = holder->try_once(bench.key(), kTtl);
   ASSERT_TRUE(held.lease) << held.reason;
-  Waiter waiter(bench.client(), bench.key(), seconds(60));
+  Waiter waiter(bench.client(), bench.key(), patience(), kTtl);
   ASSERT_TRUE(waiter.waits());
   ASSERT_TRUE(own.server().kill_hard());
   ASSERT_TRUE(own.server().restart(true));
@@ -46,19 +44,6 @@ TEST_P(ZookeeperSessions, OutliveAServerThatIsKilledAndRestarted) {
   EXPECT_GT(*next.lease->fencing, *held.lease->fencing);
 }
 
-TEST_P(ZookeeperSessions, OfAServerThatForgetsThemAreLost) {
-  ZookeeperTestStore own;
-  Bench bench(strategy_, own);
-  const auto holder = bench.client();
-  const AcquireResult held = holder->try_once(bench.key(), seconds(2));
-  ASSERT_TRUE(held.lease) << held.reason;
-  ASSERT_TRUE(own.server().restart(false));
-  EXPECT_TRUE(eventually([&] { return held.lease->state->lost_at().has_value(); }));
-  EXPECT_EQ(holder->release(*held.lease), ReleaseOutcome::not_owner);
-  const AcquireResult again = holder->acquire(bench.key(), seconds(5), kTtl);
-  EXPECT_TRUE(again.lease) << again.reason;
-}
-
 TEST_P(ZookeeperSessions, GoOnWithAnotherServerWhenTheLeaderIsKilled) {
   const auto servers = testbed::start_zookeeper_ensemble(shared_testbed());
   ASSERT_TRUE(servers) << servers.error();
@@ -66,7 +51,7 @@ TEST_P(ZookeeperSessions, GoOnWithAnotherServerWhenTheLeaderIsKilled) {
   const auto holder = bench.client();
   const AcquireResult held = holder->try_once(bench.key(), kTtl);
   ASSERT_TRUE(held.lease) << held.reason;
-  Waiter waiter(bench.client(), bench.key(), seconds(30));
+  Waiter waiter(bench.client(), bench.key(), patience(), kTtl);
   ASSERT_TRUE(waiter.waits());
   const auto leader = std::find_if(servers->begin(), servers->end(), [](const auto& server) {
     return testbed::zookeeper_mode(*server) == "leader";
@@ -98,7 +83,7 @@ TEST_P(ZookeeperSessions, WithAPasswordMakeNodesThatNobodyElseMayTouch) {
     const AcquireResult refused = stranger->try_once(bench.key(), kTtl);
     EXPECT_EQ(refused.outcome, AcquireOutcome::failed) << login;
     EXPECT_THAT(refused.reason, HasSubstr("no permission")) << login;
-    const auto store = find_store_kind("zookeeper")->make(login + address, seconds(5));
+    const auto store = find_store_kind("zookeeper")->make(login + address, kPatience);
     EXPECT_EQ(store->display(), address);
     EXPECT_FALSE(store->remove_run("conformance", {})) << login;
   }
@@ -118,11 +103,11 @@ TEST_P(ZookeeperSessions, MayBeginBelowAPath) {
   {
     Bench bench(strategy_, address + "/app");
     const auto client = bench.client();
-    Waiter waiter(bench.client(), bench.key(), seconds(10));
+    Waiter waiter(bench.client(), bench.key(), patience(), kTtl);
     const AcquireResult& held = waiter.join();
     ASSERT_TRUE(held.lease) << held.reason;
     EXPECT_TRUE(probe.look("/app" + node_of(bench.key())).there);
-    Waiter second(bench.client(), bench.key(), seconds(10));
+    Waiter second(bench.client(), bench.key(), patience(), kTtl);
     EXPECT_TRUE(second.waits());
     EXPECT_EQ(waiter.client().release(*held.lease), ReleaseOutcome::released);
     EXPECT_TRUE(second.join().lease) << "watches work below a path too";
@@ -155,7 +140,7 @@ TEST_P(ZookeeperSessions, OfAKilledClientLeaveNothing) {
   ASSERT_TRUE(proxy) << proxy.error();
   Bench bench(strategy_, (*server)->url_form().on({(*proxy)->port()}));
   const auto client = bench.client();
-  ASSERT_TRUE(client->try_once(bench.key(), milliseconds(500)).lease);
+  ASSERT_TRUE(client->try_once(bench.key(), seconds(2)).lease);
   EXPECT_TRUE(probe.look("/lockbench").there);
   (*proxy)->refuse();
   (*proxy)->cut();
@@ -225,15 +210,6 @@ TEST(Herd, RecognisesItsOwnNode) {
   EXPECT_EQ(client->release(*mine.lease), ReleaseOutcome::released);
 }
 
-TEST(Herd, HolderLearnsAtOnceThatItsNodeWasRemoved) {
-  Bench bench(*find_strategy("zookeeper-herd"));
-  const auto client = bench.client();
-  const AcquireResult held = client->try_once(bench.key(), kTtl);
-  ASSERT_TRUE(held.lease);
-  shared_store().take_away({bench.key()});
-  EXPECT_TRUE(eventually([&] { return held.lease->state->lost_at().has_value(); }));
-}
-
 TEST(ZookeeperStore, RemovesWhatARunHasLeftAndNothingElse) {
   shared_store().clear();
   ZookeeperProbe& probe = shared_zookeeper().probe();
@@ -242,7 +218,7 @@ TEST(ZookeeperStore, RemovesWhatARunHasLeftAndNothingElse) {
   warm_up(*bench.client(), "lockbench:another:{lock}");
   probe.make("/not-ours");
   const auto store =
-      find_store_kind("zookeeper")->make(url_of(shared_store().server().port()), seconds(5));
+      find_store_kind("zookeeper")->make(url_of(shared_store().server().port()), kPatience);
   const std::vector<std::string> keys = {bench.key(), "lockbench:conformance:{none}"};
   EXPECT_EQ(store->remove_keys(keys, {}).value_or(99), 1U);
   EXPECT_EQ(store->remove_run("conformance", {}).value_or(99), 0U);
@@ -256,7 +232,7 @@ TEST(ZookeeperStore, RemovesWhatARunHasLeftAndNothingElse) {
 
 TEST(ZookeeperStore, TellsVersionAndRestarts) {
   ZookeeperTestStore tested;
-  const auto store = find_store_kind("zookeeper")->make(url_of(tested.server().port()), seconds(5));
+  const auto store = find_store_kind("zookeeper")->make(url_of(tested.server().port()), kPatience);
   const auto before = store->facts();
   ASSERT_TRUE(before) << before.error().message;
   EXPECT_THAT(before->version, testing::MatchesRegex("[0-9]+\\.[0-9]+\\.[0-9]+"));
@@ -267,7 +243,7 @@ TEST(ZookeeperStore, TellsVersionAndRestarts) {
 
 TEST(ZookeeperStore, NamesTheServerThatItCannotReachWithoutSecrets) {
   const std::string url = fmt::format("zk://ann:hunter2@127.0.0.1:{}", closed_port());
-  const auto reached = find_store_kind("zookeeper")->make(url, seconds(5))->reach({});
+  const auto reached = find_store_kind("zookeeper")->make(url, kPatience)->reach({});
   ASSERT_FALSE(reached);
   EXPECT_THAT(reached.error().message, testing::StartsWith(url.substr(url.find('@') + 1)));
   EXPECT_THAT(reached.error().message, Not(HasSubstr("hunter2")));

@@ -32,7 +32,8 @@ TEST_P(HostileEtcdTest, GetsNoLockGrantedThatItDidNotGrant) {
   constexpr std::size_t kAtOnce = 12;
   HostileEtcd honest({}, 0);
   bool granted = false;
-  live(*GetParam(), honest.url(), [&] { granted = true; });
+  live(
+      *GetParam(), honest.url(), [&] { granted = true; }, kPatience);
   ASSERT_TRUE(granted) << "at an honest server";
   const std::vector<EtcdMisdeed> all = etcd_misdeeds();
   const auto requests = static_cast<std::size_t>(honest.requests());
@@ -46,6 +47,7 @@ TEST_P(HostileEtcdTest, GetsNoLockGrantedThatItDidNotGrant) {
 }
 
 TEST_P(HostileEtcdTest, KeepsASessionOnlyByAnswersForIt) {
+  constexpr std::chrono::seconds kTtl = 4s;
   const auto answer = [](std::int64_t id_offset, std::int64_t ttl) {
     return EtcdMisdeed{.name = "an answer for another lease", .change = [=](Message& message) {
                          auto* const kept =
@@ -60,19 +62,21 @@ TEST_P(HostileEtcdTest, KeepsASessionOnlyByAnswersForIt) {
     const auto env = make_system_env(1);
     Services services;
     const Endpoints endpoints{{"etcd", {etcd.url()}}};
-    const StrategyOptions options{.command_timeout = kHostileTimeout};
+    const StrategyOptions options{.command_timeout = kPatience};
     const auto lock = make_carried(
         *GetParam(),
         {.endpoints = endpoints, .options = options, .env = *env, .services = services});
-    const AcquireResult held = lock->acquire({.key = "lockbench:hostile:{k}", .ttl = 1s});
+    const AcquireResult held = lock->acquire({.key = "lockbench:hostile:{k}", .ttl = kTtl});
     if (!held.lease) return false;
-    env->wait(nullptr, env->now() + 1200ms, {});
-    return held.lease->state->valid_at(env->now());
+    const TimePoint end = held.lease->state->valid_until();
+    const auto is_prolonged = [&] { return held.lease->state->valid_until() > end; };
+    (void)eventually([&] { return is_prolonged() || env->now() > end; });
+    return is_prolonged();
   };
   std::array<bool, 4> kept{};
   side_by_side(kept.size(), kept.size(), [&](std::size_t index) {
-    kept.at(index) = index == 0   ? is_kept(answer(0, 1))
-                     : index == 1 ? is_kept(answer(1, 1))
+    kept.at(index) = index == 0   ? is_kept(answer(0, kTtl.count()))
+                     : index == 1 ? is_kept(answer(1, kTtl.count()))
                      : index == 2 ? is_kept(answer(0, 0))
                                   : is_kept(answer(0, -1));
   });

@@ -8,10 +8,10 @@
 #include <memory>
 #include <mutex>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "strategies/etcd/client/rpc.grpc.pb.h"
+#include "tests/support/eventually.h"
 
 namespace lockbench::test {
 
@@ -59,9 +59,7 @@ class HostileEtcd : etcdserverpb::KV::Service, etcdserverpb::Lease::Service {
     if (++requests_ != at_) return grpc::Status::OK;
     if (misdeed_.change) misdeed_.change(answer);
     // Ends when the client gives up, or with the server.
-    while (misdeed_.silent && !context->IsCancelled()) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(5));
-    }
+    if (misdeed_.silent) (void)eventually([&] { return context->IsCancelled(); });
     return misdeed_.status;
   }
 

@@ -24,13 +24,13 @@ class FakeNodes : public ConnectionFactory {
     for (int i = 0; i < nodes; ++i) nodes_.emplace_back(clock);
   }
 
-  std::unique_ptr<Connection> make(const Endpoint& endpoint, Duration command_timeout,
+  std::unique_ptr<Connection> make(const Endpoint& endpoint, const Timeouts& timeouts,
                                    Env& env) override {
-    return of(endpoint).make(endpoint, command_timeout, env);
+    return of(endpoint).make(endpoint, timeouts, env);
   }
-  std::unique_ptr<Subscriber> make_subscriber(const Endpoint& endpoint, Duration command_timeout,
+  std::unique_ptr<Subscriber> make_subscriber(const Endpoint& endpoint, const Timeouts& timeouts,
                                               Env& env) override {
-    return of(endpoint).make_subscriber(endpoint, command_timeout, env);
+    return of(endpoint).make_subscriber(endpoint, timeouts, env);
   }
 
   FakeRedis& operator[](std::size_t node) { return nodes_.at(node); }

@@ -1,0 +1,78 @@
+#pragma once
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "strategies/registry.h"
+#include "testbed/servers/server.h"
+#include "tests/support/slack.h"
+#include "tests/support/tracing_env.h"
+
+namespace lockbench::test {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+inline constexpr seconds kLongTtl{60};
+
+/// One client on the thread that uses it.
+struct TimedClient {
+  std::unique_ptr<Env> system;
+  std::unique_ptr<TracingEnv> env;
+  std::unique_ptr<LockStrategy> lock;
+
+  AcquireResult acquire(Duration longest, Duration ttl = kLongTtl, std::stop_token stop = {}) {
+    return lock->acquire({.key = "lockbench:timing:{lock}",
+                          .ttl = ttl,
+                          .deadline = BootClock::now() + longest,
+                          .stop = std::move(stop)});
+  }
+};
+
+/// A strategy with servers of its own. What cannot be had throws std::runtime_error.
+class Timed {
+ public:
+  explicit Timed(const Descriptor& strategy, const StrategyOptions& options = {});
+  explicit Timed(std::string_view strategy, const StrategyOptions& options = {})
+      : Timed(*find_strategy(strategy), options) {}
+
+  TimedClient client();
+  void freeze();
+  void thaw();
+
+ private:
+  const Descriptor& strategy_;
+  const StrategyOptions options_;
+  std::vector<std::unique_ptr<testbed::Server>> servers_;
+  Endpoints endpoints_;
+  Services services_;
+  int clients_ = 0;
+};
+
+/// Runs `call` on a thread of its own, and `meanwhile` beside it; how long after the end of
+/// `meanwhile` the call ended.
+template <class Call, class Meanwhile>
+Duration time_beyond(Call call, Meanwhile meanwhile) {
+  TimePoint ended;
+  std::thread thread([&] {
+    call();
+    ended = BootClock::now();
+  });
+  meanwhile();
+  const TimePoint from = BootClock::now();
+  thread.join();
+  return ended - from;
+}
+
+/// Whether it took no more than this, but for what the machine may add. A machine that stalls for
+/// longer than anything here takes shows nothing: the test is inconclusive, which is told.
+bool in_time(Duration taken, Duration bound);
+
+}  // namespace lockbench::test
