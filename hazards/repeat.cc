@@ -19,10 +19,15 @@ std::optional<double> belief_gap_of(const Cell& cell) {
 /// Whether `cell` is more informative than the play shown so far.
 bool is_more_informative(const Cell& cell, const Cell& shown) {
   if (!shown.played()) return cell.played() || (cell.failed && !shown.failed);
+  if (shown.disturbed) return cell.played() && !cell.disturbed;
   return cell.played() && !cell.agrees() && shown.agrees();
 }
 
 }  // namespace
+
+bool Repeated::unstable() const {
+  return outcomes.size() > 1U + outcomes.count(HazardOutcome::not_played);
+}
 
 std::string Repeated::tally() const {
   std::string text;
