@@ -10,8 +10,9 @@ namespace lockbench::test {
 inline constexpr std::chrono::seconds kPatience{120};
 
 /// Whether the condition comes true in time; asked every few milliseconds.
-inline bool eventually(const std::function<bool()>& condition) {
-  const auto deadline = std::chrono::steady_clock::now() + kPatience;
+inline bool eventually(const std::function<bool()>& condition,
+                       std::chrono::milliseconds within = kPatience) {
+  const auto deadline = std::chrono::steady_clock::now() + within;
   while (!condition()) {
     if (std::chrono::steady_clock::now() > deadline) return false;
     std::this_thread::sleep_for(std::chrono::milliseconds(2));

@@ -11,12 +11,9 @@
 #include <array>
 #include <charconv>
 
+#include "tests/support/eventually.h"
+
 namespace lockbench::test {
-namespace {
-
-constexpr int kPatienceSeconds = 10;
-
-}  // namespace
 
 double metric_on(const std::string& page, const std::string& series) {
   double value = -1;
@@ -34,7 +31,7 @@ RawConnection::RawConnection(std::uint16_t port)
   address.sin_family = AF_INET;
   address.sin_port = htons(port);
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  const timeval patience{.tv_sec = kPatienceSeconds, .tv_usec = 0};
+  const timeval patience{.tv_sec = kPatience.count(), .tv_usec = 0};
   ::setsockopt(socket_, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
   if (::connect(socket_, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) {
     ::close(socket_);

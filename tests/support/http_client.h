@@ -10,7 +10,7 @@ struct HttpReply {
   std::string head, body;
 };
 
-/// GETs a path from the loopback; no answer within some seconds is none.
+/// GETs a path from the loopback.
 HttpReply http_get(std::uint16_t port, const std::string& path);
 
 /// Of the first series on a page of metrics that begins like this; -1 if there is none.
@@ -27,7 +27,7 @@ class RawConnection {
 
   bool connected() const { return socket_ >= 0; }
   void send(const std::string& bytes) const;
-  /// All that comes until the other side closes, or nothing has come for some seconds.
+  /// All that comes until the other side closes.
   std::string receive_all() const;
 
  private:

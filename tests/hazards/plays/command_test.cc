@@ -1,7 +1,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -26,8 +25,7 @@ class Command : public testing::Test {
   int run(const std::string& arguments) {
     std::istringstream text("hazards --out result.json " + arguments);
     const std::vector<std::string> words{std::istream_iterator<std::string>(text), {}};
-    ended_ = Program(scratch_, words, {.program = "lockbench_with_mutants"})
-                 .finish(std::chrono::minutes(5));
+    ended_ = Program(scratch_, words, {.program = "lockbench_with_mutants"}).finish();
     return ended_.code;
   }
   const std::string& out() const { return ended_.out; }

@@ -28,8 +28,7 @@ TEST(Pace, AStepThatIsLateIsNamed) {
     require_in_time("the pause ended", kDue, kDue + 600ms, 125ms);
     FAIL() << "late by 600 ms";
   } catch (const Disturbed& late) {
-    EXPECT_STREQ(late.what(),
-                 "disturbed: the pause ended 600 ms late, where 125 ms are tolerated");
+    EXPECT_STREQ(late.what(), "disturbed: the pause ended 600 ms late, where 125 ms are tolerated");
   }
 }
 

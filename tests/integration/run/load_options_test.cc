@@ -48,16 +48,6 @@ TEST(Resource, InRedisIsProtectedByALockAndByNothingElse) {
   }
 }
 
-TEST(OpenLoop, StartsSectionsByTheSchedule) {
-  const Json result = result_of({"redis-set-nx", "--rate", "200", "--arrival", "constant",
-                                 "--duration", "500ms", "--warmup", "100ms", "--keys", "100"});
-  const Json& run = run_of(result, "redis-set-nx");
-  const auto lag = run.at("schedule_lag").at("count").get<int>();
-  EXPECT_LE(lag, 101) << "half a second of 200 a second";
-  EXPECT_GE(lag, 70) << "a closed loop would have made thousands";
-  EXPECT_EQ(result.at("workload").at("rate"), 200);
-}
-
 /// The keys that one client chose among many, by their numbers.
 Words keys_with_seed(const std::string& seed) {
   RedisMonitor log(shared_redis().port());

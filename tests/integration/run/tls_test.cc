@@ -224,7 +224,7 @@ TEST(Tls, OfPrivateServersCarriesLocksOfAllKinds) {
       "--warmup", "0ms",   "--duration", "300ms", "--resource", "redis", "--out", "r.json"};
   arguments.insert(arguments.begin() + 1, strategies.begin(), strategies.end());
   Program program(scratch, arguments);
-  const Outcome outcome = program.finish(std::chrono::seconds(60));
+  const Outcome outcome = program.finish();
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   const Json result = read_result(scratch / "r.json");
   EXPECT_EQ(result.at("workload").at("tls"), true);
