@@ -1,5 +1,3 @@
-#include <fmt/format.h>
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <csignal>
@@ -79,18 +77,6 @@ TEST(CapacityMetrics, ShowEveryStepAndAgreeWithTheResult) {
       << ", but " << all << " in the result";
   program.signal(SIGTERM);
   EXPECT_EQ(program.finish().code, 99) << "no rate keeps the objective";
-}
-
-TEST(CapacityMetrics, APushThatFailsIsAnErrorOfTheCommand) {
-  const Scratch scratch;
-  const std::uint16_t nobody = testbed::free_loopback_port().value();
-  const Outcome outcome =
-      lockbench(scratch, {"capacity", "local-mutex", "--slo", "acquire.p99<1ns", "--clients", "2",
-                          "--sweep", "off", "--duration", "10ms", "--time", "2s", "--warmup", "0ms",
-                          "--out", "r.json", "--push", fmt::format("http://127.0.0.1:{}", nobody)});
-  EXPECT_EQ(outcome.code, 2) << outcome.err;
-  EXPECT_THAT(outcome.err, testing::HasSubstr("--push"));
-  EXPECT_EQ(read_result(scratch / "r.json").at("capacity").size(), 1U);
 }
 
 }  // namespace

@@ -74,17 +74,6 @@ TEST_F(ProbeFaultsTest, IsNotReadyBeforeItHasWorked) {
   EXPECT_EQ(page("/-/ready").status, 503);
 }
 
-TEST_F(ProbeFaultsTest, SaysThatMemoryIsFull) {
-  expect_reason("oom", [&] { ask({"CONFIG", "SET", "maxmemory", "1"}); });
-}
-
-TEST_F(ProbeFaultsTest, SaysThatItsServerTakesNoWrites) {
-  const auto primary = own_redis();
-  expect_reason("readonly", [&] {
-    ask({"REPLICAOF", "127.0.0.1", std::to_string(primary->port())});
-  });
-}
-
 TEST_F(ProbeFaultsTest, SaysThatItsPasswordIsWrongAndIsReadyWhenItIsRightAgain) {
   RedisProbe before(redis_->port());
   const auto program = expect_reason("auth", [&] {

@@ -37,7 +37,7 @@ TEST_F(ProbeTest, EndsByItselfWhenItsTimeIsUp) {
 }
 
 TEST_F(ProbeTest, SaysSoIfItsServerWasGone) {
-  const auto program = probe({"redis-set-nx-lua", "--rate", "20", "--duration", "2s"});
+  const auto program = probe({"redis-set-nx-lua", "--rate", "20", "--duration", "5s"});
   ASSERT_TRUE(eventually([&] { return sections("acquired") > 5; }));
   ASSERT_TRUE(redis_->kill_hard());
   EXPECT_EQ(program->finish().code, 2);

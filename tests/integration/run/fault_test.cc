@@ -2,6 +2,7 @@
 
 #include <ostream>
 #include <string>
+#include <vector>
 
 #include "tests/integration/support/documents.h"
 #include "tests/integration/support/program.h"
@@ -13,6 +14,7 @@ namespace {
 struct Struck {
   std::string name, strategy, fault;
   bool harms = false;  ///< it fails sections, which is no error of the run
+  std::vector<std::string> options{};
 
   friend std::ostream& operator<<(std::ostream& out, const Struck& struck) {
     return out << struck.name;
@@ -22,13 +24,15 @@ struct Struck {
 class RunFault : public testing::TestWithParam<Struck> {};
 
 TEST_P(RunFault, IsMadeHealedAndMarkedAndTheRunKeepsItsPromise) {
-  const auto& [name, strategy, fault, harms] = GetParam();
+  const auto& [name, strategy, fault, harms, options] = GetParam();
   const Scratch scratch;
   const std::string timed = fault + "@500ms+500ms";
-  const Outcome outcome =
-      lockbench(scratch, {"run", strategy, "--load", "reacquire", "--keys", "per-client",
-                          "--warmup", "200ms", "--node-timeout", "200ms", "--fault", timed,
-                          "--duration", "3s", "--out", "r.json"});
+  std::vector<std::string> arguments = {"run",        strategy,     "--load",         "reacquire",
+                                        "--keys",     "per-client", "--warmup",       "200ms",
+                                        "--fault",    timed,        "--node-timeout", "200ms",
+                                        "--duration", "3s",         "--out",          "r.json"};
+  arguments.insert(arguments.end(), options.begin(), options.end());
+  const Outcome outcome = lockbench(scratch, arguments);
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   const Json result = read_result(scratch / "r.json");
   EXPECT_EQ(result.at("workload").at("fault"), Json::array({timed}));
@@ -49,14 +53,14 @@ TEST_P(RunFault, IsMadeHealedAndMarkedAndTheRunKeepsItsPromise) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Of, RunFault,
-                         testing::Values(Struck{"store_kill", "redis-set-nx-lua", "store-kill",
-                                                true},
-                                         Struck{"node_freeze", "redlock-parallel", "node-freeze:2"},
-                                         Struck{"partition", "redis-set-nx-lua", "partition:0.5"},
-                                         Struck{"delay", "redis-set-nx-lua", "delay:50ms"},
-                                         Struck{"failover", "redis-wait", "failover", true}),
-                         [](const auto& tested) { return tested.param.name; });
+INSTANTIATE_TEST_SUITE_P(
+    Of, RunFault,
+    testing::Values(Struck{"store_kill", "redis-set-nx-lua", "store-kill", true},
+                    Struck{"node_freeze", "redlock-parallel", "node-freeze:2"},
+                    Struck{"partition", "redis-set-nx-lua", "partition:0.5"},
+                    Struck{"delay", "redis-set-nx-lua", "delay:50ms"},
+                    Struck{"failover", "redis-wait", "failover", true, {"--replicas", "2"}}),
+    [](const auto& tested) { return tested.param.name; });
 
 }  // namespace
 }  // namespace lockbench::test

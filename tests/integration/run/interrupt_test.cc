@@ -53,24 +53,5 @@ TEST(InterruptedDose, SavesThePointsThatWerePlayed) {
   EXPECT_NE(outcome.out.find("overrun-holding / redis-set-nx-lua"), std::string::npos);
 }
 
-TEST(SecondInterrupt, Kills) {
-  const auto server = own_redis();
-  const Scratch scratch;
-  Program program(scratch, {"run", "redis-setnx", "--redis", server->url(), "--warmup", "0ms",
-                            "--duration", "60s", "--store-timeout", "30s", "--out", "r.json"});
-  {
-    RedisProbe probe(server->port());
-    ASSERT_TRUE(eventually([&] { return probe.calls_of("del") > 0; }));
-  }
-  // All clients wait for answers that do not come, so that the first stop takes long.
-  ASSERT_TRUE(server->freeze());
-  program.signal(SIGINT);
-  ASSERT_TRUE(program.says("stopping"));
-  program.signal(SIGINT);
-  const Outcome outcome = program.finish();
-  EXPECT_EQ(outcome.signal, SIGINT);
-  EXPECT_TRUE(scratch.files().empty());
-}
-
 }  // namespace
 }  // namespace lockbench::test

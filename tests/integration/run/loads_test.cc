@@ -2,7 +2,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <map>
 #include <set>
 
@@ -100,41 +99,6 @@ TEST(Loads, AloneCountsRoundTripsAndBytes) {
   EXPECT_EQ(runs[1].at("audit").at("verdict"), "untested") << "nobody competed";
   EXPECT_TRUE(result.at("workload").at("clients").is_null()) << "each run says it";
   expect_in(outcome.out, "round");
-}
-
-TEST(Loads, AStarvedClientIsNoSurvivor) {
-  const Scratch scratch;
-  // It never comes to sleep for less than it takes to fill the run.
-  const Outcome outcome =
-      lockbench(scratch, {"run", "redis-set-nx", "--wait", "poll:2s", "--clients", "4",
-                          "--duration", "800ms", "--warmup", "0s", "--out", "r.json"});
-  EXPECT_EQ(outcome.code, 0) << outcome.err;
-  const Json run = run_of(read_result(scratch / "r.json"), "redis-set-nx");
-  EXPECT_GT(run.at("acquire").at("censored").at("count"), 0);
-  EXPECT_TRUE(run.at("fairness").at("longest_wait_at_least"));
-  EXPECT_GT(run.at("fairness").at("longest_wait_seconds"), 0.5);
-  expect_in(outcome.out, "≥");
-}
-
-TEST(Output, StdoutMayBeTheFile) {
-  const Scratch scratch;
-  const Outcome outcome =
-      lockbench(scratch, short_run({"none", "--contended-grants", "1", "--out", "-", "--quiet"}));
-  EXPECT_EQ(outcome.code, 0) << outcome.err;
-  EXPECT_EQ(violation_of_schema(Json::parse(outcome.out)), "");
-  EXPECT_FALSE(std::filesystem::exists(scratch / "results"));
-}
-
-TEST(Output, FallsBackWhereTheUsualFolderCannotBeMade) {
-  const Scratch scratch;
-  scratch.write("results", "a file");
-  const Outcome outcome = lockbench(scratch, short_run({"none"}));
-  EXPECT_EQ(outcome.code, 0) << outcome.err;
-  expect_in(outcome.err, "results/runs cannot be written to here");
-  const auto files = scratch.files();
-  EXPECT_TRUE(std::any_of(files.begin(), files.end(), [](const std::string& name) {
-    return name.starts_with("lockbench-") && name.ends_with(".json");
-  })) << outcome.err;
 }
 
 }  // namespace
