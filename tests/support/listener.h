@@ -5,16 +5,13 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <chrono>
 #include <cstdint>
 #include <stdexcept>
 
 #include "strategies/transport/lookup.h"
+#include "tests/support/eventually.h"
 
 namespace lockbench::test {
-
-/// Longer than anything here takes.
-inline constexpr Duration kPatience = std::chrono::seconds(10);
 
 inline PeerAddress address_on(int family, std::uint16_t port) {
   PeerAddress address;
