@@ -58,6 +58,7 @@ std::vector<Repeated> gather(const std::vector<Cell>& plays, std::size_t cells) 
     if (is_more_informative(play, cell.shown)) cell.shown = play;
     if (play.played()) ++cell.outcomes[*play.observed];
     if (play.failed) cell.failures.push_back(play.reason);
+    if (play.disturbed) continue;
     if (const auto gap = belief_gap_of(play)) cell.belief_gaps.push_back(*gap);
   }
   for (Repeated& cell : all) std::sort(cell.belief_gaps.begin(), cell.belief_gaps.end());

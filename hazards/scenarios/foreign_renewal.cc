@@ -1,4 +1,3 @@
-
 #include "hazards/lapse.h"
 #include "hazards/verdicts.h"
 

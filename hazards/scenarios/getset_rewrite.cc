@@ -1,4 +1,3 @@
-
 #include "hazards/verdicts.h"
 
 namespace lockbench::hazards {

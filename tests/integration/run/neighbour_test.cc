@@ -140,7 +140,7 @@ class HeldLocks {
       if (!connected) throw std::runtime_error(connected.error().message);
       const AcquireResult held =
           locks_.back()->acquire({.key = fmt::format("lockbench:neighbours:{}", strategy->name),
-                                  .ttl = kPatience,
+                                  .ttl = std::chrono::seconds(30),
                                   .deadline = env_->now() + kPatience});
       if (!held.lease) throw std::runtime_error("not granted: " + held.reason);
     }
