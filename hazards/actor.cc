@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
 
@@ -131,12 +132,14 @@ Json Actor::acquire_request(Duration wait) const {
 
 void Actor::start_acquire(Duration wait) {
   wait_ = wait;
-  play_.timeline().add_now(name_, "asks for the lock");
+  asks_at_ = BootClock::now();
+  play_.timeline().add(asks_at_, name_, "asks for the lock");
   process_.send(acquire_request(wait));
 }
 
 void Actor::start_acquire_and_release(Duration wait, TimePoint at) {
   wait_ = wait;
+  asks_at_ = std::max(at, BootClock::now());
   Json request = acquire_request(wait);
   request["at_ns"] = at.time_since_epoch().count();
   request["release_at_once"] = true;
@@ -193,12 +196,16 @@ Grant Actor::to_grant(const Json& answer) {
     text += ": " + grant.reason;
   }
   play_.timeline().add(grant.answered_at, name_, text);
+  require_in_time(name_ + " asked for the lock", asks_at_, grant.asked_at, play_.tolerance());
   return grant;
 }
 
 Grant Actor::acquire(Duration wait) {
   start_acquire(wait);
-  return finish_acquire();
+  Grant grant = finish_acquire();
+  require_in_time("the answer to " + name_ + " was read", grant.answered_at, BootClock::now(),
+                  play_.tolerance());
+  return grant;
 }
 
 Grant Actor::must_acquire() {

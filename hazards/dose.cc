@@ -91,14 +91,16 @@ class PointPlayer {
               DosePoint& point, std::uint64_t seed)
       : servers_(servers), store_(std::move(store)), plan_(plan), point_(point), random_(seed) {}
 
-  /// Plays until there are enough results; starts new clients if a play broke off.
+  /// Plays until there are enough results; starts new clients if a play broke off or was disturbed.
   void run(const std::stop_token& stop) {
-    for (int breaks = 0; wants_more(stop); ++breaks) {
+    for (int breaks = 0; wants_more(stop);) {
       try {
         play_on(stop);
+      } catch (const Disturbed&) {
+        ++point_.late;
       } catch (const std::exception& failure) {
         point_.reason = failure.what();
-        point_.failed = breaks == kMostBreaks;
+        point_.failed = breaks++ == kMostBreaks;
         if (point_.failed) return;
       }
     }

@@ -81,7 +81,12 @@ Verdict play_lapse(Play& play, const Lapse& lapse) {
   const Grant held = holder.must_acquire();
   holder.read(held);
   if (lapse.begin) lapse.begin(holder);
-  if (!lapse.contends) await_expiry(play, held);
+  if (lapse.contends) {
+    require_in_time("the second client's turn came", held.answered_at, BootClock::now(),
+                    play.ttl() / 2);
+  } else {
+    await_expiry(play, held);
+  }
   const Grant next = acquire_at_last(second, std::max(play.stuck_after(), lapse.patience));
   play.note("second_granted", next.granted());
   Verdict verdict;
@@ -94,7 +99,7 @@ Verdict play_lapse(Play& play, const Lapse& lapse) {
     rejected = second.write(next) != loadgen::WriteResult::accepted;
   }
   if (lapse.end) {
-    std::this_thread::sleep_until(held.answered_at + 2 * play.ttl());
+    play.wait_until(held.answered_at + 2 * play.ttl());
     lapse.end(holder);
   }
   if (!next.granted()) {
@@ -111,7 +116,7 @@ void await_expiry(const Play& play, const Grant& held) {
   // A contender that asks a moment too early may prolong the lock, or start to wait.
   const Duration margin = play.ttl() / 4;
   const TimePoint end = held.answered_at + play.ttl();
-  std::this_thread::sleep_until(std::max(end, held.valid_until.value_or(end)) + margin);
+  play.wait_until(std::max(end, held.valid_until.value_or(end)) + margin);
 }
 
 Verdict not_run_out(std::string_view meanwhile) {

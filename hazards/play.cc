@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <thread>
 
 #include "strategies/redis/client/connection.h"
 
@@ -37,6 +38,18 @@ Actor& Play::client(std::string_view name, const ActorSettings& settings) {
 }
 
 void Play::set_ttl(Duration ttl) { ttl_ = ttl; }
+
+Duration Play::tolerance() const {
+  // A client process sleeps before each request, and a busy machine takes its time to wake it.
+  constexpr std::chrono::milliseconds kWakeUp{100};
+  return std::max<Duration>(ttl_ / 4, kWakeUp);
+}
+
+void Play::wait_until(TimePoint due) const {
+  due = std::max(due, BootClock::now());
+  std::this_thread::sleep_until(due);
+  require_in_time("a pause ended", due, BootClock::now(), tolerance());
+}
 
 void Play::change_key() { key_ = fmt::format("{}-{}}}", first_key_, ++keys_); }
 

@@ -11,6 +11,7 @@
 
 #include "hazards/client_process.h"
 #include "hazards/fault_env.h"
+#include "hazards/pace.h"
 #include "hazards/scenario.h"
 #include "hazards/timeline.h"
 #include "loadgen/record/counter.h"
@@ -71,7 +72,8 @@ class Actor {
   Grant acquire(Duration wait = {});
   /// Acquires, or throws Failure.
   Grant must_acquire();
-  /// Sends the request only; finish_acquire() returns the answer.
+  /// Sends the request only; finish_acquire() returns the answer. It throws Disturbed if the client
+  /// asked late.
   void start_acquire(Duration wait);
   /// The client acquires at time `at` and releases before it answers.
   void start_acquire_and_release(Duration wait, TimePoint at);
@@ -121,7 +123,8 @@ class Actor {
   const std::string name_;
   std::vector<std::unique_ptr<testbed::Proxy>> lines_;
   ClientProcess process_;
-  Duration wait_{};  ///< of the latest start_acquire()
+  Duration wait_{};      ///< of the latest start_acquire()
+  TimePoint asks_at_{};  ///< when the client was to ask
   int acquire_commands_ = 0, release_commands_ = 0;
 };
 
@@ -150,6 +153,10 @@ class Play {
   /// A lock that no client gets within this time counts as stuck: one TTL until it expires, and
   /// five more.
   Duration stuck_after() const { return 6 * ttl_; }
+  /// A step of the play that comes later than this disturbs it.
+  Duration tolerance() const;
+  /// Returns at `due`, or at once if that has passed. Throws Disturbed if it returns late.
+  void wait_until(TimePoint due) const;
 
   const std::string& key() const { return key_; }
   /// From now on all clients use another lock.

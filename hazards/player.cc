@@ -23,6 +23,11 @@ void play_on(Cell& cell, ServerPool& servers, std::shared_ptr<PrivateStore> stor
     Verdict verdict = cell.scenario->play(play);
     cell.observed = verdict.outcome;
     cell.reason = std::move(verdict.reason);
+  } catch (const Disturbed& late) {
+    cell.expected = HazardOutcome::not_played;
+    cell.observed = HazardOutcome::not_played;
+    cell.reason = late.what();
+    cell.disturbed = true;
   } catch (const std::exception& failure) {
     break_off(cell, failure);
   }

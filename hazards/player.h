@@ -23,6 +23,8 @@ struct Cell {
   /// What was observed, why the scenario does not apply, or why it could not be played.
   std::string reason{};
   bool failed = false;  ///< the play broke off: a server or lockbench itself failed
+  /// Its own steps came late, so it is not played; `reason` names the step.
+  bool disturbed = false;
   std::map<std::string, Fact> evidence{};
   std::vector<Timeline::Entry> timeline{};
   TimePoint began{};

@@ -19,10 +19,15 @@ std::optional<double> belief_gap_of(const Cell& cell) {
 /// Whether `cell` is more informative than the play shown so far.
 bool is_more_informative(const Cell& cell, const Cell& shown) {
   if (!shown.played()) return cell.played() || (cell.failed && !shown.failed);
+  if (shown.disturbed) return cell.played() && !cell.disturbed;
   return cell.played() && !cell.agrees() && shown.agrees();
 }
 
 }  // namespace
+
+bool Repeated::unstable() const {
+  return outcomes.size() > 1U + outcomes.count(HazardOutcome::not_played);
+}
 
 std::string Repeated::tally() const {
   std::string text;
@@ -53,6 +58,7 @@ std::vector<Repeated> gather(const std::vector<Cell>& plays, std::size_t cells) 
     if (is_more_informative(play, cell.shown)) cell.shown = play;
     if (play.played()) ++cell.outcomes[*play.observed];
     if (play.failed) cell.failures.push_back(play.reason);
+    if (play.disturbed) continue;
     if (const auto gap = belief_gap_of(play)) cell.belief_gaps.push_back(*gap);
   }
   for (Repeated& cell : all) std::sort(cell.belief_gaps.begin(), cell.belief_gaps.end());

@@ -18,7 +18,8 @@ struct Repeated {
   std::vector<double> belief_gaps;
   std::vector<std::string> failures;  ///< reasons of plays that broke off
 
-  bool unstable() const { return outcomes.size() > 1; }
+  /// A disturbed play differs from no other.
+  bool unstable() const;
   /// "safe 19 times, double-grant once"
   std::string tally() const;
 };

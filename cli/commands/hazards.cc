@@ -85,6 +85,8 @@ class HazardProgress {
     const std::string name = fmt::format("{} / {}", cell.scenario->name, cell.strategy->name);
     if (!cell.played()) {
       warn_once(fmt::format("{} could not be played: {}", name, cell.reason));
+    } else if (cell.disturbed) {
+      warn_once(fmt::format("{}: not played: {}", name, cell.reason));
     } else if (!cell.agrees()) {
       warn_once(fmt::format("{}: {}, but {} is declared", name, to_string(*cell.observed),
                             to_string(cell.expected)));

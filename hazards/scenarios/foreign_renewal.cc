@@ -1,5 +1,3 @@
-#include <thread>
-
 #include "hazards/lapse.h"
 #include "hazards/verdicts.h"
 
@@ -28,7 +26,7 @@ Verdict foreign_renewal(Play& play) {
     }
   }
   // Not earlier: a client that asks may itself prolong the lock.
-  std::this_thread::sleep_until(next.answered_at + ttl * 3 / 2);
+  play.wait_until(next.answered_at + ttl * 3 / 2);
   const Grant last = third.acquire(5 * ttl);
   require_answer(last);
   const Duration lasted = last.answered_at - next.answered_at;

@@ -1,5 +1,3 @@
-#include <thread>
-
 #include "hazards/verdicts.h"
 
 namespace lockbench::hazards {
@@ -13,15 +11,14 @@ Verdict getset_rewrite(Play& play) {
   Actor& winner = play.client("winner");
   const Grant held = first.must_acquire();
   first.kill();
-  std::this_thread::sleep_until(held.valid_until.value_or(held.answered_at) +
-                                std::chrono::milliseconds(50));
+  play.wait_until(held.valid_until.value_or(held.answered_at) + std::chrono::milliseconds(50));
   play.set_ttl(kLongTtl);
   loser.arm(CommandFault::Action::stall, CommandFault::Place::before,
             play.declared_acquire_commands());
   loser.start_acquire({});
   loser.await_stop();
   // Expiries have millisecond resolution: the winner's must differ.
-  std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  play.wait_until(BootClock::now() + std::chrono::milliseconds(5));
   const Grant won = winner.must_acquire();
   const std::string before = play.store().value_of(play.key());
   loser.resume();

@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <thread>
 
 #include "hazards/verdicts.h"
 
@@ -33,7 +32,7 @@ Verdict lock_delay(Play& play) {
   const Duration period = RenewalTiming().next(play.ttl());
   for (int phase = 0; phase < kPhases; ++phase) {
     Pair& pair = pairs[static_cast<std::size_t>(phase)];
-    std::this_thread::sleep_until(pair.held.answered_at + period + phase * period / kPhases);
+    play.wait_until(pair.held.answered_at + period + phase * period / kPhases);
     pair.valid_until = pair.holder->belief(pair.held).until.value_or(pair.held.answered_at);
     pair.holder->kill();
   }

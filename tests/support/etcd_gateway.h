@@ -2,13 +2,13 @@
 
 #include <fmt/format.h>
 
-#include <chrono>
 #include <cstdint>
 #include <stdexcept>
 #include <string>
 #include <string_view>
 
 #include "testbed/servers/ports.h"
+#include "tests/support/eventually.h"
 
 namespace lockbench::test {
 
@@ -26,7 +26,7 @@ class EtcdGateway {
     token_ = answer.substr(token, answer.find('"', token) - token);
   }
 
-  /// The whole answer, or why there is none within some seconds.
+  /// The whole answer, or why there is none.
   std::string ask(std::string_view path, std::string_view body) const {
     const std::string authorization = token_.empty() ? "" : "Authorization: " + token_ + "\r\n";
     const auto answer = testbed::ask_until(
@@ -34,7 +34,7 @@ class EtcdGateway {
         fmt::format("POST {} HTTP/1.0\r\nContent-Type: application/json\r\n{}Content-Length: "
                     "{}\r\n\r\n{}",
                     path, authorization, body.size(), body),
-        std::chrono::seconds(5), [](std::string_view) { return false; });
+        kPatience, [](std::string_view) { return false; });
     return answer ? *answer : answer.error();
   }
   /// Throws std::runtime_error unless it was done.

@@ -47,7 +47,7 @@ class Overstays : public Sound {
   StoreResult<TryResult> try_acquire(const AcquireRequest& request, Lease& lease) override {
     auto tried = Sound::try_acquire(request, lease);
     if (tried && tried->granted) {
-      lease.state = valid_until(lease.state->valid_until() + std::chrono::milliseconds(25));
+      lease.state = valid_until(lease.state->valid_until() + std::chrono::milliseconds(200));
     }
     return tried;
   }

@@ -3,16 +3,22 @@
 #include <gtest/gtest.h>
 
 #include "tests/hazards/support/fixtures.h"
+#include "tests/support/eventually.h"
 
 namespace lockbench::hazards::test {
 namespace {
 
 using namespace std::chrono_literals;
 
-/// Its two points, from the longer to the shorter.
+/// Its two points, from the longer to the shorter, once each had a section as long as asked for.
 std::vector<DosePoint> measured(std::string_view scenario_name, std::string_view strategy_name) {
-  auto points = dose_points({&scenario(scenario_name)}, {&strategy(strategy_name)}, {0.5, 2});
-  measure_doses(server_pool(), points, {.plays = 3, .at_once = 2}, [](const DosePoint&) {}, {});
+  std::vector<DosePoint> points;
+  const bool played = lockbench::test::eventually([&] {
+    points = dose_points({&scenario(scenario_name)}, {&strategy(strategy_name)}, {0.5, 2});
+    measure_doses(server_pool(), points, {.plays = 3, .at_once = 2}, [](const DosePoint&) {}, {});
+    return points[0].plays > 0 && points[1].plays > 0;
+  });
+  EXPECT_TRUE(played) << points[0].reason << points[1].reason;
   return points;
 }
 
@@ -22,29 +28,24 @@ TEST(Dose, ThatIsTooSmallHarmsNobodyAndOneThatIsLargeHarmsWhatRunsOut) {
     ASSERT_EQ(points.size(), 2U);
     EXPECT_EQ(points[0].ratio, 2);
     EXPECT_EQ(points[0].violated, points[0].plays) << name << points[0].reason;
-    EXPECT_GT(points[0].plays, 0) << points[0].reason;
     EXPECT_FALSE(points[0].surprises());
     EXPECT_EQ(points[1].violated, 0) << name;
-    EXPECT_GT(points[1].plays, 0) << points[1].reason;
   }
 }
 
 TEST(Dose, OfWorkHarmsNobodyWhoseLockIsRenewed) {
   const auto points = measured("overrun-holding", "redis-watchdog");
   EXPECT_EQ(points[0].violated, 0);
-  EXPECT_GT(points[0].plays, 0) << points[0].reason;
 }
 
 TEST(Dose, HarmsWhoeverForgetsToRenewAndIsASurprise) {
   const auto points = measured("overrun-holding", "test-forgets-to-renew");
-  EXPECT_GT(points[0].plays, 0) << points[0].reason;
   EXPECT_EQ(points[0].violated, points[0].plays);
   EXPECT_TRUE(points[0].surprises()) << "it declares that it withstands this";
 }
 
 TEST(Dose, HarmsBeforeItsTimeWhoeverLetsEverybodyIn) {
   const auto points = measured("pause-holding", "test-blind");
-  EXPECT_GT(points[1].plays, 0) << points[1].reason;
   // Who comes late in the section may not be done before its end.
   EXPECT_GT(points[1].violated, 0);
   EXPECT_TRUE(points[1].surprises()) << "the lock had not run out yet";

@@ -21,7 +21,7 @@ class Failures : public testing::TestWithParam<Failing> {};
 
 TEST_P(Failures, OfTheStoreAreNoVerdict) {
   const auto& [name, mutant, reason] = GetParam();
-  const Cell cell = play(server_pool(), scenario(name), strategy(mutant));
+  const Cell cell = undisturbed(name, mutant);
   EXPECT_FALSE(cell.played()) << description_of(cell);
   EXPECT_TRUE(cell.failed) << description_of(cell);
   EXPECT_NE(cell.reason.find(reason), std::string::npos) << description_of(cell);
@@ -58,7 +58,7 @@ TEST(Verdicts, OnAReturnAreForGrantsThatCameAfterIt) {
                          const Grant grant = play.client("early").must_acquire();
                          return verdict_of_return(play, grant, grant.answered_at + Duration(1));
                        }};
-  const Cell cell = play(server_pool(), early, strategy("redis-set-nx-lua"));
+  const Cell cell = undisturbed(early, strategy("redis-set-nx-lua"));
   EXPECT_TRUE(cell.failed) << description_of(cell);
   EXPECT_NE(cell.reason.find("before it could become free"), std::string::npos) << cell.reason;
 }

@@ -10,8 +10,7 @@ namespace lockbench::hazards::test {
 namespace {
 
 Cell inside(std::string_view limit, std::string_view lock) {
-  Cell cell = play(server_pool(), scenario("transaction-timeout-inside-" + std::string(limit)),
-                   strategy(lock));
+  Cell cell = undisturbed("transaction-timeout-inside-" + std::string(limit), lock);
   EXPECT_TRUE(cell.agrees()) << description_of(cell);
   return cell;
 }

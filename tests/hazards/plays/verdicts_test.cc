@@ -24,7 +24,7 @@ class Mutations : public testing::TestWithParam<Mutation> {};
 
 TEST_P(Mutations, ChangeTheVerdictOfThePlayThatConcernsThem) {
   const auto& [name, mutant, seen, sound] = GetParam();
-  const Cell cell = play(server_pool(), scenario(name), strategy(mutant));
+  const Cell cell = undisturbed(name, mutant);
   ASSERT_TRUE(cell.played()) << description_of(cell);
   EXPECT_EQ(to_string(*cell.observed), to_string(seen)) << description_of(cell);
   EXPECT_FALSE(cell.agrees()) << "it declares what a correct lock would show";
@@ -103,7 +103,7 @@ INSTANTIATE_TEST_SUITE_P(
 TEST(Verdicts, OfASoundLockAreWhatItDeclares) {
   for (const std::string_view name : {"late-release", "foreign-renewal", "owner-collision",
                                       "lost-answer-acquire", "crash-holding"}) {
-    const Cell cell = play(server_pool(), scenario(name), strategy("test-sound"));
+    const Cell cell = undisturbed(name, "test-sound");
     EXPECT_TRUE(cell.agrees()) << description_of(cell);
   }
 }
@@ -112,20 +112,20 @@ TEST(Verdicts, OfASoundRedlockAreWhatItDeclares) {
   for (const std::string_view name :
        {"redlock-slow-nodes", "redlock-majority-down", "redlock-split-vote",
         "redlock-node-restart-empty", "redlock-minority-down", "store-restart-empty"}) {
-    const Cell cell = play(server_pool(), scenario(name), strategy("test-redlock"));
+    const Cell cell = undisturbed(name, "test-redlock");
     EXPECT_TRUE(cell.agrees()) << description_of(cell);
   }
 }
 
 TEST(Verdicts, SayThatAFaultStruckOneNodeOfSeveral) {
   for (const std::string_view name : {"store-restart-empty", "rogue-delete"}) {
-    const Cell quorum = play(server_pool(), scenario(name), strategy("test-redlock"));
+    const Cell quorum = undisturbed(name, "test-redlock");
     EXPECT_NE(quorum.reason.find("one of its 5 nodes"), std::string::npos)
         << description_of(quorum);
     EXPECT_NE(description_of(quorum).rfind("one of its 5 nodes"),
               description_of(quorum).find("one of its 5 nodes"))
         << "the timeline says it too";
-    const Cell single = play(server_pool(), scenario(name), strategy("test-sound"));
+    const Cell single = undisturbed(name, "test-sound");
     EXPECT_NE(single.reason.find("the store"), std::string::npos) << description_of(single);
   }
 }

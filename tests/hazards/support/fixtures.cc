@@ -6,6 +6,7 @@
 
 #include "strategies/registry.h"
 #include "tests/folders.h"
+#include "tests/support/eventually.h"
 
 namespace lockbench::hazards::test {
 
@@ -29,6 +30,15 @@ const Descriptor& strategy(std::string_view name) {
   const Descriptor* const found = find_strategy(name);
   if (found == nullptr) throw std::runtime_error(fmt::format("no strategy {}", name));
   return *found;
+}
+
+Cell undisturbed(const Scenario& scenario, const Descriptor& strategy) {
+  Cell cell;
+  lockbench::test::eventually([&] {
+    cell = play(server_pool(), scenario, strategy);
+    return !cell.disturbed;
+  });
+  return cell;
 }
 
 std::string description_of(const Cell& cell) {

@@ -12,6 +12,12 @@ ServerPool& server_pool();
 const Scenario& scenario(std::string_view name);
 const Descriptor& strategy(std::string_view name);
 
+/// Plays the cell until nothing disturbs it, for as long as a test waits for anything.
+Cell undisturbed(const Scenario& scenario, const Descriptor& strategy);
+inline Cell undisturbed(std::string_view scenario_name, std::string_view strategy_name) {
+  return undisturbed(scenario(scenario_name), strategy(strategy_name));
+}
+
 /// The whole play as text: what to look at when a test fails.
 std::string description_of(const Cell& cell);
 

@@ -17,8 +17,6 @@ namespace lockbench::test {
 namespace {
 
 using std::chrono::hours;
-using std::chrono::milliseconds;
-using std::chrono::seconds;
 using testing::IsEmpty;
 using testing::Not;
 using Words = std::vector<std::string>;
@@ -87,7 +85,7 @@ TEST_F(KeysLeft, ByAKilledRunEndByThemselvesOrWithClean) {
       return counters.size() == locks.size();
     }));
     for (const Program& program : programs) program.signal(SIGKILL);
-    for (Program& program : programs) EXPECT_EQ(program.finish(seconds(5)).signal, SIGKILL);
+    for (Program& program : programs) EXPECT_EQ(program.finish().signal, SIGKILL);
   }
   const Words keys = probe_.keys();
   for (const char* suffix : {":fencing", ":numbers", ":counter", ":counter:fence"}) {
@@ -129,7 +127,7 @@ TEST_F(KeysLeft, InAFrozenStoreAreNamedWithTheCommandThatRemovesThem) {
   const std::string run = named_in(probe_.keys().front()).run;
   ASSERT_TRUE(server_->freeze());
   program.signal(SIGTERM);
-  const Outcome outcome = program.finish(seconds(15));
+  const Outcome outcome = program.finish();
   ASSERT_TRUE(server_->thaw());
   EXPECT_EQ(outcome.code, 105) << outcome.err;
   expect_in(outcome.err, fmt::format("lockbench clean --run {} --redis URL", run));
@@ -169,7 +167,7 @@ TEST(Clean, IsEndedByASignal) {
     return std::distance(begin(entries), end(entries)) > 1;
   }));
   program.signal(SIGINT);
-  const Outcome outcome = program.finish(seconds(10));
+  const Outcome outcome = program.finish();
   ASSERT_TRUE(server->thaw());
   EXPECT_EQ(outcome.code, 105) << outcome.err;
 }

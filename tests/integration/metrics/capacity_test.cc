@@ -1,5 +1,3 @@
-#include <fmt/format.h>
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <csignal>
@@ -33,7 +31,7 @@ TEST(CapacityMetrics, ShowEveryStepAndAgreeWithTheResult) {
   Program program(scratch, {"capacity",
                             "local-mutex",
                             "--slo",
-                            "acquire.p99<5s",
+                            "acquire.p99<1ns",
                             "--hold",
                             "0s",
                             "--clients",
@@ -64,12 +62,10 @@ TEST(CapacityMetrics, ShowEveryStepAndAgreeWithTheResult) {
     acquired = now;
     targets.insert(metric_on(page, "lockbench_target_sections_per_second" + labels + "}"));
   };
-  ASSERT_TRUE(eventually(
-      [&] {
-        look();
-        return program.says("metrics are served for another", 20ms);
-      },
-      120s));
+  ASSERT_TRUE(eventually([&] {
+    look();
+    return program.says("metrics are served for another", 20ms);
+  }));
   EXPECT_GE(targets.size(), 2U) << "a step of the search, and what has no rate";
   const Json result = read_result(scratch / "r.json");
   const auto all = static_cast<double>(acquired_in(result.at("capacity").at(0)));
@@ -80,20 +76,7 @@ TEST(CapacityMetrics, ShowEveryStepAndAgreeWithTheResult) {
   })) << acquired
       << ", but " << all << " in the result";
   program.signal(SIGTERM);
-  const int code = program.finish().code;
-  EXPECT_TRUE(code == 0 || code == 99) << code;
-}
-
-TEST(CapacityMetrics, APushThatFailsIsAnErrorOfTheCommand) {
-  const Scratch scratch;
-  const std::uint16_t nobody = testbed::free_loopback_port().value();
-  const Outcome outcome =
-      lockbench(scratch, {"capacity", "local-mutex", "--slo", "acquire.p99<1ns", "--clients", "2",
-                          "--sweep", "off", "--duration", "10ms", "--time", "2s", "--warmup", "0ms",
-                          "--out", "r.json", "--push", fmt::format("http://127.0.0.1:{}", nobody)});
-  EXPECT_EQ(outcome.code, 2) << outcome.err;
-  EXPECT_THAT(outcome.err, testing::HasSubstr("--push"));
-  EXPECT_EQ(read_result(scratch / "r.json").at("capacity").size(), 1U);
+  EXPECT_EQ(program.finish().code, 99) << "no rate keeps the objective";
 }
 
 }  // namespace

@@ -11,8 +11,6 @@
 namespace lockbench::test {
 namespace {
 
-using std::chrono::seconds;
-
 /// A run that is watched while its server stands still.
 class FaultMetrics : public testing::Test {
  protected:
@@ -55,7 +53,7 @@ TEST_F(FaultMetrics, AFaultIsActiveWhileItLasts) {
   EXPECT_EQ(active("store-kill"), 0) << "no other one";
   EXPECT_TRUE(becomes("store-freeze", 0));
   program.signal(SIGINT);
-  EXPECT_EQ(program.finish(seconds(20)).code, 105);
+  EXPECT_EQ(program.finish().code, 105);
   const Json result = read_result(scratch_ / "r.json");
   const Json& mark = run_of(result, "redis-set-nx-lua").at("faults").at(0);
   EXPECT_GE(mark.at("healed_seconds").get<double>() - mark.at("at_seconds").get<double>(), 1.9);
@@ -66,7 +64,7 @@ TEST_F(FaultMetrics, AnInterruptInMidFaultHealsAndSaves) {
   ASSERT_TRUE(program.says("metrics on")) << program.said();
   ASSERT_TRUE(becomes("store-freeze", 1)) << program.said();
   program.signal(SIGINT);
-  const Outcome outcome = program.finish(seconds(20));
+  const Outcome outcome = program.finish();
   EXPECT_EQ(outcome.code, 105) << outcome.err;
   const Json result = read_result(scratch_ / "r.json");
   const Json& mark = run_of(result, "redis-set-nx-lua").at("faults").at(0);

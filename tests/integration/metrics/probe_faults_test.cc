@@ -44,17 +44,6 @@ TEST_F(ProbeFaultsTest, IsNotReadyBeforeItHasWorked) {
   EXPECT_EQ(page("/-/ready").status, 503);
 }
 
-TEST_F(ProbeFaultsTest, SaysThatMemoryIsFull) {
-  expect_reason("oom", [&] { ask({"CONFIG", "SET", "maxmemory", "1"}); });
-}
-
-TEST_F(ProbeFaultsTest, SaysThatItsServerTakesNoWrites) {
-  const auto primary = own_redis();
-  expect_reason("readonly", [&] {
-    ask({"REPLICAOF", "127.0.0.1", std::to_string(primary->port())});
-  });
-}
-
 TEST_F(ProbeFaultsTest, SaysThatItsPasswordIsWrongAndIsReadyWhenItIsRightAgain) {
   RedisProbe before(redis_->port());
   const auto program = expect_reason("auth", [&] {
@@ -80,10 +69,11 @@ TEST_F(ProbeFaultsTest, OneStuckLockOfTwoIsSeenAsLongAsItIsStuck) {
   ask({"SET", key, "somebody"});
   EXPECT_TRUE(eventually([&] { return metric(stuck) == 1; }));
   EXPECT_TRUE(program->says("failing: taken"));
-  // Longer than it takes to count as working.
-  EXPECT_FALSE(program->says("working again", 6s)) << program->said();
+  // The other lock goes on for longer than it takes to count as working.
+  const double before = sections("acquired");
+  EXPECT_TRUE(eventually([&] { return sections("acquired") > before + 60; }));
+  EXPECT_FALSE(program->says("working again", 0s)) << program->said();
   EXPECT_EQ(metric(stuck), 1);
-  EXPECT_TRUE(works_on());
   ask({"DEL", key});
   EXPECT_TRUE(eventually([&] { return metric(stuck) == 0; }));
 }

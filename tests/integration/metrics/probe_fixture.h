@@ -49,7 +49,7 @@ class ProbeTest : public testing::Test {
 
   std::unique_ptr<Program> probe(std::vector<std::string> arguments, const Setting& setting = {}) {
     arguments.insert(arguments.begin(), "probe");
-    arguments.insert(arguments.end(), {"--redis", redis_->url(), "--store-timeout", "300ms",
+    arguments.insert(arguments.end(), {"--redis", redis_->url(), "--store-timeout", "10s",
                                        "--metrics-listen", std::to_string(port_)});
     return std::make_unique<Program>(scratch_, arguments, setting);
   }

@@ -28,22 +28,6 @@ TEST_F(ProbeTest, LivesThroughAKillAndARestartOfItsServer) {
   EXPECT_THAT(RedisProbe(redis_->port()).keys(), IsEmpty());
 }
 
-TEST_F(ProbeTest, DoesNotFloodAServerThatWasFrozen) {
-  const auto program = probe({"redis-set-nx-lua", "--rate", "100"});
-  ASSERT_TRUE(eventually([&] { return sections("acquired") > 10; }));
-  ASSERT_TRUE(redis_->freeze());
-  ASSERT_TRUE(eventually([&] { return sections("abandoned") > 200; }));
-  const double acquired = sections("acquired");
-  ASSERT_TRUE(redis_->thaw());
-  ASSERT_TRUE(eventually([&] { return sections("acquired") > acquired; }));
-  // A second's worth may be made up for, not all that was missed.
-  EXPECT_LT(sections("acquired") - acquired, 200);
-  EXPECT_TRUE(works_on());
-  program->signal(SIGTERM);
-  EXPECT_EQ(program->finish().code, 0);
-  EXPECT_THAT(RedisProbe(redis_->port()).keys(), IsEmpty());
-}
-
 TEST_F(ProbeTest, EndsByItselfWhenItsTimeIsUp) {
   const Outcome outcome =
       probe({"redis-set-nx-lua", "redis-watchdog", "--rate", "50", "--duration", "1s"})->finish();
@@ -53,7 +37,7 @@ TEST_F(ProbeTest, EndsByItselfWhenItsTimeIsUp) {
 }
 
 TEST_F(ProbeTest, SaysSoIfItsServerWasGone) {
-  const auto program = probe({"redis-set-nx-lua", "--rate", "20", "--duration", "2s"});
+  const auto program = probe({"redis-set-nx-lua", "--rate", "20", "--duration", "5s"});
   ASSERT_TRUE(eventually([&] { return sections("acquired") > 5; }));
   ASSERT_TRUE(redis_->kill_hard());
   EXPECT_EQ(program->finish().code, 2);

@@ -46,27 +46,6 @@ TEST(RedisWait, RunsOnAPrivatePrimaryWithReplicas) {
   const Json& servers = result.at("environment").at("servers");
   EXPECT_NE(servers.at("redis").at("endpoints"), servers.at("redis-replicated").at("endpoints"))
       << "the others do not pay for replicas";
-  EXPECT_TRUE(has(outcome.out, "wait p50")) << outcome.out;
-}
-
-TEST(RedisWait, OthersRunWithoutReplicas) {
-  const Scratch scratch;
-  const Outcome outcome = lockbench(scratch, short_run({"redis-set-nx", "--out", "r.json"}));
-  ASSERT_EQ(outcome.code, 0) << outcome.err;
-  const Json result = read_result(scratch / "r.json");
-  EXPECT_FALSE(result.at("environment").at("servers").contains("redis-replicated"));
-  EXPECT_FALSE(has(outcome.out, "wait p50")) << outcome.out;
-}
-
-TEST(RedisWait, UsesTheReplicasOfAServerThatIsGiven) {
-  const auto group = group_of(2);
-  const Scratch scratch;
-  const Outcome outcome =
-      lockbench(scratch, wait_run({"--redis", group->primary().url(), "--wait-replicas", "1"}));
-  ASSERT_EQ(outcome.code, 0) << outcome.err;
-  const Json result = read_result(scratch / "r.json");
-  EXPECT_EQ(run_of(result, "redis-wait").at("replication").at("replicas"), 1);
-  EXPECT_TRUE(RedisProbe(group->primary().port()).keys().empty());
 }
 
 TEST(RedisWait, MustBeToldHowManyReplicasAGivenServerHas) {
@@ -97,19 +76,6 @@ TEST(RedisWait, WithoutEnoughReplicasCannotRun) {
   EXPECT_TRUE(has(few.err, "has 1 replica, and 2 must acknowledge")) << few.err;
 }
 
-TEST(RedisWait, IsSkippedWhereAGlobBroughtItIn) {
-  const Scratch scratch;
-  const Outcome outcome =
-      lockbench(scratch, {"run", "redis-w*", "--redis", shared_redis().url(), "--clients", "2",
-                          "--duration", "50ms", "--warmup", "0ms", "--out", "r.json"});
-  ASSERT_EQ(outcome.code, 0) << outcome.err;
-  const Json result = read_result(scratch / "r.json");
-  ASSERT_EQ(result.at("skipped").size(), 1U);
-  EXPECT_EQ(result.at("skipped")[0].at("strategy"), "redis-wait");
-  EXPECT_TRUE(has(result.at("skipped")[0].at("reason"), "has 0 replicas"));
-  EXPECT_GT(result.at("runs").size(), 0U);
-}
-
 TEST(RedisWait, IsSkippedWhereTheServerMayNotBeAsked) {
   testbed::RedisGroupOptions options{.replicas = 1};
   options.server.durable = false;
@@ -128,23 +94,6 @@ TEST(RedisWait, IsSkippedWhereTheServerMayNotBeAsked) {
   const Outcome told = lockbench(scratch, wait_run({"--redis", url, "--wait-replicas", "1"}));
   EXPECT_EQ(told.code, 0) << told.err;
   EXPECT_GT(run_of(read_result(scratch / "r.json"), "redis-wait").at("sections"), 0);
-}
-
-TEST(RedisWait, RefusalsAreCountedAndLeaveNothing) {
-  const auto group = group_of(2);
-  ASSERT_TRUE(group->replica(0).freeze());
-  const Scratch scratch;
-  const Outcome outcome =
-      lockbench(scratch, wait_run({"--redis", group->primary().url(), "--wait-replicas", "2",
-                                   "--wait-timeout", "20ms", "--clients", "2"}));
-  EXPECT_EQ(outcome.code, 2) << "nothing was granted: " << outcome.err;
-  const Json result = read_result(scratch / "r.json");
-  const Json& run = run_of(result, "redis-wait");
-  EXPECT_EQ(run.at("sections"), 0);
-  EXPECT_GT(run.at("outcomes").at("refused"), 0);
-  EXPECT_GT(run.at("replication").at("refusals"), 0);
-  EXPECT_GE(run.at("replication").at("wait").at("min"), 0.019);
-  EXPECT_TRUE(RedisProbe(group->primary().port()).keys().empty());
 }
 
 TEST(Redlock, ARunHasTheFiguresOfItsNodes) {
@@ -168,7 +117,6 @@ TEST(Redlock, ARunHasTheFiguresOfItsNodes) {
   EXPECT_DOUBLE_EQ(quorum.at("rounds_per_grant").get<double>(), 1);
   EXPECT_GE(quorum.at("validity").at("count"), run.at("sections"));
   EXPECT_LE(quorum.at("validity").at("max"), 10 - 0.102);
-  EXPECT_TRUE(has(outcome.out, "rounds/")) << outcome.out;
 }
 
 const Json& point_of(const Json& points, std::string_view strategy, int nodes, int clients,
@@ -185,9 +133,9 @@ const Json& point_of(const Json& points, std::string_view strategy, int nodes, i
 
 TEST(QuorumCommand, MeasuresEveryConstellation) {
   const Scratch scratch;
-  Program program(scratch, {"quorum", "--nodes", "1", "--nodes", "3", "--duration", "300ms",
-                            "--clients", "3", "--out", "r.json"});
-  const Outcome outcome = program.finish(std::chrono::seconds(60));
+  const Outcome outcome =
+      lockbench(scratch, {"quorum", "--nodes", "1", "--nodes", "3", "--duration", "300ms",
+                          "--clients", "3", "--out", "r.json"});
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   const Json result = read_result(scratch / "r.json");
   EXPECT_EQ(result.at("experiment").at("name"), "quorum");
@@ -210,20 +158,15 @@ TEST(QuorumCommand, MeasuresEveryConstellation) {
     EXPECT_EQ(point_of(points, strategy, 3, 1, 2).at("granted_share"), 0) << "two are down";
     EXPECT_EQ(point_of(points, strategy, 3, 1, 2).at("acquire").at("count"), 0);
   }
-  // Who asks one after the other waits for the slow one, who asks all at once does not.
+  // A client that asks one node after the other waits for the slow one.
   EXPECT_GE(point_of(points, "redlock", 3, 1, 0, 0, 1).at("acquire").at("p50"), 0.02);
-  EXPECT_LT(point_of(points, "redlock-parallel", 3, 1, 0, 0, 1).at("acquire").at("p50"), 0.02);
-  EXPECT_TRUE(has(outcome.out, "redlock with 2 of 3 nodes down: nothing was granted"))
-      << outcome.out;
-  EXPECT_TRUE(has(outcome.out, "the acquire p50 of redis-set-nx-lua")) << outcome.out;
-  EXPECT_TRUE(has(outcome.err, "point 20 of 20")) << outcome.err;
 }
 
 TEST(QuorumCommand, AddsARoundTripToEveryCommandOfEveryNode) {
   const Scratch scratch;
-  Program program(scratch, {"quorum", "--nodes", "3", "--rtt", "10ms", "--duration", "200ms",
-                            "--clients", "1", "--out", "r.json"});
-  const Outcome outcome = program.finish(std::chrono::seconds(60));
+  const Outcome outcome =
+      lockbench(scratch, {"quorum", "--nodes", "3", "--rtt", "10ms", "--duration", "200ms",
+                          "--clients", "1", "--out", "r.json"});
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   const Json result = read_result(scratch / "r.json");
   EXPECT_EQ(result.at("workload").at("rtt"), 0.01);
@@ -250,22 +193,6 @@ TEST(QuorumCommand, IsInterruptedAndSavesWhatItHas) {
   EXPECT_TRUE(result.at("interrupted"));
   EXPECT_GE(result.at("experiment").at("points").size(), 2U);
   EXPECT_EQ(scratch.files(), Words{"r.json"}) << "the servers and their folders are gone";
-}
-
-TEST(QuorumCommand, SpeaksEveryFormat) {
-  const Scratch scratch;
-  const auto shown = [&](const char* format) {
-    const Outcome outcome =
-        lockbench(scratch, {"quorum", "--nodes", "1", "--duration", "20ms", "--clients", "1",
-                            "--quiet", "--format", format, "--out", "r.json"});
-    EXPECT_EQ(outcome.code, 0) << outcome.err;
-    EXPECT_EQ(outcome.err, "") << "nothing, as it was told to be quiet";
-    return outcome.out;
-  };
-  const Json json = Json::parse(shown("json"));
-  EXPECT_EQ(json, read_result(scratch / "r.json"));
-  EXPECT_EQ(read_csv(shown("csv")).size(), 4U);
-  EXPECT_TRUE(has(shown("markdown"), "| redlock-parallel | 1 |"));
 }
 
 }  // namespace

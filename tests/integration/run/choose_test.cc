@@ -44,19 +44,12 @@ TEST(ChooseOnATerminal, TheEndOfTheInputEndsIt) {
               HasSubstr("lockbench: the input ended before all questions were answered"));
 }
 
-TEST(ChooseOnATerminal, AsksNothingWhereSomethingIsRequired) {
-  const Scratch scratch;
-  const Outcome outcome = lockbench(scratch, {"choose", "--fair"}, {.terminal = true, .typed = ""});
-  EXPECT_EQ(outcome.code, 0) << outcome.out;
-  EXPECT_THAT(outcome.out, Not(HasSubstr("> ")));
-}
-
 TEST(Choose, MeasuresWhatQualifiesUnderTheLoadThatWasAskedFor) {
   const Scratch scratch;
-  Program program(scratch, {"choose", "--stores", "redis,postgres", "--fair", "--clients", "8",
-                            "--keys", "2", "--rate", "200", "--work-time-p50", "1ms", "--measure",
-                            "--measure-time", "12s", "--format", "json", "--out", "r.json"});
-  const Outcome outcome = program.finish(std::chrono::seconds(60));
+  const Outcome outcome =
+      lockbench(scratch, {"choose", "--stores", "redis,postgres", "--fair", "--clients", "8",
+                          "--keys", "2", "--rate", "200", "--work-time-p50", "1ms", "--measure",
+                          "--measure-time", "12s", "--format", "json", "--out", "r.json"});
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   const Json answer = Json::parse(outcome.out);
   EXPECT_THAT(answer.at("ranked_by").at("measured_in").get<std::string>(),

@@ -12,32 +12,17 @@ TEST(Connections, ManyClientsShareFew) {
   const Outcome outcome = lockbench(
       scratch, short_run({"redis-set-nx-lua", "redlock-parallel", "redis-setnx-expire-multi",
                           "--clients", "100", "--connections", "3", "--nodes", "3", "--keys", "20",
-                          "--resource", "redis", "--out", "r.json"}));
+                          "--node-timeout", "10s", "--resource", "redis", "--out", "r.json"}));
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   const Json result = read_result(scratch / "r.json");
   EXPECT_EQ(result.at("runs").size(), 3U);
   for (const Json& run : result.at("runs")) {
     EXPECT_EQ(run.at("load").at("connections"), 3) << run.at("strategy");
     EXPECT_EQ(run.at("generator").at("clients_on"), "fibers");
-    // A node of a quorum may miss its short time-out on a busy machine.
-    if (run.at("strategy") != "redlock-parallel") {
-      EXPECT_EQ(run.at("errors"), Json::array()) << run.at("strategy");
-    }
+    EXPECT_EQ(run.at("errors"), Json::array()) << run.at("strategy");
     EXPECT_GT(run.at("outcomes").at("acquired"), 0) << run.at("strategy");
     EXPECT_TRUE(kept_exclusion(run)) << run.at("strategy");
   }
-}
-
-TEST(Connections, ClientsThatWaitAtTheServerKeepTheirOwn) {
-  const Scratch scratch;
-  const Outcome outcome = lockbench(scratch, short_run({"redis-queue", "--clients", "20",
-                                                        "--connections", "2", "--out", "r.json"}));
-  EXPECT_EQ(outcome.code, 0) << outcome.err;
-  const Json result = read_result(scratch / "r.json");
-  const Json& run = run_of(result, "redis-queue");
-  EXPECT_EQ(run.at("errors"), Json::array());
-  EXPECT_GT(run.at("direct_handoffs"), 0);
-  EXPECT_TRUE(kept_exclusion(run));
 }
 
 TEST(Connections, WhatCannotShareSaysWhy) {

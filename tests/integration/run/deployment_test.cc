@@ -16,7 +16,6 @@ namespace lockbench::test {
 namespace {
 
 using Words = std::vector<std::string>;
-using std::chrono::seconds;
 
 constexpr int kOtherDatabase = 3;
 
@@ -109,7 +108,7 @@ TEST_F(SharedDeployment, IsLeftAsItWasAfterCtrlC) {
   ASSERT_TRUE(eventually([&] { return probe_.calls_of("del") > 20; }));
   EXPECT_FALSE(everything() == foreign_) << "or nothing could be left behind";
   program.signal(SIGINT);
-  const Outcome outcome = program.finish(seconds(5));
+  const Outcome outcome = program.finish();
   EXPECT_EQ(outcome.code, 105);
   expect_untouched();
   expect_no_secret(outcome, scratch);
@@ -117,12 +116,12 @@ TEST_F(SharedDeployment, IsLeftAsItWasAfterCtrlC) {
 
 TEST_F(SharedDeployment, IsLeftAsItWasAfterBrokenConnections) {
   const Scratch scratch;
-  Program program(
-      scratch, {"run", "redis-set-nx-lua", "--redis", url_, "--resource", "redis", "--warmup",
-                "0ms", "--duration", "1s", "--ttl", "200ms", "--hold", "1ms", "--out", "r.json"});
+  Program program(scratch,
+                  {"run", "redis-set-nx-lua", "--redis", url_, "--resource", "redis", "--warmup",
+                   "0ms", "--duration", "3s", "--hold", "1ms", "--out", "r.json"});
   ASSERT_TRUE(eventually([&] { return probe_.calls_of("evalsha") > 20; }));
   probe_.ask({"CLIENT", "KILL", "USER", std::string(kPlainUser)});
-  const Outcome outcome = program.finish(seconds(10));
+  const Outcome outcome = program.finish();
   EXPECT_EQ(outcome.code, 2) << outcome.err;
   const Json result = read_result(scratch / "r.json");
   EXPECT_FALSE(result.at("runs").front().at("errors").empty());

@@ -1,17 +1,12 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include <regex>
-
-#include "strategies/registry.h"
 #include "tests/integration/support/documents.h"
 #include "tests/integration/support/program.h"
 #include "tests/support/servers.h"
 
 namespace lockbench::test {
 namespace {
-
-using Words = std::vector<std::string>;
 
 Setting without_programs() { return {.environment = {{"PATH", "/nonexistent"}}}; }
 
@@ -42,22 +37,6 @@ TEST(List, SaysWhatIsNotAvailableAndWhy) {
   }
 }
 
-TEST(MissingProgram, SkipsWhatNobodyNamed) {
-  const Scratch scratch;
-  const Outcome outcome =
-      lockbench(scratch, {"run", "all", "--duration", "20ms", "--warmup", "0ms", "--out", "r.json"},
-                without_programs());
-  EXPECT_EQ(outcome.code, 0) << outcome.err;
-  const Json result = read_result(scratch / "r.json");
-  EXPECT_EQ(result.at("runs").size() + result.at("skipped").size(), all_strategy_names().size());
-  EXPECT_TRUE(kept_exclusion(run_of(result, "local-mutex")));
-  for (const Json& skipped : result.at("skipped")) {
-    const auto name = skipped.at("strategy").get<std::string>();
-    expect_in(skipped.at("reason"), missing_of(std::string(find_strategy(name)->backend)));
-    expect_in(outcome.err, "skipped: " + skipped.at("strategy").get<std::string>());
-  }
-}
-
 TEST(Doctor, FindsNothingWrongHere) {
   const Scratch scratch;
   const Outcome outcome = lockbench(scratch, {"doctor", "--redis", shared_redis().url()});
@@ -72,27 +51,6 @@ TEST(Doctor, NamesWhatIsMissing) {
   EXPECT_EQ(program.code, 2);
   expect_in(program.out, "FAILED");
   expect_in(program.out, "redis-server not found: install the package redis-server");
-}
-
-TEST(Version, IsOneLine) {
-  const Scratch scratch;
-  const Outcome outcome = lockbench(scratch, {"--version"});
-  EXPECT_EQ(outcome.code, 0);
-  EXPECT_TRUE(std::regex_match(
-      outcome.out, std::regex(R"(lockbench \d+\.\d+\.\d+ \([0-9a-z-]+, [A-Za-z]+\)\n)")))
-      << outcome.out;
-}
-
-TEST(Help, GoesBeforeMistakes) {
-  const Scratch scratch;
-  for (const Words& mistake :
-       {Words{"run", "all", "--clients", "many", "--help"}, Words{"run", "--out", "--help"},
-        Words{"run", "--help", "--clients"}, Words{"run", "--ttl=", "-h"}}) {
-    const Outcome outcome = lockbench(scratch, mistake);
-    EXPECT_EQ(outcome.code, 0);
-    expect_in(outcome.out, "\n  --clients ");
-  }
-  EXPECT_TRUE(scratch.files().empty());
 }
 
 }  // namespace

@@ -48,54 +48,6 @@ TEST(Resource, InRedisIsProtectedByALockAndByNothingElse) {
   }
 }
 
-TEST(OpenLoop, StartsSectionsByTheSchedule) {
-  const Json result = result_of({"redis-set-nx", "--rate", "200", "--arrival", "constant",
-                                 "--duration", "500ms", "--warmup", "100ms", "--keys", "100"});
-  const Json& run = run_of(result, "redis-set-nx");
-  const auto lag = run.at("schedule_lag").at("count").get<int>();
-  EXPECT_LE(lag, 101) << "half a second of 200 a second";
-  EXPECT_GE(lag, 70) << "a closed loop would have made thousands";
-  EXPECT_EQ(result.at("workload").at("rate"), 200);
-}
-
-/// The keys that one client chose among many, by their numbers.
-Words keys_with_seed(const std::string& seed) {
-  RedisMonitor log(shared_redis().port());
-  const Json result = result_of({"redis-setnx", "--clients", "1", "--keys", "1000", "--iterations",
-                                 "20", "--warmup", "0ms", "--seed", seed});
-  EXPECT_EQ(result.at("workload").at("seed").dump(), seed);
-  Words keys;
-  for (const SeenCommand& command : log.take_whole()) {
-    if (command.words.front() != "SET") continue;
-    const std::string& key = command.words.at(1);
-    keys.push_back(key.substr(key.rfind(':')));
-  }
-  // The first is the client's own, by which it used its connection once.
-  EXPECT_EQ(keys.size(), 21U);
-  return {keys.begin() + 1, keys.end()};
-}
-
-TEST(Seed, DecidesWhichKeysAreChosen) {
-  const Words keys = keys_with_seed("7");
-  EXPECT_EQ(keys_with_seed("7"), keys);
-  EXPECT_NE(keys_with_seed("8"), keys);
-}
-
-TEST(Keys, PerClientAreWithoutContention) {
-  RedisMonitor log(shared_redis().port());
-  const Json result = result_of({"redis-set-nx", "--keys", "per-client", "--clients", "4", "--hold",
-                                 "1ms", "--duration", "150ms", "--warmup", "0ms"});
-  const Json& run = run_of(result, "redis-set-nx");
-  EXPECT_EQ(run.at("attempts_per_grant"), 1);
-  EXPECT_EQ(run.at("handoff").at("count"), 0);
-  for (const Json& sections : run.at("fairness").at("per_client")) EXPECT_GT(sections, 1);
-  std::set<std::string> keys;
-  for (const SeenCommand& command : log.take_whole()) {
-    if (command.words.front() == "SET") keys.insert(command.words.at(1));
-  }
-  EXPECT_EQ(keys.size(), 8U) << "beside the four on which the connections were used once";
-}
-
 TEST(Output, IsQuietOnStderrIfAskedTo) {
   const Scratch scratch;
   const Outcome quiet = lockbench(scratch, short_run({"local-mutex", "--quiet"}));

@@ -24,25 +24,5 @@ TEST(ManyClients, RunInOneProcessThatRaisesItsOpenFiles) {
   EXPECT_TRUE(kept_exclusion(run));
 }
 
-class ManyWaiters : public testing::TestWithParam<const char*> {};
-
-// Of 48 clients with one lock, the run's end cuts off the waits of most.
-TEST_P(ManyWaiters, AreNoFailuresWhenTheRunEnds) {
-  const Scratch scratch;
-  const Outcome outcome = lockbench(
-      scratch, {"run", GetParam(), "--clients", "48", "--duration", "700ms", "--out", "r.json"});
-  EXPECT_EQ(outcome.code, 0) << outcome.err;
-  const Json result = read_result(scratch / "r.json");
-  const Json& run = run_of(result, GetParam());
-  EXPECT_EQ(run.at("errors"), Json::array());
-  EXPECT_EQ(run.at("outcomes").at("unknown"), 0);
-  EXPECT_EQ(run.at("outcomes").at("failed"), 0);
-  EXPECT_GT(run.at("outcomes").at("abandoned"), 0);
-}
-
-INSTANTIATE_TEST_SUITE_P(All, ManyWaiters,
-                         testing::Values("postgres-advisory", "postgres-row", "etcd", "chubby",
-                                         "zookeeper", "redis-queue", "redis-reentrant-notify"));
-
 }  // namespace
 }  // namespace lockbench::test

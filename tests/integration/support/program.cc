@@ -134,8 +134,7 @@ void expect_in(const std::string& text, std::string_view part) {
 }
 
 Program::Program(const Scratch& scratch, const std::vector<std::string>& arguments,
-                 const Setting& setting)
-    : started_(Clock::now()) {
+                 const Setting& setting) {
   if (setting.terminal) {
     int terminal = -1;
     checked(openpty(&out_.descriptor, &terminal, nullptr, nullptr, nullptr), "openpty");
@@ -235,8 +234,7 @@ Outcome Program::finish(milliseconds within) {
   return {.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1,
           .signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0,
           .out = out_.text,
-          .err = err_.text,
-          .took = std::chrono::ceil<milliseconds>(Clock::now() - started_)};
+          .err = err_.text};
 }
 
 Outcome lockbench(const Scratch& scratch, const std::vector<std::string>& arguments,

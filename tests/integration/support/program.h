@@ -16,8 +16,6 @@
 
 namespace lockbench::test {
 
-inline constexpr std::chrono::seconds kProgramPatience{20};
-
 /// A private folder, removed with all that is in it.
 class Scratch {
  public:
@@ -48,7 +46,6 @@ struct Outcome {
   int code = -1;   ///< exit code; -1 if a signal ended it
   int signal = 0;  ///< that signal
   std::string out, err;
-  std::chrono::milliseconds took{};
 };
 
 /// How the program is started.
@@ -76,11 +73,11 @@ class Program {
   /// Types on its terminal.
   void type(std::string_view text) const;
   /// Waits until stderr (on a terminal: either) holds the text.
-  bool says(std::string_view text, std::chrono::milliseconds within = kProgramPatience);
+  bool says(std::string_view text, std::chrono::milliseconds within = kPatience);
   /// What it has said on stderr, as far as it was read.
   const std::string& said() const { return err_.text; }
   /// Waits for the end; a program that does not end in time is killed, and throws.
-  Outcome finish(std::chrono::milliseconds within = kProgramPatience);
+  Outcome finish(std::chrono::milliseconds within = kPatience);
 
  private:
   using TimePoint = std::chrono::steady_clock::time_point;
@@ -98,7 +95,6 @@ class Program {
   Pipe out_, err_;
   pid_t pid_ = -1;
   bool reaped_ = false;
-  TimePoint started_;
 };
 
 /// Runs it to its end.

@@ -86,7 +86,7 @@ TEST_F(Etcd, AMemberThatIsCutOffAnswersItsClientsButCannotWrite) {
     mesh.isolate(member);
     EXPECT_TRUE(eventually([&] { return is_done(put_into_etcd(other)); })) << "the others go on";
     EXPECT_FALSE(is_done(put_into_etcd(own)));
-    EXPECT_TRUE(ask_line(own.port(), "GET /version HTTP/1.0\r\n\r\n", std::chrono::seconds(2)));
+    EXPECT_TRUE(ask_line(own.port(), "GET /version HTTP/1.0\r\n\r\n", test::kPatience));
     mesh.heal();
     EXPECT_TRUE(eventually([&] { return is_done(put_into_etcd(own)); }));
   }

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <chrono>
 #include <csignal>
 #include <filesystem>
 #include <sstream>
@@ -18,6 +19,8 @@
 
 namespace lockbench::testbed {
 namespace {
+
+constexpr int kPatienceMs = std::chrono::milliseconds(test::kPatience).count();
 
 /// This program again, as a parent with a testbed and one server, in a process group of its own.
 class Parent {
@@ -75,12 +78,12 @@ class Parent {
 
   pid_t pid() const { return pid_; }
 
-  /// The next line, empty if none comes within 20 s.
+  /// The next line, empty if none comes.
   std::string read_line() const {
     std::string line;
     char c = 0;
     pollfd file{stdout_, POLLIN, 0};
-    while (poll(&file, 1, 20'000) > 0 && read(stdout_, &c, 1) == 1 && c != '\n') line += c;
+    while (poll(&file, 1, kPatienceMs) > 0 && read(stdout_, &c, 1) == 1 && c != '\n') line += c;
     return line;
   }
 
@@ -88,7 +91,7 @@ class Parent {
   bool stdout_is_closed() const {
     pollfd file{stdout_, POLLIN, 0};
     char c = 0;
-    return poll(&file, 1, 10'000) > 0 && read(stdout_, &c, 1) == 0;
+    return poll(&file, 1, kPatienceMs) > 0 && read(stdout_, &c, 1) == 0;
   }
 
   pid_t server = 0;

@@ -134,13 +134,13 @@ TEST_F(ProxyFaultsTest, ConcernsTheChosenConnectionsOnly) {
   line->cut({.number = 2});
   EXPECT_EQ(clients[1]->end(), End::reset);
   line->black_hole(Direction::both, {.number = 3});
-  line->delay(kDelay, Direction::both, {.number = 4});
-  EXPECT_LT(fastest(*clients[0], "PING"), 2 * kDelay);
+  line->delay(1h, Direction::both, {.number = 4});
+  EXPECT_EQ(clients[0]->ask("PING"), "+PONG");
   EXPECT_EQ(clients[2]->ask("PING", kSilence), "");
   TcpClient fourth(line->port());
-  EXPECT_GE(time_of(fourth, "PING"), 2 * kDelay);
+  EXPECT_EQ(fourth.ask("PING", kSilence), "");
   TcpClient fifth(line->port());
-  EXPECT_LT(fastest(fifth, "PING"), 2 * kDelay);
+  EXPECT_EQ(fifth.ask("PING"), "+PONG");
 }
 
 TEST_F(ProxyFaultsTest, ConcernsAShareOfTheConnections) {
@@ -163,15 +163,15 @@ TEST_F(ProxyFaultsTest, ConcernsOldOrNewConnectionsOnly) {
   const auto line = proxy();
   TcpClient old(line->port());
   ASSERT_EQ(old.ask("PING"), "+PONG");
-  line->delay(kDelay, Direction::both, {.open = false});
-  EXPECT_LT(fastest(old, "PING"), 2 * kDelay);
+  line->delay(1h, Direction::both, {.open = false});
+  EXPECT_EQ(old.ask("PING"), "+PONG");
   TcpClient later(line->port());
-  EXPECT_GE(time_of(later, "PING"), 2 * kDelay);
+  EXPECT_EQ(later.ask("PING", kSilence), "");
   line->heal();
-  line->delay(kDelay, Direction::both, {.new_ones = false});
-  EXPECT_GE(time_of(old, "PING"), 2 * kDelay);
+  line->delay(1h, Direction::both, {.new_ones = false});
+  EXPECT_EQ(old.ask("PING", kSilence), "");
   TcpClient last(line->port());
-  EXPECT_LT(fastest(last, "PING"), 2 * kDelay);
+  EXPECT_EQ(last.ask("PING"), "+PONG");
 }
 
 }  // namespace

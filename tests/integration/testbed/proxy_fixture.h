@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <chrono>
 #include <memory>
 #include <stdexcept>
@@ -64,17 +63,14 @@ class ProxyFixture : public testing::Test {
   TcpClient direct_{server->port()};
 };
 
-inline Clock::duration time_of(TcpClient& client, const std::string& command) {
+template <class Work>
+Clock::duration time_of(const Work& work) {
   const auto begin = Clock::now();
-  EXPECT_NE(client.ask(command), "");
+  work();
   return Clock::now() - begin;
 }
-
-/// Of many tries, as the machine may be busy.
-inline Clock::duration fastest(TcpClient& client, const std::string& command) {
-  Clock::duration result = time_of(client, command);
-  for (int i = 0; i < 20; ++i) result = std::min(result, time_of(client, command));
-  return result;
+inline Clock::duration time_of(TcpClient& client, const std::string& command) {
+  return time_of([&] { EXPECT_NE(client.ask(command), ""); });
 }
 
 inline std::string echoes(std::size_t count) {

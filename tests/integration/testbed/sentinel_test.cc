@@ -23,7 +23,7 @@ class Watched : public testing::Test {
   }
 
   std::unique_ptr<redis::Connection> connect_to(const std::string& url) {
-    return factory_->make(redis::parse_endpoint(url).value(), std::chrono::seconds(2), *env_);
+    return factory_->make(redis::parse_endpoint(url).value(), test::kPatience, *env_);
   }
 
   std::unique_ptr<Testbed> testbed_ = must_start();
@@ -40,8 +40,7 @@ TEST_F(Watched, AConnectionFindsTheMasterAndItsSuccessor) {
   ASSERT_TRUE(redis->call({"WAIT", "1", "1000"})->is_integer(1));
   ASSERT_TRUE(group_->primary().kill_hard());
   EXPECT_FALSE(redis->call({"GET", "key"}));
-  const auto replaced =
-      sentinels_->await_master(group_->replica(0).port(), std::chrono::seconds(30));
+  const auto replaced = sentinels_->await_master(group_->replica(0).port(), test::kPatience);
   ASSERT_TRUE(replaced) << replaced.error();
   const auto value = redis->call({"GET", "key"});
   ASSERT_TRUE(value) << value.error().message;
@@ -54,7 +53,7 @@ TEST_F(Watched, AMasterThatIsOneNoMoreIsNotKept) {
   const auto redis = connect_to(sentinels_->url());
   ASSERT_TRUE(redis->call({"SET", "key", "value"}));
   const auto primary = factory_->make(redis::parse_endpoint(group_->primary().url()).value(),
-                                      std::chrono::seconds(2), *env_);
+                                      test::kPatience, *env_);
   ASSERT_TRUE(primary->call({"REPLICAOF", "127.0.0.1", "1"}));
   const auto refused = redis->call({"SET", "key", "other"});
   ASSERT_FALSE(refused);

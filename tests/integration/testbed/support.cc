@@ -59,16 +59,15 @@ tl::expected<std::string, std::string> ask_line(std::uint16_t port, std::string_
 }
 
 std::string ask(std::uint16_t port, const std::string& command) {
-  const auto answer = ask_line(port, command + "\r\n", std::chrono::seconds(1));
+  const auto answer = ask_line(port, command + "\r\n", test::kPatience);
   return answer ? *answer : "error: " + answer.error();
 }
 
 std::string psql(const Server& server, const std::string& sql) {
   setenv("PGPASSWORD", server.secret().c_str(), 1);
   auto [text, status] = test::output_of(fmt::format(
-      "PGCONNECT_TIMEOUT=3 timeout 5 psql -XAtq 'host=127.0.0.1 port={} user={} dbname=postgres' "
-      "-c \"{}\" 2>&1",
-      server.port(), kSuperuser, sql));
+      "timeout {} psql -XAtq 'host=127.0.0.1 port={} user={} dbname=postgres' -c \"{}\" 2>&1",
+      test::kPatience.count(), server.port(), kSuperuser, sql));
   while (!text.empty() && text.back() == '\n') text.pop_back();
   return status == 0 ? text : "error: " + text;
 }
@@ -83,7 +82,7 @@ std::string get_from_etcd(const Server& server) {
 
 std::string ask_memcached(const Server& server, const std::string& command) {
   const auto answer =
-      ask_memcached(server, command + "\r\n", std::chrono::seconds(1),
+      ask_memcached(server, command + "\r\n", test::kPatience,
                     [](std::string_view text) { return text.find("\r\n") != text.npos; });
   return answer ? answer->substr(0, answer->find("\r\n")) : "error: " + answer.error();
 }

@@ -31,10 +31,10 @@ bool has_ended(pid_t pid);
 tl::expected<std::string, std::string> ask_line(std::uint16_t port, std::string_view request,
                                                 std::chrono::milliseconds within);
 
-/// The answer to one inline Redis command, or "error: ..." when there is none within a second.
+/// The answer to one inline Redis command, or "error: ..." when there is none.
 std::string ask(std::uint16_t port, const std::string& command);
 
-/// What psql prints, or "error: ..." with what it complained about; given up after some seconds.
+/// What psql prints, or "error: ..." with what it complained about.
 std::string psql(const Server& server, const std::string& sql);
 
 /// etcd's answer to a request of its superuser, or why there is none; "k" is written and read, in
@@ -42,7 +42,7 @@ std::string psql(const Server& server, const std::string& sql);
 std::string put_into_etcd(const Server& server);
 std::string get_from_etcd(const Server& server);
 
-/// The first line of memcached's answer, or "error: ..." when there is none within a second.
+/// The first line of memcached's answer, or "error: ..." when there is none.
 std::string ask_memcached(const Server& server, const std::string& command);
 
 /// A testbed, or a failed test.

@@ -5,9 +5,11 @@
 #include <string>
 #include <string_view>
 
+#include "tests/support/eventually.h"
+
 namespace lockbench::testbed {
 
-inline constexpr std::chrono::seconds kPatience{10};
+using test::kPatience;
 
 /// A plain TCP connection to a loopback port. For one thread.
 class TcpClient {

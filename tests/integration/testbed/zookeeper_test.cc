@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 /// What a server says of itself.
 std::string environment_of(const Server& server) {
   const auto whole = [](std::string_view) { return false; };
-  return ask_until(server.port(), "envi", std::chrono::seconds(2), whole).value_or("");
+  return ask_until(server.port(), "envi", test::kPatience, whole).value_or("");
 }
 
 class Zookeeper : public testing::Test {
@@ -65,8 +65,6 @@ TEST_F(Zookeeper, AMemberThatIsCutOffServesNoLongerAndTheOthersGoOn) {
   Mesh mesh(**proxies);
   const auto servers = start_zookeeper_ensemble(*testbed_, 3, {.mesh = &mesh});
   ASSERT_TRUE(servers) << servers.error();
-  // They wait for each other for syncLimit, and for initLimit in each election that fails.
-  constexpr std::chrono::seconds kPatience{90};
   for (const char* mode : {"follower", "leader"}) {
     const auto found = std::find_if(servers->begin(), servers->end(), [&](const auto& server) {
       return zookeeper_mode(*server) == mode;
@@ -75,16 +73,12 @@ TEST_F(Zookeeper, AMemberThatIsCutOffServesNoLongerAndTheOthersGoOn) {
     const auto cut_off = static_cast<std::size_t>(found - servers->begin());
     mesh.isolate(cut_off);
     const auto leads = [](const auto& server) { return zookeeper_mode(*server) == "leader"; };
-    EXPECT_TRUE(eventually(
-        [&] {
-          return zookeeper_mode(*servers->at(cut_off)).empty() &&
-                 std::any_of(servers->begin(), servers->end(), leads);
-        },
-        kPatience))
-        << "it has no quorum, though its port answers";
+    EXPECT_TRUE(eventually([&] {
+      return zookeeper_mode(*servers->at(cut_off)).empty() &&
+             std::any_of(servers->begin(), servers->end(), leads);
+    })) << "it has no quorum, though its port answers";
     mesh.heal();
-    EXPECT_TRUE(
-        eventually([&] { return !zookeeper_mode(*servers->at(cut_off)).empty(); }, kPatience));
+    EXPECT_TRUE(eventually([&] { return !zookeeper_mode(*servers->at(cut_off)).empty(); }));
   }
 }
 

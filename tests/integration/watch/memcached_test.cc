@@ -22,17 +22,16 @@ TEST(WatchOfMemcached, LooksAtNamedKeys) {
   auto server = testbed::start_memcached(test::shared_testbed());
   ASSERT_TRUE(server) << server.error();
   const auto env = make_system_env(1);
-  memcached::Connection app(*memcached::parse_endpoint((*server)->url()), std::chrono::seconds(5),
-                            *env);
+  memcached::Connection app(*memcached::parse_endpoint((*server)->url()), test::kPatience, *env);
   Sightings seen;
   {
     Running running("memcached", {(*server)->url()}, {.keys = {"lock:a", "lock:b"}}, seen);
     ASSERT_TRUE(seen.await("lock:a", [](const Sighting& one) { return one.holders.empty(); }));
-    ASSERT_TRUE(app.add("lock:a", "me", 30));
+    ASSERT_TRUE(app.add("lock:a", "me", 3000));
     const auto held = seen.await_held("lock:a", "me");
     ASSERT_TRUE(held);
-    EXPECT_GE(held->ttl_left, std::chrono::seconds(20));
-    EXPECT_LE(held->ttl_left, std::chrono::seconds(31));
+    EXPECT_GE(held->ttl_left, std::chrono::seconds(2000));
+    EXPECT_LE(held->ttl_left, std::chrono::seconds(3001));
     EXPECT_EQ(held->changes, 0U);
     ASSERT_TRUE(app.add("lock:b", "me", 0));
     EXPECT_TRUE(seen.await("lock:b", [](const Sighting& one) { return one.no_ttl; }));

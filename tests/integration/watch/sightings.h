@@ -18,6 +18,7 @@
 
 #include "strategies/thread.h"
 #include "testbed/servers/server.h"
+#include "tests/support/eventually.h"
 #include "watch/source.h"
 
 namespace lockbench::watch {
@@ -50,9 +51,9 @@ class Sightings : public Sink {
   /// Whether it comes true in time.
   bool comes(const std::function<bool()>& condition) {
     // Looks again by itself: not all that is waited for comes through this.
-    constexpr std::chrono::milliseconds kPatience(15'000), kAgain(20);
+    constexpr std::chrono::milliseconds kAgain(20);
     std::unique_lock lock(mutex_);
-    for (std::chrono::milliseconds waited(0); waited < kPatience; waited += kAgain) {
+    for (std::chrono::milliseconds waited(0); waited < test::kPatience; waited += kAgain) {
       if (changed_.wait_for(lock, kAgain, condition)) return true;
     }
     return false;
@@ -167,12 +168,6 @@ inline TimePoint killed_and_back(testbed::Server& server, Sightings& seen, bool 
   EXPECT_TRUE(server.restart(keep_data));
   EXPECT_TRUE(seen.comes([&] { return seen.sees_ == 1; }));
   return restarted_at;
-}
-
-inline void expect_to_stop_soon(Running& watch) {
-  const TimePoint stopped_at = BootClock::now();
-  watch.stop();
-  EXPECT_LE(BootClock::now() - stopped_at, std::chrono::seconds(2));
 }
 
 }  // namespace lockbench::watch

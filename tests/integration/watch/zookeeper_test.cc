@@ -22,8 +22,8 @@ std::unique_ptr<testbed::Server> own_zookeeper() {
 class ZookeeperClient {
  public:
   explicit ZookeeperClient(const std::string& url)
-      : session_(*zookeeper::parse_endpoint(url), std::chrono::seconds(5), *env_, nullptr) {
-    if (auto connected = session_.connect(std::chrono::seconds(20)); !connected) {
+      : session_(*zookeeper::parse_endpoint(url), test::kPatience, *env_, nullptr) {
+    if (auto connected = session_.connect(test::kPatience); !connected) {
       throw std::runtime_error(connected.error().message);
     }
   }
@@ -174,7 +174,7 @@ TEST(WatchOfZookeeper, IsBlindDuringARestartAndSeesAfterwards) {
   const TimePoint restarted_at = killed_and_back(*server, seen, true);
   EXPECT_TRUE(seen.await(
       "/locks/a", [](const Sighting& one) { return !one.holders.empty(); }, restarted_at));
-  expect_to_stop_soon(watch);
+  watch.stop();
 }
 
 }  // namespace

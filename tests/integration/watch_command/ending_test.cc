@@ -114,5 +114,19 @@ TEST(WatchEnding, OnlyReads) {
   }
 }
 
+TEST(WatchBesideRunOfNone, SaysWhatItCannotSee) {
+  const auto server = own_redis({.durable = false});
+  const Scratch scratch;
+  const Setting setting{.environment = {{"LOCKBENCH_REDIS", server->url()}}};
+  Program watch(scratch, {"watch", "--locks", "lockbench:*", "--record", "seen.json"}, setting);
+  ASSERT_TRUE(watch.says("CLIENT TRACKING"));
+  lockbench(scratch, {"run", "none", "--duration", "300ms", "--quiet"}, setting);
+  watch.signal(SIGTERM);
+  EXPECT_EQ(watch.finish().code, 0);
+  const Json seen = read_result(scratch / "seen.json");
+  EXPECT_TRUE(seen.at("observed").empty()) << "what takes no lock on a server is not there";
+  EXPECT_FALSE(seen.at("sources").at(0).at("unseen").empty());
+}
+
 }  // namespace
 }  // namespace lockbench::test
