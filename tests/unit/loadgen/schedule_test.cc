@@ -73,7 +73,7 @@ TEST(Schedule, PoissonGapsAreExponential) {
 
 TEST(Schedule, SeveralClientsShareOneSequence) {
   constexpr std::size_t kClients = 4;
-  constexpr std::size_t kEach = 200'000;
+  constexpr std::size_t kEach = 20'000;
   for (const Arrival arrival : {Arrival::constant, Arrival::poisson}) {
     Schedule alone(1e6, arrival, kStart, 9);
     const auto expected = take(alone, kClients * kEach);
