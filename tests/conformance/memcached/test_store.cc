@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "deployment/failure.h"
+#include "strategies/carrier.h"
 #include "testbed/servers/memcached_server.h"
 #include "tests/conformance/memcached/probe.h"
 #include "tests/support/servers.h"
@@ -24,7 +25,7 @@ class MemcachedTestStore : public TestStore {
   std::optional<TimePoint> end_of(const std::string& key) override {
     const auto left = MemcachedProbe(server_->port()).time_to_live(key);
     if (!left || *left < 0) return std::nullopt;
-    return BootClock::now() + std::chrono::seconds(*left);
+    return Carrier::current().now() + std::chrono::seconds(*left);
   }
   void take_away(const std::vector<std::string>& keys) override {
     MemcachedProbe probe(server_->port());

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "deployment/failure.h"
+#include "strategies/carrier.h"
 #include "strategies/postgres/client/names.h"
 #include "tests/conformance/postgres/postgres_test_store.h"
 #include "tests/support/servers.h"
@@ -59,7 +60,7 @@ std::optional<TimePoint> PostgresTestStore::end_of(const std::string& key) {
                   kSchema),
       {key});
   if (left.empty()) return std::nullopt;
-  return BootClock::now() +
+  return Carrier::current().now() +
          std::chrono::microseconds(static_cast<std::int64_t>(std::stod(left.front()) * 1e6));
 }
 

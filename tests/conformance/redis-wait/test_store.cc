@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "strategies/carrier.h"
 #include "tests/conformance/common/properties.h"
 #include "tests/conformance/redis-wait/replicated_store.h"
 #include "tests/conformance/redis/own_properties.h"
@@ -43,7 +44,7 @@ std::vector<std::string> ReplicatedStore::staying() {
 std::optional<TimePoint> ReplicatedStore::end_of(const std::string& key) {
   const auto left = probe().time_to_live(key);
   if (!left) return std::nullopt;
-  return BootClock::now() + *left + kTick;
+  return Carrier::current().now() + *left + kTick;
 }
 
 int ReplicatedStore::other_connections() {

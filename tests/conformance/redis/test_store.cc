@@ -4,6 +4,7 @@
 
 #include <charconv>
 
+#include "strategies/carrier.h"
 #include "tests/conformance/redis/own_properties.h"
 #include "tests/support/servers.h"
 
@@ -38,7 +39,7 @@ class RedisTestStore : public TestStore {
   std::optional<TimePoint> end_of(const std::string& key) override {
     RedisProbe& redis = probe();
     const auto left = redis.time_to_live(key);
-    if (left) return BootClock::now() + *left + kTick;
+    if (left) return Carrier::current().now() + *left + kTick;
     const std::string value = redis.ask({"TYPE", key}) == "string" ? redis.get(key) : "";
     std::int64_t expiry = 0;
     const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), expiry);
@@ -47,7 +48,7 @@ class RedisTestStore : public TestStore {
     // The time of day first: a pause between the clocks then errs on the lenient side.
     const Duration remaining =
         WallTime(std::chrono::milliseconds(expiry)) - std::chrono::system_clock::now();
-    return BootClock::now() + remaining + kTick;
+    return Carrier::current().now() + remaining + kTick;
   }
 
  private:

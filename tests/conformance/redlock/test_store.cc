@@ -7,6 +7,7 @@
 #include <set>
 #include <stdexcept>
 
+#include "strategies/carrier.h"
 #include "tests/conformance/redlock/own_properties.h"
 #include "tests/conformance/redlock/quorum_store.h"
 
@@ -66,11 +67,11 @@ std::vector<std::string> QuorumStore::keys() {
 std::optional<TimePoint> QuorumStore::end_of(const std::string& key) {
   std::vector<TimePoint> ends;
   for (std::size_t i = 0; i < kNodes; ++i) {
-    const TimePoint now = BootClock::now();
+    const TimePoint now = Carrier::current().now();
     if (!probe(i).exists(key)) {
       ends.push_back(now);
     } else if (const auto left = probe(i).time_to_live(key)) {
-      ends.push_back(BootClock::now() + *left + kTick);
+      ends.push_back(Carrier::current().now() + *left + kTick);
     }
   }
   std::sort(ends.begin(), ends.end());

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "hazards/repeat.h"
+#include "strategies/carrier.h"
 #include "tests/hazards/support/fixtures.h"
 
 // A play whose own steps come late is not played.
@@ -37,7 +38,7 @@ TEST(DisturbedPlay, OfAClientThatAsksLateIsNotPlayed) {
                         Actor& client = play.client("client");
                         client.stop();
                         client.start_acquire(5s);
-                        play.wait_until(BootClock::now() + 2 * play.tolerance());
+                        play.wait_until(Carrier::current().now() + 2 * play.tolerance());
                         client.resume();
                         client.finish_acquire();
                         return {double_grant, "what was seen without noticing"};

@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "strategies/carrier.h"
 #include "strategies/thread.h"
 #include "testbed/servers/server.h"
 #include "tests/support/eventually.h"
@@ -164,7 +165,7 @@ inline TimePoint killed_and_back(testbed::Server& server, Sightings& seen, bool 
   EXPECT_TRUE(server.kill_hard());
   EXPECT_TRUE(seen.comes([&] { return seen.blind_ == 1; }));
   EXPECT_THAT(seen.why_blind_, testing::HasSubstr(server.address()));
-  const TimePoint restarted_at = BootClock::now();
+  const TimePoint restarted_at = Carrier::current().now();
   EXPECT_TRUE(server.restart(keep_data));
   EXPECT_TRUE(seen.comes([&] { return seen.sees_ == 1; }));
   return restarted_at;

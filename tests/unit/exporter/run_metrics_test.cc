@@ -62,7 +62,7 @@ TEST_F(RunMetricsTest, TheAuditSpansTheWholeRun) {
   for (const loadgen::Phase phase : loadgen::kPhases)
     run_.add(loadgen::Count::stale_rejected, 1, phase);
   for (const int client : {0, 1}) {
-    run_.shared().audit.enter(0, client, Mode::exclusive, {}, {}, TimePoint::clock::now());
+    run_.shared().audit.enter(0, client, Mode::exclusive, {}, {}, Carrier::current().now());
   }
   metrics_.run_begins(run_.shared());
   EXPECT_EQ(of_strategy().totals.counts[loadgen::Count::stale_rejected], 3U);
@@ -153,8 +153,8 @@ TEST_F(RunMetricsTest, StuckLocksAndLostNumbersAreSeen) {
   for (const std::uint64_t number : {2, 1}) {
     loadgen::Audit& audit = run_.shared().audit;
     const auto mark = audit.begin_acquire(0);
-    audit.leave(0, audit.enter(0, 0, Mode::exclusive, number, mark, TimePoint::clock::now()),
-                TimePoint::clock::now());
+    audit.leave(0, audit.enter(0, 0, Mode::exclusive, number, mark, Carrier::current().now()),
+                Carrier::current().now());
   }
   EXPECT_EQ(of_strategy().present.stuck, 1U);
   EXPECT_EQ(of_strategy().totals.fence_resets, 1U);

@@ -9,6 +9,7 @@
 #include <mutex>
 
 #include "loadgen/fibers/pool.h"
+#include "strategies/carrier.h"
 #include "tests/support/fake_redis.h"
 
 namespace lockbench::redis {
@@ -71,7 +72,7 @@ class EchoTransport : public Transport {
     return Status::ok;
   }
   Received receive(std::span<char> buffer, Duration timeout, const std::stop_token& stop) override {
-    const TimePoint until = BootClock::now() + timeout;
+    const TimePoint until = Carrier::current().now() + timeout;
     while (server_->output_.empty()) {
       if (server_->gone_) return {Status::closed, 0};
       const WaitResult waited = Carrier::current().wait(server_->came_.get(), until, stop);
@@ -125,8 +126,8 @@ class SharedConnections : public testing::Test {
   EchoServer& server() { return *servers_.back(); }
 
   static void yield_until(const std::function<bool()>& condition) {
-    const TimePoint until = BootClock::now() + 10s;
-    while (!condition() && BootClock::now() < until) Carrier::current().yield();
+    const TimePoint until = Carrier::current().now() + 10s;
+    while (!condition() && Carrier::current().now() < until) Carrier::current().yield();
     EXPECT_TRUE(condition());
   }
 
@@ -328,7 +329,7 @@ TEST_F(SharedConnections, AnswersSetTheEventOfWhoAsksForIt) {
     connection->flush();
     EXPECT_GE(connection->descriptor(), 0);
     EXPECT_FALSE(connection->receive_within({}));
-    EXPECT_EQ(Carrier::current().wait(answered.get(), BootClock::now() + 10s, {}),
+    EXPECT_EQ(Carrier::current().wait(answered.get(), Carrier::current().now() + 10s, {}),
               WaitResult::signalled);
     EXPECT_LT(connection->descriptor(), 0);
     const auto reply = connection->receive_within({});

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <limits>
 #include <thread>
 
 #include "tests/support/eventually.h"
@@ -35,6 +36,24 @@ class Waiting {
   std::unique_ptr<Env> env_ = make_system_env(1);
   std::unique_ptr<Event> event_ = env_->make_event();
   std::optional<NotificationHub::Waiter> waiter_;
+};
+
+/// Notes how long the hub wants to pause, and lets it go on soon. Its backoff is the longest.
+class PausingWorld : public ForwardingEnv {
+ public:
+  explicit PausingWorld(std::vector<Duration>& pauses)
+      : ForwardingEnv(make_system_env(2)), pauses_(pauses) {}
+  TimePoint now() override { return now_ = ForwardingEnv::now(); }
+  std::uint64_t random() override { return std::numeric_limits<std::uint64_t>::max(); }
+  WaitResult wait(Event* event, TimePoint deadline, const std::stop_token& stop) override {
+    if (event != nullptr) return ForwardingEnv::wait(event, deadline, stop);
+    pauses_.push_back(deadline - now_);
+    return ForwardingEnv::wait(nullptr, now_ + 1ms, stop);
+  }
+
+ private:
+  TimePoint now_{};
+  std::vector<Duration>& pauses_;
 };
 
 class NotificationHubTest : public testing::Test {
@@ -157,11 +176,16 @@ TEST_F(NotificationHubTest, ABrokenConnectionWakesAllAndIsRestored) {
 
 TEST_F(NotificationHubTest, BacksOffFromAServerThatRefuses) {
   server_.refuse_subscriptions();
-  Waiting one(hub());
-  std::this_thread::sleep_for(300ms);
-  EXPECT_FALSE(one.waiter().subscribed());
-  EXPECT_GE(server_.connections(), 1);
-  EXPECT_LE(server_.connections(), 50);
+  std::vector<Duration> pauses;
+  hub_.emplace(Endpoint{}, 1s, server_, std::make_unique<PausingWorld>(pauses));
+  std::optional<Waiting> one(std::in_place, hub());
+  ASSERT_TRUE(eventually([&] { return server_.connections() > 8; }));
+  EXPECT_FALSE(one->waiter().subscribed());
+  one.reset();
+  hub_.reset();  // with its thread
+  ASSERT_GE(pauses.size(), 8U);
+  EXPECT_NEAR(seconds(pauses[0]), 0.01, 1e-6);
+  EXPECT_NEAR(seconds(pauses[7]), 1, 1e-6);
 }
 
 TEST_F(NotificationHubTest, AChannelIsDroppedAWhileAfterItsLastWaiter) {
