@@ -6,10 +6,11 @@
 
 namespace lockbench::test {
 
-/// For how long a test waits for anything. Only a broken program takes longer: it is no assertion.
+/// How long tests wait for what must come. Only a broken program takes so long, so it is no
+/// assertion about time.
 inline constexpr std::chrono::seconds kPatience{120};
 
-/// Whether the condition comes true in time; asked every few milliseconds.
+/// Whether the condition comes true within the time; asked every few milliseconds.
 inline bool eventually(const std::function<bool()>& condition,
                        std::chrono::milliseconds within = kPatience) {
   const auto deadline = std::chrono::steady_clock::now() + within;
