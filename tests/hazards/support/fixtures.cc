@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <iostream>
 #include <stdexcept>
 
 #include "strategies/registry.h"
@@ -36,6 +37,7 @@ Cell undisturbed(const Scenario& scenario, const Descriptor& strategy) {
   Cell cell;
   lockbench::test::eventually([&] {
     cell = play(server_pool(), scenario, strategy);
+    if (cell.disturbed) std::cout << "played again: " << cell.reason << "\n";
     return !cell.disturbed;
   });
   return cell;

@@ -72,7 +72,6 @@ TEST(Kill, LeavesNoProcessAndNoFolderBehind) {
       has_children(1),
       has_children(2),
       [](Program& program, const Scratch&) { return program.says("redis-set-nx (1/2)"); },
-      [](Program& program, const Scratch&) { return program.says("none (2/2)"); },
       [](Program&, const Scratch& scratch) { return fs::exists(scratch / "r.json"); }};
   const Foster foster;
   const auto before = descendants_of(getpid());

@@ -29,8 +29,8 @@ TEST_P(RunFault, IsMadeHealedAndMarkedAndTheRunKeepsItsPromise) {
   const std::string timed = fault + "@500ms+500ms";
   std::vector<std::string> arguments = {"run",        strategy,     "--load",         "reacquire",
                                         "--keys",     "per-client", "--warmup",       "200ms",
-                                        "--fault",    timed,        "--node-timeout", "200ms",
-                                        "--duration", "3s",         "--out",          "r.json"};
+                                        "--fault",    timed,        "--node-timeout", "1s",
+                                        "--duration", "4s",         "--out",          "r.json"};
   arguments.insert(arguments.end(), options.begin(), options.end());
   const Outcome outcome = lockbench(scratch, arguments);
   EXPECT_EQ(outcome.code, 0) << outcome.err;
