@@ -39,7 +39,7 @@ class EtcdStore : public PrivateStore {
   const std::unique_ptr<Env> env_ = make_system_env(0);
 };
 
-const PrivateStoreRegistration registration({
+const PrivateStoreRegistration private_etcd({
     .name = "etcd",
     .program = testbed::kEtcd.name,
     .find_program = [] { return testbed::find_program(testbed::kEtcd); },

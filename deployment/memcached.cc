@@ -39,7 +39,7 @@ class MemcachedStore : public PrivateStore {
   }
 };
 
-const PrivateStoreRegistration registration({
+const PrivateStoreRegistration private_memcached({
     .name = "memcached",
     .program = testbed::kMemcached.name,
     .find_program = [] { return testbed::find_program(testbed::kMemcached); },

@@ -152,7 +152,7 @@ class PostgresStore : public PrivateStore {
   std::unique_ptr<postgres::Session> transaction_;
 };
 
-const PrivateStoreRegistration registration({
+const PrivateStoreRegistration private_postgres({
     .name = "postgres",
     .program = testbed::kPostgres.name,
     .find_program = testbed::find_postgres,

@@ -215,7 +215,7 @@ class NotOffered : public Failure {
 std::string version_of_program(const std::filesystem::path& program);
 
 /// How the private servers of one store are found and started. Stands in the store's file:
-///   const PrivateStoreRegistration registration({.name = "redis", ...});
+///   const PrivateStoreRegistration private_redis({.name = "redis", ...});
 struct PrivateStoreKind {
   std::string_view name;     ///< of its StoreKind
   std::string_view program;  ///< of a server

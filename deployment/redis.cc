@@ -178,7 +178,7 @@ class RedisNodes : public PrivateStore {
   std::vector<std::unique_ptr<RedisStore>> nodes_;
 };
 
-const PrivateStoreRegistration registration({
+const PrivateStoreRegistration private_redis({
     .name = "redis",
     .program = testbed::kRedisServer.name,
     .find_program = [] { return testbed::find_program(testbed::kRedisServer); },

@@ -123,7 +123,7 @@ class ZookeeperStore : public PrivateStore {
   const std::unique_ptr<Env> env_ = make_system_env(0);
 };
 
-const PrivateStoreRegistration registration({
+const PrivateStoreRegistration private_zookeeper({
     .name = "zookeeper",
     .program = testbed::kZookeeper,
     .find_program = testbed::find_zookeeper,

@@ -105,10 +105,8 @@ def union(lists):
 
 
 def unit_of(files):
-    """Their texts as one. Strategies and scenarios may all have a `registration`."""
-    return "".join(f'#define registration registration_{i}\n'
-                   f'#include "{file}"  // NOLINT(bugprone-suspicious-include)\n'
-                   '#undef registration\n' for i, file in enumerate(files))
+    """Their texts as one."""
+    return "".join(f'#include "{file}"  // NOLINT(bugprone-suspicious-include)\n' for file in files)
 
 
 def check(files, flags, configuration):

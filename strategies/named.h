@@ -10,7 +10,7 @@
 namespace lockbench {
 
 /// Registers a thing of one kind when the program starts, by its `name`:
-///   const Named<Thing> registration({.name = "one", ...});
+///   const Named<Thing> one({.name = "one", ...});
 template <class T>
 class Named {
  public:

@@ -17,7 +17,7 @@ std::vector<const Descriptor*> absent_strategies();
 const Descriptor* find_strategy(std::string_view name);
 
 /// Registers a strategy when the program starts:
-///   const Registration registration(Descriptor{...});
+///   const Registration redis_mine(Descriptor{...});
 class Registration {
  public:
   explicit Registration(Descriptor descriptor);

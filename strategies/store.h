@@ -80,7 +80,7 @@ bool is_local(std::string_view host);
 
 /// A kind of store: what it is called, how its servers are given on the command line, and how they
 /// are reached. Stands beside its store:
-///   const StoreRegistration registration({.name = "redis", ...});
+///   const StoreRegistration redis_store({.name = "redis", ...});
 struct StoreKind {
   using Text = tl::expected<std::string, std::string>;
   std::string_view name;        ///< as in descriptors; the user's own servers are given with --NAME

@@ -24,7 +24,6 @@ namespace lockbench::cli {
 namespace {
 
 using loadgen::cluster::Hello;
-using loadgen::cluster::Kind;
 using loadgen::cluster::Link;
 
 constexpr Duration kMeeting = std::chrono::seconds(60);
@@ -108,7 +107,8 @@ std::unique_ptr<Ranks> Ranks::join() {
 Ranks::~Ranks() {
   instance() = nullptr;
   const bool together = team_.is_complete();
-  link_->send_to_all(Kind::leave, loadgen::cluster::to_bytes(loadgen::cluster::Leave{together}));
+  link_->send_to_all(loadgen::cluster::Kind::leave,
+                     loadgen::cluster::to_bytes(loadgen::cluster::Leave{together}));
   member_.finish();
   link_->close(together);
 }
@@ -131,7 +131,8 @@ void Ranks::meet() {
     const auto message = link_->for_root(until);
     if (!message) throw UsageError("not all ranks have come within a minute");
     Hello& of = team_.hellos.at(static_cast<std::size_t>(message->from));
-    if (message->kind != Kind::hello || !loadgen::cluster::from_bytes(message->body, of)) {
+    if (message->kind != loadgen::cluster::Kind::hello ||
+        !loadgen::cluster::from_bytes(message->body, of)) {
       throw UsageError("rank {} is another build of lockbench", message->from);
     }
     ++there;

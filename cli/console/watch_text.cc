@@ -13,7 +13,6 @@ namespace {
 using namespace std::chrono_literals;
 using watch::Accuracy;
 using watch::FamilyPicture;
-using watch::Finding;
 using watch::Picture;
 using watch::SourcePicture;
 
@@ -72,7 +71,7 @@ std::string source_text(const SourcePicture& source) {
   return text;
 }
 
-std::string finding_text(const Finding& finding) {
+std::string finding_text(const watch::Finding& finding) {
   std::string text = fmt::format("{}: {}", watch::name_of(finding.kind), finding.store);
   if (!finding.family.empty()) text += " " + finding.family;
   return text + ": " + finding.evidence;
@@ -100,7 +99,7 @@ std::vector<std::string> WatchLines::lines(const Picture& picture) {
     if (!fresh) continue;
     for (const std::string& unseen : source.facts.unseen) lines.push_back("cannot see " + unseen);
   }
-  for (const Finding& finding : picture.findings) {
+  for (const watch::Finding& finding : picture.findings) {
     const auto [known, fresh] =
         said_.try_emplace({finding.kind, finding.store, finding.family}, picture.at);
     const bool again = picture.at - known->second > kForgotten;

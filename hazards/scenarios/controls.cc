@@ -31,7 +31,7 @@ Verdict contention(Play& play) {
   return {HazardOutcome::safe, "the other client had to wait, and no update was lost"};
 }
 
-const ScenarioRegistration processes({
+const ScenarioRegistration several_processes_scenario({
     .name = "several-processes",
     .question = "Two clients in two processes, without a fault: do both hold the lock?",
     .for_controls = true,
@@ -40,7 +40,7 @@ const ScenarioRegistration processes({
     .play = several_processes,
 });
 
-const ScenarioRegistration crowd({
+const ScenarioRegistration contention_scenario({
     .name = "contention",
     .question = "Two clients contend for the lock, without a fault: is an update lost?",
     .quick = true,

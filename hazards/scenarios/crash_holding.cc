@@ -49,7 +49,7 @@ Verdict host_crash_user_timeout(Play& play) {
   return host_crash(play);
 }
 
-const ScenarioRegistration process({
+const ScenarioRegistration crash_holding_scenario({
     .name = "crash-holding",
     .question = "The holder process dies inside its section: does the lock become free?",
     .default_outcome = HazardOutcome::recovers,
@@ -57,7 +57,7 @@ const ScenarioRegistration process({
     .play = crash_holding,
 });
 
-const ScenarioRegistration host({
+const ScenarioRegistration host_crash_scenario({
     .name = "host-crash",
     .question = "The holder's host vanishes with its connections open: does the lock become free?",
     .default_outcome = HazardOutcome::recovers,
@@ -71,7 +71,7 @@ const auto only_for_connection_locks = only_if(
     },
     "the lock does not depend on a connection");
 
-const ScenarioRegistration keepalive({
+const ScenarioRegistration host_crash_keepalive_scenario({
     .name = "host-crash-keepalive",
     .question = "As host-crash, with TCP keepalives at the server: does the lock become free?",
     .default_outcome = HazardOutcome::recovers,
@@ -80,7 +80,7 @@ const ScenarioRegistration keepalive({
     .play = host_crash_keepalive,
 });
 
-const ScenarioRegistration user_timeout({
+const ScenarioRegistration host_crash_user_timeout_scenario({
     .name = "host-crash-user-timeout",
     .question = "As host-crash, with tcp_user_timeout only: does the lock become free?",
     .default_outcome = HazardOutcome::recovers,

@@ -53,7 +53,7 @@ Verdict crash_mid_acquire(Play& play) {
   return slowest;
 }
 
-const ScenarioRegistration registration({
+const ScenarioRegistration crash_mid_acquire_scenario({
     .name = "crash-mid-acquire",
     .question = "A client dies between the commands of its acquisition: does the lock become free?",
     .default_outcome = HazardOutcome::recovers,

@@ -25,7 +25,7 @@ Verdict crash_waiting(Play& play) {
   return verdict_of_return(play, next.finish_acquire(), released_at, bound_of(play));
 }
 
-const ScenarioRegistration registration({
+const ScenarioRegistration crash_waiting_scenario({
     .name = "crash-waiting",
     .question = "A client dies while it waits, then the holder releases: is the next one served?",
     .default_outcome = HazardOutcome::recovers,

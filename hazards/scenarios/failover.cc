@@ -29,7 +29,7 @@ Verdict wrong_replica(Play& play) {
                     {.wait_replicas = 1});
 }
 
-const ScenarioRegistration sentinel({
+const ScenarioRegistration failover_sentinel_scenario({
     .name = "failover-sentinel",
     .question =
         "Sentinels replace a primary whose last grant was not replicated: do two hold the lock?",
@@ -44,7 +44,7 @@ const ScenarioRegistration sentinel({
     .play = failover,
 });
 
-const ScenarioRegistration takeover({
+const ScenarioRegistration failover_scenario({
     .name = "failover",
     .question = "The primary dies before a grant is replicated: do two hold the lock?",
     .setup = Setup::replicated,
@@ -56,7 +56,7 @@ const auto only_with_replicas =
     only_if([](const Descriptor& one) { return one.traits.needs_replicas; },
             "it does not wait for replicas: see failover");
 
-const ScenarioRegistration after({
+const ScenarioRegistration failover_acknowledged_scenario({
     .name = "failover-acknowledged",
     .question = "The replicas acknowledge a grant, then the primary dies: do two hold the lock?",
     .setup = Setup::replicated,
@@ -64,7 +64,7 @@ const ScenarioRegistration after({
     .play = acknowledged,
 });
 
-const ScenarioRegistration wrong({
+const ScenarioRegistration failover_wrong_replica_scenario({
     .name = "failover-wrong-replica",
     .question =
         "One of two replicas acknowledges the grant, the other takes over: do two hold the lock?",

@@ -42,7 +42,7 @@ Verdict foreign_renewal(Play& play) {
               milliseconds(ttl) + ", it lasted " + milliseconds(lasted)};
 }
 
-const ScenarioRegistration registration({
+const ScenarioRegistration foreign_renewal_scenario({
     .name = "foreign-renewal",
     .question =
         "The first holder renews after its lock expired: does it prolong the second client's lock?",

@@ -43,7 +43,7 @@ Verdict getset_rewrite(Play& play) {
           "the loser changed the expiry, and the holder could no longer release its lock"};
 }
 
-const ScenarioRegistration registration({
+const ScenarioRegistration getset_rewrite_scenario({
     .name = "getset-rewrite",
     .question = "A losing client's late GETSET changes the expiry: can the holder still release?",
     .exempts = only_if(

@@ -18,13 +18,13 @@ Verdict client_clock_ahead(Play& play) {
   return verdict_of_two(play, contender.acquire(), "the contender's clock is ahead");
 }
 
-const ScenarioRegistration collision({
+const ScenarioRegistration owner_collision_scenario({
     .name = "owner-collision",
     .question = "Two processes use the same client number: do both hold the lock?",
     .play = owner_collision,
 });
 
-const ScenarioRegistration ahead({
+const ScenarioRegistration client_clock_ahead_scenario({
     .name = "client-clock-ahead",
     .question = "A contender's clock is ahead: does it take the lock away from its holder?",
     .play = client_clock_ahead,

@@ -17,7 +17,7 @@ Verdict release_late(Play& play, Duration clock_behind) {
   return verdict_of_release(play, "second");
 }
 
-const ScenarioRegistration late({
+const ScenarioRegistration late_release_scenario({
     .name = "late-release",
     .question =
         "The first holder releases after its lock expired: does it free the second client's lock?",
@@ -26,7 +26,7 @@ const ScenarioRegistration late({
     .play = [](Play& play) { return release_late(play, {}); },
 });
 
-const ScenarioRegistration behind({
+const ScenarioRegistration holder_clock_behind_scenario({
     .name = "holder-clock-behind",
     .question = "The holder's clock is behind and it releases late: does it free another's lock?",
     .needs = Scenario::Needs::expiry,

@@ -54,7 +54,7 @@ Verdict lock_delay(Play& play) {
           what + ": a write that the dead holder has sent in time may still arrive"};
 }
 
-const ScenarioRegistration registration({
+const ScenarioRegistration lock_delay_scenario({
     .name = "lock-delay",
     .question = "A holder dies at any time after its last renewal: is the lock-delay always whole?",
     .exempts = only_if([](const Descriptor& one) { return one.traits.lock_delay; },

@@ -69,14 +69,14 @@ Verdict lost_answer_release(Play& play) {
   return verdict;
 }
 
-const ScenarioRegistration acquire({
+const ScenarioRegistration lost_answer_acquire_scenario({
     .name = "lost-answer-acquire",
     .question =
         "The answer to an acquisition is lost, the client retries: does it recognise its own lock?",
     .play = lost_answer_acquire,
 });
 
-const ScenarioRegistration release({
+const ScenarioRegistration lost_answer_release_scenario({
     .name = "lost-answer-release",
     .question =
         "The answer to a release is lost, the client repeats it: does it free another's lock?",

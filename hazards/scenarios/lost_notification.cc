@@ -50,7 +50,7 @@ Verdict lost_notification(Play& play) {
   return verdict_of_return(play, waiter.finish_acquire(), released_at, play.ttl() * 3 / 2);
 }
 
-const ScenarioRegistration registration({
+const ScenarioRegistration lost_notification_scenario({
     .name = "lost-notification",
     .question = "The notification for a waiter is lost: does it get the lock within a bound?",
     .default_outcome = HazardOutcome::recovers,

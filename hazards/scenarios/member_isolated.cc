@@ -34,7 +34,7 @@ std::optional<std::string> only_for_clusters(const Descriptor& strategy) {
   return "its servers do not vote";
 }
 
-const ScenarioRegistration follower({
+const ScenarioRegistration member_isolated_scenario({
     .name = "member-isolated",
     .question = "The holder's member is cut off from the others: does the holder know in time?",
     .setup = Setup::split,
@@ -43,7 +43,7 @@ const ScenarioRegistration follower({
     .play = [](Play& play) { return isolation(play, /*leads=*/false, {.looks = true}); },
 });
 
-const ScenarioRegistration leader({
+const ScenarioRegistration leader_isolated_scenario({
     .name = "leader-isolated",
     .question = "The leader is cut off with the holder's client: does the holder know in time?",
     .setup = Setup::split,
@@ -52,7 +52,7 @@ const ScenarioRegistration leader({
     .play = [](Play& play) { return isolation(play, /*leads=*/true, {.looks = true}); },
 });
 
-const ScenarioRegistration fenced({
+const ScenarioRegistration member_isolated_fenced_scenario({
     .name = "member-isolated-fenced",
     .question = "As member-isolated, but the resource checks numbers: is the late write rejected?",
     .setup = Setup::split,

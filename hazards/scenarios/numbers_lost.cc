@@ -77,7 +77,7 @@ const auto only_with_fencing =
     only_if([](const Descriptor& one) { return one.traits.fencing; },
             "its grants have no fencing numbers: see pause-holding-fenced");
 
-const ScenarioRegistration restarted({
+const ScenarioRegistration restart_fenced_scenario({
     .name = "restart-fenced",
     .question =
         "The store restarts empty and loses the fencing numbers: what does a fenced counter do?",
@@ -86,7 +86,7 @@ const ScenarioRegistration restarted({
     .play = numbers_after_restart,
 });
 
-const ScenarioRegistration replaced({
+const ScenarioRegistration failover_fenced_scenario({
     .name = "failover-fenced",
     .question = "A replica without the last fencing number takes over: is an update lost?",
     .setup = Setup::replicated,

@@ -19,7 +19,7 @@ Verdict runaway_holder_capped(Play& play) {
   return verdict_of_return(play, next, held.answered_at);
 }
 
-const ScenarioRegistration overrun({
+const ScenarioRegistration overrun_holding_scenario({
     .name = "overrun-holding",
     .question = "The work takes longer than the TTL: does the holder know before another enters?",
     .needs = Scenario::Needs::expiry_despite_contenders,
@@ -31,7 +31,7 @@ const ScenarioRegistration overrun({
         },
 });
 
-const ScenarioRegistration late({
+const ScenarioRegistration overrun_holding_late_scenario({
     .name = "overrun-holding-late",
     .question = "As overrun-holding, but the contender first asks after the TTL: does it know?",
     .like = "overrun-holding",
@@ -39,7 +39,7 @@ const ScenarioRegistration late({
     .play = [](Play& play) { return play_lapse(play, {.what = kTooLong, .looks = true}); },
 });
 
-const ScenarioRegistration fenced({
+const ScenarioRegistration overrun_holding_fenced_scenario({
     .name = "overrun-holding-fenced",
     .question =
         "The holder writes after its TTL to a resource that checks numbers: is it rejected?",
@@ -47,14 +47,14 @@ const ScenarioRegistration fenced({
     .play = [](Play& play) { return play_lapse(play, {.what = kTooLong, .fenced = true}); },
 });
 
-const ScenarioRegistration runaway({
+const ScenarioRegistration runaway_holder_scenario({
     .name = "runaway-holder",
     .question = "The holder is alive but its work never ends: does the lock become free?",
     .default_outcome = HazardOutcome::recovers,
     .play = runaway_holder,
 });
 
-const ScenarioRegistration capped({
+const ScenarioRegistration runaway_holder_capped_scenario({
     .name = "runaway-holder-capped",
     .question = "As runaway-holder, with --renew-cap: does the lock become free?",
     .default_outcome = HazardOutcome::recovers,

@@ -18,7 +18,7 @@ Verdict partition(Play& play, Lapse lapse) {
   return play_lapse(play, lapse);
 }
 
-const ScenarioRegistration plain({
+const ScenarioRegistration partition_holder_scenario({
     .name = "partition-holder",
     .question = "The network cuts the holder off for two TTLs: does it know before another enters?",
     .needs = Scenario::Needs::expiry_despite_contenders,
@@ -26,7 +26,7 @@ const ScenarioRegistration plain({
     .play = [](Play& play) { return partition(play, {.contends = true, .looks = true}); },
 });
 
-const ScenarioRegistration late({
+const ScenarioRegistration partition_holder_late_scenario({
     .name = "partition-holder-late",
     .question = "As partition-holder, but the contender first asks after the TTL: does it know?",
     .like = "partition-holder",
@@ -35,7 +35,7 @@ const ScenarioRegistration late({
     .play = [](Play& play) { return partition(play, {.looks = true}); },
 });
 
-const ScenarioRegistration fenced({
+const ScenarioRegistration partition_holder_fenced_scenario({
     .name = "partition-holder-fenced",
     .question =
         "A holder that is cut off writes to a resource that checks numbers: is it rejected?",

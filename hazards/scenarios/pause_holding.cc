@@ -11,7 +11,7 @@ Verdict pause(Play& play, Lapse lapse) {
   return play_lapse(play, lapse);
 }
 
-const ScenarioRegistration plain({
+const ScenarioRegistration pause_holding_scenario({
     .name = "pause-holding",
     .question = "The holder is paused for longer than the TTL: does its stale write get through?",
     .needs = Scenario::Needs::expiry_despite_contenders,
@@ -20,7 +20,7 @@ const ScenarioRegistration plain({
     .play = [](Play& play) { return pause(play, {.contends = true}); },
 });
 
-const ScenarioRegistration late({
+const ScenarioRegistration pause_holding_late_scenario({
     .name = "pause-holding-late",
     .question = "As pause-holding, but the successor first asks after the TTL: is an update lost?",
     .like = "pause-holding",
@@ -28,7 +28,7 @@ const ScenarioRegistration late({
     .play = [](Play& play) { return pause(play, {}); },
 });
 
-const ScenarioRegistration fenced({
+const ScenarioRegistration pause_holding_fenced_scenario({
     .name = "pause-holding-fenced",
     .question =
         "As pause-holding, but the resource checks fencing numbers: is the stale write rejected?",

@@ -52,7 +52,7 @@ std::optional<std::string> only_with_a_pooler(const Descriptor& strategy) {
   return std::nullopt;
 }
 
-const ScenarioRegistration leak({
+const ScenarioRegistration pooler_leaked_lock_scenario({
     .name = "pooler-leaked-lock",
     .question =
         "A transaction pooler sends the release to another session: is the lock left behind?",
@@ -61,7 +61,7 @@ const ScenarioRegistration leak({
     .play = leaked_lock,
 });
 
-const ScenarioRegistration stranger({
+const ScenarioRegistration pooler_reentry_scenario({
     .name = "pooler-reentry",
     .question = "A transaction pooler gives a second client the holder's session: do both hold it?",
     .setup = Setup::pooled,

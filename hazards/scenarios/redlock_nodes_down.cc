@@ -73,7 +73,7 @@ Verdict minority_frozen(Play& play) {
   return last_nodes(play, 2, &PrivateStore::freeze_node, "two of five nodes are frozen");
 }
 
-const ScenarioRegistration few({
+const ScenarioRegistration redlock_minority_down_scenario({
     .name = "redlock-minority-down",
     .question = "Two of five nodes are dead: is the lock still granted, to one client at a time?",
     .setup = Setup::volatile_,
@@ -81,7 +81,7 @@ const ScenarioRegistration few({
     .play = minority_down,
 });
 
-const ScenarioRegistration many({
+const ScenarioRegistration redlock_majority_down_scenario({
     .name = "redlock-majority-down",
     .question = "Three of five nodes are dead: is the lock still granted?",
     .setup = Setup::volatile_,
@@ -90,7 +90,7 @@ const ScenarioRegistration many({
     .play = majority_down,
 });
 
-const ScenarioRegistration frozen({
+const ScenarioRegistration redlock_minority_frozen_scenario({
     .name = "redlock-minority-frozen",
     .question = "Two of five nodes are frozen: is the lock still granted, and at what cost?",
     .setup = Setup::volatile_,

@@ -33,7 +33,7 @@ Verdict slow_nodes(Play& play) {
   return verdict_of_two(play, second, "the lock had expired when it was granted");
 }
 
-const ScenarioRegistration registration({
+const ScenarioRegistration redlock_slow_nodes_scenario({
     .name = "redlock-slow-nodes",
     .question = "Votes arrive when the validity is used up: is the lock granted anyway?",
     .quick = true,

@@ -60,7 +60,7 @@ Verdict split_vote(Play& play) {
                       milliseconds(longest), rounds)};
 }
 
-const ScenarioRegistration registration({
+const ScenarioRegistration redlock_split_vote_scenario({
     .name = "redlock-split-vote",
     .question = "Nobody has a majority and many clients retry at once: does each get the lock?",
     .exempts = only_for_quorums,

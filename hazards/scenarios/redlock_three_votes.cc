@@ -68,7 +68,7 @@ Verdict node_clock_jump(Play& play) {
   });
 }
 
-const ScenarioRegistration node_empty({
+const ScenarioRegistration redlock_node_restart_empty_scenario({
     .name = "redlock-node-restart-empty",
     .question = "One of three voters is killed and restarts empty: do two clients hold the lock?",
     .setup = Setup::volatile_,
@@ -77,7 +77,7 @@ const ScenarioRegistration node_empty({
     .play = node_restart_empty,
 });
 
-const ScenarioRegistration delayed({
+const ScenarioRegistration redlock_node_restart_delayed_scenario({
     .name = "redlock-node-restart-delayed",
     .question = "As before, but it restarts only after one TTL: do two clients hold the lock?",
     .setup = Setup::volatile_,
@@ -85,7 +85,7 @@ const ScenarioRegistration delayed({
     .play = node_restart_delayed,
 });
 
-const ScenarioRegistration node_jump({
+const ScenarioRegistration redlock_clock_jump_scenario({
     .name = "redlock-clock-jump",
     .question = "The wall clock of one of three voters jumps ahead: do two clients hold the lock?",
     .setup = Setup::clocked,

@@ -31,7 +31,7 @@ Verdict reentry(Play& play) {
   return {HazardOutcome::stuck, "granted twice, but still taken after both releases"};
 }
 
-const ScenarioRegistration registration({
+const ScenarioRegistration reentry_scenario({
     .name = "reentry",
     .question =
         "The holder acquires the lock a second time: is it counted, freed too early or deadlocked?",

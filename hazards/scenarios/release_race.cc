@@ -43,7 +43,7 @@ Verdict release_race(Play& play) {
   return verdict;
 }
 
-const ScenarioRegistration registration({
+const ScenarioRegistration release_race_scenario({
     .name = "release-race",
     .question =
         "A client stalls between check and delete of its release: does it free another's lock?",

@@ -20,7 +20,7 @@ Verdict release_without_holding(Play& play) {
   return verdict_of_release(play, "holder");
 }
 
-const ScenarioRegistration registration({
+const ScenarioRegistration release_without_holding_scenario({
     .name = "release-without-holding",
     .question = "A client that was refused releases in its clean-up: does it free another's lock?",
     .quick = true,

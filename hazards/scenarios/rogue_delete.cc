@@ -22,7 +22,7 @@ Verdict rogue_delete(Play& play) {
   return verdict_of_two(play, second, what);
 }
 
-const ScenarioRegistration registration({
+const ScenarioRegistration rogue_delete_scenario({
     .name = "rogue-delete",
     .question = "An outside client deletes the key: do two clients hold the lock?",
     .play = rogue_delete,

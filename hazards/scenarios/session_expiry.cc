@@ -40,7 +40,7 @@ Verdict session_expiry(Play& play) {
           "the first client wrote although another client already held the lock"};
 }
 
-const ScenarioRegistration registration({
+const ScenarioRegistration session_expiry_scenario({
     .name = "session-expiry",
     .question = "The store ends the session of a working client: is its late write rejected?",
     .quick = true,

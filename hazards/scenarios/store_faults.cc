@@ -30,7 +30,7 @@ Verdict eviction(Play& play, const char* policy) {
 const auto only_for_redis =
     only_if([](const Descriptor& one) { return one.backend == "redis"; }, "it does not use Redis");
 
-const ScenarioRegistration empty({
+const ScenarioRegistration store_restart_empty_scenario({
     .name = "store-restart-empty",
     .question = "The store is killed and restarts empty: do two clients hold the lock?",
     .setup = Setup::volatile_,
@@ -38,21 +38,21 @@ const ScenarioRegistration empty({
     .play = restart,
 });
 
-const ScenarioRegistration durable({
+const ScenarioRegistration store_restart_durable_scenario({
     .name = "store-restart-durable",
     .question = "The store is killed and restarts with its data: do two clients hold the lock?",
     .setup = Setup::durable,
     .play = restart,
 });
 
-const ScenarioRegistration jump({
+const ScenarioRegistration store_clock_jump_scenario({
     .name = "store-clock-jump",
     .question = "The store's wall clock jumps ahead: do two clients hold the lock?",
     .setup = Setup::clocked,
     .play = clock_jump,
 });
 
-const ScenarioRegistration redis_eviction({
+const ScenarioRegistration redis_eviction_scenario({
     .name = "redis-eviction",
     .question = "Redis runs out of memory under volatile-ttl: do two clients hold the lock?",
     .setup = Setup::cramped,
@@ -60,7 +60,7 @@ const ScenarioRegistration redis_eviction({
     .play = [](Play& play) { return eviction(play, "volatile-ttl"); },
 });
 
-const ScenarioRegistration redis_eviction_lru({
+const ScenarioRegistration redis_eviction_lru_scenario({
     .name = "redis-eviction-lru",
     .question = "Redis runs out of memory under allkeys-lru: do two clients hold the lock?",
     .setup = Setup::cramped,
@@ -68,7 +68,7 @@ const ScenarioRegistration redis_eviction_lru({
     .play = [](Play& play) { return eviction(play, "allkeys-lru"); },
 });
 
-const ScenarioRegistration memcached_eviction({
+const ScenarioRegistration memcached_eviction_scenario({
     .name = "memcached-eviction",
     .question =
         "memcached runs out of memory for items of the lock's size: do two clients hold the lock?",

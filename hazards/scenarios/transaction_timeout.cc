@@ -100,7 +100,7 @@ const auto only_with_transactions =
     only_if([](const Descriptor& one) { return one.backend == "postgres"; },
             "its store has no transactions");
 
-const ScenarioRegistration statement({
+const ScenarioRegistration transaction_timeout_statement_scenario({
     .name = "transaction-timeout-statement",
     .question =
         "A wait for the lock is longer than statement_timeout: does the transaction survive?",
@@ -110,7 +110,7 @@ const ScenarioRegistration statement({
         [](Play& play) { return wait_in_transaction(play, Limit::statement, "long statements"); },
 });
 
-const ScenarioRegistration idle({
+const ScenarioRegistration transaction_timeout_idle_scenario({
     .name = "transaction-timeout-idle",
     .question =
         "A wait is longer than idle_in_transaction_session_timeout: does the transaction survive?",
@@ -122,7 +122,7 @@ const ScenarioRegistration idle({
         },
 });
 
-const ScenarioRegistration inside_statement({
+const ScenarioRegistration transaction_timeout_inside_statement_scenario({
     .name = "transaction-timeout-inside-statement",
     .question = "A wait inside a transaction is longer than statement_timeout: does it survive?",
     .setup = Setup::durable,
@@ -130,7 +130,7 @@ const ScenarioRegistration inside_statement({
     .play = [](Play& play) { return wait_inside(play, Limit::statement, "long statements"); },
 });
 
-const ScenarioRegistration inside_lock({
+const ScenarioRegistration transaction_timeout_inside_lock_scenario({
     .name = "transaction-timeout-inside-lock",
     .question = "A wait inside a transaction is longer than lock_timeout: does it survive?",
     .setup = Setup::durable,
@@ -138,7 +138,7 @@ const ScenarioRegistration inside_lock({
     .play = [](Play& play) { return wait_inside(play, Limit::lock_wait, "waits for locks"); },
 });
 
-const ScenarioRegistration inside_idle({
+const ScenarioRegistration transaction_timeout_inside_idle_scenario({
     .name = "transaction-timeout-inside-idle",
     .question = "A wait inside a transaction is longer than the idle timeout: does it survive?",
     .setup = Setup::durable,

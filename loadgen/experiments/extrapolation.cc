@@ -13,7 +13,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr double kMostClients = 1e9;
-constexpr Duration kLongest = 1h;
+constexpr Duration kLongestRtt = 1h;
 
 tl::expected<void, std::string> take(const std::string& part, Extrapolation& into) {
   const std::size_t equals = std::min(part.find('='), part.size());
@@ -31,9 +31,9 @@ tl::expected<void, std::string> take(const std::string& part, Extrapolation& int
   if (name == "rtt" && !into.rtt) {
     const auto rtt = parse_duration(value);
     if (!rtt) return tl::unexpected(rtt.error());
-    if (*rtt < Duration::zero() || *rtt > kLongest) {
+    if (*rtt < Duration::zero() || *rtt > kLongestRtt) {
       return tl::unexpected(
-          fmt::format("\"{}\": rtt must be from 0s to {}", part, format_duration(kLongest)));
+          fmt::format("\"{}\": rtt must be from 0s to {}", part, format_duration(kLongestRtt)));
     }
     into.rtt = *rtt;
     return {};

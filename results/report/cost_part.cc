@@ -15,7 +15,7 @@ using Runs = std::vector<const Run*>;
 Cell seconds_cell(const Distribution& distribution, double value) {
   return {distribution.count > 0 ? human_seconds(value) : "–"};
 }
-Cell count_cell(std::uint64_t count, bool alarming = false) {
+Cell votes_cell(std::uint64_t count, bool alarming = false) {
   return {human_count(static_cast<double>(count)), alarming && count > 0 ? Tone::bad : Tone::plain};
 }
 
@@ -112,9 +112,9 @@ Table quorum_table(const Runs& runs) {
           i < quorum.node_seconds.size() ? quorum.node_seconds[i] : Distribution();
       table.rows.push_back({{run->strategy},
                             {votes.node},
-                            count_cell(votes.granted),
-                            count_cell(votes.refused),
-                            count_cell(votes.failed, true),
+                            votes_cell(votes.granted),
+                            votes_cell(votes.refused),
+                            votes_cell(votes.failed, true),
                             seconds_cell(time, time.p50),
                             seconds_cell(time, time.p99)});
     }

@@ -37,17 +37,17 @@ std::string name(const std::string& text) {
   return clip(printable(text), kLongest);
 }
 
-nlohmann::ordered_json number(const std::optional<double>& value) {
+nlohmann::ordered_json finite_or_null(const std::optional<double>& value) {
   if (!value || !std::isfinite(*value)) return nullptr;
   return *value;
 }
 
 nlohmann::ordered_json object(const Difference& difference) {
-  return {{"strategy", difference.strategy}, {"figure", difference.figure},
-          {"a", number(difference.a)},       {"b", number(difference.b)},
-          {"relative", difference.relative}, {"change", number(difference.change)},
-          {"low", number(difference.low)},   {"high", number(difference.high)},
-          {"p", number(difference.p)},       {"finding", to_string(difference.finding)}};
+  return {{"strategy", difference.strategy},       {"figure", difference.figure},
+          {"a", finite_or_null(difference.a)},     {"b", finite_or_null(difference.b)},
+          {"relative", difference.relative},       {"change", finite_or_null(difference.change)},
+          {"low", finite_or_null(difference.low)}, {"high", finite_or_null(difference.high)},
+          {"p", finite_or_null(difference.p)},     {"finding", to_string(difference.finding)}};
 }
 
 void add_names(const std::vector<std::string>& strategies, std::string_view what,
@@ -152,7 +152,7 @@ std::string to_json(const ResultComparison& comparison) {
     document["gates"].push_back({{"expression", gate.bound.text},
                                  {"strategy", gate.strategy},
                                  {"outcome", to_string(gate.outcome)},
-                                 {"detectable", number(gate.detectable)}});
+                                 {"detectable", finite_or_null(gate.detectable)}});
   }
   return document.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }

@@ -136,7 +136,7 @@ class Chubby : public LeaseQueueLock {
   const Duration lock_delay_;
 };
 
-const Registration registration(Descriptor{
+const Registration chubby(Descriptor{
     .name = "chubby",
     .backend = "etcd",
     .summary = "Chubby's contract on etcd: sessions with jeopardy, sequencers, shared mode, "

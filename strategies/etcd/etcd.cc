@@ -54,7 +54,7 @@ class Etcd : public LeaseQueueLock {
   }
 };
 
-const Registration registration(Descriptor{
+const Registration etcd(Descriptor{
     .name = "etcd",
     .backend = "etcd",
     .summary = "A key per contender, on the client's lease: the oldest holds, each watches the one "

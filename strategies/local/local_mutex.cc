@@ -126,7 +126,7 @@ class LocalMutex : public LockStrategy {
   std::unique_ptr<Event> granted_;  ///< made when first needed, where it is waited for
 };
 
-const Registration registration(Descriptor{
+const Registration local_mutex(Descriptor{
     .name = "local-mutex",
     .backend = "local",
     .summary =

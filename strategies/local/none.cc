@@ -25,7 +25,7 @@ class None : public LockStrategy {
   RenewResult renew(const Lease&, Duration) override { return {RenewOutcome::unsupported, {}}; }
 };
 
-const Registration registration(Descriptor{
+const Registration none(Descriptor{
     .name = "none",
     .backend = "local",
     .summary = "No lock: the control that must lose updates",

@@ -24,7 +24,7 @@ class Add : public AddLock {
   }
 };
 
-const Registration registration(Descriptor{
+const Registration memcached_add(Descriptor{
     .name = "memcached-add",
     .backend = "memcached",
     .summary = "add and delete: after an overrun it deletes its successor's lock",

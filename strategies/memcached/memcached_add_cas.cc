@@ -43,7 +43,7 @@ class AddCas : public AddLock {
   }
 };
 
-const Registration registration(Descriptor{
+const Registration memcached_add_cas(Descriptor{
     .name = "memcached-add-cas",
     .backend = "memcached",
     .summary = "add, released by gets and a cas to an expired item, which cannot hit a successor",

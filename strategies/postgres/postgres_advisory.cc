@@ -148,7 +148,7 @@ class Advisory : public ServerQueueLock {
   std::multiset<Lock> doubts_;                        ///< see take_back()
 };
 
-const Registration registration(Descriptor{
+const Registration postgres_advisory(Descriptor{
     .name = "postgres-advisory",
     .backend = "postgres",
     .summary = "pg_advisory_lock on the client's session, waited for in the server's queue; with a "

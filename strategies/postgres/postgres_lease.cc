@@ -121,7 +121,7 @@ class LeaseLock : public LockStrategy {
   Session session_;
 };
 
-const Registration registration(Descriptor{
+const Registration postgres_lease(Descriptor{
     .name = "postgres-lease",
     .backend = "postgres",
     .summary = "A row per key with owner and lock_until, by the database's clock",

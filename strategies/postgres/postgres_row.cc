@@ -133,7 +133,7 @@ class Row : public ServerQueueLock {
   std::unordered_map<std::string, std::unique_ptr<Session>> held_;  ///< by token
 };
 
-const Registration registration(Descriptor{
+const Registration postgres_row(Descriptor{
     .name = "postgres-row",
     .backend = "postgres",
     .summary =

@@ -44,7 +44,7 @@ class Fenced : public TokenLock {
   }
 };
 
-const Registration registration(Descriptor{
+const Registration redis_fenced(Descriptor{
     .name = "redis-fenced",
     .backend = "redis",
     .summary = "SET NX PX and INCR in one script: each grant carries a growing fencing number",

@@ -18,7 +18,7 @@ class Getset : public GetsetLock {
   }
 };
 
-const Registration registration(Descriptor{
+const Registration redis_getset(Descriptor{
     .name = "redis-getset",
     .backend = "redis",
     .summary = "The value is the expiry time; expired locks are taken over by GETSET: relies on "

@@ -15,7 +15,7 @@ class GetsetCas : public GetsetLock {
   }
 };
 
-const Registration registration(Descriptor{
+const Registration redis_getset_cas(Descriptor{
     .name = "redis-getset-cas",
     .backend = "redis",
     .summary = "As redis-getset, granted only if GETSET replaced the value that GET saw",

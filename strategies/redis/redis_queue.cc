@@ -114,7 +114,7 @@ class ListQueue : public TokenLock {
   std::int64_t waiters_before_ = 0;
 };
 
-const Registration registration(Descriptor{
+const Registration redis_queue(Descriptor{
     .name = "redis-queue",
     .backend = "redis",
     .summary =

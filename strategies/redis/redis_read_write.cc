@@ -66,7 +66,7 @@ class ReadWrite : public TokenLock {
   const Duration keeps_out_for_;
 };
 
-const Registration registration(Descriptor{
+const Registration redis_read_write(Descriptor{
     .name = "redis-read-write",
     .backend = "redis",
     .summary = "One writer or several readers, each with a TTL of its own, renewed; writers can be "

@@ -14,7 +14,7 @@ class Reentrant : public ReentrantLock {
   std::string make_token() override { return std::to_string(client()); }
 };
 
-const Registration registration(Descriptor{
+const Registration redis_reentrant(Descriptor{
     .name = "redis-reentrant",
     .backend = "redis",
     .summary =

@@ -6,7 +6,7 @@ namespace {
 
 /// Redisson's lock on a single server (redis-reentrant-wait: on one with replicas): the owner is
 /// unique, a timer renews it, and a release notifies waiting clients.
-const Registration registration(Descriptor{
+const Registration redis_reentrant_notify(Descriptor{
     .name = "redis-reentrant-notify",
     .backend = "redis",
     .summary = "Redisson's lock on a single server: re-entrant, renewed, a release wakes waiting "

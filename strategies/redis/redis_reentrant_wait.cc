@@ -86,7 +86,7 @@ class ReentrantWait : public RedissonLock {
   Replicas replicas_;
 };
 
-const Registration registration(Descriptor{
+const Registration redis_reentrant_wait(Descriptor{
     .name = "redis-reentrant-wait",
     .backend = "redis",
     .summary = "Redisson's lock on a server with replicas: as redis-reentrant-notify, and WAIT "

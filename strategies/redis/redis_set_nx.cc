@@ -14,7 +14,7 @@ class SetNx : public UncheckedLock {
   }
 };
 
-const Registration registration(Descriptor{
+const Registration redis_set_nx(Descriptor{
     .name = "redis-set-nx",
     .backend = "redis",
     .summary = "SET NX PX and DEL: after an overrun it deletes its successor's lock",

@@ -63,7 +63,7 @@ class SetNxCheck : public SingleNodeLock {
   std::set<std::string> held_;  ///< keys, until they are released
 };
 
-const Registration registration(Descriptor{
+const Registration redis_set_nx_check(Descriptor{
     .name = "redis-set-nx-check",
     .backend = "redis",
     .summary = "SET NX PX with host:process:thread, released by GET and then DEL: two steps",

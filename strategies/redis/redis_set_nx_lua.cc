@@ -5,7 +5,7 @@ namespace lockbench::redis {
 namespace {
 
 /// The textbook lock: SET NX PX with a random token, and a release that checks it in one step.
-const Registration registration(Descriptor{
+const Registration redis_set_nx_lua(Descriptor{
     .name = "redis-set-nx-lua",
     .backend = "redis",
     .summary =

@@ -22,7 +22,7 @@ class Setnx : public SingleNodeLock {
   }
 };
 
-const Registration registration(Descriptor{
+const Registration redis_setnx(Descriptor{
     .name = "redis-setnx",
     .backend = "redis",
     .summary = "SETNX and DEL, no TTL: a crashed holder blocks all clients for ever",

@@ -31,7 +31,7 @@ class SetnxExpire : public UncheckedLock {
   }
 };
 
-const Registration registration(Descriptor{
+const Registration redis_setnx_expire(Descriptor{
     .name = "redis-setnx-expire",
     .backend = "redis",
     .summary =

@@ -48,7 +48,7 @@ class SetnxExpireMulti : public UncheckedLock {
   }
 };
 
-const Registration registration(Descriptor{
+const Registration redis_setnx_expire_multi(Descriptor{
     .name = "redis-setnx-expire-multi",
     .backend = "redis",
     .summary = "SETNX and EXPIRE in MULTI (whole seconds): refused clients extend the holder's TTL",

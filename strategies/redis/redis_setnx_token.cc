@@ -22,7 +22,7 @@ class SetnxToken : public TokenLock {
   std::optional<RenewalProtocol> renewal_protocol() const override { return std::nullopt; }
 };
 
-const Registration registration(Descriptor{
+const Registration redis_setnx_token(Descriptor{
     .name = "redis-setnx-token",
     .backend = "redis",
     .summary = "SETNX with the owner's token, released by a script that checks it; no TTL",

@@ -65,7 +65,7 @@ class WaitForReplicas : public TokenLock {
   Replicas replicas_;
 };
 
-const Registration registration(Descriptor{
+const Registration redis_wait(Descriptor{
     .name = "redis-wait",
     .backend = "redis",
     .summary = "SET NX PX, then WAIT for the replicas; released and refused if too few acknowledge "

@@ -6,7 +6,7 @@ namespace {
 
 /// The textbook lock with a timer that renews it while it is held, checking the owner: a task may
 /// take longer than the TTL.
-const Registration registration(Descriptor{
+const Registration redis_watchdog(Descriptor{
     .name = "redis-watchdog",
     .backend = "redis",
     .summary = "SET NX PX, renewed every third of the TTL by a script that checks the token",

@@ -16,7 +16,7 @@ class WatchdogNaive : public TokenLock {
   }
 };
 
-const Registration registration(Descriptor{
+const Registration redis_watchdog_naive(Descriptor{
     .name = "redis-watchdog-naive",
     .backend = "redis",
     .summary = "SET NX PX, renewed by EXPIRE (whole seconds) without checking the owner",

@@ -9,7 +9,7 @@ std::unique_ptr<LockStrategy> make(const Context& context) {
   return std::make_unique<RedlockLock>(context, RedlockLock::Order::sequential);
 }
 
-const Registration registration(Descriptor{
+const Registration redlock(Descriptor{
     .name = "redlock",
     .backend = "redis",
     .summary = "SET NX PX on a majority of independent nodes, asked one after the other",

@@ -9,7 +9,7 @@ std::unique_ptr<LockStrategy> make_parallel(const Context& context) {
   return std::make_unique<RedlockLock>(context, RedlockLock::Order::parallel);
 }
 
-const Registration registration(Descriptor{
+const Registration redlock_parallel(Descriptor{
     .name = "redlock-parallel",
     .backend = "redis",
     .summary = "SET NX PX on all independent nodes at once, granted by the majority",

@@ -103,7 +103,7 @@ class NodeQueue : public NodeLock {
   std::string ahead_;  ///< the path of the node that it waits for
 };
 
-const Registration registration(Descriptor{
+const Registration zookeeper(Descriptor{
     .name = "zookeeper",
     .backend = "zookeeper",
     .summary = "A queue of ephemeral sequential nodes, each of which watches the one ahead of it",

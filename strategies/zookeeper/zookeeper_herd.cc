@@ -74,7 +74,7 @@ class Herd : public NodeLock {
   bool watched_ = false;
 };
 
-const Registration registration(Descriptor{
+const Registration zookeeper_herd(Descriptor{
     .name = "zookeeper-herd",
     .backend = "zookeeper",
     .summary = "One ephemeral node that all clients watch: its deletion wakes all of them",

@@ -20,7 +20,7 @@ bool memcached_is_ready(const Server& server) {
   return answer && answer->starts_with(fmt::format("STAT pid {}\r\n", server.pid()));
 }
 
-void speak_tls(const Testbed& testbed, const TlsFiles& files, ServerSpec& spec) {
+void enable_tls(const Testbed& testbed, const TlsFiles& files, ServerSpec& spec) {
   constexpr std::string_view kRequired = "2";  // of a client: its certificate
   std::string options =
       fmt::format("ssl_chain_cert={},ssl_key={}", files.certificate.string(), files.key.string());
@@ -50,7 +50,7 @@ Started start_on(Testbed& testbed, const MemcachedOptions& options, const std::s
                fmt::format("--memory-limit={}", options.memory_megabytes)};
   spec.name = kMemcached.name;
   spec.url = {"memcached://" + testbed.login()};
-  if (options.tls != nullptr) speak_tls(testbed, *options.tls, spec);
+  if (options.tls != nullptr) enable_tls(testbed, *options.tls, spec);
   if (options.clock != nullptr) options.clock->put_under(spec);
   spec.ports = {port};
   spec.ready = memcached_is_ready;

@@ -22,7 +22,7 @@ using zookeeper::Observer;
 using ZkRequest = zookeeper::Request;
 
 constexpr Duration kListenFor = std::chrono::milliseconds(20);
-constexpr std::size_t kMostVisits = 64, kMostOwners = 256, kDeepest = 16;
+constexpr std::size_t kMostVisits = 64, kMostOwnersAsked = 256, kDeepest = 16;
 /// A list of children, and whose a new one is.
 constexpr std::uint64_t kPerVisit = 2;
 
@@ -206,7 +206,7 @@ class ZookeeperWatch {
                                Sink& sink, const std::stop_token& stop) {
     std::vector<ZkRequest> requests;
     for (const auto& [path, name] : contenders) {
-      if (requests.size() == kMostOwners) break;
+      if (requests.size() == kMostOwnersAsked) break;
       requests.push_back({ZkRequest::Kind::exists, name.empty() ? path : child_of(path, name)});
     }
     const std::size_t asked = requests.size();

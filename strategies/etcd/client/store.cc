@@ -64,7 +64,7 @@ class EtcdStore : public Store {
   Connection etcd_;
 };
 
-const StoreRegistration registration({
+const StoreRegistration etcd_store({
     .name = "etcd",
     .value_name = "URL",
     .help = "use this etcd instead of a private one: "

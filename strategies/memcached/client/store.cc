@@ -53,7 +53,7 @@ class MemcachedStore : public Store {
   Connection memcached_;
 };
 
-const StoreRegistration registration({
+const StoreRegistration memcached_store({
     .name = "memcached",
     .value_name = "URL",
     .help =

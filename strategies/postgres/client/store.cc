@@ -135,7 +135,7 @@ class PostgresStore : public Store {
   Session session_;
 };
 
-const StoreRegistration registration({
+const StoreRegistration postgres_store({
     .name = "postgres",
     .value_name = "DSN",
     .help = "use this PostgreSQL database instead of a private one: "

@@ -152,7 +152,7 @@ Secrecy secrecy(const Endpoint& endpoint) {
                            endpoint.sentinels.empty() ? "rediss://" : "rediss+sentinel://");
 }
 
-const StoreRegistration registration({
+const StoreRegistration redis_store({
     .name = "redis",
     .value_name = "URL",
     .help =

@@ -152,7 +152,7 @@ class ZookeeperStore : public Store {
   Session session_;
 };
 
-const StoreRegistration registration({
+const StoreRegistration zookeeper_store({
     .name = "zookeeper",
     .value_name = "HOSTS",
     .help = "use this ZooKeeper instead of a private one: "
