@@ -5,6 +5,11 @@
 #include "tests/support/eventually.h"
 
 namespace lockbench::test {
+namespace {
+
+constexpr std::chrono::seconds kSleep{1};
+
+}  // namespace
 
 WaitResult TracingEnv::wait(Event* event, TimePoint deadline, const std::stop_token& stop) {
   {
@@ -13,8 +18,10 @@ WaitResult TracingEnv::wait(Event* event, TimePoint deadline, const std::stop_to
     waits_until_ = deadline;
   }
   changed_.notify_all();
+  const bool sleeps = deadline > BootClock::now() + kSleep;
   const WaitResult result = ForwardingEnv::wait(event, deadline, stop);
   const std::scoped_lock lock(mutex_);
+  overslept_ = overslept_ || (sleeps && result == WaitResult::timed_out);
   waits_until_ = TimePoint::min();
   return result;
 }
@@ -62,8 +69,13 @@ bool TracingEnv::await_command() {
 bool TracingEnv::await_sleep() {
   return eventually([this] {
     const std::scoped_lock lock(mutex_);
-    return waits_until_ > BootClock::now() + std::chrono::seconds(1);
+    return waits_until_ > BootClock::now() + kSleep;
   });
+}
+
+bool TracingEnv::overslept() const {
+  const std::scoped_lock lock(mutex_);
+  return overslept_;
 }
 
 std::vector<std::string> names_of(const std::vector<TracedCommand>& commands) {

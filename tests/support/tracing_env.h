@@ -34,6 +34,8 @@ class TracingEnv : public ForwardingEnv {
   bool await_command();
   /// Until it waits for something that may well not come for a second.
   bool await_sleep();
+  /// Whether such a wait lasted until its deadline.
+  bool overslept() const;
 
  private:
   mutable std::mutex mutex_;
@@ -42,6 +44,7 @@ class TracingEnv : public ForwardingEnv {
   int under_way_ = 0;
   int waits_ = 0;
   TimePoint waits_until_ = TimePoint::min();
+  bool overslept_ = false;
 };
 
 /// Their names, in order.

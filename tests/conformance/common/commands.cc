@@ -10,6 +10,9 @@ namespace {
 
 using Words = std::vector<std::string>;
 
+/// Not the one of the warm-up: where sessions have TTLs, another is begun.
+constexpr seconds kOtherTtl = kLongTtl / 2;
+
 /// A declared command in the words of the Env, where a script has its own name, and of the wire.
 struct Declared {
   std::string name, wire;
@@ -122,7 +125,7 @@ std::string check_waiting(Bench& bench, Client& waiter, const std::vector<Declar
                           std::set<std::string>& seen) {
   const auto monitors = monitor_all();
   waiter.trace().take();
-  waiter.acquire(bench.key(), seconds(1));
+  waiter.acquire(bench.key(), seconds(1), kOtherTtl);
   for (const char* name : {"SUBSCRIBE", "UNSUBSCRIBE"}) {
     if (declares(declared, name) && !bench.worlds().await(name, 1)) {
       return fmt::format("{} is declared, but was never sent", name);
@@ -174,16 +177,16 @@ std::string commands_are_the_declared_ones(const Descriptor& descriptor) {
   // A quorum's late answers are nobody's business.
   const bool all_end = !is_quorum(descriptor);
   Watch winning(*holder, acquiring, all_end);
-  const AcquireResult held = holder->acquire(bench.key(), patience());
+  const AcquireResult held = holder->acquire(bench.key(), patience(), kOtherTtl);
   if (!held.lease) return unexpected(held, AcquireOutcome::acquired);
   if (wrong = winning.check(to_acquire); !wrong.empty()) return "acquire: " + wrong;
 
   Watch losing(*loser, acquiring, all_end);
-  loser->try_once(bench.key());
+  loser->try_once(bench.key(), kOtherTtl);
   if (wrong = losing.check(to_acquire); !wrong.empty()) return "a refused attempt: " + wrong;
   // A client that takes the lock for expired may need more commands.
-  loser->faults().skew_wall_clock(kLongTtl + seconds(1));
-  loser->try_once(bench.key());
+  loser->faults().skew_wall_clock(kOtherTtl + seconds(1));
+  loser->try_once(bench.key(), kOtherTtl);
   if (wrong = losing.check(to_acquire); !wrong.empty()) return "a late attempt: " + wrong;
   loser->faults().skew_wall_clock({});
   wrong = check_waiting(bench, *loser, to_acquire, acquiring);

@@ -23,11 +23,11 @@ class QueueRaces : public testing::Test {
   std::string key(std::string_view suffix) const { return bench_.key() + std::string(suffix); }
 
   /// A puppet's own question, in which its token is all that it is.
-  Answer ask(const std::string& token, milliseconds alive = kAlive) {
+  Answer ask(const std::string& token, milliseconds alive = kAlive, milliseconds ttl = kLongTtl) {
     const std::string said =
         probe_.ask({"EVAL", std::string(redis::scripts::queue.source), "4", key(""), key(":queue"),
                     key(":liveness"), key(":numbers"), "ask", token, std::to_string(alive.count()),
-                    std::to_string(milliseconds(kLongTtl).count()), "1"});
+                    std::to_string(ttl.count()), "1"});
     return {said.front() == '1', std::stoll(said.substr(2))};
   }
   int waiters() { return std::stoi(probe_.ask({"ZCARD", key(":queue")})); }
@@ -135,7 +135,7 @@ TEST_F(QueueRaces, FencingNumbersGrowThroughDeathsAndReleases) {
 }
 
 TEST_F(QueueRaces, NothingIsLeftWhenEverybodyIsDead) {
-  for (int i = 0; i < 5; ++i) ask("dead" + std::to_string(i), kDying);
+  for (int i = 0; i < 5; ++i) ask("dead" + std::to_string(i), kDying, kShortTtl);
   const std::vector<std::string> numbers = {key(":numbers")};
   EXPECT_TRUE(eventually([&] { return probe_.keys() == numbers; })) << probe_.keys().size();
 }
