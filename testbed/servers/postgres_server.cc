@@ -133,7 +133,6 @@ Started start_on(Testbed& testbed, const PostgresOptions& options, const fs::pat
   if (options.clock != nullptr) options.clock->put_under(spec);
   spec.ports = {port};
   spec.stop_signal = SIGINT;  // ends sessions instead of waiting for them
-  spec.ready_within = std::chrono::seconds(30);
   spec.ready = postgres_is_ready;
   return Server::start(testbed, std::move(spec));
 }

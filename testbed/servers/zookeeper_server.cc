@@ -203,7 +203,6 @@ Started start_member(Testbed& testbed, const ZookeeperOptions& options, const fs
     spec.url = {"zks://" + testbed.login(), options.tls->query()};
     spec.tls = options.tls;
   }
-  spec.ready_within = std::chrono::seconds(30);
   spec.ready = zookeeper_is_ready;
   spec.leads = [](const Server& server) { return zookeeper_mode(server) == "leader"; };
   return Server::start(testbed, std::move(spec));
