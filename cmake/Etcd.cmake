@@ -2,6 +2,7 @@
 # none of our warnings. Switches the backend off where its tools are missing.
 # Not by pkg-config, which takes ten seconds for the hundred libraries behind gRPC.
 find_library(GRPCPP grpc++)
+find_library(GRPC grpc)
 find_library(GPR gpr)
 find_library(ABSL_SYNCHRONIZATION absl_synchronization)
 find_path(GRPCPP_INCLUDE grpcpp/grpcpp.h)
@@ -9,7 +10,7 @@ pkg_check_modules(protobuf QUIET IMPORTED_TARGET protobuf)
 find_program(PROTOC protoc)
 find_program(GRPC_CPP_PLUGIN grpc_cpp_plugin)
 set(etcd_found OFF)
-if(GRPCPP AND GPR AND ABSL_SYNCHRONIZATION AND GRPCPP_INCLUDE AND protobuf_FOUND AND PROTOC AND GRPC_CPP_PLUGIN)
+if(GRPCPP AND GRPC AND GPR AND ABSL_SYNCHRONIZATION AND GRPCPP_INCLUDE AND protobuf_FOUND AND PROTOC AND GRPC_CPP_PLUGIN)
   set(etcd_found ON)
 endif()
 lockbench_switch(ETCD ${etcd_found} "gRPC or protoc"
@@ -37,7 +38,7 @@ if(LOCKBENCH_ETCD)
   set_source_files_properties(${folder}/strategies/etcd/client/rpc.grpc.pb.cc PROPERTIES COMPILE_OPTIONS
                               $<$<CONFIG:Release>:-O1>)
   target_include_directories(lockbench_etcd_api SYSTEM PUBLIC ${folder} ${GRPCPP_INCLUDE})
-  target_link_libraries(lockbench_etcd_api PUBLIC ${GRPCPP} ${GPR} ${ABSL_SYNCHRONIZATION} PkgConfig::protobuf)
+  target_link_libraries(lockbench_etcd_api PUBLIC ${GRPCPP} ${GRPC} ${GPR} ${ABSL_SYNCHRONIZATION} PkgConfig::protobuf)
   if(LOCKBENCH_SANITIZE)
     # Generated code is checked for memory errors and races, as ours is, but not for undefined behaviour.
     target_compile_options(lockbench_etcd_api PRIVATE -fsanitize=${LOCKBENCH_SANITIZE} -fno-sanitize=undefined)
