@@ -68,9 +68,7 @@ TEST(Kill, LeavesNoProcessAndNoFolderBehind) {
     };
   };
   const std::vector<Moment> moments{
-      has_children(0),
-      has_children(1),
-      has_children(2),
+      has_children(0), has_children(1), has_children(2),
       [](Program& program, const Scratch&) { return program.says("redis-set-nx (1/2)"); },
       [](Program&, const Scratch& scratch) { return fs::exists(scratch / "r.json"); }};
   const Foster foster;
