@@ -43,7 +43,7 @@ struct ServerSpec {
   const ClockShim* clock = nullptr;            ///< that it must use once it is ready
   int stop_signal = SIGTERM;                   ///< for an orderly stop
   std::chrono::milliseconds stop_grace{5000};  ///< from that signal to SIGKILL
-  std::chrono::milliseconds ready_within{30'000};
+  std::chrono::milliseconds ready_within{120'000};
   /// Whether the server can be used; called until it returns true or the time is up. Must return
   /// within about a second.
   std::function<bool(const Server&)> ready;

@@ -10,6 +10,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "tests/support/eventually.h"
 #include "tests/support/must.h"
 
 namespace lockbench::test {
@@ -22,7 +23,7 @@ using ReplyPtr = std::unique_ptr<redisReply, ReplyDeleter>;
 
 /// As the user who may do everything.
 ContextPtr connect_to(std::uint16_t port) {
-  const timeval limit{.tv_sec = 5, .tv_usec = 0};
+  const timeval limit{.tv_sec = kPatience.count(), .tv_usec = 0};
   ContextPtr context(redisConnectWithTimeout("127.0.0.1", port, limit));
   if (!context || context->err != 0) {
     throw std::runtime_error(fmt::format("cannot reach the Redis on port {}", port));

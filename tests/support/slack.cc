@@ -39,6 +39,6 @@ StallWatcher* const watcher = [] {
 
 }  // namespace
 
-Duration kSlack() { return std::chrono::seconds(1) + 4 * watcher->worst(); }
+Duration slack() { return std::chrono::seconds(1) + 4 * watcher->worst(); }
 
 }  // namespace lockbench::test

@@ -18,7 +18,7 @@ constexpr std::array<std::string_view, 6> kFolders{"tests/unit",          "tests
                                                    "tests/hazards/plays", "tests/dashboards"};
 /// The clocks' names may be those of aliases.
 constexpr std::array<std::string_view, 7> kWords{"sleep_for",  "sleep_until", "usleep", "nanosleep",
-                                                 "clock::now", "Clock::now",  "kSlack"};
+                                                 "clock::now", "Clock::now",  "slack()"};
 
 /// The line without comments after // and without what stands between quotes.
 std::string code_of(std::string_view line) {

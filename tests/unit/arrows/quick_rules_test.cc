@@ -69,7 +69,7 @@ TEST(QuickRules, EachSleepAndEachRealClockIsNamedWithItsLine) {
   tree.add("tests/unit/results/a_test.cc", "\nstd::this_thread::sleep_for(1ms);\n");
   tree.add("tests/conformance/redis/b.cc", "std::this_thread::sleep_until(end);\n");
   tree.add("tests/hostile/c.h", "const auto begin = std::chrono::steady_clock::now();\n");
-  tree.add("tests/integration/d.cc", "time = system_clock::now() + kSlack;\nusleep(5);\n");
+  tree.add("tests/integration/d.cc", "time = system_clock::now() + slack();\nusleep(5);\n");
   tree.add("tests/hazards/plays/e.cc", "BootClock::now();\n");
   tree.add("tests/dashboards/boards/f.cc", "using Clock = steady_clock;\n\nClock::now();\n");
   EXPECT_THAT(
@@ -77,7 +77,7 @@ TEST(QuickRules, EachSleepAndEachRealClockIsNamedWithItsLine) {
       ElementsAre("tests/conformance/redis/b.cc:1: sleep_until",
                   "tests/dashboards/boards/f.cc:3: Clock::now",
                   "tests/hazards/plays/e.cc:1: Clock::now", "tests/hostile/c.h:1: clock::now",
-                  "tests/integration/d.cc:1: clock::now", "tests/integration/d.cc:1: kSlack",
+                  "tests/integration/d.cc:1: clock::now", "tests/integration/d.cc:1: slack()",
                   "tests/integration/d.cc:2: usleep", "tests/unit/results/a_test.cc:2: sleep_for"));
 }
 
