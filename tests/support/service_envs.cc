@@ -36,14 +36,14 @@ std::vector<TracedCommand> ServiceEnvs::take() {
   return std::exchange(commands_, {});
 }
 
-bool ServiceEnvs::await(const std::string& name, int count) {
+bool ServiceEnvs::await(const std::string& name, int count, Duration longest) {
   std::unique_lock lock(mutex_);
-  return changed_.wait_for(lock, kPatience, [&] { return ended_[name] >= count; });
+  return changed_.wait_for(lock, longest, [&] { return ended_[name] >= count; });
 }
 
-bool ServiceEnvs::await_any(int count) {
+bool ServiceEnvs::await_any(int count, Duration longest) {
   std::unique_lock lock(mutex_);
-  return changed_.wait_for(lock, kPatience, [&] { return all_ended_ >= count; });
+  return changed_.wait_for(lock, longest, [&] { return all_ended_ >= count; });
 }
 
 int ServiceEnvs::ended() const {
@@ -56,9 +56,9 @@ void ServiceEnvs::hold_back_all() {
   holds_back_ = true;
 }
 
-bool ServiceEnvs::await_held() {
+bool ServiceEnvs::await_held(Duration longest) {
   std::unique_lock lock(mutex_);
-  return changed_.wait_for(lock, kPatience, [this] { return held_ > 0; });
+  return changed_.wait_for(lock, longest, [this] { return held_ > 0; });
 }
 
 void ServiceEnvs::let_go() {

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "strategies/duration.h"
+#include "tests/support/eventually.h"
 #include "tests/support/tracing_env.h"
 
 namespace lockbench::test {
@@ -23,16 +25,16 @@ class ServiceEnvs {
 
   /// Until so many commands of that name have ended since the beginning; false if they do not
   /// come.
-  bool await(const std::string& name, int count);
+  bool await(const std::string& name, int count, Duration longest = kPatience);
 
   /// Likewise, whatever their names.
-  bool await_any(int count);
+  bool await_any(int count, Duration longest = kPatience);
   int ended() const;
 
   /// Commands do not leave until let_go().
   void hold_back_all();
   /// Until one is held back; false if none is.
-  bool await_held();
+  bool await_held(Duration longest = kPatience);
   void let_go();
 
  private:

@@ -127,7 +127,7 @@ std::string check_waiting(Bench& bench, Client& waiter, const std::vector<Declar
   waiter.trace().take();
   waiter.acquire(bench.key(), seconds(1), kOtherTtl);
   for (const char* name : {"SUBSCRIBE", "UNSUBSCRIBE"}) {
-    if (declares(declared, name) && !bench.worlds().await(name, 1)) {
+    if (declares(declared, name) && !bench.worlds().await(name, 1, patience())) {
       return fmt::format("{} is declared, but was never sent", name);
     }
   }
@@ -214,7 +214,7 @@ std::string timer_sends_the_declared_commands(const Descriptor& descriptor) {
   const AcquireResult held = holder->try_once(bench.key());
   if (!held.lease) return unexpected(held, AcquireOutcome::acquired);
   const auto monitor = shared_store().monitor();
-  if (!bench.worlds().await(name, 2)) {
+  if (!bench.worlds().await(name, 2, patience())) {
     return name + " is declared to renew, but was not sent";
   }
   if (holder->release(*held.lease) != ReleaseOutcome::released) return "cannot be released";

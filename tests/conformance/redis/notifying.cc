@@ -85,7 +85,7 @@ std::string dying_subscription_is_survived(const Descriptor& descriptor) {
   if (!listens(waiter)) return "it does not listen";
   waiter.client().trace().take();
   RedisProbe(shared_store().server().port()).ask({"CLIENT", "KILL", "TYPE", "pubsub"});
-  if (!bench.worlds().await("SUBSCRIBE", 2)) return "it did not subscribe again";
+  if (!bench.worlds().await("SUBSCRIBE", 2, patience())) return "it did not subscribe again";
   const auto asks = [&] { return !waiter.client().trace().take().empty(); };
   if (!eventually(asks) || !listens(waiter)) return "it does not listen again";
   holder->release(*held.lease);
@@ -123,7 +123,8 @@ std::string listener_outlasts_a_crashed_holder(const Descriptor& descriptor) {
   const auto waiter = bench.client();
   if (!holder->try_once(bench.key(), kShortTtl).lease) return "the lock was not free";
   holder.reset();
-  const AcquireResult result = waiter->acquire(bench.key(), patience());
+  // Without a message a listener asks again after its own TTL.
+  const AcquireResult result = waiter->acquire(bench.key(), patience(), kShortTtl);
   return result.lease ? std::string() : unexpected(result, AcquireOutcome::acquired);
 }
 

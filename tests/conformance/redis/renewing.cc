@@ -12,14 +12,14 @@ std::string timer_looks_at_the_owner_as_declared(const Descriptor& descriptor) {
   const auto former = bench.client();
   const AcquireResult lost = former->try_once(bench.key(), kTtl);
   if (!lost.lease) return unexpected(lost, AcquireOutcome::acquired);
-  if (!bench.worlds().await_any(1)) return "it was never renewed";
+  if (!bench.worlds().await_any(1, patience())) return "it was never renewed";
   // So that none finds the moment in which nobody has the lock.
   bench.worlds().hold_back_all();
   RedisProbe probe(shared_store().server().port());
   Bench others(descriptor, shared_store().server().url(), unrenewed());
   others.number_clients_after(1000);
   const auto successor = others.client();
-  if (!bench.worlds().await_held()) return "it was renewed only once";
+  if (!bench.worlds().await_held(patience())) return "it was renewed only once";
   probe.remove(bench.named_keys());
   const AcquireResult gained = successor->try_once(bench.key(), kSuccessors);
   bench.worlds().let_go();
@@ -50,9 +50,9 @@ std::string release_overtakes_a_renewal(const Descriptor& descriptor) {
   const auto successor = others.client();
   const AcquireResult held = holder->try_once(bench.key(), kTtl);
   if (!held.lease) return unexpected(held, AcquireOutcome::acquired);
-  if (!bench.worlds().await_any(1)) return "it was never renewed";
+  if (!bench.worlds().await_any(1, patience())) return "it was never renewed";
   bench.worlds().hold_back_all();
-  if (!bench.worlds().await_held()) return "it was renewed only once";
+  if (!bench.worlds().await_held(patience())) return "it was renewed only once";
   const ReleaseOutcome released = holder->release(*held.lease);
   const TimePoint was_valid_until = held.lease->state->valid_until();
   const AcquireResult gained = successor->try_once(bench.key(), kSuccessors);
@@ -60,7 +60,7 @@ std::string release_overtakes_a_renewal(const Descriptor& descriptor) {
   bench.worlds().let_go();
   // What comes after it on the same thread shows that its answer has been dealt with.
   const AcquireResult later = witness->try_once(bench.key() + ":later", kTtl);
-  const bool landed = bench.worlds().await_any(renewals + 2);
+  const bool landed = bench.worlds().await_any(renewals + 2, patience());
   if (released != ReleaseOutcome::released)
     return fmt::format("release gave {}", name_of(released));
   if (!gained.lease) return "after the release: " + unexpected(gained, AcquireOutcome::acquired);
