@@ -32,7 +32,7 @@ std::string taken_after(Client& contender, const std::string& key, TimePoint end
 std::string taken_only_when_left_alone(Client& contender, const std::string& key, Duration ttl) {
   const AcquireResult contended = contender.acquire(key, ttl + milliseconds(300), ttl);
   if (contended.lease) return "taken under contention, which is declared to prolong the TTL";
-  if (!eventually([&] { return !shared_store().exists(key); })) return "left alone, it stays";
+  if (!comes_true([&] { return !shared_store().exists(key); })) return "left alone, it stays";
   const AcquireResult next = contender.try_once(key);
   return next.lease ? std::string() : "left alone: " + unexpected(next, AcquireOutcome::acquired);
 }

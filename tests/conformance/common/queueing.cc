@@ -38,7 +38,7 @@ class Procession {
 
   /// Until the server has them all in its queue, but for those who have gone.
   bool await_queued(int number) const {
-    return eventually([&] {
+    return comes_true([&] {
       const int gone = gone_;
       return shared_store().waiting() >= number - gone;
     });

@@ -47,7 +47,7 @@ std::string sharers_do_not_overtake(const Descriptor& descriptor) {
   std::thread waiting([&] { gained = ask(*waiter, bench.key(), Mode::exclusive, patience()); });
   bool waits = waiter->trace().await_waiting();
   if (waits_at_the_server(descriptor)) {
-    waits = eventually([] { return shared_store().waiting() == 1; });
+    waits = comes_true([] { return shared_store().waiting() == 1; });
   }
   const AcquireResult overtaker = ask(*late, bench.key(), Mode::shared);
   if (overtaker.lease) late->release(*overtaker.lease);

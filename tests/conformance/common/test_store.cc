@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "tests/support/eventually.h"
+#include "tests/conformance/common/bench.h"
 #include "tests/support/main.h"
 
 namespace lockbench::test {
@@ -52,7 +52,7 @@ bool TestStore::exists(const std::string& key) {
 }
 
 bool TestStore::becomes_empty() {
-  return eventually([this] { return keys().empty(); });
+  return comes_true([this] { return keys().empty(); });
 }
 
 std::string url_of(std::uint16_t port) { return shared_store().server().url_form().on({port}); }

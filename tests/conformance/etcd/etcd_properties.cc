@@ -40,7 +40,7 @@ std::string dead_predecessor_hands_nothing_on(const Descriptor& descriptor) {
     watches += std::count(sent.begin(), sent.end(), "Watch");
     return watches >= 2 || waiter.is_done();
   };
-  if (!eventually(looked)) return "it does not look round";
+  if (!comes_true(looked)) return "it does not look round";
   const bool too_soon = waiter.is_done();
   const ReleaseOutcome released = holder->release(*held.lease);
   const AcquireResult& gained = waiter.join();
@@ -119,11 +119,11 @@ std::string late_creation_leaves_no_contender(const Descriptor& descriptor) {
   const AcquireResult lost = client->try_once(bench.key(), kTtl);
   if (lost.outcome != AcquireOutcome::unknown) return unexpected(lost, AcquireOutcome::unknown);
   (*line)->heal();
-  if (!eventually([&] { return probe.revision() > before; })) return "the creation never arrives";
+  if (!comes_true([&] { return probe.revision() > before; })) return "the creation never arrives";
   // Until its session is over at the latest it may stand in the way. A slow disk may cost an
   // answer.
   AcquireResult next;
-  eventually([&] {
+  comes_true([&] {
     next = client->acquire(bench.key(), patience(), kTtl);
     return next.outcome != AcquireOutcome::unknown;
   });

@@ -87,7 +87,7 @@ std::string dying_subscription_is_survived(const Descriptor& descriptor) {
   RedisProbe(shared_store().server().port()).ask({"CLIENT", "KILL", "TYPE", "pubsub"});
   if (!bench.worlds().await("SUBSCRIBE", 2, patience())) return "it did not subscribe again";
   const auto asks = [&] { return !waiter.client().trace().take().empty(); };
-  if (!eventually(asks) || !listens(waiter)) return "it does not listen again";
+  if (!comes_true(asks) || !listens(waiter)) return "it does not listen again";
   holder->release(*held.lease);
   return expect_woken(waiter);
 }
@@ -108,7 +108,7 @@ std::string no_release_is_missed(const Descriptor& descriptor) {
       asked += waiter.client().trace().take().size();
       return asked >= static_cast<std::size_t>(round % 3);
     };
-    if (!eventually(has_asked)) return "it does not ask";
+    if (!comes_true(has_asked)) return "it does not ask";
     holder->release(*held.lease);
     if (std::string wrong = expect_woken(waiter); !wrong.empty()) return wrong;
     waiter.client().release(*waiter.join().lease);

@@ -28,7 +28,7 @@ std::string timer_looks_at_the_owner_as_declared(const Descriptor& descriptor) {
     const auto left = probe.time_to_live(bench.key());
     return left && *left > kSuccessors;
   };
-  (void)eventually([&] { return lost.lease->state->lost_at() || prolonged(); });
+  (void)comes_true([&] { return lost.lease->state->lost_at() || prolonged(); });
   if (prolonged() != unaware) {
     return unaware ? "another's lock was not prolonged, as it is declared to be"
                    : "another's lock was prolonged";

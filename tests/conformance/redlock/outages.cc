@@ -117,7 +117,7 @@ std::string interrupt_leaves_nothing(const Descriptor& descriptor) {
     Waiter calling(std::move(client), bench.key());
     const bool sent = calling.client().trace().await_command();
     calling.stop();
-    if (!eventually([&] { return calling.is_done(); })) wrong = "the stop did not end it";
+    if (!comes_true([&] { return calling.is_done(); })) wrong = "the stop did not end it";
     if (!wrong.empty()) on(tested, kThree, kThaw);
     if (calling.join().lease) wrong = "granted without a majority";
     if (!sent) wrong = "it sent nothing";

@@ -100,7 +100,7 @@ TEST(Redlock, ARunHasTheFiguresOfItsNodes) {
   const Scratch scratch;
   const Outcome outcome =
       lockbench(scratch, {"run", "redlock", "--nodes", "3", "--clients", "1", "--duration", "300ms",
-                          "--warmup", "0ms", "--out", "r.json"});
+                          "--warmup", "0ms", "--node-timeout", "2s", "--out", "r.json"});
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   const Json result = read_result(scratch / "r.json");
   const Json& run = run_of(result, "redlock");
