@@ -38,12 +38,12 @@ std::string unreachable_server_is_named(const Descriptor& descriptor) {
 /// Killed while one client holds the lock and another waits for it.
 std::string death_of_the_server_is_survived(const Descriptor& descriptor) {
   const auto tested = own_store();
-  // A session may be kept for so long without a server.
+  // A client without its server may keep a session up to its timeout.
   Bench bench(descriptor, *tested, with_timeout(descriptor, seconds(3)));
   const auto holder = bench.client();
   const AcquireResult held = holder->acquire(bench.key(), patience());
   if (!held.lease) return unexpected(held, AcquireOutcome::acquired);
-  Waiter waiter(bench.client(), bench.key());
+  Waiter waiter(bench.client(), bench.key(), patience(), seconds(10));
   if (!waiter.waits()) return "it did not wait";
   on_all(*tested, &testbed::Server::kill_hard);
   const AcquireResult& waited = waiter.join();

@@ -167,31 +167,6 @@ TEST_F(WatchedRedis, WithoutAPatternLocksAreProposed) {
   EXPECT_FALSE(seen_.was_proposed("user:*"));
 }
 
-TEST_F(WatchedRedis, MonitorShowsRefusedAttemptsAndHoldersThatOverran) {
-  // By its own clock a watch cannot tell an expiry that comes within a round trip of its time.
-  app_.ask({"CONFIG", "SET", "notify-keyspace-events", "Kx"});
-  const auto running = watch({.locks = {"lock:*"}, .budget = 1000, .monitor = test::kPatience});
-  ASSERT_TRUE(seen_.comes([&] { return !seen_.facts_.store.empty(); }));
-  app_.ask({"SET", "lock:a", "first", "NX", "PX", "600000"});
-  ASSERT_TRUE(seen_.await_held("lock:a", "first"));
-  for (int i = 0; i < 5; ++i) app_.ask({"SET", "lock:a", "second", "NX", "PX", "600000"});
-  std::uint64_t refused = 0;
-  EXPECT_TRUE(seen_.comes([&] {
-    refused = 0;
-    for (const Sighting& one : seen_.of_["lock:a"]) refused += one.refused;
-    return refused == 5;
-  })) << refused;
-  app_.ask({"PEXPIRE", "lock:a", "1"});
-  ASSERT_TRUE(
-      seen_.await("lock:a", [](const Sighting& one) { return one.ended == Ending::expired; }));
-  // It does not know, and releases with a script.
-  app_.ask({"EVAL",
-            "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end "
-            "return 0",
-            "1", "lock:a", "first"});
-  EXPECT_TRUE(seen_.await("lock:a", [](const Sighting& one) { return one.overran; }));
-}
-
 TEST_F(WatchedRedis, LocksAreLookedAtWhileManyKeysAreScanned) {
   // So many that one pass of SCAN takes longer than the test waits.
   app_.ask({"EVAL", "for i = 1, ARGV[1] do redis.call('SET', KEYS[1] .. i, 1) end", "1",
