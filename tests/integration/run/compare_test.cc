@@ -31,9 +31,10 @@ std::string configuration(const Scratch& scratch, const std::string& name,
 
 TEST(CompareConfigurations, MeasuresBothAsTheFilesSayAndFindsTheSameInTheirResults) {
   const Scratch scratch;
-  const std::string a = configuration(scratch, "a", "hold = \"1ms\"\nduration = \"200ms\"\n");
-  const std::string b =
-      configuration(scratch, "b", "hold = \"1ms\"\nduration = \"200ms\"\nrtt = \"5ms\"\n");
+  const std::string a =
+      configuration(scratch, "a", "hold = \"1ms\"\niterations = 40\nduration = \"20s\"\n");
+  const std::string b = configuration(
+      scratch, "b", "hold = \"1ms\"\niterations = 40\nduration = \"20s\"\nrtt = \"5ms\"\n");
   // A run in which other programs had the machine is invalid.
   const Outcome made = lockbench(scratch, {"compare", "--run", a, b, "--repeat", "4", "--force",
                                            "--quiet", "--format", "json"});

@@ -52,7 +52,11 @@ TEST_P(KilledCommand, LeavesWhatWasOverToItsReaders) {
   std::vector<std::string> command = GetParam().command;
   command.insert(command.end(), {"--out", "r.json"});
   Program program(scratch, command);
-  const bool kept = eventually([&] { return fs::exists(scratch / "r.json"); });
+  const auto has_a_step = [&] {
+    return fs::exists(scratch / "r.json") &&
+           !read_result(scratch / "r.json").at(GetParam().over).empty();
+  };
+  const bool kept = eventually(has_a_step);
   const auto children = descendants_of(program.pid());
   program.signal(SIGKILL);
   const Outcome outcome = program.finish();
