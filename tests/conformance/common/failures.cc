@@ -38,14 +38,13 @@ std::string unreachable_server_is_named(const Descriptor& descriptor) {
 /// Killed while one client holds the lock and another waits for it.
 std::string death_of_the_server_is_survived(const Descriptor& descriptor) {
   const auto tested = own_store();
-  // Some go on trying to reach it until their deadline, and then wait until the store ends their
-  // sessions of before.
-  constexpr seconds kLongest{15}, kTtl{40};
+  // Some go on trying to reach it until their deadline.
+  constexpr seconds kLongest{20};
   Bench bench(descriptor, *tested, with_timeout(descriptor, seconds(3)));
   const auto holder = bench.client();
-  const AcquireResult held = holder->acquire(bench.key(), patience(), kTtl);
+  const AcquireResult held = holder->acquire(bench.key(), patience());
   if (!held.lease) return unexpected(held, AcquireOutcome::acquired);
-  Waiter waiter(bench.client(), bench.key(), kLongest, kTtl);
+  Waiter waiter(bench.client(), bench.key(), kLongest);
   if (!waiter.waits()) return "it did not wait";
   on_all(*tested, &testbed::Server::kill_hard);
   const AcquireResult& waited = waiter.join();
