@@ -77,7 +77,7 @@ struct TestedStore {
   TestStore& (*shared)();
   /// For checks that kill or freeze its server.
   std::unique_ptr<TestStore> (*make)();
-  /// What is checked besides, because only this store has it. May be null.
+  /// Checks for this store alone, such as those of its sessions. May be null.
   std::vector<Property> (*properties)() = nullptr;
 };
 

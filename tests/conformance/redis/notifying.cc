@@ -7,7 +7,7 @@
 namespace lockbench::test {
 namespace {
 
-/// It sleeps until a message comes: whoever polls sleeps for less.
+/// Whether the client sleeps until a message comes. A polling client sleeps for less.
 bool listens(Waiter& waiter) { return waiter.client().trace().await_sleep(); }
 
 /// By its last attempt at the deadline it would get a released lock, too.
