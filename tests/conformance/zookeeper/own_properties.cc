@@ -130,9 +130,9 @@ std::string dead_contenders_change_no_turns(const Descriptor& descriptor) {
   if (!held.lease) return unexpected(held, AcquireOutcome::acquired);
   const std::string last = probe.make_contender(node_of(bench.key()) + "/~-");
   const std::string first = probe.make_contender(node_of(bench.key()) + "/!-");
+  holder->release(*held.lease);
   Waiter waiter(bench.client(), bench.key());
   if (!comes_true([&] { return waiter.has_sent("getData"); })) return "it did not wait";
-  holder->release(*held.lease);
   probe.remove(first);
   // It has looked round, and found the other.
   const auto looked = [&] { return waiter.has_sent("getData") || waiter.is_done(); };
