@@ -40,7 +40,7 @@ std::string death_of_the_server_is_survived(const Descriptor& descriptor) {
   const auto tested = own_store();
   // Some go on trying to reach it until their deadline.
   constexpr seconds kLongest{20};
-  Bench bench(descriptor, *tested, with_timeout(descriptor, seconds(3)));
+  Bench bench(descriptor, *tested, with_timeout(descriptor, seconds(4)));
   const auto holder = bench.client();
   const AcquireResult held = holder->acquire(bench.key(), patience());
   if (!held.lease) return unexpected(held, AcquireOutcome::acquired);

@@ -166,7 +166,7 @@ TEST(QuorumCommand, MeasuresEveryConstellation) {
 TEST(QuorumCommand, AddsARoundTripToEveryCommandOfEveryNode) {
   const Scratch scratch;
   const Outcome outcome =
-      lockbench(scratch, {"quorum", "--nodes", "3", "--rtt", "10ms", "--duration", "100ms",
+      lockbench(scratch, {"quorum", "--nodes", "3", "--rtt", "10ms", "--duration", "600ms",
                           "--node-timeout", "1s", "--clients", "1", "--out", "r.json"});
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   const Json result = read_result(scratch / "r.json");
