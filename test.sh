@@ -75,7 +75,7 @@ tests() {
   # A test that was disturbed says that it is inconclusive, and passes.
   local shown=()
   [ "$2" != timing ] || shown=(--verbose)
-  ctest "${shown[@]}" --preset "$1" --label-regex "^$2\$" --parallel "$(($(nproc) * 2))" "${ctest_arguments[@]}"
+  ctest "${shown[@]}" --preset "$1" --label-regex "^$2\$" --parallel "$(($(nproc) * 4))" "${ctest_arguments[@]}"
 }
 
 # A test that no part runs would never fail.

@@ -134,25 +134,24 @@ const Json& point_of(const Json& points, std::string_view strategy, int nodes, i
 TEST(QuorumCommand, MeasuresEveryConstellation) {
   const Scratch scratch;
   const Outcome outcome =
-      lockbench(scratch, {"quorum", "--nodes", "1", "--nodes", "3", "--node-timeout", "250ms",
-                          "--duration", "300ms", "--clients", "3", "--out", "r.json"});
+      lockbench(scratch, {"quorum", "--nodes", "3", "--node-timeout", "250ms", "--duration", "200ms",
+                          "--clients", "3", "--out", "r.json"});
   // A node may miss its time-out on a busy machine, which is an error that is named.
   ASSERT_EQ(outcome.code, has(outcome.err, "failure: ") ? 2 : 0) << outcome.err;
   const Json result = read_result(scratch / "r.json");
   EXPECT_EQ(result.at("experiment").at("name"), "quorum");
   const Json& points = result.at("experiment").at("points");
-  EXPECT_EQ(points.size(), 20U);
+  EXPECT_EQ(points.size(), 16U);
   for (const char* strategy : {"redis-set-nx-lua", "redis-wait"}) {
     EXPECT_GT(point_of(points, strategy, 1, 1).at("sections_per_second"), 0);
     EXPECT_EQ(point_of(points, strategy, 1, 1).at("granted_share"), 1);
     EXPECT_GT(point_of(points, strategy, 1, 3).at("sections_per_second"), 0);
   }
   for (const char* strategy : {"redlock", "redlock-parallel"}) {
-    const Json& one = point_of(points, strategy, 1, 1);
     const Json& three = point_of(points, strategy, 3, 1);
-    EXPECT_GT(one.at("acquire").at("count"), 0);
+    EXPECT_GT(three.at("acquire").at("count"), 0);
     EXPECT_EQ(three.at("granted_share"), 1);
-    EXPECT_GT(three.at("commands_per_section"), one.at("commands_per_section"));
+    EXPECT_GE(three.at("commands_per_section"), 6);
     EXPECT_GT(three.at("validity").at("count"), 0);
     EXPECT_GT(point_of(points, strategy, 3, 1, 1).at("sections_per_second"), 0) << "one is down";
     EXPECT_GT(point_of(points, strategy, 3, 1, 0, 1).at("sections_per_second"), 0);
@@ -163,23 +162,23 @@ TEST(QuorumCommand, MeasuresEveryConstellation) {
   EXPECT_GE(point_of(points, "redlock", 3, 1, 0, 0, 1).at("acquire").at("p50"), 0.02);
 }
 
-TEST(QuorumCommand, AddsARoundTripToEveryCommandOfEveryNode) {
+TEST(QuorumCommand, AddsARoundTripToEveryCommand) {
   const Scratch scratch;
   const Outcome outcome =
-      lockbench(scratch, {"quorum", "--nodes", "3", "--rtt", "10ms", "--duration", "600ms",
-                          "--node-timeout", "1s", "--clients", "1", "--out", "r.json"});
+      lockbench(scratch, {"quorum", "--nodes", "1", "--rtt", "10ms", "--duration", "300ms",
+                          "--node-timeout", "2s", "--clients", "1", "--out", "r.json"});
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   const Json result = read_result(scratch / "r.json");
   EXPECT_EQ(result.at("workload").at("rtt"), 0.01);
   const Json& points = result.at("experiment").at("points");
   // But for the histogram's error.
-  const auto fastest = [&](std::string_view strategy, int nodes) {
-    return point_of(points, strategy, nodes, 1).at("acquire").at("min").get<double>() / 0.99;
+  const auto fastest = [&](std::string_view strategy) {
+    return point_of(points, strategy, 1, 1).at("acquire").at("min").get<double>() / 0.99;
   };
-  EXPECT_GE(fastest("redis-set-nx-lua", 1), 0.01);
-  EXPECT_GE(fastest("redis-wait", 1), 0.02) << "SET, then WAIT";
-  EXPECT_GE(fastest("redlock-parallel", 3), 0.01) << "all at once";
-  EXPECT_GE(fastest("redlock", 3), 0.03) << "one after the other";
+  EXPECT_GE(fastest("redis-set-nx-lua"), 0.01);
+  EXPECT_GE(fastest("redis-wait"), 0.02) << "SET, then WAIT";
+  EXPECT_GE(fastest("redlock"), 0.01);
+  EXPECT_GE(fastest("redlock-parallel"), 0.01);
 }
 
 TEST(QuorumCommand, IsInterruptedAndSavesWhatItHas) {
