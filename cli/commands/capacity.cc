@@ -218,7 +218,7 @@ int capacity(const CapacityOptions& given) {
   result.capacity.emplace();
   const std::string out = out_path(options.output, result);
 
-  Session session(options.output.quiet);
+  Session session(options.output);
   LoadOptions widest = options;  // the servers must take the clients of every point
   for (const int clients : options.sweep_clients) {
     widest.workload.clients = std::max(widest.workload.clients, clients);

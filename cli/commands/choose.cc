@@ -179,7 +179,7 @@ int choose_by_measuring(const ChooseOptions& options, const choose::Answer& befo
   output.out = options.out;
   results::Result begun = begin_result();
   const std::string out = out_path(output, begun);
-  Session session(false);
+  Session session(OutputOptions{});
   ResultFile file(out, session.console());
   const std::optional<Race> race =
       measure_candidates(options, before, evidence, std::move(begun), file, session);

@@ -68,7 +68,7 @@ bool clean_server(const StoreKind& kind, const std::string& url, const CleanOpti
 }
 
 int clean(const CleanOptions& options) {
-  Session session(false, false, "stopping");
+  Session session(OutputOptions{}, false, "stopping");
   bool complete = true;
   for (const StoreKind* kind : store_kinds()) {
     const auto urls = options.servers.find(kind->name);

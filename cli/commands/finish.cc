@@ -37,6 +37,9 @@ std::string out_path(const OutputOptions& options, const results::Result& result
   must(results::render(result, {}, look_of(options)), "--columns");
   std::string out =
       options.out.empty() ? fmt::format("results/runs/{}.json", result.id) : options.out;
+  if (out == kStdout && options.events == kStdout) {
+    throw UsageError("--events and --out must be different: both are -");
+  }
   if (out != kStdout) {
     auto writable = results::check_writable(out);
     if (!writable && options.out.empty()) {
@@ -57,7 +60,8 @@ int finish(const results::Result& result, const OutputOptions& options, ResultFi
   if (file.path() == fallback_path(result)) console.warn("results/runs cannot be written to here");
   const bool saved = file.save(result);
   const bool reported = save_report(result, options.report, file.path(), console);
-  const bool printed = file.is_stdout() || print_text(text ? *text : render(result, options));
+  const bool silent = file.is_stdout() || options.events == kStdout;
+  const bool printed = silent || print_text(text ? *text : render(result, options));
   ending.errors |= !saved || !reported || !printed;
   return exit_code_of(ending);
 }

@@ -191,7 +191,7 @@ int play_matrix(const HazardOptions& options) {
   const std::vector<Cell> cells = cells_of(options, result.skipped);
   result.hazards.emplace();
   const std::string out = out_path(options.output, result);
-  Session session(options.output.quiet);
+  Session session(options.output);
   Console& console = session.console();
   result.workload = workload_record(options);
   result.interrupted = true;  // until it is over

@@ -132,7 +132,7 @@ int play_doses(const HazardOptions& options) {
   if (points.empty()) throw UsageError("--dose: none of these strategies promises exclusion");
   result.experiment = results::Experiment{std::vector<results::DosePoint>()};
   const std::string out = out_path(options.output, result);
-  Session session(options.output.quiet);
+  Session session(options.output);
   Console& console = session.console();
   result.workload = workload_record(options);
   result.interrupted = true;  // until it is over

@@ -161,7 +161,7 @@ ResultPair measure_pair(const PairOptions& options) {
   };
   Both made{measurement(a), measurement(b)};
   // Before the measurements, whose metrics and servers have threads.
-  Session session(options.quiet);
+  Session session(OutputOptions{.quiet = options.quiet});
   const Both both = std::move(made);
   for (std::size_t i = 0; i < both.size(); ++i) {
     const std::string& file = i == 0 ? a.file : b.file;

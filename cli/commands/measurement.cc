@@ -180,7 +180,7 @@ int Measurement::finish(bool show, Console& console) {
 int measure(const RunOptions& options, std::vector<Selected> selected) {
   auto made = std::make_unique<Measurement>(options, std::move(selected));
   // Before the measurement, whose metrics and servers have threads.
-  Session session(options.output.quiet);
+  Session session(options.output);
   Console& console = session.console();
   const std::unique_ptr<Measurement> one = std::move(made);
   if (!one->deploy(session)) return session.interrupted_early();

@@ -281,7 +281,7 @@ int probe(const ProbeOptions& given) {
   options.metrics.deployments = deployments_of(selected, options);
   options.metrics.ready_at_once = false;
 
-  Session session(options.output.quiet, false, "stopping: removing the probe's keys");
+  Session session(options.output, false, "stopping: removing the probe's keys");
   Console& console = session.console();
   const std::string id = run_id(std::chrono::system_clock::now(), std::random_device()());
   Metrics metrics = Metrics::start(options, selected, id, console);

@@ -52,7 +52,7 @@ int quorum(const QuorumOptions& given) {
   result.experiment = results::Experiment{std::vector<results::QuorumPoint>()};
   const std::string out = out_path(options.output, result);
 
-  Session session(options.output.quiet);
+  Session session(options.output);
   Console& console = session.console();
   const Ranks* const ranks = Ranks::joined();
   if (const std::string far = ranks == nullptr ? "" : ranks->beyond_loopback(); !far.empty()) {

@@ -58,7 +58,7 @@ int renewal(const RenewalOptions& given) {
   result.experiment = results::Experiment{std::vector<results::RenewalPoint>()};
   const std::string out = out_path(options.output, result);
 
-  Session session(options.output.quiet);
+  Session session(options.output);
   Console& console = session.console();
   // Each lock with a thread of its own has a connection of its own. A private server allows twice
   // as many connections as there are clients, hence the half.

@@ -35,7 +35,8 @@ class Display {
  public:
   Display(const WatchOptions& options, Console& console)
       : console_(console), view_(!is_utf8_locale()) {
-    const bool may_draw = !options.output.quiet && !options.once && !options.no_screen;
+    const bool may_draw = !options.output.quiet && !options.once && !options.no_screen &&
+                          options.output.events != kStdout;
     if (!may_draw || !is_terminal(stderr)) return;
     screen_ = Screen::open(STDIN_FILENO, STDERR_FILENO, may_color(stderr));
   }
@@ -206,7 +207,9 @@ class WatchCommand {
   int end(Ending ending) {
     if (!record_.empty()) return finish(result_, options_.output, file_, ending);
     ending.errors |= !save_report(result_, options_.output.report, "", session_.console());
-    ending.errors |= !print_text(render(result_, options_.output));
+    if (options_.output.events != kStdout) {
+      ending.errors |= !print_text(render(result_, options_.output));
+    }
     return exit_code_of(ending);
   }
 
@@ -243,7 +246,7 @@ int watch_locks(const WatchOptions& options) {
   check_files(options, result);
   std::vector<std::unique_ptr<watch::Source>> sources = sources_of(options);
 
-  Session session(options.output.quiet, false, "stopping");
+  Session session(options.output, false, "stopping");
   Watching watching(std::move(sources), options.ledger_options(), options.grouping(),
                     session.console());
   const auto metrics = std::make_shared<exporter::WatchMetrics>();

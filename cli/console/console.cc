@@ -64,10 +64,18 @@ bool is_utf8_locale() {
 }
 
 void Console::note(std::string_view line) {
+  event("note", {{"text", std::string(line)}});
   if (!quiet_) write_line(line);
 }
 
-void Console::warn(std::string_view line) { write_line(line); }
+void Console::warn(std::string_view line) {
+  event("warning", {{"text", std::string(line)}});
+  write_line(line);
+}
+
+void Console::event(const std::string& name, const Events::Fields& fields) {
+  if (events_ && !events_->write(name, fields)) write_line("--events: cannot be written any more");
+}
 
 void Console::write_line(std::string_view line) {
   const std::string shown = in_locale(presentable(line));

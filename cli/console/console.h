@@ -2,10 +2,13 @@
 
 #include <cstddef>
 #include <cstdio>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
+
+#include "cli/console/events.h"
 
 namespace lockbench::cli {
 
@@ -24,9 +27,10 @@ bool is_utf8_locale();
 /// unless the locale is UTF-8.
 class Console {
  public:
-  /// `stream` must outlive the console. Without `terminal` there is no status line.
-  Console(std::FILE* stream, bool terminal, bool quiet)
-      : stream_(stream), terminal_(terminal), quiet_(quiet) {}
+  /// `stream` must outlive the console. Without `terminal` there is no status line. Every line is
+  /// an event too, if there are `events`.
+  Console(std::FILE* stream, bool terminal, bool quiet, std::unique_ptr<Events> events = nullptr)
+      : stream_(stream), terminal_(terminal), quiet_(quiet), events_(std::move(events)) {}
   Console(const Console&) = delete;
   Console& operator=(const Console&) = delete;
   ~Console() { status(""); }
@@ -40,12 +44,15 @@ class Console {
   void warn(std::string_view line);
   /// Empty removes it. At most width() columns.
   void status(std::string_view line);
+  /// For programs alone: nothing on the stream.
+  void event(const std::string& name, const Events::Fields& fields);
 
  private:
   void write_line(std::string_view line);
 
   std::FILE* const stream_;
   const bool terminal_, quiet_;
+  const std::unique_ptr<Events> events_;
   std::mutex mutex_;
   std::string status_;
 };

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "results/tables/units.h"
 
@@ -10,6 +11,12 @@ namespace lockbench::cli {
 namespace {
 
 constexpr std::chrono::seconds kBetweenLines{5};
+
+std::string_view name_of(loadgen::Progress::Phase phase) {
+  constexpr std::array<std::string_view, 4> kNames{"connecting", "warming_up", "measuring",
+                                                   "draining"};
+  return kNames.at(static_cast<std::size_t>(phase));
+}
 
 std::string phase_text(const loadgen::Progress& progress) {
   const double percent = std::clamp(progress.done, 0.0, 1.0) * 100;
@@ -61,6 +68,15 @@ std::string progress_bar(const loadgen::Progress& progress, int width) {
 }
 
 void ProgressView::on_progress(const loadgen::Progress& progress) {
+  console_.event("progress", {{"strategy", std::string(progress.strategy)},
+                              {"load", std::string(progress.load)},
+                              {"run", std::int64_t{progress.run}},
+                              {"runs", std::int64_t{progress.runs}},
+                              {"phase", std::string(name_of(progress.phase))},
+                              {"done", std::clamp(progress.done, 0.0, 1.0)},
+                              {"clients_connected", std::int64_t{progress.clients_connected}},
+                              {"sections_per_second", progress.sections_per_second},
+                              {"failed", static_cast<std::int64_t>(progress.failed)}});
   if (console_.terminal()) {
     console_.status(progress_bar(progress, console_.width()));
     return;

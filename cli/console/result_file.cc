@@ -30,6 +30,7 @@ bool ResultFile::save(const results::Result& result) {
     return false;
   }
   if (!saved->warning.empty()) console_.warn(saved->warning);
+  console_.event("saved", {{"file", saved->path.string()}});
   console_.note("saved in " + saved->path.string());
   return saved->warning.empty();
 }

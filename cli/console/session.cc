@@ -9,8 +9,16 @@
 
 namespace lockbench::cli {
 
-Session::Session(bool quiet, bool status_line, std::string stopping)
-    : console_(stderr, status_line && is_terminal(stderr), quiet) {
+namespace {
+
+std::unique_ptr<Events> events_of(const OutputOptions& output) {
+  return output.events.empty() ? nullptr : must(Events::open(output.events), "--events");
+}
+
+}  // namespace
+
+Session::Session(const OutputOptions& output, bool status_line, std::string stopping)
+    : console_(stderr, status_line && is_terminal(stderr), output.quiet, events_of(output)) {
   prepare_signals();
   on_signal_.emplace(stop_, console_, std::move(stopping));
   if (Ranks* const ranks = Ranks::joined()) {

@@ -19,8 +19,9 @@ namespace lockbench::cli {
 /// console is thread-safe.
 class Session {
  public:
-  /// `status_line` allows one on a terminal. `stopping` is the message at the first signal.
-  explicit Session(bool quiet, bool status_line = true,
+  /// `status_line` allows one on a terminal. `stopping` is the message at the first signal. A
+  /// UsageError if the events cannot be written.
+  explicit Session(const OutputOptions& output, bool status_line = true,
                    std::string stopping = std::string(kSavingAndStopping));
 
   Console& console() { return console_; }

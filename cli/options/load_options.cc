@@ -334,6 +334,10 @@ void OutputOptions::declare(OptionList& options) {
               "those that fit");
   options.add_flag({"quiet", "", kSaves | kProbe | kReport | kCompare | kWatch}, quiet,
                    "no progress and no notes on stderr");
+  options.add(
+      {"events", "TO", (kSaves & ~kMerge) | kProbe | kWatch}, events, any_text(),
+      "also tell progress, notes, warnings and what was saved as lines of JSON to a file, a "
+      "descriptor such as 3, or -: stdout, which then shows nothing else");
   options.add_flag({"strict", "", kRun | kCapacity}, strict, "exit 4 if a run is invalid");
   declare_config(options, config);
 }

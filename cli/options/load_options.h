@@ -32,6 +32,7 @@ struct OutputOptions {
   std::vector<std::string> columns;  ///< keys, or "all"; none: the usual ones
   bool quiet = false, strict = false, resume = false;
   std::string config;  ///< the TOML file
+  std::string events;  ///< a file, "-" or a descriptor; empty: none
 
   void declare(OptionList& options);
   /// --config alone.

@@ -53,9 +53,9 @@ bool same_value(const OptionValue& a, const OptionValue& b) {
 }
 
 bool is_of_output(std::string_view key) {
-  constexpr std::array<std::string_view, 13> kKeys{
-      "out",  "format",         "columns", "quiet",  "config", "hdr",     "report",
-      "push", "metrics_listen", "linger",  "resume", "record", "workload"};
+  constexpr std::array<std::string_view, 14> kKeys{
+      "out",  "format",         "columns", "quiet",  "config", "hdr",      "report",
+      "push", "metrics_listen", "linger",  "resume", "record", "workload", "events"};
   return std::find(kKeys.begin(), kKeys.end(), key) != kKeys.end();
 }
 

@@ -17,8 +17,10 @@ namespace {
 namespace fs = std::filesystem;
 using Words = std::vector<std::string>;
 
-const Words long_run = {"run",      "redis-set-nx", "--duration", "60s",
-                        "--warmup", "0ms",          "--out",      "r.json"};
+const Words long_run = {"run", "redis-set-nx", "--duration", "60s",      "--warmup",
+                        "0ms", "--out",        "r.json",     "--events", "-"};
+
+const Json kRuns = {{"event", "progress"}, {"phase", "measuring"}, {"run", 1}};
 
 /// What is in the folder beside results.
 Words leftovers(const Scratch& scratch) {
@@ -34,7 +36,7 @@ TEST(Hangup, IsIgnoredUnderNohup) {
   const Scratch scratch;
   const Wrapped wrapped = under_shell(R"(trap "" HUP; exec "$@")", long_run);
   Program program(scratch, wrapped.arguments, wrapped.setting);
-  ASSERT_TRUE(program.says("redis-set-nx (1/1)")) << program.said();
+  ASSERT_TRUE(tells(program, kRuns)) << program.said();
   program.signal(SIGHUP);
   program.signal(SIGTERM);
   EXPECT_EQ(program.finish().code, 105) << "ended by the second one";
@@ -46,7 +48,7 @@ TEST(Termination, TwiceLeavesNothingBehind) {
   const auto before = descendants_of(getpid());
   const Scratch scratch;
   Program program(scratch, long_run);
-  ASSERT_TRUE(program.says("redis-set-nx (1/1)")) << program.said();
+  ASSERT_TRUE(tells(program, kRuns)) << program.said();
   program.signal(SIGTERM);
   program.signal(SIGTERM);
   program.finish();
@@ -69,7 +71,7 @@ TEST(Kill, LeavesNoProcessAndNoFolderBehind) {
   };
   const std::vector<Moment> moments{
       has_children(0), has_children(1), has_children(2),
-      [](Program& program, const Scratch&) { return program.says("redis-set-nx (1/2)"); },
+      [](Program& program, const Scratch&) { return tells(program, kRuns); },
       [](Program&, const Scratch& scratch) { return fs::exists(scratch / "r.json"); }};
   const Foster foster;
   const auto before = descendants_of(getpid());
@@ -77,7 +79,7 @@ TEST(Kill, LeavesNoProcessAndNoFolderBehind) {
   for (const Moment& moment : moments) {
     const Scratch& scratch = scratches.emplace_back();
     Program program(scratch, {"run", "redis-set-nx", "none", "--duration", "2s", "--warmup", "0ms",
-                              "--out", "r.json"});
+                              "--out", "r.json", "--events", "-"});
     EXPECT_TRUE(eventually([&] { return moment(program, scratch); }));
     program.signal(SIGKILL);
     program.finish();

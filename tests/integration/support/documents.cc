@@ -71,6 +71,21 @@ const Json& run_of(const Json& result, std::string_view strategy) {
   throw std::runtime_error(fmt::format("no run of {}", strategy));
 }
 
+bool tells(Program& program, const Json& fields) {
+  return program.until([&] {
+    std::istringstream lines(program.printed());
+    for (std::string line; std::getline(lines, line);) {
+      const Json event = Json::parse(line, nullptr, false);
+      // The last line may not be whole yet.
+      if (event.is_discarded()) continue;
+      Json merged = event;
+      merged.update(fields);
+      if (merged == event) return true;
+    }
+    return false;
+  });
+}
+
 bool kept_exclusion(const Json& run) {
   const Json& audit = run.at("audit");
   const bool audited = audit.at("verdict") == "exclusive" || audit.at("verdict") == "untested";

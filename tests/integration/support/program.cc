@@ -208,13 +208,14 @@ bool Program::read_some(TimePoint deadline) {
 }
 
 bool Program::says(std::string_view text, milliseconds within) {
+  return until([&] { return has(err_.text, text) || has(out_.text, text); }, within);
+}
+
+bool Program::until(const std::function<bool()>& condition, milliseconds within) {
   const TimePoint deadline = Clock::now() + within;
-  const auto said = [&] {
-    return err_.text.find(text) != std::string::npos || out_.text.find(text) != std::string::npos;
-  };
   // Bounded by the deadline and by the end of the program.
-  while (!said()) {
-    if (!read_some(deadline)) return said();
+  while (!condition()) {
+    if (!read_some(deadline)) return condition();
   }
   return true;
 }

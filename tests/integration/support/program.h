@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -74,8 +75,12 @@ class Program {
   void type(std::string_view text) const;
   /// Waits until stderr (on a terminal: either) holds the text.
   bool says(std::string_view text, std::chrono::milliseconds within = kPatience);
+  /// Likewise until what it said fulfils the condition.
+  bool until(const std::function<bool()>& condition, std::chrono::milliseconds within = kPatience);
   /// What it has said on stderr, as far as it was read.
   const std::string& said() const { return err_.text; }
+  /// Likewise on stdout.
+  const std::string& printed() const { return out_.text; }
   /// Waits for the end; a program that does not end in time is killed, and throws.
   Outcome finish(std::chrono::milliseconds within = kPatience);
 

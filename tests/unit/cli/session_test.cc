@@ -28,7 +28,7 @@ class SessionTest : public testing::Test {
 };
 
 void warn_of_builds() {
-  Session session(true);
+  Session session({.quiet = true});
   for (const char* type : {"Release", "RelWithDebInfo", "Debug", ""})
     session.warn_of({"", "", type});
   std::_Exit(42);
@@ -41,7 +41,7 @@ TEST_F(SessionTest, WarnsOfBuildsWhoseFiguresMislead) {
 }
 
 void stop_before_the_load() {
-  Session session(false, false, "so be it");
+  Session session({.quiet = false}, false, "so be it");
   kill(getpid(), SIGTERM);
   std::mutex mutex;
   std::condition_variable_any stopped;
@@ -71,7 +71,7 @@ void deploy_on_two_of_three() {
   std::vector<results::Skipped> skipped;
   int code = 1;
   {
-    Session session(false, false);
+    Session session({.quiet = false}, false);
     const auto deployed = session.deploy(options, selected, skipped);
     if (deployed && selected.size() == 1 && skipped.size() == 1) code = 42;
   }
