@@ -16,7 +16,7 @@ namespace {
 using Words = std::vector<std::string>;
 
 Words wait_run(Words more) {
-  Words arguments = {"run",      "redis-wait", "--duration", "300ms",
+  Words arguments = {"run",      "redis-wait", "--iterations", "50",
                      "--warmup", "0ms",        "--out",      "r.json"};
   arguments.insert(arguments.end(), more.begin(), more.end());
   return arguments;
@@ -32,7 +32,7 @@ TEST(RedisWait, RunsOnAPrivatePrimaryWithReplicas) {
   const Scratch scratch;
   const Outcome outcome =
       lockbench(scratch, {"run", "redis-wait", "redis-set-nx-lua", "--replicas", "3", "--clients",
-                          "2", "--duration", "300ms", "--warmup", "0ms", "--out", "r.json"});
+                          "2", "--iterations", "50", "--warmup", "0ms", "--out", "r.json"});
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   const Json result = read_result(scratch / "r.json");
   const Json& run = run_of(result, "redis-wait");
@@ -99,7 +99,7 @@ TEST(RedisWait, IsSkippedWhereTheServerMayNotBeAsked) {
 TEST(Redlock, ARunHasTheFiguresOfItsNodes) {
   const Scratch scratch;
   const Outcome outcome =
-      lockbench(scratch, {"run", "redlock", "--nodes", "3", "--clients", "1", "--duration", "300ms",
+      lockbench(scratch, {"run", "redlock", "--nodes", "3", "--clients", "1", "--iterations", "50",
                           "--warmup", "0ms", "--node-timeout", "2s", "--out", "r.json"});
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   const Json result = read_result(scratch / "r.json");

@@ -97,7 +97,7 @@ TEST(AllStrategies, RunKeepTheirPromisesAndHaveARowEach) {
 TEST(Overview, IsWhatRunsWithoutACommandAndTheResultIsSavedByItsName) {
   const Scratch scratch;
   const Outcome outcome =
-      lockbench(scratch, {"--duration", "20ms", "--warmup", "0ms", "none", "local-mutex"});
+      lockbench(scratch, {"--duration", "200ms", "--warmup", "0ms", "none", "local-mutex"});
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   const std::vector<std::string> files = scratch.files();
   ASSERT_EQ(files.size(), 1U) << "only the result stays";

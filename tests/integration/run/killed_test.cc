@@ -133,7 +133,7 @@ TEST(KilledRun, IsSavedAsFarAsItCameAndCanBeResumed) {
 TEST(KilledRun, IsNotResumedWithAnotherVersionOfItsServer) {
   const Scratch scratch;
   const std::vector<std::string> command{
-      "run",     "redis-set-nx",       "--duration", "100ms",  "--warmup", "0ms",
+      "run",     "redis-set-nx",       "--iterations", "50",  "--warmup", "0ms",
       "--redis", shared_redis().url(), "--out",      "r.json", "--resume"};
   ASSERT_EQ(lockbench(scratch, command).code, 0);
   EXPECT_EQ(lockbench(scratch, command).code, 0);

@@ -25,7 +25,7 @@ Json result_of(Words arguments) {
 TEST(Resource, InRedisIsProtectedByALockAndByNothingElse) {
   RedisMonitor log(shared_redis().port());
   const Json result = result_of({"none", "redis-set-nx-lua", "--resource", "redis", "--hold", "1ms",
-                                 "--warmup", "0ms", "--duration", "200ms"});
+                                 "--warmup", "0ms", "--iterations", "100"});
   const Json& unprotected = run_of(result, "none").at("audit");
   EXPECT_GT(unprotected.at("lost_updates"), 0);
   EXPECT_EQ(unprotected.at("verdict"), "unprotected");
@@ -70,7 +70,7 @@ bool is_colored(const std::string& text) {
 
 TEST(Output, IsColoredOnATerminalOnlyUnlessNoColorIsSet) {
   const Scratch scratch;
-  const Words arguments = {"run", "none", "--duration", "20ms", "--warmup", "0ms"};
+  const Words arguments = {"run", "none", "--iterations", "100", "--warmup", "0ms"};
   const Outcome terminal = lockbench(scratch, arguments, {.terminal = true});
   EXPECT_TRUE(is_colored(terminal.out)) << terminal.out;
   const Outcome plain =

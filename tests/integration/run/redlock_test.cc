@@ -42,7 +42,7 @@ class OwnNodes : public testing::Test {
 TEST_F(OwnNodes, AreAllUsedAndCleanAfterwards) {
   const Scratch scratch;
   const Outcome outcome =
-      lockbench(scratch, run_on_them({"--duration", "400ms", "--warmup", "0ms"}));
+      lockbench(scratch, run_on_them({"--iterations", "50", "--warmup", "0ms"}));
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   const Json result = read_result(scratch / "r.json");
   EXPECT_EQ(result.at("environment").at("servers").at("redis").at("endpoints").size(), 5U);
@@ -63,7 +63,7 @@ TEST_F(OwnNodes, WithoutAMajorityNothingIsGrantedAndTheExitCodeIsTwo) {
   for (const std::size_t node : {0U, 3U, 4U}) ASSERT_TRUE(nodes_[node]->kill_hard());
   const Scratch scratch;
   const Outcome outcome =
-      lockbench(scratch, run_on_them({"--duration", "400ms", "--warmup", "0ms"}));
+      lockbench(scratch, run_on_them({"--iterations", "50", "--warmup", "0ms"}));
   EXPECT_EQ(outcome.code, 2) << outcome.err;
   expect_in(outcome.err, "did not start: redlock: ");
   EXPECT_TRUE(read_result(scratch / "r.json").at("runs").empty());

@@ -50,7 +50,7 @@ TEST(Resources, OfTheUsersServersItIsWhatTheyTell) {
   const Scratch scratch;
   const Outcome outcome =
       lockbench(scratch, {"run", "redis-queue", "--redis", shared_redis().url(), "--warmup", "0ms",
-                          "--duration", "300ms", "--out", "r.json"});
+                          "--iterations", "100", "--out", "r.json"});
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   const Json result = read_result(scratch / "r.json");
   const Json& run = run_of(result, "redis-queue");

@@ -35,7 +35,7 @@ TEST(ProposedRedisUser, MayRunProbeAndClean) {
   for (Words arguments :
        std::vector<Words>{{"doctor"},
                           {"run", "redis-fenced", "redis-queue", "--resource", "redis-fenced",
-                           "--duration", "200ms", "--warmup", "0s", "--out", "r.json"},
+                           "--iterations", "50", "--warmup", "0s", "--out", "r.json"},
                           {"probe", "redis-watchdog", "--rate", "20", "--duration", "1s"},
                           {"clean", "--run", "20200101T000000Z-abcdef"}}) {
     arguments.insert(arguments.end(), last.begin(), last.end());

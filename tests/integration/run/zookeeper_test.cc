@@ -23,7 +23,7 @@ TEST_F(ZookeeperRun, GoesAgainstTheUsersOwnAndLeavesNothingThere) {
   const Scratch scratch;
   const Outcome outcome =
       lockbench(scratch, {"run", "zookeeper", "zookeeper-herd", "--zookeeper", (*server)->url(),
-                          "--clients", "4", "--keys", "3", "--ttl", "2s", "--duration", "300ms",
+                          "--clients", "4", "--keys", "3", "--ttl", "2s", "--iterations", "100",
                           "--warmup", "100ms", "--out", "r.json"});
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   const Json result = read_result(scratch / "r.json");
