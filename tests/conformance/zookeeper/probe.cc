@@ -180,7 +180,10 @@ void ZookeeperProbe::end_session(std::uint16_t port, std::int64_t session) {
   // The owner loses its connection by this, and may take its session back before it is ended.
   for (int trial = 0; trial < 20; ++trial) {
     (void)testbed::ask_until(port, both, kPatience, whole);
-    if (four_letters(port, "dump").find(name) == std::string::npos) return;
+    std::string sessions = four_letters(port, "dump");
+    // Behind them come connections, also such whose session has ended.
+    sessions.resize(std::min(sessions.find("Connections dump"), sessions.size()));
+    if (sessions.find(name) == std::string::npos) return;
   }
   throw std::runtime_error("the session could not be ended");
 }
