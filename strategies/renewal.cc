@@ -161,14 +161,20 @@ TimePoint RenewalScheduler::usable_at(const RenewalOrder& order, TimePoint now) 
 }
 
 void RenewalScheduler::send(std::vector<Flight>& batch, const std::stop_token& stop) {
-  std::map<Channel*, std::vector<Flight*>> asked;
+  // In the order of first use: one by address would differ from run to run.
+  std::vector<std::pair<Channel*, std::vector<Flight*>>> asked;
+  const auto asked_of = [&](Channel& channel) -> std::vector<Flight*>& {
+    const auto found = std::ranges::find(asked, &channel, [](const auto& one) { return one.first; });
+    return found == asked.end() ? asked.emplace_back(&channel, std::vector<Flight*>()).second
+                                : found->second;
+  };
   const TimePoint now = env_->now();
   {
     const std::scoped_lock lock(mutex_);
     for (Flight& flight : batch) {
       for (const std::string& name : flight.renewal->order_.channels) {
         Channel& channel = channels_.at(name);
-        if (channel.down_until <= now) asked[&channel].push_back(&flight);
+        if (channel.down_until <= now) asked_of(channel).push_back(&flight);
       }
     }
   }

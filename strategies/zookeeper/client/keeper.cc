@@ -33,7 +33,7 @@ void SessionKeeper::remove(Session& session) {
   constexpr Duration kPause = std::chrono::milliseconds(1);
   std::unique_lock lock(mutex_);
   if (const auto due = due_.find(&session); due != due_.end()) {
-    by_time_.erase({due->second, &session});
+    by_time_.erase(due->second);
     due_.erase(due);
   }
   // Bounded by the hooks of its Env, in which a fault may stall it.
@@ -49,9 +49,9 @@ void SessionKeeper::watch(Session& session, int descriptor) {
 }
 
 void SessionKeeper::schedule(Session& session, TimePoint at) {
-  const auto [due, added] = due_.try_emplace(&session, at);
-  if (!added) by_time_.erase({std::exchange(due->second, at), &session});
-  by_time_.emplace(at, &session);
+  const auto place = by_time_.emplace(at, &session);
+  const auto [due, added] = due_.try_emplace(&session, place);
+  if (!added) by_time_.erase(std::exchange(due->second, place));
 }
 
 void SessionKeeper::keep(const std::stop_token& stop) {

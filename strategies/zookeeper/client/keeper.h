@@ -3,7 +3,6 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <set>
 #include <string>
 #include <tl/expected.hpp>
 #include <utility>
@@ -45,8 +44,9 @@ class SessionKeeper {
   std::unique_ptr<Env> env_;
   std::unique_ptr<Poller> poller_;  ///< from the first add() on
   std::mutex mutex_;
-  std::map<Session*, TimePoint> due_;
-  std::set<std::pair<TimePoint, Session*>> by_time_;  ///< the same
+  /// Those due at the same time come in the order in which they were scheduled.
+  std::multimap<TimePoint, Session*> by_time_;
+  std::map<Session*, std::multimap<TimePoint, Session*>::iterator> due_;  ///< the same
   Session* attended_ = nullptr;
   std::unique_ptr<Task> task_;  ///< last: ends before the members that it uses are destroyed
 };
