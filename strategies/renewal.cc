@@ -164,7 +164,8 @@ void RenewalScheduler::send(std::vector<Flight>& batch, const std::stop_token& s
   // In the order of first use: one by address would differ from run to run.
   std::vector<std::pair<Channel*, std::vector<Flight*>>> asked;
   const auto asked_of = [&](Channel& channel) -> std::vector<Flight*>& {
-    const auto found = std::ranges::find(asked, &channel, [](const auto& one) { return one.first; });
+    const auto found =
+        std::ranges::find(asked, &channel, [](const auto& one) { return one.first; });
     return found == asked.end() ? asked.emplace_back(&channel, std::vector<Flight*>()).second
                                 : found->second;
   };

@@ -42,7 +42,8 @@ bool Events::write(const std::string& event, const Fields& fields) {
   nlohmann::ordered_json line{{"event", event},
                               {"time", rfc3339(std::chrono::system_clock::now())}};
   for (const auto& [name, value] : fields) {
-    std::visit([&](const auto& plain) { line[name] = plain; }, value);
+    nlohmann::ordered_json& field = line[name];
+    std::visit([&](const auto& plain) { field = plain; }, value);
   }
   // A strategy's message may quote bytes that are not UTF-8.
   const std::string text =

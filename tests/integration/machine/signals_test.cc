@@ -20,7 +20,7 @@ using Words = std::vector<std::string>;
 const Words long_run = {"run", "redis-set-nx", "--duration", "60s",      "--warmup",
                         "0ms", "--out",        "r.json",     "--events", "-"};
 
-const Json kRuns = {{"event", "progress"}, {"phase", "measuring"}, {"run", 1}};
+const Json measuring = {{"event", "progress"}, {"phase", "measuring"}, {"run", 1}};
 
 /// What is in the folder beside results.
 Words leftovers(const Scratch& scratch) {
@@ -36,7 +36,7 @@ TEST(Hangup, IsIgnoredUnderNohup) {
   const Scratch scratch;
   const Wrapped wrapped = under_shell(R"(trap "" HUP; exec "$@")", long_run);
   Program program(scratch, wrapped.arguments, wrapped.setting);
-  ASSERT_TRUE(tells(program, kRuns)) << program.said();
+  ASSERT_TRUE(tells(program, measuring)) << program.said();
   program.signal(SIGHUP);
   program.signal(SIGTERM);
   EXPECT_EQ(program.finish().code, 105) << "ended by the second one";
@@ -48,7 +48,7 @@ TEST(Termination, TwiceLeavesNothingBehind) {
   const auto before = descendants_of(getpid());
   const Scratch scratch;
   Program program(scratch, long_run);
-  ASSERT_TRUE(tells(program, kRuns)) << program.said();
+  ASSERT_TRUE(tells(program, measuring)) << program.said();
   program.signal(SIGTERM);
   program.signal(SIGTERM);
   program.finish();
@@ -71,7 +71,7 @@ TEST(Kill, LeavesNoProcessAndNoFolderBehind) {
   };
   const std::vector<Moment> moments{
       has_children(0), has_children(1), has_children(2),
-      [](Program& program, const Scratch&) { return tells(program, kRuns); },
+      [](Program& program, const Scratch&) { return tells(program, measuring); },
       [](Program&, const Scratch& scratch) { return fs::exists(scratch / "r.json"); }};
   const Foster foster;
   const auto before = descendants_of(getpid());

@@ -17,7 +17,7 @@ using Words = std::vector<std::string>;
 
 Words wait_run(Words more) {
   Words arguments = {"run",      "redis-wait", "--iterations", "50",
-                     "--warmup", "0ms",        "--out",      "r.json"};
+                     "--warmup", "0ms",        "--out",        "r.json"};
   arguments.insert(arguments.end(), more.begin(), more.end());
   return arguments;
 }
@@ -134,8 +134,8 @@ const Json& point_of(const Json& points, std::string_view strategy, int nodes, i
 TEST(QuorumCommand, MeasuresEveryConstellation) {
   const Scratch scratch;
   const Outcome outcome =
-      lockbench(scratch, {"quorum", "--nodes", "3", "--node-timeout", "250ms", "--duration", "200ms",
-                          "--clients", "3", "--out", "r.json"});
+      lockbench(scratch, {"quorum", "--nodes", "3", "--node-timeout", "250ms", "--duration",
+                          "200ms", "--clients", "3", "--out", "r.json"});
   // A node may miss its time-out on a busy machine, which is an error that is named.
   ASSERT_EQ(outcome.code, has(outcome.err, "failure: ") ? 2 : 0) << outcome.err;
   const Json result = read_result(scratch / "r.json");

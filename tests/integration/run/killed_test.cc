@@ -133,8 +133,8 @@ TEST(KilledRun, IsSavedAsFarAsItCameAndCanBeResumed) {
 TEST(KilledRun, IsNotResumedWithAnotherVersionOfItsServer) {
   const Scratch scratch;
   const std::vector<std::string> command{
-      "run",     "redis-set-nx",       "--iterations", "50",  "--warmup", "0ms",
-      "--redis", shared_redis().url(), "--out",      "r.json", "--resume"};
+      "run",     "redis-set-nx",       "--iterations", "50",     "--warmup", "0ms",
+      "--redis", shared_redis().url(), "--out",        "r.json", "--resume"};
   ASSERT_EQ(lockbench(scratch, command).code, 0);
   EXPECT_EQ(lockbench(scratch, command).code, 0);
   Json saved = read_result(scratch / "r.json");
