@@ -88,10 +88,14 @@ TEST_F(LedgerTest, AnEndShortlyBeforeTheTtlIsUndecidedUnlessTheStoreTells) {
   Sighting told = free(11s + 950ms);
   told.ended = Ending::released;
   see(std::move(told));
+  see(held(20s, "c", 2s));
+  told = free(21s + 950ms);
+  told.ended = Ending::expired;
+  see(std::move(told));
   const Figures seen = figures();
   EXPECT_EQ(seen.undecided, 1U);
   EXPECT_EQ(seen.releases, 1U);
-  EXPECT_EQ(seen.expired_while_held, 0U);
+  EXPECT_EQ(seen.expired_while_held, 1U);
 }
 
 TEST_F(LedgerTest, WhoComesAtOnceAfterAnExpiryTookOver) {
