@@ -1,6 +1,7 @@
 #include "tests/conformance/common/bench.h"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <stdexcept>
 #include <utility>
@@ -188,47 +189,19 @@ bool has_hazard(const Descriptor& descriptor, std::string_view scenario, HazardO
 }
 
 std::string_view name_of(AcquireOutcome outcome) {
-  switch (outcome) {
-    case AcquireOutcome::acquired:
-      return "acquired";
-    case AcquireOutcome::timed_out:
-      return "timed_out";
-    case AcquireOutcome::refused:
-      return "refused";
-    case AcquireOutcome::failed:
-      return "failed";
-    case AcquireOutcome::unknown:
-      return "unknown";
-    case AcquireOutcome::abandoned:
-      return "abandoned";
-  }
-  return "?";
+  constexpr std::array<std::string_view, 6> kNames{"acquired", "timed_out", "refused",
+                                                   "failed",   "unknown",   "abandoned"};
+  return kNames.at(static_cast<std::size_t>(outcome));
 }
 
 std::string_view name_of(ReleaseOutcome outcome) {
-  switch (outcome) {
-    case ReleaseOutcome::released:
-      return "released";
-    case ReleaseOutcome::not_owner:
-      return "not_owner";
-    case ReleaseOutcome::failed:
-      return "failed";
-  }
-  return "?";
+  constexpr std::array<std::string_view, 3> kNames{"released", "not_owner", "failed"};
+  return kNames.at(static_cast<std::size_t>(outcome));
 }
 
 std::string_view name_of(RenewOutcome outcome) {
-  switch (outcome) {
-    case RenewOutcome::renewed:
-      return "renewed";
-    case RenewOutcome::not_owner:
-      return "not_owner";
-    case RenewOutcome::failed:
-      return "failed";
-    case RenewOutcome::unsupported:
-      return "unsupported";
-  }
-  return "?";
+  constexpr std::array<std::string_view, 4> kNames{"renewed", "not_owner", "failed", "unsupported"};
+  return kNames.at(static_cast<std::size_t>(outcome));
 }
 
 std::string unexpected(const AcquireResult& got, AcquireOutcome wanted) {

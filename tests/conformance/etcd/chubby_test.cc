@@ -70,24 +70,7 @@ void expect_reader_follows_writer(const Descriptor& strategy, bool another) {
 }
 
 TEST_F(ChubbyTest, WhoSharesAfterAWriterHasAGuardAndANumberOfItsOwn) {
-  expect_reader_follows_writer(strategy_, false);
-}
-
-TEST_F(ChubbyTest, WhoSharesBetweenTwoWritersHasAGuardAndANumberOfItsOwn) {
-  expect_reader_follows_writer(strategy_, true);
-}
-
-TEST_F(ChubbyTest, AnOrderlyReleaseIsFollowedByNoDelay) {
-  StrategyOptions options;
-  options.lock_delay = seconds(30);
-  Bench bench(strategy_, options);
-  const auto one = bench.client();
-  const auto two = bench.client();
-  const AcquireResult held = one->try_once(bench.key(), kChubbyTtl);
-  ASSERT_TRUE(held.lease) << held.reason;
-  EXPECT_EQ(one->release(*held.lease), ReleaseOutcome::released);
-  const AcquireResult next = two->try_once(bench.key(), kChubbyTtl);
-  EXPECT_TRUE(next.lease) << next.reason;
+  for (const bool another : {false, true}) expect_reader_follows_writer(strategy_, another);
 }
 
 TEST_F(ChubbyTest, AFailureIsFollowedByTheDelayWhichALateReleaseDoesNotEnd) {

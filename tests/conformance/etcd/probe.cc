@@ -109,13 +109,6 @@ void EtcdProbe::put(const std::string& key, etcd::LeaseId lease) {
   stubs_->ask(*stubs_->kv, &etcdserverpb::KV::Stub::Put, request, response);
 }
 
-void EtcdProbe::remove(const std::string& key) {
-  etcdserverpb::DeleteRangeRequest request;
-  request.set_key(key);
-  etcdserverpb::DeleteRangeResponse response;
-  stubs_->ask(*stubs_->kv, &etcdserverpb::KV::Stub::DeleteRange, request, response);
-}
-
 void EtcdProbe::remove_all(const std::string& prefix) {
   etcdserverpb::DeleteRangeRequest request;
   select(request, prefix);

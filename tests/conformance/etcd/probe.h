@@ -24,7 +24,6 @@ class EtcdProbe {
   /// Grows with every change of a key.
   std::int64_t revision();
   void put(const std::string& key, etcd::LeaseId lease = 0);
-  void remove(const std::string& key);
   void remove_all(const std::string& prefix = {});
   etcd::LeaseId grant(std::int64_t seconds);
   void revoke(etcd::LeaseId lease);

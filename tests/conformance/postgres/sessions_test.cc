@@ -41,8 +41,6 @@ class PostgresSessions : public testing::TestWithParam<const char*> {
     EXPECT_TRUE(held.lease) << held.reason;
     return held.lease.value_or(Lease{.state = std::make_shared<LeaseState>(TimePoint::max())});
   }
-
-  static void end_the_holders_session() { shared_postgres().take_away({}); }
 };
 
 TEST_P(PostgresSessions, DieWithTheirConnectionAndTheNextWaiterIsGranted) {
@@ -62,20 +60,6 @@ TEST_P(PostgresSessions, DieWithTheirConnectionAndTheNextWaiterIsGranted) {
   EXPECT_TRUE(bench_.is_held());
   EXPECT_GT(*next.lease->fencing, *lease.fencing);
   EXPECT_EQ(waiter.client().release(*next.lease), ReleaseOutcome::released);
-}
-
-TEST_P(PostgresSessions, AStopCancelsTheStatementThatWaits) {
-  const Lease lease = must_hold();
-  WarmWaiter waiter(bench_);
-  ASSERT_TRUE(eventually([] { return shared_postgres().waiting() == 1; }));
-  waiter.stop();
-  EXPECT_EQ(waiter.join().outcome, AcquireOutcome::abandoned) << waiter.join().reason;
-  EXPECT_EQ(shared_postgres().waiting(), 0) << "by then the server has cancelled it";
-  // The waiter goes on.
-  EXPECT_EQ(holder_->release(lease), ReleaseOutcome::released);
-  const AcquireResult again = waiter.client().try_once(bench_.key());
-  ASSERT_TRUE(again.lease) << again.reason;
-  EXPECT_EQ(waiter.client().release(*again.lease), ReleaseOutcome::released);
 }
 
 TEST_P(PostgresSessions, TheServerEndsTheWaitAtTheDeadline) {
@@ -120,19 +104,6 @@ TEST_P(PostgresSessions, AreConfirmedByTheirGrantAndNotBeforeTheirWait) {
   EXPECT_EQ(holder_->release(lease), ReleaseOutcome::released);
   ASSERT_TRUE(waiter.join().lease) << waiter.join().reason;
   EXPECT_GE(waiter.join().lease->state->confirmed_at(), still_held_at);
-}
-
-TEST_P(PostgresSessions, ALossIsKnownByAllLeasesOfTheSession) {
-  const AcquireResult one = holder_->try_once(bench_.key());
-  ASSERT_TRUE(one.lease);
-  end_the_holders_session();
-  EXPECT_EQ(holder_->release(*one.lease), ReleaseOutcome::not_owner);
-  // No second look at the server is needed to know, and nothing of a successor's is touched.
-  const auto successor = bench_.client();
-  const AcquireResult next = successor->try_once(bench_.key());
-  ASSERT_TRUE(next.lease) << next.reason;
-  EXPECT_EQ(holder_->release(*one.lease), ReleaseOutcome::not_owner);
-  EXPECT_TRUE(bench_.is_held());
 }
 
 TEST_P(PostgresSessions, AFrozenServerDoesNotKeepAStoppedWaiter) {

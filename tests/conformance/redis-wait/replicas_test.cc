@@ -85,15 +85,6 @@ TEST_F(Replicas, AreNotAllNeededWhereFewerAreAskedFor) {
   EXPECT_EQ(impatient.client()->try_once("lockbench:other").outcome, AcquireOutcome::refused);
 }
 
-TEST_F(Replicas, MoreThanThereAreNeverAcknowledge) {
-  Bench bench(redis_wait(), store_, within(milliseconds(20), kReplicas + 1));
-  const auto client = bench.client();
-  for (int i = 0; i < 3; ++i) {
-    EXPECT_EQ(client->try_once(bench.key()).outcome, AcquireOutcome::refused);
-  }
-  EXPECT_TRUE(store_.keys().empty());
-}
-
 TEST_F(Replicas, AreNotWaitedForByThoseWhoDoNotHaveTheLock) {
   Bench bench(redis_wait(), store_, within(kPatience));
   const auto holder = bench.client();

@@ -98,29 +98,6 @@ TEST_F(QueueRaces, ALostAnswerLeavesNoPlaceBehind) {
   must_acquire(*unlucky);
 }
 
-TEST_F(QueueRaces, NobodyBargesInWhileSomebodyWaits) {
-  const auto holder = bench_.client();
-  const auto newcomer = bench_.client();
-  const Lease held = must_acquire(*holder);
-  ASSERT_FALSE(ask("waits").granted);
-  probe_.remove({bench_.key()});  // as if the holder's TTL were over
-  EXPECT_EQ(newcomer->try_once(bench_.key()).outcome, AcquireOutcome::refused);
-  EXPECT_EQ(probe_.get(bench_.key()), "waits");
-  EXPECT_TRUE(ask("waits").granted);
-}
-
-TEST_F(QueueRaces, AKilledHoldersLockGoesToTheNextAtItsEnd) {
-  auto holder = bench_.client();
-  const AcquireResult held = holder->try_once(bench_.key(), kShortTtl);
-  ASSERT_TRUE(held.lease) << held.reason;
-  Waiter next(bench_.client(), bench_.key());
-  ASSERT_TRUE(next.waits());
-  holder.reset();
-  ASSERT_TRUE(next.join().lease);
-  EXPECT_GE(next.client().now(), held.lease->state->valid_until());
-  EXPECT_GT(*next.join().lease->fencing, *held.lease->fencing);
-}
-
 TEST_F(QueueRaces, FencingNumbersGrowThroughDeathsAndReleases) {
   std::uint64_t last = 0;
   for (int round = 0; round < 12; ++round) {

@@ -27,30 +27,19 @@ class ReadWrite : public testing::Test {
   const Descriptor& strategy_ = *find_strategy("redis-read-write");
 };
 
-/// What a reader that comes while a writer waits for another reader gets.
-AcquireOutcome outcome_of_late_reader(const Descriptor& strategy, bool writers_preferred) {
-  Bench bench(strategy, with_writers_preferred(writers_preferred));
-  const auto reader = bench.client(), late = bench.client();
-  const auto read = [&](Client& client) {
-    return client.lock().acquire({.key = bench.key(),
-                                  .ttl = kLongTtl,
-                                  .deadline = client.now(),
-                                  .mode = Mode::shared,
-                                  .stop = {}});
-  };
-  EXPECT_TRUE(read(*reader).lease);
-  Waiter writer(bench.client(), bench.key());
-  EXPECT_TRUE(writer.waits());
-  const AcquireOutcome outcome = read(*late).outcome;
-  writer.stop();
-  EXPECT_EQ(writer.join().outcome, AcquireOutcome::abandoned);
-  EXPECT_TRUE(read(*late).lease) << "nobody waits any more";
-  return outcome;
-}
-
 TEST_F(ReadWrite, ALateReaderOvertakesAWriterThatWaitsUnlessWritersArePreferred) {
-  EXPECT_EQ(outcome_of_late_reader(strategy_, false), AcquireOutcome::acquired);
-  EXPECT_EQ(outcome_of_late_reader(strategy_, true), AcquireOutcome::refused);
+  for (const bool preferred : {false, true}) {
+    Bench bench(strategy_, with_writers_preferred(preferred));
+    const auto reader = bench.client(), late = bench.client();
+    EXPECT_TRUE(ask(*reader, bench.key(), Mode::shared).lease);
+    Waiter writer(bench.client(), bench.key());
+    EXPECT_TRUE(writer.waits());
+    EXPECT_EQ(ask(*late, bench.key(), Mode::shared).outcome,
+              preferred ? AcquireOutcome::refused : AcquireOutcome::acquired);
+    writer.stop();
+    EXPECT_EQ(writer.join().outcome, AcquireOutcome::abandoned);
+    EXPECT_TRUE(ask(*late, bench.key(), Mode::shared).lease) << "nobody waits any more";
+  }
 }
 
 TEST_F(ReadWrite, AWriterThatGivesUpKeepsNobodyOut) {

@@ -9,7 +9,5 @@ namespace lockbench::test {
 std::vector<Property> vote_properties();
 /// Nodes that are dead, frozen or slow.
 std::vector<Property> outage_properties();
-/// Renewal.
-std::vector<Property> repair_properties();
 
 }  // namespace lockbench::test

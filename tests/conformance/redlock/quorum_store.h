@@ -32,8 +32,6 @@ class QuorumStore : public TestStore {
   testbed::Server& node(std::size_t number) { return *nodes_.at(number); }
   /// Made anew where the node was restarted meanwhile: it must be up.
   RedisProbe& probe(std::size_t number);
-  /// On how many nodes that key is.
-  std::size_t holding(const std::string& key);
   /// Every node runs, and has nothing.
   void repair();
 

@@ -93,14 +93,6 @@ std::unique_ptr<RedisMonitor> QuorumStore::monitor(std::size_t server) {
   return std::make_unique<RedisMonitor>(node(server).port());
 }
 
-std::size_t QuorumStore::holding(const std::string& key) {
-  std::size_t nodes = 0;
-  for (std::size_t i = 0; i < kNodes; ++i) {
-    nodes += node(i).alive() && probe(i).exists(key) ? 1U : 0U;
-  }
-  return nodes;
-}
-
 void QuorumStore::repair() {
   for (std::size_t i = 0; i < kNodes; ++i) {
     if (!node(i).alive()) must(node(i).restart(false));
@@ -126,7 +118,7 @@ std::unique_ptr<TestStore> make() { return std::make_unique<QuorumStore>(); }
 
 std::vector<Property> properties() {
   std::vector<Property> own;
-  for (const auto& group : {vote_properties(), outage_properties(), repair_properties()}) {
+  for (const auto& group : {vote_properties(), outage_properties()}) {
     own.insert(own.end(), group.begin(), group.end());
   }
   return own;

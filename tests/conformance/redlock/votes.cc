@@ -1,6 +1,3 @@
-#include <barrier>
-#include <thread>
-
 #include "tests/conformance/common/bench.h"
 #include "tests/conformance/redlock/own_properties.h"
 #include "tests/conformance/redlock/quorum_store.h"
@@ -30,18 +27,6 @@ std::string stays_ours(const std::string& key) {
   std::string left;
   const auto gone = [&] { return (left = ours(key)).empty(); };
   return comes_true(gone) ? "" : left;
-}
-
-std::string majority_grants(const Descriptor& descriptor) {
-  Bench bench(descriptor);
-  const auto client = bench.client();
-  occupy({0, 3}, bench.key());
-  const AcquireResult held = client->try_once(bench.key());
-  if (!held.lease) return unexpected(held, AcquireOutcome::acquired);
-  if (ours(bench.key()) != " 1 2 4") return "our votes are on" + ours(bench.key());
-  if (client->release(*held.lease) != ReleaseOutcome::released) return "cannot be released";
-  const std::string left = stays_ours(bench.key());
-  return left.empty() ? left : "after the release it is still on" + left;
 }
 
 std::string minority_grants_nothing(const Descriptor& descriptor) {
@@ -83,60 +68,12 @@ std::string validity_leaves_room_for_drift(const Descriptor& descriptor) {
              : fmt::format("leaves no room for drift: valid for {:.1f} ms", in_ms(valid_for));
 }
 
-/// A client must not be kept out by its own vote until it expires, nor all clients by each other's.
-std::string clients_of_one_instant_make_progress(const Descriptor& descriptor) {
-  constexpr int kClients = 8;
-  Bench bench(descriptor);
-  // Of its own: what an earlier check's client sent last may arrive only now.
-  const std::string key = bench.key() + ":instant";
-  std::vector<std::unique_ptr<Client>> clients;
-  clients.reserve(kClients);
-  for (int i = 0; i < kClients; ++i) clients.push_back(bench.client());
-  std::vector<std::string> troubles(kClients);
-  std::barrier start(kClients);
-  std::vector<std::thread> threads;
-  for (std::size_t i = 0; i < clients.size(); ++i) {
-    threads.emplace_back([&, i] {
-      start.arrive_and_wait();
-      const AcquireResult result = clients[i]->acquire(key, patience());
-      if (!result.lease) {
-        troubles[i] = unexpected(result, AcquireOutcome::acquired);
-      } else if (clients[i]->release(*result.lease) != ReleaseOutcome::released) {
-        troubles[i] = "cannot be released";
-      }
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-  for (const std::string& trouble : troubles) {
-    if (!trouble.empty()) return trouble;
-  }
-  const std::string left = stays_ours(key);
-  return left.empty() ? left : "afterwards it is still on" + left;
-}
-
-std::string survives_a_script_flush(const Descriptor& descriptor) {
-  Bench bench(descriptor);
-  const auto client = bench.client();
-  warm_up(*client, bench.key());
-  const AcquireResult held = client->try_once(bench.key());
-  if (!held.lease) return unexpected(held, AcquireOutcome::acquired);
-  for (std::size_t node = 0; node < kNodes; ++node) tested().probe(node).ask({"SCRIPT", "FLUSH"});
-  const ReleaseOutcome released = client->release(*held.lease);
-  if (released != ReleaseOutcome::released)
-    return fmt::format("release gave {}", name_of(released));
-  const auto next = bench.client();
-  return next->try_once(bench.key()).lease ? "" : "still held";
-}
-
 }  // namespace
 
 std::vector<Property> vote_properties() {
-  return {{"MajorityGrants", is_quorum, majority_grants},
-          {"MinorityGrantsNothing", is_quorum, minority_grants_nothing},
+  return {{"MinorityGrantsNothing", is_quorum, minority_grants_nothing},
           {"VotesUnheardAreTakenBack", is_quorum, votes_unheard_are_taken_back},
-          {"ValidityLeavesRoomForDrift", is_quorum, validity_leaves_room_for_drift},
-          {"ClientsOfOneInstantMakeProgress", is_quorum, clients_of_one_instant_make_progress},
-          {"SurvivesAScriptFlush", is_quorum, survives_a_script_flush}};
+          {"ValidityLeavesRoomForDrift", is_quorum, validity_leaves_room_for_drift}};
 }
 
 }  // namespace lockbench::test

@@ -90,28 +90,6 @@ TEST_F(ClusterTest, FourHostsMakeOneResultThatTheServerConfirms) {
   EXPECT_THAT(scratch_.files(), testing::Not(testing::Contains(testing::HasSubstr("rank-"))));
 }
 
-TEST_F(ClusterTest, FourHostsAgainstOneEtcd) {
-  const std::string url = "http://" + hosts_.server_address() + ":2379";
-  const Program etcd(scratch_,
-                     {"--data-dir", (scratch_ / "etcd").string(), "--listen-client-urls", url,
-                      "--advertise-client-urls", url, "--listen-peer-urls",
-                      "http://" + hosts_.server_address() + ":2380"},
-                     {.program = "/usr/bin/etcd"});
-  const auto counter = own_redis(reached_by_all());
-  const Outcome ended =
-      hosts_
-          .mpirun(scratch_, {},
-                  run("etcd", {"--etcd", hosts_.server_address() + ":2379", "--resource", "redis",
-                               "--counter-redis", url_of(*counter)}))
-          ->finish(kLong);
-  ASSERT_EQ(ended.code, 0) << ended.err;
-  const Json result = this->result();
-  const Json& run = run_of(result, "etcd");
-  EXPECT_TRUE(kept_exclusion(run));
-  EXPECT_GT(run["sections"], 0);
-  EXPECT_EQ(run["audit"]["increments"], RedisProbe(counter->port()).calls_of("set"));
-}
-
 TEST_F(ClusterTest, ALockThatOnlyLetsClientsOfDifferentHostsOverlapIsCaught) {
   const auto arguments =
       run("mutant-per-process", {}, LOCKBENCH_BINARY_DIR "/lockbench_with_rank_mutant");

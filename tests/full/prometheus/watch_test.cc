@@ -108,13 +108,5 @@ TEST_F(WatchMetricsTest, LocksThatExpireUnderTheirHoldersRaiseAnAlert) {
   load->finish();
 }
 
-TEST_F(WatchMetricsTest, ALostServerMakesItBlind) {
-  ASSERT_TRUE(watch_->says("metrics on"));
-  ASSERT_TRUE(eventually([&] { return prometheus_->value_of("lockbench_watch_sees") == 1; }));
-  ASSERT_TRUE(redis_->kill_hard());
-  EXPECT_TRUE(eventually([&] { return prometheus_->value_of("lockbench_watch_sees") == 0; }));
-  EXPECT_EQ(http_get(port_, "/-/ready").status, 503);
-}
-
 }  // namespace
 }  // namespace lockbench::test

@@ -91,20 +91,6 @@ TEST_F(Command, MeasuresBeliefGapsOfRepeatedPlays) {
   EXPECT_LE(gap.at("max"), 0.0);
 }
 
-TEST_F(Command, GivesAFaultInDoses) {
-  EXPECT_EQ(run("overrun-holding --dose --dose-plays 2 --dose-ratio 0.5 --dose-ratio 2 "
-                "--strategies redis-set-nx-lua,none"),
-            0)
-      << err();
-  const auto saved = result();
-  EXPECT_EQ(saved.at("experiment").at("name"), "dose");
-  EXPECT_EQ(saved.at("workload").at("dose_plays"), 2);
-  ASSERT_EQ(saved.at("experiment").at("points").size(), 2U);
-  for (const auto& point : saved.at("experiment").at("points")) {
-    EXPECT_EQ(point.at("violated"), point.at("ratio") == 2 ? point.at("plays").get<int>() : 0);
-  }
-}
-
 TEST_F(Command, RefusesWhatDoesNotFitTogether) {
   EXPECT_EQ(run("--dose --quick"), 1);
   EXPECT_THAT(err(), HasSubstr("--quick"));

@@ -35,36 +35,6 @@ class Disk : public testing::Test {
   const Scratch scratch_;
 };
 
-TEST_F(Disk, ThatIsFullLeavesTheResultElsewhere) {
-  const Outcome outcome = run(
-      scratch_,
-      under_mounts("mount -t tmpfs -o size=4k none disk; exec \"$@\"", saved_in("disk/r.json")));
-  EXPECT_EQ(outcome.code, 2) << outcome.err;
-  expect_in(outcome.err, "No space left on device");
-  expect_in(outcome.err, "saved as");
-  expect_in(outcome.out, "local-mutex");
-  EXPECT_EQ(read_result(file_with(scratch_.path(), ".json")).at("runs").size(), 2U);
-}
-
-TEST_F(Disk, ThatIsFullStartsNoServer) {
-  const Outcome outcome =
-      run(scratch_, under_mounts("mount -t tmpfs -o size=4k,nr_inodes=2 none disk; "
-                                 "TMPDIR=$PWD/disk exec \"$@\"",
-                                 short_run({"redis-set-nx", "--out", "r.json"})));
-  EXPECT_EQ(outcome.code, 1) << outcome.err;
-  expect_in(outcome.err, "No space left on device");
-  EXPECT_FALSE(fs::exists(scratch_ / "r.json"));
-}
-
-TEST_F(Disk, ThatIsReadOnlyIsNamedBeforeTheLoad) {
-  const Outcome outcome = run(scratch_, under_mounts("mount -t tmpfs -o ro none disk; exec \"$@\"",
-                                                     saved_in("disk/r.json")));
-  EXPECT_EQ(outcome.code, 1) << outcome.err;
-  expect_in(outcome.err, "--out: ");
-  expect_in(outcome.err, "Read-only file system");
-  EXPECT_EQ(outcome.out, "");
-}
-
 TEST_F(Disk, ThatIsReadOnlyIsNoHindranceWithoutAWish) {
   const Outcome outcome = run(
       scratch_, under_mounts("mount -t tmpfs -o ro none disk; cd disk; exec \"$@\"", run_words));

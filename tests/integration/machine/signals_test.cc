@@ -7,7 +7,6 @@
 #include <functional>
 #include <list>
 
-#include "tests/integration/machine/under.h"
 #include "tests/integration/support/documents.h"
 #include "tests/integration/support/processes.h"
 
@@ -16,9 +15,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using Words = std::vector<std::string>;
-
-const Words long_run = {"run", "redis-set-nx", "--duration", "60s",      "--warmup",
-                        "0ms", "--out",        "r.json",     "--events", "-"};
 
 const Json measuring = {{"event", "progress"}, {"phase", "measuring"}, {"run", 1}};
 
@@ -30,34 +26,6 @@ Words leftovers(const Scratch& scratch) {
     if (!name.starts_with("r.json")) names.push_back(name);
   }
   return names;
-}
-
-TEST(Hangup, IsIgnoredUnderNohup) {
-  const Scratch scratch;
-  const Wrapped wrapped = under_shell(R"(trap "" HUP; exec "$@")", long_run);
-  Program program(scratch, wrapped.arguments, wrapped.setting);
-  ASSERT_TRUE(tells(program, measuring)) << program.said();
-  program.signal(SIGHUP);
-  program.signal(SIGTERM);
-  EXPECT_EQ(program.finish().code, 105) << "ended by the second one";
-  EXPECT_TRUE(read_result(scratch / "r.json").at("interrupted"));
-}
-
-TEST(Termination, TwiceLeavesNothingBehind) {
-  const Foster foster;
-  const auto before = descendants_of(getpid());
-  const Scratch scratch;
-  Program program(scratch, long_run);
-  ASSERT_TRUE(tells(program, measuring)) << program.said();
-  program.signal(SIGTERM);
-  program.signal(SIGTERM);
-  program.finish();
-  EXPECT_TRUE(eventually([&] { return leftovers(scratch).empty(); }));
-  auto after = descendants_of(getpid());
-  std::erase_if(after, [&](pid_t pid) {
-    return std::find(before.begin(), before.end(), pid) != before.end();
-  });
-  EXPECT_TRUE(Foster::all_end(after));
 }
 
 /// Its servers and their folders end with it at any moment: before they start, while they do, while

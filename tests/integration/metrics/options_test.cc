@@ -125,29 +125,5 @@ TEST(MetricsOptionsTest, APushThatFailsIsReported) {
   EXPECT_EQ(read_result(scratch / "result.json").at("runs").size(), 1U);
 }
 
-TEST(MetricsOptionsTest, AThousandSilentConnectionsAndRubbishDoNotReachTheLoad) {
-  const Scratch scratch;
-  const std::uint16_t port = testbed::free_loopback_port().value();
-  Program program(scratch, {"run", "redis-set-nx-lua", "--warmup", "0ms", "--duration", "1h",
-                            "--out", "result.json", "--metrics-listen", std::to_string(port)});
-  ASSERT_TRUE(program.says("metrics on"));
-  std::vector<RawConnection> silent;
-  for (int i = 0; i < 1000; ++i) {
-    silent.emplace_back(port);
-    if (i % 3 == 0) silent.back().send(std::string(1000, static_cast<char>(i)));
-  }
-  EXPECT_TRUE(eventually([&] {
-    return metric_on(http_get(port, "/metrics").body,
-                     R"(lockbench_sections_total{strategy="redis-set-nx-lua",backend="redis",)"
-                     R"(outcome="acquired")") > 0;
-  }));
-  program.signal(SIGINT);
-  const Outcome outcome = program.finish();
-  EXPECT_EQ(outcome.code, 105) << outcome.err;
-  const Json result = read_result(scratch / "result.json");
-  EXPECT_GT(run_of(result, "redis-set-nx-lua").at("sections"), 0);
-  EXPECT_EQ(run_of(result, "redis-set-nx-lua").at("outcomes").at("failed"), 0);
-}
-
 }  // namespace
 }  // namespace lockbench::test

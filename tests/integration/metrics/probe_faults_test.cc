@@ -3,9 +3,7 @@
 namespace lockbench::test {
 namespace {
 
-using namespace std::chrono_literals;
 using testing::HasSubstr;
-using testing::Not;
 
 std::string strategy_series(const std::string& name, const std::string& strategy) {
   return fmt::format("{}{{strategy=\"{}\"", name, strategy);
@@ -55,29 +53,6 @@ TEST_F(ProbeFaultsTest, SaysThatItsPasswordIsWrongAndIsReadyWhenItIsRightAgain) 
   EXPECT_EQ(page("/-/ready").status, 200);
 }
 
-TEST_F(ProbeFaultsTest, OneStuckLockOfTwoIsSeenAsLongAsItIsStuck) {
-  const auto program = probe({"redis-set-nx-lua", "--rate", "20", "--acquire-timeout", "300ms"});
-  std::string key;
-  ASSERT_TRUE(eventually([&] {
-    for (const std::string& one : RedisProbe(redis_->port()).keys()) {
-      if (one.ends_with(":0}")) key = one;
-    }
-    return !key.empty();
-  }));
-  const std::string stuck = strategy_series("lockbench_stuck_locks", "redis-set-nx-lua");
-  EXPECT_EQ(metric(stuck), 0);
-  ask({"SET", key, "somebody"});
-  EXPECT_TRUE(eventually([&] { return metric(stuck) == 1; }));
-  EXPECT_TRUE(program->says("failing: taken"));
-  // The other lock goes on for longer than it takes to count as working.
-  const double before = sections("acquired");
-  EXPECT_TRUE(eventually([&] { return sections("acquired") > before + 60; }));
-  EXPECT_FALSE(program->says("working again", 0s)) << program->said();
-  EXPECT_EQ(metric(stuck), 1);
-  ask({"DEL", key});
-  EXPECT_TRUE(eventually([&] { return metric(stuck) == 0; }));
-}
-
 TEST_F(ProbeFaultsTest, KeysThatAreDeletedAreNoticedWithTheSettingsOfTheUnit) {
   const auto program = probe(arguments_of_the_unit());
   const std::string lost = strategy_series("lockbench_leases_lost_total", "redis-set-nx-lua");
@@ -90,21 +65,6 @@ TEST_F(ProbeFaultsTest, KeysThatAreDeletedAreNoticedWithTheSettingsOfTheUnit) {
     ask({"FLUSHALL"});
     return metric(lost) > 0;
   }));
-}
-
-TEST_F(ProbeFaultsTest, AnEmptyServerResetsFencingNumbersOnce) {
-  const auto program = probe({"redis-fenced", "--rate", "20"});
-  const std::string resets = strategy_series("lockbench_fence_resets_total", "redis-fenced");
-  const std::string regressions =
-      strategy_series("lockbench_fence_regressions_total", "redis-fenced");
-  const std::string grants =
-      "lockbench_sections_total{strategy=\"redis-fenced\",backend=\"redis\",outcome=\"acquired\"";
-  // High numbers, below which the new ones stay.
-  ASSERT_TRUE(eventually([&] { return metric(grants) > 60; }));
-  EXPECT_EQ(metric(resets), 0);
-  ask({"FLUSHALL"});
-  ASSERT_TRUE(eventually([&] { return metric(regressions) > 10; }));
-  EXPECT_EQ(metric(resets), 2) << "each of the two locks has its own numbers";
 }
 
 }  // namespace

@@ -65,38 +65,25 @@ TEST_F(ProbeTest, SeriesSayWhichDeploymentTheyAreOf) {
   EXPECT_TRUE(eventually([&] { return metric(series("eu-1")) == 0; }));
 }
 
-/// One line, and exit code 1.
-void expect_refused(const std::vector<std::string>& arguments, const std::string& why) {
+TEST(ProbeUsageTest, MistakesAreOneLine) {
   const Scratch scratch;
   (void)scratch.write("empty.toml", "");
-  const Outcome outcome = lockbench(scratch, arguments);
-  EXPECT_EQ(outcome.code, 1) << outcome.err;
-  EXPECT_THAT(lines_of(outcome.err), testing::ElementsAre(HasSubstr(why)));
-}
-
-TEST(ProbeUsageTest, WantsARate) {
-  expect_refused({"probe", "redis-set-nx-lua", "--redis", "redis://127.0.0.1:1"},
-                 "probe requires --rate");
-}
-
-TEST(ProbeUsageTest, ProbesNoServersOfItsOwn) {
-  const std::vector<std::string> short_probe = {"probe", "--rate", "1", "--duration", "100ms"};
-  const auto with = [&](std::vector<std::string> more) {
-    more.insert(more.begin(), short_probe.begin(), short_probe.end());
-    return more;
-  };
-  expect_refused(with({}), "nothing to probe");
-  expect_refused(with({"--config", "empty.toml"}), "nothing to probe");
-  expect_refused(with({"redis-set-nx-lua", "--config", "empty.toml"}),
-                 "redis-set-nx-lua cannot be probed without its servers: --redis URL");
-  expect_refused(with({"redis-*"}), "nothing to probe");
-  expect_refused(with({"none"}), "none cannot be probed: it has no server");
-}
-
-TEST(ProbeUsageTest, WantsTwoClientsForEachLock) {
-  expect_refused({"probe", "redis-set-nx-lua", "--rate", "1", "--redis", "redis://127.0.0.1:1",
-                  "--clients", "5"},
-                 "--clients 5");
+  for (const auto& [more, why] : std::vector<std::pair<std::vector<std::string>, std::string>>{
+           {{"redis-set-nx-lua", "--redis", "redis://127.0.0.1:1"}, "probe requires --rate"},
+           {{"--rate", "1"}, "nothing to probe"},
+           {{"--rate", "1", "--config", "empty.toml"}, "nothing to probe"},
+           {{"--rate", "1", "redis-set-nx-lua", "--config", "empty.toml"},
+            "redis-set-nx-lua cannot be probed without its servers: --redis URL"},
+           {{"--rate", "1", "redis-*"}, "nothing to probe"},
+           {{"--rate", "1", "none"}, "none cannot be probed: it has no server"},
+           {{"--rate", "1", "redis-set-nx-lua", "--redis", "redis://127.0.0.1:1", "--clients", "5"},
+            "--clients 5"}}) {
+    std::vector<std::string> arguments = {"probe", "--duration", "100ms"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const Outcome outcome = lockbench(scratch, arguments);
+    EXPECT_EQ(outcome.code, 1) << outcome.err;
+    EXPECT_THAT(lines_of(outcome.err), testing::ElementsAre(HasSubstr(why)));
+  }
 }
 
 }  // namespace

@@ -2,7 +2,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <csignal>
 
 #include "testbed/servers/redis_group.h"
 #include "tests/integration/support/documents.h"
@@ -14,19 +13,6 @@ namespace lockbench::test {
 namespace {
 
 using Words = std::vector<std::string>;
-
-Words wait_run(Words more) {
-  Words arguments = {"run",      "redis-wait", "--iterations", "50",
-                     "--warmup", "0ms",        "--out",        "r.json"};
-  arguments.insert(arguments.end(), more.begin(), more.end());
-  return arguments;
-}
-
-std::unique_ptr<testbed::RedisGroup> group_of(int replicas) {
-  testbed::RedisGroupOptions options{.replicas = replicas};
-  options.server.durable = false;
-  return must(testbed::start_redis_group(shared_testbed(), options));
-}
 
 TEST(RedisWait, RunsOnAPrivatePrimaryWithReplicas) {
   const Scratch scratch;
@@ -48,50 +34,35 @@ TEST(RedisWait, RunsOnAPrivatePrimaryWithReplicas) {
       << "the others do not pay for replicas";
 }
 
-TEST(RedisWait, MustBeToldHowManyReplicasAGivenServerHas) {
-  const auto group = group_of(1);
-  const Scratch scratch;
-  for (const Words& untold : {Words{}, Words{"--wait-replicas", "all"}}) {
-    Words more = {"--redis", group->primary().url()};
-    more.insert(more.end(), untold.begin(), untold.end());
-    const Outcome outcome = lockbench(scratch, wait_run(more));
-    EXPECT_EQ(outcome.code, 1);
-    EXPECT_TRUE(has(outcome.err,
-                    fmt::format("redis-wait cannot run here: 127.0.0.1:{} has 1 replica now, and "
-                                "some may be away: set --wait-replicas to the number",
-                                group->primary().port())))
-        << outcome.err;
-  }
-}
-
-TEST(RedisWait, WithoutEnoughReplicasCannotRun) {
-  const Scratch scratch;
-  const Outcome alone = lockbench(scratch, wait_run({"--redis", shared_redis().url()}));
-  EXPECT_EQ(alone.code, 1);
-  EXPECT_TRUE(has(alone.err, fmt::format("redis-wait cannot run here: 127.0.0.1:{} has 0 replicas",
-                                         shared_redis().port())))
-      << alone.err;
-  const Outcome few = lockbench(scratch, wait_run({"--replicas", "1", "--wait-replicas", "2"}));
-  EXPECT_EQ(few.code, 1);
-  EXPECT_TRUE(has(few.err, "has 1 replica, and 2 must acknowledge")) << few.err;
-}
-
-TEST(RedisWait, IsSkippedWhereTheServerMayNotBeAsked) {
+TEST(RedisWait, WithoutEnoughReplicasOrTheirNumberCannotRun) {
   testbed::RedisGroupOptions options{.replicas = 1};
   options.server.durable = false;
   options.server.users = {
       "lockonly on >secret ~lockbench:* -@all +@read +@write +@scripting "
       "+@connection +wait +unlink"};
-  const auto group = testbed::start_redis_group(shared_testbed(), options);
-  ASSERT_TRUE(group) << group.error();
-  const std::string url =
-      fmt::format("redis://lockonly:secret@127.0.0.1:{}", (*group)->primary().port());
+  const auto group = must(testbed::start_redis_group(shared_testbed(), options));
+  const std::string one = fmt::format("127.0.0.1:{}", group->primary().port());
+  // It may not be asked how many replicas it has.
+  const std::string locked = "redis://lockonly:secret@" + one;
+  const auto run = [](const Scratch& scratch, const Words& more) {
+    Words arguments = {"run",      "redis-wait", "--iterations", "50",
+                       "--warmup", "0ms",        "--out",        "r.json"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return lockbench(scratch, arguments);
+  };
   const Scratch scratch;
-  const Outcome untold = lockbench(scratch, wait_run({"--redis", url}));
-  EXPECT_EQ(untold.code, 1);
-  EXPECT_TRUE(has(untold.err, "set --wait-replicas")) << untold.err;
-  EXPECT_FALSE(has(untold.err, "secret"));
-  const Outcome told = lockbench(scratch, wait_run({"--redis", url, "--wait-replicas", "1"}));
+  for (const auto& [more, why] : std::vector<std::pair<Words, std::string>>{
+           {{"--redis", group->primary().url()}, one + " has 1 replica now"},
+           {{"--redis", group->primary().url(), "--wait-replicas", "all"}, "set --wait-replicas"},
+           {{"--redis", shared_redis().url()}, "has 0 replicas"},
+           {{"--replicas", "1", "--wait-replicas", "2"}, "has 1 replica, and 2 must acknowledge"},
+           {{"--redis", locked}, "set --wait-replicas"}}) {
+    const Outcome outcome = run(scratch, more);
+    EXPECT_EQ(outcome.code, 1) << outcome.err;
+    expect_in(outcome.err, why);
+    EXPECT_FALSE(has(outcome.err, "secret"));
+  }
+  const Outcome told = run(scratch, {"--redis", locked, "--wait-replicas", "1"});
   EXPECT_EQ(told.code, 0) << told.err;
   EXPECT_GT(run_of(read_result(scratch / "r.json"), "redis-wait").at("sections"), 0);
 }
@@ -179,20 +150,6 @@ TEST(QuorumCommand, AddsARoundTripToEveryCommand) {
   EXPECT_GE(fastest("redis-wait"), 0.02) << "SET, then WAIT";
   EXPECT_GE(fastest("redlock"), 0.01);
   EXPECT_GE(fastest("redlock-parallel"), 0.01);
-}
-
-TEST(QuorumCommand, IsInterruptedAndSavesWhatItHas) {
-  const Scratch scratch;
-  Program program(scratch, {"quorum", "--nodes", "1", "--duration", "400ms", "--clients", "2",
-                            "--out", "r.json"});
-  ASSERT_TRUE(program.says("point 3 of 8"));
-  program.signal(SIGINT);
-  const Outcome outcome = program.finish();
-  EXPECT_EQ(outcome.code, 105) << outcome.err;
-  const Json result = read_result(scratch / "r.json");
-  EXPECT_TRUE(result.at("interrupted"));
-  EXPECT_GE(result.at("experiment").at("points").size(), 2U);
-  EXPECT_EQ(scratch.files(), Words{"r.json"}) << "the servers and their folders are gone";
 }
 
 }  // namespace

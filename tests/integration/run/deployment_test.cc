@@ -1,8 +1,6 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <csignal>
 #include <map>
 #include <memory>
 #include <set>
@@ -14,8 +12,6 @@
 
 namespace lockbench::test {
 namespace {
-
-using Words = std::vector<std::string>;
 
 constexpr int kOtherDatabase = 3;
 
@@ -101,19 +97,6 @@ TEST_F(SharedDeployment, IsLeftAsItWasAfterARun) {
             fmt::format("[\"127.0.0.1:{}\"]", server_->port()));
 }
 
-TEST_F(SharedDeployment, IsLeftAsItWasAfterCtrlC) {
-  const Scratch scratch;
-  Program program(scratch, {"run", "redis-*", "--redis", url_, "--resource", "redis", "--warmup",
-                            "0ms", "--duration", "60s", "--hold", "1ms"});
-  ASSERT_TRUE(eventually([&] { return probe_.calls_of("del") > 20; }));
-  EXPECT_FALSE(everything() == foreign_) << "or nothing could be left behind";
-  program.signal(SIGINT);
-  const Outcome outcome = program.finish();
-  EXPECT_EQ(outcome.code, 105);
-  expect_untouched();
-  expect_no_secret(outcome, scratch);
-}
-
 TEST_F(SharedDeployment, IsLeftAsItWasAfterBrokenConnections) {
   const Scratch scratch;
   Program program(scratch,
@@ -147,57 +130,6 @@ TEST_F(SharedDeployment, MayCloseConnectionsThatAreIdle) {
   EXPECT_GT(run.at("audit").at("increments"), 0);
   EXPECT_EQ(run.at("audit").at("increments"), run.at("audit").at("counter"));
   expect_no_secret(outcome, scratch);
-}
-
-TEST_F(SharedDeployment, KeepsItsSecretWhenItRefuses) {
-  const std::string wrong = fmt::format("redis://{}:wr%2Fong{}@127.0.0.1:{}", kPlainUser,
-                                        kPlainPasswordInUrl, server_->port());
-  for (const char* format : {"table", "json"}) {
-    const Scratch scratch;
-    const Outcome outcome = lockbench(
-        scratch, {"run", "redis-set-nx", "--redis", wrong, "--format", format, "--out", "r.json"});
-    EXPECT_EQ(outcome.code, 1);
-    EXPECT_EQ(lines_of(outcome.err).size(), 2U) << "with the warning of the argument";
-    EXPECT_NE(outcome.err.find("WRONGPASS"), std::string::npos) << outcome.err;
-    expect_no_secret(outcome, scratch);
-    EXPECT_TRUE(scratch.files().empty());
-  }
-  const Scratch scratch;
-  const Outcome doctor = lockbench(scratch, {"doctor", "--redis", wrong});
-  EXPECT_EQ(doctor.code, 2);
-  EXPECT_NE(doctor.out.find("WRONGPASS"), std::string::npos) << doctor.out;
-  expect_no_secret(doctor, scratch);
-  expect_untouched();
-}
-
-/// In which databases the run's keys were.
-std::set<int> databases_used(const std::string& url) {
-  const Scratch scratch;
-  RedisMonitor log(shared_redis().port());
-  const Outcome outcome =
-      lockbench(scratch, {"run", "redis-set-nx-lua", "--redis", url, "--resource", "redis",
-                          "--iterations", "20", "--warmup", "0ms", "--out", "r.json"});
-  EXPECT_EQ(outcome.code, 0) << outcome.err;
-  EXPECT_EQ(read_result(scratch / "r.json").at("runs").front().at("sections"), 20);
-  std::set<int> databases;
-  for (const SeenCommand& command : log.take_whole()) {
-    if (!keys_of(command).empty()) databases.insert(command.database);
-  }
-  return databases;
-}
-
-TEST(Endpoints, OfAUnixSocketAreUsed) {
-  EXPECT_EQ(databases_used(fmt::format("unix://{}{}", shared_testbed().login(),
-                                       shared_redis().unix_socket().string())),
-            std::set<int>{0});
-  EXPECT_EQ(databases_used(fmt::format("unix://{}:{}@{}?db=2", kPlainUser, kPlainPasswordInUrl,
-                                       shared_redis().unix_socket().string())),
-            std::set<int>{2});
-}
-
-TEST(Endpoints, OfADatabaseKeepTheirKeysThere) {
-  EXPECT_EQ(databases_used(shared_redis().url() + "/7"), std::set<int>{7});
-  EXPECT_EQ(databases_used(shared_redis().url()), std::set<int>{0});
 }
 
 }  // namespace

@@ -10,23 +10,6 @@
 namespace lockbench::test {
 namespace {
 
-using Words = std::vector<std::string>;
-
-TEST(ExitCode, IsNinetyNineForAMissedThreshold) {
-  const Scratch scratch;
-  const Words load = short_run({"redis-set-nx", "--redis", shared_redis().url()});
-  Words missed = load, kept = load;
-  missed.insert(missed.end(), {"--threshold", "sections_per_second>1e12"});
-  kept.insert(kept.end(),
-              {"--threshold", "sections_per_second>0", "--threshold", "audit.lost_updates==0"});
-  const Outcome slow = lockbench(scratch, missed);
-  EXPECT_EQ(slow.code, 99);
-  expect_in(slow.err, "sections_per_second>1e12 by redis-set-nx");
-  EXPECT_NE(slow.out, "") << "the result is shown all the same";
-  const Outcome fine = lockbench(scratch, kept);
-  EXPECT_EQ(fine.code, 0) << fine.err;
-}
-
 /// Held for longer than its TTL, the lock is granted twice.
 TEST(ExitCode, IsThreeForABrokenPromise) {
   const Scratch scratch;
@@ -71,24 +54,6 @@ TEST(ExitCode, IsTwoWhenTheServerDiesInMidRun) {
   EXPECT_GT(outcomes.at("acquired"), 15) << "and one by each client before the load";
   EXPECT_FALSE(run.at("errors").empty());
   EXPECT_FALSE(run.at("generator").at("valid"));
-}
-
-TEST(ExitCode, IsTwoWhenTheCounterIsLostInMidRun) {
-  const auto counter = own_redis();
-  const Scratch scratch;
-  Program program(scratch, {"run", "local-mutex", "--resource", "redis", "--counter-redis",
-                            counter->url(), "--warmup", "0ms", "--duration", "3s",
-                            "--store-timeout", "500ms", "--out", "r.json"});
-  {
-    RedisProbe probe(counter->port());
-    ASSERT_TRUE(eventually([&] { return probe.calls_of("set") > 20; }));
-  }
-  ASSERT_TRUE(counter->kill_hard());
-  const Outcome outcome = program.finish();
-  EXPECT_EQ(outcome.code, 2) << "what was not counted is not known to be right";
-  expect_in(outcome.out, "the counter could not be read");
-  expect_in(outcome.err, "left behind");
-  EXPECT_FALSE(read_result(scratch / "r.json").at("runs").front().at("errors").empty());
 }
 
 /// On a machine that has Redis, for the counter, and no memcached.

@@ -1,12 +1,10 @@
 // What a run says of the CPU of servers and machine.
 
-#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "strategies/registry.h"
 #include "tests/integration/support/documents.h"
 #include "tests/integration/support/program.h"
-#include "tests/support/servers.h"
 
 namespace lockbench::test {
 namespace {
@@ -44,19 +42,6 @@ TEST(Resources, TheCpuOfPrivateServersIsKnown) {
       EXPECT_NEAR(warmup, 0.1, 1e-6);
     }
   }
-}
-
-TEST(Resources, OfTheUsersServersItIsWhatTheyTell) {
-  const Scratch scratch;
-  const Outcome outcome =
-      lockbench(scratch, {"run", "redis-queue", "--redis", shared_redis().url(), "--warmup", "0ms",
-                          "--iterations", "100", "--out", "r.json"});
-  ASSERT_EQ(outcome.code, 0) << outcome.err;
-  const Json result = read_result(scratch / "r.json");
-  const Json& run = run_of(result, "redis-queue");
-  EXPECT_GT(run.at("server_cpu_seconds_per_section"), 0);
-  EXPECT_TRUE(run.at("generator").at("other_cpu_share").is_null())
-      << "the server is one of those programs";
 }
 
 }  // namespace

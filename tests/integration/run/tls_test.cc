@@ -101,7 +101,9 @@ std::vector<TlsStore> stores() {
        .start = start<testbed::ZookeeperOptions, testbed::start_zookeeper>,
        .plain_port = closed,
        .slow = true,
-       .before = "no ZooKeeper answers: "},
+       .before = "no ZooKeeper answers: ",
+       // A newer Java 17 sends the alert of any handshake that it refuses.
+       .no_client_certificate = " a client certificate: cert=FILE&key=FILE"},
       postgres};
 }
 
@@ -164,7 +166,7 @@ TEST_P(TlsOf, TrustsTheRightServerAndSaysInALineWhatIsWrongWithOthers) {
             store.plain_port);
 
   const auto asking = must(starting_asking.get());
-  EXPECT_EQ(problem(*asking), store.no_client_certificate);
+  EXPECT_THAT(problem(*asking), testing::EndsWith(store.no_client_certificate));
   EXPECT_EQ(problem(fmt::format("{}&{}={}&{}={}", asking->url(), store.cert,
                                 with.good.certificate.string(), store.key, with.good.key.string()),
                     *asking),

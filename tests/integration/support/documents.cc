@@ -34,13 +34,6 @@ const valijson::Schema& schema() {
   return *parsed_schema;
 }
 
-std::vector<std::string> fields_of(const std::string& line) {
-  std::vector<std::string> fields;
-  std::istringstream stream(line + ",");
-  for (std::string field; std::getline(stream, field, ',');) fields.push_back(field);
-  return fields;
-}
-
 }  // namespace
 
 std::string violation_of_schema(const Json& document) {
@@ -90,20 +83,6 @@ bool kept_exclusion(const Json& run) {
   const Json& audit = run.at("audit");
   const bool audited = audit.at("verdict") == "exclusive" || audit.at("verdict") == "untested";
   return audited && audit.at("lost_updates") == 0 && audit.at("overlaps") == 0;
-}
-
-std::vector<std::map<std::string, std::string>> read_csv(std::string_view text) {
-  const std::vector<std::string> lines = lines_of(text);
-  if (lines.empty()) throw std::runtime_error("a CSV without a line of titles");
-  const std::vector<std::string> titles = fields_of(lines.front());
-  std::vector<std::map<std::string, std::string>> rows;
-  for (std::size_t i = 1; i < lines.size(); ++i) {
-    const std::vector<std::string> fields = fields_of(lines[i]);
-    if (fields.size() != titles.size()) throw std::runtime_error("uneven CSV: " + lines[i]);
-    auto& row = rows.emplace_back();
-    for (std::size_t c = 0; c < titles.size(); ++c) row[titles[c]] = fields[c];
-  }
-  return rows;
 }
 
 std::vector<std::string> all_strategy_names() {

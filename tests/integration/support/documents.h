@@ -1,7 +1,6 @@
 #pragma once
 
 #include <filesystem>
-#include <map>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
@@ -28,9 +27,6 @@ bool tells(Program& program, const Json& fields);
 /// Whether the run was audited and nothing was violated. A short one may have had too little
 /// contention for more.
 bool kept_exclusion(const Json& run);
-
-/// Rows by the titles of their columns; for CSV without quoted fields.
-std::vector<std::map<std::string, std::string>> read_csv(std::string_view text);
 
 /// Of every strategy of the registry, in its order.
 std::vector<std::string> all_strategy_names();

@@ -1,4 +1,3 @@
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -9,45 +8,10 @@
 namespace lockbench::testbed {
 namespace {
 
-using testing::HasSubstr;
-
 class Etcd : public testing::Test {
  protected:
   std::unique_ptr<Testbed> testbed_ = must_start();
-
-  std::unique_ptr<Server> must_start_etcd(const EtcdOptions& options = {}) {
-    auto server = start_etcd(*testbed_, options);
-    EXPECT_TRUE(server) << server.error();
-    return server ? *std::move(server) : nullptr;
-  }
 };
-
-TEST_F(Etcd, AnswersOnAPortOfItsOwnWithDataOfItsOwn) {
-  const auto one = must_start_etcd();
-  const auto two = must_start_etcd();
-  ASSERT_NE(one->port(), two->port());
-  EXPECT_EQ(one->url(), "http://root:" + testbed_->secret() + "@" + one->address());
-  put_into_etcd(*one);
-  EXPECT_THAT(get_from_etcd(*one), HasSubstr("dg=="));
-  EXPECT_THAT(get_from_etcd(*two), Not(HasSubstr("dg==")));
-}
-
-TEST_F(Etcd, AClusterOutlivesAnyOneOfItsMembers) {
-  const auto cluster = start_etcd_cluster(*testbed_);
-  ASSERT_TRUE(cluster) << cluster.error();
-  ASSERT_EQ(cluster->size(), 3U);
-  const std::string url = joint_url(*cluster);
-  EXPECT_EQ(std::count(url.begin(), url.end(), ','), 2) << url;
-  put_into_etcd(*cluster->at(0));
-  EXPECT_THAT(get_from_etcd(*cluster->at(2)), HasSubstr("dg=="));
-  for (std::size_t i = 0; i < 3; ++i) {
-    ASSERT_TRUE(cluster->at(i)->kill_hard());
-    const Server& neighbour = *cluster->at((i + 1) % 3);
-    EXPECT_TRUE(
-        eventually([&] { return put_into_etcd(neighbour).find(" 200 ") != std::string::npos; }));
-    ASSERT_TRUE(cluster->at(i)->restart(true));
-  }
-}
 
 TEST_F(Etcd, OneMemberLeadsAndAnotherAfterItsDeath) {
   const auto cluster = start_etcd_cluster(*testbed_);

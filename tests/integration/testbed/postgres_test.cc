@@ -1,9 +1,6 @@
-#include <dirent.h>
 #include <fmt/format.h>
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <filesystem>
 #include <fstream>
 #include <set>
 #include <sstream>
@@ -15,8 +12,6 @@
 
 namespace lockbench::testbed {
 namespace {
-
-namespace fs = std::filesystem;
 
 /// All children of the server's main process.
 std::set<pid_t> children_of(pid_t pid) {
@@ -95,13 +90,6 @@ TEST_F(Postgres, IsKilledWithAllItsProcessesAlsoWhenFrozen) {
   }
 }
 
-TEST_F(Postgres, StopsInOrderEvenWhenFrozen) {
-  const auto server = must_start_postgres();
-  ASSERT_TRUE(server->freeze());
-  ASSERT_TRUE(server->stop());
-  EXPECT_NE(server->log().find("database system is shut down"), std::string::npos);
-}
-
 /// A transaction keeps a session; what comes after it may get another.
 TEST_F(Postgres, ItsPoolerGivesATransactionTheSessionThatWasUsedLast) {
   const auto server = must_start_postgres();
@@ -114,16 +102,6 @@ TEST_F(Postgres, ItsPoolerGivesATransactionTheSessionThatWasUsedLast) {
   const auto sessions = start_pgbouncer(*testbed_, server->port(), {.pool_mode = "session"});
   ASSERT_TRUE(sessions) << sessions.error();
   EXPECT_EQ(psql(**sessions, "SELECT 1"), "1");
-}
-
-TEST_F(Postgres, GoesWithItsTestbed) {
-  auto server = must_start_postgres();
-  std::set<pid_t> all = children_of(server->pid());
-  all.insert(server->pid());
-  const fs::path folder = testbed_->folder();
-  testbed_.reset();
-  for (const pid_t pid : all) EXPECT_TRUE(eventually([&] { return has_ended(pid); }));
-  EXPECT_FALSE(fs::exists(folder));
 }
 
 TEST_F(Postgres, LeavesNoSharedMemoryWhenItIsKilledForGood) {
@@ -146,15 +124,6 @@ TEST_F(Postgres, LeavesNoSharedMemoryWhenItIsKilledForGood) {
   const pid_t third = killed();
   testbed_.reset();
   expect_gone(third);
-}
-
-TEST_F(Postgres, TellsWhatIsWrongByItsOwnName) {
-  PostgresOptions options;
-  options.config = {"no_such_setting=1"};
-  const auto server = start_postgres(*testbed_, options);
-  ASSERT_FALSE(server);
-  EXPECT_TRUE(server.error().starts_with("postgres ended while starting")) << server.error();
-  EXPECT_NE(server.error().find("no_such_setting"), std::string::npos);
 }
 
 TEST_F(Postgres, AReplicaFollowsUntilItIsPromoted) {

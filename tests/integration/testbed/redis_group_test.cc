@@ -46,14 +46,6 @@ TEST_F(Replication, IsInStepFromTheStart) {
   EXPECT_EQ(group->replication(), nullptr);
 }
 
-TEST_F(Replication, AcknowledgesToThePrimary) {
-  const auto group = start({.replicas = 2});
-  // On one connection, or WAIT would not know of the write.
-  const auto answer = ask_until(group->primary().port(), "SET key value\r\nWAIT 2 5000\r\n", 6s,
-                                [](std::string_view text) { return text.ends_with(":2\r\n"); });
-  EXPECT_EQ(answer, "+OK\r\n:2\r\n");
-}
-
 TEST_F(Replication, MayHaveNoReplicas) {
   const auto group = start({.replicas = 0});
   EXPECT_EQ(fact(group->primary(), "connected_slaves"), "0");

@@ -136,13 +136,6 @@ TEST_F(Redis, LetsNobodyInWithoutTheSecret) {
   EXPECT_EQ(facts.st_mode & 0777, 0600U);
 }
 
-TEST_F(Redis, ListensOnAUnixSocketWhenAsked) {
-  RedisOptions options;
-  options.unix_socket = true;
-  const auto server = must_start_redis(*testbed_, options);
-  EXPECT_TRUE(fs::is_socket(server->unix_socket()));
-}
-
 TEST_F(Redis, TellsWhenTheFilesDoNotSufficeForTheClients) {
   RedisOptions options;
   options.max_clients = static_cast<std::uint32_t>(hard_open_file_limit());

@@ -65,22 +65,5 @@ TEST_F(Watched, AMasterThatIsOneNoMoreIsNotKept) {
   EXPECT_TRUE(redis->call({"SET", "key", "other"}));
 }
 
-TEST_F(Watched, ASentinelThatIsGoneIsPassedOver) {
-  ASSERT_TRUE(sentinels_->sentinel(0).kill_hard());
-  const auto redis = connect_to(sentinels_->url());
-  const auto pong = redis->call({"PING"});
-  ASSERT_TRUE(pong) << pong.error().message;
-}
-
-TEST_F(Watched, AnotherNameIsAFailureThatNamesIt) {
-  std::string url = sentinels_->url();
-  url.replace(url.rfind('/'), std::string::npos, "/other");
-  const auto connected = connect_to(url)->connect();
-  ASSERT_FALSE(connected);
-  EXPECT_EQ(connected.error().kind, StoreError::Kind::not_sent);
-  EXPECT_NE(connected.error().message.find("does not watch other"), std::string::npos)
-      << connected.error().message;
-}
-
 }  // namespace
 }  // namespace lockbench::testbed

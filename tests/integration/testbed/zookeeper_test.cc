@@ -2,7 +2,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <set>
 
 #include "testbed/servers/zookeeper_server.h"
@@ -10,14 +9,6 @@
 
 namespace lockbench::testbed {
 namespace {
-
-namespace fs = std::filesystem;
-
-/// What a server says of itself.
-std::string environment_of(const Server& server) {
-  const auto whole = [](std::string_view) { return false; };
-  return ask_until(server.port(), "envi", test::kPatience, whole).value_or("");
-}
 
 class Zookeeper : public testing::Test {
  protected:
@@ -29,16 +20,6 @@ class Zookeeper : public testing::Test {
     return server ? *std::move(server) : nullptr;
   }
 };
-
-TEST_F(Zookeeper, ServesOnAPortOfItsOwnWithDataOfItsOwn) {
-  const auto server = must_start_zookeeper();
-  EXPECT_EQ(zookeeper_mode(*server), "standalone");
-  EXPECT_EQ(server->url(), "zk://lockbench:" + testbed_->secret() + "@" + server->address());
-  EXPECT_THAT(environment_of(*server),
-              testing::HasSubstr("user.dir=" + server->data_folder().string()));
-  EXPECT_FALSE(fs::is_empty(server->data_folder()));
-  EXPECT_TRUE(server->data_folder().string().starts_with(testbed_->folder().string()));
-}
 
 TEST_F(Zookeeper, AnEnsembleHasOneLeaderAndGetsAnother) {
   const auto servers = start_zookeeper_ensemble(*testbed_);
@@ -99,15 +80,6 @@ TEST_F(Zookeeper, AnEnsembleTriesOtherPortsWhenItLosesTheRaceAndDrawsNoneTwice) 
   ASSERT_TRUE(servers) << servers.error();
   EXPECT_EQ(servers->size(), 3U);
   EXPECT_EQ(calls, 9 + 9 + 1);
-}
-
-TEST_F(Zookeeper, TellsWhatIsWrongByItsOwnName) {
-  ZookeeperOptions options;
-  options.config = {"tickTime=often"};
-  const auto server = start_zookeeper(*testbed_, options);
-  ASSERT_FALSE(server);
-  EXPECT_TRUE(server.error().starts_with("zookeeper ended while starting")) << server.error();
-  EXPECT_THAT(server.error(), testing::HasSubstr("often"));
 }
 
 TEST(ZookeeperProgram, HasAVersion) {

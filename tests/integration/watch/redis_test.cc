@@ -128,17 +128,23 @@ TEST_F(WatchedRedis, OnlyReads) {
   app_.ask({"SET", "lock:a", "me"});
   app_.ask({"CONFIG", "RESETSTAT"});
   {
-    const auto running = watch();
+    const auto running = watch({.locks = {"lock:*"}, .monitor = milliseconds(50)});
     for (int i = 0; i < 300; ++i) app_.ask({"SET", fmt::format("lock:{}", i), "me"});
     ASSERT_TRUE(seen_.comes([&] { return seen_.of_.size() > 10; }));
+    EXPECT_TRUE(seen_.comes([&] { return commands_done().contains("monitor"); }));
   }
   std::set<std::string> commands = commands_done();
   for (const char* ours : {"set", "info", "config|resetstat", "auth", "hello"})
     commands.erase(ours);
-  const std::set<std::string> may{
-      "pttl",          "get",       "getrange",   "hscan",     "type",  "scan",   "ping",
-      "subscribe",     "llen",      "psubscribe", "client|id", "zcard", "select", "client|tracking",
-      "pubsub|numsub", "config|get"};
+  const std::set<std::string> may{"pttl",          "get",
+                                  "getrange",      "hscan",
+                                  "type",          "scan",
+                                  "ping",          "subscribe",
+                                  "llen",          "psubscribe",
+                                  "client|id",     "zcard",
+                                  "select",        "client|tracking",
+                                  "pubsub|numsub", "config|get",
+                                  "monitor"};
   EXPECT_THAT(may, IsSupersetOf(commands));
   EXPECT_THAT(commands, testing::Contains("pttl"));
 }

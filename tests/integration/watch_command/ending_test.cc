@@ -88,45 +88,5 @@ TEST(WatchEnding, FilesThatCannotBeWrittenAreRefusedBeforeTheWatch) {
   }
 }
 
-/// What `watch` may send, and nothing else.
-TEST(WatchEnding, OnlyReads) {
-  const auto server = own_redis({.durable = false});
-  RedisProbe probe(server->port());
-  for (int i = 0; i < 20; ++i) probe.ask({"SET", fmt::format("lock:{}", i), "x", "PX", "60000"});
-  probe.ask({"CONFIG", "RESETSTAT"});
-  const std::vector<std::string> keys = probe.keys();
-  const Scratch scratch;
-  const Outcome outcome = lockbench(scratch, {"watch", "--redis", server->url(), "--locks",
-                                              "lock:*", "--once", "--monitor", "100ms"});
-  EXPECT_EQ(outcome.code, 0) << outcome.err;
-  EXPECT_EQ(probe.keys(), keys);
-  for (const std::string& line : lines_of(probe.ask({"INFO", "commandstats"}))) {
-    if (!line.starts_with("cmdstat_")) continue;
-    const std::string command = line.substr(8, line.find(':') - 8);
-    EXPECT_THAT(command,
-                testing::AnyOf("client|tracking", "client|id", "client|setname", "ping", "scan",
-                               "type", "pttl", "get", "getrange", "hscan", "llen", "zcard",
-                               "pubsub|numsub", "subscribe", "psubscribe", "monitor", "config|get",
-                               "hello", "auth", "select", "info", "role",
-                               // Of the test itself:
-                               "keys", "config|resetstat"))
-        << line;
-  }
-}
-
-TEST(WatchBesideRunOfNone, SaysWhatItCannotSee) {
-  const auto server = own_redis({.durable = false});
-  const Scratch scratch;
-  const Setting setting{.environment = {{"LOCKBENCH_REDIS", server->url()}}};
-  Program watch(scratch, {"watch", "--locks", "lockbench:*", "--record", "seen.json"}, setting);
-  ASSERT_TRUE(watch.says("CLIENT TRACKING"));
-  lockbench(scratch, {"run", "none", "--duration", "300ms", "--quiet"}, setting);
-  watch.signal(SIGTERM);
-  EXPECT_EQ(watch.finish().code, 0);
-  const Json seen = read_result(scratch / "seen.json");
-  EXPECT_TRUE(seen.at("observed").empty()) << "what takes no lock on a server is not there";
-  EXPECT_FALSE(seen.at("sources").at(0).at("unseen").empty());
-}
-
 }  // namespace
 }  // namespace lockbench::test

@@ -20,95 +20,73 @@ struct Case {
   std::string what;
   Requirements requirements;
   Descriptor strategy;
-  std::vector<results::Hazard> plays;
   std::string requirement, text;
+  std::vector<results::Hazard> plays;
 };
 
 constexpr KnownHazard kStale{"pause-holding", HazardOutcome::lost_update};
 constexpr KnownHazard kStaleThoughFenced{"pause-holding-fenced", HazardOutcome::lost_update};
 constexpr KnownHazard kStuck{"crash-holding", HazardOutcome::stuck};
 
+Descriptor falls_to(std::vector<KnownHazard> hazards, Traits traits = {}) {
+  return made_up("x", std::move(traits), std::move(hazards));
+}
+
 std::vector<Case> by_nature() {
   Descriptor etcd = made_up("x");
   etcd.backend = "etcd";
   return {
-      {"nothing", {}, made_up("x", {}, {kStale}), {}, "", ""},
-      {"basic", {}, made_up("x", {}, {kStuck}), {}, "basic: crash", "crash-holding: stuck"},
-      {"waived", {.waived = {"crash"}}, made_up("x", {}, {kStuck}), {}, "", ""},
-      {"leader", {.use = Use::leader}, made_up("x"), {}, "--for leader", "cannot be renewed"},
-      {"once", {.use = Use::once, .work_p99 = std::chrono::hours(12)}, made_up("x"), {}, "", ""},
-      {"control", {}, made_up("x", {.promises_exclusion = false}), {}, "", "a control"},
-      {"process", {}, made_up("x", {.one_process = true}), {}, "", "one process"},
-      {"store", {.stores = {"redis"}}, etcd, {}, "--stores redis", "another store"},
-      {"store_there", {.stores = {"redis", "etcd"}}, etcd, {}, "", ""},
-      {"fair", {.fair = true}, made_up("x"), {}, "--fair", "not first come"},
-      {"is_fair", {.fair = true}, made_up("x", {.fair = true}), {}, "", ""},
-      {"reentrant", {.reentrant = true}, made_up("x"), {}, "--reentrant", "not reentrant"},
-      {"shared", {.shared = true}, made_up("x"), {}, "--shared", "not with a shared mode"},
+      {"nothing", {}, falls_to({kStale})},
+      {"basic", {}, falls_to({kStuck}), "basic: crash", "crash-holding: stuck"},
+      {"waived", {.waived = {"crash"}}, falls_to({kStuck})},
+      {"leader", {.use = Use::leader}, made_up("x"), "--for leader", "cannot be renewed"},
+      {"once", {.use = Use::once, .work_p99 = std::chrono::hours(12)}, made_up("x")},
+      {"control", {}, made_up("x", {.promises_exclusion = false}), "", "a control"},
+      {"process", {}, made_up("x", {.one_process = true}), "", "one process"},
+      {"store", {.stores = {"redis"}}, etcd, "--stores redis", "another store"},
+      {"store_there", {.stores = {"redis", "etcd"}}, etcd},
+      {"fair", {.fair = true}, made_up("x"), "--fair", "not first come"},
+      {"is_fair", {.fair = true}, made_up("x", {.fair = true})},
+      {"reentrant", {.reentrant = true}, made_up("x"), "--reentrant", "not reentrant"},
+      {"shared", {.shared = true}, made_up("x"), "--shared", "not with a shared mode"},
   };
 }
 
 std::vector<Case> by_fault() {
-  Requirements with_resource, without_resource;
-  with_resource.fencing_resource = true;
-  without_resource.fencing_resource = false;
+  const Requirements by_crash = surviving({"crash"}), by_pause = surviving({"pause"});
+  const std::string stuck = "crash-holding: stuck", lost = "pause-holding: lost-update";
   return {
-      {"stuck",
-       surviving({"crash"}),
-       made_up("x", {}, {kStuck}),
-       {},
-       "--survive crash",
-       "crash-holding: stuck"},
+      {"stuck", by_crash, falls_to({kStuck}), "--survive crash", stuck},
       {"seen",
-       surviving({"crash"}),
+       by_crash,
        made_up("x"),
-       {played("crash-holding", "x", "stuck")},
        "--survive crash",
-       "crash-holding: stuck"},
+       stuck,
+       {played("crash-holding", "x", "stuck")}},
       {"seen_only",
-       surviving({"crash"}),
-       made_up("x", {}, {kStuck}),
-       {played("crash-holding", "x", "recovers")},
+       by_crash,
+       falls_to({kStuck}),
        "--survive crash",
-       "crash-holding: stuck"},
-      {"other_fault", surviving({"failover"}), made_up("x", {}, {kStale}), {}, "", ""},
+       stuck,
+       {played("crash-holding", "x", "recovers")}},
+      {"other_fault", surviving({"failover"}), falls_to({kStale})},
       {"refused",
        surviving({"failover"}),
        made_up("x"),
-       {played("failover", "x", "refused")},
        "",
-       ""},
-      {"pause",
-       surviving({"pause"}),
-       made_up("x", {}, {kStale, kStaleThoughFenced}),
-       {},
-       "--survive pause",
-       "pause-holding: lost-update"},
-      {"pause_fenced", surviving({"pause"}), made_up("x", with_numbers, {kStale}), {}, "", ""},
-      {"pause_checked",
-       surviving({"pause"}, with_resource),
-       made_up("x", with_numbers, {kStale}),
-       {},
        "",
-       ""},
-      {"pause_unchecked",
-       surviving({"pause"}, without_resource),
-       made_up("x", with_numbers, {kStale}),
-       {},
-       "--survive pause",
+       {played("failover", "x", "refused")}},
+      {"pause", by_pause, falls_to({kStale, kStaleThoughFenced}), "--survive pause", lost},
+      {"pause_fenced", by_pause, falls_to({kStale}, with_numbers)},
+      {"pause_checked", surviving({"pause"}, {.fencing_resource = true}),
+       falls_to({kStale}, with_numbers)},
+      {"pause_unchecked", surviving({"pause"}, {.fencing_resource = false}),
+       falls_to({kStale}, with_numbers), "--survive pause",
        "do not help, as the resource does not check them"},
-      {"pause_fence_fails",
-       surviving({"pause"}),
-       made_up("x", with_numbers, {kStale, kStaleThoughFenced}),
-       {},
-       "--survive pause",
-       "pause-holding: lost-update"},
-      {"glob",
-       surviving({"crash-*"}, {.waived = {"crash"}}),
-       made_up("x", {}, {kStuck}),
-       {},
-       "--survive crash-*",
-       "crash-holding: stuck"},
+      {"pause_fence_fails", by_pause, falls_to({kStale, kStaleThoughFenced}, with_numbers),
+       "--survive pause", lost},
+      {"glob", surviving({"crash-*"}, {.waived = {"crash"}}), falls_to({kStuck}),
+       "--survive crash-*", stuck},
   };
 }
 

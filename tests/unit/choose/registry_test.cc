@@ -101,14 +101,6 @@ TEST(Registry, AFailoverIsSurvivedByWhatAPlayShowedOrBySeveralServers) {
   }
 }
 
-TEST(Registry, NoLockKeepsWhatOneLockCannot) {
-  Requirements requirements;
-  requirements.work_p50 = std::chrono::milliseconds(100);
-  requirements.rate = 11;
-  requirements.slos = {results::parse_threshold("acquire.mean<20ms").value()};
-  EXPECT_TRUE(ask(requirements).ranked.empty());
-}
-
 TEST(Registry, TheReferenceAnswersWithAndWithoutContention) {
   Requirements requirements;
   requirements.stores = {"redis"};

@@ -42,7 +42,6 @@ TEST(ChooseCommand, MistakesAreOneLine) {
   expect_refused({"--work-time-p50", "2s", "--work-time-p99", "1s"},
                  HasSubstr("must not be longer"));
   expect_refused({"--clients", "0"}, HasSubstr("1 to 100000"));
-  expect_refused({"--slo", "acquire.p9<1s"}, HasSubstr("no such figure 'acquire.p9'"));
   expect_refused({"--fencing-resource", "maybe"}, HasSubstr("is not one of yes, no"));
   expect_refused({"--fair", "--rank-by", "acquire.p9"}, HasSubstr("no such figure"));
   for (const char* figure : {"acquire.count", "wait.backoff_seconds", "renewal.margin.count"}) {

@@ -31,8 +31,6 @@ TEST(FaultOption, MustFitIntoTheRun) {
       StartsWith("--fault: store-kill@5s would start after the end of the run, which takes 3s"));
   EXPECT_EQ(error_of({"--fault", "store-kill@5s", "--duration", "6s"}), "accepted");
   EXPECT_EQ(error_of({"--fault", "store-kill@5s", "--iterations", "10"}), "accepted");
-  EXPECT_THAT(error_of({"--fault", "store-kill@1s", "--fault", "delay:1ms@2s"}),
-              HasSubstr("faults must not overlap"));
 }
 
 /// As one of two ranks.
@@ -48,14 +46,6 @@ TEST_F(FaultOfRanks, IsRefusedIfItWouldLeaveOutThoseOfAnotherZone) {
     EXPECT_EQ(error_of({"--fault", fault}), "accepted");
   }
   EXPECT_EQ(error_of({"--rtt-of-rank", "1:5ms", "--fault", "store-kill@1s"}), "accepted");
-}
-
-TEST(FaultOption, MayStandInAFile) {
-  const TemporaryFile file("faults.toml", "fault = [\"store-freeze@1s+1s\"]\n");
-  const auto options = parse_run({"--config", file.path()});
-  ASSERT_TRUE(options) << options.error();
-  ASSERT_THAT(options->faults, SizeIs(1));
-  EXPECT_EQ(options->faults[0].kind, loadgen::FaultKind::store_freeze);
 }
 
 /// Why the servers of a strategy cannot have a fault.

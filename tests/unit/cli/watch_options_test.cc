@@ -29,33 +29,10 @@ std::vector<std::string> with_redis(std::vector<std::string> args) {
 }
 
 TEST(WatchOptions, EveryOptionReachesTheWatch) {
-  const auto options = parse_watch(with_redis({"--locks",
-                                               "lock:*,job:*",
-                                               "--locks",
-                                               "x",
-                                               "--budget",
-                                               "50",
-                                               "--most-locks",
-                                               "1000",
-                                               "--monitor",
-                                               "200ms",
-                                               "--held-longer",
-                                               "30s",
-                                               "--store-timeout",
-                                               "1s",
-                                               "--duration",
-                                               "1m",
-                                               "--no-screen",
-                                               "--record",
-                                               "r.json",
-                                               "--workload",
-                                               "w.toml",
-                                               "--memcached",
-                                               "h:11211",
-                                               "--keys",
-                                               "a,b",
-                                               "--metrics-listen",
-                                               ":9466"}));
+  const auto options = parse_watch(with_redis(
+      {"--locks=lock:*,job:*", "--locks=x", "--budget=50", "--most-locks=1000", "--monitor=200ms",
+       "--held-longer=30s", "--store-timeout=1s", "--duration=1m", "--no-screen", "--record=r.json",
+       "--workload=w.toml", "--memcached=h:11211", "--keys=a,b", "--metrics-listen=:9466"}));
   ASSERT_TRUE(options) << options.error();
   EXPECT_THAT(options->request.locks, ElementsAre("lock:*", "job:*", "x"));
   EXPECT_THAT(options->request.keys, ElementsAre("a", "b"));

@@ -7,25 +7,6 @@
 namespace lockbench::cli {
 namespace {
 
-TEST(WorkloadRecord, KeepsHowLeasesAreRenewed) {
-  const auto record = [](const std::vector<std::string>& args) {
-    return workload_record(parse_run(args).value());
-  };
-  EXPECT_EQ(record({}).at("renew"), results::OptionValue(nullptr));
-  EXPECT_EQ(record({}).at("renew_cap"), results::OptionValue(nullptr));
-  EXPECT_EQ(record({"--renew", "auto"}).at("renew"), results::OptionValue(std::string("auto")));
-  EXPECT_EQ(record({"--renew", "off"}).at("renew"), results::OptionValue(std::string("off")));
-  EXPECT_EQ(record({"--renew", "250ms"}).at("renew"), results::OptionValue(0.25));
-  EXPECT_EQ(record({}).at("nodes"), results::OptionValue(std::int64_t{5}));
-  EXPECT_EQ(record({"--nodes", "7"}).at("nodes"), results::OptionValue(std::int64_t{7}));
-  EXPECT_EQ(record({}).at("node_timeout"), results::OptionValue(nullptr));
-  EXPECT_EQ(record({"--node-timeout", "20ms"}).at("node_timeout"), results::OptionValue(0.02));
-  EXPECT_EQ(record({"--renew-cap", "2m"}).at("renew_cap"), results::OptionValue(120.0));
-  EXPECT_EQ(record({"--resource", "redis-fenced"}).at("resource"),
-            results::OptionValue(std::string("redis-fenced")));
-  EXPECT_EQ(record({"--wait", "notify"}).at("wait"), results::OptionValue(std::string("notify")));
-}
-
 TEST(WorkloadRecord, LeavesToSeveralLoadsWhatEachHasOfItsOwn) {
   const auto left = [](const std::string& loads) {
     const RunOptions options = parse_run({"--load", loads, "--hold", "3ms"}).value();

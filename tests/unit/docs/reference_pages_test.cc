@@ -69,21 +69,6 @@ TEST(ReferencePages, ShowTheReferenceResults) {
   }
 }
 
-TEST(ReferencePages, ChangeWithTheFigures) {
-  auto sources = reference_results();
-  for (results::Result& source : sources) {
-    for (results::Run& run : source.runs) run.acquire.p50 *= 2;
-  }
-  const auto tables = tables_of(sources);
-  bool changed = false;
-  for (const Page& page : pages()) {
-    const auto expected = results::with_tables(page.text, tables);
-    ASSERT_TRUE(expected) << page.path << ": " << expected.error();
-    changed = changed || *expected != page.text;
-  }
-  EXPECT_TRUE(changed);
-}
-
 TEST(ReferencePages, HaveATableOfEachKind) {
   std::vector<std::string> texts;
   for (const Page& page : pages()) texts.push_back(page.text);

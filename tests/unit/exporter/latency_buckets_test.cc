@@ -21,12 +21,6 @@ TEST(LatencyBucketsTest, BoundsDoubleFromFiveMicroseconds) {
   EXPECT_EQ(LatencyBuckets::bound(24), 83'886'080'000);
 }
 
-TEST(LatencyBucketsTest, NothingIsInAnEmptyOne) {
-  EXPECT_EQ(of({}).count(), 0U);
-  EXPECT_EQ(of({}).sum_seconds(), 0);
-  EXPECT_EQ(of({}).cumulative().back(), 0U);
-}
-
 TEST(LatencyBucketsTest, EachSampleLiesBelowItsBound) {
   const auto sums = of({1us, 4us, 7us, 15us, 80s}).cumulative();
   EXPECT_EQ(sums[0], 2U);

@@ -48,16 +48,6 @@ TEST_F(RunMetricsTest, SeesARunThatIsUnderWay) {
   metrics_.run_ends(run_.shared(), nullptr);
 }
 
-TEST_F(RunMetricsTest, CountsTheWarmUpButNotWhatTheEndGranted) {
-  metrics_.run_begins(run_.shared());
-  run_.grant(1ms, loadgen::Phase::unmeasured);
-  run_.grant(1ms, loadgen::Phase::measured);
-  run_.grant(1ms, loadgen::Phase::ending);
-  EXPECT_EQ(sections(), 2U);
-  EXPECT_EQ(of_strategy().totals.timings[loadgen::Timing::acquired].count(), 2U);
-  metrics_.run_ends(run_.shared(), nullptr);
-}
-
 TEST_F(RunMetricsTest, TheAuditSpansTheWholeRun) {
   for (const loadgen::Phase phase : loadgen::kPhases)
     run_.add(loadgen::Count::stale_rejected, 1, phase);
@@ -72,21 +62,6 @@ TEST_F(RunMetricsTest, TheAuditSpansTheWholeRun) {
   EXPECT_EQ(of_strategy().totals.lost_updates, 0U);
   metrics_.run_ends(run_.shared(), &result);
   EXPECT_EQ(of_strategy().totals.lost_updates, 7U);
-}
-
-TEST_F(RunMetricsTest, OneRunAddsToAnother) {
-  for (int i = 1; i <= 3; ++i) {
-    test::RunUnderTest run(first_);
-    metrics_.run_begins(run.shared());
-    run.grant(1ms);
-    run.recorder().add(loadgen::Phase::measured, loadgen::Count::commands);
-    EXPECT_EQ(sections(), static_cast<std::uint64_t>(i));
-    metrics_.run_ends(run.shared(), nullptr);
-    EXPECT_EQ(sections(), static_cast<std::uint64_t>(i));
-  }
-  EXPECT_EQ(of_strategy().totals.counts[loadgen::Count::commands], 3U);
-  EXPECT_EQ(of_strategy().present.clients, 0U);
-  EXPECT_EQ(of_strategy(1).totals.counts[loadgen::Count::sections], 0U);
 }
 
 TEST_F(RunMetricsTest, VotesAddUpOverRunsAndThoseThatComeLateHaveNoTime) {

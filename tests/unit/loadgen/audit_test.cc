@@ -268,17 +268,6 @@ TEST(Audit, ALockThatLetsTwoInIsCaught) {
   EXPECT_EQ(audit.totals().overlap_time, audit.totals(tick()).overlap_time);
 }
 
-TEST(Audit, NoLockAtAllIsCaught) {
-  struct NoLock {
-    void lock() {}
-    void unlock() {}
-  } none;
-  // Whether threads meet is up to the scheduler; sooner or later they do.
-  AuditTotals totals;
-  for (int attempt = 0; attempt < 50 && totals.overlaps == 0; ++attempt) totals = contend(none);
-  EXPECT_GT(totals.overlaps, 0U);
-}
-
 TEST(Audit, ARightSharedLockStaysAtZero) {
   Audit audit(1);
   std::shared_mutex mutex;

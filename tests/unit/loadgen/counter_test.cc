@@ -2,10 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <mutex>
-#include <thread>
-#include <vector>
-
 namespace lockbench::loadgen {
 namespace {
 
@@ -52,27 +48,6 @@ TEST_F(CounterTest, AStaleWriteLosesAllThatCameBetween) {
   first_->write(0, *stale, std::nullopt);
   EXPECT_EQ(counter_->totals()->moved, 1U);
   EXPECT_EQ(counter_->totals()->lost, 10U);
-}
-
-TEST_F(CounterTest, UnderARightLockNothingIsLost) {
-  constexpr int kThreads = 4;
-  constexpr int kIncrements = 2'000;
-  std::mutex mutex;
-  {
-    std::vector<std::jthread> threads;
-    threads.reserve(kThreads);
-    for (int t = 0; t < kThreads; ++t) {
-      threads.emplace_back([&] {
-        const auto session = counter_->open(*env_);
-        for (int i = 0; i < kIncrements; ++i) {
-          const std::scoped_lock guard(mutex);
-          increment(*session);
-        }
-      });
-    }
-  }
-  EXPECT_EQ(counter_->totals()->moved, std::uint64_t{kThreads} * kIncrements);
-  EXPECT_EQ(counter_->totals()->lost, 0U);
 }
 
 TEST(KeyWrites, UnknownWritesWidenTheFigureToARange) {

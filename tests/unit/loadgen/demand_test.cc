@@ -95,29 +95,6 @@ TEST(Demand, TakesEachHotKeyOnceForASection) {
   }
 }
 
-TEST(Demand, GivesEachClientItsOwnKey) {
-  const Workload workload{.clients = 3, .key_per_client = true};
-  const auto demand = demand_of(workload);
-  Random random(1);
-  Transaction transaction;
-  for (int client = 0; client < 3; ++client) {
-    demand->next(client, {}, random, transaction);
-    EXPECT_EQ(transaction.locks.front().key, client);
-  }
-}
-
-TEST(Demand, DrawsHoldAndThinkTimes) {
-  const Workload workload{.hold = DurationDistribution::constant(2ms),
-                          .think = DurationDistribution::uniform(1ms, 3ms)};
-  const auto demand = demand_of(workload);
-  Random random(1);
-  Transaction transaction;
-  demand->next(0, {}, random, transaction);
-  EXPECT_EQ(transaction.hold, 2ms);
-  EXPECT_GE(transaction.think, 1ms);
-  EXPECT_LE(transaction.think, 3ms);
-}
-
 TEST(Demand, RefusesMoreLocksThanKeys) {
   const Workload workload{.keys = 2, .locks_per_section = 3};
   EXPECT_FALSE(make_demand(workload));

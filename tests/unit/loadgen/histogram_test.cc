@@ -49,14 +49,6 @@ TEST(HistogramLayout, BucketsFollowEachOtherWithoutGapOrOverlap) {
   EXPECT_GE(Layout::upper(kHistogramBuckets - 1), Layout::kHighest);
 }
 
-TEST(HistogramLayout, ANanosecondEachBelow128) {
-  for (std::int64_t value = 0; value < 128; ++value) {
-    const std::size_t index = Layout::index(value);
-    EXPECT_EQ(Layout::lower(index), value);
-    EXPECT_EQ(Layout::upper(index), value);
-  }
-}
-
 TEST(HistogramLayout, NoMidpointIsOffByMoreThanTheRelativeError) {
   EXPECT_LE(Layout::kRelativeError, 0.01);
   for (std::size_t i = 1; i < kHistogramBuckets; ++i) {

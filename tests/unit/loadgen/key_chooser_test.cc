@@ -55,12 +55,6 @@ TEST(KeyChooser, FrequenciesFollowTheory) {
   }
 }
 
-TEST(KeyChooser, TheTestTellsSkewsApart) {
-  constexpr int kPicks = 200'000;
-  EXPECT_GT(chi_square(frequencies(KeyChooser(50, 1.0), 50, kPicks), 0.95, kPicks), 85.4);
-  EXPECT_GT(chi_square(frequencies(KeyChooser(50, 0.0), 50, kPicks), 0.05, kPicks), 85.4);
-}
-
 TEST(KeyChooser, TwoKeysHaveTheirWeights) {
   constexpr int kPicks = 200'000;
   for (const double skew : {0.3, 1.0, 2.0, 10.0}) {
@@ -75,21 +69,6 @@ TEST(KeyChooser, TwoKeysHaveTheirWeights) {
 TEST(KeyChooser, OneKeyIsAlwaysTaken) {
   EXPECT_EQ(frequencies(KeyChooser(1, 1.0), 1, 10).front(), 10);
   EXPECT_EQ(frequencies(KeyChooser(1, 0.0), 1, 10).front(), 10);
-}
-
-TEST(KeyChooser, CopesWithMillionsOfKeys) {
-  constexpr int kKeys = 2'000'000;
-  const KeyChooser chooser(kKeys, 1.0);
-  Random random(5);
-  int first = 0;
-  for (int i = 0; i < 100'000; ++i) {
-    const int key = chooser.pick(random);
-    ASSERT_GE(key, 0);
-    ASSERT_LT(key, kKeys);
-    if (key == 0) ++first;
-  }
-  // The harmonic number of n is ln n + 0.5772.
-  EXPECT_NEAR(first, 100'000 / (std::log(kKeys) + 0.5772), 300);
 }
 
 TEST(KeyChooser, ReachesTheLastOfManyKeysAndNoneBeyond) {

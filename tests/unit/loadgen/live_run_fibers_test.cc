@@ -2,7 +2,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <atomic>
 #include <mutex>
 #include <set>
 #include <thread>
@@ -39,17 +38,6 @@ TEST_F(LiveRunOnFibers, AMutexLosesNone) {
   EXPECT_GT(run.handoff.count, 0U);
   EXPECT_GT(run.direct_handoffs, 0U);
   EXPECT_LE(run.direct_handoffs, run.awaited_releases);
-}
-
-TEST_F(LiveRunOnFibers, NoLockLosesUpdatesOnASingleThread) {
-  plan_.workload.threads = 1;
-  hold(1ms);
-  end_after(200);
-  const results::Run run = run_one(named("none"));
-  EXPECT_EQ(run.audit.increments, 200U);
-  EXPECT_GT(run.audit.lost_updates, 0U);
-  EXPECT_GT(run.audit.overlaps, 0U);
-  EXPECT_EQ(run.audit.verdict, Verdict::unprotected);
 }
 
 TEST_F(LiveRunOnFibers, ClientsShareAsManyThreadsAsAskedFor) {
@@ -90,40 +78,6 @@ TEST_F(LiveRunOnFibers, ThreadsAreSaidToBeThreads) {
   EXPECT_EQ(run.generator.threads, 4U);
   EXPECT_EQ(run.generator.busiest_thread_share, std::nullopt);
   EXPECT_EQ(run.generator.stack_high_water_bytes, std::nullopt);
-}
-
-TEST_F(LiveRunOnFibers, NobodyBeginsBeforeAllAreConnected) {
-  std::atomic<int> connected{0}, early{0};
-  Behaviour behaviour;
-  plan_.workload.clients = 100;
-  plan_.workload.threads = 1;
-  behaviour.connect = [&](const Context& context) {
-    context.env.wait(nullptr, context.env.now() + 1ms, {});
-    ++connected;
-    return StoreResult<void>();
-  };
-  behaviour.acquire = [&](const Context&, const AcquireRequest& request) {
-    if (connected < 100) ++early;
-    return grant(request);
-  };
-  end_after(200);
-  run_one(behaviour);
-  EXPECT_EQ(connected, 100);
-  EXPECT_EQ(early, 0);
-}
-
-TEST_F(LiveRunOnFibers, AStopEndsWaits) {
-  plan_.workload.duration = 60s;
-  std::atomic<int> acquisitions{0};
-  const Behaviour stopping{.acquire = [&](const Context& context, const AcquireRequest& request) {
-    if (++acquisitions == 4) stop_.request_stop();
-    return wait_in_vain(context, request);
-  }};
-  const Descriptor strategy = scripted("stopping", stopping);
-  const RunReport report = run({&strategy});
-  EXPECT_TRUE(report.interrupted);
-  ASSERT_EQ(report.runs.size(), 1U);
-  EXPECT_LT(report.runs[0].duration_seconds, 60);
 }
 
 TEST(GeneratorThreads, LeaveACoreToPrivateServersAndAreNoMoreThanClients) {

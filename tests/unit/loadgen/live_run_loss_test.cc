@@ -12,17 +12,6 @@ class LiveRunLossTest : public LiveRunTest {
   results::Distribution losses(Duration valid_until, std::optional<Duration> confirmed);
 };
 
-TEST_F(LiveRunLossTest, LostLeasesAreCounted) {
-  end_after(30);
-  const results::Run lost = run_one({.acquire = leaky.acquire, .release = [](const Lease&) {
-                                       return ReleaseResult{ReleaseOutcome::not_owner, {}};
-                                     }});
-  EXPECT_EQ(lost.leases_lost, 30U);
-  EXPECT_EQ(lost.releases_not_owner, 30U);
-  EXPECT_EQ(lost.releases_failed, 0U);
-  EXPECT_EQ(lost.sections, 30U);
-}
-
 TEST_F(LiveRunLossTest, ALossThatTheClientKnewOfIsCountedOnce) {
   end_after(30);
   const results::Run run =

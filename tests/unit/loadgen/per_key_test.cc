@@ -6,11 +6,6 @@
 #include <thread>
 #include <vector>
 
-#include "loadgen/record/audit.h"
-#include "loadgen/record/counter.h"
-#include "loadgen/record/handoff.h"
-#include "strategies/env.h"
-
 namespace lockbench::loadgen {
 namespace {
 
@@ -80,36 +75,6 @@ TEST(PerKey, ThreadsThatUseAKeyFirstShareItsState) {
     EXPECT_EQ(count.uses, kThreads);
   });
   EXPECT_EQ(used, kUsed);
-}
-
-TEST(PerKey, TheChecksWorkOnTheLastOfManyKeys) {
-  constexpr int kLast = kMany - 1;
-  const TimePoint origin{};
-  Audit audit(kMany, origin);
-  EXPECT_EQ(audit.begin_acquire(kLast).floor, 0U);
-  const AcquireMark mark = audit.begin_acquire(kLast);
-  const Entry first = audit.enter(kLast, 0, Mode::exclusive, 5, mark, origin + Duration(10));
-  const Entry second =
-      audit.enter(kLast, 1, Mode::exclusive, 4, audit.begin_acquire(kLast), origin + Duration(20));
-  audit.leave(kLast, first, origin + Duration(50));
-  audit.leave(kLast, second, origin + Duration(60));
-  const AuditTotals totals = audit.totals(origin + Duration(100));
-  EXPECT_EQ(totals.overlaps, 1U);
-  EXPECT_EQ(totals.overlap_time, Duration(30));
-  EXPECT_EQ(totals.fence_regressions, 1U);
-
-  HandoffTracker handoff(kMany);
-  EXPECT_FALSE(handoff.begin_wait(kLast).contended);
-  EXPECT_TRUE(handoff.begin_wait(kLast).contended);
-
-  const auto env = make_system_env(1);
-  const auto counter = make_memory_counter(kMany);
-  const auto session = counter->open(*env);
-  const auto reading = session->read(kLast, {});
-  session->write(kLast, *reading, {});
-  session->write(kLast, *reading, {});
-  EXPECT_EQ(counter->totals()->accepted, 2U);
-  EXPECT_EQ(counter->totals()->lost, 1U);
 }
 
 }  // namespace

@@ -61,12 +61,13 @@ TEST_F(SummaryTest, WaitingForReplicasHasADistribution) {
   run_.recorder.replicas_waited(Phase::unmeasured, 1ms, 2, 2);
   EXPECT_FALSE(summary().replication) << "the warm-up is no figure";
   run_.recorder.replicas_waited(Phase::measured, 1ms, 2, 2);
+  run_.recorder.replicas_waited(Phase::measured, 1ms, 3, 2);
   run_.recorder.replicas_waited(Phase::measured, 100ms, 1, 2);
   const auto replication = summary().replication;
   ASSERT_TRUE(replication);
   EXPECT_EQ(replication->replicas, 2U);
   EXPECT_EQ(replication->refusals, 1U);
-  EXPECT_EQ(replication->wait.count, 2U);
+  EXPECT_EQ(replication->wait.count, 3U);
   EXPECT_DOUBLE_EQ(replication->wait.max, 0.1);
 }
 

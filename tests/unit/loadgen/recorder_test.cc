@@ -73,20 +73,6 @@ TEST(Recorder, OneCountOrOneWaitIsAddedByItself) {
   EXPECT_EQ(client.counts(Phase::unmeasured).longest_wait, 0ms);
 }
 
-TEST(Recorder, OutcomesAreCountedPerPhase) {
-  Recorder recorder(1);
-  std::uint64_t n = 0;
-  for (const AcquireOutcome outcome : kOutcomes) {
-    ++n;
-    for (std::uint64_t i = 0; i < n; ++i) {
-      recorder.histograms(Phase::measured)[acquire_timing(outcome)].record(1ms);
-    }
-    recorder.histograms(Phase::unmeasured)[acquire_timing(outcome)].record(1ms);
-    EXPECT_EQ(recorder.outcome_count(Phase::measured, outcome), n);
-    EXPECT_EQ(recorder.outcome_count(Phase::unmeasured, outcome), 1U);
-  }
-}
-
 TEST(Recorder, KnowsWhatItsClientsDo) {
   Recorder recorder(4);
   EXPECT_EQ(recorder.clients_in(ClientState::idle), 4U);
@@ -134,38 +120,6 @@ TEST(Recorder, CanBeReadWhileItIsWritten) {
   EXPECT_EQ(recorder.totals(Phase::measured).longest_wait, Duration(kSections - 1));
 }
 
-TEST(Recorder, RenewalsAreCountedByOutcomeAndPhase) {
-  Recorder recorder(1);
-  const auto report = [&](Phase phase, RenewalAnswer outcome, int times) {
-    for (int i = 0; i < times; ++i) {
-      recorder.renewal(phase, {.outcome = outcome,
-                               .commands = 5,
-                               .slip = 2ms,
-                               .duration = 3ms,
-                               .margin = 40ms,
-                               .reason = outcome == RenewalAnswer::failed ? "no answer" : ""});
-    }
-  };
-  report(Phase::measured, RenewalAnswer::renewed, 5);
-  report(Phase::measured, RenewalAnswer::not_owner, 3);
-  report(Phase::measured, RenewalAnswer::failed, 2);
-  report(Phase::unmeasured, RenewalAnswer::renewed, 1);
-  const Counts counts = recorder.totals(Phase::measured);
-  EXPECT_EQ(counts[Count::renewals], 5U);
-  EXPECT_EQ(counts[Count::renewals_lost], 3U);
-  EXPECT_EQ(counts[Count::renewals_failed], 2U);
-  EXPECT_EQ(counts[Count::renewal_commands], 50U) << "whatever came of them";
-  EXPECT_EQ(recorder.totals(Phase::unmeasured)[Count::renewals], 1U);
-  EXPECT_EQ(recorder.failures(), (std::vector<std::string>{"2 × renewal: no answer"}));
-
-  const auto& measured = recorder.histograms(Phase::measured);
-  EXPECT_EQ(measured[Timing::renewal_slip].snapshot().sum, 20ms);
-  EXPECT_EQ(measured[Timing::renewal_duration].snapshot().sum, 30ms);
-  EXPECT_EQ(measured[Timing::renewal_margin].snapshot().sum, 200ms)
-      << "what did not land left no margin";
-  EXPECT_EQ(recorder.histograms(Phase::unmeasured)[Timing::renewal_margin].snapshot().count(), 1U);
-}
-
 TEST(Recorder, AMarginThatWasUsedUpIsNone) {
   Recorder recorder(1);
   recorder.renewal(Phase::measured,
@@ -176,27 +130,6 @@ TEST(Recorder, AMarginThatWasUsedUpIsNone) {
   EXPECT_EQ(measured[Timing::renewal_slip].snapshot().max, 0ms);
 }
 
-TEST(Recorder, VotesAreKeptByNodeVoteAndPhase) {
-  Recorder recorder(1, 3);
-  recorder.vote(Phase::measured, 0, Vote::granted, 1ms);
-  recorder.vote(Phase::measured, 0, Vote::granted, 3ms);
-  recorder.vote(Phase::measured, 2, Vote::refused, 2ms);
-  recorder.vote(Phase::measured, 2, Vote::failed, 50ms);
-  recorder.vote(Phase::unmeasured, 1, Vote::granted, 1ms);
-  const auto& nodes = recorder.histograms(Phase::measured).nodes;
-  ASSERT_EQ(nodes.size(), 3U);
-  EXPECT_EQ(nodes[0].count(Vote::granted), 2U);
-  EXPECT_EQ(nodes[0].taken_by(Vote::granted).snapshot().sum, 4ms);
-  EXPECT_EQ(nodes[0].count(Vote::refused), 0U);
-  EXPECT_EQ(nodes[1].count(Vote::granted), 0U);
-  EXPECT_EQ(nodes[2].count(Vote::refused), 1U);
-  EXPECT_EQ(nodes[2].taken_by(Vote::refused).snapshot().max, 2ms);
-  EXPECT_EQ(nodes[2].taken_by(Vote::failed).snapshot().max, 50ms);
-  EXPECT_EQ(recorder.histograms(Phase::unmeasured).nodes[1].count(Vote::granted), 1U);
-  EXPECT_THROW(recorder.vote(Phase::measured, 3, Vote::granted, 1ms), std::out_of_range);
-  EXPECT_TRUE(Recorder(1).histograms(Phase::measured).nodes.empty());
-}
-
 TEST(Recorder, ALateVoteCountsButNobodyKnowsHowLongItTook) {
   Recorder recorder(1, 1);
   recorder.vote(Phase::measured, 0, Vote::granted, 1ms);
@@ -205,19 +138,7 @@ TEST(Recorder, ALateVoteCountsButNobodyKnowsHowLongItTook) {
   EXPECT_EQ(node.count(Vote::granted), 2U);
   EXPECT_EQ(node.taken_by(Vote::granted).snapshot().count(), 1U);
   EXPECT_EQ(node.taken_by(Vote::granted).snapshot().max, 1ms);
-}
-
-TEST(Recorder, RoundsAreCountedAndAValidityIsAGrants) {
-  Recorder recorder(1, 3);
-  recorder.round(Phase::measured, true, std::nullopt);
-  recorder.round(Phase::measured, false, std::nullopt);
-  recorder.round(Phase::measured, false, 9s);
-  recorder.round(Phase::unmeasured, true, std::nullopt);
-  EXPECT_EQ(recorder.totals(Phase::measured)[Count::quorum_rounds], 3U);
-  EXPECT_EQ(recorder.totals(Phase::measured)[Count::split_votes], 1U);
-  EXPECT_EQ(recorder.totals(Phase::unmeasured)[Count::quorum_rounds], 1U);
-  EXPECT_EQ(recorder.histograms(Phase::measured)[Timing::quorum_validity].snapshot().count(), 1U);
-  EXPECT_EQ(recorder.histograms(Phase::measured)[Timing::quorum_validity].snapshot().max, 9s);
+  EXPECT_THROW(recorder.vote(Phase::measured, 1, Vote::granted, 1ms), std::out_of_range);
 }
 
 TEST(Recorder, ServicesOfManyThreadsAreCounted) {
@@ -247,18 +168,6 @@ TEST(Recorder, ServicesOfManyThreadsAreCounted) {
   EXPECT_EQ(recorder.totals(Phase::measured)[Count::quorum_rounds], kThreads * kVotesOfEach);
   EXPECT_EQ(recorder.totals(Phase::measured)[Count::split_votes], kThreads * kVotesOfEach / 2);
   EXPECT_EQ(recorder.totals(Phase::measured)[Count::replica_refusals], kThreads * kVotesOfEach / 2);
-}
-
-TEST(Recorder, WaitingForTooFewReplicasIsARefusal) {
-  Recorder recorder(1);
-  recorder.replicas_waited(Phase::measured, 1ms, 2, 2);
-  recorder.replicas_waited(Phase::measured, 100ms, 1, 2);
-  recorder.replicas_waited(Phase::measured, 100ms, 3, 2);
-  recorder.replicas_waited(Phase::unmeasured, 100ms, 0, 2);
-  EXPECT_EQ(recorder.totals(Phase::measured)[Count::replica_refusals], 1U);
-  EXPECT_EQ(recorder.replicas_wanted(), 2U);
-  EXPECT_EQ(recorder.histograms(Phase::measured)[Timing::replica_wait].snapshot().sum, 201ms);
-  EXPECT_EQ(recorder.totals(Phase::unmeasured)[Count::replica_refusals], 1U);
 }
 
 TEST(Recorder, ListsFailuresTheMostFrequentFirst) {

@@ -42,14 +42,6 @@ TEST_F(SummaryTest, FiguresPerSection) {
   EXPECT_DOUBLE_EQ(run.wait.notified_seconds, 0.5);
 }
 
-TEST_F(SummaryTest, CommandsOfServicesAreTheLocksOwnToo) {
-  for (int i = 0; i < 4; ++i) grant(10ms);
-  add(Count::commands, 10);
-  for (int i = 0; i < 6; ++i) run_.recorder.add(Phase::measured, Count::commands);
-  run_.recorder.add(Phase::unmeasured, Count::commands);
-  EXPECT_DOUBLE_EQ(summary().commands_per_section, 4);
-}
-
 TEST_F(SummaryTest, RenewalIsThereOnlyIfSomethingWasRenewed) {
   run_.recorder.renewal(Phase::unmeasured, {.outcome = RenewalAnswer::renewed});
   EXPECT_FALSE(summary().renewal) << "the warm-up is no figure";
@@ -63,6 +55,7 @@ TEST_F(SummaryTest, RenewalIsThereOnlyIfSomethingWasRenewed) {
   run_.recorder.renewal(Phase::measured,
                         {.outcome = RenewalAnswer::failed, .commands = 2, .reason = "gone"});
   run_.recorder.renewal(Phase::measured, {.outcome = RenewalAnswer::not_owner, .commands = 3});
+  EXPECT_EQ(summary().errors, std::vector<std::string>{"1 × renewal: gone"});
   const auto renewal = summary(2s).renewal;
   ASSERT_TRUE(renewal);
   EXPECT_EQ(renewal->renewals, 5U);
@@ -105,22 +98,6 @@ TEST_F(SummaryTest, OutcomesAreKeptApartAndThoseThatWereCutOffAreCensored) {
   EXPECT_TRUE(run.acquire.is_at_least("max"));
 }
 
-TEST_F(SummaryTest, EveryDistributionIsItsOwn) {
-  measured()[Timing::acquire_service].record(1ms);
-  measured()[Timing::hold].record(2ms);
-  measured()[Timing::release].record(3ms);
-  measured()[Timing::handoff].record(4ms);
-  measured()[Timing::schedule_lag].record(5ms);
-  measured()[Timing::loss_to_knowledge].record(6ms);
-  const results::Run run = summary();
-  EXPECT_DOUBLE_EQ(run.acquire_service.max, 1e-3);
-  EXPECT_DOUBLE_EQ(run.hold.max, 2e-3);
-  EXPECT_DOUBLE_EQ(run.release.max, 3e-3);
-  EXPECT_DOUBLE_EQ(run.handoff.max, 4e-3);
-  EXPECT_DOUBLE_EQ(run.schedule_lag.max, 5e-3);
-  EXPECT_DOUBLE_EQ(run.loss_to_knowledge.max, 6e-3);
-}
-
 TEST_F(SummaryTest, TheWarmUpIsInNoFigureButTheAudit) {
   grant(1s, Phase::unmeasured);
   add(Count::commands, 100, 0, Phase::unmeasured);
@@ -152,20 +129,6 @@ TEST_F(SummaryTest, Fairness) {
   EXPECT_DOUBLE_EQ(fairness.jain, 0.8);  // (3 + 1)^2 / (2 * (9 + 1))
   EXPECT_EQ(fairness.longest_streak, 3U);
   EXPECT_DOUBLE_EQ(fairness.longest_wait_seconds, 0.25);
-}
-
-TEST_F(SummaryTest, LeasesAndReleasesThatWentWrong) {
-  add(Count::leases_lost, 3);
-  add(Count::releases_not_owner, 2);
-  add(Count::releases_failed, 1);
-  add(Count::shared_sections, 4);
-  run_.recorder.failure("broken");
-  const results::Run run = summary();
-  EXPECT_EQ(run.leases_lost, 3U);
-  EXPECT_EQ(run.releases_not_owner, 2U);
-  EXPECT_EQ(run.releases_failed, 1U);
-  EXPECT_EQ(run.shared_sections, 4U);
-  EXPECT_EQ(run.errors, (std::vector<std::string>{"1 × broken"}));
 }
 
 TEST_F(SummaryTest, ASeriesPointIsWhatHappenedSinceTheLast) {

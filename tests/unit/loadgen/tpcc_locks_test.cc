@@ -194,12 +194,6 @@ TEST(TpccLocks, ASkewPrefersTheFirstWarehouses) {
   expect_share(homes[2], kCount, 2.0 / 11, "the last");
 }
 
-TEST(TpccLocks, OneSeedGivesTheSame) {
-  const auto first = transactions(2, 1000), second = transactions(2, 1000);
-  for (std::size_t i = 0; i < first.size(); ++i) ASSERT_EQ(first[i].locks, second[i].locks);
-  EXPECT_NE(first.front().locks, transactions(2, 1, 0, 99).front().locks);
-}
-
 TEST(TpccLocks, NonsenseIsAProgrammingError) {
   EXPECT_THROW(TpccLocks(0, 0, 1), std::invalid_argument);
   EXPECT_THROW(TpccLocks(TpccLocks::kMostWarehouses + 1, 0, 1), std::invalid_argument);

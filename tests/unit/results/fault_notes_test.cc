@@ -11,29 +11,24 @@ namespace {
 
 using testing::ElementsAre;
 
-std::vector<std::string> notes_on(const FaultMark& mark) {
+TEST(FaultNotes, SayWhenAndWhatItDid) {
+  const std::vector<std::pair<FaultMark, std::string>> cases = {
+      {{"store-kill", 2.5, 3.5, 0.12, 0.014},
+       "store-kill at 2.5 s, healed at 3.5 s: throughput fell to 1 % and recovered 120 ms after "
+       "healing"},
+      {{"node-kill", 1, std::nullopt, 0.05, 0.6},
+       "node-kill at 1 s: throughput fell to 60 % and recovered 50 ms after the fault"},
+      {{"failover", 1, 1.5, std::nullopt, 0},
+       "failover at 1 s, healed at 1.5 s: throughput fell to 0 % and did not recover before the "
+       "run ended"},
+      {{"delay:5ms", 0, std::nullopt, std::nullopt, std::numeric_limits<double>::quiet_NaN()},
+       "delay:5ms at 0 s: too few grants before it to compare with"}};
   Result result = minimal_result();
   result.runs = {simple_run("redis-set-nx")};
-  result.runs[0].faults = {mark};
-  return notes(result);
-}
-
-TEST(FaultNotes, SayWhenAndWhatItDid) {
-  EXPECT_THAT(notes_on({"store-kill", 2.5, 3.5, 0.12, 0.014}),
-              ElementsAre("fault: redis-set-nx: store-kill at 2.5 s, healed at 3.5 s: throughput "
-                          "fell to 1 % and recovered 120 ms after healing"));
-}
-
-TEST(FaultNotes, TellAFaultThatWasNotHealed) {
-  EXPECT_THAT(notes_on({"node-kill", 1, std::nullopt, 0.05, 0.6}),
-              ElementsAre("fault: redis-set-nx: node-kill at 1 s: throughput fell to 60 % and "
-                          "recovered 50 ms after the fault"));
-}
-
-TEST(FaultNotes, TellWhatDidNotComeBack) {
-  EXPECT_THAT(notes_on({"failover", 1, 1.5, std::nullopt, 0}),
-              ElementsAre("fault: redis-set-nx: failover at 1 s, healed at 1.5 s: throughput fell "
-                          "to 0 % and did not recover before the run ended"));
+  for (const auto& [mark, said] : cases) {
+    result.runs[0].faults = {mark};
+    EXPECT_THAT(notes(result), ElementsAre("fault: redis-set-nx: " + said));
+  }
 }
 
 TEST(Notes, TellOfALockThatNobodyGot) {
@@ -45,13 +40,6 @@ TEST(Notes, TellOfALockThatNobodyGot) {
   EXPECT_THAT(notes(result),
               ElementsAre("nothing granted: redis-wait: 9 refused, 0 timed out, 0 failed, 0 "
                           "unknown, 7 abandoned"));
-}
-
-TEST(FaultNotes, TellThatThereWasNothingToCompareWith) {
-  EXPECT_THAT(notes_on({"delay:5ms", 0, std::nullopt, std::nullopt,
-                        std::numeric_limits<double>::quiet_NaN()}),
-              ElementsAre("fault: redis-set-nx: delay:5ms at 0 s: too few grants before it "
-                          "to compare with"));
 }
 
 }  // namespace

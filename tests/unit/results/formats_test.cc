@@ -82,17 +82,6 @@ TEST(Csv, HasOneRowARunInBaseUnits) {
   }
 }
 
-TEST(Csv, HasWaitingRenewalAndRejections) {
-  const auto lines = lines_of(csv_of(full_result()));
-  EXPECT_THAT(lines.at(0),
-              HasSubstr(",wait_round_trip_seconds,wait_backoff_seconds,wait_notified_seconds,"
-                        "herd_factor,"));
-  EXPECT_THAT(lines.at(1), HasSubstr(",0.0001,0.1,0.002,1.5,"));
-  EXPECT_THAT(lines.at(0), HasSubstr(",stale_writes_rejected,leases_lost,renewals,"));
-  EXPECT_THAT(lines.at(1), HasSubstr(",2,2,30,"));
-  EXPECT_THAT(lines.at(2), HasSubstr(",0,0,,")) << "none renewed is not the same as none to renew";
-}
-
 TEST(Csv, QuotesWhatNeedsIt) {
   Result result = minimal_result();
   result.runs = {simple_run("none")};
@@ -104,22 +93,6 @@ TEST(Csv, WhatIsNotANumberIsEmpty) {
   Result result = minimal_result();
   result.runs = {run_at(std::numeric_limits<double>::quiet_NaN(), 1)};
   EXPECT_THAT(csv_of(result), HasSubstr("redlock,redis,1,,,,,,0,0,0,,,8.3e-05"));
-}
-
-TEST(Csv, OfAnExperimentIsInBaseUnits) {
-  const QuorumPoint granted = sample_quorum_point();
-  const QuorumPoint refused{.strategy = "redlock", .nodes = 5, .down = 3};
-  const auto lines = lines_of(to_csv(point_table(Experiment{std::vector{granted, refused}})));
-  ASSERT_EQ(lines.size(), 3U);
-  EXPECT_THAT(lines[0], HasSubstr(",sections_per_second,acquire_p50_seconds,"));
-  EXPECT_THAT(lines[1], testing::StartsWith("redlock,5,1,1,2,0.02,8,1234.5,8.3e-05,"));
-  EXPECT_THAT(lines[2], testing::StartsWith("redlock,5,3,0,0,0,1,0,,,,0,0,0,0,,"));
-  const auto renewal = lines_of(
-      to_csv(point_table(Experiment{std::vector{RenewalPoint{.strategy = "redis-watchdog",
-                                                             .held = 1000,
-                                                             .mode = "batched",
-                                                             .renewals_per_second = 260.5}}})));
-  EXPECT_THAT(renewal.at(1), testing::StartsWith("redis-watchdog,1000,batched,0,0,260.5,"));
 }
 
 TEST(Markdown, IsATableWithItsNotes) {

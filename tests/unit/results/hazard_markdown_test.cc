@@ -103,11 +103,5 @@ TEST(HazardMarkdown, SaysWhyAFaultCannotBePlayedAndNothingGoodOfIt) {
   EXPECT_THAT(text, Not(HasSubstr("by crash-holding, clock")));
 }
 
-TEST(HazardMarkdown, LeavesRoomForWhatWasNotPlayed) {
-  auto cells = some_cells();
-  cells.erase(cells.begin());
-  EXPECT_THAT(hazard_markdown(cells), HasSubstr("| late-release | ✗ freed |  |\n"));
-}
-
 }  // namespace
 }  // namespace lockbench::results

@@ -54,15 +54,5 @@ TEST(JsonOfOlderVersions, HasNoIntervals) {
   }
 }
 
-TEST(JsonOfThisVersion, SaysWhetherALockFailed) {
-  Result result = with_quorum();
-  result.capacity->front().violated = true;
-  std::get<std::vector<QuorumPoint>>(result.experiment->points).front().violated = true;
-  const auto read = from_json(to_json(result));
-  ASSERT_TRUE(read) << read.error();
-  EXPECT_EQ(read->capacity->front().violated, true);
-  EXPECT_EQ(point_of(*read).violated, true);
-}
-
 }  // namespace
 }  // namespace lockbench::results

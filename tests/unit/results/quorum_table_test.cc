@@ -61,19 +61,13 @@ std::string node_cost(double seconds, const Interval& interval) {
   return findings(points).back();
 }
 
-TEST(QuorumFindings, ANodesCostHasAnInterval) {
+TEST(QuorumFindings, ANodesCostHasAnIntervalAndIsNoneIfThatHoldsZeroOrIsAGain) {
   EXPECT_EQ(node_cost(41e-6, {38e-6, 44e-6}),
             "each further node costs redlock, 1 client: 41 µs of acquire p50 (95 %: 38 µs to 44 "
             "µs), 2 commands a section");
-}
-
-TEST(QuorumFindings, ACostWhoseIntervalHoldsZeroIsNone) {
   EXPECT_EQ(node_cost(-5e-6, {-11e-6, 1.2e-6}),
             "each further node costs redlock, 1 client: none that can be shown (at most 1.2 µs of "
             "acquire p50), 2 commands a section");
-}
-
-TEST(QuorumFindings, AGainIsNoCost) {
   EXPECT_EQ(node_cost(-5e-6, {-6e-6, -4e-6}),
             "each further node costs redlock, 1 client: none, but −5 µs of acquire p50 (95 %: −6 "
             "µs to −4 µs), 2 commands a section");

@@ -3,6 +3,7 @@
 
 #include "results/tables/units.h"
 #include "tests/unit/results/report_fixture.h"
+#include "tests/unit/results/table_lines.h"
 
 namespace lockbench::results::report {
 namespace {
@@ -14,13 +15,6 @@ using testing::IsEmpty;
 using testing::Not;
 using testing::SizeIs;
 
-std::vector<std::string> texts(const std::vector<Cell>& row) {
-  std::vector<std::string> texts;
-  texts.reserve(row.size());
-  for (const Cell& cell : row) texts.push_back(cell.text);
-  return texts;
-}
-
 TEST(ReportOfThinned, SaysOfPercentilesWhatTheFileSays) {
   Result result = minimal_result();
   result.runs = {exclusive_run("a", "redis", 100)};
@@ -29,7 +23,7 @@ TEST(ReportOfThinned, SaysOfPercentilesWhatTheFileSays) {
   const auto* chart = find_block<LineChart>(part, "Time to acquire by percentile");
   ASSERT_NE(chart, nullptr);
   ASSERT_THAT(chart->table.rows, SizeIs(1));
-  EXPECT_THAT(texts(chart->table.rows[0]),
+  EXPECT_THAT(texts_of(chart->table.rows[0]),
               ElementsAre("a", "83 µs", "400 µs", "1.42 ms", "≥ 3 ms", "–", "–", "≥ 12.3 s"))
       << "p50, p90, p99, p99.9, p99.99, p99.999 and the maximum";
   ASSERT_THAT(chart->lines, SizeIs(1));
@@ -42,7 +36,8 @@ TEST(ReportOfThinned, InventsNoPercentilesOfSeveralRepetitions) {
   const Part repeated = part_of(thinned(result));
   const auto* table = find_block<Table>(repeated, "Time to acquire by percentile");
   ASSERT_NE(table, nullptr) << "a chart without lines";
-  EXPECT_THAT(texts(table->rows.at(0)), ElementsAre("a", "–", "–", "–", "–", "–", "–", "≥ 12.3 s"));
+  EXPECT_THAT(texts_of(table->rows.at(0)),
+              ElementsAre("a", "–", "–", "–", "–", "–", "–", "≥ 12.3 s"));
 
   result.runs.push_back(exclusive_run("b", "redis", 90));
   const Part part = part_of(thinned(result));

@@ -94,22 +94,6 @@ TEST(Page, FillsEveryPlaceOfItsTemplate) {
 
 TEST(Page, NoncesDiffer) { EXPECT_NE(make_nonce(), make_nonce()); }
 
-TEST(Page, OfThirtyStrategiesWithFullHistogramsIsLight) {
-  Result result = minimal_result();
-  for (int s = 0; s < 30; ++s) {
-    auto run = full_run();
-    run.strategy = fmt::format("strategy-{}", s);
-    run.acquire = {.count = 5'000'000, .max = 1};
-    for (int i = 1; i <= 5000; ++i) run.acquire.buckets.push_back({i * 0.0001234567, 1000});
-    for (int t = 0; t < 3600; ++t) {
-      run.series.push_back({.t = t + 3.25, .sections = 12'345, .acquire_p99 = 0.00123456 * t});
-    }
-    result.runs.push_back(run);
-  }
-  const Source source{.file = "a.json", .result = result, .command = "lockbench run", .flaws = {}};
-  EXPECT_LT(to_page(make_view(std::span(&source, 1)), "n").size(), 1'500'000U);
-}
-
 TEST(Page, StaysLightWhateverTheFileHolds) {
   Result result = minimal_result();
   result.hazards.emplace();

@@ -134,13 +134,5 @@ TEST(ReportWatch, SaysThatNothingWasFoundOrSeen) {
   EXPECT_THAT(part_of(empty).headline, testing::Not(says(Tone::good, "Nothing was found")));
 }
 
-TEST(ReportWatch, AResultOfRunsHasNoSuchSection) {
-  Result result = minimal_result();
-  result.runs = {exclusive_run("good", "redis", 100)};
-  for (const Section& section : part_of(result).sections) {
-    EXPECT_THAT(section.title, testing::Not(HasSubstr("watch")));
-  }
-}
-
 }  // namespace
 }  // namespace lockbench::results::report

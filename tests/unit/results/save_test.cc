@@ -15,6 +15,8 @@
 #include <fstream>
 #include <iterator>
 
+#include "tests/support/variable.h"
+
 namespace {
 /// As if something were mounted on every file.
 bool all_are_mounted_on = false;
@@ -45,32 +47,19 @@ auto files_in(const fs::path& folder) {
 /// Everything, the system's temporary files included, goes to a folder of the test's own.
 class SaveTest : public testing::Test {
  protected:
-  void SetUp() override {
-    std::string name = (fs::temp_directory_path() / "lockbench-test-XXXXXX").string();
-    ASSERT_NE(::mkdtemp(name.data()), nullptr);
-    root_ = name;
-    refuge_ = root_ / "tmp";
-    place_ = root_ / "results";
-    fs::create_directory(refuge_);
-    fs::create_directory(place_);
-    if (const char* before = std::getenv("TMPDIR")) {
-      tmpdir_before_ = before;
-    }
-    ::setenv("TMPDIR", refuge_.c_str(), 1);
+  SaveTest() {
+    fs::remove_all(root_);
+    for (const fs::path& folder : {refuge_, place_}) fs::create_directories(folder);
   }
-
-  void TearDown() override {
-    if (tmpdir_before_.empty()) {
-      ::unsetenv("TMPDIR");
-    } else {
-      ::setenv("TMPDIR", tmpdir_before_.c_str(), 1);
-    }
+  ~SaveTest() override {
     std::error_code ignored;
     fs::remove_all(root_, ignored);
   }
 
-  fs::path root_, refuge_, place_;
-  std::string tmpdir_before_;
+  const fs::path root_ =
+      fs::temp_directory_path() / ("lockbench-save-" + std::to_string(::getpid()));
+  const fs::path refuge_ = root_ / "tmp", place_ = root_ / "results";
+  const test::Variable tmpdir_{"TMPDIR", refuge_.string()};
 };
 
 TEST_F(SaveTest, WritesTheWholeTextAndNothingElse) {

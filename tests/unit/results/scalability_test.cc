@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <random>
 #include <vector>
 
 namespace lockbench::results {
@@ -25,21 +24,6 @@ TEST(Scalability, IsRecoveredFromItsOwnPoints) {
   EXPECT_NEAR(fitted->sigma, 0.05, 1e-9);
   EXPECT_NEAR(fitted->kappa, 0.002, 1e-9);
   EXPECT_NEAR(*fitted->peak(), std::sqrt(0.95 / 0.002), 1e-3);
-}
-
-TEST(Scalability, NoiseMovesItLittle) {
-  const Scalability law{1000, 0.1, 0.001};
-  std::mt19937_64 random(3);
-  std::normal_distribution<double> noise(1, 0.02);
-  for (int i = 0; i < 100; ++i) {
-    Points points = points_of(law, {1, 2, 4, 8, 16, 32});
-    for (ScalabilityPoint& point : points) point.per_second *= noise(random);
-    const auto fitted = fit_scalability(points);
-    ASSERT_TRUE(fitted);
-    EXPECT_NEAR(fitted->lambda, 1000, 100);
-    EXPECT_NEAR(fitted->sigma, 0.1, 0.05);
-    EXPECT_NEAR(fitted->throughput(64), law.throughput(64), 0.2 * law.throughput(64));
-  }
 }
 
 TEST(Scalability, OfAPublishedRayTracer) {

@@ -17,18 +17,13 @@ TEST(ParseDuration, ReadsEveryUnit) {
   EXPECT_EQ(parse_duration("2s"), 2s);
   EXPECT_EQ(parse_duration("3m"), 3min);
   EXPECT_EQ(parse_duration("4h"), 4h);
-}
-
-TEST(ParseDuration, ReadsFractionsToTheNearestNanosecond) {
+  // Fractions to the nearest nanosecond.
   EXPECT_EQ(parse_duration("1.5h"), 90min);
   EXPECT_EQ(parse_duration("0.1s"), 100ms);
   EXPECT_EQ(parse_duration("1e3us"), 1ms);
   EXPECT_EQ(parse_duration("0.6ns"), 1ns);
   EXPECT_EQ(parse_duration("0.4ns"), 0ns);
-}
-
-TEST(ParseDuration, ZeroNeedsNoUnit) {
-  EXPECT_EQ(parse_duration("0"), 0ns);
+  EXPECT_EQ(parse_duration("0"), 0ns);  // needs no unit
   EXPECT_EQ(parse_duration("0s"), 0ns);
 }
 

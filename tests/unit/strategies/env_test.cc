@@ -150,14 +150,5 @@ TEST_F(SystemEnvTest, TokensAre128BitsInHexAndUnique) {
   }
 }
 
-TEST_F(SystemEnvTest, AForwardingEnvForwardsEveryCall) {
-  ForwardingEnv forwarding(*env_);
-  event_->set();
-  EXPECT_EQ(forwarding.wait(event_.get(), bound(), {}), WaitResult::signalled);
-  EXPECT_EQ(forwarding.before_command({}), CommandFate::proceed);
-  EXPECT_EQ(forwarding.after_command({}, CommandEnd::answered), CommandFate::proceed);
-  EXPECT_EQ(forwarding.random(), make_system_env(1)->random());
-}
-
 }  // namespace
 }  // namespace lockbench

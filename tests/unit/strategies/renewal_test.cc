@@ -215,18 +215,5 @@ TEST_F(RenewalTest, ARenewalMayBeDestroyedWhileUnderWay) {
   EXPECT_EQ(scheduler_.kept(), 0U);
 }
 
-TEST_F(RenewalTest, HandlesAHundredThousandLeases) {
-  store("one");
-  constexpr std::size_t kMany = 100'000;
-  std::vector<std::shared_ptr<Renewal>> kept;
-  kept.reserve(kMany);
-  for (std::size_t i = 0; i < kMany; ++i) kept.push_back(scheduler_.keep(order("k")));
-  EXPECT_EQ(scheduler_.kept(), kMany);
-  for (std::size_t i = 0; i < kMany; i += 2) kept[i]->stop();
-  EXPECT_EQ(scheduler_.kept(), kMany / 2);
-  kept.clear();
-  EXPECT_EQ(scheduler_.kept(), 0U);
-  EXPECT_EQ(scheduler_.run_due(), TimePoint::max());
-}
 }  // namespace
 }  // namespace lockbench

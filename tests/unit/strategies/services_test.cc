@@ -27,30 +27,6 @@ struct Tombstone {
   std::string& log;
 };
 
-TEST(Services, MakesOneInstancePerType) {
-  Services services;
-  int made = 0;
-  const auto make = [&] { return std::make_shared<Number>(++made); };
-  Number& first = services.get_or_make<Number>(make);
-  Number& second = services.get_or_make<Number>(make);
-  EXPECT_EQ(&first, &second);
-  EXPECT_EQ(made, 1);
-  EXPECT_EQ(first.value, 1);
-}
-
-TEST(Services, UsesAProvidedInstance) {
-  Services services;
-  const auto provided = std::make_shared<Special>();
-  services.provide<Number>(provided);
-  bool made = false;
-  Number& number = services.get_or_make<Number>([&] {
-    made = true;
-    return std::make_unique<Number>(1);
-  });
-  EXPECT_EQ(&number, provided.get());
-  EXPECT_FALSE(made);
-}
-
 TEST(Services, KeepsTypesApart) {
   Services services;
   services.provide<Number>(std::make_shared<Number>(1));

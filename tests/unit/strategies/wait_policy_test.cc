@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <array>
 
 #include "tests/support/sim_env.h"
@@ -74,11 +73,6 @@ TEST_F(WaitPolicyTest, BackoffDoesNotOverflow) {
     EXPECT_GE(highest(policy, earlier), 19h) << earlier;
     EXPECT_LE(highest(policy, earlier), 24h * 365 * 90) << earlier;
   }
-}
-
-TEST_F(WaitPolicyTest, BackoffCanBeZero) {
-  FixedRandom env(env_, 0);
-  EXPECT_EQ(WaitPolicy::backoff(1ms, 100ms).delay(5, env), 0ns);
 }
 
 TEST_F(WaitPolicyTest, BackoffIsUniformOverItsWholeRange) {

@@ -172,16 +172,5 @@ TEST(Findings, AnExpiryNamesItsCauseWhereItIsKnown) {
   EXPECT_THAT(only_finding(picture).evidence, HasSubstr("the holder was alive and overran"));
 }
 
-TEST(Findings, SayOneAndSeveralRightly) {
-  Picture picture = healthy();
-  figures(picture).undecided = 1;
-  EXPECT_THAT(only_finding(picture).evidence, HasSubstr("1 holding ended within"));
-  figures(picture).undecided = 2;
-  EXPECT_THAT(only_finding(picture).evidence, HasSubstr("2 holdings ended within"));
-  Picture thin = healthy();
-  figures(thin).thin_margins = 2;
-  EXPECT_THAT(only_finding(thin).evidence, HasSubstr("2 releases or renewals with less"));
-}
-
 }  // namespace
 }  // namespace lockbench::watch

@@ -55,21 +55,6 @@ std::vector<Section> sections(double skew, bool regular = false) {
   }
 }
 
-/// What a ledger makes of it, by hand.
-Usage usage_by_hand(double skew) {
-  Usage usage{.watched = kTime, .locks = kKeys, .owners = kClients, .dispersion = 1.0};
-  usage.by_lock.resize(kKeys);
-  for (const Section& section : sections(skew)) {
-    ++usage.acquisitions;
-    ++usage.by_lock[static_cast<std::size_t>(section.key)];
-    usage.hold.record(section.to - section.from);
-    usage.ttl.record(kTtl - 1ms);
-  }
-  std::sort(usage.by_lock.begin(), usage.by_lock.end());
-  usage.accuracy = Accuracy::exact;
-  return usage;
-}
-
 /// What a ledger makes of the sightings of these sections.
 Usage usage_of(const std::vector<Section>& all) {
   struct Event {
@@ -132,10 +117,6 @@ void expect_known(const tl::expected<ObservedWorkload, std::string>& workload, d
   testing::Test::RecordProperty("skew", std::to_string(workload->key_skew));
 }
 
-TEST(Workload, OfAKnownUsageIsThatOne) {
-  for (const double skew : {0.0, 1.0}) expect_known(workload_of(usage_by_hand(skew)), skew);
-}
-
 TEST(Workload, OfSightingsIsTheOneThatMadeThem) {
   for (const double skew : {0.0, 0.5, 1.0}) {
     SCOPED_TRACE(skew);
@@ -182,7 +163,7 @@ TEST(Workload, OfTooLittleIsRefused) {
 }
 
 TEST(Workload, OwnersOfOneAcquisitionEachAreNoClients) {
-  Usage usage = usage_by_hand(0);
+  Usage usage = usage_of(sections(0));
   usage.owners = usage.acquisitions;
   usage.most_at_once = 17;
   const auto workload = workload_of(usage);
@@ -192,7 +173,7 @@ TEST(Workload, OwnersOfOneAcquisitionEachAreNoClients) {
 }
 
 TEST(Workload, SaysWhatIsApproximate) {
-  Usage usage = usage_by_hand(0);
+  Usage usage = usage_of(sections(0));
   usage.accuracy = Accuracy::at_least;
   usage.dispersion = 6.0;
   usage.ttl = {};
@@ -207,7 +188,7 @@ TEST(Workload, SaysWhatIsApproximate) {
 }
 
 TEST(Workload, ThatCannotBeWrittenNamesItsFile) {
-  const auto workload = workload_of(usage_by_hand(0));
+  const auto workload = workload_of(usage_of(sections(0)));
   ASSERT_TRUE(workload);
   const auto written = write_workload(*workload, "/proc/none/workload.toml");
   ASSERT_FALSE(written);

@@ -214,14 +214,5 @@ TEST(WatchOfEtcd, NeedsOnlyToReadThePrefix) {
   EXPECT_THAT(reached.error(), HasSubstr("permission denied"));
 }
 
-TEST(WatchOfEtcd, NamesTheServerThatIsNotThere) {
-  const auto source = make_source("etcd", {fmt::format("http://127.0.0.1:{}", test::closed_port())},
-                                  {.locks = {"locks/*"}});
-  ASSERT_TRUE(source);
-  const auto reached = (*source)->reach({});
-  ASSERT_FALSE(reached);
-  EXPECT_THAT(reached.error(), HasSubstr("no etcd server answers"));
-}
-
 }  // namespace
 }  // namespace lockbench::watch

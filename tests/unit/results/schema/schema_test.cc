@@ -108,15 +108,6 @@ TEST(Schema, AdmitsWhatIsWritten) {
   EXPECT_EQ(strict_violation(document_of(minimal_result())), "");
 }
 
-TEST(Schema, WhatARunDoesNotHaveMayBeNull) {
-  for (const char* part : {"renewal", "quorum", "replication"}) {
-    json document = document_of(full_result());
-    ASSERT_TRUE(document["runs"][0][part].is_object()) << part;
-    document["runs"][0][part] = nullptr;
-    EXPECT_EQ(strict_violation(document), "") << part;
-  }
-}
-
 TEST(Schema, AdmitsAPointWithoutFigures) {
   Result result = full_result();
   result.experiment = Experiment{std::vector<QuorumPoint>{{.strategy = "redis-wait"}}};

@@ -36,14 +36,6 @@ TEST_F(ScriptCall, SendsTheSourceOnlyIfTheServerDoesNotKnowTheHash) {
   EXPECT_EQ(redis_.take_commands(), (Commands{"EVALSHA release_if_token 1 k token"}));
 }
 
-TEST_F(ScriptCall, SendsTheSourceAgainIfTheServerForgotIt) {
-  release();
-  redis_.forget_scripts();
-  redis_.take_commands();
-  EXPECT_TRUE(release());
-  EXPECT_EQ(redis_.take_commands().size(), 2U);
-}
-
 TEST_F(ScriptCall, OtherFailuresAreFinal) {
   for (const auto failure : {FakeRedis::Failure::rejected, FakeRedis::Failure::answer_lost,
                              FakeRedis::Failure::not_sent}) {
@@ -51,12 +43,6 @@ TEST_F(ScriptCall, OtherFailuresAreFinal) {
     EXPECT_FALSE(release());
     EXPECT_LE(redis_.take_commands().size(), 1U);
   }
-}
-
-TEST_F(ScriptCall, IsReportedByTheScriptsName) {
-  release();
-  EXPECT_EQ(env_.commands(), (Commands{"before release_if_token", "after release_if_token",
-                                       "before release_if_token", "after release_if_token"}));
 }
 
 /// Drops the n-th command.
@@ -87,18 +73,22 @@ class OwnConnection : public testing::Test {
 };
 
 TEST_F(OwnConnection, TheRestOfACutPipelineIsNotSentOnANewConnection) {
-  const auto connection = connect();
-  connection->queue({"MULTI"});
-  connection->queue({"SETNX", "k", "1"});
-  connection->queue({"EXEC"});
-  for (int i = 0; i < 3; ++i) {
-    const auto reply = connection->receive();
-    ASSERT_FALSE(reply);
-    EXPECT_EQ(reply.error().kind, StoreError::Kind::not_sent);
+  for (int cut = 1; cut <= 3; ++cut) {
+    CuttingEnv env(clock_, cut);
+    const auto connection =
+        factory_->make({.host = "127.0.0.1", .port = server_.port()}, timeout_, env);
+    connection->queue({"MULTI"});
+    connection->queue({"SETNX", "k", "1"});
+    connection->queue({"EXEC"});
+    for (int i = 0; i < 3; ++i) {
+      const auto reply = connection->receive();
+      ASSERT_FALSE(reply) << "cut at " << cut << ", answer " << i;
+      EXPECT_EQ(reply.error().kind, StoreError::Kind::not_sent);
+    }
+    EXPECT_EQ(env.commands(),
+              (std::vector<std::string>{"before MULTI", "before SETNX", "before EXEC", "lost MULTI",
+                                        "lost SETNX", "lost EXEC"}));
   }
-  EXPECT_EQ(env_.commands(),
-            (std::vector<std::string>{"before MULTI", "before SETNX", "before EXEC", "lost MULTI",
-                                      "lost SETNX", "lost EXEC"}));
 }
 
 TEST_F(OwnConnection, ReportsTheEndOfACutGreetingToo) {

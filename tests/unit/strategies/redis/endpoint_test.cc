@@ -37,15 +37,6 @@ TEST(RedisEndpoint, PortAndDatabase) {
   EXPECT_EQ(parsed("redis://h:65535").port, 65535);
 }
 
-TEST(RedisEndpoint, Ipv6) {
-  const Endpoint endpoint = parsed("redis://:pw@[::1]:7001/3");
-  EXPECT_EQ(endpoint.host, "::1");
-  EXPECT_EQ(endpoint.port, 7001);
-  EXPECT_EQ(endpoint.database, 3);
-  EXPECT_EQ(endpoint.display(), "[::1]:7001");
-  EXPECT_EQ(parsed("redis://[fe80::2]").port, 6379);
-}
-
 TEST(RedisEndpoint, Credentials) {
   const Endpoint both = parsed("redis://ann:secret@h:1/2");
   EXPECT_EQ(both.user, "ann");
@@ -54,13 +45,6 @@ TEST(RedisEndpoint, Credentials) {
   const Endpoint password_alone = parsed("redis://:secret@h");
   EXPECT_EQ(password_alone.user, "");
   EXPECT_EQ(password_alone.password, "secret");
-}
-
-TEST(RedisEndpoint, CredentialsArePercentDecoded) {
-  const Endpoint endpoint = parsed("redis://a%3An:%70%40%2f%25%C3%A4@h");
-  EXPECT_EQ(endpoint.user, "a:n");
-  EXPECT_EQ(endpoint.password, "p@/%ä");
-  EXPECT_EQ(endpoint.host, "h");
   EXPECT_EQ(parsed("redis://:p@ss:word@h").password, "p@ss:word");  // the last @ counts
 }
 
@@ -130,10 +114,7 @@ TEST(RedisEndpoint, SaysWhatIsWrongWithSentinels) {
         "redis+sentinel://h,,i/lock", "redis+sentinel://a:b@/lock"}) {
     expect_error(url, "host is missing");
   }
-  expect_error("redis+sentinel://h:x/lock", "port must be a number");
-  expect_error("redis+sentinel://h:1,i:0/lock", "port must be a number");
   expect_error("redis+sentinel://h/lock/x", "database must be a number");
-  expect_error("redis+sentinel://[::1/lock", "[ without its ]");
   expect_error("redis+sentinels://h/lock", "not a Redis URL");
   std::string many = "redis+sentinel://h";
   for (int i = 0; i < 32; ++i) many += ",h";
@@ -156,8 +137,6 @@ TEST(RedisEndpoint, SaysWhatIsWrong) {
                           "redis://h/0?a=b", "unix:///s?db=", "unix:///s?db=x"}) {
     expect_error(url, "database must be a number");
   }
-  expect_error("redis://[::1", "[ without its ]");
-  expect_error("redis://[::1]6379", "after the host");
   expect_error("unix://", "absolute path");
   expect_error("unix://run/redis.sock", "absolute path");
   expect_error("unix:///s?database=1", "only parameter");

@@ -99,15 +99,6 @@ TEST_P(RedisGetset, LimitsSuchRetries) {
   EXPECT_EQ(std::count(sent.begin(), sent.end(), "GET k"), 3);
 }
 
-TEST_P(RedisGetset, AClientWhoseClockIsAheadTakesALiveLock) {
-  RedisClient &a = client(), &b = client();
-  b.env.skew_wall_clock(11s);
-  const Lease first = a.must_acquire(10s);
-  const Lease second = b.must_acquire(10s);
-  EXPECT_TRUE(first.state->valid_at(clock_.now()));
-  EXPECT_TRUE(second.state->valid_at(clock_.now()));
-}
-
 TEST_P(RedisGetset, ALoserOfTheRaceRewritesTheWinnersExpiry) {
   leave_expired();
   RedisClient &a = client(), &b = client();
@@ -134,27 +125,6 @@ TEST_P(RedisGetset, HandlesAKeyDeletedBetweenGetAndGetset) {
   before("GETSET", [&] { redis_->erase("k"); });
   EXPECT_EQ(client().acquire().outcome,
             compares() ? AcquireOutcome::refused : AcquireOutcome::acquired);
-}
-
-TEST_P(RedisGetset, ALateReleaseSendsNothing) {
-  RedisClient &a = client(), &b = client();
-  const Lease late = a.must_acquire(1s);
-  clock_.advance(1s + 1ms);
-  const Lease lease = b.must_acquire();
-  commands();
-  EXPECT_EQ(a.lock->release(late).outcome, ReleaseOutcome::not_owner);
-  EXPECT_EQ(commands(), Commands{});
-  EXPECT_EQ(redis_->value("k"), lease.token);
-}
-
-TEST_P(RedisGetset, AHolderWhoseClockWentBackReleasesItsSuccessorsLock) {
-  RedisClient &a = client(), &b = client();
-  const Lease late = a.must_acquire(1s);
-  clock_.advance(2s);
-  b.must_acquire();
-  a.env.skew_wall_clock(-2s);
-  EXPECT_EQ(a.lock->release(late).outcome, ReleaseOutcome::released);
-  EXPECT_EQ(redis_->value("k"), std::nullopt);
 }
 
 TEST_P(RedisGetset, AnyStepCanFail) {

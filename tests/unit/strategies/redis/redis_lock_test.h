@@ -16,13 +16,6 @@ namespace lockbench::redis {
 
 using namespace std::chrono_literals;
 
-/// The locks on one Redis whose commands FakeRedis knows.
-inline constexpr std::string_view kSingleNodeLocks[] = {
-    "redis-setnx",      "redis-setnx-token", "redis-setnx-expire",   "redis-setnx-expire-multi",
-    "redis-getset",     "redis-getset-cas",  "redis-set-nx",         "redis-set-nx-check",
-    "redis-set-nx-lua", "redis-watchdog",    "redis-watchdog-naive", "redis-fenced",
-    "redis-reentrant"};
-
 /// One client of one fake server. All share the simulated time; everything happens on one thread.
 struct RedisClient {
   RedisClient(SimClock& clock, std::string_view strategy, const Endpoints& endpoints,

@@ -49,17 +49,6 @@ TEST_F(RenewedLockTest, TheNaiveWatchdogRenewsAnotherClientsLock) {
   EXPECT_EQ(lost.state->lost_at(), std::nullopt);
 }
 
-TEST_F(RenewedLockTest, TheCheckingWatchdogNoticesItsLoss) {
-  RedisClient &a = client("redis-watchdog"), &b = client("redis-set-nx-lua");
-  const Lease lost = a.must_acquire(9s);
-  redis_->erase("k");
-  b.must_acquire(9s);
-  renew_for(3s);
-  EXPECT_EQ(lost.state->lost_at(), clock_.now());
-  EXPECT_EQ(*redis_->ttl("k"), 6s);
-  EXPECT_EQ(a.lock->release(lost).outcome, ReleaseOutcome::not_owner);
-}
-
 TEST_F(RenewedLockTest, SurvivesAnOutageOfTheServer) {
   RedisClient& a = client("redis-watchdog");
   const Lease lease = a.must_acquire(9s);
@@ -70,18 +59,6 @@ TEST_F(RenewedLockTest, SurvivesAnOutageOfTheServer) {
   renew_for(10s);
   EXPECT_TRUE(lease.state->valid_at(clock_.now()));
   EXPECT_EQ(lease.state->lost_at(), std::nullopt);
-}
-
-TEST_F(RenewedLockTest, FencingNumbersGrowWithEveryGrant) {
-  RedisClient &a = client("redis-fenced"), &b = client("redis-fenced");
-  std::uint64_t last = 0;
-  for (RedisClient* one : {&a, &b, &b, &a}) {
-    const Lease lease = one->must_acquire(1s);
-    ASSERT_TRUE(lease.fencing);
-    EXPECT_GT(*lease.fencing, last);
-    last = *lease.fencing;
-    clock_.advance(2s);  // expired, not released
-  }
 }
 
 TEST_F(RenewedLockTest, AReentrantLockCountsAndReportsTheRestOfTheTtl) {
@@ -95,19 +72,6 @@ TEST_F(RenewedLockTest, AReentrantLockCountsAndReportsTheRestOfTheTtl) {
   EXPECT_EQ(b.acquire(5s, 1s).outcome, AcquireOutcome::acquired);
   EXPECT_EQ(clock_.now() - start, 5s);
   EXPECT_EQ(a.lock->release(outer).outcome, ReleaseOutcome::not_owner);
-}
-
-TEST_F(RenewedLockTest, AGrantThatArrivesAfterTheTtlIsNotUsed) {
-  for (const char* strategy : {"redis-set-nx-lua", "redis-fenced", "redis-reentrant"}) {
-    RedisClient& a = client(strategy);
-    redis_->set_round_trip(300ms);
-    const AcquireResult late = a.acquire(200ms);
-    EXPECT_EQ(late.outcome, AcquireOutcome::refused) << strategy;
-    EXPECT_FALSE(late.lease);
-    redis_->set_round_trip(0ms);
-    EXPECT_EQ(a.lock->release(a.must_acquire()).outcome, ReleaseOutcome::released) << strategy;
-    EXPECT_EQ(redis_->value("k"), std::nullopt) << strategy;
-  }
 }
 
 }  // namespace

@@ -7,32 +7,11 @@ namespace {
 
 class RedisSetNx : public RedisLockTest {};
 
-TEST_F(RedisSetNx, SendsSetNxPxAndDel) {
-  redis_->set_round_trip(40ms);
-  RedisClient& a = client("redis-set-nx");
-  const TimePoint start = clock_.now();
-  const Lease lease = a.must_acquire(1500ms);
-  EXPECT_EQ(commands(), (Commands{"SET k 1 NX PX 1500"}));
-  EXPECT_EQ(lease.state->valid_until(), start + 1500ms);
-  a.lock->release(lease);
-  EXPECT_EQ(commands(), (Commands{"DEL k"}));
-}
-
 TEST_F(RedisSetNx, RoundsTheTtlUpToMilliseconds) {
   const TimePoint start = clock_.now();
   const Lease lease = client("redis-set-nx").must_acquire(1500us);
   EXPECT_EQ(commands(), (Commands{"SET k 1 NX PX 2"}));
   EXPECT_EQ(lease.state->valid_until(), start + 2ms);
-}
-
-TEST_F(RedisSetNx, RenewsWithoutCheckingTheOwner) {
-  RedisClient& a = client("redis-set-nx");
-  const Lease lease = a.must_acquire();
-  commands();
-  redis_->set("k", "another");
-  EXPECT_EQ(a.lock->renew(lease, 3s).outcome, RenewOutcome::renewed);
-  EXPECT_EQ(commands(), (Commands{"PEXPIRE k 3000"}));
-  EXPECT_EQ(redis_->ttl("k"), 3s);
 }
 
 class RedisSetNxCheck : public RedisLockTest {};
@@ -58,17 +37,6 @@ TEST_F(RedisSetNxCheck, ReleasesItIfItChangesHandsBetweenTheTwoSteps) {
   EXPECT_EQ(redis_->value("k"), std::nullopt);
 }
 
-TEST_F(RedisSetNxCheck, ARenewalReadsTheOwnerFirst) {
-  RedisClient& a = client("redis-set-nx-check");
-  const Lease lease = a.must_acquire();
-  commands();
-  EXPECT_EQ(a.lock->renew(lease, 3s).outcome, RenewOutcome::renewed);
-  EXPECT_EQ(commands(), (Commands{"GET k", "PEXPIRE k 3000"}));
-  redis_->set("k", "another");
-  EXPECT_EQ(a.lock->renew(lease, 3s).outcome, RenewOutcome::not_owner);
-  EXPECT_EQ(redis_->ttl("k"), std::nullopt);
-}
-
 TEST_F(RedisSetNxCheck, ACleanUpKeepsWhatTheClientHolds) {
   RedisClient& a = client("redis-set-nx-check");
   const Lease lease = a.must_acquire();
@@ -82,21 +50,6 @@ TEST_F(RedisSetNxCheck, ACleanUpKeepsWhatTheClientHolds) {
 }
 
 class RedisSetNxLua : public RedisLockTest {};
-
-TEST_F(RedisSetNxLua, SendsSetNxPxAndAScriptThatChecksTheToken) {
-  redis_->set_round_trip(40ms);
-  RedisClient& a = client("redis-set-nx-lua");
-  const TimePoint start = clock_.now();
-  const Lease lease = a.must_acquire(2s);
-  EXPECT_EQ(commands(), (Commands{"SET k " + lease.token + " NX PX 2000"}));
-  EXPECT_EQ(lease.state->valid_until(), start + 2s);
-  EXPECT_EQ(a.lock->release(lease).outcome, ReleaseOutcome::released);
-  commands();
-  const Lease next = a.must_acquire();
-  commands();
-  EXPECT_EQ(a.lock->release(next).outcome, ReleaseOutcome::released);
-  EXPECT_EQ(commands(), (Commands{"EVALSHA release_if_token 1 k " + next.token}));
-}
 
 TEST_F(RedisSetNxLua, EveryAcquisitionHasItsOwnToken) {
   std::set<std::string> tokens;
@@ -129,13 +82,6 @@ TEST_F(RedisSetNxLua, TheCleanUpKeepsAnotherClientsLock) {
   redis_->fail(1, Failure::request_lost);
   EXPECT_EQ(client("redis-set-nx-lua").acquire().outcome, AcquireOutcome::unknown);
   EXPECT_EQ(redis_->value("k"), "another");
-}
-
-TEST_F(RedisSetNxLua, AfterAFailedCleanUpTheTtlEndsTheLock) {
-  redis_->fail(1, Failure::answer_lost);
-  redis_->fail(2, Failure::not_sent);
-  EXPECT_EQ(client("redis-set-nx-lua").acquire(5s).outcome, AcquireOutcome::unknown);
-  EXPECT_EQ(redis_->ttl("k"), 5s);
 }
 
 }  // namespace

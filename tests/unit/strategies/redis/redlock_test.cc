@@ -201,6 +201,7 @@ TEST_P(RedlockTest, WithoutAMajorityNothingIsGrantedOrLeftBehind) {
   EXPECT_EQ(result.outcome, AcquireOutcome::failed);
   EXPECT_LE(clock_.now() - begin, 50ms);
   EXPECT_EQ(held(), 0);
+  EXPECT_FALSE(client().lock->connect());
   // It is asked again as soon as there is a majority.
   (*nodes_)[2].refuse_connections(false);
   a.must_acquire();

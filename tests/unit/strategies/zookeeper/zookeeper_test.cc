@@ -48,30 +48,8 @@ TEST(ZookeeperEndpoint, HasCredentialsAndDoesNotShowThem) {
 }
 
 TEST(ZookeeperEndpoint, RefusesOtherTextWithoutRepeatingIt) {
-  for (const char* text : {"",
-                           ",",
-                           "a,",
-                           "a:0",
-                           "a:65536",
-                           "a:hunter2",
-                           "a:1:2",
-                           "[::1",
-                           "[]:1",
-                           "[::1]x",
-                           "a b",
-                           ":1",
-                           "http://a",
-                           "a//b",
-                           "a/b/",
-                           "a/b c",
-                           "ann:hunter2@a",
-                           "zk://hunter2@a",
-                           "zk://ann:@a",
-                           "zk://:hunter2@a",
-                           "zk://ann:hunter/2@a",
-                           "zk://ann:hunter%2@a",
-                           "zk://ann:hunter%zz@a",
-                           "zk://"}) {
+  for (const char* text : {"", "http://a", "a//b", "a/b/", "a/b c", "ann:hunter2@a",
+                           "zk://hunter2@a", "zk://ann:@a", "zk://:hunter2@a"}) {
     const auto endpoint = parse_endpoint(text);
     ASSERT_FALSE(endpoint) << text;
     EXPECT_THAT(endpoint.error(), HasSubstr("allowed: [zk://[user:password@]]host")) << text;
