@@ -11,16 +11,16 @@ cd "$(dirname "$(readlink -f "$0")")"
 
 # Name, minutes on two cores once everything is installed and built, packages beyond those that run lockbench, contents.
 table='lint        15  test,lint  clang-format and clang-tidy over all files
-quick       8   test       every room, without upper bounds in real time
+quick       6   test       every room, without upper bounds in real time
 sanitize    15  test       the quick tests under ASan and UBSan, those with threads under TSan
 carriers    5   test       conformance and hostile servers with clients on threads
 timing      10  test       upper bounds, rates and ratios in real time
 matrix      15  test       every hazard against every strategy
-libraries   5   test,full  lock libraries of other languages, as watch sees them
-browser     2   test,full  the report in Chromium
+libraries   1   test,full  lock libraries of other languages, as watch sees them
+browser     1   test,full  the report in Chromium
 prometheus  3   test,full  what Prometheus scrapes, recording rules and alerts
-cluster     3   test,full  runs over several hosts: MPI in network namespaces
-statistics  3   test       how often compare and the models are right
+cluster     2   test,full  runs over several hosts: MPI in network namespaces
+statistics  1   test       how often compare and the models are right
 fuzz        8   test,fuzz  each fuzzer for a minute'
 
 parts=()

@@ -12,8 +12,8 @@ targets=()
 
 if ! [ -e "build/$preset/build.ninja" ]; then
   # Processor minutes of an empty ccache: the program alone, and with its tests.
-  work=10
-  [[ " ${options[*]} " == *LOCKBENCH_TESTS=OFF* ]] || work=16
+  work=8
+  [[ " ${options[*]} " == *LOCKBENCH_TESTS=OFF* ]] || work=18
   cores=$(nproc)
   echo "building the $preset preset for the first time: up to $(((work + cores - 1) / cores)) minutes on $cores cores" >&2
 fi
