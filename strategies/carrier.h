@@ -49,8 +49,8 @@ class Carrier {
   virtual WaitResult wait(Event* event, TimePoint deadline, const std::stop_token& stop) = 0;
 
   /// As poll(2): until one of these is ready, for at most `longest` (zero: only looks), or a stop.
-  /// A descriptor that was kept may be reported although it is not ready any
-  /// more, so the caller must try and wait again.
+  /// A descriptor that was kept may be reported although it is not ready any more, so the caller
+  /// must try and wait again.
   virtual void poll(std::span<pollfd> descriptors, Duration longest,
                     const std::stop_token& stop) = 0;
   /// From now on this descriptor is registered with the kernel once instead of for each wait. It

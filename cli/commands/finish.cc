@@ -37,8 +37,8 @@ std::string out_path(const OutputOptions& options, const results::Result& result
   must(results::render(result, {}, look_of(options)), "--columns");
   std::string out =
       options.out.empty() ? fmt::format("results/runs/{}.json", result.id) : options.out;
-  if (out == kStdout && options.events == kStdout) {
-    throw UsageError("--events and --out must be different: both are -");
+  if (!options.events.empty() && (out == options.events || same_file(out, options.events))) {
+    throw UsageError("--events and --out must be different: both are {}", out);
   }
   if (out != kStdout) {
     auto writable = results::check_writable(out);

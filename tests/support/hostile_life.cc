@@ -37,7 +37,7 @@ void live(const Descriptor& strategy, const std::string& url, const std::functio
       {.endpoints = endpoints, .options = options, .env = *env, .services = services, .client = 3});
 
   const AcquireResult result = lock->acquire(
-      {.key = "lockbench:hostile:{k}", .ttl = kTtl, .deadline = env->now() + kHostileTimeout / 4});
+      {.key = "lockbench:hostile:{k}", .ttl = kTtl, .deadline = env->now() + timeout / 4});
   EXPECT_EQ(result.lease.has_value(), result.outcome == AcquireOutcome::acquired);
   if (result.outcome == AcquireOutcome::failed || result.outcome == AcquireOutcome::unknown) {
     expect_reason(result.reason);

@@ -234,7 +234,7 @@ StoreResult<void> Session::check_pooler(std::string_view key, const std::stop_to
   constexpr Duration kPatience = std::chrono::milliseconds(500);
   static const Statement ask{
       .name = "pg_backend_pid", .sql = "SELECT pg_backend_pid()", .how = Statement::How::once};
-  Session other(endpoint_, std::min(timeouts_.answer, kPatience), env_);
+  Session other(endpoint_, {std::min(timeouts_.answer, kPatience), timeouts_.after_stop}, env_);
   std::string others;
   for (int round = 0; round < kRounds; ++round) {
     const auto theirs = other.call(ask, key, {}, {.wait_until = {}, .stop = stop});
@@ -481,7 +481,8 @@ void Session::cancel(std::string_view key, const std::stop_token& stop) {
   const std::string process =
       process_.empty() ? std::to_string(PQbackendPID(connection_.get())) : process_;
   const bool hurried = stop.stop_requested();
-  Session other(endpoint_, hurried ? timeouts_.after_stop * 3 / 5 : timeouts_.answer, env_);
+  const Duration longest = hurried ? timeouts_.after_stop * 3 / 5 : timeouts_.answer;
+  Session other(endpoint_, {longest, timeouts_.after_stop}, env_);
   const Patience patience{.wait_until = {}, .stop = hurried ? std::stop_token() : stop};
   // If this fails, the connection is closed, which ends the wait too, but later.
   (void)other.call(statement, key, {&process, 1}, patience);

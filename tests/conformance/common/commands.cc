@@ -214,7 +214,10 @@ std::string timer_sends_the_declared_commands(const Descriptor& descriptor) {
   const AcquireResult held = holder->try_once(bench.key());
   if (!held.lease) return unexpected(held, AcquireOutcome::acquired);
   const auto monitor = shared_store().monitor();
-  if (!bench.worlds().await(name, 2, patience())) {
+  // At least one batch whole.
+  const int two = 2 * static_cast<int>(declared.size());
+  if (!bench.worlds().await_any(bench.worlds().ended() + two, patience()) ||
+      !bench.worlds().await(name, 2, patience())) {
     return name + " is declared to renew, but was not sent";
   }
   if (holder->release(*held.lease) != ReleaseOutcome::released) return "cannot be released";

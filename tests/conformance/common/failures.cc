@@ -68,7 +68,7 @@ std::string death_of_the_server_is_survived(const Descriptor& descriptor) {
 
 std::string frozen_server_is_given_up(const Descriptor& descriptor) {
   const auto tested = own_store();
-  Bench bench(descriptor, *tested, with_timeout(descriptor, seconds(1)));
+  Bench bench(descriptor, *tested, with_timeout(descriptor, seconds(2)));
   const auto client = bench.client();
   warm_up(*client, bench.key());
   on_all(*tested, &testbed::Server::freeze);

@@ -124,7 +124,7 @@ TEST_F(ChubbyTest, InJeopardyAClientWaitsAndIsSafeAgainWhenTheStoreComesBack) {
   const auto tested = own_store();
   StrategyOptions options;
   options.lock_delay = seconds(20);
-  options.command_timeout = milliseconds(300);
+  options.command_timeout = seconds(2);
   Bench bench(strategy_, *tested, options);
   const auto client = bench.client();
   const AcquireResult held = client->acquire(bench.key(), patience(), kChubbyTtl);

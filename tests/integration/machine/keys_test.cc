@@ -155,9 +155,9 @@ TEST(Clean, SaysWhichServerItCouldNotClean) {
 TEST(Clean, IsEndedByASignal) {
   const Scratch scratch;
   const auto server = own_redis();
+  ASSERT_TRUE(server->freeze());
   Program program(scratch, {"clean", "--run", "20261121T012530Z-4f3a9c", "--redis", server->url(),
                             "--store-timeout", "60s"});
-  ASSERT_TRUE(server->freeze());
   ASSERT_TRUE(eventually(
       [&] { return std::filesystem::exists(fmt::format("/proc/{}/task", program.pid())); }));
   // Before its signals are prepared it would just end.

@@ -114,12 +114,12 @@ TEST_F(SharedDeployment, IsLeftAsItWasAfterBrokenConnections) {
 }
 
 TEST_F(SharedDeployment, MayCloseConnectionsThatAreIdle) {
-  probe_.ask({"CONFIG", "SET", "timeout", "1"});
+  probe_.ask({"CONFIG", "SET", "timeout", "3"});
   const Scratch scratch;
   // A client alone is never idle; what sets the run up and clears it away is, while it lasts.
   const Outcome outcome =
       lockbench(scratch, {"run", "redis-set-nx", "--redis", server_->url(), "--resource", "redis",
-                          "--warmup", "0ms", "--duration", "2500ms", "--hold", "1ms", "--clients",
+                          "--warmup", "0ms", "--duration", "7500ms", "--hold", "1ms", "--clients",
                           "1", "--out", "r.json"});
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   const Json result = read_result(scratch / "r.json");

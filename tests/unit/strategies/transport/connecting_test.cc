@@ -171,7 +171,8 @@ TEST(Connecting, IsGivenAMomentWhenItBeginsAfterTheStop) {
   std::stop_source stop;
   stop.request_stop();
   const SocketAddress address{.host = "127.0.0.1", .port = server.port()};
-  const auto connected = connect_socket(address, kPatience, stop.get_token());
+  const auto connected =
+      connect_socket(address, {kPatience, std::chrono::seconds(20)}, stop.get_token());
   EXPECT_TRUE(connected) << connected.error();
   // Nobody shakes hands.
   const TlsSettings settings;
