@@ -109,8 +109,8 @@ std::string no_release_is_missed(const Descriptor& descriptor) {
       return asked >= static_cast<std::size_t>(round % 3);
     };
     if (!comes_true(has_asked)) return "it does not ask";
-    // In some of the rounds it surely waits by then.
-    if (round % 5 == 4 && !waiter.waits()) return "it did not wait";
+    // In some of the rounds it surely listens by then.
+    if (round % 5 == 4 && !listens(waiter)) return "it does not listen";
     holder->release(*held.lease);
     if (std::string wrong = expect_woken(waiter); !wrong.empty()) return wrong;
     waiter.client().release(*waiter.join().lease);
