@@ -107,7 +107,7 @@ std::string late_creation_leaves_no_contender(const Descriptor& descriptor) {
   if (!line) return line.error();
   shared_store().clear();
   StrategyOptions options;
-  options.command_timeout = seconds(2);
+  options.command_timeout = milliseconds(500);
   Bench bench(descriptor, url_of((*line)->port()), options);
   const auto client = bench.client();
   const AcquireResult warm = client->acquire(bench.key(), patience(), kTtl);
