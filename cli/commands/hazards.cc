@@ -134,7 +134,8 @@ Ending ending_of(const std::vector<Repeated>& cells, const HazardOptions& option
   if (!explain.empty()) named = {explain.substr(explain.find('/') + 1)};
   Ending ending;
   for (const Repeated& cell : cells) {
-    const bool skipped = !cell.shown.played() && !cell.shown.reason.empty();
+    const bool skipped =
+        cell.shown.disturbed || (!cell.shown.played() && !cell.shown.reason.empty());
     ending.errors |=
         !cell.failures.empty() || (skipped && named.contains(cell.shown.strategy->name));
     ending.exclusion_broken |= cell.shown.played() && !cell.shown.agrees();

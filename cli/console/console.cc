@@ -63,18 +63,16 @@ bool is_utf8_locale() {
   return false;
 }
 
-void Console::note(std::string_view line) {
-  event("note", {{"text", std::string(line)}});
-  if (!quiet_) write_line(line);
-}
+void Console::note(std::string_view line) { event("note", {{"text", std::string(line)}}, line); }
 
 void Console::warn(std::string_view line) {
   event("warning", {{"text", std::string(line)}});
   write_line(line);
 }
 
-void Console::event(const std::string& name, const Events::Fields& fields) {
+void Console::event(const std::string& name, const Events::Fields& fields, std::string_view line) {
   if (events_ && !events_->write(name, fields)) write_line("--events: cannot be written any more");
+  if (!quiet_ && !line.empty()) write_line(line);
 }
 
 void Console::write_line(std::string_view line) {

@@ -27,8 +27,8 @@ bool is_utf8_locale();
 /// unless the locale is UTF-8.
 class Console {
  public:
-  /// `stream` must outlive the console. Without `terminal` there is no status line. Every line is
-  /// an event too, if there are `events`.
+  /// `stream` must outlive the console. Without `terminal` there is no status line. Notes
+  /// and warnings are told to `events` too, if there are any.
   Console(std::FILE* stream, bool terminal, bool quiet, std::unique_ptr<Events> events = nullptr)
       : stream_(stream), terminal_(terminal), quiet_(quiet), events_(std::move(events)) {}
   Console(const Console&) = delete;
@@ -44,8 +44,8 @@ class Console {
   void warn(std::string_view line);
   /// Empty removes it. At most width() columns.
   void status(std::string_view line);
-  /// For programs alone: nothing on the stream.
-  void event(const std::string& name, const Events::Fields& fields);
+  /// For programs; `line`, silenced by --quiet, says the same to people. Empty: nothing.
+  void event(const std::string& name, const Events::Fields& fields, std::string_view line = "");
 
  private:
   void write_line(std::string_view line);

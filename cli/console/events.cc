@@ -21,7 +21,7 @@ tl::expected<std::unique_ptr<Events>, std::string> Events::open(const std::strin
     file = stdout;
   } else if (descriptor) {
     const bool usable = *descriptor >= kFirst && fcntl(*descriptor, F_GETFD) >= 0;
-    // Servers that are started do not inherit it: whoever reads it would wait for their end.
+    // Private servers must not keep it open: its reader would wait for them too.
     if (usable && fcntl(*descriptor, F_SETFD, FD_CLOEXEC) == 0) file = fdopen(*descriptor, "w");
     if (file == nullptr) {
       return tl::unexpected(target +

@@ -68,23 +68,24 @@ std::string progress_bar(const loadgen::Progress& progress, int width) {
 }
 
 void ProgressView::on_progress(const loadgen::Progress& progress) {
-  console_.event("progress", {{"strategy", std::string(progress.strategy)},
-                              {"load", std::string(progress.load)},
-                              {"run", std::int64_t{progress.run}},
-                              {"runs", std::int64_t{progress.runs}},
-                              {"phase", std::string(name_of(progress.phase))},
-                              {"done", std::clamp(progress.done, 0.0, 1.0)},
-                              {"clients_connected", std::int64_t{progress.clients_connected}},
-                              {"sections_per_second", progress.sections_per_second},
-                              {"failed", static_cast<std::int64_t>(progress.failed)}});
+  std::string line;
   if (console_.terminal()) {
     console_.status(progress_bar(progress, console_.width()));
-    return;
+  } else if (const TimePoint now = now_(); now >= next_line_) {
+    next_line_ = now + kBetweenLines;
+    line = progress_text(progress);
   }
-  const TimePoint now = now_();
-  if (now < next_line_) return;
-  next_line_ = now + kBetweenLines;
-  console_.note(progress_text(progress));
+  console_.event("progress",
+                 {{"strategy", std::string(progress.strategy)},
+                  {"load", std::string(progress.load)},
+                  {"run", std::int64_t{progress.run}},
+                  {"runs", std::int64_t{progress.runs}},
+                  {"phase", std::string(name_of(progress.phase))},
+                  {"done", std::clamp(progress.done, 0.0, 1.0)},
+                  {"clients_connected", std::int64_t{progress.clients_connected}},
+                  {"sections_per_second", progress.sections_per_second},
+                  {"failed", static_cast<std::int64_t>(progress.failed)}},
+                 line);
 }
 
 void ProgressView::on_warning(const std::string& line) { console_.warn("warning: " + line); }

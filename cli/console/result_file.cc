@@ -30,8 +30,8 @@ bool ResultFile::save(const results::Result& result) {
     return false;
   }
   if (!saved->warning.empty()) console_.warn(saved->warning);
-  console_.event("saved", {{"file", saved->path.string()}});
-  console_.note("saved in " + saved->path.string());
+  const std::string path = saved->path.string();
+  console_.event("saved", {{"file", path}}, "saved in " + path);
   return saved->warning.empty();
 }
 

@@ -21,8 +21,8 @@ namespace lockbench::fibers {
 enum class Time {
   real,
   /// Stands still while a fiber runs, and jumps to the next deadline when all wait: what lasts
-  /// hours is played in moments, and the same each time. For fibers that wait for one another
-  /// only, not for sockets or other threads. A yield takes a microsecond, or a loop that never
+  /// hours is played in moments. For fibers that wait for one another only, not for sockets or
+  /// other threads. A yield takes a microsecond, or a loop that never
   /// waits would never see time pass.
   virtual_time,
 };

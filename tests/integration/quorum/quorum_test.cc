@@ -105,10 +105,9 @@ const Json& point_of(const Json& points, std::string_view strategy, int nodes, i
 TEST(QuorumCommand, MeasuresEveryConstellation) {
   const Scratch scratch;
   const Outcome outcome =
-      lockbench(scratch, {"quorum", "--nodes", "3", "--node-timeout", "250ms", "--duration",
-                          "200ms", "--clients", "3", "--out", "r.json"});
-  // A node may miss its time-out on a busy machine, which is an error that is named.
-  ASSERT_EQ(outcome.code, has(outcome.err, "failure: ") ? 2 : 0) << outcome.err;
+      lockbench(scratch, {"quorum", "--nodes", "3", "--node-timeout", "1s", "--duration", "200ms",
+                          "--clients", "3", "--out", "r.json"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
   const Json result = read_result(scratch / "r.json");
   EXPECT_EQ(result.at("experiment").at("name"), "quorum");
   const Json& points = result.at("experiment").at("points");
@@ -125,10 +124,11 @@ TEST(QuorumCommand, MeasuresEveryConstellation) {
     EXPECT_GE(three.at("commands_per_section"), 6);
     EXPECT_GT(three.at("validity").at("count"), 0);
     EXPECT_GT(point_of(points, strategy, 3, 1, 1).at("sections_per_second"), 0) << "one is down";
-    EXPECT_GT(point_of(points, strategy, 3, 1, 0, 1).at("sections_per_second"), 0);
     EXPECT_EQ(point_of(points, strategy, 3, 1, 2).at("granted_share"), 0) << "two are down";
     EXPECT_EQ(point_of(points, strategy, 3, 1, 2).at("acquire").at("count"), 0);
   }
+  // It does not wait for the frozen node.
+  EXPECT_GT(point_of(points, "redlock-parallel", 3, 1, 0, 1).at("sections_per_second"), 0);
   // A client that asks one node after the other waits for the slow one.
   EXPECT_GE(point_of(points, "redlock", 3, 1, 0, 0, 1).at("acquire").at("p50"), 0.02);
 }

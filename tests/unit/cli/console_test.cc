@@ -7,6 +7,7 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 
+#include "results/tables/text.h"
 #include "tests/support/variable.h"
 #include "tests/unit/cli/fixtures.h"
 
@@ -39,6 +40,9 @@ std::vector<Json> events_in(const std::string& target, const std::string& file) 
   {
     auto events = Events::open(target);
     if (!events) throw std::runtime_error(events.error());
+    if (const auto descriptor = results::parse_number<int>(target)) {
+      EXPECT_EQ(fcntl(*descriptor, F_GETFD), FD_CLOEXEC) << "no server inherits it";
+    }
     Console console(written.stream(), false, true, *std::move(events));
     console.note("100 %");
     console.warn("slow \"disk\"\n");
@@ -62,7 +66,7 @@ TEST(Events, AreLinesOfJsonInAFileOrADescriptor) {
       {{"event", "saved"}, {"file", "r.json"}, {"run", 2}, {"done", 0.5}}};
   EXPECT_EQ(events_in(file.path(), file.path()), expected);
   const TemporaryFile other("others", "");
-  const int descriptor = open(other.path().c_str(), O_WRONLY | O_CLOEXEC);
+  const int descriptor = open(other.path().c_str(), O_WRONLY);
   EXPECT_EQ(events_in(std::to_string(descriptor), other.path()), expected);
 }
 
