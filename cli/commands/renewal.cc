@@ -68,6 +68,7 @@ int renewal(const RenewalOptions& given) {
   with_threads.workload.clients += threads / 2 + 1;
   deployment::Request all_connections = request_of(options);
   all_connections.clients += threads;
+  all_connections.on_threads = true;
   std::vector<Selected> selected = {{find_strategy("redis-watchdog"), true},
                                     {find_strategy("redis-set-nx-lua"), true}};
   const std::uint64_t files =

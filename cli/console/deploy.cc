@@ -107,12 +107,14 @@ deployment::Request request_of(const LoadOptions& options) {
     clients = std::max(clients, point.clients);
     if (point.rtt != load.rtt) far_rtt = point.rtt;
   }
+  const bool on_threads = load.what_clients_run_on(clients) == loadgen::ClientsOn::threads;
   clients = std::min(clients, load.connections.value_or(clients));
   return {
       .given = options.servers,
       .counter = load.resource != loadgen::Resource::memory,
       .given_counter = options.counter_redis,
       .clients = clients,
+      .on_threads = on_threads,
       .nodes = load.nodes,
       .replicas = options.replicas,
       .wait_replicas = load.strategy.wait_replicas,

@@ -56,7 +56,7 @@ class MemberRun {
         stop_(stop),
         share_{link.rank(), link.size(), order.workload.clients, order.split},
         plan_(planned(order, share_, settings)),
-        env_(plan_.make_env(random_nonce())),
+        env_(plan_.make_env(nonce_of(plan_, order.number))),
         run_(make_run(plan_, strategy, order.repetition, order.number, share_, *env_)),
         resources_(plan_, run_.strategy, threads_),
         crew_(run_, threads_, *env_, stop),

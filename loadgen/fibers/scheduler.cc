@@ -111,7 +111,10 @@ WaitResult Scheduler::wait(Event* event, TimePoint deadline, const std::stop_tok
   auto* const awaited = static_cast<CarrierEvent*>(event);
   if (awaited != nullptr && awaited->take()) return WaitResult::signalled;
   if (stop.stop_requested()) return WaitResult::stopped;
-  if (deadline <= now()) return WaitResult::timed_out;
+  if (deadline <= now()) {
+    if (!virtual_now_) return WaitResult::timed_out;
+    deadline = *virtual_now_ + kVirtualYield;
+  }
   Fiber& self = *running_;
   watch_stop(self, stop);
   self.event_wake.delivered = false;
@@ -284,7 +287,7 @@ void Scheduler::look_around() noexcept {
   }
   if (virtual_now_) {
     // The kernel is asked only when nothing can happen in virtual time.
-    if (longest > Duration::zero()) stand_still(longest);
+    if (longest > Duration::zero()) stand_still();
   } else {
     descriptors_->harvest(longest, [this](Fiber& fiber) { make_ready(fiber); });
   }
@@ -302,11 +305,11 @@ Duration Scheduler::until_next_timer() noexcept {
   return Duration::zero();
 }
 
-void Scheduler::stand_still(Duration longest) noexcept {
+void Scheduler::stand_still() noexcept {
   const TimePoint began = BootClock::now();
-  descriptors_->harvest(longest, [this](Fiber& fiber) { make_ready(fiber); });
+  descriptors_->harvest(kLongestStandstill, [this](Fiber& fiber) { make_ready(fiber); });
   const bool woken = !ready_.empty() || inbox_.load() != nullptr || fibers_ == 0;
-  if (woken || BootClock::now() - began < longest) return;
+  if (woken || BootClock::now() - began < kLongestStandstill) return;
   fmt::print(stderr, "virtual time stands still: {} fibers wait for what nobody will do\n",
              fibers_);
   std::abort();

@@ -22,8 +22,8 @@ enum class Time {
   real,
   /// Stands still while a fiber runs, and jumps to the next deadline when all wait: what lasts
   /// hours is played in moments. For fibers that wait for one another only, not for sockets or
-  /// other threads. A yield takes a microsecond, or a loop that never
-  /// waits would never see time pass.
+  /// other threads. A yield takes a microsecond, and so does a wait whose deadline has passed, or
+  /// a loop of them would never see time pass.
   virtual_time,
 };
 
@@ -97,7 +97,7 @@ class Scheduler final : public Carrier {
   Duration until_next_timer() noexcept;
   /// Nothing is left that could happen in virtual time. Ends the program if no other thread wakes a
   /// fiber either.
-  void stand_still(Duration longest) noexcept;
+  void stand_still() noexcept;
 
   // On a fiber:
   void park() noexcept;

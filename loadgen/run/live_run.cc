@@ -35,7 +35,7 @@ LiveRun::LiveRun(const RunPlan& plan, const Descriptor& strategy, int repetition
       progress_(progress),
       observer_(observer),
       external_(std::move(external)),
-      env_(plan.make_env(random_nonce())),
+      env_(plan.make_env(nonce_of(plan, progress.run))),
       run_(make_run(plan, strategy, repetition, progress.run, {.clients = plan.workload.clients},
                     *env_)),
       stores_(make_stores(strategy, plan.endpoints, plan.workload.strategy.command_timeout),

@@ -81,6 +81,8 @@ struct RunPlan {
   Endpoints endpoints;
   std::string counter_url;  ///< Redis for the counter, unless that lives in memory
   EnvFactory make_env = make_system_env;
+  /// Seeds the clients' Envs, so that a run on virtual time can be repeated; empty: random.
+  std::optional<std::uint64_t> nonce;
   /// Replaces services before any strategy is made; may be empty.
   std::function<void(Services&)> provide_services;
   /// Called on the runner's thread when all clients are connected, and when they have ended but

@@ -68,7 +68,8 @@ class RecordingObserver : public StrategyObserver {
 
 }  // namespace
 
-std::uint64_t random_nonce() {
+std::uint64_t nonce_of(const RunPlan& plan, int number) {
+  if (plan.nonce) return Random(*plan.nonce, static_cast<std::uint64_t>(number))();
   std::random_device device;
   return (static_cast<std::uint64_t>(device()) << 32) | device();
 }

@@ -30,6 +30,7 @@ tl::expected<void, std::string> equip(const RunPlan& plan, bool beside_servers, 
 /// The counters. `env` belongs to the calling thread and outlives the run.
 tl::expected<void, std::string> make_counter(const RunPlan& plan, Env& env, RunShared& run);
 
-std::uint64_t random_nonce();
+/// Of the plan's nonce, or random without one.
+std::uint64_t nonce_of(const RunPlan& plan, int number);
 
 }  // namespace lockbench::loadgen

@@ -40,9 +40,8 @@ class SocketRace {
 
   explicit SocketRace(std::vector<PeerAddress> addresses) : addresses_(std::move(addresses)) {}
 
-  /// -1 if none is connected within `longest`, or a stop comes, which it heeds within 20 ms. The
-  /// error names the addresses if there are several. Not to be called again after a socket or an
-  /// error.
+  /// -1 if none is connected within `longest`, or a stop comes. The error names the addresses if
+  /// there are several. Not to be called again after a socket or an error.
   tl::expected<int, std::string> get(Duration longest, const std::stop_token& stop);
 
  private:

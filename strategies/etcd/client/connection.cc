@@ -14,7 +14,8 @@ namespace {
 using Kv = etcdserverpb::KV::Stub;
 using Leases = etcdserverpb::Lease::Stub;
 
-/// How often a wait for a connection looks whether it is to stop.
+/// How often a wait for a connection looks whether it is to stop: gRPC's own wait for a change of
+/// state cannot be cancelled.
 constexpr Duration kSlice = std::chrono::milliseconds(20);
 /// The second attempt is for a token that has expired.
 constexpr int kAttempts = 2;

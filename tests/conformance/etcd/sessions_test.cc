@@ -14,7 +14,8 @@
 namespace lockbench::test {
 namespace {
 
-constexpr seconds kSessionTtl{2};
+/// Long enough for a busy machine to keep it alive.
+constexpr seconds kSessionTtl{5};
 
 class EtcdSessions : public testing::TestWithParam<const char*> {
  protected:
@@ -89,14 +90,14 @@ TEST_P(EtcdSessions, ArePromisedNoLongerThanTheServerKeepsThem) {
   const auto holder = bench.client();
   // A fraction of a second is rounded up, as the store counts in whole ones.
   const TimePoint asked_at = holder->now();
-  const AcquireResult held = holder->try_once(bench.key(), milliseconds(1500));
+  const AcquireResult held = holder->try_once(bench.key(), kSessionTtl - milliseconds(500));
   ASSERT_TRUE(held.lease) << held.reason;
-  EXPECT_GE(held.lease->state->valid_until(), asked_at + seconds(2));
-  EXPECT_LT(held.lease->state->valid_until(), holder->now() + seconds(2));
+  EXPECT_GE(held.lease->state->valid_until(), asked_at + kSessionTtl);
+  EXPECT_LT(held.lease->state->valid_until(), holder->now() + kSessionTtl);
   const TimePoint granted_until = held.lease->state->valid_until();
   ASSERT_TRUE(bench.worlds().await("LeaseKeepAlive", 1));
   EXPECT_TRUE(eventually([&] { return held.lease->state->valid_until() > granted_until; }));
-  EXPECT_LT(held.lease->state->valid_until(), holder->now() + seconds(2));
+  EXPECT_LT(held.lease->state->valid_until(), holder->now() + kSessionTtl);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, EtcdSessions, testing::Values("etcd", "chubby"));
@@ -154,13 +155,10 @@ TEST(EtcdUsers, AreLetInByTheirPasswordAndAgainAfterARestart) {
   EXPECT_EQ(client->release(*held.lease), ReleaseOutcome::released);
   // It forgets the tokens that it has given out.
   ASSERT_TRUE(tested.server().restart(true));
-  AcquireResult again;
-  // The first is lost: nobody has listened to a connection that ended while it was idle.
-  EXPECT_TRUE(eventually([&] {
-    again = client->acquire(bench.key(), patience());
-    return again.lease.has_value();
-  })) << again.reason;
-  ASSERT_TRUE(again.lease);
+  AcquireResult again = client->acquire(bench.key(), patience());
+  // One may be lost: nobody has listened to a connection that ended while it was idle.
+  if (!again.lease) again = client->acquire(bench.key(), patience());
+  ASSERT_TRUE(again.lease) << again.reason;
   EXPECT_EQ(client->release(*again.lease), ReleaseOutcome::released);
   const StoreKind* const kind = find_store_kind("etcd");
   EXPECT_TRUE(kind->make(url, kPatience)->reach({}));

@@ -59,7 +59,7 @@ class RedisRights : public testing::Test {
     return fmt::format("redis://tested:hunter2@127.0.0.1:{}/{}", port_, database);
   }
   /// Three databases of one server are the nodes of a quorum.
-  std::string use(const Descriptor& strategy, Duration patience = seconds(10)) const {
+  std::string use(const Descriptor& strategy, Duration patience = kPatience) const {
     const bool quorum = strategy.traits.nodes > 1;
     return use_fully(strategy, quorum ? Words{url(1), url(2), url(3)} : Words{url(1)}, patience);
   }

@@ -9,6 +9,7 @@
 #include "testbed/servers/ports.h"
 #include "tests/folders.h"
 #include "tests/full/cluster/hosts.h"
+#include "tests/full/timing/certificate.h"
 #include "tests/integration/support/documents.h"
 #include "tests/support/http_client.h"
 #include "tests/support/servers.h"
@@ -81,13 +82,14 @@ TEST_F(ClusterTest, FourHostsMakeOneResultThatTheServerConfirms) {
   for (const Json& rank : run["ranks"]) {
     sections += rank["sections"].get<std::uint64_t>();
     names.insert(rank["host"].get<std::string>());
-    EXPECT_LT(rank["clock_bound_seconds"].get<double>(), 0.01);
   }
   EXPECT_EQ(names.size(), kHosts);
   EXPECT_EQ(run["sections"], sections);
   EXPECT_GT(run["handoff"]["count"], 0);
   expect_nothing_left();
   EXPECT_THAT(scratch_.files(), testing::Not(testing::Contains(testing::HasSubstr("rank-"))));
+  if (!are_conclusive(result["runs"])) return;
+  for (const Json& rank : run["ranks"]) EXPECT_LT(rank["clock_bound_seconds"].get<double>(), 0.01);
 }
 
 TEST_F(ClusterTest, ALockThatOnlyLetsClientsOfDifferentHostsOverlapIsCaught) {
@@ -138,6 +140,7 @@ TEST_F(ClusterTest, ARankOfAnotherZoneIsToldApart) {
   const Json result = this->result();
   const Json& ranks = run_of(result, "redis-set-nx-lua")["ranks"];
   EXPECT_GE(ranks[2]["acquire_p50"].get<double>(), 0.02);
+  if (!are_conclusive(result["runs"])) return;
   EXPECT_LT(ranks[1]["acquire_p50"].get<double>(), 0.02);
   EXPECT_TRUE(ranks[2]["outlier"].get<bool>());
   EXPECT_FALSE(ranks[1]["outlier"].get<bool>());
@@ -163,10 +166,10 @@ TEST_F(ClusterTest, OnlyTheConfigurationThatAsksForAnotherZoneHasOne) {
   const Json near = read_result(scratch_ / "a.json"), far = read_result(scratch_ / "b.json");
   ASSERT_EQ(near["runs"].size(), 2U);
   ASSERT_EQ(far["runs"].size(), 2U);
-  for (std::size_t i = 0; i < 2; ++i) {
-    EXPECT_LT(near["runs"][i]["ranks"][1]["acquire_p50"].get<double>(), 0.02);
-    EXPECT_GE(far["runs"][i]["ranks"][1]["acquire_p50"].get<double>(), 0.02);
-  }
+  const auto p50_of = [](const Json& run) { return run["ranks"][1]["acquire_p50"].get<double>(); };
+  for (const Json& run : far["runs"]) EXPECT_GE(p50_of(run), 0.02);
+  if (!are_conclusive(near["runs"])) return;
+  for (const Json& run : near["runs"]) EXPECT_LT(p50_of(run), 0.02);
 }
 
 /// Of redis-queue; 0 if nobody serves metrics there.

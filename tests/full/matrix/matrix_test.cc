@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <iostream>
 #include <random>
 
 #include "strategies/registry.h"
@@ -13,6 +14,7 @@ bool is_as_declared(const Cell& cell) { return !cell.failed && cell.agrees(); }
 
 /// Every strategy of lockbench in every play: what is seen is what is declared. This suite loads
 /// the machine, which can spoil a play: up to three that differ are played again, alone and twice.
+/// A disturbed one is inconclusive; no more than 5 % may be.
 TEST(Matrix, IsAsDeclared) {
   std::vector<Cell> cells;
   for (const Descriptor* strategy : all_strategies()) {
@@ -23,10 +25,17 @@ TEST(Matrix, IsAsDeclared) {
   ASSERT_FALSE(cells.empty());
   // In the order of strategies, all plays that start three ZooKeepers would come at once.
   std::shuffle(cells.begin(), cells.end(), std::mt19937(1));
-  int played = 0;
-  play_all(server_pool(), cells, 8,
-           [&](const Cell& cell) { played += cell.took > Duration::zero() ? 1 : 0; }, {});
+  int played = 0, disturbed = 0;
+  const auto count = [&](const Cell& cell) {
+    played += cell.took > Duration::zero() ? 1 : 0;
+    if (!cell.disturbed) return;
+    ++disturbed;
+    std::cout << "inconclusive: " << cell.scenario->name << " / " << cell.strategy->name << ": "
+              << cell.reason << "\n";
+  };
+  play_all(server_pool(), cells, 8, count, {});
   EXPECT_GT(played, 0);
+  EXPECT_LE(20 * disturbed, played);
   std::erase_if(cells, is_as_declared);
   std::string differing;
   for (const Cell& cell : cells) differing += description_of(cell) + "\n";
@@ -34,7 +43,8 @@ TEST(Matrix, IsAsDeclared) {
   for (const Cell& first : cells) {
     for (int again = 0; again < 2; ++again) {
       const Cell cell = play(server_pool(), *first.scenario, *first.strategy);
-      EXPECT_TRUE(is_as_declared(cell)) << description_of(first) << description_of(cell);
+      EXPECT_TRUE(is_as_declared(cell) && !cell.disturbed)
+          << description_of(first) << description_of(cell);
     }
   }
 }

@@ -91,11 +91,11 @@ INSTANTIATE_TEST_SUITE_P(Of, Calls,
 
 TEST(BrokenCalls, AreLate) {
   Timed stopped(broken_lock(Flaw::heeds_a_stop_late));
-  EXPECT_FALSE(in_time(end_after_a_stop(stopped), Timeouts::kAfterStop));
+  EXPECT_TRUE(is_late(end_after_a_stop(stopped), Timeouts::kAfterStop));
   Timed endless(broken_lock(Flaw::ignores_the_deadline));
-  EXPECT_FALSE(in_time(end_after_the_deadline(endless), {}));
+  EXPECT_TRUE(is_late(end_after_the_deadline(endless), {}));
   Timed patient(broken_lock(Flaw::waits_too_long_for_answers), with_timeout(milliseconds(200)));
-  EXPECT_FALSE(in_time(end_without_an_answer(patient), milliseconds(1400)));
+  EXPECT_TRUE(is_late(end_without_an_answer(patient), milliseconds(1400)));
 }
 
 /// The server waits first for the other waiter, and then as long again for the holder: nearly twice

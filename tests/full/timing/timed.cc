@@ -1,6 +1,7 @@
 #include "tests/full/timing/timed.h"
 
 #include <iostream>
+#include <optional>
 #include <stdexcept>
 
 #include "deployment/failure.h"
@@ -25,6 +26,16 @@ std::unique_ptr<testbed::Server> start(std::string_view backend) {
 
 void must_do(const tl::expected<void, std::string>& done) {
   if (!done) throw std::runtime_error(done.error());
+}
+
+/// Empty if the machine stalled for so long that neither can be told.
+std::optional<bool> keeps(Duration taken, Duration bound) {
+  constexpr Duration kTooMuch = seconds(5);
+  const Duration most = slack();
+  if (most <= kTooMuch) return taken <= bound + most;
+  std::cout << "inconclusive: the machine stood still, so that a bound is " << format_duration(most)
+            << " too long\n";
+  return std::nullopt;
 }
 
 }  // namespace
@@ -63,14 +74,7 @@ void Timed::thaw() {
   for (const auto& server : servers_) must_do(server->thaw());
 }
 
-bool in_time(Duration taken, Duration bound) {
-  constexpr Duration kTooMuch = seconds(5);
-  const Duration most = slack();
-  if (taken <= bound + most) return true;
-  if (most <= kTooMuch) return false;
-  std::cout << "inconclusive: the machine stood still, so that a bound is " << format_duration(most)
-            << " too long\n";
-  return true;
-}
+bool in_time(Duration taken, Duration bound) { return keeps(taken, bound).value_or(true); }
+bool is_late(Duration taken, Duration bound) { return !keeps(taken, bound).value_or(false); }
 
 }  // namespace lockbench::test

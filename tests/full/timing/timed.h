@@ -71,8 +71,10 @@ Duration time_beyond(Call call, Meanwhile meanwhile) {
   return ended - from;
 }
 
-/// Whether it took no more than this, but for what the machine may add. A machine that stalls for
-/// longer than anything here takes shows nothing: the test is inconclusive, which is told.
+/// Whether it took no more than this, or more, but for what the machine may add. A machine that
+/// stalls for longer than anything here takes shows neither: both are true then, and the test says
+/// that it is inconclusive.
 bool in_time(Duration taken, Duration bound);
+bool is_late(Duration taken, Duration bound);
 
 }  // namespace lockbench::test

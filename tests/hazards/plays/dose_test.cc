@@ -2,23 +2,29 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "tests/hazards/support/fixtures.h"
-#include "tests/support/eventually.h"
 
 namespace lockbench::hazards::test {
 namespace {
 
 using namespace std::chrono_literals;
 
-/// Its two points, from the longer to the shorter, once each had a section as long as asked for.
+bool was_disturbed(const DosePoint& point) {
+  return point.plays == 0 && point.late > 0 && !point.failed;
+}
+
+/// Its two points, from the longer to the shorter; of three tries at most, the first in which each
+/// had a section as long as asked for.
 std::vector<DosePoint> measured(std::string_view scenario_name, std::string_view strategy_name) {
   std::vector<DosePoint> points;
-  const bool played = lockbench::test::eventually([&] {
+  for (int tries = 0; tries < 3; ++tries) {
     points = dose_points({&scenario(scenario_name)}, {&strategy(strategy_name)}, {0.5, 2});
     measure_doses(server_pool(), points, {.plays = 3, .at_once = 2}, [](const DosePoint&) {}, {});
-    return points[0].plays > 0 && points[1].plays > 0;
-  });
-  EXPECT_TRUE(played) << points[0].reason << points[1].reason;
+    if (std::ranges::none_of(points, was_disturbed)) break;
+  }
+  for (const DosePoint& point : points) EXPECT_GT(point.plays, 0) << point.reason;
   return points;
 }
 

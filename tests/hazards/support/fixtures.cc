@@ -1,6 +1,7 @@
 #include "tests/hazards/support/fixtures.h"
 
 #include <fmt/format.h>
+#include <gtest/gtest.h>
 
 #include <iostream>
 #include <stdexcept>
@@ -35,11 +36,11 @@ const Descriptor& strategy(std::string_view name) {
 
 Cell undisturbed(const Scenario& scenario, const Descriptor& strategy) {
   Cell cell;
-  lockbench::test::eventually([&] {
+  EXPECT_TRUE(lockbench::test::eventually([&] {
     cell = play(server_pool(), scenario, strategy);
     if (cell.disturbed) std::cout << "played again: " << cell.reason << "\n";
     return !cell.disturbed;
-  });
+  })) << cell.reason;
   return cell;
 }
 

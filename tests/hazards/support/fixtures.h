@@ -12,7 +12,9 @@ ServerPool& server_pool();
 const Scenario& scenario(std::string_view name);
 const Descriptor& strategy(std::string_view name);
 
-/// Plays the cell until nothing disturbs it, for as long as a test waits for anything.
+/// Plays the cell until nothing disturbs it, for as long as a test waits for anything; the test
+/// fails if it always was. Only a play whose own steps came late is repeated, and it has judged
+/// nothing: a verdict or a failure never is.
 Cell undisturbed(const Scenario& scenario, const Descriptor& strategy);
 inline Cell undisturbed(std::string_view scenario_name, std::string_view strategy_name) {
   return undisturbed(scenario(scenario_name), strategy(strategy_name));

@@ -16,7 +16,8 @@ struct Exception {
 };
 
 /// What makes a quick suite depend on the machine's speed: each line in a folder of quick suites
-/// under `root` that sleeps, reads a real clock or uses slack(), unless its file is excepted:
+/// under `root` that sleeps, reads a real clock, uses slack() or asserts an upper bound of the
+/// carrier's time, unless its file is excepted:
 /// "tests/unit/a_test.cc:7: sleep_for". Also an exception that no file needs, exceptions beyond the
 /// tenth, and a folder of quick suites that does not exist. Comments and string literals do not
 /// count. Sorted.

@@ -72,13 +72,15 @@ TEST(QuickRules, EachSleepAndEachRealClockIsNamedWithItsLine) {
   tree.add("tests/integration/d.cc", "time = system_clock::now() + slack();\nusleep(5);\n");
   tree.add("tests/hazards/plays/e.cc", "BootClock::now();\n");
   tree.add("tests/dashboards/boards/f.cc", "using Clock = steady_clock;\n\nClock::now();\n");
+  tree.add("tests/unit/watch/g.cc", "EXPECT_LT(Carrier::current().now() - begin, 1s);\n");
   EXPECT_THAT(
       tree.broken(),
       ElementsAre("tests/conformance/redis/b.cc:1: sleep_until",
                   "tests/dashboards/boards/f.cc:3: Clock::now",
                   "tests/hazards/plays/e.cc:1: Clock::now", "tests/hostile/c.h:1: clock::now",
                   "tests/integration/d.cc:1: clock::now", "tests/integration/d.cc:1: slack()",
-                  "tests/integration/d.cc:2: usleep", "tests/unit/results/a_test.cc:2: sleep_for"));
+                  "tests/integration/d.cc:2: usleep", "tests/unit/results/a_test.cc:2: sleep_for",
+                  "tests/unit/watch/g.cc:1: LT(Carrier::current().now()"));
 }
 
 TEST(QuickRules, CommentsLiteralsOtherFilesAndFullSuitesMayNameThem) {

@@ -8,13 +8,13 @@
 #include <thread>
 
 #include "deployment/deployment.h"
+#include "tests/support/eventually.h"
 #include "tests/support/listener.h"
 #include "tests/unit/cli/fixtures.h"
 
 namespace lockbench::cli {
 namespace {
 
-using namespace std::chrono_literals;
 using deployment::ask_server;
 using testing::HasSubstr;
 using testing::Not;
@@ -36,7 +36,7 @@ class Answering {
   void serve() const {
     // Ends with the destructor.
     for (int client = 0; (client = accept(listener_.fd(), nullptr, nullptr)) >= 0; close(client)) {
-      const timeval limit{.tv_sec = 5, .tv_usec = 0};
+      const timeval limit{.tv_sec = test::kPatience.count(), .tv_usec = 0};
       setsockopt(client, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
       std::array<char, 256> asked{};
       if (recv(client, asked.data(), asked.size(), 0) > 0) {
@@ -52,7 +52,7 @@ class Answering {
 };
 
 TEST(AskServer, SaysWhatItIs) {
-  const auto server = ask_server("redis", test::shared_redis().url(), 5s);
+  const auto server = ask_server("redis", test::shared_redis().url(), test::kPatience);
   ASSERT_TRUE(server) << server.error();
   EXPECT_THAT(server->version, testing::MatchesRegex("[0-9]+\\..*"));
   EXPECT_THAT(server->endpoints, testing::ElementsAre(StartsWith("127.0.0.1:")));
@@ -63,12 +63,12 @@ TEST(AskServer, AServerThatWantsAPasswordIsRefused) {
   options.users = {"default on >hunter2 ~* &* +@all"};
   const auto locked = test::own_redis(options);
   const std::string display = locked->address();
-  const auto without = ask_server("redis", "redis://" + display, 5s);
+  const auto without = ask_server("redis", "redis://" + display, test::kPatience);
   ASSERT_FALSE(without);
   EXPECT_THAT(without.error(), HasSubstr("NOAUTH"));
   EXPECT_THAT(without.error(), StartsWith(display));
-  EXPECT_TRUE(ask_server("redis", "redis://:hunter2@" + display, 5s));
-  const auto wrong = ask_server("redis", "redis://:hunter3@" + display, 5s);
+  EXPECT_TRUE(ask_server("redis", "redis://:hunter2@" + display, test::kPatience));
+  const auto wrong = ask_server("redis", "redis://:hunter3@" + display, test::kPatience);
   ASSERT_FALSE(wrong);
   EXPECT_THAT(wrong.error(), Not(HasSubstr("hunter")));
 }
@@ -76,7 +76,8 @@ TEST(AskServer, AServerThatWantsAPasswordIsRefused) {
 TEST(AskServer, ASecretThatTheServerQuotesIsNotRepeated) {
   const Answering server(
       "-ERR unknown command 'AUTH', with args beginning with: 'open-sesame'\r\n");
-  const auto asked = ask_server("redis", "redis://:open-sesame@" + server.display(), 5s);
+  const auto asked =
+      ask_server("redis", "redis://:open-sesame@" + server.display(), test::kPatience);
   ASSERT_FALSE(asked);
   EXPECT_THAT(asked.error(), HasSubstr("AUTH was refused: ERR"));
   EXPECT_THAT(asked.error(), Not(HasSubstr("sesame")));
@@ -84,7 +85,7 @@ TEST(AskServer, ASecretThatTheServerQuotesIsNotRepeated) {
 
 TEST(AskServer, AUserWhoMayNotPingMayStillLock) {
   const Answering server("-NOPERM this user has no permissions to run the 'ping' command\r\n");
-  const auto asked = ask_server("redis", server.url(), 5s);
+  const auto asked = ask_server("redis", server.url(), test::kPatience);
   ASSERT_TRUE(asked) << asked.error();
   EXPECT_EQ(asked->version, "unknown");
 }
@@ -94,7 +95,7 @@ TEST(AskServer, WhateverIsNotARedisIsRefused) {
        {"HTTP/1.1 400 Bad Request\r\n\r\n", "+OK\r\n", ":1\r\n", "-ERR unknown command\r\n",
         "-NOAUTH Authentication required.\r\n", "-LOADING not yet\r\n", "+PONGO\r\n", ""}) {
     const Answering server(answer);
-    const auto asked = ask_server("redis", server.url(), 5s);
+    const auto asked = ask_server("redis", server.url(), test::kPatience);
     ASSERT_FALSE(asked) << answer;
     EXPECT_THAT(asked.error(), StartsWith(server.display())) << answer;
   }
@@ -105,7 +106,7 @@ TEST(AskServer, AStopEndsTheWait) {
   std::stop_source stop;
   stop.request_stop();
   const auto url = fmt::format("redis://127.0.0.1:{}", silent.port());
-  EXPECT_FALSE(ask_server("redis", url, 1h, stop.get_token()));
+  EXPECT_FALSE(ask_server("redis", url, std::chrono::hours(1), stop.get_token()));
 }
 
 TEST(Doctor, ReportsAServerThatCannotBeUsed) {

@@ -16,7 +16,6 @@
 namespace lockbench::cli {
 namespace {
 
-using namespace std::chrono_literals;
 using testing::ExitedWithCode;
 using testing::SizeIs;
 
@@ -46,7 +45,7 @@ void stop_before_the_load() {
   std::mutex mutex;
   std::condition_variable_any stopped;
   std::unique_lock lock(mutex);
-  stopped.wait_for(lock, session.stop(), 10s, [] { return false; });
+  stopped.wait_for(lock, session.stop(), test::kPatience, [] { return false; });
   std::vector<Selected> selected = {{find_strategy("local-mutex"), true}};
   std::vector<results::Skipped> skipped;
   const auto deployed = session.deploy({}, selected, skipped);

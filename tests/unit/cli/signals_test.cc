@@ -16,12 +16,12 @@
 namespace lockbench::cli {
 namespace {
 
-/// Ten seconds at the most; ends the process if no stop comes.
+/// Ends the process if no stop comes.
 void wait_for_stop(const std::stop_source& stop) {
   std::mutex mutex;
   std::condition_variable_any stopped;
   std::unique_lock lock(mutex);
-  stopped.wait_for(lock, stop.get_token(), std::chrono::seconds(10), [] { return false; });
+  stopped.wait_for(lock, stop.get_token(), test::kPatience, [] { return false; });
   if (!stop.stop_requested()) std::_Exit(1);
 }
 

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <thread>
 
+#include "tests/support/eventually.h"
 #include "tests/unit/loadgen/fault_player_fixture.h"
 
 namespace lockbench::loadgen {
@@ -173,8 +174,9 @@ TEST_F(FaultPlayerTest, WithoutAThreadItIsHealedInTimeAllTheSame) {
     stop_.request_stop();
   };
   strike("store-freeze@300ms+100ms");
-  plan_.workload.duration = 10s;
-  EXPECT_LT(run_struck().duration_seconds, 10) << "ended by the healing, not that by the end";
+  plan_.workload.duration = test::kPatience;
+  EXPECT_LT(run_struck().duration_seconds, seconds(test::kPatience))
+      << "ended by the healing, not that by the end";
 }
 
 TEST_F(FaultPlayerTest, ThatSectionsBeginLateIsTheFaultsDoing) {

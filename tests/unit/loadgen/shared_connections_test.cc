@@ -10,6 +10,7 @@
 
 #include "loadgen/fibers/pool.h"
 #include "strategies/carrier.h"
+#include "tests/support/eventually.h"
 #include "tests/support/fake_redis.h"
 
 namespace lockbench::redis {
@@ -126,13 +127,13 @@ class SharedConnections : public testing::Test {
   EchoServer& server() { return *servers_.back(); }
 
   static void yield_until(const std::function<bool()>& condition) {
-    const TimePoint until = Carrier::current().now() + 10s;
+    const TimePoint until = Carrier::current().now() + test::kPatience;
     while (!condition() && Carrier::current().now() < until) Carrier::current().yield();
     EXPECT_TRUE(condition());
   }
 
   int connections_ = 1;
-  Duration timeout_ = 10s;
+  Duration timeout_ = test::kPatience;
   Endpoint endpoint_{.host = "server", .port = 1};
   std::atomic<int> dialled_ = 0;
   bool refuses_ = false;
@@ -329,8 +330,9 @@ TEST_F(SharedConnections, AnswersSetTheEventOfWhoAsksForIt) {
     connection->flush();
     EXPECT_GE(connection->descriptor(), 0);
     EXPECT_FALSE(connection->receive_within({}));
-    EXPECT_EQ(Carrier::current().wait(answered.get(), Carrier::current().now() + 10s, {}),
-              WaitResult::signalled);
+    EXPECT_EQ(
+        Carrier::current().wait(answered.get(), Carrier::current().now() + test::kPatience, {}),
+        WaitResult::signalled);
     EXPECT_LT(connection->descriptor(), 0);
     const auto reply = connection->receive_within({});
     ASSERT_TRUE(reply && *reply);

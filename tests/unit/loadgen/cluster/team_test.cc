@@ -302,12 +302,12 @@ TEST(Link, ARanksClockIsFoundHoweverFarItIsAhead) {
   InProcessRanks ranks(2);
   const auto root = Link::make([&] { return ranks.rank(0); });
   const auto other =
-      Link::make([&] { return ranks.rank(1); }, [] { return Carrier::current().now() + 5ms; });
+      Link::make([&] { return ranks.rank(1); }, [] { return Carrier::current().now() + 1h; });
   ASSERT_TRUE(root && other);
   ASSERT_TRUE(test::eventually([&] { return (*other)->clock().knows_drift(); }));
   const auto estimate = (*other)->clock().at((*other)->now());
-  EXPECT_LE(std::chrono::abs(estimate.offset + 5ms), estimate.bound);
-  EXPECT_LT(estimate.bound, 5ms);
+  EXPECT_LE(std::chrono::abs(estimate.offset + 1h), estimate.bound);
+  EXPECT_LT(estimate.bound, 1h);
 }
 
 TEST(Link, TheTreeOfClocksHasLogarithmicDepth) {

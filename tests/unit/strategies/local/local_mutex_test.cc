@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "strategies/registry.h"
+#include "tests/support/eventually.h"
 #include "tests/support/sim_env.h"
 
 namespace lockbench {
@@ -99,7 +100,7 @@ TEST_F(LocalMutexTest, ExcludesThreads) {
   for (int i = 0; i < kThreads; ++i) {
     threads.emplace_back([&counter, &client = real()] {
       for (int round = 0; round < kRounds; ++round) {
-        const AcquireResult result = client.acquire(20s);
+        const AcquireResult result = client.acquire(test::kPatience);
         ASSERT_EQ(result.outcome, AcquireOutcome::acquired);
         ++counter;
         client.lock->release(*result.lease);

@@ -156,12 +156,13 @@ TEST(Connecting, ALookupThatHangsEndsWithTheTimeoutAndWithAStop) {
   EXPECT_THAT((*connecting)->too_late(20ms),
               AllOf(HasSubstr("no connection within 20ms"), HasSubstr("being looked up")));
   std::stop_source stop;
-  std::jthread stopping([&] { stop.request_stop(); });
-  const TimePoint begin = Carrier::current().now();
-  const auto stopped = (*connecting)->get(kPatience, stop.get_token());
+  auto getting = std::async(std::launch::async,
+                            [&] { return (*connecting)->get(2 * kPatience, stop.get_token()); });
+  stop.request_stop();
+  ASSERT_EQ(getting.wait_for(kPatience), std::future_status::ready);
+  const auto stopped = getting.get();
   ASSERT_TRUE(stopped) << stopped.error();
   EXPECT_FALSE(*stopped);
-  EXPECT_LT(Carrier::current().now() - begin, kPatience / 2);
 }
 
 TEST(Connecting, IsGivenAMomentWhenItBeginsAfterTheStop) {
@@ -171,16 +172,14 @@ TEST(Connecting, IsGivenAMomentWhenItBeginsAfterTheStop) {
   std::stop_source stop;
   stop.request_stop();
   const SocketAddress address{.host = "127.0.0.1", .port = server.port()};
-  const auto connected =
-      connect_socket(address, {kPatience, std::chrono::seconds(20)}, stop.get_token());
+  const auto connected = connect_socket(address, {kPatience, kPatience}, stop.get_token());
   EXPECT_TRUE(connected) << connected.error();
   // Nobody shakes hands.
   const TlsSettings settings;
-  const TimePoint begin = Carrier::current().now();
   const auto silent = connect_socket(address, kPatience, stop.get_token(), &settings);
   ASSERT_FALSE(silent);
   EXPECT_EQ(silent.error(), "stopped while connecting");
-  EXPECT_LT(Carrier::current().now() - begin, kPatience / 2);
+  EXPECT_LE(carrier.polled_for, Timeouts::kAfterStop);
 }
 
 TEST(Connecting, LookupsOfOneHostShareAThread) {

@@ -9,10 +9,11 @@
 #include <array>
 #include <thread>
 
+#include "tests/support/eventually.h"
+
 namespace lockbench {
 namespace {
 
-using std::chrono::seconds;
 using testing::ElementsAre;
 using testing::IsEmpty;
 
@@ -31,7 +32,7 @@ struct Pair {
 
 class PollerTest : public testing::Test {
  protected:
-  std::vector<std::uint64_t> wait(Duration longest = seconds(5)) {
+  std::vector<std::uint64_t> wait(Duration longest = test::kPatience) {
     const auto tags = poller_->wait(longest);
     return {tags.begin(), tags.end()};
   }

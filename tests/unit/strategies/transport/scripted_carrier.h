@@ -23,6 +23,7 @@ class ScriptedCarrier : public Carrier {
   bool shared() const noexcept override { return true; }
   void poll(std::span<pollfd> descriptors, Duration longest, const std::stop_token& stop) override {
     ++polls;
+    polled_for = longest;
     if (false_reports > 0) {
       --false_reports;
       return;
@@ -44,6 +45,7 @@ class ScriptedCarrier : public Carrier {
   }
 
   int polls = 0;
+  Duration polled_for{};  ///< at most, the latest time
   int false_reports = 0;
   std::function<void()> meanwhile;  ///< happens once
   std::vector<int> kept;

@@ -220,10 +220,8 @@ TEST_F(Tls, AStopEndsAWait) {
   std::stop_source stop;
   std::jthread stopping([&] { stop.request_stop(); });
   std::array<char, 16> buffer;
-  const TimePoint begin = Carrier::current().now();
   EXPECT_EQ(transport->receive(buffer, kPatience, stop.get_token()).status,
             Transport::Status::stopped);
-  EXPECT_LT(Carrier::current().now() - begin, kPatience / 2);
   EXPECT_FALSE(transport->usable());
 }
 
