@@ -18,7 +18,7 @@ namespace {
 struct RenewalOptions : LoadOptions {
   static constexpr Commands kCommand = kRenewal;
   std::vector<std::uint64_t> held;
-  std::uint64_t most_threads = 10'000;
+  std::uint64_t most_threads = 1'000;
   int pairs = 3;
 
   void declare(OptionList& options) {
