@@ -83,9 +83,11 @@ class RedisRights : public testing::Test {
   bool unsubscribing_is_denied() {
     Bench bench(*find_strategy("redis-reentrant-notify"), url(1), notified());
     const auto holder = bench.client(), waiter = bench.client();
-    const AcquireResult held = holder->acquire(bench.key(), seconds(5));
-    (void)waiter->acquire(bench.key(), milliseconds(50));
-    return held.lease && eventually([&] { return was_denied(); });
+    const AcquireResult held = holder->acquire(bench.key(), kPatience);
+    return held.lease && eventually([&] {
+             (void)waiter->acquire(bench.key(), milliseconds(50));
+             return was_denied();
+           });
   }
 
   const std::uint16_t port_ = shared_store().server().port();
