@@ -84,10 +84,11 @@ class RedisRights : public testing::Test {
     Bench bench(*find_strategy("redis-reentrant-notify"), url(1), notified());
     const auto holder = bench.client(), waiter = bench.client();
     const AcquireResult held = holder->acquire(bench.key(), kPatience);
-    return held.lease && eventually([&] {
-             (void)waiter->acquire(bench.key(), milliseconds(50));
-             return was_denied();
-           });
+    const auto has_listened = [&] {
+      (void)waiter->acquire(bench.key(), milliseconds(50));
+      return !admin_.ask({"PUBSUB", "CHANNELS"}).empty();
+    };
+    return held.lease && eventually(has_listened) && eventually([&] { return was_denied(); });
   }
 
   const std::uint16_t port_ = shared_store().server().port();
