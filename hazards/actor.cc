@@ -159,13 +159,6 @@ Grant Actor::finish_acquire() {
   return to_grant(answer);
 }
 
-std::optional<Grant> Actor::finish_acquire_by(TimePoint deadline) {
-  while (const auto message = try_receive(deadline - BootClock::now())) {
-    if (!message->contains("event")) return to_grant(*message);
-  }
-  return std::nullopt;
-}
-
 Grant Actor::to_grant(const Json& answer) {
   Grant grant;
   grant.outcome = static_cast<AcquireOutcome>(answer.at("outcome").get<int>());

@@ -80,8 +80,6 @@ class Actor {
   /// Returns when the client has found the lock taken and waits.
   void await_waiting();
   Grant finish_acquire();
-  /// Empty if there is no answer by `deadline`; call finish_acquire() later.
-  std::optional<Grant> finish_acquire_by(TimePoint deadline);
 
   ReleaseOutcome release(const Grant& grant);
   /// Sends the request only; finish_release() returns the answer.

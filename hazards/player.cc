@@ -82,25 +82,15 @@ Cell play(ServerPool& servers, const Scenario& scenario, const Descriptor& strat
 void play_all(ServerPool& servers, std::vector<Cell>& cells, int at_once,
               const std::function<void(const Cell&)>& on_done, const std::stop_token& stop) {
   std::mutex reporting;
-  run_in_parallel(
-      cells.size(), at_once,
-      [&](std::size_t index) {
-        Cell& cell = cells[index];
-        if (!cell.played()) cell = play(servers, *cell.scenario, *cell.strategy);
-        const std::scoped_lock lock(reporting);
-        on_done(cell);
-      },
-      stop);
-}
-
-void run_in_parallel(std::size_t count, int at_once, const std::function<void(std::size_t)>& work,
-                     const std::stop_token& stop) {
   std::atomic<std::size_t> next{0};
   const auto take_turns = [&] {
     while (!stop.stop_requested()) {
       const std::size_t index = next++;
-      if (index >= count) return;
-      work(index);
+      if (index >= cells.size()) return;
+      Cell& cell = cells[index];
+      if (!cell.played()) cell = play(servers, *cell.scenario, *cell.strategy);
+      const std::scoped_lock lock(reporting);
+      on_done(cell);
     }
   };
   std::vector<std::future<void>> workers;

@@ -48,9 +48,4 @@ Cell play(ServerPool& servers, const Scenario& scenario, const Descriptor& strat
 void play_all(ServerPool& servers, std::vector<Cell>& cells, int at_once,
               const std::function<void(const Cell&)>& on_done, const std::stop_token& stop);
 
-/// Calls `work` with 0, 1, … `count` - 1, each once and in this order, on `at_once` threads. After
-/// a stop request running calls end and no new one starts. `work` must not throw.
-void run_in_parallel(std::size_t count, int at_once, const std::function<void(std::size_t)>& work,
-                     const std::stop_token& stop);
-
 }  // namespace lockbench::hazards

@@ -2,19 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <limits>
-
 namespace lockbench::hazards {
 namespace {
-
-std::optional<double> belief_gap_of(const Cell& cell) {
-  const auto gap = cell.evidence.find("belief_gap_seconds");
-  if (gap != cell.evidence.end()) return std::get<double>(gap->second);
-  const auto believes = cell.evidence.find("holder_still_believes");
-  if (believes == cell.evidence.end() || !std::get<bool>(believes->second)) return std::nullopt;
-  return std::numeric_limits<double>::infinity();
-}
 
 /// Whether `cell` is more informative than the play shown so far.
 bool is_more_informative(const Cell& cell, const Cell& shown) {
@@ -58,10 +47,7 @@ std::vector<Repeated> gather(const std::vector<Cell>& plays, std::size_t cells) 
     if (is_more_informative(play, cell.shown)) cell.shown = play;
     if (play.played()) ++cell.outcomes[*play.observed];
     if (play.failed) cell.failures.push_back(play.reason);
-    if (play.disturbed) continue;
-    if (const auto gap = belief_gap_of(play)) cell.belief_gaps.push_back(*gap);
   }
-  for (Repeated& cell : all) std::sort(cell.belief_gaps.begin(), cell.belief_gaps.end());
   return all;
 }
 

@@ -13,10 +13,7 @@ struct Repeated {
   /// The first play with an undeclared outcome; otherwise the first that ended with an outcome.
   Cell shown;
   std::map<HazardOutcome, int> outcomes;  ///< and how often each was observed
-  /// From the loss of the lock to the moment when its holder knew, in seconds, ascending; infinite
-  /// if it never knew. One for each play that measured it.
-  std::vector<double> belief_gaps;
-  std::vector<std::string> failures;  ///< reasons of plays that broke off
+  std::vector<std::string> failures;      ///< reasons of plays that broke off
 
   /// A disturbed play differs from no other.
   bool unstable() const;

@@ -20,12 +20,6 @@ struct Verdict {
   std::string reason;
 };
 
-/// How a fault of adjustable duration prolongs the section, and which oracle decides.
-enum class Dose {
-  stall,  ///< the holder is stopped: does a stale write reach the counter?
-  hold,   ///< its work takes long: do two clients hold the lock?
-};
-
 /// One fault as a small play. It knows strategies only by their traits.
 struct Scenario {
   /// What a play must see before it can ask its question. It is `not-applicable` to locks that
@@ -48,8 +42,6 @@ struct Scenario {
   bool quick = false;
   /// Also played for controls, which promise no exclusion.
   bool for_controls = false;
-  /// Empty if the fault has no adjustable duration.
-  std::optional<Dose> dose{};
   /// Returns the reason if the scenario does not apply to a strategy. May be unset.
   std::function<std::optional<std::string>(const Descriptor&)> exempts{};
   std::function<Verdict(Play&)> play;

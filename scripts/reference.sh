@@ -35,11 +35,10 @@ measure far-saturated run all --load saturated --rtt 1ms --duration 10s --repeat
 measure hazards hazards
 measure renewal renewal --held 1 --held 100 --held 1000 --held 10000 --most-threads 1000 --pairs 10
 measure quorum quorum
-measure dose hazards --dose
 for result in "$whole"/*.json; do
   "$lockbench" condense "$result" >"results/reference/$(basename "$result")"
 done
 scripts/reference_tables.sh "$lockbench"
 # The report needs the complete files: condensed ones have no timelines.
-"$lockbench" report "$whole"/{near-*,alone,far-*,hazards,renewal,quorum,dose}.json --out results/reference/report.html
+"$lockbench" report "$whole"/{near-*,alone,far-*,hazards,renewal,quorum}.json --out results/reference/report.html
 echo "reference: complete; remove $whole before measuring again" >&2

@@ -1,20 +1,24 @@
-#include "cli/commands/hazards.h"
+#include "results/tables/hazards.h"
 
 #include <fmt/format.h>
 #include <fnmatch.h>
 
 #include <algorithm>
 #include <set>
+#include <string>
+#include <vector>
 
 #include "cli/commands/commands.h"
 #include "cli/commands/finish.h"
 #include "cli/console/publish.h"
 #include "cli/console/session.h"
+#include "cli/options/load_options.h"
 #include "cli/options/select.h"
 #include "cli/options/text.h"
 #include "cli/options/value_types.h"
+#include "hazards/player.h"
 #include "hazards/repeat.h"
-#include "results/tables/hazards.h"
+#include "results/file/model.h"
 #include "strategies/registry.h"
 
 namespace lockbench::cli {
@@ -23,7 +27,113 @@ namespace {
 using hazards::Cell;
 using hazards::Repeated;
 
-constexpr int kPlaysAtOnce = 6;
+/// The names of all scenarios, in lines of the width of help.
+std::string scenario_names() {
+  std::string names;
+  for (const hazards::Scenario* scenario : hazards::all_scenarios()) {
+    names += fmt::format(" {}", scenario->name);
+  }
+  return names;
+}
+
+ValueType<std::string> scenario_and_strategy() {
+  auto type = path();  // recorded as null if empty
+  type.parse = [](const std::string& text) -> tl::expected<std::string, std::string> {
+    if (text.find_first_of("*?[") != std::string::npos) {
+      return tl::unexpected(fmt::format("\"{}\": globs are not allowed", text));
+    }
+    if (text.find('/') != std::string::npos) return text;
+    return tl::unexpected(
+        fmt::format("\"{}\" is not SCENARIO/STRATEGY, such as late-release/redis-set-nx", text));
+  };
+  return type;
+}
+
+struct HazardOptions {
+  static constexpr Commands kCommand = kHazards;
+  std::vector<std::string> scenarios, strategies;  ///< names and globs as given; none: all
+  std::string explain;                             ///< "SCENARIO/STRATEGY", or empty
+  bool quick = false;
+  bool tls = false;                                             ///< of the servers
+  loadgen::ClientsOn clients_on = loadgen::ClientsOn::threads;  ///< in each client process
+  int at_once = 6;                                              ///< plays side by side
+  int repeat = 1;                                               ///< plays of each cell
+  OutputOptions output;
+
+  void declare(OptionList& options) {
+    const std::vector<std::string> all = {"all"};
+    options
+        .add({"scenarios", "SCENARIO"}, scenarios, any_text(),
+             "name or glob, such as 'crash-*', of:" + scenario_names(), "all")
+        .as_positional()
+        .recorded_if_unset(all);
+    options
+        .add({"strategies", "S,..."}, strategies, any_text(),
+             "names and globs, separated by commas", "all")
+        .recorded_if_unset(all);
+    options.add({"explain", "SCENARIO/STRATEGY"}, explain, scenario_and_strategy(),
+                "play this one and show everything that happened");
+    options.add_flag({"quick", ""}, quick, "play only the most telling scenarios");
+    options.add({"repeat", "N"}, repeat, whole_number(1, 1000),
+                "plays of each cell, to see whether they all end alike");
+    options.add({"at-once", "N"}, at_once, whole_number(1, 64), "plays side by side");
+    options.add_flag({"tls", ""}, tls, "servers speak TLS, and clients verify them");
+    options.add({"clients-on", "WHAT"}, clients_on, cli::clients_on(),
+                "what each client runs on, in a process of its own: a thread or a fiber");
+    output.declare(options);
+  }
+
+  void complete(const OptionList& /*options*/) const {
+    if (!explain.empty() && !(scenarios.empty() && strategies.empty())) {
+      throw UsageError("--explain names its scenario and strategy; no others can be given");
+    }
+  }
+};
+
+/// Names and globs ("crash-*", "all"; none at all: all).
+std::vector<const hazards::Scenario*> select_scenarios(const std::vector<std::string>& patterns,
+                                                       bool quick) {
+  const auto all = hazards::all_scenarios();
+  std::vector<const hazards::Scenario*> selected;
+  for (const std::string& pattern : patterns.empty() ? std::vector<std::string>{"*"} : patterns) {
+    const std::string glob = pattern == "all" ? "*" : pattern;
+    bool found = false;
+    for (const hazards::Scenario* scenario : all) {
+      if (fnmatch(glob.c_str(), std::string(scenario->name).c_str(), 0) != 0) continue;
+      found = true;
+      const bool there = std::find(selected.begin(), selected.end(), scenario) != selected.end();
+      if (!there && (scenario->quick || !quick)) selected.push_back(scenario);
+    }
+    if (found) continue;
+    std::vector<std::string_view> names;
+    names.reserve(all.size());
+    for (const hazards::Scenario* scenario : all) names.push_back(scenario->name);
+    throw UsageError("no such scenario \"{}\"{} (lockbench hazards --help shows all)", pattern,
+                     did_you_mean(pattern, names));
+  }
+  if (selected.empty()) throw UsageError("--quick leaves none of these scenarios");
+  return selected;
+}
+
+/// The strategies of these names and globs that are part of this build. The others are skipped; one
+/// that was named is an error.
+std::vector<const Descriptor*> select_built(const std::vector<std::string>& patterns,
+                                            std::vector<results::Skipped>& skipped) {
+  auto catalogue = all_strategies();
+  const auto absent = absent_strategies();
+  catalogue.insert(catalogue.end(), absent.begin(), absent.end());
+  std::vector<const Descriptor*> built;
+  for (const auto& [strategy, named] : select_strategies(patterns, catalogue)) {
+    if (strategy->not_built.empty()) {
+      built.push_back(strategy);
+    } else if (named) {
+      throw UsageError("{} cannot run here: {}", strategy->name, strategy->not_built);
+    } else {
+      skipped.push_back({std::string(strategy->name), std::string(strategy->not_built)});
+    }
+  }
+  return built;
+}
 
 /// In the order in which they are shown.
 std::vector<Cell> cells_of(const HazardOptions& options, std::vector<results::Skipped>& skipped) {
@@ -120,9 +230,6 @@ results::Result with_plays(results::Result result, const std::vector<Repeated>& 
     } else if (!cell.shown.reason.empty()) {
       result.skipped.push_back({strategy, fmt::format("{}: {}", scenario, cell.shown.reason)});
     }
-    if (cell.shown.played() && !cell.belief_gaps.empty()) {
-      result.belief_gaps.push_back(results::make_belief_gap(scenario, strategy, cell.belief_gaps));
-    }
   }
   return result;
 }
@@ -162,32 +269,10 @@ void play_and_keep(hazards::ServerPool& servers, std::vector<Cell>& plays, std::
     over.at(static_cast<std::size_t>(&cell - plays.data())) = cell;
     if (file.has_time()) file.keep(with_plays(result, hazards::gather(over, cells)));
   };
-  play_all(servers, plays, options.at_once.value_or(kPlaysAtOnce), on_done, session.stop());
+  play_all(servers, plays, options.at_once, on_done, session.stop());
 }
 
-/// The names of all scenarios, in lines of the width of help.
-std::string scenario_names() {
-  std::string names;
-  for (const hazards::Scenario* scenario : hazards::all_scenarios()) {
-    names += fmt::format(" {}", scenario->name);
-  }
-  return names;
-}
-
-ValueType<std::string> scenario_and_strategy() {
-  auto type = path();  // recorded as null if empty
-  type.parse = [](const std::string& text) -> tl::expected<std::string, std::string> {
-    if (text.find_first_of("*?[") != std::string::npos) {
-      return tl::unexpected(fmt::format("\"{}\": globs are not allowed", text));
-    }
-    if (text.find('/') != std::string::npos) return text;
-    return tl::unexpected(
-        fmt::format("\"{}\" is not SCENARIO/STRATEGY, such as late-release/redis-set-nx", text));
-  };
-  return type;
-}
-
-int play_matrix(const HazardOptions& options) {
+int play_hazards(const HazardOptions& options) {
   results::Result result = begin_result();
   const std::vector<Cell> cells = cells_of(options, result.skipped);
   result.hazards.emplace();
@@ -212,98 +297,7 @@ int play_matrix(const HazardOptions& options) {
   return finish(result, options.output, file, ending_of(played, options), text_of(result, options));
 }
 
-int play_hazards(const HazardOptions& options) {
-  return options.dose ? play_doses(options) : play_matrix(options);
-}
-
 }  // namespace
-
-std::vector<const hazards::Scenario*> select_scenarios(const std::vector<std::string>& patterns,
-                                                       bool quick) {
-  const auto all = hazards::all_scenarios();
-  std::vector<const hazards::Scenario*> selected;
-  for (const std::string& pattern : patterns.empty() ? std::vector<std::string>{"*"} : patterns) {
-    const std::string glob = pattern == "all" ? "*" : pattern;
-    bool found = false;
-    for (const hazards::Scenario* scenario : all) {
-      if (fnmatch(glob.c_str(), std::string(scenario->name).c_str(), 0) != 0) continue;
-      found = true;
-      const bool there = std::find(selected.begin(), selected.end(), scenario) != selected.end();
-      if (!there && (scenario->quick || !quick)) selected.push_back(scenario);
-    }
-    if (found) continue;
-    std::vector<std::string_view> names;
-    names.reserve(all.size());
-    for (const hazards::Scenario* scenario : all) names.push_back(scenario->name);
-    throw UsageError("no such scenario \"{}\"{} (lockbench hazards --help shows all)", pattern,
-                     did_you_mean(pattern, names));
-  }
-  if (selected.empty()) throw UsageError("--quick leaves none of these scenarios");
-  return selected;
-}
-
-std::vector<const Descriptor*> select_built(const std::vector<std::string>& patterns,
-                                            std::vector<results::Skipped>& skipped) {
-  auto catalogue = all_strategies();
-  const auto absent = absent_strategies();
-  catalogue.insert(catalogue.end(), absent.begin(), absent.end());
-  std::vector<const Descriptor*> built;
-  for (const auto& [strategy, named] : select_strategies(patterns, catalogue)) {
-    if (strategy->not_built.empty()) {
-      built.push_back(strategy);
-    } else if (named) {
-      throw UsageError("{} cannot run here: {}", strategy->name, strategy->not_built);
-    } else {
-      skipped.push_back({std::string(strategy->name), std::string(strategy->not_built)});
-    }
-  }
-  return built;
-}
-
-void HazardOptions::declare(OptionList& options) {
-  const std::vector<std::string> all = {"all"};
-  options
-      .add({"scenarios", "SCENARIO"}, scenarios, any_text(),
-           "name or glob, such as 'crash-*', of:" + scenario_names(), "all")
-      .as_positional()
-      .recorded_if_unset(all);
-  options
-      .add({"strategies", "S,..."}, strategies, any_text(), "names and globs, separated by commas",
-           "all")
-      .recorded_if_unset(all);
-  options.add({"explain", "SCENARIO/STRATEGY"}, explain, scenario_and_strategy(),
-              "play this one and show everything that happened");
-  options.add_flag({"quick", ""}, quick, "play only the most telling scenarios");
-  options.add({"repeat", "N"}, repeat, whole_number(1, 1000),
-              "plays of each cell, to see whether they all end alike");
-  options.add_flag({"dose", ""}, dose, "measure how often a fault does harm, by its length");
-  options.add({"dose-plays", "N"}, dose_plays, whole_number(1, 1000),
-              "with --dose: plays of each length", "10");
-  options
-      .add({"dose-ratio", "R"}, dose_ratios, number(0.1, 100),
-           "with --dose: length of the fault as a multiple of the TTL", "0.5 to 3")
-      .recorded_if_unset(std::vector<std::string>());
-  options.add({"at-once", "N"}, at_once, whole_number(1, 64), "plays side by side",
-              "6; 24 with --dose");
-  options.add_flag({"tls", ""}, tls, "servers speak TLS, and clients verify them");
-  options.add({"clients-on", "WHAT"}, clients_on, cli::clients_on(),
-              "what each client runs on, in a process of its own: a thread or a fiber");
-  output.declare(options);
-}
-
-void HazardOptions::complete(const OptionList& /*options*/) const {
-  if (!explain.empty() && !(scenarios.empty() && strategies.empty())) {
-    throw UsageError("--explain names its scenario and strategy; no others can be given");
-  }
-  if (!dose) {
-    if (dose_plays) throw UsageError("--dose-plays requires --dose");
-    if (!dose_ratios.empty()) throw UsageError("--dose-ratio requires --dose");
-    return;
-  }
-  if (!explain.empty()) throw UsageError("--dose cannot be combined with --explain");
-  if (quick) throw UsageError("--dose cannot be combined with --quick");
-  if (repeat > 1) throw UsageError("--dose cannot be combined with --repeat: use --dose-plays N");
-}
 
 Command hazards_command() {
   return make_command<HazardOptions>(

@@ -22,11 +22,9 @@ using results::OptionValue;
 std::string_view command_name(const results::Result& result) {
   // Not `run`: that would put load on a store that was only watched.
   if (result.observed) return "watch";
-  if (result.hazards || !result.belief_gaps.empty()) return "hazards";
+  if (result.hazards) return "hazards";
   if (result.capacity) return "capacity";
-  if (!result.experiment) return "run";
-  const std::string_view name = result.experiment->name();
-  return name == "dose" ? "hazards" : name;
+  return result.experiment ? result.experiment->name() : "run";
 }
 
 std::string shell_quoted(std::string_view text) {

@@ -24,7 +24,6 @@ const ScenarioRegistration overrun_holding_scenario({
     .question = "The work takes longer than the TTL: does the holder know before another enters?",
     .needs = Scenario::Needs::expiry_despite_contenders,
     .quick = true,
-    .dose = Dose::hold,
     .play =
         [](Play& play) {
           return play_lapse(play, {.what = kTooLong, .contends = true, .looks = true});

@@ -16,7 +16,6 @@ const ScenarioRegistration pause_holding_scenario({
     .question = "The holder is paused for longer than the TTL: does its stale write get through?",
     .needs = Scenario::Needs::expiry_despite_contenders,
     .quick = true,
-    .dose = Dose::stall,
     .play = [](Play& play) { return pause(play, {.contends = true}); },
 });
 

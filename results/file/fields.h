@@ -195,9 +195,6 @@ void describe(Visitor& v, Is<QuorumPoint> auto& point) {
   v.where_there("violated", point.violated);
 }
 
-LOCKBENCH_DESCRIBE(DosePoint, scenario, strategy, ratio, ttl_seconds, plays, violated,
-                   violated_share)
-
 template <class Visitor>
 void describe(Visitor& v, Is<Experiment> auto& experiment) {
   v.points(experiment);
@@ -205,7 +202,6 @@ void describe(Visitor& v, Is<Experiment> auto& experiment) {
 
 LOCKBENCH_DESCRIBE(HazardEvent, t, who, what)
 LOCKBENCH_DESCRIBE(Hazard, scenario, strategy, expected, observed, agrees, evidence, timeline)
-LOCKBENCH_DESCRIBE(BeliefGap, scenario, strategy, seconds, p50, max)
 LOCKBENCH_DESCRIBE(CapacityStep, purpose, rate, achieved, acquire, met, valid, server_cpu_share,
                    generator_cpu_share, reason)
 LOCKBENCH_DESCRIBE(CapacityRate, rate, decision, samples, steps, missed_steps, invalid_steps,
@@ -243,7 +239,6 @@ void describe(Visitor& v, Is<Result> auto& result) {
   v.where_there("exit_code", result.exit_code);
   LOCKBENCH_VISIT(result, lockbench, environment, workload, skipped, runs)
   v.where_there("hazards", result.hazards);
-  v.where_there("belief_gaps", result.belief_gaps);
   v.where_there("experiment", result.experiment);
   v.where_there("capacity", result.capacity);
   v.where_there("observed", result.observed);

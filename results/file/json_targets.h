@@ -295,8 +295,6 @@ class ExperimentName : public Target {
       points_.emplace<0>();
     } else if (*name == Experiment::kNames[1]) {
       points_.emplace<1>();
-    } else if (*name == Experiment::kNames[2]) {
-      points_.emplace<2>();
     } else {
       return begin(false);
     }

@@ -338,25 +338,14 @@ struct QuorumPoint {
   bool healthy() const { return down + frozen + slow == 0; }
 };
 
-/// How often a fault of one duration violated exclusion.
-struct DosePoint {
-  std::string scenario, strategy;
-  double ratio = 0;         ///< of the section, from its grant to its write, to the TTL
-  double ttl_seconds = 0;   ///< that was granted
-  std::uint64_t plays = 0;  ///< that had this ratio
-  std::uint64_t violated = 0;
-  double violated_share = 0;  ///< of the plays
-};
-
 /// A series of measurements other than runs.
 struct Experiment {
-  using Points =
-      std::variant<std::vector<RenewalPoint>, std::vector<QuorumPoint>, std::vector<DosePoint>>;
+  using Points = std::variant<std::vector<RenewalPoint>, std::vector<QuorumPoint>>;
 
   Points points;
 
   std::string_view name() const { return kNames[points.index()]; }
-  static constexpr std::array<std::string_view, 3> kNames{"renewal", "quorum", "dose"};
+  static constexpr std::array<std::string_view, 2> kNames{"renewal", "quorum"};
 };
 
 struct Server {
@@ -403,15 +392,6 @@ struct Hazard {
   std::vector<HazardEvent> timeline;
 };
 
-/// Times from the moment when the store granted a lock to another client until its first holder
-/// stopped treating it as valid, one per play of a scenario. Negative is good; infinite (null in
-/// the file) if the holder never noticed.
-struct BeliefGap {
-  std::string scenario, strategy;
-  std::vector<double> seconds;  ///< growing
-  double p50 = 0, max = 0;
-};
-
 struct Result {
   int version = 2;  ///< of the file that it was read from
   std::string id;
@@ -425,7 +405,6 @@ struct Result {
   std::vector<Skipped> skipped;
   std::vector<Run> runs;
   std::optional<std::vector<Hazard>> hazards;
-  std::vector<BeliefGap> belief_gaps;
   std::optional<Experiment> experiment;
   std::optional<std::vector<Capacity>> capacity;
   std::optional<std::vector<Observed>> observed;  ///< by a watch

@@ -113,18 +113,6 @@ Distribution merged(std::span<const Distribution* const> distributions) {
   return sum;
 }
 
-std::vector<Point> cumulative(std::span<const double> samples) {
-  std::vector<Point> points;
-  const auto count = static_cast<double>(samples.size());
-  const std::size_t step = samples.size() / kMostPoints + 1;
-  for (std::size_t i = 0; i < samples.size(); ++i) {
-    const bool last = i + 1 == samples.size() || !std::isfinite(samples[i + 1]);
-    if (!std::isfinite(samples[i]) || (i % step != 0 && !last)) continue;
-    points.emplace_back(samples[i], static_cast<double>(i + 1) / count);
-  }
-  return points;
-}
-
 OverTime over_time(std::span<const SeriesPoint> series) {
   OverTime lines;
   const std::size_t step = series.size() / kMostPoints + 1;

@@ -17,9 +17,6 @@ std::vector<Point> percentile_curve(const Distribution& distribution);
 /// number, and there are no buckets unless all have some.
 Distribution merged(std::span<const Distribution* const> distributions);
 
-/// The share of samples up to x, for a growing list; infinite samples count, but have no point.
-std::vector<Point> cumulative(std::span<const double> samples);
-
 /// A run's seconds, thinned out to what a chart can show: rates are means over the seconds that
 /// share a point, latencies the worst of them, so that no peak is lost.
 struct OverTime {

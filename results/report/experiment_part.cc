@@ -4,12 +4,10 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <set>
 
 #include "results/report/curves.h"
 #include "results/report/parts.h"
 #include "results/tables/experiments.h"
-#include "results/tables/hazards.h"
 #include "results/tables/units.h"
 
 namespace lockbench::results::report {
@@ -97,25 +95,8 @@ std::vector<Block> charts_of(const std::vector<QuorumPoint>& points) {
   return blocks;
 }
 
-std::vector<Block> charts_of(const std::vector<DosePoint>& points) {
-  std::map<std::string, Lines> by_scenario;
-  for (const DosePoint& point : points) {
-    by_scenario[point.scenario].add(point.strategy, point.ratio, point.violated_share);
-  }
-  std::vector<Block> blocks;
-  blocks.reserve(by_scenario.size());
-  for (auto& [scenario, lines] : by_scenario) {
-    blocks.emplace_back(chart(fmt::format("Violations by length of the fault: {}", scenario),
-                              "Share of plays that violated exclusion.",
-                              {"length of the section over the TTL", Measure::number},
-                              {"plays with a violation", Measure::share}, lines));
-  }
-  return blocks;
-}
-
 std::string_view title_of(const Experiment& experiment) {
-  if (experiment.name() == "renewal") return "The cost of renewal";
-  return experiment.name() == "quorum" ? "The cost of a quorum" : "Dose and response";
+  return experiment.name() == "renewal" ? "The cost of renewal" : "The cost of a quorum";
 }
 
 }  // namespace
@@ -140,35 +121,7 @@ void add_experiment_section(const Result& result, Part& part) {
       },
       experiment.points);
   if (!said.empty()) section.blocks.emplace_back(std::move(said));
-  section.blocks.emplace_back(captioned("All points", shown(experiment_table(experiment))));
-  part.sections.push_back(std::move(section));
-}
-
-void add_belief_section(const Result& result, Part& part) {
-  if (result.belief_gaps.empty()) return;
-  Section section{.title = "Belief gaps",
-                  .intro =
-                      "From when the store gave a lock to another to when its holder stopped "
-                      "to believe in it. Below zero the holder stopped first, which is "
-                      "good."};
-  std::map<std::string, std::vector<Line>> by_scenario;
-  std::set<std::string> repeated;
-  for (const BeliefGap& gap : result.belief_gaps) {
-    Line line{.name = gap.strategy, .points = cumulative(gap.seconds)};
-    if (line.points.size() > 1) repeated.insert(gap.scenario);
-    if (!line.points.empty()) by_scenario[gap.scenario].push_back(std::move(line));
-  }
-  for (auto& [scenario, lines] : by_scenario) {
-    // One play each has no distribution: the table says all.
-    if (!repeated.contains(scenario)) continue;
-    section.blocks.emplace_back(LineChart{.title = fmt::format("Belief gap: {}", scenario),
-                                          .note = "The share of plays with at most that gap.",
-                                          .x = {"seconds", Measure::seconds},
-                                          .y = {"share of plays", Measure::share},
-                                          .lines = std::move(lines)});
-  }
-  section.blocks.emplace_back(
-      captioned("Belief gaps in figures", belief_gap_table(result.belief_gaps)));
+  section.blocks.emplace_back(captioned("All points", shown(point_table(experiment))));
   part.sections.push_back(std::move(section));
 }
 

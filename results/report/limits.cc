@@ -46,7 +46,6 @@ void trim(Result& result, Remarks& said) {
   trim_runs(result, said);
   cut(result.skipped, kMostRows, "skipped strategies", said);
   if (result.hazards) cut(*result.hazards, kMostPlays, "plays", said);
-  cut(result.belief_gaps, kMostRows, "belief gaps", said);
   if (result.experiment) {
     std::visit([&](auto& points) { cut(points, kMostMeasured, "points", said); },
                result.experiment->points);

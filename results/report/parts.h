@@ -49,7 +49,6 @@ void add_time_section(const std::vector<Group>& groups, const std::vector<Picked
 void add_cost_sections(const Result& result, const std::vector<Group>& groups, Part& part);
 void add_hazard_section(const Result& result, Part& part);
 void add_experiment_section(const Result& result, Part& part);
-void add_belief_section(const Result& result, Part& part);
 void add_capacity_sections(const Result& result, Part& part);
 void add_watch_sections(const Result& result, Part& part);
 void add_facts_section(const Source& source, Part& part);

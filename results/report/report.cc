@@ -66,7 +66,6 @@ Part part_of(const Source& given) {
     part.headline.push_back({Tone::doubtful, "The file contains no measurements."});
   if (groups.size() > 1) part.strategies = order;
   add_hazard_section(result, part);
-  add_belief_section(result, part);
   add_watch_sections(result, part);
   add_capacity_sections(result, part);
   add_experiment_section(result, part);

@@ -14,19 +14,11 @@ namespace lockbench::results {
 Table point_table(const Experiment& experiment);
 Table point_table(const std::vector<RenewalPoint>& points);
 Table point_table(const std::vector<QuorumPoint>& points);
-Table point_table(const std::vector<DosePoint>& points);
-
-/// As people read it: the points, but of doses a row for each strategy and a column for each
-/// length.
-Table experiment_table(const Experiment& experiment);
-/// One row for each scenario and strategy, one column for each length.
-Table dose_matrix(const std::vector<DosePoint>& points);
 
 /// What the figures say, in a line each; violations come first.
 std::vector<std::string> findings(const Experiment& experiment);
 std::vector<std::string> findings(const std::vector<RenewalPoint>& points);
 std::vector<std::string> findings(const std::vector<QuorumPoint>& points);
-std::vector<std::string> findings(const std::vector<DosePoint>& points);
 
 /// Those of the findings that say where a lock violated exclusion.
 std::vector<std::string> violations(const Experiment& experiment);

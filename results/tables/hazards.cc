@@ -4,15 +4,12 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cmath>
 #include <functional>
 #include <map>
-#include <set>
 
 #include "results/file/option_values.h"
 #include "results/tables/outcomes.h"
 #include "results/tables/text.h"
-#include "results/tables/units.h"
 
 namespace lockbench::results {
 namespace {
@@ -129,11 +126,6 @@ std::vector<Failure> failures_of(const std::vector<Hazard>& hazards) {
   return all;
 }
 
-std::string gap_text(double seconds) {
-  if (!std::isfinite(seconds)) return "unbounded";
-  return seconds > 0 ? "+" + human_seconds(seconds) : human_seconds(seconds);
-}
-
 }  // namespace
 
 std::vector<std::string> scenarios_of(const std::vector<Hazard>& hazards) {
@@ -183,64 +175,6 @@ std::string explain(const Hazard& hazard) {
     out += fmt::format("{}: {}\n", name, value_text(value));
   }
   return printable_page(out, false);
-}
-
-BeliefGap make_belief_gap(std::string scenario, std::string strategy, std::vector<double> seconds) {
-  std::sort(seconds.begin(), seconds.end());
-  BeliefGap gap{.scenario = std::move(scenario),
-                .strategy = std::move(strategy),
-                .seconds = std::move(seconds)};
-  if (gap.seconds.empty()) return gap;
-  // The lower median: a mean with an infinite gap would be infinite.
-  gap.p50 = gap.seconds[(gap.seconds.size() - 1) / 2];
-  gap.max = gap.seconds.back();
-  return gap;
-}
-
-Table belief_gap_table(const std::vector<BeliefGap>& gaps) {
-  const auto gap = [](double BeliefGap::*seconds) {
-    return [seconds](const BeliefGap& one) -> Cell {
-      return {one.*seconds, Tone::plain, gap_text(one.*seconds)};
-    };
-  };
-  const std::vector<Field<BeliefGap>> fields{
-      {{"play", "", "belief gap"},
-       [](const BeliefGap& one) { return fmt::format("{} / {}", one.scenario, one.strategy); }},
-      {{"plays", "", "plays", Unit::count},
-       [](const BeliefGap& one) { return one.seconds.size(); }},
-      {{"p50_seconds", "", "p50", Unit::seconds}, gap(&BeliefGap::p50)},
-      {{"max_seconds", "", "max", Unit::seconds}, gap(&BeliefGap::max)},
-  };
-  return table_of(fields, gaps);
-}
-
-Table belief_gap_matrix(const std::vector<Hazard>& hazards, const std::vector<BeliefGap>& gaps) {
-  std::set<std::string> known;
-  for (const Hazard& hazard : hazards) {
-    // The contender's delay would be part of the gap.
-    const bool late = hazard.scenario.ends_with("-late");
-    if (hazard.observed == "known-loss" && !late) known.insert(hazard.scenario);
-  }
-  std::vector<std::string> strategies;
-  for (const Hazard& hazard : hazards) {
-    const bool measured = std::any_of(gaps.begin(), gaps.end(), [&](const BeliefGap& gap) {
-      return gap.strategy == hazard.strategy && known.contains(gap.scenario);
-    });
-    const bool there = !strategies.empty() && strategies.back() == hazard.strategy;
-    if (measured && !there) strategies.push_back(hazard.strategy);
-  }
-  std::vector<Field<std::string>> fields{
-      {{"strategy"}, [](const std::string& strategy) { return strategy; }}};
-  for (const std::string& scenario : known) {
-    fields.push_back({{scenario, "", scenario}, [&, scenario](const std::string& strategy) {
-                        const auto gap =
-                            std::find_if(gaps.begin(), gaps.end(), [&](const BeliefGap& one) {
-                              return one.strategy == strategy && one.scenario == scenario;
-                            });
-                        return gap == gaps.end() ? Cell("") : Cell(gap_text(gap->p50));
-                      }});
-  }
-  return table_of(fields, strategies);
 }
 
 }  // namespace lockbench::results

@@ -25,12 +25,4 @@ std::string hazard_markdown(const std::vector<Hazard>& hazards);
 /// One play: its events, outcome and evidence.
 std::string explain(const Hazard& hazard);
 
-/// Of the gaps of so many plays, in any order; infinite where the holder never noticed.
-BeliefGap make_belief_gap(std::string scenario, std::string strategy, std::vector<double> seconds);
-/// One row for each scenario and strategy: the number of plays, the median gap and the largest.
-Table belief_gap_table(const std::vector<BeliefGap>& gaps);
-/// A row for each strategy and a column for each scenario in which a holder knew in time and the
-/// contender asks all the time: the median gap.
-Table belief_gap_matrix(const std::vector<Hazard>& hazards, const std::vector<BeliefGap>& gaps);
-
 }  // namespace lockbench::results

@@ -33,7 +33,7 @@ Table narrowed(const Table& table, const std::function<bool(std::size_t)>& is_wa
 
 /// Without columns that are the same in every row.
 Table narrowed_points(const Experiment& experiment) {
-  const Table table = shown(experiment_table(experiment));
+  const Table table = shown(point_table(experiment));
   return narrowed(table, [&](std::size_t c) {
     std::set<std::string> texts;
     for (const auto& row : table.rows) texts.insert(row[c].text);
@@ -95,8 +95,6 @@ void add(NamedTables& tables, const Result& result, const KnownFlaws& flaws) {
   }
   if (result.hazards && !result.hazards->empty()) {
     tables.emplace("hazards", hazard_markdown(*result.hazards) + origin(result));
-    const Table gaps = belief_gap_matrix(*result.hazards, result.belief_gaps);
-    if (!gaps.rows.empty()) tables.emplace("belief-gaps", to_markdown(gaps, {}) + origin(result));
   }
   if (result.experiment) {
     const Experiment points = for_a_page(*result.experiment);

@@ -15,9 +15,8 @@ namespace lockbench::results {
 using NamedTables = std::map<std::string, std::string, std::less<>>;
 
 /// The tables that the documentation shows of these results: each load under its name, with "-far"
-/// if a network was added, "conclusions" of those without, "hazards", "belief-gaps", and each
-/// experiment under its own name. If several results would give a table of the same name, the first
-/// one wins.
+/// if a network was added, "conclusions" of those without, "hazards", and each experiment under its
+/// own name. If several results would give a table of the same name, the first one wins.
 NamedTables reference_tables(const std::vector<Result>& results, const KnownFlaws& flaws);
 
 /// `page` with the text between each `<!-- reference: NAME -->` and the next `<!-- end -->`

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "results/file/json.h"
 #include "results/file/loads.h"
 #include "results/tables/experiments.h"
@@ -46,7 +44,7 @@ Table complete_table(const Result& result, const KnownFlaws& flaws) {
 /// What people see.
 Table main_table(const Result& result, const KnownFlaws& flaws) {
   const Kind kind = kind_of(result);
-  if (kind == Kind::points) return experiment_table(*result.experiment);
+  if (kind == Kind::points) return point_table(*result.experiment);
   if (kind == Kind::observed) return observed_table(result);
   return kind == Kind::capacity ? capacity_table(*result.capacity) : run_table(result, flaws);
 }
@@ -77,10 +75,6 @@ std::string hazards_of(const Result& result, const Look& look) {
   const bool markdown = look.format == Format::markdown;
   std::string text =
       markdown ? hazard_markdown(*result.hazards) : hazard_text(*result.hazards, look.style);
-  const bool repeated = std::any_of(result.belief_gaps.begin(), result.belief_gaps.end(),
-                                    [](const BeliefGap& gap) { return gap.seconds.size() > 1; });
-  // The gap of a single play is no distribution; its timeline shows it.
-  if (repeated) text += "\n" + written(belief_gap_table(result.belief_gaps), {}, look);
   if (result.interrupted) text += "\n" + written({}, {kInterrupted}, look);
   return text;
 }
@@ -142,10 +136,8 @@ tl::expected<std::string, std::string> render(const Result& result, const KnownF
     return tl::unexpected(std::string("JSON has no columns to choose: use --format csv"));
   }
   const Kind kind = kind_of(result);
-  const bool is_matrix =
-      kind == Kind::hazards || (kind == Kind::points && result.experiment->name() == "dose");
   // A matrix has no columns to choose from: its cells as a list have.
-  if (look.format == Format::csv || (is_matrix && !look.columns.empty())) {
+  if (look.format == Format::csv || (kind == Kind::hazards && !look.columns.empty())) {
     return render(complete_table(result, flaws), {}, look);
   }
   if (kind == Kind::hazards) return hazards_of(result, look);

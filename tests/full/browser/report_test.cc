@@ -57,7 +57,6 @@ results::Result sample(const std::string& text = "") {
     hazard.timeline = {{1, text, text}};
   }
   (*result.capacity)[0].strategy = (*result.capacity)[0].objective = text;
-  result.belief_gaps[0].scenario = result.belief_gaps[0].strategy = text;
   result.workload["clients"] = text;
   result.environment.cpu = text;
   result.environment.servers = {{text, {text, {text}}}};

@@ -3,8 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <limits>
-
 #include "tests/hazards/support/fixtures.h"
 
 // How repeated plays of one cell are combined. Nothing is played here.
@@ -13,13 +11,11 @@ namespace lockbench::hazards::test {
 namespace {
 
 using testing::ElementsAre;
-using testing::IsEmpty;
 using enum HazardOutcome;
 
-Cell seen(std::optional<HazardOutcome> outcome, std::map<std::string, Fact> evidence = {}) {
+Cell seen(std::optional<HazardOutcome> outcome) {
   Cell cell = make_cell(scenario("late-release"), strategy("redis-set-nx-lua"));
   cell.observed = outcome;
-  cell.evidence = std::move(evidence);
   return cell;
 }
 
@@ -56,17 +52,6 @@ TEST(RepeatedCells, ThatBrokeOffNowAndThenAreStillSeen) {
   EXPECT_TRUE(cells[0].shown.played());
   EXPECT_THAT(cells[0].failures, ElementsAre("it fell over"));
   EXPECT_FALSE(gather({broken, broken}, 1)[0].shown.played());
-}
-
-TEST(RepeatedCells, CollectBeliefGaps) {
-  const auto cells =
-      gather({seen(safe, {{"belief_gap_seconds", 0.5}, {"holder_still_believes", false}}),
-              seen(safe, {{"holder_still_believes", true}}),
-              seen(safe, {{"belief_gap_seconds", -0.5}}), seen(safe)},
-             1);
-  EXPECT_THAT(cells[0].belief_gaps,
-              ElementsAre(-0.5, 0.5, std::numeric_limits<double>::infinity()));
-  EXPECT_THAT(gather({seen(safe)}, 1)[0].belief_gaps, IsEmpty());
 }
 
 }  // namespace

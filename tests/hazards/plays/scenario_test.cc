@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "hazards/dose.h"
+#include "hazards/player.h"
 #include "strategies/registry.h"
 #include "tests/hazards/support/fixtures.h"
 
@@ -119,11 +119,6 @@ TEST(Plays, WhoseStageCollapsesWhileItOpensAreNoVerdictEither) {
     EXPECT_TRUE(cell.failed);
     EXPECT_EQ(cell.reason, "the servers collapse");
   }
-  auto points = dose_points({&scenario("pause-holding")}, {&lost}, {1});
-  measure_doses(server_pool(), points, {.plays = 1}, [](const DosePoint&) {}, {});
-  ASSERT_EQ(points.size(), 1U);
-  EXPECT_TRUE(points[0].failed);
-  EXPECT_EQ(points[0].reason, "the servers collapse");
 }
 
 TEST(Plays, AreStoppedBetweenTwo) {

@@ -29,10 +29,9 @@ std::string error_of(std::string_view text) {
 std::string error_of_document(const json& document) { return error_of(document.dump()); }
 
 TEST(Json, WhatIsWrittenReadAndWrittenIsTheSame) {
-  Result quorum = minimal_result(), dose = minimal_result();
+  Result quorum = minimal_result();
   quorum.experiment = Experiment{std::vector<QuorumPoint>{sample_quorum_point(), QuorumPoint()}};
-  dose.experiment = Experiment{std::vector<DosePoint>{sample_dose_point(), DosePoint()}};
-  for (const Result& result : {full_result(), minimal_result(), quorum, dose}) {
+  for (const Result& result : {full_result(), minimal_result(), quorum}) {
     EXPECT_EQ(to_json(read_back(result)), to_json(result));
   }
 }
@@ -52,7 +51,7 @@ TEST(Json, WhatARunDoesNotHaveIsNull) {
 TEST(Json, AnExperimentOfAnotherNameIsRefused) {
   json document = json::parse(to_json(full_result()));
   document["experiment"]["name"] = "capacity";
-  EXPECT_EQ(error_of_document(document), "experiment.name is none of renewal, quorum, dose");
+  EXPECT_EQ(error_of_document(document), "experiment.name is none of renewal, quorum");
 }
 
 TEST(Json, EveryVerdictIsReadBack) {
@@ -101,7 +100,6 @@ TEST(Json, WhatWasNotMeasuredIsNull) {
   result.runs[0].sections_per_second = std::numeric_limits<double>::quiet_NaN();
   result.runs[0].wait.backoff_seconds = std::numeric_limits<double>::infinity();
   result.workload["rate"] = std::numeric_limits<double>::infinity();
-  result.belief_gaps[0].seconds.push_back(std::numeric_limits<double>::infinity());
   const json run = json::parse(to_json(result)).at("runs").at(0);
   EXPECT_TRUE(run.at("handoff").at("p50").is_null());
   EXPECT_TRUE(run.at("sections_per_second").is_null());
@@ -110,7 +108,6 @@ TEST(Json, WhatWasNotMeasuredIsNull) {
   const Result again = read_back(result);
   EXPECT_TRUE(std::isnan(again.runs[0].sections_per_second));
   EXPECT_EQ(again.runs[0].handoff.p50, 0);
-  EXPECT_TRUE(std::isnan(again.belief_gaps.at(0).seconds.at(3))) << "it went on believing";
   EXPECT_EQ(to_json(again), to_json(result));
 }
 
@@ -204,7 +201,7 @@ TEST(Json, OfACapacityWhatIsNotKnownIsNull) {
 
 TEST(Json, WhatAResultDoesNotHaveIsLeftOut) {
   const json document = json::parse(to_json(minimal_result()));
-  for (const char* part : {"belief_gaps", "capacity", "experiment"}) {
+  for (const char* part : {"capacity", "experiment"}) {
     EXPECT_FALSE(document.contains(part)) << part;
   }
 }

@@ -58,8 +58,7 @@ inline bool is_map(const std::string& at) {
 
 /// In the samples: fields that are left out where there is nothing to say.
 inline bool may_be_left_out(const std::string& at) {
-  static const std::set<std::string> fields = {"/belief_gaps",
-                                               "/capacity",
+  static const std::set<std::string> fields = {"/capacity",
                                                "/capacity/0/violated",
                                                "/experiment",
                                                "/experiment/points/1/violated",

@@ -184,9 +184,8 @@ TEST(QuorumTable, HasARowForEachPoint) {
 }
 
 TEST(ExperimentTable, ShowsPointsOfTheirKind) {
-  EXPECT_EQ(shown(experiment_table(sample_experiment())).columns.front().key, "held");
-  EXPECT_EQ(experiment_table(Experiment{std::vector<QuorumPoint>{}}).columns.front().key,
-            "strategy");
+  EXPECT_EQ(shown(point_table(sample_experiment())).columns.front().key, "held");
+  EXPECT_EQ(point_table(Experiment{std::vector<QuorumPoint>{}}).columns.front().key, "strategy");
 }
 
 }  // namespace

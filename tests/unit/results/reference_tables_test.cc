@@ -44,17 +44,11 @@ TEST(ReferenceTables, HaveOneForEachKindOfResult) {
   alone.clients = 1;
   among_others.strategy = "redlock-among-others";
   other.experiment = {.points = std::vector{alone, among_others}};
-  Result full = full_result();
-  full.hazards->push_back({.scenario = "partition-holder",
-                           .strategy = "redis-watchdog",
-                           .expected = "known-loss",
-                           .observed = "known-loss"});
-  const NamedTables tables = reference_tables({full, other}, {});
+  const NamedTables tables = reference_tables({full_result(), other}, {});
   EXPECT_THAT(tables.at("hazards"), HasSubstr("late-release"));
   EXPECT_THAT(tables.at("renewal"), HasSubstr("batched"));
   EXPECT_THAT(tables.at("quorum"), AllOf(HasSubstr("redlock"), Not(HasSubstr("among"))));
-  EXPECT_THAT(tables.at("belief-gaps"), HasSubstr("redis-watchdog"));
-  EXPECT_EQ(tables.size(), 6U);
+  EXPECT_EQ(tables.size(), 5U);
 }
 
 TEST(ReferenceTables, TellLoadsWithANetworkFromThoseWithout) {

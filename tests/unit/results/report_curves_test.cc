@@ -113,11 +113,6 @@ TEST(Merged, OfSeveralThinnedOnesHasNoCurve) {
   }
 }
 
-TEST(Cumulative, CountsInfiniteSamplesWithoutAPoint) {
-  const std::vector<double> gaps{-1, 2, INFINITY, INFINITY};
-  EXPECT_THAT(cumulative(gaps), ElementsAre(Pair(-1, 0.25), Pair(2, 0.5)));
-}
-
 TEST(OverTime, HasARateAndAWorstTimeForEachSecond) {
   const std::vector<SeriesPoint> series{{.t = 1, .sections = 100, .acquire_p99 = 0.1},
                                         {.t = 3, .sections = 100, .acquire_p99 = 0.2}};

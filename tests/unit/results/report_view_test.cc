@@ -148,18 +148,6 @@ TEST(ReportView, PraisesNoControlThatFewFaultsConcern) {
   EXPECT_THAT(part_of(result).headline, says(Tone::plain, "Fewest harmful plays, 2: sturdy."));
 }
 
-TEST(ReportView, DrawsBeliefGapsOnlyOfPlaysThatWereRepeated) {
-  Result result = minimal_result();
-  result.belief_gaps = sample_belief_gaps();
-  result.belief_gaps.push_back({.scenario = "once", .strategy = "a", .seconds = {1}});
-  const Part part = part_of(result);
-  EXPECT_NE(find_block<LineChart>(part, "Belief gap: partition-holder"), nullptr);
-  EXPECT_EQ(find_block<LineChart>(part, "Belief gap: once"), nullptr);
-  const auto* table = find_block<Table>(part, "Belief gaps in figures");
-  ASSERT_NE(table, nullptr);
-  EXPECT_EQ(table->rows.size(), 2U);
-}
-
 TEST(ReportView, ARefusalIsNoHarmAndIsSaid) {
   Result result = minimal_result();
   result.hazards = {{.scenario = "failover", .strategy = "x", .observed = "refused"},
@@ -175,7 +163,7 @@ TEST(ReportView, EveryKindOfResultHasItsSections) {
   Result result = full_result();
   result.experiment = Experiment{.points = std::vector<QuorumPoint>{sample_quorum_point()}};
   EXPECT_THAT(titles(part_of(result)),
-              ElementsAre("What breaks which lock", "Belief gaps", "What the watch saw", "Capacity",
+              ElementsAre("What breaks which lock", "What the watch saw", "Capacity",
                           "Capacity of redis-queue", "The cost of a quorum", "Strategies",
                           "Percentiles", "Over time", "Anatomy of the wait", "Handoff and fairness",
                           "Renewal, votes and replicas", "How it was made"));

@@ -211,24 +211,6 @@ inline std::vector<Hazard> sample_hazards() {
            .timeline = {{0.001, "holder", "asks for the lock"}}}};
 }
 
-inline DosePoint sample_dose_point() {
-  return {.scenario = "pause-holding",
-          .strategy = "redis-set-nx",
-          .ratio = 1.05,
-          .ttl_seconds = 0.3,
-          .plays = 8,
-          .violated = 2,
-          .violated_share = 0.25};
-}
-
-inline std::vector<BeliefGap> sample_belief_gaps() {
-  return {{.scenario = "partition-holder",
-           .strategy = "redis-watchdog",
-           .seconds = {-0.25, 0.125, 0.5},
-           .p50 = 0.125,
-           .max = 0.5}};
-}
-
 inline std::vector<Capacity> sample_capacity() {
   return {{.strategy = "redis-queue",
            .objective = "acquire.p99<20ms",
@@ -346,7 +328,6 @@ inline Result full_result() {
   add_sample_watch(result);
   result.capacity = sample_capacity();
   result.hazards = sample_hazards();
-  result.belief_gaps = sample_belief_gaps();
   result.experiment = sample_experiment();
   result.interrupted = true;
   result.lockbench = {"0.1.0", "05a4e27", "Release"};
