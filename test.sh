@@ -20,7 +20,7 @@ libraries   1   test,full  lock libraries of other languages, as watch sees them
 browser     1   test,full  the report in Chromium
 prometheus  3   test,full  what Prometheus scrapes, recording rules and alerts
 cluster     2   test,full  runs over several hosts: MPI in network namespaces
-statistics  1   test       how often compare and the models are right
+statistics  1   test       how often compare and capacity are right
 fuzz        8   test,fuzz  each fuzzer for a minute'
 
 parts=()

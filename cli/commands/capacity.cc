@@ -15,16 +15,12 @@
 #include "cli/options/value_types.h"
 #include "loadgen/experiments/capacity_experiment.h"
 #include "results/stats/compared_figures.h"
-#include "results/tables/experiments.h"
 #include "results/tables/text.h"
 
 namespace lockbench::cli {
 namespace {
 
 using namespace std::chrono_literals;
-
-/// The fit over clients takes three points, and one more to check it.
-constexpr std::size_t kFewestForScalability = 4;
 
 /// 1, 2, 4, ... and the last one itself.
 std::vector<int> doubling_up_to(int last) {
@@ -121,14 +117,6 @@ std::vector<Selected> select(const CapacityOptions& options) {
   if (options.objective.empty()) {
     throw UsageError("capacity needs an objective: --slo 'acquire.p99<20ms'");
   }
-  const bool by_clients =
-      std::any_of(options.extrapolations.begin(), options.extrapolations.end(),
-                  [](const loadgen::Extrapolation& load) { return load.clients; });
-  if (by_clients && options.sweep_clients.size() < kFewestForScalability) {
-    throw UsageError(
-        "--extrapolate clients=N requires at least {} numbers in --sweep clients=N,N,...",
-        kFewestForScalability);
-  }
   if (options.workload.key_per_client && !options.sweep_keys.empty()) {
     throw UsageError("--sweep keys cannot be combined with --keys per-client");
   }
@@ -144,25 +132,10 @@ loadgen::CapacityPlan plan_of(const CapacityOptions& options,
                              .objective = options.objective,
                              .sweep_clients = options.sweep_clients,
                              .sweep_keys = options.sweep_keys,
-                             .planned_rate = options.planned_rate,
-                             .extrapolations = options.extrapolations};
+                             .planned_rate = options.planned_rate};
   plan.run.workload = options.workload;
   plan.run.watcher = watcher;
   return plan;
-}
-
-/// Warns of each extrapolation for which no model could be fitted.
-void warn_of_missing_models(const std::vector<loadgen::Extrapolation>& asked,
-                            const results::Capacity& capacity, Console& console) {
-  for (const loadgen::Extrapolation& load : asked) {
-    const auto answers = [&](const results::CapacityModel& model) {
-      return std::any_of(model.predictions.begin(), model.predictions.end(),
-                         [&](const auto& prediction) { return prediction.at == load.text(); });
-    };
-    if (std::any_of(capacity.models.begin(), capacity.models.end(), answers)) continue;
-    console.warn(fmt::format("--extrapolate {}: no model fits the measurements of {}", load.text(),
-                             capacity.strategy));
-  }
 }
 
 /// One strategy after the other. Those that a stop left out are listed as skipped.
@@ -192,12 +165,6 @@ void measure_all(loadgen::CapacityPlan plan, const std::vector<Selected>& select
         one.strategy->traits.promises_exclusion && measured.capacity.violated.value_or(false);
     if (violated) console.warn("exclusion was broken: " + name);
     const results::Capacity& capacity = measured.capacity;
-    if (!session.stopped()) {
-      warn_of_missing_models(plan.extrapolations, capacity, console);
-      for (const std::string& line : results::doubts(capacity)) {
-        console.warn(fmt::format("{}: {}", name, line));
-      }
-    }
     ending.errors |= !measured.errors.empty();
     ending.exclusion_broken |= violated;
     ending.invalid |= capacity.limit == "generator";
@@ -259,12 +226,6 @@ void CapacityOptions::declare(OptionList& options) {
       "planned sections per second: measured if it may be the limit, shows headroom; exit 99 "
       "unless it is kept",
       "none");
-  options
-      .add({"extrapolate", "LOAD"}, extrapolations,
-           parsed(loadgen::parse_extrapolation, &loadgen::Extrapolation::text),
-           "predict a load that is not measured, such as clients=2000,rtt=1ms; the rtt is added "
-           "to the measured one")
-      .without_commas();
   LoadOptions::declare(options);
   for (Option& option : options.all()) {
     if (option.positional) option.default_text = "";  // required

@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "cli/options/load_options.h"
-#include "loadgen/experiments/extrapolation.h"
 
 namespace lockbench::cli {
 
@@ -16,7 +15,6 @@ struct CapacityOptions : LoadOptions {
   bool sweep = true;
   std::vector<int> sweep_clients, sweep_keys;  ///< both empty: chosen by the command
   std::optional<double> planned_rate;
-  std::vector<loadgen::Extrapolation> extrapolations;
 
   CapacityOptions() { workload.clients = 32; }
   void declare(OptionList& options);

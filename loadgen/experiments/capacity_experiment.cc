@@ -98,15 +98,10 @@ class Experiment {
 
   CapacityMeasured measure() {
     say_how_long();
-    const auto contended = closed_loop("clients", plan_.run.workload.clients);
-    if (contended) {
-      search(contended->sections_per_second);
+    if (const auto served = closed_loop("clients", plan_.run.workload.clients)) {
+      search(*served);
       sweep();
       name_what_limits();
-      const auto alone = closed_loops_.find({"clients", 1});
-      const ModelBasis basis{*contended, rates_,
-                             alone == closed_loops_.end() ? nullptr : &alone->second};
-      measured_.capacity.models = model_capacity(plan_, measured_.capacity, basis);
     } else {
       measured_.capacity.limit_reason = "nothing could be measured";
     }
@@ -169,7 +164,8 @@ class Experiment {
                     human_seconds(seconds(plan_.time)), loops, loops == 1 ? "" : "s"));
   }
 
-  std::optional<results::Run> closed_loop(const std::string& over, int at) {
+  /// Sections a second; nothing if it could not be measured.
+  std::optional<double> closed_loop(const std::string& over, int at) {
     Workload workload = plan_.run.workload;
     workload.rate.reset();
     workload.duration = closed_loop_duration();
@@ -181,8 +177,7 @@ class Experiment {
     if (plan_.so_far) plan_.so_far(measured_.capacity);
     say(fmt::format("closed loop, {} {}: {} sections/s", at, over,
                     human_number(result->sections_per_second)));
-    closed_loops_.insert_or_assign({over, at}, *result);
-    return result;
+    return result->sections_per_second;
   }
 
   void search(double closed_loop_rate) {
@@ -253,7 +248,7 @@ class Experiment {
 
   void sweep() {
     for (const int at : plan_.sweep_clients) {
-      if (!closed_loops_.contains({"clients", at}) && !closed_loop("clients", at)) break;
+      if (at != plan_.run.workload.clients && !closed_loop("clients", at)) break;
     }
     for (const int at : plan_.sweep_keys) {
       if (!closed_loop("keys", at)) break;
@@ -336,7 +331,6 @@ class Experiment {
   const OnStep& on_step_;
   const std::stop_token stop_;
   CapacityMeasured measured_;
-  std::map<std::pair<std::string, int>, results::Run> closed_loops_;
   std::map<double, std::vector<results::Run>> rates_;
   LockShare lock_;
   Clock::time_point search_began_;

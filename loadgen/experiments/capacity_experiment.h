@@ -1,7 +1,6 @@
 #pragma once
 
 #include <functional>
-#include <map>
 #include <optional>
 #include <span>
 #include <stop_token>
@@ -9,7 +8,6 @@
 #include <vector>
 
 #include "loadgen/experiments/experiment.h"
-#include "loadgen/experiments/extrapolation.h"
 #include "loadgen/run/runner.h"
 #include "results/file/model.h"
 #include "results/stats/threshold.h"
@@ -26,7 +24,6 @@ struct CapacityPlan {
   std::vector<results::Threshold> objective;
   std::vector<int> sweep_clients, sweep_keys;  ///< growing; none: no sweep
   std::optional<double> planned_rate;
-  std::vector<Extrapolation> extrapolations;
   /// Called after each run with what is known so far; may be empty.
   std::function<void(const results::Capacity&)> so_far{};
 };
@@ -46,18 +43,5 @@ struct CapacityMeasured {
 };
 CapacityMeasured measure_capacity(const CapacityPlan& plan, const OnStep& on_step,
                                   const std::stop_token& stop);
-
-/// What the models are fitted to.
-struct ModelBasis {
-  const results::Run& contended;                             ///< closed loop with all clients
-  const std::map<double, std::vector<results::Run>>& rates;  ///< open loop
-  const results::Run* alone = nullptr;                       ///< one client; may be null
-};
-
-/// Fits the models and predicts with them: for the rates, for the largest swept number of clients,
-/// which the fit leaves out, and for the extrapolations. `capacity` has the rates and the sweep.
-std::vector<results::CapacityModel> model_capacity(const CapacityPlan& plan,
-                                                   const results::Capacity& capacity,
-                                                   const ModelBasis& basis);
 
 }  // namespace lockbench::loadgen

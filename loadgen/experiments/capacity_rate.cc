@@ -202,34 +202,19 @@ RateRuling judge_rate(double rate, std::span<const results::Run> runs,
 
 ServiceTimes service_times(std::span<const results::Run> runs) {
   ServiceTimes sum;
-  double holds = 0, turnarounds = 0, handoffs = 0, sections = 0, awaited = 0, overtakings = 0;
-  double hold_squares = 0, handoff_squares = 0;
-  const auto square_of = [](const results::Distribution& d) {
-    return d.stddev * d.stddev + d.mean * d.mean;
-  };
+  double holds = 0, turnarounds = 0, sections = 0, awaited = 0;
   for (const results::Run& run : runs) {
-    const double hold = number(run.hold.count), handoff = number(run.handoff.count);
-    holds += hold;
-    sum.hold += hold * run.hold.mean;
-    hold_squares += hold * square_of(run.hold);
+    holds += number(run.hold.count);
+    sum.hold += number(run.hold.count) * run.hold.mean;
     turnarounds += number(run.turnaround.count);
     sum.turnaround += number(run.turnaround.count) * run.turnaround.mean;
-    handoffs += handoff;
-    sum.handoff += handoff * run.handoff.mean;
-    handoff_squares += handoff * square_of(run.handoff);
     sections += number(run.sections);
     awaited += number(run.awaited_releases);
-    overtakings += number(run.overtakings);
   }
   const auto per = [](double total, double count) { return count > 0 ? total / count : 0; };
   sum.hold = per(sum.hold, holds);
-  sum.hold_variance = std::max(0.0, per(hold_squares, holds) - sum.hold * sum.hold);
   sum.turnaround = per(sum.turnaround, turnarounds);
-  sum.handoff = per(sum.handoff, handoffs);
-  sum.handoff_variance = std::max(0.0, per(handoff_squares, handoffs) - sum.handoff * sum.handoff);
-  sum.handoffs = static_cast<std::uint64_t>(handoffs);
   sum.awaited_share = std::min(1.0, per(awaited, sections));
-  sum.overtaking_share = std::min(1.0, per(overtakings, sections));
   return sum;
 }
 

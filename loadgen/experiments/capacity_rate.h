@@ -37,15 +37,11 @@ RateRuling judge_rate(double rate, std::span<const results::Run> runs,
 
 /// What one section costs its lock, over several runs. Times in seconds.
 struct ServiceTimes {
-  double hold = 0, hold_variance = 0;
+  double hold = 0;
   /// From a release at which a client waited to the next grant, to whomever; after the other
   /// releases the lock is free.
   double turnaround = 0;
   double awaited_share = 0;  ///< of the sections: a client waited at their end
-  /// From such a release to the next grant to a client that waited then, with all that overtook it.
-  double handoff = 0, handoff_variance = 0;
-  std::uint64_t handoffs = 0;
-  double overtaking_share = 0;  ///< of the sections
 
   /// For which a section keeps its lock from others: held, and being handed over.
   double taken() const { return hold + awaited_share * turnaround; }

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -48,23 +47,6 @@ struct CapacitySweepPoint {
   Distribution acquire;
 };
 
-/// A model's prediction for a load that it was not fitted to.
-struct Prediction {
-  std::string at;                  ///< "rate=400", "clients=64", "clients=2000,rtt=0.001"
-  std::string figure;              ///< "acquire.p99", "sections_per_second"
-  double predicted = 0;            ///< not finite: the lock cannot keep up, says the model
-  std::optional<double> measured;  ///< empty if that load was not run
-  std::optional<double> error;     ///< share of what was measured; above 0: predicted too high
-  std::string unit;                ///< "s" or "1/s"
-  bool extrapolated = false;       ///< beyond everything that was measured
-};
-
-struct CapacityModel {
-  std::string name;  ///< "queue" or "usl"
-  std::map<std::string, double> parameters;
-  std::vector<Prediction> predictions;
-};
-
 /// The highest load at which a strategy keeps an objective.
 struct Capacity {
   std::string strategy, objective;
@@ -83,7 +65,6 @@ struct Capacity {
   std::vector<CapacityRate> rates;  ///< growing; none in files of version 1
   std::vector<CapacityStep> steps;  ///< in the order in which they were made
   std::vector<CapacitySweepPoint> sweep;
-  std::vector<CapacityModel> models;
 
   /// Whether that was shown: by a miss at a lower rate, or by the ceiling.
   bool planned_too_high() const {

@@ -207,8 +207,6 @@ LOCKBENCH_DESCRIBE(CapacityStep, purpose, rate, achieved, acquire, met, valid, s
 LOCKBENCH_DESCRIBE(CapacityRate, rate, decision, samples, steps, missed_steps, invalid_steps,
                    figure_low, figure_high, rho, acquire, reason)
 LOCKBENCH_DESCRIBE(CapacitySweepPoint, over, at, sections_per_second, acquire)
-LOCKBENCH_DESCRIBE(Prediction, at, figure, predicted, measured, error, unit, extrapolated)
-LOCKBENCH_DESCRIBE(CapacityModel, name, parameters, predictions)
 
 template <class Visitor>
 void describe(Visitor& v, Is<Capacity> auto& capacity) {
@@ -218,7 +216,7 @@ void describe(Visitor& v, Is<Capacity> auto& capacity) {
   v.where_there("violated", capacity.violated);
   LOCKBENCH_VISIT(capacity, planned_rate, utilisation, headroom)
   visit_added(v, "rates", capacity.rates);
-  LOCKBENCH_VISIT(capacity, steps, sweep, models)
+  LOCKBENCH_VISIT(capacity, steps, sweep)
 }
 
 LOCKBENCH_DESCRIBE(Observed, store, family, source, accuracy, locks, acquisitions, releases,

@@ -5,36 +5,10 @@
 
 #include "results/report/parts.h"
 #include "results/tables/experiments.h"
-#include "results/tables/text.h"
 #include "results/tables/units.h"
 
 namespace lockbench::results::report {
 namespace {
-
-/// Of "rate=400" where "rate" is asked for; nothing for anything else.
-std::optional<double> place_of(const Prediction& prediction, std::string_view over) {
-  std::string_view at = prediction.at;
-  if (!at.starts_with(over) || at.substr(over.size()).find('=') != 0) return std::nullopt;
-  at.remove_prefix(over.size() + 1);
-  const auto value = parse_number<double>(at);
-  return value && std::isfinite(*value) ? value : std::nullopt;
-}
-
-/// What the models say, one dashed line each.
-void add_predictions(const Capacity& capacity, std::string_view over, std::string_view figure,
-                     std::vector<Line>& lines) {
-  for (const CapacityModel& model : capacity.models) {
-    Line line{.name = fmt::format("model {}: {}", model.name, figure), .dashed = true};
-    for (const Prediction& prediction : model.predictions) {
-      const auto at = place_of(prediction, over);
-      if (at && prediction.figure == figure && std::isfinite(prediction.predicted)) {
-        line.points.emplace_back(*at, prediction.predicted);
-      }
-    }
-    std::sort(line.points.begin(), line.points.end());
-    if (!line.points.empty()) lines.push_back(std::move(line));
-  }
-}
 
 LineChart by_rate(const Capacity& capacity) {
   LineChart chart{.title = "Time to acquire by load",
@@ -54,7 +28,6 @@ LineChart by_rate(const Capacity& capacity) {
   for (Line* line : {&missed, &p50, &p99}) {
     if (!line->points.empty()) chart.lines.push_back(std::move(*line));
   }
-  add_predictions(capacity, "rate", "acquire.p99", chart.lines);
   if (capacity.lowest > 0 && std::isfinite(capacity.highest)) {
     chart.marks.push_back({"capacity", "", capacity.lowest, capacity.highest});
   }
@@ -75,7 +48,6 @@ LineChart by_sweep(const Capacity& capacity, const std::string& over) {
   if (measured.points.empty()) return chart;
   std::stable_sort(measured.points.begin(), measured.points.end());
   chart.lines.push_back(std::move(measured));
-  add_predictions(capacity, over, "sections_per_second", chart.lines);
   return chart;
 }
 

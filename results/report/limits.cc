@@ -8,8 +8,7 @@
 namespace lockbench::results::report {
 namespace {
 
-constexpr std::size_t kMostServers = 20, kMostCapacities = 32, kMostModels = 4,
-                      kMostSeries = 700'000;
+constexpr std::size_t kMostServers = 20, kMostCapacities = 32, kMostSeries = 700'000;
 
 template <class T>
 void cut(std::vector<T>& list, std::size_t most, std::string_view what, Remarks& said) {
@@ -56,10 +55,6 @@ void trim(Result& result, Remarks& said) {
       cut(capacity.rates, kMostRows, "rates", said);
       cut(capacity.steps, kMostRows, "steps", said);
       cut(capacity.sweep, kMostRows, "points of a sweep", said);
-      cut(capacity.models, kMostModels, "models", said);
-      for (CapacityModel& model : capacity.models) {
-        cut(model.predictions, kMostRows, "predictions", said);
-      }
     }
   }
   if (result.observed) cut(*result.observed, kMostRows, "families", said);

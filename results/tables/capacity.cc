@@ -35,63 +35,6 @@ std::string with_evidence(const Capacity& capacity, double rate) {
                      count(at->samples), misses(*at));
 }
 
-std::string amount(double value, const std::string& unit) {
-  return unit == "s" ? human_seconds(value) : human_number(value) + "/s";
-}
-
-std::string checked(const CapacityModel& model, const Prediction& prediction) {
-  if (!std::isfinite(prediction.predicted)) {
-    return fmt::format("model {}: at {} it predicts that the lock cannot keep up", model.name,
-                       prediction.at);
-  }
-  std::string line = fmt::format("model {}: at {} {} is predicted as {}", model.name, prediction.at,
-                                 prediction.figure, amount(prediction.predicted, prediction.unit));
-  if (!prediction.measured) return line;
-  line += fmt::format(", measured {}", amount(*prediction.measured, prediction.unit));
-  if (prediction.error) line += fmt::format(" (error {:+.0f} %)", 100 * *prediction.error);
-  return line;
-}
-
-/// The largest error of the predictions that were measured.
-std::optional<double> worst_error(const CapacityModel& model) {
-  std::optional<double> worst;
-  for (const Prediction& prediction : model.predictions) {
-    if (!prediction.error) continue;
-    worst = std::max(worst.value_or(0), std::abs(*prediction.error));
-  }
-  return worst;
-}
-
-std::string trust(const Capacity& capacity, const CapacityModel& model) {
-  double swept = 0;
-  for (const CapacitySweepPoint& point : capacity.sweep) {
-    if (point.over == "clients") swept = std::max(swept, static_cast<double>(point.at));
-  }
-  const auto worst = worst_error(model);
-  std::string line =
-      worst ? fmt::format("its checked predictions were off by up to {}", percent(*worst))
-            : "the model was not checked";
-  if (swept > 0) line += fmt::format(", and no more than {} clients were measured", swept);
-  return line +
-         "; it adds one rtt per handoff, but a lock that polls needs more: take it as an order of "
-         "magnitude only";
-}
-
-void add_models(const Capacity& capacity, Lines& lines) {
-  for (const CapacityModel& model : capacity.models) {
-    bool any = false;
-    for (const Prediction& prediction : model.predictions) {
-      any = any || prediction.extrapolated;
-      lines.push_back(checked(model, prediction) +
-                      (prediction.extrapolated ? " (extrapolated)" : ""));
-    }
-    if (any) {
-      lines.push_back(
-          fmt::format("extrapolated by model {}: {}", model.name, trust(capacity, model)));
-    }
-  }
-}
-
 void add_planned(const Capacity& capacity, Lines& lines) {
   if (!capacity.planned_rate) return;
   const std::string planned = fmt::format("planned {}/s:", human_number(*capacity.planned_rate));
@@ -314,27 +257,10 @@ std::vector<std::string> findings(const Capacity& capacity) {
     lines.push_back("exclusion was violated: the capacity of this lock is meaningless");
   }
   add_interval(capacity, lines);
-  for (const std::string& line : doubts(capacity)) lines.push_back("warning: " + line);
   lines.push_back(fmt::format("limit: {}: {}", capacity.limit, capacity.limit_reason));
   add_planned(capacity, lines);
   add_sweep(capacity, "clients", lines);
   add_sweep(capacity, "keys", lines);
-  add_models(capacity, lines);
-  return lines;
-}
-
-std::vector<std::string> doubts(const Capacity& capacity) {
-  constexpr double kMuch = 0.5;
-  Lines lines;
-  for (const CapacityModel& model : capacity.models) {
-    for (const Prediction& prediction : model.predictions) {
-      const bool endless = !std::isfinite(prediction.predicted);
-      if (!endless && !(std::abs(prediction.error.value_or(0)) > kMuch)) continue;
-      lines.push_back(checked(model, prediction) +
-                      (endless ? ", but it did" : ": more than half off") +
-                      ", so its assumptions do not hold here");
-    }
-  }
   return lines;
 }
 

@@ -33,10 +33,8 @@ std::string cost_text(double cost, const std::optional<Interval>& interval, Unit
 Table capacity_table(const std::vector<Capacity>& capacities);
 /// One row for each step and each point of a sweep, as CSV.
 Table step_table(const std::vector<Capacity>& capacities);
-/// What limits the capacity, what is planned, and what the models predict, in a line each.
+/// What is kept, what limits it, what is planned, and what closed loops served, in a line each.
 std::vector<std::string> findings(const Capacity& capacity);
-/// Those of them that warn of predictions that differ from the measurement by more than half.
-std::vector<std::string> doubts(const Capacity& capacity);
 /// p50 and p99 by rate: one line for each, on a logarithmic time axis. Empty if nothing was
 /// granted.
 std::string chart(const Capacity& capacity);

@@ -2,7 +2,6 @@
 #include <string>
 
 #include "cli/options/value_types.h"
-#include "loadgen/experiments/extrapolation.h"
 #include "loadgen/run/duration_distribution.h"
 #include "loadgen/run/fault.h"
 #include "results/stats/regression.h"
@@ -36,9 +35,6 @@ void read_expressions(std::string_view bytes) {
   const std::string text(bytes);
   if (const auto fault = loadgen::parse_fault(text)) {
     require(loadgen::parse_fault(fault->to_string()).has_value());
-  }
-  if (const auto extrapolation = loadgen::parse_extrapolation(text)) {
-    require(loadgen::parse_extrapolation(extrapolation->text()).has_value());
   }
   static_cast<void>(results::parse_threshold(text));
   static_cast<void>(results::parse_regression(text));

@@ -23,16 +23,10 @@ void expect_decided_by_steps(const Json& capacity) {
 
 TEST(Capacity, OfAQueueThatIsHeldIsTheLocks) {
   const Scratch scratch;
-  const Outcome outcome = lockbench(scratch, {"capacity",      "redis-queue",
-                                              "--redis",       shared_redis().url(),
-                                              "--warmup",      "100ms",
-                                              "--hold",        "2ms",
-                                              "--slo",         "acquire.p90<100ms",
-                                              "--duration",    "500ms",
-                                              "--time",        "60s",
-                                              "--sweep",       "clients=1,2,4,8",
-                                              "--extrapolate", "clients=1000,rtt=1ms",
-                                              "--out",         "r.json"});
+  const Outcome outcome = lockbench(
+      scratch, {"capacity", "redis-queue", "--redis", shared_redis().url(), "--warmup", "100ms",
+                "--hold", "2ms", "--slo", "acquire.p90<100ms", "--duration", "500ms", "--time",
+                "60s", "--sweep", "clients=1,2,4,8", "--out", "r.json"});
   const Json capacity = read_result(scratch / "r.json").at("capacity").at(0);
   expect_decided_by_steps(capacity);
   EXPECT_DOUBLE_EQ(capacity.at("ceiling"), 500);
@@ -42,7 +36,6 @@ TEST(Capacity, OfAQueueThatIsHeldIsTheLocks) {
   EXPECT_GT(capacity.at("lowest"), 0);
   EXPECT_GT(capacity.at("highest"), capacity.at("lowest"));
   EXPECT_EQ(capacity.at("limit"), "lock") << capacity.at("limit_reason");
-  EXPECT_EQ(capacity.at("models").size(), 2U);
 }
 
 }  // namespace

@@ -16,10 +16,10 @@ std::string refusal_of(std::vector<std::string> args) {
 }
 
 TEST(CapacityOptions, AreRead) {
-  const auto options = parse<CapacityOptions>(
-      {"redis-queue", "--slo", "acquire.p99<20ms", "--slo", "acquire.p50<1ms", "--clients", "64",
-       "--duration", "1s", "--time", "90s", "--sweep", "clients=8,1,2,2,4", "--planned-rate",
-       "120.5", "--extrapolate", "clients=2000,rtt=1ms"});
+  const auto options =
+      parse<CapacityOptions>({"redis-queue", "--slo", "acquire.p99<20ms", "--slo",
+                              "acquire.p50<1ms", "--clients", "64", "--duration", "1s", "--time",
+                              "90s", "--sweep", "clients=8,1,2,2,4", "--planned-rate", "120.5"});
   ASSERT_TRUE(options) << options.error();
   const CapacityOptions& capacity = *options;
   ASSERT_EQ(capacity.objective.size(), 2U);
@@ -30,7 +30,6 @@ TEST(CapacityOptions, AreRead) {
   EXPECT_THAT(capacity.sweep_clients, ElementsAre(1, 2, 4, 8));
   EXPECT_THAT(capacity.sweep_keys, IsEmpty());
   EXPECT_EQ(capacity.planned_rate, 120.5);
-  EXPECT_EQ(capacity.extrapolations.at(0).text(), "clients=2000,rtt=1ms");
 }
 
 TEST(CapacityOptions, SayWhatIsWrong) {
@@ -61,7 +60,6 @@ TEST(CapacityOptions, NothingStartsWithoutStrategyAndObjective) {
     more.insert(more.begin(), {"redis-queue", "--slo", "acquire.p99<20ms"});
     return refusal_of(more);
   };
-  EXPECT_THAT(with({"--extrapolate", "clients=9", "--sweep", "off"}), HasSubstr("at least 4"));
   EXPECT_THAT(with({"--keys", "per-client", "--sweep", "keys=1,2"}), HasSubstr("per-client"));
   EXPECT_THAT(with({"redis-qeue"}), HasSubstr("redis-qeue"));
 }

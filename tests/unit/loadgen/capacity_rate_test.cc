@@ -139,17 +139,16 @@ TEST(CapacityRate, SaysForWhichShareOfTheTimeTheLockWasTaken) {
   EXPECT_EQ(ruling(runs).rate.rho, 1);
 }
 
-TEST(ServiceTimes, TellHandoffsFromOvertakings) {
-  HistogramSnapshot handoffs;
-  for (int i = 0; i < 4; ++i) handoffs.record(6ms);
+TEST(ServiceTimes, AreMeansOverAllRuns) {
+  HistogramSnapshot turnarounds;
+  for (int i = 0; i < 4; ++i) turnarounds.record(6ms);
   results::Run run = run_with(0);
-  run.handoff = to_distribution(handoffs);
-  run.overtakings = 250;
+  run.turnaround = to_distribution(turnarounds);
+  run.awaited_releases = 250;
   const std::vector<results::Run> runs{run, run_with(0)};
   const ServiceTimes service = service_times(runs);
-  EXPECT_NEAR(service.handoff, 6e-3, 6e-5) << "of those that there are";
-  EXPECT_DOUBLE_EQ(service.overtaking_share, 0.125);
-  EXPECT_EQ(service.handoffs, 4U);
+  EXPECT_NEAR(service.turnaround, 6e-3, 6e-5) << "of those that there are";
+  EXPECT_DOUBLE_EQ(service.awaited_share, 0.125);
 }
 
 }  // namespace

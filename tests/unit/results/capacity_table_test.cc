@@ -14,9 +14,7 @@ namespace {
 
 using testing::AllOf;
 using testing::Contains;
-using testing::ElementsAre;
 using testing::HasSubstr;
-using testing::IsEmpty;
 using testing::Not;
 using testing::StartsWith;
 
@@ -31,8 +29,6 @@ TEST(CapacityFindings, SayWhatIsKeptAndWhatLimits) {
                               "steps)"));
   EXPECT_THAT(lines, Contains(StartsWith("limit: lock: hold 2 ms")));
   EXPECT_THAT(lines, Contains("planned 200/s: kept, headroom 100 %"));
-  EXPECT_THAT(lines, Contains(AllOf(HasSubstr("model queue: at rate=400 acquire.p99"),
-                                    HasSubstr("error -10 %"), HasSubstr("extrapolated"))));
 }
 
 TEST(CapacityFindings, SayWhatIsNotKnown) {
@@ -61,17 +57,6 @@ TEST(CapacityFindings, TellAPlannedRateThatIsTooHighFromOneThatIsOpen) {
   EXPECT_FALSE(capacity.planned_too_high());
   planned(500);
   EXPECT_TRUE(capacity.planned_too_high()) << "the ceiling forbids it";
-}
-
-TEST(CapacityFindings, WarnOfAModelThatIsFarOff) {
-  Capacity capacity = sample_capacity().front();
-  EXPECT_THAT(doubts(capacity), IsEmpty());
-  capacity.models.at(0).predictions.at(0).error = -0.6;
-  EXPECT_THAT(doubts(capacity), ElementsAre(HasSubstr("more than half off")));
-  EXPECT_THAT(findings(capacity), Contains(StartsWith("warning: model queue")));
-  capacity.models.at(0).predictions.at(0).error.reset();
-  capacity.models.at(0).predictions.at(0).predicted = std::numeric_limits<double>::infinity();
-  EXPECT_THAT(doubts(capacity), ElementsAre(HasSubstr("cannot keep up, but it did")));
 }
 
 TEST(CapacityChart, LeavesOutWhatIsNoTime) {

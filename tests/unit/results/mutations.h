@@ -51,8 +51,7 @@ inline std::vector<nlohmann::json::json_pointer> distinct_places(
 /// In the samples: where any name may stand.
 inline bool is_map(const std::string& at) {
   static const std::set<std::string> maps = {"/workload", "/environment/servers",
-                                             "/hazards/0/evidence", "/runs/0/commands",
-                                             "/capacity/0/models/0/parameters"};
+                                             "/hazards/0/evidence", "/runs/0/commands"};
   return maps.contains(at);
 }
 

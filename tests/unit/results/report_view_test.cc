@@ -169,7 +169,7 @@ TEST(ReportView, EveryKindOfResultHasItsSections) {
                           "Renewal, votes and replicas", "How it was made"));
 }
 
-TEST(ReportView, CapacityIsShownWithItsModels) {
+TEST(ReportView, CapacityIsShownWithItsClosedLoops) {
   const Part part = part_of(full_result());
   EXPECT_THAT(part.headline,
               says(Tone::good,

@@ -258,16 +258,7 @@ inline std::vector<Capacity> sample_capacity() {
            .sweep = {{.over = "keys",
                       .at = 2,
                       .sections_per_second = 800,
-                      .acquire = sample_distribution()}},
-           .models = {{.name = "queue",
-                       .parameters = {{"service_seconds", 0.0022}},
-                       .predictions = {{.at = "rate=400",
-                                        .figure = "acquire.p99",
-                                        .predicted = 0.018,
-                                        .measured = 0.02,
-                                        .error = -0.1,
-                                        .unit = "s",
-                                        .extrapolated = true}}}}}};
+                      .acquire = sample_distribution()}}}};
 }
 
 /// What a watch adds to a result.
