@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <chrono>
 #include <filesystem>
 #include <optional>
 #include <random>
@@ -12,6 +13,7 @@
 #include "cli/console/facts.h"
 #include "cli/console/publish.h"
 #include "results/file/save.h"
+#include "strategies/duration.h"
 
 namespace lockbench::cli {
 
@@ -26,7 +28,8 @@ std::string fallback_path(const results::Result& result) {
 
 }  // namespace
 
-results::Result begin_result(WallTime now) {
+results::Result begin_result() {
+  const WallTime now = std::chrono::system_clock::now();
   return {.id = run_id(now, std::random_device()()),
           .started_at = rfc3339(now),
           .lockbench = build_facts(),

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <chrono>
 #include <optional>
 #include <string>
 
@@ -9,14 +8,13 @@
 #include "cli/console/result_file.h"
 #include "cli/options/load_options.h"
 #include "results/report/report.h"
-#include "strategies/duration.h"
 
 namespace lockbench::cli {
 
 // The beginning and the end of every command that saves a result.
 
 /// A result with its id and time, this build and this machine.
-results::Result begin_result(WallTime now = std::chrono::system_clock::now());
+results::Result begin_result();
 
 /// The path of the result file. A UsageError if it cannot be written, or the page of --report
 /// cannot, or if such a result has no column that --columns names. `result` is still empty.

@@ -7,23 +7,23 @@
 #include <filesystem>
 #include <map>
 #include <utility>
-#include <vector>
 
 #include "results/file/loads.h"
 #include "results/file/save.h"
-#include "results/hdr/hdr.h"
+#include "results/tables/hgrm.h"
 
 namespace lockbench::cli {
 namespace {
 
-struct Tagged {
-  std::string_view tag;
+struct MeasuredTime {
+  std::string_view name;
   results::Distribution results::Run::*distribution;
 };
 
-constexpr std::array kTagged{
-    Tagged{"acquire", &results::Run::acquire}, Tagged{"hold", &results::Run::hold},
-    Tagged{"release", &results::Run::release}, Tagged{"handoff", &results::Run::handoff}};
+constexpr std::array kTimes{MeasuredTime{"acquire", &results::Run::acquire},
+                            MeasuredTime{"hold", &results::Run::hold},
+                            MeasuredTime{"release", &results::Run::release},
+                            MeasuredTime{"handoff", &results::Run::handoff}};
 
 /// The text of each file, by its name.
 using Files = std::map<std::string, std::string>;
@@ -38,33 +38,24 @@ std::string file_name_of(const results::Run& run, const results::Result& result)
   return run.strategy + "." + load;
 }
 
-Files files_of(const results::Result& result, double begun_seconds) {
+Files files_of(const results::Result& result) {
   Files files;
-  std::map<std::string, std::vector<results::HdrInterval>> logs;
-  double start = 0;
   for (const results::Run& run : result.runs) {
     const std::string name = file_name_of(run, result);
-    for (const auto& [tag, distribution] : kTagged) {
+    for (const auto& [time, distribution] : kTimes) {
       if (!(run.*distribution).any()) continue;
-      files[fmt::format("{}.{}.{}.hgrm", name, run.repetition, tag)] =
+      files[fmt::format("{}.{}.{}.hgrm", name, run.repetition, time)] =
           results::to_hgrm(run.*distribution);
-      logs[name].push_back({tag, start, run.duration_seconds, run.*distribution});
     }
-    start += run.duration_seconds;
-  }
-  for (const auto& [name, intervals] : logs) {
-    files[name + ".hlog"] = results::to_hlog(begun_seconds, intervals);
   }
   return files;
 }
 
 }  // namespace
 
-bool save_hdr_files(const results::Result& result, std::chrono::system_clock::time_point begun,
-                    const std::string& directory, Console& console) {
-  const double begun_seconds = std::chrono::duration<double>(begun.time_since_epoch()).count();
+bool save_hdr_files(const results::Result& result, const std::string& directory, Console& console) {
   bool all_saved = true;
-  for (const auto& [name, text] : files_of(result, begun_seconds)) {
+  for (const auto& [name, text] : files_of(result)) {
     const auto saved = results::save(std::filesystem::path(directory) / name, text);
     if (!saved) {
       console.warn("not saved: " + saved.error());

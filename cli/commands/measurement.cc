@@ -32,16 +32,13 @@ OptionRecord workload_of(const RunOptions& options) {
 }  // namespace
 
 Measurement::Measurement(const RunOptions& options, std::vector<Selected> selected)
-    : options_(options),
-      selected_(std::move(selected)),
-      begun_(std::chrono::system_clock::now()),
-      result_(begin_result(begun_)) {
+    : options_(options), selected_(std::move(selected)), result_(begin_result()) {
   result_.workload = workload_of(options_);
   out_ = out_path(options_.output, result_);
   if (options_.output.resume) resume();
   if (options_.hdr.empty()) return;
   // The directory is created if necessary.
-  must(results::check_writable(std::filesystem::path(options_.hdr) / "lockbench.hlog"), "--hdr");
+  must(results::check_writable(std::filesystem::path(options_.hdr) / "lockbench.hgrm"), "--hdr");
 }
 
 void Measurement::resume() {
@@ -161,8 +158,7 @@ void Measurement::skip_the_rest() {
 
 int Measurement::finish(bool show, Console& console) {
   const bool pushed = metrics_->push(console);
-  const bool exported =
-      options_.hdr.empty() || save_hdr_files(result_, begun_, options_.hdr, console);
+  const bool exported = options_.hdr.empty() || save_hdr_files(result_, options_.hdr, console);
   const auto missed = missed_thresholds(options_.thresholds, result_, selected_);
   Ending ending = ending_of(result_);
   ending.strict = options_.output.strict;

@@ -55,7 +55,6 @@ class Measurement {
 
   const RunOptions options_;
   std::vector<Selected> selected_;
-  const WallTime begun_;
   results::Result result_;  ///< has the runs of a file that is resumed
   std::string out_;
   std::optional<results::Result> resumed_;  ///< the file, without its runs

@@ -358,7 +358,7 @@ void RunOptions::declare(OptionList& options) {
   options.add_flag({"allow-no-grants", ""}, allow_no_grants,
                    "exit 0, not 2, if a run granted nothing");
   options.add({"hdr", "DIR"}, hdr, path(),
-              "also write HdrHistogram files of each run: .hgrm in µs and .hlog");
+              "also write HdrHistogram files of each run: percentiles in µs (.hgrm)");
 }
 
 std::vector<loadgen::Workload> LoadOptions::points() const {

@@ -13,7 +13,6 @@
 namespace lockbench::results::report {
 namespace {
 
-constexpr double kTicksPerHalving = 5;
 constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
 
 /// It has percentiles, but no buckets.
@@ -23,13 +22,6 @@ bool is_condensed(const Distribution* distribution) {
 
 double samples_of(const Distribution& distribution) {
   return static_cast<double>(distribution.count + distribution.censored.count);
-}
-
-/// The next level as a share; 1 where a double cannot tell it from the last one.
-double next_level(double level) {
-  const double halvings = std::floor(std::log2(1 / (1 - level))) + 1;
-  const double next = level + 1 / (kTicksPerHalving * std::exp2(halvings));
-  return next > level ? next : 1;
 }
 
 /// Of a plateau only the ends are kept.
@@ -67,16 +59,9 @@ std::vector<Point> percentile_curve(const Distribution& distribution) {
   if (is_condensed(&distribution)) return percentiles_curve(distribution);
   const double count = samples_of(distribution);
   std::vector<Point> points;
-  double level = 0;
-  double below = 0;
-  for (const auto& bucket : all_buckets(distribution)) {
-    below += static_cast<double>(bucket.count);
-    while (level < 1 && below >= level * count && below < count &&
-           points.size() < kMostPoints - 1) {
-      // The largest sample is known exactly.
-      add(points, {1 / (1 - level), std::min(bucket.upper, distribution.max)});
-      level = next_level(level);
-    }
+  for (const PercentileStep& step : percentile_steps(distribution)) {
+    const double x = 100 / (100 - step.percent);
+    if (x < count && points.size() < kMostPoints - 1) add(points, {x, step.value});
   }
   add(points, {count, distribution.max});
   return points;

@@ -86,6 +86,14 @@ class Collector {
   const std::vector<std::string>* at_least_ = nullptr;
 };
 
+/// The percentage after this one; 100 where a double cannot tell it from the last one.
+double next_step(double percent) {
+  constexpr double kStepsPerHalving = 5;
+  const double halvings = std::floor(std::log2(100 / (100 - percent))) + 1;
+  const double next = percent + 100 / (kStepsPerHalving * std::exp2(halvings));
+  return next > percent ? next : 100;
+}
+
 }  // namespace
 
 std::vector<Figure> figures(const Run& run) {
@@ -133,6 +141,26 @@ std::vector<Distribution::Bucket> all_buckets(const Distribution& distribution) 
   all.reserve(counts.size());
   for (const auto& [upper, count] : counts) all.push_back({upper, count});
   return all;
+}
+
+std::vector<PercentileStep> percentile_steps(const Distribution& distribution) {
+  const auto buckets = all_buckets(distribution);
+  std::uint64_t total = distribution.overflow + distribution.censored.overflow;
+  for (const auto& bucket : buckets) total += bucket.count;
+  std::vector<PercentileStep> steps;
+  double percent = 0;
+  std::uint64_t below = 0;
+  for (const auto& bucket : buckets) {
+    below += bucket.count;
+    const double reached = 100 * static_cast<double>(below) / static_cast<double>(total);
+    // One bucket may pass several steps.
+    for (; below < total && percent < 100 && percent <= reached; percent = next_step(percent)) {
+      // The largest sample is known exactly.
+      steps.push_back({percent, std::min(bucket.upper, distribution.max), below});
+    }
+  }
+  if (total > 0 && percent < 100) steps.push_back({percent, distribution.max, total});
+  return steps;
 }
 
 }  // namespace lockbench::results

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -32,5 +33,15 @@ std::optional<double> percentile_share(std::string_view path);
 
 /// Buckets of the complete and the censored samples together, growing: what the figures are over.
 std::vector<Distribution::Bucket> all_buckets(const Distribution& distribution);
+
+/// How many samples are at most how long, in seconds.
+struct PercentileStep {
+  double percent = 0;  ///< below 100
+  double value = 0;
+  std::uint64_t samples = 0;
+};
+/// HdrHistogram's steps, five for each halving of the distance to 100 %, to the one that only the
+/// largest samples reach. Nothing without buckets; about 260 at the most.
+std::vector<PercentileStep> percentile_steps(const Distribution& distribution);
 
 }  // namespace lockbench::results

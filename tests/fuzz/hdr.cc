@@ -1,12 +1,10 @@
-#include "results/hdr/hdr.h"
-
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <span>
 #include <vector>
 
 #include "results/report/curves.h"
+#include "results/tables/hgrm.h"
 #include "tests/fuzz/target.h"
 
 namespace lockbench::fuzz {
@@ -63,8 +61,6 @@ void write_hdr(std::string_view given) {
   const results::Distribution one = distribution_in(bytes);
   constexpr std::size_t kMostLines = 4096, kLine = 128;
   require(results::to_hgrm(one).size() < kMostLines * kLine);
-  const results::HdrInterval interval{"acquire", 0, 1, one};
-  require(!results::to_hlog(0, std::span(&interval, 1)).empty());
   static_cast<void>(results::report::percentile_curve(one));
   const std::array<const results::Distribution*, 2> twice{&one, &one};
   static_cast<void>(results::report::percentile_curve(results::report::merged(twice)));
