@@ -14,7 +14,6 @@ struct Timeouts {
   // NOLINTNEXTLINE(google-explicit-constructor): most callers have only the first
   Timeouts(std::chrono::duration<Rep, Period> for_answer, Duration once_stopped = kAfterStop)
       : answer(for_answer), after_stop(once_stopped) {}
-  bool operator==(const Timeouts&) const = default;
   // NOLINTNEXTLINE(google-explicit-constructor)
   operator Duration() const { return answer; }
 

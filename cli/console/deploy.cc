@@ -52,12 +52,6 @@ std::string unable(const Descriptor& strategy, const LoadOptions& options) {
       options.workload.on_deadlock == loadgen::OnDeadlock::wait_die && !strategy.traits.fair) {
     return "it does not serve in order, as --on-deadlock wait-die requires";
   }
-  if (options.workload.connections && strategy.backend != "redis") {
-    return "only clients of Redis can share --connections: elsewhere a client's session is its own";
-  }
-  if (options.workload.connections && strategy.traits.needs_replicas) {
-    return "its WAIT would hold up all clients that share its connection (--connections)";
-  }
   for (const loadgen::Fault& fault : options.faults) {
     if (std::string reason = unfit(fault, strategy, options); !reason.empty()) return reason;
   }
@@ -107,14 +101,11 @@ deployment::Request request_of(const LoadOptions& options) {
     clients = std::max(clients, point.clients);
     if (point.rtt != load.rtt) far_rtt = point.rtt;
   }
-  const bool on_threads = load.what_clients_run_on(clients) == loadgen::ClientsOn::threads;
-  clients = std::min(clients, load.connections.value_or(clients));
   return {
       .given = options.servers,
       .counter = load.resource != loadgen::Resource::memory,
       .given_counter = options.counter_redis,
       .clients = clients,
-      .on_threads = on_threads,
       .nodes = load.nodes,
       .replicas = options.replicas,
       .wait_replicas = load.strategy.wait_replicas,
@@ -175,13 +166,7 @@ tl::expected<deployment::Deployment, std::string> deploy(const LoadOptions& opti
   const auto drop = [&](const auto& concerns, std::string_view reason) {
     return skip(concerns, reason, selected, skipped);
   };
-  LoadOptions sized = options;
-  // Clients that wait at the server have connections of their own.
-  const bool some_queue = std::any_of(
-      strategies.begin(), strategies.end(),
-      [](const Descriptor* strategy) { return strategy->traits.waiting.kind == WaitKind::queue; });
-  if (some_queue) sized.workload.connections.reset();
-  return deployment::deploy(request_of(sized), strategies, drop, stop);
+  return deployment::deploy(request_of(options), strategies, drop, stop);
 }
 
 }  // namespace lockbench::cli

@@ -147,11 +147,6 @@ void LoadOptions::declare_load(OptionList& options) {
   options.add({"stack", "SIZE", kAll}, workload.stack_bytes, byte_size(16 << 10, 16 << 20),
               "stack of each client on fibers, such as 128KiB",
               "64KiB, of which only what is used takes memory");
-  options.add({"connections", "K", kRun | kCapacity}, workload.connections,
-              whole_number(1, 100'000),
-              "clients of Redis, on fibers, share K pipelined connections to each server; commands "
-              "that wait at the server keep their own",
-              "one for each client");
   declare_keys(options);
   options.add(
       {"hold", "D", kLoads}, workload.hold, distribution(),
@@ -403,16 +398,6 @@ void LoadOptions::check_several_locks(const OptionList& options) const {
 
 void LoadOptions::complete(const OptionList& options) {
   if (options.given("arrival") && !workload.rate) throw UsageError("--arrival requires --rate");
-  if (workload.connections) {
-    if (workload.clients_on == loadgen::ClientsOn::threads) {
-      throw UsageError(
-          "--connections requires --clients-on fibers: threads would wake each other for each "
-          "answer");
-    }
-    if (workload.threads && *workload.threads > *workload.connections) {
-      throw UsageError("--threads must not exceed --connections: threads share none");
-    }
-  }
   for (const char* const name : {"threads", "stack"}) {
     if (!options.given(name)) continue;
     if (!workload.clients_on) workload.clients_on = loadgen::ClientsOn::fibers;

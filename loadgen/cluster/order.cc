@@ -1,7 +1,5 @@
 #include "loadgen/cluster/order.h"
 
-#include <algorithm>
-
 namespace lockbench::loadgen::cluster {
 
 Order order_of(const RunPlan& plan, const Descriptor& strategy, const RunTurn& turn) {
@@ -30,10 +28,6 @@ Workload part_of(const Workload& all, const Share& share) {
   if (part.iterations) part.iterations = share.part_of(*all.iterations);
   if (part.trace && !part.trace->repeats) {
     part.trace->transactions = share.part_of(all.trace->transactions);
-  }
-  if (part.connections) {
-    const int each = (*all.connections + share.ranks - 1) / share.ranks;
-    part.connections = std::clamp(each, 1, std::max(1, share.count()));
   }
   return part;
 }

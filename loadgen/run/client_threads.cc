@@ -66,9 +66,7 @@ std::string_view to_string(ClientsOn clients_on) {
 int generator_threads(const Workload& workload, bool beside_servers) {
   const auto cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
   const int usual = std::max(1, beside_servers ? cores - 1 : cores);
-  // No thread is without a connection or a client.
-  const int most = std::min(workload.connections.value_or(workload.clients), workload.clients);
-  return std::min(workload.threads.value_or(usual), most);
+  return std::min(workload.threads.value_or(usual), workload.clients);
 }
 
 }  // namespace lockbench::loadgen

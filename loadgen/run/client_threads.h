@@ -40,8 +40,8 @@ class ClientThreads {
 std::string_view to_string(ClientsOn clients_on);
 
 /// How many threads the fibers of this load share: as many as asked for, otherwise one for each
-/// core, but no more than clients or shared connections. `beside_servers`: private servers on this
-/// machine need a core, too.
+/// core, but no more than clients. `beside_servers`: private servers on this machine need a core,
+/// too.
 int generator_threads(const Workload& workload, bool beside_servers);
 
 }  // namespace lockbench::loadgen

@@ -43,7 +43,7 @@ LiveRun::LiveRun(const RunPlan& plan, const Descriptor& strategy, int repetition
       resources_(plan, run_.strategy, client_threads_) {}
 
 tl::expected<results::Run, std::string> LiveRun::execute() {
-  if (auto made = equip(plan_, resources_.has_private_servers(), run_); !made) {
+  if (auto made = equip(plan_, run_); !made) {
     return tl::unexpected(made.error());
   }
   if (auto made = make_counter(plan_, *env_, run_); !made) return tl::unexpected(made.error());

@@ -11,8 +11,7 @@ namespace {
 
 constexpr Duration kConnectReportInterval = std::chrono::milliseconds(200);
 // A server's accept queue is short: with more at once, connections wait for retransmissions.
-// Clients share connections to Redis only, whose queue is longer.
-constexpr int kConnectingAtOnce = 64, kConnectingToRedisAtOnce = 511;
+constexpr int kConnectingAtOnce = 64;
 
 /// Counts a client that works down when it has ended, however it ends.
 class Working {
@@ -40,11 +39,10 @@ class Working {
 tl::expected<void, std::string> LocalCrew::connect(const std::function<void(int)>& connected) {
   const int clients = run_.share.count();
   clients_.reserve(static_cast<std::size_t>(clients));
-  const int at_once = run_.workload.connections ? kConnectingToRedisAtOnce : kConnectingAtOnce;
   std::string failed;
   for (int number = 0; number < clients && failed.empty() && !external_.stop_requested();
        ++number) {
-    while (number - connected_so_far() >= at_once && connect_error().empty() &&
+    while (number - connected_so_far() >= kConnectingAtOnce && connect_error().empty() &&
            !external_.stop_requested()) {
       await_change(TimePoint::max(), external_);
     }

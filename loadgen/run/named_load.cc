@@ -91,8 +91,7 @@ results::Load load_of(const Workload& workload) {
                      .clients = static_cast<std::uint64_t>(workload.clients),
                      .hold_seconds = seconds(workload.hold.mean()),
                      .rate = workload.rate,
-                     .rtt_seconds = seconds(workload.rtt),
-                     .connections = std::optional<std::uint64_t>(workload.connections)};
+                     .rtt_seconds = seconds(workload.rtt)};
   if (workload.hot_set) load.hot_set = workload.hot_set->to_string();
   if (workload.trace) load.trace = workload.trace->path;
   return load;

@@ -6,10 +6,8 @@
 #include <random>
 
 #include "loadgen/record/redis_counter.h"
-#include "loadgen/run/client_threads.h"
 #include "strategies/observer.h"
 #include "strategies/random.h"
-#include "strategies/redis/client/shared_connections.h"
 
 namespace lockbench::loadgen {
 namespace {
@@ -105,7 +103,7 @@ void record_services(RunShared& run) {
   run.services.provide<StrategyObserver>(std::make_shared<RecordingObserver>(run));
 }
 
-tl::expected<void, std::string> equip(const RunPlan& plan, bool beside_servers, RunShared& run) {
+tl::expected<void, std::string> equip(const RunPlan& plan, RunShared& run) {
   if (plan.workload.meet_every) {
     run.meetings = std::make_unique<Meetings>(plan.workload.key_count(), *plan.workload.meet_every);
   }
@@ -113,11 +111,6 @@ tl::expected<void, std::string> equip(const RunPlan& plan, bool beside_servers, 
     run.waits = std::make_unique<WaitGraph>(plan.workload.clients, run.strategy.traits.fair);
   }
   record_services(run);
-  if (const auto connections = plan.workload.connections) {
-    const int threads = generator_threads(plan.workload, beside_servers);
-    run.services.provide<redis::ConnectionFactory>(
-        redis::make_sharing_factory({.connections = *connections, .threads = threads}));
-  }
   if (plan.provide_services) plan.provide_services(run.services);
   auto demand = make_demand(plan.workload, run.share);
   if (!demand) return tl::unexpected(demand.error());

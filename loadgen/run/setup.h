@@ -24,8 +24,8 @@ RunShared make_run(const RunPlan& plan, const Descriptor& strategy, int repetiti
 void record_services(RunShared& run);
 
 /// What its clients share beside that: what the strategy's services and several locks need, and the
-/// demand. `beside_servers`: private servers use this machine's cores, too.
-tl::expected<void, std::string> equip(const RunPlan& plan, bool beside_servers, RunShared& run);
+/// demand.
+tl::expected<void, std::string> equip(const RunPlan& plan, RunShared& run);
 
 /// The counters. `env` belongs to the calling thread and outlives the run.
 tl::expected<void, std::string> make_counter(const RunPlan& plan, Env& env, RunShared& run);

@@ -37,11 +37,10 @@ struct Workload {
   std::optional<ClientsOn> clients_on;     ///< nothing: see what_clients_run_on()
   std::optional<int> threads;              ///< with fibers; nothing: see generator_threads()
   std::optional<std::size_t> stack_bytes;  ///< of each fiber; nothing: the scheduler's own
-  std::optional<int> connections;  ///< to each Redis, that fibers share; nothing: one per client
-  int keys = 1;                    ///< distinct locks; not used with key_per_client
-  bool key_per_client = false;     ///< each client its own lock: no contention
-  double key_skew = 0;             ///< Zipf exponent over the keys
-  std::optional<HotSet> hot_set;   ///< in its place
+  int keys = 1;                            ///< distinct locks; not used with key_per_client
+  bool key_per_client = false;             ///< each client its own lock: no contention
+  double key_skew = 0;                     ///< Zipf exponent over the keys
+  std::optional<HotSet> hot_set;           ///< in its place
   /// Says which locks each section takes, in place of the keys, modes and numbers of locks drawn;
   /// `keys` is then that of the trace.
   std::optional<Trace> trace;
@@ -83,8 +82,7 @@ struct Workload {
   /// So many clients of one process. A thread answers a single client sooner. Several clients on
   /// fibers wake each other without the kernel.
   ClientsOn what_clients_run_on(int clients_here) const {
-    const bool several = clients_here > 1 || connections;
-    return clients_on.value_or(several ? ClientsOn::fibers : ClientsOn::threads);
+    return clients_on.value_or(clients_here > 1 ? ClientsOn::fibers : ClientsOn::threads);
   }
   /// Sections may take several locks: they are transactions.
   bool has_transactions() const { return locks_per_section > 1 || trace.has_value(); }

@@ -82,7 +82,6 @@ void describe(Visitor& v, Is<Distribution> auto& d) {
 template <class Visitor>
 void describe(Visitor& v, Is<Load> auto& load) {
   LOCKBENCH_VISIT(load, name, clients, hold_seconds, rate, rtt_seconds)
-  v.where_there("connections", load.connections);
   v.where_there("hot_set", load.hot_set);
   v.where_there("trace", load.trace);
 }

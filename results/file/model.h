@@ -26,12 +26,11 @@ namespace lockbench::results {
 struct Load {
   std::string name;  ///< "demand"; empty: none
   std::uint64_t clients = 0;
-  double hold_seconds = 0;                   ///< mean
-  std::optional<double> rate;                ///< open loop: sections per second
-  double rtt_seconds = 0;                    ///< added by lockbench
-  std::optional<std::uint64_t> connections;  ///< that clients share; nothing: one for each client
-  std::optional<std::string> hot_set;        ///< "share=50%,keys=2500,move=10s"
-  std::optional<std::string> trace;          ///< the file that says which locks were taken
+  double hold_seconds = 0;             ///< mean
+  std::optional<double> rate;          ///< open loop: sections per second
+  double rtt_seconds = 0;              ///< added by lockbench
+  std::optional<std::string> hot_set;  ///< "share=50%,keys=2500,move=10s"
+  std::optional<std::string> trace;    ///< the file that says which locks were taken
 
   bool operator==(const Load&) const = default;
 };

@@ -32,8 +32,7 @@ RedlockLock::RedlockLock(const Context& context, Order order)
       options_(context.options),
       waiting_(context.waiting),
       renewing_(context.renewing),
-      endpoints_(endpoints_of(context, parse_endpoint)),
-      answered_(Carrier::current().make_event()) {
+      endpoints_(endpoints_of(context, parse_endpoint)) {
   const Duration timeout = options_.command_timeout;
   // Connecting and sending must not hold up a round for longer than an answer may.
   const Duration blocking = std::min(options_.node_timeout.value_or(kNodeTimeout), timeout);
@@ -41,7 +40,6 @@ RedlockLock::RedlockLock(const Context& context, Order order)
     nodes_.emplace_back(static_cast<int>(nodes_.size()), endpoint.display(),
                         factory_.make(endpoint, {blocking, options_.after_stop}, env_), timeout,
                         options_.skip_failed_nodes, observer_, env_);
-    shares_connections_ = nodes_.back().notify_by(*answered_);
   }
 }
 
@@ -192,12 +190,7 @@ void RedlockLock::wait_for_answers(Duration longest, const std::stop_token& stop
     some_there = some_there || descriptor < 0;
     polled_.push_back({.fd = descriptor, .events = POLLIN, .revents = POLLIN});
   }
-  if (some_there) return;
-  if (shares_connections_) {
-    Carrier::current().wait(answered_.get(), Carrier::current().now() + longest, stop);
-  } else {
-    Carrier::current().poll(polled_, longest, stop);
-  }
+  if (!some_there) Carrier::current().poll(polled_, longest, stop);
 }
 
 bool RedlockLock::decided(NodeRequest::Kind kind, const Votes& votes) const {
@@ -289,7 +282,7 @@ void RedlockLock::make_renewal_channels(Duration ttl) {
     const std::string name = fmt::format("{} {} of quorum node {}", endpoint.display(),
                                          protocol.name(), renewal_channels_.size());
     scheduler_->provide_channel(name, [&](Env& env) {
-      return make_renewal_channel(factory_.make_own(endpoint, timeout, env), protocol);
+      return make_renewal_channel(factory_.make(endpoint, timeout, env), protocol);
     });
     renewal_channels_.push_back(name);
   }

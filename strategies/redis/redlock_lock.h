@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "strategies/carrier.h"
 #include "strategies/descriptor.h"
 #include "strategies/redis/client/quorum_node.h"
 #include "strategies/renewal.h"
@@ -107,8 +106,6 @@ class RedlockLock : public LockStrategy {
   const WaitPolicy waiting_;
   const std::optional<RenewalTiming> renewing_;
   const std::vector<Endpoint> endpoints_;
-  const std::unique_ptr<Event> answered_;  ///< set by answers on shared connections
-  bool shares_connections_ = false;
   std::vector<QuorumNode> nodes_;
   std::vector<std::string> renewal_channels_;  ///< made when first needed
   RenewalScheduler* scheduler_ = nullptr;      ///< found with the channels

@@ -124,8 +124,6 @@ class Socket : public Transport {
     return fd_;
   }
 
-  void shut() noexcept override { ::shutdown(fd_, SHUT_RDWR); }
-
   bool usable() const override { return !interrupted_.load(std::memory_order_acquire); }
 
   std::string why_closed() override {

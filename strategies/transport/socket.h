@@ -41,9 +41,6 @@ class Transport {
   /// arrive.
   virtual Received receive(std::span<char> buffer, Duration timeout,
                            const std::stop_token& stop) = 0;
-  /// Ends the connection now: whoever waits for it finds it closed. Thread-safe. Does nothing where
-  /// a stop ends a wait at once.
-  virtual void shut() noexcept {}
   /// False after a stop has interrupted it: it still receives answers under way, but nothing else.
   virtual bool usable() const = 0;
   /// To poll for input; -1 if bytes are there already.

@@ -65,9 +65,7 @@ class Connection {
   virtual StoreResult<void> connect(const std::stop_token& stop = {}) = 0;
   /// Begins or continues to connect, for at most `longest` (zero: does not wait). True: connected;
   /// false: still connecting.
-  virtual StoreResult<bool> connect_within(Duration /*longest*/, const std::stop_token& stop = {}) {
-    return connect(stop).map([] { return true; });
-  }
+  virtual StoreResult<bool> connect_within(Duration longest, const std::stop_token& stop = {}) = 0;
 
   /// Queues a command; all queued commands are sent together by flush() or the next receive().
   /// `name` is reported to the Env instead of the first word. `blocks_for`: how long the command
@@ -87,10 +85,6 @@ class Connection {
 
   /// To poll for input while an answer is awaited; -1 if the answer is there already.
   virtual int descriptor() const = 0;
-  /// If clients share the connection, no descriptor tells one of them that its answer is there:
-  /// each answer sets this event instead, which must outlive the connection. To be called before
-  /// the first command. False: to be polled as usual.
-  virtual bool notify_by(Event& /*event*/) { return false; }
 
   /// Grows with every new connection: WAIT covers the writes of the same connection only.
   virtual std::uint64_t times_connected() const { return 1; }
@@ -186,11 +180,6 @@ class ConnectionFactory {
   /// Thread-safe. `env` must outlive the connection.
   virtual std::unique_ptr<Connection> make(const Endpoint& endpoint, const Timeouts& timeouts,
                                            Env& env) = 0;
-  /// As make(), for services: never shared with clients.
-  virtual std::unique_ptr<Connection> make_own(const Endpoint& endpoint, const Timeouts& timeouts,
-                                               Env& env) {
-    return make(endpoint, timeouts, env);
-  }
   /// As make().
   virtual std::unique_ptr<Subscriber> make_subscriber(const Endpoint& endpoint,
                                                       const Timeouts& timeouts, Env& env) = 0;

@@ -39,9 +39,6 @@ class QuorumNode {
   QuorumNode(int number, std::string display, std::unique_ptr<Connection> connection,
              Duration answer_timeout, bool may_skip, StrategyObserver& observer, Env& env);
 
-  /// As Connection::notify_by().
-  bool notify_by(Event& event) { return connection_->notify_by(event); }
-
   StoreResult<void> connect(const std::stop_token& stop) { return connection_->connect(stop); }
 
   /// Whether it can be asked: not with many requests unanswered, connected (waits at most

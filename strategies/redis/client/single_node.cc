@@ -143,7 +143,7 @@ bool SingleNodeLock::find_scheduler(Duration ttl) {
                          options_.command_timeout);
   renewal_channel_ = endpoint_.display() + " " + std::string(protocol->name());
   scheduler_->provide_channel(renewal_channel_, [&](Env& env) {
-    return make_renewal_channel(factory_.make_own(endpoint_, timeout, env), *protocol);
+    return make_renewal_channel(factory_.make(endpoint_, timeout, env), *protocol);
   });
   return true;
 }

@@ -45,7 +45,6 @@ clients = 64
 clients-on = "fibers"
 threads = 3
 stack = "128KiB"
-connections = 16
 keys = 10
 key-skew = 1.1
 hold = "uniform(1ms,3ms)"

@@ -29,17 +29,6 @@ TEST(Options, WhatClientsRunOnReachesIt) {
             loadgen::ClientsOn::threads);
 }
 
-TEST(Options, SharedConnectionsTakeFibers) {
-  EXPECT_FALSE(parse_run({})->workload.connections);
-  const loadgen::Workload shared = parse_run({"--connections", "10"})->workload;
-  EXPECT_EQ(shared.connections, 10);
-  EXPECT_EQ(shared.what_clients_run_on(1), loadgen::ClientsOn::fibers);
-  EXPECT_THAT(error_of({"--connections", "10", "--clients-on", "threads"}),
-              StartsWith("--connections requires --clients-on fibers"));
-  EXPECT_THAT(error_of({"--connections", "2", "--threads", "3"}),
-              StartsWith("--threads must not exceed --connections"));
-}
-
 TEST(Options, RenewalAndNotificationReachIt) {
   using Kind = RenewPolicy::Kind;
   const auto strategy = [](const std::vector<std::string>& args) {

@@ -66,7 +66,6 @@ void Refusals::of_the_load() {
   refuse("--load", "alone, demand, saturated, reacquire", {"idle"});
   refuse("--clients-on", "fibers, threads", {"fiber", "Threads"});
   refuse("--threads", "1 to 1024", {"0", "1025", "two"});
-  refuse("--connections", "1 to 100000", {"0", "100001", "all"});
   refuse("--stack", "such as 64KiB or 1MiB", {"64", "KiB", "64kB", "-1KiB", "1.5MiB", "64 KiB"});
   refuse("--stack", "from 16KiB to 16MiB", {"0KiB", "15KiB", "17MiB", "99999999999999MiB"});
   refuse("--key-skew", "0 to 10", {"-0.1", "nan", "inf", "1e999", "10.1", "x"});

@@ -71,7 +71,6 @@ inline bool may_be_left_out(const std::string& at) {
                                                "/runs/0/generator/clients_on",
                                                "/runs/0/generator/stack_high_water_bytes",
                                                "/runs/0/generator/threads",
-                                               "/runs/0/load/connections",
                                                "/runs/0/load/hot_set",
                                                "/runs/0/load/trace",
                                                "/runs/0/ranks",

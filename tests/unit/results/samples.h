@@ -52,7 +52,6 @@ inline Run run_with_its_load() {
                   .hold_seconds = 0.002,
                   .rate = 350,
                   .rtt_seconds = 0.001,
-                  .connections = 4,
                   .hot_set = "share=50%,keys=2500,move=10s",
                   .trace = "tpcc.csv"};
   run.warmup_seconds = 0.5;

@@ -58,7 +58,7 @@ class CuttingEnv : public SimEnv {
   int left_;
 };
 
-class OwnConnection : public testing::Test {
+class SocketConnection : public testing::Test {
  protected:
   std::unique_ptr<Connection> connect(const std::string& password = {}) {
     return factory_->make({.host = "127.0.0.1", .port = server_.port(), .password = password},
@@ -72,7 +72,7 @@ class OwnConnection : public testing::Test {
   std::unique_ptr<ConnectionFactory> factory_ = make_connection_factory();
 };
 
-TEST_F(OwnConnection, TheRestOfACutPipelineIsNotSentOnANewConnection) {
+TEST_F(SocketConnection, TheRestOfACutPipelineIsNotSentOnANewConnection) {
   for (int cut = 1; cut <= 3; ++cut) {
     CuttingEnv env(clock_, cut);
     const auto connection =
@@ -91,7 +91,7 @@ TEST_F(OwnConnection, TheRestOfACutPipelineIsNotSentOnANewConnection) {
   }
 }
 
-TEST_F(OwnConnection, ReportsTheEndOfACutGreetingToo) {
+TEST_F(SocketConnection, ReportsTheEndOfACutGreetingToo) {
   const auto connected = connect("hunter2")->connect();
   ASSERT_FALSE(connected);
   EXPECT_EQ(connected.error().kind, StoreError::Kind::not_sent);
@@ -99,7 +99,7 @@ TEST_F(OwnConnection, ReportsTheEndOfACutGreetingToo) {
   EXPECT_EQ(env_.commands(), (std::vector<std::string>{"before AUTH", "lost AUTH"}));
 }
 
-TEST_F(OwnConnection, NoAnswerWithinTheTimeoutIsUnanswered) {
+TEST_F(SocketConnection, NoAnswerWithinTheTimeoutIsUnanswered) {
   timeout_ = 60ms;
   const auto connection = connect();
   EXPECT_FALSE(connection->call({"PING"}));  // this one is cut
@@ -111,7 +111,7 @@ TEST_F(OwnConnection, NoAnswerWithinTheTimeoutIsUnanswered) {
   EXPECT_NE(reply.error().message.find("60ms"), std::string::npos);
 }
 
-TEST_F(OwnConnection, AStopGivesUpAnAnswer) {
+TEST_F(SocketConnection, AStopGivesUpAnAnswer) {
   const auto connection = connect();
   EXPECT_FALSE(connection->call({"PING"}));  // this one is cut
   std::stop_source stop;

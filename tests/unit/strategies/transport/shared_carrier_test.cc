@@ -117,13 +117,6 @@ TEST_F(SharedCarrier, TheEndOfAConnectionEndsTheWait) {
   EXPECT_EQ(status_, Transport::Status::closed);
 }
 
-TEST_F(SharedCarrier, AShutConnectionIsFoundClosedAtOnce) {
-  carrier_->meanwhile = [this] { socket_->shut(); };
-  EXPECT_EQ(receive(), std::nullopt);
-  EXPECT_EQ(status_, Transport::Status::closed);
-  EXPECT_EQ(carrier_->polls, 1);
-}
-
 TEST_F(SharedCarrier, ASocketIsKeptWhereItWasWaitedForLast) {
   ScriptedCarrier other;
   other.meanwhile = [this] { answer("to another thread's fiber"); };

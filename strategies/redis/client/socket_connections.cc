@@ -32,9 +32,9 @@ class Client {
   Env& env_;
 };
 
-class OwnConnection : public Connection, private Client {
+class SocketConnection : public Connection, private Client {
  public:
-  OwnConnection(const Endpoint& endpoint, const Timeouts& timeouts, Env& env)
+  SocketConnection(const Endpoint& endpoint, const Timeouts& timeouts, Env& env)
       : Client(endpoint, timeouts, env) {}
 
   const std::string& display() const override { return display_; }
@@ -271,9 +271,9 @@ class OwnConnection : public Connection, private Client {
 };
 
 /// A mutex guards sending, which does not wait; whoever receives does not hold it while it waits.
-class OwnSubscriber : public Subscriber, private Client {
+class SocketSubscriber : public Subscriber, private Client {
  public:
-  OwnSubscriber(const Endpoint& endpoint, const Timeouts& timeouts, Env& env)
+  SocketSubscriber(const Endpoint& endpoint, const Timeouts& timeouts, Env& env)
       : Client(endpoint, timeouts, env) {}
 
   StoreResult<void> connect(const std::stop_token& stop) override {
@@ -402,22 +402,22 @@ class OwnSubscriber : public Subscriber, private Client {
   bool cut_ = false;      ///< while sending: the receiver closes it
 };
 
-class OwnFactory : public ConnectionFactory {
+class SocketFactory : public ConnectionFactory {
  public:
   std::unique_ptr<Connection> make(const Endpoint& endpoint, const Timeouts& timeouts,
                                    Env& env) override {
-    return std::make_unique<OwnConnection>(endpoint, timeouts, env);
+    return std::make_unique<SocketConnection>(endpoint, timeouts, env);
   }
   std::unique_ptr<Subscriber> make_subscriber(const Endpoint& endpoint, const Timeouts& timeouts,
                                               Env& env) override {
-    return std::make_unique<OwnSubscriber>(endpoint, timeouts, env);
+    return std::make_unique<SocketSubscriber>(endpoint, timeouts, env);
   }
 };
 
 }  // namespace
 
 std::unique_ptr<ConnectionFactory> make_connection_factory() {
-  return std::make_unique<OwnFactory>();
+  return std::make_unique<SocketFactory>();
 }
 
 }  // namespace lockbench::redis
