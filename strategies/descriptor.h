@@ -104,8 +104,7 @@ struct StrategyOptions {
   std::optional<RenewPolicy> renew;   ///< in place of the default, if it is renewable
   std::optional<Duration> renew_cap;  ///< no renewal beyond this time after the grant
   bool prefer_writers = false;        ///< redis-read-write: new readers wait for writers that wait
-  std::optional<Duration> node_timeout;  ///< how long to wait for one node of a quorum
-  bool skip_failed_nodes = false;        ///< leave a quorum's node out for a while after it failed
+  std::optional<Duration> node_timeout;           ///< how long to wait for one node of a quorum
   Duration lock_delay = std::chrono::seconds(1);  ///< chubby: no grants for so long after a failure
   Duration command_timeout = std::chrono::seconds(3);  ///< the longest wait for one answer
   Duration after_stop = Timeouts::kAfterStop;          ///< for all that a stopped call still does

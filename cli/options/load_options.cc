@@ -231,9 +231,6 @@ void LoadOptions::declare_locks(OptionList& options) {
               "private nodes of Redlock; --redis, given several times, replaces them");
   options.add({"node-timeout", "D", kLoads | kQuorum}, strategy.node_timeout, duration(100us, 1h),
               "time to wait for one node of Redlock", "50ms, or TTL/20 if that is less");
-  options.add_flag({"skip-failed-nodes", "", kLoads | kQuorum}, strategy.skip_failed_nodes,
-                   "leave a node of Redlock out for a while after it failed or did not answer; "
-                   "the published algorithm asks every node every time");
   options.add({"replicas", "N", kRun | kCapacity | kQuorum}, replicas,
               whole_number(0, kMaxReplicas), "replicas of the private Redis of redis-wait");
   options.add_custom({"wait-replicas", "K", kLoads}, wait_replicas_option(wait_replicas));

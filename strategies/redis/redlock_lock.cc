@@ -39,20 +39,17 @@ RedlockLock::RedlockLock(const Context& context, Order order)
   for (const Endpoint& endpoint : endpoints_) {
     nodes_.emplace_back(static_cast<int>(nodes_.size()), endpoint.display(),
                         factory_.make(endpoint, {blocking, options_.after_stop}, env_), timeout,
-                        options_.skip_failed_nodes, observer_, env_);
+                        observer_, env_);
   }
 }
 
 RedlockLock::~RedlockLock() {
-  for (QuorumNode& node : nodes_) {
-    node.send_pending_releases();
-    if (node.pending_releases() > 0) node.retry_now({});
-  }
+  for (QuorumNode& node : nodes_) node.send_pending_releases();
   // The last chance for releases that wait for a connection. By now all nodes are connecting.
   const TimePoint until = env_.now() + kNodeTimeout;
   for (QuorumNode& node : nodes_) {
     if (node.pending_releases() == 0) continue;
-    node.retry_now(std::max(until - env_.now(), Duration::zero()));
+    node.ready(options_.command_timeout, std::max(until - env_.now(), Duration::zero()));
     node.send_pending_releases();
   }
 }
@@ -109,7 +106,7 @@ StoreResult<bool> RedlockLock::try_round(const AcquireRequest& request, Lease& l
 
 RedlockLock::Votes RedlockLock::ask_nodes(const NodeRequestPtr& request, const Limits& limits) {
   Votes votes;
-  if (!connects_in_turn()) choose_nodes(limits.per_node);
+  if (order_ == Order::parallel) choose_nodes(limits.per_node);
   const std::size_t step = order_ == Order::parallel ? nodes_.size() : 1;
   for (std::size_t first = 0; first < nodes_.size(); first += step) {
     ask_range(first, first + step, request, limits, votes);
@@ -126,14 +123,11 @@ void RedlockLock::choose_nodes(Duration per_node) {
     ready += chosen_[node] ? 1 : 0;
   }
   if (is_majority(ready)) return;
-  // The first pass starts all connections, so that the second waits for them side by side.
+  // All are connecting by now, side by side.
   const TimePoint until = env_.now() + per_node;
-  for (const bool wait : {false, true}) {
-    for (std::size_t node = 0; node < nodes_.size(); ++node) {
-      if (chosen_[node]) continue;
-      const Duration longest = wait ? std::max(until - env_.now(), Duration::zero()) : Duration();
-      chosen_[node] = nodes_[node].retry_now(longest);
-    }
+  for (std::size_t node = 0; node < nodes_.size(); ++node) {
+    if (chosen_[node]) continue;
+    chosen_[node] = nodes_[node].ready(per_node, std::max(until - env_.now(), Duration::zero()));
   }
 }
 
@@ -148,7 +142,7 @@ void RedlockLock::ask_range(std::size_t first, std::size_t last, const NodeReque
   const TimePoint give_up_at = std::min(asked_at + limits.per_node, limits.until);
   const bool stopped = limits.stop.stop_requested();
   const auto can_be_asked = [&](std::size_t node) {
-    return connects_in_turn()
+    return order_ == Order::sequential
                ? nodes_[node].ready(limits.per_node, give_up_at - asked_at, limits.stop)
                : chosen_[node];
   };

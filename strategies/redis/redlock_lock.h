@@ -34,14 +34,14 @@ constexpr Duration node_timeout_of(Duration ttl) {
 }
 
 /// A lock on a majority of independent Redis servers, all endpoints that are given (redis.io,
-/// "Distributed Locks with Redis"). Every round asks every node; with the
-/// option `skip_failed_nodes`, nodes that are down or silent are left out for a while as long as
-/// the others are a majority.
+/// "Distributed Locks with Redis"). Every round asks every node.
 class RedlockLock : public LockStrategy {
  public:
   enum class Order {
-    sequential,  ///< waits for each node before it asks the next
-    parallel,    ///< asks all; done once a majority has decided, and reads later answers later
+    /// Waits for each node before it asks the next. Each is connected only when it is its turn, in
+    /// the time that it has to answer.
+    sequential,
+    parallel,  ///< asks all; done once a majority has decided, and reads later answers later
   };
 
   RedlockLock(const Context& context, Order order);
@@ -70,11 +70,7 @@ class RedlockLock : public LockStrategy {
   StoreResult<bool> try_round(const AcquireRequest& request, Lease& lease);
   /// Sends the request to every node that can be asked and counts the answers.
   Votes ask_nodes(const NodeRequestPtr& request, const Limits& limits);
-  /// Whether each node is connected only when it is its turn, in the time that it has to answer.
-  bool connects_in_turn() const {
-    return order_ == Order::sequential && !options_.skip_failed_nodes;
-  }
-  /// Sets which nodes to ask. Without a majority of ready nodes all others are tried again.
+  /// Sets which nodes to ask at once. Without a majority of ready nodes it waits for the others.
   void choose_nodes(Duration per_node);
   /// Asks the nodes from `first` to `last - 1` at once, if there is time left.
   void ask_range(std::size_t first, std::size_t last, const NodeRequestPtr& request,

@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/time.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -229,6 +230,10 @@ class Socket : public Transport {
 };
 
 }  // namespace
+
+OwnedSocket::~OwnedSocket() {
+  if (fd_ >= 0) ::close(fd_);
+}
 
 tl::expected<std::unique_ptr<Transport>, std::string> make_plain_socket(OwnedSocket socket,
                                                                         bool tcp,

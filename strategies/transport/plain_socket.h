@@ -2,11 +2,28 @@
 
 #include <memory>
 #include <tl/expected.hpp>
+#include <utility>
 
 #include "strategies/transport/socket.h"
-#include "strategies/transport/socket_race.h"
 
 namespace lockbench {
+
+/// Closes its socket.
+class OwnedSocket {
+ public:
+  explicit OwnedSocket(int fd = -1) : fd_(fd) {}
+  OwnedSocket(OwnedSocket&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  OwnedSocket& operator=(OwnedSocket&& other) noexcept {
+    std::swap(fd_, other.fd_);
+    return *this;
+  }
+  ~OwnedSocket();
+
+  int fd() const { return fd_; }
+
+ private:
+  int fd_;
+};
 
 /// Takes over a connected socket, for any carrier: the present one keeps it until its end. `tcp`:
 /// not a unix socket. `timeouts.answer`: its own, where it blocks.

@@ -23,11 +23,11 @@ tl::expected<std::unique_ptr<Transport>, std::string> connect_socket(const Socke
                                                                      const Timeouts& timeouts,
                                                                      const std::stop_token& stop,
                                                                      const TlsSettings* tls) {
-  const auto connecting = begin_connecting(address, timeouts, tls);
+  const bool stopped = stop.stop_requested();
+  const Duration longest = stopped ? time_to_connect_after_stop(timeouts) : timeouts.answer;
+  const auto connecting = begin_connecting(address, timeouts, longest, tls);
   if (!connecting) return tl::unexpected(connecting.error());
-  auto connected = stop.stop_requested()
-                       ? (*connecting)->get(time_to_connect_after_stop(timeouts), {})
-                       : (*connecting)->get(timeouts.answer, stop);
+  auto connected = (*connecting)->get(longest, stopped ? std::stop_token() : stop);
   if (!connected || *connected) return connected;
   return tl::unexpected(stop.stop_requested() ? std::string("stopped while connecting")
                                               : (*connecting)->too_late(timeouts.answer));

@@ -64,12 +64,13 @@ class Connecting {
   virtual std::string too_late(Duration timeout) const;
 };
 
-/// Does not wait. A name is looked up beside the caller, and all its addresses are tried, of both
-/// families. `timeouts.answer` becomes the socket's own timeout. `tls`: null: none; needed during
-/// this call only.
+/// Does not wait. A name is looked up beside the caller, and its addresses are tried one after the
+/// other, of both families, each for a share of `time_to_connect`, which get() then has in all.
+/// `timeouts.answer` becomes the socket's own timeout. `tls`: null: none; needed during this call
+/// only.
 tl::expected<std::unique_ptr<Connecting>, std::string> begin_connecting(
-    const SocketAddress& address, const Timeouts& timeouts, const TlsSettings* tls = nullptr,
-    const Resolver& resolver = resolve);
+    const SocketAddress& address, const Timeouts& timeouts, Duration time_to_connect,
+    const TlsSettings* tls = nullptr, const Resolver& resolver = resolve);
 
 /// For a connection that is begun after the stop: a clean-up, as after a lost answer, needs one.
 inline Duration time_to_connect_after_stop(const Timeouts& timeouts) {

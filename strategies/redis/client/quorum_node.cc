@@ -17,8 +17,6 @@ namespace {
 constexpr std::size_t kMaxUnanswered = 256;
 constexpr std::size_t kMaxUnansweredWithReleases = 512;
 constexpr std::size_t kMaxPendingReleases = 256;
-constexpr Duration kShortestPause = std::chrono::milliseconds(20);
-constexpr std::uint32_t kDoublings = 5;
 
 const Script* script_of(NodeRequest::Kind kind) {
   switch (kind) {
@@ -40,39 +38,31 @@ bool is_unknown_script(const StoreError& error) {
 }  // namespace
 
 QuorumNode::QuorumNode(int number, std::string display, std::unique_ptr<Connection> connection,
-                       Duration answer_timeout, bool may_skip, StrategyObserver& observer, Env& env)
+                       Duration answer_timeout, StrategyObserver& observer, Env& env)
     : number_(number),
       display_(std::move(display)),
       connection_(std::move(connection)),
       answer_timeout_(answer_timeout),
-      may_skip_(may_skip),
       observer_(observer),
       env_(env) {}
 
 bool QuorumNode::ready(Duration max_silence, Duration connect_within, const std::stop_token& stop) {
-  if (is_skipped()) return false;
   read_answers(true);
-  const bool silent = is_silent(max_silence);
-  if ((silent && may_skip_) || sent_.size() >= kMaxUnanswered || is_skipped()) return false;
+  read_overdue(max_silence);
+  if (sent_.size() >= kMaxUnanswered) return false;
   const auto connected = connection_->connect_within(connect_within, stop);
-  if (!connected) back_off(connected.error().message);
+  if (!connected) failure_ = connected.error().message;
   if (connected && !*connected && failure_.empty()) failure_ = display_ + ": not connected yet";
   return connected && *connected;
 }
 
-bool QuorumNode::retry_now(Duration connect_within) {
-  skip_until_ = TimePoint::min();
-  return ready(answer_timeout_, connect_within);
-}
-
-bool QuorumNode::is_silent(Duration max_silence) {
+void QuorumNode::read_overdue(Duration max_silence) {
   const auto waits_too_long = [&](Duration bound) {
     return !sent_.empty() && env_.now() - sent_.front().sent_at > bound;
   };
-  if (!waits_too_long(max_silence) && sent_.size() < kMaxUnanswered) return false;
-  read_answers(false);  // the answers may just not have been read
-  const bool silent = waits_too_long(max_silence) || sent_.size() >= kMaxUnanswered;
-  if (silent) {
+  if (!waits_too_long(max_silence) && sent_.size() < kMaxUnanswered) return;
+  read_answers(false);
+  if (waits_too_long(max_silence) || sent_.size() >= kMaxUnanswered) {
     failure_ =
         fmt::format("{}: no answer within {}", display_,
                     format_duration(std::min(env_.now() - sent_.front().sent_at, answer_timeout_)));
@@ -81,7 +71,6 @@ bool QuorumNode::is_silent(Duration max_silence) {
     connection_->close();  // what was sent counts as unanswered
     read_answers(true);
   }
-  return silent;
 }
 
 void QuorumNode::ask(const NodeRequestPtr& request) {
@@ -185,7 +174,6 @@ std::optional<QuorumNode::Answer> QuorumNode::settle(StoreResult<Reply> reply) {
                                      script == nullptr ? "SET" : script->name, std::move(reply));
   Answer answer;
   if (yes) {
-    failures_ = 0;
     knows_script_of(*sent.request) = true;
     answer.vote = *yes ? Vote::granted : Vote::refused;
   } else {
@@ -196,7 +184,7 @@ std::optional<QuorumNode::Answer> QuorumNode::settle(StoreResult<Reply> reply) {
       known_scripts_ = {};
       if (sent.request->kind == NodeRequest::Kind::release) add_pending(sent.request);
     }
-    if (new_failure) back_off(yes.error().message);
+    if (new_failure) failure_ = yes.error().message;
   }
   if (sent.request->kind == NodeRequest::Kind::acquire) {
     observer_.on_vote(number_, answer.vote, env_.now() - sent.sent_at, !awaited);
@@ -212,16 +200,6 @@ void QuorumNode::give_up(Duration waited) {
     observer_.on_vote(number_, Vote::failed, waited, false);
   }
   awaited_ = nullptr;
-}
-
-void QuorumNode::back_off(const std::string& why) {
-  failure_ = why;
-  // The first reconnection is tried at once.
-  const Duration pause = failures_ == 0
-                             ? Duration::zero()
-                             : kShortestPause * (1 << std::min(failures_ - 1, kDoublings));
-  ++failures_;
-  skip_until_ = env_.now() + pause;
 }
 
 void QuorumNode::send_pending_releases() {

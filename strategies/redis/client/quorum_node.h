@@ -34,19 +34,15 @@ class QuorumNode {
   };
 
   /// `number` is the node's place in the quorum; after `answer_timeout` without an answer the
-  /// connection is closed. `may_skip`: it is left out for a while after it failed or did not
-  /// answer.
+  /// connection is closed.
   QuorumNode(int number, std::string display, std::unique_ptr<Connection> connection,
-             Duration answer_timeout, bool may_skip, StrategyObserver& observer, Env& env);
+             Duration answer_timeout, StrategyObserver& observer, Env& env);
 
   StoreResult<void> connect(const std::stop_token& stop) { return connection_->connect(stop); }
 
-  /// Whether it can be asked: not with many requests unanswered, connected (waits at most
-  /// `connect_within` for that), and if it may be skipped, not within a while after a failure, and
-  /// no answer overdue by more than `max_silence`.
+  /// Whether it can be asked: connected (waits at most `connect_within` for that), and not with
+  /// many requests unanswered. Reads answers that are overdue by more than `max_silence` before.
   bool ready(Duration max_silence, Duration connect_within = {}, const std::stop_token& stop = {});
-  /// The same even if it failed lately: for nodes that a majority needs.
-  bool retry_now(Duration connect_within);
 
   /// Sends a request to a node that is ready, and waits for this answer only.
   void ask(const NodeRequestPtr& request);
@@ -92,15 +88,14 @@ class QuorumNode {
   void read_answers(bool failed_only);
   /// Handles the answer to the oldest request; returns it if it was awaited.
   std::optional<Answer> settle(StoreResult<Reply> reply);
-  void back_off(const std::string& why);
-  bool is_skipped() const { return may_skip_ && env_.now() < skip_until_; }
-  bool is_silent(Duration max_silence);
+  /// Reads answers if one is overdue, or there is no room for more. Closes the connection after the
+  /// answer timeout.
+  void read_overdue(Duration max_silence);
 
   const int number_;
   const std::string display_;
   std::unique_ptr<Connection> connection_;
   const Duration answer_timeout_;
-  const bool may_skip_;
   StrategyObserver& observer_;
   Env& env_;
   std::deque<Sent> sent_;  ///< and not answered, oldest first
@@ -108,8 +103,6 @@ class QuorumNode {
   /// Acquire requests that were not released yet, by token.
   std::unordered_map<std::string_view, NodeRequestPtr> requested_;
   NodeRequestPtr awaited_;
-  TimePoint skip_until_ = TimePoint::min();
-  std::uint32_t failures_ = 0;  ///< in a row
   /// By kind of request: scripts that an answer on this connection proved known to the server.
   /// Until then they are sent in full, as a NOSCRIPT answer may come when nobody reads it any more.
   std::array<bool, 3> known_scripts_{};

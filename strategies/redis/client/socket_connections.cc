@@ -52,7 +52,8 @@ class SocketConnection : public Connection, private Client {
     // The sentinels are asked one after the other, each with a timeout.
     if (!endpoint_.sentinels.empty()) return connect(stop).map([] { return true; });
     if (!connecting_) {
-      auto begun = begin_connecting(endpoint_.address(), timeouts_, endpoint_.tls.get());
+      auto begun =
+          begin_connecting(endpoint_.address(), timeouts_, timeouts_.answer, endpoint_.tls.get());
       if (!begun) return fail(StoreError::Kind::not_sent, begun.error());
       connecting_ = *std::move(begun);
       connecting_since_ = env_.now();

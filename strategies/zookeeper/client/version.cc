@@ -19,7 +19,8 @@ std::optional<std::string> version_in(std::string_view answer) {
 
 std::optional<std::string> version_of(const HostPort& server, const TlsSettings* tls,
                                       Duration timeout) {
-  const auto dialling = begin_connecting({.host = server.host, .port = server.port}, timeout, tls);
+  const auto dialling =
+      begin_connecting({.host = server.host, .port = server.port}, timeout, timeout, tls);
   if (!dialling) return std::nullopt;
   const auto socket = (*dialling)->get(timeout, {});
   if (!socket || !*socket || (*socket)->send("srvr", timeout) != Transport::Status::ok) {

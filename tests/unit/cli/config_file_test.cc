@@ -61,7 +61,6 @@ renew = "auto"
 renew-cap = "1m"
 nodes = 7
 node-timeout = "20ms"
-skip-failed-nodes = true
 shared-share = 0.5
 locks-per-section = 3
 lock-order = "drawn"

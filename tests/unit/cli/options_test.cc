@@ -47,8 +47,6 @@ TEST(Options, RenewalAndNotificationReachIt) {
   EXPECT_EQ(recorded("250ms"), results::OptionValue(0.25));
   EXPECT_FALSE(strategy({}).node_timeout);
   EXPECT_EQ(strategy({"--node-timeout", "20ms"}).node_timeout, Duration(20ms));
-  EXPECT_FALSE(strategy({}).skip_failed_nodes);
-  EXPECT_TRUE(strategy({"--skip-failed-nodes"}).skip_failed_nodes);
   EXPECT_EQ(strategy({"--wait", "notify"}).wait->kind, WaitKind::notify);
   EXPECT_EQ(parse_run({"--resource", "redis-fenced"})->workload.resource,
             loadgen::Resource::redis_fenced);

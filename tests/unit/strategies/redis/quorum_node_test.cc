@@ -18,7 +18,7 @@ class QuorumNodeTest : public testing::Test {
   SimEnv env_{clock_};
   FakeRedis redis_{clock_};
   Votes votes_;
-  QuorumNode node_{0, "fake:1", redis_.make({.host = "fake"}, 1s, env_), 1s, true, votes_, env_};
+  QuorumNode node_{0, "fake:1", redis_.make({.host = "fake"}, 1s, env_), 1s, votes_, env_};
 };
 
 TEST_F(QuorumNodeTest, PendingReleasesAreBounded) {
@@ -56,26 +56,6 @@ TEST_F(QuorumNodeTest, ALockThatHasExpiredIsNotReleased) {
   ASSERT_TRUE(node_.ready(50ms));
   node_.ask(request(NodeRequest::Kind::acquire, 2));
   EXPECT_EQ(redis_.take_commands(), (std::vector<std::string>{"SET k 2 NX PX 60000"}));
-}
-
-TEST_F(QuorumNodeTest, IsSkippedForLongerAfterEachFailure) {
-  redis_.refuse_connections(true);
-  Duration last{};
-  for (int failure = 0; failure < 12; ++failure) {
-    EXPECT_FALSE(node_.ready(50ms));
-    // When it tries again.
-    redis_.refuse_connections(false);
-    Duration alone{};
-    for (; !node_.ready(50ms) && alone < 10s; alone += 5ms) clock_.advance(5ms);
-    EXPECT_LE(alone, 1s);
-    EXPECT_GE(alone + 5ms, last);
-    last = alone;
-    redis_.refuse_connections(true);
-    redis_.fail(1, FakeRedis::Failure::not_sent);
-    node_.ask(request(NodeRequest::Kind::acquire, failure));
-    node_.answer();
-  }
-  EXPECT_GE(last, 500ms);
 }
 
 }  // namespace

@@ -154,26 +154,13 @@ TEST_P(RedlockTest, ConnectsToANodeInTheTimeThatItHasToAnswer) {
   EXPECT_LE(clock_.now() - begin, in_parallel() ? 1ms : 2 * 50ms + 1ms);
 }
 
-TEST_P(RedlockTest, SkipsASilentNodeIfToldToAndCountsItsVoteAsLate) {
-  options_.skip_failed_nodes = true;
-  (*nodes_)[1].set_answer_delay(2s);
+TEST_P(RedlockTest, CountsAVoteThatComesTooLateAsLate) {
+  (*nodes_)[1].set_answer_delay(60ms);
   RedlockClient& a = client();
-  TimePoint begin = clock_.now();
-  Lease lease = a.must_acquire();
-  EXPECT_LE(clock_.now() - begin, in_parallel() ? 2ms : 52ms);
-  EXPECT_EQ(held(), 5);
-  a.lock->release(lease);
-  clock_.advance(60ms);
-  begin = clock_.now();
-  for (int i = 0; i < 100; ++i) a.lock->release(a.must_acquire());
-  EXPECT_LE(clock_.now() - begin, in_parallel() ? 200ms : 60ms) << "it is left alone";
-  EXPECT_EQ(held(), 0) << "and what it was asked for is released behind it";
-  EXPECT_EQ(votes_->count(Vote::granted, true), 0);
-  (*nodes_)[1].set_answer_delay(0s);
-  clock_.advance(2s);
+  a.lock->release(a.must_acquire());
+  clock_.advance(1s);
   a.must_acquire();
   EXPECT_GT(votes_->count(Vote::granted, true), 0) << "read when there was time";
-  EXPECT_EQ(held(), 5) << "it is asked again";
 }
 
 TEST_P(RedlockTest, ReleasesALostVoteOverANewConnection) {
@@ -205,21 +192,6 @@ TEST_P(RedlockTest, WithoutAMajorityNothingIsGrantedOrLeftBehind) {
   // It is asked again as soon as there is a majority.
   (*nodes_)[2].refuse_connections(false);
   a.must_acquire();
-}
-
-TEST_P(RedlockTest, SkipsADeadMinorityForAWhileIfToldTo) {
-  options_.skip_failed_nodes = true;
-  for (const std::size_t node : {0, 4}) (*nodes_)[node].refuse_connections(true);
-  RedlockClient& a = client();
-  a.lock->release(a.must_acquire());
-  EXPECT_EQ(votes_->count(Vote::failed), 2);
-  for (const std::size_t node : {0, 4}) (*nodes_)[node].refuse_connections(false);
-  for (int i = 0; i < 200 && held() < 5; ++i) {
-    clock_.advance(10ms);
-    const Lease lease = a.must_acquire();
-    if (held() < 5) a.lock->release(lease);
-  }
-  EXPECT_EQ(held(), 5) << "but not for ever";
 }
 
 TEST_P(RedlockTest, RepeatsALostRelease) {

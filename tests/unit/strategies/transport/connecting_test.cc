@@ -10,8 +10,8 @@
 #include <thread>
 #include <utility>
 
+#include "strategies/transport/plain_socket.h"
 #include "strategies/transport/socket.h"
-#include "strategies/transport/socket_race.h"
 #include "tests/support/listener.h"
 #include "tests/unit/strategies/transport/scripted_carrier.h"
 
@@ -24,8 +24,9 @@ using testing::HasSubstr;
 
 using Connected = tl::expected<std::unique_ptr<Transport>, std::string>;
 
-Connected connect_by(const Resolver& resolver, const std::string& host = "db.example") {
-  auto connecting = begin_connecting({.host = host, .port = 1}, kPatience, nullptr, resolver);
+Connected connect_by(const Resolver& resolver, Duration time_to_connect = kPatience) {
+  auto connecting = begin_connecting({.host = "db.example", .port = 1}, kPatience, time_to_connect,
+                                     nullptr, resolver);
   if (!connecting) return tl::unexpected(connecting.error());
   return (*connecting)->get(kPatience, {});
 }
@@ -71,13 +72,14 @@ TEST(Connecting, TriesTheOtherFamilyWhereOneRefuses) {
   }
 }
 
-TEST(Connecting, TriesTheNextAddressBesideOneThatDoesNotAnswer) {
+TEST(Connecting, AnAddressThatDoesNotAnswerLeavesTimeForTheNext) {
   // Its queue is full: the kernel drops what else would connect.
   const Listener deaf(0);
   std::vector<std::unique_ptr<Transport>> queue;
   std::vector<std::unique_ptr<Connecting>> more;
   for (int i = 0; i < 4; ++i) {
-    auto connecting = begin_connecting({.host = "127.0.0.1", .port = deaf.port()}, kPatience);
+    auto connecting =
+        begin_connecting({.host = "127.0.0.1", .port = deaf.port()}, kPatience, kPatience);
     ASSERT_TRUE(connecting);
     auto connected = (*connecting)->get(100ms, {});
     if (connected && !*connected) more.push_back(*std::move(connecting));
@@ -85,9 +87,11 @@ TEST(Connecting, TriesTheNextAddressBesideOneThatDoesNotAnswer) {
   }
   ASSERT_FALSE(more.empty()) << "its queue never fills";
   const Listener server;
+  const TimePoint begin = Carrier::current().now();
   const auto connected = connect_by(
-      resolves_to({address_on(AF_INET, deaf.port()), address_on(AF_INET, server.port())}));
+      resolves_to({address_on(AF_INET, deaf.port()), address_on(AF_INET, server.port())}), 200ms);
   EXPECT_TRUE(connected && *connected) << (connected ? "too late" : connected.error());
+  EXPECT_GE(Carrier::current().now() - begin, 100ms) << "its share";
 }
 
 TEST(Connecting, WaitsForRoomInTheQueueOfAUnixSocket) {
@@ -103,7 +107,8 @@ TEST(Connecting, WaitsForRoomInTheQueueOfAUnixSocket) {
   std::vector<std::unique_ptr<Transport>> queue;
   std::unique_ptr<Connecting> waits;
   for (int i = 0; i < 4 && !waits; ++i) {
-    auto connecting = begin_connecting({.host = {}, .path = path.string()}, kPatience).value();
+    auto connecting =
+        begin_connecting({.host = {}, .path = path.string()}, kPatience, kPatience).value();
     auto connected = connecting->get(Duration::zero(), {});
     ASSERT_TRUE(connected) << connected.error();
     if (*connected) {
@@ -147,8 +152,8 @@ TEST(Connecting, NamesEveryAddressThatFailed) {
 
 TEST(Connecting, ALookupThatHangsEndsWithTheTimeoutAndWithAStop) {
   HangingResolver hanging;
-  auto connecting = begin_connecting({.host = "hangs.example", .port = 1}, kPatience, nullptr,
-                                     hanging.resolver());
+  auto connecting = begin_connecting({.host = "hangs.example", .port = 1}, kPatience, kPatience,
+                                     nullptr, hanging.resolver());
   ASSERT_TRUE(connecting);
   const auto late = (*connecting)->get(20ms, {});
   ASSERT_TRUE(late) << late.error();
@@ -213,8 +218,8 @@ TEST(Connecting, ANumericAddressIsNotLookedUp) {
   const Resolver resolver = [](const std::string&, int) -> PeerAddresses {
     return tl::unexpected<std::string>("was looked up");
   };
-  auto connecting =
-      begin_connecting({.host = "127.0.0.1", .port = server.port()}, kPatience, nullptr, resolver);
+  auto connecting = begin_connecting({.host = "127.0.0.1", .port = server.port()}, kPatience,
+                                     kPatience, nullptr, resolver);
   ASSERT_TRUE(connecting);
   const auto connected = (*connecting)->get(kPatience, {});
   EXPECT_TRUE(connected && *connected) << (connected ? "too late" : connected.error());

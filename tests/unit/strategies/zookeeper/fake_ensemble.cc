@@ -63,7 +63,7 @@ class FakeConnecting : public Connecting {
 }  // namespace
 
 Connector FakeEnsemble::connector() {
-  return [this](const HostPort& server,
+  return [this](const HostPort& server, Duration,
                 Duration) -> tl::expected<std::unique_ptr<Connecting>, std::string> {
     host_ = server.host;
     if (!servers_[host_].listens) return std::make_unique<FakeConnecting>(nullptr);
