@@ -48,10 +48,6 @@ std::string unable(const Descriptor& strategy, const LoadOptions& options) {
   if (options.workload.shared_share > 0 && !strategy.traits.shared) {
     return "it has no shared mode, which --shared-share asks for";
   }
-  if (options.workload.has_transactions() &&
-      options.workload.on_deadlock == loadgen::OnDeadlock::wait_die && !strategy.traits.fair) {
-    return "it does not serve in order, as --on-deadlock wait-die requires";
-  }
   for (const loadgen::Fault& fault : options.faults) {
     if (std::string reason = unfit(fault, strategy, options); !reason.empty()) return reason;
   }

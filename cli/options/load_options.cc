@@ -12,7 +12,6 @@ namespace {
 
 using namespace std::chrono_literals;
 using loadgen::LockOrder;
-using loadgen::OnDeadlock;
 
 constexpr Commands kLoads = kRun | kCapacity | kProbe;
 constexpr Commands kSaves = kOverview | kRun | kCapacity | kRenewal | kQuorum | kHazards | kMerge;
@@ -196,13 +195,9 @@ void LoadOptions::declare_transactions(OptionList& options) {
               "how a section takes several locks: sorted by key; as drawn, which can deadlock; or "
               "with one attempt at each, giving all back if one is taken");
   options.add(
-      {"on-deadlock", "NAME", kRun}, workload.on_deadlock,
-      OneOf<OnDeadlock>{{"timeout", OnDeadlock::timeout}, {"wait-die", OnDeadlock::wait_die}},
-      "with --lock-order drawn: a section gives all locks back and begins again after a "
-      "time-out, or also at once if an older section has a lock or waits for it (wait-die, "
-      "for strategies that serve in order)");
-  options.add({"deadlock-timeout", "D", kRun}, workload.deadlock_timeout, duration(1ms, 1h),
-              "with --lock-order drawn: the longest wait of a section that holds a lock");
+      {"deadlock-timeout", "D", kRun}, workload.deadlock_timeout, duration(1ms, 1h),
+      "with --lock-order drawn: the longest wait of a section that holds a lock, which then "
+      "gives all back and begins again");
 }
 
 void LoadOptions::declare_locks(OptionList& options) {
@@ -386,10 +381,9 @@ void LoadOptions::check_several_locks(const OptionList& options) const {
   if (options.given("lock-order") && !workload.has_transactions()) {
     throw UsageError("--lock-order requires --locks-per-section of 2 or more, or --trace");
   }
-  for (const char* const name : {"on-deadlock", "deadlock-timeout"}) {
-    if (!options.given(name)) continue;
-    if (workload.has_transactions() && workload.lock_order == LockOrder::drawn) continue;
-    throw UsageError("--{} requires --lock-order drawn", name);
+  const bool can_deadlock = workload.has_transactions() && workload.lock_order == LockOrder::drawn;
+  if (options.given("deadlock-timeout") && !can_deadlock) {
+    throw UsageError("--deadlock-timeout requires --lock-order drawn");
   }
 }
 

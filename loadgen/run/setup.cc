@@ -107,9 +107,6 @@ tl::expected<void, std::string> equip(const RunPlan& plan, RunShared& run) {
   if (plan.workload.meet_every) {
     run.meetings = std::make_unique<Meetings>(plan.workload.key_count(), *plan.workload.meet_every);
   }
-  if (plan.workload.has_transactions() && plan.workload.lock_order == LockOrder::drawn) {
-    run.waits = std::make_unique<WaitGraph>(plan.workload.clients, run.strategy.traits.fair);
-  }
   record_services(run);
   if (plan.provide_services) plan.provide_services(run.services);
   auto demand = make_demand(plan.workload, run.share);

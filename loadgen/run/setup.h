@@ -23,8 +23,8 @@ RunShared make_run(const RunPlan& plan, const Descriptor& strategy, int repetiti
 /// the services.
 void record_services(RunShared& run);
 
-/// What its clients share beside that: what the strategy's services and several locks need, and the
-/// demand.
+/// What its clients share beside that: what the strategy's services need, a canary's meetings, and
+/// the demand.
 tl::expected<void, std::string> equip(const RunPlan& plan, RunShared& run);
 
 /// The counters. `env` belongs to the calling thread and outlives the run.

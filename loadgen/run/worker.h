@@ -22,7 +22,6 @@
 #include "loadgen/run/schedule.h"
 #include "loadgen/run/share.h"
 #include "loadgen/run/used_keys.h"
-#include "loadgen/run/wait_graph.h"
 #include "loadgen/run/workload.h"
 #include "strategies/carrier.h"
 #include "strategies/descriptor.h"
@@ -50,7 +49,6 @@ struct RunShared {
   std::unique_ptr<Counter> counter{};
   std::unique_ptr<Schedule> schedule{};  ///< open loop only; made when the load starts
   std::unique_ptr<Meetings> meetings{};  ///< of a canary's load only
-  std::unique_ptr<WaitGraph> waits{};    ///< only where locks are taken as drawn
   Share share{};                         ///< of the clients; their numbers are those of all
   /// Where several processes share a run: takes what `handoff` would, which sees one only.
   std::unique_ptr<LockLog> log{};

@@ -23,7 +23,6 @@ std::uint64_t nanoseconds(Duration duration) {
 
 AcquireOutcome Worker::take_all(TimePoint intended, TimePoint started) {
   const TimePoint deadline = deadline_of(transaction_.locks.front().key, started);
-  if (run_.waits) run_.waits->begin(number_);
   AcquireOutcome outcome = try_all(intended, started, deadline);
   if (transaction_.locks.size() == 1) return outcome;
   for (std::uint32_t retries = 0; outcome != AcquireOutcome::acquired; ++retries) {
@@ -45,10 +44,6 @@ AcquireOutcome Worker::take_all(TimePoint intended, TimePoint started) {
 }
 
 AcquireOutcome Worker::try_all(TimePoint intended, TimePoint started, TimePoint deadline) {
-  WaitGraph* const waits = run_.waits.get();
-  // A section of one lock has nothing to give back while it waits.
-  const OnDeadlock on_deadlock =
-      transaction_.locks.size() == 1 ? OnDeadlock::timeout : run_.workload.on_deadlock;
   for (const Wanted& wanted : transaction_.locks) {
     if (!held_.empty()) {
       // Of a section that the load's end cuts off, further locks would count as cut off, too.
@@ -60,20 +55,13 @@ AcquireOutcome Worker::try_all(TimePoint intended, TimePoint started, TimePoint 
       failure_ = FailureReason::taken;
       return AcquireOutcome::timed_out;
     }
-    if (waits != nullptr && !waits->waits(number_, wanted, on_deadlock)) {
-      failure_ = FailureReason::taken;
-      return AcquireOutcome::refused;
-    }
     const AcquireOutcome outcome = take(wanted, intended, started, *last);
-    const bool granted = outcome == AcquireOutcome::acquired;
-    if (waits != nullptr && granted) waits->granted(number_);
-    if (waits != nullptr && !granted) {
-      if (outcome == AcquireOutcome::timed_out && waits->in_cycle(number_)) {
-        ++counts_[Count::transaction_deadlocks];
-      }
-      waits->gave_up(number_);
+    if (outcome == AcquireOutcome::acquired) continue;
+    const bool may_deadlock = run_.workload.lock_order == LockOrder::drawn && !held_.empty();
+    if (may_deadlock && outcome == AcquireOutcome::timed_out) {
+      ++counts_[Count::transaction_deadlocks];
     }
-    if (!granted) return outcome;
+    return outcome;
   }
   return AcquireOutcome::acquired;
 }
@@ -157,7 +145,6 @@ void Worker::give_back(bool written) {
     if (written && !over()) histograms()[Timing::hold].record(now - held->granted_at);
   }
   while (!held_.empty()) {
-    if (run_.waits) run_.waits->released(number_, held_.back().key);
     release(held_.back(), now);
     held_.pop_back();
     if (!held_.empty()) now = base_env_->now();

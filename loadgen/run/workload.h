@@ -25,11 +25,6 @@ enum class ClientsOn { fibers, threads };
 /// drawn; or all or none, in which case a section waits for no lock while it holds another one.
 enum class LockOrder { sorted, drawn, all_or_nothing };
 
-/// What ends a deadlock of locks taken as drawn: `timeout` of a wait, or `wait_die`, where a
-/// section gives way if an older one has the lock or waits for it (Rosenkrantz, Stearns and Lewis,
-/// "System Level Concurrency Control for Distributed Database Systems", 1978).
-enum class OnDeadlock { timeout, wait_die };
-
 /// What the clients do.
 struct Workload {
   std::string load;  ///< its name, if it has one
@@ -47,7 +42,6 @@ struct Workload {
   double shared_share = 0;    ///< of the locks that are taken in shared mode
   int locks_per_section = 1;  ///< different ones
   LockOrder lock_order = LockOrder::sorted;
-  OnDeadlock on_deadlock = OnDeadlock::timeout;
   /// How long a section that holds a lock waits for the next one before it gives all back and
   /// begins again; only if they are taken as drawn.
   Duration deadlock_timeout = std::chrono::milliseconds(100);

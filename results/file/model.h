@@ -75,7 +75,7 @@ struct Transactions {
   double locks_per_second = 0;  ///< granted, those of attempts in vain included
   std::uint64_t aborts = 0;     ///< attempts that did not get all locks
   std::uint64_t retries = 0;    ///< attempts after those
-  std::uint64_t deadlocks = 0;  ///< aborts by a time-out in a cycle of clients
+  std::uint64_t deadlocks = 0;  ///< aborts by a time-out, with locks taken as drawn
   /// Until a section had all its locks, from its intended and from its actual start.
   Distribution acquire, acquire_service;
 };

@@ -64,7 +64,6 @@ node-timeout = "20ms"
 shared-share = 0.5
 locks-per-section = 3
 lock-order = "drawn"
-on-deadlock = "wait-die"
 deadlock-timeout = "50ms"
 lock-delay = "2s"
 prefer-writers = true

@@ -128,7 +128,6 @@ void Refusals::of_the_lock() {
   refuse("--shared-share", "from 0 to 1", {"-0.1", "1.1", "half"});
   refuse("--locks-per-section", "1 to 64", {"0", "65", "-1", "two"});
   refuse("--lock-order", "sorted, drawn, all-or-nothing", {"random"});
-  refuse("--on-deadlock", "timeout, wait-die", {"wound-wait"});
   refuse("--deadlock-timeout", "1ms to 1h", {"0s", "2h"});
   refuse("--lock-delay", "0s to 1h", {"2h"});
   refuse("--format", "table, json, csv, markdown", {"xml", "Table"});

@@ -2,9 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <array>
 #include <map>
-#include <utility>
 
 #include "tests/unit/loadgen/trace_fixture.h"
 
@@ -58,14 +56,6 @@ class TransactionRunTest : public TraceRunTest {
     end_after(kSections);
   }
 
-  /// Until the end of the trace, with locks as it asks for them.
-  void replay_with_wait_die(const std::string& text) {
-    replay(text);
-    plan_.workload.iterations.reset();
-    plan_.workload.lock_order = LockOrder::drawn;
-    plan_.workload.on_deadlock = OnDeadlock::wait_die;
-  }
-
   /// Every section got both its locks, alone, and gave them back.
   void expect_complete(const results::Run& run) const {
     EXPECT_EQ(run.sections, kSections);
@@ -104,47 +94,17 @@ TEST_F(TransactionRunTest, ADeadlockOfLocksAsDrawnEndsByATimeOut) {
   EXPECT_GT(run.transactions->retries, 0U);
 }
 
-TEST_F(TransactionRunTest, WaitDieGetsAllSectionsThrough) {
-  plan_.workload.lock_order = LockOrder::drawn;
-  plan_.workload.on_deadlock = OnDeadlock::wait_die;
-  const results::Run run = run_one(behaviour_);
-  expect_complete(run);
-  EXPECT_GT(run.transactions->retries, 0U);
-}
-
-TEST_F(TransactionRunTest, TheYoungerGivesWay) {
-  replay_with_wait_die("1,0,1,0,2\n1,0,1,1,2\n2,0,1,1,2\n2,0,1,0,2\n");
-  plan_.workload.clients = 2;
-  plan_.workload.deadlock_timeout = 10s;
-  // Each has the lock that the other one asks for next.
-  int have_one = 0;
-  std::array<bool, 2> has_met{};
-  Behaviour meeting = behaviour_;
-  meeting.acquire = [&](const Context& context, const AcquireRequest& request) {
-    AcquireResult result = behaviour_.acquire(context, request);
-    if (!std::exchange(has_met.at(static_cast<std::size_t>(context.client)), true)) {
-      ++have_one;
-      while (have_one < 2) context.env.wait(nullptr, context.env.now() + 1ms, {});
-    }
-    return result;
-  };
-  const results::Run run = run_one(meeting);
-  EXPECT_EQ(run.sections, 2U);
-  EXPECT_EQ(run.outcomes.timed_out, 0U);
-  ASSERT_TRUE(run.transactions);
-  EXPECT_EQ(run.transactions->deadlocks, 0U);
-  EXPECT_GT(run.transactions->aborts, 0U);
-  EXPECT_EQ(run.transactions->retries, run.transactions->aborts);
-  EXPECT_EQ(run.audit.overlaps, 0U);
-}
-
-TEST_F(TransactionRunTest, ASectionOfOneLockOfATraceNeedNotGiveWay) {
+TEST_F(TransactionRunTest, ASectionOfOneLockOfATraceWaitsUntilItHasIt) {
   std::string text;
   for (std::uint64_t i = 0; i < kSections; ++i) text += fmt::format("{},0,1,0,2\n", i);
-  replay_with_wait_die(text);
+  replay(text);
+  plan_.workload.iterations.reset();
+  plan_.workload.lock_order = LockOrder::drawn;
   const results::Run run = run_one(behaviour_);
-  EXPECT_EQ(run.sections, kSections) << "each waited until it had its lock";
+  EXPECT_EQ(run.sections, kSections);
   EXPECT_GT(locks_.waits(), 0);
+  ASSERT_TRUE(run.transactions);
+  EXPECT_EQ(run.transactions->deadlocks, 0U);
 }
 
 TEST_F(TransactionRunTest, AllOrNothingNeverWaits) {
