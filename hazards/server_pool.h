@@ -9,7 +9,7 @@
 
 #include "deployment/local_host.h"
 #include "deployment/private_store.h"
-#include "loadgen/run/workload.h"
+#include "loadgen/run/client_threads.h"
 #include "strategies/descriptor.h"
 
 namespace lockbench::hazards {

@@ -284,9 +284,6 @@ void ChooseOptions::declare(OptionList& options) {
   options.add({"out", "FILE"}, out, path(), "result file of --measure", "results/runs/<id>.json");
   declare_servers(options, servers);
   options.add_flag({"tls", ""}, tls, "measure with private servers that speak TLS");
-  options.add({"clients-on", "WHAT"}, measured_on, clients_on(),
-              "with --measure: what clients run on, a thread each or fibers of a few threads",
-              "threads for a single client, fibers for more");
   options.heading("Answer");
   options.add({"rank-by", "FIGURE"}, requirements.rank_by, parsed(parse_ranking_figure),
               "rank by this figure of a run, such as commands_per_section",

@@ -15,9 +15,8 @@ struct ChooseOptions {
   Format format = Format::table;
   bool measure = false;
   Duration measure_time = std::chrono::minutes(2);
-  ServerUrls servers;  ///< for --measure, as are the next two and the result file
+  ServerUrls servers;  ///< for --measure, as are the next two
   bool tls = false;
-  std::optional<loadgen::ClientsOn> measured_on;
   std::string out;
   std::string config;
 

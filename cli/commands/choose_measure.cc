@@ -156,7 +156,6 @@ RunOptions run_options(const ChooseOptions& options, const std::vector<std::stri
   RunOptions values;
   values.servers = options.servers;
   values.tls = options.tls;
-  values.workload.clients_on = options.measured_on;
   OptionList list = options_of(values);
   // `options` has the servers of the environment already, unless others were given in their place.
   for (Option& option : list.all()) option.given = option.secret;

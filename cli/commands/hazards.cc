@@ -78,7 +78,9 @@ struct HazardOptions {
                 "plays of each cell, to see whether they all end alike");
     options.add({"at-once", "N"}, at_once, whole_number(1, 64), "plays side by side");
     options.add_flag({"tls", ""}, tls, "servers speak TLS, and clients verify them");
-    options.add({"clients-on", "WHAT"}, clients_on, cli::clients_on(),
+    using loadgen::ClientsOn;
+    options.add({"clients-on", "WHAT"}, clients_on,
+                OneOf<ClientsOn>{{"fibers", ClientsOn::fibers}, {"threads", ClientsOn::threads}},
                 "what each client runs on, in a process of its own: a thread or a fiber");
     output.declare(options);
   }

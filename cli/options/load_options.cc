@@ -104,11 +104,6 @@ ValueType<std::string> push_url() {
 
 }  // namespace
 
-ValueType<loadgen::ClientsOn> clients_on() {
-  using loadgen::ClientsOn;
-  return OneOf<ClientsOn>{{"fibers", ClientsOn::fibers}, {"threads", ClientsOn::threads}};
-}
-
 void declare_files(OptionList& options, std::vector<std::string>& files, std::string help,
                    std::string default_text) {
   options.add({"files", "FILE"}, files, any_text(), std::move(help), std::move(default_text))
@@ -137,14 +132,11 @@ void LoadOptions::declare_load(OptionList& options) {
   options.add({"clients", "N", kRun | kRenewal | kDoctor}, workload.clients,
               whole_number(1, 100'000), "concurrent clients", decided_by_load);
   constexpr Commands kAll = kOverview | kLoads | kRenewal | kQuorum;
-  options.add({"clients-on", "WHAT", kAll}, workload.clients_on, clients_on(),
-              "what clients run on: a thread each, or fibers of a few threads",
-              "threads for a single client, fibers for more");
   options.add({"threads", "N", kAll}, workload.threads, whole_number(1, 1024),
-              "threads that clients on fibers share",
+              "threads that several clients share",
               "one for each core that private servers do not need");
   options.add({"stack", "SIZE", kAll}, workload.stack_bytes, byte_size(16 << 10, 16 << 20),
-              "stack of each client on fibers, such as 128KiB",
+              "stack of each of several clients, such as 128KiB",
               "64KiB, of which only what is used takes memory");
   declare_keys(options);
   options.add(
@@ -389,12 +381,6 @@ void LoadOptions::check_several_locks(const OptionList& options) const {
 
 void LoadOptions::complete(const OptionList& options) {
   if (options.given("arrival") && !workload.rate) throw UsageError("--arrival requires --rate");
-  for (const char* const name : {"threads", "stack"}) {
-    if (!options.given(name)) continue;
-    if (!workload.clients_on) workload.clients_on = loadgen::ClientsOn::fibers;
-    if (*workload.clients_on == loadgen::ClientsOn::fibers) continue;
-    throw UsageError("--{} requires --clients-on fibers", name);
-  }
   complete_ranks(options);
   workload.strategy.wait_replicas = wait_replicas;
   // How many replicas belong to the user's server, it cannot tell: some may be away.

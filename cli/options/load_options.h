@@ -73,9 +73,6 @@ struct RankOptions {
   void declare(OptionList& options);
 };
 
-/// `--clients-on fibers|threads`.
-ValueType<loadgen::ClientsOn> clients_on();
-
 /// For the commands that put servers under load. Which of these options a command takes stands with
 /// each option.
 struct LoadOptions {

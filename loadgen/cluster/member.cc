@@ -100,7 +100,7 @@ class MemberRun {
   tl::expected<void, std::string> prepare() {
     if (auto made = equip(plan_, run_); !made) return made;
     if (auto made = make_counter(plan_, *env_, run_); !made) return made;
-    if (plan_.workload.what_clients_run_on(share_.count()) == ClientsOn::threads) return {};
+    if (what_clients_run_on(share_.count()) == ClientsOn::threads) return {};
     auto made = ClientThreads::of_fibers(*plan_.workload.threads, plan_.workload.stack_bytes);
     if (!made) return tl::unexpected(made.error());
     threads_ = *std::move(made);

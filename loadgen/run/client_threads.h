@@ -14,8 +14,19 @@
 
 namespace lockbench::loadgen {
 
-/// What clients run on: a thread each, fibers of a few threads that they share, or fibers beside a
-/// runner that is one itself. Outlives whatever runs on it.
+/// What clients run on: fibers of a few threads, or a thread each.
+enum class ClientsOn { fibers, threads };
+
+std::string_view to_string(ClientsOn clients_on);
+
+/// So many clients of one process. A thread answers a single client sooner. Several clients on
+/// fibers wake each other without the kernel.
+constexpr ClientsOn what_clients_run_on(int clients) {
+  return clients > 1 ? ClientsOn::fibers : ClientsOn::threads;
+}
+
+/// The threads of clients: one of its own for each, a few that fibers share, or the one of a runner
+/// that is a fiber itself. Outlives whatever runs on it.
 class ClientThreads {
  public:
   ClientThreads() = default;  ///< fibers beside the caller if that is one, else a thread for each
@@ -36,8 +47,6 @@ class ClientThreads {
  private:
   std::unique_ptr<fibers::Pool> pool_;  ///< of the threads that they share; may be null
 };
-
-std::string_view to_string(ClientsOn clients_on);
 
 /// How many threads the fibers of this load share: as many as asked for, otherwise one for each
 /// core, but no more than clients. `beside_servers`: private servers on this machine need a core,

@@ -113,7 +113,7 @@ tl::expected<void, std::string> LiveRun::make_threads() {
     return {};
   }
   crew_ = std::make_unique<LocalCrew>(run_, client_threads_, *env_, external_);
-  const bool on_threads = workload.what_clients_run_on(workload.clients) == ClientsOn::threads;
+  const bool on_threads = what_clients_run_on(workload.clients) == ClientsOn::threads;
   if (on_threads || Carrier::current().shared()) return {};
   auto made = ClientThreads::of_fibers(
       generator_threads(workload, resources_.has_private_servers()), workload.stack_bytes);
@@ -320,9 +320,7 @@ results::Generator LiveRun::generator_of(const RunEvidence& evidence) const {
   const std::size_t threads = client_threads_.cpu_times().size();
   const bool beside = Carrier::current().shared(), on_fibers = threads > 0 || beside;
   generator.clients_on = to_string(on_fibers ? ClientsOn::fibers : ClientsOn::threads);
-  generator.threads = threads > 0 ? threads
-                      : beside    ? 1
-                                  : static_cast<std::uint64_t>(plan_.workload.clients);
+  generator.threads = std::max<std::size_t>(threads, 1);
   generator.stack_high_water_bytes = client_threads_.stack_high_water_bytes();
   return generator;
 }

@@ -18,9 +18,6 @@ enum class Arrival { constant, poisson };
 /// Where the protected counter lives.
 enum class Resource { memory, redis, redis_fenced };
 
-/// What clients run on: fibers of a few threads, or a thread each.
-enum class ClientsOn { fibers, threads };
-
 /// How a section takes several locks: in the order of their keys, which excludes deadlocks; as
 /// drawn; or all or none, in which case a section waits for no lock while it holds another one.
 enum class LockOrder { sorted, drawn, all_or_nothing };
@@ -29,8 +26,7 @@ enum class LockOrder { sorted, drawn, all_or_nothing };
 struct Workload {
   std::string load;  ///< its name, if it has one
   int clients = 8;
-  std::optional<ClientsOn> clients_on;     ///< nothing: see what_clients_run_on()
-  std::optional<int> threads;              ///< with fibers; nothing: see generator_threads()
+  std::optional<int> threads;              ///< of several clients; nothing: see generator_threads()
   std::optional<std::size_t> stack_bytes;  ///< of each fiber; nothing: the scheduler's own
   int keys = 1;                            ///< distinct locks; not used with key_per_client
   bool key_per_client = false;             ///< each client its own lock: no contention
@@ -73,11 +69,6 @@ struct Workload {
 
   /// Clients that are no rivals.
   int scheduled_clients() const { return meet_every ? clients / 2 : clients; }
-  /// So many clients of one process. A thread answers a single client sooner. Several clients on
-  /// fibers wake each other without the kernel.
-  ClientsOn what_clients_run_on(int clients_here) const {
-    return clients_on.value_or(clients_here > 1 ? ClientsOn::fibers : ClientsOn::threads);
-  }
   /// Sections may take several locks: they are transactions.
   bool has_transactions() const { return locks_per_section > 1 || trace.has_value(); }
   bool has_shared_sections() const { return shared_share > 0 || trace.has_value(); }

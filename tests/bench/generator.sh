@@ -1,15 +1,13 @@
 #!/usr/bin/env bash
-# Is the load generator the bottleneck? Commands per second through redis-set-nx-lua, a key per client, with the
-# clients on fibers and on threads, against redis-benchmark sending the same two commands on as many connections
-# to the same server, in turn: the harmonic mean of their rates, with locks there for the release to free. Prints
-# for each number of clients the medians, the ratio of fibers to redis-benchmark, the memory that lockbench takes per
-# client on fibers (resident at its peak, divided by the clients), and how much of a core the server used then: near
-# 100 %, the server is the limit. Exits 2 if a ratio is below 1.0 (one client), 1.4 (up to 1,000) or 1.25
-# (more), or if a client of 8,000 and more takes over 16 KiB. "-": it could not be measured. Wants a machine with
-# nothing else to do.
+# Is the load generator the bottleneck? Commands per second through redis-set-nx-lua, a key per client, against
+# redis-benchmark sending the same two commands on as many connections to the same server, in turn: the harmonic mean of
+# their rates, with locks there for the release to free. Prints for each number of clients the medians, the ratio of
+# lockbench to redis-benchmark, the memory that lockbench takes per client (resident at its peak, divided by the clients),
+# and how much of a core the server used then: near 100 %, the server is the limit. Exits 2 if a ratio is below 1.0 (one
+# client), 1.4 (up to 1,000) or 1.25 (more), or if a client of 8,000 and more takes over 16 KiB. "-": it could not be
+# measured. Wants a machine with nothing else to do.
 # Usage: generator.sh [CLIENTS...]     default: 1 50 8000 18000
-# ROUNDS=5 SECONDS_EACH=3 change the length, CSV=FILE also writes the figures, OPTIONS='--threads 2' adds options
-# for fibers.
+# ROUNDS=5 SECONDS_EACH=3 change the length, CSV=FILE also writes the figures, OPTIONS='--threads 2' adds options.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 . tests/bench/common.sh
@@ -46,9 +44,9 @@ run_theirs() {
   sha_rate=$(keys=$((2 * requests)) benchmark "$n" "$requests" EVALSHA "$sha" 1 key:__rand_int__ $token)
   awk -v a="$set_rate" -v b="$sha_rate" 'BEGIN { print 2 / (1 / a + 1 / b) }' >>"$work/theirs"
 }
-run_ours() { # fibers or threads
+run_ours() {
   rm -f "$work/result.json"
-  "$lockbench" run redis-set-nx-lua --redis "redis://127.0.0.1:$port" --clients "$n" --clients-on "$1" \
+  "$lockbench" run redis-set-nx-lua --redis "redis://127.0.0.1:$port" --clients "$n" \
     --load reacquire --keys per-client --duration "${seconds}s" --quiet --format json --out "$work/result.json" \
     "${options[@]}" >/dev/null &
   local pid=$! peak=0 now
@@ -58,11 +56,11 @@ run_ours() { # fibers or threads
     read -rt 0.1 <> <(:) || true
   done
   if ! wait $pid; then
-    echo "$n clients on $1: lockbench failed" >&2
+    echo "$n clients: lockbench failed" >&2
     return
   fi
-  echo "$peak" >>"$work/memory_of_$1"
-  python3 - "$work/result.json" "$work/server_on_$1" >>"$work/$1" <<'PYTHON'
+  echo "$peak" >>"$work/memory"
+  python3 - "$work/result.json" "$work/server" >>"$work/ours" <<'PYTHON'
 import json, sys
 run = json.load(open(sys.argv[1]))["runs"][0]
 print(run["sections_per_second"] * run["commands_per_section"])
@@ -71,36 +69,28 @@ for reason in run["generator"]["reasons"]:
     print("invalid:", reason, file=sys.stderr)
 PYTHON
 }
-run_fibers() { run_ours fibers; }
-run_threads() {
-  local options=() # they are for fibers
-  run_ours threads
-}
 
 missed=0
-echo "clients,redis_benchmark,threads,fibers,kib_per_client,server_cpu_percent" >"$csv"
-printf '%8s %22s %16s %16s %7s %10s %s\n' clients "redis-benchmark cmd/s" "threads cmd/s" "fibers cmd/s" ratio "KiB/client" \
-  "server CPU"
+echo "clients,redis_benchmark,lockbench,kib_per_client,server_cpu_percent" >"$csv"
+printf '%8s %22s %16s %7s %10s %s\n' clients "redis-benchmark cmd/s" "lockbench cmd/s" ratio "KiB/client" "server CPU"
 for n in "${clients[@]}"; do
   # A short sounding, so that all last about as long.
   rate=$(benchmark "$n" $((20000 + 4 * n)) SET key:__rand_int__ $token NX PX 10000)
   requests=$(awk -v r="$rate" -v s="$seconds" 'BEGIN { printf "%d", r * s / 2 }')
-  for side in theirs fibers threads {memory_of,server_on}_{fibers,threads}; do : >"$work/$side"; done
+  for side in theirs ours memory server; do : >"$work/$side"; done
   for round in $(seq "$rounds"); do
-    sides=(theirs threads fibers)
-    for turn in 0 1 2; do
+    sides=(theirs ours)
+    for turn in 0 1; do
       redis-cli -p "$port" flushall >/dev/null
-      "run_${sides[(round + turn) % 3]}" # nobody always comes first
+      "run_${sides[(round + turn) % 2]}" # nobody always comes first
     done
   done
-  awk -v n="$n" -v theirs="$(median <"$work/theirs")" -v threads="$(median <"$work/threads")" \
-    -v fibers="$(median <"$work/fibers")" -v peak="$(median <"$work/memory_of_fibers")" \
-    -v server="$(median <"$work/server_on_fibers")" -v csv="$csv" 'BEGIN {
-    ratio = fibers / theirs; kib = peak / n
+  awk -v n="$n" -v theirs="$(median <"$work/theirs")" -v ours="$(median <"$work/ours")" \
+    -v peak="$(median <"$work/memory")" -v server="$(median <"$work/server")" -v csv="$csv" 'BEGIN {
+    ratio = ours / theirs; kib = peak / n
     kib_shown = n < 1000 ? "-" : sprintf("%.1f", kib)
-    rounded = threads == "-" ? "-" : sprintf("%.0f", threads)
-    printf("%8d %22.0f %16s %16.0f %7.3f %10s %8.0f %%\n", n, theirs, rounded, fibers, ratio, kib_shown, server)
-    printf("%d,%.0f,%s,%.0f,%s,%.0f\n", n, theirs, rounded, fibers, kib_shown, server) >>csv
+    printf("%8d %22.0f %16.0f %7.3f %10s %8.0f %%\n", n, theirs, ours, ratio, kib_shown, server)
+    printf("%d,%.0f,%.0f,%s,%.0f\n", n, theirs, ours, kib_shown, server) >>csv
     exit ratio < (n == 1 ? 1.0 : n < 1000 ? 1.4 : 1.25) || (n >= 8000 && kib > 16)
   }' || missed=2
 done

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Commands per second by the number of clients, on fibers and on threads, beside redis-benchmark: draws
-# docs/generator.svg from the figures of generator.sh, which it keeps beside it. Wants an idle machine for half an hour.
+# Commands per second by the number of clients, beside redis-benchmark: draws docs/generator.svg from the figures of
+# generator.sh, which it keeps beside it. Wants an idle machine for half an hour.
 # Usage: sweep.sh [CLIENTS...]     default: 1 10 100 1000 10000 18000; ROUNDS=3 SECONDS_EACH=3 change the length
 set -euo pipefail
 cd "$(dirname "$0")/../.."

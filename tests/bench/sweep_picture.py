@@ -12,8 +12,7 @@ WIDTH, HEIGHT = 720, 400
 LEFT, RIGHT, TOP, BOTTOM = 70, 140, 30, 50
 # Colours that remain apart for the colour-blind (Okabe and Ito).
 CURVES = [
-    ("fibers", "fibers", "#0072b2"),
-    ("threads", "threads", "#e69f00"),
+    ("lockbench", "lockbench", "#0072b2"),
     ("redis_benchmark", "redis-benchmark", "#666666"),
 ]
 

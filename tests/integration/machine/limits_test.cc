@@ -56,20 +56,20 @@ class Threads : public testing::Test {
 TEST_F(Threads, ThatAreTooFewForTheClientsAreAnErrorAndNoKeyStays) {
   const auto server = own_redis();
   const Outcome outcome = with_at_most(
-      20, {"run", "redis-fenced", "--redis", server->url(), "--clients", "100", "--clients-on",
-           "threads", "--duration", "20s", "--resource", "redis-fenced", "--out", "r.json"});
+      20, {"run", "redis-fenced", "--redis", server->url(), "--clients", "100", "--threads", "100",
+           "--duration", "20s", "--resource", "redis-fenced", "--out", "r.json"});
   EXPECT_EQ(outcome.signal, 0);
   EXPECT_EQ(outcome.code, 2) << outcome.err;
-  expect_in(outcome.err, "of 100: a thread cannot be started");
+  expect_in(outcome.err, "a thread cannot be started");
   EXPECT_EQ(RedisProbe(server->port()).keys(), Words{});
 }
 
 TEST_F(Threads, ThatAreTooFewForAnythingAreAnErrorToo) {
   for (const int limit : {1, 2, 3, 4}) {
     SCOPED_TRACE(limit);
-    expect_orderly(with_at_most(limit, {"run", "redis-queue", "--redis", shared_redis().url(),
-                                        "--clients", "8", "--clients-on", "threads", "--duration",
-                                        "20s", "--warmup", "0ms", "--out", "r.json"}));
+    expect_orderly(with_at_most(
+        limit, {"run", "redis-queue", "--redis", shared_redis().url(), "--clients", "8",
+                "--threads", "8", "--duration", "20s", "--warmup", "0ms", "--out", "r.json"}));
   }
 }
 

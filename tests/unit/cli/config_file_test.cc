@@ -42,7 +42,6 @@ TEST(ConfigFile, HoldsEveryOption) {
   const auto options = parse_file(of_this_build(R"toml(
 strategies = ["redis-setnx", "redis-getset*"]
 clients = 64
-clients-on = "fibers"
 threads = 3
 stack = "128KiB"
 keys = 10

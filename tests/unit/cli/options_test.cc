@@ -14,19 +14,12 @@ using testing::StartsWith;
 
 TEST(Options, WhatClientsRunOnReachesIt) {
   const loadgen::Workload usual = parse_run({})->workload;
-  EXPECT_EQ(usual.clients_on, std::nullopt);
   EXPECT_FALSE(usual.threads || usual.stack_bytes);
-  EXPECT_EQ(parse_run({"--threads", "3"})->workload.clients_on, loadgen::ClientsOn::fibers);
-  const auto options =
-      parse_run({"--clients-on", "fibers", "--threads", "3", "--stack", "128KiB"}).value();
-  EXPECT_EQ(options.workload.clients_on, loadgen::ClientsOn::fibers);
+  const auto options = parse_run({"--threads", "3", "--stack", "128KiB"}).value();
   EXPECT_EQ(options.workload.threads, 3);
   EXPECT_EQ(options.workload.stack_bytes, 128U << 10);
   EXPECT_EQ(workload_record(options).at("stack"), results::OptionValue(std::string("128KiB")));
-  EXPECT_EQ(parse_run({"--clients-on", "fibers", "--stack", "2048KiB"})->workload.stack_bytes,
-            2U << 20);
-  EXPECT_EQ(parse_run({"--clients-on", "threads"})->workload.clients_on,
-            loadgen::ClientsOn::threads);
+  EXPECT_EQ(parse_run({"--stack", "2048KiB"})->workload.stack_bytes, 2U << 20);
 }
 
 TEST(Options, RenewalAndNotificationReachIt) {
@@ -133,10 +126,6 @@ TEST(Options, AnOptionOfOneValueIsGivenOnce) {
 TEST(Options, OnesThatNeedEachOther) {
   EXPECT_THAT(error_of({"--arrival", "constant"}), HasSubstr("requires --rate"));
   EXPECT_THAT(error_of({"--counter-redis", "redis://h"}), HasSubstr("requires --resource redis"));
-  EXPECT_EQ(error_of({"--clients-on", "threads", "--threads", "2"}),
-            "--threads requires --clients-on fibers");
-  EXPECT_EQ(error_of({"--clients-on", "threads", "--stack", "64KiB"}),
-            "--stack requires --clients-on fibers");
   EXPECT_THAT(error_of({"--keys", "per-client", "--key-skew", "1"}), HasSubstr("--keys N"));
   EXPECT_THAT(error_of({"--tls", "--postgres", "host=h"}),
               StartsWith("--tls cannot be combined with --postgres"));

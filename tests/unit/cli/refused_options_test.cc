@@ -64,7 +64,6 @@ void Refusals::of_the_load() {
   refuse("--keys", "1 to 10000000 nor per-client",
          {"0", "10000001", "-1", "per-clinet", "1e3", "nan"});
   refuse("--load", "alone, demand, saturated, reacquire", {"idle"});
-  refuse("--clients-on", "fibers, threads", {"fiber", "Threads"});
   refuse("--threads", "1 to 1024", {"0", "1025", "two"});
   refuse("--stack", "such as 64KiB or 1MiB", {"64", "KiB", "64kB", "-1KiB", "1.5MiB", "64 KiB"});
   refuse("--stack", "from 16KiB to 16MiB", {"0KiB", "15KiB", "17MiB", "99999999999999MiB"});

@@ -14,16 +14,11 @@ namespace {
 using results::Verdict;
 using testing::ElementsAre;
 
-/// Whatever the clients run on, in real time.
-class LiveRunOnEither : public LiveRunTest, public testing::WithParamInterface<ClientsOn> {
+/// On threads that clients share, in real time.
+class LiveRunInRealTime : public LiveRunTest {
  protected:
-  LiveRunOnEither() {
-    real_time_ = true;
-    plan_.workload.clients_on = GetParam();
-  }
+  LiveRunInRealTime() { real_time_ = true; }
 };
-INSTANTIATE_TEST_SUITE_P(All, LiveRunOnEither,
-                         testing::Values(ClientsOn::threads, ClientsOn::fibers));
 
 TEST_F(LiveRunTest, AStopEndsTheRunAndReportsWhatThereIs) {
   plan_.workload.duration = 60s;
@@ -63,7 +58,7 @@ TEST_F(LiveRunTest, AStopWhileConnectingIsNoFailure) {
   EXPECT_TRUE(report.not_started.empty());
 }
 
-TEST_P(LiveRunOnEither, AStoreThatCannotBeReachedIsNotStartedAndTheOthersRun) {
+TEST_F(LiveRunInRealTime, AStoreThatCannotBeReachedIsNotStartedAndTheOthersRun) {
   std::atomic<int> acquisitions{0};
   const Behaviour unreachable{
       .acquire =
@@ -110,7 +105,7 @@ TEST_F(LiveRunTest, AStoreThatFailsIsNotAskedInATightLoop) {
   }
 }
 
-TEST_P(LiveRunOnEither, AClientThatThrowsFailsAndTheOthersGoOn) {
+TEST_F(LiveRunInRealTime, AClientThatThrowsFailsAndTheOthersGoOn) {
   end_after(50);
   std::atomic<bool> thrown{false};
   const results::Run run = run_one(

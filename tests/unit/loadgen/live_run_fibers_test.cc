@@ -21,7 +21,6 @@ class LiveRunOnFibers : public LiveRunTest {
  protected:
   LiveRunOnFibers() {
     real_time_ = true;
-    plan_.workload.clients_on = ClientsOn::fibers;
     plan_.workload.threads = 2;
   }
 };
@@ -63,21 +62,14 @@ TEST_F(LiveRunOnFibers, ClientsShareAsManyThreadsAsAskedFor) {
 
 TEST_F(LiveRunOnFibers, ASingleClientHasAThreadOfItsOwn) {
   end_after(10);
-  plan_.workload.clients_on.reset();
   plan_.workload.clients = 1;
-  EXPECT_EQ(run_one(leaky_lock).generator.clients_on, "threads");
-  plan_.workload.clients = 2;
-  EXPECT_EQ(run_one(leaky_lock).generator.clients_on, "fibers");
-}
-
-TEST_F(LiveRunOnFibers, ThreadsAreSaidToBeThreads) {
-  end_after(10);
-  plan_.workload.clients_on = ClientsOn::threads;
   const results::Run run = run_one(leaky_lock);
   EXPECT_EQ(run.generator.clients_on, "threads");
-  EXPECT_EQ(run.generator.threads, 4U);
+  EXPECT_EQ(run.generator.threads, 1U);
   EXPECT_EQ(run.generator.busiest_thread_share, std::nullopt);
   EXPECT_EQ(run.generator.stack_high_water_bytes, std::nullopt);
+  plan_.workload.clients = 2;
+  EXPECT_EQ(run_one(leaky_lock).generator.clients_on, "fibers");
 }
 
 TEST(GeneratorThreads, LeaveACoreToPrivateServersAndAreNoMoreThanClients) {
