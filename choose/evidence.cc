@@ -81,19 +81,19 @@ std::vector<const Source*> by_distance(const std::vector<Source>& sources, const
 }
 
 /// A run of which only the waits at a rate are known.
-results::Run run_at(const results::Capacity& capacity, const results::Distribution& acquire) {
+results::Run run_at(const results::Capacity& capacity, const results::CapacityRate& at) {
   constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
   results::Run run;
   run.strategy = capacity.strategy;
-  run.acquire = acquire;
+  run.acquire = at.acquire;
+  run.generator.valid = at.invalid_steps < at.steps;
   run.sections_per_second = run.commands_per_section = run.attempts_per_grant = kUnknown;
   run.fairness.jain = run.fairness.longest_wait_seconds = kUnknown;
   if (capacity.violated == true) run.audit.verdict = results::Verdict::violated;
   return run;
 }
 
-/// What a search for capacity measured, each rate a result of one run: of all its steps together,
-/// or of single steps in files of version 1.
+/// What a search for capacity measured, each rate a result of one run, of all its steps together.
 void add_rates(const Source& source, std::vector<Source>& found) {
   if (!source.result.capacity) return;
   // There may be many rates, each with a copy: no more than what says under which load it was.
@@ -101,25 +101,13 @@ void add_rates(const Source& source, std::vector<Source>& found) {
                                 .environment = source.result.environment,
                                 .workload = source.result.workload};
   for (const results::Capacity& capacity : *source.result.capacity) {
-    const auto add = [&](double rate, results::Run run) {
+    for (const results::CapacityRate& at : capacity.rates) {
       Source& one = found.emplace_back(Source{source.name, heading});
-      one.result.workload["rate"] = rate;
+      one.result.workload["rate"] = at.rate;
       if (capacity.ceiling && !results::workload_number(source.result, "hold")) {
         one.result.workload["hold"] = static_cast<double>(capacity.keys) / *capacity.ceiling;
       }
-      one.result.runs = {std::move(run)};
-    };
-    for (const results::CapacityRate& at : capacity.rates) {
-      results::Run run = run_at(capacity, at.acquire);
-      run.generator.valid = at.invalid_steps < at.steps;
-      add(at.rate, std::move(run));
-    }
-    if (!capacity.rates.empty()) continue;
-    for (const results::CapacityStep& step : capacity.steps) {
-      results::Run run = run_at(capacity, step.acquire);
-      run.sections_per_second = step.achieved;
-      run.generator.valid = step.valid;
-      add(step.rate, std::move(run));
+      one.result.runs = {run_at(capacity, at)};
     }
   }
 }

@@ -12,7 +12,6 @@
 #include "cli/console/publish.h"
 #include "cli/options/value_types.h"
 #include "results/file/load.h"
-#include "results/stats/compared_figures.h"
 #include "results/stats/comparison.h"
 #include "results/stats/regression.h"
 #include "results/stats/tiers.h"
@@ -105,11 +104,6 @@ results::ResultComparison compared(const ResultPair& pair, const CompareOptions&
   if (!differing.empty() && !options.force && !options.run) {
     throw UsageError("{} and {} are not comparable: {} (--force compares them anyway)", pair.file_a,
                      pair.file_b, joined(differing));
-  }
-  for (const results::Regression& one : options.fail_on) {
-    if (pair.a.version == pair.b.version || !results::changed_since_version_1(one.figure)) continue;
-    throw UsageError("--fail-on: {} means something else in {}, a file of version 1: measure again",
-                     one.figure, pair.a.version == 1 ? pair.file_a : pair.file_b);
   }
   auto comparison = results::compare(
       pair.a, pair.b, {.confidence = options.confidence, .fail_on = options.fail_on});

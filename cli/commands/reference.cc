@@ -29,7 +29,7 @@ int condense(const FileOptions& options) {
   if (files.size() != 1) {
     throw UsageError("condense takes one result file: lockbench condense FILE > SMALL.json");
   }
-  return print(results::condensed(must(results::load_to_rewrite(files.front()))));
+  return print(results::condensed(must(results::load(files.front()))));
 }
 
 int reference_tables(const FileOptions& options) {

@@ -20,9 +20,7 @@ int show(const ShowOptions& options) {
   if (options.files.size() != 1) {
     throw UsageError("show takes one result file: lockbench show FILE");
   }
-  const bool rewrites = options.output.format == Format::json;
-  const results::Result result = must(rewrites ? results::load_to_rewrite(options.files.front())
-                                               : results::load(options.files.front()));
+  const results::Result result = must(results::load(options.files.front()));
   const auto text = results::render(result, known_flaws(result), look_of(options.output));
   return print_text(must(text, "--columns")) ? exit_code::kFine : exit_code::kErrors;
 }

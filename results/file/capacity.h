@@ -14,7 +14,7 @@ namespace lockbench::results {
 /// One run on the way to a capacity. Shares of CPU: the servers' of one core, not a number where it
 /// is not known, the generator's of all cores.
 struct CapacityStep {
-  std::string purpose;  ///< "search" or "confirm"; in version 1 others
+  std::string purpose;  ///< "search" or "confirm"
   double rate = 0;      ///< offered sections per second
   double achieved = 0;
   Distribution acquire;
@@ -62,7 +62,7 @@ struct Capacity {
   std::optional<bool> violated;
   /// The planned rate divided by `lowest`, and by what share the load may grow until there.
   std::optional<double> planned_rate, utilisation, headroom;
-  std::vector<CapacityRate> rates;  ///< growing; none in files of version 1
+  std::vector<CapacityRate> rates;  ///< growing
   std::vector<CapacityStep> steps;  ///< in the order in which they were made
   std::vector<CapacitySweepPoint> sweep;
 

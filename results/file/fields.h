@@ -8,13 +8,10 @@
 namespace lockbench::results {
 
 inline constexpr const char* kSchema = "lockbench.result/2";
-/// Read as well; it lacks what is `added`.
-inline constexpr const char* kSchemaBefore = "lockbench.result/1";
 
 // The one list of what a result file holds, in its order, for all that visit it. A visitor offers
 //   v(name, value)                    a field; null for an optional that is empty
 //   v.where_there(name, value)        an optional or a list that is left out if it is empty
-//   v.added(name, value)              optional: a field that files of version 1 lack
 //   v.measured(name, value, exists)   a number that is null where there was nothing to measure
 //   v.group(name, fill)               an object that is no struct of the model
 //   v.constant(name, text)            a text that is always the same
@@ -44,23 +41,11 @@ concept Is = std::same_as<std::remove_const_t<T>, U>;
     LOCKBENCH_VISIT(object, __VA_ARGS__)               \
   }
 
-/// A field that files of version 1 lack.
-template <class Visitor, class T>
-void visit_added(Visitor& v, const char* name, T& value) {
-  if constexpr (requires { v.added(name, value); }) {
-    v.added(name, value);
-  } else {
-    v(name, value);
-  }
-}
-
 LOCKBENCH_DESCRIBE(Distribution::Censored, count, buckets, overflow)
 
 template <class Visitor>
 void describe(Visitor& v, Is<Distribution> auto& d) {
-  v("count", d.count);
-  visit_added(v, "censored", d.censored);
-  visit_added(v, "at_least", d.at_least);
+  LOCKBENCH_VISIT(d, count, censored, at_least)
   const bool any = d.any();
   v.measured("mean", d.mean, any);
   v.measured("stddev", d.stddev, any);
@@ -90,14 +75,8 @@ LOCKBENCH_DESCRIBE(Outcomes, acquired, timed_out, refused, failed, unknown, aban
 LOCKBENCH_DESCRIBE(WaitAnatomy, round_trip_seconds, backoff_seconds, notified_seconds)
 LOCKBENCH_DESCRIBE(ByClient, at_least, p50, p99, p999, worst_p99)
 
-template <class Visitor>
-void describe(Visitor& v, Is<Fairness> auto& fairness) {
-  LOCKBENCH_VISIT(fairness, jain, longest_streak, longest_wait_seconds)
-  visit_added(v, "longest_wait_at_least", fairness.longest_wait_at_least);
-  v("per_client", fairness.per_client);
-  visit_added(v, "by_client", fairness.by_client);
-}
-
+LOCKBENCH_DESCRIBE(Fairness, jain, longest_streak, longest_wait_seconds, longest_wait_at_least,
+                   per_client, by_client)
 LOCKBENCH_DESCRIBE(ByMode, exclusive, shared)
 LOCKBENCH_DESCRIBE(Transactions, locks_per_second, aborts, retries, deadlocks, acquire,
                    acquire_service)
@@ -110,9 +89,7 @@ void describe(Visitor& v, Is<Audit> auto& audit) {
   LOCKBENCH_VISIT(audit, increments, counter, lost_updates, lost_updates_max, overlaps,
                   overlap_seconds, fence_regressions, stale_writes_rejected, resource_failures)
   v.where_there("undecided", audit.undecided);
-  visit_added(v, "contended_grants", audit.contended_grants);
-  visit_added(v, "violations_per_million", audit.violations_per_million);
-  v("verdict", audit.verdict);
+  LOCKBENCH_VISIT(audit, contended_grants, violations_per_million, verdict)
 }
 
 LOCKBENCH_DESCRIBE(SeriesPoint, t, warmup, sections, acquire_p50, acquire_p99, failed, waiters,
@@ -121,11 +98,8 @@ LOCKBENCH_DESCRIBE(FaultMark, fault, at_seconds, healed_seconds, recovery_second
 
 template <class Visitor>
 void describe(Visitor& v, Is<Generator> auto& generator) {
-  LOCKBENCH_VISIT(generator, cpu_seconds, cpu_share)
-  visit_added(v, "machine_cpu_share", generator.machine_cpu_share);
-  visit_added(v, "other_cpu_share", generator.other_cpu_share);
-  visit_added(v, "steal_share", generator.steal_share);
-  visit_added(v, "pressure_share", generator.pressure_share);
+  LOCKBENCH_VISIT(generator, cpu_seconds, cpu_share, machine_cpu_share, other_cpu_share,
+                  steal_share, pressure_share)
   v.where_there("clients_on", generator.clients_on);
   v.where_there("threads", generator.threads);
   v.where_there("busiest_thread_share", generator.busiest_thread_share);
@@ -139,24 +113,17 @@ LOCKBENCH_DESCRIBE(Rank, rank, host, clients, sections, share, acquire_p50, acqu
 
 template <class Visitor>
 void describe(Visitor& v, Is<Run> auto& run) {
-  LOCKBENCH_VISIT(run, strategy, backend, repetition)
-  visit_added(v, "load", run.load);
-  visit_added(v, "warmup_seconds", run.warmup_seconds);
-  LOCKBENCH_VISIT(run, duration_seconds, sections, sections_per_second, outcomes)
-  const auto visit = [&v, &run](const auto& field) {
-    if (field.added) return visit_added(v, field.name, run.*field.member);
-    v(field.name, run.*field.member);
-  };
+  LOCKBENCH_VISIT(run, strategy, backend, repetition, load, warmup_seconds, duration_seconds,
+                  sections, sections_per_second, outcomes)
+  const auto visit = [&v, &run](const auto& field) { v(field.name, run.*field.member); };
   for (const auto& field : kRunCounts) visit(field);
   for (const auto& field : kRunDistributions) visit(field);
   v.group("releases", [&run](auto& releases) {
     releases("not_owner", run.releases_not_owner);
     releases("failed", run.releases_failed);
   });
-  visit_added(v, "commands", run.commands);
-  LOCKBENCH_VISIT(run, wait, attempts_per_grant, commands_per_section, herd_factor,
-                  server_cpu_seconds_per_section)
-  visit_added(v, "bytes_per_section", run.bytes_per_section);
+  LOCKBENCH_VISIT(run, commands, wait, attempts_per_grant, commands_per_section, herd_factor,
+                  server_cpu_seconds_per_section, bytes_per_section)
   v.where_there("acquire_by_mode", run.acquire_by_mode);
   v.where_there("transactions", run.transactions);
   LOCKBENCH_VISIT(run, fairness, renewal, quorum, replication, audit, series, faults, generator)
@@ -176,21 +143,16 @@ LOCKBENCH_DESCRIBE(Build, version, commit, build_type)
 LOCKBENCH_DESCRIBE(Skipped, strategy, reason)
 LOCKBENCH_DESCRIBE(Interval, low, high)
 
-template <class Visitor>
-void describe(Visitor& v, Is<RenewalPoint> auto& point) {
-  LOCKBENCH_VISIT(point, strategy, held, mode, threads, server_cpu_share, renewals_per_second,
-                  commands_per_second, sections_per_second, baseline_sections_per_second, overhead)
-  visit_added(v, "overhead_interval", point.overhead_interval);
-  LOCKBENCH_VISIT(point, failures, lost, margin, slip)
-}
+LOCKBENCH_DESCRIBE(RenewalPoint, strategy, held, mode, threads, server_cpu_share,
+                   renewals_per_second, commands_per_second, sections_per_second,
+                   baseline_sections_per_second, overhead, overhead_interval, failures, lost,
+                   margin, slip)
 
 template <class Visitor>
 void describe(Visitor& v, Is<QuorumPoint> auto& point) {
   LOCKBENCH_VISIT(point, strategy, nodes, down, frozen, slow, slow_seconds, clients,
                   sections_per_second, acquire, commands_per_section, split_votes, rounds_per_grant,
-                  granted_share, validity)
-  visit_added(v, "node_cost_seconds", point.node_cost_seconds);
-  visit_added(v, "node_cost_interval", point.node_cost_interval);
+                  granted_share, validity, node_cost_seconds, node_cost_interval)
   v.where_there("violated", point.violated);
 }
 
@@ -209,13 +171,10 @@ LOCKBENCH_DESCRIBE(CapacitySweepPoint, over, at, sections_per_second, acquire)
 
 template <class Visitor>
 void describe(Visitor& v, Is<Capacity> auto& capacity) {
-  LOCKBENCH_VISIT(capacity, strategy, objective, clients, keys, lowest, highest)
-  visit_added(v, "ceiling", capacity.ceiling);
-  LOCKBENCH_VISIT(capacity, limit, limit_reason, confirmed)
+  LOCKBENCH_VISIT(capacity, strategy, objective, clients, keys, lowest, highest, ceiling, limit,
+                  limit_reason, confirmed)
   v.where_there("violated", capacity.violated);
-  LOCKBENCH_VISIT(capacity, planned_rate, utilisation, headroom)
-  visit_added(v, "rates", capacity.rates);
-  LOCKBENCH_VISIT(capacity, steps, sweep)
+  LOCKBENCH_VISIT(capacity, planned_rate, utilisation, headroom, rates, steps, sweep)
 }
 
 LOCKBENCH_DESCRIBE(Observed, store, family, source, accuracy, locks, acquisitions, releases,

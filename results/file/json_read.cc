@@ -102,7 +102,7 @@ class SchemaFinder : public Events {
 /// Reads what comes into a result.
 class Reader : public Events {
  public:
-  Reader(Result& result, int version) : result_(result) { context_.version = version; }
+  explicit Reader(Result& result) : result_(result) {}
 
   /// For after the end.
   bool finish() { return lacking_.empty() || compact_ || fail(lacking_); }
@@ -240,9 +240,9 @@ std::string beyond_commands(const Result& result) {
   std::vector<const Load*> loads;
   for (const Run& run : result.runs) {
     strategies.insert(run.strategy);
-    const bool there = !run.load || std::any_of(loads.begin(), loads.end(),
-                                                [&](const Load* one) { return *one == *run.load; });
-    if (!there) loads.push_back(&*run.load);
+    const bool there =
+        std::any_of(loads.begin(), loads.end(), [&](const Load* one) { return *one == run.load; });
+    if (!there) loads.push_back(&run.load);
     if (loads.size() > kMostLoads) return fmt::format("runs have more than {} loads", kMostLoads);
   }
   if (result.hazards) {
@@ -269,20 +269,17 @@ std::string beyond_commands(const Result& result) {
   return "";
 }
 
-/// Of the document's format; the error says which ones can be read.
-tl::expected<int, std::string> version_of(std::string_view text) {
+/// Says which schema can be read if the document's is another one.
+std::string another_schema(std::string_view text) {
   SchemaFinder finder;
   json::sax_parse(text.begin(), text.end(), &finder);
-  if (!finder.error().empty()) return tl::unexpected(finder.error());
+  if (!finder.error().empty()) return finder.error();
   if (!finder.schema()) {
-    return tl::unexpected(
-        fmt::format("not a result of lockbench: there is no \"schema\": \"{}\"", kSchema));
+    return fmt::format("not a result of lockbench: there is no \"schema\": \"{}\"", kSchema);
   }
-  if (finder.schema() == fmt::format("\"{}\"", kSchema)) return 2;
-  if (finder.schema() == fmt::format("\"{}\"", kSchemaBefore)) return 1;
-  return tl::unexpected(
-      fmt::format("schema {} is not one that can be read here: \"{}\" and \"{}\" are",
-                  clip(*finder.schema(), 60), kSchema, kSchemaBefore));
+  if (finder.schema() == fmt::format("\"{}\"", kSchema)) return "";
+  return fmt::format("schema {} is not the one that can be read here: \"{}\"",
+                     clip(*finder.schema(), 60), kSchema);
 }
 
 }  // namespace
@@ -293,16 +290,14 @@ tl::expected<Result, std::string> read_result(std::string_view text) {
                                       text.size(), kMaxResultBytes));
   }
   if (std::string why = beyond_bounds(text); !why.empty()) return tl::unexpected(std::move(why));
-  const auto version = version_of(text);
-  if (!version) return tl::unexpected(version.error());
+  if (std::string why = another_schema(text); !why.empty()) return tl::unexpected(std::move(why));
   Result result;
-  Reader reader(result, *version);
+  Reader reader(result);
   const bool whole = json::sax_parse(text.begin(), text.end(), &reader);
   if (!whole || !reader.finish()) return tl::unexpected(reader.error());
   if (std::string why = beyond_commands(result); !why.empty()) {
     return tl::unexpected(std::move(why));
   }
-  result.version = *version;
   return result;
 }
 

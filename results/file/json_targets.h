@@ -27,7 +27,6 @@ inline constexpr std::size_t kSmall = 64;  ///< bytes
 inline constexpr std::size_t kMostMemory = std::size_t{256} << 20;
 
 struct Context {
-  int version = 2;         ///< of the file
   std::size_t memory = 0;  ///< that was taken so far, in bytes
 };
 
@@ -81,10 +80,6 @@ class Fields {
   template <class T>
   void where_there(const char* name, T& value) {
     field(name, false, [&] { return target_for(context_, value); });
-  }
-  template <class T>
-  void added(const char* name, T& value) {
-    field(name, context_.version > 1, [&] { return target_for(context_, value); });
   }
   void measured(const char* name, double& value, bool exists) {
     (*this)(name, value);
@@ -376,9 +371,7 @@ void Fields::group(const char* name, Fill fill) {
 }
 
 inline void Fields::constant(const char* name, const char* text) {
-  const bool before = text == kSchema && context_.version == 1;
-  field(name, true,
-        [&] { return std::make_unique<ConstantTarget>(before ? kSchemaBefore : text); });
+  field(name, true, [&] { return std::make_unique<ConstantTarget>(text); });
 }
 
 inline void Fields::points(Experiment& experiment) {

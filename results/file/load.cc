@@ -46,13 +46,4 @@ tl::expected<Result, std::string> load(const std::string& path) {
           [&](const std::string& error) { return printable(fmt::format("{}: {}", path, error)); });
 }
 
-tl::expected<Result, std::string> load_to_rewrite(const std::string& path) {
-  auto result = load(path);
-  if (!result || result->version == 2 || result->runs.empty()) return result;
-  return tl::unexpected(
-      printable(fmt::format("{}: a file of version 1, whose figures mean something else than those "
-                            "of version 2: measure again, or show it as a table",
-                            path)));
-}
-
 }  // namespace lockbench::results

@@ -18,16 +18,15 @@ std::string label(const Load& load) {
 bool has_several_loads(const Result& result) {
   const Load* first = nullptr;
   for (const Run& run : result.runs) {
-    if (!run.load) continue;
-    if (first == nullptr) first = &*run.load;
-    if (*run.load != *first) return true;
+    if (first == nullptr) first = &run.load;
+    if (run.load != *first) return true;
   }
   return false;
 }
 
 std::string name_of(const Run& run, const Result& result) {
-  if (!run.load || !has_several_loads(result)) return run.strategy;
-  return fmt::format("{} ({})", run.strategy, label(*run.load));
+  if (!has_several_loads(result)) return run.strategy;
+  return fmt::format("{} ({})", run.strategy, label(run.load));
 }
 
 std::vector<Result> split_by_load(const Result& result) {
@@ -40,12 +39,11 @@ std::vector<Result> split_by_load(const Result& result) {
     });
     Result& its = same == results.end() ? results.emplace_back(rest) : *same;
     its.runs.push_back(run);
-    if (!run.load) continue;
-    its.workload["load"] = std::vector<std::string>{run.load->name};
-    its.workload["clients"] = static_cast<std::int64_t>(run.load->clients);
-    its.workload["hold"] = run.load->hold_seconds;
-    its.workload["rate"] = run.load->rate ? OptionValue(*run.load->rate) : OptionValue(nullptr);
-    its.workload["rtt"] = run.load->rtt_seconds;
+    its.workload["load"] = std::vector<std::string>{run.load.name};
+    its.workload["clients"] = static_cast<std::int64_t>(run.load.clients);
+    its.workload["hold"] = run.load.hold_seconds;
+    its.workload["rate"] = run.load.rate ? OptionValue(*run.load.rate) : OptionValue(nullptr);
+    its.workload["rtt"] = run.load.rtt_seconds;
   }
   return results;
 }

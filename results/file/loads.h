@@ -10,7 +10,7 @@ namespace lockbench::results {
 /// "demand at 350/s", "alone, RTT 1 ms": what tells the loads of one result apart.
 std::string label(const Load& load);
 
-/// Whether not all runs that say what their load was had the same.
+/// Whether not all runs had the same load.
 bool has_several_loads(const Result& result);
 
 /// "redis-queue", and its load where runs of the result differ in it.

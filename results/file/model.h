@@ -187,9 +187,8 @@ struct Generator {
   /// In use by programs other than the generator and the private servers; nothing for the user's
   /// servers, which may run on this machine.
   std::optional<double> other_cpu_share;
-  std::optional<double> steal_share;     ///< taken by other virtual machines
-  std::optional<double> pressure_share;  ///< of the time, in which a thread waited for a core
-  // Nothing in older files.
+  std::optional<double> steal_share;      ///< taken by other virtual machines
+  std::optional<double> pressure_share;   ///< of the time, in which a thread waited for a core
   std::optional<std::string> clients_on;  ///< "fibers" or "threads"
   std::optional<std::uint64_t> threads;   ///< on which clients ran
   // Of fibers only.
@@ -221,7 +220,7 @@ struct Rank {
 struct Run {
   std::string strategy, backend;
   int repetition = 1;
-  std::optional<Load> load;   ///< nothing in files of version 1
+  Load load;
   double warmup_seconds = 0;  ///< that passed before the measured part
   double duration_seconds = 0;
   std::uint64_t sections = 0;
@@ -266,7 +265,6 @@ template <class T>
 struct RunField {
   const char* name;
   T Run::*member;
-  bool added = false;  ///< files of version 1 lack it: it is then empty, or zero
 };
 
 /// The distributions and counts that stand in a run itself. fields.h writes and reads them by these
@@ -278,14 +276,14 @@ inline constexpr std::array kRunDistributions{
     RunField<Distribution>{"hold", &Run::hold},
     RunField<Distribution>{"release", &Run::release},
     RunField<Distribution>{"handoff", &Run::handoff},
-    RunField<Distribution>{"turnaround", &Run::turnaround, true},
+    RunField<Distribution>{"turnaround", &Run::turnaround},
     RunField<Distribution>{"schedule_lag", &Run::schedule_lag}};
 inline constexpr std::array kRunCounts{
     RunField<std::uint64_t>{"leases_lost", &Run::leases_lost},
     RunField<std::uint64_t>{"shared_sections", &Run::shared_sections},
-    RunField<std::uint64_t>{"awaited_releases", &Run::awaited_releases, true},
-    RunField<std::uint64_t>{"direct_handoffs", &Run::direct_handoffs, true},
-    RunField<std::uint64_t>{"overtakings", &Run::overtakings, true}};
+    RunField<std::uint64_t>{"awaited_releases", &Run::awaited_releases},
+    RunField<std::uint64_t>{"direct_handoffs", &Run::direct_handoffs},
+    RunField<std::uint64_t>{"overtakings", &Run::overtakings}};
 
 /// Where a mean lies with a confidence of 95 %.
 struct Interval {
@@ -306,7 +304,7 @@ struct RenewalPoint {
   double sections_per_second = 0;           ///< of the other clients, with the locks held
   double baseline_sections_per_second = 0;  ///< and without
   double overhead = 0;  ///< the share of the baseline that renewal cost; mean over the pairs
-  std::optional<Interval> overhead_interval;  ///< nothing for one pair, and in files of version 1
+  std::optional<Interval> overhead_interval;  ///< nothing for one pair
   std::uint64_t failures = 0;                 ///< renewals without a usable answer
   std::uint64_t lost = 0;                     ///< locks that expired
   Distribution margin, slip;
@@ -328,7 +326,7 @@ struct QuorumPoint {
   double granted_share = 0;  ///< of the acquisitions that ended
   Distribution validity;     ///< left at the grant, of a quorum
   /// By how much each node more than in the smallest quorum raised the acquire p50; mean over the
-  /// rounds. Nothing for that quorum, for faulty ones, and in files of version 1.
+  /// rounds. Nothing for that quorum and for faulty ones.
   std::optional<double> node_cost_seconds;
   std::optional<Interval> node_cost_interval;  ///< nothing for one round
   /// Whether exclusion was broken; empty: no run was audited.
@@ -392,7 +390,6 @@ struct Hazard {
 };
 
 struct Result {
-  int version = 2;  ///< of the file that it was read from
   std::string id;
   std::string started_at;  ///< RFC 3339
   bool interrupted = false;

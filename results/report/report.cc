@@ -98,9 +98,8 @@ std::vector<Source> sources_by_load(const Source& source) {
   if (!has_several_loads(source.result)) return {source};
   std::vector<Source> sources;
   for (Result& result : split_by_load(source.result)) {
-    const std::optional<Load>& load = result.runs.front().load;
     Source& one = sources.emplace_back(source);
-    one.load = load ? label(*load) : "unknown load";
+    one.load = label(result.runs.front().load);
     one.result = std::move(result);
   }
   return sources;

@@ -85,11 +85,6 @@ ComparedFigure compared_figure(const std::string& path) {
   return {path, is_count(path) ? Unit::count : Unit::number, Good::unknown};
 }
 
-bool changed_since_version_1(std::string_view path) {
-  return path.starts_with("acquire.") || path.starts_with("acquire_service.") ||
-         path.starts_with("handoff.") || path == "fairness.longest_wait_seconds";
-}
-
 std::vector<ComparedFigure> compared_figures(std::span<const std::string> more) {
   std::vector<ComparedFigure> figures;
   figures.reserve(kUsual.size() + more.size());

@@ -21,10 +21,6 @@ struct ComparedFigure {
 /// The one of that path, whether its direction is known or not.
 ComparedFigure compared_figure(const std::string& path);
 
-/// Whether files of version 1 have another figure there: those that left out waits without a grant,
-/// and handoffs that another client took.
-bool changed_since_version_1(std::string_view path);
-
 /// The usual ones, and those of these paths.
 std::vector<ComparedFigure> compared_figures(std::span<const std::string> more);
 

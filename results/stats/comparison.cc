@@ -18,13 +18,11 @@ namespace {
 /// requested figures.
 class Pairing {
  public:
-  Pairing(const ComparisonOptions& options, bool same_version, ResultComparison& comparison)
+  Pairing(const ComparisonOptions& options, ResultComparison& comparison)
       : gates_(options.fail_on), comparison_(comparison) {
     std::vector<std::string> asked;
     for (const Regression& gate : gates_) asked.push_back(gate.figure);
     figures_ = compared_figures(asked);
-    if (same_version) return;
-    std::erase_if(figures_, [](const auto& one) { return changed_since_version_1(one.path); });
   }
 
   void add(const StrategyRuns& a, const StrategyRuns& b) {
@@ -182,7 +180,7 @@ ResultComparison compare(const Result& a, const Result& b, const ComparisonOptio
   for (const StrategyRuns& strategy : of_b) in_b.emplace(strategy.name, &strategy);
 
   const StrategyRuns nothing;
-  Pairing pairing(options, a.version == b.version, comparison);
+  Pairing pairing(options, comparison);
   std::set<std::string_view> common;
   for (const StrategyRuns& strategy : of_a) {
     const auto found = in_b.find(strategy.name);
@@ -203,12 +201,6 @@ ResultComparison compare(const Result& a, const Result& b, const ComparisonOptio
   if (!items.empty()) judge(items, comparison);
   note_few_repetitions(items, comparison);
   note_lower_bounds(comparison);
-  if (a.version != b.version) {
-    comparison.notes.push_back(fmt::format(
-        "{} is a file of version 1: its acquire, handoff and longest wait leave out clients that "
-        "were never served, and are not compared",
-        a.version == 1 ? "A" : "B"));
-  }
   note_chance(items.size(), comparison);
   add_doubts(a, "A", comparison);
   add_doubts(b, "B", comparison);

@@ -11,7 +11,7 @@
 namespace lockbench::results {
 namespace {
 
-bool has_load(const Run& run, std::string_view name) { return run.load && run.load->name == name; }
+bool has_load(const Run& run, std::string_view name) { return run.load.name == name; }
 
 bool before(const Load& a, const Load& b) {
   return std::tuple(a.rate.value_or(0), a.rtt_seconds) <
@@ -107,7 +107,7 @@ std::optional<double> served_share(const std::vector<const Run*>& runs) {
   double served = 0, unserved = 0, waiting = 0;
   for (const Run* run : runs) {
     const Outcomes& seen = run->outcomes;
-    const std::uint64_t last = std::min(seen.abandoned, run->load ? run->load->clients : 0);
+    const std::uint64_t last = std::min(seen.abandoned, run->load.clients);
     served += static_cast<double>(seen.acquired);
     waiting += static_cast<double>(last);
     unserved += static_cast<double>(seen.timed_out + seen.refused + seen.failed + seen.unknown +
@@ -150,7 +150,6 @@ std::vector<StrategyLoads> strategy_loads(const Result& result) {
   }
   std::vector<StrategyLoads> all;
   for (const Run& run : result.runs) {
-    if (!run.load) continue;
     auto same = std::find_if(all.begin(), all.end(), [&](const StrategyLoads& one) {
       return one.strategy == run.strategy;
     });
@@ -170,8 +169,8 @@ std::vector<StrategyLoads> strategy_loads(const Result& result) {
 std::vector<std::string> load_names(const Result& result) {
   std::vector<std::string> names;
   for (const Run& run : result.runs) {
-    if (!run.load || std::find(names.begin(), names.end(), run.load->name) != names.end()) continue;
-    names.push_back(run.load->name);
+    if (std::find(names.begin(), names.end(), run.load.name) != names.end()) continue;
+    names.push_back(run.load.name);
   }
   return names;
 }
@@ -180,8 +179,8 @@ std::vector<Load> points_of(const Result& result, std::string_view load) {
   std::vector<Load> points;
   for (const Run& run : result.runs) {
     if (!has_load(run, load)) continue;
-    if (std::find(points.begin(), points.end(), *run.load) == points.end()) {
-      points.push_back(*run.load);
+    if (std::find(points.begin(), points.end(), run.load) == points.end()) {
+      points.push_back(run.load);
     }
   }
   std::stable_sort(points.begin(), points.end(), before);
@@ -209,7 +208,7 @@ std::optional<double> round_trips(const StrategyLoads& strategy) {
   };
   const auto near = strategy.runs_of("alone", 0), far = strategy.runs_of("alone", 1);
   if (near.empty() || far.empty() || !acquire(0) || !acquire(1)) return std::nullopt;
-  const double longer = far.front()->load->rtt_seconds - near.front()->load->rtt_seconds;
+  const double longer = far.front()->load.rtt_seconds - near.front()->load.rtt_seconds;
   const auto released = [&](std::size_t point) {
     const auto found = release(point);
     return found ? found->value : 0;
@@ -232,8 +231,8 @@ std::optional<LoadFigure> demand_p99(const StrategyLoads& strategy) {
 std::optional<double> share_of_ideal(const StrategyLoads& strategy, std::string_view load) {
   const auto rate = strategy.figure(load, 0, "sections_per_second");
   const auto runs = strategy.runs_of(load, 0);
-  if (!rate || runs.front()->load->hold_seconds == 0) return std::nullopt;
-  return rate->value * runs.front()->load->hold_seconds;
+  if (!rate || runs.front()->load.hold_seconds == 0) return std::nullopt;
+  return rate->value * runs.front()->load.hold_seconds;
 }
 
 std::optional<double> handed_over(const StrategyLoads& strategy, std::string_view load) {

@@ -15,7 +15,7 @@ std::string with_sign(double value, Unit unit) {
   return (value < 0 ? "−" : "") + human(std::abs(value), unit);
 }
 
-/// "none shown", "4.0 % ± 2.8 %"; files of version 1 have no interval.
+/// "none shown", "4.0 % ± 2.8 %"; "4.0 %" of one pair, which has no interval.
 Cell overhead_cell(const RenewalPoint& point) {
   const auto& interval = point.overhead_interval;
   if (!interval) return point.overhead;

@@ -326,9 +326,8 @@ std::vector<std::string> conclusions(const Result& result, const KnownFlaws& fla
     advisable.push_back(&one);
     if (one.is_safe()) safe.push_back(&one);
   }
-  const bool contended = std::any_of(result.runs.begin(), result.runs.end(), [](const Run& run) {
-    return run.load && run.load->clients > 1;
-  });
+  const bool contended = std::any_of(result.runs.begin(), result.runs.end(),
+                                     [](const Run& run) { return run.load.clients > 1; });
   std::vector<std::string> said;
   if (contended) said.push_back(safe_sentence(safe, advisable));
   const auto costs = ranked(safe, [](const StrategyLoads& one) { return section_cost(one); });

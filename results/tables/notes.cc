@@ -116,8 +116,8 @@ void add_abandoned(const Result& result, int repetitions, std::vector<std::strin
   for (const Run& run : result.runs) {
     const std::uint64_t abandoned = run.outcomes.abandoned;
     // Condensed results have no figures of single clients.
-    const std::uint64_t clients = run.load ? run.load->clients : 0;
-    if (abandoned <= std::max<std::uint64_t>(clients, run.fairness.per_client.size())) continue;
+    if (abandoned <= std::max<std::uint64_t>(run.load.clients, run.fairness.per_client.size()))
+      continue;
     notes.add(run, fmt::format("{} acquisitions were still waiting when the run ended", abandoned));
   }
   notes.take(lines);

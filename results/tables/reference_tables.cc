@@ -112,7 +112,7 @@ NamedTables reference_tables(const std::vector<Result>& results, const KnownFlaw
     add(tables, result, flaws);
     if (is_far(result)) continue;
     std::copy_if(result.runs.begin(), result.runs.end(), std::back_inserter(near.runs),
-                 [](const Run& run) { return run.load && !run.load->name.empty(); });
+                 [](const Run& run) { return !run.load.name.empty(); });
   }
   std::string said;
   for (const std::string& line : conclusions(near, flaws)) {

@@ -138,14 +138,9 @@ Cell reasons(const Group& group) {
   return fmt::format("{}", fmt::join(group.first().generator.reasons, "; "));
 }
 
-/// A field of the load, in files that have it.
 template <class T>
 auto of_load(T Load::*member) {
-  return [member](const Group& group) -> Cell {
-    const std::optional<Load>& load = group.first().load;
-    if (!load) return {};
-    return (*load).*member;
-  };
+  return [member](const Group& group) -> Cell { return group.first().load.*member; };
 }
 
 Field<Group> only_if_asked(std::string key, Unit unit, std::function<Cell(const Group&)> fill) {
@@ -300,9 +295,8 @@ std::vector<Group> groups_of(const Result& result, const KnownFlaws& flaws, bool
       continue;
     }
     const auto flaw = flaws.find(run.strategy);
-    groups.push_back({{&run},
-                      flaw == flaws.end() ? "" : flaw->second.hazard,
-                      several && run.load ? label(*run.load) : ""});
+    groups.push_back(
+        {{&run}, flaw == flaws.end() ? "" : flaw->second.hazard, several ? label(run.load) : ""});
   }
   return groups;
 }

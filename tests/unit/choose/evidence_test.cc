@@ -68,17 +68,6 @@ TEST(Basis, IsARunOfTheLoadAskedForEvenWithMoreLocksThanClients) {
       << "nobody knows whether they met";
 }
 
-TEST(Basis, HasTheStepsOfACapacitySearch) {
-  results::Result searched = under(32, {});
-  results::CapacityStep step{.rate = 50, .achieved = 50};
-  step.acquire = {.count = 10, .p50 = 2e-3, .p99 = 4e-3};
-  searched.capacity = {results::Capacity{.strategy = "a", .steps = {step}}};
-  const Evidence evidence({{"searched", searched}}, {});
-  const auto runs = evidence.basis_for({.clients = 32, .rate = 50}).runs_of("a");
-  ASSERT_THAT(runs.runs, SizeIs(1));
-  EXPECT_EQ(runs.runs[0]->acquire.p99, 4e-3);
-}
-
 TEST(Basis, HasEachRateOfACapacitySearchByAllItsSteps) {
   results::Result searched = under(32, {});
   searched.workload["hold"] = std::string("exp(2ms)");

@@ -13,7 +13,6 @@ namespace lockbench::cli {
 namespace {
 
 using testing::HasSubstr;
-using testing::StartsWith;
 
 class ResultFileTest : public testing::Test {
  protected:
@@ -68,31 +67,6 @@ TEST_F(ResultFileTest, StdoutGetsItOnce) {
   });
   EXPECT_EQ(printed, results::to_json(result_));
   EXPECT_EQ(said, "");
-}
-
-TEST_F(ResultFileTest, RunsOfVersion1AreNotWrittenAsThoseOfVersion2) {
-  const auto of_version_1 = [&](const std::string& name, const results::Result& result) {
-    std::string text = results::to_json(result);
-    const std::string version = "lockbench.result/2";
-    text.replace(text.find(version), version.size(), "lockbench.result/1");
-    return scratch_.write(name, text);
-  };
-  const std::string none = of_version_1("none.json", result_);
-  result_.runs = {results::simple_run("none")};
-  const std::string some = of_version_1("some.json", result_);
-  const std::vector<std::string> shown{"show", some, "--format", "json"};
-  for (const auto& args : {shown, std::vector<std::string>{"condense", some}}) {
-    const Ran refused = ran(args);
-    EXPECT_EQ(refused.code, 1);
-    EXPECT_EQ(refused.out, "");
-    EXPECT_EQ(std::count(refused.err.begin(), refused.err.end(), '\n'), 1) << refused.err;
-    EXPECT_THAT(refused.err, StartsWith("lockbench: "));
-    EXPECT_THAT(refused.err, HasSubstr("some.json: a file of version 1, whose figures mean "
-                                       "something else than those of version 2: measure again"));
-  }
-  EXPECT_EQ(ran({"show", some}).code, 0);
-  EXPECT_EQ(ran({"show", some, "--format", "csv"}).code, 0);
-  EXPECT_EQ(ran({"show", none, "--format", "json"}).code, 0) << "it has no runs";
 }
 
 }  // namespace

@@ -152,7 +152,7 @@ TEST_F(TraceTest, ItsEndEndsTheRun) {
   EXPECT_THAT(asked_, ElementsAre("7}", "300}", "8}"));
   EXPECT_THAT(modes_, testing::Each(Mode::exclusive)) << "the lock has no shared mode";
   EXPECT_EQ(run.sections, 2U);
-  EXPECT_EQ(run.load.value().trace, path_);
+  EXPECT_EQ(run.load.trace, path_);
   EXPECT_LT(run.duration_seconds, 10);
   EXPECT_DOUBLE_EQ(watcher_.done.back(), 1);
 }

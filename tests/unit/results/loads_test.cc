@@ -229,7 +229,7 @@ TEST(Loads, InvalidRunsCountOnlyWhereThereAreNoOthers) {
 TEST(Loads, OneClientAloneProvesNothingAboutSafety) {
   Result result = minimal_result();
   add_strategy(result, "a", 0.01);
-  std::erase_if(result.runs, [](const results::Run& run) { return run.load->name != "alone"; });
+  std::erase_if(result.runs, [](const results::Run& run) { return run.load.name != "alone"; });
   EXPECT_THAT(conclusions(result, {}), Not(Contains(HasSubstr("afe"))));
 }
 

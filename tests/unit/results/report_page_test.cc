@@ -105,6 +105,7 @@ TEST(Page, StaysLightWhateverTheFileHolds) {
     result.hazards->push_back(hazard);
   }
   for (int i = 0; i < 300; ++i) result.runs.push_back(simple_run(fmt::format("s{}", i)));
+  for (auto& run : result.runs) run.load = {};
   const Source source{.file = "a.json", .result = result, .command = {}, .flaws = {}};
   const View view = make_view(std::span(&source, 1));
   EXPECT_LT(to_page(view, "n").size(), 4'000'000U);

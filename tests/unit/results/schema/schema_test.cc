@@ -4,10 +4,8 @@
 #pragma GCC diagnostic ignored "-Wrestrict"
 #endif
 
-#include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -113,22 +111,12 @@ TEST(Schema, AdmitsAPointWithoutFigures) {
 
 TEST(Schema, AdmitsWhatTheFileAnnounces) { EXPECT_EQ(strict_violation(announced()), ""); }
 
-/// A field of a run that files of older versions lack.
-bool is_added(const std::string& place) {
-  const auto is = [&place](const auto& field) {
-    return field.added && place == fmt::format("/runs/0/{}", field.name);
-  };
-  return std::any_of(kRunCounts.begin(), kRunCounts.end(), is) ||
-         std::any_of(kRunDistributions.begin(), kRunDistributions.end(), is);
-}
-
 TEST(Schema, RejectsEveryMissingField) {
   const json document = announced();
   int removed = 0;
   for (const auto& place : distinct_places(document, is_map)) {
     const std::string at = place.to_string();
-    const bool optional = may_be_left_out(at) || is_added(at);
-    if (place.empty() || optional || !document.at(place.parent_pointer()).is_object()) {
+    if (place.empty() || may_be_left_out(at) || !document.at(place.parent_pointer()).is_object()) {
       continue;
     }
     json broken = document;
