@@ -6,7 +6,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 lockbench=${1:-}
 if [ -z "$lockbench" ]; then
-  scripts/install_packages.sh build run
+  scripts/install_packages.sh build run test
   scripts/build.sh release -DLOCKBENCH_TESTS=OFF -- lockbench lockbench-supervisor
   lockbench=build/release/lockbench
 fi
@@ -36,9 +36,9 @@ measure hazards hazards
 measure renewal renewal --held 1 --held 100 --held 1000 --held 10000 --most-threads 1000 --pairs 10
 measure quorum quorum
 for result in "$whole"/*.json; do
-  "$lockbench" condense "$result" >"results/reference/$(basename "$result")"
+  scripts/condense.py "$lockbench" "$result" >"results/reference/$(basename "$result")"
 done
-scripts/reference_tables.sh "$lockbench"
+scripts/reference_tables.py "$lockbench"
 # The report needs the complete files: condensed ones have no timelines.
 "$lockbench" report "$whole"/{near-*,alone,far-*,hazards,renewal,quorum}.json --out results/reference/report.html
 echo "reference: complete; remove $whole before measuring again" >&2

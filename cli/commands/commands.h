@@ -17,9 +17,7 @@ namespace lockbench::cli {
 /// A subcommand: what help says about it, its options and what it does.
 struct Command {
   std::string_view name;
-  /// The heading under which help shows it; empty: not at all, as it is for the project's own
-  /// files.
-  std::string_view task;
+  std::string_view task;  ///< the heading under which help shows it
   std::string_view summary, example;
   bool over_ranks = false;  ///< under MPI, all ranks take part
   /// Its options at their defaults.
@@ -69,8 +67,6 @@ Command compare_command();
 Command report_command();
 Command show_command();
 Command choose_command();
-Command condense_command();
-Command reference_tables_command();
 Command probe_command();
 Command hazards_command();
 Command doctor_command();

@@ -312,7 +312,7 @@ std::vector<TitledTable> load_tables(const Result& result, const KnownFlaws& fla
           {&one, load, ranking[rows.size()].tier, !successor(flaws, one.strategy).empty()});
     }
     std::stable_partition(rows.begin(), rows.end(), [](const Row& row) { return !row.superseded; });
-    tables.push_back({load, title_of(load, points), table_of(fields, rows)});
+    tables.push_back({title_of(load, points), table_of(fields, rows)});
   }
   return tables;
 }

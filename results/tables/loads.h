@@ -12,7 +12,7 @@
 namespace lockbench::results {
 
 struct TitledTable {
-  std::string load, title;
+  std::string title;
   Table table;
 };
 

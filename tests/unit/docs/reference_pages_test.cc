@@ -10,10 +10,7 @@
 #include <set>
 #include <sstream>
 
-#include "choose/evidence.h"
-#include "cli/console/publish.h"
 #include "hazards/scenario.h"
-#include "results/tables/reference_tables.h"
 #include "strategies/redis/client/rights.h"
 #include "strategies/registry.h"
 #include "tests/folders.h"
@@ -38,35 +35,13 @@ Page page_of(const fs::path& path) {
   return page;
 }
 
-/// The pages that scripts/reference_tables.sh updates.
+/// The pages that scripts/reference_tables.py updates.
 std::vector<Page> pages() {
   std::vector<Page> found{page_of("README.md")};
   for (const auto& entry : fs::directory_iterator(LOCKBENCH_SOURCE_DIR "/docs")) {
     if (entry.path().extension() == ".md") found.push_back(page_of(entry.path()));
   }
   return found;
-}
-
-std::vector<results::Result> reference_results() {
-  std::vector<results::Result> found;
-  for (choose::Source& source : choose::reference()) found.push_back(std::move(source.result));
-  return found;
-}
-
-/// What scripts/reference_tables.sh would write into the pages.
-results::NamedTables tables_of(const std::vector<results::Result>& sources) {
-  results::KnownFlaws flaws;
-  for (const results::Result& source : sources) flaws.merge(cli::known_flaws(source));
-  return results::reference_tables(sources, flaws);
-}
-
-TEST(ReferencePages, ShowTheReferenceResults) {
-  const auto tables = tables_of(reference_results());
-  for (const Page& page : pages()) {
-    const auto expected = results::with_tables(page.text, tables);
-    ASSERT_TRUE(expected) << page.path << ": " << expected.error();
-    EXPECT_EQ(*expected, page.text) << page.path << ": scripts/reference_tables.sh updates it";
-  }
 }
 
 TEST(ReferencePages, HaveATableOfEachKind) {
@@ -152,7 +127,7 @@ TEST(ReferenceResults, AreSmall) {
     if (entry.path().extension() == ".json") bytes += entry.file_size();
   }
   EXPECT_GT(bytes, 0U);
-  EXPECT_LT(bytes, 3'000'000U) << "they are embedded in lockbench: see results/file/condense.h";
+  EXPECT_LT(bytes, 3'000'000U) << "they are embedded in lockbench: see scripts/condense.py";
 }
 
 }  // namespace

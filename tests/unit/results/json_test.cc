@@ -177,6 +177,20 @@ TEST(Json, TooMuchOfAKindIsRefused) {
   EXPECT_THAT(error_of_document(document), HasSubstr("holds a word of more than"));
 }
 
+TEST(Json, RunsOfACompactDocumentLackWhatAnEmptyRunSays) {
+  Result result = minimal_result();
+  result.runs = {simple_run("a"), simple_run("b")};
+  result.runs[1].leases_lost = 3;
+  json document = json::parse(to_json(result));
+  document["runs"] = {{{"strategy", "a"}, {"backend", "redis"}},
+                      {{"strategy", "b"}, {"backend", "redis"}, {"leases_lost", 3}}};
+  EXPECT_THAT(error_of_document(document), HasSubstr("runs[0].repetition is missing"));
+  document["compact"] = true;
+  const auto read = from_json(document.dump());
+  ASSERT_TRUE(read) << read.error();
+  EXPECT_EQ(to_json(*read), to_json(result));
+}
+
 TEST(Json, AMemberThatComesTwiceIsNamed) {
   const std::string text = "{\"id\": \"a\"," + to_json(minimal_result()).substr(1);
   EXPECT_EQ(error_of(text), "id is there twice");

@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include "results/file/condense.h"
 #include "results/file/json.h"
 #include "results/file/model.h"
 
@@ -341,13 +340,6 @@ inline Result full_result() {
 
 inline Result read_back(const Result& result) {
   auto read = from_json(to_json(result));
-  EXPECT_TRUE(read.has_value()) << read.error();
-  return read.value_or(Result{});
-}
-
-/// What is left of it in a condensed file.
-inline Result thinned(const Result& result) {
-  auto read = from_json(condensed(result));
   EXPECT_TRUE(read.has_value()) << read.error();
   return read.value_or(Result{});
 }

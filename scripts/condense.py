@@ -1,0 +1,106 @@
+#!/usr/bin/env python3
+"""Prints a tenth of a result file: what tables and readers need, as lockbench reads it.
+
+Usage: condense.py LOCKBENCH FILE >SMALL.json
+
+Histograms, series and timelines are left out, as are the times of commands; of repetitions after the first all but what
+ranks and judges the lock, of a play's evidence all but its reason and what tables show. Numbers keep four digits.
+
+It stands on as few lines as are fit to be compared line by line: one for each member of the document, and for each
+element of its lists. It says that it is `compact`: its runs lack what an empty run would say.
+"""
+import json
+import subprocess
+import sys
+import tempfile
+
+BULK = {"buckets", "series", "timeline"}
+# What tables show of a play's evidence.
+TELLING = {"reason", "recovery_seconds", "unstable"}
+# What ranks and judges a lock.
+RANKING = {"strategy", "backend", "repetition", "load", "duration_seconds", "sections", "sections_per_second",
+           "outcomes", "leases_lost", "acquire", "release", "awaited_releases", "direct_handoffs", "overtakings",
+           "wait", "attempts_per_grant", "commands_per_section", "fairness", "audit", "generator"}
+# Readers of a reference do not need the paths it was written to.
+OF_OUTPUT = {"out", "format", "columns", "quiet", "config", "hdr", "report", "push", "metrics_listen", "linger",
+             "resume", "record", "workload", "events"}
+
+
+def empty_run(lockbench):
+    """As lockbench reads and writes a run of which nothing is said."""
+    nothing = {"schema": "lockbench.result/2", "id": "x", "started_at": "", "interrupted": False,
+               "lockbench": {"version": "", "commit": "", "build_type": ""},
+               "environment": {"cpu": "", "cores": 0, "kernel": "", "memory_bytes": 0, "servers": {}},
+               "workload": {}, "skipped": [], "runs": [{}], "compact": True}
+    with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+        json.dump(nothing, file)
+        file.flush()
+        return json.loads(subprocess.run([lockbench, "show", file.name, "--format", "json"], check=True,
+                                         stdout=subprocess.PIPE).stdout)["runs"][0]
+
+
+def thinned(value):
+    """Without what is bulky, and with numbers of four digits."""
+    if isinstance(value, float):
+        return float(f"{value:.3e}")
+    if isinstance(value, list):
+        return [thinned(one) for one in value]
+    if isinstance(value, dict):
+        return {name: [] if name in BULK and isinstance(one, list) else thinned(one) for name, one in value.items()}
+    return value
+
+
+def without(empty, value):
+    """Without the members that the empty object has, too."""
+    kept = {}
+    for name, one in value.items():
+        if name in empty and empty[name] == one:
+            continue
+        both = isinstance(one, dict) and isinstance(empty.get(name), dict)
+        kept[name] = without(empty[name], one) if both else one
+    return kept
+
+
+def condensed_run(run, empty):
+    left_out = {"commands", "schedule_lag", "turnaround"}
+    run = {name: one for name, one in run.items() if name not in left_out}
+    if run.get("repetition", 1) > 1:
+        run = {name: one for name, one in run.items() if name in RANKING}
+    if "fairness" in run:
+        run["fairness"] = {name: one for name, one in run["fairness"].items() if name != "per_client"}
+    return without(empty, run)
+
+
+def condensed(document, empty):
+    for play in document.get("hazards", []):
+        play["evidence"] = {name: one for name, one in play["evidence"].items() if name in TELLING}
+    workload = {name: one for name, one in document["workload"].items() if name not in OF_OUTPUT}
+    document = dict(thinned(document), workload=workload)
+    document["runs"] = [condensed_run(run, empty) for run in document["runs"]]
+    return dict(document, compact=True)
+
+
+def text_of(document):
+    def line(value):
+        return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+
+    members = []
+    for name, value in document.items():
+        if isinstance(value, list) and value:
+            text = "[\n " + ",\n ".join(line(one) for one in value) + "\n]"
+        else:
+            text = line(value)
+        members.append(f"{line(name)}: {text}")
+    return "{\n" + ",\n".join(members) + "\n}\n"
+
+
+def main():
+    if len(sys.argv) != 3:
+        sys.exit(__doc__.strip())
+    with open(sys.argv[2], encoding="utf-8") as file:
+        document = json.load(file)
+    sys.stdout.write(text_of(condensed(document, empty_run(sys.argv[1]))))
+
+
+if __name__ == "__main__":
+    main()

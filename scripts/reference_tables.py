@@ -1,0 +1,127 @@
+#!/usr/bin/env python3
+"""Writes what `lockbench show` says of results/reference into README.md and docs/*.md: in each page, what stands
+between "<!-- reference: NAME -->" and "<!-- end -->".
+
+Usage: reference_tables.py [--check] LOCKBENCH
+--check: writes nothing, and fails if a page would change.
+"""
+import json
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+REFERENCE = ROOT / "results/reference"
+BLOCK = re.compile(r"<!-- reference: (.*?) -->.*?<!-- end -->", re.DOTALL)
+
+# Files whose loads are shown together, and what their tables' names end with.
+NEAR = ["alone", "near-demand", "near-saturated"]
+FAR = ["far-demand", "far-saturated"]
+
+# A page has no room for more columns.
+RENEWAL_COLUMNS = ["held", "mode", "server_cpu_share", "renewals_per_second", "sections_per_second", "overhead",
+                   "margin_min_seconds", "slip_p99_seconds"]
+QUORUM_COLUMNS = ["strategy", "nodes", "down", "frozen", "slow", "sections_per_second", "acquire_p50_seconds",
+                  "acquire_p99_seconds", "commands_per_section", "granted_share"]
+# The number of nodes for which a page shows faults; of other quorums it shows only the cost.
+SHOWN_NODES = 5
+
+
+def reference(name):
+    return json.loads((REFERENCE / f"{name}.json").read_text())
+
+
+def show(lockbench, result, columns=()):
+    """The Markdown of a result, without an empty line at its end."""
+    with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+        json.dump(result, file)
+        file.flush()
+        chosen = ["--columns", ",".join(columns)] if columns else []
+        shown = subprocess.run([lockbench, "show", file.name, "--format", "markdown", *chosen], check=True,
+                               stdout=subprocess.PIPE, text=True).stdout
+    return shown.rstrip("\n")
+
+
+def origin(result):
+    """Where the figures come from."""
+    machine, build = result["environment"], result["lockbench"]
+    words = [f"{machine['cores']} × {machine['cpu']}"] if machine["cores"] > 0 else []
+    words += [f"{name} {server['version']}" for name, server in machine["servers"].items()]
+    words.append(f"lockbench {build['version']} ({build['commit']}, {build['build_type']})")
+    words.append(result["started_at"][:10])
+    return ", ".join(words) + "."
+
+
+def load_tables(lockbench, names, ending):
+    """The table of each load under its name, and "conclusions" of them all."""
+    files = [reference(name) for name in names]
+    together = dict(files[0], runs=[run for file in files for run in file["runs"]])
+    parts = show(lockbench, together).split("\n\n")
+    tables = {}
+    for heading, table in zip(parts, parts[1:]):
+        if not heading.startswith("## "):
+            continue
+        load = heading[3:].split(":")[0]
+        source = next(file for file in files if any(run["load"]["name"] == load for run in file["runs"]))
+        tables[load + ending] = f"{table}\n\n{origin(source)}"
+    tables["conclusions" + ending] = next(part for part in parts if part.startswith("- "))
+    return tables
+
+
+def hazard_table(lockbench):
+    result = reference("hazards")
+    return f"{show(lockbench, result)}\n\n{origin(result)}"
+
+
+def renewal_table(lockbench):
+    result = reference("renewal")
+    table = show(lockbench, result, RENEWAL_COLUMNS).split("\n\n")[0]
+    return f"{table}\n\n{origin(result)}"
+
+
+def quorum_table(lockbench):
+    """Of a single client: contention would hide what a quorum costs."""
+    result = reference("quorum")
+    points = [point for point in result["experiment"]["points"] if point["clients"] == 1]
+
+    def parts_of(shown):
+        result["experiment"]["points"] = shown
+        return show(lockbench, result, QUORUM_COLUMNS).split("\n\n")
+
+    healthy = [point for point in points if point["down"] + point["frozen"] + point["slow"] == 0]
+    faulty = [point for point in points if point not in healthy and point["nodes"] == SHOWN_NODES]
+    table = parts_of(healthy + faulty)[0]
+    findings = parts_of([point for point in healthy + faulty if point["nodes"] in (1, SHOWN_NODES)])[1]
+    return f"{table}\n\n{findings}\n\n{origin(result)}"
+
+
+def main():
+    arguments = sys.argv[1:]
+    check = arguments[:1] == ["--check"]
+    if len(arguments) != 1 + check:
+        sys.exit(__doc__.strip())
+    lockbench = arguments[-1]
+    tables = {**load_tables(lockbench, NEAR, ""), **load_tables(lockbench, FAR, "-far"),
+              "hazards": hazard_table(lockbench), "renewal": renewal_table(lockbench),
+              "quorum": quorum_table(lockbench)}
+    wrong = []
+    for page in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]:
+        text = page.read_text()
+        unknown = [name for name in BLOCK.findall(text) if name not in tables]
+        if unknown or text.count("<!-- reference: ") != len(BLOCK.findall(text)):
+            sys.exit(f"{page}: a block without an end, or without a table: {', '.join(unknown)}; "
+                     f"there are {', '.join(sorted(tables))}")
+        new = BLOCK.sub(lambda block: f"<!-- reference: {block[1]} -->\n\n{tables[block[1]]}\n\n<!-- end -->", text)
+        if new == text:
+            continue
+        wrong.append(str(page))
+        if not check:
+            page.write_text(new)
+    if check and wrong:
+        sys.exit(f"{', '.join(wrong)}: not what results/reference says: scripts/reference_tables.py LOCKBENCH updates it")
+
+
+if __name__ == "__main__":
+    main()
