@@ -71,7 +71,6 @@ Command probe_command();
 Command hazards_command();
 Command doctor_command();
 Command clean_command();
-Command trace_command();
 Command watch_command();
 
 /// Every subcommand; the first one is the default.

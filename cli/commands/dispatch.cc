@@ -150,8 +150,7 @@ std::vector<Command> all_commands() {
   return {overview_command(), run_command(),     capacity_command(), renewal_command(),
           quorum_command(),   hazards_command(), compare_command(),  report_command(),
           show_command(),     merge_command(),   choose_command(),   list_command(),
-          doctor_command(),   probe_command(),   watch_command(),    clean_command(),
-          trace_command()};
+          doctor_command(),   probe_command(),   watch_command(),    clean_command()};
   // Of what the functions in them own, which the analyzer takes for lost:
 }  // NOLINT(clang-analyzer-cplusplus.NewDeleteLeaks)
 

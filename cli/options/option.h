@@ -49,8 +49,7 @@ inline constexpr Commands kRun = 1U << 0, kCapacity = 1U << 1, kProbe = 1U << 2,
                           kQuorum = 1U << 4, kHazards = 1U << 5, kDoctor = 1U << 6,
                           kCompare = 1U << 7, kReport = 1U << 8, kChoose = 1U << 9,
                           kShow = 1U << 10, kOverview = 1U << 11, kClean = 1U << 12,
-                          kTrace = 1U << 13, kMerge = 1U << 14, kWatch = 1U << 15,
-                          kEveryCommand = ~0U;
+                          kMerge = 1U << 13, kWatch = 1U << 14, kEveryCommand = ~0U;
 
 using OptionRecord = std::map<std::string, results::OptionValue>;
 
