@@ -62,12 +62,6 @@ constexpr auto kFamilyNumbers = std::to_array<Number<FamilyPicture>>({
     {"lockbench_watch_thin_margins_total", kCounter,
      "Releases and renewals with less than a tenth of the time to live left.",
      count_of<&Figures::thin_margins>},
-    {"lockbench_watch_refused_total", kCounter,
-     "Attempts that found the lock taken, as far as windows of MONITOR showed them.",
-     count_of<&Figures::refused>},
-    {"lockbench_watch_minority_votes_total", kCounter,
-     "Times at which a quorum's lock was on fewer nodes than a majority.",
-     count_of<&Figures::minority_votes>},
     {"lockbench_watch_held", kGauge, "Locks that are held.", count_of<&Figures::held_now>},
     {"lockbench_watch_waiters", kGauge, "Clients that wait; NaN where the store does not tell.",
      [](const FamilyPicture& family) {

@@ -77,7 +77,6 @@ void add(Counts& counts, const Happenings& happenings) {
   using Kind = Moment::Kind;
   counts.acquisitions += happenings.unseen_holdings;
   counts.releases += happenings.unseen_holdings;
-  counts.minority_votes += happenings.minority ? 1 : 0;
   for (const Happening& event : happenings.list) {
     counts.without_ttl += event.leaked ? 1 : 0;
     counts.thin_margins += event.thin ? 1 : 0;

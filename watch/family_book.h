@@ -18,8 +18,6 @@ class FamilyBook {
   /// the record says now; before, by `held` and `waiting`.
   void take(const Happenings& happenings, const LockRecord& record, std::uint64_t held,
             std::uint64_t waiting);
-  void refused(std::uint64_t attempts) { figures_.refused += attempts; }
-  void overran() { ++figures_.overran; }
   void waits_known() { figures_.waits_known = true; }
   /// A lock that was not followed before; `forgets`: it may have been followed earlier.
   void lock_added(std::uint64_t key, bool forgets);

@@ -22,9 +22,8 @@ struct Named {
   std::string_view name;
   int weight;  ///< what hurts more stands first
 };
-constexpr std::array<Named, 12> kKinds{{{Kind::stolen, "stolen", 100},
+constexpr std::array<Named, 11> kKinds{{{Kind::stolen, "stolen", 100},
                                         {Kind::taken_over, "taken_over", 95},
-                                        {Kind::no_majority, "no_majority", 90},
                                         {Kind::expired, "expired", 85},
                                         {Kind::renewal_stopped, "renewal_stopped", 80},
                                         {Kind::blind, "blind", 75},
@@ -129,21 +128,13 @@ class FamilyFindings {
           "look at the clients' logs at that time: crashes, long pauses, or a session time-out "
           "that is too short for them");
     }
-    if (figures_.minority_votes > 0) {
-      add(Kind::no_majority, figures_.minority_votes, worst(&Figures::minority_votes),
-          fmt::format("{} a token stayed for half a second on no more than half of the nodes",
-                      counted(figures_.minority_votes, "time")),
-          "check that all nodes are reached, and that clients which lose the vote release at once "
-          "and try again after a random pause");
-    }
     thin_margin();
   }
 
   void expired() {
-    std::string cause = "the holder died or overran";
-    if (figures_.overran == figures_.expired_while_held) cause = "the holder was alive and overran";
-    std::string evidence = fmt::format("{} ended by expiry and not by a release: {}",
-                                       ended_of_all(figures_.expired_while_held), cause);
+    std::string evidence =
+        fmt::format("{} ended by expiry and not by a release: the holder died or overran",
+                    ended_of_all(figures_.expired_while_held));
     if (figures_.expired_after_renewal > 0) {
       evidence += fmt::format("; {} had been renewed before, so the holder died or hung",
                               count(figures_.expired_after_renewal));
@@ -224,8 +215,7 @@ class FamilyFindings {
           "more is asked of the lock than it can grant: hold it for less time, or split it into "
           "several locks");
     }
-    const bool others_wait = figures_.most_waiting + figures_.refused > 0;
-    if (others_wait && figures_.acquisitions >= kFewestAcquisitions &&
+    if (figures_.most_waiting > 0 && figures_.acquisitions >= kFewestAcquisitions &&
         figures_.owners >= kFewestOwners && figures_.largest_share >= kMostShare) {
       add(Kind::hog, 1, std::nullopt,
           fmt::format("one of {} owners has {:.0f} % of {} acquisitions", count(figures_.owners),
@@ -268,7 +258,8 @@ std::optional<Finding> blindness_of(const SourcePicture& source) {
                  .times = std::max<std::uint64_t>(1, source.missed),
                  .evidence = std::move(evidence),
                  .advice = source.missed > 0 ? "raise the budget, or watch fewer keys"
-                                             : "figures lack what happened meanwhile"};
+                                             : "figures lack what happened meanwhile",
+                 .endpoint = source.facts.endpoint};
 }
 
 }  // namespace

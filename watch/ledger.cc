@@ -21,7 +21,7 @@ double hurt_of(const LockRecord& record, TimePoint now, bool held_long) {
   };
   double hurt = times(20, counts.owner_changed) + times(10, counts.expired_while_held) +
                 times(10, counts.taken_over) + times(5, counts.session_lost) +
-                times(5, counts.minority_votes) + times(2, counts.without_ttl);
+                times(2, counts.without_ttl);
   if (record.is_leak(now)) hurt += 20;
   if (record.renewal_stopped(now)) hurt += 20;
   if (held_long) hurt += 20;
@@ -64,7 +64,7 @@ std::optional<std::size_t> Ledger::State::place_of(std::size_t endpoint, const S
   if (const auto place = locks.find(key)) return place;
   // Keys that are free and do not change are many, and tell nothing.
   const bool idle = sighting.holders.empty() && sighting.changes == 0 && !sighting.ended &&
-                    sighting.refused == 0 && sighting.waiters.value_or(0) == 0 &&
+                    sighting.waiters.value_or(0) == 0 &&
                     (!sighting.waiting || sighting.waiting->empty());
   if (idle) return std::nullopt;
   const auto place = locks.add(key, sighting.at);
@@ -88,9 +88,6 @@ void Ledger::State::take(std::size_t place, Sighting sighting) {
   const std::uint64_t held_before = record.holders.size(), waiting_before = record.waiting;
   if (sighting.waiting || sighting.waiters) book.waits_known();
   queued = queued || (sighting.waiting && sighting.waiting->size() > 1);
-  if (sighting.overran) book.overran();
-  book.refused(sighting.refused);
-  record.counts.refused += sighting.refused;
   const Judgement judgement{.salt = salt,
                             .accuracy = endpoint.picture.facts.accuracy,
                             .epoch = endpoint.epoch,

@@ -209,6 +209,7 @@ Picture Ledger::read(TimePoint now) {
       if (record.family >= picture.families.size()) continue;
       LockPicture& lock = picture.worst.emplace_back(
           picture_of(record, state.details.find(place), picture.families[record.family], now));
+      lock.endpoint = state.names[record.endpoint];
       lock.figures.held_long_now = scan.is_held_long(record) ? 1 : 0;
     }
   }

@@ -13,7 +13,6 @@ using namespace std::chrono_literals;
 constexpr Duration kTtlError = 20ms;
 /// A margin below this share of the TTL is thin.
 constexpr int kThin = 10;
-constexpr Duration kMinorityFor = 500ms;
 /// A lock that another client gets so soon after it expired was taken over.
 constexpr Duration kTakenOverWithin = 1s;
 /// SETNX and EXPIRE are two commands, but of one moment.
@@ -31,7 +30,6 @@ class Step {
     next_.at = std::max(next_.at, record_.at);
     beginning_ = !record_.known || record_.epoch != judgement_.epoch;
     before_ = record_.at;
-    judge_quorum();
     read_parties();
     if (beginning_ && record_.known) forget_holdings();
     compare();
@@ -46,24 +44,6 @@ class Step {
     if (!beginning_) return false;
     if (judgement_.accuracy == Accuracy::sampled) return next_.first_look || record_.known;
     return next_.changes == 0 || next_.first_look || record_.known;
-  }
-
-  /// A client with a minority of the nodes does not hold the lock.
-  void judge_quorum() {
-    const bool minority =
-        !next_.holders.empty() && next_.votes && next_.nodes && *next_.votes * 2 <= *next_.nodes;
-    if (!minority) {
-      record_.minority_since.reset();
-      record_.minority_counted = false;
-      return;
-    }
-    if (!record_.minority_since) record_.minority_since = next_.at;
-    if (!record_.minority_counted && next_.at - *record_.minority_since >= kMinorityFor) {
-      record_.minority_counted = found_.minority = true;
-    }
-    next_.holders.clear();
-    next_.no_ttl = false;
-    next_.ttl_left.reset();
   }
 
   void read_parties() {
@@ -331,7 +311,6 @@ bool has_usually_ttl(Shape shape) {
     case Shape::token:
     case Shape::fenced_token:
     case Shape::redisson_hash:
-    case Shape::quorum:
     case Shape::etcd_queue:
     case Shape::etcd_key:
     case Shape::table_row:

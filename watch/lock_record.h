@@ -57,8 +57,6 @@ struct LockRecord {
   std::uint32_t loose_changes = 0;  ///< while it was free, that no holding was seen of
   std::optional<TimePoint> expired_at;
   std::uint64_t expired_owner = 0;
-  std::optional<TimePoint> minority_since;
-  bool minority_counted = false;
   Counts counts;
 
   bool is_free() const { return holders.empty() && waiting == 0; }
@@ -94,7 +92,6 @@ struct Happenings {
   /// Holdings that began and ended between two looks: how long they lasted is not known.
   std::uint64_t unseen_holdings = 0;
   bool coalesced = false;                           ///< several changes came as one
-  bool minority = false;                            ///< no majority for a while
   std::optional<std::uint64_t> changes_of_holding;  ///< of one that was seen whole
 };
 

@@ -18,20 +18,17 @@ struct Counts {
   std::uint64_t expired_while_held = 0;
   std::uint64_t undecided = 0;  ///< ended so close to the expiry that either is possible
   std::uint64_t session_lost = 0;
-  std::uint64_t taken_over = 0;      ///< taken by another client shortly after it had expired
-  std::uint64_t owner_changed = 0;   ///< without a release in between that could be seen
-  std::uint64_t without_ttl = 0;     ///< holdings that never end by themselves, where a TTL could
-  std::uint64_t refused = 0;         ///< attempts, as far as MONITOR showed them
-  std::uint64_t minority_votes = 0;  ///< of a quorum: sightings without a majority
-  std::uint64_t thin_margins = 0;    ///< released or renewed with less than a tenth of the TTL left
-  std::uint64_t most_waiting = 0;    ///< at once, so far
+  std::uint64_t taken_over = 0;     ///< taken by another client shortly after it had expired
+  std::uint64_t owner_changed = 0;  ///< without a release in between that could be seen
+  std::uint64_t without_ttl = 0;    ///< holdings that never end by themselves, where a TTL could
+  std::uint64_t thin_margins = 0;   ///< released or renewed with less than a tenth of the TTL left
+  std::uint64_t most_waiting = 0;   ///< at once, so far
 };
 
 /// What is known of a family of locks, or of one lock. Plain data: a picture is a copy, and reading
 /// one never holds up a source.
 struct Figures : Counts {
   std::uint64_t expired_after_renewal = 0;  ///< of the expired ones, those renewed at least twice
-  std::uint64_t overran = 0;                ///< of the expired ones, those seen alive later
   std::uint64_t held_now = 0, waiting_now = 0;
   std::uint64_t without_ttl_now = 0;                 ///< of those held now
   std::uint64_t held_long_now = 0;                   ///< longer than usual, or than the user allows
@@ -69,6 +66,7 @@ struct Moment {
 struct LockPicture {
   std::string name;  ///< for the terminal and the record; never in metrics
   std::string store, family;
+  std::string endpoint{};  ///< of the source that sees it
   Shape shape = Shape::unknown;
   Figures figures;
   std::optional<std::string> holder;  ///< a hash
@@ -106,15 +104,15 @@ struct Finding {
     convoy,           ///< the queue only grows
     hog,              ///< one client takes most
     dead_session,     ///< a lock ended with the session or connection of its holder
-    no_majority,      ///< of a quorum
     blind,            ///< the watch itself does not see
   };
   Kind kind;
   std::string store, family;
   std::optional<std::string> lock;  ///< the worst
   std::uint64_t times = 1;
-  std::string evidence;  ///< a sentence with figures
-  std::string advice;    ///< a sentence: what to do
+  std::string evidence;    ///< a sentence with figures
+  std::string advice;      ///< a sentence: what to do
+  std::string endpoint{};  ///< of a source that does not see
 };
 
 struct SourcePicture {

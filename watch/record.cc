@@ -10,9 +10,9 @@ namespace {
 
 // Each in the order of its enum.
 constexpr std::array<std::string_view, 3> kAccuracies{"exact", "at_least", "sampled"};
-constexpr std::array<std::string_view, 12> kShapes{
-    "unknown",  "token",          "fenced_token",   "redisson_hash", "quorum", "etcd_queue",
-    "etcd_key", "sequence_nodes", "ephemeral_node", "advisory",      "row",    "table_row"};
+constexpr std::array<std::string_view, 11> kShapes{
+    "unknown",        "token",          "fenced_token", "redisson_hash", "etcd_queue", "etcd_key",
+    "sequence_nodes", "ephemeral_node", "advisory",     "row",           "table_row"};
 constexpr std::array<std::string_view, 8> kMoments{"granted",       "renewed",      "released",
                                                    "expired",       "undecided",    "session_lost",
                                                    "owner_changed", "queue_changed"};
@@ -45,8 +45,6 @@ results::Observed observed_of(const FamilyPicture& family, const Picture& pictur
                          .owner_changed = figures.owner_changed,
                          .no_ttl = figures.without_ttl + figures.without_ttl_now,
                          .thin_margins = figures.thin_margins,
-                         .refused = figures.refused,
-                         .minority_votes = figures.minority_votes,
                          .held_now = figures.held_now,
                          .waiting_now = waiting_of(figures),
                          .hold = loadgen::to_distribution(figures.hold),
@@ -63,6 +61,7 @@ results::Observed observed_of(const FamilyPicture& family, const Picture& pictur
 
 results::ObservedLock lock_of(const LockPicture& lock, const Picture& picture) {
   results::ObservedLock seen{.store = lock.store,
+                             .endpoint = lock.endpoint,
                              .family = lock.family,
                              .lock = lock.name,
                              .shape = std::string(name_of(lock.shape)),

@@ -12,10 +12,9 @@ namespace lockbench::watch {
 /// How an application keeps a lock in its store, as far as what lies there tells.
 enum class Shape {
   unknown,
-  token,           ///< a string that names the owner: SET NX PX, memcached's add
+  token,           ///< a string that names the owner: SET NX PX
   fenced_token,    ///< a token with a number that grows
   redisson_hash,   ///< a hash of owner thread to how often it holds the lock
-  quorum,          ///< the same token on several independent nodes: redsync, Redlock
   etcd_queue,      ///< keys below a prefix, in the order of their create revisions
   etcd_key,        ///< one key that exists while the lock is held
   sequence_nodes,  ///< ephemeral sequence nodes below the lock's node: Curator, kazoo
@@ -62,13 +61,7 @@ struct Sighting {
   /// Changes of the lock's key that this sighting stands for, at least. More than one where events
   /// were coalesced; 0 where the state was sampled.
   std::uint64_t changes = 0;
-  /// Of a quorum: nodes that hold the first holder's token, and all.
-  std::optional<std::uint64_t> votes, nodes;
   std::optional<std::uint64_t> fence;  ///< the number that the lock's holder has
-  /// Attempts since the sighting before that were refused, where the source saw them (MONITOR).
-  std::uint64_t refused = 0;
-  /// With `ended` = expired: its holder was seen alive afterwards, so it overran and did not die.
-  bool overran = false;
 };
 
 /// How well a source sees. Each figure says which of these it is.

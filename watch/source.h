@@ -27,8 +27,6 @@ class Sink {
   /// It sees again. What happened meanwhile is missed: the first sighting of each lock afterwards
   /// is a new beginning and ends no holding.
   virtual void sees(const std::string& endpoint, TimePoint at) = 0;
-  /// All locks that were held when it began to see have been told, where the source knows.
-  virtual void told_all(const std::string& /*endpoint*/) {}
   /// Changes that were not looked at, for want of budget or memory.
   virtual void missed(const std::string& endpoint, std::uint64_t changes, std::string reason) = 0;
 };
@@ -36,21 +34,18 @@ class Sink {
 /// What the user asked a watch for.
 struct Request {
   std::vector<std::string> locks;  ///< patterns with * and ?; none: propose those that look so
-  std::vector<std::string> keys;   ///< named keys, of stores that cannot list theirs
   double budget = 200;             ///< commands per second to each server, at most
   std::uint64_t most_locks = 1'000'000;  ///< distinct locks that are followed at once, at most
-  std::optional<Duration> monitor;       ///< windows of MONITOR of this length; nothing: none
   std::vector<std::string> lock_tables;  ///< of PostgreSQL: "schema.table" or
                                          ///< "table(name,lock_until,locked_by)"
   Duration command_timeout = std::chrono::seconds(3);
 };
 
-/// Watches the locks of one server (of a quorum: of all its nodes), read-only. Constructing it does
-/// not connect.
+/// Watches the locks of one server or cluster, read-only. Constructing it does not connect.
 class Source {
  public:
   virtual ~Source() = default;
-  /// What it watches, as its facts name it: of a quorum, all nodes.
+  /// What it watches, as its facts name it.
   virtual const std::string& endpoint() const = 0;
   /// Connects and checks that it may see. The error names the endpoint and what is missing.
   virtual tl::expected<void, std::string> reach(const std::stop_token& stop) = 0;
@@ -62,10 +57,10 @@ class Source {
   virtual std::uint64_t commands() const = 0;
 };
 
-/// The source of a store's locks; `urls` are those of one server, a cluster, or a quorum's nodes.
-/// The error names the store that cannot be watched, and why.
+/// The source of the locks of one server or cluster. The error says what is wrong with the URL or
+/// the request, or names the store that cannot be watched, and why.
 tl::expected<std::unique_ptr<Source>, std::string> make_source(const std::string& store,
-                                                               const std::vector<std::string>& urls,
+                                                               const std::string& url,
                                                                const Request& request);
 
 }  // namespace lockbench::watch

@@ -102,8 +102,9 @@ std::unique_ptr<exporter::Exporter> serve_metrics(
 std::vector<std::unique_ptr<watch::Source>> sources_of(const WatchOptions& options) {
   std::vector<std::unique_ptr<watch::Source>> sources;
   for (const auto& [store, urls] : options.servers) {
-    if (urls.empty()) continue;
-    sources.push_back(must(watch::make_source(store, urls, options.request)));
+    for (const std::string& url : urls) {
+      sources.push_back(must(watch::make_source(store, url, options.request)));
+    }
   }
   return sources;
 }

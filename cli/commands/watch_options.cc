@@ -50,7 +50,7 @@ void say_that_it_is_watched(Option& option) {
   };
   replace(kInstead, "");
   if (option.help.starts_with(kUse)) option.help.replace(0, kUse.size(), "watch ");
-  replace(kNodes, "the nodes of one quorum");
+  replace(kNodes, "each server is watched by itself");
 }
 
 }  // namespace
@@ -63,8 +63,6 @@ void WatchOptions::declare(OptionList& options) {
               "names of the locks, with * and ?; several servers are all searched for them; etcd: "
               "a prefix; ZooKeeper: paths",
               "keys that look like locks are proposed");
-  options.add({"keys", "NAME,..."}, request.keys, lock_name(),
-              "names of single locks, for memcached, which cannot list its keys");
   options
       .add({"lock-table", "TABLE"}, request.lock_tables, any_text(),
            "a table of locks in PostgreSQL: \"schema.table\" with ShedLock's columns, or "
@@ -77,10 +75,6 @@ void WatchOptions::declare(OptionList& options) {
               "commands per second to each server, at most");
   options.add({"most-locks", "N"}, request.most_locks, whole_number(1, 100'000'000),
               "distinct locks to follow; more are counted, and said");
-  options.add({"monitor", "D"}, request.monitor, cli::duration(10ms, 60s),
-              "watch with Redis' MONITOR in windows of this length, which shows attempts that were "
-              "refused and slows the server down",
-              "never");
   options.add({"held-longer", "D"}, held_longer, cli::duration(1ms, 8760h),
               "report locks that are held for longer", "ten times their family's p99");
   options.add({"store-timeout", "D"}, request.command_timeout, cli::duration(1ms, 1h),
@@ -101,25 +95,12 @@ void WatchOptions::declare(OptionList& options) {
 }
 
 void WatchOptions::complete(const OptionList& options) {
-  const auto given = [&](std::string_view store) {
-    const auto urls = servers.find(store);
-    return urls != servers.end() && !urls->second.empty();
-  };
   if (std::ranges::none_of(servers, [](const auto& urls) { return !urls.second.empty(); })) {
     throw UsageError("nothing to watch: give servers, such as --redis URL");
   }
-  if (given("memcached") && request.keys.empty()) {
-    throw UsageError(
-        "--memcached requires --keys: memcached can neither list nor watch its keys, so name "
-        "those of the locks");
-  }
-  if (options.given("keys") && !given("memcached")) {
-    throw UsageError("--keys requires --memcached: locks of other stores are named with --locks");
-  }
-  if (options.given("lock-table") && !given("postgres")) {
+  if (options.given("lock-table") && !options.given("postgres")) {
     throw UsageError("--lock-table requires --postgres");
   }
-  if (options.given("monitor") && !given("redis")) throw UsageError("--monitor requires --redis");
   if (once && !duration) duration = kOnce;
 }
 

@@ -100,8 +100,8 @@ std::vector<std::string> WatchLines::lines(const Picture& picture) {
     for (const std::string& unseen : source.facts.unseen) lines.push_back("cannot see " + unseen);
   }
   for (const watch::Finding& finding : picture.findings) {
-    const auto [known, fresh] =
-        said_.try_emplace({finding.kind, finding.store, finding.family}, picture.at);
+    const auto [known, fresh] = said_.try_emplace(
+        {finding.kind, finding.store, finding.family, finding.endpoint}, picture.at);
     const bool again = picture.at - known->second > kForgotten;
     known->second = picture.at;
     if (!fresh && !again) continue;

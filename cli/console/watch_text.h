@@ -33,9 +33,10 @@ class WatchLines {
   std::vector<std::string> lines(const watch::Picture& picture);
 
  private:
-  using FindingName = std::tuple<watch::Finding::Kind, std::string, std::string>;
+  /// Kind, store, family, endpoint.
+  using FindingName = std::tuple<watch::Finding::Kind, std::string, std::string, std::string>;
 
-  std::map<FindingName, TimePoint> said_;  ///< when it was last there; as many as kinds × families
+  std::map<FindingName, TimePoint> said_;  ///< when it was last there
   std::map<std::string, bool> saw_;        ///< by endpoint
   std::optional<TimePoint> summed_up_;
 };

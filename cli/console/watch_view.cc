@@ -170,8 +170,8 @@ Tone tone_of(const watch::Figures& figures) {
 
 Tone tone_of(watch::Finding::Kind kind) {
   using Kind = watch::Finding::Kind;
-  constexpr std::array kGrave = {Kind::taken_over, Kind::stolen, Kind::renewal_stopped, Kind::blind,
-                                 Kind::no_majority};
+  constexpr std::array kGrave = {Kind::taken_over, Kind::stolen, Kind::renewal_stopped,
+                                 Kind::blind};
   return std::find(kGrave.begin(), kGrave.end(), kind) != kGrave.end() ? Tone::bad : Tone::doubtful;
 }
 
@@ -254,7 +254,7 @@ std::vector<Key> read_keys(std::string_view bytes) {
 bool WatchView::press(Key key, const Picture& picture) {
   const auto locks = locks_in_order(picture);
   const auto select = [&](std::size_t place) {
-    selected_ = Name{locks[place]->store, locks[place]->name};
+    selected_ = Name{locks[place]->endpoint, locks[place]->name};
   };
   const std::size_t place = place_of_selected(locks);
   switch (key) {
@@ -320,7 +320,7 @@ std::vector<const FamilyPicture*> WatchView::families_in_order(const Picture& pi
 
 std::size_t WatchView::place_of_selected(const std::vector<const LockPicture*>& locks) const {
   const auto found = std::ranges::find_if(locks, [&](const LockPicture* lock) {
-    return selected_ == Name{lock->store, lock->name};
+    return selected_ == Name{lock->endpoint, lock->name};
   });
   return found == locks.end() ? 0 : static_cast<std::size_t>(found - locks.begin());
 }
@@ -453,14 +453,15 @@ std::vector<ScreenLine> WatchView::one_lock(const Picture& picture, ScreenSize s
   add(selected_->lock);
   lines.back().heading = true;
   const auto found = std::ranges::find_if(picture.worst, [&](const LockPicture& lock) {
-    return selected_ == Name{lock.store, lock.name};
+    return selected_ == Name{lock.endpoint, lock.name};
   });
   if (found == picture.worst.end()) {
     add("It is no longer among the locks that hurt most.");
   } else {
     const LockPicture& lock = *found;
     const watch::Figures& figures = lock.figures;
-    add(fmt::format("{} {}: {}", lock.store, lock.family, watch::name_of(lock.shape)));
+    add(fmt::format("{} {} {}: {}", lock.store, lock.endpoint, lock.family,
+                    watch::name_of(lock.shape)));
     add(lock.holder
             ? fmt::format("held by {} for {}; TTL left: {}; waiting: {}", *lock.holder,
                           duration_text(figures.oldest_hold), ttl_text(lock), waiting_text(figures))

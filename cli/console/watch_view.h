@@ -41,7 +41,7 @@ class WatchView {
 
  private:
   struct Name {
-    std::string store, lock;
+    std::string endpoint, lock;
     bool operator==(const Name&) const = default;
   };
 

@@ -229,11 +229,13 @@ void declare_servers(OptionList& options, ServerUrls& servers) {
   for (const StoreKind* kind : store_kinds()) {
     std::vector<std::string>& urls = servers[std::string(kind->name)];
     const bool redis = kind->name == "redis";
+    // memcached can neither list nor watch its keys.
+    const bool watchable = kind->name != "memcached";
     const ValueType<std::string> type = server_url(*kind);
-    Option& option = options.add(
-        {kind->name, kind->value_name,
-         (redis ? kRenewal : 0) | kOverview | kLoads | kDoctor | kChoose | kClean | kWatch},
-        urls, type, std::string(kind->help));
+    Option& option = options.add({kind->name, kind->value_name,
+                                  (redis ? kRenewal : 0) | (watchable ? kWatch : 0) | kOverview |
+                                      kLoads | kDoctor | kChoose | kClean},
+                                 urls, type, std::string(kind->help));
     option.without_commas().as_secret();
     if (kind->repeatable) continue;
     option.repeatable = false;

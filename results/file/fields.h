@@ -179,11 +179,11 @@ void describe(Visitor& v, Is<Capacity> auto& capacity) {
 
 LOCKBENCH_DESCRIBE(Observed, store, family, source, accuracy, locks, acquisitions, releases,
                    renewals, expired_while_held, undecided, session_lost, taken_over, owner_changed,
-                   no_ttl, thin_margins, refused, minority_votes, held_now, waiting_now, hold, wait,
-                   margin_min, missed)
+                   no_ttl, thin_margins, held_now, waiting_now, hold, wait, margin_min, missed)
 LOCKBENCH_DESCRIBE(ObservedLock::Moment, t, what, holder, waiting)
-LOCKBENCH_DESCRIBE(ObservedLock, store, family, lock, shape, holder, held_seconds, ttl_left_seconds,
-                   waiting_now, acquisitions, expired_while_held, most_waiting, history)
+LOCKBENCH_DESCRIBE(ObservedLock, store, endpoint, family, lock, shape, holder, held_seconds,
+                   ttl_left_seconds, waiting_now, acquisitions, expired_while_held, most_waiting,
+                   history)
 LOCKBENCH_DESCRIBE(ObservedFinding, kind, store, family, lock, times, evidence, advice)
 LOCKBENCH_DESCRIBE(ObservedSource, store, endpoint, way, accuracy, waiters, unseen, watched_seconds,
                    blind_seconds, missed, commands)

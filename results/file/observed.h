@@ -18,7 +18,7 @@ struct Observed {
   std::uint64_t acquisitions = 0, releases = 0, renewals = 0, expired_while_held = 0;
   std::uint64_t undecided = 0;  ///< ended by a release or by expiry
   std::uint64_t session_lost = 0, taken_over = 0, owner_changed = 0, no_ttl = 0;
-  std::uint64_t thin_margins = 0, refused = 0, minority_votes = 0;
+  std::uint64_t thin_margins = 0;
   std::uint64_t held_now = 0;                ///< at the end
   std::optional<std::uint64_t> waiting_now;  ///< nothing: the store does not tell
   Distribution hold;
@@ -35,7 +35,7 @@ struct ObservedLock {
     std::uint64_t waiting = 0;
   };
 
-  std::string store, family, lock, shape;
+  std::string store, endpoint, family, lock, shape;
   std::optional<std::string> holder;  ///< a hash; nothing: it is free
   std::optional<double> held_seconds, ttl_left_seconds;
   std::optional<std::uint64_t> waiting_now;

@@ -41,11 +41,12 @@ Cell seconds_cell(const std::optional<double>& value) {
 
 Table locks_table(const std::vector<ObservedLock>& locks) {
   Table table{.caption = "The locks that hurt most",
-              .titles = {"lock", "store", "family", "shape", "holder", "held for", "TTL left",
-                         "waiting", "most waiting", "acquired", "expired"}};
+              .titles = {"lock", "store", "server", "family", "shape", "holder", "held for",
+                         "TTL left", "waiting", "most waiting", "acquired", "expired"}};
   for (const ObservedLock& lock : locks) {
     table.rows.push_back({{lock.lock},
                           {lock.store},
+                          {lock.endpoint},
                           {lock.family},
                           {lock.shape},
                           {lock.holder.value_or("free")},

@@ -38,8 +38,6 @@ void read_names(std::string_view bytes) {
   }
   static_cast<void>(watch::read_token(bytes));
   if (const auto beside = watch::companion_of(bytes)) require(beside->lock.size() < bytes.size());
-  if (const auto command = watch::read_monitored(bytes))
-    require(command->key.size() < bytes.size());
   const watch::Families families({"lock:*"});
   static_cast<void>(families.family_of(bytes));
 }

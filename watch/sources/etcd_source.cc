@@ -224,8 +224,8 @@ class EtcdWatch {
 
 }  // namespace
 
-Made make_etcd_source(const Urls& urls, const Request& request) {
-  return one_server<EtcdWatch>("etcd", urls, request, etcd::parse_endpoint);
+Made make_etcd_source(const std::string& url, const Request& request) {
+  return one_server<EtcdWatch>(url, request, etcd::parse_endpoint);
 }
 
 }  // namespace lockbench::watch

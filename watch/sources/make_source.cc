@@ -13,7 +13,7 @@ namespace {
 /// A store whose locks this build can watch.
 struct Watchable {
   std::string_view store;
-  Made (*make)(const Urls& urls, const Request& request);
+  Made (*make)(const std::string& url, const Request& request);
 };
 
 constexpr auto kWatchable = std::to_array<Watchable>({
@@ -25,21 +25,20 @@ constexpr auto kWatchable = std::to_array<Watchable>({
 #ifdef LOCKBENCH_HAS_POSTGRES
     {"postgres", make_postgres_source},
 #endif
-    {"memcached", make_memcached_source},
 });
 
 }  // namespace
 
-Made make_source(const std::string& store, const Urls& urls, const Request& request) {
+Made make_source(const std::string& store, const std::string& url, const Request& request) {
   const auto* const known = std::ranges::find(kWatchable, store, &Watchable::store);
-  if (known != kWatchable.end()) return known->make(urls, request);
+  if (known != kWatchable.end()) return known->make(url, request);
   for (const StoreKind* kind : store_kinds()) {
     if (kind->name == store && !kind->not_built.empty()) {
       return tl::unexpected(fmt::format("{}: {}", store, kind->not_built));
     }
   }
-  return tl::unexpected(fmt::format(
-      "{} cannot be watched; allowed: redis, etcd, zookeeper, postgres, memcached", store));
+  return tl::unexpected(
+      fmt::format("{} cannot be watched; allowed: redis, etcd, zookeeper, postgres", store));
 }
 
 }  // namespace lockbench::watch

@@ -384,8 +384,8 @@ class PostgresWatch {
 
 }  // namespace
 
-Made make_postgres_source(const Urls& urls, const Request& request) {
-  return one_server<PostgresWatch>("postgres", urls, request, postgres::parse_endpoint);
+Made make_postgres_source(const std::string& url, const Request& request) {
+  return one_server<PostgresWatch>(url, request, postgres::parse_endpoint);
 }
 
 }  // namespace lockbench::watch

@@ -64,11 +64,8 @@ bool RedisBook::changed(const std::string& key, KeyEvent event, TimePoint at) {
   return true;
 }
 
-bool RedisBook::look_at(const std::string& key) {
-  Entry* const entry = entry_of(key);
-  if (entry == nullptr) return false;
-  enqueue(key, *entry);
-  return true;
+void RedisBook::look_at(const std::string& key) {
+  if (Entry* const entry = entry_of(key)) enqueue(key, *entry);
 }
 
 void RedisBook::all_changed(TimePoint at) {
@@ -275,11 +272,6 @@ void RedisBook::settle(const std::string& key, Entry& entry, const Sighting& las
 bool RedisBook::is_held(const std::string& key) const {
   const auto found = keys_.find(key);
   return found != keys_.end() && found->second.held;
-}
-
-bool RedisBook::is_held_by(const std::string& key, const std::string& owner) const {
-  const auto found = keys_.find(key);
-  return found != keys_.end() && found->second.held && found->second.owner == hash_of(owner);
 }
 
 std::vector<std::string> RedisBook::held_keys(KeyKind kind, std::size_t most) {

@@ -34,8 +34,8 @@ class RedisBook {
   bool changed(const std::string& key, TimePoint at);
   /// The same, by one that says how.
   bool changed(const std::string& key, KeyEvent event, TimePoint at);
-  /// The key is to be looked at, though nothing is known to have changed.
-  bool look_at(const std::string& key);
+  /// The key is to be looked at, if there is room for it, though nothing is known to have changed.
+  void look_at(const std::string& key);
   /// Everything that is held may have changed.
   void all_changed(TimePoint at);
   /// What should have expired by now is to be looked at; what came to nothing is forgotten.
@@ -63,7 +63,6 @@ class RedisBook {
   std::uint64_t take_coalesced() { return std::exchange(coalesced_, 0); }
 
   bool is_held(const std::string& key) const;
-  bool is_held_by(const std::string& key, const std::string& owner) const;
   /// Of this kind, at most so many; each time the next ones.
   std::vector<std::string> held_keys(KeyKind kind, std::size_t most);
   /// When expire() has something to do; TimePoint::max(): never, as far as is known.

@@ -4,8 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
-#include <charconv>
 
 #include "strategies/number.h"
 
@@ -21,13 +19,6 @@ std::string owner_of(std::string_view text) { return std::string(text.substr(0, 
 
 bool is_text(const Reply& reply) {
   return reply.type == Reply::Type::string || reply.type == Reply::Type::status;
-}
-
-std::string upper(std::string_view word) {
-  std::string all(word);
-  std::ranges::transform(all, all.begin(),
-                         [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
-  return all;
 }
 
 /// Owners and counts in turn; Redisson's read-write locks have their mode beside them.
@@ -60,31 +51,6 @@ void read_time_left(const Reply& reply, Sighting& sighting) {
   } else if (reply.integer >= 0) {
     sighting.ttl_left = std::chrono::milliseconds(std::min(reply.integer, kLongest));
   }
-}
-
-/// Reads one word in quotes, as MONITOR writes them, from the front. False: there is none.
-bool take_word(std::string_view& line, std::string& word) {
-  word.clear();
-  const std::size_t begin = line.find('"');
-  if (begin == std::string_view::npos) return false;
-  for (std::size_t at = begin + 1; at < line.size(); ++at) {
-    if (line[at] == '"') {
-      line.remove_prefix(at + 1);
-      return true;
-    }
-    if (line[at] == '\\' && at + 1 < line.size()) {
-      ++at;
-      if (line[at] == 'x' && at + 2 < line.size()) {
-        unsigned byte = 0;
-        std::from_chars(line.data() + at + 1, line.data() + at + 3, byte, 16);
-        word += static_cast<char>(byte);
-        at += 2;
-        continue;
-      }
-    }
-    word += line[at];
-  }
-  return false;
 }
 
 }  // namespace
@@ -172,43 +138,6 @@ bool notifies_of_locks(std::string_view flags, char by) {
   // Evictions apart, which are in A too.
   const bool all = has('A') || (has('g') && has('$') && has('h') && has('x'));
   return has(by) && all;
-}
-
-std::optional<MonitoredCommand> read_monitored(std::string_view line) {
-  const std::size_t opened = line.find('['), closed = line.find(']');
-  if (opened == std::string_view::npos || closed == std::string_view::npos || closed < opened) {
-    return std::nullopt;
-  }
-  MonitoredCommand command;
-  line.remove_prefix(closed + 1);
-  std::string name, word;
-  if (!take_word(line, name)) return std::nullopt;
-  name = upper(name);
-  constexpr std::size_t kMostWords = 16;
-  while (command.words.size() < kMostWords && take_word(line, word)) {
-    command.words.push_back(word.substr(0, kLongestToken));
-  }
-  if (command.words.empty()) return std::nullopt;
-  command.key = command.words[0];
-  using What = MonitoredCommand::What;
-  if (name == "SET") {
-    const bool only_new = std::any_of(command.words.begin() + 1, command.words.end(),
-                                      [](const std::string& each) { return upper(each) == "NX"; });
-    command.what = only_new ? What::attempt : What::written;
-  } else if (name == "SETNX" || name == "HSETNX") {
-    command.what = What::attempt;
-  } else if (name == "DEL" || name == "UNLINK") {
-    command.what = What::released;
-  } else if (name == "GETSET" || name == "HSET" || name == "HINCRBY") {
-    command.what = What::written;
-  } else if (name == "EVAL" || name == "EVALSHA" || name == "FCALL") {
-    if (command.words.size() < 3) return std::nullopt;
-    command.key = command.words[2];
-    command.what = What::named;
-  } else {
-    return std::nullopt;
-  }
-  return command;
 }
 
 }  // namespace lockbench::watch

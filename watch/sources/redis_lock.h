@@ -4,7 +4,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "strategies/redis/client/connection.h"
 #include "watch/sighting.h"
@@ -57,20 +56,5 @@ KeyEvent key_event_of(std::string_view name);
 
 /// Whether notify-keyspace-events has all that locks need: which of them may be "E" or "K".
 bool notifies_of_locks(std::string_view flags, char by);
-
-/// What a command that MONITOR shows does to a lock.
-struct MonitoredCommand {
-  enum class What {
-    attempt,   ///< sets the key if it does not exist: refused if it does
-    written,   ///< sets it in any case
-    released,  ///< deletes it
-    named,     ///< names the key and a token, as a script does
-  };
-  What what = What::named;
-  std::string key;
-  std::vector<std::string> words;  ///< all arguments behind the command's name
-};
-/// Nothing: a line that is none, or a command that has nothing to do with locks.
-std::optional<MonitoredCommand> read_monitored(std::string_view line);
 
 }  // namespace lockbench::watch

@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 #include <utility>
 
 #include "strategies/redis/client/endpoint.h"
@@ -9,7 +8,6 @@
 #include "watch/sources/patterns.h"
 #include "watch/sources/redis_book.h"
 #include "watch/sources/redis_look.h"
-#include "watch/sources/redis_monitor.h"
 #include "watch/sources/redis_scan.h"
 #include "watch/sources/server_source.h"
 #include "watch/sources/sources.h"
@@ -29,9 +27,7 @@ constexpr Duration kTick = milliseconds(50);
 /// How often it asks who waits, and whether the connection still lives.
 constexpr Duration kWaitersEvery = milliseconds(250), kPingEvery = milliseconds(500);
 
-/// `refusal`: why there is no MONITOR, if it was asked for.
-SourceFacts facts_of(const std::string& endpoint, Way way, bool monitor,
-                     const std::string& refusal = {}) {
+SourceFacts facts_of(const std::string& endpoint, Way way) {
   SourceFacts facts{.store = "redis", .endpoint = endpoint, .way = {}, .waiters = {}, .unseen = {}};
   facts.waiters = "PUBSUB NUMSUB of Redisson's channels, LLEN and ZCARD of queues";
   switch (way) {
@@ -55,13 +51,7 @@ SourceFacts facts_of(const std::string& endpoint, Way way, bool monitor,
           "holds between two looks are missed, short ones more often than long ones");
       break;
   }
-  if (monitor) {
-    facts.waiters += ", MONITOR in windows";
-  } else if (!refusal.empty()) {
-    facts.unseen.push_back("attempts that were refused: MONITOR is not allowed: " + refusal);
-  } else {
-    facts.unseen.emplace_back("attempts that were refused: only MONITOR shows them (--monitor)");
-  }
+  facts.unseen.emplace_back("attempts that were refused");
   return facts;
 }
 
@@ -77,12 +67,7 @@ class RedisWatch {
         connection_(redis::make_connection_factory()->make(endpoint, request.command_timeout, env)),
         feed_(endpoint, request.command_timeout, env),
         look_(*connection_, env, budget),
-        scan_(*connection_, request.locks) {
-    if (request.monitor) {
-      monitor_ =
-          std::make_unique<RedisMonitor>(endpoint, *request.monitor, request.command_timeout, env);
-    }
-  }
+        scan_(*connection_, request.locks) {}
 
   /// Connects, and finds out how the server may be watched.
   StoreResult<void> begin(const std::stop_token& stop) {
@@ -98,7 +83,7 @@ class RedisWatch {
   /// Watches until the connection breaks, which the error says, or the stop.
   StoreResult<void> run(Sink& sink, Outages& outages, const std::stop_token& stop) {
     if (request_.locks.empty()) return propose(sink, outages, stop);
-    sink.facts(facts_of(display_, way_, monitor_ != nullptr));
+    sink.facts(facts_of(display_, way_));
     outages.restored();
     while (!stop.stop_requested()) {
       if (auto stepped = step(sink, stop); !stepped) return stepped;
@@ -108,7 +93,7 @@ class RedisWatch {
 
  private:
   StoreResult<void> propose(Sink& sink, Outages& outages, const std::stop_token& stop) {
-    sink.facts(facts_of(display_, Way::scan, false));
+    sink.facts(facts_of(display_, Way::scan));
     outages.restored();
     KeyProposals proposals;
     while (budget_.spend_when_possible(1, env_, stop)) {
@@ -206,15 +191,6 @@ class RedisWatch {
 
   StoreResult<void> step(Sink& sink, const std::stop_token& stop) {
     if (auto heard = hear(sink, stop); !heard) return heard;
-    if (monitor_) {
-      if (auto seen = monitor_->step(request_.locks, *book_, stop); !seen) {
-        if (seen.error().kind == StoreError::Kind::rejected) {
-          monitor_.reset();
-          sink.facts(facts_of(display_, way_, false, seen.error().message));
-        }
-      }
-      take_found();
-    }
     book_->expire(env_.now());
     if (auto scanned = scan(stop); !scanned) return scanned;
     if (auto looked = look(sink, stop); !looked) return looked;
@@ -312,10 +288,7 @@ class RedisWatch {
       looks_turn_ = false;
       for (RedisLook::Answer& answer : *answers) tell(std::move(answer), sink);
     }
-    if (first_pass_ && scanned_ && book_->nothing_waits()) {
-      first_pass_ = false;
-      sink.told_all(display_);
-    }
+    if (scanned_ && book_->nothing_waits()) first_pass_ = false;
     if (const std::uint64_t coalesced = book_->take_coalesced(); coalesced > 0) {
       sink.missed(display_, coalesced, "changes that came together with others");
     }
@@ -325,48 +298,9 @@ class RedisWatch {
   void tell(RedisLook::Answer answer, Sink& sink) {
     auto seen = book_->looked(answer.key, answer.kind, std::move(answer.state), answer.asked_at,
                               answer.answered_at);
-    if (seen.empty()) return;
-    if (const auto found = found_.find(answer.key); found != found_.end()) {
-      seen.back().refused = found->second.refused;
-      seen.back().overran = found->second.overran;
-      if (seen.back().overran && !seen.back().ended) seen.back().ended = Ending::expired;
-      found_.erase(found);
-    }
     for (Sighting& sighting : seen) {
       sighting.first_look = first_pass_ && sighting.changes == 0;
-      note_owner(sighting);
       sink.seen(display_, std::move(sighting));
-    }
-  }
-
-  /// For MONITOR: who lost it by expiry.
-  void note_owner(const Sighting& sighting) {
-    if (!monitor_) return;
-    constexpr std::size_t kMost = 10'000;
-    if (!sighting.holders.empty()) {
-      if (owners_.size() < kMost || owners_.contains(sighting.lock)) {
-        owners_[sighting.lock] = sighting.holders.front().owner;
-      }
-      return;
-    }
-    const auto owner = owners_.find(sighting.lock);
-    if (owner == owners_.end()) return;
-    if (sighting.ended == Ending::expired) {
-      monitor_->view().expired(sighting.lock, owner->second);
-    }
-    owners_.erase(owner);
-  }
-
-  void take_found() {
-    if (!monitor_) return;
-    // Those of keys of which nothing was told would stay.
-    constexpr std::size_t kMost = 10'000;
-    if (found_.size() > kMost) found_.clear();
-    for (const auto& [key, found] : monitor_->view().take_found()) {
-      MonitorView::Found& all = found_[key];
-      all.refused += found.refused;
-      all.overran = all.overran || found.overran;
-      if (!book_->look_at(key)) found_.erase(key);
     }
   }
 
@@ -409,9 +343,6 @@ class RedisWatch {
   KeyScan scan_;
   Way way_ = Way::scan;
   std::unique_ptr<RedisBook> book_;
-  std::unique_ptr<RedisMonitor> monitor_;
-  std::map<std::string, MonitorView::Found> found_;
-  std::map<std::string, std::string> owners_;  ///< of held locks, for MONITOR
   std::uint64_t connected_times_ = 0;
   bool scanned_ = false;     ///< to the end, and the next pass has not begun
   bool first_pass_ = true;   ///< not all keys that were there before the watch were looked at
@@ -421,9 +352,8 @@ class RedisWatch {
 
 }  // namespace
 
-Made make_redis_source(const Urls& urls, const Request& request) {
-  if (urls.size() > 1) return make_redis_quorum(urls, request);
-  return one_server<RedisWatch>("redis", urls, request, redis::parse_endpoint);
+Made make_redis_source(const std::string& url, const Request& request) {
+  return one_server<RedisWatch>(url, request, redis::parse_endpoint);
 }
 
 }  // namespace lockbench::watch

@@ -1,7 +1,5 @@
 #pragma once
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
@@ -9,7 +7,6 @@
 #include <random>
 #include <stop_token>
 #include <string>
-#include <string_view>
 #include <utility>
 
 #include "strategies/env.h"
@@ -111,12 +108,8 @@ class ServerSource final : public Source {
 
 /// The source of the one server, or cluster, that `parse` reads from its URL.
 template <class Watch, class Parse>
-Made one_server(std::string_view store, const Urls& urls, const Request& request, Parse parse) {
-  if (urls.size() != 1) {
-    return tl::unexpected(
-        fmt::format("{}: one server or cluster at a time, not {}", store, urls.size()));
-  }
-  auto endpoint = parse(urls.front());
+Made one_server(const std::string& url, const Request& request, Parse parse) {
+  auto endpoint = parse(url);
   if (!endpoint) return tl::unexpected(std::move(endpoint.error()));
   using Endpoint = typename decltype(endpoint)::value_type;
   return std::make_unique<ServerSource<Watch, Endpoint>>(*std::move(endpoint), request);

@@ -4,8 +4,8 @@
 
 namespace lockbench::watch {
 
-/// A time that a store tells again at each look, a little differently: a look takes a while, and
-/// some stores count in whole seconds. It lies between two times.
+/// A time that a store tells again at each look, a little differently, as a look takes a while. It
+/// lies between two times.
 struct SteadyTime {
   /// By default: never.
   TimePoint earliest = TimePoint::max(), latest = TimePoint::max();

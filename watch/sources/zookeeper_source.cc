@@ -290,8 +290,8 @@ class ZookeeperWatch {
 
 }  // namespace
 
-Made make_zookeeper_source(const Urls& urls, const Request& request) {
-  return one_server<ZookeeperWatch>("zookeeper", urls, request, zookeeper::parse_endpoint);
+Made make_zookeeper_source(const std::string& url, const Request& request) {
+  return one_server<ZookeeperWatch>(url, request, zookeeper::parse_endpoint);
 }
 
 }  // namespace lockbench::watch

@@ -193,12 +193,6 @@ StoreResult<std::optional<Item>> Connection::gets(std::string_view key,
       [key](std::string_view bytes) { return parse_item(bytes, key); });
 }
 
-StoreResult<std::optional<Glance>> Connection::glance(std::string_view key,
-                                                      const std::stop_token& stop) {
-  return call<std::optional<Glance>>("mg", key, fmt::format("mg {} t v\r\n", key), stop,
-                                     parse_glance);
-}
-
 StoreResult<bool> Connection::cas(std::string_view key, std::string_view value,
                                   std::int64_t seconds, std::uint64_t version,
                                   const std::stop_token& stop) {

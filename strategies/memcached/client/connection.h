@@ -33,8 +33,6 @@ class Connection {
                         const std::stop_token& stop = {});
   /// Nothing: the item does not exist.
   StoreResult<std::optional<Item>> gets(std::string_view key, const std::stop_token& stop = {});
-  /// Value and time to live, of servers since 1.6. Nothing: the item does not exist.
-  StoreResult<std::optional<Glance>> glance(std::string_view key, const std::stop_token& stop = {});
   /// False: the item does not exist or has another version. With negative `seconds` the new item
   /// has expired already.
   StoreResult<bool> cas(std::string_view key, std::string_view value, std::int64_t seconds,

@@ -96,33 +96,6 @@ ParseResult<std::optional<Item>> parse_item(std::string_view bytes, std::string_
   return Parsed<std::optional<Item>>{.value = std::move(item), .size = end_at + kEnd.size()};
 }
 
-ParseResult<std::optional<Glance>> parse_glance(std::string_view bytes) {
-  constexpr std::string_view kExpected = "VA SIZE tSECONDS or EN";
-  const auto header = line_of(bytes);
-  if (!header) return unlike(kExpected, header.error());
-  if (!*header) return std::nullopt;
-  std::string_view word = **header;
-  const std::size_t value_at = word.size() + kLineEnd.size();
-  if (word == "EN") return Parsed<std::optional<Glance>>{.value = std::nullopt, .size = value_at};
-  std::string_view length = cut_at(word, ' ');
-  const std::string_view left = cut_at(length, ' ');
-  const auto size = parse_number<std::size_t>(length);
-  const auto seconds =
-      left.starts_with('t') ? parse_number<std::int64_t>(left.substr(1)) : std::nullopt;
-  if (word != "VA" || !size || !seconds) return not_expected(kExpected, **header);
-  if (*size > kLongestValue) {
-    return tl::unexpected(BadReply{fmt::format("a value of {} bytes is too long", *size)});
-  }
-  const std::size_t end_at = value_at + *size;
-  const std::string_view end = bytes.substr(std::min(end_at, bytes.size()), kLineEnd.size());
-  if (!kLineEnd.starts_with(end)) return unlike("a line's end after the value", end);
-  if (end != kLineEnd) return std::nullopt;
-  Glance glance{.value = std::string(bytes.substr(value_at, *size)), .seconds_left = {}};
-  if (*seconds >= 0) glance.seconds_left = *seconds;
-  return Parsed<std::optional<Glance>>{.value = std::move(glance),
-                                       .size = end_at + kLineEnd.size()};
-}
-
 ParseResult<std::string> parse_version(std::string_view bytes) {
   constexpr std::string_view kExpected = "VERSION";
   const auto line = line_of(bytes);

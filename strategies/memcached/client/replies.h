@@ -17,12 +17,6 @@ struct Item {
   std::uint64_t version = 0;  ///< changes with every change of the item ("cas unique")
 };
 
-/// What a look at an item shows, without a version.
-struct Glance {
-  std::string value;
-  std::optional<std::int64_t> seconds_left;  ///< nothing: it does not expire
-};
-
 /// A reply and its size in bytes.
 template <class T>
 struct Parsed {
@@ -49,8 +43,6 @@ struct Choice {
 ParseResult<bool> parse_choice(std::string_view bytes, const Choice& choice);
 /// The answer to "gets key": the item, or nothing.
 ParseResult<std::optional<Item>> parse_item(std::string_view bytes, std::string_view key);
-/// The answer to "mg key t v": the item, or nothing.
-ParseResult<std::optional<Glance>> parse_glance(std::string_view bytes);
 /// The answer to "version".
 ParseResult<std::string> parse_version(std::string_view bytes);
 using Stats = std::map<std::string, std::string, std::less<>>;

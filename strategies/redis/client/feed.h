@@ -13,8 +13,8 @@
 
 namespace lockbench::redis {
 
-/// A connection on which the server speaks of itself, after commands such as SUBSCRIBE or MONITOR.
-/// For one thread. After a failure it is closed, until connect() is called again. Reports its
+/// A connection on which the server speaks of itself, after commands such as SUBSCRIBE. For one
+/// thread. After a failure it is closed, until connect() is called again. Reports its
 /// commands to its Env.
 class Feed {
  public:

@@ -62,7 +62,7 @@ class WatchedPostgres : public testing::Test {
  protected:
   void watch(const Request& request, std::string url = {}) {
     if (url.empty()) url = server().url();
-    watch_.emplace("postgres", std::vector<std::string>{url}, request, seen_);
+    watch_.emplace("postgres", url, request, seen_);
     ASSERT_TRUE(seen_.comes([&] { return !seen_.facts_.store.empty(); }));
   }
   /// The latest sighting of a lock, once so many hold it and wait for it.
@@ -205,7 +205,7 @@ TEST_F(WatchedPostgres, WatchesTablesOfOtherColumnsByName) {
   const auto held = see("public.My Jobs:x", 1, 0);
   ASSERT_TRUE(held);
   EXPECT_TRUE(held->no_ttl);
-  const auto source = make_source("postgres", {server().url()}, {.lock_tables = {"nothing_here"}});
+  const auto source = make_source("postgres", server().url(), {.lock_tables = {"nothing_here"}});
   ASSERT_TRUE(source);
   const auto reached = (*source)->reach({});
   ASSERT_FALSE(reached);

@@ -2,7 +2,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <set>
 #include <sstream>
 
@@ -36,8 +35,8 @@ class WatchedRedis : public testing::Test {
   std::unique_ptr<Running> watch(Request request = {.locks = {"lock:*"}}, std::string url = {}) {
     const std::string before = "lock:before-the-watch";
     app_.ask({"SET", before, "me", "PX", "60000"});
-    auto running = std::make_unique<Running>("redis", Words{url.empty() ? server_->url() : url},
-                                             request, seen_);
+    auto running =
+        std::make_unique<Running>("redis", url.empty() ? server_->url() : url, request, seen_);
     EXPECT_TRUE(request.locks.empty() ? seen_.comes([&] { return !seen_.facts_.store.empty(); })
                                       : seen_.await_held(before, "me").has_value());
     return running;
@@ -128,23 +127,17 @@ TEST_F(WatchedRedis, OnlyReads) {
   app_.ask({"SET", "lock:a", "me"});
   app_.ask({"CONFIG", "RESETSTAT"});
   {
-    const auto running = watch({.locks = {"lock:*"}, .monitor = milliseconds(50)});
+    const auto running = watch();
     for (int i = 0; i < 300; ++i) app_.ask({"SET", fmt::format("lock:{}", i), "me"});
     ASSERT_TRUE(seen_.comes([&] { return seen_.of_.size() > 10; }));
-    EXPECT_TRUE(seen_.comes([&] { return commands_done().contains("monitor"); }));
   }
   std::set<std::string> commands = commands_done();
   for (const char* ours : {"set", "info", "config|resetstat", "auth", "hello"})
     commands.erase(ours);
-  const std::set<std::string> may{"pttl",          "get",
-                                  "getrange",      "hscan",
-                                  "type",          "scan",
-                                  "ping",          "subscribe",
-                                  "llen",          "psubscribe",
-                                  "client|id",     "zcard",
-                                  "select",        "client|tracking",
-                                  "pubsub|numsub", "config|get",
-                                  "monitor"};
+  const std::set<std::string> may{
+      "pttl",          "get",       "getrange",   "hscan",     "type",  "scan",   "ping",
+      "subscribe",     "llen",      "psubscribe", "client|id", "zcard", "select", "client|tracking",
+      "pubsub|numsub", "config|get"};
   EXPECT_THAT(may, IsSupersetOf(commands));
   EXPECT_THAT(commands, testing::Contains("pttl"));
 }
@@ -177,7 +170,7 @@ TEST_F(WatchedRedis, LocksAreLookedAtWhileManyKeysAreScanned) {
   // So many that one pass of SCAN takes longer than the test waits.
   app_.ask({"EVAL", "for i = 1, ARGV[1] do redis.call('SET', KEYS[1] .. i, 1) end", "1",
             "other:", "200000"});
-  const Running running("redis", {server_->url()}, {.locks = {"lock:*"}, .budget = 40}, seen_);
+  const Running running("redis", server_->url(), {.locks = {"lock:*"}, .budget = 40}, seen_);
   ASSERT_TRUE(seen_.comes([&] { return !seen_.facts_.store.empty(); }));
   // More than what the budget holds at the start.
   for (int i = 0; i < 20; ++i) {
@@ -229,20 +222,8 @@ TEST_F(RedisWithRights, WithoutTrackingNothingIsSubscribedTo) {
   EXPECT_EQ(app_.ask({"CLIENT", "LIST", "TYPE", "pubsub"}), "");
 }
 
-TEST_F(RedisWithRights, MonitorThatIsNotAllowedIsNamedAmongWhatIsNotSeen) {
-  const auto running =
-      watch({.locks = {"lock:*"}, .monitor = std::chrono::milliseconds(50)}, watchers_url());
-  EXPECT_TRUE(seen_.comes([&] {
-    return std::ranges::any_of(seen_.facts_.unseen, [](const std::string& one) {
-      return one.find("MONITOR is not allowed: ") != std::string::npos;
-    });
-  }));
-  running->stop();
-  EXPECT_THAT(seen_.facts_.waiters, testing::Not(HasSubstr("MONITOR")));
-}
-
 TEST_F(RedisWithRights, KeysThatMayNotBeReadAreRefused) {
-  const auto source = make_source("redis", {watchers_url()}, {.locks = {"other:*"}});
+  const auto source = make_source("redis", watchers_url(), {.locks = {"other:*"}});
   const auto reached = (*source)->reach({});
   ASSERT_FALSE(reached);
   EXPECT_THAT(reached.error(), HasSubstr("NOPERM"));
@@ -286,38 +267,13 @@ TEST_F(NotifyingRedis, EveryHoldingOfAContendedKeyIsSeen) {
 TEST(WatchOfRedis, IsBlindDuringARestartAndSeesAfterwards) {
   const auto server = test::own_redis({.durable = false});
   Sightings seen;
-  Running running("redis", {server->url()}, {.locks = {"lock:*"}}, seen);
+  Running running("redis", server->url(), {.locks = {"lock:*"}}, seen);
   test::RedisProbe(server->port()).ask({"SET", "lock:a", "me"});
   ASSERT_TRUE(seen.await_held("lock:a", "me"));
   killed_and_back(*server, seen, false);
   test::RedisProbe(server->port()).ask({"SET", "lock:b", "me"});
   EXPECT_TRUE(seen.await_held("lock:b", "me"));
   running.stop();
-}
-
-TEST(WatchOfRedis, AQuorumIsSeenAsOneLock) {
-  std::vector<std::unique_ptr<testbed::Server>> nodes;
-  std::vector<std::string> urls;
-  for (int i = 0; i < 3; ++i) {
-    nodes.push_back(test::own_redis({.durable = false}));
-    urls.push_back(nodes.back()->url());
-  }
-  Sightings seen;
-  const Running running("redis", urls, {.locks = {"lock:*"}}, seen);
-  const auto everywhere = [&](const std::vector<std::string>& command) {
-    for (const auto& node : nodes) test::RedisProbe(node->port()).ask(command);
-  };
-  everywhere({"SET", "lock:a", "me", "PX", "30000"});
-  const auto held = seen.await_held("lock:a", "me");
-  ASSERT_TRUE(held);
-  EXPECT_EQ(held->shape, Shape::quorum);
-  EXPECT_GE(held->votes, 2U);
-  everywhere({"DEL", "lock:a"});
-  EXPECT_TRUE(seen.await_free("lock:a", held->at));
-  test::RedisProbe(nodes[1]->port()).ask({"SET", "lock:b", "me", "PX", "30000"});
-  const auto minority = seen.await("lock:b", [](const Sighting& one) { return one.votes == 1; });
-  ASSERT_TRUE(minority);
-  EXPECT_EQ(minority->holders.size(), 1U);
 }
 
 }  // namespace

@@ -138,9 +138,8 @@ inline std::vector<std::string> owners_in(const std::vector<Party>& parties) {
 /// A source that runs until this is destroyed. Throws if it cannot be made or reach its server.
 class Running {
  public:
-  Running(const std::string& store, const std::vector<std::string>& urls, const Request& request,
-          Sink& sink) {
-    auto made = make_source(store, urls, request);
+  Running(const std::string& store, const std::string& url, const Request& request, Sink& sink) {
+    auto made = make_source(store, url, request);
     if (!made) throw std::runtime_error(made.error());
     source_ = *std::move(made);
     if (auto reached = source_->reach({}); !reached) throw std::runtime_error(reached.error());

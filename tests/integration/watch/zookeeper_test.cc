@@ -65,7 +65,7 @@ class WatchedZookeeper : public testing::Test {
 std::unique_ptr<testbed::Server> WatchedZookeeper::shared;
 
 TEST_F(WatchedZookeeper, AQueueIsSeenInItsOrder) {
-  const Running watch("zookeeper", {shared->url()}, {.locks = {"/queue/*"}}, seen_);
+  const Running watch("zookeeper", shared->url(), {.locks = {"/queue/*"}}, seen_);
   // Neither the root nor the lock is there yet.
   first_.make("/queue");
   first_.make("/queue/a");
@@ -90,7 +90,7 @@ TEST_F(WatchedZookeeper, WhoseSessionEndsHoldsNothingAnyMore) {
   first_.make("/ends/a");
   auto holder = std::make_unique<ZookeeperClient>(shared->url());
   holder->queue("/ends/a", "lock-");
-  const Running watch("zookeeper", {shared->url()}, {.locks = {"ends/*"}}, seen_);
+  const Running watch("zookeeper", shared->url(), {.locks = {"ends/*"}}, seen_);
   const auto held = seen_.await_held("/ends/a", holder->owner());
   ASSERT_TRUE(held);
   EXPECT_EQ(held->changes, 0U);
@@ -106,7 +106,7 @@ TEST_F(WatchedZookeeper, ReadersHoldTogetherBeforeTheFirstWriter) {
   second_.queue("/shared/a", "0123456789abcdef0123456789abcdee__rlock__");
   first_.queue("/shared/a", "0123456789abcdef0123456789abcdef__lock__");
   second_.queue("/shared/a", "0123456789abcdef0123456789abcdee__rlock__");
-  const Running watch("zookeeper", {shared->url()}, {.locks = {"/shared/*"}}, seen_);
+  const Running watch("zookeeper", shared->url(), {.locks = {"/shared/*"}}, seen_);
   const auto held =
       seen_.await("/shared/a", [](const Sighting& one) { return !one.holders.empty(); });
   ASSERT_TRUE(held);
@@ -119,8 +119,7 @@ TEST_F(WatchedZookeeper, ContendersThatCameAndWentAreCounted) {
   constexpr int kHoldings = 300;
   first_.make("/many");
   first_.make("/many/a");
-  const Running watch("zookeeper", {shared->url()}, {.locks = {"/many/*"}, .budget = 10'000},
-                      seen_);
+  const Running watch("zookeeper", shared->url(), {.locks = {"/many/*"}, .budget = 10'000}, seen_);
   ASSERT_TRUE(seen_.comes([&] { return !seen_.facts_.store.empty(); }));
   const std::string begin = first_.queue("/many/a", "lock-");
   ASSERT_TRUE(seen_.await_held("/many/a", first_.owner()));
@@ -148,14 +147,14 @@ TEST_F(WatchedZookeeper, WithoutAPatternLocksAreProposed) {
   first_.make("/app/7");
   first_.make("/config");
   first_.queue("/app/7", "lock-");
-  const Running watch("zookeeper", {shared->url()}, {}, seen_);
+  const Running watch("zookeeper", shared->url(), {}, seen_);
   EXPECT_TRUE(seen_.comes([&] { return seen_.proposed_.contains("/app/*"); }));
   EXPECT_FALSE(seen_.was_proposed("/config"));
 }
 
 TEST_F(WatchedZookeeper, NodesThatMayNotBeReadAreNamed) {
   const std::string url = fmt::format("zk://nobody:wrong@127.0.0.1:{}", shared->port());
-  const auto source = make_source("zookeeper", {url}, {.locks = {"/*"}});
+  const auto source = make_source("zookeeper", url, {.locks = {"/*"}});
   ASSERT_TRUE(source);
   const auto reached = (*source)->reach({});
   ASSERT_FALSE(reached);
@@ -169,7 +168,7 @@ TEST(WatchOfZookeeper, IsBlindDuringARestartAndSeesAfterwards) {
   client.make("/locks/a");
   client.queue("/locks/a", "lock-");
   Sightings seen;
-  Running watch("zookeeper", {server->url()}, {.locks = {"/locks/*"}}, seen);
+  Running watch("zookeeper", server->url(), {.locks = {"/locks/*"}}, seen);
   ASSERT_TRUE(seen.await_held("/locks/a", client.owner()));
   const TimePoint restarted_at = killed_and_back(*server, seen, true);
   EXPECT_TRUE(seen.await(

@@ -29,15 +29,13 @@ std::vector<std::string> with_redis(std::vector<std::string> args) {
 }
 
 TEST(WatchOptions, EveryOptionReachesTheWatch) {
-  const auto options = parse_watch(with_redis(
-      {"--locks=lock:*,job:*", "--locks=x", "--budget=50", "--most-locks=1000", "--monitor=200ms",
-       "--held-longer=30s", "--store-timeout=1s", "--duration=1m", "--no-screen", "--record=r.json",
-       "--workload=w.toml", "--memcached=h:11211", "--keys=a,b", "--metrics-listen=:9466"}));
+  const auto options = parse_watch(
+      with_redis({"--locks=lock:*,job:*", "--locks=x", "--budget=50", "--most-locks=1000",
+                  "--held-longer=30s", "--store-timeout=1s", "--duration=1m", "--no-screen",
+                  "--record=r.json", "--workload=w.toml", "--metrics-listen=:9466"}));
   ASSERT_TRUE(options) << options.error();
   EXPECT_THAT(options->request.locks, ElementsAre("lock:*", "job:*", "x"));
-  EXPECT_THAT(options->request.keys, ElementsAre("a", "b"));
   EXPECT_EQ(options->request.budget, 50);
-  EXPECT_EQ(options->request.monitor, Duration(200ms));
   EXPECT_EQ(options->request.command_timeout, 1s);
   EXPECT_EQ(options->request.most_locks, 1000U);
   EXPECT_EQ(options->ledger_options().most_locks, 1000U);
@@ -78,15 +76,11 @@ TEST(WatchOptions, OnceEndsByItself) {
 
 TEST(WatchOptions, WhatCannotBeWatchedIsNamed) {
   EXPECT_THAT(watch_error({}), HasSubstr("give servers, such as --redis URL"));
-  EXPECT_THAT(watch_error({"--memcached", "h:11211"}), StartsWith("--memcached requires --keys"));
-  EXPECT_THAT(watch_error(with_redis({"--keys", "a"})), StartsWith("--keys requires --memcached"));
+  EXPECT_THAT(watch_error({"--memcached", "h:11211"}), StartsWith("unknown option --memcached"));
   EXPECT_THAT(watch_error(with_redis({"--lock-table", "t"})), HasSubstr("requires --postgres"));
-  EXPECT_THAT(watch_error({"--memcached", "h:1", "--keys", "a", "--monitor", "1s"}),
-              HasSubstr("requires --redis"));
   EXPECT_THAT(watch_error(with_redis({"--locks", "lock:*,"})),
               StartsWith("--locks: \"\" is no name of a lock"));
   EXPECT_THAT(watch_error(with_redis({"--budget", "0"})), HasSubstr("1 to 100000"));
-  EXPECT_THAT(watch_error(with_redis({"--monitor", "2m"})), HasSubstr("10ms to 1m is allowed"));
   EXPECT_THAT(watch_error(with_redis({"--name", "lock:.*"})), StartsWith("--name: "));
   EXPECT_THAT(watch_error(with_redis({"--name", "("})), StartsWith("--name: "));
 }

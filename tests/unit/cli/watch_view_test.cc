@@ -12,6 +12,7 @@ namespace lockbench::cli {
 namespace {
 
 using namespace std::chrono_literals;
+using testing::AllOf;
 using testing::Contains;
 using testing::Each;
 using testing::ElementsAre;
@@ -211,6 +212,19 @@ TEST(WatchView, TheSelectionStaysWithItsLock) {
   EXPECT_EQ(selected_in(view.lines(picture, kUsual)), "lock:b");
 }
 
+TEST(WatchView, TellsTheLocksOfTwoServersApart) {
+  WatchView view(false);
+  watch::Picture picture = sample();
+  picture.worst = {lock("lock:a", 2s, 0), lock("lock:a", 2s, 0), lock("lock:b", 2s, 0)};
+  picture.worst[1].endpoint = "redis://other:6379";
+  view.press(Key::down, picture);
+  view.press(Key::open, picture);
+  EXPECT_THAT(text_of(view.lines(picture, kUsual)), HasSubstr("redis redis://other:6379 order"));
+  view.press(Key::back, picture);
+  view.press(Key::down, picture);
+  EXPECT_EQ(selected_in(view.lines(picture, kUsual)), "lock:b");
+}
+
 TEST(WatchView, ShowsTheHistoryOfOneLock) {
   WatchView view(false);
   watch::Picture picture = sample();
@@ -275,6 +289,20 @@ TEST(WatchLines, TellsAFindingOnceUntilItWasAway) {
   picture.findings = {finding("order")};
   picture.at += 1s;
   EXPECT_THAT(log.lines(picture), Contains(HasSubstr("expired: redis order")));
+}
+
+TEST(WatchLines, TellsWhatEachServerMissed) {
+  WatchLines log;
+  watch::Picture picture = sample();
+  watch::Finding blind{.kind = watch::Finding::Kind::blind, .store = "redis", .family = {}};
+  picture.findings.clear();
+  for (const std::string server : {"redis://h:6379", "redis://other:6379"}) {
+    blind.endpoint = server;
+    blind.evidence = server + " was not seen for 2 s in total";
+    picture.findings.push_back(blind);
+  }
+  EXPECT_THAT(log.lines(picture), AllOf(Contains(HasSubstr("redis://h:6379 was not seen")),
+                                        Contains(HasSubstr("redis://other:6379 was not seen"))));
 }
 
 TEST(WatchLines, TellsWhenAServerIsLostAndBack) {

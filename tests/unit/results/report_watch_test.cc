@@ -24,6 +24,7 @@ Result watched() {
                       .releases = 10,
                       .expired_while_held = 1}};
   result.locks = {{.store = "redis",
+                   .endpoint = "127.0.0.1:6379",
                    .family = "order",
                    .lock = "lock:order:7",
                    .shape = "token",

@@ -282,6 +282,7 @@ inline void add_sample_watch(Result& result) {
   Observed sampled{.store = "memcached", .family = "other", .source = "get", .accuracy = "sampled"};
   result.observed = {std::move(family), std::move(sampled)};
   result.locks = {{.store = "redis",
+                   .endpoint = "127.0.0.1:6379",
                    .family = "order",
                    .lock = "lock:order:7",
                    .shape = "token",

@@ -58,7 +58,6 @@ std::vector<Case> cases() {
       {Kind::taken_over, [](Picture& picture) { figures(picture).taken_over = 1; }},
       {Kind::expired, [](Picture& picture) { figures(picture).expired_while_held = 1; }},
       {Kind::dead_session, [](Picture& picture) { figures(picture).session_lost = 1; }},
-      {Kind::no_majority, [](Picture& picture) { figures(picture).minority_votes = 1; }},
       {Kind::thin_margin, [](Picture& picture) { figures(picture).thin_margins = 1; }},
       {Kind::thin_margin, [](Picture& picture) { figures(picture).undecided = 1; }},
       {Kind::renewal_stopped, [](Picture& picture) { figures(picture).renewal_stopped_now = 1; }},
@@ -130,11 +129,11 @@ TEST(Findings, FewOwnersOrFewAcquisitionsMakeNoHog) {
   EXPECT_THAT(findings_of(young), IsEmpty());
 }
 
-TEST(Findings, WhoTakesMostIsAHogOnlyIfOthersWaitOrAreRefused) {
+TEST(Findings, WhoTakesMostIsAHogOnlyIfOthersWait) {
   Picture picture = healthy();
   figures(picture).largest_share = 0.9;
   EXPECT_THAT(findings_of(picture), IsEmpty());
-  figures(picture).refused = 1;
+  figures(picture).most_waiting = 1;
   EXPECT_EQ(only_finding(picture).kind, Kind::hog);
 }
 
@@ -162,14 +161,6 @@ TEST(Findings, SayHowFarTheCountCanBeTrusted) {
   EXPECT_THAT(only_finding(picture).evidence, Not(HasSubstr("at least")));
   figures(picture).accuracy = Accuracy::at_least;
   EXPECT_THAT(only_finding(picture).evidence, HasSubstr("at least 51 of"));
-}
-
-TEST(Findings, AnExpiryNamesItsCauseWhereItIsKnown) {
-  Picture picture = healthy();
-  figures(picture).expired_while_held = 2;
-  EXPECT_THAT(only_finding(picture).evidence, HasSubstr("the holder died or overran"));
-  figures(picture).overran = 2;
-  EXPECT_THAT(only_finding(picture).evidence, HasSubstr("the holder was alive and overran"));
 }
 
 }  // namespace

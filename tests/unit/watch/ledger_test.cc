@@ -65,6 +65,26 @@ TEST_F(LedgerTest, AReleaseEndsAHolding) {
   EXPECT_EQ(seen.held_now, 0U);
 }
 
+TEST_F(LedgerTest, ALockOnTwoServersIsALockOnEach) {
+  const std::string other_server = "127.0.0.1:2";
+  look_by(Accuracy::exact);
+  ledger_.facts(
+      {.store = "redis", .endpoint = other_server, .way = "script", .accuracy = Accuracy::exact});
+  see(held(1s, "a"));
+  ledger_.seen(other_server, held(1s, "a"));
+  see(free(3s));
+  const Picture all = picture();
+  ASSERT_EQ(all.families.size(), 1U);
+  EXPECT_EQ(all.families.front().locks, 2U);
+  EXPECT_EQ(all.families.front().figures.acquisitions, 2U);
+  EXPECT_EQ(all.families.front().figures.releases, 1U);
+  EXPECT_EQ(all.families.front().figures.held_now, 1U);
+  ASSERT_EQ(all.worst.size(), 2U);
+  for (const LockPicture& lock : all.worst) {
+    EXPECT_EQ(lock.figures.held_now, lock.endpoint == other_server ? 1U : 0U);
+  }
+}
+
 TEST_F(LedgerTest, AnEndAfterTheTtlIsAnExpiry) {
   look_by(Accuracy::at_least);
   see(held(1s, "a", 2s));

@@ -67,7 +67,7 @@ class WatchedEtcd : public testing::Test {
 std::unique_ptr<testbed::Server> WatchedEtcd::shared;
 
 TEST_F(WatchedEtcd, AQueueIsSeenInItsOrder) {
-  const Running watch("etcd", {shared->url()}, {.locks = {"queue/*"}}, seen_);
+  const Running watch("etcd", shared->url(), {.locks = {"queue/*"}}, seen_);
   const auto first = client_.grant(30), second = client_.grant(30), third = client_.grant(30);
   for (const auto lease : {first, second, third})
     client_.put(EtcdClient::queued("queue/a", lease), lease);
@@ -91,7 +91,7 @@ TEST_F(WatchedEtcd, AQueueIsSeenInItsOrder) {
 }
 
 TEST_F(WatchedEtcd, ALeaseTellsHowLongItsHolderHas) {
-  const Running watch("etcd", {shared->url()}, {.locks = {"single/*"}}, seen_);
+  const Running watch("etcd", shared->url(), {.locks = {"single/*"}}, seen_);
   const auto lease = client_.grant(30);
   client_.put("single/a", lease);
   const auto held =
@@ -108,7 +108,7 @@ TEST_F(WatchedEtcd, ALeaseTellsHowLongItsHolderHas) {
 }
 
 TEST_F(WatchedEtcd, AnExpiredLeaseIsALostSession) {
-  const Running watch("etcd", {shared->url()}, {.locks = {"single/*"}}, seen_);
+  const Running watch("etcd", shared->url(), {.locks = {"single/*"}}, seen_);
   client_.put("single/b", client_.grant(2));
   ASSERT_TRUE(
       seen_.await("single/b", [](const Sighting& one) { return one.ttl_left.has_value(); }));
@@ -120,7 +120,7 @@ TEST_F(WatchedEtcd, AnExpiredLeaseIsALostSession) {
 
 TEST_F(WatchedEtcd, WhatIsThereAtTheStartIsSeenAndAKeyWithoutLeaseNamed) {
   client_.put("old/a", 0);
-  const Running watch("etcd", {shared->url()}, {.locks = {"old/*"}}, seen_);
+  const Running watch("etcd", shared->url(), {.locks = {"old/*"}}, seen_);
   const auto held = seen_.await("old/a", [](const Sighting& one) { return !one.holders.empty(); });
   ASSERT_TRUE(held);
   EXPECT_TRUE(held->no_ttl);
@@ -130,7 +130,7 @@ TEST_F(WatchedEtcd, WhatIsThereAtTheStartIsSeenAndAKeyWithoutLeaseNamed) {
 
 TEST_F(WatchedEtcd, ManyHoldingsAreAllSeen) {
   constexpr int kHoldings = 200;
-  const Running watch("etcd", {shared->url()}, {.locks = {"many/*"}}, seen_);
+  const Running watch("etcd", shared->url(), {.locks = {"many/*"}}, seen_);
   ASSERT_TRUE(seen_.comes([&] { return !seen_.facts_.store.empty(); }));
   EXPECT_EQ(seen_.facts_.accuracy, Accuracy::exact);
   const auto lease = client_.grant(60);
@@ -157,7 +157,7 @@ TEST_F(WatchedEtcd, TheWatchChangesNothing) {
   client_.put("quiet/a", lease);
   const std::int64_t before = client_.revision();
   {
-    const Running watch("etcd", {shared->url()}, {.locks = {"quiet/*"}}, seen_);
+    const Running watch("etcd", shared->url(), {.locks = {"quiet/*"}}, seen_);
     ASSERT_TRUE(
         seen_.await("quiet/a", [](const Sighting& one) { return one.ttl_left.has_value(); }));
   }
@@ -169,7 +169,7 @@ TEST_F(WatchedEtcd, WithoutAPatternLocksAreProposed) {
   const auto lease = client_.grant(30);
   client_.put(EtcdClient::queued("app/jobs/17", lease), lease);
   client_.put("config/colour", 0);
-  const Running watch("etcd", {shared->url()}, {}, seen_);
+  const Running watch("etcd", shared->url(), {}, seen_);
   ASSERT_TRUE(seen_.comes([&] { return seen_.proposed_.contains("app/jobs/*"); }));
   EXPECT_FALSE(seen_.was_proposed("config/colour"));
   client_.revoke(lease);
@@ -178,7 +178,7 @@ TEST_F(WatchedEtcd, WithoutAPatternLocksAreProposed) {
 TEST(WatchOfEtcd, IsBlindDuringARestartAndSeesAfterwards) {
   const auto server = own_etcd();
   Sightings seen;
-  Running watch("etcd", {server->url()}, {.locks = {"locks/*"}}, seen);
+  Running watch("etcd", server->url(), {.locks = {"locks/*"}}, seen);
   EtcdClient before(server->url());
   before.put("locks/a", before.grant(60));
   ASSERT_TRUE(seen.await("locks/a", [](const Sighting& one) { return !one.holders.empty(); }));
@@ -201,14 +201,14 @@ TEST(WatchOfEtcd, NeedsOnlyToReadThePrefix) {
   const std::string url = "http://watcher:hunter2@" + server->address();
   EtcdClient app(server->url());
   Sightings seen;
-  const Running watch("etcd", {url}, {.locks = {"locks/*"}}, seen);
+  const Running watch("etcd", url, {.locks = {"locks/*"}}, seen);
   const auto lease = app.grant(30);
   app.put("locks/a", lease);
   EXPECT_TRUE(seen.await("locks/a", [](const Sighting& one) { return one.ttl_left.has_value(); }));
   app.revoke(lease);
   EXPECT_TRUE(
       seen.await("locks/a", [](const Sighting& one) { return one.ended == Ending::released; }));
-  const auto other = make_source("etcd", {url}, {.locks = {"other/*"}});
+  const auto other = make_source("etcd", url, {.locks = {"other/*"}});
   const auto reached = (*other)->reach({});
   ASSERT_FALSE(reached);
   EXPECT_THAT(reached.error(), HasSubstr("permission denied"));

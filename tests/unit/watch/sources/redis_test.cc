@@ -1,18 +1,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <random>
 #include <set>
 
 #include "strategies/redis/client/feed.h"
 #include "strategies/redis/client/protocol.h"
-#include "watch/ledger.h"
-#include "watch/sources/redis_assembly.h"
 #include "watch/sources/redis_book.h"
 #include "watch/sources/redis_lock.h"
-#include "watch/sources/redis_monitor.h"
-#include "watch/sources/redis_votes.h"
 
 namespace lockbench::watch {
 namespace {
@@ -100,25 +95,6 @@ TEST(RedisLocks, NotificationsMustCoverAllThatLocksNeed) {
   EXPECT_FALSE(notifies_of_locks("", 'K'));
 }
 
-TEST(RedisLocks, MonitorShowsWhatIsDoneToThem) {
-  using What = MonitoredCommand::What;
-  const auto read = [](const std::string& line) {
-    return read_monitored("17.5 [0 127.0.0.1:1] " + line);
-  };
-  EXPECT_EQ(read(R"("set" "k" "to\"k" "nx" "PX" "9")")->what, What::attempt);
-  EXPECT_EQ(read(R"("set" "k" "to\"k" "nx")")->words[1], "to\"k");
-  EXPECT_EQ(read(R"("SET" "k" "\x01\n")")->what, What::written);
-  EXPECT_EQ(read(R"("DEL" "k")")->what, What::released);
-  EXPECT_EQ(read(R"("EVALSHA" "abc" "1" "k" "token")")->key, "k");
-  EXPECT_FALSE(read(R"("GET" "k")"));
-  EXPECT_FALSE(read(R"("EVALSHA" "abc")"));
-  EXPECT_TRUE(read_monitored(R"(1 [0 lua] "SET" "k" "v" "NX")"));
-  for (const char* line :
-       {"", "[", "]", "][", "[]", R"([] ")", R"([] "\)", R"([] "set)", R"([] "SET" "\x)"}) {
-    EXPECT_FALSE(read_monitored(line)) << line;
-  }
-}
-
 std::optional<Sighting> held_by(const std::string& owner, int ttl = 1000) {
   return read_redis_lock("k", KeyKind::text, {number(ttl), text(owner)});
 }
@@ -157,46 +133,12 @@ TEST_F(TrackedKey, TheMessagesOfAnExpiryThatWasLookedAtAreNoChanges) {
   EXPECT_EQ(taken[0].changes, 1U);
 }
 
-TEST_F(TrackedKey, AGrantThatMonitorShowsLateIsNoRefusedAttempt) {
-  change(1, held_by("me"), 0);
-  MonitorView view;
-  const auto shows = [&](const std::string& owner) {
-    view.take(*read_monitored("17.5 [0 127.0.0.1:1] \"set\" \"k\" \"" + owner + "\" \"nx\""),
-              book_);
-  };
-  shows("me");
-  EXPECT_TRUE(view.take_found().empty());
-  shows("other");
-  EXPECT_EQ(view.take_found()["k"].refused, 1U);
-}
-
-TEST_F(TrackedKey, EachWindowOfMonitorBeginsAnew) {
-  MonitorView view;
-  const auto shows = [&](const std::string& command) {
-    view.take(*read_monitored("17.5 [0 127.0.0.1:1] " + command), book_);
-  };
-  const auto shows_many = [&] {
-    for (int i = 0; i < 10'000; ++i) {
-      shows("\"set\" \"other:" + std::to_string(i) + "\" \"x\" \"nx\"");
-    }
-  };
-  shows(R"("del" "k")");
-  shows_many();
-  change(1, held_by("me"), 0);
-  view.open();
-  shows(R"("set" "k" "you" "nx")");
-  EXPECT_EQ(view.take_found()["k"].refused, 1U);
-  shows_many();
-  shows(R"("set" "k" "you" "nx")");
-  EXPECT_EQ(view.take_found()["k"].refused, 1U) << "it was known before there were too many";
-}
-
 TEST_F(TrackedKey, AGrantAndAReleaseAreOneChangeEach) {
   auto seen = change(1, held_by("a"), 0);
   ASSERT_EQ(seen.size(), 1U);
   EXPECT_EQ(seen[0].changes, 1U);
   EXPECT_EQ(seen[0].at, at(0));
-  EXPECT_TRUE(book_.is_held_by("k", "a"));
+  EXPECT_TRUE(book_.is_held("k"));
   seen = change(1, free_key(), 300);
   ASSERT_EQ(seen.size(), 1U);
   EXPECT_FALSE(seen[0].ended) << "long before its end: the ledger knows";
@@ -336,187 +278,6 @@ TEST(RedisBook, AnythingMayHappenInAnyOrder) {
       ASSERT_LE(book.size(), 20U);
     }
   }
-}
-
-Sighting vote(const std::string& owner, int when, int ttl = 1000) {
-  Sighting sighting;
-  sighting.lock = "k";
-  sighting.at = at(when);
-  sighting.changes = 1;
-  if (owner.empty()) return sighting;
-  sighting.holders.push_back({.owner = owner});
-  sighting.ttl_left = milliseconds(ttl);
-  return sighting;
-}
-
-/// Of nodes that have told all that they hold.
-Votes votes_of_three() {
-  Votes votes(3, 100);
-  for (std::size_t node = 0; node < 3; ++node) votes.told_all(node);
-  return votes;
-}
-
-TEST(QuorumVotes, AMajorityHolds) {
-  Votes votes = votes_of_three();
-  EXPECT_FALSE(votes.seen(0, vote("a", 0)));
-  const auto held = votes.seen(2, vote("a", 1));
-  ASSERT_TRUE(held);
-  EXPECT_EQ(held->holders.front().owner, "a");
-  EXPECT_EQ(held->votes, 2U);
-  EXPECT_EQ(held->nodes, 3U);
-  EXPECT_FALSE(votes.seen(1, vote("a", 2)));
-  EXPECT_FALSE(votes.seen(0, vote("", 500)));
-  const auto free = votes.seen(1, vote("", 501));
-  ASSERT_TRUE(free);
-  EXPECT_THAT(free->holders, IsEmpty());
-  votes.seen(2, vote("", 502));
-  EXPECT_EQ(votes.size(), 0U);
-}
-
-TEST(QuorumVotes, ANodeThatTellsOfTheGrantLateDoesNotRepeatIt) {
-  Votes votes = votes_of_three();
-  votes.seen(0, vote("a", 0));
-  EXPECT_TRUE(votes.seen(2, vote("a", 1)));
-  EXPECT_TRUE(votes.seen(0, vote("", 50))) << "released";
-  EXPECT_FALSE(votes.seen(1, vote("a", 51)));
-  EXPECT_FALSE(votes.seen(1, vote("", 52)));
-  votes.seen(2, vote("", 53));
-  votes.seen(0, vote("a", 60));
-  EXPECT_TRUE(votes.seen(1, vote("a", 61))) << "taken again";
-}
-
-TEST(QuorumVotes, AMinorityThatStaysIsTold) {
-  Votes votes = votes_of_three();
-  votes.seen(0, vote("a", 0));
-  votes.seen(1, vote("b", 0));
-  EXPECT_THAT(votes.settled(at(50)), IsEmpty());
-  const auto told = votes.settled(at(150));
-  ASSERT_EQ(told.size(), 1U);
-  EXPECT_EQ(told[0].votes, 1U);
-  EXPECT_EQ(told[0].holders.size(), 1U);
-  EXPECT_EQ(votes.settled(at(300)).size(), 1U) << "as long as it stays";
-  EXPECT_FALSE(votes.seen(0, vote("", 310)));
-  const auto left = votes.seen(1, vote("", 320));
-  ASSERT_TRUE(left);
-  EXPECT_THAT(left->holders, IsEmpty());
-  EXPECT_EQ(left->changes, 0U) << "it was no holding";
-  EXPECT_THAT(votes.settled(at(500)), IsEmpty());
-}
-
-TEST(QuorumVotes, WhatNodesHaveNotToldMayMakeAMajority) {
-  Votes votes(3, 100);
-  votes.told_all(0);
-  votes.seen(0, vote("a", 0));
-  EXPECT_THAT(votes.settled(at(500)), IsEmpty());
-  votes.told_all(1);
-  votes.told_all(2);
-  EXPECT_EQ(votes.settled(at(700)).size(), 1U);
-  votes.blind(2);
-  EXPECT_THAT(votes.settled(at(900)), IsEmpty());
-}
-
-TEST(QuorumVotes, ANodeThatIsLostEndsNoHolding) {
-  Votes votes = votes_of_three();
-  votes.seen(0, vote("a", 0));
-  EXPECT_TRUE(votes.seen(1, vote("a", 1)));
-  votes.blind(1);
-  EXPECT_FALSE(votes.seen(0, vote("a", 500))) << "renewed, perhaps on both";
-  const auto free = votes.seen(0, vote("", 600));
-  ASSERT_TRUE(free);
-  EXPECT_THAT(free->holders, IsEmpty());
-  EXPECT_EQ(votes.size(), 0U);
-}
-
-/// Three nodes, and a ledger of the locks that they have together.
-class WatchedQuorum : public testing::Test {
- protected:
-  WatchedQuorum() {
-    for (std::size_t node = 0; node < 3; ++node) {
-      tell_facts(node, Accuracy::at_least);
-      assembly_.node(node).told_all("");
-    }
-  }
-  void tell_facts(std::size_t node, Accuracy accuracy) {
-    assembly_.node(node).facts(
-        {.store = "redis", .endpoint = "a node", .way = "script", .accuracy = accuracy});
-  }
-  /// On nodes from `first` to the last.
-  void see(const Sighting& sighting, std::size_t first = 0) {
-    for (std::size_t node = first; node < 3; ++node) assembly_.node(node).seen("", sighting);
-  }
-  void settle(int from, int to) {
-    for (int ms = from; ms < to; ms += 20) assembly_.settle(at(ms));
-  }
-  Figures figures(int when) {
-    const Picture all = ledger_.read(at(when));
-    return all.families.empty() ? Figures() : all.families.front().figures;
-  }
-  Accuracy accuracy() { return ledger_.read(at(0)).sources.front().facts.accuracy; }
-
-  /// Whose key was looked at, though no change was told.
-  static Sighting looked(const std::string& owner, int when) {
-    Sighting sighting = vote(owner, when);
-    sighting.changes = 0;
-    return sighting;
-  }
-
-  Ledger ledger_{{.salt = 1}};
-  Assembly assembly_{ledger_, "nodes", 3, 100};
-};
-
-TEST_F(WatchedQuorum, IsSeenAsWellAsItsWorstNode) {
-  tell_facts(1, Accuracy::sampled);
-  tell_facts(2, Accuracy::exact);
-  EXPECT_EQ(accuracy(), Accuracy::sampled);
-  tell_facts(1, Accuracy::exact);
-  EXPECT_EQ(accuracy(), Accuracy::at_least);
-}
-
-TEST_F(WatchedQuorum, ATokenThatStaysOnAMinorityIsFound) {
-  see(vote("a", 0, 60'000), 2);
-  settle(0, 500);
-  EXPECT_EQ(figures(500).minority_votes, 0U) << "it may still be asking the others";
-  settle(500, 1000);
-  EXPECT_EQ(figures(1000).minority_votes, 1U);
-  EXPECT_EQ(figures(1000).acquisitions, 0U);
-  const Picture all = ledger_.read(at(1000));
-  EXPECT_TRUE(std::ranges::any_of(
-      all.findings, [](const Finding& one) { return one.kind == Finding::Kind::no_majority; }));
-  see(vote("a", 1000, 59'000));
-  EXPECT_EQ(figures(1000).acquisitions, 1U) << "it got the others";
-}
-
-TEST_F(WatchedQuorum, ASecondMinorityIsJudgedByItsOwnTime) {
-  see(vote("a", 0, 60'000), 2);
-  settle(0, 300);
-  see(vote("", 300), 2);
-  see(vote("b", 5000, 60'000), 2);
-  settle(5000, 5300);
-  EXPECT_EQ(figures(5300).minority_votes, 0U);
-}
-
-TEST_F(WatchedQuorum, AnOutageEndsNoHolding) {
-  see(vote("a", 0));
-  for (std::size_t node = 0; node < 3; ++node) {
-    assembly_.node(node).blind("", at(900), "it is gone");
-  }
-  // Node by node.
-  for (const int index : {0, 1}) {
-    const int when = 3000 + 1000 * index;
-    Assembly::Node& node = assembly_.node(static_cast<std::size_t>(index));
-    node.sees("", at(when));
-    node.seen("", looked("a", when + 1));
-  }
-  const Figures seen = figures(4100);
-  EXPECT_EQ(seen.held_now, 1U);
-  EXPECT_EQ(seen.acquisitions, 1U);
-  EXPECT_EQ(seen.releases + seen.expired_while_held + seen.undecided, 0U);
-}
-
-TEST_F(WatchedQuorum, WhatWasHeldBeforeTheWatchIsNoAcquisition) {
-  see(looked("a", 0));
-  EXPECT_EQ(figures(100).held_now, 1U);
-  EXPECT_EQ(figures(100).acquisitions, 0U);
 }
 
 }  // namespace
