@@ -4,12 +4,10 @@
 #include <vector>
 
 #include "cli/commands/dispatch.h"
-#include "cli/options/secrets.h"
 
 int main(int argc, char** argv) {
   const int first = argc > 0 ? 1 : 0;
   const std::vector<std::string> args(argv + first, argv + argc);
-  lockbench::cli::hide_passwords({argv + first, argv + argc});
   const int code = lockbench::cli::dispatch(args);
   std::fflush(stdout);
   // Without static destructors: a library's thread, a name that is still looked up or a push that

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <iterator>
@@ -16,7 +15,6 @@
 #include "cli/console/console.h"
 #include "cli/console/exit_code.h"
 #include "cli/console/publish.h"
-#include "cli/options/prompt.h"
 #include "cli/options/text.h"
 #include "cli/options/value_types.h"
 #include "hazards/scenario.h"
@@ -111,19 +109,15 @@ tl::expected<std::string, std::string> parse_ranking_figure(const std::string& t
                                     text, ranking(figures)));
 }
 
-/// Asks for the requirements one by one on a terminal; elsewhere they must be given.
-void prompt_for_requirements(ChooseOptions& values) {
+UsageError no_requirement() {
+  ChooseOptions none;
   OptionList options(kChoose);
-  values.declare_requirements(options);
-  if (isatty(STDIN_FILENO) == 0) {
-    std::string names;
-    for (const Option& option : options.all()) {
-      names += fmt::format("{}--{}", names.empty() ? "" : ", ", option.name);
-    }
-    throw UsageError("choose needs at least one requirement: {}", names);
+  none.declare_requirements(options);
+  std::string names;
+  for (const Option& option : options.all()) {
+    names += fmt::format("{}--{}", names.empty() ? "" : ", ", option.name);
   }
-  fmt::print(stderr, "What do you require of the lock? Press Enter where it does not matter.\n");
-  prompt(options.all(), stdin, stderr);
+  return UsageError("choose needs at least one requirement: {}", names);
 }
 
 void check_work_times(const choose::Requirements& requirements) {
@@ -206,10 +200,9 @@ int choose_by_measuring(const ChooseOptions& options, const choose::Answer& befo
   return exit_code_of(ending);
 }
 
-int choose_strategy(const ChooseOptions& given) {
-  ChooseOptions options = given;
-  if (options.requirements.none()) prompt_for_requirements(options);
+int choose_strategy(const ChooseOptions& options) {
   const choose::Requirements& requirements = options.requirements;
+  if (requirements.none()) throw no_requirement();
   check_work_times(requirements);
   check_throughput(requirements);
   std::vector<choose::Source> files = load_files(options.files);

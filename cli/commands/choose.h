@@ -21,7 +21,7 @@ struct ChooseOptions {
   std::string config;
 
   void declare(OptionList& options);
-  /// Those that the command asks for on a terminal.
+  /// Those of which it needs one at least.
   void declare_requirements(OptionList& options);
 };
 

@@ -44,12 +44,7 @@ Command make_command(Command text, int (*run)(const Options&)) {
     Options values;
     OptionList options = options_of(values);
     read(values, options, args);
-    if (!options.help_wanted()) {
-      for (const std::string& line : options.warnings()) {
-        fmt::print(stderr, "lockbench: warning: {}\n", line);
-      }
-      return run(values);
-    }
+    if (!options.help_wanted()) return run(values);
     fmt::print("{}", options.help(name, summary, example));
     return exit_code::kFine;
   };

@@ -14,7 +14,6 @@
 #include "results/file/load.h"
 #include "results/stats/comparison.h"
 #include "results/stats/regression.h"
-#include "results/stats/tiers.h"
 #include "results/tables/comparison.h"
 
 namespace lockbench::cli {
@@ -116,9 +115,6 @@ results::ResultComparison compared(const ResultPair& pair, const CompareOptions&
   if (!options.fail_on.empty() && !comparison.doubts.empty() && !options.force) {
     throw UsageError("--fail-on: {} (--force compares them anyway)",
                      fmt::join(comparison.doubts, "; "));
-  }
-  for (std::string& line : results::agreement(pair.a, pair.b)) {
-    comparison.notes.push_back(std::move(line));
   }
   if (!differing.empty()) {
     comparison.notes.push_back(fmt::format("they differ in {}", joined(differing)));

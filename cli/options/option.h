@@ -69,8 +69,8 @@ struct Option {
   bool comma_separated = false;  ///< each value is a list; the default of repeatable options
   bool positional = false;
   bool in_file = true;  ///< may also be a key of the TOML file
-  /// A value may hold a password: the environment can give it too, "@FILE" stands for the lines of
-  /// a file, and no message shows it.
+  /// A value may hold a password: then it is no argument, which other users see. The environment
+  /// can give it too, "@FILE" stands for the lines of a file, and no message shows it.
   bool secret = false;
   bool given = false;  ///< on the command line or in the file
 
@@ -157,8 +157,6 @@ class OptionList {
   /// Reads the arguments, the TOML file that they name, and secrets in the environment; the command
   /// line wins, and then the file.
   void read(std::span<const std::string> args);
-  /// A line for each argument whose password the process list shows.
-  const std::vector<std::string>& warnings() const { return warnings_; }
   /// Whether the arguments ask for help; nothing else has been read then.
   bool help_wanted() const { return help_wanted_; }
   /// What `lockbench COMMAND --help` prints.
@@ -177,7 +175,6 @@ class OptionList {
   std::string group_ = "Options";
   std::vector<Option> options_;
   Option not_taken_;
-  std::vector<std::string> warnings_;
   bool help_wanted_ = false;
   std::shared_ptr<void> values_;
 };

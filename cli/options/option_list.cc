@@ -95,6 +95,13 @@ void check_values(const OptionList& list, const Option& option,
         option.value_name);
   }
   if (option.positional || option.type == Option::Type::flag) return;
+  if (option.secret && std::any_of(values.begin(), values.end(), holds_password)) {
+    throw UsageError(
+        "--{0} has a password, which the process list would show: give --{0} @FILE, {1} in the "
+        "environment{2}",
+        option.name, environment_name(option.name),
+        list.find("config") == nullptr ? "" : ", or a --config file");
+  }
   if (values.size() > 1 && !option.repeatable) {
     throw UsageError("--{} is given {} times: once is allowed", option.name, values.size());
   }
@@ -265,11 +272,6 @@ void OptionList::read(std::span<const std::string> args) {
     if (values.empty()) continue;
     check_values(*this, option, values);
     apply(option, values, "--");
-    if (!option.secret || std::none_of(values.begin(), values.end(), holds_password)) continue;
-    warnings_.push_back(
-        fmt::format("the process list shows the password of --{0}: give --{0} @FILE, {1} in the "
-                    "environment, or a --config file",
-                    option.name, environment_name(option.name)));
   }
   read_config();
   read_environment();

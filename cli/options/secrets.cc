@@ -73,12 +73,6 @@ bool holds_password(std::string_view text) {
   return has_password_in_url(text) || has_password_setting(text);
 }
 
-void hide_passwords(std::span<char* const> arguments) {
-  for (char* const argument : arguments) {
-    if (holds_password(argument)) std::fill_n(argument, std::strlen(argument), '*');
-  }
-}
-
 tl::expected<GivenFile, std::string> read_given_file(const std::string& path) {
   const auto failed = [&] {
     return tl::unexpected(fmt::format("{}: cannot be read: {}", path, std::strerror(errno)));

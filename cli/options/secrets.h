@@ -1,6 +1,5 @@
 #pragma once
 
-#include <span>
 #include <string>
 #include <string_view>
 #include <tl/expected.hpp>
@@ -10,9 +9,6 @@ namespace lockbench::cli {
 
 /// Whether a URL, or "key=value" settings, have a password in them.
 bool holds_password(std::string_view text);
-
-/// Overwrites the arguments that hold one, so that the process list does not show them any more.
-void hide_passwords(std::span<char* const> arguments);
 
 struct GivenFile {
   std::string text;

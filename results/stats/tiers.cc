@@ -1,9 +1,8 @@
 #include "results/stats/tiers.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "results/stats/figures.h"
 #include "results/stats/load_figures.h"
@@ -15,7 +14,6 @@ namespace {
 
 /// Differences below are nothing that anybody would act on.
 constexpr double kTenth = 1.1;
-constexpr std::size_t kFewestStrategies = 3;
 
 std::vector<double> logarithms(std::vector<double> values) {
   // A wait of nothing is one of a nanosecond.
@@ -87,20 +85,6 @@ std::vector<int> tiers(const std::vector<std::vector<double>>& values, double sc
   return found;
 }
 
-std::optional<double> kendall_tau(const std::vector<int>& a, const std::vector<int>& b) {
-  double agreed = 0, told_apart_in_a = 0, told_apart_in_b = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    for (std::size_t j = 0; j < i; ++j) {
-      const int sign_a = (a[i] > a[j]) - (a[i] < a[j]), sign_b = (b[i] > b[j]) - (b[i] < b[j]);
-      agreed += sign_a * sign_b;
-      told_apart_in_a += sign_a * sign_a;
-      told_apart_in_b += sign_b * sign_b;
-    }
-  }
-  if (told_apart_in_a == 0 || told_apart_in_b == 0) return std::nullopt;
-  return agreed / std::sqrt(told_apart_in_a * told_apart_in_b);
-}
-
 std::vector<Place> places(const Result& result, std::string_view load) {
   std::vector<Place> found;
   std::vector<std::vector<double>> values;
@@ -112,29 +96,6 @@ std::vector<Place> places(const Result& result, std::string_view load) {
   const std::vector<int> ranked = tiers(values, known_scatter(deciding_figure(load)));
   for (std::size_t i = 0; i < found.size(); ++i) found[i].tier = ranked[i];
   return found;
-}
-
-std::vector<std::string> agreement(const Result& a, const Result& b) {
-  std::vector<std::string> lines;
-  for (const std::string& load : load_names(a)) {
-    std::vector<int> of_a, of_b;
-    const std::vector<Place> others = places(b, load);
-    for (const Place& place : places(a, load)) {
-      const auto other = std::find_if(others.begin(), others.end(), [&](const Place& one) {
-        return one.strategy == place.strategy && one.tier > 0;
-      });
-      if (place.tier == 0 || other == others.end()) continue;
-      of_a.push_back(place.tier);
-      of_b.push_back(other->tier);
-    }
-    const auto tau = kendall_tau(of_a, of_b);
-    if (!tau || of_a.size() < kFewestStrategies) continue;
-    lines.push_back(
-        fmt::format("ranking under {}: Kendall's tau of the tiers of {} strategies is "
-                    "{:.2f}",
-                    load.empty() ? "this load" : load, of_a.size(), *tau));
-  }
-  return lines;
 }
 
 }  // namespace lockbench::results

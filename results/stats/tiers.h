@@ -1,7 +1,5 @@
 #pragma once
 
-#include <cstddef>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,10 +20,6 @@ std::vector<int> tiers(const std::vector<std::vector<double>>& values, double sc
 /// the slowest of a hundred, rarer ones and the longest by half. 0: not known.
 double known_scatter(std::string_view figure);
 
-/// Kendall's tau-b of two rankings of the same items (Kendall, The treatment of ties in ranking
-/// problems, 1945): 1 if they agree. Nothing if one of them tells no items apart.
-std::optional<double> kendall_tau(const std::vector<int>& a, const std::vector<int>& b);
-
 /// A strategy's place under one load, by the figure that decides there: alone the time to acquire
 /// and release over the network; under demand the p99 of the response at the lowest rate (where a
 /// lock cannot keep up, it only tells how long the run was); else the longest wait. (Percentiles
@@ -36,9 +30,5 @@ struct Place {
 };
 /// In the order of strategy_loads().
 std::vector<Place> places(const Result& result, std::string_view load);
-
-/// How alike two results rank the strategies that both have, under each load that both have; a line
-/// for each.
-std::vector<std::string> agreement(const Result& a, const Result& b);
 
 }  // namespace lockbench::results

@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -31,10 +32,11 @@ class ClusterTest : public testing::Test {
   testbed::RedisOptions reached_by_all() const {
     return {.config = {"bind 127.0.0.1 " + hosts_.server_address()}};
   }
+  /// A file with the server's URL.
   std::string url_of(const testbed::Server& server) const {
     std::string url = server.url();
-    return url.replace(url.find("127.0.0.1"), std::string("127.0.0.1").size(),
-                       hosts_.server_address());
+    url.replace(url.find("127.0.0.1"), std::string("127.0.0.1").size(), hosts_.server_address());
+    return "@" + scratch_.write(fmt::format("redis.{}", server.port()), url);
   }
   std::vector<std::string> run(const std::string& strategy, std::vector<std::string> more = {},
                                const std::string& program = lockbench_program) const {

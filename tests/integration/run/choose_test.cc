@@ -9,40 +9,6 @@ namespace {
 
 using testing::AllOf;
 using testing::HasSubstr;
-using testing::Not;
-
-/// Answers to the questions from the first on, and then nothing to all others.
-Setting typing(const std::string& answers) {
-  return {.terminal = true, .typed = answers + std::string(24, '\n')};
-}
-
-TEST(ChooseOnATerminal, AsksForTheRequirementsOneByOne) {
-  const Scratch scratch;
-  const Outcome outcome = lockbench(scratch, {"choose"}, typing("redis\nmutex\ncrash,failover\n"));
-  EXPECT_EQ(outcome.code, 0) << outcome.out;
-  EXPECT_THAT(outcome.out, AllOf(HasSubstr("stores: "), HasSubstr("survive: "),
-                                 HasSubstr("strategies qualify"), HasSubstr("--stores redis")));
-}
-
-TEST(ChooseOnATerminal, AsksAgainThreeTimesAtMost) {
-  const Scratch scratch;
-  const Outcome twice = lockbench(scratch, {"choose"}, typing("rdis\noracle\nredis\n"));
-  EXPECT_EQ(twice.code, 0) << twice.out;
-  EXPECT_THAT(twice.out, AllOf(HasSubstr("\"rdis\" is not one of"), HasSubstr("\"oracle\"")));
-  const Outcome thrice = lockbench(scratch, {"choose"}, typing("a\nb\nc\nredis\n"));
-  EXPECT_EQ(thrice.code, 1);
-  EXPECT_THAT(thrice.out, AllOf(HasSubstr("lockbench: stores: \"c\" is not one of"),
-                                Not(HasSubstr("survive: "))));
-}
-
-TEST(ChooseOnATerminal, TheEndOfTheInputEndsIt) {
-  const Scratch scratch;
-  const Outcome outcome =
-      lockbench(scratch, {"choose"}, {.terminal = true, .typed = "redis\n\x04"});
-  EXPECT_EQ(outcome.code, 1);
-  EXPECT_THAT(outcome.out,
-              HasSubstr("lockbench: the input ended before all questions were answered"));
-}
 
 TEST(Choose, MeasuresWhatQualifiesUnderTheLoadThatWasAskedFor) {
   const Scratch scratch;
@@ -65,7 +31,7 @@ TEST(Choose, MeasuresWhatQualifiesUnderTheLoadThatWasAskedFor) {
   EXPECT_GE(answer.at("qualify").size(), 2U);
 }
 
-TEST(Choose, ElsewhereSaysWhatIsWanted) {
+TEST(Choose, WithoutARequirementSaysWhatIsWanted) {
   const Scratch scratch;
   const Outcome outcome = lockbench(scratch, {"choose"});
   EXPECT_EQ(outcome.code, 1);

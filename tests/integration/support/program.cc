@@ -11,12 +11,14 @@
 #include <unistd.h>
 
 #include <array>
+#include <cctype>
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <iterator>
+#include <set>
 #include <stdexcept>
 #include <system_error>
 #include <utility>
@@ -58,6 +60,32 @@ std::vector<std::string> environment_of(const Scratch& scratch, const Setting& s
   entries.reserve(variables.size());
   for (const auto& [name, value] : variables) entries.push_back(fmt::format("{}={}", name, value));
   return entries;
+}
+
+bool has_password(const std::string& value) {
+  const std::size_t scheme = value.find("://"), at = value.rfind('@');
+  return scheme != std::string::npos && at != std::string::npos && at > scheme;
+}
+
+/// The arguments without the options that have a password: as lockbench refuses these, the
+/// environment gets them.
+std::vector<std::string> without_passwords(const std::vector<std::string>& arguments,
+                                           std::map<std::string, std::string>& environment) {
+  std::set<std::string> options;
+  for (std::size_t i = 1; i < arguments.size(); ++i) {
+    if (has_password(arguments[i])) options.insert(arguments[i - 1]);
+  }
+  std::vector<std::string> left;
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    if (!options.contains(arguments[i])) {
+      left.push_back(arguments[i]);
+      continue;
+    }
+    std::string name = "LOCKBENCH_" + arguments[i].substr(std::string_view("--").size());
+    for (char& c : name) c = c == '-' ? '_' : static_cast<char>(std::toupper(c));
+    environment[name] += arguments[++i] + "\n";
+  }
+  return left;
 }
 
 /// All that happens between fork and exec, so only calls that are safe there.
@@ -157,9 +185,11 @@ Program::Program(const Scratch& scratch, const std::vector<std::string>& argumen
 
 void Program::start_child(const Scratch& scratch, const std::vector<std::string>& arguments,
                           const Setting& setting, int out, int err) {
+  Setting given = setting;
+  const std::vector<std::string> shown = without_passwords(arguments, given.environment);
   std::vector<std::string> words{fs::path(LOCKBENCH_BINARY_DIR) / setting.program};
-  words.insert(words.end(), arguments.begin(), arguments.end());
-  std::vector<std::string> variables = environment_of(scratch, setting);
+  words.insert(words.end(), shown.begin(), shown.end());
+  std::vector<std::string> variables = environment_of(scratch, given);
   ChildPlan child{.folder = scratch.path(),
                   .argv = pointers_to(words),
                   .envp = pointers_to(variables),

@@ -58,9 +58,10 @@ struct Setting {
   std::optional<std::string> typed;  ///< stdin is that terminal, on which somebody types this
 };
 
-/// lockbench as a process of its own, in a scratch folder, which is its temporary folder too. Its
-/// output is read by the waiting calls only, which fits what is written before the end of a run.
-/// Whatever goes wrong with the process itself throws std::runtime_error.
+/// lockbench as a process of its own, in a scratch folder, which is its temporary folder too.
+/// Options with a password reach it in the environment. Its output is read by the waiting calls
+/// only, which fits what is written before the end of a run. Whatever goes wrong with the process
+/// itself throws std::runtime_error.
 class Program {
  public:
   Program(const Scratch& scratch, const std::vector<std::string>& arguments,

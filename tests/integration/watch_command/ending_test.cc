@@ -91,7 +91,7 @@ TEST(WatchEnding, WhatCannotBeReachedIsNamed) {
       lockbench(scratch, {"watch", "--redis", url, "--locks", "lock:*", "--once"});
   EXPECT_EQ(outcome.code, 1);
   EXPECT_THAT(outcome.err, AllOf(HasSubstr("127.0.0.1"), Not(HasSubstr("hidden"))));
-  EXPECT_EQ(lines_of(outcome.err).size(), 1U + 1U) << "beside the warning of the password";
+  EXPECT_EQ(lines_of(outcome.err).size(), 1U);
 }
 
 TEST(WatchEnding, FilesThatCannotBeWrittenAreRefusedBeforeTheWatch) {

@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <map>
 
 #include "cli/commands/metrics.h"
@@ -43,17 +45,15 @@ const std::map<std::string, std::pair<std::string, std::string>>& servers() {
 }
 
 TEST(WorkloadRecord, HasEveryOptionAndNoSecret) {
-  std::vector<std::string> args = {"--redis",         "redis://ann:hunter2@host:1/3",
-                                   "--resource",      "redis",
-                                   "--counter-redis", "redis://:hunter2@other",
-                                   "--ttl",           "1500ms",
-                                   "--hold",          "exp(2ms)",
-                                   "--rate",          "10",
-                                   "redis-*"};
+  std::string text =
+      "redis = [\"redis://ann:hunter2@host:1/3\"]\n"
+      "counter-redis = \"redis://:hunter2@other\"\n";
   for (const auto& [backend, server] : servers()) {
-    args.insert(args.end(), {"--" + backend, server.first});
+    text += fmt::format("{} = \"{}\"\n", backend, server.first);
   }
-  const auto options = parse_run(args);
+  const TemporaryFile file("record.toml", text);
+  const auto options = parse_run({"--config", file.path(), "--resource", "redis", "--ttl", "1500ms",
+                                  "--hold", "exp(2ms)", "--rate", "10", "redis-*"});
   ASSERT_TRUE(options) << options.error();
   const auto record = workload_record(*options);
   EXPECT_EQ(record.size(), run_options().all().size());

@@ -3,8 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tests/unit/results/samples.h"
-
 namespace lockbench::results {
 namespace {
 
@@ -52,36 +50,6 @@ TEST(Tiers, LongWaitsAreKnownToScatter) {
 TEST(Tiers, WhatWasNotMeasuredHasNone) {
   EXPECT_THAT(tiers({{}, {1}}), ElementsAre(0, 1));
   EXPECT_THAT(tiers({}), IsEmpty());
-}
-
-TEST(KendallTau, KnownExamples) {
-  EXPECT_DOUBLE_EQ(kendall_tau({1, 2, 3, 4}, {1, 2, 3, 4}).value(), 1);
-  EXPECT_DOUBLE_EQ(kendall_tau({1, 2, 3, 4}, {4, 3, 2, 1}).value(), -1);
-  // scipy.stats.kendalltau([1, 2, 2, 3], [1, 2, 3, 3])
-  EXPECT_NEAR(kendall_tau({1, 2, 2, 3}, {1, 2, 3, 3}).value(), 0.8, 1e-12);
-  EXPECT_EQ(kendall_tau({1, 1}, {1, 2}), std::nullopt);
-  EXPECT_EQ(kendall_tau({}, {}), std::nullopt);
-}
-
-Result under_demand(const std::vector<double>& p99s) {
-  Result result = minimal_result();
-  int number = 0;
-  for (const double p99 : p99s) {
-    Run& run = result.runs.emplace_back(simple_run("strategy-" + std::to_string(number++)));
-    run.load = Load{.name = "demand", .clients = 32, .hold_seconds = 0.002, .rate = 350};
-    run.acquire = sample_distribution();
-    run.acquire.p99 = p99;
-  }
-  return result;
-}
-
-TEST(Agreement, OfTwoResultsIsSaidForEachLoad) {
-  const Result a = under_demand({0.01, 0.1, 1, 10}), same = under_demand({0.02, 0.3, 4, 60});
-  EXPECT_THAT(agreement(a, same), ElementsAre(testing::HasSubstr("4 strategies is 1.00")));
-  EXPECT_THAT(agreement(a, under_demand({10, 1, 0.1, 0.01})),
-              ElementsAre(testing::HasSubstr("is -1.00")));
-  // Two are no ranking.
-  EXPECT_THAT(agreement(under_demand({1, 2}), under_demand({1, 2})), IsEmpty());
 }
 
 }  // namespace
