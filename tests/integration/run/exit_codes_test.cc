@@ -69,7 +69,8 @@ TEST(ExitCode, OfHazardsIsTwoIfAStrategyThatWasNamedCannotBePlayed) {
                                        named ? "memcached-add" : "memcached-a*", "--out", "r.json"},
                                       {.environment = {{"PATH", programs.string()}}});
     EXPECT_EQ(outcome.code, named ? 2 : 0) << outcome.err;
-    expect_in(outcome.err, "skipped: memcached-add: overrun-holding: memcached not found");
+    expect_in(outcome.err,
+              "overrun-holding / memcached-add could not be played: memcached not found");
   }
 }
 
