@@ -348,7 +348,7 @@ std::vector<std::string> conclusions(const Result& result, const KnownFlaws& fla
                                                 : all.front().strategy;
   said.push_back(
       fmt::format("Next: lockbench hazards --strategies {0} shows which faults break it; "
-                  "lockbench choose asks what you need.",
+                  "lockbench choose picks by what you require.",
                   candidate));
   return said;
 }

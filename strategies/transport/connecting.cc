@@ -91,7 +91,7 @@ class Attempts {
     OwnedSocket socket(
         ::socket(peer.storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
     if (socket.fd() < 0) return failed(std::system_category().message(errno));
-    // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): what the sockets want
+    // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): the API of sockets
     const auto* const to = reinterpret_cast<const sockaddr*>(&peer.storage);
     if (::connect(socket.fd(), to, peer.size) == 0 || errno == EINPROGRESS) {
       socket_ = std::move(socket);

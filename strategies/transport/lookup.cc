@@ -118,7 +118,7 @@ void run(const Resolver& resolver, const std::pair<std::string, int>& place) {
 
 std::string PeerAddress::display() const {
   std::array<char, INET6_ADDRSTRLEN> text{};
-  // NOLINTBEGIN(cppcoreguidelines-pro-type-reinterpret-cast): what the sockets want
+  // NOLINTBEGIN(cppcoreguidelines-pro-type-reinterpret-cast): the API of sockets
   const void* const address =
       storage.ss_family == AF_INET6
           ? static_cast<const void*>(&reinterpret_cast<const sockaddr_in6*>(&storage)->sin6_addr)

@@ -61,7 +61,7 @@ TEST_F(ProbeFaultsTest, KeysThatAreDeletedAreNoticedWithTheSettingsOfTheUnit) {
       "\"renewed\"";
   EXPECT_TRUE(eventually([&] { return metric(renewed) > 0; }));
   EXPECT_EQ(metric(lost), 0);
-  // Once, and while a lock is held: whoever has it must learn of it.
+  // Deletes the key of a lock that is held, so that its holder must notice the loss.
   constexpr auto kDeleteAll =
       "local keys = redis.call('KEYS', '*') if #keys > 0 then redis.call('DEL', unpack(keys)) end "
       "return #keys";
