@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Writes what `lockbench show` says of results/reference into README.md and docs/*.md: in each page, what stands
-between "<!-- reference: NAME -->" and "<!-- end -->".
+"""Writes what `lockbench show` says of results/reference, and results/schema.json of a result's fields, into README.md
+and docs/*.md: in each page, what stands between "<!-- reference: NAME -->" and "<!-- end -->".
 
 Usage: reference_tables.py [--check] LOCKBENCH
 --check: writes nothing, and fails if a page would change.
@@ -97,6 +97,36 @@ def quorum_table(lockbench):
     return f"{table}\n\n{findings}\n\n{origin(result)}"
 
 
+def holds(schema, part):
+    """In a word, or the names of a field's own fields."""
+    for way in ("allOf", "anyOf"):
+        part = part.get(way, [part])[0]
+    part = schema["definitions"].get(part.get("$ref", "").split("/")[-1], part)
+    if part is schema["definitions"]["Distribution"]:
+        return "distribution"
+    if part is schema["definitions"]["Run"]:
+        return "runs, as below"
+    if "properties" in part:
+        return ", ".join(f"`{name}`" for name in part["properties"])
+    if "additionalProperties" in part:
+        inner = holds(schema, part["additionalProperties"])
+        return f"by name: {'value' if inner == 'null' else inner}"
+    kind = part.get("type", "text")
+    if kind == "array":
+        return f"list of {holds(schema, part['items'])}"
+    kind = kind if isinstance(kind, str) else kind[0]
+    return {"string": "text", "boolean": "true or false", "integer": "count"}.get(kind, kind)
+
+
+def fields_table(schema, part):
+    rows = ["| field | holds | meaning |", "|---|---|---|"]
+    for name, field in part["properties"].items():
+        definition = schema["definitions"].get(field.get("$ref", "").split("/")[-1], {})
+        meaning = field.get("description") or definition["description"]
+        rows.append(f"| `{name}` | {holds(schema, field)} | {meaning} |")
+    return "\n".join(rows)
+
+
 def main():
     arguments = sys.argv[1:]
     check = arguments[:1] == ["--check"]
@@ -106,6 +136,9 @@ def main():
     tables = {**load_tables(lockbench, NEAR, ""), **load_tables(lockbench, FAR, "-far"),
               "hazards": hazard_table(lockbench), "renewal": renewal_table(lockbench),
               "quorum": quorum_table(lockbench)}
+    schema = json.loads((ROOT / "results/schema.json").read_text())
+    tables["fields of a result"] = fields_table(schema, schema)
+    tables["fields of a run"] = fields_table(schema, schema["definitions"]["Run"])
     wrong = []
     for page in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]:
         text = page.read_text()
@@ -120,7 +153,7 @@ def main():
         if not check:
             page.write_text(new)
     if check and wrong:
-        sys.exit(f"{', '.join(wrong)}: not what results/reference says: scripts/reference_tables.py LOCKBENCH updates it")
+        sys.exit(f"{', '.join(wrong)}: not what results/ says: scripts/reference_tables.py LOCKBENCH updates it")
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <boost/preprocessor.hpp>
 #include <concepts>
 #include <type_traits>
 
@@ -11,28 +12,28 @@ inline constexpr const char* kSchema = "lockbench.result/2";
 
 // The one list of what a result file holds, in its order, for all that visit it. A visitor offers
 //   v(name, value)                    a field; null for an optional that is empty
-//   v.where_there(name, value)        an optional or a list that is left out if it is empty
+//   v.left_out(name, value)           an optional or a list that is left out if it is empty
 //   v.measured(name, value, exists)   a number that is null where there was nothing to measure
 //   v.group(name, fill)               an object that is no struct of the model
 //   v.constant(name, text)            a text that is always the same
-//   v.points(experiment)              an experiment's name and points
+// What an Experiment holds depends on its kind, so visitors know it themselves.
 
 /// T is U, const or not.
 template <class T, class U>
 concept Is = std::same_as<std::remove_const_t<T>, U>;
 
-// LOCKBENCH_VISIT(object, a, b) is v("a", object.a); v("b", object.b); for at most 27 members: no
-// macro expands within itself, so that each scan adds one member.
-#define LOCKBENCH_VISIT(...) LOCKBENCH_SCAN(LOCKBENCH_MEMBER(__VA_ARGS__))
-#define LOCKBENCH_MEMBER(object, name, ...) \
-  v(#name, object.name);                    \
-  __VA_OPT__(LOCKBENCH_NEXT_MEMBER LOCKBENCH_PARENS(object, __VA_ARGS__))
-#define LOCKBENCH_NEXT_MEMBER() LOCKBENCH_MEMBER
-#define LOCKBENCH_PARENS ()
-#define LOCKBENCH_SCAN(...) LOCKBENCH_SCAN_9(LOCKBENCH_SCAN_9(LOCKBENCH_SCAN_9(__VA_ARGS__)))
-#define LOCKBENCH_SCAN_9(...) LOCKBENCH_SCAN_3(LOCKBENCH_SCAN_3(LOCKBENCH_SCAN_3(__VA_ARGS__)))
-#define LOCKBENCH_SCAN_3(...) LOCKBENCH_SCAN_1(LOCKBENCH_SCAN_1(LOCKBENCH_SCAN_1(__VA_ARGS__)))
-#define LOCKBENCH_SCAN_1(...) __VA_ARGS__
+/// Whether the struct is a list of its members' values in the file, and not an object.
+template <class T>
+inline constexpr bool kIsList = Is<T, Distribution::Bucket> || Is<T, NodeVotes>;
+
+// LOCKBENCH_VISIT(object, a, (b)) is v("a", object.a); v.left_out("b", object.b); for at most 64.
+#define LOCKBENCH_VISIT(object, ...) \
+  BOOST_PP_SEQ_FOR_EACH(LOCKBENCH_MEMBER, object, BOOST_PP_VARIADIC_TO_SEQ(__VA_ARGS__))
+#define LOCKBENCH_MEMBER(r, object, name)                                                \
+  BOOST_PP_IIF(BOOST_PP_IS_BEGIN_PARENS(name), LOCKBENCH_PERHAPS_THERE, LOCKBENCH_THERE) \
+  (object, BOOST_PP_REMOVE_PARENS(name))
+#define LOCKBENCH_THERE(object, name) v(BOOST_PP_STRINGIZE(name), (object).name);
+#define LOCKBENCH_PERHAPS_THERE(object, name) v.left_out(BOOST_PP_STRINGIZE(name), (object).name);
 
 /// For a struct all of whose fields are called as its members are.
 #define LOCKBENCH_DESCRIBE(Struct, ...)                \
@@ -41,6 +42,7 @@ concept Is = std::same_as<std::remove_const_t<T>, U>;
     LOCKBENCH_VISIT(object, __VA_ARGS__)               \
   }
 
+LOCKBENCH_DESCRIBE(Distribution::Bucket, upper, count)
 LOCKBENCH_DESCRIBE(Distribution::Censored, count, buckets, overflow)
 
 template <class Visitor>
@@ -64,49 +66,28 @@ void describe(Visitor& v, Is<Distribution> auto& d) {
   });
 }
 
-template <class Visitor>
-void describe(Visitor& v, Is<Load> auto& load) {
-  LOCKBENCH_VISIT(load, name, clients, hold_seconds, rate, rtt_seconds)
-  v.where_there("hot_set", load.hot_set);
-  v.where_there("trace", load.trace);
-}
-
+LOCKBENCH_DESCRIBE(Load, name, clients, hold_seconds, rate, rtt_seconds, (hot_set), (trace))
 LOCKBENCH_DESCRIBE(Outcomes, acquired, timed_out, refused, failed, unknown, abandoned)
 LOCKBENCH_DESCRIBE(WaitAnatomy, round_trip_seconds, backoff_seconds, notified_seconds)
 LOCKBENCH_DESCRIBE(ByClient, at_least, p50, p99, p999, worst_p99)
-
 LOCKBENCH_DESCRIBE(Fairness, jain, longest_streak, longest_wait_seconds, longest_wait_at_least,
                    per_client, by_client)
 LOCKBENCH_DESCRIBE(ByMode, exclusive, shared)
 LOCKBENCH_DESCRIBE(Transactions, locks_per_second, aborts, retries, deadlocks, acquire,
                    acquire_service)
 LOCKBENCH_DESCRIBE(Renewal, renewals, failures, lost, commands_per_second, duration, slip, margin)
+LOCKBENCH_DESCRIBE(NodeVotes, node, granted, refused, failed)
 LOCKBENCH_DESCRIBE(Quorum, nodes, votes, split_votes, rounds_per_grant, node_seconds, validity)
 LOCKBENCH_DESCRIBE(Replication, replicas, refusals, wait)
-
-template <class Visitor>
-void describe(Visitor& v, Is<Audit> auto& audit) {
-  LOCKBENCH_VISIT(audit, increments, counter, lost_updates, lost_updates_max, overlaps,
-                  overlap_seconds, fence_regressions, stale_writes_rejected, resource_failures)
-  v.where_there("undecided", audit.undecided);
-  LOCKBENCH_VISIT(audit, contended_grants, violations_per_million, verdict)
-}
-
+LOCKBENCH_DESCRIBE(Audit, increments, counter, lost_updates, lost_updates_max, overlaps,
+                   overlap_seconds, fence_regressions, stale_writes_rejected, resource_failures,
+                   (undecided), contended_grants, violations_per_million, verdict)
 LOCKBENCH_DESCRIBE(SeriesPoint, t, warmup, sections, acquire_p50, acquire_p99, failed, waiters,
                    holders)
 LOCKBENCH_DESCRIBE(FaultMark, fault, at_seconds, healed_seconds, recovery_seconds, lowest_share)
-
-template <class Visitor>
-void describe(Visitor& v, Is<Generator> auto& generator) {
-  LOCKBENCH_VISIT(generator, cpu_seconds, cpu_share, machine_cpu_share, other_cpu_share,
-                  steal_share, pressure_share)
-  v.where_there("clients_on", generator.clients_on);
-  v.where_there("threads", generator.threads);
-  v.where_there("busiest_thread_share", generator.busiest_thread_share);
-  v.where_there("stack_high_water_bytes", generator.stack_high_water_bytes);
-  LOCKBENCH_VISIT(generator, valid, reasons)
-}
-
+LOCKBENCH_DESCRIBE(Generator, cpu_seconds, cpu_share, machine_cpu_share, other_cpu_share,
+                   steal_share, pressure_share, (clients_on), (threads), (busiest_thread_share),
+                   (stack_high_water_bytes), valid, reasons)
 LOCKBENCH_DESCRIBE(Rank, rank, host, clients, sections, share, acquire_p50, acquire_p99,
                    rtt_seconds, cpu_seconds, cpu_share, lag_p99_seconds, late_seconds,
                    clock_offset_seconds, clock_drift, clock_bound_seconds, outlier, lost, notes)
@@ -115,52 +96,31 @@ template <class Visitor>
 void describe(Visitor& v, Is<Run> auto& run) {
   LOCKBENCH_VISIT(run, strategy, backend, repetition, load, warmup_seconds, duration_seconds,
                   sections, sections_per_second, outcomes)
-  const auto visit = [&v, &run](const auto& field) { v(field.name, run.*field.member); };
-  for (const auto& field : kRunCounts) visit(field);
-  for (const auto& field : kRunDistributions) visit(field);
+  for (const auto& field : kRunCounts) v(field.name, run.*field.member);
+  for (const auto& field : kRunDistributions) v(field.name, run.*field.member);
   v.group("releases", [&run](auto& releases) {
     releases("not_owner", run.releases_not_owner);
     releases("failed", run.releases_failed);
   });
   LOCKBENCH_VISIT(run, commands, wait, attempts_per_grant, commands_per_section, herd_factor,
-                  server_cpu_seconds_per_section, bytes_per_section)
-  v.where_there("acquire_by_mode", run.acquire_by_mode);
-  v.where_there("transactions", run.transactions);
-  LOCKBENCH_VISIT(run, fairness, renewal, quorum, replication, audit, series, faults, generator)
-  v.where_there("ranks", run.ranks);
-  v("errors", run.errors);
+                  server_cpu_seconds_per_section, bytes_per_section, (acquire_by_mode),
+                  (transactions), fairness, renewal, quorum, replication, audit, series, faults,
+                  generator, (ranks), errors)
 }
 
-template <class Visitor>
-void describe(Visitor& v, Is<Server> auto& server) {
-  LOCKBENCH_VISIT(server, version, endpoints)
-  v.where_there("encryption", server.encryption);
-  v.where_there("warnings", server.warnings);
-}
-
+LOCKBENCH_DESCRIBE(Server, version, endpoints, (encryption), (warnings))
 LOCKBENCH_DESCRIBE(Environment, cpu, cores, kernel, memory_bytes, servers)
 LOCKBENCH_DESCRIBE(Build, version, commit, build_type)
 LOCKBENCH_DESCRIBE(Skipped, strategy, reason)
 LOCKBENCH_DESCRIBE(Interval, low, high)
-
 LOCKBENCH_DESCRIBE(RenewalPoint, strategy, held, mode, threads, server_cpu_share,
                    renewals_per_second, commands_per_second, sections_per_second,
                    baseline_sections_per_second, overhead, overhead_interval, failures, lost,
                    margin, slip)
-
-template <class Visitor>
-void describe(Visitor& v, Is<QuorumPoint> auto& point) {
-  LOCKBENCH_VISIT(point, strategy, nodes, down, frozen, slow, slow_seconds, clients,
-                  sections_per_second, acquire, commands_per_section, split_votes, rounds_per_grant,
-                  granted_share, validity, node_cost_seconds, node_cost_interval)
-  v.where_there("violated", point.violated);
-}
-
-template <class Visitor>
-void describe(Visitor& v, Is<Experiment> auto& experiment) {
-  v.points(experiment);
-}
-
+LOCKBENCH_DESCRIBE(QuorumPoint, strategy, nodes, down, frozen, slow, slow_seconds, clients,
+                   sections_per_second, acquire, commands_per_section, split_votes,
+                   rounds_per_grant, granted_share, validity, node_cost_seconds, node_cost_interval,
+                   (violated))
 LOCKBENCH_DESCRIBE(HazardEvent, t, who, what)
 LOCKBENCH_DESCRIBE(Hazard, scenario, strategy, expected, observed, agrees, evidence, timeline)
 LOCKBENCH_DESCRIBE(CapacityStep, purpose, rate, achieved, acquire, met, valid, server_cpu_share,
@@ -168,15 +128,9 @@ LOCKBENCH_DESCRIBE(CapacityStep, purpose, rate, achieved, acquire, met, valid, s
 LOCKBENCH_DESCRIBE(CapacityRate, rate, decision, samples, steps, missed_steps, invalid_steps,
                    figure_low, figure_high, rho, acquire, reason)
 LOCKBENCH_DESCRIBE(CapacitySweepPoint, over, at, sections_per_second, acquire)
-
-template <class Visitor>
-void describe(Visitor& v, Is<Capacity> auto& capacity) {
-  LOCKBENCH_VISIT(capacity, strategy, objective, clients, keys, lowest, highest, ceiling, limit,
-                  limit_reason, confirmed)
-  v.where_there("violated", capacity.violated);
-  LOCKBENCH_VISIT(capacity, planned_rate, utilisation, headroom, rates, steps, sweep)
-}
-
+LOCKBENCH_DESCRIBE(Capacity, strategy, objective, clients, keys, lowest, highest, ceiling, limit,
+                   limit_reason, confirmed, (violated), planned_rate, utilisation, headroom, rates,
+                   steps, sweep)
 LOCKBENCH_DESCRIBE(Observed, store, family, source, accuracy, locks, acquisitions, releases,
                    renewals, expired_while_held, undecided, session_lost, taken_over, owner_changed,
                    no_ttl, thin_margins, held_now, waiting_now, hold, wait, margin_min, missed)
@@ -191,19 +145,15 @@ LOCKBENCH_DESCRIBE(ObservedSource, store, endpoint, way, accuracy, waiters, unse
 template <class Visitor>
 void describe(Visitor& v, Is<Result> auto& result) {
   v.constant("schema", kSchema);
-  LOCKBENCH_VISIT(result, id, started_at, interrupted)
-  v.where_there("exit_code", result.exit_code);
-  LOCKBENCH_VISIT(result, lockbench, environment, workload, skipped, runs)
-  v.where_there("hazards", result.hazards);
-  v.where_there("experiment", result.experiment);
-  v.where_there("capacity", result.capacity);
-  v.where_there("observed", result.observed);
-  v.where_there("locks", result.locks);
-  v.where_there("findings", result.findings);
-  v.where_there("sources", result.sources);
+  LOCKBENCH_VISIT(result, id, started_at, interrupted, (exit_code), lockbench, environment,
+                  workload, skipped, runs, (hazards), (experiment), (capacity), (observed), (locks),
+                  (findings), (sources))
 }
 
 #undef LOCKBENCH_VISIT
+#undef LOCKBENCH_MEMBER
+#undef LOCKBENCH_THERE
+#undef LOCKBENCH_PERHAPS_THERE
 #undef LOCKBENCH_DESCRIBE
 
 }  // namespace lockbench::results

@@ -1,6 +1,9 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
@@ -8,229 +11,301 @@
 #include <string_view>
 #include <vector>
 
+#include "results/file/fields.h"
 #include "results/file/json.h"
-#include "results/file/json_document.h"
-#include "results/file/json_targets.h"
 #include "results/tables/text.h"
 
 namespace lockbench::results {
 namespace {
 
 using nlohmann::json;
-using reading::Problem;
-using reading::Scalar;
-using reading::TargetPtr;
 
-/// What is told of a document while it is parsed. What returns false ends that.
-class Events : public nlohmann::json_sax<json> {
- public:
-  virtual bool scalar(Scalar value) = 0;
-  virtual bool open(bool list) = 0;
-  virtual bool close() = 0;
+/// Beyond it not every program reads a whole number exactly; two thousand of them fit into 64 bits.
+constexpr std::uint64_t kMostCount = std::uint64_t{1} << 53;
+/// Of seconds, rates and shares: such numbers fit into 64 bits.
+constexpr double kMostNumber = 1e18;
+/// Of all elements of lists and maps, in bytes: a short one in the file may be large in memory.
+constexpr std::size_t kMostMemory = kMaxResultBytes;
+constexpr std::size_t kMaxErrorColumns = 240;
 
-  bool null() override { return scalar(nullptr); }
-  bool boolean(bool value) override { return scalar(value); }
-  bool number_integer(number_integer_t value) override { return scalar(std::int64_t{value}); }
-  bool number_unsigned(number_unsigned_t value) override { return scalar(std::uint64_t{value}); }
-  bool number_float(number_float_t value, const string_t& /*text*/) override {
-    return scalar(value);
+/// What is wrong with a value, and where below it.
+struct Problem {
+  std::string what, where{};
+};
+/// Nothing: it could be read.
+using MaybeProblem = std::optional<Problem>;
+
+constexpr const char* kNoObject = "is not an object";
+constexpr const char* kNoList = "is not a list";
+
+MaybeProblem below(std::string_view place, MaybeProblem problem) {
+  if (problem) problem->where.insert(0, place);
+  return problem;
+}
+
+MaybeProblem wrong_in(const std::vector<Distribution::Bucket>& buckets, std::uint64_t overflow,
+                      std::uint64_t count) {
+  double before = -1;
+  std::uint64_t samples = overflow;
+  for (const Distribution::Bucket& bucket : buckets) {
+    if (!(bucket.upper >= 0) || bucket.upper <= before) {
+      return Problem{"has buckets that do not grow"};
+    }
+    before = bucket.upper;
+    if (samples <= count) samples += bucket.count;
   }
-  bool string(string_t& value) override { return scalar(std::move(value)); }
-  bool binary(binary_t& /*value*/) override { return false; }
-  bool start_object(std::size_t /*size*/) override { return open(false); }
-  bool start_array(std::size_t /*size*/) override { return open(true); }
-  bool end_object() override { return close(); }
-  bool end_array() override { return close(); }
+  if (samples > count) return Problem{"has more samples in its buckets than it counts"};
+  return {};
+}
+
+class Reader {
+ public:
+  /// `compact`: members of runs may be missing.
+  explicit Reader(bool compact) : compact_(compact) {}
+
+  template <class Struct>
+  MaybeProblem read(const json& from, Struct& to) {
+    if (kIsList<Struct> && !from.is_array()) return Problem{kNoList};
+    if (!kIsList<Struct> && !from.is_object()) return Problem{kNoObject};
+    Members members(*this, from);
+    describe(members, to);
+    return members.problem();
+  }
+
+ private:
+  /// Reads what describe() shows it from the members of an object, or the elements of a list.
+  class Members {
+   public:
+    Members(Reader& reader, const json& from) : reader_(reader), from_(from) {}
+
+    template <class T>
+    void operator()(const char* name, T& value) {
+      member(name, !reader_.may_lack_, [&](const json& one) { return reader_.read(one, value); });
+    }
+    template <class T>
+    void left_out(const char* name, T& value) {
+      member(name, false, [&](const json& one) { return reader_.read(one, value); });
+    }
+    void measured(const char* name, double& value, bool exists) {
+      (*this)(name, value);
+      if (!exists && std::isnan(value)) value = 0;
+    }
+    template <class Fill>
+    void group(const char* name, Fill fill) {
+      member(name, !reader_.may_lack_, [&](const json& one) -> MaybeProblem {
+        if (!one.is_object()) return Problem{kNoObject};
+        Members inner(reader_, one);
+        fill(inner);
+        return inner.problem();
+      });
+    }
+    void constant(const char* name, const char* text) {
+      member(name, !reader_.may_lack_, [&](const json& one) {
+        return one == text ? MaybeProblem() : Problem{fmt::format("is not \"{}\"", text)};
+      });
+    }
+
+    MaybeProblem problem() const {
+      if (problem_ || !from_.is_array() || next_ == from_.size()) return problem_;
+      return Problem{fmt::format("is not a list of {} values", next_)};
+    }
+
+   private:
+    template <class Read>
+    void member(const char* name, bool required, const Read& read) {
+      if (problem_) return;
+      if (from_.is_array()) {
+        if (next_ < from_.size()) problem_ = below(fmt::format("[{}]", next_), read(from_[next_]));
+        ++next_;
+        return;
+      }
+      const auto found = from_.find(name);
+      if (found != from_.end()) {
+        problem_ = below(fmt::format(".{}", name), read(*found));
+      } else if (required) {
+        problem_ = Problem{"is missing", fmt::format(".{}", name)};
+      }
+    }
+
+    Reader& reader_;
+    const json& from_;
+    std::size_t next_ = 0;  ///< of the elements of a list
+    MaybeProblem problem_;  ///< of the members so far
+  };
+
+  MaybeProblem read(const json& from, bool& to) {
+    if (!from.is_boolean()) return Problem{"is neither true nor false"};
+    to = from.get<bool>();
+    return {};
+  }
+  MaybeProblem read(const json& from, std::string& to) {
+    if (!from.is_string()) return Problem{"is not a text"};
+    to = from.get_ref<const std::string&>();
+    return {};
+  }
+  MaybeProblem read_count(const json& from, std::uint64_t most, std::uint64_t& to) {
+    if (!from.is_number_unsigned()) return Problem{"is not a whole number of at least 0"};
+    to = from.get<std::uint64_t>();
+    if (to > most) return Problem{fmt::format("is too large: at most {} is read", most)};
+    return {};
+  }
+  MaybeProblem read(const json& from, std::uint64_t& to) {
+    return read_count(from, kMostCount, to);
+  }
+  MaybeProblem read(const json& from, int& to) {
+    std::uint64_t count = 0;
+    MaybeProblem problem = read_count(from, std::numeric_limits<int>::max(), count);
+    if (!problem) to = static_cast<int>(count);
+    return problem;
+  }
+  MaybeProblem read(const json& from, double& to) {
+    if (!from.is_number() && !from.is_null()) return Problem{"is not a number"};
+    to = from.is_null() ? std::numeric_limits<double>::quiet_NaN() : from.get<double>();
+    if (!(std::abs(to) > kMostNumber)) return {};
+    return Problem{fmt::format("is too large: at most {:.0e} is read", kMostNumber)};
+  }
+  MaybeProblem read(const json& from, Verdict& to) {
+    const std::string name = from.is_string() ? from.get<std::string>() : "";
+    const auto* const known = std::find(kVerdicts.begin(), kVerdicts.end(), name);
+    if (known == kVerdicts.end()) {
+      return Problem{fmt::format("is none of {}", fmt::join(kVerdicts, ", "))};
+    }
+    to = static_cast<Verdict>(known - kVerdicts.begin());
+    return {};
+  }
+  MaybeProblem read(const json& from, OptionValue& to) {
+    if (from.is_boolean()) return read(from, to.emplace<bool>());
+    if (from.is_number_float()) return read(from, to.emplace<double>());
+    if (from.is_string()) return read(from, to.emplace<std::string>());
+    if (from.is_array()) return read(from, to.emplace<std::vector<std::string>>());
+    if (from.is_null()) {
+      to = nullptr;
+    } else if (from.is_number_unsigned() ? from.get<std::uint64_t>() >> 63U == 0
+                                         : from.is_number_integer()) {
+      to = from.get<std::int64_t>();
+    } else {
+      return Problem{"is not the value of an option"};
+    }
+    return {};
+  }
+  /// The name decides of what type the points are.
+  MaybeProblem read(const json& from, Experiment& to) {
+    if (!from.is_object()) return Problem{kNoObject};
+    Members members(*this, from);
+    std::string name;
+    members("name", name);
+    if (members.problem()) return members.problem();
+    if (name == Experiment::kNames[1]) {
+      to.points.emplace<1>();
+    } else if (name != Experiment::kNames[0]) {
+      return Problem{fmt::format("is none of {}", fmt::join(Experiment::kNames, ", ")), ".name"};
+    }
+    std::visit([&members](auto& points) { members("points", points); }, to.points);
+    return members.problem();
+  }
+  MaybeProblem read(const json& from, Distribution& to) {
+    MaybeProblem problem = read<Distribution>(from, to);
+    if (!problem) problem = wrong_in(to.buckets, to.overflow, to.count);
+    if (problem) return problem;
+    return wrong_in(to.censored.buckets, to.censored.overflow, to.censored.count);
+  }
+  template <class T>
+  MaybeProblem read(const json& from, std::optional<T>& to) {
+    to.reset();
+    return from.is_null() ? MaybeProblem() : read(from, to.emplace());
+  }
+  template <class T>
+  MaybeProblem read(const json& from, std::vector<T>& to) {
+    if (!from.is_array()) return Problem{kNoList};
+    constexpr bool kOfRuns = std::is_same_v<T, Run>;
+    if (kOfRuns) may_lack_ = compact_;
+    to.clear();
+    for (const json& one : from) {
+      to.emplace_back();
+      MaybeProblem problem = take(sizeof(T));
+      if (!problem) problem = read(one, to.back());
+      if (problem) return below(fmt::format("[{}]", to.size() - 1), std::move(problem));
+    }
+    if (kOfRuns) may_lack_ = false;
+    return {};
+  }
+  template <class T>
+  MaybeProblem read(const json& from, std::map<std::string, T>& to) {
+    if (!from.is_object()) return Problem{kNoObject};
+    for (const auto& [name, one] : from.items()) {
+      MaybeProblem problem = take(sizeof(T));
+      if (!problem) problem = read(one, to[name]);
+      if (problem) return below("." + name, std::move(problem));
+    }
+    return {};
+  }
+
+  MaybeProblem take(std::size_t bytes) {
+    memory_ += bytes;
+    if (memory_ <= kMostMemory) return {};
+    return Problem{fmt::format("is more than a result holds: {} bytes in memory", kMostMemory)};
+  }
+
+  const bool compact_;
+  bool may_lack_ = false;
+  std::size_t memory_ = 0;  ///< that lists and maps took so far, in bytes
+};
+
+/// Builds the document, unless it is nested too deep or names a member twice. With the library's
+/// own callback for that (3.11), each object of a list takes longer than the one before.
+class Builder : public nlohmann::detail::json_sax_dom_parser<json> {
+ public:
+  explicit Builder(json& document) : json_sax_dom_parser(document) {}
+
+  bool start_object(std::size_t size) { return open() && json_sax_dom_parser::start_object(size); }
+  bool start_array(std::size_t size) { return open() && json_sax_dom_parser::start_array(size); }
+  bool end_object() {
+    names_.pop_back();
+    return json_sax_dom_parser::end_object();
+  }
+  bool end_array() {
+    names_.pop_back();
+    return json_sax_dom_parser::end_array();
+  }
+  bool key(std::string& name) {
+    if (!names_.back().insert(name).second) return fail(fmt::format("{} is there twice", name));
+    return json_sax_dom_parser::key(name);
+  }
   bool parse_error(std::size_t /*position*/, const std::string& /*token*/,
-                   const json::exception& error) override {
+                   const json::exception& error) {
     // "[json.exception.parse_error.101] parse error at line 1, column 2: ..."
     std::string_view message = error.what();
     message.remove_prefix(std::min(message.size(), message.find("] ") + 2));
     return fail(fmt::format("not JSON: {}", message));
   }
 
-  /// The first; empty: none.
+  /// Empty: the document is whole.
   const std::string& error() const { return error_; }
 
- protected:
+ private:
+  bool open() {
+    names_.emplace_back();
+    if (names_.size() <= kMaxResultDepth) return true;
+    return fail(fmt::format("nested too deep for a result: more than {} levels", kMaxResultDepth));
+  }
   bool fail(std::string error) {
-    if (error_.empty()) error_ = std::move(error);
+    error_ = std::move(error);
     return false;
   }
 
- private:
+  std::vector<std::set<std::string>> names_;  ///< seen in each object and list that is open
   std::string error_;
 };
 
-/// Finds the member "schema" of a document, where lockbench writes it first.
-class SchemaFinder : public Events {
- public:
-  /// As it stands in the file.
-  const std::optional<std::string>& schema() const { return schema_; }
-
-  bool scalar(Scalar value) override {
-    if (!is_schema()) return true;
-    schema_ = std::visit([](const auto& one) { return json(one).dump(-1, ' ', true); }, value);
-    return false;
+/// Says which schema can be read if the document's is another one; empty: it is that one.
+std::string another_schema(const json& document) {
+  if (!document.is_object() || !document.contains("schema")) {
+    return fmt::format("not a result of lockbench: there is no \"schema\": \"{}\"", kSchema);
   }
-  bool open(bool list) override {
-    if (is_schema()) {
-      schema_ = list ? "[…]" : "{…}";
-      return false;
-    }
-    if (depth_++ == 0) is_object_ = !list;
-    return true;
-  }
-  bool close() override {
-    --depth_;
-    return true;
-  }
-  bool key(string_t& name) override {
-    if (depth_ == 1) name_ = std::move(name);
-    return true;
-  }
-
- private:
-  bool is_schema() const { return depth_ == 1 && is_object_ && name_ == "schema"; }
-
-  std::optional<std::string> schema_;
-  std::string name_;  ///< of the document's member that comes
-  int depth_ = 0;
-  bool is_object_ = false;
-};
-
-/// Reads what comes into a result.
-class Reader : public Events {
- public:
-  explicit Reader(Result& result) : result_(result) {}
-
-  /// For after the end.
-  bool finish() { return lacking_.empty() || compact_ || fail(lacking_); }
-
-  bool scalar(Scalar value) override {
-    const bool* const flag = std::get_if<bool>(&value);
-    if (levels_.size() == 1 && levels_.back().name == kCompact) compact_ = flag != nullptr && *flag;
-    Problem problem;
-    const TargetPtr target = next(problem);
-    if (target && problem.empty()) {
-      if (const auto* text = std::get_if<std::string>(&value)) context_.memory += text->size();
-      problem = target->scalar(std::move(value));
-    }
-    return accept(problem);
-  }
-  bool open(bool list) override {
-    Problem problem;
-    TargetPtr target = next(problem);
-    if (target && problem.empty()) problem = target->begin(list);
-    if (!accept(problem)) return false;
-    levels_.push_back({.target = std::move(target), .list = list});
-    return true;
-  }
-  bool close() override {
-    const bool of_a_run = levels_.size() > 1 && levels_.front().name == "runs";
-    const TargetPtr target = std::move(levels_.back().target);
-    levels_.pop_back();
-    if (!target) return true;
-    if (const std::string_view name = target->missing(); !name.empty()) {
-      const std::string where = path();
-      std::string lacking = fmt::format("{}{}{} is missing", where, where.empty() ? "" : ".", name);
-      if (!of_a_run) return fail(std::move(lacking));
-      if (lacking_.empty()) lacking_ = std::move(lacking);
-    }
-    const Problem problem = target->end();
-    // What is missing may be why.
-    if (!problem.empty() && !lacking_.empty() && !compact_) return fail(lacking_);
-    return accept(problem);
-  }
-  bool key(string_t& name) override {
-    levels_.back().name = std::move(name);
-    return true;
-  }
-
- private:
-  struct Level {
-    TargetPtr target;  ///< null: it is passed over
-    bool list = false;
-    std::string name{};     ///< of the member that comes, in an object
-    std::size_t count = 0;  ///< of the elements that came, in a list
-  };
-
-  /// Of the value that comes.
-  TargetPtr next(Problem& problem) {
-    if (levels_.empty()) return reading::target_for(context_, result_);
-    Level& level = levels_.back();
-    ++level.count;
-    if (!level.target) return nullptr;
-    return level.list ? level.target->element(problem) : level.target->member(level.name, problem);
-  }
-
-  std::string path() const {
-    std::string text;
-    for (const Level& level : levels_) {
-      if (level.list) {
-        text += fmt::format("[{}]", level.count - 1);
-      } else {
-        text += (text.empty() ? "" : ".") + level.name;
-      }
-    }
-    return text;
-  }
-
-  bool accept(const Problem& problem) {
-    if (context_.memory > reading::kMostMemory) {
-      return fail(fmt::format("holds too much for a result: more than {} bytes in memory",
-                              reading::kMostMemory));
-    }
-    if (problem.empty()) return true;
-    const std::string where = path();
-    return fail(fmt::format("{} {}", where.empty() ? "the document" : where, problem));
-  }
-
-  Result& result_;
-  reading::Context context_;
-  std::vector<Level> levels_;
-  bool compact_ = false;
-  std::string lacking_;  ///< the first member that a run lacks: all may in a compact document
-};
-
-/// Before anything is parsed: nesting, and the length of a word, which the parser keeps whole.
-std::string beyond_bounds(std::string_view text) {
-  int depth = 0;
-  bool in_string = false;
-  std::size_t begin = 0;  // of the word
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (i - begin > kMaxResultWord) {
-      return fmt::format("holds a word of more than {} bytes", kMaxResultWord);
-    }
-    switch (text[i]) {
-      case '\\':
-        i += in_string ? 1 : 0;
-        continue;
-      case '"':
-        in_string = !in_string;
-        break;
-      case '[':
-      case '{':
-        depth += in_string ? 0 : 1;
-        break;
-      case ']':
-      case '}':
-        depth -= in_string ? 0 : 1;
-        break;
-      case ' ':
-      case '\n':
-      case ',':
-      case ':':
-        break;
-      default:
-        continue;
-    }
-    if (!in_string || text[i] == '"') begin = i;
-    if (depth > kMaxResultDepth) {
-      return fmt::format("nested too deep for a result: more than {} levels", kMaxResultDepth);
-    }
-  }
-  return "";
+  const json& schema = document.at("schema");
+  if (schema == kSchema) return "";
+  return fmt::format("schema {} is not the one that can be read here: \"{}\"",
+                     clip(schema.dump(-1, ' ', true), 60), kSchema);
 }
 
 /// Beyond what commands take, and what work is done for each of.
@@ -269,36 +344,35 @@ std::string beyond_commands(const Result& result) {
   return "";
 }
 
-/// Says which schema can be read if the document's is another one.
-std::string another_schema(std::string_view text) {
-  SchemaFinder finder;
-  json::sax_parse(text.begin(), text.end(), &finder);
-  if (!finder.error().empty()) return finder.error();
-  if (!finder.schema()) {
-    return fmt::format("not a result of lockbench: there is no \"schema\": \"{}\"", kSchema);
-  }
-  if (finder.schema() == fmt::format("\"{}\"", kSchema)) return "";
-  return fmt::format("schema {} is not the one that can be read here: \"{}\"",
-                     clip(*finder.schema(), 60), kSchema);
-}
-
-}  // namespace
-
 tl::expected<Result, std::string> read_result(std::string_view text) {
   if (text.size() > kMaxResultBytes) {
     return tl::unexpected(fmt::format("too large for a result: {} bytes, at most {} are read",
                                       text.size(), kMaxResultBytes));
   }
-  if (std::string why = beyond_bounds(text); !why.empty()) return tl::unexpected(std::move(why));
-  if (std::string why = another_schema(text); !why.empty()) return tl::unexpected(std::move(why));
+  json document;
+  Builder builder(document);
+  json::sax_parse(text.begin(), text.end(), &builder);
+  if (!builder.error().empty()) return tl::unexpected(builder.error());
+  if (std::string why = another_schema(document); !why.empty()) {
+    return tl::unexpected(std::move(why));
+  }
   Result result;
-  Reader reader(result);
-  const bool whole = json::sax_parse(text.begin(), text.end(), &reader);
-  if (!whole || !reader.finish()) return tl::unexpected(reader.error());
+  const auto compact = document.find("compact");
+  Reader reader(compact != document.end() && *compact == true);
+  if (const MaybeProblem problem = reader.read(document, result)) {
+    return tl::unexpected(fmt::format("{} {}", problem->where.substr(1), problem->what));
+  }
   if (std::string why = beyond_commands(result); !why.empty()) {
     return tl::unexpected(std::move(why));
   }
   return result;
+}
+
+}  // namespace
+
+tl::expected<Result, std::string> from_json(std::string_view text) {
+  return read_result(text).map_error(
+      [](const std::string& error) { return clip(printable(error), kMaxErrorColumns); });
 }
 
 }  // namespace lockbench::results

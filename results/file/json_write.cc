@@ -1,8 +1,9 @@
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "results/file/fields.h"
-#include "results/file/json_document.h"
+#include "results/file/json.h"
 
 namespace lockbench::results {
 namespace {
@@ -11,43 +12,49 @@ using OrderedJson = nlohmann::ordered_json;
 
 class Writer {
  public:
+  explicit Writer(OrderedJson empty) : document_(std::move(empty)) {}
+
   template <class T>
   void operator()(const char* name, const T& value) {
-    object_[name] = write(value);
+    add(name, write(value));
   }
-
+  template <class T>
+  void left_out(const char* name, const std::optional<T>& value) {
+    if (value) add(name, write(*value));
+  }
+  template <class T>
+  void left_out(const char* name, const std::vector<T>& values) {
+    if (!values.empty()) add(name, write(values));
+  }
   void measured(const char* name, double value, bool exists) {
-    object_[name] = exists ? write(value) : OrderedJson();
+    add(name, exists ? write(value) : OrderedJson());
   }
-
   template <class Fill>
   void group(const char* name, Fill fill) {
-    Writer inner;
+    Writer inner(OrderedJson::object());
     fill(inner);
-    object_[name] = inner.take();
+    add(name, inner.take());
   }
+  void constant(const char* name, const char* text) { add(name, text); }
 
-  template <class T>
-  void where_there(const char* name, const std::optional<T>& value) {
-    if (value) object_[name] = write(*value);
+  OrderedJson take() { return std::move(document_); }
+
+  template <class Struct>
+  static OrderedJson write(const Struct& value) {
+    Writer writer(kIsList<Struct> ? OrderedJson::array() : OrderedJson::object());
+    describe(writer, value);
+    return writer.take();
   }
-
-  template <class T>
-  void where_there(const char* name, const std::vector<T>& values) {
-    if (!values.empty()) object_[name] = write(values);
-  }
-
-  void constant(const char* name, const char* text) { object_[name] = text; }
-
-  void points(const Experiment& experiment) {
-    object_["name"] = experiment.name();
-    object_["points"] =
-        std::visit([](const auto& points) { return write(points); }, experiment.points);
-  }
-
-  OrderedJson take() { return std::move(object_); }
 
  private:
+  void add(const char* name, OrderedJson value) {
+    if (document_.is_array()) {
+      document_.push_back(std::move(value));
+    } else {
+      document_[name] = std::move(value);
+    }
+  }
+
   static OrderedJson write(bool value) { return value; }
   static OrderedJson write(int value) { return value; }
   static OrderedJson write(std::int64_t value) { return value; }
@@ -58,55 +65,78 @@ class Writer {
   static OrderedJson write(const std::string& value) { return value; }
   static OrderedJson write(std::nullptr_t) { return nullptr; }
   static OrderedJson write(Verdict value) { return to_string(value); }
-  static OrderedJson write(const Distribution::Bucket& bucket) {
-    return OrderedJson::array({write(bucket.upper), bucket.count});
-  }
-  static OrderedJson write(const NodeVotes& votes) {
-    return OrderedJson::array({votes.node, votes.granted, votes.refused, votes.failed});
-  }
   static OrderedJson write(const OptionValue& value) {
     return std::visit([](const auto& alternative) { return write(alternative); }, value);
   }
-
+  static OrderedJson write(const Experiment& experiment) {
+    const auto points = [](const auto& all) { return write(all); };
+    return {{"name", experiment.name()}, {"points", std::visit(points, experiment.points)}};
+  }
   template <class T>
   static OrderedJson write(const std::optional<T>& value) {
     return value ? write(*value) : OrderedJson();
   }
-
   template <class T>
   static OrderedJson write(const std::vector<T>& values) {
     OrderedJson array = OrderedJson::array();
-    for (const T& value : values) {
-      array.push_back(write(value));
-    }
+    for (const T& value : values) array.push_back(write(value));
     return array;
   }
-
   template <class T>
   static OrderedJson write(const std::map<std::string, T>& values) {
     OrderedJson object = OrderedJson::object();
-    for (const auto& [name, value] : values) {
-      object[name] = write(value);
-    }
+    for (const auto& [name, value] : values) object[name] = write(value);
     return object;
   }
 
-  template <class Struct>
-  static OrderedJson write(const Struct& value) {
-    Writer writer;
-    describe(writer, value);
-    return writer.take();
-  }
-
-  OrderedJson object_ = OrderedJson::object();
+  OrderedJson document_;
 };
+
+bool holds_scalars_only(const OrderedJson& value) {
+  return std::none_of(value.begin(), value.end(),
+                      [](const auto& element) { return element.is_structured(); });
+}
+
+/// Objects of scalars, arrays of scalars, and arrays of such arrays: a histogram's buckets.
+bool fits_one_line(const OrderedJson& value) {
+  if (!value.is_structured() || holds_scalars_only(value)) return true;
+  return value.is_array() && std::all_of(value.begin(), value.end(), [](const auto& element) {
+           return element.is_array() && holds_scalars_only(element);
+         });
+}
+
+std::string on_one_line(const OrderedJson& value) {
+  return value.dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
+}
+
+/// As deep as the document is, no deeper.
+void dump(const OrderedJson& value, std::size_t indent, std::string& out) {
+  if (fits_one_line(value)) {
+    out += on_one_line(value);
+    return;
+  }
+  out += value.is_array() ? "[" : "{";
+  bool first = true;
+  for (const auto& [key, member] : value.items()) {
+    out += first ? "\n" : ",\n";
+    first = false;
+    out.append(indent + 1, ' ');
+    if (value.is_object()) out += on_one_line(key) + ": ";
+    dump(member, indent + 1, out);
+  }
+  out += "\n";
+  out.append(indent, ' ');
+  out += value.is_array() ? "]" : "}";
+}
 
 }  // namespace
 
-nlohmann::ordered_json write_object(const Result& result) {
-  Writer writer;
-  describe(writer, result);
-  return writer.take();
+std::string json_text(const OrderedJson& document) {
+  std::string out;
+  dump(document, 0, out);
+  return out + "\n";
 }
+
+std::string to_json(const Result& result) { return json_text(Writer::write(result)); }
 
 }  // namespace lockbench::results

@@ -46,7 +46,7 @@ class Collector {
     inner(name, value.value_or(T{}));
   }
   template <class T>
-  void where_there(const char* name, const T& value) {
+  void left_out(const char* name, const T& value) {
     (*this)(name, value);
   }
 

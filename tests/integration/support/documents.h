@@ -12,10 +12,7 @@ namespace lockbench::test {
 
 using Json = nlohmann::json;
 
-/// What in the document breaks results/schema.json; empty if nothing does.
-std::string violation_of_schema(const Json& document);
-
-/// A result file that keeps the schema; else std::runtime_error.
+/// A result file that keeps results/schema.json; else std::runtime_error.
 Json read_result(const std::filesystem::path& path);
 
 /// The strategy's first run; std::runtime_error if there is none.

@@ -47,7 +47,8 @@ std::vector<Page> pages() {
 TEST(ReferencePages, HaveATableOfEachKind) {
   std::vector<std::string> texts;
   for (const Page& page : pages()) texts.push_back(page.text);
-  for (const char* name : {"alone", "demand", "saturated", "hazards", "quorum", "renewal"}) {
+  for (const char* name : {"alone", "demand", "saturated", "hazards", "quorum", "renewal",
+                           "fields of a result", "fields of a run"}) {
     EXPECT_THAT(texts, Contains(HasSubstr(std::string("<!-- reference: ") + name + " -->")));
   }
 }

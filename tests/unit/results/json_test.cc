@@ -2,16 +2,11 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include <array>
 #include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
 
-#include "tests/unit/results/mutations.h"
 #include "tests/unit/results/samples.h"
 
 namespace lockbench::results {
@@ -124,42 +119,6 @@ TEST(Json, BytesThatAreNotUtf8AreReplaced) {
   EXPECT_THAT(read_back(result).runs[0].errors.at(0), HasSubstr("-ERR "));
 }
 
-// A sanitizer takes memory of its own.
-#ifndef __SANITIZE_ADDRESS__
-/// In a child, as what this process had at its peak would hide it.
-long kibibytes_to_read(const std::string& text) {
-  const auto peak = [] {
-    rusage usage{};
-    getrusage(RUSAGE_SELF, &usage);
-    return usage.ru_maxrss;
-  };
-  std::array<int, 2> ends{};
-  if (pipe(ends.data()) != 0) return -1;
-  if (fork() == 0) {
-    const long before = peak();
-    const bool read = from_json(text).has_value();
-    const long grown = read ? peak() - before : -1;
-    _exit(write(ends[1], &grown, sizeof grown) == sizeof grown ? 0 : 1);
-  }
-  close(ends[1]);
-  long grown = -1;
-  if (read(ends[0], &grown, sizeof grown) != sizeof grown) grown = -1;
-  close(ends[0]);
-  wait(nullptr);
-  return grown;
-}
-
-TEST(Json, WhatIsPassedOverTakesNoMemory) {
-  constexpr int kNumbers = 1'000'000;
-  std::string text = "{\"unknown\": [1";
-  for (int i = 0; i < kNumbers; ++i) text += ",1";
-  text += "]," + to_json(minimal_result()).substr(1);
-  const long kibibytes = kibibytes_to_read(text);
-  EXPECT_GE(kibibytes, 0);
-  EXPECT_LT(kibibytes, 8 * 1024) << "a document takes 16 bytes for each number";
-}
-#endif
-
 TEST(Json, TooMuchOfAKindIsRefused) {
   Result result = minimal_result();
   for (int i = 0; i < 17; ++i) {
@@ -167,14 +126,14 @@ TEST(Json, TooMuchOfAKindIsRefused) {
     result.runs.back().load = Load{.clients = static_cast<std::uint64_t>(i)};
   }
   EXPECT_EQ(error_of(to_json(result)), "runs have more than 16 loads");
+}
+
+TEST(Json, RunsThatTakeTooMuchMemoryAreRefused) {
   json document = json::parse(to_json(minimal_result()));
   document["compact"] = true;
-  document["runs"][0]["faults"] = std::vector<json>(50'001, json::object());
-  EXPECT_THAT(error_of_document(document),
-              HasSubstr("runs[0].faults[50000] is beyond the 50000 elements that are read"));
-  document["runs"] = json::array();
-  document["id"] = std::string(kMaxResultWord + 1, 'x');
-  EXPECT_THAT(error_of_document(document), HasSubstr("holds a word of more than"));
+  constexpr std::size_t kMost = kMaxResultBytes / sizeof(results::Run);
+  document["runs"] = std::vector<json>(kMost + 1, json::object());
+  EXPECT_THAT(error_of_document(document), HasSubstr("is more than a result holds"));
 }
 
 TEST(Json, RunsOfACompactDocumentLackWhatAnEmptyRunSays) {
@@ -220,21 +179,10 @@ TEST(Json, WhatAResultDoesNotHaveIsLeftOut) {
   }
 }
 
-TEST(Json, EveryMissingFieldIsNamed) {
-  const json document = json::parse(to_json(full_result()));
-  int removed = 0;
-  for (const auto& place : distinct_places(document, is_map)) {
-    const std::string name = place.empty() ? "" : place.back();
-    if (place.empty() || name == "schema" || may_be_left_out(place.to_string()) ||
-        !document.at(place.parent_pointer()).is_object()) {
-      continue;
-    }
-    json broken = document;
-    broken.at(place.parent_pointer()).erase(name);
-    EXPECT_THAT(error_of_document(broken), HasSubstr(name + " is missing")) << place;
-    ++removed;
-  }
-  EXPECT_GT(removed, 150);
+TEST(Json, AMissingFieldIsNamedByItsPath) {
+  json document = json::parse(to_json(full_result()));
+  document.at("/runs/0/acquire/histogram"_json_pointer).erase("overflow");
+  EXPECT_EQ(error_of_document(document), "runs[0].acquire.histogram.overflow is missing");
 }
 
 TEST(Json, WrongTypesAreNamedByTheirPath) {
@@ -247,11 +195,11 @@ TEST(Json, WrongTypesAreNamedByTheirPath) {
       {"/runs/0/acquire/p99", "fast", "runs[0].acquire.p99 is not a number"},
       {"/runs/0/acquire/histogram/unit", "ms", "runs[0].acquire.histogram.unit is not \"s\""},
       {"/runs/0/acquire/histogram/buckets/2", json::array({1}),
-       "runs[0].acquire.histogram.buckets[2] is not a pair"},
+       "runs[0].acquire.histogram.buckets[2] is not a list of 2 values"},
       {"/runs/0/acquire/histogram/buckets/2/1", -1,
        "runs[0].acquire.histogram.buckets[2][1] is not a whole number"},
       {"/runs/0/quorum/votes/1", json::array({"node", 1, 2}),
-       "runs[0].quorum.votes[1] is not a list [node, granted, refused, failed]"},
+       "runs[0].quorum.votes[1] is not a list of 4 values"},
       {"/runs/0/quorum/votes/0/3", -1,
        "runs[0].quorum.votes[0][3] is not a whole number of at least 0"},
       {"/runs/0/outcomes/failed", -1,
