@@ -39,22 +39,18 @@ std::string_view after_name(std::string_view stat) {
   return end == std::string_view::npos ? std::string_view() : stat.substr(end + 2);
 }
 
-/// Nothing if the process is gone.
-std::optional<ProcessCpu> cpu_of(pid_t pid) {
-  return parse_process_cpu(text_of("/proc/" + std::to_string(pid) + "/stat"),
-                           static_cast<double>(::sysconf(_SC_CLK_TCK)));
-}
-
 /// Sums over the tree; nothing if the leader is gone.
 std::optional<ProcessCpu> cpu_of_all(pid_t leader) {
-  std::optional<ProcessCpu> sum = cpu_of(leader);
-  if (!sum) return std::nullopt;
-  std::set<pid_t> descendants;
-  add_children(leader, descendants);
-  for (const pid_t pid : descendants) {
-    const ProcessCpu cpu = cpu_of(pid).value_or(ProcessCpu{});
-    sum->own_seconds += cpu.own_seconds;
-    sum->children_seconds += cpu.children_seconds;
+  const auto ticks_per_second = static_cast<double>(::sysconf(_SC_CLK_TCK));
+  std::set<pid_t> all{leader};
+  add_children(leader, all);
+  ProcessCpu sum;
+  for (const pid_t pid : all) {
+    const auto cpu =
+        parse_process_cpu(text_of("/proc/" + std::to_string(pid) + "/stat"), ticks_per_second);
+    if (!cpu && pid == leader) return std::nullopt;
+    sum.own_seconds += cpu ? cpu->own_seconds : 0;
+    sum.children_seconds += cpu ? cpu->children_seconds : 0;
   }
   return sum;
 }
@@ -105,19 +101,16 @@ std::set<pid_t> stop_descendants(pid_t leader) {
 }  // namespace
 
 bool signal_tree(pid_t leader, int signo) {
-  if (signo != SIGSTOP && signo != SIGCONT && signo != SIGKILL) return kill(-leader, signo) == 0;
-  if (signo == SIGCONT) {
-    std::set<pid_t> descendants;
-    add_children(leader, descendants);
-    for (const pid_t pid : descendants) kill(pid, SIGCONT);
-    return kill(-leader, SIGCONT) == 0;
+  std::set<pid_t> descendants;
+  if (signo == SIGCONT) add_children(leader, descendants);
+  if (signo == SIGSTOP || signo == SIGKILL) {
+    if (kill(-leader, SIGSTOP) != 0) return false;
+    await_stopped(leader);
+    descendants = stop_descendants(leader);
   }
-  if (kill(-leader, SIGSTOP) != 0) return false;
-  await_stopped(leader);
-  const std::set<pid_t> descendants = stop_descendants(leader);
   if (signo == SIGSTOP) return true;
-  for (const pid_t pid : descendants) kill(pid, SIGKILL);
-  return kill(-leader, SIGKILL) == 0;
+  for (const pid_t pid : descendants) kill(pid, signo);
+  return kill(-leader, signo) == 0;
 }
 
 std::optional<ProcessCpu> parse_process_cpu(std::string_view stat, double ticks_per_second) {

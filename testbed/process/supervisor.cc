@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <poll.h>
 #include <spawn.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -9,27 +10,24 @@
 
 #include <array>
 #include <cerrno>
-#include <charconv>
 #include <csignal>
 #include <cstring>
-#include <exception>
-#include <system_error>
-#include <utility>
-
-#include "testbed/process/wire.h"
+#include <vector>
 
 namespace lockbench::testbed {
 namespace {
 
-constexpr std::chrono::seconds kCloseWithin{8};  // more than the supervisor's own bound
+using Clock = Process::Clock;
 
-std::uint64_t to_number(const std::string& text) {
-  std::uint64_t value = 0;
-  std::from_chars(text.data(), text.data() + text.size(), value);
-  return value;
+constexpr const char* kSupervisorEnded = "the testbed's supervisor has ended";
+
+tl::expected<std::array<int, 2>, std::string> make_pair_of_sockets() {
+  std::array<int, 2> ends{};
+  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) == 0) return ends;
+  return tl::unexpected(fmt::format("socketpair: {}", std::strerror(errno)));
 }
 
-/// In a session of its own, so that Ctrl-C never reaches it. Its stderr goes to a log: ours may be
+/// In a session of its own, so that Ctrl-C never reaches it. Its output goes to a log: ours may be
 /// a pipe whose reader waits for it to be closed.
 tl::expected<pid_t, std::string> spawn_process(const std::filesystem::path& program,
                                                const std::filesystem::path& folder, int socket) {
@@ -37,84 +35,59 @@ tl::expected<pid_t, std::string> spawn_process(const std::filesystem::path& prog
   std::string name = program.string();
   std::string argument = folder.string();
   std::array<char*, 3> argv{name.data(), argument.data(), nullptr};
-  sigset_t none;
-  sigset_t all;
-  sigemptyset(&none);
-  sigfillset(&all);
-
   posix_spawn_file_actions_t files;
   posix_spawnattr_t attributes;
   posix_spawn_file_actions_init(&files);
   posix_spawn_file_actions_adddup2(&files, socket, STDIN_FILENO);
-  posix_spawn_file_actions_adddup2(&files, socket, STDOUT_FILENO);
-  posix_spawn_file_actions_addopen(&files, STDERR_FILENO, log.c_str(),
+  posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, log.c_str(),
                                    O_WRONLY | O_CREAT | O_APPEND, 0600);
+  posix_spawn_file_actions_adddup2(&files, STDOUT_FILENO, STDERR_FILENO);
   posix_spawnattr_init(&attributes);
-  posix_spawnattr_setsigmask(&attributes, &none);
-  posix_spawnattr_setsigdefault(&attributes, &all);
-  posix_spawnattr_setflags(&attributes,
-                           POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID);
   pid_t pid = 0;
   const int error = posix_spawn(&pid, name.c_str(), &files, &attributes, argv.data(), environ);
   posix_spawnattr_destroy(&attributes);
   posix_spawn_file_actions_destroy(&files);
-  if (error != 0) {
-    return tl::unexpected(fmt::format("cannot start {}: {}", name, std::strerror(error)));
-  }
-  return pid;
+  if (error == 0) return pid;
+  return tl::unexpected(fmt::format("cannot start {}: {}", name, std::strerror(error)));
 }
-
-/// Blocks all signals: threads inherit the mask, so signals are delivered to other threads.
-class AllSignalsBlocked {
- public:
-  AllSignalsBlocked() {
-    sigset_t all;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before_);
-  }
-  AllSignalsBlocked(const AllSignalsBlocked&) = delete;
-  AllSignalsBlocked& operator=(const AllSignalsBlocked&) = delete;
-  ~AllSignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-
- private:
-  sigset_t before_{};
-};
 
 }  // namespace
 
-tl::expected<std::shared_ptr<Supervisor>, std::string> Supervisor::spawn(
-    const std::filesystem::path& program, const std::filesystem::path& folder) {
-  std::array<int, 2> ends{};
-  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) != 0) {
-    return tl::unexpected(fmt::format("socketpair: {}", std::strerror(errno)));
-  }
-  const auto pid = spawn_process(program, folder, ends[1]);
-  ::close(ends[1]);
-  if (!pid) {
-    ::close(ends[0]);
-    return tl::unexpected(pid.error());
-  }
-  try {
-    return std::shared_ptr<Supervisor>(new Supervisor(*pid, ends[0]));
-  } catch (const std::system_error& error) {
-    // Without its socket the supervisor ends.
-    ::close(ends[0]);
-    waitpid(*pid, nullptr, 0);
-    return tl::unexpected(
-        fmt::format("a thread cannot be started: {} (ulimit -u)", error.code().message()));
-  }
+Process::~Process() { close(socket_); }
+
+bool Process::wait_for_exit(Clock::time_point deadline) const {
+  return (wire::await(socket_, 0, deadline) & POLLHUP) != 0;
 }
 
-Supervisor::Supervisor(pid_t pid, int socket) : pid_(pid), socket_(socket) {
-  const AllSignalsBlocked blocked;
-  listener_ = std::thread([this] {
-    try {
-      listen();
-    } catch (const std::exception&) {
-      // No memory for an answer: every request from now on fails.
-    }
-    mark_gone();
-  });
+tl::expected<std::string, std::string> Process::answer(const char* no_answer) {
+  if (wire::await(socket_, POLLIN, Clock::now() + Supervisor::kAnswerWithin) == 0) {
+    // An answer that comes later would be taken for that to the next request.
+    shutdown(socket_, SHUT_RDWR);
+    return tl::unexpected<std::string>("the testbed's supervisor does not answer");
+  }
+  const auto fields = wire::receive(socket_);
+  if (!fields) return tl::unexpected<std::string>(no_answer);
+  if (!fields->front().empty()) return tl::unexpected(fields->front());
+  return fields->back();
+}
+
+tl::expected<void, std::string> Process::signal(int signo) {
+  constexpr const char* kEnded = "the process has ended";
+  const std::lock_guard lock(asking_);
+  if (!wire::send(socket_, {std::to_string(signo)})) return tl::unexpected<std::string>(kEnded);
+  return answer(kEnded).map([](const std::string& /*empty*/) {});
+}
+
+tl::expected<std::shared_ptr<Supervisor>, std::string> Supervisor::spawn(
+    const std::filesystem::path& program, const std::filesystem::path& folder) {
+  const auto ends = make_pair_of_sockets();
+  if (!ends) return tl::unexpected(ends.error());
+  const auto pid = spawn_process(program, folder, ends->back());
+  ::close(ends->back());
+  if (pid) return std::shared_ptr<Supervisor>(new Supervisor(*pid, ends->front()));
+  ::close(ends->front());
+  return tl::unexpected(pid.error());
 }
 
 Supervisor::~Supervisor() {
@@ -122,113 +95,29 @@ Supervisor::~Supervisor() {
   ::close(socket_);
 }
 
-void Supervisor::close() noexcept {
-  const std::lock_guard closing(close_mutex_);
-  if (std::exchange(closed_, true)) return;
-  shutdown(socket_, SHUT_WR);
-  {
-    std::unique_lock lock(mutex_);
-    if (!changed_.wait_for(lock, kCloseWithin, [this] { return gone_; })) kill(pid_, SIGKILL);
-  }
-  listener_.join();
-  while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
-  }
-}
-
-std::uint64_t Supervisor::new_request() {
-  const std::lock_guard lock(mutex_);
-  asked_.insert(++last_id_);
-  return last_id_;
-}
-
-tl::expected<Supervisor::Handle, std::string> Supervisor::launch(const LaunchSpec& spec) {
-  const std::uint64_t id = new_request();
-  std::vector<std::string> fields{"start",   std::to_string(id),
-                                  spec.log,  spec.folder,
-                                  spec.user, std::to_string(spec.stop_signal)};
+tl::expected<std::shared_ptr<Process>, std::string> Supervisor::launch(const LaunchSpec& spec) {
+  const auto ends = make_pair_of_sockets();
+  if (!ends) return tl::unexpected(ends.error());
+  std::vector<std::string> fields{spec.log, spec.folder, spec.user};
   fields.insert(fields.end(), spec.argv.begin(), spec.argv.end());
-  return ask(id, fields).map([id] { return id; });
-}
-
-tl::expected<void, std::string> Supervisor::signal(Handle process, int signo) {
-  const std::uint64_t id = new_request();
-  return ask(id, {"signal", std::to_string(id), std::to_string(process), std::to_string(signo)});
-}
-
-tl::expected<void, std::string> Supervisor::stop(Handle process, std::chrono::milliseconds grace) {
-  const std::uint64_t id = new_request();
-  return ask(id,
-             {"stop", std::to_string(id), std::to_string(process), std::to_string(grace.count())});
-}
-
-Supervisor::Answer Supervisor::ask(std::uint64_t id, const std::vector<std::string>& fields) {
-  const bool sent = wire::send(socket_, fields);
-  std::unique_lock lock(mutex_);
-  const auto answered = [&] { return gone_ || answers_.contains(id); };
-  const bool in_time = sent && changed_.wait_for(lock, kAnswerWithin, answered);
-  asked_.erase(id);
-  const auto found = answers_.find(id);
-  if (found != answers_.end()) {
-    Answer answer = std::move(found->second);
-    answers_.erase(found);
-    return answer;
-  }
-  return tl::unexpected<std::string>(sent && !in_time ? "the testbed's supervisor does not answer"
-                                                      : "the testbed's supervisor has ended");
-}
-
-void Supervisor::listen() {
-  while (const auto fields = wire::receive(socket_)) hear(*fields);
-}
-
-void Supervisor::hear(const std::vector<std::string>& fields) {
-  if (fields.size() < 2) return;
-  const std::uint64_t id = to_number(fields[1]);
-  const std::lock_guard lock(mutex_);
-  if (fields[0] == "exited") {
-    const auto found = processes_.find(id);
-    if (found != processes_.end()) found->second.running = false;
-  } else if (fields[0] == "started" && fields.size() == 3) {
-    processes_[id] = {.pid = static_cast<pid_t>(to_number(fields[2]))};
-    if (asked_.contains(id)) answers_[id] = {};
-  } else if (asked_.contains(id)) {
-    if (fields[0] == "ok") answers_[id] = {};
-    if (fields[0] == "failed") answers_[id] = tl::unexpected(fields.back());
-  }
-  changed_.notify_all();
-}
-
-void Supervisor::mark_gone() {
-  const std::lock_guard lock(mutex_);
-  gone_ = true;
-  for (auto& [handle, process] : processes_) process.running = false;
-  changed_.notify_all();
-}
-
-bool Supervisor::wait_for_exit(Handle process, Clock::time_point deadline) {
-  std::unique_lock lock(mutex_);
-  return changed_.wait_until(lock, deadline, [&] {
-    const auto found = processes_.find(process);
-    return found == processes_.end() || !found->second.running;
+  const bool sent = wire::send(socket_, fields, ends->back());
+  ::close(ends->back());
+  std::shared_ptr<Process> process(new Process(ends->front()));
+  if (!sent) return tl::unexpected<std::string>(kSupervisorEnded);
+  return process->answer(kSupervisorEnded).map([&](const std::string& pid) {
+    process->pid_ = std::stoi(pid);
+    return process;
   });
 }
 
-bool Supervisor::running(Handle process) const {
-  const std::lock_guard lock(mutex_);
-  const auto found = processes_.find(process);
-  return found != processes_.end() && found->second.running;
-}
-
-pid_t Supervisor::pid(Handle process) const {
-  const std::lock_guard lock(mutex_);
-  const auto found = processes_.find(process);
-  return found == processes_.end() ? 0 : found->second.pid;
-}
-
-void Supervisor::forget(Handle process) {
-  const std::lock_guard lock(mutex_);
-  const auto found = processes_.find(process);
-  if (found != processes_.end() && !found->second.running) processes_.erase(found);
+void Supervisor::close() noexcept {
+  std::call_once(closed_, [this] {
+    constexpr std::chrono::seconds kCloseWithin{8};  // more than the supervisor's own bound
+    shutdown(socket_, SHUT_WR);
+    if (wire::await(socket_, 0, Clock::now() + kCloseWithin) == 0) kill(pid_, SIGKILL);
+    while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
+    }
+  });
 }
 
 }  // namespace lockbench::testbed

@@ -1,29 +1,30 @@
-// lockbench-supervisor FOLDER: starts servers for the process at the other end of stdin and stdout
-// (see wire.h). When that process ends, even if it is killed, stops them and removes FOLDER.
+// lockbench-supervisor FOLDER: starts servers for the process at the other end of stdin (see
+// wire.h). When that process ends, even if it is killed, kills them and removes FOLDER.
 
 #include <fcntl.h>
+#include <fmt/format.h>
+#include <grp.h>
 #include <poll.h>
+#include <pwd.h>
 #include <sys/prctl.h>
-#include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <charconv>
 #include <chrono>
 #include <csignal>
-#include <cstdint>
 #include <cstdio>
+#include <cstdlib>
+#include <cstring>
 #include <fstream>
-#include <map>
-#include <optional>
 #include <string>
 #include <system_error>
+#include <thread>
+#include <tl/expected.hpp>
 #include <vector>
 
-#include "testbed/process/launcher.h"
 #include "testbed/process/process_tree.h"
 #include "testbed/process/remains.h"
 #include "testbed/process/wire.h"
@@ -31,206 +32,189 @@
 namespace lockbench::testbed {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-using std::chrono::milliseconds;
+/// The step that failed, of which errno tells more. Does not return if the program runs: in a group
+/// of its own, with default signal handling, an empty signal mask and no inherited files.
+const char* become(const LaunchSpec& spec, const passwd* user, pid_t parent) {
+  if (setpgid(0, 0) != 0) return "setpgid";
+  if (user != nullptr) {
+    if (initgroups(user->pw_name, user->pw_gid) != 0) return "initgroups";
+    if (setgid(user->pw_gid) != 0) return "setgid";
+    if (setuid(user->pw_uid) != 0) return "setuid";
+  }
+  // As the user: the log is in a folder of its own.
+  const int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
+  const int log =
+      open(spec.log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
+  if (nothing < 0 || log < 0) return "open the log";
+  if (dup2(nothing, STDIN_FILENO) < 0 || dup2(log, STDOUT_FILENO) < 0 ||
+      dup2(log, STDERR_FILENO) < 0) {
+    return "redirect";
+  }
+  // It dies with the supervisor. After setuid, which would clear this.
+  if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) return "prctl";
+  if (getppid() != parent) _exit(127);
+  if (chdir(spec.folder.c_str()) != 0) return "chdir";
+  for (int signo = 1; signo < NSIG; ++signo) std::signal(signo, SIG_DFL);
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
 
-constexpr milliseconds kFinalGrace{3000};     // from asking all servers to end to killing them
-constexpr milliseconds kFinalPatience{2000};  // from killing them to leaving without them
+  std::vector<char*> argv;
+  for (const std::string& argument : spec.argv) argv.push_back(const_cast<char*>(argument.c_str()));
+  argv.push_back(nullptr);
+  execv(argv.front(), argv.data());
+  return "exec";
+}
 
-template <typename Integer>
-std::optional<Integer> parse(const std::string& text) {
-  Integer value{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
-  return value;
+/// Returns once the program runs.
+tl::expected<pid_t, std::string> launch(const LaunchSpec& spec) {
+  const passwd* const user = spec.user.empty() ? nullptr : getpwnam(spec.user.c_str());
+  if (user == nullptr && !spec.user.empty()) {
+    return tl::unexpected(fmt::format("no such user: {}", spec.user));
+  }
+  std::array<int, 2> pipe{};  // a successful exec closes it
+  if (pipe2(pipe.data(), O_CLOEXEC) != 0) {
+    return tl::unexpected(fmt::format("pipe: {}", std::strerror(errno)));
+  }
+  const pid_t parent = getpid();
+  const pid_t child = fork();
+  if (child == 0) {
+    const char* const step = become(spec, user, parent);
+    dprintf(pipe[1], "%s: %s", step, std::strerror(errno));
+    _exit(127);
+  }
+  const int fork_error = errno;
+  close(pipe[1]);
+  std::array<char, 128> problem{};
+  const ssize_t size = read(pipe[0], problem.data(), problem.size() - 1);
+  close(pipe[0]);
+  if (child < 0) return tl::unexpected(fmt::format("fork: {}", std::strerror(fork_error)));
+  if (size <= 0) return child;
+  waitpid(child, nullptr, 0);
+  return tl::unexpected(fmt::format("cannot start {}: {}", spec.argv.front(), problem.data()));
 }
 
 /// One server: a process that has not been reaped, so its pid and group cannot have been reused.
 struct Child {
-  pid_t pid = 0;
-  int stop_signal = SIGTERM;
-  std::optional<Clock::time_point> kill_at;
+  pid_t pid;
+  int socket;  ///< -1: the testbed has hung up
 };
 
 class Supervision {
  public:
-  explicit Supervision(int child_events) : child_events_(child_events) {}
-
   /// Returns when the other side has closed the connection.
   void serve();
-  /// Stops all processes, within kFinalGrace + kFinalPatience.
-  void stop_all();
+  /// Kills all processes, and returns when they are gone, at the latest after kPatience.
+  void kill_all();
 
  private:
+  static constexpr std::chrono::seconds kPatience{5};
+
   /// False: the other side has closed the connection.
-  bool read_command();
-  void obey(const std::vector<std::string>& fields);
-  void start(const std::vector<std::string>& fields);
-  void reap();
-  void kill_overdue();
-  static void kill_orphans();
-  static void ask_to_end(const Child& child);
-  void wait_for_children(Clock::time_point until, bool orphans_too);
-  milliseconds time_to_next_kill() const;
-  Child* find(const std::string& id);
+  bool start();
+  static void obey(Child& child);
+  /// False: there is nothing left to reap.
+  bool reap();
 
-  static void tell(const std::vector<std::string>& fields);
-
-  int child_events_;  // a signalfd for SIGCHLD
-  std::map<std::uint64_t, Child> children_;
+  std::vector<Child> children_;
 };
 
-void Supervision::tell(const std::vector<std::string>& fields) {
-  // If the other side is gone, stdin will show that too.
-  (void)wire::send(STDOUT_FILENO, fields);
-}
-
-Child* Supervision::find(const std::string& id) {
-  const auto number = parse<std::uint64_t>(id);
-  const auto found = number ? children_.find(*number) : children_.end();
-  return found == children_.end() ? nullptr : &found->second;
-}
-
-void Supervision::start(const std::vector<std::string>& fields) {
-  constexpr std::size_t kArgv = 6;
-  const auto id = parse<std::uint64_t>(fields[1]);
-  const int stop_signal = fields.size() > kArgv ? parse<int>(fields[5]).value_or(0) : 0;
-  if (!id || stop_signal <= 0) return tell({"failed", fields[1], "malformed start"});
-  const LaunchSpec spec{.argv = {fields.begin() + kArgv, fields.end()},
-                        .log = fields[2],
-                        .folder = fields[3],
-                        .user = fields[4],
-                        .stop_signal = stop_signal};
-  const auto pid = launch(spec);
-  if (!pid) return tell({"failed", fields[1], pid.error()});
-  children_[*id] = Child{*pid, stop_signal, std::nullopt};
-  tell({"started", fields[1], std::to_string(*pid)});
-}
-
-void Supervision::ask_to_end(const Child& child) {
-  kill(-child.pid, child.stop_signal);
-  signal_tree(child.pid, SIGCONT);  // a frozen server cannot handle the signal
-}
-
-void Supervision::obey(const std::vector<std::string>& fields) {
-  if (fields.size() < 2) return;
-  const std::string& verb = fields[0];
-  const std::string& id = fields[1];
-  if (verb == "start") return start(fields);
-  Child* child = fields.size() == 4 ? find(fields[2]) : nullptr;
-  if (child == nullptr) return tell({"failed", id, "the process has ended"});
-  const auto number = parse<int>(fields[3]);
-  if (verb == "signal" && number) {
-    const bool sent = signal_tree(child->pid, *number);
-    return tell(sent ? std::vector<std::string>{"ok", id}
-                     : std::vector<std::string>{"failed", id, "the signal cannot be sent"});
+bool Supervision::start() {
+  constexpr std::size_t kArgv = 3;
+  int socket = -1;
+  const auto fields = wire::receive(STDIN_FILENO, &socket);
+  if (!fields) return false;
+  // Without the socket, as when there are too many open files, nobody could end the process.
+  if (fields->size() <= kArgv || socket < 0) return true;
+  const auto pid = launch({.argv = {fields->begin() + kArgv, fields->end()},
+                           .log = fields->at(0),
+                           .folder = fields->at(1),
+                           .user = fields->at(2)});
+  if (pid) {
+    children_.push_back({*pid, socket});
+    // If the other side is gone, the sockets will show that too.
+    (void)wire::send(socket, {"", std::to_string(*pid)});
+  } else {
+    (void)wire::send(socket, {pid.error()});
+    close(socket);
   }
-  if (verb == "stop" && number) {
-    child->kill_at = Clock::now() + milliseconds(*number);
-    ask_to_end(*child);
-    return tell({"ok", id});
+  return true;
+}
+
+void Supervision::obey(Child& child) {
+  const auto fields = wire::receive(child.socket);
+  if (!fields) {
+    signal_tree(child.pid, SIGKILL);
+    close(child.socket);
+    child.socket = -1;
+    return;
   }
-  tell({"failed", id, "unknown command"});
+  const bool sent = signal_tree(child.pid, std::atoi(fields->front().c_str()));
+  (void)wire::send(child.socket, {sent ? "" : "the signal cannot be sent"});
 }
 
-bool Supervision::read_command() {
-  const auto fields = wire::receive(STDIN_FILENO);
-  if (fields) obey(*fields);
-  return fields.has_value();
-}
-
-void Supervision::reap() {
+bool Supervision::reap() {
   siginfo_t info{};
-  while (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid != 0) {
+  int found = 0;
+  while ((found = waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT)) == 0 && info.si_pid != 0) {
     const pid_t pid = info.si_pid;
     info = {};
-    const auto is_it = [pid](const auto& entry) { return entry.second.pid == pid; };
-    const auto found = std::find_if(children_.begin(), children_.end(), is_it);
+    const auto child = std::find_if(children_.begin(), children_.end(),
+                                    [pid](const Child& each) { return each.pid == pid; });
     // Until the leader is reaped its group id cannot be reused: kill what it left behind.
-    if (found != children_.end()) kill(-pid, SIGKILL);
+    if (child != children_.end()) kill(-pid, SIGKILL);
     waitpid(pid, nullptr, 0);
-    if (found == children_.end()) continue;  // an orphan that was reparented to this process
-    tell({"exited", std::to_string(found->first)});
-    children_.erase(found);
+    if (child == children_.end()) continue;  // an orphan that was reparented to this process
+    if (child->socket >= 0) close(child->socket);
+    children_.erase(child);
   }
-}
-
-void Supervision::kill_overdue() {
-  for (auto& [id, child] : children_) {
-    if (!child.kill_at || *child.kill_at > Clock::now()) continue;
-    signal_tree(child.pid, SIGKILL);
-    child.kill_at.reset();
-  }
-}
-
-milliseconds Supervision::time_to_next_kill() const {
-  milliseconds wait = std::chrono::minutes(1);
-  for (const auto& [id, child] : children_) {
-    if (!child.kill_at) continue;
-    wait = std::min(wait, std::chrono::ceil<milliseconds>(*child.kill_at - Clock::now()));
-  }
-  return std::max(wait, milliseconds(0));
+  return found == 0;
 }
 
 void Supervision::serve() {
+  sigset_t all_but_child;  // blocked while it waits
+  sigfillset(&all_but_child);
+  sigdelset(&all_but_child, SIGCHLD);
   bool connected = true;
   while (connected) {
-    std::array<pollfd, 2> files{pollfd{STDIN_FILENO, POLLIN, 0}, pollfd{child_events_, POLLIN, 0}};
-    const int ready =
-        poll(files.data(), files.size(), static_cast<int>(time_to_next_kill().count()));
-    if (ready < 0 && errno != EINTR) return;
-    if (ready > 0 && files[1].revents != 0) {
-      signalfd_siginfo ignored{};
-      [[maybe_unused]] const ssize_t got = read(child_events_, &ignored, sizeof ignored);
+    std::vector<pollfd> files{{STDIN_FILENO, POLLIN, 0}};
+    for (const Child& child : children_) files.push_back({child.socket, POLLIN, 0});
+    if (ppoll(files.data(), files.size(), nullptr, &all_but_child) > 0) {
+      for (std::size_t i = 0; i < children_.size(); ++i) {
+        if (files[i + 1].revents != 0) obey(children_[i]);
+      }
+      if (files.front().revents != 0) connected = start();
+    } else if (errno != EINTR) {
+      return;
     }
     reap();
-    kill_overdue();
-    if (ready > 0 && files[0].revents != 0) connected = read_command();
   }
 }
 
-/// Kills server processes that left their group and whose parent has ended. They are our direct
-/// children now (see PR_SET_CHILD_SUBREAPER) and not reaped, so their pids cannot have been reused.
-void Supervision::kill_orphans() {
-  const std::string self = std::to_string(getpid());
-  std::ifstream list("/proc/" + self + "/task/" + self + "/children");
-  for (pid_t pid = 0; list >> pid;) kill(pid, SIGKILL);
-}
-
-void Supervision::wait_for_children(Clock::time_point until, bool orphans_too) {
-  while (Clock::now() < until) {
-    reap();
-    if (orphans_too) kill_orphans();
-    siginfo_t info{};
-    const bool none_at_all = waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0;
-    if (none_at_all || (!orphans_too && children_.empty())) return;
-    // There is no notice of new orphans, so look again periodically.
-    pollfd events{child_events_, POLLIN, 0};
-    if (poll(&events, 1, orphans_too ? 5 : 50) <= 0) continue;
-    signalfd_siginfo ignored{};
-    [[maybe_unused]] const ssize_t got = read(child_events_, &ignored, sizeof ignored);
+void Supervision::kill_all() {
+  for (const Child& child : children_) signal_tree(child.pid, SIGKILL);
+  const auto until = std::chrono::steady_clock::now() + kPatience;
+  const std::string children = fmt::format("/proc/{0}/task/{0}/children", getpid());
+  while (reap() && std::chrono::steady_clock::now() < until) {
+    // Processes that left their group and whose parent has ended are our direct children now (see
+    // PR_SET_CHILD_SUBREAPER), and not reaped, so their pids cannot have been reused.
+    std::ifstream list(children);
+    for (pid_t pid = 0; list >> pid;) kill(pid, SIGKILL);
+    // There is no notice of new ones.
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
 }
 
-void Supervision::stop_all() {
-  for (const auto& [id, child] : children_) ask_to_end(child);
-  wait_for_children(Clock::now() + kFinalGrace, false);
-  for (const auto& [id, child] : children_) signal_tree(child.pid, SIGKILL);
-  wait_for_children(Clock::now() + kFinalPatience, true);
-}
-
-/// Detaches from the terminal and closes inherited files.
-int detach() {
-  setsid();  // fails if the parent has called it for this process already
+/// Keeps nothing of the process that started this one: files, folder, handling of signals. All
+/// signals are blocked; that a child has ended interrupts serve() while it waits.
+bool detach() {
   close_range(3, ~0U, 0);
-  if (chdir("/") != 0) return -1;
   prctl(PR_SET_CHILD_SUBREAPER, 1);
-  for (const int signo : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE}) std::signal(signo, SIG_IGN);
-  sigset_t child;
-  sigemptyset(&child);
-  sigaddset(&child, SIGCHLD);
-  sigprocmask(SIG_SETMASK, &child, nullptr);
-  return signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
+  sigset_t all;
+  sigfillset(&all);
+  sigprocmask(SIG_SETMASK, &all, nullptr);
+  std::signal(SIGCHLD, [](int /*signo*/) {});
+  return chdir("/") == 0;
 }
 
 }  // namespace
@@ -242,11 +226,10 @@ int main(int argc, char** argv) {
                stderr);
     return 1;
   }
-  const int child_events = lockbench::testbed::detach();
-  if (child_events < 0) return 2;
-  lockbench::testbed::Supervision supervisor(child_events);
+  if (!lockbench::testbed::detach()) return 2;
+  lockbench::testbed::Supervision supervisor;
   supervisor.serve();
-  supervisor.stop_all();
+  supervisor.kill_all();
   std::error_code error;
   lockbench::testbed::remove_remains(argv[1], error);
   return error ? 2 : 0;

@@ -19,6 +19,8 @@
 #include <random>
 #include <span>
 
+#include "testbed/process/wire.h"
+
 namespace lockbench::testbed {
 namespace {
 
@@ -69,21 +71,13 @@ int first_client_port() {
   return first;
 }
 
-bool await(int fd, short events, Clock::time_point deadline) {
-  while (true) {
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()).count();
-    pollfd file{fd, events, 0};
-    const int ready = poll(&file, 1, static_cast<int>(std::max<std::int64_t>(left, 0)));
-    if (ready < 0 && errno == EINTR) continue;
-    return ready > 0;
-  }
-}
-
 tl::expected<void, std::string> connect_to(int fd, const sockaddr* address, socklen_t length,
                                            Clock::time_point deadline) {
   if (fd < 0) return system_error("socket");
   if (connect(fd, address, length) != 0 && errno != EINPROGRESS) return system_error("connect");
-  if (!await(fd, POLLOUT, deadline)) return tl::unexpected<std::string>("connect: timed out");
+  if (wire::await(fd, POLLOUT, deadline) == 0) {
+    return tl::unexpected<std::string>("connect: timed out");
+  }
   int refusal = 0;
   socklen_t size = sizeof refusal;
   getsockopt(fd, SOL_SOCKET, SO_ERROR, &refusal, &size);
@@ -126,7 +120,7 @@ class Line {
       const auto size = static_cast<int>(bytes.size());
       return insist([&] { return SSL_write(session_.get(), bytes.data(), size); });
     }
-    if (!await(fd_, POLLOUT, deadline_)) return tl::unexpected<std::string>("timed out");
+    if (wire::await(fd_, POLLOUT, deadline_) == 0) return tl::unexpected<std::string>("timed out");
     const ssize_t sent = ::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
     return moved(sent < 0 && errno == EAGAIN ? 0 : sent);
   }
@@ -137,7 +131,7 @@ class Line {
       const auto size = static_cast<int>(room.size());
       return insist([&] { return SSL_read(session_.get(), room.data(), size); });
     }
-    if (!await(fd_, POLLIN, deadline_)) return tl::unexpected<std::string>("timed out");
+    if (wire::await(fd_, POLLIN, deadline_) == 0) return tl::unexpected<std::string>("timed out");
     return moved(recv(fd_, room.data(), room.size(), 0));
   }
 
@@ -159,7 +153,7 @@ class Line {
         const char* const reason = ERR_reason_error_string(ERR_peek_error());
         return tl::unexpected<std::string>(reason == nullptr ? "the connection ended" : reason);
       }
-      if (!await(fd_, why == SSL_ERROR_WANT_READ ? POLLIN : POLLOUT, deadline_)) {
+      if (wire::await(fd_, why == SSL_ERROR_WANT_READ ? POLLIN : POLLOUT, deadline_) == 0) {
         return tl::unexpected<std::string>("timed out");
       }
     }

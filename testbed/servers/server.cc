@@ -16,7 +16,7 @@ namespace lockbench::testbed {
 namespace {
 
 namespace fs = std::filesystem;
-using Clock = Supervisor::Clock;
+using Clock = Process::Clock;
 using std::chrono::milliseconds;
 
 constexpr milliseconds kKillWithin{5000};  // from SIGKILL to the end of the process
@@ -70,14 +70,24 @@ Server::~Server() {
   const std::lock_guard lock(lifecycle_);
   // An error is ignored: the supervisor kills what is left when it ends.
   if (!stop_locked()) return;
-  supervisor_->forget(process_);
   std::error_code ignored;
   remove_remains(spec_.folder, ignored);
 }
 
-bool Server::alive() const { return supervisor_->running(process_); }
+std::shared_ptr<Process> Server::process() const {
+  const std::lock_guard lock(replacing_);
+  return process_;
+}
 
-pid_t Server::pid() const { return supervisor_->pid(process_); }
+bool Server::alive() const {
+  const auto its = process();
+  return its && its->running();
+}
+
+pid_t Server::pid() const {
+  const auto its = process();
+  return its ? its->pid() : 0;
+}
 
 std::string Server::log() const {
   std::error_code error;
@@ -101,21 +111,21 @@ std::string Server::failure(std::string_view what) const {
                       : fmt::format("{} {}:\n{}", name, what, tail);
 }
 
-Server::Result Server::signal(int signo) { return supervisor_->signal(process_, signo); }
+Server::Result Server::signal(int signo) { return process()->signal(signo); }
 
 Server::Result Server::launch_locked() {
   std::error_code error;
   const std::uintmax_t size = fs::file_size(log_path(), error);
   log_start_ = error ? 0 : size;
   const std::int64_t loads = spec_.clock == nullptr ? 0 : spec_.clock->loads();
-  const auto process = supervisor_->launch({.argv = spec_.argv,
-                                            .log = log_path(),
-                                            .folder = data_folder(),
-                                            .user = user_,
-                                            .stop_signal = spec_.stop_signal});
+  const auto process = supervisor_->launch(
+      {.argv = spec_.argv, .log = log_path(), .folder = data_folder(), .user = user_});
   if (!process) return tl::unexpected(process.error());
-  supervisor_->forget(process_.exchange(*process));
-  auto ready = await_ready(*process);
+  {
+    const std::lock_guard lock(replacing_);
+    process_ = *process;
+  }
+  auto ready = await_ready(**process);
   if (ready) ready = runs_by_clock(loads);
   if (!ready) (void)kill_locked();  // the first failure is reported
   return ready;
@@ -126,13 +136,13 @@ Server::Result Server::runs_by_clock(std::int64_t loads_before) const {
   return tl::unexpected(failure(fmt::format("has not loaded {}", spec_.clock->library().string())));
 }
 
-Server::Result Server::await_ready(Supervisor::Handle process) {
+Server::Result Server::await_ready(const Process& process) {
   constexpr milliseconds kFirstPause{1};
   constexpr milliseconds kLongestPause{20};
   const auto deadline = Clock::now() + spec_.ready_within;
   for (milliseconds pause = kFirstPause; Clock::now() < deadline;
        pause = std::min(2 * pause, kLongestPause)) {
-    if (supervisor_->wait_for_exit(process, Clock::now() + pause)) {
+    if (process.wait_for_exit(Clock::now() + pause)) {
       return tl::unexpected(failure("ended while starting"));
     }
     if (!spec_.ready || spec_.ready(*this)) return {};
@@ -147,14 +157,12 @@ Server::Result Server::stop() {
 }
 
 Server::Result Server::stop_locked() {
-  const Supervisor::Handle process = process_;
-  if (!supervisor_->running(process)) return {};
-  const auto asked = supervisor_->stop(process, spec_.stop_grace);
-  if (supervisor_->wait_for_exit(
-          process, Clock::now() + (asked ? spec_.stop_grace + kKillWithin : milliseconds(0)))) {
-    return {};
-  }
-  return tl::unexpected(asked ? failure("does not end") : asked.error());
+  if (!alive()) return {};
+  const auto its = process();
+  // A frozen server cannot handle the signal.
+  const bool asked = its->signal(spec_.stop_signal) && its->signal(SIGCONT);
+  if (asked && its->wait_for_exit(Clock::now() + spec_.stop_grace)) return {};
+  return kill_locked();
 }
 
 Server::Result Server::kill_hard() {
@@ -163,11 +171,11 @@ Server::Result Server::kill_hard() {
 }
 
 Server::Result Server::kill_locked() {
-  const Supervisor::Handle process = process_;
-  if (!supervisor_->running(process)) return {};
-  const auto sent = supervisor_->signal(process, SIGKILL);
-  // If the signal is refused the process has just ended, and the notice of that arrives at once.
-  if (supervisor_->wait_for_exit(process, Clock::now() + kKillWithin)) return {};
+  if (!alive()) return {};
+  const auto its = process();
+  const auto sent = its->signal(SIGKILL);
+  // If the signal is refused the process has just ended.
+  if (its->wait_for_exit(Clock::now() + kKillWithin)) return {};
   return tl::unexpected(sent ? failure("does not die") : sent.error());
 }
 

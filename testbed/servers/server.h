@@ -105,11 +105,13 @@ class Server final {
   using Result = tl::expected<void, std::string>;
 
   Server(const Testbed& testbed, ServerSpec spec);
+  /// The present process, or the last one; null before the first.
+  std::shared_ptr<Process> process() const;
   /// Starts the process and awaits readiness; a server that does not become ready is killed.
   Result launch_locked();
   Result stop_locked();
   Result kill_locked();
-  Result await_ready(Supervisor::Handle process);
+  Result await_ready(const Process& process);
   /// The loader only warns if a library cannot be preloaded, so this is checked.
   Result runs_by_clock(std::int64_t loads_before) const;
   Result clear_data() const;
@@ -120,7 +122,8 @@ class Server final {
   const std::string secret_;
   const std::shared_ptr<Supervisor> supervisor_;
   std::mutex lifecycle_;  // locked while starting and stopping
-  std::atomic<Supervisor::Handle> process_ = 0;
+  mutable std::mutex replacing_;
+  std::shared_ptr<Process> process_;           // under replacing_
   std::atomic<std::uintmax_t> log_start_ = 0;  // where the present process's log begins
 };
 
