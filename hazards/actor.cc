@@ -2,27 +2,17 @@
 
 #include <algorithm>
 #include <array>
-#include <nlohmann/json.hpp>
 
 #include "hazards/play.h"
-#include "loadgen/run/client_threads.h"
 #include "strategies/words.h"
 
 namespace lockbench::hazards {
 namespace {
 
-using Json = nlohmann::json;
 using namespace std::string_view_literals;
 
 /// Enough for any request that does not wait for the lock.
 constexpr std::chrono::seconds kReplyTimeout{10};
-constexpr std::chrono::seconds kCommandTimeout{2};
-
-std::int64_t nanoseconds(Duration duration) { return duration.count(); }
-TimePoint time_of(const Json& value) { return TimePoint(Duration(value.get<std::int64_t>())); }
-std::optional<TimePoint> time_if_any(const Json& value) {
-  return value.is_null() ? std::nullopt : std::optional(time_of(value));
-}
 
 // What a timeline says about the client that made the request.
 
@@ -42,19 +32,6 @@ constexpr std::array kWritten{"writes the counter"sv,
                               "is rejected by the counter: its fencing number is old"sv,
                               "could not write the counter"sv, "could not write the counter"sv};
 
-std::string_view describe(AcquireOutcome outcome) {
-  return word_of<AcquireOutcome::abandoned>(kAcquired, outcome);
-}
-std::string_view describe(ReleaseOutcome outcome) {
-  return word_of<ReleaseOutcome::failed>(kReleased, outcome);
-}
-std::string_view describe(RenewOutcome outcome) {
-  return word_of<RenewOutcome::unsupported>(kRenewed, outcome);
-}
-std::string_view describe(loadgen::WriteResult result) {
-  return word_of<loadgen::WriteResult::failed>(kWritten, result);
-}
-
 }  // namespace
 
 Actor::Actor(Play& play, std::string name, const ActorSettings& settings)
@@ -65,69 +42,55 @@ Actor::Actor(Play& play, std::string name, const ActorSettings& settings)
     lines_.push_back(play_.servers_.line_to(port));
     port = lines_.back()->port();
   }
-  Endpoints found =
-      ports.empty() ? play_.store().endpoints() : play_.store().endpoints_through(ports);
-  if (!settings.members.empty()) found = play_.store().endpoints_of(settings.members);
-  Json endpoints = Json::object();
-  for (const auto& [backend, urls] : found) endpoints[backend] = urls;
-  call({{"strategy", play_.strategy_.name},
-        {"endpoints", endpoints},
-        {"counter", play_.servers_.counter_url()},
-        {"checks_fencing", settings.checks_fencing},
-        {"client", settings.number},
-        {"clients_on", loadgen::to_string(play_.servers_.clients_on())},
-        {"renew", settings.renews},
-        {"renew_cap_ns",
-         settings.renew_cap ? Json(nanoseconds(*settings.renew_cap)) : Json(nullptr)},
-        {"wait", settings.wait.empty() ? Json(nullptr) : Json(settings.wait)},
-        {"node_timeout_ns",
-         settings.node_timeout ? Json(nanoseconds(*settings.node_timeout)) : Json(nullptr)},
-        {"wait_replicas", settings.wait_replicas.value_or(play_.store().replicas())},
-        {"command_timeout_ns", nanoseconds(kCommandTimeout)}});
+  ClientSetup setup{.strategy = std::string(play_.strategy_.name),
+                    .endpoints = ports.empty() ? play_.store().endpoints()
+                                               : play_.store().endpoints_through(ports),
+                    .counter = play_.servers_.counter_url(),
+                    .clients_on = play_.servers_.clients_on(),
+                    .settings = settings};
+  if (!settings.members.empty()) setup.endpoints = play_.store().endpoints_of(settings.members);
+  if (!settings.wait_replicas) setup.settings.wait_replicas = play_.store().replicas();
+  process_.send(setup);
+  answer();
 }
 
-std::optional<Json> Actor::try_receive(Duration within) {
+std::optional<Answer> Actor::try_receive(Duration within) {
   auto message = process_.receive(within);
-  if (message && message->contains("error")) {
-    throw Failure(name_ + ": " + message->at("error").get<std::string>());
-  }
+  if (message && !message->error.empty()) throw Failure(name_ + ": " + message->error);
   return message;
 }
 
-Json Actor::receive(Duration within) {
+Answer Actor::receive(Duration within) {
   auto message = try_receive(within);
   if (!message) throw Failure(name_ + " did not answer in time");
   return *std::move(message);
 }
 
-Json Actor::call(const Json& request) {
-  process_.send(request);
-  Json answer = receive(kReplyTimeout);
-  while (answer.contains("event")) answer = receive(kReplyTimeout);
+Answer Actor::answer() {
+  Answer answer = receive(kReplyTimeout);
+  while (answer.waiting) answer = receive(kReplyTimeout);
   return answer;
+}
+
+Answer Actor::call(const Request& request) {
+  process_.send(request);
+  return answer();
 }
 
 void Actor::warm_up() {
   // The first round also connects and loads scripts; the second one counts the usual commands.
   for (int round = 0; round < 2; ++round) {
-    Json request = acquire_request(kReplyTimeout);
-    request["key"] = play_.key() + ":warm-up";
-    const Json got = call(request);
-    if (got.at("outcome") != static_cast<int>(AcquireOutcome::acquired)) {
-      throw Failure(name_ +
-                    " cannot acquire the warm-up lock: " + got.at("reason").get<std::string>());
-    }
-    const Json released = call({{"do", "release"}, {"lease", got.at("lease")}});
-    acquire_commands_ = got.at("commands").get<int>();
-    release_commands_ = released.at("commands").get<int>();
+    Request request = acquire_request(kReplyTimeout);
+    request.key += ":warm-up";
+    const Grant got = call(request).grant;
+    if (!got.granted()) throw Failure(name_ + " cannot acquire the warm-up lock: " + got.reason);
+    acquire_commands_ = got.commands;
+    release_commands_ = call({.what = Request::What::release, .lease = got.lease}).release_commands;
   }
 }
 
-Json Actor::acquire_request(Duration wait) const {
-  return {{"do", "acquire"},
-          {"key", play_.key()},
-          {"ttl_ns", nanoseconds(play_.ttl())},
-          {"wait_ns", nanoseconds(wait)}};
+Request Actor::acquire_request(Duration wait) const {
+  return {.what = Request::What::acquire, .key = play_.key(), .ttl = play_.ttl(), .within = wait};
 }
 
 void Actor::start_acquire(Duration wait) {
@@ -140,43 +103,30 @@ void Actor::start_acquire(Duration wait) {
 void Actor::start_acquire_and_release(Duration wait, TimePoint at) {
   wait_ = wait;
   asks_at_ = std::max(at, BootClock::now());
-  Json request = acquire_request(wait);
-  request["at_ns"] = at.time_since_epoch().count();
-  request["release_at_once"] = true;
+  Request request = acquire_request(wait);
+  request.at = at;
+  request.release_at_once = true;
   play_.timeline().add(at, name_, "asks for the lock");
   process_.send(request);
 }
 
 void Actor::await_waiting() {
-  const Json event = receive(kReplyTimeout);
-  if (!event.contains("event")) throw Failure(name_ + " did not have to wait for the lock");
+  if (!receive(kReplyTimeout).waiting) throw Failure(name_ + " did not have to wait for the lock");
   play_.timeline().add_now(name_, "finds the lock taken and waits");
 }
 
 Grant Actor::finish_acquire() {
-  Json answer = receive(wait_ + kReplyTimeout);
-  if (answer.contains("event")) answer = receive(wait_ + kReplyTimeout);
-  return to_grant(answer);
+  Answer answer = receive(wait_ + kReplyTimeout);
+  if (answer.waiting) answer = receive(wait_ + kReplyTimeout);
+  return tell(std::move(answer.grant));
 }
 
-Grant Actor::to_grant(const Json& answer) {
-  Grant grant;
-  grant.outcome = static_cast<AcquireOutcome>(answer.at("outcome").get<int>());
-  grant.asked_at = time_of(answer.at("asked_ns"));
-  grant.answered_at = time_of(answer.at("answered_ns"));
-  grant.commands = answer.at("commands").get<int>();
-  grant.rounds = answer.at("rounds").get<int>();
-  grant.split_votes = answer.at("split_votes").get<int>();
-  grant.reason = answer.at("reason").get<std::string>();
-  std::string text(describe(grant.outcome));
+Grant Actor::tell(Grant grant) {
+  std::string text(word_of<AcquireOutcome::abandoned>(kAcquired, grant.outcome));
   if (grant.outcome == AcquireOutcome::refused && !grant.reason.empty()) {
     text = "is not granted the lock";
   }
   if (grant.granted()) {
-    grant.lease = answer.at("lease").get<int>();
-    grant.valid_until = time_if_any(answer.at("valid_until_ns"));
-    const Json& fencing = answer.at("fencing");
-    if (!fencing.is_null()) grant.fencing = fencing.get<std::uint64_t>();
     if (grant.valid_until) {
       const auto left =
           std::chrono::ceil<std::chrono::milliseconds>(*grant.valid_until - grant.answered_at);
@@ -204,59 +154,58 @@ Grant Actor::acquire(Duration wait) {
 Grant Actor::must_acquire() {
   Grant grant = acquire(std::chrono::seconds(5));
   if (!grant.granted()) {
-    throw Failure(fmt::format("{} did not get the lock: it {}", name_, describe(grant.outcome)));
+    throw Failure(fmt::format("{} did not get the lock: it {}", name_,
+                              word_of<AcquireOutcome::abandoned>(kAcquired, grant.outcome)));
   }
   return grant;
 }
 
-ReleaseOutcome Actor::to_release(const Json& answer) {
-  const auto outcome = static_cast<ReleaseOutcome>(answer.at("outcome").get<int>());
-  play_.timeline().add(time_of(answer.at("answered_ns")), name_, std::string(describe(outcome)));
-  return outcome;
+ReleaseOutcome Actor::tell_release(const Answer& answer) {
+  play_.timeline().add(answer.at, name_,
+                       std::string(word_of<ReleaseOutcome::failed>(kReleased, answer.released)));
+  return answer.released;
 }
 
 void Actor::start_release(const Grant& grant) {
   play_.timeline().add_now(name_, "starts to release");
-  process_.send({{"do", "release"}, {"lease", grant.lease}});
+  process_.send(Request{.what = Request::What::release, .lease = grant.lease});
 }
 
-ReleaseOutcome Actor::finish_release() { return to_release(receive(kReplyTimeout)); }
+ReleaseOutcome Actor::finish_release() { return tell_release(receive(kReplyTimeout)); }
 
 ReleaseOutcome Actor::release(const Grant& grant) {
-  return to_release(call({{"do", "release"}, {"lease", grant.lease}}));
+  return tell_release(call({.what = Request::What::release, .lease = grant.lease}));
 }
 
 RenewOutcome Actor::renew(const Grant& grant, Duration ttl) {
-  const Json answer = call({{"do", "renew"}, {"lease", grant.lease}, {"ttl_ns", nanoseconds(ttl)}});
-  const auto outcome = static_cast<RenewOutcome>(answer.at("outcome").get<int>());
-  play_.timeline().add(time_of(answer.at("answered_ns")), name_, std::string(describe(outcome)));
-  return outcome;
+  const Answer answer = call({.what = Request::What::renew, .lease = grant.lease, .ttl = ttl});
+  play_.timeline().add(answer.at, name_,
+                       std::string(word_of<RenewOutcome::unsupported>(kRenewed, answer.renewed)));
+  return answer.renewed;
 }
 
 Belief Actor::belief(const Grant& grant, Duration within) {
-  const Json answer =
-      call({{"do", "belief"}, {"lease", grant.lease}, {"within_ns", nanoseconds(within)}});
-  Belief belief{.valid = answer.at("valid").get<bool>(),
-                .until = time_if_any(answer.at("valid_until_ns"))};
-  const auto lost = time_if_any(answer.at("lost_at_ns"));
-  if (lost && (!belief.until || *lost < *belief.until)) belief.until = lost;
+  const Answer answer =
+      call({.what = Request::What::belief, .lease = grant.lease, .within = within});
   play_.timeline().add(
-      time_of(answer.at("now_ns")), name_,
-      belief.valid ? "still treats the lock as its own" : "knows that it has lost the lock");
-  return belief;
+      answer.at, name_,
+      answer.belief.valid ? "still treats the lock as its own" : "knows that it has lost the lock");
+  return answer.belief;
 }
 
 void Actor::read(const Grant& grant) {
-  const Json answer = call({{"do", "read"}, {"lease", grant.lease}, {"key", play_.key()}});
-  play_.timeline().add_now(
-      name_, fmt::format("reads the counter: {}", answer.at("value").get<std::uint64_t>()));
+  const Answer answer =
+      call({.what = Request::What::read, .lease = grant.lease, .key = play_.key()});
+  play_.timeline().add(answer.at, name_, fmt::format("reads the counter: {}", answer.counter));
 }
 
 loadgen::WriteResult Actor::write(const Grant& grant) {
-  const Json answer = call({{"do", "write"}, {"lease", grant.lease}, {"key", play_.key()}});
-  const auto result = static_cast<loadgen::WriteResult>(answer.at("result").get<int>());
+  const Answer answer =
+      call({.what = Request::What::write, .lease = grant.lease, .key = play_.key()});
+  const loadgen::WriteResult result = answer.written;
   if (result == loadgen::WriteResult::accepted) ++play_.accepted_writes_;
-  play_.timeline().add(time_of(answer.at("answered_ns")), name_, std::string(describe(result)));
+  play_.timeline().add(answer.at, name_,
+                       std::string(word_of<loadgen::WriteResult::failed>(kWritten, result)));
   if (result == loadgen::WriteResult::unknown || result == loadgen::WriteResult::failed) {
     throw Failure(name_ +
                   " could not write the counter, although no fault affects the counter's server");
@@ -265,14 +214,12 @@ loadgen::WriteResult Actor::write(const Grant& grant) {
 }
 
 void Actor::arm(CommandFault::Action action, CommandFault::Place place, int command) {
-  call({{"do", "arm"},
-        {"action", static_cast<int>(action)},
-        {"place", static_cast<int>(place)},
-        {"command", command}});
+  call({.what = Request::What::arm,
+        .fault = {.action = action, .command = command, .place = place}});
 }
 
 void Actor::shift_clock(Duration by) {
-  call({{"do", "shift_clock"}, {"by_ns", nanoseconds(by)}});
+  call({.what = Request::What::shift_clock, .by = by});
   play_.record_fault(fmt::format("the clock of {} is now {} {}", name_,
                                  format_duration(by < Duration::zero() ? -by : by),
                                  by < Duration::zero() ? "behind" : "ahead"));

@@ -1,20 +1,17 @@
 #include "hazards/client.h"
 
 #include <sys/prctl.h>
-#include <unistd.h>
 
-#include <cerrno>
 #include <csignal>
 #include <functional>
 #include <map>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <random>
 #include <stdexcept>
 #include <utility>
 
-#include "hazards/fault_env.h"
+#include "hazards/messages.h"
 #include "loadgen/record/redis_counter.h"
 #include "loadgen/run/client_threads.h"
 #include "strategies/observer.h"
@@ -23,62 +20,26 @@
 namespace lockbench::hazards {
 namespace {
 
-using Json = nlohmann::json;
+constexpr std::chrono::seconds kCommandTimeout{2};
 
-/// Requests from the play's process, and the answers to them; a message is one read or write.
-class MessageSocket {
- public:
-  MessageSocket(int in, int out) : in_(in), out_(out) {}
-
-  /// Empty at the end of the input.
-  std::optional<std::string> receive() {
-    std::string message(kLongestMessage, '\0');
-    ssize_t size = 0;
-    do {
-      size = read(in_, message.data(), message.size());
-    } while (size < 0 && errno == EINTR);
-    if (size <= 0) return std::nullopt;
-    message.resize(static_cast<std::size_t>(size));
-    return message;
-  }
-
-  void send(const Json& message) {
-    const std::string text = message.dump();
-    if (write(out_, text.data(), text.size()) < 0) _exit(1);  // the reader has gone
-  }
-
- private:
-  const int in_, out_;
-};
-
-std::int64_t nanoseconds(TimePoint time) { return time.time_since_epoch().count(); }
-
-Json optional_nanoseconds(std::optional<TimePoint> time) {
-  return time ? Json(nanoseconds(*time)) : Json(nullptr);
-}
-
-/// Null if the lock does not expire.
-Json valid_until_of(const Lease& lease) {
+/// Empty if the lock does not expire.
+std::optional<TimePoint> end_of(const Lease& lease) {
   const TimePoint end = lease.state ? lease.state->valid_until() : TimePoint::max();
-  return end == TimePoint::max() ? Json(nullptr) : Json(nanoseconds(end));
+  return end == TimePoint::max() ? std::nullopt : std::optional(end);
 }
 
-StrategyOptions options_of(const Json& who) {
+StrategyOptions options_of(const ActorSettings& settings) {
   StrategyOptions options;
-  options.command_timeout = Duration(who.at("command_timeout_ns").get<std::int64_t>());
-  if (!who.at("renew").get<bool>()) options.renew = RenewPolicy{.kind = RenewPolicy::Kind::off};
-  if (!who.at("wait").is_null()) {
-    auto policy = parse_wait_policy(who.at("wait").get<std::string>());
+  options.command_timeout = kCommandTimeout;
+  if (!settings.renews) options.renew = RenewPolicy{.kind = RenewPolicy::Kind::off};
+  if (!settings.wait.empty()) {
+    auto policy = parse_wait_policy(settings.wait);
     if (!policy) throw std::runtime_error(policy.error());
     options.wait = *policy;
   }
-  const auto duration_if_any = [&](const char* name) -> std::optional<Duration> {
-    if (who.at(name).is_null()) return std::nullopt;
-    return Duration(who.at(name).get<std::int64_t>());
-  };
-  options.renew_cap = duration_if_any("renew_cap_ns");
-  options.node_timeout = duration_if_any("node_timeout_ns");
-  options.wait_replicas = who.at("wait_replicas").get<int>();
+  options.renew_cap = settings.renew_cap;
+  options.node_timeout = settings.node_timeout;
+  options.wait_replicas = settings.wait_replicas;
   return options;
 }
 
@@ -98,159 +59,137 @@ class RoundCounter : public StrategyObserver {
 
 class Client {
  public:
-  Client(const Json& who, MessageSocket& socket)
-      : options_(options_of(who)),
+  Client(ClientSetup setup, int socket)
+      : setup_(std::move(setup)),
+        options_(options_of(setup_.settings)),
         env_(make_system_env(std::random_device()()),
-             [&socket] {
-               socket.send({{"event", "waiting"}});
-             }),
-        counter_url_(who.at("counter").get<std::string>()),
-        checks_fencing_(who.at("checks_fencing").get<bool>()) {
-    for (const auto& [backend, urls] : who.at("endpoints").items()) {
-      endpoints_[backend] = urls.get<std::vector<std::string>>();
-    }
+             [socket] { (void)send(socket, Answer{.waiting = true}); }) {
     services_.provide<StrategyObserver>(rounds_);
-    const Descriptor* const strategy = find_strategy(who.at("strategy").get<std::string>());
-    if (strategy == nullptr) throw std::runtime_error("no such strategy");
-    strategy_ = make_strategy(*strategy, {.endpoints = endpoints_,
+    const Descriptor* const strategy = find_strategy(setup_.strategy);
+    if (strategy == nullptr) throw std::runtime_error("no such strategy: " + setup_.strategy);
+    strategy_ = make_strategy(*strategy, {.endpoints = setup_.endpoints,
                                           .options = options_,
                                           .env = env_,
                                           .services = services_,
-                                          .client = who.at("client").get<int>()});
+                                          .client = setup_.settings.number});
     if (auto reached = strategy_->connect(); !reached) {
       throw std::runtime_error(reached.error().message);
     }
     env_.take_count();
   }
 
-  Json serve(const Json& request) {
-    const auto what = request.at("do").get<std::string>();
-    if (what == "acquire") return acquire(request);
-    if (what == "release") return release(request);
-    if (what == "renew") return renew(request);
-    if (what == "read") return read(request);
-    if (what == "write") return write(request);
-    if (what == "belief") return belief(request);
-    if (what == "arm") return arm(request);
-    if (what == "shift_clock") {
-      env_.shift_wall_clock(Duration(request.at("by_ns").get<std::int64_t>()));
-      return Json::object();
+  Answer serve(const Request& request) {
+    Answer answer;
+    if (request.what == Request::What::acquire) {
+      answer.grant = acquire(request);
+    } else {
+      carry_out(request, answer);
     }
-    throw std::runtime_error("no such request: " + what);
-  }
-
- private:
-  Lease& lease(const Json& request) { return leases_.at(request.at("lease").get<int>()); }
-
-  Json acquire(const Json& request) {
-    const auto key = request.at("key").get<std::string>();
-    if (request.contains("at_ns")) {
-      plain_->wait(nullptr, TimePoint(Duration(request.at("at_ns").get<std::int64_t>())), {});
-    }
-    const TimePoint asked_at = env_.now();
-    const Duration wait(request.at("wait_ns").get<std::int64_t>());
-    env_.expect_wait(wait > Duration::zero());
-    env_.take_count();
-    AcquireResult result =
-        strategy_->acquire({.key = key,
-                            .ttl = Duration(request.at("ttl_ns").get<std::int64_t>()),
-                            .deadline = asked_at + wait});
-    env_.expect_wait(false);
-    Json answer = {{"outcome", static_cast<int>(result.outcome)},
-                   {"asked_ns", nanoseconds(asked_at)},
-                   {"answered_ns", nanoseconds(env_.now())},
-                   {"commands", env_.take_count()},
-                   {"rounds", rounds_->take_rounds()},
-                   {"split_votes", rounds_->take_split()},
-                   {"reason", result.reason}};
-    if (!result.lease) return answer;
-    if (request.contains("release_at_once")) (void)strategy_->release(*result.lease);
-    answer["lease"] = next_lease_;
-    answer["valid_until_ns"] = valid_until_of(*result.lease);
-    answer["fencing"] = result.lease->fencing ? Json(*result.lease->fencing) : Json(nullptr);
-    leases_.emplace(next_lease_++, *std::move(result.lease));
+    answer.at = plain_->now();
     return answer;
   }
 
-  Json release(const Json& request) {
+ private:
+  Grant acquire(const Request& request) {
+    if (request.at) plain_->wait(nullptr, *request.at, {});
+    Grant grant;
+    grant.asked_at = env_.now();
+    env_.expect_wait(request.within > Duration::zero());
     env_.take_count();
-    const ReleaseResult result = strategy_->release(lease(request));
-    return {{"outcome", static_cast<int>(result.outcome)},
-            {"answered_ns", nanoseconds(env_.now())},
-            {"commands", env_.take_count()},
-            {"reason", result.reason}};
+    AcquireResult result = strategy_->acquire(
+        {.key = request.key, .ttl = request.ttl, .deadline = grant.asked_at + request.within});
+    env_.expect_wait(false);
+    grant.outcome = result.outcome;
+    grant.answered_at = env_.now();
+    grant.commands = env_.take_count();
+    grant.rounds = rounds_->take_rounds();
+    grant.split_votes = rounds_->take_split();
+    grant.reason = std::move(result.reason);
+    if (!result.lease) return grant;
+    if (request.release_at_once) (void)strategy_->release(*result.lease);
+    grant.lease = next_lease_;
+    grant.valid_until = end_of(*result.lease);
+    grant.fencing = result.lease->fencing;
+    leases_.emplace(next_lease_++, *std::move(result.lease));
+    return grant;
   }
 
-  Json renew(const Json& request) {
-    const RenewResult result =
-        strategy_->renew(lease(request), Duration(request.at("ttl_ns").get<std::int64_t>()));
-    return {{"outcome", static_cast<int>(result.outcome)},
-            {"answered_ns", nanoseconds(env_.now())},
-            {"reason", result.reason}};
+  void carry_out(const Request& request, Answer& answer) {
+    switch (request.what) {
+      case Request::What::acquire:
+        break;
+      case Request::What::release:
+        env_.take_count();
+        answer.released = strategy_->release(lease(request)).outcome;
+        answer.release_commands = env_.take_count();
+        break;
+      case Request::What::renew:
+        answer.renewed = strategy_->renew(lease(request), request.ttl).outcome;
+        break;
+      case Request::What::belief:
+        answer.belief = belief(lease(request), request.within);
+        break;
+      case Request::What::read:
+        answer.counter = read(request);
+        break;
+      case Request::What::write:
+        answer.written = session(request).write(0, reading_, lease(request).fencing);
+        break;
+      case Request::What::arm:
+        env_.arm(request.fault);
+        break;
+      case Request::What::shift_clock:
+        env_.shift_wall_clock(request.by);
+        break;
+    }
   }
 
-  Json belief(const Json& request) {
-    const Lease& lease = this->lease(request);
-    const TimePoint give_up_at = env_.now() + Duration(request.at("within_ns").get<std::int64_t>());
+  Lease& lease(const Request& request) { return leases_.at(request.lease); }
+
+  Belief belief(const Lease& lease, Duration within) {
+    const TimePoint give_up_at = env_.now() + within;
     TimePoint now = env_.now();
     for (; lease.state->valid_at(now) && now < give_up_at; now = env_.now()) {
       plain_->wait(nullptr, now + std::chrono::milliseconds(1), {});
     }
-    return {{"valid", lease.state->valid_at(now)},
-            {"valid_until_ns", valid_until_of(lease)},
-            {"lost_at_ns", optional_nanoseconds(lease.state->lost_at())},
-            {"now_ns", nanoseconds(now)}};
+    Belief belief{.valid = lease.state->valid_at(now), .until = end_of(lease)};
+    const auto lost = lease.state->lost_at();
+    if (lost && (!belief.until || *lost < *belief.until)) belief.until = lost;
+    return belief;
   }
 
-  Json arm(const Json& request) {
-    env_.arm({.action = static_cast<CommandFault::Action>(request.at("action").get<int>()),
-              .command = request.at("command").get<int>(),
-              .place = static_cast<CommandFault::Place>(request.at("place").get<int>())});
-    return Json::object();
-  }
-
-  Json read(const Json& request) {
+  std::uint64_t read(const Request& request) {
     reading_ = loadgen::Reading{};
-    auto reading = session(request).read(0, fencing(request));
+    auto reading = session(request).read(0, lease(request).fencing);
     if (!reading) throw std::runtime_error(reading.error());
     reading_ = *reading;
-    return {{"value", reading->value}};
+    return reading_.value;
   }
-
-  Json write(const Json& request) {
-    const loadgen::WriteResult result = session(request).write(0, reading_, fencing(request));
-    return {{"result", static_cast<int>(result)}, {"answered_ns", nanoseconds(plain_->now())}};
-  }
-
-  std::optional<std::uint64_t> fencing(const Json& request) { return lease(request).fencing; }
 
   /// The counter of the current key. It uses an Env without faults: faults strike the lock's
   /// commands only.
-  loadgen::CounterSession& session(const Json& request) {
-    const auto key = request.at("key").get<std::string>();
-    if (session_ && counted_key_ == key) return *session_;
+  loadgen::CounterSession& session(const Request& request) {
+    if (session_ && counted_key_ == request.key) return *session_;
     session_.reset();
-    auto endpoint = redis::parse_endpoint(counter_url_);
+    auto endpoint = redis::parse_endpoint(setup_.counter);
     if (!endpoint) throw std::runtime_error(endpoint.error());
-    auto counter =
-        loadgen::make_redis_counter({.connections = services_.get_or_make<redis::ConnectionFactory>(
-                                         redis::make_connection_factory),
-                                     .endpoint = *endpoint,
-                                     .env = *plain_,
-                                     .key_name = [name = key + ":counter"](int) { return name; },
-                                     .checks_fencing = checks_fencing_});
+    auto counter = loadgen::make_redis_counter(
+        {.connections =
+             services_.get_or_make<redis::ConnectionFactory>(redis::make_connection_factory),
+         .endpoint = *endpoint,
+         .env = *plain_,
+         .key_name = [name = request.key + ":counter"](int) { return name; },
+         .checks_fencing = setup_.settings.checks_fencing});
     if (!counter) throw std::runtime_error(counter.error());
     counter_ = *std::move(counter);
-    counted_key_ = key;
+    counted_key_ = request.key;
     session_ = counter_->open(*plain_);
     return *session_;
   }
 
-  Endpoints endpoints_;
+  const ClientSetup setup_;
   const StrategyOptions options_;
   FaultEnv env_;
-  const std::string counter_url_;
-  const bool checks_fencing_;
   const std::unique_ptr<Env> plain_ = make_system_env(std::random_device()());
   const std::shared_ptr<RoundCounter> rounds_ = std::make_shared<RoundCounter>();
   Services services_;
@@ -266,26 +205,33 @@ class Client {
 /// The client of this process, on the calling thread or on a fiber of another one.
 class Host {
  public:
-  explicit Host(MessageSocket& socket) : socket_(socket) {}
+  explicit Host(int socket) : socket_(socket) {}
   Host(const Host&) = delete;
   Host& operator=(const Host&) = delete;
   ~Host() {
     (void)run([this] { client_.reset(); });
   }
 
-  /// The first request makes the client.
-  void answer(const Json& request) {
-    if (!client_ && request.value("clients_on", "threads") == "fibers") {
-      auto made = loadgen::ClientThreads::of_fibers(1, std::nullopt);
-      if (!made) throw std::runtime_error(made.error());
-      fibers_ = *std::move(made);
+  /// Carries out the next request; the first one makes the client. False: the other side is gone.
+  bool serve() {
+    std::string failure;
+    if (client_) {
+      const auto request = receive<Request>(socket_);
+      if (!request) return false;
+      failure = run([&] { (void)send(socket_, client_->serve(*request)); });
+    } else {
+      const auto setup = receive<ClientSetup>(socket_);
+      if (!setup) return false;
+      if (setup->clients_on == loadgen::ClientsOn::fibers) {
+        auto made = loadgen::ClientThreads::of_fibers(1, std::nullopt);
+        if (!made) throw std::runtime_error(made.error());
+        fibers_ = *std::move(made);
+      }
+      failure = run([&] { client_ = std::make_unique<Client>(*setup, socket_); });
+      if (failure.empty()) (void)send(socket_, Answer{});
     }
-    const auto failure = run([&] {
-      if (client_) return socket_.send(client_->serve(request));
-      client_ = std::make_unique<Client>(request, socket_);
-      socket_.send(Json::object());
-    });
     if (!failure.empty()) throw std::runtime_error(failure);
+    return true;
   }
 
  private:
@@ -309,25 +255,25 @@ class Host {
     return failure;
   }
 
-  MessageSocket& socket_;
+  const int socket_;
   std::optional<loadgen::ClientThreads> fibers_;  ///< nothing: the calling thread
   std::unique_ptr<Client> client_;
 };
 
 }  // namespace
 
-int serve_client(int in, int out) {
+int serve_client(int socket) {
   // A stopped process would outlive its parent otherwise. The parent thread is the play's; if it
-  // ended before this call, `in` is closed.
+  // ended before this call, the socket is closed.
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   std::signal(SIGPIPE, SIG_IGN);
-  MessageSocket socket(in, out);
   Host host(socket);
-  while (const auto request = socket.receive()) {
+  bool connected = true;
+  while (connected) {
     try {
-      host.answer(Json::parse(*request));
+      connected = host.serve();
     } catch (const std::exception& error) {
-      socket.send({{"error", error.what()}});
+      connected = send(socket, Answer{.error = error.what()});
     }
   }
   return 0;

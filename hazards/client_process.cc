@@ -12,15 +12,12 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
-#include <nlohmann/json.hpp>
+#include <exception>
 #include <thread>
-
-#include "hazards/client.h"
 
 namespace lockbench::hazards {
 namespace {
 
-using Json = nlohmann::json;
 using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::seconds kExitTimeout{10};
@@ -77,14 +74,7 @@ ClientProcess::~ClientProcess() {
   close(socket_);
 }
 
-void ClientProcess::send(const Json& request) {
-  const std::string text = request.dump();
-  if (::send(socket_, text.data(), text.size(), MSG_NOSIGNAL) < 0) {
-    throw Failure(fmt::format("cannot send to a client process: {}", std::strerror(errno)));
-  }
-}
-
-std::optional<Json> ClientProcess::receive(Duration within) {
+std::optional<Answer> ClientProcess::receive(Duration within) {
   const auto deadline = Clock::now() + within;
   pollfd readable{.fd = socket_, .events = POLLIN, .revents = 0};
   int ready = 0;
@@ -93,13 +83,11 @@ std::optional<Json> ClientProcess::receive(Duration within) {
     ready = poll(&readable, 1, static_cast<int>(std::max<long>(left.count(), 0)));
   } while (ready < 0 && errno == EINTR);
   if (ready <= 0) return std::nullopt;
-  std::string text(kLongestMessage, '\0');
-  const ssize_t size = read(socket_, text.data(), text.size());
-  if (size <= 0) return std::nullopt;
-  text.resize(static_cast<std::size_t>(size));
-  Json message = Json::parse(text, nullptr, false);
-  if (!message.is_object()) throw Failure("a client process sent something that is not an answer");
-  return message;
+  try {
+    return hazards::receive<Answer>(socket_);
+  } catch (const std::exception& error) {
+    throw Failure(fmt::format("a client process sent no answer: {}", error.what()));
+  }
 }
 
 bool ClientProcess::await_change(int options, Duration within) {

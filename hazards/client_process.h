@@ -3,21 +3,20 @@
 #include <sys/types.h>
 
 #include <filesystem>
-#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 
 #include "deployment/failure.h"
-#include "strategies/duration.h"
+#include "hazards/messages.h"
 
 namespace lockbench::hazards {
 
 using deployment::Failure;
 using deployment::need;
 
-/// A client in its own process (`PROGRAM client`), controlled by messages in JSON over a socket,
-/// which can really be killed and stopped. Not thread-safe; the process ends with the thread that
-/// started it. Throws Failure if the process does not do what was asked.
+/// A client in its own process (`PROGRAM client`), controlled by messages over a socket, which can
+/// really be killed and stopped. Not thread-safe; the process ends with the thread that started it.
+/// Throws Failure if the process does not do what was asked.
 class ClientProcess {
  public:
   explicit ClientProcess(const std::filesystem::path& program);
@@ -26,9 +25,12 @@ class ClientProcess {
   /// Kills it if it still runs.
   ~ClientProcess();
 
-  void send(const nlohmann::json& request);
+  template <class Message>
+  void send(const Message& message) {
+    if (!hazards::send(socket_, message)) throw Failure("a client process has ended");
+  }
   /// The next message. Empty if none arrives in time or the process has died.
-  std::optional<nlohmann::json> receive(Duration within);
+  std::optional<Answer> receive(Duration within);
 
   void kill();    ///< SIGKILL; returns when it is dead
   void stop();    ///< SIGSTOP; returns when it is stopped

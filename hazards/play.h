@@ -10,51 +10,13 @@
 #include <vector>
 
 #include "hazards/client_process.h"
-#include "hazards/fault_env.h"
 #include "hazards/pace.h"
 #include "hazards/scenario.h"
 #include "hazards/timeline.h"
-#include "loadgen/record/counter.h"
 
 namespace lockbench::hazards {
 
 class Play;
-
-/// How an acquisition ended, as its client reports it.
-struct Grant {
-  AcquireOutcome outcome = AcquireOutcome::failed;
-  TimePoint asked_at{}, answered_at{};
-  std::optional<TimePoint> valid_until;  ///< empty if it does not expire or was not granted
-  std::optional<std::uint64_t> fencing;
-  int lease = -1;
-  int commands = 0;
-  int rounds = 0, split_votes = 0;  ///< only on a quorum
-  std::string reason;
-
-  bool granted() const { return outcome == AcquireOutcome::acquired; }
-};
-
-/// Whether a client still treats a lease as valid.
-struct Belief {
-  bool valid = false;
-  /// When the client learned of the loss, or when the validity ends. Empty: no end known.
-  std::optional<TimePoint> until;
-};
-
-/// How one client of a play differs from the defaults.
-struct ActorSettings {
-  int number = 0;                       ///< client number within its process; 0: the next free one
-  bool renews = true;                   ///< use the renewal timer, if the strategy has one
-  bool behind_line = false;             ///< connect through proxies, so that the network can be cut
-  bool checks_fencing = false;          ///< its counter rejects stale fencing numbers
-  std::string wait;                     ///< waiting policy; empty: the strategy's default
-  std::optional<Duration> renew_cap{};  ///< longest total renewal of one lease
-  std::optional<int> wait_replicas{};   ///< replicas that must acknowledge; empty: all
-  /// Timeout for one node of a quorum; empty: the strategy's own. The default is long, so that a
-  /// slow answer on a busy machine does not count as a fault.
-  std::optional<Duration> node_timeout = std::chrono::milliseconds(500);
-  std::vector<std::size_t> members{};  ///< of a cluster, that it connects to; empty: all
-};
 
 /// A client process that a play controls. Its actions and answers go into the timeline. Every call
 /// is bounded in time, and throws Failure if the process does not do what was asked.
@@ -109,13 +71,16 @@ class Actor {
   const std::string& name() const { return name_; }
 
  private:
-  nlohmann::json call(const nlohmann::json& request);
+  Answer call(const Request& request);
+  /// The answer to a request that does not wait for the lock.
+  Answer answer();
   /// Empty if no message arrives in time.
-  std::optional<nlohmann::json> try_receive(Duration within);
-  nlohmann::json receive(Duration within);
-  nlohmann::json acquire_request(Duration wait) const;
-  Grant to_grant(const nlohmann::json& answer);
-  ReleaseOutcome to_release(const nlohmann::json& answer);
+  std::optional<Answer> try_receive(Duration within);
+  Answer receive(Duration within);
+  Request acquire_request(Duration wait) const;
+  /// Each tells the timeline what came of a request.
+  Grant tell(Grant grant);
+  ReleaseOutcome tell_release(const Answer& answer);
 
   Play& play_;
   const std::string name_;

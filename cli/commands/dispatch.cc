@@ -130,7 +130,7 @@ int choose_and_execute(std::span<const std::string> args) {
   }
   // Started by `hazards`: one client in a process of its own, which a fault can kill.
   if (first == "client" && args.size() == 1) {
-    return hazards::serve_client(STDIN_FILENO, STDOUT_FILENO);
+    return hazards::serve_client(STDIN_FILENO);
   }
   const bool usual = first.starts_with('-') || args.empty();
   const Command* command = usual ? &commands.front() : find_command(commands, first);

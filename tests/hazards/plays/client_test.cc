@@ -1,7 +1,6 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
-#include <nlohmann/json.hpp>
 
 #include "hazards/play.h"
 #include "strategies/registry.h"
@@ -129,10 +128,10 @@ TEST_F(Clients, WorkOnACounterThatTheLockAloneProtects) {
 
 TEST_F(Clients, SayWhyTheyCannotDoSomething) {
   ClientProcess process(server_pool().client_program());
-  process.send({{"strategy", "no-such-lock"}});
+  process.send(ClientSetup{.strategy = "no-such-lock"});
   const auto answer = process.receive(lockbench::test::kPatience);
   ASSERT_TRUE(answer);
-  EXPECT_TRUE(answer->contains("error"));
+  EXPECT_EQ(answer->error, "no such strategy: no-such-lock");
 }
 
 TEST_F(Clients, ThatCannotBeStartedAreAFailureOfTheStage) {

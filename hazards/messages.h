@@ -1,0 +1,109 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "hazards/fault_env.h"
+#include "loadgen/record/counter.h"
+#include "loadgen/run/workload.h"
+#include "strategies/descriptor.h"
+
+/// What a play and its client processes tell each other over a socket that keeps messages apart
+/// (SOCK_SEQPACKET). All processes of a machine share the time of BootClock.
+namespace lockbench::hazards {
+
+/// How one client of a play differs from the defaults.
+struct ActorSettings {
+  int number = 0;                       ///< client number within its process; 0: the next free one
+  bool renews = true;                   ///< use the renewal timer, if the strategy has one
+  bool behind_line = false;             ///< connect through proxies, so that the network can be cut
+  bool checks_fencing = false;          ///< its counter rejects stale fencing numbers
+  std::string wait;                     ///< waiting policy; empty: the strategy's default
+  std::optional<Duration> renew_cap{};  ///< longest total renewal of one lease
+  std::optional<int> wait_replicas{};   ///< replicas that must acknowledge; empty: all
+  /// Timeout for one node of a quorum; empty: the strategy's own. The default is long, so that a
+  /// slow answer on a busy machine does not count as a fault.
+  std::optional<Duration> node_timeout = std::chrono::milliseconds(500);
+  std::vector<std::size_t> members{};  ///< of a cluster, that it connects to; empty: all
+};
+
+/// The first message to a client.
+struct ClientSetup {
+  std::string strategy;
+  Endpoints endpoints;
+  std::string counter;  ///< URL of the Redis that keeps it
+  loadgen::ClientsOn clients_on = loadgen::ClientsOn::threads;
+  ActorSettings settings;
+};
+
+/// Any further message to a client.
+struct Request {
+  enum class What {
+    acquire,
+    release,
+    renew,
+    belief,       ///< answered once the lease is not valid, at the latest after `within`
+    read,         ///< the protected counter
+    write,        ///< what was read, plus one
+    arm,          ///< the fault
+    shift_clock,  ///< moves the wall clock that the client sees
+  };
+  What what = What::acquire;
+  int lease = -1;  ///< from the answer to the acquisition
+  std::string key{};
+  Duration ttl{};
+  Duration within{};              ///< to wait for the lock, or for its loss
+  std::optional<TimePoint> at{};  ///< when to acquire; empty: at once
+  bool release_at_once = false;   ///< before the answer to the acquisition
+  CommandFault fault{};
+  Duration by{};
+};
+
+/// How an acquisition ended, as its client reports it.
+struct Grant {
+  AcquireOutcome outcome = AcquireOutcome::failed;
+  TimePoint asked_at{}, answered_at{};
+  std::optional<TimePoint> valid_until{};  ///< empty if it does not expire or was not granted
+  std::optional<std::uint64_t> fencing{};
+  int lease = -1;
+  int commands = 0;
+  int rounds = 0, split_votes = 0;  ///< only on a quorum
+  std::string reason{};
+
+  bool granted() const { return outcome == AcquireOutcome::acquired; }
+};
+
+/// Whether a client still treats a lease as valid.
+struct Belief {
+  bool valid = false;
+  /// When the client learned of the loss, or when the validity ends. Empty: no end known.
+  std::optional<TimePoint> until{};
+};
+
+/// Any message from a client; of the members below `at` only those that belong to the request.
+struct Answer {
+  std::string error{};   ///< why the client cannot do it; empty: it has done it
+  bool waiting = false;  ///< the lock is taken, and the client waits: the answer follows
+  TimePoint at{};        ///< when it was done
+  Grant grant{};
+  ReleaseOutcome released{};
+  int release_commands = 0;
+  RenewOutcome renewed{};
+  Belief belief{};
+  std::uint64_t counter = 0;
+  loadgen::WriteResult written{};
+};
+
+/// Of any of the three. False: the other side is gone.
+template <class Message>
+bool send(int socket, const Message& message);
+
+/// The next message. Empty if the other side is gone. Throws std::exception if it is no such
+/// message; that says what is wrong with it.
+template <class Message>
+std::optional<Message> receive(int socket);
+
+}  // namespace lockbench::hazards
