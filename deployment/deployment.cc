@@ -9,7 +9,7 @@
 #include "strategies/store.h"
 #include "strategies/thread.h"
 #include "testbed/process/process_tree.h"
-#include "testbed/servers/open_files.h"
+#include "testbed/servers/machine.h"
 
 namespace lockbench::deployment {
 namespace {

@@ -13,8 +13,7 @@
 #include "loadgen/cluster/peers.h"
 #include "strategies/registry.h"
 #include "strategies/store.h"
-#include "testbed/servers/account.h"
-#include "testbed/servers/open_files.h"
+#include "testbed/servers/machine.h"
 
 namespace lockbench::cli {
 namespace {

@@ -7,7 +7,7 @@
 #include "cli/console/deploy.h"
 #include "cli/console/facts.h"
 #include "strategies/carrier.h"
-#include "testbed/servers/open_files.h"
+#include "testbed/servers/machine.h"
 
 namespace lockbench::cli {
 namespace {

@@ -11,7 +11,7 @@
 #include "cli/console/session.h"
 #include "cli/options/value_types.h"
 #include "loadgen/run/client_threads.h"
-#include "testbed/servers/open_files.h"
+#include "testbed/servers/machine.h"
 
 namespace lockbench::cli {
 namespace {

@@ -10,7 +10,7 @@
 #include "loadgen/experiments/renewal_experiment.h"
 #include "loadgen/run/client_threads.h"
 #include "strategies/registry.h"
-#include "testbed/servers/open_files.h"
+#include "testbed/servers/machine.h"
 
 namespace lockbench::cli {
 namespace {

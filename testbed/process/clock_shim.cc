@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "testbed/servers/programs.h"
+#include "testbed/servers/machine.h"
 #include "testbed/servers/server.h"
 
 namespace lockbench::testbed {

@@ -4,7 +4,7 @@
 
 #include <utility>
 
-#include "testbed/servers/programs.h"
+#include "testbed/servers/machine.h"
 #include "testbed/servers/server.h"
 #include "testbed/servers/testbed.h"
 

@@ -10,7 +10,7 @@
 #include <tl/expected.hpp>
 #include <vector>
 
-#include "testbed/servers/account.h"
+#include "testbed/servers/machine.h"
 
 namespace lockbench::testbed {
 

@@ -2,17 +2,20 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 #include <tl/expected.hpp>
 #include <vector>
 
 #include "testbed/proxy/mesh.h"
+#include "testbed/servers/machine.h"
 #include "testbed/servers/ports.h"
-#include "testbed/servers/programs.h"
 #include "testbed/servers/server.h"
 
 namespace lockbench::testbed {
 
 inline constexpr Program kEtcd{"etcd", "etcd-server"};
+/// The user who may do everything: authentication cannot be enabled without one of this name.
+inline constexpr std::string_view kEtcdRoot = "root";
 
 struct EtcdOptions {
   Mesh* mesh = nullptr;           ///< what lies between the members of a cluster; null: nothing

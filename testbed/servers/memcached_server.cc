@@ -4,8 +4,6 @@
 
 #include <utility>
 
-#include "testbed/servers/open_files.h"
-
 namespace lockbench::testbed {
 namespace {
 

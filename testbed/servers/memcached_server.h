@@ -9,8 +9,8 @@
 #include <tl/expected.hpp>
 
 #include "testbed/process/clock_shim.h"
+#include "testbed/servers/machine.h"
 #include "testbed/servers/ports.h"
-#include "testbed/servers/programs.h"
 #include "testbed/servers/server.h"
 
 namespace lockbench::testbed {

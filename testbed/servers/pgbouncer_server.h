@@ -6,8 +6,8 @@
 #include <string>
 #include <tl/expected.hpp>
 
+#include "testbed/servers/machine.h"
 #include "testbed/servers/ports.h"
-#include "testbed/servers/programs.h"
 #include "testbed/servers/server.h"
 
 namespace lockbench::testbed {

@@ -110,50 +110,47 @@ class Line {
     if (!session_ || SSL_set_fd(session_.get(), fd_) != 1) {
       return tl::unexpected<std::string>("TLS: no session");
     }
-    const auto shaken = insist([this] { return SSL_connect(session_.get()); });
+    const auto shaken = insist(POLLOUT, [this] { return SSL_connect(session_.get()); });
     if (!shaken) return tl::unexpected("TLS: " + shaken.error());
     return {};
   }
 
   Moved send(std::string_view bytes) {
-    if (session_) {
-      const auto size = static_cast<int>(bytes.size());
-      return insist([&] { return SSL_write(session_.get(), bytes.data(), size); });
-    }
-    if (wire::await(fd_, POLLOUT, deadline_) == 0) return tl::unexpected<std::string>("timed out");
-    const ssize_t sent = ::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
-    return moved(sent < 0 && errno == EAGAIN ? 0 : sent);
+    return insist(POLLOUT, [&]() -> ssize_t {
+      if (!session_) return ::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+      return SSL_write(session_.get(), bytes.data(), static_cast<int>(bytes.size()));
+    });
   }
 
   /// 0: the other side has closed.
   Moved receive(std::span<char> room) {
-    if (session_) {
-      const auto size = static_cast<int>(room.size());
-      return insist([&] { return SSL_read(session_.get(), room.data(), size); });
-    }
-    if (wire::await(fd_, POLLIN, deadline_) == 0) return tl::unexpected<std::string>("timed out");
-    return moved(recv(fd_, room.data(), room.size(), 0));
+    return insist(POLLIN, [&]() -> ssize_t {
+      if (!session_) return recv(fd_, room.data(), room.size(), 0);
+      return SSL_read(session_.get(), room.data(), static_cast<int>(room.size()));
+    });
   }
 
  private:
-  static Moved moved(ssize_t bytes) {
-    if (bytes >= 0) return static_cast<std::size_t>(bytes);
-    return tl::unexpected<std::string>(std::strerror(errno));
-  }
-
-  /// Repeats a call of OpenSSL whenever the socket is ready for it.
-  Moved insist(const std::function<int()>& call) {
+  /// Repeats a call, of OpenSSL if there is a session, whenever the socket is ready for it.
+  Moved insist(short events, const std::function<ssize_t()>& call) {
     while (true) {
       ERR_clear_error();
-      const int done = call();
+      const ssize_t done = call();
       if (done > 0) return static_cast<std::size_t>(done);
-      const int why = SSL_get_error(session_.get(), done);
-      if (why == SSL_ERROR_ZERO_RETURN) return std::size_t{0};
-      if (why != SSL_ERROR_WANT_READ && why != SSL_ERROR_WANT_WRITE) {
-        const char* const reason = ERR_reason_error_string(ERR_peek_error());
-        return tl::unexpected<std::string>(reason == nullptr ? "the connection ended" : reason);
+      if (session_) {
+        const int why = SSL_get_error(session_.get(), static_cast<int>(done));
+        if (why == SSL_ERROR_ZERO_RETURN) return std::size_t{0};
+        if (why != SSL_ERROR_WANT_READ && why != SSL_ERROR_WANT_WRITE) {
+          const char* const reason = ERR_reason_error_string(ERR_peek_error());
+          return tl::unexpected<std::string>(reason == nullptr ? "the connection ended" : reason);
+        }
+        events = why == SSL_ERROR_WANT_READ ? POLLIN : POLLOUT;
+      } else if (done == 0) {
+        return std::size_t{0};
+      } else if (errno != EAGAIN) {
+        return tl::unexpected<std::string>(std::strerror(errno));
       }
-      if (wire::await(fd_, why == SSL_ERROR_WANT_READ ? POLLIN : POLLOUT, deadline_) == 0) {
+      if (wire::await(fd_, events, deadline_) == 0) {
         return tl::unexpected<std::string>("timed out");
       }
     }

@@ -45,28 +45,9 @@ inline constexpr std::string_view kPortTaken = "Address already in use";
 inline bool says_port_taken(std::string_view error) {
   return error.find(kPortTaken) != std::string_view::npos;
 }
-/// How many times a start is tried with other ports.
-inline constexpr int kPortAttempts = 5;
-
-/// Starts a server on a free port, and tries another port if another process took it first.
-template <typename Server>
-tl::expected<std::unique_ptr<Server>, std::string> start_on_free_port(
-    const PortChooser& choose,
-    const std::function<tl::expected<std::unique_ptr<Server>, std::string>(std::uint16_t)>& start) {
-  std::string error;
-  for (int attempt = 0; attempt < kPortAttempts; ++attempt) {
-    const auto port = choose();
-    if (!port) return tl::unexpected(port.error());
-    auto server = start(*port);
-    if (server || !says_port_taken(server.error())) return server;
-    error = std::move(server.error());
-  }
-  return tl::unexpected(std::move(error));
-}
-
-/// The same for all members of a cluster, which are started side by side: none is ready before most
-/// are. `choose` proposes ports for all; `start` starts one of them, counted from 0, and is called
-/// by several threads.
+/// Starts all members of a cluster side by side, as none is ready before most are, and tries other
+/// ports if another process took one of them first. `choose` proposes ports for all; `start` starts
+/// one of them, counted from 0, and is called by several threads.
 template <typename Server, typename Member>
 tl::expected<std::vector<std::unique_ptr<Server>>, std::string> start_all_on_free_ports(
     const std::function<tl::expected<std::vector<Member>, std::string>()>& choose,
@@ -77,8 +58,9 @@ tl::expected<std::vector<std::unique_ptr<Server>>, std::string> start_all_on_fre
   const auto lost_its_port = [](const Started& one) {
     return !one && says_port_taken(one.error());
   };
+  constexpr int kAttempts = 5;
   std::string error;
-  for (int attempt = 0; attempt < kPortAttempts; ++attempt) {
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
     const auto members = choose();
     if (!members) return tl::unexpected(members.error());
     std::vector<Started> all(members->size());
@@ -97,6 +79,18 @@ tl::expected<std::vector<std::unique_ptr<Server>>, std::string> start_all_on_fre
     if (!again) break;
   }
   return tl::unexpected(std::move(error));
+}
+
+/// The same for a single server.
+template <typename Server>
+tl::expected<std::unique_ptr<Server>, std::string> start_on_free_port(
+    const PortChooser& choose,
+    const std::function<tl::expected<std::unique_ptr<Server>, std::string>(std::uint16_t)>& start) {
+  using Ports = std::vector<std::uint16_t>;
+  return start_all_on_free_ports<Server, std::uint16_t>(
+             [&] { return distinct_ports(choose, 1); },
+             [&](std::size_t /*number*/, const Ports& ports) { return start(ports.front()); })
+      .map([](auto servers) { return std::move(servers.front()); });
 }
 
 }  // namespace lockbench::testbed

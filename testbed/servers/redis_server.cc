@@ -8,8 +8,6 @@
 #include <string_view>
 #include <utility>
 
-#include "testbed/servers/open_files.h"
-
 namespace lockbench::testbed {
 namespace {
 

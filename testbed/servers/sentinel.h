@@ -7,7 +7,7 @@
 #include <tl/expected.hpp>
 #include <vector>
 
-#include "testbed/servers/programs.h"
+#include "testbed/servers/machine.h"
 #include "testbed/servers/server.h"
 
 namespace lockbench::testbed {

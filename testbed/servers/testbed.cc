@@ -13,7 +13,7 @@
 #include <utility>
 
 #include "testbed/process/remains.h"
-#include "testbed/servers/programs.h"
+#include "testbed/servers/machine.h"
 
 namespace lockbench::testbed {
 namespace {

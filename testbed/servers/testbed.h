@@ -10,7 +10,7 @@
 #include <tl/expected.hpp>
 
 #include "testbed/process/supervisor.h"
-#include "testbed/servers/account.h"
+#include "testbed/servers/machine.h"
 
 namespace lockbench::testbed {
 

@@ -6,8 +6,8 @@
 #include <cmath>
 #include <stdexcept>
 
+#include "testbed/servers/machine.h"
 #include "testbed/servers/ports.h"
-#include "testbed/servers/programs.h"
 #include "tests/support/http_client.h"
 #include "tests/support/must.h"
 

@@ -1,9 +1,9 @@
-#include "testbed/servers/open_files.h"
-
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
 #include <string>
+
+#include "testbed/servers/machine.h"
 
 namespace lockbench::testbed {
 namespace {

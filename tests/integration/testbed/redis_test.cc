@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "testbed/servers/open_files.h"
+#include "testbed/servers/machine.h"
 #include "tests/integration/testbed/support.h"
 #include "tests/support/listener.h"
 #include "tests/support/variable.h"

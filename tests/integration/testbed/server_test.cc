@@ -11,7 +11,7 @@
 #include <fstream>
 #include <string>
 
-#include "testbed/servers/programs.h"
+#include "testbed/servers/machine.h"
 #include "tests/integration/testbed/support.h"
 #include "tests/support/variable.h"
 

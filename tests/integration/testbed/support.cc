@@ -11,7 +11,7 @@
 #include <fstream>
 #include <stdexcept>
 
-#include "testbed/servers/etcd_auth.h"
+#include "testbed/servers/etcd_server.h"
 #include "testbed/servers/memcached_server.h"
 #include "testbed/servers/ports.h"
 #include "testbed/servers/postgres_server.h"

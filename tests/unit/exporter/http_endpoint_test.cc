@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "strategies/carrier.h"
-#include "testbed/servers/open_files.h"
+#include "testbed/servers/machine.h"
 #include "tests/support/http_client.h"
 
 namespace lockbench::exporter {

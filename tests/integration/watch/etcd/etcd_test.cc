@@ -4,7 +4,6 @@
 
 #include "deployment/failure.h"
 #include "strategies/etcd/client/connection.h"
-#include "testbed/servers/etcd_auth.h"
 #include "testbed/servers/etcd_server.h"
 #include "tests/integration/watch/sightings.h"
 #include "tests/support/etcd_gateway.h"

@@ -1,0 +1,64 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <tl/expected.hpp>
+
+/// What servers need from this machine: their programs, an account, open files.
+namespace lockbench::testbed {
+
+/// A server program. Each kind of server defines its own, beside the code that starts it.
+struct Program {
+  std::string_view name;     ///< as found in PATH
+  std::string_view package;  ///< the Debian package that has it
+};
+
+/// The program's absolute path, looked for in the folders of `path` (as in $PATH, which is the
+/// default). The error reads "redis-server not found: install the package redis-server".
+tl::expected<std::filesystem::path, std::string> find_program(const Program& program);
+tl::expected<std::filesystem::path, std::string> find_program(const Program& program,
+                                                              std::string_view path);
+
+/// A file that is built and installed beside this program. The error names its path.
+tl::expected<std::filesystem::path, std::string> find_beside(std::string_view name);
+
+/// Who runs private servers and owns their files.
+struct Account {
+  std::string name;  ///< empty: the caller
+  uid_t uid = 0;
+  gid_t gid = 0;
+
+  /// Gives it this file or folder.
+  tl::expected<void, std::string> own(const std::filesystem::path& path) const;
+  /// A new file that only it may read.
+  tl::expected<void, std::string> write_file(const std::filesystem::path& path,
+                                             std::string_view text) const;
+};
+
+/// A system account that owns nothing else if we are root, otherwise the caller. The error names
+/// the command that makes the account.
+tl::expected<Account, std::string> server_account(std::string_view name = "lockbench");
+
+/// Raises this process's soft limit of open files to `wanted`, or to the hard limit if that is
+/// less; never lowers it. Servers started later inherit it. Returns the limit now in force; when it
+/// is not enough, an error that names both figures and the remedy (the limit has been raised as far
+/// as it goes all the same). Call it before threads that open files depend on it.
+tl::expected<std::uint64_t, std::string> raise_open_file_limit(std::uint64_t wanted);
+
+/// The hard limit: how far raise_open_file_limit can go.
+std::uint64_t hard_open_file_limit();
+
+/// How many clients a server of one process can have within the hard limit.
+std::uint64_t clients_possible();
+
+/// How many clients a server of one process may have within the limit of open files: `wanted`, or,
+/// if that is 0, as many as the limit allows, at most 50,000. The error names the server and the
+/// remedy.
+tl::expected<std::uint64_t, std::string> clients_allowed(std::string_view server,
+                                                         std::uint32_t wanted);
+
+}  // namespace lockbench::testbed
