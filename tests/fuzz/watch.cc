@@ -1,8 +1,8 @@
-#include "strategies/redis/client/feed.h"
 #include "strategies/redis/client/protocol.h"
 #include "tests/fuzz/target.h"
 #include "watch/families.h"
 #include "watch/shape.h"
+#include "watch/sources/redis_feed.h"
 #include "watch/sources/redis_lock.h"
 
 namespace lockbench::fuzz {
@@ -22,8 +22,8 @@ void read_redis(std::string_view bytes) {
     replies.push_back(**std::move(reply));
   }
   for (std::size_t i = 0; i < replies.size(); ++i) {
-    static_cast<void>(redis::read_invalidation(replies[i]));
-    static_cast<void>(redis::read_message(replies[i]));
+    static_cast<void>(watch::read_invalidation(replies[i]));
+    static_cast<void>(watch::read_message(replies[i]));
     const watch::RedisAnswers answers{replies[i], replies[(i + 1) % replies.size()]};
     for (const KeyKind kind : {KeyKind::text, KeyKind::hash, KeyKind::other}) {
       const auto lock = watch::read_redis_lock("key", kind, answers);

@@ -19,7 +19,7 @@ std::string hex(etcd::LeaseId lease) {
 
 }  // namespace
 
-std::optional<EtcdPlace> etcd_place_of(const etcd::Entry& entry) {
+std::optional<EtcdPlace> etcd_place_of(const EtcdEntry& entry) {
   const std::string_view name = entry.name;
   if (name.find("/guard/") != std::string_view::npos) return std::nullopt;
   constexpr std::string_view kQueue = "/queue/";
@@ -37,7 +37,7 @@ std::optional<EtcdPlace> etcd_place_of(const etcd::Entry& entry) {
   return EtcdPlace{.lock = entry.name};
 }
 
-std::optional<std::string> EtcdLocks::put(const etcd::Entry& entry) {
+std::optional<std::string> EtcdLocks::put(const EtcdEntry& entry) {
   const auto place = etcd_place_of(entry);
   if (!place || entry.created <= 0) return std::nullopt;
   if (!matches_any(patterns_, place->lock) && !matches_any(patterns_, entry.name)) {
@@ -69,7 +69,7 @@ std::optional<std::string> EtcdLocks::remove(const std::string& key) {
   return place.lock;
 }
 
-void EtcdLocks::begin(const etcd::Entry& entry) { put(entry); }
+void EtcdLocks::begin(const EtcdEntry& entry) { put(entry); }
 
 std::vector<Sighting> EtcdLocks::begun(TimePoint at) const {
   std::vector<Sighting> all;
@@ -78,7 +78,7 @@ std::vector<Sighting> EtcdLocks::begun(TimePoint at) const {
   return all;
 }
 
-std::vector<Sighting> EtcdLocks::take(const std::vector<etcd::Change>& changes, TimePoint at) {
+std::vector<Sighting> EtcdLocks::take(const std::vector<EtcdChange>& changes, TimePoint at) {
   std::vector<Sighting> seen;
   for (std::size_t i = 0; i < changes.size();) {
     // What one transaction did is one change.

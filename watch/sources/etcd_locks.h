@@ -8,8 +8,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "strategies/etcd/client/watch.h"
 #include "watch/sighting.h"
+#include "watch/sources/etcd_reader.h"
 
 namespace lockbench::watch {
 
@@ -22,7 +22,7 @@ struct EtcdPlace {
 /// LOCK/LEASE in hexadecimal digits, of etcd's own packages and programs; LOCK/TOKEN with a random
 /// one, or LOCK/queue/x/TOKEN, of lockbench; or a key that is a lock by itself. Nothing: it only
 /// belongs to a lock.
-std::optional<EtcdPlace> etcd_place_of(const etcd::Entry& entry);
+std::optional<EtcdPlace> etcd_place_of(const EtcdEntry& entry);
 
 /// The locks of etcd as its keys and their changes tell. Plain data, for one thread.
 class EtcdLocks {
@@ -31,12 +31,12 @@ class EtcdLocks {
       : patterns_(std::move(patterns)), most_(most_keys) {}
 
   /// Keys that are there when the watch begins.
-  void begin(const etcd::Entry& entry);
+  void begin(const EtcdEntry& entry);
   std::vector<Sighting> begun(TimePoint at) const;
 
   /// Changes in the order of their revisions: a sighting of each lock that changed, after each
   /// revision.
-  std::vector<Sighting> take(const std::vector<etcd::Change>& changes, TimePoint at);
+  std::vector<Sighting> take(const std::vector<EtcdChange>& changes, TimePoint at);
 
   /// A holder's lease; 0: it has none, or nobody holds the lock.
   etcd::LeaseId lease_of(const std::string& lock) const;
@@ -67,7 +67,7 @@ class EtcdLocks {
   };
 
   /// The lock that it changes; nothing: none.
-  std::optional<std::string> put(const etcd::Entry& entry);
+  std::optional<std::string> put(const EtcdEntry& entry);
   std::optional<std::string> remove(const std::string& key);
   Sighting sighting(const std::string& name, const Lock& lock, TimePoint at) const;
 

@@ -3,10 +3,9 @@
 #include <unordered_map>
 #include <utility>
 
-#include "strategies/etcd/client/connection.h"
 #include "strategies/etcd/client/endpoint.h"
-#include "strategies/etcd/client/watch.h"
 #include "watch/sources/etcd_locks.h"
+#include "watch/sources/etcd_reader.h"
 #include "watch/sources/patterns.h"
 #include "watch/sources/server_source.h"
 #include "watch/sources/sources.h"
@@ -30,15 +29,14 @@ class EtcdWatch {
         prefixes_(merged_prefixes(request.locks)),
         env_(env),
         budget_(budget),
-        connection_(endpoint, request.command_timeout, env),
-        stream_(connection_),
+        reader_(endpoint, request.command_timeout, env),
         locks_(request.locks, request.most_locks) {}
 
   /// Connects, and checks that it may read.
   StoreResult<void> begin(const std::stop_token& stop) {
-    if (prefixes_.empty()) return connection_.connect(stop);
+    if (prefixes_.empty()) return reader_.connect(stop);
     for (const std::string& prefix : prefixes_) {
-      if (auto page = connection_.read(prefix, prefix, 1, 0, stop); !page) {
+      if (auto page = reader_.read(prefix, prefix, 1, 0, stop); !page) {
         return tl::unexpected(std::move(page.error()));
       }
     }
@@ -57,15 +55,15 @@ class EtcdWatch {
     std::int64_t revision = 0;
     for (const std::string& prefix : prefixes_) {
       auto read =
-          read_all(prefix, revision, stop, [&](const etcd::Entry& entry) { locks_.begin(entry); });
+          read_all(prefix, revision, stop, [&](const EtcdEntry& entry) { locks_.begin(entry); });
       if (!read) return tl::unexpected(std::move(read.error()));
       if (!*read) sink.missed(display_, 1, "more keys than are followed at once");
     }
-    if (auto opened = stream_.open(prefixes_, revision + 1, stop); !opened) return opened;
+    if (auto opened = reader_.watch(prefixes_, revision + 1, stop); !opened) return opened;
     outages.restored();
     for (Sighting& seen : locks_.begun(env_.now())) tell(std::move(seen), sink);
     while (!stop.stop_requested()) {
-      auto changes = stream_.next(kReadFor);
+      auto changes = reader_.next(kReadFor);
       if (!changes) return tl::unexpected(std::move(changes.error()));
       if (auto told = take(*changes, sink, stop); !told) return told;
       if (auto asked = ask_about_leases(sink, stop); !asked) return asked;
@@ -82,7 +80,7 @@ class EtcdWatch {
     std::set<std::string> known;
     while (!stop.stop_requested()) {
       std::int64_t revision = 0;
-      auto read = read_all("", revision, stop, [&](const etcd::Entry& entry) {
+      auto read = read_all("", revision, stop, [&](const EtcdEntry& entry) {
         const auto place = etcd_place_of(entry);
         if (!place || known.size() >= kMost) return;
         const bool likely = place->shape == Shape::etcd_queue || sounds_like_lock(entry.name);
@@ -105,11 +103,11 @@ class EtcdWatch {
     for (std::uint64_t pages = 0; pages <= request_.most_locks / kPage; ++pages) {
       if (!budget_.spend_when_possible(1, env_, stop)) return true;
       const TimePoint asked_at = env_.now();
-      auto page = connection_.read(prefix, from, kPage, revision, stop);
+      auto page = reader_.read(prefix, from, kPage, revision, stop);
       if (!page) return tl::unexpected(std::move(page.error()));
       budget_.answered(env_.now() - asked_at, env_.now());
       if (revision == 0) revision = page->revision;
-      for (const etcd::Entry& entry : page->entries) take(entry);
+      for (const EtcdEntry& entry : page->entries) take(entry);
       if (!page->more || page->entries.empty()) return true;
       from = page->entries.back().name + '\0';
     }
@@ -126,7 +124,7 @@ class EtcdWatch {
     sink.seen(display_, std::move(seen));
   }
 
-  StoreResult<void> take(const std::vector<etcd::Change>& changes, Sink& sink,
+  StoreResult<void> take(const std::vector<EtcdChange>& changes, Sink& sink,
                          const std::stop_token& stop) {
     const TimePoint now = env_.now();
     for (Sighting& seen : locks_.take(changes, now)) {
@@ -155,7 +153,7 @@ class EtcdWatch {
     if (known == Ending::released) return known;
     // Whether it was kept alive since it was last asked for, only the server knows.
     if (!budget_.spend(1, env_.now())) return std::nullopt;
-    auto life = connection_.life_of(lease, stop);
+    auto life = reader_.life_of(lease, stop);
     if (!life) return tl::unexpected(std::move(life.error()));
     // Only its key was deleted.
     if (*life) return std::optional(Ending::released);
@@ -178,7 +176,7 @@ class EtcdWatch {
       if (!budget_.spend(1, env_.now())) break;
       due_.erase(due_.begin());
       const TimePoint asked_at = env_.now();
-      auto life = connection_.life_of(held->second.lease, stop);
+      auto life = reader_.life_of(held->second.lease, stop);
       if (!life) return tl::unexpected(std::move(life.error()));
       const TimePoint now = env_.now();
       heard_at_ = now;
@@ -198,7 +196,7 @@ class EtcdWatch {
     heard_at_ = now;
     budget_.owe(1);
     const std::string& prefix = prefixes_.front();
-    auto page = connection_.read(prefix, prefix, 1, 0, stop);
+    auto page = reader_.read(prefix, prefix, 1, 0, stop);
     if (!page) return tl::unexpected(std::move(page.error()));
     budget_.answered(env_.now() - now, now);
     return {};
@@ -214,8 +212,7 @@ class EtcdWatch {
   const std::vector<std::string> prefixes_;
   Env& env_;
   Budget& budget_;
-  etcd::Connection connection_;
-  etcd::WatchStream stream_;
+  EtcdReader reader_;
   EtcdLocks locks_;
   std::unordered_map<std::string, Held> held_;
   std::set<std::pair<TimePoint, std::string>> due_;

@@ -4,9 +4,9 @@
 #include <utility>
 
 #include "strategies/redis/client/endpoint.h"
-#include "strategies/redis/client/feed.h"
 #include "watch/sources/patterns.h"
 #include "watch/sources/redis_book.h"
+#include "watch/sources/redis_feed.h"
 #include "watch/sources/redis_look.h"
 #include "watch/sources/redis_scan.h"
 #include "watch/sources/server_source.h"
@@ -16,7 +16,6 @@ namespace lockbench::watch {
 namespace {
 
 using redis::Command;
-using redis::Feed;
 using redis::Reply;
 using std::chrono::milliseconds;
 using Way = RedisBook::Way;
@@ -223,14 +222,14 @@ class RedisWatch {
 
   void take(const Reply& said, Sink& sink) {
     const TimePoint now = env_.now();
-    if (const auto changed = redis::read_invalidation(said)) {
+    if (const auto changed = read_invalidation(said)) {
       if (changed->all) book_->all_changed(now);
       for (const std::string& key : changed->keys) {
         if (is_lock(key) && !book_->changed(key, now)) no_room(sink);
       }
       return;
     }
-    const auto message = redis::read_message(said);
+    const auto message = read_message(said);
     if (!message) return;
     const bool by_event = message->channel.starts_with("__keyevent");
     std::string_view about = message->channel;
@@ -338,7 +337,7 @@ class RedisWatch {
   Env& env_;
   Budget& budget_;
   std::unique_ptr<redis::Connection> connection_;
-  Feed feed_;
+  RedisFeed feed_;
   RedisLook look_;
   KeyScan scan_;
   Way way_ = Way::scan;

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "strategies/env.h"
+#include "strategies/errors.h"
 #include "watch/source.h"
 #include "watch/sources/budget.h"
 #include "watch/sources/sources.h"

@@ -8,17 +8,16 @@
 
 #include "strategies/zookeeper/client/endpoint.h"
 #include "strategies/zookeeper/client/messages.h"
-#include "strategies/zookeeper/client/observer.h"
 #include "watch/sources/patterns.h"
 #include "watch/sources/server_source.h"
 #include "watch/sources/sources.h"
 #include "watch/sources/zookeeper_locks.h"
+#include "watch/sources/zookeeper_observer.h"
 
 namespace lockbench::watch {
 namespace {
 
 using zookeeper::ErrorCode;
-using zookeeper::Observer;
 using ZkRequest = zookeeper::Request;
 
 constexpr Duration kListenFor = std::chrono::milliseconds(20);
@@ -281,7 +280,7 @@ class ZookeeperWatch {
   const std::vector<std::string> patterns_;
   Env& env_;
   Budget& budget_;
-  Observer observer_;
+  ZookeeperObserver observer_;
   ZookeeperLocks locks_;
   std::set<std::string> roots_;
   std::deque<std::string> to_visit_;

@@ -41,14 +41,6 @@ std::vector<Key> read_keys(const etcdserverpb::RangeResponse& response) {
   return keys;
 }
 
-Entry entry_of(const etcdserverpb::KeyValue& found) {
-  return {.name = found.key(),
-          .value = found.value(),
-          .created = found.create_revision(),
-          .modified = found.mod_revision(),
-          .lease = found.lease()};
-}
-
 std::optional<TxnResult> read_txn(const Txn& txn, const etcdserverpb::TxnResponse& response) {
   const std::vector<Operation>& done = response.succeeded() ? txn.then : txn.otherwise;
   const auto& answers = response.responses();

@@ -13,8 +13,6 @@ namespace lockbench::etcd {
 
 std::vector<Key> read_keys(const etcdserverpb::RangeResponse& response);
 
-Entry entry_of(const etcdserverpb::KeyValue& found);
-
 /// An answer for each operation that was done, of its kind and within its bounds.
 std::optional<TxnResult> read_txn(const Txn& txn, const etcdserverpb::TxnResponse& response);
 

@@ -51,6 +51,15 @@ struct Connection::Channel {
   std::unique_ptr<etcdserverpb::Watch::Stub> watch;
 };
 
+template <class Stub, class Start, class Request, class Response>
+Connection::Send Connection::send_by(std::unique_ptr<Stub> Channel::*stub, Start start,
+                                     const Request& request, Response& response) {
+  return [this, stub, start, &request, &response](grpc::ClientContext* context) {
+    Stub& service = *((*channel_).*stub);
+    return channel_->finish((service.*start)(context, request, channel_->queue()), response);
+  };
+}
+
 /// Sets the deadline and the login's token.
 void prepare(grpc::ClientContext& context, Duration timeout, const std::string& token);
 

@@ -191,15 +191,6 @@ StoreResult<void> Connection::authenticate(const std::stop_token& stop) {
   return {};
 }
 
-template <class Stub, class Start, class Request, class Response>
-Connection::Send Connection::send_by(std::unique_ptr<Stub> Channel::*stub, Start start,
-                                     const Request& request, Response& response) {
-  return [this, stub, start, &request, &response](grpc::ClientContext* context) {
-    Stub& service = *((*channel_).*stub);
-    return channel_->finish((service.*start)(context, request, channel_->queue()), response);
-  };
-}
-
 StoreResult<bool> Connection::call(const Call& call, const Send& send) {
   StoreResult<bool> answer = false;
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
@@ -320,43 +311,6 @@ StoreResult<std::vector<Key>> Connection::list(std::string_view lock, const std:
   etcdserverpb::RangeResponse response;
   return call({"Range", lock, stop}, send_by(&Channel::kv, &Kv::AsyncRange, request, response))
       .map([&](bool) { return read_keys(response); });
-}
-
-StoreResult<Page> Connection::read(const std::string& prefix, const std::string& from,
-                                   std::int64_t limit, std::int64_t revision,
-                                   const std::stop_token& stop) {
-  etcdserverpb::RangeRequest request;
-  // The smallest key, and the end of all keys.
-  request.set_key(from.empty() ? std::string(1, '\0') : from);
-  request.set_range_end(prefix.empty() ? std::string(1, '\0') : end_of_prefix(prefix));
-  request.set_limit(limit);
-  request.set_revision(revision);
-  etcdserverpb::RangeResponse response;
-  const auto done =
-      call({"Range", prefix, stop}, send_by(&Channel::kv, &Kv::AsyncRange, request, response));
-  if (!done) return tl::unexpected(done.error());
-  Page page{.revision = response.header().revision(), .entries = {}, .more = response.more()};
-  for (const etcdserverpb::KeyValue& found : response.kvs()) {
-    page.entries.push_back(entry_of(found));
-  }
-  return page;
-}
-
-StoreResult<std::optional<LeaseLife>> Connection::life_of(LeaseId lease,
-                                                          const std::stop_token& stop) {
-  etcdserverpb::LeaseTimeToLiveRequest request;
-  request.set_id(lease);
-  etcdserverpb::LeaseTimeToLiveResponse response;
-  const auto done =
-      call({"LeaseTimeToLive", {}, stop},
-           send_by(&Channel::lease, &Leases::AsyncLeaseTimeToLive, request, response));
-  if (!done) return tl::unexpected(done.error());
-  if (!*done || response.ttl() < 0) return std::optional<LeaseLife>();
-  const auto seconds_of = [](std::int64_t count) {
-    return std::chrono::seconds(std::clamp<std::int64_t>(count, 0, ceil_seconds(kLongestDuration)));
-  };
-  return LeaseLife{.left = seconds_of(response.ttl()),
-                   .granted = seconds_of(response.grantedttl())};
 }
 
 StoreResult<bool> Connection::key_exists(std::string_view lock, const std::string& key,

@@ -25,25 +25,6 @@ namespace lockbench::etcd {
 
 class Completions;
 
-/// A key and what it has.
-struct Entry {
-  std::string name, value;
-  std::int64_t created = 0;   ///< the revision in which it was created
-  std::int64_t modified = 0;  ///< and last changed
-  LeaseId lease = 0;
-};
-
-/// Keys in one revision of the store.
-struct Page {
-  std::int64_t revision = 0;
-  std::vector<Entry> entries;  ///< by name
-  bool more = false;           ///< keys of the range that come after these
-};
-
-struct LeaseLife {
-  Duration left{}, granted{};  ///< in whole seconds
-};
-
 struct GrantedLease {
   LeaseId id = 0;
   Duration ttl{};  ///< as the server granted it: not less than was asked for
@@ -84,12 +65,6 @@ class Connection {
   /// The keys with this prefix, oldest first, at most `limit` (0: all).
   StoreResult<std::vector<Key>> list(std::string_view lock, const std::string& prefix,
                                      std::int64_t limit = 0, const std::stop_token& stop = {});
-  /// The keys from this one on that have the prefix, at most `limit`, in that revision; 0: the
-  /// latest.
-  StoreResult<Page> read(const std::string& prefix, const std::string& from, std::int64_t limit,
-                         std::int64_t revision, const std::stop_token& stop = {});
-  /// Nothing: there is no such lease any more.
-  StoreResult<std::optional<LeaseLife>> life_of(LeaseId lease, const std::stop_token& stop = {});
   StoreResult<ServerStatus> status(const std::stop_token& stop = {});
 
   /// Waits until there is no key `watched` (any more). False if `until` or a stop came first.
@@ -105,9 +80,8 @@ class Connection {
   /// The member that is used now.
   const std::string& address() const { return address_; }
 
- private:
-  friend class KeepAliveStream;
-  friend class WatchStream;
+ protected:
+  // For calls that a lock does not need, of a client that only reads.
   struct Channel;
   struct Call {
     std::string_view name, lock;
@@ -119,6 +93,20 @@ class Connection {
   template <class Stub, class Start, class Request, class Response>
   Send send_by(std::unique_ptr<Stub> Channel::*stub, Start start, const Request& request,
                Response& response);
+  /// Connects and sends. False: what it names does not exist.
+  StoreResult<bool> call(const Call& call, const Send& send);
+  CommandInfo info_of(const Call& call, bool blocks = false) const;
+  tl::unexpected<StoreError> fail(StoreError::Kind kind, std::string_view why) const;
+  /// Null without a connection.
+  Channel* channel() { return channel_.get(); }
+  /// From the login; empty if it has none.
+  const std::string& token() const { return token_; }
+  /// The next call logs in again.
+  void forget_token() { token_.clear(); }
+  Env& env() { return env_; }
+
+ private:
+  friend class KeepAliveStream;
 
   /// Opens a channel to the present member, or says why that failed.
   StoreResult<void> open(Duration limit, const std::stop_token& stop);
@@ -128,13 +116,9 @@ class Connection {
   grpc::Status watch(const Call& call, const std::string& watched, grpc::ClientContext& context,
                      bool& gone);
   StoreResult<void> authenticate(const std::stop_token& stop);
-  /// Connects and sends. False: what it names does not exist.
-  StoreResult<bool> call(const Call& call, const Send& send);
   StoreResult<bool> exchange(const Call& call, const Send& send);
   StoreResult<std::int64_t> remove_range(std::string_view lock, const std::string& key,
                                          const std::string& end, const std::stop_token& stop);
-  CommandInfo info_of(const Call& call, bool blocks = false) const;
-  tl::unexpected<StoreError> fail(StoreError::Kind kind, std::string_view why) const;
   const HostPort& member() const { return endpoint_.members[next_ % endpoint_.members.size()]; }
 
   const Endpoint endpoint_;

@@ -3,11 +3,11 @@
 #include <gtest/gtest.h>
 
 #include "deployment/failure.h"
-#include "strategies/etcd/client/connection.h"
 #include "testbed/servers/etcd_server.h"
 #include "tests/integration/watch/sightings.h"
 #include "tests/support/etcd_gateway.h"
 #include "tests/support/servers.h"
+#include "watch/sources/etcd_reader.h"
 
 namespace lockbench::watch {
 namespace {
@@ -51,7 +51,7 @@ class EtcdClient {
   }
 
   std::unique_ptr<Env> env_ = make_system_env(1);
-  etcd::Connection etcd_;
+  EtcdReader etcd_;
 };
 
 class WatchedEtcd : public testing::Test {

@@ -13,13 +13,13 @@ using std::chrono::seconds;
 
 constexpr TimePoint kThen{seconds(1000)};
 
-etcd::Entry entry(const std::string& name, std::int64_t created, etcd::LeaseId lease = 0) {
+EtcdEntry entry(const std::string& name, std::int64_t created, etcd::LeaseId lease = 0) {
   return {.name = name, .value = "me", .created = created, .modified = created, .lease = lease};
 }
-etcd::Change put(const std::string& name, std::int64_t revision, etcd::LeaseId lease = 0) {
+EtcdChange put(const std::string& name, std::int64_t revision, etcd::LeaseId lease = 0) {
   return {.deleted = false, .entry = entry(name, revision, lease)};
 }
-etcd::Change removed(const std::string& name, std::int64_t revision) {
+EtcdChange removed(const std::string& name, std::int64_t revision) {
   return {.deleted = true, .entry = {.name = name, .modified = revision}};
 }
 
@@ -134,7 +134,7 @@ TEST(EtcdLocks, ManyRandomChangesLeaveNothingBehind) {
     const std::string name = std::string(1, static_cast<char>(number(256))) + "/" +
                              (number(2) != 0 ? "queue/x/" : "") + std::to_string(number(9));
     names.insert(name);
-    etcd::Change change = number(2) != 0 ? put(name, revision, number(9)) : removed(name, revision);
+    EtcdChange change = number(2) != 0 ? put(name, revision, number(9)) : removed(name, revision);
     if (number(10) == 0) change.entry.created = number(3) - 1;
     for (const Sighting& seen : locks.take({change}, kThen)) EXPECT_FALSE(seen.lock.empty());
   }

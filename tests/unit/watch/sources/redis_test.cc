@@ -4,9 +4,9 @@
 #include <random>
 #include <set>
 
-#include "strategies/redis/client/feed.h"
 #include "strategies/redis/client/protocol.h"
 #include "watch/sources/redis_book.h"
+#include "watch/sources/redis_feed.h"
 #include "watch/sources/redis_lock.h"
 
 namespace lockbench::watch {
@@ -37,22 +37,22 @@ Reply list(const std::vector<std::string>& values) {
 }
 
 TEST(RedisMessages, TellWhichKeysChanged) {
-  const auto some = redis::read_invalidation(
+  const auto some = read_invalidation(
       parsed("*3\r\n$7\r\nmessage\r\n$20\r\n__redis__:invalidate\r\n*2\r\n$1\r\na\r\n$1\r\nb\r\n"));
   ASSERT_TRUE(some);
   EXPECT_THAT(some->keys, ElementsAre("a", "b"));
-  const auto all = redis::read_invalidation(
-      parsed("*3\r\n$7\r\nmessage\r\n$20\r\n__redis__:invalidate\r\n*-1\r\n"));
+  const auto all =
+      read_invalidation(parsed("*3\r\n$7\r\nmessage\r\n$20\r\n__redis__:invalidate\r\n*-1\r\n"));
   ASSERT_TRUE(all);
   EXPECT_TRUE(all->all);
   for (const auto& other : {list({"message", "news", "a"}), list({"subscribe", "x"}), number(1)}) {
-    EXPECT_FALSE(redis::read_invalidation(other));
+    EXPECT_FALSE(read_invalidation(other));
   }
-  const auto event = redis::read_message(list({"pmessage", "p", "__keyspace@0__:a:b", "del"}));
+  const auto event = read_message(list({"pmessage", "p", "__keyspace@0__:a:b", "del"}));
   ASSERT_TRUE(event);
   EXPECT_EQ(event->channel, "__keyspace@0__:a:b");
   EXPECT_EQ(event->payload, "del");
-  EXPECT_FALSE(redis::read_message(list({"pmessage", "p"})));
+  EXPECT_FALSE(read_message(list({"pmessage", "p"})));
 }
 
 TEST(RedisLocks, AreReadFromEachKindOfKey) {

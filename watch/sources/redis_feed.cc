@@ -1,4 +1,4 @@
-#include "strategies/redis/client/feed.h"
+#include "watch/sources/redis_feed.h"
 
 #include <fmt/format.h>
 
@@ -9,30 +9,34 @@
 #include "strategies/carrier.h"
 #include "strategies/redis/client/sentinel.h"
 
-namespace lockbench::redis {
+namespace lockbench::watch {
 
-Feed::Feed(Endpoint endpoint, Duration command_timeout, Env& env)
+using redis::Command;
+using redis::Reply;
+using redis::ReplyReader;
+
+RedisFeed::RedisFeed(redis::Endpoint endpoint, Duration command_timeout, Env& env)
     : endpoint_(std::move(endpoint)),
       display_(endpoint_.display()),
       timeout_(command_timeout),
       env_(env) {}
 
-StoreResult<void> Feed::connect(const std::stop_token& stop) {
+StoreResult<void> RedisFeed::connect(const std::stop_token& stop) {
   if (transport_) return {};
-  auto transport = connect_server(endpoint_, timeout_, stop);
+  auto transport = redis::connect_server(endpoint_, timeout_, stop);
   if (!transport) {
     return tl::unexpected(
         StoreError{StoreError::Kind::not_sent, fmt::format("{}: {}", display_, transport.error())});
   }
   ReplyReader reader;
-  auto greeted = greet(endpoint_, **transport, reader, timeout_, stop, nullptr);
+  auto greeted = redis::greet(endpoint_, **transport, reader, timeout_, stop, nullptr);
   if (!greeted) return greeted;
   reader_ = std::move(reader);
   transport_ = *std::move(transport);
   return {};
 }
 
-StoreResult<Reply> Feed::call(Command command, const std::stop_token& stop) {
+StoreResult<Reply> RedisFeed::call(Command command, const std::stop_token& stop) {
   if (auto connected = connect(stop); !connected) {
     return tl::unexpected(std::move(connected.error()));
   }
@@ -42,7 +46,7 @@ StoreResult<Reply> Feed::call(Command command, const std::stop_token& stop) {
     return broken("the connection was cut");
   }
   std::string bytes;
-  append_command(bytes, command);
+  redis::append_command(bytes, command);
   const Transport::Status sent = transport_->send(bytes, timeout_);
   StoreResult<std::optional<Reply>> reply;
   if (sent == Transport::Status::ok) {
@@ -58,7 +62,7 @@ StoreResult<Reply> Feed::call(Command command, const std::stop_token& stop) {
                                    fmt::format("{}: {}", display_, printable((*reply)->text))});
 }
 
-StoreResult<std::optional<Reply>> Feed::next(Duration longest, const std::stop_token& stop) {
+StoreResult<std::optional<Reply>> RedisFeed::next(Duration longest, const std::stop_token& stop) {
   if (!transport_) return broken("not connected");
   std::array<char, 16384> buffer;
   const TimePoint deadline = Carrier::current().now() + longest;
@@ -77,12 +81,12 @@ StoreResult<std::optional<Reply>> Feed::next(Duration longest, const std::stop_t
   }
 }
 
-void Feed::close() noexcept {
+void RedisFeed::close() noexcept {
   transport_.reset();
   reader_ = {};
 }
 
-tl::unexpected<StoreError> Feed::broken(std::string_view why) {
+tl::unexpected<StoreError> RedisFeed::broken(std::string_view why) {
   StoreError error{StoreError::Kind::unanswered, fmt::format("{}: {}", display_, printable(why))};
   close();
   return tl::unexpected(std::move(error));
@@ -116,4 +120,4 @@ std::optional<Message> read_message(const Reply& reply) {
   return Message{.channel = channel.text, .payload = payload.text};
 }
 
-}  // namespace lockbench::redis
+}  // namespace lockbench::watch

@@ -12,25 +12,25 @@
 #include "strategies/zookeeper/client/link.h"
 #include "strategies/zookeeper/client/requests.h"
 
-namespace lockbench::zookeeper {
+namespace lockbench::watch {
 
 /// A session for reading and watching, which owns nothing that would end with it. For one thread,
 /// which must call events() often, as that keeps it alive. After a failure it is closed, with all
 /// watches, until connect() begins another. Reports each request to its Env.
-class Observer {
+class ZookeeperObserver {
  public:
-  Observer(Endpoint endpoint, Duration command_timeout, Env& env, Connector connector = {});
-  Observer(const Observer&) = delete;
-  Observer& operator=(const Observer&) = delete;
-  ~Observer() { close(); }
+  ZookeeperObserver(zookeeper::Endpoint endpoint, Duration command_timeout, Env& env);
+  ZookeeperObserver(const ZookeeperObserver&) = delete;
+  ZookeeperObserver& operator=(const ZookeeperObserver&) = delete;
+  ~ZookeeperObserver() { close(); }
 
   /// Does nothing if there is a session.
   StoreResult<void> connect(const std::stop_token& stop);
 
   /// The reply is there if the code is `ok`, or one of the refusals that it has a kind for.
-  using Answer = Batch::Answer;
+  using Answer = zookeeper::Batch::Answer;
   /// Pipelines the requests, which must change nothing, and waits for the answers.
-  StoreResult<std::vector<Answer>> call(std::span<const Request> requests,
+  StoreResult<std::vector<Answer>> call(std::span<const zookeeper::Request> requests,
                                         const std::stop_token& stop);
   /// The nodes of which something has changed; waits for at most `longest` for the first.
   StoreResult<std::vector<std::string>> events(Duration longest, const std::stop_token& stop);
@@ -40,7 +40,7 @@ class Observer {
  private:
   struct Pending {
     std::int32_t xid = 0;
-    const Request* request = nullptr;
+    const zookeeper::Request* request = nullptr;
     Answer* answer = nullptr;
   };
 
@@ -51,11 +51,11 @@ class Observer {
   std::string take(std::string_view packet);
   tl::unexpected<StoreError> broken(std::string_view why);
 
-  const Endpoint endpoint_;
+  const zookeeper::Endpoint endpoint_;
   const std::string display_;
   const Duration timeout_;
   Env& env_;
-  Link link_;
+  zookeeper::Link link_;
   bool connected_ = false;
   Duration granted_{};  ///< the session's timeout
   TimePoint heard_at_{}, pinged_at_{};
@@ -64,4 +64,4 @@ class Observer {
   std::vector<std::string> events_;
 };
 
-}  // namespace lockbench::zookeeper
+}  // namespace lockbench::watch

@@ -1,4 +1,4 @@
-#include "strategies/zookeeper/client/observer.h"
+#include "watch/sources/zookeeper_observer.h"
 
 #include <fmt/format.h>
 
@@ -6,24 +6,30 @@
 #include <limits>
 #include <utility>
 
-namespace lockbench::zookeeper {
+namespace lockbench::watch {
 namespace {
 
+using zookeeper::ErrorCode;
+using zookeeper::Packets;
+using zookeeper::Xid;
+using ZkRequest = zookeeper::Request;
+
 /// Long enough for a busy machine, short enough to notice soon that the server is gone.
-constexpr Duration kTimeout = std::chrono::seconds(6);
+constexpr Duration kSessionTimeout = std::chrono::seconds(6);
 /// Of a server that sends without end.
-constexpr std::size_t kMostEvents = 100'000;
+constexpr std::size_t kMostUnread = 100'000;
 
 }  // namespace
 
-Observer::Observer(Endpoint endpoint, Duration command_timeout, Env& env, Connector connector)
+ZookeeperObserver::ZookeeperObserver(zookeeper::Endpoint endpoint, Duration command_timeout,
+                                     Env& env)
     : endpoint_(std::move(endpoint)),
       display_(endpoint_.display()),
       timeout_(command_timeout),
       env_(env),
-      link_(endpoint_, env, std::move(connector)) {}
+      link_(endpoint_, env, {}) {}
 
-tl::unexpected<StoreError> Observer::broken(std::string_view why) {
+tl::unexpected<StoreError> ZookeeperObserver::broken(std::string_view why) {
   link_.drop();
   connected_ = false;
   pending_.clear();
@@ -32,25 +38,25 @@ tl::unexpected<StoreError> Observer::broken(std::string_view why) {
       StoreError{StoreError::Kind::unanswered, fmt::format("{}: {}", display_, printable(why))});
 }
 
-StoreResult<void> Observer::connect(const std::stop_token& stop) {
+StoreResult<void> ZookeeperObserver::connect(const std::stop_token& stop) {
   if (connected_) return {};
   if (auto greeted = greet_server(stop); !greeted) return greeted;
   connected_ = true;
   heard_at_ = pinged_at_ = env_.now();
   if (endpoint_.user.empty()) return {};
-  if (!link_.packets().send(authenticate(endpoint_.user, endpoint_.password))) {
+  if (!link_.packets().send(zookeeper::authenticate(endpoint_.user, endpoint_.password))) {
     return broken("the server closed it");
   }
   return {};
 }
 
-StoreResult<void> Observer::greet_server(const std::stop_token& stop) {
+StoreResult<void> ZookeeperObserver::greet_server(const std::stop_token& stop) {
   const TimePoint give_up_at = env_.now() + timeout_;
   const auto servers = static_cast<std::int64_t>(endpoint_.servers.size());
   link_.begin(std::max<Duration>(timeout_ / servers, std::chrono::milliseconds(50)));
   while (env_.now() < give_up_at && !link_.is_hopeless()) {
     if (stop.stop_requested()) return broken("stopped while connecting");
-    const auto greeting = link_.advance({}, kTimeout, env_, Packets::kPace);
+    const auto greeting = link_.advance({}, kSessionTimeout, env_, Packets::kPace);
     if (!greeting) continue;
     granted_ = greeting->timeout;
     if (granted_ > Duration::zero()) return {};
@@ -59,22 +65,22 @@ StoreResult<void> Observer::greet_server(const std::stop_token& stop) {
   return broken("no ZooKeeper answers: " + link_.why());
 }
 
-StoreResult<std::vector<Observer::Answer>> Observer::call(std::span<const Request> requests,
-                                                          const std::stop_token& stop) {
+StoreResult<std::vector<ZookeeperObserver::Answer>> ZookeeperObserver::call(
+    std::span<const ZkRequest> requests, const std::stop_token& stop) {
   if (!connected_) return broken("not connected");
   std::vector<Answer> answers(requests.size());
   std::string all;
-  const auto info = [&](const Request& request) {
+  const auto info = [&](const ZkRequest& request) {
     return CommandInfo{.store = "zookeeper",
                        .endpoint = display_,
-                       .name = name_of(request.kind),
+                       .name = zookeeper::name_of(request.kind),
                        .key = request.path};
   };
   for (std::size_t i = 0; i < requests.size(); ++i) {
     env_.before_command(info(requests[i]));
     const std::int32_t xid = next_xid_;
     next_xid_ = xid == std::numeric_limits<std::int32_t>::max() ? 1 : xid + 1;
-    all += write(xid, requests[i], endpoint_.chroot, false);
+    all += zookeeper::write(xid, requests[i], endpoint_.chroot, false);
     pending_.push_back({.xid = xid, .request = &requests[i], .answer = &answers[i]});
   }
   const TimePoint give_up_at = env_.now() + timeout_;
@@ -85,15 +91,15 @@ StoreResult<std::vector<Observer::Answer>> Observer::call(std::span<const Reques
     if (heard && stop.stop_requested()) heard = broken("stopped while waiting for the answer");
     if (heard) heard = receive(Packets::kPace, stop);
   }
-  for (const Request& request : requests) {
+  for (const ZkRequest& request : requests) {
     env_.after_command(info(request), heard ? CommandEnd::answered : CommandEnd::lost);
   }
   if (!heard) return tl::unexpected(std::move(heard.error()));
   return answers;
 }
 
-StoreResult<std::vector<std::string>> Observer::events(Duration longest,
-                                                       const std::stop_token& stop) {
+StoreResult<std::vector<std::string>> ZookeeperObserver::events(Duration longest,
+                                                                const std::stop_token& stop) {
   if (!connected_) return broken("not connected");
   const TimePoint until = env_.now() + longest;
   // At least one look; each further one waits.
@@ -109,12 +115,12 @@ StoreResult<std::vector<std::string>> Observer::events(Duration longest,
   if (now - heard_at_ >= granted_ * 2 / 3) return broken("the server was silent");
   if (now - pinged_at_ >= granted_ / 3) {
     pinged_at_ = now;
-    if (!link_.packets().send(ping())) return broken("the server closed it");
+    if (!link_.packets().send(zookeeper::ping())) return broken("the server closed it");
   }
   return std::exchange(events_, {});
 }
 
-StoreResult<void> Observer::receive(Duration longest, const std::stop_token& stop) {
+StoreResult<void> ZookeeperObserver::receive(Duration longest, const std::stop_token& stop) {
   const auto status = link_.packets().receive(longest, stop);
   if (status == Transport::Status::closed) return broken(link_.packets().why_closed());
   if (status != Transport::Status::ok) return {};
@@ -127,22 +133,22 @@ StoreResult<void> Observer::receive(Duration longest, const std::stop_token& sto
   }
 }
 
-std::string Observer::take(std::string_view packet) {
-  Reader from(packet);
+std::string ZookeeperObserver::take(std::string_view packet) {
+  zookeeper::Reader from(packet);
   const auto header = read_header(from);
   if (!header) return header.error();
   switch (header->xid) {
     case Xid::kEvent: {
       auto event = read_event(from, endpoint_.chroot);
       if (!event) return std::move(event.error());
-      if (events_.size() >= kMostEvents) return "events without end";
+      if (events_.size() >= kMostUnread) return "events without end";
       events_.push_back(std::move(event->path));
       return {};
     }
     case Xid::kPing:
       return {};
     case Xid::kAuth:
-      return header->error == ErrorCode::kOk ? std::string() : describe(header->error);
+      return header->error == ErrorCode::kOk ? std::string() : zookeeper::describe(header->error);
     default:
       break;
   }
@@ -152,9 +158,9 @@ std::string Observer::take(std::string_view packet) {
   const Pending pending = pending_.front();
   pending_.pop_front();
   pending.answer->code = header->error;
-  if (ends_session(header->error)) return describe(header->error);
+  if (zookeeper::ends_session(header->error)) return zookeeper::describe(header->error);
   if (header->error != ErrorCode::kOk) {
-    if (const auto kind = kind_of(header->error)) pending.answer->reply.kind = *kind;
+    if (const auto kind = zookeeper::kind_of(header->error)) pending.answer->reply.kind = *kind;
     return {};
   }
   auto reply = read_reply(*pending.request, endpoint_.chroot, from);
@@ -163,12 +169,12 @@ std::string Observer::take(std::string_view packet) {
   return {};
 }
 
-void Observer::close() {
+void ZookeeperObserver::close() {
   // So that its watches do not burden the server until the session would expire.
-  if (std::exchange(connected_, false)) link_.packets().send(end_session(next_xid_++));
+  if (std::exchange(connected_, false)) link_.packets().send(zookeeper::end_session(next_xid_++));
   link_.drop();
   pending_.clear();
   events_.clear();
 }
 
-}  // namespace lockbench::zookeeper
+}  // namespace lockbench::watch
