@@ -1,6 +1,7 @@
 #include "watch/family_book.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 namespace lockbench::watch {
@@ -74,38 +75,25 @@ FamilyPicture FamilyBook::picture(TimePoint now, Accuracy of_source, bool missed
 }
 
 void add(Counts& counts, const Happenings& happenings) {
-  using Kind = Moment::Kind;
+  // In the order of Moment::Kind; null: not counted, or below.
+  static constexpr std::array<std::uint64_t Counts::*, 8> kCounted{nullptr,
+                                                                   &Counts::renewals,
+                                                                   &Counts::releases,
+                                                                   &Counts::expired_while_held,
+                                                                   &Counts::undecided,
+                                                                   &Counts::session_lost,
+                                                                   &Counts::owner_changed,
+                                                                   nullptr};
+  static_assert(kCounted.size() == static_cast<std::size_t>(Moment::Kind::queue_changed) + 1);
   counts.acquisitions += happenings.unseen_holdings;
   counts.releases += happenings.unseen_holdings;
   for (const Happening& event : happenings.list) {
     counts.without_ttl += event.leaked ? 1 : 0;
     counts.thin_margins += event.thin ? 1 : 0;
-    switch (event.kind) {
-      case Kind::granted:
-        counts.acquisitions += event.counted ? 1 : 0;
-        counts.taken_over += event.took_over ? 1 : 0;
-        break;
-      case Kind::renewed:
-        ++counts.renewals;
-        break;
-      case Kind::released:
-        ++counts.releases;
-        break;
-      case Kind::expired:
-        ++counts.expired_while_held;
-        break;
-      case Kind::undecided:
-        ++counts.undecided;
-        break;
-      case Kind::session_lost:
-        ++counts.session_lost;
-        break;
-      case Kind::owner_changed:
-        ++counts.owner_changed;
-        break;
-      case Kind::queue_changed:
-        break;
-    }
+    if (const auto count = kCounted[static_cast<std::size_t>(event.kind)]) ++(counts.*count);
+    if (event.kind != Moment::Kind::granted) continue;
+    counts.acquisitions += event.counted ? 1 : 0;
+    counts.taken_over += event.took_over ? 1 : 0;
   }
 }
 

@@ -6,41 +6,25 @@
 #include <vector>
 
 #include "loadgen/record/histogram.h"
+#include "results/file/observed.h"
 #include "strategies/duration.h"
 #include "watch/sighting.h"
 
 namespace lockbench::watch {
 
-/// How often each thing happened to one lock, or to the locks of a family, since the watch began.
-struct Counts {
-  std::uint64_t acquisitions = 0, releases = 0;
-  std::uint64_t renewals = 0;  ///< seen as a TTL that grew under the same holder
-  std::uint64_t expired_while_held = 0;
-  std::uint64_t undecided = 0;  ///< ended so close to the expiry that either is possible
-  std::uint64_t session_lost = 0;
-  std::uint64_t taken_over = 0;     ///< taken by another client shortly after it had expired
-  std::uint64_t owner_changed = 0;  ///< without a release in between that could be seen
-  std::uint64_t without_ttl = 0;    ///< holdings that never end by themselves, where a TTL could
-  std::uint64_t thin_margins = 0;   ///< released or renewed with less than a tenth of the TTL left
-  std::uint64_t most_waiting = 0;   ///< at once, so far
-};
+using Counts = results::ObservedCounts;
 
 /// What is known of a family of locks, or of one lock. Plain data: a picture is a copy, and reading
 /// one never holds up a source.
-struct Figures : Counts {
+struct Figures : results::ObservedFigures {
   std::uint64_t expired_after_renewal = 0;  ///< of the expired ones, those renewed at least twice
-  std::uint64_t held_now = 0, waiting_now = 0;
-  std::uint64_t without_ttl_now = 0;                 ///< of those held now
-  std::uint64_t held_long_now = 0;                   ///< longer than usual, or than the user allows
-  std::uint64_t renewal_stopped_now = 0;             ///< were renewed in time, and are not any more
+  std::uint64_t waiting_now = 0;
   std::optional<Duration> oldest_hold, oldest_wait;  ///< now
   loadgen::HistogramSnapshot hold, wait;             ///< of those that ended; of families only
   bool waits_known = false;                          ///< the store tells who waits or how many
   std::optional<Duration> smallest_margin;           ///< TTL left when released or renewed
-  double largest_share = 0;  ///< of the acquisitions, of the client that took most
   std::uint64_t owners = 0;  ///< distinct ones, estimated; a lock with a new token for each
                              ///< acquisition shows as many
-  double acquisitions_per_second = 0;  ///< in the last seconds
   Accuracy accuracy = Accuracy::sampled;
 };
 

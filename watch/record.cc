@@ -28,29 +28,21 @@ std::optional<std::uint64_t> waiting_of(const Figures& figures) {
   return figures.waits_known ? std::optional(figures.waiting_now) : std::nullopt;
 }
 
-results::Observed observed_of(const FamilyPicture& family, const Picture& picture) {
+results::Observed family_of(const FamilyPicture& family, const Picture& picture) {
   const Figures& figures = family.figures;
-  results::Observed seen{.store = family.store,
-                         .family = family.family,
-                         .source = {},
-                         .accuracy = std::string(name_of(figures.accuracy)),
-                         .locks = family.locks,
-                         .acquisitions = figures.acquisitions,
-                         .releases = figures.releases,
-                         .renewals = figures.renewals,
-                         .expired_while_held = figures.expired_while_held,
-                         .undecided = figures.undecided,
-                         .session_lost = figures.session_lost,
-                         .taken_over = figures.taken_over,
-                         .owner_changed = figures.owner_changed,
-                         .no_ttl = figures.without_ttl + figures.without_ttl_now,
-                         .thin_margins = figures.thin_margins,
-                         .held_now = figures.held_now,
-                         .waiting_now = waiting_of(figures),
-                         .hold = loadgen::to_distribution(figures.hold),
-                         .wait = std::nullopt,
-                         .margin_min = seconds_of(figures.smallest_margin)};
+  results::Observed seen;
+  static_cast<results::ObservedFigures&>(seen) = figures;
+  seen.store = family.store;
+  seen.family = family.family;
+  seen.accuracy = name_of(figures.accuracy);
+  seen.locks = family.locks;
+  seen.no_ttl = figures.without_ttl + figures.without_ttl_now;
+  seen.waiting_now = waiting_of(figures);
+  seen.oldest_hold = seconds_of(figures.oldest_hold).value_or(0);
+  seen.oldest_wait = seconds_of(figures.oldest_wait).value_or(0);
+  seen.hold = loadgen::to_distribution(figures.hold);
   if (figures.waits_known) seen.wait = loadgen::to_distribution(figures.wait);
+  seen.margin_min = seconds_of(figures.smallest_margin);
   for (const SourcePicture& source : picture.sources) {
     if (source.facts.store != family.store) continue;
     if (seen.source.empty()) seen.source = source.facts.way;
@@ -59,12 +51,24 @@ results::Observed observed_of(const FamilyPicture& family, const Picture& pictur
   return seen;
 }
 
+std::string_view trouble_of(const Figures& lock) {
+  if (lock.renewal_stopped_now > 0) return "renewal stopped";
+  if (lock.without_ttl_now > 0) return "no TTL";
+  if (lock.held_long_now > 0) return "held long";
+  if (lock.taken_over > 0) return "taken over";
+  if (lock.owner_changed > 0) return "owner changed";
+  if (lock.expired_while_held > 0) return "expired";
+  if (lock.session_lost > 0) return "session lost";
+  return "";
+}
+
 results::ObservedLock lock_of(const LockPicture& lock, const Picture& picture) {
   results::ObservedLock seen{.store = lock.store,
                              .endpoint = lock.endpoint,
                              .family = lock.family,
                              .lock = lock.name,
                              .shape = std::string(name_of(lock.shape)),
+                             .trouble = std::string(trouble_of(lock.figures)),
                              .holder = lock.holder,
                              .held_seconds = seconds_of(lock.figures.oldest_hold),
                              .ttl_left_seconds = seconds_of(lock.ttl_left),
@@ -106,24 +110,29 @@ std::string_view name_of(Shape shape) { return kShapes[static_cast<std::size_t>(
 
 std::string_view name_of(Moment::Kind kind) { return kMoments[static_cast<std::size_t>(kind)]; }
 
+std::vector<results::Observed> observed_of(const Picture& picture) {
+  std::vector<results::Observed> all;
+  for (const FamilyPicture& family : picture.families) all.push_back(family_of(family, picture));
+  return all;
+}
+
+results::ObservedFinding finding_of(const Finding& finding) {
+  return {.kind = std::string(name_of(finding.kind)),
+          .store = finding.store,
+          .family = finding.family,
+          .lock = finding.lock,
+          .times = finding.times,
+          .evidence = finding.evidence,
+          .advice = finding.advice};
+}
+
 void add_to(results::Result& result, const Picture& picture) {
-  result.observed.emplace();
+  result.observed = observed_of(picture);
   result.locks.clear();
   result.findings.clear();
   result.sources.clear();
-  for (const FamilyPicture& family : picture.families) {
-    result.observed->push_back(observed_of(family, picture));
-  }
   for (const LockPicture& lock : picture.worst) result.locks.push_back(lock_of(lock, picture));
-  for (const Finding& finding : picture.findings) {
-    result.findings.push_back({.kind = std::string(name_of(finding.kind)),
-                               .store = finding.store,
-                               .family = finding.family,
-                               .lock = finding.lock,
-                               .times = finding.times,
-                               .evidence = finding.evidence,
-                               .advice = finding.advice});
-  }
+  for (const Finding& finding : picture.findings) result.findings.push_back(finding_of(finding));
   for (const SourcePicture& source : picture.sources) {
     result.sources.push_back(source_of(source, picture));
   }

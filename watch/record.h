@@ -1,5 +1,8 @@
 #pragma once
 
+#include <string_view>
+#include <vector>
+
 #include "results/file/model.h"
 #include "watch/picture.h"
 
@@ -9,6 +12,10 @@ namespace lockbench::watch {
 std::string_view name_of(Accuracy accuracy);
 std::string_view name_of(Shape shape);
 std::string_view name_of(Moment::Kind kind);
+
+/// The families of the picture, in its order.
+std::vector<results::Observed> observed_of(const Picture& picture);
+results::ObservedFinding finding_of(const Finding& finding);
 
 /// Adds what was seen to a result, which has the environment and options already: `observed` and
 /// `findings`. Owners are hashes.

@@ -3,8 +3,10 @@
 #include <boost/preprocessor.hpp>
 #include <concepts>
 #include <type_traits>
+#include <variant>
 
 #include "results/file/model.h"
+#include "results/tables/observed.h"
 
 namespace lockbench::results {
 
@@ -131,13 +133,19 @@ LOCKBENCH_DESCRIBE(CapacitySweepPoint, over, at, sections_per_second, acquire)
 LOCKBENCH_DESCRIBE(Capacity, strategy, objective, clients, keys, lowest, highest, ceiling, limit,
                    limit_reason, confirmed, (violated), planned_rate, utilisation, headroom, rates,
                    steps, sweep)
-LOCKBENCH_DESCRIBE(Observed, store, family, source, accuracy, locks, acquisitions, releases,
-                   renewals, expired_while_held, undecided, session_lost, taken_over, owner_changed,
-                   no_ttl, thin_margins, held_now, waiting_now, hold, wait, margin_min, missed)
+
+template <class Visitor>
+void describe(Visitor& v, Is<Observed> auto& family) {
+  LOCKBENCH_VISIT(family, store, family, source, accuracy)
+  for (const FamilyRow& row : kFamilyRows) {
+    std::visit([&](auto member) { v(row.name, family.*member); }, row.member);
+  }
+}
+
 LOCKBENCH_DESCRIBE(ObservedLock::Moment, t, what, holder, waiting)
-LOCKBENCH_DESCRIBE(ObservedLock, store, endpoint, family, lock, shape, holder, held_seconds,
-                   ttl_left_seconds, waiting_now, acquisitions, expired_while_held, most_waiting,
-                   history)
+LOCKBENCH_DESCRIBE(ObservedLock, store, endpoint, family, lock, shape, trouble, holder,
+                   held_seconds, ttl_left_seconds, waiting_now, acquisitions, expired_while_held,
+                   most_waiting, history)
 LOCKBENCH_DESCRIBE(ObservedFinding, kind, store, family, lock, times, evidence, advice)
 LOCKBENCH_DESCRIBE(ObservedSource, store, endpoint, way, accuracy, waiters, unseen, watched_seconds,
                    blind_seconds, missed, commands)

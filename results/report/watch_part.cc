@@ -14,14 +14,8 @@ namespace {
 
 constexpr std::size_t kMostTimelines = 6, kMostMoments = 100, kMostLosses = 6, kMostInHeadline = 4;
 
-/// Those after which two clients may hold the lock, or nobody can get it.
-Tone tone_of(const ObservedFinding& finding) {
-  constexpr std::array<std::string_view, 3> kMild{"thin_margin", "hog", "blind"};
-  const bool mild = std::find(kMild.begin(), kMild.end(), finding.kind) != kMild.end();
-  return mild ? Tone::doubtful : Tone::bad;
-}
-
-std::string sentence_of(const ObservedFinding& finding) {
+/// For a page.
+std::string remark_of(const ObservedFinding& finding) {
   std::string text = finding.kind + ": ";
   if (!finding.store.empty()) text += finding.store + " ";
   if (!finding.family.empty()) text += finding.family + " ";
@@ -29,55 +23,6 @@ std::string sentence_of(const ObservedFinding& finding) {
   text += "– " + finding.evidence + ".";
   if (!finding.advice.empty()) text += fmt::format(" What to do: {}.", finding.advice);
   return text;
-}
-
-Cell count_cell(std::uint64_t count, Tone tone = Tone::plain) {
-  return {count, count > 0 ? tone : Tone::plain, human_count(static_cast<double>(count))};
-}
-
-Cell seconds_cell(const std::optional<double>& value) {
-  return value ? Cell(*value, Tone::plain, human_seconds(*value)) : Cell(std::string("–"));
-}
-
-Table locks_table(const std::vector<ObservedLock>& locks) {
-  Table table{.caption = "The locks that hurt most",
-              .titles = {"lock", "store", "server", "family", "shape", "holder", "held for",
-                         "TTL left", "waiting", "most waiting", "acquired", "expired"}};
-  for (const ObservedLock& lock : locks) {
-    table.rows.push_back({{lock.lock},
-                          {lock.store},
-                          {lock.endpoint},
-                          {lock.family},
-                          {lock.shape},
-                          {lock.holder.value_or("free")},
-                          seconds_cell(lock.held_seconds),
-                          seconds_cell(lock.ttl_left_seconds),
-                          lock.waiting_now ? count_cell(*lock.waiting_now) : Cell(std::string("–")),
-                          count_cell(lock.most_waiting),
-                          count_cell(lock.acquisitions),
-                          count_cell(lock.expired_while_held, Tone::bad)});
-  }
-  return table;
-}
-
-Table sources_table(const std::vector<ObservedSource>& sources) {
-  Table table{.caption = "How it was seen",
-              .titles = {"server", "store", "by", "accuracy", "waiters by", "watched", "blind",
-                         "changes missed", "commands sent"}};
-  for (const ObservedSource& source : sources) {
-    table.rows.push_back(
-        {{source.endpoint},
-         {source.store},
-         {source.way},
-         {source.accuracy},
-         {source.waiters.empty() ? "not seen" : source.waiters},
-         seconds_cell(source.watched_seconds),
-         {source.blind_seconds, source.blind_seconds > 0 ? Tone::doubtful : Tone::plain,
-          human_seconds(source.blind_seconds)},
-         count_cell(source.missed, Tone::doubtful),
-         count_cell(source.commands)});
-  }
-  return table;
 }
 
 int change_of_holders(const std::string& what) {
@@ -125,10 +70,11 @@ LineChart timeline_of(const ObservedLock& lock) {
     if (is_loss(moment.what) && chart.marks.size() < kMostLosses) {
       chart.marks.push_back({moment.what, "", moment.t, moment.t});
     }
-    chart.table.rows.push_back({{fmt::format("{:.3f} s", moment.t)},
-                                {moment.what, is_loss(moment.what) ? Tone::bad : Tone::plain},
-                                {moment.holder},
-                                count_cell(moment.waiting)});
+    chart.table.rows.push_back(
+        {{fmt::format("{:.3f} s", moment.t)},
+         {moment.what, is_loss(moment.what) ? Tone::bad : Tone::plain},
+         {moment.holder},
+         {moment.waiting, Tone::plain, human_count(static_cast<double>(moment.waiting))}});
   }
   chart.lines = {std::move(holders), std::move(waiters)};
   return chart;
@@ -168,7 +114,7 @@ void add_watch_headline(const Result& result, Remarks& headline) {
     }
   }
   for (std::size_t i = 0; i < std::min(kMostInHeadline, result.findings.size()); ++i) {
-    headline.push_back({tone_of(result.findings[i]), sentence_of(result.findings[i])});
+    headline.push_back({tone_of(result.findings[i]), remark_of(result.findings[i])});
   }
 }
 
@@ -181,15 +127,20 @@ void add_watch_sections(const Result& result, Part& part) {
   // The headline has the first ones.
   Remarks said;
   for (std::size_t i = kMostInHeadline; i < result.findings.size(); ++i) {
-    said.push_back({tone_of(result.findings[i]), sentence_of(result.findings[i])});
+    said.push_back({tone_of(result.findings[i]), remark_of(result.findings[i])});
   }
   if (!said.empty()) section.blocks.emplace_back(std::move(said));
   if (!result.observed->empty()) {
     section.blocks.emplace_back(captioned("Families of locks", shown(observed_table(result))));
   }
-  if (!result.locks.empty()) section.blocks.emplace_back(locks_table(result.locks));
+  if (!result.locks.empty()) {
+    section.blocks.emplace_back(
+        captioned("The locks that hurt most", shown(lock_table(result.locks))));
+  }
   add_timelines(result.locks, section);
-  if (!result.sources.empty()) section.blocks.emplace_back(sources_table(result.sources));
+  if (!result.sources.empty()) {
+    section.blocks.emplace_back(captioned("How it was seen", source_table(result.sources)));
+  }
   Remarks unseen;
   for (const ObservedSource& source : result.sources) {
     for (const std::string& what : source.unseen) {

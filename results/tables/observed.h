@@ -1,6 +1,10 @@
 #pragma once
 
+#include <array>
+#include <cstdint>
+#include <optional>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "results/file/model.h"
@@ -8,9 +12,132 @@
 
 namespace lockbench::results {
 
+/// Where a figure of a family of locks goes: its name in the result file, its metric of Prometheus,
+/// its column in tables.
+struct FamilyRow {
+  using Member = std::variant<std::uint64_t Observed::*, std::optional<std::uint64_t> Observed::*,
+                              double Observed::*, std::optional<double> Observed::*,
+                              Distribution Observed::*, std::optional<Distribution> Observed::*>;
+  /// How a table shows a count of what was not seen in full.
+  enum class Count {
+    plain,
+    bounded,  ///< "≥12", "~12"
+    bad,      ///< the same, of what should not happen
+  };
+  struct Titled {
+    const char* group = "";
+    const char* name = "";  ///< empty: the column is shown only if it is asked for
+    int rank = 0;
+    Show show = Show::always;
+    Count count = Count::plain;
+  };
+
+  const char* name;
+  Unit unit;
+  Member member;
+  const char* metric;  ///< null: none; "..._total" is a counter, a distribution a histogram
+  const char* help;
+  Titled column{};
+};
+
+constexpr FamilyRow::Titled plain_column(const char* group, const char* name, int rank,
+                                         Show show = Show::always) {
+  return {group, name, rank, show, FamilyRow::Count::plain};
+}
+constexpr FamilyRow::Titled bounded_column(const char* group, const char* name, int rank,
+                                           Show show = Show::always) {
+  return {group, name, rank, show, FamilyRow::Count::bounded};
+}
+constexpr FamilyRow::Titled bad_column(const char* group, const char* name, int rank,
+                                       Show show = Show::always) {
+  return {group, name, rank, show, FamilyRow::Count::bad};
+}
+
+/// The one list of what a watch counts of a family. The result file, tables, the screen and the
+/// exporter derive from it.
+inline constexpr auto kFamilyRows = std::to_array<FamilyRow>({
+    {"locks", Unit::count, &Observed::locks, "lockbench_watch_locks",
+     "Distinct locks that were seen.", plain_column("", "locks", 8)},
+    {"acquisitions", Unit::count, &Observed::acquisitions, "lockbench_watch_acquisitions_total",
+     "Acquisitions that were seen.", bounded_column("", "acquired", 1)},
+    {"acquisitions_per_second", Unit::number, &Observed::acquisitions_per_second, nullptr,
+     "Acquisitions per second in the last seconds.",
+     plain_column("acquired", "per s", 3, Show::if_asked)},
+    {"releases", Unit::count, &Observed::releases, "lockbench_watch_releases_total",
+     "Locks that their holders gave back.", bounded_column("", "released", 7)},
+    {"renewals", Unit::count, &Observed::renewals, "lockbench_watch_renewals_total",
+     "Times to live that grew while the same client held the lock.",
+     bounded_column("", "renewed", 8, Show::if_any)},
+    {"expired_while_held", Unit::count, &Observed::expired_while_held,
+     "lockbench_watch_expired_while_held_total",
+     "Holdings that ended by expiry, not by a release: the holder died or overran.",
+     bad_column("", "expired", 1)},
+    {"undecided", Unit::count, &Observed::undecided, "lockbench_watch_undecided_ends_total",
+     "Holdings that ended so close to the expiry that a release is as likely.",
+     bounded_column("", "undecided", 6, Show::if_any)},
+    {"taken_over", Unit::count, &Observed::taken_over, "lockbench_watch_taken_over_total",
+     "Expired locks that another client took at once: both may believe that they hold it.",
+     bad_column("taken", "over", 2)},
+    {"owner_changed", Unit::count, &Observed::owner_changed, "lockbench_watch_owner_changed_total",
+     "Changes of a lock's holder without a release or an expiry in between.",
+     bad_column("owner", "changed", 3, Show::if_any)},
+    {"session_lost", Unit::count, &Observed::session_lost, "lockbench_watch_sessions_lost_total",
+     "Holdings that ended with the session or the connection of their holder.",
+     bad_column("session", "lost", 4, Show::if_any)},
+    {"no_ttl", Unit::count, &Observed::no_ttl, nullptr,
+     "Holdings without a time to live, where the store has one, those held now included.",
+     bad_column("without", "TTL", 3, Show::if_any)},
+    {"without_ttl", Unit::count, &Observed::without_ttl,
+     "lockbench_watch_granted_without_ttl_total",
+     "Holdings that ended without ever having had a time to live, where the store has one."},
+    {"without_ttl_now", Unit::count, &Observed::without_ttl_now, "lockbench_watch_without_ttl",
+     "Locks that are held without a time to live, where the store has one."},
+    {"thin_margins", Unit::count, &Observed::thin_margins, "lockbench_watch_thin_margins_total",
+     "Releases and renewals with less than a tenth of the time to live left."},
+    {"held_now", Unit::count, &Observed::held_now, "lockbench_watch_held", "Locks that are held.",
+     plain_column("held", "now", 2)},
+    {"waiting_now", Unit::count, &Observed::waiting_now, "lockbench_watch_waiters",
+     "Clients that wait; NaN where the store does not tell.", plain_column("waiting", "now", 3)},
+    {"most_waiting", Unit::count, &Observed::most_waiting, nullptr,
+     "The most clients that waited at once."},
+    {"held_long_now", Unit::count, &Observed::held_long_now, "lockbench_watch_held_long",
+     "Locks that are held for longer than --held-longer, or than ten times their family's p99."},
+    {"renewal_stopped_now", Unit::count, &Observed::renewal_stopped_now,
+     "lockbench_watch_renewal_stopped",
+     "Held locks whose holder renewed them in time and does not any more."},
+    {"oldest_hold", Unit::seconds, &Observed::oldest_hold, "lockbench_watch_oldest_hold_seconds",
+     "For how long the lock is held that is held for longest; 0: none is held.",
+     plain_column("oldest", "hold", 2, Show::if_asked)},
+    {"oldest_wait", Unit::seconds, &Observed::oldest_wait, "lockbench_watch_oldest_wait_seconds",
+     "For how long the client waits that waits for longest; 0: none, or not known.",
+     plain_column("oldest", "wait", 5, Show::if_asked)},
+    {"hold", Unit::seconds, &Observed::hold, "lockbench_watch_hold_duration_seconds",
+     "For how long locks were held.", plain_column("hold", "", 2)},
+    {"wait", Unit::seconds, &Observed::wait, "lockbench_watch_wait_duration_seconds",
+     "For how long clients waited, where the store tells who waits.",
+     plain_column("wait", "", 5, Show::if_any)},
+    {"margin_min", Unit::seconds, &Observed::margin_min, "lockbench_watch_margin_min_seconds",
+     "The shortest time to live that was left at a release or renewal, since the watch began; NaN: "
+     "none was seen.",
+     plain_column("smallest", "margin", 5)},
+    {"largest_share", Unit::share, &Observed::largest_share, "lockbench_watch_largest_share",
+     "The share of the acquisitions that went to the client with most of them."},
+    {"missed", Unit::count, &Observed::missed, nullptr,
+     "Changes of this store that were not looked at.", plain_column("", "missed", 6, Show::if_any)},
+});
+
 /// What a watch saw, which the result must have: a row for each family of locks, in the order of
 /// the file.
 Table observed_table(const Result& result);
+/// The locks that hurt most.
+Table lock_table(const std::vector<ObservedLock>& locks);
+/// The servers, and how well they could be seen.
+Table source_table(const std::vector<ObservedSource>& sources);
+
+/// "expired: redis order: 12 of 40 ended holdings"
+std::string sentence_of(const ObservedFinding& finding);
+/// Bad: two clients may hold the lock, or nobody can get it.
+Tone tone_of(const ObservedFinding& finding);
 /// A line for each finding, and for each server what cannot be seen of it.
 std::vector<std::string> observed_lines(const Result& result);
 

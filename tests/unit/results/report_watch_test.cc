@@ -16,13 +16,14 @@ using testing::Pair;
 
 Result watched() {
   Result result = minimal_result();
-  result.observed = {{.store = "redis",
-                      .family = "order",
-                      .accuracy = "at_least",
-                      .locks = 3,
-                      .acquisitions = 12,
-                      .releases = 10,
-                      .expired_while_held = 1}};
+  Observed& family = result.observed.emplace().emplace_back();
+  family.store = "redis";
+  family.family = "order";
+  family.accuracy = "at_least";
+  family.locks = 3;
+  family.acquisitions = 12;
+  family.releases = 10;
+  family.expired_while_held = 1;
   result.locks = {{.store = "redis",
                    .endpoint = "127.0.0.1:6379",
                    .family = "order",

@@ -261,31 +261,40 @@ inline std::vector<Capacity> sample_capacity() {
 
 /// What a watch adds to a result.
 inline void add_sample_watch(Result& result) {
-  Observed family{.store = "redis",
-                  .family = "order",
-                  .source = "CLIENT TRACKING",
-                  .accuracy = "at_least",
-                  .locks = 3,
-                  .acquisitions = 12,
-                  .releases = 9,
-                  .renewals = 4,
-                  .expired_while_held = 1,
-                  .undecided = 1,
-                  .taken_over = 1,
-                  .no_ttl = 1,
-                  .held_now = 1,
-                  .waiting_now = 2,
-                  .hold = sample_distribution(),
-                  .wait = sample_distribution(),
-                  .margin_min = 0.25,
-                  .missed = 7};
-  Observed sampled{.store = "memcached", .family = "other", .source = "get", .accuracy = "sampled"};
+  Observed family;
+  family.store = "redis";
+  family.family = "order";
+  family.source = "CLIENT TRACKING";
+  family.accuracy = "at_least";
+  family.locks = 3;
+  family.acquisitions = 12;
+  family.acquisitions_per_second = 1.5;
+  family.releases = 9;
+  family.renewals = 4;
+  family.expired_while_held = 1;
+  family.undecided = 1;
+  family.taken_over = 1;
+  family.no_ttl = family.without_ttl_now = 1;
+  family.held_now = 1;
+  family.waiting_now = 2;
+  family.most_waiting = 3;
+  family.oldest_hold = 1.5;
+  family.hold = family.wait.emplace() = sample_distribution();
+  family.margin_min = 0.25;
+  family.largest_share = 0.5;
+  family.missed = 7;
+  Observed sampled;
+  sampled.store = "postgres";
+  sampled.family = "other";
+  sampled.source = "looks at pg_locks";
+  sampled.accuracy = "sampled";
   result.observed = {std::move(family), std::move(sampled)};
   result.locks = {{.store = "redis",
                    .endpoint = "127.0.0.1:6379",
                    .family = "order",
                    .lock = "lock:order:7",
                    .shape = "token",
+                   .trouble = "expired",
                    .holder = "0123456789",
                    .held_seconds = 1.5,
                    .ttl_left_seconds = 8.5,
