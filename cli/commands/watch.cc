@@ -15,6 +15,7 @@
 #include "cli/console/screen.h"
 #include "cli/console/session.h"
 #include "cli/console/watch_text.h"
+#include "cli/console/watch_view.h"
 #include "exporter/exporter.h"
 #include "results/file/save.h"
 #include "strategies/carrier.h"
@@ -33,12 +34,10 @@ constexpr unsigned kScrapers = 64;
 /// What the user sees meanwhile: the whole screen on a terminal, elsewhere lines.
 class Display {
  public:
-  Display(const WatchOptions& options, Console& console)
-      : console_(console), view_(!is_utf8_locale()) {
+  Display(const WatchOptions& options, Console& console) : console_(console) {
     const bool may_draw = !options.output.quiet && !options.once && !options.no_screen &&
                           options.output.events != kStdout;
-    if (!may_draw || !is_terminal(stderr)) return;
-    screen_ = Screen::open(STDIN_FILENO, STDERR_FILENO, may_color(stderr));
+    if (may_draw && is_terminal(stderr)) screen_ = Screen::open(STDIN_FILENO, STDERR_FILENO);
   }
 
   void show(const watch::Picture& picture) {
@@ -51,7 +50,7 @@ class Display {
       console_.note(rfc3339(std::chrono::system_clock::now()) + " " + line);
     }
   }
-  /// Until then, or the stop. False: the user wants to leave.
+  /// Until then, or the stop. False: the user wants to leave, or the terminal is gone.
   bool wait(TimePoint until, const std::stop_token& stop) {
     if (screen_ == nullptr) {
       Carrier::current().wait(nullptr, until, stop);
@@ -61,13 +60,8 @@ class Display {
     while (!stop.stop_requested()) {
       const Duration left = until - TimePoint::clock::now();
       if (left <= Duration::zero()) return true;
-      const std::vector<Key> keys = read_keys(screen_->typed(std::min(left, kLongest)));
-      for (const Key key : keys) {
-        if (!view_.press(key, picture_)) return false;
-      }
-      const ScreenSize size = screen_->size();
-      const bool resized = size.columns != drawn_.columns || size.lines != drawn_.lines;
-      if ((!keys.empty() || resized) && !draw()) return false;
+      if (screen_->typed(std::min(left, kLongest)).find('q') != std::string::npos) return false;
+      if (screen_->size() != drawn_ && !draw()) return false;
     }
     return true;
   }
@@ -75,13 +69,14 @@ class Display {
  private:
   bool draw() {
     drawn_ = screen_->size();
-    return screen_->draw(view_.lines(picture_, drawn_));
+    return screen_->draw(watch_view(
+        picture_, drawn_.lines,
+        {.color = may_color(stderr), .ascii = !is_utf8_locale(), .width = drawn_.columns}));
   }
 
   Console& console_;
   std::unique_ptr<Screen> screen_;  ///< null: lines
   WatchLines lines_;
-  WatchView view_;
   watch::Picture picture_;
   ScreenSize drawn_;
 };

@@ -11,8 +11,6 @@
 #include <csignal>
 #include <string_view>
 
-#include "results/tables/formats.h"
-
 namespace lockbench::cli {
 namespace {
 
@@ -75,7 +73,7 @@ void catch_no_more() {
 
 }  // namespace
 
-std::unique_ptr<Screen> Screen::open(int in, int out, bool colors) {
+std::unique_ptr<Screen> Screen::open(int in, int out) {
   if (saved.open != 0 || isatty(in) != 1 || isatty(out) != 1) return nullptr;
   if (tcgetattr(in, &saved.settings) != 0) return nullptr;
   termios raw = saved.settings;
@@ -89,7 +87,7 @@ std::unique_ptr<Screen> Screen::open(int in, int out, bool colors) {
   saved.out = out;
   saved.open = 1;
   catch_deadly();
-  std::unique_ptr<Screen> screen(new Screen(in, out, colors));
+  std::unique_ptr<Screen> screen(new Screen(in, out));
   if (tcsetattr(in, TCSANOW, &raw) != 0 || !write_all(out, kEnter)) return nullptr;
   return screen;
 }
@@ -105,9 +103,7 @@ ScreenSize Screen::size() const {
   return {.columns = size.ws_col, .lines = size.ws_row};
 }
 
-bool Screen::draw(std::span<const ScreenLine> lines) {
-  return write_all(out_, frame(lines, colors_));
-}
+bool Screen::draw(std::span<const std::string> lines) { return write_all(out_, frame(lines)); }
 
 std::string Screen::typed(Duration within) {
   using Milliseconds = std::chrono::milliseconds;
@@ -122,16 +118,11 @@ std::string Screen::typed(Duration within) {
   return "";
 }
 
-std::string frame(std::span<const ScreenLine> lines, bool colors) {
+std::string frame(std::span<const std::string> lines) {
   std::string text = "\x1b[H";
   for (std::size_t i = 0; i < lines.size(); ++i) {
-    const ScreenLine& line = lines[i];
     if (i > 0) text += "\r\n";
-    if (line.heading) text += "\x1b[1m";
-    if (line.selected) text += "\x1b[7m";
-    if (colors) text += results::code_of(line.tone);
-    text += line.text;
-    text += "\x1b[0m\x1b[K";
+    text += lines[i] + "\x1b[K";
   }
   return text + "\x1b[J";
 }

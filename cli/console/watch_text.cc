@@ -4,14 +4,14 @@
 
 #include <array>
 
+#include "results/tables/observed.h"
 #include "results/tables/units.h"
-#include "watch/findings.h"
+#include "watch/record.h"
 
 namespace lockbench::cli {
 namespace {
 
 using namespace std::chrono_literals;
-using watch::Accuracy;
 using watch::FamilyPicture;
 using watch::Picture;
 using watch::SourcePicture;
@@ -44,16 +44,6 @@ std::string summary(const Picture& picture) {
 
 }  // namespace
 
-std::string duration_text(const std::optional<Duration>& duration) {
-  return duration ? results::human_seconds(seconds(*duration)) : "–";
-}
-
-std::string count_text(std::uint64_t count, Accuracy accuracy) {
-  std::string text = results::human_count(static_cast<double>(count));
-  if (accuracy == Accuracy::exact || count == 0) return text;
-  return (accuracy == Accuracy::at_least ? "≥" : "~") + text;
-}
-
 std::string source_text(const SourcePicture& source) {
   const watch::SourceFacts& facts = source.facts;
   if (!source.sees) {
@@ -69,24 +59,6 @@ std::string source_text(const SourcePicture& source) {
     text += fmt::format("; was blind for {}", results::human_seconds(source.blind_seconds));
   }
   return text;
-}
-
-std::string finding_text(const watch::Finding& finding) {
-  std::string text = fmt::format("{}: {}", watch::name_of(finding.kind), finding.store);
-  if (!finding.family.empty()) text += " " + finding.family;
-  return text + ": " + finding.evidence;
-}
-
-std::string_view trouble_of(const watch::LockPicture& lock) {
-  const watch::Figures& figures = lock.figures;
-  if (figures.renewal_stopped_now > 0) return "renewal stopped";
-  if (figures.without_ttl_now > 0) return "no TTL";
-  if (figures.held_long_now > 0) return "held long";
-  if (figures.taken_over > 0) return "taken over";
-  if (figures.owner_changed > 0) return "owner changed";
-  if (figures.expired_while_held > 0) return "expired";
-  if (figures.session_lost > 0) return "session lost";
-  return "";
 }
 
 std::vector<std::string> WatchLines::lines(const Picture& picture) {
@@ -105,7 +77,8 @@ std::vector<std::string> WatchLines::lines(const Picture& picture) {
     const bool again = picture.at - known->second > kForgotten;
     known->second = picture.at;
     if (!fresh && !again) continue;
-    lines.push_back(finding_text(finding) + (finding.advice.empty() ? "" : ": " + finding.advice));
+    const std::string advice = finding.advice.empty() ? "" : ": " + finding.advice;
+    lines.push_back(results::sentence_of(watch::finding_of(finding)) + advice);
   }
   if (!summed_up_) summed_up_ = picture.at;
   if (picture.at - *summed_up_ >= kBetweenSummaries) {

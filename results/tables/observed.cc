@@ -12,7 +12,7 @@
 namespace lockbench::results {
 namespace {
 
-using Fields = std::vector<Field<Observed>>;
+using FamilyFields = std::vector<Field<Observed>>;
 
 /// The count of a family that was not seen in full: "≥12", "~12".
 Cell seen_count(const Observed& family, std::uint64_t count, bool bad) {
@@ -28,7 +28,7 @@ Cell seen_count(const Observed& family, std::uint64_t count, bool bad) {
 /// Adds the columns of one row, by what its member is.
 class Columns {
  public:
-  Columns(const FamilyRow& row, Fields& into) : row_(row), into_(into) {}
+  Columns(const FamilyRow& row, FamilyFields& into) : row_(row), into_(into) {}
 
   void operator()(std::uint64_t Observed::*count) const {
     using Count = FamilyRow::Count;
@@ -84,14 +84,14 @@ class Columns {
   }
 
   const FamilyRow& row_;
-  Fields& into_;
+  FamilyFields& into_;
 };
 
-Fields family_fields() {
-  Fields fields{{{"store", "", "store"}, &Observed::store},
-                {{"family", "", "family"}, &Observed::family},
-                {{"source", "", "source", Unit::text, 0, Show::if_asked}, &Observed::source},
-                {{"accuracy", "", "accuracy", Unit::text, 9}, &Observed::accuracy}};
+FamilyFields family_fields() {
+  FamilyFields fields{{{"store", "", "store"}, &Observed::store},
+                      {{"family", "", "family"}, &Observed::family},
+                      {{"source", "", "source", Unit::text, 0, Show::if_asked}, &Observed::source},
+                      {{"accuracy", "", "accuracy", Unit::text, 9}, &Observed::accuracy}};
   for (const FamilyRow& row : kFamilyRows) std::visit(Columns(row, fields), row.member);
   return fields;
 }

@@ -58,18 +58,6 @@ TEST_F(WatchScreen, ShowsLocksAndLeavesWithQ) {
       << "the table is shown at the end";
 }
 
-TEST_F(WatchScreen, ShowsTheHistoryOfALock) {
-  ASSERT_TRUE(shows("lock:mail:1"));
-  probe_.remove({"lock:mail:1"});
-  program_->type("\x1b[B\r");
-  EXPECT_TRUE(shows("released")) << program_->said();
-  program_->type("\x1b");
-  program_->type("s");
-  EXPECT_TRUE(shows("order: held for longest"));
-  program_->type("q");
-  EXPECT_EQ(left().code, 0);
-}
-
 TEST_F(WatchScreen, IsLeftWhenASignalStopsIt) {
   ASSERT_TRUE(shows("lock:mail:1"));
   program_->signal(SIGTERM);
