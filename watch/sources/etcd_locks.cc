@@ -47,11 +47,12 @@ std::optional<std::string> EtcdLocks::put(const EtcdEntry& entry) {
     ++unfollowed_;
     return std::nullopt;
   }
-  by_key_[entry.name] = {.lock = place->lock, .created = entry.created};
+  const auto created = static_cast<std::uint64_t>(entry.created);
+  by_key_[entry.name] = {.lock = place->lock, .created = created};
   Lock& lock = locks_[place->lock];
   lock.shape = place->shape;
-  lock.queue[entry.created] = {
-      .key = entry.name,
+  lock.queue[created] = {
+      .entry = entry.name,
       .owner = entry.lease != 0 ? hex(entry.lease) : entry.value.substr(0, kLongestValue),
       .shared = place->shared,
       .lease = entry.lease};
@@ -100,35 +101,18 @@ std::vector<Sighting> EtcdLocks::take(const std::vector<EtcdChange>& changes, Ti
 }
 
 Sighting EtcdLocks::sighting(const std::string& name, const Lock& lock, TimePoint at) const {
-  Sighting seen;
-  seen.lock = name;
-  seen.at = at;
-  seen.shape = lock.shape;
-  std::vector<Party> waiting;
-  bool open = true;
-  for (const auto& [created, contender] : lock.queue) {
-    const Party party{.owner = contender.owner, .shared = contender.shared};
-    // Shared requests at the head of the queue hold it together.
-    open = open && (seen.holders.empty() || (contender.shared && seen.holders.front().shared));
-    if (!open) {
-      waiting.push_back(party);
-      continue;
-    }
-    if (seen.holders.empty()) {
-      seen.no_ttl = contender.lease == 0;
-      seen.fence = static_cast<std::uint64_t>(created);
-      const auto life = leases_.find(contender.lease);
-      // In its last second, how much is left is not known.
-      if (life != leases_.end() && life->second.told > at) {
-        seen.ttl_left = life->second.told - at;
-      }
-    }
-    seen.holders.push_back(party);
+  Sighting seen = queued_lock(name, at, lock.shape, lock.queue);
+  if (!lock.queue.empty()) {
+    const etcd::LeaseId lease = lock.queue.begin()->second.lease;
+    seen.no_ttl = lease == 0;
+    const auto end = leases_.find(lease);
+    // In its last second, how much is left is not known.
+    if (end != leases_.end() && end->second.told > at) seen.ttl_left = end->second.told - at;
   }
   // Who waits for a key that is the lock itself leaves no trace.
-  if (lock.shape == Shape::etcd_queue) {
-    seen.waiters = waiting.size();
-    seen.waiting = std::move(waiting);
+  if (lock.shape != Shape::etcd_queue) {
+    seen.waiting.reset();
+    seen.waiters.reset();
   }
   return seen;
 }
@@ -141,28 +125,27 @@ etcd::LeaseId EtcdLocks::lease_of(const std::string& name) const {
 
 void EtcdLocks::lives(etcd::LeaseId lease, Duration left, TimePoint at) {
   // In whole seconds, rounded down.
-  const TimePoint earliest = at + left, latest = earliest + std::chrono::seconds(1);
+  const SteadyTime end = SteadyTime::between(at + left, at + left + std::chrono::seconds(1));
   // Sessions come and go.
   if (leases_.size() >= sweep_at_) {
-    std::erase_if(leases_, [&](const auto& one) { return one.second.ends_before < at; });
+    std::erase_if(leases_, [&](const auto& one) { return one.second.latest < at; });
     sweep_at_ = std::max(sweep_at_, 2 * leases_.size());
   }
-  const auto [known, added] = leases_.try_emplace(lease);
-  Life& life = known->second;
-  if (added || earliest >= life.ends_before) {
-    life = {.told = earliest, .ends_after = earliest, .ends_before = latest};
-    return;
+  const auto [known, added] = leases_.try_emplace(lease, end);
+  if (added) return;
+  if (end.earliest >= known->second.latest) {
+    known->second = end;
+  } else {
+    // What was rounded is not taken for a renewal.
+    known->second.narrow(end);
   }
-  // The same end, as far as can be told: what was rounded is not taken for a renewal.
-  life.ends_after = std::max(life.ends_after, earliest);
-  life.ends_before = std::min(life.ends_before, latest);
 }
 
 std::optional<Ending> EtcdLocks::ending_of(etcd::LeaseId lease, TimePoint at) const {
-  const auto life = leases_.find(lease);
-  if (life == leases_.end()) return std::nullopt;
-  if (at < life->second.ends_after) return Ending::released;
-  if (at >= life->second.ends_before) return Ending::session_lost;
+  const auto end = leases_.find(lease);
+  if (end == leases_.end()) return std::nullopt;
+  if (at < end->second.earliest) return Ending::released;
+  if (at >= end->second.latest) return Ending::session_lost;
   return std::nullopt;
 }
 

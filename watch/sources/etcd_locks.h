@@ -10,6 +10,7 @@
 
 #include "watch/sighting.h"
 #include "watch/sources/etcd_reader.h"
+#include "watch/sources/lock_state.h"
 
 namespace lockbench::watch {
 
@@ -52,18 +53,13 @@ class EtcdLocks {
   std::size_t keys() const { return by_key_.size(); }
 
  private:
-  struct Contender {
-    std::string key, owner;
-    bool shared = false;
-    etcd::LeaseId lease = 0;
-  };
   struct Lock {
     Shape shape = Shape::etcd_key;
-    std::map<std::int64_t, Contender> queue;  ///< by create revision
+    Contenders queue;  ///< by create revision
   };
   struct Place {
     std::string lock;
-    std::int64_t created = 0;
+    std::uint64_t created = 0;
   };
 
   /// The lock that it changes; nothing: none.
@@ -75,12 +71,8 @@ class EtcdLocks {
   const std::size_t most_;
   std::unordered_map<std::string, Lock> locks_;
   std::unordered_map<std::string, Place> by_key_;
-  struct Life {
-    TimePoint told{};  ///< as the end, in sightings
-    TimePoint ends_after{}, ends_before{};
-  };
-  std::unordered_map<etcd::LeaseId, Life> leases_;
-  std::size_t sweep_at_ = 10'000;  ///< so many leases
+  std::unordered_map<etcd::LeaseId, SteadyTime> leases_;  ///< when each ends
+  std::size_t sweep_at_ = 10'000;                         ///< so many leases
   std::uint64_t unfollowed_ = 0;
 };
 

@@ -88,6 +88,9 @@ void sort_waiters(std::vector<Party>& waiting) {
   });
 }
 
+/// The clocks of watcher and server differ by a little more or less each time.
+constexpr Duration kClocksDiffer = std::chrono::milliseconds(20);
+
 /// Whether a look may have left out a lock that it does not show. What stays away is free.
 bool may_be_left_out(bool cut, const Sighting& before, TimePoint at) {
   constexpr Duration kStaysAway = std::chrono::seconds(10);
@@ -123,10 +126,7 @@ std::vector<Sighting> PostgresBook::replace(Known& known, Known now, bool first,
       now.emplace(name, std::move(before));
       continue;
     }
-    Sighting free;
-    free.lock = name;
-    free.at = cut ? before.at : at;
-    free.shape = before.shape;
+    Sighting free = free_lock(name, cut ? before.at : at, before.shape);
     if (before.waiting) {
       free.waiting.emplace();
       free.waiters = 0;
@@ -201,8 +201,9 @@ std::vector<Sighting> PostgresBook::rows(const std::string& table, const Postgre
     }
     Row& now = rows[name];
     now = {};
-    if (row.left) now.ends = SteadyTime::between(asked_at + *row.left, answered_at + *row.left);
-    if (row.held) now.begun = SteadyTime::between(asked_at - *row.held, answered_at - *row.held);
+    const TimePoint latest = answered_at + kClocksDiffer;
+    if (row.left) now.ends = SteadyTime::between(asked_at + *row.left, latest + *row.left);
+    if (row.held) now.begun = SteadyTime::between(asked_at - *row.held, latest - *row.held);
     if (const auto before = book.rows.find(name); before != book.rows.end()) {
       const Row& old = before->second;
       if (now.ends.may_be(old.ends)) now.ends.told = old.ends.told;
@@ -233,10 +234,7 @@ std::vector<Sighting> PostgresBook::rows(const std::string& table, const Postgre
       held.emplace(name, std::move(before));
       continue;
     }
-    Sighting free;
-    free.lock = name;
-    free.at = missing && look.cut ? before.at : asked_at;
-    free.shape = Shape::table_row;
+    Sighting free = free_lock(name, missing && look.cut ? before.at : asked_at, Shape::table_row);
     // Releasing moves the end to an earlier time, or removes the row.
     const bool moved = missing || now->second.ends.told < old.ends.told;
     // A look leaves out what ended a while ago, moved or not.

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "watch/sighting.h"
+#include "watch/sources/lock_state.h"
 #include "watch/sources/postgres_look.h"
-#include "watch/sources/steady_time.h"
 
 namespace lockbench::watch {
 

@@ -4,6 +4,8 @@
 #include <iterator>
 #include <utility>
 
+#include "watch/sources/lock_state.h"
+
 namespace lockbench::watch {
 namespace {
 
@@ -16,13 +18,11 @@ constexpr Duration kOtherHalf = std::chrono::seconds(1);
 
 std::size_t hash_of(const std::string& owner) { return std::hash<std::string>{}(owner); }
 
-Sighting free_at(const std::string& key, TimePoint at, std::optional<Ending> ended) {
-  Sighting sighting;
-  sighting.lock = key;
-  sighting.at = at;
-  sighting.ended = ended;
-  sighting.changes = 1;
-  return sighting;
+Sighting freed(const std::string& key, TimePoint at, std::optional<Ending> ended) {
+  Sighting seen = free_lock(key, at);
+  seen.ended = ended;
+  seen.changes = 1;
+  return seen;
 }
 
 }  // namespace
@@ -139,10 +139,10 @@ std::vector<Sighting> RedisBook::looked(const std::string& key, KeyKind kind,
   entry.kind = kind;
   if (!state) {
     // It was overwritten by something else.
-    std::vector<Sighting> freed;
-    if (entry.held) freed.push_back(free_at(key, asked_at, entry.ending));
+    std::vector<Sighting> seen;
+    if (entry.held) seen.push_back(freed(key, asked_at, entry.ending));
     keys_.erase(found);
-    return freed;
+    return seen;
   }
   // In the terms of the answer, as the exact moment of the state is not known.
   if (state->ttl_left) entry.ends = answered_at + *state->ttl_left + std::chrono::milliseconds(1);
@@ -183,7 +183,7 @@ std::vector<Sighting> RedisBook::replayed(const std::string& key, std::span<cons
     if (std::exchange(held, !ends) == !ends) continue;
     std::optional<Ending> ended;
     if (ends) ended = expired ? Ending::expired : Ending::released;
-    seen.push_back(free_at(key, event.at, ended));
+    seen.push_back(freed(key, event.at, ended));
     seen.back().shape = shape;
     // Who held it then is not known any more.
     if (!ends) seen.back().holders.push_back({.owner = {}});
@@ -225,34 +225,42 @@ void RedisBook::make_room(const std::string& key, Entry& entry) {
   entry.events.erase(entry.events.begin(), entry.events.begin() + from);
 }
 
+bool RedisBook::ran_out(const Entry& entry, const Sighting& state, TimePoint asked_at) {
+  // Nobody else can delete it after its end, and a renewal would have been another change.
+  const TimePoint noticed_at = entry.changes > 0 ? entry.changed_at : asked_at;
+  return entry.held && state.holders.empty() && entry.changes <= 1 && entry.ends &&
+         noticed_at >= *entry.ends;
+}
+
+bool RedisBook::awaits_message(const Entry& entry, const Sighting& state, bool has_run_out) const {
+  const bool free = state.holders.empty();
+  const bool differs = entry.held && (free || hash_of(state.holders.front().owner) != entry.owner);
+  // The look was ahead of the message about what it shows, which has the time and says how often.
+  if (way_ != Way::scan && entry.changes == 0 && differs && !has_run_out) return true;
+  // Of a short holding only the first half was told.
+  return way_ == Way::tracking && entry.changes == 1 && free && !entry.held;
+}
+
 std::optional<Sighting> RedisBook::judged(Entry& entry, Sighting state, TimePoint asked_at,
                                           TimePoint answered_at) {
   constexpr Duration kAtOnce = std::chrono::milliseconds(20);
-  const std::uint64_t changes = entry.changes;
-  const bool free = state.holders.empty();
-  const TimePoint noticed_at = changes > 0 ? entry.changed_at : asked_at;
-  const bool certain =
-      changes <= 1 && free && entry.held && entry.ends && noticed_at >= *entry.ends;
-  const bool other = entry.held && (free || hash_of(state.holders.front().owner) != entry.owner);
-  // The message of what has changed is still to come: that has the time, and says how often.
-  if (way_ != Way::scan && changes == 0 && other && !certain) return std::nullopt;
-  // Of a short holding only the first half was told.
-  if (way_ == Way::tracking && free && !entry.held && changes == 1) return std::nullopt;
-  entry.changes = 0;
+  const bool has_run_out = ran_out(entry, state, asked_at);
+  if (awaits_message(entry, state, has_run_out)) return std::nullopt;
+  const std::uint64_t changes = std::exchange(entry.changes, 0);
+  const std::optional<Ending> told = std::exchange(entry.ending, std::nullopt);
+
+  // A look right after the message shows what the change was. For want of budget it comes later:
+  // which of several changes were holdings is not known then.
   const bool at_once = changes > 0 && answered_at - entry.changed_at <= kAtOnce;
+  if (!at_once && changes > 2) coalesced_ += changes - 2;
   state.at = at_once ? entry.changed_at : asked_at;
   state.changes = changes;
-  // For want of budget: which of them were holdings is not known.
-  if (!at_once && changes > 2) coalesced_ += changes - 2;
   if (state.ttl_left) *state.ttl_left += answered_at - state.at;
-  if (!free) {
-    entry.ending.reset();
-    return state;
-  }
-  state.ended = std::exchange(entry.ending, std::nullopt);
-  // Nobody else can delete it after its end, and a renewal would have been a change.
-  if (!state.ended && certain) state.ended = Ending::expired;
-  if (certain && changes == 0 && way_ == Way::tracking) entry.expiry_looked_at = true;
+  if (!state.holders.empty()) return state;
+
+  state.ended = told;
+  if (!told && has_run_out) state.ended = Ending::expired;
+  if (has_run_out && changes == 0 && way_ == Way::tracking) entry.expiry_looked_at = true;
   return state;
 }
 

@@ -32,7 +32,7 @@ ZookeeperLocks::Listed ZookeeperLocks::listed(const std::string& path,
     present.insert(sequence->sequence);
     const auto [place, added] = node.queue.try_emplace(sequence->sequence);
     if (!added) continue;
-    place->second.name = name;
+    place->second.entry = name;
     place->second.owner = sequence->maker.empty() ? name : sequence->maker;
     place->second.shared = sequence->shared;
     result.contenders.push_back(name);
@@ -64,7 +64,7 @@ void ZookeeperLocks::owned(const std::string& path, const std::string& name, std
   const auto sequence = read_sequence_node(name);
   if (node == nodes_.end() || !sequence) return;
   const auto place = node->second.queue.find(sequence->sequence);
-  if (place == node->second.queue.end() || place->second.name != name) return;
+  if (place == node->second.queue.end() || place->second.entry != name) return;
   if (session == 0) {
     node->second.queue.erase(place);
     node->second.others[name] = true;
@@ -75,30 +75,6 @@ void ZookeeperLocks::owned(const std::string& path, const std::string& name, std
   place->second.since = made_at;
 }
 
-Sighting ZookeeperLocks::sighting(const std::string& path, const Node& node, TimePoint at) const {
-  Sighting seen;
-  seen.lock = path;
-  seen.at = at;
-  seen.shape = Shape::sequence_nodes;
-  std::vector<Party> waiting;
-  bool open = true;
-  for (const auto& [sequence, contender] : node.queue) {
-    const Party party{
-        .owner = contender.owner, .shared = contender.shared, .since = contender.since};
-    // Shared requests at the head of the queue hold it together.
-    open = open && (seen.holders.empty() || (contender.shared && seen.holders.front().shared));
-    if (open) {
-      if (seen.holders.empty()) seen.fence = sequence;
-      seen.holders.push_back(party);
-    } else {
-      waiting.push_back(party);
-    }
-  }
-  seen.waiters = waiting.size();
-  seen.waiting = std::move(waiting);
-  return seen;
-}
-
 std::vector<Sighting> ZookeeperLocks::settle(const std::string& path, TimePoint at, bool initial) {
   const auto found = nodes_.find(path);
   if (found == nodes_.end()) return {};
@@ -107,12 +83,12 @@ std::vector<Sighting> ZookeeperLocks::settle(const std::string& path, TimePoint 
   if (changes == 0 || (node.queue.empty() && !node.was_lock)) return {};
   node.was_lock = true;
   std::vector<Sighting> seen;
-  Sighting now = sighting(path, node, at);
+  Sighting now = queued_lock(path, at, Shape::sequence_nodes, node.queue);
   // Those who join and leave the queue do not change the lock more than once.
   now.changes = initial ? 0 : 1;
   const std::string owner = now.holders.empty() ? std::string() : now.holders.front().owner;
   if (node.head && now.fence && now.fence != node.head && owner == node.head_owner) {
-    seen.push_back(sighting(path, {}, at));
+    seen.push_back(queued_lock(path, at, Shape::sequence_nodes, {}));
     seen.back().changes = 1;
   }
   node.head = now.fence;
@@ -136,10 +112,7 @@ std::vector<Sighting> ZookeeperLocks::single(const std::string& path, std::int64
   Node& node = found->second;
   node.persistent = session == 0;
   if (node.persistent || node.single == created_by) return {};
-  Sighting seen;
-  seen.lock = path;
-  seen.at = at;
-  seen.shape = Shape::ephemeral_node;
+  Sighting seen = free_lock(path, at, Shape::ephemeral_node);
   seen.changes = initial ? 0 : 1;
   std::vector<Sighting> all;
   if (node.single != 0) all.push_back(seen);
@@ -163,8 +136,7 @@ std::optional<Sighting> ZookeeperLocks::gone(const std::string& path, TimePoint 
   const bool held = node.single != 0 || !node.queue.empty();
   nodes_.erase(found);
   if (!held) return std::nullopt;
-  Sighting seen = sighting(path, {}, at);
-  seen.shape = shape;
+  Sighting seen = queued_lock(path, at, shape, {});
   seen.changes = 1;
   return seen;
 }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "watch/sighting.h"
+#include "watch/sources/lock_state.h"
 
 namespace lockbench::watch {
 
@@ -52,15 +53,10 @@ class ZookeeperLocks {
   std::size_t size() const { return nodes_.size(); }
 
  private:
-  struct Contender {
-    std::string name, owner;
-    bool shared = false;
-    std::optional<TimePoint> since{};
-  };
   struct Node {
-    std::map<std::uint64_t, Contender> queue;  ///< by sequence
-    std::map<std::string, bool> others;        ///< children of another kind
-    std::optional<std::uint64_t> newest{};     ///< the highest sequence seen
+    Contenders queue;                       ///< by sequence
+    std::map<std::string, bool> others;     ///< children of another kind
+    std::optional<std::uint64_t> newest{};  ///< the highest sequence seen
     std::uint64_t changes = 0;
     bool was_lock = false;
     std::optional<std::uint64_t> head{};  ///< the holder's sequence when last settled
@@ -68,8 +64,6 @@ class ZookeeperLocks {
     std::int64_t single = 0;              ///< the transaction that made it, if it is one; else 0
     std::string head_owner{};
   };
-
-  Sighting sighting(const std::string& path, const Node& node, TimePoint at) const;
 
   const std::size_t most_;
   std::unordered_map<std::string, Node> nodes_;
