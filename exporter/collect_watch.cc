@@ -22,9 +22,9 @@ constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 
 /// The series of one row. Numbers come from the families as a result file has them, histograms from
 /// the samples behind them.
-class Series {
+class FamilySeries {
  public:
-  Series(MetricFamily& metric, const FamilyPicture& picture, const Observed& family)
+  FamilySeries(MetricFamily& metric, const FamilyPicture& picture, const Observed& family)
       : metric_(metric), picture_(picture), family_(family) {}
 
   template <class Number>
@@ -68,7 +68,7 @@ void add_families(std::vector<MetricFamily>& all, const watch::Picture& picture)
     if (row.metric == nullptr) continue;
     MetricFamily& metric = add_family(all, row.metric, row.help, type_of(row));
     for (std::size_t i = 0; i < families.size(); ++i) {
-      std::visit(Series(metric, picture.families[i], families[i]), row.member);
+      std::visit(FamilySeries(metric, picture.families[i], families[i]), row.member);
     }
   }
 }
