@@ -43,30 +43,31 @@ class EtcdWatch {
     return {};
   }
 
-  StoreResult<void> run(Sink& sink, Outages& outages, const std::stop_token& stop) {
-    sink.facts({.store = "etcd",
-                .endpoint = display_,
-                .way = "watch",
-                .accuracy = Accuracy::exact,
-                .waiters = "the keys of a queue; not those who wait for a single key",
-                .unseen = {"whether a holder's lease was revoked or expired within the last second "
-                           "of its TTL, as etcd counts in seconds"}});
-    if (request_.locks.empty()) return propose(sink, outages, stop);
+  StoreResult<void> run(Reporter& reporter, const std::stop_token& stop) {
+    reporter.facts(
+        {.store = "etcd",
+         .endpoint = display_,
+         .way = "watch",
+         .accuracy = Accuracy::exact,
+         .waiters = "the keys of a queue; not those who wait for a single key",
+         .unseen = {"whether a holder's lease was revoked or expired within the last second "
+                    "of its TTL, as etcd counts in seconds"}});
+    if (request_.locks.empty()) return propose(reporter, stop);
     std::int64_t revision = 0;
     for (const std::string& prefix : prefixes_) {
       auto read =
           read_all(prefix, revision, stop, [&](const EtcdEntry& entry) { locks_.begin(entry); });
       if (!read) return tl::unexpected(std::move(read.error()));
-      if (!*read) sink.missed(display_, 1, "more keys than are followed at once");
+      if (!*read) reporter.missed(1, "more keys than are followed at once");
     }
     if (auto opened = reader_.watch(prefixes_, revision + 1, stop); !opened) return opened;
-    outages.restored();
-    for (Sighting& seen : locks_.begun(env_.now())) tell(std::move(seen), sink);
+    reporter.restored();
+    for (Sighting& seen : locks_.begun(env_.now())) tell(std::move(seen), reporter);
     while (!stop.stop_requested()) {
       auto changes = reader_.next(kReadFor);
       if (!changes) return tl::unexpected(std::move(changes.error()));
-      if (auto told = take(*changes, sink, stop); !told) return told;
-      if (auto asked = ask_about_leases(sink, stop); !asked) return asked;
+      if (auto told = take(*changes, reporter, stop); !told) return told;
+      if (auto asked = ask_about_leases(reporter, stop); !asked) return asked;
       if (auto alive = show_life(stop); !alive) return alive;
     }
     return {};
@@ -74,21 +75,18 @@ class EtcdWatch {
 
  private:
   /// Goes through all keys from time to time.
-  StoreResult<void> propose(Sink& sink, Outages& outages, const std::stop_token& stop) {
+  StoreResult<void> propose(Reporter& reporter, const std::stop_token& stop) {
     constexpr Duration kPause = std::chrono::seconds(10);
-    constexpr std::size_t kMost = 1000;
-    std::set<std::string> known;
     while (!stop.stop_requested()) {
       std::int64_t revision = 0;
       auto read = read_all("", revision, stop, [&](const EtcdEntry& entry) {
         const auto place = etcd_place_of(entry);
-        if (!place || known.size() >= kMost) return;
+        if (!place) return;
         const bool likely = place->shape == Shape::etcd_queue || sounds_like_lock(entry.name);
-        std::string pattern = generalised(place->lock);
-        if (likely && known.insert(pattern).second) sink.proposed(std::move(pattern));
+        if (likely) reporter.proposed(generalised(place->lock));
       });
       if (!read) return tl::unexpected(std::move(read.error()));
-      outages.restored();
+      reporter.restored();
       env_.wait(nullptr, env_.now() + kPause, stop);
     }
     return {};
@@ -114,17 +112,17 @@ class EtcdWatch {
     return false;
   }
 
-  void tell(Sighting seen, Sink& sink) {
+  void tell(Sighting seen, Reporter& reporter) {
     if (const etcd::LeaseId lease = locks_.lease_of(seen.lock);
         lease != 0 && !seen.holders.empty() && held_.size() < request_.most_locks) {
       const auto [place, added] = held_.try_emplace(seen.lock, Held{.lease = lease});
       if (!added && place->second.lease != lease) place->second = {.lease = lease};
       if (added || place->second.ask_at == TimePoint{}) due_.insert({TimePoint{}, seen.lock});
     }
-    sink.seen(display_, std::move(seen));
+    reporter.seen(std::move(seen));
   }
 
-  StoreResult<void> take(const std::vector<EtcdChange>& changes, Sink& sink,
+  StoreResult<void> take(const std::vector<EtcdChange>& changes, Reporter& reporter,
                          const std::stop_token& stop) {
     const TimePoint now = env_.now();
     for (Sighting& seen : locks_.take(changes, now)) {
@@ -139,11 +137,9 @@ class EtcdWatch {
         due_.erase(std::pair(before->second.ask_at, seen.lock));
         held_.erase(before);
       }
-      tell(std::move(seen), sink);
+      tell(std::move(seen), reporter);
     }
-    if (const std::uint64_t unfollowed = locks_.take_unfollowed(); unfollowed > 0) {
-      sink.missed(display_, unfollowed, "more locks than are followed at once");
-    }
+    reporter.missed(locks_.take_unfollowed(), "more locks than are followed at once");
     return {};
   }
 
@@ -162,7 +158,7 @@ class EtcdWatch {
   }
 
   /// How long the leases of holders still live.
-  StoreResult<void> ask_about_leases(Sink& sink, const std::stop_token& stop) {
+  StoreResult<void> ask_about_leases(Reporter& reporter, const std::stop_token& stop) {
     constexpr Duration kShortest = std::chrono::milliseconds(200);
     constexpr Duration kLongest = std::chrono::seconds(2);
     while (!due_.empty() && due_.begin()->first <= env_.now()) {
@@ -185,7 +181,7 @@ class EtcdWatch {
       locks_.lives(held->second.lease, (*life)->left, asked_at);
       held->second.ask_at = now + std::clamp((*life)->granted / 6, kShortest, kLongest);
       due_.insert({held->second.ask_at, name});
-      if (auto state = locks_.state_of(name, now)) sink.seen(display_, *std::move(state));
+      if (auto state = locks_.state_of(name, now)) reporter.seen(*std::move(state));
     }
     return {};
   }

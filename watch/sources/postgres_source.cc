@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
-#include <set>
 #include <utility>
 
 #include "strategies/number.h"
@@ -85,14 +84,14 @@ class PostgresWatch {
   }
 
   /// Watches until the connection breaks, which the error says, or the stop.
-  StoreResult<void> run(Sink& sink, Outages& outages, const std::stop_token& stop) {
+  StoreResult<void> run(Reporter& reporter, const std::stop_token& stop) {
     const std::string look = lock_look(version_);
-    sink.facts(facts());
+    reporter.facts(facts());
     while (!stop.stop_requested()) {
       const TimePoint begun_at = env_.now();
-      if (auto looked = look_at_locks(look, sink, outages, stop); !looked) return looked;
+      if (auto looked = look_at_locks(look, reporter, stop); !looked) return looked;
       const Duration took = took_;
-      if (auto looked = look_at_tables(sink, stop); !looked) return looked;
+      if (auto looked = look_at_tables(reporter, stop); !looked) return looked;
       env_.wait(nullptr, begun_at + std::max(shortest(), kPart * took), stop);
     }
     return {};
@@ -300,7 +299,7 @@ class PostgresWatch {
     return {};
   }
 
-  StoreResult<void> look_at_locks(const std::string& select, Sink& sink, Outages& outages,
+  StoreResult<void> look_at_locks(const std::string& select, Reporter& reporter,
                                   const std::stop_token& stop) {
     if (!budget_.spend_when_possible(1, env_, stop)) return {};
     const TimePoint asked_at = env_.now();
@@ -309,14 +308,16 @@ class PostgresWatch {
     if (!*said) return misread(kNotInTime);
     const auto look = read_look(**said);
     if (!look) return misread(look.error());
-    outages.restored();
-    tell(book_.locks(*look, asked_at), sink);
-    miss(sink, look->malformed, "lines of pg_locks that cannot be read");
-    if (look->cut) miss(sink, 1, fmt::format("more than {} locks in pg_locks at once", kMostLocks));
+    reporter.restored();
+    tell(book_.locks(*look, asked_at), reporter);
+    reporter.missed(look->malformed, "lines of pg_locks that cannot be read");
+    if (look->cut) {
+      reporter.missed(1, fmt::format("more than {} locks in pg_locks at once", kMostLocks));
+    }
     return {};
   }
 
-  StoreResult<void> look_at_tables(Sink& sink, const std::stop_token& stop) {
+  StoreResult<void> look_at_tables(Reporter& reporter, const std::stop_token& stop) {
     // Without an index, a look reads a whole table. That of the locks does not wait for it.
     if (tables_.empty() || env_.now() < tables_at_) return {};
     if (!budget_.spend_when_possible(1, env_, stop)) return {};
@@ -326,43 +327,31 @@ class PostgresWatch {
     const TimePoint answered_at = env_.now();
     tables_at_ = asked_at + kPart * took_;
     if (!*said) {
-      miss(sink, 1, "a lock table was locked itself, or took too long to read");
+      reporter.missed(1, "a lock table was locked itself, or took too long to read");
       return {};
     }
     const auto looks = read_table_look(**said, tables_.size());
     if (!looks) return misread(looks.error());
     for (std::size_t i = 0; i < tables_.size(); ++i) {
       const PostgresTableLook& look = (*looks)[i];
-      tell(book_.rows(tables_[i].display(), look, asked_at, answered_at), sink);
-      miss(sink, look.malformed, "rows of lock tables that cannot be read");
+      tell(book_.rows(tables_[i].display(), look, asked_at, answered_at), reporter);
+      reporter.missed(look.malformed, "rows of lock tables that cannot be read");
       if (look.cut) {
-        miss(sink, 1, fmt::format("more than {} locks in a table at once", kMostTableRows));
+        reporter.missed(1, fmt::format("more than {} locks in a table at once", kMostTableRows));
       }
     }
     return {};
   }
 
-  void miss(Sink& sink, std::uint64_t changes, std::string reason) {
-    if (changes > 0) sink.missed(session_.display(), changes, std::move(reason));
-  }
-
-  void tell(std::vector<Sighting> seen, Sink& sink) {
-    miss(sink, book_.take_left_out(),
-         fmt::format("more than {} locks at once", request_.most_locks));
+  void tell(std::vector<Sighting> seen, Reporter& reporter) {
+    reporter.missed(book_.take_left_out(),
+                    fmt::format("more than {} locks at once", request_.most_locks));
     for (Sighting& sighting : seen) {
       if (follows(sighting.shape)) {
-        sink.seen(session_.display(), std::move(sighting));
+        reporter.seen(std::move(sighting));
       } else {
-        propose(sighting, sink);
+        reporter.proposed(generalised(sighting.lock));
       }
-    }
-  }
-
-  void propose(const Sighting& sighting, Sink& sink) {
-    constexpr std::size_t kMost = 1000;
-    std::string pattern = generalised(sighting.lock);
-    if (proposed_.size() < kMost && proposed_.insert(pattern).second) {
-      sink.proposed(std::move(pattern));
     }
   }
 
@@ -379,7 +368,6 @@ class PostgresWatch {
   std::vector<std::string> closed_;  ///< lock tables that may not be read
   Duration took_{};                  ///< by the latest statement
   TimePoint tables_at_{};            ///< when they are to be looked at again
-  std::set<std::string> proposed_;
 };
 
 }  // namespace

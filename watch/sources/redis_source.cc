@@ -80,20 +80,20 @@ class RedisWatch {
   }
 
   /// Watches until the connection breaks, which the error says, or the stop.
-  StoreResult<void> run(Sink& sink, Outages& outages, const std::stop_token& stop) {
-    if (request_.locks.empty()) return propose(sink, outages, stop);
-    sink.facts(facts_of(display_, way_));
-    outages.restored();
+  StoreResult<void> run(Reporter& reporter, const std::stop_token& stop) {
+    if (request_.locks.empty()) return propose(reporter, stop);
+    reporter.facts(facts_of(display_, way_));
+    reporter.restored();
     while (!stop.stop_requested()) {
-      if (auto stepped = step(sink, stop); !stepped) return stepped;
+      if (auto stepped = step(reporter, stop); !stepped) return stepped;
     }
     return {};
   }
 
  private:
-  StoreResult<void> propose(Sink& sink, Outages& outages, const std::stop_token& stop) {
-    sink.facts(facts_of(display_, Way::scan));
-    outages.restored();
+  StoreResult<void> propose(Reporter& reporter, const std::stop_token& stop) {
+    reporter.facts(facts_of(display_, Way::scan));
+    reporter.restored();
     KeyProposals proposals;
     while (budget_.spend_when_possible(1, env_, stop)) {
       auto keys = scan_.step(stop);
@@ -103,7 +103,7 @@ class RedisWatch {
         if (!budget_.spend_when_possible(RedisLook::kMostQuestions, env_, stop)) return {};
         auto looked = look_.one(key, stop);
         if (!looked) return tl::unexpected(std::move(looked.error()));
-        if (auto pattern = proposals.judge(key, *looked)) sink.proposed(*std::move(pattern));
+        if (auto pattern = proposals.judge(key, *looked)) reporter.proposed(*std::move(pattern));
       }
     }
     return {};
@@ -188,16 +188,16 @@ class RedisWatch {
     return allowed(connection_->call(Command(views), stop));
   }
 
-  StoreResult<void> step(Sink& sink, const std::stop_token& stop) {
-    if (auto heard = hear(sink, stop); !heard) return heard;
+  StoreResult<void> step(Reporter& reporter, const std::stop_token& stop) {
+    if (auto heard = hear(reporter, stop); !heard) return heard;
     book_->expire(env_.now());
     if (auto scanned = scan(stop); !scanned) return scanned;
-    if (auto looked = look(sink, stop); !looked) return looked;
+    if (auto looked = look(reporter, stop); !looked) return looked;
     return keep_up(stop);
   }
 
   /// Takes messages; waits for one if there is nothing else to do.
-  StoreResult<void> hear(Sink& sink, const std::stop_token& stop) {
+  StoreResult<void> hear(Reporter& reporter, const std::stop_token& stop) {
     constexpr int kMostMessages = 4096;
     const TimePoint now = env_.now();
     TimePoint until = std::min(now + kTick, book_->next_expiry());
@@ -214,18 +214,18 @@ class RedisWatch {
       if (!said && stop.stop_requested()) return {};
       if (!said) return tl::unexpected(std::move(said.error()));
       if (!*said) break;
-      take(**said, sink);
+      take(**said, reporter);
       longest = Duration::zero();
     }
     return {};
   }
 
-  void take(const Reply& said, Sink& sink) {
+  void take(const Reply& said, Reporter& reporter) {
     const TimePoint now = env_.now();
     if (const auto changed = read_invalidation(said)) {
       if (changed->all) book_->all_changed(now);
       for (const std::string& key : changed->keys) {
-        if (is_lock(key) && !book_->changed(key, now)) no_room(sink);
+        if (is_lock(key) && !book_->changed(key, now)) no_room(reporter);
       }
       return;
     }
@@ -236,11 +236,11 @@ class RedisWatch {
     about.remove_prefix(std::min(about.find(':') + 1, about.size()));
     const std::string key(by_event ? message->payload : about);
     const KeyEvent event = key_event_of(by_event ? about : message->payload);
-    if (is_lock(key) && !book_->changed(key, event, now)) no_room(sink);
+    if (is_lock(key) && !book_->changed(key, event, now)) no_room(reporter);
   }
 
-  void no_room(Sink& sink) {
-    sink.missed(display_, 1, fmt::format("more than {} locks at once", request_.most_locks));
+  void no_room(Reporter& reporter) {
+    reporter.missed(1, fmt::format("more than {} locks at once", request_.most_locks));
   }
 
   /// Notes what keys beside a lock tell of it.
@@ -278,28 +278,26 @@ class RedisWatch {
     return {};
   }
 
-  StoreResult<void> look(Sink& sink, const std::stop_token& stop) {
-    for (Sighting& seen : book_->take_ready()) sink.seen(display_, std::move(seen));
+  StoreResult<void> look(Reporter& reporter, const std::stop_token& stop) {
+    reporter.seen(book_->take_ready());
     while (!stop.stop_requested()) {
       auto answers = look_.batch(*book_, stop);
       if (!answers) return tl::unexpected(std::move(answers.error()));
       if (answers->empty()) break;
       looks_turn_ = false;
-      for (RedisLook::Answer& answer : *answers) tell(std::move(answer), sink);
+      for (RedisLook::Answer& answer : *answers) tell(std::move(answer), reporter);
     }
     if (scanned_ && book_->nothing_waits()) first_pass_ = false;
-    if (const std::uint64_t coalesced = book_->take_coalesced(); coalesced > 0) {
-      sink.missed(display_, coalesced, "changes that came together with others");
-    }
+    reporter.missed(book_->take_coalesced(), "changes that came together with others");
     return {};
   }
 
-  void tell(RedisLook::Answer answer, Sink& sink) {
+  void tell(RedisLook::Answer answer, Reporter& reporter) {
     auto seen = book_->looked(answer.key, answer.kind, std::move(answer.state), answer.asked_at,
                               answer.answered_at);
     for (Sighting& sighting : seen) {
       sighting.first_look = first_pass_ && sighting.changes == 0;
-      sink.seen(display_, std::move(sighting));
+      reporter.seen(std::move(sighting));
     }
   }
 

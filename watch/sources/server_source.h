@@ -5,9 +5,11 @@
 #include <cstdint>
 #include <memory>
 #include <random>
+#include <set>
 #include <stop_token>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "strategies/env.h"
 #include "strategies/errors.h"
@@ -17,12 +19,27 @@
 
 namespace lockbench::watch {
 
-/// Tells the sink when a source is blind and when it sees again, and how long to wait before the
-/// next attempt. For one thread.
-class Outages {
+/// Tells the sink what one source sees, proposes and misses, when it is blind and when it sees
+/// again. For one thread.
+class Reporter {
  public:
-  Outages(Sink& sink, std::string endpoint, Env& env)
+  Reporter(Sink& sink, std::string endpoint, Env& env)
       : sink_(sink), endpoint_(std::move(endpoint)), env_(env) {}
+
+  void facts(const SourceFacts& facts) { sink_.facts(facts); }
+  void seen(Sighting sighting) { sink_.seen(endpoint_, std::move(sighting)); }
+  void seen(std::vector<Sighting> sightings) {
+    for (Sighting& one : sightings) seen(std::move(one));
+  }
+  /// Each pattern once, and a bounded number of them.
+  void proposed(std::string pattern) {
+    constexpr std::size_t kMost = 1000;
+    if (proposed_.size() >= kMost || !proposed_.insert(pattern).second) return;
+    sink_.proposed(std::move(pattern));
+  }
+  void missed(std::uint64_t changes, std::string reason) {
+    if (changes > 0) sink_.missed(endpoint_, changes, std::move(reason));
+  }
 
   /// The server is lost, or still is. Waits; the pause grows from 50 ms to 5 s, also where the
   /// server is reached again and again, but only for a moment.
@@ -50,6 +67,7 @@ class Outages {
   Sink& sink_;
   const std::string endpoint_;
   Env& env_;
+  std::set<std::string> proposed_;
   bool blind_ = false;
   Duration pause_{};
   TimePoint restored_at_{};
@@ -57,7 +75,7 @@ class Outages {
 
 /// The source of a server that one `Watch` at a time is connected to. A Watch is made of an
 /// endpoint, a Request, an Env and a Budget. It has `begin(stop)`, which connects and checks what
-/// it may see, and `run(sink, outages, stop)`, which watches until the connection breaks or the
+/// it may see, and `run(reporter, stop)`, which watches until the connection breaks or the
 /// stop.
 template <class Watch, class Endpoint>
 class ServerSource final : public Source {
@@ -79,12 +97,12 @@ class ServerSource final : public Source {
   }
 
   void run(Sink& sink, const std::stop_token& stop) override {
-    Outages outages(sink, display_, env_);
+    Reporter reporter(sink, display_, env_);
     while (!stop.stop_requested()) {
       Watch watch(endpoint_, request_, env_, budget_);
       StoreResult<void> ended = watch.begin(stop);
-      if (ended) ended = watch.run(sink, outages, stop);
-      if (!ended && !stop.stop_requested()) outages.lost(ended.error().message, stop);
+      if (ended) ended = watch.run(reporter, stop);
+      if (!ended && !stop.stop_requested()) reporter.lost(ended.error().message, stop);
     }
   }
 

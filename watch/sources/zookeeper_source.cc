@@ -75,29 +75,30 @@ class ZookeeperWatch {
     return {};
   }
 
-  StoreResult<void> run(Sink& sink, Outages& outages, const std::stop_token& stop) {
-    sink.facts({.store = "zookeeper",
-                .endpoint = display_,
-                .way = "children watches",
-                .accuracy = Accuracy::at_least,
-                .waiters = "the sequence nodes behind the holder's; not those who wait for a lock "
-                           "that is a single node",
-                .unseen = {"contenders that come and go between two looks: their number is known "
-                           "from the sequence, not whether they held the lock",
-                           "whether a node was deleted by its client or ended with its session"}});
-    outages.restored();
-    if (patterns_.empty()) return propose(sink, stop);
+  StoreResult<void> run(Reporter& reporter, const std::stop_token& stop) {
+    reporter.facts(
+        {.store = "zookeeper",
+         .endpoint = display_,
+         .way = "children watches",
+         .accuracy = Accuracy::at_least,
+         .waiters = "the sequence nodes behind the holder's; not those who wait for a lock "
+                    "that is a single node",
+         .unseen = {"contenders that come and go between two looks: their number is known "
+                    "from the sequence, not whether they held the lock",
+                    "whether a node was deleted by its client or ended with its session"}});
+    reporter.restored();
+    if (patterns_.empty()) return propose(reporter, stop);
     for (const std::string& root : roots_) visit(root);
     bool initial = true;
     while (!stop.stop_requested()) {
-      if (auto listed = list_some(sink, initial, stop); !listed) return listed;
+      if (auto listed = list_some(reporter, initial, stop); !listed) return listed;
       if (initial && to_visit_.empty()) initial = false;
       const TimePoint now = env_.now();
       const TimePoint until = to_visit_.empty() ? now + kListenFor : budget_.next(kPerVisit, now);
       auto events = observer_.events(std::min(until - now, kListenFor), stop);
       if (!events) return tl::unexpected(std::move(events.error()));
       for (const std::string& path : *events) visit(path);
-      tell_missed(sink);
+      tell_missed(reporter);
     }
     observer_.close();
     return {};
@@ -105,9 +106,8 @@ class ZookeeperWatch {
 
  private:
   /// Goes through all nodes from time to time, without watches.
-  StoreResult<void> propose(Sink& sink, const std::stop_token& stop) {
+  StoreResult<void> propose(Reporter& reporter, const std::stop_token& stop) {
     constexpr Duration kPause = std::chrono::seconds(30);
-    std::set<std::string> known;
     TimePoint again_at = env_.now();
     while (!stop.stop_requested()) {
       if (env_.now() >= again_at) {
@@ -115,7 +115,7 @@ class ZookeeperWatch {
         again_at = env_.now() + kPause;
       }
       if (!to_visit_.empty() && budget_.spend(1, env_.now())) {
-        if (auto proposed = propose_below(next_visit(), known, sink, stop); !proposed) {
+        if (auto proposed = propose_below(next_visit(), reporter, stop); !proposed) {
           return proposed;
         }
       }
@@ -147,7 +147,7 @@ class ZookeeperWatch {
            });
   }
 
-  StoreResult<void> list_some(Sink& sink, bool initial, const std::stop_token& stop) {
+  StoreResult<void> list_some(Reporter& reporter, bool initial, const std::stop_token& stop) {
     std::vector<ZkRequest> requests;
     while (!to_visit_.empty() && requests.size() < kMostVisits &&
            budget_.spend(kPerVisit, env_.now())) {
@@ -165,14 +165,13 @@ class ZookeeperWatch {
       const std::string& path = requests[i].path;
       const auto& answer = (*answers)[i];
       if (answer.code == ErrorCode::kNoNode) {
-        if (auto seen = locks_.gone(path, asked_at)) tell(*std::move(seen), sink);
+        if (auto seen = locks_.gone(path, asked_at)) reporter.seen(*std::move(seen));
         if (roots_.contains(path)) owners.push_back({ZkRequest::Kind::watch_exists, path});
         continue;
       }
       if (!answer.ok()) {
-        sink.missed(
-            display_, 1,
-            fmt::format("nodes that may not be read: {}", zookeeper::describe(answer.code)));
+        reporter.missed(
+            1, fmt::format("nodes that may not be read: {}", zookeeper::describe(answer.code)));
         continue;
       }
       const auto listed = locks_.listed(path, answer.reply.children);
@@ -186,14 +185,12 @@ class ZookeeperWatch {
       }
     }
     if (auto asked =
-            ask_owners(contenders, std::move(owners), requests.size(), initial, sink, stop);
+            ask_owners(contenders, std::move(owners), requests.size(), initial, reporter, stop);
         !asked)
       return asked;
     for (const ZkRequest& request : requests) {
       if (!matches_any(patterns_, request.path)) continue;
-      for (Sighting& seen : locks_.settle(request.path, asked_at, initial)) {
-        tell(std::move(seen), sink);
-      }
+      reporter.seen(locks_.settle(request.path, asked_at, initial));
     }
     return {};
   }
@@ -202,7 +199,7 @@ class ZookeeperWatch {
   /// names.
   StoreResult<void> ask_owners(const std::vector<std::pair<std::string, std::string>>& contenders,
                                std::vector<ZkRequest> others, std::size_t visits, bool initial,
-                               Sink& sink, const std::stop_token& stop) {
+                               Reporter& reporter, const std::stop_token& stop) {
     std::vector<ZkRequest> requests;
     for (const auto& [path, name] : contenders) {
       if (requests.size() == kMostOwnersAsked) break;
@@ -226,10 +223,8 @@ class ZookeeperWatch {
           wall.time_since_epoch() - std::chrono::milliseconds(answer.reply.made_at_ms);
       if (initial && age >= Duration::zero() && age < kLongestDuration) since = now - age;
       if (name.empty()) {
-        for (Sighting& seen : locks_.single(path, answer.reply.owner, answer.reply.created_by,
-                                            since, now, initial)) {
-          tell(std::move(seen), sink);
-        }
+        reporter.seen(
+            locks_.single(path, answer.reply.owner, answer.reply.created_by, since, now, initial));
         continue;
       }
       locks_.owned(path, name, answer.reply.owner, since);
@@ -242,9 +237,9 @@ class ZookeeperWatch {
     return {};
   }
 
-  StoreResult<void> propose_below(const std::string& path, std::set<std::string>& known, Sink& sink,
+  StoreResult<void> propose_below(const std::string& path, Reporter& reporter,
                                   const std::stop_token& stop) {
-    constexpr std::size_t kMost = 1000, kMostNodes = 100'000;
+    constexpr std::size_t kMostNodes = 100'000;
     const ZkRequest request{ZkRequest::Kind::children, path};
     auto answers = observer_.call({&request, 1}, stop);
     if (!answers) return tl::unexpected(std::move(answers.error()));
@@ -253,10 +248,7 @@ class ZookeeperWatch {
     // Each list stands for itself here.
     ZookeeperLocks once(1);
     const auto listed = once.listed(path, answer.reply.children);
-    if (!listed.contenders.empty() && known.size() < kMost) {
-      std::string pattern = generalised(path);
-      if (known.insert(pattern).second) sink.proposed(std::move(pattern));
-    }
+    if (!listed.contenders.empty()) reporter.proposed(generalised(path));
     for (const std::string& name : listed.others) {
       const std::string child = child_of(path, name);
       const auto depth = static_cast<std::size_t>(std::ranges::count(child, '/'));
@@ -265,15 +257,9 @@ class ZookeeperWatch {
     return {};
   }
 
-  void tell(Sighting seen, Sink& sink) { sink.seen(display_, std::move(seen)); }
-
-  void tell_missed(Sink& sink) {
-    if (const std::uint64_t missed = locks_.take_missed(); missed > 0) {
-      sink.missed(display_, missed, "contenders that came and went between two looks");
-    }
-    if (const std::uint64_t unfollowed = locks_.take_unfollowed(); unfollowed > 0) {
-      sink.missed(display_, unfollowed, "more locks than are followed at once");
-    }
+  void tell_missed(Reporter& reporter) {
+    reporter.missed(locks_.take_missed(), "contenders that came and went between two looks");
+    reporter.missed(locks_.take_unfollowed(), "more locks than are followed at once");
   }
 
   const std::string display_;
