@@ -63,9 +63,7 @@ tl::expected<std::vector<int>, std::string> parse_points(const std::string& text
 
 /// `--sweep clients=1,2,4`, `--sweep keys=1,2` or `--sweep off`.
 Option sweep_option(CapacityOptions& capacity) {
-  Option option{.help = "closed loops to measure as well: clients=N,N,... or keys=N,N,..., or off",
-                .default_text = "clients=1,2,4,... up to --clients and keys=1,2,4"};
-  option.repeatable = true;
+  Option option{.repeatable = true};
   option.parse = [&capacity](const std::string& text) -> tl::expected<void, std::string> {
     const std::size_t equals = text.find('=');
     const std::string over = text.substr(0, equals);
@@ -181,7 +179,7 @@ void measure_all(loadgen::CapacityPlan plan, const std::vector<Selected>& select
 int capacity(const CapacityOptions& given) {
   const CapacityOptions options = with_defaults(given);
   std::vector<Selected> selected = select(options);
-  results::Result result = begin_result();
+  results::Result result = begin_result(options.output);
   result.capacity.emplace();
   const std::string out = out_path(options.output, result);
 
@@ -211,31 +209,49 @@ int capacity(const CapacityOptions& given) {
 }  // namespace
 
 void CapacityOptions::declare(OptionList& options) {
-  options.add({"slo", "EXPR"}, objective, parsed(parse_objective, &results::Threshold::text),
+  options.add("slo", "EXPR", objective, parsed(parse_objective, &results::Threshold::text),
               "objective to keep, such as 'acquire.p99<20ms'; several must all be kept");
-  options.add({"clients", "N"}, workload.clients, whole_number(1, 10'000),
+  options.add("clients", "N", workload.clients, whole_number(1, 10'000),
               "concurrent clients; enough that some are always free to start a section");
-  options.add({"duration", "D"}, workload.duration, duration(10ms, 1h),
+  options.add("duration", "D", workload.duration, duration(10ms, 1h),
               "measured time of each step of the search; longer for a long hold or a low rate");
-  options.add({"time", "D"}, time, duration(1s, 168h),
+  options.add("time", "D", time, duration(1s, 168h),
               "how long to search the rates of a strategy, closed loops apart",
               "5m, for a long hold up to 30m");
-  options.add_custom({"sweep", "LIST"}, sweep_option(*this));
+  options.add_custom("sweep", "LIST", sweep_option(*this),
+                     "closed loops to measure as well: clients=N,N,... or keys=N,N,..., or off",
+                     "clients=1,2,4,... up to --clients and keys=1,2,4");
   options.add(
-      {"planned-rate", "R"}, planned_rate, number(0.001, 10'000'000),
+      "planned-rate", "R", planned_rate, number(0.001, 10'000'000),
       "planned sections per second: measured if it may be the limit, shows headroom; exit 99 "
       "unless it is kept",
       "none");
-  LoadOptions::declare(options);
-  for (Option& option : options.all()) {
-    if (option.positional) option.default_text = "";  // required
-  }
+  const OptionList::Names no_search = {"load",
+                                       "think",
+                                       "rate",
+                                       "arrival",
+                                       "iterations",
+                                       "shared-share",
+                                       "contended-grants",
+                                       "repeat",
+                                       "hot-set",
+                                       "trace",
+                                       "trace-repeat",
+                                       "locks-per-section",
+                                       "lock-order",
+                                       "deadlock-timeout",
+                                       "renew-cap",
+                                       "fault"};
+  options.without(no_search, [&] { LoadOptions::declare(options); });
+  options.at("strategies").default_text = "";  // required
+  metrics.declare(options);
+  ranks.declare(options);
+  options.without({"resume"}, [&] { output.declare(options); });
 }
 
 Command capacity_command() {
   return make_command<CapacityOptions>(
-      {.name = "capacity",
-       .task = kMeasure,
+      {.task = kMeasure,
        .summary = "Find the highest load that keeps an objective, and what limits it.",
        .example = "lockbench capacity redis-queue --slo 'acquire.p99<20ms' --clients 64",
        .over_ranks = true},

@@ -9,7 +9,7 @@
 namespace lockbench::cli {
 
 struct CapacityOptions : LoadOptions {
-  static constexpr Commands kCommand = kCapacity;
+  static constexpr std::string_view kCommand = "capacity";
   std::vector<results::Threshold> objective;  ///< all must be kept; there is at least one
   std::optional<Duration> time;  ///< of the search of each strategy; nothing: chosen by the command
   bool sweep = true;

@@ -15,6 +15,7 @@
 #include "cli/console/console.h"
 #include "cli/console/exit_code.h"
 #include "cli/console/publish.h"
+#include "cli/options/select.h"
 #include "cli/options/text.h"
 #include "cli/options/value_types.h"
 #include "hazards/scenario.h"
@@ -31,12 +32,10 @@ using namespace std::chrono_literals;
 /// Every store that some strategy uses, also those that this build leaves out.
 std::vector<std::string_view> known_stores() {
   std::vector<std::string_view> stores;
-  for (const auto& catalogue : {all_strategies(), absent_strategies()}) {
-    for (const Descriptor* strategy : catalogue) {
-      const bool known = std::find(stores.begin(), stores.end(), strategy->backend) != stores.end();
-      if (!known && !strategy->traits.one_process && strategy->backend != "local") {
-        stores.push_back(strategy->backend);
-      }
+  for (const Descriptor* strategy : with_absent()) {
+    const bool known = std::find(stores.begin(), stores.end(), strategy->backend) != stores.end();
+    if (!known && !strategy->traits.one_process && strategy->backend != "local") {
+      stores.push_back(strategy->backend);
     }
   }
   return stores;
@@ -111,7 +110,7 @@ tl::expected<std::string, std::string> parse_ranking_figure(const std::string& t
 
 UsageError no_requirement() {
   ChooseOptions none;
-  OptionList options(kChoose);
+  OptionList options("choose");
   none.declare_requirements(options);
   std::string names;
   for (const Option& option : options.all()) {
@@ -153,10 +152,8 @@ std::vector<choose::Source> load_files(const std::vector<std::string>& paths) {
   return sources;
 }
 
-std::string text_of(const choose::Answer& answer, Format format) {
-  if (format == Format::json) return choose::to_json(answer);
-  OutputOptions output;
-  output.format = format;
+std::string text_of(const choose::Answer& answer, const OutputOptions& output) {
+  if (output.format == Format::json) return choose::to_json(answer);
   results::Look look = look_of(output);
   look.style.remedy = "--format markdown shows them";
   return choose::to_text(answer, look);
@@ -169,10 +166,8 @@ int choose_by_measuring(const ChooseOptions& options, const choose::Answer& befo
     throw UsageError(
         "--measure requires --for mutex, or --rank-by: no wait decides what was asked");
   }
-  OutputOptions output;
-  output.out = options.out;
-  results::Result begun = begin_result();
-  const std::string out = out_path(output, begun);
+  results::Result begun = begin_result(options.output);
+  const std::string out = out_path(options.output, begun);
   Session session(OutputOptions{});
   ResultFile file(out, session.console());
   const std::optional<Race> race =
@@ -196,7 +191,7 @@ int choose_by_measuring(const ChooseOptions& options, const choose::Answer& befo
     }
   }
   ending.threshold_missed = answer.ranked.empty();
-  ending.errors |= !file.is_stdout() && !print_text(text_of(answer, options.format));
+  ending.errors |= !file.is_stdout() && !print_text(text_of(answer, options.output));
   return exit_code_of(ending);
 }
 
@@ -212,57 +207,57 @@ int choose_strategy(const ChooseOptions& options) {
     return choose_by_measuring(options, answer, evidence, std::move(files));
   }
   Ending ending{.threshold_missed = answer.ranked.empty()};
-  ending.errors = !print_text(text_of(answer, options.format));
+  ending.errors = !print_text(text_of(answer, options.output));
   return exit_code_of(ending);
 }
 
 }  // namespace
 
 void ChooseOptions::declare_requirements(OptionList& options) {
-  options.add({"stores", "S,..."}, requirements.stores, each_once(one_of_names(known_stores())),
+  options.add("stores", "S,...", requirements.stores, each_once(one_of_names(known_stores())),
               "the stores that you can use, separated by commas, such as redis,postgres", "any");
   options.add(
-      {"for", "USE"}, requirements.use,
-      OneOf<choose::Use>{{"mutex", choose::Use::mutex},
-                         {"once", choose::Use::once},
-                         {"leader", choose::Use::leader}},
+      "for", "USE", requirements.use,
+      one_of<choose::Use>({{"mutex", choose::Use::mutex},
+                           {"once", choose::Use::once},
+                           {"leader", choose::Use::leader}}),
       "what the lock is for: mutex (clients wait for each other), once (a job that must not "
       "run twice; the second client skips it), leader (held as long as its holder lives)",
       "mutex");
-  options.add({"survive", "F,..."}, requirements.survive,
+  options.add("survive", "F,...", requirements.survive,
               each_once(parsed(parse_survival, &choose::Survival::word)),
               fmt::format("the faults to survive, separated by commas: {}, or a name or glob of "
                           "lockbench hazards",
                           fmt::join(fault_names(), ", ")),
               "none");
-  options.add({"waive", "F,..."}, requirements.waived, each_once(one_of_names(basic_faults())),
+  options.add("waive", "F,...", requirements.waived, each_once(one_of_names(basic_faults())),
               fmt::format("basic faults that the lock need not survive, of {}",
                           fmt::join(basic_faults(), ", ")),
               "none");
-  options.add({"work-time-p50", "D"}, requirements.work_p50, duration(1us, 720h),
+  options.add("work-time-p50", "D", requirements.work_p50, duration(1us, 720h),
               "median of the work time under the lock", "unknown");
-  options.add({"work-time-p99", "D"}, requirements.work_p99, duration(1us, 720h),
+  options.add("work-time-p99", "D", requirements.work_p99, duration(1us, 720h),
               "99th percentile of the work time under the lock", "unknown");
-  options.add({"clients", "N"}, requirements.clients, whole_number(1, 100'000),
+  options.add("clients", "N", requirements.clients, whole_number(1, 100'000),
               "clients that want a lock, over all keys", "unknown");
-  options.add({"keys", "N"}, requirements.keys, whole_number(1, 10'000'000),
+  options.add("keys", "N", requirements.keys, whole_number(1, 10'000'000),
               "distinct locks that they choose from", "1");
-  options.add({"key-skew", "S"}, requirements.key_skew, number(0, 10),
+  options.add("key-skew", "S", requirements.key_skew, number(0, 10),
               "Zipf exponent of that choice; 0: uniform");
-  options.add({"rtt", "D"}, requirements.rtt, duration(0s, 1h),
+  options.add("rtt", "D", requirements.rtt, duration(0s, 1h),
               "round-trip time between clients and servers", "unknown");
-  options.add({"rate", "R"}, requirements.rate, number(0.001, 10'000'000),
+  options.add("rate", "R", requirements.rate, number(0.001, 10'000'000),
               "sections per second over all clients", "unknown");
-  options.add({"slo", "EXPR"}, requirements.slos,
+  options.add("slo", "EXPR", requirements.slos,
               parsed(results::parse_threshold, &results::Threshold::text),
               "figure to keep, such as 'acquire.p99<20ms'", "none");
-  options.add_flag({"fair", ""}, requirements.fair, "first come, first served");
-  options.add({"fencing-resource", "yes|no"}, requirements.fencing_resource,
-              OneOf<bool>{{"yes", true}, {"no", false}},
+  options.add_flag("fair", requirements.fair, "first come, first served");
+  options.add("fencing-resource", "yes|no", requirements.fencing_resource,
+              one_of<bool>({{"yes", true}, {"no", false}}),
               "whether the protected resource can reject writes with an old fencing number",
               "unknown");
-  options.add_flag({"reentrant", ""}, requirements.reentrant, "a holder can acquire it again");
-  options.add_flag({"shared", ""}, requirements.shared, "several readers can hold it at once");
+  options.add_flag("reentrant", requirements.reentrant, "a holder can acquire it again");
+  options.add_flag("shared", requirements.shared, "several readers can hold it at once");
 }
 
 void ChooseOptions::declare(OptionList& options) {
@@ -270,28 +265,29 @@ void ChooseOptions::declare(OptionList& options) {
   declare_requirements(options);
   options.heading("Measuring");
   options.add_flag(
-      {"measure", ""}, measure,
+      "measure", measure,
       "run what qualifies under that load, with the settings that are recommended, and "
       "rank by that");
-  options.add({"measure-time", "D"}, measure_time, duration(5s, 24h), "longest time for it");
-  options.add({"out", "FILE"}, out, path(), "result file of --measure", "results/runs/<id>.json");
+  options.add("measure-time", "D", measure_time, duration(5s, 24h), "longest time for it");
+  options.add("out", "FILE", output.out, path(), "result file of --measure",
+              "results/runs/<id>.json");
   declare_servers(options, servers);
-  options.add_flag({"tls", ""}, tls, "measure with private servers that speak TLS");
+  options.add_flag("tls", tls, "measure with private servers that speak TLS");
   options.heading("Answer");
-  options.add({"rank-by", "FIGURE"}, requirements.rank_by, parsed(parse_ranking_figure),
+  options.add("rank-by", "FIGURE", requirements.rank_by, parsed(parse_ranking_figure),
               "rank by this figure of a run, such as commands_per_section",
               "the one that fits the requirements");
-  options.add({"format", "NAME"}, format,
-              OneOf<Format>{
-                  {"table", Format::table}, {"json", Format::json}, {"markdown", Format::markdown}},
-              "what stdout shows");
-  OutputOptions::declare_config(options, config);
+  options.add(
+      "format", "NAME", output.format,
+      one_of<Format>(
+          {{"table", Format::table}, {"json", Format::json}, {"markdown", Format::markdown}}),
+      "what stdout shows");
+  options.only({"config"}, [&] { output.declare(options); });
 }
 
 Command choose_command() {
   return make_command<ChooseOptions>(
-      {.name = "choose",
-       .task = kDecide,
+      {.task = kDecide,
        .summary = "Recommend a strategy and its settings, and say why.",
        .example = "lockbench choose --stores redis --survive crash --work-time-p99 200ms",
        .over_ranks = true},

@@ -9,16 +9,14 @@
 namespace lockbench::cli {
 
 struct ChooseOptions {
-  static constexpr Commands kCommand = kChoose;
+  static constexpr std::string_view kCommand = "choose";
   choose::Requirements requirements;
   std::vector<std::string> files;  ///< none: the reference results
-  Format format = Format::table;
   bool measure = false;
   Duration measure_time = std::chrono::minutes(2);
   ServerUrls servers;  ///< for --measure, as are the next two
   bool tls = false;
-  std::string out;
-  std::string config;
+  OutputOptions output;  ///< `out` is that of --measure
 
   void declare(OptionList& options);
   /// Those of which it needs one at least.

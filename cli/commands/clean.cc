@@ -22,21 +22,21 @@ ValueType<std::string> run_id_text() {
 }
 
 struct CleanOptions {
-  static constexpr Commands kCommand = kClean;
+  static constexpr std::string_view kCommand = "clean";
   std::optional<std::string> run;
   ServerUrls servers;
   Duration command_timeout = std::chrono::seconds(3);
-  std::string config;
+  OutputOptions output;
 
   void declare(OptionList& options) {
-    options.add({"run", "ID"}, run, run_id_text(),
+    options.add("run", "ID", run, run_id_text(),
                 "the run: the second part of its keys, and the name of its result file; required");
     options.heading("Stores");
     declare_servers(options, servers);
-    options.add({"store-timeout", "D"}, command_timeout,
+    options.add("store-timeout", "D", command_timeout,
                 duration(std::chrono::milliseconds(1), std::chrono::hours(1)),
                 "time to wait for one answer of a store");
-    OutputOptions::declare_config(options, config);
+    options.only({"config"}, [&] { output.declare(options); });
   }
 
   void complete(const OptionList& /*options*/) const {
@@ -85,8 +85,7 @@ int clean(const CleanOptions& options) {
 
 Command clean_command() {
   return make_command<CleanOptions>(
-      {.name = "clean",
-       .task = kDecide,
+      {.task = kDecide,
        .summary = "Remove what a killed run left in a store.",
        .example = "lockbench clean --run 20261121T012530Z-4f3a9c --redis redis://host:6379"},
       clean);

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <functional>
-#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -20,8 +19,6 @@ struct Command {
   std::string_view task;  ///< the heading under which help shows it
   std::string_view summary, example;
   bool over_ranks = false;  ///< under MPI, all ranks take part
-  /// Its options at their defaults.
-  std::function<OptionList()> options{};
   /// Returns the exit code, or throws a UsageError.
   std::function<int(std::span<const std::string> args)> execute{};
 };
@@ -30,23 +27,25 @@ struct Command {
 inline constexpr std::string_view kMeasure = "Measure", kCompareResults = "Results",
                                   kDecide = "Choose and operate";
 
+/// "lockbench --redis URL run" would look for a strategy named run: a UsageError.
+void check_command_is_first(const std::vector<std::string>& strategies);
+
 /// `text` with options of its own type. `Options` declares them (see load_options.h).
 template <class Options>
 Command make_command(Command text, int (*run)(const Options&)) {
-  text.options = [] {
-    auto values = std::make_shared<Options>();
-    OptionList options = options_of(*values);
-    options.keep(std::move(values));
-    return options;
-  };
-  text.execute = [run, name = text.name, summary = text.summary,
+  text.name = Options::kCommand;
+  text.execute = [run, summary = text.summary,
                   example = text.example](std::span<const std::string> args) {
     Options values;
     OptionList options = options_of(values);
-    read(values, options, args);
-    if (!options.help_wanted()) return run(values);
-    fmt::print("{}", options.help(name, summary, example));
-    return exit_code::kFine;
+    options.read(args);
+    if (options.help_wanted()) {
+      fmt::print("{}", options.help(summary, example));
+      return exit_code::kFine;
+    }
+    if constexpr (requires { values.strategies; }) check_command_is_first(values.strategies);
+    complete(values, options);
+    return run(values);
   };
   return text;
 }

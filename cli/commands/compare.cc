@@ -20,7 +20,7 @@ namespace lockbench::cli {
 namespace {
 
 struct CompareOptions {
-  static constexpr Commands kCommand = kCompare;
+  static constexpr std::string_view kCommand = "compare";
   std::vector<std::string> files;
   bool run = false;
   std::optional<int> repeat;
@@ -33,22 +33,22 @@ struct CompareOptions {
     declare_files(options, files,
                   "two result files; the second is compared with the first. With --run: two TOML "
                   "files with the options of run as keys");
-    options.add_flag({"run", ""}, run,
+    options.add_flag("run", run,
                      "measure the two configurations first, in turn, and save both results");
-    options.add({"repeat", "N"}, repeat, whole_number(1, 1000),
+    options.add("repeat", "N", repeat, whole_number(1, 1000),
                 "with --run: runs of each strategy and configuration", "the files', or 10");
-    options.add({"fail-on", "EXPR"}, fail_on,
+    options.add("fail-on", "EXPR", fail_on,
                 parsed(results::parse_regression, &results::Regression::text),
                 "exit 99 on a significant regression beyond this bound, or if the figure is "
                 "missing: acquire.p99>+10%, sections_per_second<-5%, handoff.p50>+200us");
-    options.add_flag({"strict-gate", ""}, strict_gate,
+    options.add_flag("strict-gate", strict_gate,
                      "exit 99 also if such a regression cannot be excluded");
-    options.add_flag({"force", ""}, force,
+    options.add_flag("force", force,
                      "compare although workload or environment differ; with --fail-on also "
                      "interrupted results and invalid runs");
-    options.add({"confidence", "P"}, confidence, number(0.5, 0.999),
+    options.add("confidence", "P", confidence, number(0.5, 0.999),
                 "confidence of all findings together, and of each interval alone");
-    output.declare(options);
+    options.only({"format", "columns", "quiet"}, [&] { output.declare(options); });
   }
 
   void complete(const OptionList& /*options*/) const {
@@ -162,8 +162,7 @@ int compare(const CompareOptions& options) {
 
 Command compare_command() {
   return make_command<CompareOptions>(
-      {.name = "compare",
-       .task = kCompareResults,
+      {.task = kCompareResults,
        .summary = "Compare two results, or two configurations, with significance.",
        .example = "lockbench compare before.json after.json --fail-on 'acquire.p99>+10%'",
        .over_ranks = true},

@@ -56,50 +56,19 @@ UsageError no_such_command(const std::string& name, const std::vector<Command>& 
                     did_you_mean(name, names));
 }
 
-/// "lockbench --redis URL run" would look for a strategy named run.
-void check_command_is_first(const std::vector<Command>& commands, const Command& chosen,
-                            std::span<const std::string> args) {
-  const bool possible = std::any_of(args.begin(), args.end(), [&](const std::string& word) {
-    return find_command(commands, word) != nullptr;
-  });
-  // A value may come from a pipe, which can be read once.
-  if (!possible) return;
-  OptionList options = chosen.options();
-  try {
-    options.read(args);
-  } catch (const UsageError&) {
-    return;  // execute() reports it
-  }
-  if (options.help_wanted()) return;
-  for (const Option& option : options.all()) {
-    if (option.name != "strategies") continue;
-    const auto value = option.record();
-    for (const std::string& name : std::get<std::vector<std::string>>(value)) {
-      if (find_command(commands, name) == nullptr) continue;
-      throw UsageError("the command \"{0}\" must come first: lockbench {0} [OPTIONS]", name);
-    }
-  }
-}
-
-int execute(const std::vector<Command>& commands, const Command& command,
-            std::span<const std::string> args) {
-  check_command_is_first(commands, command, args);
-  return command.execute(args);
-}
-
 /// Under MPI: only rank 0 has something to say.
-int execute_as_rank(const std::vector<Command>& commands, const Command& command,
-                    std::span<const std::string> args, const loadgen::cluster::Launched& launched) {
+int execute_as_rank(const Command& command, std::span<const std::string> args,
+                    const loadgen::cluster::Launched& launched) {
   const bool help = std::any_of(args.begin(), args.end(), [](const std::string& word) {
     return word == "--help" || word == "-h";
   });
   const bool all = command.over_ranks && !help;
   if (launched.rank > 0) return all ? serve_rank() : exit_code::kFine;
-  if (!all) return execute(commands, command, args);
+  if (!all) return command.execute(args);
   prepare_signals();
   // Leaves them however the command ends: else they would wait for ever.
   const std::unique_ptr<Ranks> ranks = Ranks::join();
-  return execute(commands, command, args);
+  return command.execute(args);
 }
 
 /// Those of a launcher, unless this process is alone.
@@ -140,8 +109,7 @@ int choose_and_execute(std::span<const std::string> args) {
     throw no_such_command(first, commands);
   }
   const auto rest = args.subspan(usual ? 0 : 1);
-  return ranks ? execute_as_rank(commands, *command, rest, *ranks)
-               : execute(commands, *command, rest);
+  return ranks ? execute_as_rank(*command, rest, *ranks) : command->execute(rest);
 }
 
 }  // namespace
@@ -158,6 +126,14 @@ const Command* find_command(const std::vector<Command>& commands, std::string_vi
   const auto found = std::find_if(commands.begin(), commands.end(),
                                   [&](const Command& command) { return command.name == name; });
   return found == commands.end() ? nullptr : &*found;
+}
+
+void check_command_is_first(const std::vector<std::string>& strategies) {
+  const std::vector<Command> commands = all_commands();
+  for (const std::string& name : strategies) {
+    if (find_command(commands, name) == nullptr) continue;
+    throw UsageError("the command \"{0}\" must come first: lockbench {0} [OPTIONS]", name);
+  }
 }
 
 int dispatch(std::span<const std::string> args) {

@@ -111,7 +111,13 @@ Finding check_mpi() {
 }
 
 struct DoctorOptions : LoadOptions {
-  static constexpr Commands kCommand = kDoctor;
+  static constexpr std::string_view kCommand = "doctor";
+
+  void declare(OptionList& options) {
+    OptionList::Names taken = {"clients", "resource", "counter-redis", "store-timeout"};
+    for (const StoreKind* kind : store_kinds()) taken.push_back(kind->name);
+    options.only(taken, [&] { LoadOptions::declare(options); });
+  }
   static void complete(const OptionList& /*options*/) {}
 };
 
@@ -142,8 +148,7 @@ int doctor(const DoctorOptions& options) {
 
 Command doctor_command() {
   return make_command<DoctorOptions>(
-      {.name = "doctor",
-       .task = kDecide,
+      {.task = kDecide,
        .summary = "Check which servers, programs and endpoints can be used.",
        .example = "lockbench doctor --redis redis://host:6379"},
       doctor);

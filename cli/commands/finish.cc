@@ -9,7 +9,6 @@
 #include <span>
 #include <utility>
 
-#include "cli/commands/repeat_command.h"
 #include "cli/console/facts.h"
 #include "cli/console/publish.h"
 #include "results/file/save.h"
@@ -28,10 +27,11 @@ std::string fallback_path(const results::Result& result) {
 
 }  // namespace
 
-results::Result begin_result() {
+results::Result begin_result(const OutputOptions& options) {
   const WallTime now = std::chrono::system_clock::now();
   return {.id = run_id(now, std::random_device()()),
           .started_at = rfc3339(now),
+          .command = options.command,
           .lockbench = build_facts(),
           .environment = machine_facts()};
 }
@@ -70,9 +70,8 @@ int finish(const results::Result& result, const OutputOptions& options, ResultFi
 }
 
 results::report::Source report_source(results::Result result, const std::string& file) {
-  std::string command = repeat_command(result);
   results::KnownFlaws flaws = known_flaws(result);
-  return {file, std::move(result), std::move(command), std::move(flaws)};
+  return {file, std::move(result), std::move(flaws)};
 }
 
 bool same_file(const std::string& one, const std::string& other) {

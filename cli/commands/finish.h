@@ -13,8 +13,8 @@ namespace lockbench::cli {
 
 // The beginning and the end of every command that saves a result.
 
-/// A result with its id and time, this build and this machine.
-results::Result begin_result();
+/// A result with its id and time, the command, this build and this machine.
+results::Result begin_result(const OutputOptions& options);
 
 /// The path of the result file. A UsageError if it cannot be written, or the page of --report
 /// cannot, or if such a result has no column that --columns names. `result` is still empty.
@@ -26,8 +26,7 @@ std::string out_path(const OutputOptions& options, const results::Result& result
 int finish(const results::Result& result, const OutputOptions& options, ResultFile& file,
            Ending ending, const std::optional<std::string>& text = {});
 
-/// A result as part of a report, with the command that repeats it and the known flaws of its
-/// strategies. `file` is its path.
+/// A result as part of a report, with the known flaws of its strategies. `file` is its path.
 results::report::Source report_source(results::Result result, const std::string& file);
 
 /// Whether both paths lead to the same file, so that what is written to one replaces the other's.

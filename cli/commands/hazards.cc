@@ -1,7 +1,6 @@
 #include "results/tables/hazards.h"
 
 #include <fmt/format.h>
-#include <fnmatch.h>
 
 #include <algorithm>
 #include <set>
@@ -27,7 +26,7 @@ namespace {
 using hazards::Cell;
 using hazards::Repeated;
 
-/// The names of all scenarios, in lines of the width of help.
+/// The names of all scenarios.
 std::string scenario_names() {
   std::string names;
   for (const hazards::Scenario* scenario : hazards::all_scenarios()) {
@@ -50,7 +49,7 @@ ValueType<std::string> scenario_and_strategy() {
 }
 
 struct HazardOptions {
-  static constexpr Commands kCommand = kHazards;
+  static constexpr std::string_view kCommand = "hazards";
   std::vector<std::string> scenarios, strategies;  ///< names and globs as given; none: all
   std::string explain;                             ///< "SCENARIO/STRATEGY", or empty
   bool quick = false;
@@ -62,27 +61,26 @@ struct HazardOptions {
 
   void declare(OptionList& options) {
     const std::vector<std::string> all = {"all"};
+    Option& names = options.add("scenarios", "SCENARIO", scenarios, any_text(),
+                                "name or glob, such as 'crash-*', of:" + scenario_names(), "all");
+    names.positional = true;
+    names.value_if_unset = all;
     options
-        .add({"scenarios", "SCENARIO"}, scenarios, any_text(),
-             "name or glob, such as 'crash-*', of:" + scenario_names(), "all")
-        .as_positional()
-        .recorded_if_unset(all);
-    options
-        .add({"strategies", "S,..."}, strategies, any_text(),
-             "names and globs, separated by commas", "all")
-        .recorded_if_unset(all);
-    options.add({"explain", "SCENARIO/STRATEGY"}, explain, scenario_and_strategy(),
+        .add("strategies", "S,...", strategies, any_text(), "names and globs, separated by commas",
+             "all")
+        .value_if_unset = all;
+    options.add("explain", "SCENARIO/STRATEGY", explain, scenario_and_strategy(),
                 "play this one and show everything that happened");
-    options.add_flag({"quick", ""}, quick, "play only the most telling scenarios");
-    options.add({"repeat", "N"}, repeat, whole_number(1, 1000),
+    options.add_flag("quick", quick, "play only the most telling scenarios");
+    options.add("repeat", "N", repeat, whole_number(1, 1000),
                 "plays of each cell, to see whether they all end alike");
-    options.add({"at-once", "N"}, at_once, whole_number(1, 64), "plays side by side");
-    options.add_flag({"tls", ""}, tls, "servers speak TLS, and clients verify them");
+    options.add("at-once", "N", at_once, whole_number(1, 64), "plays side by side");
+    options.add_flag("tls", tls, "servers speak TLS, and clients verify them");
     using loadgen::ClientsOn;
-    options.add({"clients-on", "WHAT"}, clients_on,
-                OneOf<ClientsOn>{{"fibers", ClientsOn::fibers}, {"threads", ClientsOn::threads}},
+    options.add("clients-on", "WHAT", clients_on,
+                one_of<ClientsOn>({{"fibers", ClientsOn::fibers}, {"threads", ClientsOn::threads}}),
                 "what each client runs on, in a process of its own: a thread or a fiber");
-    output.declare(options);
+    options.without({"resume", "strict"}, [&] { output.declare(options); });
   }
 
   void complete(const OptionList& /*options*/) const {
@@ -97,11 +95,10 @@ std::vector<const hazards::Scenario*> select_scenarios(const std::vector<std::st
                                                        bool quick) {
   const auto all = hazards::all_scenarios();
   std::vector<const hazards::Scenario*> selected;
-  for (const std::string& pattern : patterns.empty() ? std::vector<std::string>{"*"} : patterns) {
-    const std::string glob = pattern == "all" ? "*" : pattern;
+  for (const std::string& pattern : patterns.empty() ? std::vector<std::string>{"all"} : patterns) {
     bool found = false;
     for (const hazards::Scenario* scenario : all) {
-      if (fnmatch(glob.c_str(), std::string(scenario->name).c_str(), 0) != 0) continue;
+      if (!matches(pattern, scenario->name)) continue;
       found = true;
       const bool there = std::find(selected.begin(), selected.end(), scenario) != selected.end();
       if (!there && (scenario->quick || !quick)) selected.push_back(scenario);
@@ -121,11 +118,8 @@ std::vector<const hazards::Scenario*> select_scenarios(const std::vector<std::st
 /// that was named is an error.
 std::vector<const Descriptor*> select_built(const std::vector<std::string>& patterns,
                                             std::vector<results::Skipped>& skipped) {
-  auto catalogue = all_strategies();
-  const auto absent = absent_strategies();
-  catalogue.insert(catalogue.end(), absent.begin(), absent.end());
   std::vector<const Descriptor*> built;
-  for (const auto& [strategy, named] : select_strategies(patterns, catalogue)) {
+  for (const auto& [strategy, named] : select_strategies(patterns, with_absent())) {
     if (strategy->not_built.empty()) {
       built.push_back(strategy);
     } else if (named) {
@@ -275,7 +269,7 @@ void play_and_keep(hazards::ServerPool& servers, std::vector<Cell>& plays, std::
 }
 
 int play_hazards(const HazardOptions& options) {
-  results::Result result = begin_result();
+  results::Result result = begin_result(options.output);
   const std::vector<Cell> cells = cells_of(options, result.skipped);
   result.hazards.emplace();
   const std::string out = out_path(options.output, result);
@@ -303,8 +297,7 @@ int play_hazards(const HazardOptions& options) {
 
 Command hazards_command() {
   return make_command<HazardOptions>(
-      {.name = "hazards",
-       .task = kMeasure,
+      {.task = kMeasure,
        .summary = "Inject faults into real servers: which lock survives which.",
        .example = "lockbench hazards 'crash-*' --strategies redis-set-nx,redlock"},
       play_hazards);

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "cli/commands/commands.h"
+#include "cli/options/select.h"
 #include "cli/options/value_types.h"
 #include "deployment/deployment.h"
 #include "strategies/redis/client/rights.h"
@@ -167,15 +168,15 @@ void print_strategy(const Json& strategy) {
 }
 
 struct ListOptions {
-  static constexpr Commands kCommand = kEveryCommand;
+  static constexpr std::string_view kCommand = "list";
   Format format = Format::table;
   bool redis_acl = false;
 
   void declare(OptionList& options) {
-    options.add({"format", "NAME"}, format,
-                OneOf<Format>{{"table", Format::table}, {"json", Format::json}},
+    options.add("format", "NAME", format,
+                one_of<Format>({{"table", Format::table}, {"json", Format::json}}),
                 "what stdout shows");
-    options.add_flag({"redis-acl", ""}, redis_acl,
+    options.add_flag("redis-acl", redis_acl,
                      "instead, the Redis command that makes a user with the least rights that all "
                      "Redis strategies need");
   }
@@ -187,9 +188,7 @@ int list(const ListOptions& options) {
     return 0;
   }
   Json strategies = Json::array();
-  for (const auto& catalogue : {all_strategies(), absent_strategies()}) {
-    for (const Descriptor* strategy : catalogue) strategies.push_back(strategy_json(*strategy));
-  }
+  for (const Descriptor* strategy : with_absent()) strategies.push_back(strategy_json(*strategy));
   if (options.format == Format::json) {
     fmt::print("{}\n", strategies.dump(1));
   } else {
@@ -202,8 +201,7 @@ int list(const ListOptions& options) {
 
 Command list_command() {
   return make_command<ListOptions>(
-      {.name = "list",
-       .task = kDecide,
+      {.task = kDecide,
        .summary = "List every strategy: protocol, traits, known hazards, availability.",
        .example = "lockbench list --format json"},
       list);

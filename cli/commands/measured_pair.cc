@@ -41,7 +41,11 @@ Configuration read_configuration(const std::string& file, const PairOptions& opt
   std::vector<std::string> args{"--config=" + file};
   if (options.repeat) args.push_back(fmt::format("--repeat={}", *options.repeat));
   read(read_in.options, list, args);
-  if (!list.given("repeat")) read_in.options.workload.repeat = kUsualRepeat;
+  if (!list.given("repeat")) {
+    read_in.options.workload.repeat = kUsualRepeat;
+    auto& command = read_in.options.output.command;
+    command.insert(command.end(), {"--repeat", fmt::format("{}", kUsualRepeat)});
+  }
   if (read_in.options.workload.repeat < options.least_repeat) {
     throw UsageError("--fail-on needs {} repetitions or more, and it has {}: --repeat {}",
                      options.least_repeat, read_in.options.workload.repeat,

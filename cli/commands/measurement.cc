@@ -32,7 +32,7 @@ OptionRecord workload_of(const RunOptions& options) {
 }  // namespace
 
 Measurement::Measurement(const RunOptions& options, std::vector<Selected> selected)
-    : options_(options), selected_(std::move(selected)), result_(begin_result()) {
+    : options_(options), selected_(std::move(selected)), result_(begin_result(options.output)) {
   result_.workload = workload_of(options_);
   out_ = out_path(options_.output, result_);
   if (options_.output.resume) resume();

@@ -17,7 +17,7 @@ namespace {
 using loadgen::cluster::Partial;
 
 struct MergeOptions {
-  static constexpr Commands kCommand = kMerge;
+  static constexpr std::string_view kCommand = "merge";
   std::vector<std::string> files;
   OutputOptions output;
 
@@ -25,7 +25,7 @@ struct MergeOptions {
     declare_files(
         options, files,
         "the files that the ranks of a run left, OUT.rank-N, and perhaps its result file");
-    output.declare(options);
+    options.only({"out", "report", "format", "columns", "quiet"}, [&] { output.declare(options); });
   }
   void complete(const OptionList& /*options*/) const {
     if (files.empty()) throw UsageError("merge needs files: lockbench merge FILE...");
@@ -98,8 +98,7 @@ int merge(const MergeOptions& options) {
 
 Command merge_command() {
   return make_command<MergeOptions>(
-      {.name = "merge",
-       .task = kCompareResults,
+      {.task = kCompareResults,
        .summary =
            "Put together what the ranks of a run under MPI had recorded when it was cut off.",
        .example = "lockbench merge out.json.rank-* --out merged.json"},

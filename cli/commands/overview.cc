@@ -4,6 +4,7 @@
 #include "cli/commands/commands.h"
 #include "cli/commands/measurement.h"
 #include "strategies/registry.h"
+#include "strategies/store.h"
 
 namespace lockbench::cli {
 namespace {
@@ -12,7 +13,7 @@ using namespace std::chrono_literals;
 using loadgen::NamedLoad;
 
 struct OverviewOptions : RunOptions {
-  static constexpr Commands kCommand = kOverview;
+  static constexpr std::string_view kCommand = "overview";
   bool all = false;
 
   OverviewOptions() {
@@ -21,9 +22,14 @@ struct OverviewOptions : RunOptions {
   }
 
   void declare(OptionList& options) {
-    LoadOptions::declare(options);
+    OptionList::Names taken = {"strategies", "threads",          "stack",  "duration",
+                               "warmup",     "contended-grants", "repeat", "store-timeout"};
+    for (const StoreKind* kind : store_kinds()) taken.push_back(kind->name);
+    options.only(taken, [&] { LoadOptions::declare(options); });
+    options.at("strategies").default_text = "a typical one of each family";
+    options.without({"strict"}, [&] { output.declare(options); });
     options.heading("Load");
-    options.add_flag({"all", ""}, all, "every strategy, the flawed ones last");
+    options.add_flag("all", all, "every strategy, the flawed ones last");
   }
 
   void complete(const OptionList& options) {
@@ -68,8 +74,7 @@ int overview(const OverviewOptions& given) {
 
 Command overview_command() {
   return make_command<OverviewOptions>(
-      {.name = "overview",
-       .task = kMeasure,
+      {.task = kMeasure,
        .summary =
            "Compare locks under three loads: what they cost, what clients wait, who starves.",
        .example = "lockbench overview redis-queue redlock etcd",

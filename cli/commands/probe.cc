@@ -34,7 +34,7 @@ constexpr double kSectionsForAMeeting = 10;
 constexpr Duration kCalm = 5s;
 
 struct ProbeOptions : LoadOptions {
-  static constexpr Commands kCommand = kProbe;
+  static constexpr std::string_view kCommand = "probe";
   std::optional<Duration> duration;
   std::optional<std::string> deployment;
 
@@ -44,29 +44,29 @@ struct ProbeOptions : LoadOptions {
     workload.ttl = 3s;
   }
   void declare(OptionList& options) {
-    options.add({"rate", "R"}, workload.rate, number(0.001, 1000),
+    options.add("rate", "R", workload.rate, number(0.001, 1000),
                 "sections per second of each strategy; required");
-    options.add({"clients", "N"}, workload.clients, whole_number(4, 64),
+    options.add("clients", "N", workload.clients, whole_number(4, 64),
                 "clients of each strategy, two for each lock");
-    options.add({"acquire-timeout", "D"}, workload.acquire_timeout, cli::duration(0s, 1h),
+    options.add("acquire-timeout", "D", workload.acquire_timeout, cli::duration(0s, 1h),
                 "time after which a client gives up; 0s: after one attempt");
-    options.add({"duration", "D"}, duration, cli::duration(1ms, 8760h), "how long to probe",
+    options.add("duration", "D", duration, cli::duration(1ms, 8760h), "how long to probe",
                 "until it is stopped");
-    options.add({"deployment", "NAME"}, deployment, any_text(),
+    options.add("deployment", "NAME", deployment, any_text(),
                 "name of what is probed: label deployment of all metrics",
                 "the servers' addresses");
-    LoadOptions::declare(options);
-    for (Option& option : options.all()) {
-      if (option.positional)
-        option.default_text = "all that promise exclusion, on the servers given";
-      if (option.name == "renew") option.default_text = "the strategy's own, or else auto";
-      if (option.name == "hold") {
-        option.help =
-            "time for which a lock is held now and then, while its second client waits; "
-            "0s: never";
-        option.default_text = "1.2 times the renewal interval";
-      }
-    }
+    OptionList::Names taken = {"strategies",    "threads",      "stack",        "hold",
+                               "ttl",           "wait",         "renew",        "node-timeout",
+                               "wait-replicas", "wait-timeout", "store-timeout"};
+    for (const StoreKind* kind : store_kinds()) taken.push_back(kind->name);
+    options.only(taken, [&] { LoadOptions::declare(options); });
+    options.at("strategies").default_text = "all that promise exclusion, on the servers given";
+    options.at("renew").default_text = "the strategy's own, or else auto";
+    options.at("hold").help =
+        "time for which a lock is held now and then, while its second client waits; 0s: never";
+    options.at("hold").default_text = "1.2 times the renewal interval";
+    options.only({"metrics-listen"}, [&] { metrics.declare(options); });
+    options.only({"quiet", "events", "config"}, [&] { output.declare(options); });
   }
 
   void complete(const OptionList& options) {
@@ -302,8 +302,7 @@ int probe(const ProbeOptions& given) {
 
 Command probe_command() {
   return make_command<ProbeOptions>(
-      {.name = "probe",
-       .task = kDecide,
+      {.task = kDecide,
        .summary = "Probe a live deployment at a low rate and serve /metrics.",
        .example = "lockbench probe redis-fenced --redis redis://host:6379 --rate 1"},
       probe);

@@ -48,7 +48,7 @@ int quorum(const QuorumOptions& given) {
   QuorumOptions options = given;
   if (options.nodes.empty()) options.nodes = {1, 3, 5, 7};
   std::sort(options.nodes.begin(), options.nodes.end());
-  results::Result result = begin_result();
+  results::Result result = begin_result(options.output);
   result.experiment = results::Experiment{std::vector<results::QuorumPoint>()};
   const std::string out = out_path(options.output, result);
 
@@ -93,19 +93,21 @@ int quorum(const QuorumOptions& given) {
 
 void QuorumOptions::declare(OptionList& options) {
   ValueType<int> node_count = whole_number(1, 15);
-  options.add({"nodes", "N"}, nodes, each_once(node_count), "nodes of the quorum", "1, 3, 5, 7");
-  options.add({"clients", "N"}, workload.clients, whole_number(1, 1000),
+  options.add("nodes", "N", nodes, each_once(node_count), "nodes of the quorum", "1, 3, 5, 7");
+  options.add("clients", "N", workload.clients, whole_number(1, 1000),
               "clients that contend for one lock, at the points with contention");
-  options.add({"duration", "D"}, workload.duration, duration(10ms, 1h),
+  options.add("duration", "D", workload.duration, duration(10ms, 1h),
               "measured time of each point");
-  options.add({"slow", "D"}, slow, duration(1ms, 1h), "round-trip time added to slow nodes");
-  LoadOptions::declare(options);
+  options.add("slow", "D", slow, duration(1ms, 1h), "round-trip time added to slow nodes");
+  options.only(
+      {"threads", "stack", "ttl", "node-timeout", "replicas", "rtt", "tls", "store-timeout"},
+      [&] { LoadOptions::declare(options); });
+  options.without({"resume", "strict"}, [&] { output.declare(options); });
 }
 
 Command quorum_command() {
   return make_command<QuorumOptions>(
-      {.name = "quorum",
-       .task = kMeasure,
+      {.task = kMeasure,
        .summary = "Measure what a quorum costs, also with nodes down, frozen or slow.",
        .example = "lockbench quorum --nodes 3 --nodes 5 --clients 16",
        .over_ranks = true},

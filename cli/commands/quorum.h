@@ -7,7 +7,7 @@
 namespace lockbench::cli {
 
 struct QuorumOptions : LoadOptions {
-  static constexpr Commands kCommand = kQuorum;
+  static constexpr std::string_view kCommand = "quorum";
   std::vector<int> nodes;  ///< none: 1, 3, 5, 7
   Duration slow = std::chrono::milliseconds(20);
 

@@ -16,19 +16,22 @@ namespace lockbench::cli {
 namespace {
 
 struct RenewalOptions : LoadOptions {
-  static constexpr Commands kCommand = kRenewal;
+  static constexpr std::string_view kCommand = "renewal";
   std::vector<std::uint64_t> held;
   std::uint64_t most_threads = 1'000;
   int pairs = 3;
 
   void declare(OptionList& options) {
-    options.add({"held", "N"}, held, whole_number(1, 1'000'000), "locks to hold",
+    options.add("held", "N", held, whole_number(1, 1'000'000), "locks to hold",
                 "1, 10, 100, 1000, 10000, 100000");
-    options.add({"most-threads", "N"}, most_threads, whole_number(0, 20'000),
+    options.add("most-threads", "N", most_threads, whole_number(0, 20'000),
                 "up to N held locks are also renewed by one thread per lock, for comparison");
-    options.add({"pairs", "N"}, pairs, whole_number(1, 1000),
+    options.add("pairs", "N", pairs, whole_number(1, 1000),
                 "pairs of runs: with the held locks and without");
-    LoadOptions::declare(options);
+    options.only(
+        {"clients", "threads", "stack", "duration", "ttl", "redis", "tls", "store-timeout"},
+        [&] { LoadOptions::declare(options); });
+    options.without({"resume", "strict"}, [&] { output.declare(options); });
   }
 };
 
@@ -54,7 +57,7 @@ int renewal(const RenewalOptions& given) {
   RenewalOptions options = given;
   if (options.held.empty()) options.held = {1, 10, 100, 1'000, 10'000, 100'000};
   options.workload = foreground_of(options);
-  results::Result result = begin_result();
+  results::Result result = begin_result(options.output);
   result.experiment = results::Experiment{std::vector<results::RenewalPoint>()};
   const std::string out = out_path(options.output, result);
 
@@ -111,8 +114,7 @@ int renewal(const RenewalOptions& given) {
 
 Command renewal_command() {
   return make_command<RenewalOptions>(
-      {.name = "renewal",
-       .task = kMeasure,
+      {.task = kMeasure,
        .summary = "Measure what lease renewal costs, with 1 to 100,000 held locks.",
        .example = "lockbench renewal --held 1000 --held 10000 --ttl 10s",
        .over_ranks = true},

@@ -17,7 +17,7 @@ namespace {
 using results::report::kMostFiles;
 
 struct ReportOptions {
-  static constexpr Commands kCommand = kReport;
+  static constexpr std::string_view kCommand = "report";
   std::vector<std::string> files;
   std::string out = "report.html";
   OutputOptions output;
@@ -26,8 +26,8 @@ struct ReportOptions {
     declare_files(
         options, files,
         fmt::format("result files, at most {}; each becomes a part of the page", kMostFiles));
-    options.add({"out", "FILE"}, out, path(), "the page; -: stdout");
-    output.declare(options);
+    options.add("out", "FILE", out, path(), "the page; -: stdout");
+    options.only({"quiet"}, [&] { output.declare(options); });
   }
 };
 
@@ -66,8 +66,7 @@ int report(const ReportOptions& options) {
 
 Command report_command() {
   return make_command<ReportOptions>(
-      {.name = "report",
-       .task = kCompareResults,
+      {.task = kCompareResults,
        .summary = "Show result files as one HTML page, which needs no network.",
        .example = "lockbench report results/runs/*.json --out report.html"},
       report);

@@ -11,8 +11,7 @@ int run(const RunOptions& options) { return measure(options, select_for_load(opt
 
 Command run_command() {
   return make_command<RunOptions>(
-      {.name = "run",
-       .task = kMeasure,
+      {.task = kMeasure,
        .summary = "Measure and audit strategies under a load; show and save the result.",
        .example = "lockbench run 'redis-*' --clients 32 --hold 2ms --duration 10s",
        .over_ranks = true},

@@ -6,13 +6,13 @@ namespace lockbench::cli {
 namespace {
 
 struct ShowOptions {
-  static constexpr Commands kCommand = kShow;
+  static constexpr std::string_view kCommand = "show";
   std::vector<std::string> files;
   OutputOptions output;
 
   void declare(OptionList& options) {
     declare_files(options, files, "one result file of any command");
-    output.declare(options);
+    options.only({"format", "columns"}, [&] { output.declare(options); });
   }
 };
 
@@ -29,8 +29,7 @@ int show(const ShowOptions& options) {
 
 Command show_command() {
   return make_command<ShowOptions>(
-      {.name = "show",
-       .task = kCompareResults,
+      {.task = kCompareResults,
        .summary = "Show a result file as a table, Markdown, CSV or JSON.",
        .example = "lockbench show results/runs/ID.json --columns strategy,acquire_p99_seconds"},
       show);

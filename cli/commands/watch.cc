@@ -237,7 +237,7 @@ void check_files(const WatchOptions& options, const results::Result& result) {
 }
 
 int watch_locks(const WatchOptions& options) {
-  results::Result result = begin_result();
+  results::Result result = begin_result(options.output);
   watch::add_to(result, {});
   check_files(options, result);
   std::vector<std::unique_ptr<watch::Source>> sources = sources_of(options);
@@ -263,8 +263,7 @@ int watch_locks(const WatchOptions& options) {
 
 Command watch_command() {
   return make_command<WatchOptions>(
-      {.name = "watch",
-       .task = kDecide,
+      {.task = kDecide,
        .summary = "Watch the locks that applications hold on a live store; read-only.",
        .example = "lockbench watch --redis redis://host:6379 --locks 'lock:*'"},
       watch_locks);

@@ -22,10 +22,7 @@ ValueType<std::string> lock_name() {
 }
 
 Option name_option(WatchOptions& values) {
-  Option option{.help =
-                    "groups locks into families: an expression that matches whole names and has a "
-                    "group (?<family>...), such as 'lock:(?<family>[a-z]+):.*'",
-                .default_text = "by --locks, or by what the names begin with"};
+  Option option;
   option.parse = [&values](const std::string& text) -> tl::expected<void, std::string> {
     auto families = watch::Families::parse(text);
     if (!families) return tl::unexpected(families.error());
@@ -57,39 +54,44 @@ void say_that_it_is_watched(Option& option) {
 
 void WatchOptions::declare(OptionList& options) {
   options.heading("What to watch");
-  declare_servers(options, servers);
+  // memcached can neither list nor watch its keys.
+  options.without({"memcached"}, [&] { declare_servers(options, servers); });
   for (Option& option : options.all()) say_that_it_is_watched(option);
-  options.add({"locks", "PATTERN,..."}, request.locks, lock_name(),
+  options.add("locks", "PATTERN,...", request.locks, lock_name(),
               "names of the locks, with * and ?; several servers are all searched for them; etcd: "
               "a prefix; ZooKeeper: paths",
               "keys that look like locks are proposed");
   options
-      .add({"lock-table", "TABLE"}, request.lock_tables, any_text(),
+      .add("lock-table", "TABLE", request.lock_tables, any_text(),
            "a table of locks in PostgreSQL: \"schema.table\" with ShedLock's columns, or "
            "\"table(name,lock_until,locked_by)\"",
            "tables with ShedLock's columns")
-      .without_commas();
-  options.add_custom({"name", "REGEX"}, name_option(*this));
+      .comma_separated = false;
+  options.add_custom("name", "REGEX", name_option(*this),
+                     "groups locks into families: an expression that matches whole names and has "
+                     "a group (?<family>...), such as 'lock:(?<family>[a-z]+):.*'",
+                     "by --locks, or by what the names begin with");
   options.heading("How");
-  options.add({"budget", "R"}, request.budget, number(1, 100'000),
+  options.add("budget", "R", request.budget, number(1, 100'000),
               "commands per second to each server, at most");
-  options.add({"most-locks", "N"}, request.most_locks, whole_number(1, 100'000'000),
+  options.add("most-locks", "N", request.most_locks, whole_number(1, 100'000'000),
               "distinct locks to follow; more are counted, and said");
-  options.add({"held-longer", "D"}, held_longer, cli::duration(1ms, 8760h),
+  options.add("held-longer", "D", held_longer, cli::duration(1ms, 8760h),
               "report locks that are held for longer", "ten times their family's p99");
-  options.add({"store-timeout", "D"}, request.command_timeout, cli::duration(1ms, 1h),
+  options.add("store-timeout", "D", request.command_timeout, cli::duration(1ms, 1h),
               "time to wait for one answer of a store");
-  options.add({"duration", "D"}, duration, cli::duration(1ms, 8760h), "how long to watch",
+  options.add("duration", "D", duration, cli::duration(1ms, 8760h), "how long to watch",
               "until it is stopped");
-  options.add_flag({"once", ""}, once,
+  options.add_flag("once", once,
                    fmt::format("watch for {} or --duration, show what was seen, and end",
                                format_duration(kOnce)));
-  options.add_flag({"no-screen", ""}, no_screen, "lines of text, also on a terminal");
-  metrics.declare(options);
-  output.declare(options);
-  options.add({"record", "FILE"}, output.out, path(),
+  options.add_flag("no-screen", no_screen, "lines of text, also on a terminal");
+  options.only({"metrics-listen"}, [&] { metrics.declare(options); });
+  options.only({"report", "format", "columns", "quiet", "events", "config"},
+               [&] { output.declare(options); });
+  options.add("record", "FILE", output.out, path(),
               "also write a result file; -: stdout, which then shows nothing else", "none");
-  options.add({"workload", "FILE"}, workload, path(),
+  options.add("workload", "FILE", workload, path(),
               "also write what was seen as a workload, for --config of run, capacity and choose",
               "none");
 }

@@ -12,7 +12,7 @@
 namespace lockbench::cli {
 
 struct WatchOptions {
-  static constexpr Commands kCommand = kWatch;
+  static constexpr std::string_view kCommand = "watch";
   /// How long --once watches without --duration.
   static constexpr Duration kOnce = std::chrono::seconds(3);
 

@@ -12,42 +12,26 @@
 namespace lockbench::cli {
 namespace {
 
-std::string_view type_name(Option::Type type) {
-  switch (type) {
-    case Option::Type::text:
-      return "text in quotes";
-    case Option::Type::integer:
-      return "a whole number";
-    case Option::Type::integer_or_text:
-      return "a whole number or text in quotes";
-    case Option::Type::number:
-      return "a number";
-    case Option::Type::flag:
-      return "true or false";
-  }
-  return "?";
-}
+/// By Option::Type.
+constexpr std::array<std::string_view, 5> kTypeNames{"text in quotes", "a whole number",
+                                                     "a whole number or text in quotes", "a number",
+                                                     "true or false"};
 
 /// The value as on the command line; nothing if it has the wrong type.
 std::optional<std::string> as_text(const toml::node& node, Option::Type type) {
-  using Type = Option::Type;
-  const bool takes_integer =
-      type == Type::integer || type == Type::integer_or_text || type == Type::number;
-  if (const auto* text = node.as_string()) {
-    if (type != Type::text && type != Type::integer_or_text) return std::nullopt;
-    return text->get();
+  using enum Option::Type;
+  const bool takes_integer = type == integer || type == integer_or_text || type == number;
+  if (const auto* given = node.as_string(); given && (type == text || type == integer_or_text)) {
+    return given->get();
   }
-  if (const auto* integer = node.as_integer()) {
-    if (!takes_integer) return std::nullopt;
-    return fmt::format("{}", integer->get());
+  if (const auto* given = node.as_integer(); given && takes_integer) {
+    return fmt::format("{}", given->get());
   }
-  if (const auto* number = node.as_floating_point()) {
-    if (type != Type::number) return std::nullopt;
-    return fmt::format("{}", number->get());
+  if (const auto* given = node.as_floating_point(); given && type == number) {
+    return fmt::format("{}", given->get());
   }
-  if (const auto* flag = node.as_boolean()) {
-    if (type != Type::flag) return std::nullopt;
-    return flag->get() ? "true" : "false";
+  if (const auto* given = node.as_boolean(); given && type == flag) {
+    return given->get() ? "true" : "false";
   }
   return std::nullopt;
 }
@@ -67,7 +51,8 @@ tl::expected<std::vector<std::string>, std::string> read_value(const toml::node&
     take(node);
   }
   if (fits) return values;
-  return tl::unexpected(fmt::format("must be {}{}", type_name(option.type),
+  return tl::unexpected(fmt::format("must be {}{}",
+                                    kTypeNames.at(static_cast<std::size_t>(option.type)),
                                     option.repeatable ? ", or a list of these" : ""));
 }
 
@@ -126,7 +111,7 @@ GivenValues read_table(const std::string& path, const toml::table& table,
 GivenValues read_tables(const std::string& path, const toml::table& file,
                         const std::vector<Option>& options, std::string_view command) {
   GivenValues shared = read_table(path, file, options);
-  const toml::table* const own = command.empty() ? nullptr : file[command].as_table();
+  const toml::table* const own = file[command].as_table();
   if (own == nullptr) return shared;
   const std::string place = fmt::format("{}: [{}]", path, command);
   for (const auto& [key, node] : *own) {

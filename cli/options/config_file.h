@@ -16,11 +16,10 @@ using GivenValues = std::map<std::string, std::vector<std::string>, std::less<>>
 /// The commands that can have a table of their own in the file, so that one file serves them all.
 inline constexpr std::array<std::string_view, 3> kCommandTables{"run", "capacity", "choose"};
 
-/// Reads a TOML file whose keys are the names of `options`; those in the table `command`, one of
-/// kCommandTables or empty, win over those outside of tables, and the other tables are skipped.
-/// Checks the type of each value, not the value itself. A UsageError names the file, the key and
-/// what is allowed.
+/// Reads a TOML file whose keys are the names of `options`; those in the command's table, if it can
+/// have one, win over those outside of tables, and the other tables are skipped. Checks the type of
+/// each value, not the value itself. A UsageError names the file, the key and what is allowed.
 GivenValues read_config_file(const std::string& path, const std::vector<Option>& options,
-                             std::string_view command = {});
+                             std::string_view command);
 
 }  // namespace lockbench::cli

@@ -8,29 +8,6 @@
 namespace lockbench::cli {
 namespace {
 
-/// `--keys N` or `--keys per-client`.
-Option keys_option(loadgen::Workload& workload) {
-  Option option{.help = "distinct locks; per-client: one for each client, without contention",
-                .default_text = "1"};
-  option.type = Option::Type::integer_or_text;
-  option.parse = [&workload](const std::string& text) -> tl::expected<void, std::string> {
-    constexpr int kMaxKeys = 10'000'000;
-    const auto keys = parse_whole(text);
-    workload.key_per_client = text == "per-client";
-    if (!workload.key_per_client && (!keys || *keys < 1 || *keys > kMaxKeys)) {
-      return tl::unexpected(fmt::format(
-          "\"{}\" is neither a whole number from 1 to {} nor per-client", text, kMaxKeys));
-    }
-    workload.keys = static_cast<int>(keys.value_or(workload.keys));
-    return {};
-  };
-  option.value = [&workload]() -> results::OptionValue {
-    if (workload.key_per_client) return std::string("per-client");
-    return std::int64_t{workload.keys};
-  };
-  return option;
-}
-
 ValueType<loadgen::Trace> trace_file() {
   const auto parse = [](const std::string& text) -> tl::expected<loadgen::Trace, std::string> {
     const auto file = path().parse(text);
@@ -43,20 +20,28 @@ ValueType<loadgen::Trace> trace_file() {
 }  // namespace
 
 void LoadOptions::declare_keys(OptionList& options) {
-  options.add_custom({"keys", "N", kRun | kCapacity}, keys_option(workload));
-  options.add({"key-skew", "S", kRun | kCapacity}, workload.key_skew, number(0, 10),
+  const auto set = [this](std::optional<int> keys) {
+    workload.key_per_client = !keys;
+    workload.keys = keys.value_or(workload.keys);
+  };
+  const auto get = [this] {
+    return workload.key_per_client ? std::nullopt : std::optional(workload.keys);
+  };
+  options.add_custom("keys", "N", number_or_word(10'000'000, "per-client", set, get),
+                     "distinct locks; per-client: one for each client, without contention", "1");
+  options.add("key-skew", "S", workload.key_skew, number(0, 10),
               "Zipf exponent of the choice among the keys; 0: uniform");
-  options.add({"hot-set", "SET", kRun}, workload.hot_set,
+  options.add("hot-set", "SET", workload.hot_set,
               parsed(loadgen::HotSet::parse, &loadgen::HotSet::to_string),
               "a share of the sections wants a few of the keys, and others after a while: "
               "share=50%,keys=2500,move=10s; without move always the same",
               "none");
-  options.add({"trace", "FILE", kRun}, workload.trace, trace_file(),
+  options.add("trace", "FILE", workload.trace, trace_file(),
               "take the locks that the transactions of a trace take: lines of "
               "transaction,task,type,lock,mode; the warm-up uses up the first ones; the run ends "
               "with the trace, or after --duration (1h unless set)",
               "none");
-  options.add_flag({"trace-repeat", "", kRun}, trace_repeat,
+  options.add_flag("trace-repeat", trace_repeat,
                    "begin the trace again at its end, until --duration is over");
 }
 

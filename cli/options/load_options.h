@@ -20,7 +20,7 @@
 namespace lockbench::cli {
 
 // The options that several commands share. Each command has a struct of its own that includes some
-// of these, and declares further options beside its code.
+// of these, says which of their options it takes, and declares further ones beside its code.
 
 using results::Format;
 
@@ -31,12 +31,11 @@ struct OutputOptions {
   Format format = Format::table;
   std::vector<std::string> columns;  ///< keys, or "all"; none: the usual ones
   bool quiet = false, strict = false, resume = false;
-  std::string config;  ///< the TOML file
-  std::string events;  ///< a file, "-" or a descriptor; empty: none
+  std::string config;                ///< the TOML file
+  std::string events;                ///< a file, "-" or a descriptor; empty: none
+  std::vector<std::string> command;  ///< the words that make such a result again
 
   void declare(OptionList& options);
-  /// --config alone.
-  static void declare_config(OptionList& options, std::string& config);
 };
 
 /// Adds the positional arguments FILE..., which are no key of the TOML file.
@@ -73,8 +72,7 @@ struct RankOptions {
   void declare(OptionList& options);
 };
 
-/// For the commands that put servers under load. Which of these options a command takes stands with
-/// each option.
+/// For the commands that put servers under load.
 struct LoadOptions {
   std::vector<std::string> strategies;  ///< names and globs as given; none: all
   loadgen::Workload workload;
@@ -99,6 +97,7 @@ struct LoadOptions {
   /// The user's own servers of that store; none: private ones.
   std::vector<std::string> servers_of(std::string_view store) const;
 
+  /// What clients do, how they lock, and on which servers.
   void declare(OptionList& options);
   /// Refuses options that contradict each other, or that need another one.
   void complete(const OptionList& options);
@@ -117,7 +116,7 @@ struct LoadOptions {
 
 /// The options of `lockbench run`.
 struct RunOptions : LoadOptions {
-  static constexpr Commands kCommand = kRun;
+  static constexpr std::string_view kCommand = "run";
   std::vector<results::Threshold> thresholds;
   std::string hdr;  ///< directory for HdrHistogram files; empty: none
   bool allow_no_grants = false;
@@ -152,14 +151,19 @@ OptionRecord workload_record(Options values) {
   return record;
 }
 
-/// Reads a command's arguments into `values`, to which `options` are bound, and checks options that
-/// must fit together. Starts nothing, and reads no file but the TOML file.
+/// Checks that the options, which were read into `values`, fit together, and notes the command.
+template <class Options>
+void complete(Options& values, const OptionList& options) {
+  if constexpr (requires { values.output; }) values.output.command = options.words();
+  if constexpr (requires { values.complete(options); }) values.complete(options);
+}
+
+/// Reads a command's arguments into `values`, to which `options` are bound. Starts nothing, and
+/// reads no file but those that the arguments name.
 template <class Options>
 void read(Options& values, OptionList& options, std::span<const std::string> args) {
   options.read(args);
-  if constexpr (requires { values.complete(options); }) {
-    if (!options.help_wanted()) values.complete(options);
-  }
+  complete(values, options);
 }
 
 }  // namespace lockbench::cli

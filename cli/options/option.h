@@ -6,7 +6,6 @@
 #include <exception>
 #include <functional>
 #include <map>
-#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -43,14 +42,6 @@ T must(tl::expected<T, std::string> result, std::string_view culprit = "") {
   if constexpr (!std::is_void_v<T>) return *std::move(result);
 }
 
-/// The commands that share options. A shared option names those that take it.
-using Commands = unsigned;
-inline constexpr Commands kRun = 1U << 0, kCapacity = 1U << 1, kProbe = 1U << 2, kRenewal = 1U << 3,
-                          kQuorum = 1U << 4, kHazards = 1U << 5, kDoctor = 1U << 6,
-                          kCompare = 1U << 7, kReport = 1U << 8, kChoose = 1U << 9,
-                          kShow = 1U << 10, kOverview = 1U << 11, kClean = 1U << 12,
-                          kMerge = 1U << 13, kWatch = 1U << 14, kEveryCommand = ~0U;
-
 using OptionRecord = std::map<std::string, results::OptionValue>;
 
 /// One option of a command: `--name` on the command line, `name` in the TOML file, and `name` with
@@ -59,14 +50,15 @@ struct Option {
   /// The type of its key in a TOML file.
   enum class Type { text, integer, integer_or_text, number, flag };
 
-  std::string name;  ///< without leading dashes
-  std::string value_name;
+  std::string name{};  ///< without leading dashes
+  std::string value_name{};
   std::string help{};
   std::string default_text{};  ///< as help shows it; empty: none
   std::string group{};         ///< the heading under which help shows it
   Type type = Type::text;
   bool repeatable = false;
-  bool comma_separated = false;  ///< each value is a list; the default of repeatable options
+  bool comma_separated =
+      false;  ///< each value is a list; OptionList::add() sets it with the former
   bool positional = false;
   bool in_file = true;  ///< may also be a key of the TOML file
   /// A value may hold a password: then it is no argument, which other users see. The environment
@@ -86,13 +78,6 @@ struct Option {
   results::OptionValue record() const;
   /// Its key in the result file.
   std::string key() const;
-
-  // Used behind a declaration.
-  Option& as_positional();
-  Option& without_commas();  ///< they belong to the value
-  Option& not_in_file();
-  Option& as_secret();
-  Option& recorded_if_unset(results::OptionValue value);
 };
 
 /// How values of type T are written.
@@ -125,33 +110,42 @@ struct ItemOf<std::vector<T>> {
 };
 
 /// The options of one command, bound to a struct that holds their values. The struct's `declare`
-/// member adds them.
+/// member adds them. What is added first wins: a command declares its own form of an option before
+/// the shared ones.
 class OptionList {
  public:
-  /// Keeps only the options that `command` takes.
-  explicit OptionList(Commands command) : command_(command) {}
+  using Names = std::vector<std::string_view>;
 
-  bool serves(Commands commands) const { return (command_ & commands) != 0; }
+  explicit OptionList(std::string_view command) : command_(command) {}
 
   /// Help shows the options that follow under this heading.
   void heading(std::string_view group) { group_ = group; }
 
-  struct Name {
-    std::string_view name, value_name;
-    Commands commands = kEveryCommand;
-  };
   /// Adds an option that sets `place`, which outlives the list. Its default is what `place` holds;
   /// `default_text` describes it where that is empty.
   template <class Place>
-  Option& add(const Name& name, Place& place, const ValueType<typename ItemOf<Place>::type>& type,
-              std::string help, std::string default_text = "");
-  Option& add_flag(const Name& name, bool& place, std::string help);
+  Option& add(std::string_view name, std::string_view value_name, Place& place,
+              const ValueType<typename ItemOf<Place>::type>& type, std::string help,
+              std::string default_text = "");
+  Option& add_flag(std::string_view name, bool& place, std::string help);
   /// For an option with rules of its own: `type`, `parse` and `value` are up to the caller.
-  Option& add_custom(const Name& name, Option option);
+  Option& add_custom(std::string_view name, std::string_view value_name, Option option,
+                     std::string help, std::string default_text = "");
+
+  /// Of the options that `declare` adds, takes those of these names, or the others.
+  void only(const Names& names, const std::function<void()>& declare) {
+    take([&](auto name) { return std::ranges::find(names, name) != names.end(); }, declare);
+  }
+  void without(const Names& names, const std::function<void()>& declare) {
+    take([&](auto name) { return std::ranges::find(names, name) == names.end(); }, declare);
+  }
 
   const std::vector<Option>& all() const { return options_; }
   std::vector<Option>& all() { return options_; }
+  /// Null: there is none of that name.
   const Option* find(std::string_view name) const;
+  /// To change what help says of it.
+  Option& at(std::string_view name);
   bool given(std::string_view name) const;
 
   /// Reads the arguments, the TOML file that they name, and secrets in the environment; the command
@@ -159,37 +153,36 @@ class OptionList {
   void read(std::span<const std::string> args);
   /// Whether the arguments ask for help; nothing else has been read then.
   bool help_wanted() const { return help_wanted_; }
+  /// The words that make the command do the same again: its name and what was given, without
+  /// passwords, and without the options that only say where output goes.
+  const std::vector<std::string>& words() const { return words_; }
   /// What `lockbench COMMAND --help` prints.
-  std::string help(std::string_view command, std::string_view summary,
-                   std::string_view example) const;
+  std::string help(std::string_view summary, std::string_view example) const;
   OptionRecord record() const;
 
-  /// Keeps the struct alive that the options are bound to.
-  void keep(std::shared_ptr<void> values) { values_ = std::move(values); }
-
  private:
+  void take(const std::function<bool(std::string_view)>& takes,
+            const std::function<void()>& declare);
   void read_config();
   void read_environment();
 
-  Commands command_;
+  std::string command_;
   std::string group_ = "Options";
   std::vector<Option> options_;
+  std::function<bool(std::string_view name)> takes_;  ///< null: all
   Option not_taken_;
   bool help_wanted_ = false;
-  std::shared_ptr<void> values_;
+  std::vector<std::string> words_{command_};
 };
 
 template <class Place>
-Option& OptionList::add(const Name& name, Place& place,
+Option& OptionList::add(std::string_view name, std::string_view value_name, Place& place,
                         const ValueType<typename ItemOf<Place>::type>& type, std::string help,
                         std::string default_text) {
   using Item = typename ItemOf<Place>::type;
   constexpr bool kList = std::is_same_v<Place, std::vector<Item>>;
   constexpr bool kOptional = std::is_same_v<Place, std::optional<Item>>;
-  Option option{.help = std::move(help), .default_text = std::move(default_text)};
-  if (!type.choices.empty()) option.help += ": " + type.choices;
-  option.type = type.type;
-  option.repeatable = option.comma_separated = kList;
+  Option option{.type = type.type, .repeatable = kList, .comma_separated = kList};
   option.parse = [&place, type](const std::string& text) -> tl::expected<void, std::string> {
     auto value = type.parse(text);
     if (!value) return tl::unexpected(std::move(value.error()));
@@ -219,9 +212,10 @@ Option& OptionList::add(const Name& name, Place& place,
     }
   };
   if constexpr (!kList && !kOptional) {
-    if (option.default_text.empty()) option.default_text = type.text(place);
+    if (default_text.empty()) default_text = type.text(place);
   }
-  return add_custom(name, std::move(option));
+  if (!type.choices.empty()) help += ": " + type.choices;
+  return add_custom(name, value_name, std::move(option), std::move(help), std::move(default_text));
 }
 
 }  // namespace lockbench::cli

@@ -3,11 +3,13 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdlib>
+#include <stdexcept>
 
 #include "cli/options/config_file.h"
 #include "cli/options/option.h"
 #include "cli/options/secrets.h"
 #include "cli/options/text.h"
+#include "results/file/option_values.h"
 #include "results/tables/text.h"
 
 namespace lockbench::cli {
@@ -17,35 +19,13 @@ constexpr std::size_t kHelpColumn = 30, kHelpWidth = 100;
 
 std::string dashed(std::string_view name) { return fmt::format("--{}", name); }
 
-/// `text` broken at spaces into lines of `width` columns; a line break starts a new line.
-std::string wrapped(std::string_view text, std::size_t width) {
-  std::string lines;
-  std::size_t column = 0;
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find_first_of(" \n"), text.size());
-    if (column > 0) {
-      const bool fits = column + 1 + end <= width;
-      lines += fits ? ' ' : '\n';
-      column = fits ? column + 1 : 0;
-    }
-    lines += text.substr(0, end);
-    column += end;
-    if (end < text.size() && text[end] == '\n') {
-      lines += '\n';
-      column = 0;
-    }
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
-  return lines;
-}
-
 std::string description(const Option& option) {
   std::string text = option.help;
   const bool says_so = option.help.find("repeatable") != std::string::npos;
   if (option.repeatable && !option.positional && !says_so) text += "; repeatable";
   if (option.secret) text += "; @FILE reads it from a file";
   if (!option.default_text.empty()) text += fmt::format(" (default: {})", option.default_text);
-  return wrapped(text, kHelpWidth - kHelpColumn);
+  return results::fold(text, kHelpWidth - kHelpColumn);
 }
 
 void define(CLI::App& app, const std::vector<Option>& options) {
@@ -149,6 +129,20 @@ void apply(Option& option, const std::vector<std::string>& values, const std::st
   for (const std::string& value : values) must(option.set(value), prefix + option.name);
 }
 
+/// A value that holds a password was refused; a user's name alone is left out, too.
+void add_words(const Option& option, const std::vector<std::string>& values,
+               std::vector<std::string>& words) {
+  if (results::is_of_output(option.key()) && option.name != "config") return;
+  for (const std::string& value : values) {
+    if (option.type == Option::Type::flag) {
+      words.push_back(dashed(option.name) + (value == "true" ? "" : "=" + value));
+      continue;
+    }
+    if (!option.positional) words.push_back(dashed(option.name));
+    words.push_back(presentable(value));
+  }
+}
+
 }  // namespace
 
 tl::expected<void, std::string> Option::set(const std::string& text) {
@@ -182,33 +176,8 @@ std::string Option::key() const {
   return key;
 }
 
-Option& Option::as_positional() {
-  positional = true;
-  return *this;
-}
-
-Option& Option::without_commas() {
-  comma_separated = false;
-  return *this;
-}
-
-Option& Option::not_in_file() {
-  in_file = false;
-  return *this;
-}
-
-Option& Option::as_secret() {
-  secret = true;
-  return *this;
-}
-
-Option& Option::recorded_if_unset(results::OptionValue unset) {
-  value_if_unset = std::move(unset);
-  return *this;
-}
-
-Option& OptionList::add_flag(const Name& name, bool& place, std::string help) {
-  Option option{.help = std::move(help), .type = Option::Type::flag};
+Option& OptionList::add_flag(std::string_view name, bool& place, std::string help) {
+  Option option{.type = Option::Type::flag};
   option.parse = [&place](const std::string& text) -> tl::expected<void, std::string> {
     if (text != "true" && text != "false") {
       return tl::unexpected(fmt::format("\"{}\" is not true or false", text));
@@ -217,15 +186,27 @@ Option& OptionList::add_flag(const Name& name, bool& place, std::string help) {
     return {};
   };
   option.value = [&place] { return place; };
-  return add_custom(name, std::move(option));
+  return add_custom(name, "", std::move(option), std::move(help));
 }
 
-Option& OptionList::add_custom(const Name& name, Option option) {
-  option.name = name.name;
-  option.value_name = name.value_name;
+Option& OptionList::add_custom(std::string_view name, std::string_view value_name, Option option,
+                               std::string help, std::string default_text) {
+  option.name = name;
+  option.value_name = value_name;
+  option.help = std::move(help);
+  option.default_text = std::move(default_text);
   option.group = group_;
-  if ((name.commands & command_) == 0) return not_taken_ = std::move(option);
+  const bool known = std::any_of(options_.begin(), options_.end(),
+                                 [&](const Option& other) { return other.name == name; });
+  if (known || (takes_ && !takes_(name))) return not_taken_ = std::move(option);
   return options_.emplace_back(std::move(option));
+}
+
+void OptionList::take(const std::function<bool(std::string_view)>& takes,
+                      const std::function<void()>& declare) {
+  takes_ = takes;
+  declare();
+  takes_ = nullptr;
 }
 
 const Option* OptionList::find(std::string_view name) const {
@@ -233,6 +214,13 @@ const Option* OptionList::find(std::string_view name) const {
     return !option.positional && option.name == name;
   });
   return found == options_.end() ? nullptr : &*found;
+}
+
+Option& OptionList::at(std::string_view name) {
+  const auto found = std::find_if(options_.begin(), options_.end(),
+                                  [&](const Option& option) { return option.name == name; });
+  if (found == options_.end()) throw std::out_of_range(std::string(name));
+  return *found;
 }
 
 bool OptionList::given(std::string_view name) const {
@@ -272,6 +260,7 @@ void OptionList::read(std::span<const std::string> args) {
     if (values.empty()) continue;
     check_values(*this, option, values);
     apply(option, values, "--");
+    add_words(option, values, words_);
   }
   read_config();
   read_environment();
@@ -281,11 +270,7 @@ void OptionList::read_config() {
   const Option* config = find("config");
   if (config == nullptr || !config->given) return;
   const auto file = std::get<std::string>(config->value());
-  std::string_view table;
-  if (serves(kRun)) table = "run";
-  if (serves(kCapacity)) table = "capacity";
-  if (serves(kChoose)) table = "choose";
-  const GivenValues from_file = read_config_file(file, options_, table);
+  const GivenValues from_file = read_config_file(file, options_, command_);
   for (Option& option : options_) {
     const auto values = from_file.find(option.name);
     if (option.given || values == from_file.end()) continue;
@@ -307,9 +292,8 @@ void OptionList::read_environment() {
   }
 }
 
-std::string OptionList::help(std::string_view command, std::string_view summary,
-                             std::string_view example) const {
-  CLI::App app(fmt::format("Example: {}\n\n{}\n", example, summary), std::string(command));
+std::string OptionList::help(std::string_view summary, std::string_view example) const {
+  CLI::App app(fmt::format("Example: {}\n\n{}\n", example, summary), command_);
   define(app, options_);
   return app.help("lockbench");
 }

@@ -34,17 +34,16 @@ ValueType<RankOptions::RttOfRank> rtt_of_rank() {
 void RankOptions::declare(OptionList& options) {
   using Split = loadgen::Share::Split;
   options.heading("Under mpirun");
-  options.add({"clients-per-rank", "N", kRun | kCapacity}, clients_per_rank,
-              whole_number(1, 100'000), "clients of each rank, in place of --clients of all",
-              "none");
-  options.add({"split", "NAME", kRun | kCapacity}, split,
-              OneOf<Split>{{"block", Split::block}, {"cyclic", Split::cyclic}},
+  options.add("clients-per-rank", "N", clients_per_rank, whole_number(1, 100'000),
+              "clients of each rank, in place of --clients of all", "none");
+  options.add("split", "NAME", split,
+              one_of<Split>({{"block", Split::block}, {"cyclic", Split::cyclic}}),
               "which clients a rank has: neighbours, or every so many-th");
-  options.add({"rtt-of-rank", "RANK:D", kRun | kCapacity}, rtts, rtt_of_rank(),
+  options.add("rtt-of-rank", "RANK:D", rtts, rtt_of_rank(),
               "round-trip time added between this rank and private servers, in place of --rtt: a "
               "rank in another zone",
               "none");
-  options.add({"metrics-of-ranks", "ADDR:PORT", kRun | kCapacity}, metrics,
+  options.add("metrics-of-ranks", "ADDR:PORT", metrics,
               parsed(exporter::parse_listen_address, &exporter::ListenAddress::to_string),
               "each rank serves /metrics of its own clients, on PORT plus its number", "none");
 }
@@ -52,19 +51,18 @@ void RankOptions::declare(OptionList& options) {
 void LoadOptions::complete_ranks(const OptionList& options) {
   const auto launched = loadgen::cluster::launched();
   const int size = launched ? launched->size : 1;
+  for (const char* const name : {"clients-per-rank", "split", "rtt-of-rank", "metrics-of-ranks"}) {
+    if (options.given(name) && !launched) throw UsageError("--{} is for runs under mpirun", name);
+  }
   if (ranks.clients_per_rank) {
-    if (!launched) throw UsageError("--clients-per-rank is for runs under mpirun");
     if (options.given("clients")) {
       throw UsageError("give --clients or --clients-per-rank, not both");
     }
     workload.clients = *ranks.clients_per_rank * size;
   }
-  if (options.given("split") && !launched) throw UsageError("--split is for runs under mpirun");
-  if (ranks.metrics && !launched) throw UsageError("--metrics-of-ranks is for runs under mpirun");
   if (ranks.metrics && (ranks.metrics->port == 0 || ranks.metrics->port + size > 65'536)) {
     throw UsageError("--metrics-of-ranks needs a port from 1 to {}", 65'536 - size);
   }
-  if (!ranks.rtts.empty() && !launched) throw UsageError("--rtt-of-rank is for runs under mpirun");
   for (const RankOptions::RttOfRank& of : ranks.rtts) {
     if (of.rank >= size) {
       throw UsageError("--rtt-of-rank: there is no rank {}; allowed: 0 to {}", of.rank, size - 1);

@@ -15,11 +15,6 @@ bool is_glob(std::string_view pattern) {
   return pattern == "all" || pattern.find_first_of("*?[") != std::string_view::npos;
 }
 
-bool matches(const std::string& pattern, const Descriptor& strategy) {
-  if (pattern == "all") return true;
-  return fnmatch(pattern.c_str(), std::string(strategy.name).c_str(), 0) == 0;
-}
-
 UsageError no_such_strategy(const std::string& pattern,
                             const std::vector<const Descriptor*>& catalogue) {
   // Probably a value whose option is missing; its secret must not be shown.
@@ -51,16 +46,25 @@ void add(std::vector<Selected>& selected, const Descriptor& strategy, bool named
 
 }  // namespace
 
+bool matches(const std::string& pattern, std::string_view name) {
+  return pattern == "all" || fnmatch(pattern.c_str(), std::string(name).c_str(), 0) == 0;
+}
+
+std::vector<const Descriptor*> with_absent(std::vector<const Descriptor*> built) {
+  const auto absent = absent_strategies();
+  built.insert(built.end(), absent.begin(), absent.end());
+  return built;
+}
+
 std::vector<Selected> select_strategies(const std::vector<std::string>& patterns,
                                         const std::vector<const Descriptor*>& catalogue) {
   std::vector<Selected> selected;
   const std::vector<std::string> everything = {"all"};
   for (const std::string& pattern : patterns.empty() ? everything : patterns) {
     bool found = false;
-    const bool glob = is_glob(pattern);
     for (const Descriptor* strategy : catalogue) {
-      if (glob ? !matches(pattern, *strategy) : strategy->name != pattern) continue;
-      add(selected, *strategy, !glob);
+      if (!matches(pattern, strategy->name)) continue;
+      add(selected, *strategy, !is_glob(pattern));
       found = true;
     }
     if (!found) throw no_such_strategy(pattern, catalogue);
@@ -98,9 +102,8 @@ void check_renewal(const std::vector<Selected>& selected, const std::optional<Re
 
 std::vector<Selected> select_for_load(const LoadOptions& options,
                                       std::vector<const Descriptor*> built) {
-  const auto absent = absent_strategies();
-  built.insert(built.end(), absent.begin(), absent.end());
-  std::vector<Selected> selected = select_strategies(options.strategies, built);
+  std::vector<Selected> selected =
+      select_strategies(options.strategies, with_absent(std::move(built)));
   const StrategyOptions& asked = options.workload.strategy;
   check_waiting(selected, asked.wait);
   check_renewal(selected, asked.renew, options.workload.ttl);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cli/options/load_options.h"
@@ -14,6 +15,12 @@ struct Selected {
   const Descriptor* strategy = nullptr;
   bool named = false;
 };
+
+/// Whether a pattern, which is a name, a glob or "all", means this name.
+bool matches(const std::string& pattern, std::string_view name);
+
+/// And the strategies that this build leaves out.
+std::vector<const Descriptor*> with_absent(std::vector<const Descriptor*> built = all_strategies());
 
 /// The strategies of these names and globs ("redis-*", "all"; none: all), in this order, each once.
 std::vector<Selected> select_strategies(const std::vector<std::string>& patterns,

@@ -28,6 +28,26 @@ tl::expected<std::int64_t, std::string> WholeNumber::parse(const std::string& te
   return tl::unexpected(fmt::format("\"{}\" is not a whole number from {} to {}", text, min, max));
 }
 
+Option number_or_word(int max, std::string_view word, std::function<void(std::optional<int>)> set,
+                      std::function<std::optional<int>()> get) {
+  Option option{.type = Option::Type::integer_or_text};
+  option.parse = [=](const std::string& text) -> tl::expected<void, std::string> {
+    const auto given = parse_whole(text);
+    if (text != word && (!given || *given < 1 || *given > max)) {
+      return tl::unexpected(
+          fmt::format("\"{}\" is neither a whole number from 1 to {} nor {}", text, max, word));
+    }
+    set(given ? std::optional(static_cast<int>(*given)) : std::nullopt);
+    return {};
+  };
+  option.value = [=]() -> results::OptionValue {
+    const std::optional<int> now = get();
+    if (!now) return std::string(word);
+    return std::int64_t{*now};
+  };
+  return option;
+}
+
 ValueType<double> number(double min, double max) {
   return {
       .type = Option::Type::number,

@@ -1,8 +1,10 @@
 #pragma once
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <concepts>
 #include <cstdint>
-#include <initializer_list>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -35,6 +37,11 @@ struct WholeNumber {
   }
 };
 inline WholeNumber whole_number(std::int64_t min, std::int64_t max) { return {min, max}; }
+
+/// A whole number from 1 to `max`, or a word in its place. `set` gets no number for the word, and
+/// `get` has none if the word was given last.
+Option number_or_word(int max, std::string_view word, std::function<void(std::optional<int>)> set,
+                      std::function<std::optional<int>()> get);
 
 ValueType<double> number(double min, double max);
 
@@ -80,33 +87,23 @@ std::string not_one_of(std::string_view text, const std::vector<std::string_view
 
 /// One of a few names.
 template <class T>
-class OneOf {
- public:
-  OneOf(std::initializer_list<std::pair<std::string_view, T>> choices) : choices_(choices) {}
-
-  operator ValueType<T>() const {  // NOLINT(google-explicit-constructor)
-    std::string all;
-    for (const auto& [name, value] : choices_) all.append(all.empty() ? "" : ", ").append(name);
-    return {.parse = [choices = choices_](const std::string& text) -> tl::expected<T, std::string> {
-              std::vector<std::string_view> names;
-              for (const auto& [name, value] : choices) {
-                if (name == text) return value;
-                names.push_back(name);
-              }
-              return tl::unexpected(not_one_of(text, names));
-            },
-            .text =
-                [choices = choices_](const T& value) {
-                  for (const auto& [name, choice] : choices) {
-                    if (choice == value) return std::string(name);
-                  }
-                  return std::string();
-                },
-            .choices = std::move(all)};
-  }
-
- private:
-  std::vector<std::pair<std::string_view, T>> choices_;
-};
+ValueType<T> one_of(const std::vector<std::pair<std::string_view, T>>& choices) {
+  std::vector<std::string_view> names;
+  for (const auto& choice : choices) names.push_back(choice.first);
+  return {.parse = [choices, names](const std::string& text) -> tl::expected<T, std::string> {
+            for (const auto& [name, value] : choices) {
+              if (name == text) return value;
+            }
+            return tl::unexpected(not_one_of(text, names));
+          },
+          .text =
+              [choices](const T& value) {
+                for (const auto& [name, choice] : choices) {
+                  if (choice == value) return std::string(name);
+                }
+                return std::string();
+              },
+          .choices = fmt::format("{}", fmt::join(names, ", "))};
+}
 
 }  // namespace lockbench::cli

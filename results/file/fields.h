@@ -153,8 +153,8 @@ LOCKBENCH_DESCRIBE(ObservedSource, store, endpoint, way, accuracy, waiters, unse
 template <class Visitor>
 void describe(Visitor& v, Is<Result> auto& result) {
   v.constant("schema", kSchema);
-  LOCKBENCH_VISIT(result, id, started_at, interrupted, (exit_code), lockbench, environment,
-                  workload, skipped, runs, (hazards), (experiment), (capacity), (observed), (locks),
+  LOCKBENCH_VISIT(result, id, started_at, (command), interrupted, (exit_code), lockbench,
+                  environment, workload, skipped, runs, (hazards), (experiment), (capacity), (observed), (locks),
                   (findings), (sources))
 }
 

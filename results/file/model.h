@@ -392,6 +392,8 @@ struct Hazard {
 struct Result {
   std::string id;
   std::string started_at;  ///< RFC 3339
+  /// The words behind `lockbench` that make such a result again, without passwords; none: unknown.
+  std::vector<std::string> command;
   bool interrupted = false;
   /// That of the command that wrote it, if a rank was lost.
   std::optional<std::uint64_t> exit_code;

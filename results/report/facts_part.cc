@@ -6,6 +6,7 @@
 #include "results/report/parts.h"
 #include "results/tables/ranks.h"
 #include "results/tables/runs.h"
+#include "results/tables/text.h"
 #include "results/tables/units.h"
 
 namespace lockbench::results::report {
@@ -45,6 +46,24 @@ Table workload_table(const Result& result) {
   return table;
 }
 
+std::string shell_quoted(std::string_view word) {
+  constexpr std::string_view kPlain =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-./:=,@%+";
+  if (!word.empty() && word.find_first_not_of(kPlain) == std::string_view::npos) {
+    return std::string(word);
+  }
+  std::string out = "'";
+  for (const char c : printable(word)) out += c == '\'' ? "'\\''" : std::string(1, c);
+  return out + "'";
+}
+
+/// Harmless in a shell, whatever the file holds.
+std::string command_line(const std::vector<std::string>& words) {
+  std::string line = "lockbench";
+  for (const std::string& word : words) line += " " + shell_quoted(word);
+  return line;
+}
+
 }  // namespace
 
 Table captioned(std::string caption, const results::Table& table) {
@@ -55,8 +74,9 @@ Table captioned(std::string caption, const results::Table& table) {
 
 void add_facts_section(const Source& source, Part& part) {
   Section section{.title = "How it was made"};
-  if (!source.command.empty()) {
-    section.blocks.emplace_back(Code{"The command to repeat it", source.command});
+  if (!source.result.command.empty()) {
+    section.blocks.emplace_back(
+        Code{"The command to repeat it", command_line(source.result.command)});
   }
   Remarks said;
   for (const std::string& note : notes(source.result)) {

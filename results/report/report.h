@@ -16,7 +16,6 @@ inline constexpr std::size_t kMostFiles = 12;
 struct Source {
   std::string file;  ///< its path; empty: none
   Result result;
-  std::string command;  ///< that repeats the measurement; empty: unknown
   KnownFlaws flaws;
   std::string load{};  ///< which of the file's loads this is; empty: all
 };

@@ -47,7 +47,7 @@ void read_config(std::string_view bytes) {
   const MemoryFile file(bytes);
   static cli::RunOptions usual;
   static const cli::OptionList known = cli::options_of(usual);
-  refuses_in_one_line([&] { cli::read_config_file(file.path(), known.all()); });
+  refuses_in_one_line([&] { cli::read_config_file(file.path(), known.all(), "run"); });
   static int inputs = 0;
   if (++inputs > 100 && inputs % 32 != 0) return;
   cli::RunOptions options;

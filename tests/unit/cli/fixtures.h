@@ -57,7 +57,11 @@ inline std::string error_of(const std::vector<std::string>& args) {
 }
 
 /// Every option of `run`, at its default.
-inline OptionList run_options() { return run_command().options(); }
+inline OptionList run_options() {
+  static RunOptions values;
+  values = {};
+  return options_of(values);
+}
 
 /// Whether the option names servers of a store that this build leaves out.
 inline bool left_out(std::string_view option) {

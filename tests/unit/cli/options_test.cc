@@ -197,6 +197,18 @@ TEST(Options, IterationsReplaceTheDefaultDuration) {
   EXPECT_EQ(parse_run({"--iterations", "9", "--duration", "2s"})->workload.duration, 2s);
 }
 
+TEST(Options, TheCommandIsKeptWithoutWhereOutputWent) {
+  const TemporaryFile file("run.toml", "clients = 3\n");
+  const auto words = [](const std::vector<std::string>& args) {
+    return parse_run(args)->output.command;
+  };
+  EXPECT_THAT(words({}), testing::ElementsAre("run"));
+  EXPECT_THAT(words({"--ttl=3s", "--strict", "--quiet", "--out", "x.json", "redis-*", "--config",
+                     file.path(), "--prefer-writers=false", "etcd"}),
+              testing::ElementsAre("run", "redis-*", "etcd", "--ttl", "3s",
+                                   "--prefer-writers=false", "--strict", "--config", file.path()));
+}
+
 TEST(Options, HelpShowsEachWithItsDefaultAfterAnExample) {
   const std::string text = ran({"run", "--help"}).out;
   EXPECT_THAT(text, StartsWith("Example: lockbench run "));

@@ -4,7 +4,6 @@
 #include "cli/commands/commands.h"
 #include "cli/commands/dispatch.h"
 #include "cli/commands/finish.h"
-#include "cli/commands/repeat_command.h"
 #include "results/file/json.h"
 #include "tests/integration/support/program.h"
 #include "tests/support/variable.h"
@@ -15,67 +14,8 @@ namespace lockbench::cli {
 namespace {
 
 using results::minimal_result;
-using results::OptionValue;
 using testing::HasSubstr;
 using testing::StartsWith;
-
-results::Result result_with(std::map<std::string, OptionValue> workload) {
-  results::Result result = minimal_result();
-  result.workload = std::move(workload);
-  return result;
-}
-
-TEST(RepeatCommand, SaysWhatIsNotTheDefaultInTheUnitsOfPeople) {
-  const auto result = result_with({{"strategies", std::vector<std::string>{"redis-*", "etcd"}},
-                                   {"clients", std::int64_t{32}},
-                                   {"keys", std::int64_t{1}},
-                                   {"hold", 0.002},
-                                   {"ttl", 10.0},
-                                   {"duration", 90.0},
-                                   {"rate", 400.0},
-                                   {"wait", std::string("poll:10ms")},
-                                   {"strict", true},
-                                   {"renew", nullptr}});
-  EXPECT_EQ(repeat_command(result),
-            "lockbench run 'redis-*' etcd --clients 32 --hold 2ms --rate 400 --duration 90s "
-            "--wait poll:10ms --strict");
-}
-
-TEST(RepeatCommand, LeavesOutWhereOutputWent) {
-  EXPECT_EQ(repeat_command(result_with({{"out", std::string("/tmp/x")},
-                                        {"report", std::string("x.html")},
-                                        {"format", std::string("json")},
-                                        {"quiet", true}})),
-            "lockbench run");
-}
-
-TEST(RepeatCommand, NamesTheSubcommandThatMadeIt) {
-  auto result = result_with({{"scenarios", std::vector<std::string>{"crash-*"}}, {"quick", true}});
-  result.hazards.emplace();
-  EXPECT_EQ(repeat_command(result), "lockbench hazards 'crash-*' --quick");
-  result.hazards.reset();
-  result.experiment = results::sample_experiment();
-  EXPECT_THAT(repeat_command(result), StartsWith("lockbench renewal"));
-}
-
-TEST(RepeatCommand, OfAWatchPutsNoLoadOnTheStore) {
-  auto result = result_with({{"locks", std::vector<std::string>{"lock:*"}},
-                             {"duration", 600.0},
-                             {"record", std::string("seen.json")},
-                             {"workload", std::string("seen.toml")}});
-  result.observed.emplace();
-  EXPECT_EQ(repeat_command(result), "lockbench watch --locks 'lock:*' --duration 600s");
-}
-
-TEST(RepeatCommand, IsOneHarmlessLineWhateverTheFileHolds) {
-  const auto result =
-      result_with({{"strategies", std::vector<std::string>{"a'; rm -rf /\n#", "$(reboot)"}},
-                   {"clients", std::string("; rm -rf /")},
-                   {"hold", -1.0}});
-  EXPECT_EQ(repeat_command(result),
-            "lockbench run 'a'\\''; rm -rf / #' '$(reboot)'\n"
-            "# left out, as their values are not valid here: clients, hold");
-}
 
 class ReportCommand : public testing::Test {
  protected:

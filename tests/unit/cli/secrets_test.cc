@@ -99,8 +99,10 @@ TEST(Secrets, InArgumentsAreRefused) {
 TEST(Secrets, AreNotInTheRecordOfAResult) {
   const TemporaryFile file("redis.url", kUrl);
   OptionList options = run_options();
-  options.read(Words{"--redis", "@" + file.path()});
-  EXPECT_EQ(std::get<Words>(options.record().at("redis")), Words{"db:6379"});
+  options.read(Words{"--redis", "@" + file.path(), "--redis", "redis://db2"});
+  EXPECT_EQ(std::get<Words>(options.record().at("redis")), (Words{"db:6379", "db2:6379"}));
+  EXPECT_THAT(options.words(),
+              ElementsAre("run", "--redis", "@" + file.path(), "--redis", "redis://db2"));
 }
 
 }  // namespace

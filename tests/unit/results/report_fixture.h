@@ -14,7 +14,7 @@
 namespace lockbench::results::report {
 
 inline Part part_of(const Result& result) {
-  const Source source{.file = "runs/a.json", .result = result, .command = "lockbench", .flaws = {}};
+  const Source source{.file = "runs/a.json", .result = result, .flaws = {}};
   return make_view(std::span(&source, 1)).parts.front();
 }
 

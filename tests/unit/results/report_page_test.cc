@@ -106,7 +106,7 @@ TEST(Page, StaysLightWhateverTheFileHolds) {
   }
   for (int i = 0; i < 300; ++i) result.runs.push_back(simple_run(fmt::format("s{}", i)));
   for (auto& run : result.runs) run.load = {};
-  const Source source{.file = "a.json", .result = result, .command = {}, .flaws = {}};
+  const Source source{.file = "a.json", .result = result, .flaws = {}};
   const View view = make_view(std::span(&source, 1));
   EXPECT_LT(to_page(view, "n").size(), 4'000'000U);
   const std::string said = to_view_json(view);

@@ -218,7 +218,7 @@ TEST(ReportView, SeveralResultsStandSideBySide) {
   a.runs = {exclusive_run("x", "redis", 10), exclusive_run("only-a", "redis", 10)};
   b.runs = {exclusive_run("x", "redis", 30)};
   b.environment.cpu = "another";
-  const std::vector<Source> sources{{"1/a.json", a, "", {}}, {"2/b.json", b, "", {}}};
+  const std::vector<Source> sources{{"1/a.json", a, {}}, {"2/b.json", b, {}}};
   const View view = make_view(sources);
   ASSERT_EQ(view.overview.size(), 1U);
   EXPECT_THAT(std::get<Remarks>(view.overview[0].blocks[0]),
@@ -231,7 +231,7 @@ TEST(ReportView, SeveralResultsStandSideBySide) {
 TEST(ReportView, ResultsWithNothingInCommonHaveNoOverview) {
   Result a = minimal_result(), b = minimal_result();
   a.runs = {exclusive_run("x", "redis", 10)};
-  const std::vector<Source> sources{{"a.json", a, "", {}}, {"b.json", b, "", {}}};
+  const std::vector<Source> sources{{"a.json", a, {}}, {"b.json", b, {}}};
   EXPECT_THAT(make_view(sources).overview, IsEmpty());
 }
 
@@ -250,9 +250,14 @@ TEST(ReportView, OfNoFileOrTooManyIsAMistake) {
   EXPECT_THROW(make_view(std::vector<Source>(kMostFiles + 1)), std::invalid_argument);
 }
 
-TEST(ReportView, TellsHowToRepeatIt) {
-  const Part part = part_of(minimal_result());
-  EXPECT_EQ(std::get<Code>(part.sections.back().blocks.front()).text, "lockbench");
+TEST(ReportView, TellsHowToRepeatItInOneHarmlessLineWhateverTheFileHolds) {
+  Result result = minimal_result();
+  const Part silent = part_of(result);
+  EXPECT_FALSE(std::holds_alternative<Code>(silent.sections.back().blocks.front()));
+  result.command = {"run", "redis-*", "a'; rm -rf /\n#", "$(reboot)", "--hold", "2ms"};
+  const Part part = part_of(result);
+  EXPECT_EQ(std::get<Code>(part.sections.back().blocks.front()).text,
+            "lockbench run 'redis-*' 'a'\\''; rm -rf / #' '$(reboot)' --hold 2ms");
 }
 
 TEST(ReportView, ListsTheSettingsButNotWhereOutputWent) {

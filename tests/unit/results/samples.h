@@ -324,6 +324,7 @@ inline void add_sample_watch(Result& result) {
 
 inline Result full_result() {
   Result result = minimal_result();
+  result.command = {"run", "redis-*", "--clients", "8"};
   add_sample_watch(result);
   result.capacity = sample_capacity();
   result.hazards = sample_hazards();
