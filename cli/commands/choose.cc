@@ -48,17 +48,11 @@ ValueType<std::string> one_of_names(const std::vector<std::string_view>& names) 
   });
 }
 
-std::vector<std::string_view> basic_faults() {
+std::vector<std::string_view> fault_names(bool basic_alone = false) {
   std::vector<std::string_view> names;
   for (const choose::Survival& word : choose::fault_words()) {
-    if (word.is_basic) names.push_back(word.word);
+    if (word.is_basic || !basic_alone) names.push_back(word.word);
   }
-  return names;
-}
-
-std::vector<std::string_view> fault_names() {
-  std::vector<std::string_view> names;
-  for (const choose::Survival& word : choose::fault_words()) names.push_back(word.word);
   return names;
 }
 
@@ -230,9 +224,9 @@ void ChooseOptions::declare_requirements(OptionList& options) {
                           "lockbench hazards",
                           fmt::join(fault_names(), ", ")),
               "none");
-  options.add("waive", "F,...", requirements.waived, each_once(one_of_names(basic_faults())),
+  options.add("waive", "F,...", requirements.waived, each_once(one_of_names(fault_names(true))),
               fmt::format("basic faults that the lock need not survive, of {}",
-                          fmt::join(basic_faults(), ", ")),
+                          fmt::join(fault_names(true), ", ")),
               "none");
   options.add("work-time-p50", "D", requirements.work_p50, duration(1us, 720h),
               "median of the work time under the lock", "unknown");

@@ -19,6 +19,11 @@ constexpr std::size_t kHelpColumn = 30, kHelpWidth = 100;
 
 std::string dashed(std::string_view name) { return fmt::format("--{}", name); }
 
+/// The option of "--name" or "--name=..."; null: the word begins with none.
+const Option* option_in(const OptionList& list, std::string_view word) {
+  return word.starts_with("--") ? list.find(word.substr(2, word.find('=') - 2)) : nullptr;
+}
+
 std::string description(const Option& option) {
   std::string text = option.help;
   const bool says_so = option.help.find("repeatable") != std::string::npos;
@@ -86,27 +91,23 @@ void check_values(const OptionList& list, const Option& option,
     throw UsageError("--{} is given {} times: once is allowed", option.name, values.size());
   }
   for (const std::string& value : values) {
-    const std::string name = value.substr(0, value.find('='));
-    const bool is_option = name.starts_with("--") && list.find(name.substr(2)) != nullptr;
+    const bool is_option = option_in(list, value) != nullptr;
     if (value.empty() || value == "--" || is_option) throw value_missing(option);
   }
 }
 
 /// An argument that is no option, or a part of a value that was not quoted. Where a value may be a
 /// secret, so may be the argument: the option before it is named.
-UsageError stray_argument(const std::vector<Option>& options, std::span<const std::string> args,
+UsageError stray_argument(const OptionList& list, std::span<const std::string> args,
                           const std::string& argument) {
-  const bool secret = std::any_of(options.begin(), options.end(),
-                                  [](const Option& option) { return option.secret; });
+  const bool secret = std::ranges::any_of(list.all(), &Option::secret);
   if (!secret) return UsageError("\"{}\": this command takes only options", argument);
   std::string place = "the first argument";
   for (const std::string& word : args) {
     if (word == argument) break;
-    const std::string name = word.substr(0, word.find('='));
-    const bool known = std::any_of(options.begin(), options.end(), [&](const Option& option) {
-      return name == dashed(option.name);
-    });
-    if (known) place = fmt::format("the argument after {} and its value", name);
+    const Option* option = option_in(list, word);
+    if (option == nullptr) continue;
+    place = fmt::format("the argument after {} and its value", dashed(option->name));
   }
   return UsageError(
       "{} is no option: this command takes only options, and a value with spaces needs quotes",
@@ -114,12 +115,12 @@ UsageError stray_argument(const std::vector<Option>& options, std::span<const st
 }
 
 /// What CLI11 could not place.
-void check_leftovers(const std::vector<Option>& options, std::span<const std::string> args,
+void check_leftovers(const OptionList& list, std::span<const std::string> args,
                      const std::vector<std::string>& leftovers) {
   for (const std::string& argument : leftovers) {
     if (argument == "--") continue;
-    if (argument.starts_with('-')) throw unknown_option(options, argument);
-    throw stray_argument(options, args, argument);
+    if (argument.starts_with('-')) throw unknown_option(list.all(), argument);
+    throw stray_argument(list, args, argument);
   }
 }
 
@@ -146,21 +147,20 @@ void add_words(const Option& option, const std::vector<std::string>& values,
 }  // namespace
 
 tl::expected<void, std::string> Option::set(const std::string& text) {
+  std::vector<std::string> values{text};
   if (secret && text.starts_with('@')) {
-    const auto values = read_secrets(text.substr(1));
-    if (!values) return tl::unexpected(values.error());
-    if (values->size() > 1 && !repeatable) {
+    auto lines = read_secrets(text.substr(1));
+    if (!lines) return tl::unexpected(std::move(lines.error()));
+    if (lines->size() > 1 && !repeatable) {
       return tl::unexpected(
-          fmt::format("{} has {} lines: one is allowed", text.substr(1), values->size()));
+          fmt::format("{} has {} lines: one is allowed", text.substr(1), lines->size()));
     }
-    for (const std::string& line : *values) {
-      if (auto done = parse(line); !done) return done;
-    }
-    return {};
+    values = *std::move(lines);
+  } else if (comma_separated) {
+    values = results::split_at_commas(text);
   }
-  if (!comma_separated) return parse(text);
-  for (const std::string& word : results::split_at_commas(text)) {
-    if (auto done = parse(word); !done) return done;
+  for (const std::string& one : values) {
+    if (auto done = parse(one); !done) return done;
   }
   return {};
 }
@@ -237,9 +237,8 @@ void OptionList::read(std::span<const std::string> args) {
   if (help_wanted_) return;
   // CLI11 would take the next argument as the value of "--name=".
   for (std::size_t i = 0; i < args.size() && args[i] != "--"; ++i) {
-    if (!args[i].starts_with("--") || !args[i].ends_with('=')) continue;
-    const Option* option = find(std::string_view(args[i]).substr(2, args[i].size() - 3));
-    if (option != nullptr) throw value_missing(*option);
+    if (args[i].find('=') + 1 != args[i].size()) continue;
+    if (const Option* option = option_in(*this, args[i])) throw value_missing(*option);
   }
   CLI::App app;
   define(app, options_);
@@ -247,12 +246,12 @@ void OptionList::read(std::span<const std::string> args) {
     app.parse(std::vector<std::string>(args.rbegin(), args.rend()));  // the last one first
   } catch (const CLI::ArgumentMismatch& error) {
     // Only the last argument can lack its value.
-    const Option* option = args.back().starts_with("--") ? find(args.back().substr(2)) : nullptr;
+    const Option* option = option_in(*this, args.back());
     throw option != nullptr ? value_missing(*option) : UsageError("{}", error.what());
   } catch (const CLI::ParseError&) {  // its message may quote a secret
     throw UsageError("the arguments cannot be read (--help shows how options are written)");
   }
-  check_leftovers(options_, args, app.remaining());
+  check_leftovers(*this, args, app.remaining());
 
   for (Option& option : options_) {
     const auto& values =

@@ -45,6 +45,7 @@ TEST(CompareConfigurations, MeasuresBothAsTheFilesSayAndFindsTheSameInTheirResul
   const Json of_a = read_result(scratch / "a.json");
   const Json of_b = read_result(scratch / "b.json");
   EXPECT_NE(of_a.at("id"), of_b.at("id"));
+  EXPECT_EQ(of_b.at("command"), Json::array({"run", "--repeat", "4", "--config", b}));
   for (const Json* result : {&of_a, &of_b}) {
     EXPECT_EQ(result->at("runs").size(), 4U);
     EXPECT_FALSE(result->at("interrupted"));

@@ -26,6 +26,7 @@ TEST(Overview, MeasuresEachLoadAndReportsThemAll) {
   const std::string page = read_file(scratch / "r.html");
   expect_in(page, "all loads");
   expect_in(page, "demand at 350/s");
+  expect_in(page, "lockbench overview none redis-queue redis-set-nx-lua --duration 700ms");
 }
 
 TEST(Loads, AloneCountsRoundTripsAndBytes) {
@@ -44,6 +45,8 @@ TEST(Loads, AloneCountsRoundTripsAndBytes) {
   EXPECT_LT(runs[1].at("bytes_per_section"), 1000);
   EXPECT_EQ(runs[1].at("audit").at("verdict"), "untested") << "nobody competed";
   EXPECT_TRUE(result.at("workload").at("clients").is_null()) << "each run says it";
+  EXPECT_EQ(result.at("command"),
+            Json::array({"run", "redis-set-nx-lua", "--load", "alone", "--iterations", "100"}));
   expect_in(outcome.out, "round");
 }
 
