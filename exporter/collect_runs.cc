@@ -21,6 +21,7 @@ class Series {
                  {"backend", std::string(metrics.strategy->backend)}}) {
     const auto name = facts.deployments.find(metrics.strategy->backend);
     if (name != facts.deployments.end()) last_.push_back({"deployment", name->second});
+    if (!facts.rank.empty()) last_.push_back({"rank", facts.rank});
   }
 
   void number(double value, const Labels& more = {}) { add_number(family_, labels(more), value); }

@@ -52,10 +52,10 @@ class Collected : public prometheus::Collectable {
 
 class RealExporter : public Exporter {
  public:
-  /// `failing`: a line for each thing that is not ready.
+  /// `failing`: a line for each thing that is not ready. `rank`: as in Facts.
   RealExporter(std::shared_ptr<prometheus::Collectable> collector,
-               std::function<std::vector<std::string>()> failing)
-      : collector_(std::move(collector)), failing_(std::move(failing)) {}
+               std::function<std::vector<std::string>()> failing, std::string rank)
+      : collector_(std::move(collector)), failing_(std::move(failing)), rank_(std::move(rank)) {}
 
   tl::expected<ListenAddress, std::string> serve(const ListenAddress& address,
                                                  unsigned connections) override {
@@ -69,10 +69,12 @@ class RealExporter : public Exporter {
   tl::expected<void, std::string> push(const PushTarget& target) override {
     // The library supports neither time-outs nor paths: it joins its first two arguments with a
     // colon and appends /metrics.
-    std::packaged_task<int()> task([target, metrics = collector_] {
+    std::packaged_task<int()> task([target, metrics = collector_, rank = rank_] {
+      auto labels = prometheus::Gateway::GetInstanceLabel(host_name());
+      // Ranks of one host must not replace each other's.
+      if (!rank.empty()) labels.emplace("rank", rank);
       prometheus::Gateway gateway(fmt::format("{}://{}", target.scheme, target.host),
-                                  target.port + target.path, "lockbench",
-                                  prometheus::Gateway::GetInstanceLabel(host_name()), target.user,
+                                  target.port + target.path, "lockbench", labels, target.user,
                                   target.password);
       gateway.RegisterCollectable(metrics);
       // A PUT, in spite of its name. Push() is a POST, which keeps what only an earlier push had.
@@ -130,6 +132,7 @@ class RealExporter : public Exporter {
 
   std::shared_ptr<prometheus::Collectable> collector_;
   const std::function<std::vector<std::string>()> failing_;
+  const std::string rank_;  ///< empty: this is no rank
   // Used on the endpoint's thread only:
   std::string text_;
   std::chrono::steady_clock::time_point made_at_;
@@ -138,8 +141,9 @@ class RealExporter : public Exporter {
 
 template <class Metrics>
 std::unique_ptr<Exporter> exporter_of(std::shared_ptr<const Metrics> metrics, const Facts& facts) {
-  return std::make_unique<RealExporter>(std::make_shared<Collected<Metrics>>(metrics, facts),
-                                        [metrics] { return metrics->failing(); });
+  return std::make_unique<RealExporter>(
+      std::make_shared<Collected<Metrics>>(metrics, facts),
+      [metrics] { return metrics->failing(); }, facts.rank);
 }
 
 }  // namespace

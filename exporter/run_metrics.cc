@@ -40,9 +40,9 @@ Totals totals_of(const loadgen::RunShared& run) {
   return totals;
 }
 
-/// Clients between which the load is divided: no rivals.
+/// Of this process: clients between which the load is divided, which are no rivals.
 std::size_t dividing_clients(const loadgen::RunShared& run) {
-  return static_cast<std::size_t>(run.workload.scheduled_clients());
+  return static_cast<std::size_t>(std::min(run.share.count(), run.workload.scheduled_clients()));
 }
 
 }  // namespace
@@ -87,8 +87,9 @@ std::vector<StrategyMetrics> RunMetrics::read() const {
     metrics.totals += totals_of(run);
     metrics.present.holders = run.recorder.clients_in(loadgen::ClientState::holding);
     metrics.present.waiters = run.recorder.clients_in(loadgen::ClientState::waiting);
-    metrics.present.clients = static_cast<std::uint64_t>(run.recorder.client_count());
-    metrics.present.target_sections_per_second = run.workload.rate.value_or(0);
+    metrics.present.clients = static_cast<std::uint64_t>(run.share.count());
+    metrics.present.target_sections_per_second =
+        run.workload.rate.value_or(0) * run.share.count() / run.share.clients;
     metrics.present.jain = jain_of(entry);
     metrics.present.stuck = run.handoff.stuck();
   }
@@ -98,10 +99,10 @@ std::vector<StrategyMetrics> RunMetrics::read() const {
 double RunMetrics::jain_of(const Entry& entry) const {
   const loadgen::RunShared& run = *entry.live;
   std::vector<std::uint64_t> sections(dividing_clients(run));
-  for (std::size_t client = 0; client < sections.size(); ++client) {
+  for (std::size_t i = 0; i < sections.size(); ++i) {
+    const int client = run.share.number(static_cast<int>(i));
     for (const loadgen::Phase phase : kCounted) {
-      sections[client] +=
-          run.recorder.client(static_cast<int>(client)).counts(phase)[loadgen::Count::sections];
+      sections[i] += run.recorder.client(client).counts(phase)[loadgen::Count::sections];
     }
   }
   return entry.fairness->jain(sections, now_());

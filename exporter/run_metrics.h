@@ -56,6 +56,7 @@ struct Facts {
   results::Build build;
   /// The label `deployment` of a strategy's series, by its backend; none: they have no such label.
   std::map<std::string, std::string, std::less<>> deployments{};
+  std::string rank{};  ///< the label `rank` of a strategy's series; empty: they have no such label
 };
 
 /// Everything that is exported about one strategy.

@@ -197,7 +197,7 @@ int capacity(const CapacityOptions& given) {
   result.workload = workload_record(options);
   ResultFile file(out, session.console());
   loadgen::CapacityPlan plan = plan_of(options, *deployment, result.id, metrics.watcher());
-  plan.run.make_crew = crews_of(out, result, options.ranks);
+  plan.run.maker = maker_of(out, result, options.metrics);
   measure_all(std::move(plan), selected, result, file, ending, session);
   if (note_lost_ranks(out, result, session.console())) ending.rank_lost = true;
   ending.errors |= !metrics.push(session.console());
@@ -245,7 +245,7 @@ void CapacityOptions::declare(OptionList& options) {
   options.without(no_search, [&] { LoadOptions::declare(options); });
   options.at("strategies").default_text = "";  // required
   metrics.declare(options);
-  ranks.declare(options);
+  declare_ranks(options);
   options.without({"resume"}, [&] { output.declare(options); });
 }
 

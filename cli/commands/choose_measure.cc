@@ -83,7 +83,7 @@ class RaceRunner {
     plan.workload = entrant.workload;
     plan.workload.duration = duration_;
     plan.workload.seed += static_cast<std::uint64_t>(round);
-    plan.make_crew = crews_of(file_.path(), race_.result, common_.ranks);
+    plan.maker = maker_of(file_.path(), race_.result);
     loadgen::RunReport report = loadgen::run_plan(plan, progress_, stop_);
     for (results::Skipped& one : report.not_started) {
       entrant.in = false;

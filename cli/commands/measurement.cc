@@ -79,7 +79,7 @@ bool Measurement::deploy(Session& session) {
   check_resumed();
   result_.interrupted = true;  // until it is over
   file_.emplace(out_, session.console());
-  crews_ = crews_of(out_, result_, options_.ranks);
+  maker_ = maker_of(out_, result_, options_.metrics);
   return true;
 }
 
@@ -114,7 +114,7 @@ loadgen::RunPlan Measurement::plan_of(const loadgen::Workload& point) {
   if (point.rtt > Duration::zero() || options_.through_proxies) {
     plan.bytes_moved = [this] { return servers_->bytes_moved(); };
   }
-  plan.make_crew = crews_;
+  plan.maker = maker_;
   plan.watcher = metrics_->watcher();
   plan.faults = options_.faults;
   plan.fault_target = &*faults_;

@@ -62,7 +62,7 @@ class Measurement {
   std::optional<Metrics> metrics_;
   std::optional<deployment::Deployment> servers_;
   std::optional<FaultServers> faults_;
-  loadgen::CrewFactory crews_;  ///< empty: clients of this process
+  loadgen::RunMaker maker_;  ///< empty: this process has all clients
   bool errors_ = false;
 };
 

@@ -7,14 +7,14 @@
 #include "cli/commands/finish.h"
 #include "cli/console/exit_code.h"
 #include "cli/console/facts.h"
-#include "loadgen/cluster/partial.h"
+#include "loadgen/cluster/assembly.h"
 #include "results/file/json.h"
 #include "results/file/load.h"
 
 namespace lockbench::cli {
 namespace {
 
-using loadgen::cluster::Partial;
+using loadgen::cluster::PartFile;
 
 struct MergeOptions {
   static constexpr std::string_view kCommand = "merge";
@@ -34,7 +34,7 @@ struct MergeOptions {
 };
 
 struct Given {
-  std::vector<Partial> partials;
+  std::vector<PartFile> parts;
   std::optional<results::Result> result;  ///< of the runs before
 };
 
@@ -48,26 +48,27 @@ Given read_all(const std::vector<std::string>& files) {
   Given given;
   for (const std::string& path : files) {
     const std::string text = read_text(path);
-    if (loadgen::cluster::is_partial(text)) {
-      given.partials.push_back(
-          must(loadgen::cluster::read_partial(text, build_line(build_facts())), path));
+    if (loadgen::cluster::is_part(text)) {
+      given.parts.push_back(
+          must(loadgen::cluster::read_part(text, build_line(build_facts())), path));
       continue;
     }
     results::Result result = must(results::load(path));
     if (given.result) throw UsageError("{}: a second result file; one at most is allowed", path);
     given.result = std::move(result);
   }
-  if (given.partials.empty()) {
+  if (given.parts.empty()) {
     throw UsageError("none of the files is that of a rank (OUT.rank-N)");
   }
   return given;
 }
 
-/// With the run that the ranks' files are of, unless the result file has it: rank 0 saw more.
+/// With the run that the ranks' files are of, unless the result file has it: rank 0 saw the
+/// servers, too.
 results::Result put_together(Given given) {
-  results::Result heading = must(results::from_json(given.partials.front().order.heading),
-                                 "a rank's file has no heading");
-  results::Run run = must(loadgen::cluster::merge(std::move(given.partials)));
+  results::Result heading =
+      must(results::from_json(given.parts.front().order.heading), "a rank's file has no heading");
+  results::Run run = must(loadgen::cluster::merge(given.parts));
   if (given.result && given.result->id != heading.id) {
     throw UsageError("the result file is of {}, and the ranks' files of {}", given.result->id,
                      heading.id);

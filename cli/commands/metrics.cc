@@ -6,6 +6,7 @@
 
 #include "cli/console/deploy.h"
 #include "cli/console/facts.h"
+#include "cli/console/ranks.h"
 #include "strategies/carrier.h"
 #include "testbed/servers/machine.h"
 
@@ -31,6 +32,7 @@ exporter::Facts facts_of(const LoadOptions& options, const std::string& run_id) 
   for (const char* name : kRunFacts) facts.run.emplace_back(name, text_of(record.at(name)));
   facts.build = build_facts();
   facts.deployments = options.metrics.deployments;
+  if (Ranks::joined() != nullptr) facts.rank = "0";
   return facts;
 }
 

@@ -78,7 +78,7 @@ int quorum(const QuorumOptions& given) {
     result.experiment->points = std::move(points);
     file.keep(result);
   };
-  plan.run.make_crew = crews_of(out, result);
+  plan.run.maker = maker_of(out, result);
   plan.run.counter_url = servers->counter_url();
   auto measured = loadgen::measure_quorum(
       plan, *servers, [&](const std::string& line) { console.note(line); }, session.stop());

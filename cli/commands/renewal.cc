@@ -94,7 +94,7 @@ int renewal(const RenewalOptions& given) {
                             .pairs = options.pairs,
                             .so_far = keep};
   plan.foreground.workload = options.workload;
-  plan.foreground.make_crew = crews_of(out, result);
+  plan.foreground.maker = maker_of(out, result);
   const bool private_servers = options.servers_of("redis").empty();
   // Ranks know their own cores.
   if (Ranks::joined() == nullptr) {

@@ -6,16 +6,16 @@
 #include <algorithm>
 #include <array>
 #include <fstream>
-#include <map>
+#include <set>
 #include <thread>
 
 #include "cli/console/exit_code.h"
 #include "cli/console/facts.h"
 #include "cli/console/result_file.h"
 #include "cli/console/signals.h"
-#include "deployment/failure.h"
 #include "exporter/exporter.h"
 #include "loadgen/cluster/member.h"
+#include "loadgen/cluster/rank_run.h"
 #include "loadgen/cluster/wire.h"
 #include "results/file/json.h"
 #include "strategies/registry.h"
@@ -52,14 +52,24 @@ Hello hello() {
 /// The metrics of one rank, from the first run that asks for them.
 class RankMetrics {
  public:
+  explicit RankMetrics(int rank) : rank_(rank) {}
+
   loadgen::RunWatcher* of(const loadgen::cluster::Order& order) {
-    if (order.metrics.empty()) return nullptr;
-    if (exporter_ == nullptr && !failed_) serve(order);
+    if (order.metrics.empty() && order.push.empty()) return nullptr;
+    if (exporter_ == nullptr && !failed_) start(order);
     return exporter_ == nullptr ? nullptr : metrics_.get();
   }
 
+  /// After the last run.
+  void push() const {
+    if (exporter_ == nullptr || push_.empty()) return;
+    const auto target = exporter::parse_push_target(push_);
+    if (!target) return complain("push", target.error());
+    if (const auto pushed = exporter_->push(*target); !pushed) complain("push", pushed.error());
+  }
+
  private:
-  void serve(const loadgen::cluster::Order& order) {
+  void start(const loadgen::cluster::Order& order) {
     constexpr unsigned kConnections = 16;
     std::vector<const Descriptor*> built;
     for (const Descriptor* strategy : all_strategies()) {
@@ -67,22 +77,26 @@ class RankMetrics {
     }
     exporter::Facts facts;
     facts.run.emplace_back("run", order.run_id);
+    facts.rank = std::to_string(rank_);
     facts.build = build_facts();
     metrics_ = std::make_shared<exporter::RunMetrics>(built, order.workload.nodes);
-    auto made = exporter::Exporter::make(metrics_, facts);
-    const auto address = exporter::parse_listen_address(order.metrics);
-    if (made != nullptr && address) {
-      if (const auto serving = made->serve(*address, kConnections); serving) {
-        exporter_ = std::move(made);
-        return;
-      }
-    }
+    push_ = order.push;
     // The run goes on without them.
     failed_ = true;
-    fmt::print(stderr, "lockbench: --metrics-of-ranks: {} cannot be served on {}\n", order.metrics,
-               hello().host);
+    exporter_ = exporter::Exporter::make(metrics_, facts);
+    if (exporter_ == nullptr || order.metrics.empty()) return;
+    const auto address = exporter::parse_listen_address(order.metrics);
+    if (!address) return complain("metrics-listen", address.error());
+    const auto serving = exporter_->serve(*address, kConnections);
+    if (!serving) complain("metrics-listen", serving.error());
   }
 
+  void complain(const char* option, const std::string& why) const {
+    fmt::print(stderr, "lockbench: rank {} on {}: --{}: {}\n", rank_, hello().host, option, why);
+  }
+
+  const int rank_;
+  std::string push_;
   std::shared_ptr<exporter::RunMetrics> metrics_;
   std::unique_ptr<exporter::Exporter> exporter_;
   bool failed_ = false;
@@ -107,28 +121,17 @@ std::unique_ptr<Ranks> Ranks::join() {
 Ranks::~Ranks() {
   instance() = nullptr;
   const bool together = team_.is_complete();
-  link_->send_to_all(loadgen::cluster::Kind::leave,
-                     loadgen::cluster::to_bytes(loadgen::cluster::Leave{together}));
-  member_.finish();
+  link_->send_to_others(loadgen::cluster::Kind::leave,
+                        loadgen::cluster::to_bytes(loadgen::cluster::Leave{together}));
   link_->close(together);
 }
 
 void Ranks::meet() {
-  auto member = Thread::start(
-      [this](const std::stop_token& /*ended by a message*/) {
-        loadgen::cluster::MemberSettings settings;
-        settings.hello = hello();
-        RankMetrics metrics;
-        settings.watcher_of = [&](const auto& order) { return metrics.of(order); };
-        serve(*link_, settings, stop_.get_token());
-      },
-      [](const std::string& /*why: its silence tells*/) {});
-  member_ = must(std::move(member));
   team_.hellos.resize(static_cast<std::size_t>(size()));
-  team_.lost.resize(team_.hellos.size());
+  team_.hellos.front() = hello();
   const TimePoint until = link_->now() + kMeeting;
-  for (int there = 0; there < size();) {
-    const auto message = link_->for_root(until);
+  for (int there = 1; there < size();) {
+    const auto message = link_->next(until);
     if (!message) throw UsageError("not all ranks have come within a minute");
     Hello& of = team_.hellos.at(static_cast<std::size_t>(message->from));
     if (message->kind != loadgen::cluster::Kind::hello ||
@@ -143,19 +146,6 @@ void Ranks::meet() {
     throw UsageError("rank {} on {} is another build, {}; rank 0 is {}", i, team_.hellos[i].host,
                      team_.hellos[i].build, own.build);
   }
-  for (std::size_t i = 0; i < team_.hellos.size(); ++i)
-    team_.ranks_beside.push_back(ranks_beside(i));
-}
-
-int Ranks::ranks_beside(std::size_t rank) const {
-  return static_cast<int>(
-      std::count_if(team_.hellos.begin(), team_.hellos.end(),
-                    [&](const Hello& other) { return other.boot == team_.hellos[rank].boot; }));
-}
-
-void Ranks::stop_with(const std::stop_token& stop) {
-  on_stop_ = std::make_unique<std::stop_callback<std::function<void()>>>(
-      stop, [this] { stop_.request_stop(); });
 }
 
 std::string Ranks::beyond_loopback() const {
@@ -169,74 +159,42 @@ std::string Ranks::beyond_loopback() const {
 }
 
 void Ranks::warn(Console& console) const {
-  std::map<std::string, std::size_t> first;
+  std::set<std::string> hosts;
   for (std::size_t i = 0; i < team_.hellos.size(); ++i) {
     const Hello& hello = team_.hellos[i];
-    if (!first.emplace(hello.boot, i).second || team_.ranks_beside[i] <= hello.cores) continue;
+    const int beside = team_.ranks_beside(static_cast<int>(i));
+    if (!hosts.insert(hello.boot).second || beside <= hello.cores) continue;
     console.warn(
         fmt::format("warning: {} ranks share the {} cores of {}: their figures are those "
                     "of a host that is too small",
-                    team_.ranks_beside[i], hello.cores, hello.host));
+                    beside, hello.cores, hello.host));
   }
 }
 
-Endpoints Ranks::Zones::endpoints_of(int rank, Endpoints usual) const {
-  const auto own = far.find(rank);
-  if (own == far.end()) return usual;
-  for (auto& [set, urls] : usual) {
-    if (const auto found = own->second.find(set); found != own->second.end()) urls = found->second;
-  }
-  return usual;
-}
-
-loadgen::CrewFactory Ranks::crews(const std::string& out, results::Result result,
-                                  const RankOptions& options) {
+loadgen::RunMaker Ranks::maker(const std::string& out, results::Result result,
+                               const MetricsOptions& metrics) {
   std::function<std::string(int)> metrics_of;
-  if (options.metrics) {
-    metrics_of = [address = *options.metrics](int rank) {
+  if (metrics.listen) {
+    metrics_of = [address = *metrics.listen](int rank) {
       exporter::ListenAddress own = address;
-      own.port = static_cast<std::uint16_t>(address.port + rank);
+      if (own.port != 0) own.port = static_cast<std::uint16_t>(own.port + rank);
       return own.to_string();
     };
   }
   result.runs.clear();
   // Two configurations may take turns: each run has the team know its own.
-  return [this, zones = zones_, split = options.split, metrics_of,
-          partial_path = out == kStdout ? "" : out, heading = results::to_json(result)](
-             const loadgen::RunPlan& plan, loadgen::RunShared& run, const loadgen::RunTurn& turn) {
-    team_.rtts = zones->rtts;
-    team_.endpoints_of = [zones](int rank, const Endpoints& usual) {
-      return zones->endpoints_of(rank, usual);
-    };
-    team_.split = split;
+  return [this, metrics_of, push = metrics.push.value_or(""), part_path = out == kStdout ? "" : out,
+          heading = results::to_json(result)](
+             const loadgen::RunPlan& plan, const Descriptor& strategy, int repetition,
+             const loadgen::Progress& progress, loadgen::ProgressObserver& observer,
+             const std::stop_token& stop) {
     team_.metrics_of = metrics_of;
-    team_.partial_path = partial_path;
+    team_.push = push;
+    team_.part_path = part_path;
     team_.heading = heading;
-    return std::make_unique<loadgen::cluster::RemoteCrew>(*link_, team_, plan, run, turn);
+    return loadgen::cluster::lead(*link_, team_, plan, strategy, repetition, progress, observer,
+                                  stop);
   };
-}
-
-tl::expected<void, std::string> Ranks::add_rtts(const deployment::Deployment& servers,
-                                                const RankOptions& options) {
-  auto zones = std::make_shared<Zones>();
-  zones->rtts.resize(team_.hellos.size());
-  auto added = deployment::attempt([&] {
-    for (const RankOptions::RttOfRank& of : options.rtts) {
-      zones->rtts.at(static_cast<std::size_t>(of.rank)) = of.rtt;
-      for (const auto& [set, store] : servers.stores) {
-        if (set == "counter") continue;
-        std::vector<std::uint16_t> ports;
-        for (const std::uint16_t port : store->ports()) {
-          zones->lines.push_back(servers.host->line_to(port, of.rtt));
-          ports.push_back(zones->lines.back()->port());
-        }
-        // Names as in the deployment, which may have the same servers under several.
-        for (auto& [name, urls] : store->endpoints_through(ports)) zones->far[of.rank][set] = urls;
-      }
-    }
-  });
-  if (added) zones_ = std::move(zones);
-  return added;
 }
 
 int serve_rank() {
@@ -248,24 +206,24 @@ int serve_rank() {
   }
   // Rank 0 says what there is to say.
   Console silent(stderr, false, true);
-  std::stop_source stop;
   bool together = false;
   {
-    const StopOnSignal on_signal(stop, silent, "");
+    const StopOnSignal on_signal((*link)->stop(), silent, "");
     loadgen::cluster::MemberSettings settings;
     settings.hello = hello();
-    RankMetrics metrics;
+    RankMetrics metrics((*link)->rank());
     settings.watcher_of = [&](const auto& order) { return metrics.of(order); };
-    together = serve(**link, settings, stop.get_token());
+    together = serve(**link, settings);
+    metrics.push();
   }
   (*link)->close(together);
   return exit_code::kFine;
 }
 
-loadgen::CrewFactory crews_of(const std::string& out, const results::Result& result,
-                              const RankOptions& options) {
+loadgen::RunMaker maker_of(const std::string& out, const results::Result& result,
+                           const MetricsOptions& metrics) {
   Ranks* const ranks = Ranks::joined();
-  return ranks == nullptr ? loadgen::CrewFactory() : ranks->crews(out, result, options);
+  return ranks == nullptr ? loadgen::RunMaker() : ranks->maker(out, result, metrics);
 }
 
 bool note_lost_ranks(const std::string& out, results::Result& result, Console& console) {

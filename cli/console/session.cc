@@ -21,10 +21,7 @@ Session::Session(const OutputOptions& output, bool status_line, std::string stop
     : console_(stderr, status_line && is_terminal(stderr), output.quiet, events_of(output)) {
   prepare_signals();
   on_signal_.emplace(stop_, console_, std::move(stopping));
-  if (Ranks* const ranks = Ranks::joined()) {
-    ranks->stop_with(stop());
-    ranks->warn(console_);
-  }
+  if (const Ranks* const ranks = Ranks::joined()) ranks->warn(console_);
 }
 
 namespace {
@@ -50,10 +47,7 @@ std::optional<deployment::Deployment> Session::deploy(const LoadOptions& options
   // A failure after the stop is a consequence of it.
   if (stopped()) return std::nullopt;
   deployment::Deployment deployment = must(std::move(deployed));
-  if (Ranks* const ranks = Ranks::joined()) {
-    check_reach(*ranks, deployment);
-    must(ranks->add_rtts(deployment, options.ranks), "--rtt-of-rank");
-  }
+  if (const Ranks* const ranks = Ranks::joined()) check_reach(*ranks, deployment);
   warn_of(build_facts());
   for (const std::string& line : deployment.warnings) console_.warn("warning: " + line);
   for (const results::Skipped& one : skipped) {

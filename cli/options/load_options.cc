@@ -290,7 +290,7 @@ void RunOptions::declare(OptionList& options) {
   LoadOptions::declare(options);
   for (const char* const name : {"clients", "hold"}) options.at(name).default_text = "the load's";
   metrics.declare(options);
-  ranks.declare(options);
+  declare_ranks(options);
   output.declare(options);
   options.add("threshold", "EXPR", thresholds,
               parsed(results::parse_threshold, &results::Threshold::text),
@@ -378,7 +378,7 @@ void RunOptions::complete(const OptionList& options) {
   if ((workload.iterations || ends_with_trace) && !options.given("duration")) {
     workload.duration = kMaxDurationOfIterations;
   }
-  decided = {.clients = options.given("clients") || ranks.clients_per_rank,
+  decided = {.clients = options.given("clients") || clients_per_rank,
              .hold = options.given("hold"),
              .rate = options.given("rate"),
              .rtt = options.given("rtt")};
@@ -391,16 +391,6 @@ void RunOptions::complete(const OptionList& options) {
     throw UsageError("--fault cannot be combined with --load alone: give --rtt");
   }
   if (all.size() == 1) workload = all.front();
-  for (const loadgen::Fault& fault : faults) {
-    using loadgen::FaultKind;
-    const bool on_lines = fault.kind == FaultKind::partition || fault.kind == FaultKind::delay ||
-                          fault.kind == FaultKind::failover;
-    if (ranks.rtts.empty() || !on_lines) continue;
-    throw UsageError(
-        "--fault: {} cannot be combined with --rtt-of-rank: it does not strike the lines of such "
-        "ranks",
-        fault.to_string());
-  }
   faults = must(loadgen::timetable(std::move(faults), workload.duration), "--fault");
 }
 

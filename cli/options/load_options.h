@@ -12,7 +12,6 @@
 #include "exporter/listen_address.h"
 #include "loadgen/run/fault.h"
 #include "loadgen/run/named_load.h"
-#include "loadgen/run/share.h"
 #include "loadgen/run/workload.h"
 #include "results/stats/threshold.h"
 #include "results/tables/show.h"
@@ -58,20 +57,6 @@ struct MetricsOptions {
   void declare(OptionList& options);
 };
 
-/// How a load is split over the ranks of MPI.
-struct RankOptions {
-  std::optional<int> clients_per_rank;
-  loadgen::Share::Split split = loadgen::Share::Split::block;
-  struct RttOfRank {
-    int rank = 0;
-    Duration rtt{};
-  };
-  std::vector<RttOfRank> rtts;                     ///< added for these ranks
-  std::optional<exporter::ListenAddress> metrics;  ///< of rank 0's own; the others' ports follow
-
-  void declare(OptionList& options);
-};
-
 /// For the commands that put servers under load.
 struct LoadOptions {
   std::vector<std::string> strategies;  ///< names and globs as given; none: all
@@ -88,7 +73,7 @@ struct LoadOptions {
   /// Clients reach private servers through proxies, even if these add nothing.
   bool through_proxies = false;
   MetricsOptions metrics;
-  RankOptions ranks;
+  std::optional<int> clients_per_rank;  ///< of MPI, in place of the workload's
   OutputOptions output;
 
   /// The workloads that the loads make of `workload`.
@@ -99,6 +84,8 @@ struct LoadOptions {
 
   /// What clients do, how they lock, and on which servers.
   void declare(OptionList& options);
+  /// Beside these, for a command whose clients may be split over ranks by number.
+  void declare_ranks(OptionList& options);
   /// Refuses options that contradict each other, or that need another one.
   void complete(const OptionList& options);
 

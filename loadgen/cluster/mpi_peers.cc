@@ -15,8 +15,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// What waits for a rank that does not take it.
-constexpr std::size_t kMostWaiting = std::size_t{256} << 20;
 constexpr auto kGone = std::chrono::seconds(20);
 constexpr auto kClosing = std::chrono::seconds(2);
 
@@ -40,7 +38,7 @@ class MpiPeers : public Peers {
   void post(int to, Kind kind, std::string body) override {
     Peer& peer = peers_.at(static_cast<std::size_t>(to));
     collect();
-    if (peer.gone || peer.waiting + body.size() > kMostWaiting) return;
+    if (peer.gone || peer.waiting + body.size() > kMostBytes) return;
     // A list, as the library keeps the address until it has sent.
     Outgoing& out =
         outgoing_.emplace_back(Outgoing{to, std::move(body), MPI_REQUEST_NULL, Clock::now()});
@@ -139,7 +137,9 @@ class MpiPeers : public Peers {
     MPI_Get_count(&status, MPI_BYTE, &bytes);
     Incoming& in = incoming_.emplace_back();
     const bool known = status.MPI_TAG >= 0 && status.MPI_TAG < static_cast<int>(Kind::kinds);
-    in.message = {status.MPI_SOURCE, known ? static_cast<Kind>(status.MPI_TAG) : Kind::ping, {}};
+    in.message = {status.MPI_SOURCE, known ? static_cast<Kind>(status.MPI_TAG) : Kind::alive, {}};
+    // Into no room at all, a message that is too long ends as an error.
+    if (static_cast<std::size_t>(std::max(0, bytes)) > kMostBytes) bytes = 0;
     in.message.body.resize(static_cast<std::size_t>(std::max(0, bytes)));
     if (done(MPI_Irecv(in.message.body.data(), bytes, MPI_BYTE, status.MPI_SOURCE, status.MPI_TAG,
                        MPI_COMM_WORLD, &in.request))) {

@@ -1,16 +1,21 @@
 #include "loadgen/cluster/order.h"
 
+#include <algorithm>
+#include <thread>
+
 namespace lockbench::loadgen::cluster {
 
-Order order_of(const RunPlan& plan, const Descriptor& strategy, const RunTurn& turn) {
+Order order_of(const RunPlan& plan, const Descriptor& strategy, int repetition, int number) {
   return {.run_id = plan.run_id,
           .strategy = std::string(strategy.name),
-          .repetition = turn.repetition,
-          .number = turn.number,
+          .repetition = repetition,
+          .number = number,
           .workload = plan.workload,
           .endpoints = plan.endpoints,
           .counter_url = plan.counter_url,
-          .partial_path = {},
+          .metrics = {},
+          .push = {},
+          .part_path = {},
           .heading = {}};
 }
 
@@ -23,12 +28,15 @@ RunPlan plan_of(const Order& order) {
   return plan;
 }
 
-Workload part_of(const Workload& all, const Share& share) {
+Workload part_of(const Workload& all, const Share& share, int ranks_beside) {
   Workload part = all;
   if (part.iterations) part.iterations = share.part_of(*all.iterations);
   if (part.trace && !part.trace->repeats) {
     part.trace->transactions = share.part_of(all.trace->transactions);
   }
+  const auto cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  part.threads = std::clamp(all.threads.value_or(cores / std::max(1, ranks_beside)), 1,
+                            std::max(1, share.count()));
   return part;
 }
 

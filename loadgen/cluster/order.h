@@ -16,23 +16,24 @@ struct Order {
   Workload workload;  ///< of all ranks together
   Endpoints endpoints;
   std::string counter_url;
-  Share::Split split = Share::Split::block;
   std::string metrics;   ///< where the rank serves its own; empty: nowhere
+  std::string push;      ///< likewise where it pushes them
   int ranks_beside = 1;  ///< on the same host, the rank itself included; they share its cores
   bool judges_machine = false;  ///< the rank says whether others took its host's CPU
   /// Where each rank keeps what it has recorded, with ".rank-N" behind it; empty: nowhere.
-  std::string partial_path;
+  std::string part_path;
   /// A result without runs, as JSON: what the file of a rank says beside its record.
   std::string heading;
 };
 
-/// The run as rank 0 plans it.
-Order order_of(const RunPlan& plan, const Descriptor& strategy, const RunTurn& turn);
+/// The run as rank 0 plans it; `number` is that among all of its plans.
+Order order_of(const RunPlan& plan, const Descriptor& strategy, int repetition, int number);
 
 /// Of this order, which names the strategy.
 RunPlan plan_of(const Order& order);
 
-/// What a rank does of the workload: of limits on the number of sections, its part.
-Workload part_of(const Workload& all, const Share& share);
+/// The workload of one rank: of limits on the number of sections its part, and of the host's cores
+/// what the ranks beside it leave.
+Workload part_of(const Workload& all, const Share& share, int ranks_beside);
 
 }  // namespace lockbench::loadgen::cluster

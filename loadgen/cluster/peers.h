@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -10,29 +11,29 @@ namespace lockbench::loadgen::cluster {
 
 /// What ranks tell each other.
 enum class Kind : std::uint8_t {
-  // Between any two, of their clocks.
-  ping,
-  pong,
-  // To rank 0.
-  hello,      ///< this rank is there: where it runs, of which build
-  connected,  ///< how many of its clients are
-  failed,     ///< its clients could not start, and why
-  record,     ///< what it has recorded since the last time
-  // To all from rank 0.
   alive,  ///< now and then
+  // To rank 0.
+  hello,    ///< this rank is there: where it runs, of which build
+  ready,    ///< its clients are connected, or why they are not
+  started,  ///< it has heard when the load begins
+  part,     ///< all that it recorded of a run
+  // To all from rank 0.
   order,  ///< a run: connect its clients
-  start,  ///< when the load begins
-  stop,   ///< the load, before its end
-  over,   ///< the run: all of it has arrived
+  start,  ///< how soon the load begins
+  stop,   ///< the command ends early
+  over,   ///< the run
   leave,  ///< there are no more runs
   kinds,
 };
 
 struct Message {
   int from = 0;
-  Kind kind = Kind::ping;
+  Kind kind = Kind::alive;
   std::string body;
 };
+
+/// What a rank sends at a time, at most, and what waits for one that does not take it.
+inline constexpr std::size_t kMostBytes = std::size_t{256} << 20;
 
 /// The other ranks of a run. Nothing here waits: a rank that dies never holds up another one. For
 /// one thread, which made it.
@@ -44,7 +45,7 @@ class Peers {
   /// Sends in order to each rank. What cannot be delivered, as the rank is gone or takes nothing,
   /// is dropped; memory for it is bounded.
   virtual void post(int to, Kind kind, std::string body) = 0;
-  /// A message that has come, if any.
+  /// A message that has come, if any; none is longer than kMostBytes.
   virtual std::optional<Message> poll() = 0;
   /// For a bounded time, lets what was posted arrive. `together`: all ranks are known to do the
   /// same now.

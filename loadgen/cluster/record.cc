@@ -1,11 +1,16 @@
 #include "loadgen/cluster/record.h"
 
+#include <algorithm>
+
 namespace lockbench::loadgen::cluster {
 namespace {
 
-constexpr auto kCounts = static_cast<std::size_t>(Count::kinds);
+constexpr auto kCountKinds = static_cast<std::size_t>(Count::kinds);
 
-void add(const Samples& samples, ShardedHistogram& to) { to.add(to_snapshot(samples)); }
+void add(const Samples& samples, ShardedHistogram& to) {
+  // The bounds of none would count as samples.
+  if (!samples.buckets.empty() || samples.overflow > 0) to.add(to_snapshot(samples));
+}
 
 template <class Kind>
 bool fits(std::uint8_t value) {
@@ -19,7 +24,7 @@ void absorb_counts(const CountsOf& of, RunShared& run) {
   const auto phase = static_cast<Phase>(of.phase);
   if (of.client == CountsOf::kServices) {
     for (const auto& [kind, count] : of.counts) {
-      if (kind < kCounts) run.recorder.add(phase, static_cast<Count>(kind), count);
+      if (kind < kCountKinds) run.recorder.add(phase, static_cast<Count>(kind), count);
     }
     return;
   }
@@ -30,10 +35,53 @@ void absorb_counts(const CountsOf& of, RunShared& run) {
   }
   more.longest_wait = of.longest_wait;
   more.longest_cut = of.longest_cut;
-  ClientRecord& client = run.recorder.client(of.client);
-  client.add(phase, more);
-  if (of.state <= static_cast<std::uint8_t>(ClientState::holding)) {
-    client.state.store(static_cast<ClientState>(of.state), std::memory_order_relaxed);
+  run.recorder.client(of.client).add(phase, more);
+}
+
+void take_histograms(const RunShared& run, Record& record) {
+  for (const Phase phase : kPhases) {
+    const auto number = static_cast<std::uint8_t>(phase);
+    const Recorder::Histograms& histograms = run.recorder.histograms(phase);
+    for (std::size_t i = 0; i < histograms.values.size(); ++i) {
+      if (histograms.values[i].empty()) continue;
+      record.timings.push_back(
+          {number, static_cast<std::uint8_t>(i), to_samples(histograms.values[i].snapshot())});
+    }
+    for (std::size_t node = 0; node < histograms.nodes.size(); ++node) {
+      for (const Vote vote : kVotes) {
+        const std::uint64_t votes = histograms.nodes[node].count(vote);
+        if (votes == 0) continue;
+        record.nodes.push_back({number, static_cast<std::uint32_t>(node),
+                                static_cast<std::uint8_t>(vote), votes,
+                                to_samples(histograms.nodes[node].taken_by(vote).snapshot())});
+      }
+    }
+  }
+  for (const auto& [command, times] : run.recorder.command_snapshots()) {
+    record.commands.push_back({command, to_samples(times)});
+  }
+}
+
+void take_counts(const RunShared& run, Record& record) {
+  const auto take = [&record](std::int32_t client, Phase phase, const Counts& counts) {
+    CountsOf of{.client = client,
+                .phase = static_cast<std::uint8_t>(phase),
+                .counts = {},
+                .longest_wait = counts.longest_wait,
+                .longest_cut = counts.longest_cut};
+    for (std::size_t i = 0; i < kCountKinds; ++i) {
+      const std::uint64_t count = counts.values[i];
+      if (count > 0) of.counts.emplace_back(static_cast<std::uint8_t>(i), count);
+    }
+    const bool waited = std::max(of.longest_wait, of.longest_cut) > Duration::zero();
+    if (waited || !of.counts.empty()) record.counts.push_back(std::move(of));
+  };
+  for (const Phase phase : kPhases) {
+    take(CountsOf::kServices, phase, run.recorder.service_counts(phase));
+    for (int i = 0; i < run.share.count(); ++i) {
+      const int client = run.share.number(i);
+      take(client, phase, run.recorder.client(client).counts(phase));
+    }
   }
 }
 
@@ -51,154 +99,47 @@ HistogramSnapshot to_snapshot(const Samples& samples) {
   return snapshot;
 }
 
-Samples to_samples(const HistogramSnapshot& later, const HistogramSnapshot& earlier) {
+Samples to_samples(const HistogramSnapshot& snapshot) {
   Samples samples{.buckets = {},
-                  .overflow = later.overflow - earlier.overflow,
-                  .sum = later.sum - earlier.sum,
-                  .min = later.min,
-                  .max = later.max};
-  for (std::size_t i = 0; i < later.buckets.size(); ++i) {
-    const std::uint64_t more = later.buckets[i] - earlier.buckets[i];
-    if (more > 0) samples.buckets.emplace_back(static_cast<std::uint32_t>(i), more);
+                  .overflow = snapshot.overflow,
+                  .sum = snapshot.sum,
+                  .min = snapshot.min,
+                  .max = snapshot.max};
+  for (std::size_t i = 0; i < snapshot.buckets.size(); ++i) {
+    const std::uint64_t count = snapshot.buckets[i];
+    if (count > 0) samples.buckets.emplace_back(static_cast<std::uint32_t>(i), count);
   }
   return samples;
 }
 
-Record Recording::take(bool all) {
+Record record_of(const RunShared& run) {
   Record record;
-  take_histograms(record);
-  take_counts(record);
-  take_rest(record);
-  if (all) take_waits(record);
-  return record;
-}
-
-bool Recording::take_samples(const ShardedHistogram& histogram, HistogramSnapshot& last,
-                             Samples& samples) {
-  if (histogram.empty()) return false;
-  HistogramSnapshot now = histogram.snapshot();
-  samples = to_samples(now, last);
-  const bool any = !samples.buckets.empty() || samples.overflow > 0;
-  if (any) last = std::move(now);
-  return any;
-}
-
-void Recording::take_histograms(Record& record) {
-  Samples samples;
-  for (const Phase phase : kPhases) {
-    const auto number = static_cast<std::uint8_t>(phase);
-    const Recorder::Histograms& histograms = run_.recorder.histograms(phase);
-    for (std::size_t i = 0; i < histograms.values.size(); ++i) {
-      if (histograms.values[i].empty()) continue;
-      if (!take_samples(histograms.values[i], timings_[{number, i}], samples)) continue;
-      record.timings.push_back({number, static_cast<std::uint8_t>(i), std::move(samples)});
-    }
-    for (std::size_t node = 0; node < histograms.nodes.size(); ++node) {
-      for (const Vote vote : kVotes) {
-        const auto kind = static_cast<std::uint8_t>(vote);
-        auto& [last, counted] = nodes_[{{number, node}, kind}];
-        const std::uint64_t votes = histograms.nodes[node].count(vote);
-        samples = {};
-        const bool any = take_samples(histograms.nodes[node].taken_by(vote), last, samples);
-        if (!any && votes == counted) continue;
-        record.nodes.push_back({number, static_cast<std::uint32_t>(node), kind, votes - counted,
-                                any ? std::move(samples) : Samples{}});
-        counted = votes;
-      }
-    }
+  take_histograms(run, record);
+  take_counts(run, record);
+  const Recorder& recorder = run.recorder;
+  for (const auto& [message, times] : recorder.failure_counts()) {
+    record.failures.emplace_back(message, times);
   }
-  for (const auto& [command, now] : run_.recorder.command_snapshots()) {
-    HistogramSnapshot& last = commands_[command];
-    Samples more = to_samples(now, last);
-    if (more.buckets.empty() && more.overflow == 0) continue;
-    record.commands.push_back({command, std::move(more)});
-    last = now;
-  }
-}
-
-void Recording::take_counts(Record& record) {
-  const auto take = [&](std::int32_t client, Phase phase, const Counts& now, ClientState state) {
-    const auto number = static_cast<std::uint8_t>(phase);
-    const bool changed_state = client >= 0 && states_[client] != state;
-    const auto found = counts_.find({client, number});
-    CountsOf of{.client = client,
-                .phase = number,
-                .state = static_cast<std::uint8_t>(state),
-                .longest_wait = now.longest_wait,
-                .longest_cut = now.longest_cut};
-    for (std::size_t i = 0; i < kCounts; ++i) {
-      const std::uint64_t last = found == counts_.end() ? 0 : found->second.values[i];
-      if (now.values[i] != last) {
-        of.counts.emplace_back(static_cast<std::uint8_t>(i), now.values[i] - last);
-      }
-    }
-    const bool longer = now.longest_wait > Duration::zero() || now.longest_cut > Duration::zero();
-    const bool new_longest = found == counts_.end()
-                                 ? longer
-                                 : now.longest_wait != found->second.longest_wait ||
-                                       now.longest_cut != found->second.longest_cut;
-    if (of.counts.empty() && !new_longest && !changed_state) return;
-    counts_.insert_or_assign({client, number}, now);
-    if (client >= 0) states_[client] = state;
-    record.counts.push_back(std::move(of));
-  };
-  for (const Phase phase : kPhases) {
-    take(CountsOf::kServices, phase, run_.recorder.service_counts(phase), ClientState::idle);
-  }
-  for (int i = 0; i < run_.share.count(); ++i) {
-    const int client = run_.share.number(i);
-    const ClientState state = run_.recorder.client(client).state.load(std::memory_order_relaxed);
-    for (const Phase phase : kPhases) {
-      take(client, phase, run_.recorder.client(client).counts(phase), state);
-    }
-  }
-}
-
-void Recording::take_rest(Record& record) {
-  for (const auto& [message, times] : run_.recorder.failure_counts()) {
-    std::uint64_t& last = failures_[message];
-    if (times != last) record.failures.emplace_back(message, times - last);
-    last = times;
-  }
-  run_.used.for_each([&](int key) {
-    const auto at = static_cast<std::size_t>(key);
-    if (at >= used_.size()) used_.resize(at + 1);
-    if (!used_[at]) record.used_keys.push_back(key);
-    used_[at] = true;
+  run.used.for_each([&](int key) {
+    record.used_keys.push_back(key);
     return true;
   });
-  if (run_.counter) {
-    run_.counter->for_each([&](const CounterTally& now) {
-      const auto found = tallies_.find(now.key);
-      const CounterTally last =
-          found == tallies_.end() ? CounterTally{.key = now.key} : found->second;
-      if (now == last) return;
-      CounterTally more = now;
-      more.accepted -= last.accepted;
-      more.rejected_stale -= last.rejected_stale;
-      more.unknown -= last.unknown;
-      record.tallies.push_back(more);
-      tallies_.insert_or_assign(now.key, now);
+  if (run.counter) {
+    run.counter->for_each([&](const CounterTally& tally) {
+      if (tally != CounterTally{.key = tally.key}) record.tallies.push_back(tally);
     });
   }
-  const std::uint64_t regressions = run_.audit.fence_regressions();
-  record.fence_regressions = regressions - fence_regressions_;
-  fence_regressions_ = regressions;
-  record.replicas_wanted = run_.recorder.replicas_wanted();
-  const std::uint64_t measured = run_.measured_sections;
-  record.measured_sections = measured - measured_sections_;
-  measured_sections_ = measured;
-}
-
-void Recording::take_waits(Record& record) const {
-  for (int i = 0; i < run_.share.count(); ++i) {
-    WaitsOf of{.client = run_.share.number(i)};
-    run_.recorder.waits().for_each(
-        of.client, [&](std::size_t bucket, bool censored, std::uint32_t waits) {
-          (censored ? of.censored : of.complete).emplace_back(bucket, waits);
-        });
+  record.audit = run.audit.totals();
+  record.replicas_wanted = recorder.replicas_wanted();
+  for (int i = 0; i < run.share.count(); ++i) {
+    WaitsOf of{.client = run.share.number(i), .complete = {}, .censored = {}};
+    recorder.waits().for_each(of.client,
+                              [&](std::size_t bucket, bool censored, std::uint32_t waits) {
+                                (censored ? of.censored : of.complete).emplace_back(bucket, waits);
+                              });
     if (!of.complete.empty() || !of.censored.empty()) record.waits.push_back(std::move(of));
   }
+  return record;
 }
 
 void absorb(const Record& record, RunShared& run) {
@@ -216,7 +157,7 @@ void absorb(const Record& record, RunShared& run) {
     auto& nodes = recorder.histograms(static_cast<Phase>(of.phase)).nodes;
     if (of.node >= nodes.size()) continue;
     nodes[of.node].votes.at(of.vote).fetch_add(of.votes, std::memory_order_relaxed);
-    if (!of.samples.buckets.empty()) add(of.samples, nodes[of.node].taken.at(of.vote));
+    add(of.samples, nodes[of.node].taken.at(of.vote));
   }
   for (const CountsOf& of : record.counts) absorb_counts(of, run);
   for (const auto& [message, times] : record.failures) recorder.failure(message, times);
@@ -227,9 +168,8 @@ void absorb(const Record& record, RunShared& run) {
   for (const CounterTally& tally : record.tallies) {
     if (run.counter && tally.key >= 0 && tally.key < keys) run.counter->add(tally);
   }
-  run.audit.add({.fence_regressions = record.fence_regressions});
+  run.audit.add(record.audit);
   if (record.replicas_wanted > 0) recorder.want_replicas(record.replicas_wanted);
-  run.measured_sections.fetch_add(record.measured_sections, std::memory_order_relaxed);
   for (const WaitsOf& of : record.waits) {
     for (const auto& [bucket, waits] : of.complete) {
       recorder.waits().add(of.client, bucket, false, waits);

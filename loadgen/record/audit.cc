@@ -45,9 +45,9 @@ Entry Audit::enter(int key, int client, Mode mode, std::optional<std::uint64_t> 
     overlaps_.fetch_add(1, memory_order_relaxed);
     if (!conflicting(before)) slot.conflict.begin(now - origin_);
   }
-  const bool regressed = fencing && check_fencing(slot, mode, *fencing, mark);
+  if (fencing) check_fencing(slot, mode, *fencing, mark);
   count_streak(slot, client);
-  return {.mode = mode, .regressed = regressed};
+  return {.mode = mode};
 }
 
 void Audit::leave(int key, Entry entry, TimePoint now) noexcept {
@@ -63,7 +63,6 @@ AuditTotals Audit::totals(TimePoint now) const noexcept {
   totals.overlaps = overlaps_.load(memory_order_relaxed);
   totals.fence_regressions = fence_regressions_.load(memory_order_relaxed);
   totals.longest_streak = longest_streak_.load(memory_order_relaxed);
-  totals.undecided = undecided_.load(memory_order_relaxed);
   totals.overlap_time = overlap_time_.load(memory_order_relaxed);
   if (totals.overlaps == 0) return totals;
   slots_.for_each(
@@ -74,7 +73,6 @@ AuditTotals Audit::totals(TimePoint now) const noexcept {
 void Audit::add(const AuditTotals& more) noexcept {
   overlaps_.fetch_add(more.overlaps, memory_order_relaxed);
   fence_regressions_.fetch_add(more.fence_regressions, memory_order_relaxed);
-  undecided_.fetch_add(more.undecided, memory_order_relaxed);
   raise_to(longest_streak_, more.longest_streak);
   Duration seen = overlap_time_.load(memory_order_relaxed);
   while (
@@ -82,16 +80,14 @@ void Audit::add(const AuditTotals& more) noexcept {
   }
 }
 
-bool Audit::check_fencing(Slot& slot, Mode mode, std::uint64_t fencing, AcquireMark mark) noexcept {
+void Audit::check_fencing(Slot& slot, Mode mode, std::uint64_t fencing, AcquireMark mark) noexcept {
   const std::uint64_t completed = AcquireMark::after(mode, fencing).floor;
   const AcquireMark before{slot.latest.exchange(completed, memory_order_relaxed)};
-  const bool regressed = mark.is_above(mode, fencing);
-  if (regressed) {
+  if (mark.is_above(mode, fencing)) {
     fence_regressions_.fetch_add(1, memory_order_relaxed);
     if (before.is_above(mode, fencing)) fence_resets_.fetch_add(1, memory_order_relaxed);
   }
   raise_to(slot.completed, completed);
-  return regressed;
 }
 
 void Audit::restart_streaks() noexcept {

@@ -31,7 +31,6 @@ struct AcquireMark {
 /// Returned by enter(), for leave().
 struct Entry {
   Mode mode = Mode::exclusive;
-  bool regressed = false;  ///< its fencing number was too low
 };
 
 struct AuditTotals {
@@ -39,8 +38,6 @@ struct AuditTotals {
   Duration overlap_time{};     ///< summed over the keys; includes overlaps that still last
   std::uint64_t fence_regressions = 0;
   std::uint64_t longest_streak = 0;  ///< grants of one key in a row that went to one client
-  /// Entries of which the clocks of two hosts cannot tell whether they overlapped.
-  std::uint64_t undecided = 0;
 };
 
 /// Sums intervals that do not overlap. One thread may report an interval's end before another
@@ -113,8 +110,7 @@ class Audit {
     IntervalSum conflict;
   };
 
-  /// Whether the number is one that it should be above.
-  bool check_fencing(Slot& slot, Mode mode, std::uint64_t fencing, AcquireMark mark) noexcept;
+  void check_fencing(Slot& slot, Mode mode, std::uint64_t fencing, AcquireMark mark) noexcept;
   void count_streak(Slot& slot, int client) noexcept;
 
   const TimePoint origin_;
@@ -122,7 +118,6 @@ class Audit {
   alignas(kCacheLine) std::atomic<std::uint64_t> overlaps_{0};
   std::atomic<std::uint64_t> fence_regressions_{0}, fence_resets_{0};
   std::atomic<std::uint64_t> longest_streak_{0};
-  std::atomic<std::uint64_t> undecided_{0};
   std::atomic<Duration> overlap_time_{Duration::zero()};  ///< that was found elsewhere
 };
 

@@ -61,10 +61,9 @@ class Healing {
 
 }  // namespace
 
-FaultPlayer::FaultPlayer(const RunShared& run, const Crew& crew, const std::vector<Fault>& faults,
+FaultPlayer::FaultPlayer(const RunShared& run, const std::vector<Fault>& faults,
                          FaultTarget& target, RunWatcher* watcher)
     : run_(run),
-      crew_(crew),
       faults_(faults),
       target_(target),
       watcher_(watcher),
@@ -136,12 +135,10 @@ void FaultPlayer::watch(const Fault& fault, std::optional<TimePoint> next_at,
   bool told = false;
   const Duration step =
       recovery ? std::min(recovery->window() / kReadingsInWindow, kLongestStep) : kLongestStep;
-  const TimePoint struck_at = env_->now();
   // Ends with the run at the latest.
   while (!stop.stop_requested()) {
-    const TimePoint now = env_->now();
-    const SectionsDone done = read();
-    if (recovery && done.at >= struck_at) recovery->read(done.at, done.sections);
+    const auto [now, sections] = read();
+    if (recovery) recovery->read(now, sections);
     if (!healing.begun() && heals_at && now >= run_.measure_start.load() + *heals_at) {
       // The time that servers take to start is part of the recovery.
       healing.begin(heal);
@@ -167,10 +164,8 @@ void FaultPlayer::watch(const Fault& fault, std::optional<TimePoint> next_at,
   }
 }
 
-SectionsDone FaultPlayer::read() const {
-  if (const auto done = crew_.done()) return *done;
-  const TimePoint now = env_->now();
-  return {now, run_.recorder.total(Count::sections)};
+FaultPlayer::SectionsDone FaultPlayer::read() const {
+  return {env_->now(), run_.recorder.total(Count::sections)};
 }
 
 bool FaultPlayer::wait_until(TimePoint when, const std::stop_token& stop) const {

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "loadgen/record/histogram.h"
-#include "loadgen/run/crew.h"
 #include "loadgen/run/fault.h"
 #include "loadgen/run/recovery_meter.h"
 #include "loadgen/run/run_watcher.h"
@@ -22,10 +21,10 @@ namespace lockbench::loadgen {
 /// meanwhile. Works beside the runner; clients are not involved.
 class FaultPlayer {
  public:
-  /// `faults` as timetable() has them; they, the run, its crew, the target and the watcher (which
-  /// may be null) outlive the player.
-  FaultPlayer(const RunShared& run, const Crew& crew, const std::vector<Fault>& faults,
-              FaultTarget& target, RunWatcher* watcher);
+  /// `faults` as timetable() has them; they, the run, the target and the watcher (which may be
+  /// null) outlive the player.
+  FaultPlayer(const RunShared& run, const std::vector<Fault>& faults, FaultTarget& target,
+              RunWatcher* watcher);
   FaultPlayer(const FaultPlayer&) = delete;
   FaultPlayer& operator=(const FaultPlayer&) = delete;
   /// Heals a fault that is still in force.
@@ -46,6 +45,11 @@ class FaultPlayer {
 
  private:
   using Done = tl::expected<void, std::string>;
+  /// The sections that had been done at that time.
+  struct SectionsDone {
+    TimePoint at;
+    std::uint64_t sections = 0;
+  };
 
   void play(const std::stop_token& stop);
   /// Lasts until the fault is healed and throughput has recovered, or the next fault is due.
@@ -62,7 +66,6 @@ class FaultPlayer {
   double since_load(TimePoint when) const;
 
   const RunShared& run_;
-  const Crew& crew_;
   const std::vector<Fault>& faults_;
   FaultTarget& target_;
   RunWatcher* const watcher_;

@@ -5,8 +5,8 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
-#include "loadgen/run/local_crew.h"
 #include "loadgen/run/named_load.h"
 #include "loadgen/run/run_watcher.h"
 #include "loadgen/run/setup.h"
@@ -20,6 +20,8 @@ constexpr Duration kSeriesInterval = std::chrono::seconds(1);
 // How long a run may take to remove its keys: less after a stop, when somebody waits for the end.
 constexpr Duration kCleaning = std::chrono::seconds(30),
                    kCleaningAfterStop = std::chrono::seconds(5);
+// What launches several processes kills them a second after a stop.
+constexpr Duration kDrainAfterStop = std::chrono::milliseconds(80);
 
 Listing listing_of(const Descriptor& strategy) {
   const StoreKind* const kind = find_store_kind(strategy.backend);
@@ -29,91 +31,74 @@ Listing listing_of(const Descriptor& strategy) {
 }  // namespace
 
 LiveRun::LiveRun(const RunPlan& plan, const Descriptor& strategy, int repetition,
-                 const Progress& progress, ProgressObserver& observer, std::stop_token external)
+                 const Progress& progress, ProgressObserver& observer, std::stop_token external,
+                 JointRun* joint)
     : plan_(plan),
       repetition_(repetition),
       progress_(progress),
       observer_(observer),
       external_(std::move(external)),
+      joint_(joint),
       env_(plan.make_env(nonce_of(plan, progress.run))),
-      run_(make_run(plan, strategy, repetition, progress.run, {.clients = plan.workload.clients},
-                    *env_)),
+      run_(make_run(plan, strategy, repetition, progress.run,
+                    joint ? joint->share() : Share{.clients = plan.workload.clients}, *env_)),
       stores_(make_stores(strategy, plan.endpoints, plan.workload.strategy.command_timeout),
               listing_of(strategy)),
-      resources_(plan, run_.strategy, client_threads_) {}
+      resources_(plan, run_.strategy, client_threads_),
+      crew_(run_, client_threads_, *env_, external_) {}
 
 tl::expected<results::Run, std::string> LiveRun::execute() {
-  if (auto made = equip(plan_, run_); !made) {
-    return tl::unexpected(made.error());
-  }
-  if (auto made = make_counter(plan_, *env_, run_); !made) return tl::unexpected(made.error());
   WatchedRun watched(plan_.watcher, run_);
-  if (auto made = make_threads(); !made) return tl::unexpected(made.error());
-  if (auto connected = connect_clients(); !connected) {
-    remove_keys();
-    return tl::unexpected(connected.error());
+  auto begun = prepare();
+  if (begun) {
+    if (leads()) stores_.begin();
+    if (!plan_.faults.empty()) {
+      faults_ =
+          std::make_unique<FaultPlayer>(run_, plan_.faults, *plan_.fault_target, plan_.watcher);
+    }
+    if (plan_.before_load) plan_.before_load();
+    begun = agree_on_start();
   }
-
+  if (!begun) {
+    crew_.call_off();
+    remove_keys(run_);
+    return tl::unexpected(begun.error());
+  }
   results::Run result;
-  stores_.begin();
-  if (!plan_.faults.empty()) {
-    faults_ = std::make_unique<FaultPlayer>(run_, *crew_, plan_.faults, *plan_.fault_target,
-                                            plan_.watcher);
-  }
-  if (plan_.before_load) plan_.before_load();
-  const Duration offset_before = wall_clock_offset();
-  const Duration suspended_before = BootClock::suspended();
+  wall_clock_before_ = wall_clock_offset();
+  suspended_before_ = BootClock::suspended();
   resources_.load_begins();
   SeriesSampler sampler(run_);
   const TimePoint ended_at = drive(sampler, result.series);
   resources_.load_ends();
   end_faults(result);
-  crew_->drain();
-  resources_.drained();
-  // Before the audit reads all counters, which costs the servers, too.
-  const RunStores::Usage usage = stores_.end();
-  if (plan_.after_load) plan_.after_load();
+  drain(std::min(ended_at, run_.load_end.load()));
   sampler.complete(result.series.back());
-
-  const TimePoint measured_until = std::min(ended_at, run_.load_end.load());
-  crew_->count_never_begun(measured_until);
-  for (const Duration waited : run_.handoff.unserved(measured_until)) {
-    run_.recorder.histograms(Phase::measured)[Timing::handoff_cut].record(waited);
+  PartOfRun part = part_of(result.series, ended_at);
+  if (!joint_) {
+    conclude(run_, part.measured, ended_at, watched, result);
+    return result;
   }
-  result.strategy = run_.strategy.name;
-  result.backend = run_.strategy.backend;
-  result.repetition = repetition_;
-  result.load = load_of(run_.workload);
-  result.warmup_seconds = seconds(std::min(ended_at, run_.measure_start.load()) - run_.load_start);
-  summarise(run_, std::max(measured_until - run_.measure_start.load(), Duration::zero()), result);
-  watched.end(&result);
-
-  add_costs(usage, result);
-  RunEvidence evidence = evidence_of(usage, ended_at);
-  evidence.wall_clock_jump_seconds = seconds(wall_clock_offset() - offset_before);
-  evidence.suspended_seconds = seconds(BootClock::suspended() - suspended_before);
-  evidence.overflowed_samples = overflowed_samples(result);
-  crew_->add_to(evidence);
-  result.generator = generator_of(evidence);
-  if (run_.demand_met && ended_at < run_.measure_start.load()) {
-    result.generator.valid = false;
-    result.generator.reasons.emplace_back(
-        "the trace ended during the warm-up: use --warmup 0s or --trace-repeat");
-  }
-  crew_->complete(result);
-  if (plan_.run_over) plan_.run_over(result);
-  remove_keys();
+  part.complete = true;
+  part.generator = own_generator(ended_at);
+  const std::unique_ptr<WholeRun> whole = joint_->gather(part);
+  if (!whole) return result;
+  result.series = std::move(whole->series);
+  conclude(*whole->run, whole->measured, ended_at, watched, result);
   return result;
+}
+
+tl::expected<void, std::string> LiveRun::prepare() {
+  auto ready = equip(plan_, run_);
+  if (ready) ready = make_counter(plan_, *env_, run_);
+  if (ready) ready = make_threads();
+  if (ready) ready = connect_clients();
+  return joint_ ? joint_->ready(ready) : ready;
 }
 
 tl::expected<void, std::string> LiveRun::make_threads() {
   const Workload& workload = plan_.workload;
-  if (plan_.make_crew) {
-    crew_ = plan_.make_crew(plan_, run_, {repetition_, progress_.run, external_});
-    return {};
-  }
-  crew_ = std::make_unique<LocalCrew>(run_, client_threads_, *env_, external_);
-  const bool on_threads = what_clients_run_on(workload.clients) == ClientsOn::threads;
+  const bool on_threads = what_clients_run_on(run_.share.count()) == ClientsOn::threads;
   if (on_threads || Carrier::current().shared()) return {};
   auto made = ClientThreads::of_fibers(
       generator_threads(workload, resources_.has_private_servers()), workload.stack_bytes);
@@ -123,47 +108,104 @@ tl::expected<void, std::string> LiveRun::make_threads() {
 }
 
 tl::expected<void, std::string> LiveRun::connect_clients() {
-  const int clients = plan_.workload.clients;
-  progress_.clients = clients;
-  return crew_->connect([&](int connected) {
+  const double clients = run_.share.count();
+  progress_.clients = run_.share.count();
+  return crew_.connect([&](int connected) {
     progress_.clients_connected = connected;
-    report(Progress::Phase::connecting, static_cast<double>(connected) / clients);
+    report(Progress::Phase::connecting, connected / std::max(1.0, clients));
   });
+}
+
+tl::expected<void, std::string> LiveRun::agree_on_start() {
+  run_.load_start = env_->now();
+  if (!joint_) return {};
+  const auto start = joint_->start();
+  if (!start) return tl::unexpected(start.error());
+  run_.load_start = *start;
+  env_->wait(nullptr, *start, external_);
+  late_ = std::max(Duration::zero(), env_->now() - *start);
+  return {};
+}
+
+void LiveRun::drain(TimePoint measured_until) {
+  const bool hurried = joint_ && external_.stop_requested();
+  crew_.drain(hurried ? std::optional(kDrainAfterStop) : std::nullopt);
+  resources_.drained();
+  crew_.count_never_begun(measured_until);
+  for (const Duration waited : run_.handoff.unserved(measured_until)) {
+    run_.recorder.histograms(Phase::measured)[Timing::handoff_cut].record(waited);
+  }
+}
+
+PartOfRun LiveRun::part_of(const std::vector<results::SeriesPoint>& series, TimePoint ended_at) {
+  const TimePoint measured_until = std::min(ended_at, run_.load_end.load());
+  return {.run = run_,
+          .series = series,
+          .measured = std::max(measured_until - run_.measure_start.load(), Duration::zero()),
+          .wall_seconds = seconds(ended_at - run_.load_start),
+          .late = late_};
+}
+
+void LiveRun::conclude(const RunShared& all, Duration measured, TimePoint ended_at,
+                       WatchedRun& watched, results::Run& result) {
+  // Before the audit reads all counters, which costs the servers, too.
+  const RunStores::Usage usage = stores_.end();
+  if (plan_.after_load) plan_.after_load();
+  result.strategy = run_.strategy.name;
+  result.backend = run_.strategy.backend;
+  result.repetition = repetition_;
+  result.load = load_of(run_.workload);
+  result.warmup_seconds = seconds(std::min(ended_at, run_.measure_start.load()) - run_.load_start);
+  summarise(all, measured, result);
+  watched.end(&result);
+
+  add_costs(all, usage, result);
+  RunEvidence evidence = evidence_of(all, usage, ended_at);
+  evidence.wall_clock_jump_seconds = seconds(wall_clock_offset() - wall_clock_before_);
+  evidence.suspended_seconds = seconds(BootClock::suspended() - suspended_before_);
+  evidence.overflowed_samples = overflowed_samples(result);
+  if (joint_) joint_->add_to(evidence);
+  result.generator = generator_of(evidence);
+  if (run_.demand_met && ended_at < run_.measure_start.load()) {
+    result.generator.valid = false;
+    result.generator.reasons.emplace_back(
+        "the trace ended during the warm-up: use --warmup 0s or --trace-repeat");
+  }
+  if (joint_) joint_->complete(result);
+  if (plan_.run_over) plan_.run_over(result);
+  remove_keys(all);
 }
 
 TimePoint LiveRun::drive(SeriesSampler& sampler, std::vector<results::SeriesPoint>& series) {
   const Workload& workload = plan_.workload;
-  run_.load_start = crew_->start_time();
   WarmUp warm_up(run_.load_start, workload.warmup, warms_until_steady());
   measure_from(warm_up.latest_end());
   run_.started.store(true, std::memory_order_release);
-  crew_->begin();
-  progress_.clients_connected = workload.clients;
+  crew_.begin();
+  progress_.clients_connected = run_.share.count();
   if (faults_) faults_->start();
 
   TimePoint next_sample = next_sample_after(run_.load_start);
   TimePoint now = run_.load_start;
   bool over = false, done = false;
   while (!over) {
-    const TimePoint wake_at =
-        std::min(next_sample + crew_->delay(), warm_up.next_look().value_or(TimePoint::max()));
-    crew_->wait(std::min(wake_at, run_.load_end.load()));
+    const TimePoint wake_at = std::min(next_sample, warm_up.next_look().value_or(TimePoint::max()));
+    crew_.wait(std::min(wake_at, run_.load_end.load()));
     now = env_->now();
     // The client that ends the run leaves then, which notifies the runner.
     done = all_done();
     over =
-        crew_->nobody_works() || now >= run_.load_end.load() || external_.stop_requested() || done;
+        crew_.nobody_works() || now >= run_.load_end.load() || external_.stop_requested() || done;
     const auto look = warm_up.next_look();
     if (look && now >= *look && warm_up.is_steady(now, run_.recorder.total(Count::sections)) &&
         now < run_.measure_start.load()) {
       measure_from(now);
       next_sample = now;
     }
-    const bool seen = now >= next_sample + crew_->delay();
-    if (seen && !over && settled(now)) end_early(now, over);
-    if (over || seen) {
+    over = over || (now >= next_sample && settled(now));
+    if (over || now >= next_sample) {
       const double sampled_at = series.empty() ? 0 : series.back().t;
-      series.push_back(sampler.sample(over ? now : now - crew_->delay()));
+      series.push_back(sampler.sample(now));
       const results::SeriesPoint& latest = series.back();
       progress_.sections += latest.sections;
       if (const double length = latest.t - sampled_at; length > 0) {
@@ -173,6 +215,9 @@ TimePoint LiveRun::drive(SeriesSampler& sampler, std::vector<results::SeriesPoin
       note_failures();
       if (next_sample == run_.measure_start.load()) run_.audit.restart_streaks();
       next_sample = next_sample_after(next_sample);
+      if (joint_) {
+        joint_->note(part_of(series, now), sampler.latest(), external_.stop_requested());
+      }
     }
     if (over) {
       // Sampling came first, so that the last point shows who waits and holds; the clients have
@@ -186,16 +231,6 @@ TimePoint LiveRun::drive(SeriesSampler& sampler, std::vector<results::SeriesPoin
   return now;
 }
 
-void LiveRun::end_early(TimePoint now, bool& over) {
-  const Duration notice = 4 * crew_->delay();
-  if (notice == Duration::zero()) {
-    over = true;
-  } else if (run_.load_end.load() > now + notice) {
-    run_.load_end = now + notice;
-    crew_->end_at(now + notice);
-  }
-}
-
 void LiveRun::note_failures() {
   const Counts totals = run_.recorder.totals();
   for (std::size_t i = 0; i < kFailureReasons.size(); ++i) {
@@ -206,9 +241,8 @@ void LiveRun::note_failures() {
 }
 
 bool LiveRun::warms_until_steady() const {
-  // Faults strike at times that are set when the load starts, and so do clients elsewhere.
-  return !plan_.make_crew && plan_.warms_up && plan_.warms_up(run_.strategy) &&
-         plan_.faults.empty();
+  // Faults strike at times that are set when the load starts, and so do other ranks' clients.
+  return !joint_ && plan_.warms_up && plan_.warms_up(run_.strategy) && plan_.faults.empty();
 }
 
 void LiveRun::measure_from(TimePoint when) {
@@ -218,7 +252,9 @@ void LiveRun::measure_from(TimePoint when) {
 
 bool LiveRun::settled(TimePoint now) const {
   const Workload& workload = plan_.workload;
-  return workload.settles_after && now >= run_.measure_start.load() + *workload.settles_after &&
+  // All ranks end at the time that they have agreed on.
+  return !joint_ && workload.settles_after &&
+         now >= run_.measure_start.load() + *workload.settles_after &&
          run_.recorder.total(Count::contended_grants) >= workload.contended_grants;
 }
 
@@ -284,8 +320,9 @@ std::optional<double> LiveRun::server_cpu_seconds(const RunStores::Usage& usage)
   return resources_.server_cpu_seconds();
 }
 
-void LiveRun::add_costs(const RunStores::Usage& usage, results::Run& result) const {
-  const auto all_sections = static_cast<double>(run_.recorder.total(Count::sections));
+void LiveRun::add_costs(const RunShared& all, const RunStores::Usage& usage,
+                        results::Run& result) const {
+  const auto all_sections = static_cast<double>(all.recorder.total(Count::sections));
   if (all_sections == 0) return;
   const auto cpu_seconds = server_cpu_seconds(usage);
   if (cpu_seconds) result.server_cpu_seconds_per_section = *cpu_seconds / all_sections;
@@ -294,8 +331,9 @@ void LiveRun::add_costs(const RunStores::Usage& usage, results::Run& result) con
   }
 }
 
-RunEvidence LiveRun::evidence_of(const RunStores::Usage& usage, TimePoint ended_at) const {
-  RunEvidence evidence = loadgen::evidence_of(run_);
+RunEvidence LiveRun::evidence_of(const RunShared& all, const RunStores::Usage& usage,
+                                 TimePoint ended_at) const {
+  RunEvidence evidence = loadgen::evidence_of(all);
   resources_.add_to(evidence);
   evidence.wall_seconds = seconds(ended_at - run_.load_start);
   evidence.overrun_seconds = seconds(ended_at - run_.load_end.load());
@@ -306,7 +344,7 @@ RunEvidence LiveRun::evidence_of(const RunStores::Usage& usage, TimePoint ended_
   // A fault keeps clients busy while it lasts: that is what is measured, and waits count from the
   // schedule anyway.
   evidence.schedule_lag = lag_before_faults_.value_or(
-      run_.recorder.histograms(Phase::measured)[Timing::schedule_lag].snapshot());
+      all.recorder.histograms(Phase::measured)[Timing::schedule_lag].snapshot());
   evidence.restarted_servers = usage.gone;
   if (!restarts_servers(plan_.faults)) {
     evidence.restarted_servers.insert(evidence.restarted_servers.end(), usage.restarts.begin(),
@@ -325,15 +363,36 @@ results::Generator LiveRun::generator_of(const RunEvidence& evidence) const {
   return generator;
 }
 
-void LiveRun::remove_keys() {
-  if (run_.used.none()) return;
+results::Generator LiveRun::own_generator(TimePoint ended_at) const {
+  if (run_.share.count() == 0) return {};
+  RunEvidence evidence = loadgen::evidence_of(run_);
+  resources_.add_to(evidence);
+  // The load, the servers, and other programs, which it cannot tell from its neighbours, are judged
+  // of all processes together.
+  const auto busiest = std::exchange(evidence.busiest_thread_seconds, std::nullopt);
+  evidence.private_cpu_seconds.reset();
+  if (!joint_->judges_machine()) evidence.machine = {};
+  evidence.wall_seconds = seconds(ended_at - run_.load_start);
+  // One that is told to end at once is always late.
+  if (!external_.stop_requested()) {
+    evidence.overrun_seconds = seconds(ended_at - run_.load_end.load());
+  }
+  results::Generator generator = generator_of(evidence);
+  if (busiest && evidence.wall_seconds > 0) {
+    generator.busiest_thread_share = *busiest / evidence.wall_seconds;
+  }
+  return generator;
+}
+
+void LiveRun::remove_keys(const RunShared& all) {
+  if (all.used.none()) return;
   // A stop that ended the run does not keep its keys; one that comes now does.
   const bool stopped = external_.stop_requested();
   const StopAfter limit(stopped ? kCleaningAfterStop : kCleaning,
                         stopped ? std::stop_token() : external_);
-  const auto of_counter = run_.counter->remove_keys(limit.token());
+  const auto of_counter = all.counter->remove_keys(limit.token());
   const auto of_locks = stores_.remove({.run_id = plan_.run_id,
-                                        .used = run_.used,
+                                        .used = all.used,
                                         .name_of = [this](int key) { return run_.key(key); },
                                         .suffixes = run_.strategy.key_suffixes},
                                        limit.token());

@@ -10,10 +10,12 @@
 
 #include "loadgen/record/certificate.h"
 #include "loadgen/run/client_threads.h"
-#include "loadgen/run/crew.h"
 #include "loadgen/run/fault_player.h"
+#include "loadgen/run/joint_run.h"
+#include "loadgen/run/local_crew.h"
 #include "loadgen/run/resource_meter.h"
 #include "loadgen/run/run_stores.h"
+#include "loadgen/run/run_watcher.h"
 #include "loadgen/run/runner.h"
 #include "loadgen/run/summary.h"
 #include "loadgen/run/worker.h"
@@ -23,27 +25,40 @@ namespace lockbench::loadgen {
 /// One strategy under one workload, from connecting to the last release.
 class LiveRun {
  public:
-  /// `progress` names the run to the observer. A stop of `external` ends the run early.
+  /// `progress` names the run to the observer. A stop of `external` ends the run early. `joint`, if
+  /// other processes have a part in it.
   LiveRun(const RunPlan& plan, const Descriptor& strategy, int repetition, const Progress& progress,
-          ProgressObserver& observer, std::stop_token external);
+          ProgressObserver& observer, std::stop_token external, JointRun* joint = nullptr);
 
   /// Blocks until the run is over and its keys are removed. The error says why it could not start.
+  /// Of several processes the first one has the result.
   tl::expected<results::Run, std::string> execute();
 
  private:
+  /// Until all clients are connected.
+  tl::expected<void, std::string> prepare();
   tl::expected<void, std::string> make_threads();
   tl::expected<void, std::string> connect_clients();
+  /// Sets when the load begins, which of a joint run is soon.
+  tl::expected<void, std::string> agree_on_start();
   /// From the start of the load to its end; takes at least one sample for the series. Returns when
   /// the load ended.
   TimePoint drive(SeriesSampler& sampler, std::vector<results::SeriesPoint>& series);
+  /// Lets the clients end, and counts what they left.
+  void drain(TimePoint measured_until);
+  /// Of a joint run, what this process has to show of it. `ended_at`: its load, or so far.
+  PartOfRun part_of(const std::vector<results::SeriesPoint>& series, TimePoint ended_at);
+  /// Audits the run and makes its result.
+  void conclude(const RunShared& all, Duration measured, TimePoint ended_at, WatchedRun& watched,
+                results::Run& result);
   void note_failures();
+  /// The only process of a run, or the first one.
+  bool leads() const { return run_.share.rank == 0; }
   bool warms_until_steady() const;
   void measure_from(TimePoint when);
   /// A client ended the last section that the load has, and with it the run.
   bool all_done() const { return run_.over.stop_requested(); }
   bool settled(TimePoint now) const;
-  /// Now, or where clients are elsewhere, as soon as they can know.
-  void end_early(TimePoint now, bool& over);
   TimePoint next_sample_after(TimePoint sampled_at) const;
   void report_load(TimePoint now, bool over);
   void report(Progress::Phase phase, double done);
@@ -51,14 +66,17 @@ class LiveRun {
   /// Time of day minus monotonic clock: constant, unless a clock is set.
   Duration wall_clock_offset();
   /// What a section cost the servers and the connections to them.
-  void add_costs(const RunStores::Usage& usage, results::Run& result) const;
+  void add_costs(const RunShared& all, const RunStores::Usage& usage, results::Run& result) const;
   /// Of the lock's servers; nothing if none of them tells.
   std::optional<double> server_cpu_seconds(const RunStores::Usage& usage) const;
-  RunEvidence evidence_of(const RunStores::Usage& usage, TimePoint ended_at) const;
+  RunEvidence evidence_of(const RunShared& all, const RunStores::Usage& usage,
+                          TimePoint ended_at) const;
   /// Which figures are the generator's own, and what clients ran on.
   results::Generator generator_of(const RunEvidence& evidence) const;
+  /// Of this process alone, as others have a part in the run.
+  results::Generator own_generator(TimePoint ended_at) const;
   /// Removes what the run left in the stores, for a bounded time.
-  void remove_keys();
+  void remove_keys(const RunShared& all);
   /// The command that removes what could not be removed.
   std::string clean_command() const;
 
@@ -67,13 +85,16 @@ class LiveRun {
   Progress progress_;
   ProgressObserver& observer_;
   const std::stop_token external_;
+  JointRun* const joint_;  ///< null: this process has all clients
 
   std::unique_ptr<Env> env_;
   ClientThreads client_threads_;  ///< outlives the services, which may run there
   RunShared run_;
   RunStores stores_;
   ResourceMeter resources_;
-  std::unique_ptr<Crew> crew_;  ///< ends before anything that clients use is destroyed
+  LocalCrew crew_;   ///< ends before anything that clients use is destroyed
+  Duration late_{};  ///< began the load so late, as others began it
+  Duration wall_clock_before_{}, suspended_before_{};  ///< the load
   std::optional<HistogramSnapshot> lag_before_faults_;
   std::unique_ptr<FaultPlayer> faults_;  ///< last: heals before the clients are joined
 };

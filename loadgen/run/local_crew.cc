@@ -65,12 +65,16 @@ tl::expected<void, std::string> LocalCrew::connect(const std::function<void(int)
     if (auto done = await_connected(connected); !done) failed = done.error();
   }
   if (failed.empty()) return {};
+  call_off();
+  return tl::unexpected(failed);
+}
+
+void LocalCrew::call_off() {
   run_.over.request_stop();
   // A stop does not wait for answers that may never come.
   if (external_.stop_requested()) run_.abort.request_stop();
   gate_.request_stop();
   clients_.clear();
-  return tl::unexpected(failed);
 }
 
 void LocalCrew::run_client(int number) {
@@ -162,10 +166,10 @@ int LocalCrew::working() {
   return working_;
 }
 
-void LocalCrew::drain() {
+void LocalCrew::drain(std::optional<Duration> patience) {
   // Two commands under way, one after the other, each bounded by its own time-out.
   const TimePoint give_up_at =
-      env_.now() + patience_.value_or(2 * run_.workload.strategy.command_timeout);
+      env_.now() + patience.value_or(2 * run_.workload.strategy.command_timeout);
   while (working() > 0 && env_.now() < give_up_at) await_change(give_up_at, {});
   run_.abort.request_stop();
   clients_.clear();  // waits for their ends

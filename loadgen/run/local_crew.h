@@ -9,14 +9,14 @@
 #include <vector>
 
 #include "loadgen/run/client_threads.h"
-#include "loadgen/run/crew.h"
 #include "loadgen/run/worker.h"
 #include "strategies/carrier.h"
 
 namespace lockbench::loadgen {
 
-/// Clients of this process: those of its share of the run.
-class LocalCrew : public Crew {
+/// The clients of this process: those of its share of the run. All calls come from the runner's
+/// thread, in their order here. The end of `over` in RunShared ends the load.
+class LocalCrew {
  public:
   /// All must outlive it. A stop of `external` ends the run early.
   LocalCrew(RunShared& run, ClientThreads& threads, Env& env, std::stop_token external)
@@ -26,20 +26,22 @@ class LocalCrew : public Crew {
         external_(std::move(external)),
         changed_(Carrier::current().make_event()) {}
 
-  tl::expected<void, std::string> connect(const std::function<void(int)>& connected) override;
-  TimePoint start_time() override { return env_.now(); }
-  void begin() override;
-  void wait(TimePoint until) override;
-  bool nobody_works() override;
-  void drain() override;
-  void count_never_begun(TimePoint until) override;
-
-  /// Clients that have not ended. On any thread.
-  int working();
-  /// How long drain() waits, where it should not for as long as a store may take to answer.
-  void limit_drain(Duration patience) { patience_ = patience; }
-  /// Lets clients that never began end.
-  void release_waiting() { gate_.request_stop(); }
+  /// Starts the clients and waits until all are connected; `connected` is told how many are. If one
+  /// cannot, or after a stop, no client is left. The error says why.
+  tl::expected<void, std::string> connect(const std::function<void(int)>& connected);
+  /// The load does not begin after all: ends the clients.
+  void call_off();
+  /// The times of the load are set: clients may work.
+  void begin();
+  /// Waits until that time, the end of the load, a stop, or until no client works any more.
+  void wait(TimePoint until);
+  /// No client is left, though the load's end has not come.
+  bool nobody_works();
+  /// The load is over: lets clients finish what is under way, and ends them. Waits as long as a
+  /// store may take to answer, or only so long.
+  void drain(std::optional<Duration> patience = {});
+  /// After drain(): counts what was due until then and was never begun.
+  void count_never_begun(TimePoint until);
 
  private:
   /// What a client does on its thread or fiber.
@@ -56,7 +58,10 @@ class LocalCrew : public Crew {
   /// What kept a client from connecting; empty: nothing yet.
   std::string connect_error();
   /// Under the mutex.
-  bool none_left() const { return working_ == 0 && (failed_ > 0 || run_.demand_met); }
+  bool none_left() const {
+    return working_ == 0 && (failed_ > 0 || run_.demand_met || run_.share.count() == 0);
+  }
+  int working();
   /// That the load asks for beside those that have begun.
   std::uint64_t sections_left() const;
 
@@ -69,7 +74,6 @@ class LocalCrew : public Crew {
   const std::unique_ptr<Event> changed_;  ///< only the runner waits for it
   int connected_ = 0, working_ = 0, failed_ = 0;
   std::string connect_error_;
-  std::optional<Duration> patience_;
   std::stop_source gate_;                       ///< connected clients wait for this stop
   std::vector<std::unique_ptr<Task>> clients_;  ///< end before anything they use is destroyed
 };

@@ -25,8 +25,10 @@ RunReport run_plans(std::span<const RunPlan> plans, ProgressObserver& observer,
       if (plans.size() > 1) progress.load = plan->workload.load;
       ++progress.run;
       if (plan->is_done && plan->is_done(*strategy, repetition)) continue;
-      LiveRun run(*plan, *strategy, repetition, progress, observer, stop);
-      if (auto result = run.execute()) {
+      auto result = plan->maker
+                        ? plan->maker(*plan, *strategy, repetition, progress, observer, stop)
+                        : LiveRun(*plan, *strategy, repetition, progress, observer, stop).execute();
+      if (result) {
         report.runs.push_back(std::move(*result));
       } else if (!stop.stop_requested()) {
         report.not_started.push_back({{std::string(strategy->name), result.error()}, plan->run_id});

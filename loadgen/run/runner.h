@@ -52,19 +52,13 @@ class ProgressObserver {
 using EnvFactory = std::function<std::unique_ptr<Env>(std::uint64_t seed)>;
 
 class RunWatcher;
-class Crew;
 struct RunPlan;
-struct RunShared;
 
-/// Which run of its plan one is, and what ends it early.
-struct RunTurn {
-  int repetition = 1;
-  int number = 1;  ///< among all runs
-  std::stop_token stop;
-};
-/// Makes the clients of a run, where they are not this process's. All arguments outlive the crew.
-using CrewFactory =
-    std::function<std::unique_ptr<Crew>(const RunPlan& plan, RunShared& run, const RunTurn& turn)>;
+/// Makes one run, from connecting to removing its keys. `progress` names it to the observer. The
+/// error says why it could not start.
+using RunMaker = std::function<tl::expected<results::Run, std::string>(
+    const RunPlan& plan, const Descriptor& strategy, int repetition, const Progress& progress,
+    ProgressObserver& observer, const std::stop_token& stop)>;
 
 /// CPU time, user and system, that private servers have used so far, in seconds. Empty without any.
 struct PrivateCpu {
@@ -98,7 +92,7 @@ struct RunPlan {
   /// Whether the private servers of a strategy get faster while they run, as a JVM does; may be
   /// empty.
   std::function<bool(const Descriptor&)> warms_up;
-  CrewFactory make_crew;  ///< empty: clients of this process
+  RunMaker maker;  ///< of its runs; empty: this process has all clients
   std::function<MachineReading()> machine = read_machine;
   /// Whether a strategy's servers outlive this process, and what is left in them with it; empty:
   /// they do.

@@ -4,24 +4,17 @@
 
 namespace lockbench::loadgen {
 
-/// Which clients, of all of a run, a process has. Shares of one run differ by at most one client.
-/// In a run of one process it has all of them.
+/// Which clients, of all of a run, a process has: neighbours. Shares of one run differ by at most
+/// one client. In a run of one process it has all of them.
 struct Share {
-  enum class Split {
-    block,   ///< clients with neighbouring numbers
-    cyclic,  ///< every so many-th client
-  };
-
   int rank = 0, ranks = 1;
   int clients = 1;  ///< of the whole run
-  Split split = Split::block;
 
   /// How many it has.
   int count() const { return clients / ranks + (rank < clients % ranks ? 1 : 0); }
 
   /// The number, among all clients, of its i-th one.
   int number(int i) const {
-    if (split == Split::cyclic) return i * ranks + rank;
     const int longer = clients % ranks;  // the first shares have one client more
     return rank * (clients / ranks) + (rank < longer ? rank : longer) + i;
   }

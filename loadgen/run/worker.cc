@@ -42,8 +42,7 @@ Worker::Worker(RunShared& run, int number)
       record_(run.recorder.client(number)),
       carrier_(Carrier::current()),
       has_store_(!urls_of(run.strategy, run.endpoints).empty()),
-      random_(run.seed, static_cast<std::uint64_t>(number)),
-      contention_(run.handoff, run.recorder) {
+      random_(run.seed, static_cast<std::uint64_t>(number)) {
   request_.ttl = run.workload.ttl;
   request_.stop = run.abort.get_token();
   if (!run.meetings || number < run.workload.scheduled_clients()) return;

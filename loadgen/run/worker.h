@@ -10,10 +10,8 @@
 
 #include "loadgen/record/atomics.h"
 #include "loadgen/record/audit.h"
-#include "loadgen/record/contention.h"
 #include "loadgen/record/counter.h"
 #include "loadgen/record/handoff.h"
-#include "loadgen/record/lock_log.h"
 #include "loadgen/record/metered_env.h"
 #include "loadgen/record/recorder.h"
 #include "loadgen/run/demand.h"
@@ -50,8 +48,6 @@ struct RunShared {
   std::unique_ptr<Schedule> schedule{};  ///< open loop only; made when the load starts
   std::unique_ptr<Meetings> meetings{};  ///< of a canary's load only
   Share share{};                         ///< of the clients; their numbers are those of all
-  /// Where several processes share a run: takes what `handoff` would, which sees one only.
-  std::unique_ptr<LockLog> log{};
 
   TimePoint load_start{};
   /// Set before the load starts; moved to an earlier time if the warm-up or the load ends early.
@@ -136,7 +132,6 @@ class Worker {
     TimePoint granted_at;
     Entry entry;
     std::optional<Reading> seen{};  ///< of the counter
-    TimePoint over_at{};            ///< the section was over
   };
   /// The lock was granted: reads the counter.
   Held enter(int key, Lease lease, Entry entry, TimePoint granted_at);
@@ -144,8 +139,11 @@ class Worker {
   /// Writes the counter back, unless the lock is shared.
   void write_counter(const Held& held);
   void release(const Held& held, TimePoint begun_at);
-  /// Passes on what it did with a lock: to the run's log, or else to its handoffs.
-  void note(LockEvent event);
+  /// What the grant means to the clients that waited.
+  void note_grant(int key, const WaitTicket& wait, TimePoint intended, TimePoint granted_at);
+  void note_no_grant(int key, const WaitTicket& wait, TimePoint now);
+  /// Counts the handoffs that have completed.
+  void note_handoffs();
   Phase phase_of_wait(TimePoint ended) const;
   Phase phase_of(AcquireOutcome outcome, TimePoint ended) const;
   /// When the load's end cut a wait off: what a store then takes to end it is nobody's wait.
@@ -187,8 +185,7 @@ class Worker {
   std::uint32_t sections_ = 0;       ///< so far; may wrap
   Phase phase_ = Phase::unmeasured;  ///< of the current section: that in which its wait ended
   Counts counts_;                    ///< of the current section
-  Contention contention_;
-  Contention::Pending pending_;
+  std::vector<Handoff> completed_;   ///< reused
 };
 
 }  // namespace lockbench::loadgen

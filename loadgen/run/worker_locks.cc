@@ -103,7 +103,7 @@ AcquireOutcome Worker::take(const Wanted& wanted, TimePoint intended, TimePoint 
   request_.mode = wanted.mode;
   request_.deadline = deadline;
   const Effort before = env_.effort();
-  note({.at = started, .key = key, .kind = LockEvent::Kind::waits, .mode = wanted.mode});
+  const WaitTicket wait = run_.handoff.begin_wait(key, wanted.mode);
   const AcquireMark mark = run_.audit.begin_acquire(key);
   AcquireResult result = strategy_->acquire(request_);
   const TimePoint ended = base_env_->now();
@@ -111,23 +111,13 @@ AcquireOutcome Worker::take(const Wanted& wanted, TimePoint intended, TimePoint 
 
   phase_ = phase_of(result.outcome, ended);
   note_wait(result, env_.effort() - before, intended, started, ended);
-  LockEvent event{.at = ended,
-                  .span = ended - intended,
-                  .key = key,
-                  .kind = LockEvent::Kind::gave_up,
-                  .mode = wanted.mode};
   if (result.outcome != AcquireOutcome::acquired) {
-    // One of several locks may only have been on its way back.
-    event.flag = transaction_.locks.size() == 1 && failure_ == FailureReason::taken;
-    note(event);
+    note_no_grant(key, wait, ended);
     return result.outcome;
   }
   Lease lease = *std::move(result.lease);
   const Entry entry = run_.audit.enter(key, number_, lease.mode, lease.fencing, mark, ended);
-  event.kind = LockEvent::Kind::granted;
-  event.fencing = lease.fencing;
-  event.flag = entry.regressed;
-  note(event);
+  note_grant(key, wait, intended, ended);
   held_.push_back(enter(key, std::move(lease), entry, ended));
   return result.outcome;
 }
@@ -140,7 +130,6 @@ void Worker::give_back(bool written) {
     if (written) write_counter(*held);
     now = base_env_->now();
     run_.audit.leave(held->key, held->entry, now);
-    held->over_at = now;
     // Leaves out holds that the end of the run cut short.
     if (written && !over()) histograms()[Timing::hold].record(now - held->granted_at);
   }
@@ -151,12 +140,35 @@ void Worker::give_back(bool written) {
   }
 }
 
-void Worker::note(LockEvent event) {
-  event.client = number_;
-  event.phase = phase_;
-  if (run_.log) return run_.log->add(event);
-  contention_.follow(event, pending_,
-                     [this](Count what, std::uint64_t more) { counts_[what] += more; });
+void Worker::note_grant(int key, const WaitTicket& wait, TimePoint intended, TimePoint granted_at) {
+  const GrantNote note = run_.handoff.granted(key, wait, granted_at, completed_);
+  if (note.contended) {
+    ++counts_[Count::contended_grants];
+  } else {
+    histograms()[Timing::uncontended].record(granted_at - intended);
+  }
+  if (note.overtook) ++counts_[Count::overtakings];
+  if (note.turnaround) histograms()[Timing::turnaround].record(*note.turnaround);
+  note_handoffs();
+}
+
+void Worker::note_no_grant(int key, const WaitTicket& wait, TimePoint now) {
+  // One of several locks may only have been on its way back.
+  const bool taken = transaction_.locks.size() == 1 && failure_ == FailureReason::taken;
+  if (taken) run_.handoff.found_taken(key, wait);
+  std::vector<Duration> unserved;
+  run_.handoff.gave_up(key, wait, now, unserved);
+  for (const Duration waited : unserved) histograms()[Timing::handoff_cut].record(waited);
+}
+
+void Worker::note_handoffs() {
+  for (const Handoff& handoff : completed_) {
+    for (std::uint64_t i = 0; i < handoff.releases; ++i) {
+      histograms()[Timing::handoff].record(handoff.taken);
+    }
+    if (handoff.direct) counts_[Count::direct_handoffs] += handoff.releases;
+  }
+  completed_.clear();
 }
 
 Phase Worker::phase_of_wait(TimePoint ended) const {
@@ -277,19 +289,15 @@ void Worker::write_counter(const Held& held) {
 void Worker::release(const Held& held, TimePoint begun_at) {
   const Lease& lease = held.lease;
   if (lease.state->lost_at()) note_loss(lease, *lease.state->lost_at());
-  LockEvent event{.at = begun_at,
-                  .span = begun_at - held.over_at,
-                  .key = held.key,
-                  .kind = LockEvent::Kind::releases,
-                  .mode = lease.mode};
-  note(event);
+  const bool awaited = run_.handoff.release_started(held.key, lease.mode, begun_at);
   const ReleaseResult result = strategy_->release(lease);
   const TimePoint done_at = base_env_->now();
-  event.at = done_at;
-  event.span = done_at - begun_at;
-  event.kind = LockEvent::Kind::released;
-  event.flag = result.outcome == ReleaseOutcome::released;
-  note(event);
+  if (awaited) {
+    const bool released = result.outcome == ReleaseOutcome::released;
+    run_.handoff.release_finished(held.key, begun_at, released, completed_);
+    if (released) ++counts_[Count::awaited_releases];
+    note_handoffs();
+  }
   histograms()[Timing::release].record(done_at - begun_at);
   if (result.outcome == ReleaseOutcome::not_owner) {
     ++counts_[Count::releases_not_owner];

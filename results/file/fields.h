@@ -83,7 +83,7 @@ LOCKBENCH_DESCRIBE(Quorum, nodes, votes, split_votes, rounds_per_grant, node_sec
 LOCKBENCH_DESCRIBE(Replication, replicas, refusals, wait)
 LOCKBENCH_DESCRIBE(Audit, increments, counter, lost_updates, lost_updates_max, overlaps,
                    overlap_seconds, fence_regressions, stale_writes_rejected, resource_failures,
-                   (undecided), contended_grants, violations_per_million, verdict)
+                   contended_grants, violations_per_million, verdict)
 LOCKBENCH_DESCRIBE(SeriesPoint, t, warmup, sections, acquire_p50, acquire_p99, failed, waiters,
                    holders)
 LOCKBENCH_DESCRIBE(FaultMark, fault, at_seconds, healed_seconds, recovery_seconds, lowest_share)
@@ -91,8 +91,7 @@ LOCKBENCH_DESCRIBE(Generator, cpu_seconds, cpu_share, machine_cpu_share, other_c
                    steal_share, pressure_share, (clients_on), (threads), (busiest_thread_share),
                    (stack_high_water_bytes), valid, reasons)
 LOCKBENCH_DESCRIBE(Rank, rank, host, clients, sections, share, acquire_p50, acquire_p99,
-                   rtt_seconds, cpu_seconds, cpu_share, lag_p99_seconds, late_seconds,
-                   clock_offset_seconds, clock_drift, clock_bound_seconds, outlier, lost, notes)
+                   cpu_seconds, cpu_share, lag_p99_seconds, late_seconds, outlier, lost, notes)
 
 template <class Visitor>
 void describe(Visitor& v, Is<Run> auto& run) {

@@ -131,8 +131,6 @@ struct Audit {
   std::uint64_t lost_updates_max = 0;  ///< if every write of unknown outcome took effect
   std::uint64_t overlaps = 0;
   double overlap_seconds = 0;
-  /// Entries of which the clocks of two hosts cannot tell; nothing in a run of one process.
-  std::optional<std::uint64_t> undecided;
   std::uint64_t fence_regressions = 0;
   std::uint64_t stale_writes_rejected = 0;
   std::uint64_t resource_failures = 0;  ///< reads and writes of the counter that failed
@@ -196,7 +194,7 @@ struct Generator {
   std::optional<std::uint64_t> stack_high_water_bytes;  ///< the most that a fiber used
 };
 
-/// One process of a run on several hosts. Times are those of rank 0's clock.
+/// One process of a run on several hosts.
 struct Rank {
   std::uint64_t rank = 0;
   std::string host;
@@ -204,17 +202,13 @@ struct Rank {
   std::uint64_t sections = 0;
   double share = 0;  ///< of all sections
   double acquire_p50 = 0, acquire_p99 = 0;
-  double rtt_seconds = 0;  ///< added between this rank and private servers
   double cpu_seconds = 0;
-  double cpu_share = 0;             ///< of all cores of its host
-  double lag_p99_seconds = 0;       ///< open loop: how late its idle clients began
-  double late_seconds = 0;          ///< how late it began the load
-  double clock_offset_seconds = 0;  ///< how far rank 0's clock is ahead of its own
-  double clock_drift = 0;           ///< by what share rank 0's clock is faster
-  double clock_bound_seconds = 0;   ///< the offset is at most so wrong
-  bool outlier = false;             ///< its waits are far from those of most ranks
-  bool lost = false;                ///< it ended before the run did
-  std::vector<std::string> notes;   ///< why its figures are its own, or its host's
+  double cpu_share = 0;            ///< of all cores of its host
+  double lag_p99_seconds = 0;      ///< open loop: how late its idle clients began
+  double late_seconds = 0;         ///< how much later than rank 0 it began the load, at most
+  bool outlier = false;            ///< its waits are far from those of most ranks
+  bool lost = false;               ///< it ended before the run did
+  std::vector<std::string> notes;  ///< why its figures are its own, or its host's
 };
 
 struct Run {

@@ -135,9 +135,9 @@ void add_faults(const Result& result, int repetitions, std::vector<std::string>&
   }
 }
 
-/// Ranks whose figures are their own, and what their clocks could not tell.
+/// Ranks whose figures are their own, and what no rank sees of the others.
 void add_ranks(const Result& result, int repetitions, std::vector<std::string>& lines) {
-  RunNotes outliers("outlier", result, repetitions), undecided("undecided", result, repetitions);
+  RunNotes outliers("outlier", result, repetitions);
   for (const Run& run : result.runs) {
     for (const Rank& rank : run.ranks) {
       if (!rank.outlier) continue;
@@ -145,12 +145,14 @@ void add_ranks(const Result& result, int repetitions, std::vector<std::string>& 
                                     rank.rank, rank.host, human_seconds(rank.acquire_p50),
                                     human_seconds(rank.acquire_p99)));
     }
-    if (run.audit.undecided.value_or(0) == 0) continue;
-    undecided.add(run, fmt::format("the clocks cannot tell of {} entries whether they overlapped",
-                                   *run.audit.undecided));
   }
   outliers.take(lines);
-  undecided.take(lines);
+  const bool any = std::any_of(result.runs.begin(), result.runs.end(),
+                               [](const Run& run) { return !run.ranks.empty(); });
+  if (!any) return;
+  lines.emplace_back(
+      "ranks: handoffs, overtakings, contended grants, overlaps and fencing order are those within "
+      "each rank; lost updates and stale writes are those of all");
 }
 
 /// The same failure in several repetitions gives one line.

@@ -35,13 +35,11 @@ const std::vector<Field<RankRow>> rank_fields{
     {{"share", "share of", "sections", Unit::share, 2}, of_rank(&Rank::share)},
     {{"acquire_p50_seconds", "acquire", "p50", Unit::seconds, 1}, of_rank(&Rank::acquire_p50)},
     {{"acquire_p99_seconds", "acquire", "p99", Unit::seconds, 1}, of_rank(&Rank::acquire_p99)},
-    {{"rtt_seconds", "added", "rtt", Unit::seconds, 4, Show::if_any}, of_rank(&Rank::rtt_seconds)},
     {{"cpu_share", "host's", "CPU", Unit::share, 3}, of_rank(&Rank::cpu_share)},
     {{"lag_p99_seconds", "lag", "p99", Unit::seconds, 4, Show::if_any},
      of_rank(&Rank::lag_p99_seconds)},
-    {{"clock_offset_seconds", "clock", "offset", Unit::seconds, 6, Show::if_asked},
-     of_rank(&Rank::clock_offset_seconds)},
-    {{"clock_bound_seconds", "clock", "±", Unit::seconds, 2}, of_rank(&Rank::clock_bound_seconds)},
+    {{"late_seconds", "began", "late by", Unit::seconds, 6, Show::if_asked},
+     of_rank(&Rank::late_seconds)},
     {{"remark", "", "", Unit::text, 0, Show::if_any}, remark},
 };
 

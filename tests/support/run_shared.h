@@ -26,7 +26,8 @@ class RunUnderTest {
              .audit = loadgen::Audit(1),
              .handoff = loadgen::HandoffTracker(1),
              .used = loadgen::UsedKeys(1 + clients),
-             .counter = std::move(counter)} {}
+             .counter = std::move(counter),
+             .share = {.clients = clients}} {}
 
   loadgen::RunShared& shared() { return run_; }
   loadgen::Workload& workload() { return workload_; }

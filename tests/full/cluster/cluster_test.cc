@@ -91,7 +91,7 @@ TEST_F(ClusterTest, FourHostsMakeOneResultThatTheServerConfirms) {
   expect_nothing_left();
   EXPECT_THAT(scratch_.files(), testing::Not(testing::Contains(testing::HasSubstr("rank-"))));
   if (!are_conclusive(result["runs"])) return;
-  for (const Json& rank : run["ranks"]) EXPECT_LT(rank["clock_bound_seconds"].get<double>(), 0.01);
+  for (const Json& rank : run["ranks"]) EXPECT_LT(rank["late_seconds"].get<double>(), 0.05);
 }
 
 TEST_F(ClusterTest, ALockThatOnlyLetsClientsOfDifferentHostsOverlapIsCaught) {
@@ -101,7 +101,7 @@ TEST_F(ClusterTest, ALockThatOnlyLetsClientsOfDifferentHostsOverlapIsCaught) {
   const Json result = this->result();
   const Json& audit = run_of(result, "mutant-per-process")["audit"];
   EXPECT_GT(audit["lost_updates"], 0);
-  EXPECT_GT(audit["overlaps"], 0);
+  EXPECT_EQ(audit["overlaps"], 0) << "no rank sees the clients of another one";
   EXPECT_EQ(audit["verdict"], "violated");
 }
 
@@ -118,83 +118,25 @@ TEST_F(ClusterTest, PrivateServersCannotServeOtherHosts) {
   }
 }
 
-TEST_F(ClusterTest, ASkewedClockIsFoundAndAccusesNobody) {
-  std::vector<std::string> arguments = {LOCKBENCH_BINARY_DIR "/lockbench_skewed_clock", "2",
-                                        "5000000"};
-  const auto lockbench = run("redis-queue", {"--hold", "500us"});
-  arguments.insert(arguments.end(), lockbench.begin(), lockbench.end());
-  ASSERT_EQ(mpirun_here(scratch_, kHosts, {}, arguments)->finish(kLong).code, 0);
-  const Json result = this->result();
-  const Json& run = run_of(result, "redis-queue");
-  EXPECT_EQ(run["audit"]["overlaps"], 0);
-  const Json& rank = run["ranks"][2];
-  EXPECT_NEAR(rank["clock_offset_seconds"].get<double>(), -0.005,
-              rank["clock_bound_seconds"].get<double>());
+/// Of redis-queue; 0 if nobody serves such metrics there.
+double sections_by_metrics(std::uint16_t port, const std::string& rank) {
+  const std::string metrics = http_get(port, "/metrics").body;
+  if (!has(metrics, "rank=\"" + rank + "\"")) return 0;
+  return metric_on(metrics, "lockbench_sections_total{strategy=\"redis-queue\"");
 }
 
-TEST_F(ClusterTest, ARankOfAnotherZoneIsToldApart) {
-  const std::vector<std::string> arguments = {lockbench_program, "run",        "redis-set-nx-lua",
-                                              "--clients",       "6",          "--keys",
-                                              "per-client",      "--duration", "2s",
-                                              "--out",           out(),        "--rtt-of-rank",
-                                              "2:20ms"};
-  ASSERT_EQ(mpirun_here(scratch_, 3, {}, arguments)->finish(kLong).code, 0);
-  const Json result = this->result();
-  const Json& ranks = run_of(result, "redis-set-nx-lua")["ranks"];
-  EXPECT_GE(ranks[2]["acquire_p50"].get<double>(), 0.02);
-  if (!are_conclusive(result["runs"])) return;
-  EXPECT_LT(ranks[1]["acquire_p50"].get<double>(), 0.02);
-  EXPECT_TRUE(ranks[2]["outlier"].get<bool>());
-  EXPECT_FALSE(ranks[1]["outlier"].get<bool>());
-}
-
-TEST_F(ClusterTest, OnlyTheConfigurationThatAsksForAnotherZoneHasOne) {
-  const auto configuration = [&](const std::string& name, const std::string& more) {
-    return scratch_.write(name + ".toml",
-                          "strategies = [\"redis-set-nx-lua\"]\nclients = 4\n"
-                          "keys = \"per-client\"\nwarmup = \"100ms\"\nduration = \"1s\"\n"
-                          "out = \"" +
-                              (scratch_ / (name + ".json")).string() + "\"\n" + more);
-  };
-  const std::vector<std::string> arguments = {lockbench_program,
-                                              "compare",
-                                              "--run",
-                                              configuration("a", ""),
-                                              configuration("b", "rtt-of-rank = [\"1:20ms\"]\n"),
-                                              "--repeat",
-                                              "2"};
-  const Outcome ended = mpirun_here(scratch_, 2, {}, arguments)->finish(kLong);
-  ASSERT_EQ(ended.code, 0) << ended.err;
-  const Json near = read_result(scratch_ / "a.json"), far = read_result(scratch_ / "b.json");
-  ASSERT_EQ(near["runs"].size(), 2U);
-  ASSERT_EQ(far["runs"].size(), 2U);
-  const auto p50_of = [](const Json& run) { return run["ranks"][1]["acquire_p50"].get<double>(); };
-  for (const Json& run : far["runs"]) EXPECT_GE(p50_of(run), 0.02);
-  if (!are_conclusive(near["runs"])) return;
-  for (const Json& run : near["runs"]) EXPECT_LT(p50_of(run), 0.02);
-}
-
-/// Of redis-queue; 0 if nobody serves metrics there.
-double sections_by_metrics(std::uint16_t port) {
-  return metric_on(http_get(port, "/metrics").body,
-                   "lockbench_sections_total{strategy=\"redis-queue\"");
-}
-
-TEST_F(ClusterTest, EachRankServesItsOwnFiguresAndTheFirstThoseOfAll) {
-  const std::uint16_t whole = testbed::free_loopback_port().value();
+TEST_F(ClusterTest, EachRankServesItsOwnFigures) {
   const std::uint16_t base = testbed::free_loopback_port().value();
-  const auto job =
-      mpirun_here(scratch_, 2, {},
-                  run("redis-queue", {"--duration", "1h", "--metrics-listen", std::to_string(whole),
-                                      "--metrics-of-ranks", std::to_string(base)}));
-  double all = 0, first = 0, second = 0;
+  const auto job = mpirun_here(
+      scratch_, 2, {},
+      run("redis-queue", {"--duration", "1h", "--metrics-listen", std::to_string(base)}));
+  double first = 0, second = 0;
   EXPECT_TRUE(eventually([&] {
-    first = sections_by_metrics(base);
-    second = sections_by_metrics(base + 1);
-    all = sections_by_metrics(whole);  // at most half a second old
-    return first > 0 && second > 0 && all > std::max(first, second);
+    first = sections_by_metrics(base, "0");
+    second = sections_by_metrics(base + 1, "1");
+    return first > 0 && second > 0;
   })) << first
-      << " and " << second << " of " << all;
+      << " and " << second;
   job->signal(SIGTERM);
   job->finish(kLong);
 }
@@ -230,11 +172,11 @@ class KilledRank : public ClusterTest {
     return -1;
   }
 
-  /// Kills rank 2 when its file is there. Returns what mpirun said.
+  /// Kills rank 2 when its file is there, which is after ten seconds. Returns what mpirun said.
   Outcome kill_one(const std::vector<std::string>& options) {
     const auto job = mpirun_here(
         scratch_, kHosts, options,
-        run("redis-queue", {"--ttl", "1s", "--duration", "9s", "--store-timeout", "500ms"}));
+        run("redis-queue", {"--ttl", "1s", "--duration", "15s", "--store-timeout", "500ms"}));
     EXPECT_TRUE(eventually([&] { return std::filesystem::exists(out() + ".rank-2"); }, 30s));
     const pid_t victim = find("2");
     EXPECT_GT(victim, 0);
@@ -251,6 +193,10 @@ class KilledRank : public ClusterTest {
     EXPECT_FALSE(run["generator"]["valid"]);
     EXPECT_EQ(run["audit"]["lost_updates"], 0);
   }
+  void expect_left_out(const Json& result) {
+    expect_marked(result);
+    EXPECT_EQ(run_of(result, "redis-queue")["ranks"][2]["sections"], 0);
+  }
 
   void expect_that_the_files_merge() {
     std::vector<std::string> arguments = {"merge", "--out", (scratch_ / "merged.json").string()};
@@ -259,13 +205,17 @@ class KilledRank : public ClusterTest {
     }
     const Outcome merged = lockbench(scratch_, arguments);
     EXPECT_EQ(merged.code, 2) << merged.err;
-    expect_marked(read_result(scratch_ / "merged.json"));
+    const Json result = read_result(scratch_ / "merged.json");
+    expect_marked(result);
+    // What the rank had done ten seconds after its start is in its file.
+    const Json& ranks = run_of(result, "redis-queue")["ranks"];
+    EXPECT_GT(ranks[2]["sections"].get<double>(), 0.3 * ranks[1]["sections"].get<double>());
   }
 };
 
 TEST_F(KilledRank, TheLauncherEndsTheOthersWhichSaveWhatThereIs) {
   EXPECT_NE(kill_one({}).code, 0);
-  expect_marked(result());
+  expect_left_out(result());
   expect_that_the_files_merge();
   expect_nothing_left();
 }
@@ -273,10 +223,10 @@ TEST_F(KilledRank, TheLauncherEndsTheOthersWhichSaveWhatThereIs) {
 TEST_F(KilledRank, WithRecoveryTheOthersFinish) {
   kill_one({"--enable-recovery"});
   const Json result = this->result();
-  expect_marked(result);
+  expect_left_out(result);
   EXPECT_FALSE(result["interrupted"]);
   const Json& run = run_of(result, "redis-queue");
-  EXPECT_GT(run["duration_seconds"].get<double>(), 8.5);
+  EXPECT_GT(run["duration_seconds"].get<double>(), 14.5);
   EXPECT_EQ(run["audit"]["overlaps"], 0);
   expect_that_the_files_merge();
   expect_nothing_left();

@@ -33,21 +33,6 @@ TEST(FaultOption, MustFitIntoTheRun) {
   EXPECT_EQ(error_of({"--fault", "store-kill@5s", "--iterations", "10"}), "accepted");
 }
 
-/// As one of two ranks.
-class FaultOfRanks : public testing::Test {
- protected:
-  const test::Variable rank_{"OMPI_COMM_WORLD_RANK", "0"}, size_{"OMPI_COMM_WORLD_SIZE", "2"};
-};
-
-TEST_F(FaultOfRanks, IsRefusedIfItWouldLeaveOutThoseOfAnotherZone) {
-  for (const std::string fault : {"partition@1s", "delay:2ms@1s", "failover@1s"}) {
-    EXPECT_THAT(error_of({"--rtt-of-rank", "1:5ms", "--fault", fault}),
-                StartsWith("--fault: " + fault + " cannot be combined with --rtt-of-rank"));
-    EXPECT_EQ(error_of({"--fault", fault}), "accepted");
-  }
-  EXPECT_EQ(error_of({"--rtt-of-rank", "1:5ms", "--fault", "store-kill@1s"}), "accepted");
-}
-
 /// Why the servers of a strategy cannot have a fault.
 std::string unfit_for(const std::string& strategy, const std::string& fault,
                       const LoadOptions& options = {}) {

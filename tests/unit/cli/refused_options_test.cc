@@ -88,9 +88,6 @@ void Refusals::of_the_load() {
   refuse("--warmup", duration_, {"5", "-1s"});
   refuse("--contended-grants", "1 to 1000000000", {"0", "-1"});
   refuse("--clients-per-rank", "1 to 100000", {"0", "100001", "all"});
-  refuse("--split", "block, cyclic", {"rows"});
-  refuse("--rtt-of-rank", "RANK:D such as 2:5ms", {"2", "x:5ms"});
-  refuse("--rtt-of-rank", "0s to 1h", {"1:2h"});
 }
 
 void Refusals::of_the_lock() {

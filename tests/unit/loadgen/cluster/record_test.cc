@@ -81,12 +81,9 @@ std::string summary(const RunShared& run) {
 TEST(Record, RanksThatRecordedEachItsShareGiveTheSameResultAsOneProcess) {
   RankUnderTest alone, together;
   std::vector<std::unique_ptr<RankUnderTest>> ranks;
-  std::vector<std::unique_ptr<Recording>> recordings;
   for (int rank = 0; rank < kRanksOfRecord; ++rank) {
     ranks.push_back(std::make_unique<RankUnderTest>(rank, kRanksOfRecord));
-    recordings.push_back(std::make_unique<Recording>(ranks.back()->shared()));
   }
-  int taken = 0;
   for (const Sample& sample : samples()) {
     record(sample, alone.shared());
     for (auto& rank : ranks) {
@@ -94,38 +91,56 @@ TEST(Record, RanksThatRecordedEachItsShareGiveTheSameResultAsOneProcess) {
       const int first = share.number(0), last = share.number(share.count() - 1);
       if (sample.client >= first && sample.client <= last) record(sample, rank->shared());
     }
-    if (++taken % 1500 != 0) continue;
-    for (auto& recording : recordings) {
-      Record received;
-      ASSERT_TRUE(from_bytes(to_bytes(recording->take()), received));
-      absorb(received, together.shared());
-    }
   }
-  for (auto& recording : recordings) absorb(recording->take(true), together.shared());
+  for (auto& rank : ranks) {
+    Record received;
+    ASSERT_TRUE(from_bytes(to_bytes(record_of(rank->shared())), received));
+    absorb(received, together.shared());
+  }
   EXPECT_EQ(summary(together.shared()), summary(alone.shared()));
 }
 
 TEST(Record, TheVotesOfNodesAddUp) {
   RankUnderTest one(0, 2, 3), whole(0, 1, 3);
-  Recording recording(one.shared());
-  for (int i = 0; i < 3; ++i) {
-    one.recorder().vote(Phase::measured, 2, Vote::granted, 5ms);
-    absorb(recording.take(), whole.shared());
-  }
+  for (int i = 0; i < 3; ++i) one.recorder().vote(Phase::measured, 2, Vote::granted, 5ms);
+  for (int rank = 0; rank < 2; ++rank) absorb(record_of(one.shared()), whole.shared());
   const Recorder::Node& node = whole.recorder().histograms(Phase::measured).nodes[2];
-  EXPECT_EQ(node.count(Vote::granted), 3U);
-  EXPECT_EQ(node.taken_by(Vote::granted).snapshot().count(), 3U);
+  EXPECT_EQ(node.count(Vote::granted), 6U);
+  const HistogramSnapshot taken = node.taken_by(Vote::granted).snapshot();
+  EXPECT_EQ(taken.count(), 6U);
+  EXPECT_GT(taken.min, 4ms);
+  EXPECT_TRUE(node.taken_by(Vote::refused).empty());
 }
 
-TEST(Record, WithoutAnythingNewARecordIsEmpty) {
+TEST(Record, WhatTheAuditsOfRanksFoundAddsUp) {
+  RankUnderTest one(0, 2), other(1, 2), whole;
+  const auto overlap = [](RankUnderTest& rank) {
+    Audit& audit = rank.shared().audit;
+    const TimePoint now = Carrier::current().now();
+    const Entry first = audit.enter(0, 0, Mode::exclusive, 7, {}, now);
+    const AcquireMark mark = audit.begin_acquire(0);
+    const Entry second = audit.enter(0, 1, Mode::exclusive, 6, mark, now + 1ms);
+    audit.leave(0, first, now + 3ms);
+    audit.leave(0, second, now + 4ms);
+  };
+  overlap(one);
+  overlap(other);
+  absorb(record_of(one.shared()), whole.shared());
+  absorb(record_of(other.shared()), whole.shared());
+  const AuditTotals totals = whole.shared().audit.totals();
+  EXPECT_EQ(totals.overlaps, 2U);
+  EXPECT_EQ(totals.overlap_time, 4ms);
+  EXPECT_EQ(totals.fence_regressions, 2U);
+  EXPECT_EQ(totals.longest_streak, 1U);
+}
+
+TEST(Record, OfARunWithoutSamplesIsEmpty) {
   RankUnderTest rank;
-  Recording recording(rank.shared());
-  record({0, 1ms, Phase::measured, false}, rank.shared());
-  EXPECT_FALSE(recording.take().timings.empty());
-  const Record again = recording.take();
-  EXPECT_TRUE(again.timings.empty());
-  EXPECT_TRUE(again.counts.empty());
-  EXPECT_TRUE(again.used_keys.empty());
+  const Record nothing = record_of(rank.shared());
+  EXPECT_TRUE(nothing.timings.empty());
+  EXPECT_TRUE(nothing.counts.empty());
+  EXPECT_TRUE(nothing.used_keys.empty());
+  EXPECT_TRUE(nothing.waits.empty());
 }
 
 TEST(Record, WhatIsNoPartOfTheRunIsIgnored) {
@@ -136,6 +151,7 @@ TEST(Record, WhatIsNoPartOfTheRunIsIgnored) {
   wrong.nodes.push_back({0, 77, 0, 1, {}});
   wrong.counts.push_back({.client = kClientsOfRecord, .counts = {{0, 1}}});
   wrong.counts.push_back({.client = 0, .phase = 3, .counts = {{0, 1}}});
+  wrong.counts.push_back({.client = 0, .phase = 1, .counts = {{200, 1}}});
   wrong.used_keys = {-1, 1'000'000};
   wrong.tallies.push_back({.key = 5, .accepted = 1});
   wrong.waits.push_back({.client = 99, .complete = {{1, 1}}});

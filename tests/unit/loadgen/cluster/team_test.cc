@@ -1,19 +1,21 @@
+#include "loadgen/cluster/team.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include <array>
 #include <atomic>
 #include <filesystem>
+#include <fstream>
 #include <numeric>
-#include <thread>
 
 #include "loadgen/cluster/member.h"
-#include "loadgen/cluster/remote_crew.h"
+#include "loadgen/cluster/rank_run.h"
 #include "loadgen/cluster/wire.h"
 #include "strategies/registry.h"
 #include "tests/support/eventually.h"
 #include "tests/support/fake_redis.h"
+#include "tests/support/run_shared.h"
 #include "tests/support/variable.h"
 #include "tests/unit/loadgen/cluster/in_process_peers.h"
 
@@ -36,11 +38,26 @@ class Observer : public ProgressObserver {
   std::function<void(const Progress&)> measuring = [](const Progress&) {};
 };
 
-/// Faults that do no harm.
-class Harmless : public FaultTarget {
+/// A folder for the files of ranks.
+class Folder {
  public:
-  tl::expected<void, std::string> inject(const Descriptor&, const Fault&) override { return {}; }
-  tl::expected<void, std::string> heal(const Descriptor&, const Fault&) override { return {}; }
+  Folder()
+      : path_(std::filesystem::temp_directory_path() /
+              ("lockbench-team-" + std::to_string(getpid()))) {
+    std::filesystem::create_directories(path_);
+  }
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+  ~Folder() { std::filesystem::remove_all(path_); }
+
+  std::string out() const { return (path_ / "out.json").string(); }
+  bool has_file_of(int rank) const {
+    return std::filesystem::exists(out() + ".rank-" + std::to_string(rank));
+  }
+  bool empty() const { return std::filesystem::is_empty(path_); }
+
+ private:
+  const std::filesystem::path path_;
 };
 
 /// Ranks as threads of this process. Locks of a process exclude clients of one rank only.
@@ -50,15 +67,14 @@ class TeamTest : public testing::Test {
 
   TeamTest() : ranks_(kRanks) {
     for (int rank = 0; rank < kRanks; ++rank) {
-      const auto now = [this, rank] {
-        ++readings_.at(static_cast<std::size_t>(rank));
-        return Carrier::current().now() + ahead_.at(static_cast<std::size_t>(rank)).load();
-      };
+      const auto now = [this] { return Carrier::current().now() + ahead_.load(); };
       links_.push_back(*Link::make([this, rank] { return ranks_.rank(rank); }, now));
-      hellos_.push_back({.host = "host-" + std::to_string(rank), .boot = std::to_string(rank)});
+      hellos_.push_back({.host = "host-" + std::to_string(rank),
+                         .build = {},
+                         .network = {},
+                         .boot = std::to_string(rank)});
     }
     team_.hellos = hellos_;
-    team_.ranks_beside.assign(kRanks, 1);
     plan_.run_id = "run";
     plan_.strategies = {find_strategy("local-mutex")};
     plan_.counter_url = "redis://127.0.0.1:1";
@@ -69,8 +85,10 @@ class TeamTest : public testing::Test {
     plan_.workload.resource = Resource::redis;
     plan_.workload.contended_grants = 10;
     plan_.provide_services = provide();
-    plan_.make_crew = [this](const RunPlan& plan, RunShared& run, const RunTurn& turn) {
-      return std::make_unique<RemoteCrew>(*links_[0], team_, plan, run, turn);
+    plan_.maker = [this](const RunPlan& plan, const Descriptor& strategy, int repetition,
+                         const Progress& progress, ProgressObserver& observer,
+                         const std::stop_token& stop) {
+      return lead(*links_[0], team_, plan, strategy, repetition, progress, observer, stop);
     };
   }
 
@@ -82,33 +100,72 @@ class TeamTest : public testing::Test {
     };
   }
 
-  void serve_all() {
-    for (int rank = 0; rank < kRanks; ++rank) {
-      members_.push_back(*Thread::start(
-          [this, rank](const std::stop_token& stop) {
-            MemberSettings settings;
-            settings.hello = hellos_[static_cast<std::size_t>(rank)];
-            settings.provide_services = provide();
-            if (machine_) settings.machine = machine_;
-            serve(*links_[static_cast<std::size_t>(rank)], settings, stop);
-          },
-          [](const std::string& why) { ADD_FAILURE() << why; }));
-    }
+  void start(int rank, const std::function<void(Link&)>& work) {
+    members_.push_back(*Thread::start(
+        [this, rank, work](const std::stop_token&) {
+          work(*links_[static_cast<std::size_t>(rank)]);
+        },
+        [](const std::string& why) { ADD_FAILURE() << why; }));
   }
 
-  RunReport run() {
-    serve_all();
+  /// `impostor`: what the last rank does instead of its work; may be empty.
+  RunReport run(const std::function<void(Link&)>& impostor = {}) {
+    for (int rank = 1; rank < kRanks; ++rank) {
+      if (impostor && rank == kRanks - 1) {
+        start(rank, impostor);
+        continue;
+      }
+      start(rank, [this, rank](Link& link) {
+        MemberSettings settings;
+        settings.hello = hellos_[static_cast<std::size_t>(rank)];
+        settings.provide_services = provide();
+        if (machine_) settings.machine = machine_;
+        serve(link, settings);
+      });
+    }
     RunReport report = run_plan(plan_, observer_, stop_.get_token());
-    links_[0]->send_to_all(Kind::leave, to_bytes(Leave{}));
+    links_[0]->send_to_others(Kind::leave, to_bytes(Leave{}));
     members_.clear();
     return report;
   }
 
+  /// A rank that begins like the others, and then sends this in place of its part; empty: nothing.
+  static std::function<void(Link&)> impostor(const std::function<std::string(int ticket)>& part) {
+    return [part](Link& link) {
+      const std::stop_token dead = link.stop().get_token();
+      while (const auto message = link.next(link.now() + 1min, dead)) {
+        Order order;
+        Start start;
+        if (message->kind == Kind::leave) return;
+        if (message->kind == Kind::order && from_bytes(message->body, order)) {
+          link.send(0, Kind::ready, to_bytes(Ready{order.ticket, {}}));
+        }
+        if (message->kind != Kind::start || !from_bytes(message->body, start)) continue;
+        link.send(0, Kind::started, to_bytes(Started{start.ticket}));
+        if (part) link.send(0, Kind::part, part(start.ticket));
+      }
+    };
+  }
+
+  /// The last rank is named, and the others' figures are there.
+  void expect_left_out(const RunReport& report, const std::string& why) {
+    ASSERT_EQ(report.runs.size(), 1U);
+    const results::Run& run = report.runs.front();
+    EXPECT_TRUE(run.ranks.back().lost);
+    EXPECT_EQ(run.ranks.back().sections, 0U);
+    EXPECT_FALSE(run.ranks[1].lost);
+    EXPECT_GT(run.ranks[1].sections, 0U);
+    EXPECT_FALSE(run.generator.valid);
+    EXPECT_THAT(run.generator.reasons, Contains("rank 3 on host-3: " + why));
+    EXPECT_NE(run.audit.verdict, results::Verdict::exclusive);
+    EXPECT_TRUE(team_.kept_files);
+    EXPECT_FALSE(team_.is_complete());
+  }
+
   InProcessRanks ranks_;
-  std::array<std::atomic<Duration>, kRanks> ahead_{};  ///< clocks, by rank
-  std::array<std::atomic<int>, kRanks> readings_{};    ///< of the clocks
-  std::function<MachineReading()> machine_;            ///< empty: the real one
-  SimClock clock_;                                     ///< stands still
+  std::atomic<Duration> ahead_{};            ///< of all ranks' clocks
+  std::function<MachineReading()> machine_;  ///< empty: the real one
+  SimClock clock_;                           ///< stands still
   redis::FakeRedis redis_{clock_};
   std::vector<Hello> hellos_;
   std::vector<std::unique_ptr<Link>> links_;
@@ -147,7 +204,6 @@ TEST_F(TeamTest, ALockThatExcludesWithinARankOnlyIsCaught) {
   ASSERT_EQ(report.runs.size(), 1U);
   const results::Audit& audit = report.runs.front().audit;
   EXPECT_GT(audit.lost_updates, 0U);
-  EXPECT_GT(audit.overlaps, 0U);
   EXPECT_NE(audit.verdict, results::Verdict::exclusive);
 }
 
@@ -174,17 +230,6 @@ TEST_F(TeamTest, ARankWithoutClientsTakesNoTurnsOfAnOpenLoop) {
   EXPECT_TRUE(team_.is_complete());
 }
 
-TEST_F(TeamTest, ARankThatNoticesTheEndTooLateSaysSo) {
-  observer_.measuring = [this](const Progress& progress) {
-    if (progress.done > 0.3) ahead_[1] = 5s;
-  };
-  plan_.workload.duration = 3s;
-  const RunReport report = run();
-  ASSERT_EQ(report.runs.size(), 1U);
-  EXPECT_THAT(report.runs.front().generator.reasons,
-              Contains(StartsWith("rank 1 on host-1: the runner noticed the end")));
-}
-
 TEST_F(TeamTest, TheFirstRankOfEachHostJudgesItsMachine) {
   hellos_[3].boot = hellos_[2].boot;
   team_.hellos = hellos_;
@@ -197,53 +242,6 @@ TEST_F(TeamTest, TheFirstRankOfEachHostJudgesItsMachine) {
   EXPECT_THAT(reasons, Contains(StartsWith("rank 2 on host-2: a CPU limit")));
   EXPECT_THAT(reasons, Not(Contains(StartsWith("rank 0 on host-0: a CPU limit"))));
   EXPECT_THAT(reasons, Not(Contains(StartsWith("rank 3 on host-3: a CPU limit"))));
-}
-
-TEST_F(TeamTest, FilesOfRanksGoAfterAGoodRunHoweverLongItsEndTakes) {
-  const auto folder =
-      std::filesystem::temp_directory_path() / ("lockbench-team-" + std::to_string(getpid()));
-  team_.partial_path = (folder / "out.json").string();
-  bool had_files = false;
-  plan_.run_over = [&](const results::Run&) {
-    had_files = test::eventually([&] { return !std::filesystem::is_empty(folder); });
-    for (auto& ahead : ahead_) ahead = 15s;
-    for (auto& readings : readings_) {
-      // So many that each rank has looked at the time that it still waits.
-      const int enough = readings + 30;
-      EXPECT_TRUE(test::eventually([&] { return readings >= enough; }));
-    }
-  };
-  const RunReport report = run();
-  ASSERT_EQ(report.runs.size(), 1U);
-  EXPECT_TRUE(had_files);
-  EXPECT_TRUE(std::filesystem::is_empty(folder));
-  std::filesystem::remove_all(folder);
-}
-
-TEST_F(TeamTest, ARankThatIsSilentWhileItConnectsIsLost) {
-  team_.metrics_of = [this](int rank) {
-    // Rank 0 has told the others by then, and a minute passes.
-    if (rank == kRanks - 1) ahead_[0] = 61s;
-    return std::string();
-  };
-  const RunReport report = run();
-  ASSERT_EQ(report.not_started.size(), 1U);
-  EXPECT_THAT(report.not_started.front().reason, HasSubstr("does not answer"));
-  EXPECT_FALSE(team_.is_complete());
-  EXPECT_FALSE(team_.kept_files);
-}
-
-TEST_F(TeamTest, ThatRecordsComeInBurstsIsNoDipOfTheThroughput) {
-  Harmless target;
-  plan_.fault_target = &target;
-  plan_.faults = {parse_fault("delay:1ms@600ms+300ms").value()};
-  plan_.workload.key_per_client = true;
-  plan_.workload.rate = 1000;
-  plan_.workload.duration = 2s;
-  const RunReport report = run();
-  ASSERT_EQ(report.runs.size(), 1U);
-  ASSERT_EQ(report.runs.front().faults.size(), 1U);
-  EXPECT_GT(report.runs.front().faults.front().lowest_share, 0);
 }
 
 TEST_F(TeamTest, ARankWithoutTheStrategySaysSo) {
@@ -267,55 +265,178 @@ TEST_F(TeamTest, TheIterationsAreSharedOut) {
   EXPECT_EQ(report.runs.front().sections, 101U);
 }
 
-TEST_F(TeamTest, ARankThatDiesHoldsUpNobodyAndItsResultsAreKept) {
-  plan_.workload.key_per_client = true;
-  plan_.workload.duration = 7s;
-  plan_.workload.strategy.command_timeout = 500ms;
-  // By then rank 2 has told of sections: those that it did after are what its files keep.
-  observer_.measuring = [this](const Progress& progress) {
-    if (progress.done > 0.25) ranks_.kill(2);
+TEST_F(TeamTest, FilesOfRanksGoAfterAGoodRun) {
+  const Folder folder;
+  team_.part_path = folder.out();
+  bool had_files = false;
+  plan_.run_over = [&](const results::Run&) {
+    had_files = test::eventually([&] { return folder.has_file_of(0) && folder.has_file_of(3); });
   };
   const RunReport report = run();
   ASSERT_EQ(report.runs.size(), 1U);
-  const results::Run& run = report.runs.front();
-  EXPECT_TRUE(run.ranks[2].lost);
-  EXPECT_GT(run.ranks[2].sections, 0U);
-  EXPECT_GT(run.ranks[1].sections, 2 * run.ranks[2].sections);
-  EXPECT_FALSE(run.generator.valid);
-  EXPECT_TRUE(team_.kept_files);
-  EXPECT_EQ(run.audit.lost_updates, 0U);
+  EXPECT_TRUE(had_files);
+  EXPECT_TRUE(folder.empty());
 }
 
-TEST_F(TeamTest, AStopEndsTheRunSoonWithWhatThereIs) {
+TEST_F(TeamTest, ARankThatIsSilentWhileItConnectsIsLost) {
+  // Rank 0 has told the others by then, and a while passes.
+  team_.metrics_of = [this](int rank) {
+    if (rank == kRanks - 1) ahead_ = 6s;
+    return std::string();
+  };
+  ranks_.kill(kRanks - 1);
+  const RunReport report = run([](Link&) {});
+  ASSERT_EQ(report.not_started.size(), 1U);
+  EXPECT_THAT(report.not_started.front().reason, HasSubstr("does not answer"));
+  EXPECT_FALSE(team_.is_complete());
+  EXPECT_FALSE(team_.kept_files);
+}
+
+TEST_F(TeamTest, ARankThatDiesIsNamedAndLeftOut) {
+  const Folder folder;
+  team_.part_path = folder.out();
+  plan_.workload.key_per_client = true;
+  observer_.measuring = [this](const Progress&) {
+    ranks_.kill(kRanks - 1);
+    links_.back()->stop().request_stop();
+  };
+  const RunReport report = run(impostor({}));
+  expect_left_out(report, "it was lost: it is dead or cut off");
+  EXPECT_EQ(report.runs.front().audit.lost_updates, 0U);
+  EXPECT_TRUE(folder.has_file_of(1)) << "what there is of the run is kept";
+}
+
+TEST_F(TeamTest, ARankThatLivesAndSaysNothingIsLeftOutWithinABound) {
+  plan_.workload.strategy.command_timeout = 100ms;
+  const TimePoint begun = Carrier::current().now();
+  expect_left_out(run(impostor({})), "it was lost: it has not said what it did");
+  EXPECT_GE(Carrier::current().now() - begun, 3s);
+}
+
+TEST_F(TeamTest, ARankThatSendsSomethingElseIsLeftOut) {
+  const auto garbage = [](int) { return std::string(100'000, '\xff'); };
+  expect_left_out(run(impostor(garbage)), "it was lost: what it sent is no part of this run");
+}
+
+TEST_F(TeamTest, ARankThatSpeaksForAnotherOneIsLeftOut) {
+  const auto of_another = [](int ticket) {
+    PartReport report{.ticket = ticket, .part = {}};
+    report.part.rank = 1;
+    return to_bytes(report);
+  };
+  expect_left_out(run(impostor(of_another)), "it was lost: what it sent is no part of this run");
+}
+
+TEST_F(TeamTest, WhatIsNotOfTheRunChangesNoFigure) {
+  const auto wild = [](int ticket) {
+    PartReport report{.ticket = ticket, .part = {}};
+    report.part.rank = kRanks - 1;
+    report.part.complete = true;
+    report.part.record.timings.push_back({9, 250, {}});
+    report.part.record.counts.push_back({.client = 1'000'000, .phase = 1, .counts = {{0, 77}}});
+    report.part.record.tallies.push_back({.key = -5, .accepted = 1'000'000});
+    report.part.record.used_keys = {-1, 2'000'000'000};
+    return to_bytes(report);
+  };
+  const RunReport report = run(impostor(wild));
+  ASSERT_EQ(report.runs.size(), 1U);
+  const results::Run& run = report.runs.front();
+  EXPECT_EQ(run.fairness.per_client.size(), 8U);
+  EXPECT_EQ(run.sections, run.ranks[0].sections + run.ranks[1].sections + run.ranks[2].sections);
+}
+
+TEST_F(TeamTest, AStopEndsTheRunSoonAndSavesTheShareOfEachRank) {
+  const Folder folder;
+  team_.part_path = folder.out();
   plan_.workload.duration = 1h;
   observer_.measuring = [this](const Progress& progress) {
-    if (progress.sections > 1000) stop_.request_stop();
+    if (progress.sections > 300) stop_.request_stop();
+  };
+  bool saved = false;
+  plan_.run_over = [&](const results::Run&) {
+    saved = test::eventually([&] { return folder.has_file_of(0) && folder.has_file_of(3); });
   };
   const RunReport report = run();
   EXPECT_TRUE(report.interrupted);
   ASSERT_EQ(report.runs.size(), 1U);
-  // Ranks that do not end soon enough count as lost; what they told before stays.
-  EXPECT_GT(report.runs.front().ranks[3].sections, 0U);
+  EXPECT_GT(report.runs.front().sections, 300U);
+  EXPECT_TRUE(saved);
 }
 
-TEST(Link, ARanksClockIsFoundHoweverFarItIsAhead) {
+/// A rank that does nothing but keep its file.
+class KeepingRank : public RankRun {
+ public:
+  using RankRun::RankRun;
+  bool judges_machine() const override { return false; }
+  tl::expected<void, std::string> ready(tl::expected<void, std::string> own) override {
+    return own;
+  }
+  tl::expected<TimePoint, std::string> start() override { return TimePoint(); }
+  std::unique_ptr<WholeRun> gather(const PartOfRun&) override { return nullptr; }
+  void add_to(RunEvidence&) const override {}
+  void complete(results::Run&) const override {}
+};
+
+TEST(RankRun, KeepsItsFileEveryTenSecondsAndAtOnceIfAsked) {
+  const Folder folder;
+  InProcessRanks ranks(1);
+  std::atomic<Duration> time{};
+  const auto link = Link::make([&] { return ranks.rank(0); }, [&] { return TimePoint(time); });
+  ASSERT_TRUE(link);
+  Order order;
+  order.strategy = "none";
+  order.part_path = folder.out();
+  KeepingRank rank(**link, order, {.host = "host", .build = "this", .network = {}, .boot = {}});
+  test::RunUnderTest run(*find_strategy("none"));
+  std::vector<results::SeriesPoint> series;
+  const auto second = [&](Duration at, bool at_once) {
+    time = at;
+    run.grant(1ms);
+    series.emplace_back();
+    rank.note({.run = run.shared(), .series = series}, {}, at_once);
+    std::ifstream file(folder.out() + ".rank-0", std::ios::binary);
+    const auto kept = read_part(std::string(std::istreambuf_iterator<char>(file), {}), "this");
+    return kept ? kept->part.series.size() : 0;
+  };
+  EXPECT_EQ(second(9s, false), 0U);
+  EXPECT_EQ(second(10s, false), 2U);
+  EXPECT_EQ(second(19s, false), 2U);
+  EXPECT_EQ(second(20s, false), 4U);
+  EXPECT_EQ(second(21s, true), 5U);
+}
+
+TEST(Link, HearsOfOthersThoughNobodySpeaks) {
   InProcessRanks ranks(2);
   const auto root = Link::make([&] { return ranks.rank(0); });
-  const auto other =
-      Link::make([&] { return ranks.rank(1); }, [] { return Carrier::current().now() + 1h; });
-  ASSERT_TRUE(root && other);
-  ASSERT_TRUE(test::eventually([&] { return (*other)->clock().knows_drift(); }));
-  const auto estimate = (*other)->clock().at((*other)->now());
-  EXPECT_LE(std::chrono::abs(estimate.offset + 1h), estimate.bound);
-  EXPECT_LT(estimate.bound, 1h);
+  const TimePoint begun = (*root)->now();
+  const auto other = Link::make([&] { return ranks.rank(1); });
+  EXPECT_TRUE(test::eventually(
+      [&] { return (*root)->heard_at(1) > begun && (*other)->heard_at(0) > begun; }));
 }
 
-TEST(Link, TheTreeOfClocksHasLogarithmicDepth) {
-  for (int rank = 1; rank < 1024; ++rank) {
-    int depth = 0;
-    for (int at = rank; at != 0; at = parent_of(at)) ++depth;
-    EXPECT_LE(depth, 10);
-  }
+TEST(Link, KeepsABoundedNumberOfMessages) {
+  constexpr int kMost = 100'000;
+  InProcessRanks ranks(2);
+  const auto flooding = ranks.rank(0);
+  for (int i = 0; i < kMost + 500; ++i) flooding->post(1, Kind::order, "x");
+  flooding->post(1, Kind::stop, {});
+  const auto one = Link::make([&] { return ranks.rank(1); });
+  // It comes after all others.
+  ASSERT_TRUE(test::eventually([&] { return (*one)->stop().stop_requested(); }));
+  int kept = 0;
+  while ((*one)->next((*one)->now())) ++kept;
+  EXPECT_EQ(kept, kMost);
+}
+
+TEST(Link, OnlyRankZeroStopsOthers) {
+  InProcessRanks ranks(3);
+  const auto one = Link::make([&] { return ranks.rank(1); });
+  ranks.rank(2)->post(1, Kind::stop, {});
+  ranks.rank(2)->post(1, Kind::ready, {});
+  EXPECT_TRUE((*one)->next((*one)->now() + 10s));
+  EXPECT_FALSE((*one)->stop().stop_requested());
+  ranks.rank(0)->post(1, Kind::stop, {});
+  EXPECT_TRUE(test::eventually([&] { return (*one)->stop().stop_requested(); }));
 }
 
 TEST(Launched, OnlyALaunchersNumbersCount) {

@@ -5,8 +5,7 @@
 #include <limits>
 #include <random>
 
-#include "loadgen/cluster/order.h"
-#include "loadgen/cluster/reports.h"
+#include "loadgen/cluster/rank_run.h"
 
 namespace lockbench::loadgen::cluster {
 namespace {
@@ -74,7 +73,7 @@ TEST(Wire, AnyBytesAreReadWithoutHarm) {
   for (int i = 0; i < 2000; ++i) {
     std::string bytes(random() % 200, '\0');
     for (char& byte : bytes) byte = static_cast<char>(random());
-    RecordReport report;
+    PartReport report;
     (void)from_bytes(bytes, report);  // what counts is that it ends
   }
 }
