@@ -117,13 +117,10 @@ tl::expected<void, std::string> LiveRun::connect_clients() {
 }
 
 tl::expected<void, std::string> LiveRun::agree_on_start() {
-  run_.load_start = env_->now();
   if (!joint_) return {};
   const auto start = joint_->start();
   if (!start) return tl::unexpected(start.error());
-  run_.load_start = *start;
-  env_->wait(nullptr, *start, external_);
-  late_ = std::max(Duration::zero(), env_->now() - *start);
+  agreed_start_ = *start;
   return {};
 }
 
@@ -178,6 +175,11 @@ void LiveRun::conclude(const RunShared& all, Duration measured, TimePoint ended_
 
 TimePoint LiveRun::drive(SeriesSampler& sampler, std::vector<results::SeriesPoint>& series) {
   const Workload& workload = plan_.workload;
+  run_.load_start = agreed_start_.value_or(env_->now());
+  if (agreed_start_) {
+    env_->wait(nullptr, *agreed_start_, external_);
+    late_ = std::max(Duration::zero(), env_->now() - *agreed_start_);
+  }
   WarmUp warm_up(run_.load_start, workload.warmup, warms_until_steady());
   measure_from(warm_up.latest_end());
   run_.started.store(true, std::memory_order_release);

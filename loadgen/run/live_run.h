@@ -39,7 +39,7 @@ class LiveRun {
   tl::expected<void, std::string> prepare();
   tl::expected<void, std::string> make_threads();
   tl::expected<void, std::string> connect_clients();
-  /// Sets when the load begins, which of a joint run is soon.
+  /// Of a joint run: when the load begins.
   tl::expected<void, std::string> agree_on_start();
   /// From the start of the load to its end; takes at least one sample for the series. Returns when
   /// the load ended.
@@ -92,7 +92,8 @@ class LiveRun {
   RunShared run_;
   RunStores stores_;
   ResourceMeter resources_;
-  LocalCrew crew_;   ///< ends before anything that clients use is destroyed
+  LocalCrew crew_;  ///< ends before anything that clients use is destroyed
+  std::optional<TimePoint> agreed_start_;
   Duration late_{};  ///< began the load so late, as others began it
   Duration wall_clock_before_{}, suspended_before_{};  ///< the load
   std::optional<HistogramSnapshot> lag_before_faults_;

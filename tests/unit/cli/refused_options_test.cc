@@ -128,7 +128,6 @@ void Refusals::of_the_lock() {
   refuse("--lock-delay", "0s to 1h", {"2h"});
   refuse("--format", "table, json, csv, markdown", {"xml", "Table"});
   refuse("--metrics-listen", "such as 127.0.0.1:9464", {"x", "127.0.0.1:65536"});
-  refuse("--metrics-of-ranks", "such as 127.0.0.1:9464", {"x"});
   refuse("--linger", "0s to 168h", {"169h"});
   refuse("--linger", duration_, {"5"});
 }
