@@ -207,7 +207,7 @@ struct Rank {
   double lag_p99_seconds = 0;      ///< open loop: how late its idle clients began
   double late_seconds = 0;         ///< how much later than rank 0 it began the load, at most
   bool outlier = false;            ///< its waits are far from those of most ranks
-  bool lost = false;               ///< it ended before the run did
+  bool lost = false;               ///< it was dead or silent: left out
   std::vector<std::string> notes;  ///< why its figures are its own, or its host's
 };
 

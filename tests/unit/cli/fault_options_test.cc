@@ -1,6 +1,5 @@
 #include "cli/console/deploy.h"
 #include "strategies/registry.h"
-#include "tests/support/variable.h"
 #include "tests/unit/cli/fixtures.h"
 
 namespace lockbench::cli {
