@@ -29,6 +29,20 @@ bool is_far(double value, double median) {
   return high > kFar * low && high - low > kFarSeconds;
 }
 
+/// Whether all that the record says of clients is of those that its rank has.
+bool is_of(const Share& share, const Record& record) {
+  const int first = share.number(0);
+  const auto is_own = [&](std::int32_t client) {
+    return client >= first && client < first + share.count();
+  };
+  return std::all_of(record.counts.begin(), record.counts.end(),
+                     [&](const CountsOf& of) {
+                       return of.client == CountsOf::kServices || is_own(of.client);
+                     }) &&
+         std::all_of(record.waits.begin(), record.waits.end(),
+                     [&](const WaitsOf& of) { return is_own(of.client); });
+}
+
 /// Whether both are parts of one run.
 bool fit(const PartFile& one, const PartFile& other) {
   return one.order.run_id == other.order.run_id && one.order.number == other.order.number &&
@@ -47,8 +61,9 @@ Assembly::Assembly(std::unique_ptr<RunShared> run, const std::vector<Hello>& hel
 }
 
 tl::expected<void, std::string> Assembly::add(const Part& part) {
-  const bool possible = part.rank >= 0 && part.rank < static_cast<int>(ranks_.size()) &&
-                        part.series.size() <= kMostSeconds;
+  const auto ranks = static_cast<int>(ranks_.size());
+  const bool possible = part.rank >= 0 && part.rank < ranks && part.series.size() <= kMostSeconds &&
+                        is_of({part.rank, ranks, run_->workload.clients}, part.record);
   if (!possible) return tl::unexpected<std::string>("what it sent is no part of this run");
   Rank& rank = at(part.rank);
   if (knows(part.rank)) return tl::unexpected(fmt::format("two parts are of rank {}", part.rank));

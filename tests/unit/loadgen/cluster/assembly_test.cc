@@ -87,6 +87,12 @@ TEST(Merge, FilesOfDifferentRunsOrTwiceTheSameRankAreRefused) {
   EXPECT_FALSE(merge({}));
 }
 
+TEST(Merge, WhatARankSaysOfAnotherOnesClientsIsRefused) {
+  PartFile wrong = part_file(1, 5);
+  wrong.part.record.counts.front().client = 0;
+  EXPECT_THAT(merge({part_file(0, 5), wrong}).error(), HasSubstr("no part of this run"));
+}
+
 TEST(Merge, ARankThatBeganLateSaysSo) {
   PartFile late = part_file(1, 5);
   late.part.late = 80ms;

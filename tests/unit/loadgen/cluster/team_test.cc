@@ -333,7 +333,7 @@ TEST_F(TeamTest, WhatIsNotOfTheRunChangesNoFigure) {
     report.part.rank = kRanks - 1;
     report.part.complete = true;
     report.part.record.timings.push_back({9, 250, {}});
-    report.part.record.counts.push_back({.client = 1'000'000, .phase = 1, .counts = {{0, 77}}});
+    report.part.record.counts.push_back({.client = 6, .phase = 7, .counts = {{0, 77}}});
     report.part.record.tallies.push_back({.key = -5, .accepted = 1'000'000});
     report.part.record.used_keys = {-1, 2'000'000'000};
     return to_bytes(report);
