@@ -24,7 +24,7 @@ constexpr int kSlower = 10;
 // After a stop the launcher kills a second later.
 constexpr Duration kAfterStop = std::chrono::milliseconds(250);
 constexpr Duration kBeyondDrain = std::chrono::seconds(3);
-constexpr Duration kLook = std::chrono::milliseconds(100);
+constexpr Duration kPollMessages = std::chrono::milliseconds(100);
 
 /// The first rank of each host says whether others took its CPU; rank 0's runner does so itself.
 bool judges_machine(const std::vector<Hello>& hellos, int rank) {
@@ -75,7 +75,7 @@ class LeadersRun : public RankRun {
     there.front() = true;
     while (std::find(there.begin(), there.end(), false) != there.end()) {
       if (stop_.stop_requested()) return bad("interrupted while connecting");
-      const auto message = link_.next(link_.now() + kLook, stop_);
+      const auto message = link_.next(link_.now() + kPollMessages, stop_);
       Ready ready;
       if (message && message->kind == Kind::ready && from_bytes(message->body, ready) &&
           ready.ticket == order_.ticket) {
@@ -156,7 +156,7 @@ class LeadersRun : public RankRun {
       if (stop_.stop_requested() && !std::exchange(hurried, true)) {
         until = std::min(until, link_.now() + kAfterStop);
       }
-      if (const auto message = link_.next(std::min(until, link_.now() + kLook))) take(*message);
+      if (const auto message = link_.next(std::min(until, link_.now() + kPollMessages))) take(*message);
       for (int rank = 1; rank < link_.size(); ++rank) {
         if (!assembly_.knows(rank) && is_silent(rank))
           lose(rank, "it was lost: it is dead or cut off");
