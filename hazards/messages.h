@@ -8,7 +8,7 @@
 
 #include "hazards/fault_env.h"
 #include "loadgen/record/counter.h"
-#include "loadgen/run/workload.h"
+#include "loadgen/run/client_threads.h"
 #include "strategies/descriptor.h"
 
 /// What a play and its client processes tell each other over a socket that keeps messages apart
