@@ -69,7 +69,7 @@ bool TracingEnv::await_command() {
 bool TracingEnv::await_sleep() {
   return eventually([this] {
     const std::scoped_lock lock(mutex_);
-    return waits_until_ > BootClock::now() + kSleep;
+    return under_way_ == 0 && waits_until_ > BootClock::now() + kSleep;
   });
 }
 
