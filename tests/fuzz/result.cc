@@ -21,7 +21,7 @@ void use(const Result& result) {
   for (const Format format : {Format::table, Format::csv, Format::markdown}) {
     static_cast<void>(results::render(result, {}, {.format = format}));
   }
-  const results::report::Source source{"result.json", result, "", {}};
+  const results::report::Source source{"result.json", result, {}};
   static_cast<void>(
       results::report::to_page(results::report::make_view(std::span(&source, 1)), "nonce"));
   if (result.runs.empty() || result.runs.size() > kMostCompared) return;
