@@ -81,7 +81,8 @@ TEST(Schema, AndTheReaderWantTheSameFields) {
   std::set<std::string> seen;  // of each struct one is enough
   int missing = 0, wrong = 0;
   for (const json& document : full_documents()) {
-    for (const auto& [leaf, value] : document.flatten().items()) {
+    const json leaves = document.flatten();
+    for (const auto& [leaf, value] : leaves.items()) {
       for (json::json_pointer place(leaf); !place.empty(); place.pop_back()) {
         const json& parent = document.at(place.parent_pointer());
         std::string kind = place.back() + " of";
