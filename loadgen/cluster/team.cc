@@ -103,6 +103,7 @@ class LeadersRun : public RankRun {
       Started started;
       if (message->kind != Kind::started || !from_bytes(message->body, started) ||
           started.ticket != order_.ticket) {
+        take(*message);  // of a rank whose load was over at once
         continue;
       }
       assembly_.note_delay(message->from, link_.now() - asked);

@@ -96,7 +96,8 @@ TEST(Figures, AreTheNumbersOfTheFile) {
   Result result = full_result();
   const nlohmann::json run = nlohmann::json::parse(to_json(result)).at("runs").at(0);
   std::map<std::string, double> expected;
-  for (const auto& [at, value] : run.flatten().items()) {
+  const nlohmann::json leaves = run.flatten();
+  for (const auto& [at, value] : leaves.items()) {
     std::string path = at;
     std::replace(path.begin(), path.end(), '/', '.');
     const auto parent = nlohmann::json::json_pointer(at).parent_pointer();
