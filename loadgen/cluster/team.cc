@@ -157,7 +157,8 @@ class LeadersRun : public RankRun {
       if (stop_.stop_requested() && !std::exchange(hurried, true)) {
         until = std::min(until, link_.now() + kAfterStop);
       }
-      if (const auto message = link_.next(std::min(until, link_.now() + kPollMessages))) take(*message);
+      if (const auto message = link_.next(std::min(until, link_.now() + kPollMessages)))
+        take(*message);
       for (int rank = 1; rank < link_.size(); ++rank) {
         if (!assembly_.knows(rank) && is_silent(rank))
           lose(rank, "it was lost: it is dead or cut off");

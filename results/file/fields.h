@@ -153,8 +153,8 @@ template <class Visitor>
 void describe(Visitor& v, Is<Result> auto& result) {
   v.constant("schema", kSchema);
   LOCKBENCH_VISIT(result, id, started_at, (command), interrupted, (exit_code), lockbench,
-                  environment, workload, skipped, runs, (hazards), (experiment), (capacity), (observed), (locks),
-                  (findings), (sources))
+                  environment, workload, skipped, runs, (hazards), (experiment), (capacity),
+                  (observed), (locks), (findings), (sources))
 }
 
 #undef LOCKBENCH_VISIT

@@ -49,8 +49,8 @@ TEST(Schema, IsMadeFromTheFields) {
 
 /// Looks at the fields of each object in a part of the schema.
 void expect_descriptions(const json& part) {
-  static const std::set<std::string> may_be_negative{
-      "overhead",   "low", "high", "node_cost_seconds", "headroom"};
+  static const std::set<std::string> may_be_negative{"overhead", "low", "high", "node_cost_seconds",
+                                                     "headroom"};
   const json fields = part.is_object() ? part.value("properties", json::object()) : json();
   for (const auto& [name, field] : fields.items()) {
     const std::string to = field.value("$ref", "");
