@@ -26,7 +26,7 @@ std::string line(std::string_view text, const results::TextStyle& style,
 
 /// With what was cut off in the middle: names of locks mostly differ at their ends.
 std::string shortened(const std::string& name, std::size_t width) {
-  const std::string shown = results::printable(name);
+  std::string shown = results::printable(name);
   const std::size_t columns = results::display_width(shown);
   if (columns <= width) return shown;
   const std::size_t head = width / 3, cut = columns - width + 1;

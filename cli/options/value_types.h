@@ -89,6 +89,7 @@ std::string not_one_of(std::string_view text, const std::vector<std::string_view
 template <class T>
 ValueType<T> one_of(const std::vector<std::pair<std::string_view, T>>& choices) {
   std::vector<std::string_view> names;
+  names.reserve(choices.size());
   for (const auto& choice : choices) names.push_back(choice.first);
   return {.parse = [choices, names](const std::string& text) -> tl::expected<T, std::string> {
             for (const auto& [name, value] : choices) {

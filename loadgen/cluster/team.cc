@@ -43,6 +43,7 @@ class LeadersRun : public RankRun {
         plan_(plan),
         env_(plan.make_env(0)),
         stop_(stop),
+        // NOLINTNEXTLINE(modernize-make-unique): it cannot be moved
         assembly_(std::unique_ptr<RunShared>(
                       new RunShared(make_run(plan, strategy, order.repetition, order.number,
                                              {.clients = plan.workload.clients}, *env_))),
