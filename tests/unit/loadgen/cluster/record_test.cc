@@ -81,6 +81,7 @@ std::string summary(const RunShared& run) {
 TEST(Record, RanksThatRecordedEachItsShareGiveTheSameResultAsOneProcess) {
   RankUnderTest alone, together;
   std::vector<std::unique_ptr<RankUnderTest>> ranks;
+  ranks.reserve(kRanksOfRecord);
   for (int rank = 0; rank < kRanksOfRecord; ++rank) {
     ranks.push_back(std::make_unique<RankUnderTest>(rank, kRanksOfRecord));
   }
