@@ -120,6 +120,9 @@ bool Assembly::lacks_some() const {
 
 std::unique_ptr<WholeRun> Assembly::take() {
   auto whole = std::make_unique<WholeRun>();
+  // Nobody knows which keys a lost rank has used: none of the run's may stay in the store.
+  const int keys = lacks_some() ? run_->workload.key_count() + run_->workload.clients : 0;
+  for (int key = 0; key < keys; ++key) run_->used.mark(key);
   whole->run = std::move(run_);
   whole->measured = measured_;
   for (const SecondSum& second : seconds_) {
