@@ -29,7 +29,7 @@ class Page {
     out_ += "\n";
   }
 
-  void table(const results::Table& table) { out_ += results::written(table, {}, look_); }
+  void table(const results::Table& table) { out_ += results::written({.table = table}, look_); }
 
   std::string take() { return std::move(out_); }
 

@@ -93,9 +93,8 @@ void check_report(const std::string& page, const std::string& out) {
   must(results::check_writable(page), "--report");
 }
 
-bool save_page(const results::report::View& view, const std::string& path, Console& console) {
-  const auto saved =
-      results::save(path, results::report::to_page(view, results::report::make_nonce()));
+bool save_page(const std::string& page, const std::string& path, Console& console) {
+  const auto saved = results::save(path, page);
   if (!saved) {
     console.warn("the report was not saved: " + saved.error());
     return false;
@@ -109,7 +108,9 @@ bool save_report(const results::Result& result, const std::string& page, const s
                  Console& console) {
   if (page.empty()) return true;
   const results::report::Source source = report_source(result, out);
-  return save_page(results::report::make_view(std::span(&source, 1)), page, console);
+  return save_page(
+      results::report::to_page(std::span(&source, 1), results::report::make_nonce()), page,
+      console);
 }
 
 }  // namespace lockbench::cli

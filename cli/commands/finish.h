@@ -41,7 +41,7 @@ void check_report(const std::string& page, const std::string& out);
 bool save_report(const results::Result& result, const std::string& page, const std::string& out,
                  Console& console);
 
-/// Likewise for any view.
-bool save_page(const results::report::View& view, const std::string& path, Console& console);
+/// Likewise for the page of any results.
+bool save_page(const std::string& page, const std::string& path, Console& console);
 
 }  // namespace lockbench::cli

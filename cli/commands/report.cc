@@ -53,13 +53,10 @@ int report(const ReportOptions& options) {
     sources.push_back(report_source(must(results::load(file)), file));
   }
   if (out != kStdout) check_out(out, files);
-  const results::report::View view = results::report::make_view(sources);
-  if (out == kStdout) {
-    const bool printed = print_text(results::report::to_page(view, results::report::make_nonce()));
-    return exit_code_of({.errors = !printed});
-  }
+  const std::string page = results::report::to_page(sources, results::report::make_nonce());
+  if (out == kStdout) return exit_code_of({.errors = !print_text(page)});
   Console console(stderr, is_terminal(stderr), options.output.quiet);
-  return exit_code_of({.errors = !save_page(view, out, console)});
+  return exit_code_of({.errors = !save_page(page, out, console)});
 }
 
 }  // namespace

@@ -1,137 +1,364 @@
 #include "results/report/report.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <filesystem>
-#include <iterator>
+#include <random>
 #include <stdexcept>
+#include <string_view>
 
 #include "results/file/loads.h"
-#include "results/report/limits.h"
-#include "results/report/parts.h"
-#include "results/tables/loads.h"
+#include "results/file/option_values.h"
+#include "results/report/charts.h"
+#include "results/report/page_files.h"
+#include "results/stats/comparison.h"
+#include "results/tables/observed.h"
+#include "results/tables/ranks.h"
+#include "results/tables/show.h"
+#include "results/tables/text.h"
 
 namespace lockbench::results::report {
 namespace {
 
-void add_experiment_headline(const Result& result, Remarks& headline) {
-  if (!result.experiment) return;
-  constexpr std::size_t kMost = 4;
-  Remarks said = remarks_of(*result.experiment);
-  if (said.size() > kMost) said.resize(kMost);
-  std::move(said.begin(), said.end(), std::back_inserter(headline));
-}
+// Bounds of a page: results may be of any size.
+constexpr std::size_t kMostPlays = 3000;
+constexpr std::size_t kMostPlayBytes = 900'000;  ///< of all plays' texts
+constexpr std::size_t kMostPlayLines = 100;
+constexpr std::size_t kMostChartPoints = 150'000;
+constexpr std::size_t kMostLoads = 12;
+constexpr std::size_t kMostHistories = 6, kMostMoments = 100;
+constexpr std::size_t kMostDifferences = 6;
+constexpr std::size_t kMostCode = 4000;
 
-void add_trust(const Result& result, Remarks& headline) {
-  std::size_t invalid = 0;
-  for (const Run& run : result.runs) invalid += run.generator.valid ? 0 : 1;
-  if (result.interrupted) {
-    headline.push_back(
-        {Tone::doubtful, "The measurement was interrupted: this is what was measured until then."});
-  }
-  if (invalid > 0) {
-    headline.push_back(
-        {Tone::doubtful, fmt::format("{} of {} runs are invalid: their figures are not the lock's "
-                                     "own. The reasons are listed below.",
-                                     invalid, result.runs.size())});
-  }
-  if (!result.skipped.empty()) {
-    headline.push_back({Tone::plain, fmt::format("{} were skipped; the reasons are listed below.",
-                                                 result.skipped.size())});
-  }
-}
-
-Part part_of(const Source& given) {
-  Source source = given;
-  Part part;
-  Remarks left_out;
-  trim(source.result, left_out);
-  const Result& result = source.result;
+std::string name_of(const Source& source) {
   const std::string name = std::filesystem::path(source.file).filename().string();
-  part.title = name.empty() ? result.id : name;
-  if (!source.load.empty()) part.title += " · " + source.load;
-  part.subtitle = fmt::format("{} · {}, {} cores", result.started_at, result.environment.cpu,
-                              result.environment.cores);
-  const std::vector<Group> groups = groups_of(result);
-  const std::vector<Picked> order = pick(groups);
-  add_run_headline(result, part.headline);
-  add_hazard_headline(result, part.headline);
-  add_capacity_headline(result, part.headline);
-  add_watch_headline(result, part.headline);
-  add_experiment_headline(result, part.headline);
-  add_trust(result, part.headline);
-  part.headline.insert(part.headline.end(), left_out.begin(), left_out.end());
-  if (part.headline.empty())
-    part.headline.push_back({Tone::doubtful, "The file contains no measurements."});
-  if (groups.size() > 1) part.strategies = order;
-  add_hazard_section(result, part);
-  add_watch_sections(result, part);
-  add_capacity_sections(result, part);
-  add_experiment_section(result, part);
-  add_run_sections(source, order, part);
-  add_time_section(groups, order, part);
-  add_cost_sections(source.result, groups, part);
-  add_facts_section(source, part);
-  return part;
+  return name.empty() ? source.result.id : name;
 }
 
-/// The loads of a result side by side, and what follows from them.
-Part part_of_loads(const Source& source) {
-  Part part;
-  const std::string name = std::filesystem::path(source.file).filename().string();
-  part.title = (name.empty() ? source.result.id : name) + " · all loads";
-  part.subtitle = source.result.started_at;
-  for (const std::string& line : conclusions(source.result, source.flaws)) {
-    part.headline.push_back({Tone::plain, line});
-  }
-  Section section{.title = "Loads", .intro = {}, .blocks = {}};
-  for (const TitledTable& one : load_tables(source.result, source.flaws)) {
-    section.blocks.emplace_back(captioned(one.title, one.table));
-  }
-  part.sections.push_back(std::move(section));
-  return part;
+std::string heading(int level, std::string_view text) {
+  return text.empty() ? "" : fmt::format("<h{0}>{1}</h{0}>\n", level, html_text(text));
 }
 
-/// One for each load, as figures of different loads do not belong into one chart.
-std::vector<Source> sources_by_load(const Source& source) {
-  if (!has_several_loads(source.result)) return {source};
-  std::vector<Source> sources;
-  for (Result& result : split_by_load(source.result)) {
-    Source& one = sources.emplace_back(source);
-    one.load = label(result.runs.front().load);
-    one.result = std::move(result);
-  }
-  return sources;
+std::string paragraph(std::string_view text) {
+  return text.empty() ? "" : fmt::format("<p class=\"soft\">{}</p>\n", html_text(text, 1000));
 }
+
+/// Each line as a line.
+std::string preformatted(std::string_view text) {
+  std::string out = "<pre tabindex=\"0\">";
+  for (std::size_t line = 0; !text.empty(); ++line) {
+    if (line == kMostPlayLines) {
+      out += "… more in the file\n";
+      break;
+    }
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    out += html_text(text.substr(0, end)) + "\n";
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return out + "</pre>\n";
+}
+
+std::string folded_away(const std::string& title, const std::string& inside) {
+  return fmt::format("<details><summary>{}</summary>\n{}</details>\n", html_text(title), inside);
+}
+
+std::string to_html(const Block& block) {
+  return heading(3, block.title) + results::to_html(block.table) +
+         (block.drawing.empty() ? "" : preformatted(block.drawing)) +
+         results::to_html(block.lines);
+}
+
+Table pairs(std::string key, std::string value) {
+  return {.columns = {{key, "", key}, {value, "", value}}};
+}
+
+void add_pair(Table& table, const std::string& name, const std::string& value) {
+  if (!value.empty()) table.rows.push_back({finished({}, name), finished({}, value)});
+}
+
+class Page {
+ public:
+  void add_part(const Source& source) {
+    const Result& result = source.result;
+    body_ += paragraph(fmt::format("{} · {}, {} cores", result.started_at, result.environment.cpu,
+                                   result.environment.cores));
+    if (result.hazards && result.hazards->size() > kMostPlays) {
+      body_ += paragraph(fmt::format("{} of {} plays are shown; the file has all of them",
+                                     kMostPlays, result.hazards->size()));
+      Result some{.interrupted = result.interrupted, .skipped = result.skipped};
+      some.hazards.emplace(result.hazards->begin(),
+                           result.hazards->begin() + static_cast<std::ptrdiff_t>(kMostPlays));
+      add_blocks(some, source.flaws);
+    } else {
+      add_blocks(result, source.flaws);
+    }
+    add_charts(result);
+    if (result.hazards) add_plays(*result.hazards);
+    if (result.observed) add_watch(result);
+    add_facts(source);
+  }
+
+  /// Strategies that several results have, side by side.
+  void add_overview(std::span<const Source> sources) {
+    Table table{.columns = {{"strategy", "", "strategy"}}};
+    std::vector<std::vector<const Run*>> runs;
+    std::vector<std::string> strategies;
+    for (const Source& source : sources) {
+      runs.push_back(typical_runs(source.result));
+      table.columns.push_back({"", name_of(source), "per s", Unit::number});
+      table.columns.push_back({"", "acquire", "p99", Unit::seconds});
+      for (const Run* run : runs.back()) {
+        const auto found = std::find(strategies.begin(), strategies.end(), run->strategy);
+        if (found == strategies.end()) strategies.push_back(run->strategy);
+      }
+    }
+    for (const std::string& strategy : strategies) {
+      std::vector<Cell> row{finished({}, strategy)};
+      std::size_t times = 0;
+      for (const auto& its : runs) {
+        const auto run = std::find_if(its.begin(), its.end(),
+                                      [&](const Run* one) { return one->strategy == strategy; });
+        const bool there = run != its.end();
+        times += there ? 1 : 0;
+        const bool timed = there && (*run)->acquire.count > 0;
+        row.push_back(finished({.unit = Unit::number},
+                               there ? Cell((*run)->sections_per_second) : Cell()));
+        row.push_back(
+            finished({.unit = Unit::seconds}, timed ? Cell((*run)->acquire.p99) : Cell()));
+      }
+      if (times > 1) table.rows.push_back(std::move(row));
+    }
+    if (table.rows.empty()) return;
+    body_ += heading(2, "Side by side") +
+             paragraph("Strategies that several results have. lockbench compare tells whether a "
+                       "difference is significant.") +
+             results::to_html(table) + results::to_html(differences(sources));
+  }
+
+  void add(const std::string& html) { body_ += html; }
+
+  /// The text for a place of the template. An unknown place is a bug in page.html.
+  std::string filling(std::string_view place, const std::string& title,
+                      const std::string& nonce) const {
+    if (place == "nonce") return nonce;
+    if (place == "title") return html_text(title, 120);
+    if (place == "body") return body_;
+    if (place == "charts") return to_json(charts_);
+    for (const auto& [name, text] : files::kAll) {
+      if (name == place) return std::string(text);
+    }
+    throw std::logic_error(fmt::format("page.html asks for {}, which does not exist", place));
+  }
+
+ private:
+  /// Results of different workloads or machines say little about each other.
+  static std::vector<Sentence> differences(std::span<const Source> sources) {
+    std::vector<Sentence> said;
+    for (const Source& source : sources.subspan(1)) {
+      auto differing = incompatibilities(sources.front().result, source.result);
+      if (differing.empty()) continue;
+      const std::size_t more = differing.size() - std::min(differing.size(), kMostDifferences);
+      differing.resize(differing.size() - more);
+      said.push_back(
+          {Tone::doubtful, fmt::format("{} and {} differ in {}{}", name_of(sources.front()),
+                                       name_of(source), fmt::join(differing, "; "),
+                                       more > 0 ? fmt::format("; {} more", more) : "")});
+    }
+    return said;
+  }
+
+  void add_blocks(const Result& result, const KnownFlaws& flaws) {
+    for (const Block& block : blocks_of(result, flaws)) body_ += to_html(block);
+  }
+
+  void add_chart(Chart chart, const std::string& load) {
+    if (chart.lines.empty()) return;
+    std::size_t points = 0;
+    for (const Chart::Line& line : chart.lines) points += line.points.size();
+    if (chart_points_ + points > kMostChartPoints) {
+      body_ += paragraph("A chart is left out to limit the page: make a report of fewer files.");
+      return;
+    }
+    chart_points_ += points;
+    const std::string title = load.empty() ? chart.title : load + ": " + chart.title;
+    body_ += fmt::format(
+        "<figure class=\"chart\" data-chart=\"{}\" hidden>\n{}{}<div><canvas role=\"img\" "
+        "aria-label=\"{}. The tables have the figures.\"></canvas></div>\n</figure>\n",
+        charts_.size(), heading(3, title), paragraph(chart.note), html_text(title));
+    charts_.push_back(std::move(chart));
+  }
+
+  /// Of each load its own: figures of different loads do not belong into one chart.
+  void add_charts(const Result& result) {
+    if (result.runs.empty()) return;
+    add_chart(by_rate(result), "");
+    const bool several = has_several_loads(result);
+    const std::vector<Result> loads = several ? split_by_load(result) : std::vector{result};
+    for (std::size_t i = 0; i < std::min(loads.size(), kMostLoads); ++i) {
+      const std::string load = several ? label(loads[i].runs.front().load) : "";
+      for (Chart& chart : charts_of(loads[i])) add_chart(std::move(chart), load);
+    }
+    if (loads.size() > kMostLoads) {
+      body_ += paragraph(fmt::format("The charts of {} more loads are left out.",
+                                     loads.size() - kMostLoads));
+    }
+    body_ += folded_away("All figures of each strategy",
+                         results::to_html(*chosen(run_table(result, {}), {"all"})));
+  }
+
+  /// What happened in each play, by scenario.
+  void add_plays(const std::vector<Hazard>& hazards) {
+    std::vector<std::pair<std::string, std::string>> scenarios;  ///< and their plays
+    std::size_t left_out = 0;
+    for (std::size_t i = 0; i < std::min(hazards.size(), kMostPlays); ++i) {
+      const Hazard& hazard = hazards[i];
+      if (hazard.observed == "not-applicable" && hazard.timeline.empty()) continue;
+      const std::string told = preformatted(explain(hazard));
+      if (play_bytes_ + told.size() > kMostPlayBytes) {
+        ++left_out;
+        continue;
+      }
+      play_bytes_ += told.size();
+      auto scenario = std::find_if(scenarios.begin(), scenarios.end(), [&](const auto& one) {
+        return one.first == hazard.scenario;
+      });
+      if (scenario == scenarios.end()) scenario = scenarios.insert(scenario, {hazard.scenario, ""});
+      scenario->second +=
+          folded_away(fmt::format("{}: {}", hazard.strategy, hazard.observed), told);
+    }
+    if (!scenarios.empty()) body_ += heading(3, "Play by play");
+    for (const auto& [scenario, plays] : scenarios) body_ += folded_away(scenario, plays);
+    if (left_out > 0) {
+      body_ += paragraph(fmt::format(
+          "{} plays are shown without their timeline; the file has all of them", left_out));
+    }
+  }
+
+  void add_watch(const Result& result) {
+    static const std::vector<Field<ObservedLock::Moment>> fields{
+        {{"t", "", "at", Unit::seconds}, &ObservedLock::Moment::t},
+        {{"what", "", "what"}, &ObservedLock::Moment::what},
+        {{"holder", "", "client"}, &ObservedLock::Moment::holder},
+        {{"waiting", "", "waiting", Unit::count}, &ObservedLock::Moment::waiting}};
+    if (!result.locks.empty()) {
+      body_ += to_html(
+          {.title = "The locks that hurt most", .table = shown(lock_table(result.locks))});
+    }
+    std::size_t histories = 0;
+    for (const ObservedLock& lock : result.locks) {
+      if (lock.history.empty() || histories == kMostHistories) continue;
+      ++histories;
+      std::vector<ObservedLock::Moment> latest = lock.history;
+      if (latest.size() > kMostMoments) {
+        latest.erase(latest.begin(), latest.end() - static_cast<std::ptrdiff_t>(kMostMoments));
+      }
+      body_ += folded_away("The latest events of " + lock.lock,
+                           results::to_html(table_of(fields, latest)));
+    }
+    if (!result.sources.empty()) {
+      body_ += to_html({.title = "How it was seen", .table = source_table(result.sources)});
+    }
+  }
+
+  /// How the result was made.
+  void add_facts(const Source& source) {
+    const Result& result = source.result;
+    if (!result.command.empty()) {
+      body_ += heading(3, "The command to repeat it") +
+               fmt::format("<pre tabindex=\"0\">{}</pre>\n",
+                           html_text(command_line(result.command), kMostCode));
+    }
+    if (const Table ranks = rank_table(result); !ranks.rows.empty() && result.runs.size() > 1) {
+      body_ += folded_away("Ranks", results::to_html(ranks));
+    }
+    const Environment& environment = result.environment;
+    constexpr double kGiB = 1024.0 * 1024 * 1024;
+    Table facts = pairs("what", "which");
+    add_pair(facts, "result", result.id);
+    add_pair(facts, "lockbench",
+             fmt::format("{}, {}, {}", result.lockbench.version, result.lockbench.commit,
+                         result.lockbench.build_type));
+    add_pair(facts, "memory",
+             fmt::format("{:.1f} GiB", static_cast<double>(environment.memory_bytes) / kGiB));
+    add_pair(facts, "kernel", environment.kernel);
+    for (const auto& [name, server] : environment.servers) {
+      const std::string secured = server.encryption ? ", " + *server.encryption : "";
+      add_pair(facts, name, fmt::format("{} at {}{}", server.version,
+                                        fmt::join(server.endpoints, ", "), secured));
+    }
+    body_ += folded_away("Environment", results::to_html(facts));
+    Table settings = pairs("option", "value");
+    for (const auto& [name, value] : result.workload) {
+      if (!is_of_output(name)) add_pair(settings, name, value_text(value));
+    }
+    body_ += folded_away("All settings (durations in seconds)", results::to_html(settings));
+  }
+
+  /// Harmless in a shell, whatever the file holds.
+  static std::string command_line(const std::vector<std::string>& words) {
+    constexpr std::string_view kPlain =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-./:=,@%+";
+    std::string line = "lockbench";
+    for (const std::string& word : words) {
+      const bool plain = !word.empty() && word.find_first_not_of(kPlain) == std::string::npos;
+      line += plain ? " " + word : " '";
+      if (plain) continue;
+      for (const char c : printable(word)) line += c == '\'' ? "'\\''" : std::string(1, c);
+      line += '\'';
+    }
+    return line;
+  }
+
+  std::string body_;
+  std::vector<Chart> charts_;
+  std::size_t chart_points_ = 0, play_bytes_ = 0;
+};
 
 }  // namespace
 
-View make_view(std::span<const Source> sources) {
+std::string to_page(std::span<const Source> sources, const std::string& nonce) {
   if (sources.empty() || sources.size() > kMostFiles) {
     throw std::invalid_argument("a report of no result, or of too many");
   }
-  View view;
-  std::vector<Source> all;
-  for (const Source& source : sources) {
-    std::vector<Source> its = sources_by_load(source);
-    if (its.size() > 1) view.parts.push_back(part_of_loads(source));
-    all.insert(all.end(), its.begin(), its.end());
+  const bool alone = sources.size() == 1;
+  const std::string title =
+      "lockbench: " + (alone ? name_of(sources[0]) : fmt::format("{} results", sources.size()));
+  Page page;
+  page.add(heading(1, title));
+  if (!alone) {
+    std::string links;
+    for (std::size_t i = 0; i < sources.size(); ++i) {
+      links += fmt::format("<li><a href=\"#part{}\">{}</a></li>", i, html_text(name_of(sources[i])));
+    }
+    page.add("<nav><ul>" + links + "</ul></nav>\n");
+    page.add_overview(sources);
   }
-  // The page's size is bounded.
-  const std::size_t left_out = all.size() - std::min(all.size(), kMostFiles);
-  all.resize(all.size() - left_out);
-  for (const Source& source : all) view.parts.push_back(part_of(source));
-  if (left_out > 0) {
-    view.parts.front().headline.push_back(
-        {Tone::doubtful, fmt::format("{} more results or loads are left out to limit the page: "
-                                     "make a report of fewer files.",
-                                     left_out)});
+  for (std::size_t i = 0; i < sources.size(); ++i) {
+    page.add(fmt::format("<article id=\"part{}\">\n", i));
+    if (!alone) page.add(heading(2, name_of(sources[i])));
+    page.add_part(sources[i]);
+    page.add("</article>\n");
   }
-  view.overview = overview_of(all);
-  view.title = sources.size() == 1 ? "lockbench: " + view.parts.front().title
-                                   : fmt::format("lockbench: {} results", sources.size());
-  return view;
+  constexpr std::string_view kOpen = "{{", kClose = "}}";
+  std::string html;
+  std::string_view rest = files::kTemplate;
+  // Inserted text is not scanned again, so that data cannot refer to a place.
+  for (auto at = rest.find(kOpen); at != std::string_view::npos; at = rest.find(kOpen)) {
+    const auto end = rest.find(kClose, at);
+    html += rest.substr(0, at);
+    html += page.filling(rest.substr(at + kOpen.size(), end - at - kOpen.size()), title, nonce);
+    rest.remove_prefix(end + kClose.size());
+  }
+  return html.append(rest);
+}
+
+std::string make_nonce() {
+  std::random_device random;
+  std::string nonce;
+  for (int i = 0; i < 4; ++i) nonce += fmt::format("{:08x}", random());
+  return nonce;
 }
 
 }  // namespace lockbench::results::report

@@ -5,7 +5,6 @@
 #include <string>
 
 #include "results/file/model.h"
-#include "results/report/view.h"
 #include "results/tables/runs.h"
 
 namespace lockbench::results::report {
@@ -17,22 +16,15 @@ struct Source {
   std::string file;  ///< its path; empty: none
   Result result;
   KnownFlaws flaws;
-  std::string load{};  ///< which of the file's loads this is; empty: all
 };
 
-/// The report of these results, at least one and at most kMostFiles. Its size is bounded; the view
-/// says what it leaves out.
-View make_view(std::span<const Source> sources);
-
-/// The page: one HTML file that needs no other and asks no network. `nonce` admits the page's own
-/// scripts and no others; it is made of letters and digits and must not be known beforehand.
-std::string to_page(const View& view, const std::string& nonce);
+/// The report of these results, at least one and at most kMostFiles: what `show` prints of each,
+/// with charts, as one HTML file that needs no other and asks no network. Its size is bounded; it
+/// says what it leaves out. `nonce` admits the page's own scripts and no others; it is made of
+/// letters and digits and must not be known beforehand.
+std::string to_page(std::span<const Source> sources, const std::string& nonce);
 
 /// A fresh one.
 std::string make_nonce();
-
-/// The view as JSON that can stand inside an HTML element: no "<", ">" or "&", ASCII only. Texts
-/// are cut at their bounds and hold no control characters; what is not a number is null.
-std::string to_view_json(const View& view);
 
 }  // namespace lockbench::results::report

@@ -10,8 +10,7 @@
 
 namespace lockbench::results {
 
-// One file for each output format of a table: terminal.cc, markdown.cc, csv.cc. JSON is the result
-// file's own format, HTML the report's.
+// The output formats of a table. JSON is the result file's own format.
 
 /// How text for a terminal looks.
 struct TextStyle {
@@ -40,8 +39,13 @@ std::string to_markdown(const Table& table, const std::vector<std::string>& note
 
 /// `text` with all characters escaped that Markdown would take for markup.
 std::string markdown_text(std::string_view text);
-/// One line of a GitHub table; the cells are Markdown.
-std::string markdown_row(const std::vector<std::string>& cells);
+
+/// Elements of a page, whatever the texts hold: nothing of them is markup. The rows and the length
+/// of a text are bounded; a table says how many rows it leaves out.
+std::string to_html(const Table& table);
+std::string to_html(const std::vector<Sentence>& sentences);
+/// `text` in at most so many characters, without control characters and markup.
+std::string html_text(std::string_view text, std::size_t most = 300);
 
 /// RFC 4180: a header of keys, then the values in base units; an empty field where there is none.
 std::string to_csv(const Table& table);

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <functional>
 #include <map>
 
@@ -14,89 +15,150 @@
 namespace lockbench::results {
 namespace {
 
-/// Of a cell of the matrix, in columns, with the gap before it.
-constexpr std::size_t kCellWidth = 10;
+constexpr std::string_view kFine = "✓", kNone = "·", kUnplayed = "–";
 
-std::vector<std::string> in_order(const std::vector<Hazard>& hazards, std::string Hazard::*name) {
-  std::vector<std::string> names;
+using Names = std::vector<std::string>;
+
+/// In the order in which they first occur.
+Names in_order(const std::vector<Hazard>& hazards, std::string Hazard::*name) {
+  std::map<std::string_view, bool> seen;
+  Names names;
   for (const Hazard& hazard : hazards) {
-    if (std::find(names.begin(), names.end(), hazard.*name) == names.end()) {
-      names.push_back(hazard.*name);
-    }
+    if (seen.try_emplace(hazard.*name, true).second) names.push_back(hazard.*name);
   }
   return names;
 }
 
-std::string padded(std::string_view text, std::size_t width) {
-  const std::size_t used = display_width(text);
-  return std::string(text) + std::string(width - std::min(width, used), ' ');
-}
-
-Cell outcome_cell(const Hazard& hazard) {
-  const OutcomeWord* const word = find_outcome(hazard.observed);
-  return {fmt::format("{}{}", word == nullptr ? "?" : word->shown, outcome_suffix(hazard)),
-          tone_of(word)};
-}
-
-/// Scenarios by strategies. Strategies are numbered: their names are too long for columns.
-std::string matrix(const std::vector<Hazard>& hazards, const TextStyle& style) {
-  std::map<std::pair<std::string, std::string>, const Hazard*> cells;
-  for (const Hazard& hazard : hazards) cells[{hazard.scenario, hazard.strategy}] = &hazard;
-  const std::vector<std::string> scenarios = scenarios_of(hazards),
-                                 strategies = strategies_of(hazards);
-  std::size_t names = 0;
-  for (const std::string& scenario : scenarios) names = std::max(names, display_width(scenario));
-  std::string out;
-  for (std::size_t i = 0; i < strategies.size(); ++i) {
-    out += fmt::format("{:>4} {}\n", i + 1, printable(strategies[i]));
-  }
-  const std::size_t in_block =
-      style.width ? (std::max(*style.width, names + kCellWidth) - names) / kCellWidth
-                  : strategies.size();
-  for (std::size_t from = 0; from < strategies.size(); from += in_block) {
-    const std::size_t to = std::min(from + in_block, strategies.size());
-    std::vector<Field<std::string>> fields{
-        {{"scenario"}, [](const std::string& scenario) { return scenario; }}};
-    for (std::size_t i = from; i < to; ++i) {
-      const std::string number = padded(std::to_string(i + 1), kCellWidth - 2);
-      fields.push_back({{number, "", number}, [&, i](const std::string& scenario) {
-                          const auto found = cells.find({scenario, strategies[i]});
-                          return found == cells.end() ? Cell("") : outcome_cell(*found->second);
-                        }});
-    }
-    TextStyle unlimited = style;
-    unlimited.width.reset();
-    out += "\n" + to_text(table_of(fields, scenarios), {}, unlimited);
-  }
-  return out;
-}
-
-bool any(const std::vector<Hazard>& hazards, const std::function<bool(const Hazard&)>& is_so) {
-  return std::any_of(hazards.begin(), hazards.end(), is_so);
-}
-
-/// The words that occur.
-std::string legend(const std::vector<Hazard>& hazards, const TextStyle& style) {
-  std::string out;
-  for (const OutcomeWord& word : outcome_words()) {
-    if (!any(hazards, [&](const Hazard& one) { return one.observed == word.outcome; })) continue;
-    out += colored(padded(styled(word.shown, style), kCellWidth), word.tone, style) +
-           fmt::format("{}: {}\n", word.outcome, word.meaning);
-  }
-  if (any(hazards, [](const Hazard& one) { return outcome_suffix(one) == "!"; })) {
-    out += padded("!", kCellWidth) + "differs from what the strategy declares\n";
-  }
-  if (any(hazards, is_unstable)) out += padded("~", kCellWidth) + "plays ended differently\n";
-  return out;
-}
-
 std::string reason_of(const Hazard& hazard) { return evidence_text(hazard, "reason"); }
 
-/// The strategies that failed in one scenario with the same outcome for the same reason.
-struct Failure {
-  std::string scenario, outcome, reason;
-  std::vector<std::string> strategies;
+/// "✓", "✗ double": good and plain outcomes are told by their mark alone.
+std::string text_of(const OutcomeWord& word) {
+  const bool marked = word.tone == Tone::plain || word.tone == Tone::good;
+  return marked ? std::string(word.mark) : fmt::format("{} {}", word.mark, word.shown);
+}
+
+Cell cell_of(const Hazard& hazard) {
+  const OutcomeWord* const word = find_outcome(hazard.observed);
+  if (word == nullptr) return {"?", Tone::doubtful};
+  const std::string_view suffix = word->tone == Tone::plain ? "" : outcome_suffix(hazard);
+  return {fmt::format("{}{}", text_of(*word), suffix), word->tone};
+}
+
+/// Strategies that share a column.
+struct Strategies {
+  Names names;
+  std::vector<Cell> cells;  ///< one for each scenario; without a text if it was not played
+
+  /// The store, or the protocol: strategies of one family have the first word of their names in
+  /// common.
+  std::string family() const { return names.front().substr(0, names.front().find('-')); }
+  /// Whether no scenario that applies to it was played.
+  bool unplayed() const {
+    return std::all_of(cells.begin(), cells.end(), [](const Cell& cell) {
+      return cell.text.empty() || cell.text == kNone;
+    });
+  }
 };
+
+std::vector<Strategies> columns_of(const std::vector<Hazard>& hazards, const Names& scenarios) {
+  std::map<std::pair<std::string_view, std::string_view>, const Hazard*> played;
+  for (const Hazard& hazard : hazards) played[{hazard.scenario, hazard.strategy}] = &hazard;
+  std::vector<Strategies> columns;
+  std::map<Names, std::size_t> alike;  ///< by family and outcomes
+  for (const std::string& strategy : in_order(hazards, &Hazard::strategy)) {
+    Strategies column{.names = {strategy}};
+    Names texts{column.family()};
+    for (const std::string& scenario : scenarios) {
+      const auto found = played.find({scenario, strategy});
+      column.cells.push_back(found == played.end() ? Cell("") : cell_of(*found->second));
+      texts.push_back(column.cells.back().text);
+    }
+    const auto [same, fresh] = alike.try_emplace(std::move(texts), columns.size());
+    if (fresh) {
+      columns.push_back(std::move(column));
+    } else {
+      columns[same->second].names.push_back(strategy);
+    }
+  }
+  return columns;
+}
+
+/// Splits the columns into tables. A family is split only if it does not fit into one.
+std::vector<std::vector<Strategies>> tables_of(const std::vector<Strategies>& columns,
+                                               std::size_t most) {
+  std::vector<std::vector<Strategies>> tables;
+  for (auto from = columns.begin(); from != columns.end();) {
+    const std::string family = from->family();
+    const auto end = std::find_if(
+        from, columns.end(), [&](const Strategies& one) { return one.family() != family; });
+    const auto size = static_cast<std::size_t>(end - from);
+    if (tables.empty() || tables.back().size() + size > most) tables.emplace_back();
+    for (; from != end; ++from) {
+      if (tables.back().size() == most) tables.emplace_back();
+      tables.back().push_back(*from);
+    }
+  }
+  return tables;
+}
+
+std::string names_of(const std::vector<Strategies>& columns) {
+  Names names;
+  for (const Strategies& column : columns) {
+    names.insert(names.end(), column.names.begin(), column.names.end());
+  }
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+/// A row for each scenario that harms one of the strategies; scenarios that harm none are named
+/// below. `titles` are the columns'.
+Block block_of(const std::vector<Strategies>& columns, const Names& scenarios,
+               const std::function<std::string(const Strategies&)>& title_of) {
+  Block block;
+  block.table.columns.push_back({"scenario", "", "scenario"});
+  for (const Strategies& column : columns) {
+    const std::string title = title_of(column);
+    block.table.columns.push_back({title, "", title});
+  }
+  Names harmless;
+  for (std::size_t i = 0; i < scenarios.size(); ++i) {
+    bool fine = false, harms = false, unknown = false;
+    std::vector<Cell> row{finished({}, scenarios[i])};
+    for (const Strategies& column : columns) {
+      const std::string& text = column.cells[i].text;
+      fine = fine || text == kFine;
+      unknown = unknown || text.empty() || text == kUnplayed;
+      harms = harms || !(text.empty() || text == kFine || text == kNone || text == kUnplayed);
+      row.push_back(column.cells[i]);
+    }
+    if (harms || (fine && unknown)) block.table.rows.push_back(std::move(row));
+    if (fine && !harms && !unknown) harmless.push_back(scenarios[i]);
+  }
+  if (!harmless.empty()) {
+    block.lines.push_back({Tone::good, fmt::format("None of {} is harmed by {}.", names_of(columns),
+                                                   fmt::join(harmless, ", "))});
+  }
+  if (block.table.rows.empty()) block.table = {};
+  return block;
+}
+
+std::vector<Sentence> legend_of(const std::vector<Hazard>& hazards) {
+  std::vector<Sentence> legend{
+      {Tone::good, fmt::format("{} safe, or the lock recovers without help", kFine)}};
+  const auto any = [&](const auto& is_so) {
+    return std::any_of(hazards.begin(), hazards.end(), is_so);
+  };
+  for (const OutcomeWord& word : outcome_words()) {
+    const auto occurs = [&](const Hazard& cell) { return cell.observed == word.outcome; };
+    if (word.tone == Tone::good || !any(occurs)) continue;
+    const std::string_view colon = word.tone == Tone::plain ? "" : ":";
+    legend.push_back({word.tone, fmt::format("{}{} {}", text_of(word), colon, word.meaning)});
+  }
+  if (any(is_unstable)) legend.push_back({Tone::doubtful, "~ plays ended differently"});
+  if (any([](const Hazard& cell) { return outcome_suffix(cell) == "!"; })) {
+    legend.push_back({Tone::doubtful, "! differs from what the strategy declares"});
+  }
+  return legend;
+}
 
 std::string outcome_in_full(const Hazard& hazard) {
   std::string outcome = hazard.observed;
@@ -107,34 +169,7 @@ std::string outcome_in_full(const Hazard& hazard) {
   return outcome;
 }
 
-std::vector<Failure> failures_of(const std::vector<Hazard>& hazards) {
-  std::vector<Failure> all;
-  for (const Hazard& hazard : hazards) {
-    const bool unplayed = hazard.observed == "not-played";
-    if (hazard.agrees && gravity(hazard.observed) == 0 && !unplayed) continue;
-    Failure one{hazard.scenario, outcome_in_full(hazard), reason_of(hazard), {hazard.strategy}};
-    const auto same = std::find_if(all.begin(), all.end(), [&](const Failure& other) {
-      return other.scenario == one.scenario && other.outcome == one.outcome &&
-             other.reason == one.reason;
-    });
-    if (same == all.end()) {
-      all.push_back(std::move(one));
-    } else {
-      same->strategies.push_back(hazard.strategy);
-    }
-  }
-  return all;
-}
-
 }  // namespace
-
-std::vector<std::string> scenarios_of(const std::vector<Hazard>& hazards) {
-  return in_order(hazards, &Hazard::scenario);
-}
-
-std::vector<std::string> strategies_of(const std::vector<Hazard>& hazards) {
-  return in_order(hazards, &Hazard::strategy);
-}
 
 Table hazard_table(const std::vector<Hazard>& hazards) {
   static const std::vector<Field<Hazard>> fields{
@@ -148,17 +183,67 @@ Table hazard_table(const std::vector<Hazard>& hazards) {
   return table_of(fields, hazards);
 }
 
-std::string hazard_text(const std::vector<Hazard>& hazards, const TextStyle& style) {
-  std::string out = matrix(hazards, style) + "\n" + legend(hazards, style) + "\n";
-  TextStyle indented = style;
-  if (style.width && *style.width > 2) indented.width = *style.width - 2;
-  for (const Failure& one : failures_of(hazards)) {
-    out += folded(
-        fmt::format("{} / {}: {}", one.scenario, fmt::join(one.strategies, ", "), one.outcome),
-        style);
-    out += "\n  " + folded(one.reason, indented) + "\n";
+std::vector<Block> hazard_blocks(const std::vector<Hazard>& hazards, const MatrixStyle& style) {
+  const Names scenarios = in_order(hazards, &Hazard::scenario);
+  std::vector<Strategies> columns = columns_of(hazards, scenarios);
+  const auto played = std::stable_partition(
+      columns.begin(), columns.end(), [](const Strategies& column) { return !column.unplayed(); });
+  const std::vector<Strategies> left_out(played, columns.end());
+  columns.erase(played, columns.end());
+  std::vector<Block> blocks;
+  std::map<std::string_view, std::size_t> numbers;  ///< by the first strategy of a column
+  if (style.numbered) {
+    Block& list = blocks.emplace_back();
+    for (const Strategies& column : columns) {
+      numbers[column.names.front()] = numbers.size() + 1;
+      list.lines.push_back(
+          {Tone::plain, fmt::format("{} {}", numbers.size(), fmt::join(column.names, ", "))});
+    }
   }
-  return out;
+  const auto title_of = [&](const Strategies& column) {
+    return style.numbered ? std::to_string(numbers.at(column.names.front()))
+                          : fmt::format("{}", fmt::join(column.names, "\n"));
+  };
+  for (const auto& table : tables_of(columns, std::max<std::size_t>(style.columns, 1))) {
+    blocks.push_back(block_of(table, scenarios, title_of));
+  }
+  Block& last = blocks.emplace_back();
+  if (!left_out.empty()) {
+    last.lines.push_back(
+        {Tone::plain, fmt::format("None of these hazards applies to {}.", names_of(left_out))});
+  }
+  std::map<std::pair<std::string, std::string>, Names> unplayed;
+  for (const Hazard& hazard : hazards) {
+    if (hazard.observed != "not-played") continue;
+    unplayed[{hazard.scenario, reason_of(hazard)}].push_back(hazard.strategy);
+  }
+  for (const auto& [play, names] : unplayed) {
+    last.lines.push_back({Tone::doubtful, fmt::format("Not played: {} with {}: {}.", play.first,
+                                                      fmt::join(names, ", "), play.second)});
+  }
+  for (Sentence& word : legend_of(hazards)) last.lines.push_back(std::move(word));
+  return blocks;
+}
+
+std::vector<Sentence> hazard_failures(const std::vector<Hazard>& hazards) {
+  std::vector<std::array<std::string, 3>> order;
+  std::map<std::array<std::string, 3>, Names> failures;  ///< by scenario, outcome and reason
+  for (const Hazard& hazard : hazards) {
+    if (hazard.agrees && gravity(hazard.observed) == 0) continue;
+    const std::array<std::string, 3> one{hazard.scenario, outcome_in_full(hazard),
+                                         reason_of(hazard)};
+    Names& names = failures[one];
+    if (names.empty()) order.push_back(one);
+    names.push_back(hazard.strategy);
+  }
+  std::vector<Sentence> lines;
+  for (const auto& one : order) {
+    const auto& [scenario, outcome, reason] = one;
+    lines.push_back({Tone::bad, fmt::format("{} / {}: {}{}{}", scenario,
+                                            fmt::join(failures[one], ", "), outcome,
+                                            reason.empty() ? "" : ": ", reason)});
+  }
+  return lines;
 }
 
 std::string explain(const Hazard& hazard) {
@@ -169,7 +254,8 @@ std::string explain(const Hazard& hazard) {
     width = std::max(width, display_width(event.who));
   }
   for (const HazardEvent& event : hazard.timeline) {
-    out += fmt::format("{:>9.3f} s  {}  {}\n", event.t, padded(event.who, width), event.what);
+    const std::string gap(width - display_width(event.who), ' ');
+    out += fmt::format("{:>9.3f} s  {}{}  {}\n", event.t, event.who, gap, event.what);
   }
   for (const auto& [name, value] : hazard.evidence) {
     out += fmt::format("{}: {}\n", name, value_text(value));

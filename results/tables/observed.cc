@@ -162,17 +162,4 @@ Tone tone_of(const ObservedFinding& finding) {
   return mild ? Tone::doubtful : Tone::bad;
 }
 
-std::vector<std::string> observed_lines(const Result& result) {
-  std::vector<std::string> lines;
-  for (const ObservedFinding& finding : result.findings) {
-    lines.push_back(sentence_of(finding) + (finding.advice.empty() ? "" : ": " + finding.advice));
-  }
-  for (const ObservedSource& source : result.sources) {
-    for (const std::string& unseen : source.unseen) {
-      lines.push_back(fmt::format("{} {}: cannot see {}", source.store, source.endpoint, unseen));
-    }
-  }
-  return lines;
-}
-
 }  // namespace lockbench::results

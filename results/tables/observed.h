@@ -138,7 +138,5 @@ Table source_table(const std::vector<ObservedSource>& sources);
 std::string sentence_of(const ObservedFinding& finding);
 /// Bad: two clients may hold the lock, or nobody can get it.
 Tone tone_of(const ObservedFinding& finding);
-/// A line for each finding, and for each server what cannot be seen of it.
-std::vector<std::string> observed_lines(const Result& result);
 
 }  // namespace lockbench::results

@@ -23,14 +23,4 @@ Table run_table(const Result& result, const KnownFlaws& flaws);
 /// One row for each run.
 Table table_of_each_run(const Result& result, const KnownFlaws& flaws);
 
-/// What a fault did to the load: "throughput fell to 4 % and recovered 120 ms after healing".
-std::string effect_of(const FaultMark& mark);
-
-/// The note on a result that holds less than was asked for.
-inline constexpr const char* kInterrupted = "interrupted: these are the figures up to then";
-
-/// What to know about a result besides its figures, one line each: interrupted, invalid runs and
-/// why, faults, failures, skipped strategies, how repetitions were merged.
-std::vector<std::string> notes(const Result& result);
-
 }  // namespace lockbench::results

@@ -2,14 +2,16 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "results/file/json.h"
 #include "results/file/loads.h"
+#include "results/tables/advice.h"
 #include "results/tables/experiments.h"
-#include "results/tables/hazards.h"
 #include "results/tables/loads.h"
 #include "results/tables/observed.h"
 #include "results/tables/ranks.h"
-#include "results/tables/runs.h"
+#include "results/tables/text.h"
 
 namespace lockbench::results {
 namespace {
@@ -24,7 +26,66 @@ Kind kind_of(const Result& result) {
   return result.capacity ? Kind::capacity : Kind::runs;
 }
 
-/// One row for each thing that was measured: what CSV shows.
+/// What people see.
+Table main_table(const Result& result, const KnownFlaws& flaws) {
+  const Kind kind = kind_of(result);
+  if (kind == Kind::points) return point_table(*result.experiment);
+  if (kind == Kind::observed) return observed_table(result);
+  return kind == Kind::capacity ? capacity_table(*result.capacity) : run_table(result, flaws);
+}
+
+std::vector<std::string> texts_of(const std::vector<Sentence>& sentences) {
+  std::vector<std::string> texts;
+  texts.reserve(sentences.size());
+  for (const Sentence& one : sentences) texts.push_back(one.text);
+  return texts;
+}
+
+void append(std::vector<Sentence>& to, const std::vector<Sentence>& lines) {
+  to.insert(to.end(), lines.begin(), lines.end());
+}
+
+std::vector<Block> hazards_of(const Result& result, const MatrixStyle& matrix) {
+  std::vector<Block> blocks = hazard_blocks(*result.hazards, matrix);
+  // A list of numbers is for terminals, which show no single plays.
+  if (matrix.numbered) blocks.push_back({.lines = hazard_failures(*result.hazards)});
+  blocks.push_back({.lines = notes(result)});
+  return blocks;
+}
+
+/// A table for each load, and what follows from them.
+std::vector<Block> loads_of(const Result& result, const KnownFlaws& flaws) {
+  std::vector<Block> blocks;
+  for (TitledTable& one : load_tables(result, flaws)) {
+    blocks.push_back({.title = std::move(one.title), .table = std::move(one.table)});
+  }
+  blocks.push_back({.lines = advice(result, flaws)});
+  blocks.push_back({.lines = notes(result)});
+  return blocks;
+}
+
+/// For a terminal: as many strategies as fit beside the scenarios' names.
+MatrixStyle matrix_for(const Result& result, const Look& look) {
+  if (look.format == Format::markdown) return {};
+  constexpr std::size_t kColumn = 12;  // the widest outcome with its marks, and the gap
+  std::size_t names = 0;
+  for (const Hazard& hazard : *result.hazards) {
+    names = std::max(names, display_width(hazard.scenario));
+  }
+  const std::size_t width = look.style.width.value_or(static_cast<std::size_t>(-1));
+  return {.columns = (width - std::min(names, width)) / kColumn, .numbered = true};
+}
+
+Table csv_columns(const Table& table) {
+  std::vector<std::size_t> places;
+  for (std::size_t c = 0; c < table.columns.size(); ++c) {
+    if (table.columns[c].in_csv) places.push_back(c);
+  }
+  return with_columns(table, places);
+}
+
+}  // namespace
+
 Table complete_table(const Result& result, const KnownFlaws& flaws) {
   switch (kind_of(result)) {
     case Kind::hazards:
@@ -41,77 +102,47 @@ Table complete_table(const Result& result, const KnownFlaws& flaws) {
   return table_of_each_run(result, flaws);
 }
 
-/// What people see.
-Table main_table(const Result& result, const KnownFlaws& flaws) {
+std::vector<Block> blocks_of(const Result& result, const KnownFlaws& flaws,
+                             const MatrixStyle& matrix) {
   const Kind kind = kind_of(result);
-  if (kind == Kind::points) return point_table(*result.experiment);
-  if (kind == Kind::observed) return observed_table(result);
-  return kind == Kind::capacity ? capacity_table(*result.capacity) : run_table(result, flaws);
-}
-
-std::vector<std::string> lines_below(const Result& result) {
-  std::vector<std::string> lines = notes(result);
-  if (kind_of(result) == Kind::points) {
-    const std::vector<std::string> found = findings(*result.experiment);
-    lines.insert(lines.begin(), found.begin(), found.end());
+  if (kind == Kind::hazards) return hazards_of(result, matrix);
+  if (kind == Kind::runs && has_several_loads(result)) return loads_of(result, flaws);
+  std::vector<Block> blocks{{.table = shown(main_table(result, flaws))}};
+  if (blocks[0].table.rows.empty()) {
+    const std::string what = kind == Kind::runs       ? "no runs"
+                             : kind == Kind::observed ? "no locks were seen"
+                                                      : "no points";
+    blocks[0] = {.lines = {{Tone::doubtful, what}}};
   }
-  if (result.observed) {
-    const std::vector<std::string> seen = observed_lines(result);
-    lines.insert(lines.begin(), seen.begin(), seen.end());
+  append(blocks[0].lines, advice(result, flaws));
+  append(blocks[0].lines, notes(result));
+  // With many runs, the ranks that stand out are among the notes.
+  if (kind == Kind::runs && result.runs.size() == 1 && !result.runs.front().ranks.empty()) {
+    blocks.push_back({.table = shown(rank_table(result))});
   }
-  return lines;
+  if (kind != Kind::capacity) return blocks;
+  for (const Capacity& capacity : *result.capacity) {
+    Block& block = blocks.emplace_back();
+    block.title = capacity.strategy;
+    block.drawing = chart(capacity);
+    for (const std::string& found : findings(capacity)) block.lines.push_back({Tone::plain, found});
+  }
+  return blocks;
 }
 
-/// A chart and what the figures say, under the strategy's name.
-std::string details_of(const Capacity& capacity, const Look& look) {
-  const bool markdown = look.format == Format::markdown;
-  const std::string drawn = styled(chart(capacity), look.style);
-  std::string text = fmt::format("\n{}{}\n", markdown ? "## " : "", capacity.strategy);
-  if (!drawn.empty()) text += markdown ? fmt::format("\n```\n{}```\n\n", drawn) : drawn;
-  return text + written({}, findings(capacity), look);
-}
-
-std::string hazards_of(const Result& result, const Look& look) {
-  const bool markdown = look.format == Format::markdown;
-  std::string text =
-      markdown ? hazard_markdown(*result.hazards) : hazard_text(*result.hazards, look.style);
-  if (result.interrupted) text += "\n" + written({}, {kInterrupted}, look);
-  return text;
-}
-
-/// Of a single run: with many, those that stand out are among the notes.
-std::string ranks_of(const Result& result, const Look& look) {
-  if (result.runs.size() != 1 || result.runs.front().ranks.empty()) return {};
-  return "\n" + written(shown(rank_table(result)), {}, look);
-}
-
-/// A table for each load, and what follows from them.
-std::string loads_of(const Result& result, const KnownFlaws& flaws, const Look& look) {
+std::string written(const Block& block, const Look& look) {
   const bool markdown = look.format == Format::markdown;
   std::string text;
-  for (const TitledTable& one : load_tables(result, flaws)) {
-    text += fmt::format("{}{}\n\n", markdown ? "## " : "", one.title);
-    text += written(one.table, {}, look) + "\n";
+  if (!block.title.empty()) {
+    text += fmt::format("{}{}\n\n", markdown ? "## " : "", styled(block.title, look.style));
   }
-  text += written({}, conclusions(result, flaws), look);
-  const std::vector<std::string> below = notes(result);
-  if (!below.empty()) text += "\n" + written({}, below, look);
-  return text;
-}
-
-Table csv_columns(const Table& table) {
-  std::vector<std::size_t> places;
-  for (std::size_t c = 0; c < table.columns.size(); ++c) {
-    if (table.columns[c].in_csv) places.push_back(c);
+  if (!block.drawing.empty()) {
+    const std::string drawn = styled(block.drawing, look.style);
+    text += markdown ? fmt::format("```\n{}```\n\n", drawn) : drawn;
   }
-  return with_columns(table, places);
-}
-
-}  // namespace
-
-std::string written(const Table& table, const std::vector<std::string>& lines, const Look& look) {
-  return look.format == Format::markdown ? to_markdown(table, lines)
-                                         : to_text(table, lines, look.style);
+  const std::vector<std::string> lines = texts_of(block.lines);
+  return text + (markdown ? to_markdown(block.table, lines)
+                          : to_text(block.table, lines, look.style));
 }
 
 tl::expected<std::string, std::string> render(const Table& table,
@@ -126,7 +157,8 @@ tl::expected<std::string, std::string> render(const Table& table,
     picked = look.format == Format::csv ? csv_columns(table) : shown(table);
   }
   if (look.format == Format::csv) return to_csv(picked);
-  return written(picked, notes, look);
+  return look.format == Format::markdown ? to_markdown(picked, notes)
+                                         : to_text(std::move(picked), notes, look.style);
 }
 
 tl::expected<std::string, std::string> render(const Result& result, const KnownFlaws& flaws,
@@ -140,22 +172,17 @@ tl::expected<std::string, std::string> render(const Result& result, const KnownF
   if (look.format == Format::csv || (kind == Kind::hazards && !look.columns.empty())) {
     return render(complete_table(result, flaws), {}, look);
   }
-  if (kind == Kind::hazards) return hazards_of(result, look);
-  if (kind == Kind::runs && look.columns.empty() && has_several_loads(result)) {
-    return loads_of(result, flaws, look);
+  if (!look.columns.empty()) {
+    std::vector<Sentence> lines = advice(result, flaws);
+    append(lines, notes(result));
+    return render(main_table(result, flaws), texts_of(lines), look);
   }
-  const Table table = main_table(result, flaws);
-  auto text = render(table, lines_below(result), look);
-  if (text && table.rows.empty()) {
-    const std::string_view what = kind == Kind::runs       ? "runs"
-                                  : kind == Kind::observed ? "locks were seen"
-                                                           : "points";
-    return fmt::format("no {}\n{}", what,
-                       *render(Table(), lines_below(result), {look.format, look.style}));
+  std::string text;
+  const auto matrix = kind == Kind::hazards ? matrix_for(result, look) : MatrixStyle{};
+  for (const Block& block : blocks_of(result, flaws, matrix)) {
+    const std::string part = written(block, look);
+    text += (text.empty() || part.empty() ? "" : "\n") + part;
   }
-  if (text && kind == Kind::runs && look.columns.empty()) *text += ranks_of(result, look);
-  if (!text || kind != Kind::capacity) return text;
-  for (const Capacity& capacity : *result.capacity) *text += details_of(capacity, look);
   return text;
 }
 

@@ -6,6 +6,7 @@
 
 #include "results/file/model.h"
 #include "results/tables/formats.h"
+#include "results/tables/hazards.h"
 #include "results/tables/runs.h"
 
 namespace lockbench::results {
@@ -22,10 +23,16 @@ struct Look {
 tl::expected<std::string, std::string> render(const Result& result, const KnownFlaws& flaws,
                                               const Look& look);
 
-/// A table with the lines below it, or lines alone, as text or Markdown.
-std::string written(const Table& table, const std::vector<std::string>& lines, const Look& look);
+/// The same in parts, which a page shows as well: the tables that people see, and what follows from
+/// them.
+std::vector<Block> blocks_of(const Result& result, const KnownFlaws& flaws,
+                             const MatrixStyle& matrix = {});
+std::string written(const Block& block, const Look& look);
+/// What CSV shows: one row for each thing that was measured.
+Table complete_table(const Result& result, const KnownFlaws& flaws);
 
-/// The same of the usual columns, or of those that were asked for; as CSV, the table alone.
+/// A table of the usual columns, or of those that were asked for, with the lines below it; as CSV,
+/// the table alone.
 tl::expected<std::string, std::string> render(const Table& table,
                                               const std::vector<std::string>& notes,
                                               const Look& look);

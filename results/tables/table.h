@@ -77,6 +77,20 @@ struct Table {
   std::vector<std::vector<Cell>> rows;
 };
 
+/// One sentence, and whether it is good news.
+struct Sentence {
+  Tone tone = Tone::plain;
+  std::string text;
+};
+
+/// A part of what is shown; each member may be empty.
+struct Block {
+  std::string title{};
+  Table table{};
+  std::string drawing{};  ///< lines in which each character has its column
+  std::vector<Sentence> lines{};
+};
+
 /// A column, and how a row of type `Row` fills it: a function or a pointer to a member.
 template <class Row>
 struct Field {

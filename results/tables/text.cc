@@ -96,7 +96,7 @@ std::string printable_page(std::string_view page, bool colors) {
 }
 
 std::string ascii(std::string_view text) {
-  constexpr std::array<std::pair<std::string_view, std::string_view>, 13> kSubstitutes{
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 14> kSubstitutes{
       {{"µ", "u"},
        {"–", "-"},
        {"−", "-"},
@@ -109,7 +109,8 @@ std::string ascii(std::string_view text) {
        {"→", "->"},
        {"✓", "+"},
        {"✗", "x"},
-       {"■", "#"}}};
+       {"■", "#"},
+       {"○", "o"}}};
   std::string out;
   while (!text.empty()) {
     if (static_cast<unsigned char>(text.front()) < 0x80U) {

@@ -1,9 +1,8 @@
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <vector>
 
-#include "results/report/curves.h"
+#include "results/report/charts.h"
 #include "results/tables/hgrm.h"
 #include "tests/fuzz/target.h"
 
@@ -62,8 +61,6 @@ void write_hdr(std::string_view given) {
   constexpr std::size_t kMostLines = 4096, kLine = 128;
   require(results::to_hgrm(one).size() < kMostLines * kLine);
   static_cast<void>(results::report::percentile_curve(one));
-  const std::array<const results::Distribution*, 2> twice{&one, &one};
-  static_cast<void>(results::report::percentile_curve(results::report::merged(twice)));
 }
 
 }  // namespace

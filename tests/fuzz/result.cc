@@ -22,8 +22,7 @@ void use(const Result& result) {
     static_cast<void>(results::render(result, {}, {.format = format}));
   }
   const results::report::Source source{"result.json", result, {}};
-  static_cast<void>(
-      results::report::to_page(results::report::make_view(std::span(&source, 1)), "nonce"));
+  static_cast<void>(results::report::to_page(std::span(&source, 1), "nonce"));
   if (result.runs.empty() || result.runs.size() > kMostCompared) return;
   static_cast<void>(results::compare(result, result, {}));
 }

@@ -1,0 +1,266 @@
+#include "results/report/charts.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <iterator>
+#include <limits>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "results/stats/figures.h"
+#include "results/tables/text.h"
+
+namespace lockbench::results::report {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using Scale = Chart::Axis::Scale;
+
+constexpr std::size_t kMostShown = 8, kMostMarks = 40, kMostName = 100;
+constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
+
+/// Of a plateau only the ends are kept.
+void add(std::vector<Point>& points, Point point) {
+  const std::size_t n = points.size();
+  if (n >= 2 && points[n - 1].second == point.second && points[n - 2].second == point.second) {
+    points.back() = point;
+  } else {
+    points.push_back(point);
+  }
+}
+
+bool kept_exclusion(const Result& result, const std::string& strategy) {
+  return std::all_of(result.runs.begin(), result.runs.end(), [&](const Run& run) {
+    return run.strategy != strategy || run.audit.verdict == Verdict::exclusive;
+  });
+}
+
+/// Those whose lines are shown at first: of many, the fastest of each store that kept exclusion.
+std::vector<const Run*> shown_of(const Result& result, const std::vector<const Run*>& runs) {
+  std::vector<const Run*> shown = runs;
+  if (runs.size() > kMostShown) {
+    std::map<std::string, const Run*> best;
+    for (const Run* run : runs) {
+      if (!kept_exclusion(result, run->strategy)) continue;
+      const Run*& leader = best[run->backend];
+      if (leader == nullptr || run->sections_per_second > leader->sections_per_second) leader = run;
+    }
+    if (!best.empty()) shown.clear();
+    for (const auto& [store, run] : best) shown.push_back(run);
+  }
+  if (shown.size() > kMostShown) shown.resize(kMostShown);
+  return shown;
+}
+
+void add_marks(const Run& run, std::vector<Chart::Mark>& marks) {
+  const auto add_mark = [&](Chart::Mark mark) {
+    constexpr double kSame = 0.5;  // of several strategies, it is drawn once
+    const bool there = std::any_of(marks.begin(), marks.end(), [&](const Chart::Mark& other) {
+      return other.label == mark.label && std::abs(other.from - mark.from) < kSame;
+    });
+    if (!there && marks.size() < kMostMarks) marks.push_back(std::move(mark));
+  };
+  for (const FaultMark& mark : run.faults) {
+    add_mark({mark.fault, mark.at_seconds, mark.healed_seconds});
+  }
+  const auto measured = std::find_if(run.series.begin(), run.series.end(),
+                                     [](const SeriesPoint& point) { return !point.warmup; });
+  if (measured != run.series.begin() && measured != run.series.end()) {
+    add_mark({"warm-up", 0, std::prev(measured)->t});
+  }
+}
+
+/// Five digits: more are not visible and would make the page larger.
+Json number(double value) {
+  if (!std::isfinite(value)) return nullptr;
+  if (value == 0) return 0;
+  const double scale = std::pow(10.0, 4 - std::floor(std::log10(std::abs(value))));
+  const double rounded = std::round(value * scale) / scale;
+  return std::isfinite(rounded) ? Json(rounded) : Json(value);
+}
+
+std::string text(std::string_view given) {
+  return clip(printable(given.substr(0, 4 * kMostName)), kMostName);
+}
+
+Json write(const Chart::Axis& axis) {
+  static constexpr std::array<std::string_view, 3> kScales{"linear", "log", "percentile"};
+  return {{"title", text(axis.title)},
+          {"seconds", axis.seconds},
+          {"scale", kScales.at(static_cast<std::size_t>(axis.scale))}};
+}
+
+Json write(const Chart& chart) {
+  Json lines = Json::array(), marks = Json::array();
+  for (const Chart::Line& line : chart.lines) {
+    Json points = Json::array();
+    for (const auto& [x, y] : line.points) points.push_back({number(x), number(y)});
+    lines.push_back(
+        {{"name", text(line.name)}, {"shown", line.shown}, {"points", std::move(points)}});
+  }
+  for (const Chart::Mark& mark : chart.marks) {
+    marks.push_back({{"label", text(mark.label)},
+                     {"from", number(mark.from)},
+                     {"until", mark.until ? number(*mark.until) : Json()}});
+  }
+  return {{"x", write(chart.x)},
+          {"y", write(chart.y)},
+          {"lines", std::move(lines)},
+          {"marks", std::move(marks)}};
+}
+
+}  // namespace
+
+std::vector<const Run*> typical_runs(const Result& result) {
+  std::vector<std::string> order;
+  std::map<std::string, std::vector<const Run*>> by_strategy;
+  for (const Run& run : result.runs) {
+    if (by_strategy.size() == kMostStrategies && !by_strategy.contains(run.strategy)) continue;
+    auto& runs = by_strategy[run.strategy];
+    if (runs.empty()) order.push_back(run.strategy);
+    runs.push_back(&run);
+  }
+  std::vector<const Run*> typical;
+  for (const std::string& strategy : order) {
+    auto& runs = by_strategy[strategy];
+    // Stable, as files come from anywhere: std::sort may leave its range if one is not a number.
+    std::stable_sort(runs.begin(), runs.end(), [](const Run* a, const Run* b) {
+      return a->sections_per_second < b->sections_per_second;
+    });
+    typical.push_back(runs[runs.size() / 2]);
+  }
+  return typical;
+}
+
+std::vector<Point> percentile_curve(const Distribution& distribution) {
+  if (!distribution.any()) return {};
+  const auto count = static_cast<double>(distribution.count + distribution.censored.count);
+  std::vector<Point> points;
+  if (distribution.buckets.empty() && distribution.censored.buckets.empty()) {
+    if (!std::isfinite(distribution.p50)) return {};
+    for (const Point& known :
+         {Point(1, distribution.min), Point(2, distribution.p50), Point(10, distribution.p90),
+          Point(20, distribution.p95), Point(100, distribution.p99),
+          Point(1000, distribution.p999)}) {
+      if (known.first < count && std::isfinite(known.second)) points.push_back(known);
+    }
+    points.emplace_back(count, distribution.max);
+    return points;
+  }
+  for (const PercentileStep& step : percentile_steps(distribution)) {
+    const double x = 100 / (100 - step.percent);
+    if (x < count && points.size() < kMostPoints - 1) add(points, {x, step.value});
+  }
+  add(points, {count, distribution.max});
+  return points;
+}
+
+OverTime over_time(std::span<const SeriesPoint> series) {
+  OverTime lines;
+  const std::size_t step = series.size() / kMostPoints + 1;
+  double from = 0;
+  for (std::size_t i = 0; i < series.size(); i += step) {
+    const auto group = series.subspan(i, std::min(step, series.size() - i));
+    const double until = group.back().t;
+    if (!(until > from)) continue;  // a broken file
+    double sections = 0, worst = 0;
+    for (const SeriesPoint& point : group) {
+      sections += static_cast<double>(point.sections);
+      if (std::isfinite(point.acquire_p99)) worst = std::max(worst, point.acquire_p99);
+    }
+    lines.rate.emplace_back(until, sections / (until - from));
+    lines.p99.emplace_back(until, worst > 0 ? worst : kUnknown);
+    from = until;
+  }
+  return lines;
+}
+
+std::vector<Chart> charts_of(const Result& result) {
+  const std::vector<const Run*> runs = typical_runs(result);
+  const std::vector<const Run*> shown = shown_of(result, runs);
+  const Chart::Axis time{"seconds since the load began", false, Scale::linear};
+  Chart percentiles{.title = "Time to acquire by percentile",
+                    .note =
+                        "Each line ends with its longest sample. A steep rise on the right means "
+                        "that a few acquisitions take much longer. Waits cut off by a timeout or "
+                        "the end of the run count as if they had ended then.",
+                    .x = {"percentile", false, Scale::percentile},
+                    .y = {"time to acquire", true}};
+  Chart rate{.title = "Throughput over time", .x = time, .y = {"sections a second"}};
+  Chart p99{.title = "Time to acquire over time",
+            .note = "The 99th percentile of each second.",
+            .x = time,
+            .y = {"time to acquire, p99", true}};
+  for (const Run* run : runs) {
+    const bool at_first = std::find(shown.begin(), shown.end(), run) != shown.end();
+    if (auto curve = percentile_curve(run->acquire); !curve.empty()) {
+      percentiles.lines.push_back({run->strategy, std::move(curve), at_first});
+    }
+    OverTime seconds = over_time(run->series);
+    if (seconds.rate.size() < 2) continue;
+    rate.lines.push_back({run->strategy, std::move(seconds.rate), at_first});
+    p99.lines.push_back({run->strategy, std::move(seconds.p99), at_first});
+    if (at_first) add_marks(*run, rate.marks);
+  }
+  p99.marks = rate.marks;
+  if (runs.size() < result.runs.size()) {
+    const std::string which = "Of several repetitions, the one with the median throughput.";
+    for (Chart* chart : {&percentiles, &rate, &p99}) {
+      chart->note += (chart->note.empty() ? "" : " ") + which;
+    }
+  }
+  std::vector<Chart> charts;
+  for (Chart* chart : {&percentiles, &rate, &p99}) {
+    if (!chart->lines.empty()) charts.push_back(std::move(*chart));
+  }
+  return charts;
+}
+
+Chart by_rate(const Result& result) {
+  Chart chart{.title = "Time to acquire by rate",
+              .x = {"offered sections a second", false, Scale::linear},
+              .y = {"time to acquire", true}};
+  std::map<std::string, std::array<std::vector<Point>, 2>> figures;  ///< p50 and p99
+  for (const Run& run : result.runs) {
+    const std::string name = run.strategy + (run.load.name.empty() ? "" : ", " + run.load.name);
+    if (!run.load.rate || !run.acquire.any()) continue;
+    if (figures.size() == kMostStrategies && !figures.contains(name)) continue;
+    auto& [p50, p99] = figures[name];
+    if (p50.size() == kMostPoints) continue;
+    p50.emplace_back(*run.load.rate, run.acquire.p50);
+    p99.emplace_back(*run.load.rate, run.acquire.p99);
+  }
+  for (auto& [name, lines] : figures) {
+    for (auto* points : {&lines[0], &lines[1]}) {
+      std::stable_sort(points->begin(), points->end(),
+                       [](const Point& a, const Point& b) { return a.first < b.first; });
+      if (!(points->front().first < points->back().first)) continue;
+      const char* const which = points == lines.data() ? "p50" : "p99";
+      chart.lines.push_back({fmt::format("{}, {}", name, which), std::move(*points),
+                             chart.lines.size() < kMostShown});
+    }
+  }
+  return chart;
+}
+
+std::string to_json(const std::vector<Chart>& charts) {
+  Json document = Json::array();
+  for (const Chart& chart : charts) document.push_back(write(chart));
+  const std::string plain = document.dump(-1, ' ', true, Json::error_handler_t::replace);
+  std::string inert;
+  inert.reserve(plain.size());
+  // These characters occur only in strings, where an escape means the same.
+  for (const char c : plain) {
+    if (c == '<' || c == '>' || c == '&') {
+      inert += fmt::format("\\u{:04x}", static_cast<unsigned>(c));
+    } else {
+      inert += c;
+    }
+  }
+  return inert;
+}
+
+}  // namespace lockbench::results::report

@@ -1,0 +1,74 @@
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "results/file/model.h"
+
+namespace lockbench::results::report {
+
+inline constexpr std::size_t kMostStrategies = 64;
+inline constexpr std::size_t kMostPoints = 240;  ///< of one line
+
+using Point = std::pair<double, double>;  ///< not a number: a gap
+
+/// Lines over an axis, as charts.js draws them.
+struct Chart {
+  struct Axis {
+    enum class Scale {
+      linear,
+      log,
+      percentile,  ///< logarithmic in 1 / (1 - p): 100 is 99 %
+    };
+    std::string title;
+    bool seconds = false;
+    Scale scale = Scale::log;
+  };
+  struct Line {
+    std::string name;
+    std::vector<Point> points;
+    bool shown = true;  ///< at first
+  };
+  /// A stretch of the x axis; without an end, up to its own.
+  struct Mark {
+    std::string label;
+    double from = 0;
+    std::optional<double> until;
+  };
+
+  std::string title, note;
+  Axis x, y;
+  std::vector<Line> lines;
+  std::vector<Mark> marks;
+};
+
+/// Of each strategy, the repetition with the median throughput, in the order of the result.
+std::vector<const Run*> typical_runs(const Result& result);
+
+/// x is 1 / (1 - p), y the value at p: HdrHistogram's steps, five for each halving of the distance
+/// to 100 %, and the maximum at the end. Without buckets, as in a thinned result, only where
+/// percentiles are known. Empty without samples, or if nothing but the maximum is known.
+std::vector<Point> percentile_curve(const Distribution& distribution);
+
+/// A run's seconds, thinned out to what a chart can show: rates are means over the seconds that
+/// share a point, latencies the worst of them, so that no peak is lost.
+struct OverTime {
+  std::vector<Point> rate, p99;
+};
+OverTime over_time(std::span<const SeriesPoint> series);
+
+/// Percentiles, throughput and waits over time of a result of one load.
+std::vector<Chart> charts_of(const Result& result);
+/// Waits by the rate that was offered, of strategies that were offered several; without lines if
+/// none was.
+Chart by_rate(const Result& result);
+
+/// As JSON that can stand inside an HTML element: no "<", ">" or "&", ASCII only. What is not a
+/// number is null.
+std::string to_json(const std::vector<Chart>& charts);
+
+}  // namespace lockbench::results::report

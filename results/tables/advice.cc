@@ -1,0 +1,299 @@
+#include "results/tables/advice.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "results/file/loads.h"
+#include "results/tables/experiments.h"
+#include "results/tables/loads.h"
+#include "results/tables/observed.h"
+#include "results/tables/text.h"
+#include "results/tables/units.h"
+
+namespace lockbench::results {
+namespace {
+
+constexpr std::size_t kMostNames = 3, kMostErrors = 20;
+
+using Sentences = std::vector<Sentence>;
+
+int repetitions(const Result& result) {
+  int most = 1;
+  for (const Run& run : result.runs) most = std::max(most, run.repetition);
+  return most;
+}
+
+std::string run_name(const Run& run, const Result& result) {
+  const std::string name = name_of(run, result);
+  return repetitions(result) > 1 ? fmt::format("{}, repetition {}", name, run.repetition) : name;
+}
+
+std::string without_numbers(std::string text) {
+  std::erase_if(text, [](char c) { return (c >= '0' && c <= '9') || c == '.'; });
+  return text;
+}
+
+/// What is said of runs, where each kind of text, whatever its numbers, gives one line: "RUN:
+/// TEXT", or "RUN, RUN and 7 more: TEXT (the first of 9 runs)".
+class RunNotes {
+ public:
+  explicit RunNotes(const Result& result) : result_(result) {}
+
+  void add(const Run& run, const std::string& text) {
+    const auto [at, fresh] = places_.try_emplace(without_numbers(text), notes_.size());
+    if (fresh) notes_.push_back({text, {}});
+    notes_[at->second].runs.push_back(&run);
+  }
+
+  void take(std::string_view what, Tone tone, Sentences& lines) const {
+    for (const Note& note : notes_) {
+      const std::size_t count = note.runs.size();
+      lines.push_back({tone, fmt::format("{}: {}: {}{}", what, names_of(note.runs), note.text,
+                                         count > 1 ? fmt::format(" (the first of {} runs)", count)
+                                                   : "")});
+    }
+  }
+
+ private:
+  struct Note {
+    std::string text;
+    std::vector<const Run*> runs;
+  };
+
+  std::string names_of(const std::vector<const Run*>& runs) const {
+    if (runs.size() == 1) return run_name(*runs.front(), result_);
+    std::set<std::string> seen;
+    std::vector<std::string> names;
+    for (const Run* run : runs) {
+      const std::string name = name_of(*run, result_);
+      if (seen.insert(name).second) names.push_back(name);
+    }
+    const std::size_t more = names.size() - std::min(names.size(), kMostNames);
+    names.resize(names.size() - more);
+    return fmt::format("{}{}", fmt::join(names, ", "),
+                       more > 0 ? fmt::format(" and {} more", more) : "");
+  }
+
+  const Result& result_;
+  std::vector<Note> notes_;
+  std::map<std::string, std::size_t> places_;
+};
+
+void add_invalid_runs(const Result& result, Sentences& lines) {
+  RunNotes notes(result);
+  for (const Run& run : result.runs) {
+    if (run.generator.valid) continue;
+    const auto& reasons = run.generator.reasons;
+    if (reasons.empty()) notes.add(run, "no reason given");
+    for (const std::string& reason : reasons) notes.add(run, reason);
+  }
+  notes.take("invalid", Tone::doubtful, lines);
+}
+
+/// A run without any grant has no figures to show.
+void add_ungranted(const Result& result, Sentences& lines) {
+  for (const Run& run : result.runs) {
+    const Outcomes& seen = run.outcomes;
+    const bool tried =
+        seen.refused + seen.timed_out + seen.failed + seen.unknown + seen.abandoned > 0;
+    if (run.sections_per_second > 0 || seen.acquired > 0 || !tried) continue;
+    lines.push_back(
+        {Tone::doubtful,
+         fmt::format(
+             "nothing granted: {}: {} refused, {} timed out, {} failed, {} unknown, {} abandoned",
+             run_name(run, result), seen.refused, seen.timed_out, seen.failed, seen.unknown,
+             seen.abandoned)});
+  }
+}
+
+/// Every run ends with up to one waiting acquisition per client. More than that is a backlog.
+void add_abandoned(const Result& result, Sentences& lines) {
+  RunNotes notes(result);
+  for (const Run& run : result.runs) {
+    const std::uint64_t abandoned = run.outcomes.abandoned;
+    // Condensed results have no figures of single clients.
+    if (abandoned <= std::max<std::uint64_t>(run.load.clients, run.fairness.per_client.size()))
+      continue;
+    notes.add(run, fmt::format("{} acquisitions were still waiting when the run ended", abandoned));
+  }
+  notes.take("abandoned", Tone::doubtful, lines);
+}
+
+/// What a fault did to the load: "throughput fell to 4 % and recovered 120 ms after healing".
+std::string effect_of(const FaultMark& mark) {
+  if (!std::isfinite(mark.lowest_share)) return "too few grants before it to compare with";
+  std::string effect =
+      fmt::format("throughput fell to {:.0f} %", 100 * std::min(mark.lowest_share, 1.0));
+  if (!mark.recovery_seconds) return effect + " and did not recover before the run ended";
+  return fmt::format("{} and recovered {} after {}", effect, human_seconds(*mark.recovery_seconds),
+                     mark.healed_seconds ? "healing" : "the fault");
+}
+
+void add_faults(const Result& result, Sentences& lines) {
+  for (const Run& run : result.runs) {
+    for (const FaultMark& mark : run.faults) {
+      const std::string healed =
+          mark.healed_seconds ? ", healed at " + human_seconds(*mark.healed_seconds) : "";
+      const bool lost = std::isfinite(mark.lowest_share) && !mark.recovery_seconds;
+      lines.push_back({lost ? Tone::bad : Tone::plain,
+                       fmt::format("fault: {}: {} at {}{}: {}", run_name(run, result), mark.fault,
+                                   human_seconds(mark.at_seconds), healed, effect_of(mark))});
+    }
+  }
+}
+
+/// Ranks whose figures are their own, and what no rank sees of the others.
+void add_ranks(const Result& result, Sentences& lines) {
+  RunNotes outliers(result);
+  bool any = false;
+  for (const Run& run : result.runs) {
+    any = any || !run.ranks.empty();
+    for (const Rank& rank : run.ranks) {
+      if (!rank.outlier) continue;
+      outliers.add(run, fmt::format("rank {} on {} waits otherwise than most: p50 {}, p99 {}",
+                                    rank.rank, rank.host, human_seconds(rank.acquire_p50),
+                                    human_seconds(rank.acquire_p99)));
+    }
+  }
+  outliers.take("outlier", Tone::doubtful, lines);
+  if (!any) return;
+  lines.push_back({Tone::plain,
+                   "ranks: handoffs, overtakings, contended grants, overlaps and fencing order are "
+                   "those within each rank; lost updates and stale writes are those of all"});
+}
+
+/// The same failure in several repetitions gives one line.
+void add_errors(const Result& result, Sentences& lines) {
+  std::set<std::string> said;
+  std::size_t left_out = 0;
+  for (const Run& run : result.runs) {
+    for (const std::string& error : run.errors) {
+      std::string line = fmt::format("failure: {}: {}", run.strategy, error);
+      if (said.contains(line)) continue;
+      if (said.size() == kMostErrors) {
+        ++left_out;
+        continue;
+      }
+      lines.push_back({Tone::doubtful, line});
+      said.insert(std::move(line));
+    }
+  }
+  if (left_out > 0) {
+    lines.push_back(
+        {Tone::plain, fmt::format("failure: and {} more, see the result file", left_out)});
+  }
+}
+
+/// Strategies with the same reason share a line.
+void add_skipped(const Result& result, Sentences& lines) {
+  std::vector<std::string> reasons;
+  std::map<std::string, std::vector<std::string>> strategies;
+  for (const Skipped& skipped : result.skipped) {
+    auto& names = strategies[skipped.reason];
+    if (names.empty()) reasons.push_back(skipped.reason);
+    names.push_back(skipped.strategy);
+  }
+  for (const std::string& reason : reasons) {
+    lines.push_back({Tone::plain, fmt::format("skipped: {}: {}",
+                                              fmt::join(strategies[reason], ", "), reason)});
+  }
+}
+
+/// What the repetitions of a strategy did that broke exclusion, the strategies in the order of
+/// their first violation.
+void add_violations(const Result& result, Sentences& lines) {
+  struct Harm {
+    std::string strategy;
+    std::uint64_t lost = 0, overlaps = 0, regressions = 0;
+  };
+  std::vector<Harm> harms;
+  for (const Run& run : result.runs) {
+    if (run.audit.verdict != Verdict::violated) continue;
+    auto harm = std::find_if(harms.begin(), harms.end(),
+                             [&](const Harm& one) { return one.strategy == run.strategy; });
+    if (harm == harms.end()) harm = harms.insert(harm, {run.strategy});
+    harm->lost += run.audit.lost_updates;
+    harm->overlaps += run.audit.overlaps;
+    harm->regressions += run.audit.fence_regressions;
+  }
+  for (const Harm& harm : harms) {
+    std::string said = fmt::format("violated exclusion: {}", harm.strategy);
+    std::string_view before = ": ";
+    for (const auto& [count, what] :
+         {std::pair(harm.lost, "lost updates"), std::pair(harm.overlaps, "overlaps of two holders"),
+          std::pair(harm.regressions, "fencing numbers that did not increase")}) {
+      if (count == 0) continue;
+      said += fmt::format("{}{} {}", std::exchange(before, ", "), what,
+                          human_count(static_cast<double>(count)));
+    }
+    lines.push_back({Tone::bad, said});
+  }
+}
+
+/// A line for each finding of a watch, and for each server what cannot be seen of it.
+void add_observed(const Result& result, Sentences& lines) {
+  for (const ObservedFinding& finding : result.findings) {
+    const std::string advised = finding.advice.empty() ? "" : ": " + finding.advice;
+    lines.push_back({tone_of(finding), sentence_of(finding) + advised});
+  }
+  for (const ObservedSource& source : result.sources) {
+    for (const std::string& unseen : source.unseen) {
+      lines.push_back({Tone::plain, fmt::format("{} {}: cannot see {}", source.store,
+                                                source.endpoint, unseen)});
+    }
+  }
+}
+
+Sentences made_printable(Sentences lines) {
+  for (Sentence& line : lines) line.text = printable(line.text);
+  return lines;
+}
+
+}  // namespace
+
+std::vector<Sentence> advice(const Result& result, const KnownFlaws& flaws) {
+  Sentences lines;
+  if (has_several_loads(result)) {
+    for (const std::string& one : conclusions(result, flaws)) lines.push_back({Tone::plain, one});
+  } else {
+    add_violations(result, lines);
+  }
+  if (result.experiment) {
+    std::size_t broken = violations(*result.experiment).size();
+    for (const std::string& found : findings(*result.experiment)) {
+      lines.push_back({broken > 0 ? Tone::bad : Tone::plain, found});
+      broken -= broken > 0 ? 1 : 0;
+    }
+  }
+  add_observed(result, lines);
+  return made_printable(std::move(lines));
+}
+
+std::vector<Sentence> notes(const Result& result) {
+  Sentences lines;
+  if (result.interrupted) {
+    lines.push_back({Tone::doubtful, "interrupted: these are the figures up to then"});
+  }
+  if (repetitions(result) > 1) {
+    lines.push_back(
+        {Tone::plain,
+         "repeated: figures are medians over the repetitions, counts are sums, max is the largest; "
+         "± shows the repetition farthest from the median"});
+  }
+  add_invalid_runs(result, lines);
+  add_ungranted(result, lines);
+  add_abandoned(result, lines);
+  add_faults(result, lines);
+  add_ranks(result, lines);
+  add_errors(result, lines);
+  add_skipped(result, lines);
+  return made_printable(std::move(lines));
+}
+
+}  // namespace lockbench::results
