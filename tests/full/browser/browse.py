@@ -68,40 +68,61 @@ def requests_of(driver):
 
 
 def unfold(driver):
-    """By the keyboard alone: the first cell of the matrix, then back by its own summary."""
-    cells = driver.find_elements(By.CSS_SELECTOR, ".matrix button")
-    if not cells:
+    """By the keyboard alone: a scenario's plays, and the first of them."""
+    plays = driver.find_elements(By.CSS_SELECTOR, "details details")
+    if not plays:
         return None
-    hidden = len(driver.find_elements(By.CSS_SELECTOR, ".tale"))
-    cells[0].send_keys(Keys.ENTER)
-    play = driver.switch_to.active_element
-    WebDriverWait(driver, PATIENCE).until(lambda _: driver.find_elements(By.CSS_SELECTOR, ".tale"))
-    tale = driver.find_element(By.CSS_SELECTOR, ".tale")
-    told = tale.text
-    play.send_keys(Keys.ENTER)
-    WebDriverWait(driver, PATIENCE).until(lambda _: not tale.is_displayed())
-    return {"before": hidden, "focused": play.tag_name, "told": told}
+    told = plays[0].find_element(By.TAG_NAME, "pre")
+    before = told.is_displayed()
+    for summary in (plays[0].find_element(By.XPATH, "../summary"), plays[0].find_element(By.TAG_NAME, "summary")):
+        summary.send_keys(Keys.ENTER)
+    WebDriverWait(driver, PATIENCE).until(lambda _: told.is_displayed())
+    return {"before": before, "told": told.text}
 
 
-def pick(driver):
-    """Whether a strategy that is picked or dropped changes the charts."""
-    picker = driver.find_elements(By.CSS_SELECTOR, ".picker.all button[aria-pressed]")
-    if not picker:
+def click_name(driver):
+    """Whether a click on a line's name hides the line, and another one shows it again."""
+    place = driver.execute_script("""
+        const canvas = document.querySelector('canvas');
+        if (!canvas) return null;
+        canvas.scrollIntoView({block: 'center'});
+        const box = Chart.getChart(canvas).legend.legendHitBoxes[0], at = canvas.getBoundingClientRect();
+        return {x: at.left + box.left + box.width / 2, y: at.top + box.top + box.height / 2};""")
+    if not place:
         return None
-    picture = "return document.querySelectorAll('.picker.all ~ section canvas')[0].toDataURL()"
-    before = driver.execute_script(picture)
-    picker[0].send_keys(Keys.SPACE)
-    after = driver.execute_script(picture)
-    pressed = picker[0].get_attribute("aria-pressed")
-    picker[0].send_keys(Keys.SPACE)
-    return {"changed": before != after, "back": driver.execute_script(picture) == before, "pressed": pressed}
+
+    def picture():
+        return driver.execute_script("return document.querySelector('canvas').toDataURL()")
+
+    def click():
+        for kind in ("mousePressed", "mouseReleased"):
+            driver.execute_cdp_cmd("Input.dispatchMouseEvent", {"type": kind, "button": "left", "clickCount": 1, **place})
+
+    def hidden():
+        return driver.execute_script("return !Chart.getChart(document.querySelector('canvas')).isDatasetVisible(0)")
+
+    before = picture()
+    click()
+    WebDriverWait(driver, PATIENCE).until(lambda _: hidden())
+    changed = picture() != before
+    click()
+    WebDriverWait(driver, PATIENCE).until(lambda _: not hidden())
+    return {"changed": changed}
+
+
+def without_scripts(driver, page):
+    """What the page says to a reader whose browser runs no scripts."""
+    driver.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
+    driver.get(page)
+    return driver.find_element(By.TAG_NAME, "body").text
 
 
 def main(page, scheme, width, screenshot=None):
     driver = start(int(width), scheme)
     try:
         driver.set_page_load_timeout(PATIENCE)
-        driver.get(pathlib.Path(page).resolve().as_uri())
+        page = pathlib.Path(page).resolve().as_uri()
+        driver.get(page)
         WebDriverWait(driver, PATIENCE).until(
             lambda _: driver.execute_script("return document.documentElement.dataset.ready"))
         if screenshot:
@@ -109,9 +130,10 @@ def main(page, scheme, width, screenshot=None):
         seen = driver.execute_script(FACTS)
         seen["canvases"] = driver.execute_script(CANVASES)
         seen["unfolded"] = unfold(driver)
-        seen["picked"] = pick(driver)
+        seen["clicked"] = click_name(driver)
         seen["requests"] = requests_of(driver)
         seen["console"] = [entry["message"] for entry in driver.get_log("browser")]
+        seen["without_scripts"] = without_scripts(driver, page)
         print(json.dumps(seen))
     finally:
         driver.quit()

@@ -50,6 +50,7 @@ TEST(Table, ShowsEachStrategysFiguresInHumanUnits) {
 TEST(Table, ColumnsAreAligned) {
   auto lines = lines_of(plain(full_result()));
   lines.erase(lines.begin());  // the first line of titles has an "exclusive" of its own
+  lines.resize(3);             // below the table are sentences
   std::set<std::size_t> ends;
   for (const std::string part : {"verdict", "violated", "exclusive"}) {
     for (const std::string& line : lines) {
