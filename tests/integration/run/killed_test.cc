@@ -65,7 +65,7 @@ TEST_P(KilledCommand, LeavesWhatWasOverToItsReaders) {
   EXPECT_GE(result.at(GetParam().over).size(), 1U);
   const Outcome reported = lockbench(scratch, {"report", "r.json", "--out", "r.html"});
   EXPECT_EQ(reported.code, 0) << reported.err;
-  expect_in(read_file(scratch / "r.html"), "was interrupted");
+  expect_in(read_file(scratch / "r.html"), "interrupted: these are the figures up to then");
   const Outcome shown = lockbench(scratch, {"show", "r.json"});
   EXPECT_EQ(shown.code, 0) << shown.err;
   expect_in(shown.out, "interrupted");
