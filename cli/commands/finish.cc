@@ -108,9 +108,8 @@ bool save_report(const results::Result& result, const std::string& page, const s
                  Console& console) {
   if (page.empty()) return true;
   const results::report::Source source = report_source(result, out);
-  return save_page(
-      results::report::to_page(std::span(&source, 1), results::report::make_nonce()), page,
-      console);
+  return save_page(results::report::to_page(std::span(&source, 1), results::report::make_nonce()),
+                   page, console);
 }
 
 }  // namespace lockbench::cli

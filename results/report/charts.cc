@@ -141,10 +141,9 @@ std::vector<Point> percentile_curve(const Distribution& distribution) {
   std::vector<Point> points;
   if (distribution.buckets.empty() && distribution.censored.buckets.empty()) {
     if (!std::isfinite(distribution.p50)) return {};
-    for (const Point& known :
-         {Point(1, distribution.min), Point(2, distribution.p50), Point(10, distribution.p90),
-          Point(20, distribution.p95), Point(100, distribution.p99),
-          Point(1000, distribution.p999)}) {
+    for (const Point& known : {Point(1, distribution.min), Point(2, distribution.p50),
+                               Point(10, distribution.p90), Point(20, distribution.p95),
+                               Point(100, distribution.p99), Point(1000, distribution.p999)}) {
       if (known.first < count && std::isfinite(known.second)) points.push_back(known);
     }
     points.emplace_back(count, distribution.max);

@@ -66,8 +66,7 @@ std::string folded_away(const std::string& title, const std::string& inside) {
 
 std::string to_html(const Block& block) {
   return heading(3, block.title) + results::to_html(block.table) +
-         (block.drawing.empty() ? "" : preformatted(block.drawing)) +
-         results::to_html(block.lines);
+         (block.drawing.empty() ? "" : preformatted(block.drawing)) + results::to_html(block.lines);
 }
 
 Table pairs(std::string key, std::string value) {
@@ -124,8 +123,8 @@ class Page {
         const bool there = run != its.end();
         times += there ? 1 : 0;
         const bool timed = there && (*run)->acquire.count > 0;
-        row.push_back(finished({.unit = Unit::number},
-                               there ? Cell((*run)->sections_per_second) : Cell()));
+        row.push_back(
+            finished({.unit = Unit::number}, there ? Cell((*run)->sections_per_second) : Cell()));
         row.push_back(
             finished({.unit = Unit::seconds}, timed ? Cell((*run)->acquire.p99) : Cell()));
       }
@@ -133,8 +132,9 @@ class Page {
     }
     if (table.rows.empty()) return;
     body_ += heading(2, "Side by side") +
-             paragraph("Strategies that several results have. lockbench compare tells whether a "
-                       "difference is significant.") +
+             paragraph(
+                 "Strategies that several results have. lockbench compare tells whether a "
+                 "difference is significant.") +
              results::to_html(table) + results::to_html(differences(sources));
   }
 
@@ -202,8 +202,8 @@ class Page {
       for (Chart& chart : charts_of(loads[i])) add_chart(std::move(chart), load);
     }
     if (loads.size() > kMostLoads) {
-      body_ += paragraph(fmt::format("The charts of {} more loads are left out.",
-                                     loads.size() - kMostLoads));
+      body_ += paragraph(
+          fmt::format("The charts of {} more loads are left out.", loads.size() - kMostLoads));
     }
     body_ += folded_away("All figures of each strategy",
                          results::to_html(*chosen(run_table(result, {}), {"all"})));
@@ -222,9 +222,8 @@ class Page {
         continue;
       }
       play_bytes_ += told.size();
-      auto scenario = std::find_if(scenarios.begin(), scenarios.end(), [&](const auto& one) {
-        return one.first == hazard.scenario;
-      });
+      auto scenario = std::find_if(scenarios.begin(), scenarios.end(),
+                                   [&](const auto& one) { return one.first == hazard.scenario; });
       if (scenario == scenarios.end()) scenario = scenarios.insert(scenario, {hazard.scenario, ""});
       scenario->second +=
           folded_away(fmt::format("{}: {}", hazard.strategy, hazard.observed), told);
@@ -244,8 +243,8 @@ class Page {
         {{"holder", "", "client"}, &ObservedLock::Moment::holder},
         {{"waiting", "", "waiting", Unit::count}, &ObservedLock::Moment::waiting}};
     if (!result.locks.empty()) {
-      body_ += to_html(
-          {.title = "The locks that hurt most", .table = shown(lock_table(result.locks))});
+      body_ +=
+          to_html({.title = "The locks that hurt most", .table = shown(lock_table(result.locks))});
     }
     std::size_t histories = 0;
     for (const ObservedLock& lock : result.locks) {
@@ -286,8 +285,9 @@ class Page {
     add_pair(facts, "kernel", environment.kernel);
     for (const auto& [name, server] : environment.servers) {
       const std::string secured = server.encryption ? ", " + *server.encryption : "";
-      add_pair(facts, name, fmt::format("{} at {}{}", server.version,
-                                        fmt::join(server.endpoints, ", "), secured));
+      add_pair(
+          facts, name,
+          fmt::format("{} at {}{}", server.version, fmt::join(server.endpoints, ", "), secured));
     }
     body_ += folded_away("Environment", results::to_html(facts));
     Table settings = pairs("option", "value");
@@ -331,7 +331,8 @@ std::string to_page(std::span<const Source> sources, const std::string& nonce) {
   if (!alone) {
     std::string links;
     for (std::size_t i = 0; i < sources.size(); ++i) {
-      links += fmt::format("<li><a href=\"#part{}\">{}</a></li>", i, html_text(name_of(sources[i])));
+      links +=
+          fmt::format("<li><a href=\"#part{}\">{}</a></li>", i, html_text(name_of(sources[i])));
     }
     page.add("<nav><ul>" + links + "</ul></nav>\n");
     page.add_overview(sources);

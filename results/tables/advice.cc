@@ -54,9 +54,9 @@ class RunNotes {
   void take(std::string_view what, Tone tone, Sentences& lines) const {
     for (const Note& note : notes_) {
       const std::size_t count = note.runs.size();
-      lines.push_back({tone, fmt::format("{}: {}: {}{}", what, names_of(note.runs), note.text,
-                                         count > 1 ? fmt::format(" (the first of {} runs)", count)
-                                                   : "")});
+      lines.push_back(
+          {tone, fmt::format("{}: {}: {}{}", what, names_of(note.runs), note.text,
+                             count > 1 ? fmt::format(" (the first of {} runs)", count) : "")});
     }
   }
 
@@ -200,8 +200,8 @@ void add_skipped(const Result& result, Sentences& lines) {
     names.push_back(skipped.strategy);
   }
   for (const std::string& reason : reasons) {
-    lines.push_back({Tone::plain, fmt::format("skipped: {}: {}",
-                                              fmt::join(strategies[reason], ", "), reason)});
+    lines.push_back(
+        {Tone::plain, fmt::format("skipped: {}: {}", fmt::join(strategies[reason], ", "), reason)});
   }
 }
 
@@ -244,8 +244,8 @@ void add_observed(const Result& result, Sentences& lines) {
   }
   for (const ObservedSource& source : result.sources) {
     for (const std::string& unseen : source.unseen) {
-      lines.push_back({Tone::plain, fmt::format("{} {}: cannot see {}", source.store,
-                                                source.endpoint, unseen)});
+      lines.push_back({Tone::plain,
+                       fmt::format("{} {}: cannot see {}", source.store, source.endpoint, unseen)});
     }
   }
 }

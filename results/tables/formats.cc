@@ -90,8 +90,8 @@ std::string to_html(const std::vector<Sentence>& sentences) {
   if (sentences.empty()) return "";
   std::string out = "<ul>\n";
   for (std::size_t i = 0; i < sentences.size() && i < kMost; ++i) {
-    out += fmt::format("<li{}>{}</li>\n", class_of(sentences[i].tone),
-                       html_text(sentences[i].text));
+    out +=
+        fmt::format("<li{}>{}</li>\n", class_of(sentences[i].tone), html_text(sentences[i].text));
   }
   if (sentences.size() > kMost) {
     out += fmt::format("<li>{} more are in the file</li>\n", sentences.size() - kMost);

@@ -54,9 +54,8 @@ struct Strategies {
   std::string family() const { return names.front().substr(0, names.front().find('-')); }
   /// Whether no scenario that applies to it was played.
   bool unplayed() const {
-    return std::all_of(cells.begin(), cells.end(), [](const Cell& cell) {
-      return cell.text.empty() || cell.text == kNone;
-    });
+    return std::all_of(cells.begin(), cells.end(),
+                       [](const Cell& cell) { return cell.text.empty() || cell.text == kNone; });
   }
 };
 
@@ -89,8 +88,8 @@ std::vector<std::vector<Strategies>> tables_of(const std::vector<Strategies>& co
   std::vector<std::vector<Strategies>> tables;
   for (auto from = columns.begin(); from != columns.end();) {
     const std::string family = from->family();
-    const auto end = std::find_if(
-        from, columns.end(), [&](const Strategies& one) { return one.family() != family; });
+    const auto end = std::find_if(from, columns.end(),
+                                  [&](const Strategies& one) { return one.family() != family; });
     const auto size = static_cast<std::size_t>(end - from);
     if (tables.empty() || tables.back().size() + size > most) tables.emplace_back();
     for (; from != end; ++from) {
@@ -239,9 +238,9 @@ std::vector<Sentence> hazard_failures(const std::vector<Hazard>& hazards) {
   std::vector<Sentence> lines;
   for (const auto& one : order) {
     const auto& [scenario, outcome, reason] = one;
-    lines.push_back({Tone::bad, fmt::format("{} / {}: {}{}{}", scenario,
-                                            fmt::join(failures[one], ", "), outcome,
-                                            reason.empty() ? "" : ": ", reason)});
+    lines.push_back(
+        {Tone::bad, fmt::format("{} / {}: {}{}{}", scenario, fmt::join(failures[one], ", "),
+                                outcome, reason.empty() ? "" : ": ", reason)});
   }
   return lines;
 }

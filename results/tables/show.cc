@@ -141,8 +141,8 @@ std::string written(const Block& block, const Look& look) {
     text += markdown ? fmt::format("```\n{}```\n\n", drawn) : drawn;
   }
   const std::vector<std::string> lines = texts_of(block.lines);
-  return text + (markdown ? to_markdown(block.table, lines)
-                          : to_text(block.table, lines, look.style));
+  return text +
+         (markdown ? to_markdown(block.table, lines) : to_text(block.table, lines, look.style));
 }
 
 tl::expected<std::string, std::string> render(const Table& table,

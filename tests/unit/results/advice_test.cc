@@ -1,9 +1,10 @@
+#include "results/tables/advice.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <limits>
 
-#include "results/tables/advice.h"
 #include "tests/unit/results/samples.h"
 
 namespace lockbench::results {
@@ -26,8 +27,9 @@ TEST(Advice, SaysFirstWhatBrokeInAnyRepetition) {
     result.runs[i].audit = {.lost_updates = 6, .overlaps = 3, .verdict = Verdict::violated};
   }
   EXPECT_THAT(advice(result, {}),
-              ElementsAre(says(Tone::bad, "violated exclusion: bad: lost updates 12, overlaps of "
-                                          "two holders 6")));
+              ElementsAre(says(Tone::bad,
+                               "violated exclusion: bad: lost updates 12, overlaps of "
+                               "two holders 6")));
   result.runs.resize(1);
   EXPECT_THAT(advice(result, {}), IsEmpty());
 }
@@ -35,7 +37,10 @@ TEST(Advice, SaysFirstWhatBrokeInAnyRepetition) {
 TEST(Advice, TellsWhatAWatchFoundAndWhatToDo) {
   Result result = minimal_result();
   result.observed.emplace();
-  result.findings = {{.kind = "expired", .store = "redis", .family = "order", .evidence = "1 of 11",
+  result.findings = {{.kind = "expired",
+                      .store = "redis",
+                      .family = "order",
+                      .evidence = "1 of 11",
                       .advice = "renew the lock"},
                      {.kind = "hog", .store = "redis", .evidence = "one client"}};
   result.sources = {{.store = "redis", .endpoint = "host:1", .unseen = {"refused attempts"}}};
@@ -80,9 +85,9 @@ TEST(Notes, TellOfALockThatNobodyGot) {
   result.runs[0].outcomes = {.refused = 9, .abandoned = 7};
   result.runs[0].fairness.per_client.resize(7);
   result.runs[1].outcomes = {.acquired = 1, .refused = 9};
-  EXPECT_THAT(notes(result),
-              ElementsAre(says(Tone::doubtful, "nothing granted: redis-wait: 9 refused, 0 timed "
-                                               "out, 0 failed, 0 unknown, 7 abandoned")));
+  EXPECT_THAT(notes(result), ElementsAre(says(Tone::doubtful,
+                                              "nothing granted: redis-wait: 9 refused, 0 timed "
+                                              "out, 0 failed, 0 unknown, 7 abandoned")));
 }
 
 }  // namespace

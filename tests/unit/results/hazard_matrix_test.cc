@@ -148,19 +148,20 @@ TEST(HazardMatrix, SaysWhyAFaultCannotBePlayedAndNothingGoodOfIt) {
 TEST(HazardFailures, ShareALineForTheSameReason) {
   auto cells = some_cells();
   EXPECT_THAT(hazard_failures(cells),
-              ElementsAre(Field(&Sentence::text, "late-release / redis-two, redis-three: "
-                                                 "foreign-release: because of foreign-release")));
+              ElementsAre(Field(&Sentence::text,
+                                "late-release / redis-two, redis-three: "
+                                "foreign-release: because of foreign-release")));
   cells[1].evidence["reason"] = std::string("another one");
-  EXPECT_THAT(hazard_failures(cells),
-              ElementsAre(Field(&Sentence::text, EndsWith("redis-two: foreign-release: another one")),
-                          Field(&Sentence::text, HasSubstr("redis-three: foreign-release: because"))));
+  EXPECT_THAT(
+      hazard_failures(cells),
+      ElementsAre(Field(&Sentence::text, EndsWith("redis-two: foreign-release: another one")),
+                  Field(&Sentence::text, HasSubstr("redis-three: foreign-release: because"))));
   EXPECT_THAT(text(cells), HasSubstr("late-release / redis-two: foreign-release: another one\n"));
 }
 
 TEST(HazardFailures, IncludeARefusal) {
-  EXPECT_THAT(
-      hazard_failures({{.scenario = "failover", .strategy = "x", .observed = "refused"}}),
-      ElementsAre(Field(&Sentence::text, "failover / x: refused")));
+  EXPECT_THAT(hazard_failures({{.scenario = "failover", .strategy = "x", .observed = "refused"}}),
+              ElementsAre(Field(&Sentence::text, "failover / x: refused")));
 }
 
 TEST(Harm, IsNotRecoveryNorARefusalNorALossThatTheHolderKnewOf) {

@@ -142,8 +142,7 @@ TEST(Charts, OfARunShowWhenAFaultStruckAndForHowLong) {
   Result result = minimal_result();
   result.runs = {exclusive_run("a", "redis", 100), exclusive_run("b", "redis", 100)};
   for (auto& run : result.runs) {
-    run.faults = {{"store-kill", 2, 3, 1.5, 0.1},
-                  {"partition", 5, std::nullopt, std::nullopt, 0}};
+    run.faults = {{"store-kill", 2, 3, 1.5, 0.1}, {"partition", 5, std::nullopt, std::nullopt, 0}};
     run.series = {{.t = 1, .warmup = true}, {.t = 2, .sections = 2}};
   }
   const std::vector<Chart> charts = charts_of(result);

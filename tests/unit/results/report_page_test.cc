@@ -138,7 +138,8 @@ TEST(Page, SeveralResultsStandSideBySide) {
   b.runs = {simple_run("x")};
   b.runs[0].sections_per_second = 30;
   b.environment.cpu = "another";
-  const std::string page = to_page(std::vector<Source>{{"1/a.json", a, {}}, {"2/b.json", b, {}}}, "n");
+  const std::string page =
+      to_page(std::vector<Source>{{"1/a.json", a, {}}, {"2/b.json", b, {}}}, "n");
   EXPECT_THAT(page, HasSubstr("Side by side"));
   EXPECT_THAT(page, HasSubstr("a.json and b.json differ in"));
   EXPECT_THAT(page, HasSubstr("<th scope=\"row\">x</th><td>0</td><td>–</td><td>30</td>"));
