@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "exporter/latency_buckets.h"
+#include "exporter/figures.h"
 #include "exporter/run_metrics.h"
 #include "exporter/watch_metrics.h"
 #include "results/file/model.h"

@@ -6,8 +6,7 @@
 #include <tl/expected.hpp>
 #include <vector>
 
-#include "exporter/listen_address.h"
-#include "exporter/push_target.h"
+#include "exporter/addresses.h"
 #include "exporter/run_metrics.h"
 #include "exporter/watch_metrics.h"
 

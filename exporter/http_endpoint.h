@@ -8,7 +8,7 @@
 #include <string_view>
 #include <tl/expected.hpp>
 
-#include "exporter/listen_address.h"
+#include "exporter/addresses.h"
 
 struct MHD_Connection;
 struct MHD_Daemon;

@@ -11,8 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "exporter/fairness_window.h"
-#include "exporter/latency_buckets.h"
+#include "exporter/figures.h"
 #include "loadgen/record/recorder.h"
 #include "loadgen/run/fault.h"
 #include "loadgen/run/run_watcher.h"

@@ -4,7 +4,7 @@
 #include <fmt/ranges.h>
 
 #include "cli/options/value_types.h"
-#include "exporter/push_target.h"
+#include "exporter/addresses.h"
 #include "strategies/store.h"
 
 namespace lockbench::cli {

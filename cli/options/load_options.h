@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "cli/options/option.h"
-#include "exporter/listen_address.h"
+#include "exporter/addresses.h"
 #include "loadgen/run/fault.h"
 #include "loadgen/run/named_load.h"
 #include "loadgen/run/workload.h"

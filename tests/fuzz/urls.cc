@@ -1,6 +1,5 @@
 #include "cli/options/text.h"
-#include "exporter/listen_address.h"
-#include "exporter/push_target.h"
+#include "exporter/addresses.h"
 #include "strategies/store.h"
 #include "strategies/tls.h"
 #include "tests/fuzz/target.h"

@@ -10,7 +10,7 @@
 #include <future>
 #include <utility>
 
-#include "exporter/listen_address.h"
+#include "exporter/addresses.h"
 #include "testbed/servers/ports.h"
 #include "tests/integration/support/documents.h"
 #include "tests/integration/support/program.h"

@@ -1,8 +1,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include "exporter/listen_address.h"
-#include "exporter/push_target.h"
+#include "exporter/addresses.h"
 
 namespace lockbench::exporter {
 namespace {

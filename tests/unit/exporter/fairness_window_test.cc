@@ -1,4 +1,4 @@
-#include "exporter/fairness_window.h"
+#include "exporter/figures.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "exporter/latency_buckets.h"
+#include "exporter/figures.h"
 
 #include <gtest/gtest.h>
 
