@@ -282,7 +282,7 @@ class ReentrantWait : public RedissonLock {
     std::vector<std::string_view> words{"EVALSHA", script.sha1, "1", key};
     words.insert(words.end(), args);
     auto reply = run_synced(words, script.name, stop);
-    if (reply || reply.error().message.find("NOSCRIPT") == std::string::npos) return reply;
+    if (reply || reply.error().code != StoreError::Code::unknown_script) return reply;
     words[0] = "EVAL";
     words[1] = script.source;
     return run_synced(words, script.name, stop);
