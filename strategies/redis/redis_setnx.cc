@@ -7,22 +7,31 @@
 namespace lockbench::redis {
 namespace {
 
-/// The oldest form: the client that creates the key has the lock, for ever if it dies.
-class Setnx : public SingleNodeLock {
+/// Whoever dies with the lock keeps it.
+constexpr KnownHazard kStuck[] = {{"crash-holding", HazardOutcome::stuck},
+                                  {"crash-mid-acquire", HazardOutcome::stuck},
+                                  {"host-crash", HazardOutcome::stuck},
+                                  {"runaway-holder", HazardOutcome::stuck}};
+
+/// The oldest form: the client that creates the key has the lock, for ever if it dies. With a
+/// TokenLock the value names the owner, so that no other client can release it (article 002's first
+/// form).
+template <class Base>
+class Setnx : public Base {
  public:
-  using SingleNodeLock::SingleNodeLock;
+  using Base::Base;
 
   StoreResult<TryResult> try_acquire(const AcquireRequest& request, Lease& lease) override {
-    const auto set = set_nx(lease.key, "1", request.stop);
+    const auto set =
+        this->set_nx(lease.key, lease.token.empty() ? "1" : lease.token, request.stop);
     if (!set) return tl::unexpected(set.error());
     if (!*set) return false;
     lease.state = valid_until(TimePoint::max());
     return true;
   }
 
-  StoreResult<bool> give_back(const Lease& lease, const std::stop_token& stop) override {
-    return release_unchecked(redis(), lease, stop);
-  }
+ protected:
+  std::optional<RenewalProtocol> renewal_protocol() const override { return std::nullopt; }
 };
 
 const Registration redis_setnx(Descriptor{
@@ -37,31 +46,9 @@ const Registration redis_setnx(Descriptor{
     .traits = {.expiry = Expiry::none,
                .release_check = OwnerCheck::none,
                .waiting_choices = kWaitingChoices},
-    .hazards = join_hazards({{"crash-holding", HazardOutcome::stuck},
-                             {"crash-mid-acquire", HazardOutcome::stuck},
-                             {"host-crash", HazardOutcome::stuck},
-                             {"runaway-holder", HazardOutcome::stuck}},
-                            {kUncheckedRelease, kOneRedis}),
-    .make = construct<Setnx>,
+    .hazards = join_hazards({}, {kStuck, kUncheckedRelease, kOneRedis}),
+    .make = construct<Setnx<UncheckedLock>>,
 });
-
-/// Article 002's first form: the value names the owner, so that no other client can release it;
-/// still without a TTL.
-class SetnxToken : public TokenLock {
- public:
-  using TokenLock::TokenLock;
-
-  StoreResult<TryResult> try_acquire(const AcquireRequest& request, Lease& lease) override {
-    const auto set = set_nx(lease.key, lease.token, request.stop);
-    if (!set) return tl::unexpected(set.error());
-    if (!*set) return false;
-    lease.state = valid_until(TimePoint::max());
-    return true;
-  }
-
- protected:
-  std::optional<RenewalProtocol> renewal_protocol() const override { return std::nullopt; }
-};
 
 const Registration redis_setnx_token(Descriptor{
     .name = "redis-setnx-token",
@@ -75,12 +62,8 @@ const Registration redis_setnx_token(Descriptor{
     .traits = {.expiry = Expiry::none,
                .release_check = OwnerCheck::atomic,
                .waiting_choices = kWaitingChoices},
-    .hazards = join_hazards({{"crash-holding", HazardOutcome::stuck},
-                             {"crash-mid-acquire", HazardOutcome::stuck},
-                             {"host-crash", HazardOutcome::stuck},
-                             {"runaway-holder", HazardOutcome::stuck}},
-                            {kOneRedis}),
-    .make = construct<SetnxToken>,
+    .hazards = join_hazards({}, {kStuck, kOneRedis}),
+    .make = construct<Setnx<TokenLock>>,
 });
 
 /// SETNX, and if that succeeded EXPIRE: a client that dies between the two leaves a lock without
@@ -189,11 +172,8 @@ const Registration redis_setnx_expire_multi(Descriptor{
                .waiting_choices = kWaitingChoices},
     // Refused clients that keep asking keep extending the TTL: a crash blocks for ever, and no
     // overrun happens.
-    .hazards = join_hazards({{"crash-holding", HazardOutcome::stuck},
-                             {"crash-mid-acquire", HazardOutcome::stuck},
-                             {"host-crash", HazardOutcome::stuck},
-                             {"runaway-holder", HazardOutcome::stuck}},
-                            {kUncheckedOverrun, kUncheckedRelease, kOverrun, kOneRedis, kKeyTtl}),
+    .hazards = join_hazards({}, {kStuck, kUncheckedOverrun, kUncheckedRelease, kOverrun, kOneRedis,
+                                 kKeyTtl}),
     .make = construct<SetnxExpireMulti>,
 });
 
