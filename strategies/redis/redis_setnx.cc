@@ -22,8 +22,7 @@ class Setnx : public Base {
   using Base::Base;
 
   StoreResult<TryResult> try_acquire(const AcquireRequest& request, Lease& lease) override {
-    const auto set =
-        this->set_nx(lease.key, lease.token.empty() ? "1" : lease.token, request.stop);
+    const auto set = this->set_nx(lease.key, lease.token.empty() ? "1" : lease.token, request.stop);
     if (!set) return tl::unexpected(set.error());
     if (!*set) return false;
     lease.state = valid_until(TimePoint::max());

@@ -158,8 +158,8 @@ class SocketConnection : public Connection, private Client {
     }
     auto read = read_reply(*transport_, *reader_, longest, stop);
     if (read && !*read) return std::nullopt;
-    StoreResult<Reply> reply = read ? checked(**std::move(read))
-                                    : fail(StoreError::Kind::unanswered, read.error());
+    StoreResult<Reply> reply =
+        read ? checked(**std::move(read)) : fail(StoreError::Kind::unanswered, read.error());
     if (is_answer(reply) && is_last_sent() && reader_->holds_bytes()) {
       // It would be taken for the answer to the next command.
       reply = fail(StoreError::Kind::unanswered, "an answer that nobody asked for");

@@ -185,8 +185,8 @@ tl::expected<std::optional<Reply>, std::string> read_reply(Transport& transport,
                                                            const std::stop_token& stop) {
   std::array<char, 1024> buffer;  // on the stack of each fiber that waits; answers are short
   const TimePoint end = Carrier::current().now() + longest;
-  // Each round takes bytes of an answer whose size the reader bounds. The first one waits for exactly
-  // `longest`: a timeout that is the socket's own costs no system call.
+  // Each round takes bytes of an answer whose size the reader bounds. The first one waits for
+  // exactly `longest`: a timeout that is the socket's own costs no system call.
   for (Duration left = longest;; left = end - Carrier::current().now()) {
     auto reply = reader.next();
     if (!reply || *reply) return reply;
@@ -298,9 +298,8 @@ StoreResult<void> greet(const Endpoint& endpoint, Transport& transport, ReplyRea
     }
     if (accepted) return *std::move(reply);
     if (!reply) return fail(StoreError::Kind::not_sent, reply.error());
-    StoreError refused =
-        error_at(display, StoreError::Kind::rejected,
-                 command[0] == kLogin ? why_not_logged_in(*reply) : reply->text);
+    StoreError refused = error_at(display, StoreError::Kind::rejected,
+                                  command[0] == kLogin ? why_not_logged_in(*reply) : reply->text);
     refused.code = reply->code;
     return tl::unexpected(std::move(refused));
   });

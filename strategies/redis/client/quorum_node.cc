@@ -165,9 +165,9 @@ std::optional<QuorumNode::Answer> QuorumNode::settle(StoreResult<Reply> reply) {
     return std::nullopt;
   }
   const Script* const script = script_of(request.kind);
-  const StoreResult<bool> yes =
-      script == nullptr ? connection_->read(kOkOrNil, "SET", std::move(reply))
-                        : connection_->read(kFlag, script->name, std::move(reply));
+  const StoreResult<bool> yes = script == nullptr
+                                    ? connection_->read(kOkOrNil, "SET", std::move(reply))
+                                    : connection_->read(kFlag, script->name, std::move(reply));
   Answer answer;
   if (yes) {
     answer.vote = *yes ? Vote::granted : Vote::refused;
