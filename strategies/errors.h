@@ -15,9 +15,14 @@ struct StoreError {
     refused,     ///< not done, or taken back: it would be less safe than requested
   };
 
+  /// Of `rejected`: what the store's answer says, as far as somebody acts on it. Set where the
+  /// answer is parsed.
+  enum class Code { other, unknown_script, no_login, no_permission, read_only };
+
   Kind kind = Kind::not_sent;
   /// One line that names the endpoint, never a secret.
   std::string message;
+  Code code = Code::other;
 };
 
 template <class T>

@@ -9,6 +9,7 @@
 #include "loadgen/record/per_key.h"
 #include "loadgen/record/scripts.h"
 #include "strategies/number.h"
+#include "strategies/redis/client/protocol.h"
 
 namespace lockbench::loadgen {
 namespace {
@@ -175,9 +176,7 @@ class RedisCounter : public Counter {
     const auto info = connection_->call({"INFO", "server"});
     const bool refused = !info && info.error().kind == StoreError::Kind::rejected;
     if (!info && !refused) return tl::unexpected(info.error().message);
-    const std::size_t begin = refused ? std::string::npos : info->text.find("run_id:");
-    if (begin == std::string::npos) return std::string();
-    return info->text.substr(begin, info->text.find('\r', begin) - begin);
+    return refused ? std::string() : redis::info_field(info->text, "run_id");
   }
 
   tl::expected<void, std::string> remove(const std::vector<std::string>& names,

@@ -1,3 +1,11 @@
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <array>
+#include <set>
+#include <string>
+
+#include "strategies/redis/client/answers.h"
 #include "strategies/redis/client/single_node.h"
 #include "strategies/registry.h"
 
@@ -31,6 +39,158 @@ const Registration redis_set_nx(Descriptor{
     .hazards = join_hazards({},
                             {kUncheckedOverrun, kUncheckedRelease, kOverrun, kOneRedis, kKeyTtl}),
     .make = construct<SetNx>,
+});
+
+std::string host_and_process() {
+  std::array<char, 256> host{};
+  ::gethostname(host.data(), host.size() - 1);
+  return fmt::format("{}:{}", host.data(), ::getpid());
+}
+
+/// SET NX PX with a value that names the owner; the release reads it and then deletes the key, and
+/// between these two steps the lock may be granted to another client.
+class SetNxCheck : public SingleNodeLock {
+ public:
+  using SingleNodeLock::SingleNodeLock;
+
+  StoreResult<TryResult> try_acquire(const AcquireRequest& request, Lease& lease) override {
+    auto tried = set_nx_px(request, lease, lease.token);
+    if (tried && tried->granted) held_.insert(lease.key);
+    return tried;
+  }
+
+  StoreResult<bool> give_back(const Lease& lease, const std::stop_token& stop) override {
+    held_.erase(lease.key);
+    const auto owner = redis().call(kTextOrNil, {"GET", lease.key}, stop);
+    if (!owner) return tl::unexpected(owner.error());
+    return *owner == lease.token ? release_unchecked(redis(), lease, stop) : false;
+  }
+
+  RenewResult renew(const Lease& lease, Duration ttl) override {
+    const auto owner = redis().call(kTextOrNil, {"GET", lease.key});
+    if (!owner) return {RenewOutcome::failed, owner.error().message};
+    if (*owner == lease.token) return renew_unchecked(redis(), env(), lease, ttl);
+    lease.state->mark_lost(env().now());
+    return {RenewOutcome::not_owner, {}};
+  }
+
+ protected:
+  /// By the token alone, what this client holds already would pass for what it asked for in vain.
+  StoreResult<bool> undo(const Lease& lease, const std::stop_token& stop) override {
+    if (held_.contains(lease.key)) return false;
+    return give_back(lease, stop);
+  }
+  StoreResult<bool> decline(const Lease& lease, const std::stop_token& stop) override {
+    return give_back(lease, stop);
+  }
+
+  /// The client's name, which is the same for all its acquisitions.
+  std::string make_token() override { return fmt::format("{}:{}", process_, client()); }
+
+ private:
+  const std::string process_ = host_and_process();
+  std::set<std::string> held_;  ///< keys, until they are released
+};
+
+const Registration redis_set_nx_check(Descriptor{
+    .name = "redis-set-nx-check",
+    .backend = "redis",
+    .summary = "SET NX PX with host:process:thread, released by GET and then DEL: two steps",
+    .acquire_commands = {"SET key token NX PX ttl"},
+    .release_commands = {"GET key", "DEL key"},
+    .source = "common practice",
+    .superseded_by = "redis-set-nx-lua",
+    .superseded_because = "between its check and its release the lock can change hands",
+    .traits = {.expiry = Expiry::ttl,
+               .release_check = OwnerCheck::two_steps,
+               .renew_check = OwnerCheck::two_steps,
+               .waiting_choices = kWaitingChoices},
+    .hazards = join_hazards({{"release-race", HazardOutcome::foreign_release}},
+                            {kOverrun, kOneRedis, kKeyTtl}),
+    .make = construct<SetNxCheck>,
+});
+
+/// The textbook lock: SET NX PX with a random token, and a release that checks it in one step.
+const Registration redis_set_nx_lua(Descriptor{
+    .name = "redis-set-nx-lua",
+    .backend = "redis",
+    .summary =
+        "SET NX PX with a random token, released by a script that checks it: the textbook lock",
+    .acquire_commands = {"SET key token NX PX ttl"},
+    .release_commands = {"EVALSHA release_if_token key token"},
+    .source = "redis.io \"Distributed Locks with Redis\"",
+    .typical = true,
+    .libraries = {{"Java", "Spring Integration RedisLockRegistry", "expireAfter = {ttl}"},
+                  {"Go", "bsm/redislock", "Obtain(ctx, key, {ttl}, &Options{RetryStrategy: ...})"},
+                  {"Python", "redis-py Lock", "timeout = {ttl}, sleep, blocking_timeout"},
+                  {"JavaScript", "redlock with one client",
+                   "duration = {ttl}, retryDelay, retryCount"}},
+    .traits = {.expiry = Expiry::ttl,
+               .release_check = OwnerCheck::atomic,
+               .renew_check = OwnerCheck::atomic,
+               .renewable = true,
+               .waiting_choices = kWaitingChoices},
+    .hazards = join_hazards({}, {kOverrun, kOneRedis, kKeyTtl}),
+    .make = construct<TokenLock>,
+});
+
+/// The textbook lock with a timer that renews it while it is held, checking the owner: a task may
+/// take longer than the TTL.
+const Registration redis_watchdog(Descriptor{
+    .name = "redis-watchdog",
+    .backend = "redis",
+    .summary = "SET NX PX, renewed every third of the TTL by a script that checks the token",
+    .acquire_commands = {"SET key token NX PX ttl"},
+    .release_commands = {"EVALSHA release_if_token key token"},
+    .renew_commands = {"EVALSHA renew_if_token key token ttl"},
+    .source = "Redisson's watchdog, on a plain key",
+    .libraries = {{"Java", "Spring Integration RedisLockRegistry, from 6.4 on",
+                   "expireAfter = {ttl}, setRenewalTaskScheduler"},
+                  {"Go", "bsm/redislock", "Obtain with {ttl}, and Refresh every third of it"},
+                  {"Python", "python-redis-lock", "expire = {ttl}, auto_renewal = True"},
+                  {"JavaScript", "redlock with one client",
+                   "using() with duration = {ttl}, automaticExtensionThreshold"}},
+    .traits = {.expiry = Expiry::ttl,
+               .release_check = OwnerCheck::atomic,
+               .renew_check = OwnerCheck::atomic,
+               .renews = RenewalTiming{},
+               .renewable = true,
+               .waiting_choices = kWaitingChoices},
+    .hazards = join_hazards({}, {kRenewed, kOneRedis, kKeyTtl}),
+    .make = construct<TokenLock>,
+});
+
+/// The guard thread as in the article: EXPIRE without checking the owner, the first time when a
+/// fifth of the TTL is left.
+class WatchdogNaive : public TokenLock {
+ public:
+  using TokenLock::TokenLock;
+
+ protected:
+  std::optional<RenewalProtocol> renewal_protocol() const override {
+    return RenewalProtocol{.unchecked = "EXPIRE"};
+  }
+};
+
+const Registration redis_watchdog_naive(Descriptor{
+    .name = "redis-watchdog-naive",
+    .backend = "redis",
+    .summary = "SET NX PX, renewed by EXPIRE (whole seconds) without checking the owner",
+    .acquire_commands = {"SET key token NX PX ttl"},
+    .release_commands = {"EVALSHA release_if_token key token"},
+    .renew_commands = {"EXPIRE key seconds"},
+    .source = "common practice: a guard thread",
+    .superseded_by = "redis-watchdog",
+    .superseded_because = "it renews the lock of another client",
+    .traits = {.expiry = Expiry::ttl,
+               .release_check = OwnerCheck::atomic,
+               .renew_check = OwnerCheck::none,
+               .renews = RenewalTiming{.first_share = 0.8, .share = 0.5},
+               .renewable = true,
+               .waiting_choices = kWaitingChoices},
+    .hazards = join_hazards({{"foreign-renewal", HazardOutcome::foreign_renewal}},
+                            {kRenewed, kOneRedis, kKeyTtl}),
+    .make = construct<WatchdogNaive>,
 });
 
 }  // namespace

@@ -1,25 +1,36 @@
+#include <utility>
+
+#include "strategies/redis/client/answers.h"
 #include "strategies/redis/client/single_node.h"
 #include "strategies/registry.h"
 
 namespace lockbench::redis {
 namespace {
 
-/// The oldest form: the client that creates the key has the lock, for ever if it dies.
-class Setnx : public SingleNodeLock {
+/// Whoever dies with the lock keeps it.
+constexpr KnownHazard kStuck[] = {{"crash-holding", HazardOutcome::stuck},
+                                  {"crash-mid-acquire", HazardOutcome::stuck},
+                                  {"host-crash", HazardOutcome::stuck},
+                                  {"runaway-holder", HazardOutcome::stuck}};
+
+/// The oldest form: the client that creates the key has the lock, for ever if it dies. With a
+/// TokenLock the value names the owner, so that no other client can release it (article 002's first
+/// form).
+template <class Base>
+class Setnx : public Base {
  public:
-  using SingleNodeLock::SingleNodeLock;
+  using Base::Base;
 
   StoreResult<TryResult> try_acquire(const AcquireRequest& request, Lease& lease) override {
-    const auto set = set_nx(lease.key, "1", request.stop);
+    const auto set = this->set_nx(lease.key, lease.token.empty() ? "1" : lease.token, request.stop);
     if (!set) return tl::unexpected(set.error());
     if (!*set) return false;
     lease.state = valid_until(TimePoint::max());
     return true;
   }
 
-  StoreResult<bool> give_back(const Lease& lease, const std::stop_token& stop) override {
-    return release_unchecked(redis(), lease, stop);
-  }
+ protected:
+  std::optional<RenewalProtocol> renewal_protocol() const override { return std::nullopt; }
 };
 
 const Registration redis_setnx(Descriptor{
@@ -34,12 +45,135 @@ const Registration redis_setnx(Descriptor{
     .traits = {.expiry = Expiry::none,
                .release_check = OwnerCheck::none,
                .waiting_choices = kWaitingChoices},
-    .hazards = join_hazards({{"crash-holding", HazardOutcome::stuck},
-                             {"crash-mid-acquire", HazardOutcome::stuck},
-                             {"host-crash", HazardOutcome::stuck},
-                             {"runaway-holder", HazardOutcome::stuck}},
-                            {kUncheckedRelease, kOneRedis}),
-    .make = construct<Setnx>,
+    .hazards = join_hazards({}, {kStuck, kUncheckedRelease, kOneRedis}),
+    .make = construct<Setnx<UncheckedLock>>,
+});
+
+const Registration redis_setnx_token(Descriptor{
+    .name = "redis-setnx-token",
+    .backend = "redis",
+    .summary = "SETNX with the owner's token, released by a script that checks it; no TTL",
+    .acquire_commands = {"SETNX key token"},
+    .release_commands = {"EVALSHA release_if_token key token"},
+    .source = "common practice",
+    .superseded_by = "redis-set-nx-lua",
+    .superseded_because = "it never expires: a crash leaves it locked",
+    .traits = {.expiry = Expiry::none,
+               .release_check = OwnerCheck::atomic,
+               .waiting_choices = kWaitingChoices},
+    .hazards = join_hazards({}, {kStuck, kOneRedis}),
+    .make = construct<Setnx<TokenLock>>,
+});
+
+/// SETNX, and if that succeeded EXPIRE: a client that dies between the two leaves a lock without
+/// TTL.
+class SetnxExpire : public UncheckedLock {
+ public:
+  using UncheckedLock::UncheckedLock;
+
+  StoreResult<TryResult> try_acquire(const AcquireRequest& request, Lease& lease) override {
+    const auto set = set_nx(lease.key, "1", request.stop);
+    if (!set) return tl::unexpected(set.error());
+    if (!*set) return false;
+
+    const auto seconds = ceil_seconds(request.ttl);
+    const TimePoint asked_at = env().now();
+    auto expires =
+        redis().call(kFlag, {"EXPIRE", lease.key, std::to_string(seconds)}, request.stop);
+    if (!expires) {
+      // The lock is held, perhaps without a TTL.
+      expires.error().kind = StoreError::Kind::unanswered;
+      return tl::unexpected(expires.error());
+    }
+    if (!*expires) return false;  // the key is gone already
+    lease.state = valid_until(asked_at + std::chrono::seconds(seconds));
+    return true;
+  }
+};
+
+const Registration redis_setnx_expire(Descriptor{
+    .name = "redis-setnx-expire",
+    .backend = "redis",
+    .summary =
+        "SETNX, then EXPIRE as a second step (whole seconds): a crash in between blocks for ever",
+    .acquire_commands = {"SETNX key 1", "EXPIRE key seconds"},
+    .release_commands = {"DEL key"},
+    .source = "common practice",
+    .superseded_by = "redis-set-nx-lua",
+    .superseded_because = "SET NX PX does both in one command since Redis 2.6.12",
+    .traits = {.expiry = Expiry::ttl,
+               .release_check = OwnerCheck::none,
+               .renew_check = OwnerCheck::none,
+               .ttl_in_seconds = true,
+               .renewable = true,
+               .waiting_choices = kWaitingChoices},
+    .hazards = join_hazards({{"crash-mid-acquire", HazardOutcome::stuck}},
+                            {kUncheckedOverrun, kUncheckedRelease, kOverrun, kOneRedis, kKeyTtl}),
+    .make = construct<SetnxExpire>,
+});
+
+constexpr Form<bool> kQueued{"QUEUED", [](const Reply& reply) {
+                               return reply.is_text("QUEUED") ? std::optional(true) : std::nullopt;
+                             }};
+
+/// EXEC: whether SETNX has set the key.
+constexpr Form<bool> kBothDone{
+    "the answers of SETNX and EXPIRE", [](const Reply& reply) -> std::optional<bool> {
+      if (reply.type != Reply::Type::array || reply.elements.size() != 2) return std::nullopt;
+      return kFlag.read(reply.elements[1]) ? kFlag.read(reply.elements[0]) : std::nullopt;
+    }};
+
+/// SETNX and EXPIRE in one transaction. EXPIRE runs even if SETNX was refused, so every refused
+/// client extends the holder's TTL.
+class SetnxExpireMulti : public UncheckedLock {
+ public:
+  using UncheckedLock::UncheckedLock;
+
+  StoreResult<TryResult> try_acquire(const AcquireRequest& request, Lease& lease) override {
+    const auto seconds = ceil_seconds(request.ttl);
+    const TimePoint asked_at = env().now();
+    redis().queue({"MULTI"});
+    redis().queue({"SETNX", lease.key, "1"});
+    redis().queue({"EXPIRE", lease.key, std::to_string(seconds)});
+    redis().queue({"EXEC"});
+    auto begun = redis().read(kOk, "MULTI", redis().receive(request.stop));
+    auto set = redis().read(kQueued, "SETNX", redis().receive(request.stop));
+    auto expires = redis().read(kQueued, "EXPIRE", redis().receive(request.stop));
+    auto done = redis().read(kBothDone, "EXEC", redis().receive(request.stop));
+    if (!begun && begun.error().kind == StoreError::Kind::rejected) {
+      // The other commands ran without a transaction: the state is unknown.
+      begun.error().kind = StoreError::Kind::unanswered;
+    }
+    for (auto* const answer : {&begun, &set, &expires, &done}) {
+      if (!*answer) return tl::unexpected(std::move(answer->error()));
+    }
+    if (!*done) return false;
+    lease.state = valid_until(asked_at + std::chrono::seconds(seconds));
+    return true;
+  }
+};
+
+const Registration redis_setnx_expire_multi(Descriptor{
+    .name = "redis-setnx-expire-multi",
+    .backend = "redis",
+    .summary = "SETNX and EXPIRE in MULTI (whole seconds): refused clients extend the holder's TTL",
+    .acquire_commands = {"MULTI", "SETNX key 1", "EXPIRE key seconds", "EXEC"},
+    .release_commands = {"DEL key"},
+    .source = "common practice",
+    .superseded_by = "redis-set-nx-lua",
+    .superseded_because = "SET NX PX does both in one command since Redis 2.6.12",
+    .traits = {.expiry = Expiry::ttl,
+               .release_check = OwnerCheck::none,
+               .renew_check = OwnerCheck::none,
+               .prolonged_by_contenders = true,
+               .ttl_in_seconds = true,
+               .renewable = true,
+               .waiting_choices = kWaitingChoices},
+    // Refused clients that keep asking keep extending the TTL: a crash blocks for ever, and no
+    // overrun happens.
+    .hazards = join_hazards({}, {kStuck, kUncheckedOverrun, kUncheckedRelease, kOverrun, kOneRedis,
+                                 kKeyTtl}),
+    .make = construct<SetnxExpireMulti>,
 });
 
 }  // namespace

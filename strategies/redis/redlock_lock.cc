@@ -8,6 +8,7 @@
 #include "strategies/endpoints.h"
 #include "strategies/redis/client/renewal_channel.h"
 #include "strategies/redis/scripts.h"
+#include "strategies/registry.h"
 #include "strategies/waiting/retry.h"
 
 namespace lockbench::redis {
@@ -317,4 +318,50 @@ std::vector<KnownHazard> redlock_hazards() {
           {"redlock-slow-nodes", HazardOutcome::refused}};
 }
 
+namespace {
+
+/// Redlock as its description has it: one node after the other.
+std::unique_ptr<LockStrategy> make(const Context& context) {
+  return std::make_unique<RedlockLock>(context, RedlockLock::Order::sequential);
+}
+
+const Registration redlock(Descriptor{
+    .name = "redlock",
+    .backend = "redis",
+    .summary = "SET NX PX on a majority of independent nodes, asked one after the other",
+    .acquire_commands = {"SET key token NX PX ttl", "EVALSHA release_if_token key token"},
+    .release_commands = {"EVALSHA release_if_token key token"},
+    .source = "redis.io \"Distributed Locks with Redis\"",
+    .libraries = {{"Java", "Redisson getMultiLock over independent servers", "lease time = {ttl}"},
+                  {"Python", "redlock-py", "lock(resource, {ttl}), retry_count, retry_delay"}},
+    .traits = redlock_traits(),
+    .hazards = redlock_hazards(),
+    .make = make,
+});
+
+/// Redlock at the speed of its majority: asks all nodes at once and does not wait for late answers.
+std::unique_ptr<LockStrategy> make_parallel(const Context& context) {
+  return std::make_unique<RedlockLock>(context, RedlockLock::Order::parallel);
+}
+
+const Registration redlock_parallel(Descriptor{
+    .name = "redlock-parallel",
+    .backend = "redis",
+    .summary = "SET NX PX on all independent nodes at once, granted by the majority",
+    .acquire_commands = {"SET key token NX PX ttl", "EVALSHA release_if_token key token"},
+    .release_commands = {"EVALSHA release_if_token key token"},
+    .source = "redis.io \"Distributed Locks with Redis\", \"send the SET commands to the N "
+              "instances at the same time\"",
+    .typical = true,
+    .libraries = {{"Go", "redsync",
+                   "WithExpiry({ttl}), WithTries, WithRetryDelay, WithTimeoutFactor"},
+                  {"Python", "pottery Redlock", "auto_release_time = {ttl}, masters"},
+                  {"JavaScript", "redlock",
+                   "duration = {ttl}, driftFactor, retryDelay, retryCount"}},
+    .traits = redlock_traits(),
+    .hazards = redlock_hazards(),
+    .make = make_parallel,
+});
+
+}  // namespace
 }  // namespace lockbench::redis

@@ -45,49 +45,10 @@ PeerAddresses addresses_of(const std::string& host, int port, int flags) {
   return addresses;
 }
 
-class Known : public Lookup {
- public:
-  explicit Known(PeerAddresses addresses) : addresses_(std::move(addresses)) {}
-  std::optional<PeerAddresses> get(Duration /*longest*/, const std::stop_token& /*stop*/) override {
-    return addresses_;
-  }
-
- private:
-  const PeerAddresses addresses_;
-};
-
-class UnderWay : public Lookup {
- public:
-  std::optional<PeerAddresses> get(Duration longest, const std::stop_token& stop) override {
-    Carrier& carrier = Carrier::current();
-    const std::unique_ptr<Event> done = carrier.make_event();
-    {
-      const std::scoped_lock lock(mutex_);
-      if (addresses_ || longest <= Duration::zero()) return addresses_;
-      waiting_.push_back(done.get());
-    }
-    carrier.wait(done.get(), Carrier::current().now() + longest, stop);
-    const std::scoped_lock lock(mutex_);
-    std::erase(waiting_, done.get());
-    return addresses_;
-  }
-
-  void finish(PeerAddresses addresses) {
-    const std::scoped_lock lock(mutex_);
-    addresses_ = std::move(addresses);
-    for (Event* const done : waiting_) done->set();
-  }
-
- private:
-  std::mutex mutex_;
-  std::optional<PeerAddresses> addresses_;
-  std::vector<Event*> waiting_;  ///< one for each caller
-};
-
 /// What is being looked up, so that each host takes one thread at most.
 struct Board {
   std::mutex mutex;
-  std::map<std::pair<std::string, int>, std::shared_ptr<UnderWay>> under_way;
+  std::map<std::pair<std::string, int>, std::shared_ptr<Lookup>> under_way;
 };
 
 /// Never destroyed: a thread whose resolver hangs may outlive main().
@@ -106,7 +67,7 @@ PeerAddresses resolved(const Resolver& resolver, const std::string& host, int po
 
 void run(const Resolver& resolver, const std::pair<std::string, int>& place) {
   PeerAddresses addresses = resolved(resolver, place.first, place.second);
-  std::shared_ptr<UnderWay> lookup;
+  std::shared_ptr<Lookup> lookup;
   {
     const std::scoped_lock lock(board().mutex);
     lookup = std::move(board().under_way.extract(place).mapped());
@@ -128,23 +89,44 @@ std::string PeerAddress::display() const {
                                                                                       : text.data();
 }
 
+std::optional<PeerAddresses> Lookup::get(Duration longest, const std::stop_token& stop) {
+  Carrier& carrier = Carrier::current();
+  std::unique_ptr<Event> done;
+  {
+    const std::scoped_lock lock(mutex_);
+    if (addresses_ || longest <= Duration::zero()) return addresses_;
+    done = carrier.make_event();
+    waiting_.push_back(done.get());
+  }
+  carrier.wait(done.get(), carrier.now() + longest, stop);
+  const std::scoped_lock lock(mutex_);
+  std::erase(waiting_, done.get());
+  return addresses_;
+}
+
+void Lookup::finish(PeerAddresses addresses) {
+  const std::scoped_lock lock(mutex_);
+  addresses_ = std::move(addresses);
+  for (Event* const done : waiting_) done->set();
+}
+
 PeerAddresses resolve(const std::string& host, int port) { return addresses_of(host, port, 0); }
 
 std::shared_ptr<Lookup> look_up(const std::string& host, int port, const Resolver& resolver) {
   if (auto numeric = addresses_of(host, port, AI_NUMERICHOST)) {
-    return std::make_shared<Known>(std::move(numeric));
+    return std::make_shared<Lookup>(std::move(numeric));
   }
   const std::pair<std::string, int> place(host, port);
   const std::scoped_lock lock(board().mutex);
   const auto [found, added] = board().under_way.try_emplace(place);
   if (!added) return found->second;
-  found->second = std::make_shared<UnderWay>();
+  found->second = std::make_shared<Lookup>();
   std::shared_ptr<Lookup> lookup = found->second;
   try {
     std::thread([resolver, place] { run(resolver, place); }).detach();
   } catch (const std::system_error& failure) {
     board().under_way.erase(found);
-    return std::make_shared<Known>(
+    return std::make_shared<Lookup>(
         tl::unexpected(fmt::format("no thread to look up its name: {}", failure.code().message())));
   }
   return lookup;

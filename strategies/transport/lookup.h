@@ -4,15 +4,19 @@
 
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <stop_token>
 #include <string>
 #include <tl/expected.hpp>
+#include <utility>
 #include <vector>
 
 #include "strategies/duration.h"
 
 namespace lockbench {
+
+class Event;
 
 /// An address to connect to, of any family.
 struct PeerAddress {
@@ -37,9 +41,17 @@ PeerAddresses resolve(const std::string& host, int port);
 /// connect at once need no more than one. Thread-safe.
 class Lookup {
  public:
-  virtual ~Lookup() = default;
+  /// Under way, or known already.
+  explicit Lookup(std::optional<PeerAddresses> addresses = {}) : addresses_(std::move(addresses)) {}
   /// Nothing if the addresses are not known within `longest`, or if a stop comes before.
-  virtual std::optional<PeerAddresses> get(Duration longest, const std::stop_token& stop) = 0;
+  std::optional<PeerAddresses> get(Duration longest, const std::stop_token& stop);
+  /// For whoever looks up.
+  void finish(PeerAddresses addresses);
+
+ private:
+  std::mutex mutex_;
+  std::optional<PeerAddresses> addresses_;
+  std::vector<Event*> waiting_;  ///< one for each caller
 };
 
 /// Begins to look up; does not wait. Numeric addresses are known at once.

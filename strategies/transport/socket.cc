@@ -1,8 +1,207 @@
 #include "strategies/transport/socket.h"
 
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/un.h>
+
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <optional>
+#include <span>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "strategies/carrier.h"
+#include "strategies/transport/plain_socket.h"
+#include "strategies/transport/tls_transport.h"
 
 namespace lockbench {
+namespace {
+
+using Connected = tl::expected<std::unique_ptr<Transport>, std::string>;
+
+PeerAddress unix_address(const std::string& path) {
+  PeerAddress address;
+  sockaddr_un filled{};
+  filled.sun_family = AF_UNIX;
+  // What is too long is refused where the URL is read; its last byte stays zero.
+  path.copy(filled.sun_path, sizeof filled.sun_path - 1);
+  std::memcpy(&address.storage, &filled, sizeof filled);
+  address.size = sizeof filled;
+  return address;
+}
+
+/// 0 if it is connected.
+int error_of(const OwnedSocket& socket) {
+  int error = 0;
+  socklen_t size = sizeof error;
+  return ::getsockopt(socket.fd(), SOL_SOCKET, SO_ERROR, &error, &size) == 0 ? error : errno;
+}
+
+/// The addresses of one server, tried one after the other. Each has a share of the time to connect:
+/// a family that does not get through must not use it up. The last one may go on for longer.
+class Attempts {
+ public:
+  /// At least one address.
+  Attempts(std::vector<PeerAddress> addresses, Duration time_to_connect)
+      : addresses_(std::move(addresses)),
+        share_(time_to_connect / static_cast<int>(addresses_.size())) {}
+
+  /// Connected; without a descriptor if that takes longer than `longest`, or a stop comes, which it
+  /// heeds within 20 ms. The error names the addresses if there are several. Not to be called again
+  /// after a connected socket or an error.
+  tl::expected<OwnedSocket, std::string> get(Duration longest, const std::stop_token& stop) {
+    Carrier& carrier = Carrier::current();
+    const TimePoint end = carrier.now() + longest;
+    // Bounded by `longest`, and by one look where that is zero.
+    for (bool looked = false;; looked = true) {
+      // Those that fail at once, as where a family is missing, cost no time.
+      while (next_ < addresses_.size() && !is_under_way()) begin();
+      if (next_ == addresses_.size()) return tl::unexpected(failures_);
+      const TimePoint now = carrier.now();
+      if (looked && (now >= end || stop.stop_requested())) return OwnedSocket();
+      const bool is_last = next_ + 1 == addresses_.size();
+      const TimePoint its_end = is_last ? end : begun_at_ + share_;
+      const TimePoint until = std::min(end, queue_full_ ? now + kFullPause : its_end);
+      pollfd polled{.fd = socket_.fd(), .events = POLLOUT, .revents = 0};
+      carrier.poll(std::span(&polled, queue_full_ ? 0 : 1), std::max(until - now, Duration::zero()),
+                   stop);
+      queue_full_ = false;
+      if (polled.revents != 0) {
+        const int error = error_of(socket_);
+        if (error == 0) return std::move(socket_);
+        failed(std::system_category().message(error));
+      } else if (!is_last && carrier.now() >= its_end) {
+        failed("no answer within " + format_duration(share_));
+      }
+    }
+  }
+
+ private:
+  /// Between two looks at a server whose queue is full.
+  static constexpr Duration kFullPause = std::chrono::milliseconds(1);
+
+  bool is_under_way() const { return socket_.fd() >= 0 || queue_full_; }
+
+  /// With the next address.
+  void begin() {
+    const PeerAddress& peer = addresses_[next_];
+    begun_at_ = Carrier::current().now();
+    OwnedSocket socket(
+        ::socket(peer.storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+    if (socket.fd() < 0) return failed(std::system_category().message(errno));
+    // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): the API of sockets
+    const auto* const to = reinterpret_cast<const sockaddr*>(&peer.storage);
+    if (::connect(socket.fd(), to, peer.size) == 0 || errno == EINPROGRESS) {
+      socket_ = std::move(socket);
+      return;
+    }
+    // A unix socket tells; over TCP the kernel tries again by itself.
+    queue_full_ = errno == EAGAIN && peer.storage.ss_family == AF_UNIX;
+    if (!queue_full_) failed(std::system_category().message(errno));
+  }
+
+  void failed(const std::string& why) {
+    if (addresses_.size() == 1) {
+      failures_ = why;
+    } else {
+      failures_ +=
+          fmt::format("{}{}: {}", failures_.empty() ? "" : "; ", addresses_[next_].display(), why);
+    }
+    socket_ = OwnedSocket();
+    ++next_;
+  }
+
+  const std::vector<PeerAddress> addresses_;
+  const Duration share_;
+  std::size_t next_ = 0;  ///< or under way
+  TimePoint begun_at_{};
+  OwnedSocket socket_;
+  bool queue_full_ = false;
+  std::string failures_;
+};
+
+/// Looks the name up, connects, and does the TLS handshake, each in its turn.
+class SocketConnecting : public Connecting {
+ public:
+  SocketConnecting(const SocketAddress& address, const Timeouts& timeouts, Duration time_to_connect,
+                   std::shared_ptr<const TlsContext> context, const Resolver& resolver)
+      : host_(address.host),
+        tcp_(address.path.empty()),
+        timeouts_(timeouts),
+        time_to_connect_(time_to_connect),
+        context_(std::move(context)) {
+    if (tcp_) {
+      lookup_ = look_up(address.host, address.port, resolver);
+    } else {
+      attempts_.emplace(std::vector<PeerAddress>{unix_address(address.path)}, time_to_connect);
+    }
+  }
+
+  Connected get(Duration longest, const std::stop_token& stop) override {
+    const TimePoint end = Carrier::current().now() + longest;
+    const auto left = [&] { return std::max(end - Carrier::current().now(), Duration::zero()); };
+    if (!attempts_) {
+      auto addresses = lookup_->get(longest, stop);
+      if (!addresses) return nullptr;
+      if (!*addresses) return tl::unexpected(std::move(addresses->error()));
+      if ((*addresses)->empty()) return tl::unexpected<std::string>("its name has no address");
+      attempts_.emplace(std::move(**addresses), time_to_connect_);
+    }
+    if (!shaking_) {
+      auto plain = connect(left(), stop);
+      if (!plain || !*plain || !context_) return plain;
+      auto tls = TlsTransport::make(*std::move(plain), context_, host_);
+      if (!tls) return tl::unexpected(std::move(tls.error()));
+      shaking_ = *std::move(tls);
+    }
+    const auto done = shaking_->shake_hands(left(), stop);
+    if (!done) return tl::unexpected(done.error());
+    if (!*done) return nullptr;
+    return std::move(shaking_);
+  }
+
+  std::string too_late(Duration timeout) const override {
+    return Connecting::too_late(timeout) +
+           (shaking_    ? ": no answer to the TLS handshake: the server may not speak TLS"
+            : attempts_ ? ""
+                        : ": its name is still being looked up");
+  }
+
+ private:
+  Connected connect(Duration longest, const std::stop_token& stop) {
+    auto socket = attempts_->get(longest, stop);
+    if (!socket) return tl::unexpected(std::move(socket.error()));
+    if (socket->fd() < 0) return nullptr;
+    return make_plain_socket(*std::move(socket), tcp_, timeouts_);
+  }
+
+  const std::string host_;
+  const bool tcp_;
+  const Timeouts timeouts_;
+  const Duration time_to_connect_;
+  const std::shared_ptr<const TlsContext> context_;  ///< null: without TLS
+  std::shared_ptr<Lookup> lookup_;
+  std::optional<Attempts> attempts_;
+  std::unique_ptr<TlsTransport> shaking_;
+};
+
+}  // namespace
+
+tl::expected<std::unique_ptr<Connecting>, std::string> begin_connecting(
+    const SocketAddress& address, const Timeouts& timeouts, Duration time_to_connect,
+    const TlsSettings* tls, const Resolver& resolver) {
+  std::shared_ptr<const TlsContext> context;
+  if (tls != nullptr) {
+    auto shared = TlsContext::share(*tls);
+    if (!shared) return tl::unexpected(std::move(shared.error()));
+    context = *std::move(shared);
+  }
+  return std::make_unique<SocketConnecting>(address, timeouts, time_to_connect, std::move(context),
+                                            resolver);
+}
 
 std::string describe(Transport::Status status, Duration timeout, Transport* transport) {
   switch (status) {

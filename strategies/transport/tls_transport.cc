@@ -1,21 +1,152 @@
 #include "strategies/transport/tls_transport.h"
 
+#include <fmt/format.h>
 #include <openssl/err.h>
+#include <openssl/x509_vfy.h>
 #include <openssl/x509v3.h>
 
 #include <algorithm>
 #include <array>
+#include <mutex>
 #include <utility>
+#include <vector>
 
 #include "strategies/carrier.h"
-#include "strategies/transport/tls_failure.h"
 
 namespace lockbench {
 namespace {
 
 using Sealed = std::array<char, 4096>;
 
+using Done = tl::expected<void, std::string>;
+
+Done unusable(std::string_view setting, const std::string& file) {
+  const char* const reason = ERR_reason_error_string(ERR_peek_last_error());
+  return tl::unexpected(fmt::format("{}: {} cannot be used: {}", setting, file,
+                                    reason == nullptr ? "it cannot be read" : reason));
+}
+
+/// Without this, OpenSSL would ask at the terminal for the passphrase of a key.
+int no_passphrase(char* /*buffer*/, int /*size*/, int /*writes*/, void* /*data*/) { return -1; }
+
+struct Shared {
+  std::mutex mutex;
+  std::vector<std::weak_ptr<const TlsContext>> contexts;
+};
+
+/// Never destroyed: threads that end late may still connect.
+Shared& shared() {
+  static Shared& one = *new Shared;
+  return one;
+}
+
+/// Why the handshake, or the connection after it, failed: one line that says what to do, without
+/// the server's name. To be called right after the call that failed, on its thread. `name`: that
+/// the server's certificate must be for.
+std::string tls_failure(const SSL* ssl, const TlsSettings& settings, const std::string& name) {
+  const unsigned long error = ERR_peek_error();
+  switch (ERR_GET_LIB(error) == ERR_LIB_SSL ? ERR_GET_REASON(error) : 0) {
+    case SSL_R_CERTIFICATE_VERIFY_FAILED:
+      return untrusted(SSL_get_verify_result(ssl), name);
+    case SSL_R_WRONG_VERSION_NUMBER:
+    case SSL_R_PACKET_LENGTH_TOO_LONG:
+      return "the server does not speak TLS";
+    case SSL_R_TLSV1_ALERT_PROTOCOL_VERSION:
+    case SSL_R_UNSUPPORTED_PROTOCOL:
+      return fmt::format("the server accepts no TLS version that is allowed here ({})",
+                         settings.only_1_3 ? "1.3" : "1.2 and 1.3");
+    case SSL_R_TLSV13_ALERT_CERTIFICATE_REQUIRED:
+    case SSL_R_SSLV3_ALERT_BAD_CERTIFICATE:
+      // The latter is what Go and Java send where there is none.
+      return settings.certificate_file.empty()
+                 ? "the server requires a client certificate: cert=FILE&key=FILE"
+                 : "the server does not accept the client certificate";
+    case SSL_R_SSLV3_ALERT_HANDSHAKE_FAILURE:
+      // What TLS 1.2 has instead.
+      if (settings.certificate_file.empty()) {
+        return "the server refused the TLS handshake: it may require a client certificate: "
+               "cert=FILE&key=FILE";
+      }
+      break;
+    default:
+      break;
+  }
+  const char* const reason = ERR_reason_error_string(error);
+  return fmt::format("TLS failed: {}", reason == nullptr ? "the connection was closed" : reason);
+}
+
 }  // namespace
+
+std::string untrusted(long verdict, const std::string& name, std::string_view setting) {
+  switch (verdict) {
+    case X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT:
+      return fmt::format("its certificate is self-signed and not trusted: name it with {}=FILE",
+                         setting);
+    case X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN:
+    case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT:
+    case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY:
+    case X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE:
+    case X509_V_ERR_CERT_SIGNATURE_FAILURE:
+      return fmt::format(
+          "its certificate is of an authority that is not trusted: name that with {}=FILE",
+          setting);
+    case X509_V_ERR_HOSTNAME_MISMATCH:
+    case X509_V_ERR_IP_ADDRESS_MISMATCH:
+      return fmt::format(
+          "its certificate is not for {}: set server-name=NAME to one that it is for", name);
+    case X509_V_ERR_CERT_HAS_EXPIRED:
+      return "its certificate has expired";
+    case X509_V_ERR_CERT_NOT_YET_VALID:
+      return "its certificate is not valid yet";
+    default:
+      return fmt::format("its certificate is not accepted: {}",
+                         X509_verify_cert_error_string(verdict));
+  }
+}
+
+TlsContext::TlsContext(TlsSettings settings)
+    : settings_(std::move(settings)), context_(SSL_CTX_new(TLS_client_method())) {}
+
+tl::expected<std::shared_ptr<const TlsContext>, std::string> TlsContext::share(
+    const TlsSettings& settings) {
+  const std::scoped_lock lock(shared().mutex);
+  auto& contexts = shared().contexts;
+  std::erase_if(contexts, [](const auto& one) { return one.expired(); });
+  for (const auto& one : contexts) {
+    auto context = one.lock();
+    if (context && context->settings() == settings) return context;
+  }
+  const std::shared_ptr<TlsContext> made(new TlsContext(settings));
+  if (auto loaded = made->load(); !loaded) return tl::unexpected(std::move(loaded.error()));
+  contexts.emplace_back(made);
+  return made;
+}
+
+Done TlsContext::load() {
+  ERR_clear_error();
+  SSL_CTX* const context = context_.get();
+  if (context == nullptr) return tl::unexpected<std::string>("TLS: out of memory");
+  SSL_CTX_set_verify(context, SSL_VERIFY_PEER, nullptr);
+  SSL_CTX_set_min_proto_version(context, settings_.only_1_3 ? TLS1_3_VERSION : TLS1_2_VERSION);
+  SSL_CTX_set_options(context, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_TICKET);
+  SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
+  // An idle connection would keep 34 KB of buffers.
+  SSL_CTX_set_mode(context, SSL_MODE_RELEASE_BUFFERS);
+  SSL_CTX_set_default_passwd_cb(context, no_passphrase);
+  const std::string& ca = settings_.ca_file;
+  const int trusted = ca.empty() ? SSL_CTX_set_default_verify_paths(context)
+                                 : SSL_CTX_load_verify_file(context, ca.c_str());
+  if (trusted != 1) return unusable("cacert", ca.empty() ? "the system's" : ca);
+  if (settings_.certificate_file.empty()) return {};
+  if (SSL_CTX_use_certificate_chain_file(context, settings_.certificate_file.c_str()) != 1) {
+    return unusable("cert", settings_.certificate_file);
+  }
+  // Also checks that it belongs to the certificate.
+  if (SSL_CTX_use_PrivateKey_file(context, settings_.key_file.c_str(), SSL_FILETYPE_PEM) != 1) {
+    return unusable("key", settings_.key_file);
+  }
+  return {};
+}
 
 TlsTransport::TlsTransport(std::unique_ptr<Transport> below,
                            std::shared_ptr<const TlsContext> context, std::string name)

@@ -6,12 +6,41 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <tl/expected.hpp>
 
+#include "strategies/tls.h"
 #include "strategies/transport/socket.h"
-#include "strategies/transport/tls_context.h"
 
 namespace lockbench {
+
+/// What is wrong with the certificate of a server that must be called `name`, from OpenSSL's
+/// verdict. `setting`: which names the authorities.
+std::string untrusted(long verdict, const std::string& name, std::string_view setting = "cacert");
+
+/// What connections with the same settings share: authorities, client certificate, versions.
+/// Immutable, so thread-safe.
+class TlsContext {
+ public:
+  /// One for all connections with these settings: the authorities of a system take a megabyte and
+  /// some milliseconds. The error names the file that cannot be used. Thread-safe.
+  static tl::expected<std::shared_ptr<const TlsContext>, std::string> share(
+      const TlsSettings& settings);
+
+  const TlsSettings& settings() const { return settings_; }
+  SSL_CTX* get() const { return context_.get(); }
+
+ private:
+  struct Free {
+    void operator()(SSL_CTX* context) const { SSL_CTX_free(context); }
+  };
+
+  explicit TlsContext(TlsSettings settings);
+  tl::expected<void, std::string> load();
+
+  const TlsSettings settings_;
+  std::unique_ptr<SSL_CTX, Free> context_;
+};
 
 /// TLS over another transport, which does all waiting: OpenSSL works on buffers here and never
 /// touches a socket. The server's name is always verified. The end of a connection is not announced

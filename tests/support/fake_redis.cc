@@ -61,7 +61,7 @@ StoreResult<Reply> FakeRedis::arrive(const Words& command, Transaction& transact
     return tl::unexpected(StoreError{StoreError::Kind::unanswered, "told to lose the answer"});
   }
   if (reply.type == Reply::Type::error) {
-    return tl::unexpected(StoreError{StoreError::Kind::rejected, reply.text});
+    return tl::unexpected(StoreError{StoreError::Kind::rejected, reply.text, reply.code});
   }
   return reply;
 }

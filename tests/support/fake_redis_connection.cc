@@ -63,11 +63,12 @@ class FakeRedisConnection : public Connection {
         return break_connection(StoreError::Kind::not_sent, "connection refused");
       }
       if (!std::exchange(travelled, true)) server_.clock_.advance(server_.round_trip_ / 2);
-      const StoreResult<Reply> result = server_.arrive(pending.words, transaction_);
-      pending.result = result ? result : failure(result.error().kind, result.error().message);
+      StoreResult<Reply> result = server_.arrive(pending.words, transaction_);
+      if (!result) result.error().message = display_ + ": " + result.error().message;
+      pending.result = result;
       pending.ready_at = server_.clock_.now() + server_.answer_delay_;
       if (is_broken(*pending.result)) {
-        return break_connection(result.error().kind, result.error().message);
+        return break_connection(result.error().kind, "the one before was lost");
       }
     }
     if (travelled) server_.clock_.advance(server_.round_trip_ - server_.round_trip_ / 2);

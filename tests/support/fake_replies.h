@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "strategies/redis/client/connection.h"
+#include "strategies/redis/client/protocol.h"
 #include "strategies/redis/scripts.h"
 
 namespace lockbench::redis {
@@ -27,7 +27,12 @@ inline Reply text(Reply::Type type, std::string value) {
 }
 
 inline Reply ok() { return text(Reply::Type::status, "OK"); }
-inline Reply error(std::string message) { return text(Reply::Type::error, std::move(message)); }
+inline Reply error(std::string message) {
+  const StoreError::Code code = error_code(message);
+  Reply reply = text(Reply::Type::error, std::move(message));
+  reply.code = code;
+  return reply;
+}
 
 inline bool is_script(const std::vector<std::string>& command) {
   return command[0] == "EVAL" || command[0] == "EVALSHA";

@@ -5,7 +5,7 @@
 
 #include <optional>
 
-#include "strategies/transport/tls_failure.h"
+#include "strategies/transport/tls_transport.h"
 
 namespace lockbench::postgres {
 namespace {

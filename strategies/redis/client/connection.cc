@@ -2,11 +2,395 @@
 
 #include <algorithm>
 #include <array>
+#include <deque>
+#include <mutex>
 #include <stdexcept>
+#include <utility>
 
+#include "strategies/carrier.h"
 #include "strategies/redis/client/answers.h"
+#include "strategies/redis/client/protocol.h"
+#include "strategies/redis/client/sentinel.h"
 
 namespace lockbench::redis {
+namespace {
+
+/// The server that a connection or a subscriber uses.
+class Client {
+ protected:
+  Client(Endpoint endpoint, const Timeouts& timeouts, Env& env)
+      : endpoint_(std::move(endpoint)),
+        display_(endpoint_.display()),
+        timeouts_(timeouts),
+        env_(env) {}
+
+  tl::unexpected<StoreError> fail(StoreError::Kind kind, std::string_view why) const {
+    return tl::unexpected(error_at(display_, kind, why));
+  }
+
+  const Endpoint endpoint_;
+  const std::string display_;
+  const Timeouts timeouts_;
+  Env& env_;
+};
+
+class SocketConnection : public Connection, private Client {
+ public:
+  SocketConnection(const Endpoint& endpoint, const Timeouts& timeouts, Env& env)
+      : Client(endpoint, timeouts, env) {}
+
+  const std::string& display() const override { return display_; }
+
+  StoreResult<void> connect(const std::stop_token& stop) override {
+    if (transport_) return {};
+    connecting_.reset();
+    auto transport = connect_server(endpoint_, timeouts_, stop);
+    if (!transport) return fail(StoreError::Kind::not_sent, transport.error());
+    return start_on(*std::move(transport), stop);
+  }
+
+  StoreResult<bool> connect_within(Duration longest, const std::stop_token& stop) override {
+    if (transport_) return true;
+    // The sentinels are asked one after the other, each with a timeout.
+    if (!endpoint_.sentinels.empty()) return connect(stop).map([] { return true; });
+    if (!connecting_) {
+      auto begun =
+          begin_connecting(endpoint_.address(), timeouts_, timeouts_.answer, endpoint_.tls.get());
+      if (!begun) return fail(StoreError::Kind::not_sent, begun.error());
+      connecting_ = *std::move(begun);
+      connecting_since_ = env_.now();
+    }
+    auto transport = connecting_->get(longest, stop);
+    if (transport && !*transport) {
+      if (env_.now() - connecting_since_ < timeouts_.answer) return false;
+      transport = tl::unexpected(connecting_->too_late(timeouts_));
+    }
+    connecting_.reset();
+    if (!transport) return fail(StoreError::Kind::not_sent, transport.error());
+    return start_on(*std::move(transport), stop).map([] { return true; });
+  }
+
+  void queue(Command command, std::string_view name, Duration blocks_for) override {
+    // After a failure that was not received yet: the rest of a pipeline must not run on a new
+    // connection without the commands before it.
+    const bool broken = !pendings_.empty() && pendings_.back().broken();
+    const Pending& pending = pendings_.emplace_back(
+        Pending{.name = std::string(name.empty() ? command[0] : name),
+                .key = std::string(key_of(command)),
+                .blocks_for = blocks_for,
+                .state = broken ? Pending::State::never_sent : Pending::State::queued});
+    if (env_.before_command(info(pending)) == CommandFate::drop) {
+      // As if the connection had broken under it.
+      break_connection("the connection was cut");
+      return;
+    }
+    if (!broken) append_command(out_, command);
+  }
+
+  void flush(const std::stop_token& stop) override {
+    if (out_.empty()) return;
+    // With no answer under way, a clean-up needs a new connection after a stop has interrupted this
+    // one, and any command after an answer that nobody asked for.
+    const bool idle = pendings_.empty() || pendings_[0].state == Pending::State::queued;
+    if (transport_ && idle && (!transport_->usable() || reader_->holds_bytes())) transport_.reset();
+    if (auto connected = connect(stop); !connected) {
+      break_connection(std::move(connected.error().message));
+      return;
+    }
+    // From here on the server may have received the commands.
+    for_each_pending(Pending::State::queued, [](Pending& p) { p.state = Pending::State::sent; });
+    const Transport::Status status = transport_->send(out_, timeouts_);
+    out_.clear();
+    if (status != Transport::Status::ok) break_connection(describe(status));
+  }
+
+  StoreResult<Reply> receive(const std::stop_token& stop) override {
+    flush(stop);
+    auto reply = take(timeouts_.answer + pendings_[0].blocks_for, stop);
+    if (reply) return std::move(*reply);
+    const StoreResult<Reply> late =
+        fail(StoreError::Kind::unanswered, describe(Transport::Status::timed_out));
+    break_connection(late.error().message);
+    return settled(late);
+  }
+
+  std::optional<StoreResult<Reply>> receive_within(Duration longest,
+                                                   const std::stop_token& stop) override {
+    return take(longest, stop);
+  }
+
+  int descriptor() const override {
+    const bool known = pendings_.empty() || pendings_[0].broken();
+    const bool read = transport_ && reader_->may_hold_answer();
+    return known || !transport_ || read ? -1 : transport_->descriptor();
+  }
+
+  std::uint64_t times_connected() const override { return times_connected_; }
+
+  void close() noexcept override { break_connection("closed"); }
+
+ private:
+  /// A command without an answer.
+  struct Pending {
+    enum class State { queued, sent, never_sent, unanswered };
+    std::string name, key;
+    Duration blocks_for{};
+    State state = State::queued;
+
+    bool broken() const { return state == State::never_sent || state == State::unanswered; }
+  };
+
+  StoreResult<void> start_on(std::unique_ptr<Transport> transport, const std::stop_token& stop) {
+    transport_ = std::move(transport);
+    reader_.emplace();
+    ++times_connected_;
+    auto greeted = greet(endpoint_, *transport_, *reader_, timeouts_, stop, &env_);
+    if (!greeted) close();
+    return greeted;
+  }
+
+  /// The oldest command's answer, reported to the Env; nothing if it did not come in time.
+  std::optional<StoreResult<Reply>> take(Duration longest, const std::stop_token& stop) {
+    const Pending& pending = pendings_[0];
+    if (pending.state == Pending::State::queued) return std::nullopt;
+    if (pending.broken()) {
+      return settled(fail(kind_of(pending), broken_reason_));
+    }
+    auto read = read_reply(*transport_, *reader_, longest, stop);
+    if (read && !*read) return std::nullopt;
+    StoreResult<Reply> reply =
+        read ? checked(**std::move(read)) : fail(StoreError::Kind::unanswered, read.error());
+    if (is_answer(reply) && is_last_sent() && reader_->holds_bytes()) {
+      // It would be taken for the answer to the next command.
+      reply = fail(StoreError::Kind::unanswered, "an answer that nobody asked for");
+    }
+    if (!reply && must_close_after(reply.error())) break_connection(reply.error().message);
+    return settled(std::move(reply));
+  }
+
+  /// Whether the connection must be closed. A master that became a replica is not asked again; its
+  /// sentinels are.
+  bool must_close_after(const StoreError& error) const {
+    return error.kind == StoreError::Kind::unanswered ||
+           (!endpoint_.sentinels.empty() && error.code == StoreError::Code::read_only);
+  }
+
+  static bool is_answer(const StoreResult<Reply>& reply) {
+    return reply || reply.error().kind == StoreError::Kind::rejected;
+  }
+
+  /// Whether no answer may follow that to the oldest command.
+  bool is_last_sent() const {
+    return pendings_.size() == 1 || pendings_[1].state != Pending::State::sent;
+  }
+
+  /// Finishes the oldest command.
+  StoreResult<Reply> settled(StoreResult<Reply> reply) {
+    const Pending& pending = pendings_[0];
+    const bool answered = is_answer(reply);
+    const bool in_vain = pending.blocks_for > Duration::zero() && reply && reply->is_nil();
+    const CommandEnd end = !answered ? CommandEnd::lost
+                           : in_vain ? CommandEnd::in_vain
+                                     : CommandEnd::answered;
+    const CommandFate fate = env_.after_command(info(pending), end);
+    pendings_.pop_front();
+    if (answered && fate == CommandFate::drop) {
+      break_connection("the answer was lost");
+      return fail(StoreError::Kind::unanswered, "the answer was lost");
+    }
+    return reply;
+  }
+
+  static StoreError::Kind kind_of(const Pending& pending) {
+    return pending.state == Pending::State::unanswered ? StoreError::Kind::unanswered
+                                                       : StoreError::Kind::not_sent;
+  }
+
+  CommandInfo info(const Pending& pending) const {
+    return {.store = "redis",
+            .endpoint = display_,
+            .name = pending.name,
+            .key = pending.key,
+            .blocks = pending.blocks_for > Duration::zero()};
+  }
+
+  std::string describe(Transport::Status status) const {
+    return lockbench::describe(status, timeouts_, transport_.get());
+  }
+
+  StoreResult<Reply> checked(Reply reply) const {
+    if (reply.type != Reply::Type::error) return reply;
+    StoreError refused = error_at(display_, StoreError::Kind::rejected, reply.text);
+    refused.code = reply.code;
+    return tl::unexpected(std::move(refused));
+  }
+
+  void break_connection(std::string_view why) {
+    broken_reason_ = why;
+    transport_.reset();
+    reader_.reset();
+    out_.clear();
+    for_each_pending(Pending::State::queued,
+                     [](Pending& p) { p.state = Pending::State::never_sent; });
+    for_each_pending(Pending::State::sent,
+                     [](Pending& p) { p.state = Pending::State::unanswered; });
+  }
+
+  template <class Change>
+  void for_each_pending(Pending::State state, Change&& change) {
+    for (std::size_t i = 0; i < pendings_.size(); ++i) {
+      if (pendings_[i].state == state) change(pendings_[i]);
+    }
+  }
+
+  std::unique_ptr<Connecting> connecting_;
+  TimePoint connecting_since_{};
+  std::unique_ptr<Transport> transport_;
+  std::optional<ReplyReader> reader_;
+  std::string out_;
+  std::deque<Pending> pendings_;  ///< oldest first
+  std::string broken_reason_;
+  std::uint64_t times_connected_ = 0;
+};
+
+/// A mutex guards sending, which does not wait; whoever receives does not hold it while it waits.
+class SocketSubscriber : public Subscriber, private Client {
+ public:
+  SocketSubscriber(const Endpoint& endpoint, const Timeouts& timeouts, Env& env)
+      : Client(endpoint, timeouts, env) {}
+
+  StoreResult<void> connect(const std::stop_token& stop) override {
+    if (transport_) return {};
+    auto transport = connect_server(endpoint_, timeouts_, stop);
+    if (!transport) return fail(StoreError::Kind::not_sent, transport.error());
+    ReplyReader reader;
+    auto greeted = greet(endpoint_, **transport, reader, timeouts_, stop, nullptr);
+    if (!greeted) return greeted;
+    const std::scoped_lock lock(sending_);
+    reader_ = std::move(reader);
+    transport_ = std::move(*transport);
+    return {};
+  }
+
+  StoreResult<void> subscribe(const std::string& channel) override {
+    return send("SUBSCRIBE", channel);
+  }
+  StoreResult<void> unsubscribe(const std::string& channel) override {
+    return send("UNSUBSCRIBE", channel);
+  }
+
+  StoreResult<void> subscribe_to_all(std::span<const std::string> channels) override {
+    {
+      const std::scoped_lock lock(sending_);
+      gathers_ = true;
+    }
+    if (auto gathered = Subscriber::subscribe_to_all(channels); !gathered) return gathered;
+    for (std::string bytes = take_gathered(); !bytes.empty(); bytes = take_gathered()) {
+      // Only the receiver, which this is, changes `transport_`.
+      const Transport::Status status = transport_->send(bytes, timeouts_);
+      if (status == Transport::Status::ok) continue;
+      const std::scoped_lock lock(sending_);
+      return cut(lockbench::describe(status, timeouts_));
+    }
+    return {};
+  }
+
+  StoreResult<std::optional<Push>> receive(Duration longest, const std::stop_token& stop) override {
+    if (!transport_) return fail(StoreError::Kind::not_sent, "not connected");
+    if (is_cut()) return broken("the connection was cut");
+    const auto reply = read_reply(*transport_, reader_, longest, stop);
+    if (!reply) return broken(reply.error());
+    if (!*reply) return std::nullopt;
+    return pushed(**reply);
+  }
+
+ private:
+  struct Sent {
+    std::string name, channel;
+  };
+
+  CommandInfo info(const Sent& sent) const {
+    return {.store = "redis", .endpoint = display_, .name = sent.name, .key = sent.channel};
+  }
+
+  StoreResult<void> send(std::string_view name, const std::string& channel) {
+    const std::scoped_lock lock(sending_);
+    if (!transport_) return fail(StoreError::Kind::not_sent, "not connected");
+    const Sent& sent = under_way_.emplace_back(Sent{std::string(name), channel});
+    if (env_.before_command(info(sent)) == CommandFate::drop) {
+      cut_ = true;
+      return fail(StoreError::Kind::not_sent, "the connection was cut");
+    }
+    const std::array<std::string_view, 2> words{name, channel};
+    append_command(gathered_, words);
+    if (gathers_) return {};
+    const std::string bytes = std::exchange(gathered_, {});
+    if (transport_->send(bytes, Duration::zero()) == Transport::Status::ok) return {};
+    return cut("the connection was closed");
+  }
+
+  /// What is to be sent next. If there is nothing, each sends its own again.
+  std::string take_gathered() {
+    const std::scoped_lock lock(sending_);
+    gathers_ = !gathered_.empty();
+    return std::exchange(gathered_, {});
+  }
+
+  /// To be called with the mutex.
+  tl::unexpected<StoreError> cut(std::string_view why) {
+    cut_ = true;
+    return fail(StoreError::Kind::unanswered, why);
+  }
+
+  bool is_cut() {
+    const std::scoped_lock lock(sending_);
+    return cut_;
+  }
+
+  StoreResult<std::optional<Push>> pushed(const Reply& reply) {
+    auto push = read_push(reply);
+    if (!push) return broken(push.error());
+    if (push->kind == Push::Kind::message) return *std::move(push);
+    const std::scoped_lock lock(sending_);
+    if (!under_way_.empty()) {
+      env_.after_command(info(under_way_.front()), CommandEnd::answered);
+      under_way_.pop_front();
+    }
+    return *std::move(push);
+  }
+
+  tl::unexpected<StoreError> broken(std::string_view why) {
+    const std::scoped_lock lock(sending_);
+    for (const Sent& sent : under_way_) env_.after_command(info(sent), CommandEnd::lost);
+    under_way_.clear();
+    transport_.reset();
+    gathered_.clear();
+    gathers_ = cut_ = false;
+    return fail(StoreError::Kind::unanswered, why);
+  }
+
+  std::mutex sending_;  ///< guards sending, and changes of `transport_`
+  std::unique_ptr<Transport> transport_;
+  ReplyReader reader_;
+  std::deque<Sent> under_way_;
+  std::string gathered_;  ///< commands that the receiver will send, which may wait
+  bool gathers_ = false;  ///< the receiver sends: nobody else may
+  bool cut_ = false;      ///< while sending: the receiver closes it
+};
+
+class SocketFactory : public ConnectionFactory {
+ public:
+  std::unique_ptr<Connection> make(const Endpoint& endpoint, const Timeouts& timeouts,
+                                   Env& env) override {
+    return std::make_unique<SocketConnection>(endpoint, timeouts, env);
+  }
+  std::unique_ptr<Subscriber> make_subscriber(const Endpoint& endpoint, const Timeouts& timeouts,
+                                              Env& env) override {
+    return std::make_unique<SocketSubscriber>(endpoint, timeouts, env);
+  }
+};
+
+}  // namespace
 
 StoreResult<Reply> Connection::call(const Script& script,
                                     std::initializer_list<std::string_view> keys,
@@ -23,7 +407,7 @@ StoreResult<Reply> Connection::call(const Script& script,
 
   queue(command, script.name);
   StoreResult<Reply> reply = receive(stop);
-  if (reply || reply.error().message.find("NOSCRIPT") == std::string::npos) return reply;
+  if (reply || reply.error().code != StoreError::Code::unknown_script) return reply;
   words[0] = "EVAL";
   words[1] = script.source;
   queue(command, script.name);
@@ -34,6 +418,10 @@ StoreError Connection::not_understood(std::string_view expected, std::string_vie
                                       const Reply& reply) {
   close();
   return {StoreError::Kind::unanswered, display() + ": " + describe_answer(name, reply, expected)};
+}
+
+std::unique_ptr<ConnectionFactory> make_connection_factory() {
+  return std::make_unique<SocketFactory>();
 }
 
 }  // namespace lockbench::redis

@@ -24,7 +24,8 @@ struct Reply {
 
   Type type = Type::nil;
   std::int64_t integer = 0;
-  std::string text;  ///< of a status, an error or a string
+  std::string text;                                 ///< of a status, an error or a string
+  StoreError::Code code = StoreError::Code::other;  ///< of an error
   std::vector<Reply> elements;
 
   bool is_nil() const { return type == Type::nil; }

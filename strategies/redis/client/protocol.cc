@@ -41,6 +41,7 @@ class Parser {
       case '+':
         return read_line(Reply::Type::status, rest, reply);
       case '-':
+        reply.code = error_code(rest);
         return read_line(Reply::Type::error, rest, reply);
       case ':':
         return read_integer(rest, reply);
@@ -169,44 +170,55 @@ tl::expected<std::optional<Reply>, std::string> ReplyReader::next() {
   return tl::unexpected("an answer that is not in Redis's protocol"s);
 }
 
+StoreError::Code error_code(std::string_view text) {
+  using Code = StoreError::Code;
+  const std::string_view word = text.substr(0, text.find(' '));
+  if (word == "NOSCRIPT") return Code::unknown_script;
+  if (word == "NOAUTH") return Code::no_login;
+  if (word == "NOPERM") return Code::no_permission;
+  // For a write in a script, some servers put more text before it.
+  return text.find("READONLY ") != std::string_view::npos ? Code::read_only : Code::other;
+}
+
+tl::expected<std::optional<Reply>, std::string> read_reply(Transport& transport,
+                                                           ReplyReader& reader, Duration longest,
+                                                           const std::stop_token& stop) {
+  std::array<char, 1024> buffer;  // on the stack of each fiber that waits; answers are short
+  const TimePoint end = Carrier::current().now() + longest;
+  // Each round takes bytes of an answer whose size the reader bounds. The first one waits for
+  // exactly `longest`: a timeout that is the socket's own costs no system call.
+  for (Duration left = longest;; left = end - Carrier::current().now()) {
+    auto reply = reader.next();
+    if (!reply || *reply) return reply;
+    if (left < Duration::zero()) return std::nullopt;
+    const auto [status, bytes] = transport.receive(buffer, left, stop);
+    if (status == Transport::Status::timed_out) return std::nullopt;
+    if (status != Transport::Status::ok) {
+      return tl::unexpected(describe(status, longest, &transport));
+    }
+    reader.feed({buffer.data(), bytes});
+  }
+}
+
 tl::expected<Reply, std::string> exchange_once(Transport& transport, ReplyReader& reader,
                                                Command command, Duration timeout,
                                                const std::stop_token& stop) {
-  constexpr int kMaxPieces = 16;
-  const TimePoint deadline = Carrier::current().now() + timeout;
+  const TimePoint end = Carrier::current().now() + timeout;
   std::string bytes;
   append_command(bytes, command);
-  std::array<char, 4096> buffer;
-  Transport::Status status = transport.send(bytes, timeout);
-  for (int pieces = 0; status == Transport::Status::ok && pieces < kMaxPieces; ++pieces) {
-    auto reply = reader.next();
-    if (!reply) return tl::unexpected(reply.error());
-    if (*reply) return std::move(**reply);
-    const Duration left = deadline - Carrier::current().now();
-    const Transport::Received got = transport.receive(buffer, std::max(left, Duration{}), stop);
-    status = got.status;
-    reader.feed({buffer.data(), got.bytes});
-  }
-  if (status == Transport::Status::ok) return tl::unexpected<std::string>("the answer is too long");
-  return tl::unexpected(describe(status, timeout, &transport));
+  const Transport::Status sent = transport.send(bytes, timeout);
+  if (sent != Transport::Status::ok) return tl::unexpected(describe(sent, timeout, &transport));
+  const Duration left = std::max(end - Carrier::current().now(), Duration::zero());
+  auto reply = read_reply(transport, reader, left, stop);
+  if (!reply) return tl::unexpected(std::move(reply.error()));
+  if (*reply) return **std::move(reply);
+  return tl::unexpected(describe(Transport::Status::timed_out, timeout));
 }
 
 StoreError error_at(const std::string& display, StoreError::Kind kind, std::string_view why) {
   std::string text = printable(why);
   if (!text.starts_with(display)) text = fmt::format("{}: {}", display, text);
   return {kind, std::move(text)};
-}
-
-bool is_no_permission(const StoreError& error) {
-  // After the server's name.
-  return error.kind == StoreError::Kind::rejected &&
-         error.message.find(": NOPERM ") != std::string::npos;
-}
-
-bool is_read_only(const StoreError& error) {
-  // For a write in a script, some servers put more text before it.
-  return error.kind == StoreError::Kind::rejected &&
-         error.message.find("READONLY ") != std::string::npos;
 }
 
 std::string why_not_logged_in(const Reply& reply) {
@@ -255,7 +267,9 @@ StoreResult<void> greet(const Endpoint& endpoint,
   if (!endpoint.sentinels.empty()) {
     const auto role = say({"ROLE"});
     // Without the permission to ask, a replica shows at the first write.
-    if (!role && !is_no_permission(role.error())) return tl::unexpected(role.error());
+    if (!role && role.error().code != StoreError::Code::no_permission) {
+      return tl::unexpected(role.error());
+    }
     if (const std::string why = role ? why_no_master(*role) : ""; !why.empty()) {
       return tl::unexpected(
           StoreError{StoreError::Kind::not_sent, endpoint.display() + ": " + why});
@@ -284,8 +298,10 @@ StoreResult<void> greet(const Endpoint& endpoint, Transport& transport, ReplyRea
     }
     if (accepted) return *std::move(reply);
     if (!reply) return fail(StoreError::Kind::not_sent, reply.error());
-    return fail(StoreError::Kind::rejected,
-                command[0] == kLogin ? why_not_logged_in(*reply) : reply->text);
+    StoreError refused = error_at(display, StoreError::Kind::rejected,
+                                  command[0] == kLogin ? why_not_logged_in(*reply) : reply->text);
+    refused.code = reply->code;
+    return tl::unexpected(std::move(refused));
   });
 }
 

@@ -28,12 +28,23 @@ class ReplyReader {
   tl::expected<std::optional<Reply>, std::string> next();
   /// Whether there are bytes that no answer has used yet.
   bool holds_bytes() const { return used_ < bytes_.size(); }
+  /// False: more bytes must come before next() can return an answer. Half an answer is none.
+  bool may_hold_answer() const { return bytes_.size() - used_ >= needed_; }
 
  private:
   std::string bytes_;
   std::size_t used_ = 0;    ///< of them, by earlier answers
   std::size_t needed_ = 1;  ///< after those, before it is worth looking
 };
+
+/// By the first word of an error reply.
+StoreError::Code error_code(std::string_view text);
+
+/// The next answer from the server; all its pieces share `longest`. Nothing if it does not come in
+/// that time; it can be read later. The error says why there will be none.
+tl::expected<std::optional<Reply>, std::string> read_reply(Transport& transport,
+                                                           ReplyReader& reader, Duration longest,
+                                                           const std::stop_token& stop);
 
 /// Sends one command and waits for its answer; `timeout` is for each step. The error says why there
 /// is none. An error reply is an answer.
@@ -43,11 +54,6 @@ tl::expected<Reply, std::string> exchange_once(Transport& transport, ReplyReader
 
 /// In one line, which names the server unless `why` does.
 StoreError error_at(const std::string& display, StoreError::Kind kind, std::string_view why);
-
-/// The server refused the command because the user lacks the permission.
-bool is_no_permission(const StoreError& error);
-/// The server refused to write because it is a replica.
-bool is_read_only(const StoreError& error);
 
 /// Why a login failed, by the answer to AUTH. None of the server's own words: it knows the password
 /// by now, and may repeat it.

@@ -30,11 +30,6 @@ const Script* script_of(NodeRequest::Kind kind) {
   return nullptr;
 }
 
-bool is_unknown_script(const StoreError& error) {
-  return error.kind == StoreError::Kind::rejected &&
-         error.message.find("NOSCRIPT") != std::string::npos;
-}
-
 }  // namespace
 
 QuorumNode::QuorumNode(int number, std::string display, std::unique_ptr<Connection> connection,
@@ -162,36 +157,43 @@ void QuorumNode::read_answers(bool failed_only) {
 std::optional<QuorumNode::Answer> QuorumNode::settle(StoreResult<Reply> reply) {
   const Sent sent = std::move(sent_.front());
   sent_.pop_front();
-  const bool awaited = awaited_ == sent.request;
-  if (!reply && !sent.with_source && is_unknown_script(reply.error())) {
-    knows_script_of(*sent.request) = false;
+  const NodeRequest& request = *sent.request;
+  if (!reply && reply.error().code == StoreError::Code::unknown_script && !sent.with_source) {
+    knows_script_of(request) = false;
     send(sent.request);
     connection_->flush();
     return std::nullopt;
   }
-  const Script* const script = script_of(sent.request->kind);
-  const auto yes = connection_->read(script == nullptr ? kOkOrNil : kFlag,
-                                     script == nullptr ? "SET" : script->name, std::move(reply));
+  const Script* const script = script_of(request.kind);
+  const StoreResult<bool> yes = script == nullptr
+                                    ? connection_->read(kOkOrNil, "SET", std::move(reply))
+                                    : connection_->read(kFlag, script->name, std::move(reply));
   Answer answer;
   if (yes) {
-    knows_script_of(*sent.request) = true;
     answer.vote = *yes ? Vote::granted : Vote::refused;
+    knows_script_of(request) = true;
   } else {
     answer.may_have_taken_effect = yes.error().kind == StoreError::Kind::unanswered;
-    const bool broken = yes.error().kind != StoreError::Kind::rejected;
-    const bool new_failure = !broken || !std::exchange(broken_, true);
-    if (broken) {
-      known_scripts_ = {};
-      if (sent.request->kind == NodeRequest::Kind::release) add_pending(sent.request);
-    }
-    if (new_failure) failure_ = yes.error().message;
+    note_failure(yes.error(), sent.request);
   }
-  if (sent.request->kind == NodeRequest::Kind::acquire) {
+  const bool awaited = awaited_ == sent.request;
+  if (request.kind == NodeRequest::Kind::acquire) {
     observer_.on_vote(number_, answer.vote, env_.now() - sent.sent_at, !awaited);
   }
   if (!awaited) return std::nullopt;
   awaited_ = nullptr;
   return answer;
+}
+
+void QuorumNode::note_failure(const StoreError& error, const NodeRequestPtr& request) {
+  if (error.kind == StoreError::Kind::rejected) {
+    failure_ = error.message;
+    return;
+  }
+  known_scripts_ = {};  // the next connection may be to another server
+  if (request->kind == NodeRequest::Kind::release) add_pending(request);
+  // The rest of what was sent on a connection that broke fails for the same reason.
+  if (!std::exchange(broken_, true)) failure_ = error.message;
 }
 
 void QuorumNode::give_up(Duration waited) {

@@ -88,6 +88,7 @@ class QuorumNode {
   void read_answers(bool failed_only);
   /// Handles the answer to the oldest request; returns it if it was awaited.
   std::optional<Answer> settle(StoreResult<Reply> reply);
+  void note_failure(const StoreError& error, const NodeRequestPtr& request);
   /// Reads answers if one is overdue, or there is no room for more. Closes the connection after the
   /// answer timeout.
   void read_overdue(Duration max_silence);

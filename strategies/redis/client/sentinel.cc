@@ -32,7 +32,7 @@ tl::expected<Reply, std::string> ask_sentinel(Transport& transport, const Endpoi
   const auto left = [&] { return std::max(end - Carrier::current().now(), Duration::zero()); };
   ReplyReader reader;
   auto reply = exchange_once(transport, reader, command, timeout, stop);
-  const bool asks = reply && reply->type == Reply::Type::error && reply->text.starts_with("NOAUTH");
+  const bool asks = reply && reply->code == StoreError::Code::no_login;
   if (!asks || endpoint.password.empty()) return reply;
   std::vector<std::string_view> login{"AUTH", endpoint.user, endpoint.password};
   if (endpoint.user.empty()) login.erase(login.begin() + 1);

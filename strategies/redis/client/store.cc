@@ -62,7 +62,7 @@ class RedisStore : public Store {
                                        display_ + ": not a Redis: it answers PING otherwise"});
     }
     // A user without the permission to PING may still be allowed to lock.
-    if (is_no_permission(reply.error())) return {};
+    if (reply.error().code == StoreError::Code::no_permission) return {};
     return tl::unexpected(reply.error());
   }
 

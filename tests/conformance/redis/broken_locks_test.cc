@@ -7,6 +7,7 @@
 #include <set>
 #include <string>
 
+#include "strategies/registry.h"
 #include "tests/conformance/common/bench.h"
 #include "tests/conformance/common/properties.h"
 
@@ -117,6 +118,16 @@ TEST(Properties, CanAllFail) {
   for (const Rejection& rejection : all_rejections()) shown.insert(rejection.property);
   for (const Property& property : all_properties()) {
     EXPECT_TRUE(shown.contains(property.name)) << property.name << " has rejected no lock yet";
+  }
+}
+
+TEST(Properties, AllApplyToSomeStrategy) {
+  const auto strategies = all_strategies();
+  for (const Property& property : all_properties()) {
+    const bool used = std::any_of(strategies.begin(), strategies.end(), [&](const auto* strategy) {
+      return property.applies(*strategy);
+    });
+    EXPECT_TRUE(used) << property.name << " checks nothing";
   }
 }
 

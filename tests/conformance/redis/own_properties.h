@@ -4,14 +4,10 @@
 
 namespace lockbench::test {
 
-bool uses_redis(const Descriptor& descriptor);
-
 std::vector<Property> redis_properties();
 
-// By what they are about; each in a file of its own.
+// Also of locks on a server with replicas; each in a file of its own.
 std::vector<Property> renewal_properties();
 std::vector<Property> notification_properties();
-std::vector<Property> script_properties();
-std::vector<Property> endpoint_properties();
 
 }  // namespace lockbench::test

@@ -1,6 +1,5 @@
 #include "tests/conformance/common/bench.h"
 #include "tests/conformance/common/waiter.h"
-#include "tests/conformance/redlock/own_properties.h"
 #include "tests/conformance/redlock/quorum_store.h"
 
 namespace lockbench::test {

@@ -8,7 +8,6 @@
 #include <stdexcept>
 
 #include "strategies/carrier.h"
-#include "tests/conformance/redlock/own_properties.h"
 #include "tests/conformance/redlock/quorum_store.h"
 
 namespace lockbench::test {

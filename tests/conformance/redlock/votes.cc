@@ -1,5 +1,4 @@
 #include "tests/conformance/common/bench.h"
-#include "tests/conformance/redlock/own_properties.h"
 #include "tests/conformance/redlock/quorum_store.h"
 
 namespace lockbench::test {

@@ -1,7 +1,12 @@
 #include "strategies/redis/client/connection.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
+#include <thread>
+
+#include "strategies/redis/client/sentinel.h"
 #include "strategies/redis/scripts.h"
 #include "tests/support/fake_redis.h"
 #include "tests/support/listener.h"
@@ -10,38 +15,20 @@ namespace lockbench::redis {
 namespace {
 
 using namespace std::chrono_literals;
+using test::kPatience;
+using testing::ElementsAre;
+using testing::HasSubstr;
 
-class ScriptCall : public testing::Test {
- protected:
-  StoreResult<Reply> release() {
-    return connection_->call(scripts::release_if_token, {"k"}, {"token"});
-  }
-
-  using Commands = std::vector<std::string>;
-
-  SimClock clock_;
-  SimEnv env_{clock_};
-  FakeRedis redis_{clock_};
-  std::unique_ptr<Connection> connection_ = redis_.make({.host = "fake"}, 1s, env_);
-};
-
-TEST_F(ScriptCall, SendsTheSourceOnlyIfTheServerDoesNotKnowTheHash) {
-  redis_.set("k", "token");
-  const auto first = release();
-  ASSERT_TRUE(first);
-  EXPECT_TRUE(first->is_integer(1));
-  EXPECT_EQ(redis_.take_commands(),
-            (Commands{"EVALSHA release_if_token 1 k token", "EVAL release_if_token 1 k token"}));
-  EXPECT_TRUE(release()->is_integer(0));
-  EXPECT_EQ(redis_.take_commands(), (Commands{"EVALSHA release_if_token 1 k token"}));
-}
-
-TEST_F(ScriptCall, OtherFailuresAreFinal) {
+TEST(ScriptCall, FailuresOtherThanAnUnknownScriptAreFinal) {
+  SimClock clock;
+  SimEnv env(clock);
+  FakeRedis redis(clock);
+  const auto connection = redis.make({.host = "fake"}, 1s, env);
   for (const auto failure : {FakeRedis::Failure::rejected, FakeRedis::Failure::answer_lost,
                              FakeRedis::Failure::not_sent}) {
-    redis_.fail(1, failure);
-    EXPECT_FALSE(release());
-    EXPECT_LE(redis_.take_commands().size(), 1U);
+    redis.fail(1, failure);
+    EXPECT_FALSE(connection->call(scripts::release_if_token, {"k"}, {"token"}));
+    EXPECT_LE(redis.take_commands().size(), 1U);
   }
 }
 
@@ -120,6 +107,148 @@ TEST_F(SocketConnection, AStopGivesUpAnAnswer) {
   ASSERT_FALSE(reply);
   EXPECT_EQ(reply.error().message.find("no answer within"), std::string::npos)
       << reply.error().message;
+}
+
+/// Accepts one connection after the other. To whatever comes first it says the first of the lines,
+/// to what comes next the second.
+class ScriptedServer {
+ public:
+  explicit ScriptedServer(std::vector<std::string> lines)
+      : lines_(std::move(lines)), thread_([this] { run(); }) {}
+  ScriptedServer(const ScriptedServer&) = delete;
+  ScriptedServer& operator=(const ScriptedServer&) = delete;
+  ~ScriptedServer() { stop(); }
+
+  /// What it was told.
+  std::vector<std::string> stop() {
+    ::shutdown(listener_.fd(), SHUT_RDWR);
+    if (thread_.joinable()) thread_.join();
+    return told_;
+  }
+  int port() const { return listener_.port(); }
+
+ private:
+  void run() {
+    for (int fd = accept(); fd >= 0; fd = accept()) {
+      std::array<char, 4096> buffer;
+      ssize_t got = 0;
+      while (told_.size() < lines_.size() &&
+             (got = ::recv(fd, buffer.data(), buffer.size(), 0)) > 0) {
+        const std::string& line = lines_[told_.size()];
+        told_.emplace_back(buffer.data(), static_cast<std::size_t>(got));
+        ::send(fd, line.data(), line.size(), MSG_NOSIGNAL);
+      }
+      // Until the client leaves.
+      while (::recv(fd, buffer.data(), buffer.size(), 0) > 0) continue;
+      ::close(fd);
+    }
+  }
+  int accept() const { return ::accept4(listener_.fd(), nullptr, nullptr, SOCK_CLOEXEC); }
+
+  const test::Listener listener_;
+  const std::vector<std::string> lines_;
+  std::vector<std::string> told_;
+  std::thread thread_;
+};
+
+class Scripted : public testing::Test {
+ protected:
+  std::unique_ptr<Connection> connect(const ScriptedServer& server,
+                                      const std::string& password = {}) {
+    return make_connection_factory()->make(
+        {.host = "127.0.0.1", .port = server.port(), .password = password}, kPatience, env_);
+  }
+  /// What comes of asking it for its master.
+  static std::string ask(const ScriptedServer& sentinel) {
+    Endpoint endpoint{.user = "ann", .password = "hunter2"};
+    endpoint.sentinels = {{"127.0.0.1", static_cast<std::uint16_t>(sentinel.port())}};
+    endpoint.master = "lock";
+    const auto transport = connect_server(endpoint, kPatience, {});
+    return transport ? "connected" : transport.error();
+  }
+
+  SimClock clock_;
+  SimEnv env_{clock_};
+};
+
+TEST_F(Scripted, HalfAnAnswerIsNoInput) {
+  ScriptedServer server({"$5\r\nhel", "lo\r\n+OK\r\n"});
+  const auto connection = connect(server);
+  connection->queue({"GET", "k"});
+  connection->flush();
+  EXPECT_FALSE(connection->receive_within(50ms));
+  EXPECT_GE(connection->descriptor(), 0) << "who polls would spin";
+  connection->queue({"PING"});
+  connection->flush();
+  const auto reply = connection->receive();
+  ASSERT_TRUE(reply) << reply.error().message;
+  EXPECT_EQ(reply->text, "hello");
+  EXPECT_EQ(connection->descriptor(), -1) << "the next one is there";
+  EXPECT_TRUE(connection->receive());
+}
+
+TEST_F(Scripted, ASurplusAnswerIsNotTakenForTheNext) {
+  ScriptedServer server({"+OK\r\n+OK\r\n", ":0\r\n"});
+  const auto connection = connect(server);
+  const auto doubtful = connection->call({"SET", "a", "1"});
+  ASSERT_FALSE(doubtful);
+  EXPECT_EQ(doubtful.error().kind, StoreError::Kind::unanswered);
+  EXPECT_THAT(doubtful.error().message, HasSubstr("nobody asked for"));
+  const auto next = connection->call({"SET", "b", "1"});
+  ASSERT_TRUE(next) << next.error().message;
+  EXPECT_TRUE(next->is_integer(0));
+}
+
+TEST_F(Scripted, ASentinelGetsThePasswordOnlyIfItAsks) {
+  const std::string address = "*2\r\n$9\r\n127.0.0.1\r\n$1\r\n1\r\n";
+  ScriptedServer open({address});
+  // Nobody listens there; but the sentinel has answered.
+  EXPECT_THAT(ask(open), HasSubstr("127.0.0.1:1: "));
+  EXPECT_THAT(open.stop(), ElementsAre(HasSubstr("SENTINEL")));
+
+  ScriptedServer locked({"-NOAUTH Authentication required.\r\n", "+OK\r\n", address});
+  EXPECT_THAT(ask(locked), HasSubstr("127.0.0.1:1: "));
+  EXPECT_THAT(locked.stop(),
+              ElementsAre(HasSubstr("SENTINEL"), HasSubstr("hunter2"), HasSubstr("SENTINEL")));
+
+  ScriptedServer refusing({"-NOAUTH Authentication required.\r\n", "-WRONGPASS hunter2\r\n"});
+  EXPECT_THAT(ask(refusing), testing::AllOf(HasSubstr("AUTH was refused: WRONGPASS"),
+                                            testing::Not(HasSubstr("hunter2"))));
+}
+
+TEST_F(Scripted, NoneOfTheWordsThatAnswerALoginAreRepeated) {
+  const auto says_that_it_failed =
+      testing::AllOf(HasSubstr("AUTH was "), testing::Not(HasSubstr("hunter2")));
+  for (const char* answer : {"+hunter2\r\n", "$7\r\nhunter2\r\n", "-hunter2\r\n",
+                             "-hunter2 WRONGPASS\r\n", "-WRONGPASS hunter2\r\n"}) {
+    const ScriptedServer server({answer});
+    const auto connected = connect(server, "hunter2")->connect();
+    ASSERT_FALSE(connected) << answer;
+    EXPECT_THAT(connected.error().message, says_that_it_failed) << answer;
+    const ScriptedServer sentinel({"-NOAUTH Authentication required.\r\n", answer});
+    EXPECT_THAT(ask(sentinel), says_that_it_failed) << answer;
+  }
+}
+
+TEST_F(Scripted, ManySubscriptionsAreSentInOnePiece) {
+  const auto confirmed = [](const std::string& channel) {
+    return "*3\r\n$9\r\nsubscribe\r\n$1\r\n" + channel + "\r\n:1\r\n";
+  };
+  ScriptedServer server({confirmed("a") + confirmed("b"), confirmed("c")});
+  auto subscriber = make_connection_factory()->make_subscriber(
+      {.host = "127.0.0.1", .port = server.port()}, kPatience, env_);
+  ASSERT_TRUE(subscriber->connect({}));
+  const auto next_channel = [&] {
+    const auto push = subscriber->receive(kPatience, {});
+    return push && *push ? (*push)->channel : "none";
+  };
+  ASSERT_TRUE(subscriber->subscribe_to_all(std::array<std::string, 2>{"a", "b"}));
+  EXPECT_EQ(next_channel(), "a");
+  EXPECT_EQ(next_channel(), "b");
+  ASSERT_TRUE(subscriber->subscribe("c"));
+  EXPECT_EQ(next_channel(), "c");
+  subscriber.reset();
+  EXPECT_EQ(server.stop().size(), 2U);
 }
 
 }  // namespace

@@ -1,20 +1,9 @@
 #pragma once
 
-#include <gtest/gtest.h>
-
-#include <deque>
-#include <memory>
-#include <string>
-#include <vector>
-
 #include "strategies/observer.h"
-#include "strategies/registry.h"
-#include "strategies/renewal.h"
-#include "tests/support/fake_redis.h"
+#include "tests/unit/strategies/redis/redis_lock_test.h"
 
 namespace lockbench::redis {
-
-using namespace std::chrono_literals;
 
 /// Fake servers on the same simulated time: node0, node1, … The databases of one are servers apart:
 /// node0/2 is what node2 is.
@@ -70,30 +59,6 @@ struct Votes : StrategyObserver {
   std::vector<std::pair<bool, std::optional<Duration>>> rounds;
 };
 
-struct RedlockClient {
-  RedlockClient(SimClock& clock, std::string_view strategy, const Endpoints& endpoints,
-                const StrategyOptions& options, Services& services, int number)
-      : env(clock, static_cast<std::uint64_t>(number)),
-        lock(make_strategy(*find_strategy(strategy), {.endpoints = endpoints,
-                                                      .options = options,
-                                                      .env = env,
-                                                      .services = services,
-                                                      .client = number})) {}
-
-  AcquireResult acquire(Duration ttl = 10s, Duration timeout = 0s) {
-    return lock->acquire({.key = "k", .ttl = ttl, .deadline = env.now() + timeout, .stop = {}});
-  }
-  Lease must_acquire(Duration ttl = 10s) {
-    AcquireResult result = acquire(ttl);
-    EXPECT_EQ(result.outcome, AcquireOutcome::acquired) << result.reason;
-    if (!result.lease) throw std::runtime_error("not acquired");
-    return *std::move(result.lease);
-  }
-
-  SimEnv env;
-  std::unique_ptr<LockStrategy> lock;
-};
-
 /// Sequential and parallel.
 class RedlockTest : public testing::TestWithParam<std::string_view> {
  protected:
@@ -108,9 +73,9 @@ class RedlockTest : public testing::TestWithParam<std::string_view> {
     services_.provide<RenewalScheduler>(scheduler_);
   }
 
-  RedlockClient& client() {
+  RedisClient& client() {
     const auto number = static_cast<int>(clients_.size());
-    return clients_.emplace_back(clock_, GetParam(), endpoints_, options_, services_, number);
+    return clients_.emplace_back(clock_, GetParam(), endpoints_, services_, number, options_);
   }
   bool in_parallel() const { return GetParam() == "redlock-parallel"; }
 
@@ -137,7 +102,7 @@ class RedlockTest : public testing::TestWithParam<std::string_view> {
   std::shared_ptr<RenewalScheduler> scheduler_ = std::make_shared<RenewalScheduler>(
       std::make_unique<SimEnv>(clock_), ignores_renewals_, RenewalScheduler::Drive::by_hand);
   Services services_;
-  std::deque<RedlockClient> clients_;
+  std::deque<RedisClient> clients_;
 };
 
 }  // namespace lockbench::redis

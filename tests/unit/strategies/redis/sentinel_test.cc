@@ -125,7 +125,8 @@ TEST(Greeting, ContinuesWithoutPermissionToAskTheRole) {
   const auto with_refusal = [](const std::string& why) {
     return greet(watched_by_three, [&](Command command) -> StoreResult<Reply> {
       if (command[0] != "ROLE") return ok();
-      return tl::unexpected(StoreError{StoreError::Kind::rejected, "s:1/lock: " + why});
+      return tl::unexpected(
+          StoreError{StoreError::Kind::rejected, "s:1/lock: " + why, error_code(why)});
     });
   };
   EXPECT_TRUE(with_refusal("NOPERM this user has no permissions to run the 'role' command"));

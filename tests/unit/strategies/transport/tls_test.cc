@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <thread>
 
-#include "strategies/transport/tls_context.h"
+#include "strategies/transport/tls_transport.h"
 #include "tests/unit/strategies/transport/tls_server.h"
 
 namespace lockbench::test {
