@@ -112,7 +112,7 @@ std::optional<std::string> only_for_quorums(const Descriptor& strategy) {
 }
 
 std::optional<std::string> only_with_connections(const Descriptor& strategy) {
-  if (strategy.backend == "local") return "it has no connections";
+  if (!store_traits(strategy.backend).servers) return "it has no connections";
   return std::nullopt;
 }
 

@@ -17,6 +17,25 @@ constexpr std::array kOutcomes{
     "stuck"sv,      "self-deadlock"sv,  "unavailable"sv, "refused"sv,         "recovers"sv,
     "known-loss"sv, "not-applicable"sv, "not-played"sv};
 
+struct KnownStore {
+  std::string_view backend;
+  StoreTraits traits;
+};
+constexpr KnownStore kStores[] = {
+    {"local", {.servers = false}},
+    {"redis",
+     {.one_thread = true,
+      .keeps_counter = true,
+      .asynchronous_replicas = true,
+      .sentinels = true,
+      .expires_by_wall_clock = true,
+      .evicts_keys = true}},
+    {"memcached", {.evicts_items = true}},
+    {"zookeeper", {.members_agree = true}},
+    {"etcd", {.members_agree = true}},
+    {"postgres",
+     {.asynchronous_replicas = true, .expires_by_wall_clock = true, .transactions = true}}};
+
 std::optional<RenewalTiming> timing_of(const Traits& traits,
                                        const std::optional<RenewPolicy>& asked) {
   if (!asked || !traits.renewable) return traits.renews;
@@ -32,6 +51,12 @@ std::optional<RenewalTiming> timing_of(const Traits& traits,
 }
 
 }  // namespace
+
+const StoreTraits& store_traits(std::string_view backend) {
+  static constexpr StoreTraits kAny{};
+  const auto* const known = std::ranges::find(kStores, backend, &KnownStore::backend);
+  return known == std::end(kStores) ? kAny : known->traits;
+}
 
 std::string server_set(const Descriptor& descriptor) {
   return std::string(descriptor.backend) + (descriptor.traits.needs_replicas ? "-replicated" : "");

@@ -96,6 +96,23 @@ struct Traits {
   std::vector<WaitKind> waiting_choices = {WaitKind::poll, WaitKind::backoff};
 };
 
+/// What a store's servers are and do, as far as it concerns locks, loads and hazards.
+struct StoreTraits {
+  bool servers = true;                 ///< false: locks live in this process
+  bool one_thread = false;             ///< executes all commands on one thread
+  bool keeps_counter = false;          ///< `--resource` can keep the counter in it
+  bool members_agree = false;          ///< each write is on a majority of its members
+  bool asynchronous_replicas = false;  ///< a failover may lose what was written last
+  bool sentinels = false;              ///< which replace a primary
+  bool expires_by_wall_clock = false;
+  bool evicts_keys = false;   ///< of any size, by a policy, when its memory is full
+  bool evicts_items = false;  ///< of the lock's size, when their memory is full
+  bool transactions = false;  ///< and with them sessions, which a pooler may share
+};
+
+/// Of a backend; for one that lockbench does not know, those of any store with servers.
+const StoreTraits& store_traits(std::string_view backend);
+
 /// The URLs of the stores, as the user gave them, with secrets; by server_set().
 using Endpoints = std::map<std::string, std::vector<std::string>, std::less<>>;
 
@@ -162,7 +179,8 @@ struct Descriptor {
   std::vector<Library> libraries{};
   SafeSession safe_session{};
   Traits traits;
-  /// What breaks it. Tables show the gravest; among equals the first.
+  /// What breaks it; in with_known_hazards() only what does not follow from its traits. Tables show
+  /// the gravest; among equals the first.
   std::vector<KnownHazard> hazards;
   std::function<std::unique_ptr<LockStrategy>(const Context&)> make;
   /// Suffixes of the lock's key that name every key it may leave in the store.
@@ -181,6 +199,10 @@ std::vector<std::string> urls_of(const Descriptor& descriptor, const Endpoints& 
 /// One client's instance. It waits as the options say if its protocol allows that, otherwise by its
 /// default.
 std::unique_ptr<LockStrategy> make_strategy(const Descriptor& descriptor, Context context);
+
+/// Adds the hazards that follow from its traits and its store's. Those that it has already stay as
+/// they are and come first.
+Descriptor with_known_hazards(Descriptor strategy);
 
 /// For `Descriptor::hazards`: the strategy's own first, then the shared lists. The first entry of a
 /// scenario counts. `withstood`: scenarios of the shared lists that do not break this strategy.

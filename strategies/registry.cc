@@ -17,7 +17,7 @@ std::deque<Descriptor>& registered() {
 }
 
 auto catalogue_order(const Descriptor* strategy) {
-  return std::tuple(strategy->traits.promises_exclusion, strategy->backend != "local",
+  return std::tuple(strategy->traits.promises_exclusion, store_traits(strategy->backend).servers,
                     strategy->backend, strategy->name);
 }
 

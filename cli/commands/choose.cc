@@ -34,7 +34,7 @@ std::vector<std::string_view> known_stores() {
   std::vector<std::string_view> stores;
   for (const Descriptor* strategy : with_absent()) {
     const bool known = std::find(stores.begin(), stores.end(), strategy->backend) != stores.end();
-    if (!known && !strategy->traits.one_process && strategy->backend != "local") {
+    if (!known && !strategy->traits.one_process && store_traits(strategy->backend).servers) {
       stores.push_back(strategy->backend);
     }
   }

@@ -44,7 +44,7 @@ struct OverviewOptions : RunOptions {
 /// A lock that cannot be given back safely, or that nothing ends if its holder dies.
 bool is_flawed(const Descriptor& strategy) {
   const Traits& traits = strategy.traits;
-  return strategy.backend != "local" &&
+  return store_traits(strategy.backend).servers &&
          (traits.release_check != OwnerCheck::atomic || traits.expiry == Expiry::none);
 }
 

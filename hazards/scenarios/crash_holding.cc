@@ -65,11 +65,9 @@ const ScenarioRegistration host_crash_scenario({
     .play = host_crash,
 });
 
-const auto only_for_connection_locks = only_if(
-    [](const Descriptor& one) {
-      return one.backend == "postgres" && one.traits.expiry == Expiry::session;
-    },
-    "the lock does not depend on a connection");
+const auto only_for_connection_locks =
+    only_if([](const Descriptor& one) { return one.traits.ends_with_connection; },
+            "the lock does not depend on a connection");
 
 const ScenarioRegistration host_crash_keepalive_scenario({
     .name = "host-crash-keepalive",

@@ -35,7 +35,7 @@ const ScenarioRegistration failover_sentinel_scenario({
         "Sentinels replace a primary whose last grant was not replicated: do two hold the lock?",
     .setup = Setup::watched,
     .exempts = [](const Descriptor& strategy) -> std::optional<std::string> {
-      if (strategy.backend != "redis") return "its store has no sentinels";
+      if (!store_traits(strategy.backend).sentinels) return "its store has no sentinels";
       if (strategy.traits.nodes > 1)
         return "its nodes are independent: there is no failover between them";
       if (strategy.traits.needs_replicas) return "it grants no lock without replicas: see failover";

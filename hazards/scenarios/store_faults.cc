@@ -28,7 +28,8 @@ Verdict eviction(Play& play, const char* policy) {
 }
 
 const auto only_for_redis =
-    only_if([](const Descriptor& one) { return one.backend == "redis"; }, "it does not use Redis");
+    only_if([](const Descriptor& one) { return store_traits(one.backend).evicts_keys; },
+            "it does not use Redis");
 
 const ScenarioRegistration store_restart_empty_scenario({
     .name = "store-restart-empty",
@@ -73,7 +74,7 @@ const ScenarioRegistration memcached_eviction_scenario({
     .question =
         "memcached runs out of memory for items of the lock's size: do two clients hold the lock?",
     .setup = Setup::cramped,
-    .exempts = only_if([](const Descriptor& one) { return one.backend == "memcached"; },
+    .exempts = only_if([](const Descriptor& one) { return store_traits(one.backend).evicts_items; },
                        "it does not use memcached"),
     .play = [](Play& play) { return eviction(play, ""); },
 });

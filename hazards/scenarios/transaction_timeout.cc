@@ -91,13 +91,13 @@ Verdict wait_inside(Play& play, Limit limit, std::string_view called) {
 }
 
 std::optional<std::string> only_with_server_side_waits(const Descriptor& strategy) {
-  if (strategy.backend != "postgres") return "its store has no transactions";
+  if (!store_traits(strategy.backend).transactions) return "its store has no transactions";
   if (strategy.traits.expiry == Expiry::session) return std::nullopt;
   return "its waiters poll: no transaction waits at the server";
 }
 
 const auto only_with_transactions =
-    only_if([](const Descriptor& one) { return one.backend == "postgres"; },
+    only_if([](const Descriptor& one) { return store_traits(one.backend).transactions; },
             "its store has no transactions");
 
 const ScenarioRegistration transaction_timeout_statement_scenario({

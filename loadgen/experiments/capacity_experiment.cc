@@ -300,8 +300,7 @@ class Experiment {
     const results::Run& run = worst_run(rate, valid);
     const int cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
     const std::size_t servers = urls_of(*plan_.strategy, plan_.run.endpoints).size();
-    // Redis executes all commands on one thread.
-    const double store_cores = plan_.strategy->backend == "redis"
+    const double store_cores = store_traits(plan_.strategy->backend).one_thread
                                    ? static_cast<double>(std::max<std::size_t>(servers, 1))
                                    : cores;
     LimitEvidence evidence{.run = run,

@@ -415,7 +415,7 @@ std::string LiveRun::clean_command() const {
   const StoreKind* const kind = find_store_kind(run_.strategy.backend);
   if (kind != nullptr) command += fmt::format(" --{} {}", kind->name, kind->value_name);
   const bool counter = plan_.workload.resource != Resource::memory;
-  if (counter && run_.strategy.backend != "redis") command += " --redis URL";
+  if (counter && !store_traits(run_.strategy.backend).keeps_counter) command += " --redis URL";
   return command;
 }
 

@@ -136,7 +136,7 @@ class Chubby : public LeaseQueueLock {
   const Duration lock_delay_;
 };
 
-const Registration chubby(Descriptor{
+const Registration chubby(with_known_hazards({
     .name = "chubby",
     .backend = "etcd",
     .summary = "Chubby's contract on etcd: sessions with jeopardy, sequencers, shared mode, "
@@ -159,9 +159,8 @@ const Registration chubby(Descriptor{
                .shared = true,
                .waiting = {.kind = WaitKind::queue},
                .waiting_choices = {}},
-    .hazards = join_hazards({}, {kSessionHazards}),
     .make = construct<Chubby>,
-});
+}));
 
 }  // namespace
 

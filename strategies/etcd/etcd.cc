@@ -54,7 +54,7 @@ class Etcd : public LeaseQueueLock {
   }
 };
 
-const Registration etcd(Descriptor{
+const Registration etcd(with_known_hazards({
     .name = "etcd",
     .backend = "etcd",
     .summary = "A key per contender, on the client's lease: the oldest holds, each watches the one "
@@ -76,9 +76,8 @@ const Registration etcd(Descriptor{
                .fair = true,
                .waiting = {.kind = WaitKind::queue},
                .waiting_choices = {}},
-    .hazards = join_hazards({}, {kSessionHazards}),
     .make = construct<Etcd>,
-});
+}));
 
 }  // namespace
 }  // namespace lockbench::etcd

@@ -101,16 +101,4 @@ class LeaseQueueLock : public LockStrategy {
   std::vector<Place> pending_;                                 ///< to be left, on retired sessions
 };
 
-/// What breaks every lock on etcd that lives in a session.
-inline constexpr KnownHazard kSessionHazards[] = {
-    {"pause-holding", HazardOutcome::lost_update},
-    {"partition-holder", HazardOutcome::known_loss},
-    {"member-isolated", HazardOutcome::known_loss},
-    {"leader-isolated", HazardOutcome::known_loss},
-    {"store-restart-empty", HazardOutcome::double_grant},
-    {"restart-fenced", HazardOutcome::unavailable},
-    {"rogue-delete", HazardOutcome::double_grant},
-    {"runaway-holder", HazardOutcome::stuck},
-    {"reentry", HazardOutcome::self_deadlock}};
-
 }  // namespace lockbench::etcd

@@ -36,16 +36,4 @@ class AddLock : public LockStrategy {
   Connection memcached_;
 };
 
-/// What breaks every lock that lives on one memcached server and is not renewed.
-inline constexpr KnownHazard kMemcachedHazards[] = {
-    {"pause-holding", HazardOutcome::lost_update},
-    {"pause-holding-fenced", HazardOutcome::lost_update},
-    {"overrun-holding-fenced", HazardOutcome::lost_update},
-    {"overrun-holding", HazardOutcome::known_loss},
-    {"partition-holder", HazardOutcome::known_loss},
-    {"store-restart-empty", HazardOutcome::double_grant},
-    {"memcached-eviction", HazardOutcome::double_grant},
-    {"rogue-delete", HazardOutcome::double_grant},
-    {"reentry", HazardOutcome::self_deadlock}};
-
 }  // namespace lockbench::memcached

@@ -24,7 +24,7 @@ class Add : public AddLock {
   }
 };
 
-const Registration memcached_add(Descriptor{
+const Registration memcached_add(with_known_hazards({
     .name = "memcached-add",
     .backend = "memcached",
     .summary = "add and delete: after an overrun it deletes its successor's lock",
@@ -38,15 +38,8 @@ const Registration memcached_add(Descriptor{
                .renew_check = OwnerCheck::none,
                .ttl_in_seconds = true,
                .kept_longer = kKeptLonger},
-    .hazards = join_hazards({{"late-release", HazardOutcome::foreign_release},
-                             {"release-race", HazardOutcome::foreign_release},
-                             {"release-without-holding", HazardOutcome::foreign_release},
-                             {"foreign-renewal", HazardOutcome::foreign_renewal},
-                             {"lost-answer-acquire", HazardOutcome::stuck},
-                             {"lost-answer-release", HazardOutcome::foreign_release}},
-                            {kMemcachedHazards}),
     .make = construct<Add>,
-});
+}));
 
 }  // namespace
 }  // namespace lockbench::memcached

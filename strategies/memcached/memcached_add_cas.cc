@@ -43,7 +43,7 @@ class AddCas : public AddLock {
   }
 };
 
-const Registration memcached_add_cas(Descriptor{
+const Registration memcached_add_cas(with_known_hazards({
     .name = "memcached-add-cas",
     .backend = "memcached",
     .summary = "add, released by gets and a cas to an expired item, which cannot hit a successor",
@@ -59,9 +59,8 @@ const Registration memcached_add_cas(Descriptor{
                .renew_check = OwnerCheck::atomic,
                .ttl_in_seconds = true,
                .kept_longer = kKeptLonger},
-    .hazards = join_hazards({}, {kMemcachedHazards}),
     .make = construct<AddCas>,
-});
+}));
 
 }  // namespace
 }  // namespace lockbench::memcached

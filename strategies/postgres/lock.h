@@ -48,20 +48,4 @@ class ServerQueueLock : public LockStrategy {
 /// Converts the answer of a statement that returns a fencing number if it is granted.
 StoreResult<Grant> to_grant(const StoreResult<Answer>& answer, Session& session);
 
-/// What breaks every lock on one PostgreSQL that lives in a session.
-inline constexpr KnownHazard kSessionHazards[] = {
-    {"store-restart-durable", HazardOutcome::double_grant},
-    {"host-crash", HazardOutcome::stuck},
-    {"host-crash-user-timeout", HazardOutcome::stuck},
-    {"store-restart-empty", HazardOutcome::double_grant},
-    {"failover", HazardOutcome::double_grant},
-    {"failover-fenced", HazardOutcome::lost_update},
-    {"restart-fenced", HazardOutcome::unavailable},
-    {"runaway-holder", HazardOutcome::stuck},
-    {"pooler-leaked-lock", HazardOutcome::refused},
-    {"pooler-reentry", HazardOutcome::refused},
-    {"transaction-timeout-statement", HazardOutcome::unavailable},
-    {"transaction-timeout-inside-statement", HazardOutcome::unavailable},
-    {"transaction-timeout-inside-lock", HazardOutcome::unavailable}};
-
 }  // namespace lockbench::postgres

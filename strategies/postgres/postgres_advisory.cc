@@ -148,7 +148,7 @@ class Advisory : public ServerQueueLock {
   std::multiset<Lock> doubts_;                        ///< see take_back()
 };
 
-const Registration postgres_advisory(Descriptor{
+const Registration postgres_advisory(with_known_hazards({
     .name = "postgres-advisory",
     .backend = "postgres",
     .summary = "pg_advisory_lock on the client's session, waited for in the server's queue; with a "
@@ -176,10 +176,8 @@ const Registration postgres_advisory(Descriptor{
                .shared = true,
                .waiting = {.kind = WaitKind::queue},
                .waiting_choices = {}},
-    .hazards = join_hazards({{"transaction-timeout-idle", HazardOutcome::unavailable}},
-                            {kSessionHazards}),
     .make = construct<Advisory>,
-});
+}));
 
 }  // namespace
 }  // namespace lockbench::postgres

@@ -120,7 +120,7 @@ class LeaseLock : public LockStrategy {
   Session session_;
 };
 
-const Registration postgres_lease(Descriptor{
+const Registration postgres_lease(with_known_hazards({
     .name = "postgres-lease",
     .backend = "postgres",
     .summary = "A row per key with owner and lock_until, by the database's clock",
@@ -136,19 +136,8 @@ const Registration postgres_lease(Descriptor{
     .traits = {.expiry = Expiry::ttl,
                .release_check = OwnerCheck::atomic,
                .renew_check = OwnerCheck::atomic},
-    .hazards = {{"pause-holding", HazardOutcome::lost_update},
-                {"pause-holding-fenced", HazardOutcome::lost_update},
-                {"overrun-holding-fenced", HazardOutcome::lost_update},
-                {"overrun-holding", HazardOutcome::known_loss},
-                {"partition-holder", HazardOutcome::known_loss},
-                {"rogue-delete", HazardOutcome::double_grant},
-                {"store-clock-jump", HazardOutcome::double_grant},
-                {"store-restart-empty", HazardOutcome::double_grant},
-                {"failover", HazardOutcome::double_grant},
-                {"transaction-timeout-idle", HazardOutcome::unavailable},
-                {"reentry", HazardOutcome::self_deadlock}},
     .make = construct<LeaseLock>,
-});
+}));
 
 }  // namespace
 }  // namespace lockbench::postgres

@@ -133,7 +133,7 @@ class Row : public ServerQueueLock {
   std::unordered_map<std::string, std::unique_ptr<Session>> held_;  ///< by token
 };
 
-const Registration postgres_row(Descriptor{
+const Registration postgres_row(with_known_hazards({
     .name = "postgres-row",
     .backend = "postgres",
     .summary =
@@ -151,12 +151,11 @@ const Registration postgres_row(Descriptor{
                .fair = true,
                .waiting = {.kind = WaitKind::queue},
                .waiting_choices = {}},
-    .hazards = join_hazards({{"transaction-timeout-idle", HazardOutcome::double_grant},
-                             {"transaction-timeout-inside-idle", HazardOutcome::double_grant},
-                             {"reentry", HazardOutcome::self_deadlock}},
-                            {kSessionHazards}),
+    // Its lock is a transaction that is idle while the holder works.
+    .hazards = {{"transaction-timeout-idle", HazardOutcome::double_grant},
+                {"transaction-timeout-inside-idle", HazardOutcome::double_grant}},
     .make = construct<Row>,
-});
+}));
 
 }  // namespace
 }  // namespace lockbench::postgres

@@ -75,16 +75,4 @@ inline constexpr SafeSession kSafeSession{
     std::chrono::seconds(12),
     "above syncLimit × tickTime, 10 s by default, for which a member that is cut off answers"};
 
-/// What breaks every lock that lives in a ZooKeeper session.
-inline constexpr KnownHazard kSessionHazards[] = {
-    {"pause-holding", HazardOutcome::lost_update},
-    {"runaway-holder", HazardOutcome::stuck},
-    {"partition-holder", HazardOutcome::known_loss},
-    {"member-isolated", HazardOutcome::double_grant},
-    {"leader-isolated", HazardOutcome::known_loss},
-    {"store-restart-empty", HazardOutcome::double_grant},
-    {"restart-fenced", HazardOutcome::unavailable},
-    {"rogue-delete", HazardOutcome::double_grant},
-    {"reentry", HazardOutcome::self_deadlock}};
-
 }  // namespace lockbench::zookeeper

@@ -103,7 +103,7 @@ class NodeQueue : public NodeLock {
   std::string ahead_;  ///< the path of the node that it waits for
 };
 
-const Registration zookeeper(Descriptor{
+const Registration zookeeper(with_known_hazards({
     .name = "zookeeper",
     .backend = "zookeeper",
     .summary = "A queue of ephemeral sequential nodes, each of which watches the one ahead of it",
@@ -124,9 +124,10 @@ const Registration zookeeper(Descriptor{
                .fair = true,
                .waiting = WaitPolicy::notify(),
                .waiting_choices = {}},
-    .hazards = join_hazards({}, {kSessionHazards}),
+    // A client that its member no longer reaches learns late that its session has ended.
+    .hazards = {{"member-isolated", HazardOutcome::double_grant}},
     .make = construct<NodeQueue>,
-});
+}));
 
 }  // namespace
 }  // namespace lockbench::zookeeper

@@ -74,7 +74,7 @@ class Herd : public NodeLock {
   bool watched_ = false;
 };
 
-const Registration zookeeper_herd(Descriptor{
+const Registration zookeeper_herd(with_known_hazards({
     .name = "zookeeper-herd",
     .backend = "zookeeper",
     .summary = "One ephemeral node that all clients watch: its deletion wakes all of them",
@@ -90,9 +90,10 @@ const Registration zookeeper_herd(Descriptor{
                .fencing = true,
                .waiting = WaitPolicy::notify(),
                .waiting_choices = {}},
-    .hazards = join_hazards({}, {kSessionHazards}),
+    // A client that its member no longer reaches learns late that its session has ended.
+    .hazards = {{"member-isolated", HazardOutcome::double_grant}},
     .make = construct<Herd>,
-});
+}));
 
 }  // namespace
 }  // namespace lockbench::zookeeper

@@ -10,7 +10,7 @@
 #include "strategies/errors.h"
 #include "strategies/zookeeper/client/endpoint.h"
 #include "strategies/zookeeper/client/link.h"
-#include "strategies/zookeeper/client/requests.h"
+#include "strategies/zookeeper/client/messages.h"
 
 namespace lockbench::watch {
 

@@ -6,7 +6,7 @@
 #include <map>
 
 #include "strategies/descriptor.h"
-#include "strategies/postgres/client/environment.h"
+#include "strategies/postgres/client/endpoint.h"
 #include "strategies/postgres/client/names.h"
 #include "strategies/postgres/client/session.h"
 

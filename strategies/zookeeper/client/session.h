@@ -19,7 +19,7 @@
 #include "strategies/timeouts.h"
 #include "strategies/zookeeper/client/endpoint.h"
 #include "strategies/zookeeper/client/link.h"
-#include "strategies/zookeeper/client/requests.h"
+#include "strategies/zookeeper/client/messages.h"
 
 namespace lockbench::zookeeper {
 

@@ -53,7 +53,7 @@ class Trusting : public LockStrategy {
   Session session_;
 };
 
-const Registration registration(Descriptor{
+const Registration registration(with_known_hazards({
     .name = "test-advisory-trusting",
     .backend = "postgres",
     .summary = "an advisory lock that does not know of poolers",
@@ -65,9 +65,8 @@ const Registration registration(Descriptor{
                .ends_with_connection = true,
                .reentrant = true,
                .waiting_choices = {}},
-    .hazards = join_hazards({}, {kSessionHazards}, {"failover-fenced", "restart-fenced"}),
     .make = construct<Trusting>,
-});
+}));
 
 }  // namespace
 }  // namespace lockbench::postgres
