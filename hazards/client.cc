@@ -223,7 +223,7 @@ class Host {
       const auto setup = receive<ClientSetup>(socket_);
       if (!setup) return false;
       if (setup->clients_on == loadgen::ClientsOn::fibers) {
-        auto made = loadgen::ClientThreads::of_fibers(1, std::nullopt);
+        auto made = loadgen::ClientThreads::of_fibers(1);
         if (!made) throw std::runtime_error(made.error());
         fibers_ = *std::move(made);
       }

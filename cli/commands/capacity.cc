@@ -245,7 +245,6 @@ void CapacityOptions::declare(OptionList& options) {
   options.without(no_search, [&] { LoadOptions::declare(options); });
   options.at("strategies").default_text = "";  // required
   metrics.declare(options);
-  declare_ranks(options);
   options.without({"resume"}, [&] { output.declare(options); });
 }
 

@@ -22,7 +22,7 @@ struct OverviewOptions : RunOptions {
   }
 
   void declare(OptionList& options) {
-    OptionList::Names taken = {"strategies", "threads",          "stack",  "duration",
+    OptionList::Names taken = {"strategies", "threads",          "duration",
                                "warmup",     "contended-grants", "repeat", "store-timeout"};
     for (const StoreKind* kind : store_kinds()) taken.push_back(kind->name);
     options.only(taken, [&] { LoadOptions::declare(options); });

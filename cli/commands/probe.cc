@@ -55,7 +55,7 @@ struct ProbeOptions : LoadOptions {
     options.add("deployment", "NAME", deployment, any_text(),
                 "name of what is probed: label deployment of all metrics",
                 "the servers' addresses");
-    OptionList::Names taken = {"strategies",    "threads",      "stack",        "hold",
+    OptionList::Names taken = {"strategies",    "threads",      "hold",
                                "ttl",           "wait",         "renew",        "node-timeout",
                                "wait-replicas", "wait-timeout", "store-timeout"};
     for (const StoreKind* kind : store_kinds()) taken.push_back(kind->name);

@@ -100,7 +100,7 @@ void QuorumOptions::declare(OptionList& options) {
               "measured time of each point");
   options.add("slow", "D", slow, duration(1ms, 1h), "round-trip time added to slow nodes");
   options.only(
-      {"threads", "stack", "ttl", "node-timeout", "replicas", "rtt", "tls", "store-timeout"},
+      {"threads", "ttl", "node-timeout", "replicas", "rtt", "tls", "store-timeout"},
       [&] { LoadOptions::declare(options); });
   options.without({"resume", "strict"}, [&] { output.declare(options); });
 }

@@ -29,7 +29,7 @@ struct RenewalOptions : LoadOptions {
     options.add("pairs", "N", pairs, whole_number(1, 1000),
                 "pairs of runs: with the held locks and without");
     options.only(
-        {"clients", "threads", "stack", "duration", "ttl", "redis", "tls", "store-timeout"},
+        {"clients", "threads", "duration", "ttl", "redis", "tls", "store-timeout"},
         [&] { LoadOptions::declare(options); });
     options.without({"resume", "strict"}, [&] { output.declare(options); });
   }

@@ -41,8 +41,6 @@ void LoadOptions::declare_keys(OptionList& options) {
               "transaction,task,type,lock,mode; the warm-up uses up the first ones; the run ends "
               "with the trace, or after --duration (1h unless set)",
               "none");
-  options.add_flag("trace-repeat", trace_repeat,
-                   "begin the trace again at its end, until --duration is over");
 }
 
 void LoadOptions::complete_keys(const OptionList& options) {
@@ -56,7 +54,6 @@ void LoadOptions::complete_keys(const OptionList& options) {
     throw UsageError("--hot-set requires --keys N with N above its {} keys",
                      workload.hot_set->keys);
   }
-  if (trace_repeat && !workload.trace) throw UsageError("--trace-repeat requires --trace");
   if (!workload.trace) return;
   for (const char* const name :
        {"keys", "key-skew", "hot-set", "shared-share", "locks-per-section"}) {
@@ -67,7 +64,6 @@ void LoadOptions::complete_keys(const OptionList& options) {
   using loadgen::NamedLoad;
   const bool demand = std::find(loads.begin(), loads.end(), NamedLoad::demand) != loads.end();
   if (demand && !workload.rate) throw UsageError("--load demand requires --rate with --trace");
-  workload.trace->repeats = trace_repeat;
   workload.keys = workload.trace->keys;
 }
 

@@ -104,9 +104,6 @@ void LoadOptions::declare_load(OptionList& options) {
   options.add("threads", "N", workload.threads, whole_number(1, 1024),
               "threads that several clients share",
               "one for each core that private servers do not need");
-  options.add("stack", "SIZE", workload.stack_bytes, byte_size(16 << 10, 16 << 20),
-              "stack of each of several clients, such as 128KiB",
-              "64KiB, of which only what is used takes memory");
   declare_keys(options);
   options.add(
       "hold", "D", workload.hold, distribution(),
@@ -290,7 +287,6 @@ void RunOptions::declare(OptionList& options) {
   LoadOptions::declare(options);
   for (const char* const name : {"clients", "hold"}) options.at(name).default_text = "the load's";
   metrics.declare(options);
-  declare_ranks(options);
   output.declare(options);
   options.add("threshold", "EXPR", thresholds,
               parsed(results::parse_threshold, &results::Threshold::text),
@@ -374,11 +370,10 @@ void LoadOptions::complete(const OptionList& options) {
 
 void RunOptions::complete(const OptionList& options) {
   LoadOptions::complete(options);
-  const bool ends_with_trace = workload.trace && !trace_repeat;
-  if ((workload.iterations || ends_with_trace) && !options.given("duration")) {
+  if ((workload.iterations || workload.trace) && !options.given("duration")) {
     workload.duration = kMaxDurationOfIterations;
   }
-  decided = {.clients = options.given("clients") || clients_per_rank,
+  decided = {.clients = options.given("clients"),
              .hold = options.given("hold"),
              .rate = options.given("rate"),
              .rtt = options.given("rtt")};

@@ -64,7 +64,6 @@ struct LoadOptions {
   std::vector<loadgen::NamedLoad> loads;  ///< that change the workload; `run` has at least one
   loadgen::Decided decided;               ///< by other options, which win over the loads
   std::vector<loadgen::Fault> faults;     ///< in the order in which they are injected
-  bool trace_repeat = false;
   ServerUrls servers;
   std::optional<std::string> counter_redis;  ///< a URL, secrets included
   int replicas = 2;                          ///< of the private Redis of redis-wait
@@ -73,7 +72,6 @@ struct LoadOptions {
   /// Clients reach private servers through proxies, even if these add nothing.
   bool through_proxies = false;
   MetricsOptions metrics;
-  std::optional<int> clients_per_rank;  ///< of MPI, in place of the workload's
   OutputOptions output;
 
   /// The workloads that the loads make of `workload`.
@@ -84,8 +82,6 @@ struct LoadOptions {
 
   /// What clients do, how they lock, and on which servers.
   void declare(OptionList& options);
-  /// Beside these, for a command whose clients may be split over ranks by number.
-  void declare_ranks(OptionList& options);
   /// Refuses options that contradict each other, or that need another one.
   void complete(const OptionList& options);
 

@@ -1,25 +1,11 @@
 #include "cli/options/load_options.h"
-#include "cli/options/value_types.h"
 #include "loadgen/cluster/peers.h"
 
 namespace lockbench::cli {
 
-void LoadOptions::declare_ranks(OptionList& options) {
-  options.heading("Under mpirun");
-  options.add("clients-per-rank", "N", clients_per_rank, whole_number(1, 100'000),
-              "clients of each rank, in place of --clients of all", "none");
-}
-
 void LoadOptions::complete_ranks(const OptionList& options) {
   const auto launched = loadgen::cluster::launched();
   const int size = launched ? launched->size : 1;
-  if (clients_per_rank) {
-    if (!launched) throw UsageError("--clients-per-rank is for runs under mpirun");
-    if (options.given("clients")) {
-      throw UsageError("give --clients or --clients-per-rank, not both");
-    }
-    workload.clients = *clients_per_rank * size;
-  }
   if (size < 2) return;
   constexpr int kHighestPort = 65'535;
   if (metrics.listen && metrics.listen->port + size - 1 > kHighestPort) {

@@ -12,12 +12,6 @@ namespace lockbench::cli {
 
 using results::parse_number;
 
-namespace {
-
-constexpr std::size_t kKiB = 1024, kMiB = 1024 * kKiB;
-
-}  // namespace
-
 std::optional<std::int64_t> parse_whole(const std::string& text) {
   return parse_number<std::int64_t>(text);
 }
@@ -81,29 +75,6 @@ ValueType<Duration> duration(Duration min, Duration max) {
           },
           .text = format_duration,
           .record = [](Duration value) { return seconds(value); }};
-}
-
-ValueType<std::size_t> byte_size(std::size_t min, std::size_t max) {
-  const auto text = [](std::size_t bytes) {
-    return bytes % kMiB == 0 ? fmt::format("{}MiB", bytes / kMiB)
-                             : fmt::format("{}KiB", bytes / kKiB);
-  };
-  return {
-      .parse = [=](const std::string& given) -> tl::expected<std::size_t, std::string> {
-        const std::size_t digits = std::min(given.find_first_not_of("0123456789"), given.size());
-        const std::string unit = given.substr(digits);
-        const auto number = parse_whole(given.substr(0, digits));
-        const bool written = number && (unit == "KiB" || unit == "MiB");
-        if (!written) {
-          return tl::unexpected(fmt::format("\"{}\" is not a size, such as 64KiB or 1MiB", given));
-        }
-        const std::size_t one = unit == "MiB" ? kMiB : kKiB;
-        const auto count = static_cast<std::size_t>(*number);
-        if (count >= min / one && count <= max / one && count * one >= min) return count * one;
-        return tl::unexpected(
-            fmt::format("\"{}\" is not from {} to {}", given, text(min), text(max)));
-      },
-      .text = text};
 }
 
 ValueType<loadgen::DurationDistribution> distribution() {

@@ -47,9 +47,6 @@ ValueType<double> number(double min, double max);
 
 ValueType<Duration> duration(Duration min, Duration max);
 
-/// A size in bytes, written such as 64KiB or 1MiB.
-ValueType<std::size_t> byte_size(std::size_t min, std::size_t max);
-
 /// The error if `duration`, given as `text`, is outside the range.
 tl::expected<void, std::string> check_range(const std::string& text, Duration duration,
                                             Duration min, Duration max);

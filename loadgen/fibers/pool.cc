@@ -5,7 +5,6 @@
 
 #include <utility>
 
-#include "loadgen/fibers/overflow.h"
 #include "loadgen/fibers/scheduler.h"
 #include "strategies/thread.h"
 
@@ -17,7 +16,6 @@ struct Pool::Lane {
 
   void run() noexcept {
     tune_client_thread();
-    const OverflowNotice notice(*scheduler);
     scheduler->run();
   }
 };

@@ -193,11 +193,6 @@ void Scheduler::trim_stack() noexcept {
   stacks_.trim(running_->stack, frame - kStackOfTrimming);
 }
 
-bool Scheduler::guards(const void* address) const noexcept {
-  return running_ != nullptr && running_->stack.data() <= address &&
-         address < running_->stack.data() + Stacks::kGuardBytes;
-}
-
 // Wakes. Whoever posts one holds its fiber in existence, and so the scheduler: the fiber does not
 // go on before it is delivered.
 

@@ -59,10 +59,6 @@ class Scheduler final : public Carrier {
   /// See fibers::trim_stack(); on a fiber.
   void trim_stack() noexcept;
 
-  /// Whether `address` is in the guard of the fiber that runs. On its thread, from a signal too.
-  bool guards(const void* address) const noexcept;
-  std::string overflow_line() const { return stacks_.overflow_line(); }
-
   /// Makes the wake's fiber ready. Thread-safe.
   void post(Wake& wake) noexcept;
 

@@ -115,13 +115,9 @@ bool Stacks::canary_lives(Stack stack) noexcept {
 }
 
 void Stacks::overflowed() const noexcept {
-  std::fputs(overflow_line().c_str(), stderr);
+  fmt::print(stderr, "lockbench: a client needs more than its {} KiB of stack\n",
+             (bytes_ - kGuard) / 1024);
   std::abort();
-}
-
-std::string Stacks::overflow_line() const {
-  return fmt::format("lockbench: a client needs more than its {} KiB of stack: raise --stack\n",
-                     (bytes_ - kGuard) / 1024);
 }
 
 void Stacks::trim(Stack stack, const std::byte* in_use) noexcept {

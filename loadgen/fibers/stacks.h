@@ -37,13 +37,10 @@ class Stacks {
   void give_back(Stack stack) noexcept;
 
   /// Ends the program if this stack has overflowed. Where the kernel can guard single pages, the
-  /// overflow itself ends the program instead: see OverflowNotice.
+  /// overflow itself ends the program instead, by SIGSEGV.
   void check(Stack stack) const noexcept {
     if (!guarded_ && !canary_lives(stack)) overflowed();
   }
-
-  /// What stderr says of an overflow: a line.
-  std::string overflow_line() const;
 
   /// Returns the memory below `in_use`, which must be above what the caller's callees use.
   void trim(Stack stack, const std::byte* in_use) noexcept;

@@ -19,11 +19,8 @@ class ThreadTask : public Task {
 
 }  // namespace
 
-tl::expected<ClientThreads, std::string> ClientThreads::of_fibers(
-    int threads, std::optional<std::size_t> stack_bytes) {
-  fibers::StackSize stack;
-  stack.bytes = stack_bytes.value_or(stack.bytes);
-  auto pool = fibers::Pool::make(threads, stack);
+tl::expected<ClientThreads, std::string> ClientThreads::of_fibers(int threads) {
+  auto pool = fibers::Pool::make(threads);
   if (!pool) return tl::unexpected(pool.error());
   ClientThreads made;
   made.pool_ = *std::move(pool);

@@ -31,8 +31,7 @@ class ClientThreads {
  public:
   ClientThreads() = default;  ///< fibers beside the caller if that is one, else a thread for each
   /// Threads that fibers share. The error says why they cannot be had.
-  static tl::expected<ClientThreads, std::string> of_fibers(int threads,
-                                                            std::optional<std::size_t> stack_bytes);
+  static tl::expected<ClientThreads, std::string> of_fibers(int threads);
 
   /// Runs the body of client number `client`. Thread-safe. Clients whose numbers are equal modulo
   /// the number of threads share one.

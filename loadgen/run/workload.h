@@ -27,7 +27,6 @@ struct Workload {
   std::string load;  ///< its name, if it has one
   int clients = 8;
   std::optional<int> threads;              ///< of several clients; nothing: see generator_threads()
-  std::optional<std::size_t> stack_bytes;  ///< of each fiber; nothing: the scheduler's own
   int keys = 1;                            ///< distinct locks; not used with key_per_client
   bool key_per_client = false;             ///< each client its own lock: no contention
   double key_skew = 0;                     ///< Zipf exponent over the keys

@@ -14,12 +14,9 @@ using testing::StartsWith;
 
 TEST(Options, WhatClientsRunOnReachesIt) {
   const loadgen::Workload usual = parse_run({})->workload;
-  EXPECT_FALSE(usual.threads || usual.stack_bytes);
-  const auto options = parse_run({"--threads", "3", "--stack", "128KiB"}).value();
+  EXPECT_FALSE(usual.threads);
+  const auto options = parse_run({"--threads", "3"}).value();
   EXPECT_EQ(options.workload.threads, 3);
-  EXPECT_EQ(options.workload.stack_bytes, 128U << 10);
-  EXPECT_EQ(workload_record(options).at("stack"), results::OptionValue(std::string("128KiB")));
-  EXPECT_EQ(parse_run({"--stack", "2048KiB"})->workload.stack_bytes, 2U << 20);
 }
 
 TEST(Options, RenewalAndNotificationReachIt) {
@@ -174,14 +171,9 @@ TEST(Options, ATraceReachesIt) {
   ASSERT_TRUE(options) << options.error();
   const loadgen::Workload& load = options->workload;
   EXPECT_EQ(load.trace.value().transactions, 2U);
-  EXPECT_FALSE(load.trace->repeats);
   EXPECT_EQ(load.keys, 42);
   EXPECT_EQ(load.duration, kMaxDurationOfIterations);
   EXPECT_EQ(workload_record(*options).at("trace"), results::OptionValue(file.path()));
-  const auto repeated = parse_run({"--trace", file.path(), "--trace-repeat"});
-  EXPECT_TRUE(repeated->workload.trace->repeats);
-  EXPECT_EQ(repeated->workload.duration, loadgen::Workload().duration);
-  EXPECT_EQ(error_of({"--trace-repeat"}), "--trace-repeat requires --trace");
   for (const std::string given :
        {"--keys=100", "--key-skew=0", "--shared-share=0.5", "--locks-per-section=2"}) {
     EXPECT_THAT(error_of({"--trace", file.path(), given}),

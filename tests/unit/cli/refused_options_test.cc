@@ -65,8 +65,6 @@ void Refusals::of_the_load() {
          {"0", "10000001", "-1", "per-clinet", "1e3", "nan"});
   refuse("--load", "alone, demand, saturated, reacquire", {"idle"});
   refuse("--threads", "1 to 1024", {"0", "1025", "two"});
-  refuse("--stack", "such as 64KiB or 1MiB", {"64", "KiB", "64kB", "-1KiB", "1.5MiB", "64 KiB"});
-  refuse("--stack", "from 16KiB to 16MiB", {"0KiB", "15KiB", "17MiB", "99999999999999MiB"});
   refuse("--key-skew", "0 to 10", {"-0.1", "nan", "inf", "1e999", "10.1", "x"});
   refuse("--hot-set", "share=50%,keys=2500,move=10s",
          {"50%", "share=0%,keys=1", "share=150%,keys=1", "share=10%,keys=0", "share=10%",
@@ -87,7 +85,6 @@ void Refusals::of_the_load() {
   refuse("--warmup", "0s to 1h", {"61m"});
   refuse("--warmup", duration_, {"5", "-1s"});
   refuse("--contended-grants", "1 to 1000000000", {"0", "-1"});
-  refuse("--clients-per-rank", "1 to 100000", {"0", "100001", "all"});
 }
 
 void Refusals::of_the_lock() {
