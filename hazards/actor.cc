@@ -46,7 +46,6 @@ Actor::Actor(Play& play, std::string name, const ActorSettings& settings)
                     .endpoints = ports.empty() ? play_.store().endpoints()
                                                : play_.store().endpoints_through(ports),
                     .counter = play_.servers_.counter_url(),
-                    .clients_on = play_.servers_.clients_on(),
                     .settings = settings};
   if (!settings.members.empty()) setup.endpoints = play_.store().endpoints_of(settings.members);
   if (!settings.wait_replicas) setup.settings.wait_replicas = play_.store().replicas();

@@ -3,7 +3,6 @@
 #include <sys/prctl.h>
 
 #include <csignal>
-#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -13,7 +12,6 @@
 
 #include "hazards/messages.h"
 #include "loadgen/record/redis_counter.h"
-#include "loadgen/run/client_threads.h"
 #include "strategies/observer.h"
 #include "strategies/registry.h"
 
@@ -202,64 +200,6 @@ class Client {
   loadgen::Reading reading_;
 };
 
-/// The client of this process, on the calling thread or on a fiber of another one.
-class Host {
- public:
-  explicit Host(int socket) : socket_(socket) {}
-  Host(const Host&) = delete;
-  Host& operator=(const Host&) = delete;
-  ~Host() {
-    (void)run([this] { client_.reset(); });
-  }
-
-  /// Carries out the next request; the first one makes the client. False: the other side is gone.
-  bool serve() {
-    std::string failure;
-    if (client_) {
-      const auto request = receive<Request>(socket_);
-      if (!request) return false;
-      failure = run([&] { (void)send(socket_, client_->serve(*request)); });
-    } else {
-      const auto setup = receive<ClientSetup>(socket_);
-      if (!setup) return false;
-      if (setup->clients_on == loadgen::ClientsOn::fibers) {
-        auto made = loadgen::ClientThreads::of_fibers(1);
-        if (!made) throw std::runtime_error(made.error());
-        fibers_ = *std::move(made);
-      }
-      failure = run([&] { client_ = std::make_unique<Client>(*setup, socket_); });
-      if (failure.empty()) (void)send(socket_, Answer{});
-    }
-    if (!failure.empty()) throw std::runtime_error(failure);
-    return true;
-  }
-
- private:
-  /// Returns when it is done, with what it threw.
-  std::string run(const std::function<void()>& work) {
-    std::string failure;
-    const auto body = [&](const std::stop_token& /*stop*/) {
-      try {
-        work();
-      } catch (const std::exception& error) {
-        failure = error.what();
-      }
-    };
-    if (!fibers_) {
-      body({});
-      return failure;
-    }
-    auto task = fibers_->start(0, body, [](const std::string& /*why*/) {});
-    if (!task) return task.error();
-    task->reset();  // waits for its end
-    return failure;
-  }
-
-  const int socket_;
-  std::optional<loadgen::ClientThreads> fibers_;  ///< nothing: the calling thread
-  std::unique_ptr<Client> client_;
-};
-
 }  // namespace
 
 int serve_client(int socket) {
@@ -267,11 +207,18 @@ int serve_client(int socket) {
   // ended before this call, the socket is closed.
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   std::signal(SIGPIPE, SIG_IGN);
-  Host host(socket);
+  std::unique_ptr<Client> client;  // made by the first message
   bool connected = true;
   while (connected) {
     try {
-      connected = host.serve();
+      if (client) {
+        const auto request = receive<Request>(socket);
+        connected = request && send(socket, client->serve(*request));
+      } else {
+        const auto setup = receive<ClientSetup>(socket);
+        if (setup) client = std::make_unique<Client>(*setup, socket);
+        connected = setup && send(socket, Answer{});
+      }
     } catch (const std::exception& error) {
       connected = send(socket, Answer{.error = error.what()});
     }

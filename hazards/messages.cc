@@ -41,7 +41,7 @@ using nlohmann::json;
 
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ActorSettings, number, renews, checks_fencing, wait, renew_cap,
                                    wait_replicas, node_timeout)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ClientSetup, strategy, endpoints, counter, clients_on, settings)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ClientSetup, strategy, endpoints, counter, settings)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(CommandFault, action, command, place)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Request, what, lease, key, ttl, within, at, release_at_once,
                                    fault, by)

@@ -8,7 +8,6 @@
 
 #include "hazards/fault_env.h"
 #include "loadgen/record/counter.h"
-#include "loadgen/run/client_threads.h"
 #include "strategies/descriptor.h"
 
 /// What a play and its client processes tell each other over a socket that keeps messages apart
@@ -35,7 +34,6 @@ struct ClientSetup {
   std::string strategy;
   Endpoints endpoints;
   std::string counter;  ///< URL of the Redis that keeps it
-  loadgen::ClientsOn clients_on = loadgen::ClientsOn::threads;
   ActorSettings settings;
 };
 

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "hazards/client_process.h"
-#include "hazards/pace.h"
 #include "hazards/scenario.h"
 #include "hazards/timeline.h"
 

@@ -30,7 +30,6 @@ tl::expected<std::unique_ptr<ServerPool>, std::string> ServerPool::open(Options 
   std::unique_ptr<ServerPool> pool(new ServerPool);
   pool->client_program_ =
       options.client_program.empty() ? "/proc/self/exe" : std::move(options.client_program);
-  pool->clients_on_ = options.clients_on;
   auto host = deployment::LocalHost::open(options.tls);
   if (!host) return tl::unexpected(host.error());
   pool->host_ = *std::move(host);

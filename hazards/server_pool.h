@@ -9,7 +9,6 @@
 
 #include "deployment/local_host.h"
 #include "deployment/private_store.h"
-#include "loadgen/run/client_threads.h"
 #include "strategies/descriptor.h"
 
 namespace lockbench::hazards {
@@ -26,7 +25,6 @@ class ServerPool {
   struct Options {
     std::filesystem::path client_program{};  ///< understands `client`; empty: this program
     bool tls = false;                        ///< servers speak TLS, and clients verify them
-    loadgen::ClientsOn clients_on = loadgen::ClientsOn::threads;
   };
 
   static tl::expected<std::unique_ptr<ServerPool>, std::string> open(Options options);
@@ -37,15 +35,12 @@ class ServerPool {
   /// A Redis that no fault touches.
   const std::string& counter_url() const { return counter_url_; }
   const std::filesystem::path& client_program() const { return client_program_; }
-  /// What a client runs on within its process.
-  loadgen::ClientsOn clients_on() const { return clients_on_; }
   std::unique_ptr<testbed::Proxy> line_to(std::uint16_t port) { return host_->line_to(port); }
 
  private:
   ServerPool() = default;
 
   std::filesystem::path client_program_;
-  loadgen::ClientsOn clients_on_ = loadgen::ClientsOn::threads;
   std::unique_ptr<deployment::LocalHost> host_;  ///< outlives its servers
   std::unique_ptr<PrivateStore> counter_;
   std::string counter_url_;

@@ -16,7 +16,6 @@
 #include "cli/options/text.h"
 #include "cli/options/value_types.h"
 #include "hazards/player.h"
-#include "hazards/repeat.h"
 #include "results/file/model.h"
 #include "strategies/registry.h"
 
@@ -53,10 +52,9 @@ struct HazardOptions {
   std::vector<std::string> scenarios, strategies;  ///< names and globs as given; none: all
   std::string explain;                             ///< "SCENARIO/STRATEGY", or empty
   bool quick = false;
-  bool tls = false;                                             ///< of the servers
-  loadgen::ClientsOn clients_on = loadgen::ClientsOn::threads;  ///< in each client process
-  int at_once = 6;                                              ///< plays side by side
-  int repeat = 1;                                               ///< plays of each cell
+  bool tls = false;  ///< of the servers
+  int at_once = 6;   ///< plays side by side
+  int repeat = 1;    ///< plays of each cell
   OutputOptions output;
 
   void declare(OptionList& options) {
@@ -76,10 +74,6 @@ struct HazardOptions {
                 "plays of each cell, to see whether they all end alike");
     options.add("at-once", "N", at_once, whole_number(1, 64), "plays side by side");
     options.add_flag("tls", tls, "servers speak TLS, and clients verify them");
-    using loadgen::ClientsOn;
-    options.add("clients-on", "WHAT", clients_on,
-                one_of<ClientsOn>({{"fibers", ClientsOn::fibers}, {"threads", ClientsOn::threads}}),
-                "what each client runs on, in a process of its own: a thread or a fiber");
     options.without({"resume", "strict"}, [&] { output.declare(options); });
   }
 
@@ -281,8 +275,7 @@ int play_hazards(const HazardOptions& options) {
   std::vector<Cell> plays = hazards::repeated(cells, options.repeat);
   std::vector<Repeated> played;
   {
-    const auto servers =
-        must(hazards::ServerPool::open({.tls = options.tls, .clients_on = options.clients_on}));
+    const auto servers = must(hazards::ServerPool::open({.tls = options.tls}));
     play_and_keep(*servers, plays, cells.size(), options, result, file, session);
     result.interrupted = session.stopped();
     played = hazards::gather(plays, cells.size());

@@ -50,5 +50,91 @@ const ScenarioRegistration contention_scenario({
     .play = contention,
 });
 
+Verdict owner_collision(Play& play) {
+  play.set_ttl(kLongTtl);
+  play.client("holder", {.number = 1}).must_acquire();
+  const Grant twin = play.client("twin", {.number = 1}).acquire();
+  return verdict_of_two(play, twin, "two processes use the same client number");
+}
+
+Verdict client_clock_ahead(Play& play) {
+  play.set_ttl(kLongTtl);
+  Actor& contender = play.client("contender");
+  contender.shift_clock(std::chrono::hours(1));
+  play.client("holder").must_acquire();
+  return verdict_of_two(play, contender.acquire(), "the contender's clock is ahead");
+}
+
+const ScenarioRegistration owner_collision_scenario({
+    .name = "owner-collision",
+    .question = "Two processes use the same client number: do both hold the lock?",
+    .play = owner_collision,
+});
+
+const ScenarioRegistration client_clock_ahead_scenario({
+    .name = "client-clock-ahead",
+    .question = "A contender's clock is ahead: does it take the lock away from its holder?",
+    .play = client_clock_ahead,
+});
+
+Verdict reentry(Play& play) {
+  play.set_ttl(std::chrono::seconds(6));
+  Actor& holder = play.client("holder");
+  Actor& contender = play.client("contender");
+  const Grant outer = holder.must_acquire();
+  const Grant inner = holder.acquire(std::chrono::seconds(1));
+  require_answer(inner);
+  if (!inner.granted()) {
+    return {HazardOutcome::self_deadlock, "the holder's second acquisition waits for its own lock"};
+  }
+  require_release(holder.release(inner));
+  const Grant between = contender.acquire();
+  require_answer(between);
+  if (between.granted()) {
+    return {
+        HazardOutcome::double_grant,
+        "granted twice but not counted: the inner release freed the lock that the outer section "
+        "still needed"};
+  }
+  require_release(holder.release(outer));
+  const Grant after = contender.acquire(std::chrono::seconds(1));
+  require_answer(after);
+  if (after.granted()) {
+    return {HazardOutcome::safe, "granted twice, and free after the second release"};
+  }
+  return {HazardOutcome::stuck, "granted twice, but still taken after both releases"};
+}
+
+const ScenarioRegistration reentry_scenario({
+    .name = "reentry",
+    .question =
+        "The holder acquires the lock a second time: is it counted, freed too early or deadlocked?",
+    .play = reentry,
+});
+
+/// The visitor uses an old lease that it has already released.
+Verdict release_without_holding(Play& play) {
+  play.set_ttl(kLongTtl);
+  Actor& visitor = play.client("visitor");
+  const Grant spent = visitor.must_acquire();
+  if (visitor.release(spent) != ReleaseOutcome::released) {
+    throw Failure("the visitor could not release its own lock");
+  }
+  play.client("holder").must_acquire();
+  const Grant refused = visitor.acquire();
+  require_answer(refused);
+  if (refused.granted()) throw Failure("two clients hold the lock without any fault");
+  play.record_fault("the visitor's clean-up code releases with its old lease");
+  require_release(visitor.release(spent));
+  return verdict_of_release(play, "holder");
+}
+
+const ScenarioRegistration release_without_holding_scenario({
+    .name = "release-without-holding",
+    .question = "A client that was refused releases in its clean-up: does it free another's lock?",
+    .quick = true,
+    .play = release_without_holding,
+});
+
 }  // namespace
 }  // namespace lockbench::hazards

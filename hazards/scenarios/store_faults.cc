@@ -79,5 +79,185 @@ const ScenarioRegistration memcached_eviction_scenario({
     .play = [](Play& play) { return eviction(play, ""); },
 });
 
+Verdict failover(Play& play) {
+  play.store().cut_replication();
+  play.record_fault("replication is cut");
+  return while_held(
+      play, [](PrivateStore& store) { store.fail_over(); },
+      fmt::format("the primary of {} died and its replica took over", play.store().struck()));
+}
+
+/// All replicas have acknowledged the grant; the one that takes over among them.
+Verdict acknowledged(Play& play) {
+  return while_held(
+      play, [](PrivateStore& store) { store.fail_over(); },
+      "the primary died after its replicas had acknowledged the grant");
+}
+
+/// One acknowledgement is required. One replica acknowledges, the other one takes over.
+Verdict wrong_replica(Play& play) {
+  play.store().cut_off_successor();
+  play.record_fault("one of the replicas is cut off");
+  return while_held(play, [](PrivateStore& store) { store.fail_over(); },
+                    "the primary died, and the replica that had not acknowledged took over",
+                    {.wait_replicas = 1});
+}
+
+const ScenarioRegistration failover_sentinel_scenario({
+    .name = "failover-sentinel",
+    .question =
+        "Sentinels replace a primary whose last grant was not replicated: do two hold the lock?",
+    .setup = Setup::watched,
+    .exempts = [](const Descriptor& strategy) -> std::optional<std::string> {
+      if (!store_traits(strategy.backend).sentinels) return "its store has no sentinels";
+      if (strategy.traits.nodes > 1)
+        return "its nodes are independent: there is no failover between them";
+      if (strategy.traits.needs_replicas) return "it grants no lock without replicas: see failover";
+      return std::nullopt;
+    },
+    .play = failover,
+});
+
+const ScenarioRegistration failover_scenario({
+    .name = "failover",
+    .question = "The primary dies before a grant is replicated: do two hold the lock?",
+    .setup = Setup::replicated,
+    .quick = true,
+    .play = failover,
+});
+
+const auto only_with_replicas =
+    only_if([](const Descriptor& one) { return one.traits.needs_replicas; },
+            "it does not wait for replicas: see failover");
+
+const ScenarioRegistration failover_acknowledged_scenario({
+    .name = "failover-acknowledged",
+    .question = "The replicas acknowledge a grant, then the primary dies: do two hold the lock?",
+    .setup = Setup::replicated,
+    .exempts = only_with_replicas,
+    .play = acknowledged,
+});
+
+const ScenarioRegistration failover_wrong_replica_scenario({
+    .name = "failover-wrong-replica",
+    .question =
+        "One of two replicas acknowledges the grant, the other takes over: do two hold the lock?",
+    .setup = Setup::replicated,
+    .exempts = only_with_replicas,
+    .play = wrong_replica,
+});
+
+/// The store may lose the lock and the fencing numbers. The first client has read the fenced
+/// counter before, which registers its number, and writes after the second client. If the lock
+/// survives the second client gets it after an orderly release: a number is drawn before and after
+/// the fault.
+Verdict lose_numbers(Play& play, int earlier_grants,
+                     const std::function<void(PrivateStore&)>& fault, std::string_view what) {
+  play.set_ttl(kLongTtl);
+  Actor& holder = play.client("holder", {.checks_fencing = true});
+  for (int i = 0; i < earlier_grants; ++i) holder.release(holder.must_acquire());
+  const Grant held = holder.must_acquire();
+  if (!held.fencing) throw Failure("the grant has no fencing number");
+  holder.read(held);
+  fault(play.store());
+  play.record_fault(std::string(what));
+  Actor& second = play.client("second", {.checks_fencing = true});
+  Grant next = second.acquire(std::chrono::seconds(2));
+  require_answer(next);
+  const bool survived = !next.granted();
+  play.note("lock_survived", survived);
+  if (survived) {
+    require_late_release(holder, held, holder.release(held));
+    next = second.must_acquire();
+  }
+  play.note("first_number", static_cast<std::int64_t>(*held.fencing));
+  play.note("second_number", static_cast<std::int64_t>(next.fencing.value_or(0)));
+  second.read(next);
+  const loadgen::WriteResult written = second.write(next);
+  const loadgen::WriteResult late = holder.write(held);
+  const std::uint64_t lost = play.accepted_writes() - play.counter();
+  play.note("lost_updates", static_cast<std::int64_t>(lost));
+  if (lost > 0) {
+    return {
+        HazardOutcome::lost_update,
+        fmt::format("the second client's fencing number was {}, the first one's {}: the counter "
+                    "accepted both writes",
+                    next.fencing.value_or(0), *held.fencing)};
+  }
+  if (written == loadgen::WriteResult::rejected_stale) {
+    return {HazardOutcome::unavailable,
+            fmt::format("the counter rejects every new holder until the fencing numbers, which "
+                        "restarted at {}, have passed {}",
+                        next.fencing.value_or(0), *held.fencing)};
+  }
+  if (late != loadgen::WriteResult::rejected_stale) {
+    throw Failure("the late write was accepted, but no update was lost");
+  }
+  return {
+      HazardOutcome::safe,
+      fmt::format("the {} survived, the fencing numbers went on growing, and the late write was "
+                  "rejected",
+                  survived ? "lock" : "counter")};
+}
+
+Verdict numbers_after_restart(Play& play) {
+  return lose_numbers(
+      play, 10, [](PrivateStore& store) { store.restart(); },
+      "the store was killed and came back empty");
+}
+
+/// No number has been replicated.
+Verdict numbers_after_failover(Play& play) {
+  play.store().cut_replication();
+  play.record_fault("replication is cut");
+  return lose_numbers(
+      play, 0, [](PrivateStore& store) { store.fail_over(); },
+      "the primary died and its replica took over");
+}
+
+const auto only_with_fencing =
+    only_if([](const Descriptor& one) { return one.traits.fencing; },
+            "its grants have no fencing numbers: see pause-holding-fenced");
+
+const ScenarioRegistration restart_fenced_scenario({
+    .name = "restart-fenced",
+    .question =
+        "The store restarts empty and loses the fencing numbers: what does a fenced counter do?",
+    .setup = Setup::volatile_,
+    .exempts = only_with_fencing,
+    .play = numbers_after_restart,
+});
+
+const ScenarioRegistration failover_fenced_scenario({
+    .name = "failover-fenced",
+    .question = "A replica without the last fencing number takes over: is an update lost?",
+    .setup = Setup::replicated,
+    .exempts = only_with_fencing,
+    .play = numbers_after_failover,
+});
+
+Verdict rogue_delete(Play& play) {
+  play.set_ttl(std::chrono::seconds(6));
+  Actor& holder = play.client("holder");
+  Actor& contender = play.client("contender");
+  const Grant held = holder.must_acquire();
+  const TimePoint struck_at = BootClock::now();
+  const bool deleted = play.store().remove_key(play.key());
+  const std::string what =
+      fmt::format("an outside client {} the key in {}", deleted ? "deleted" : "could not delete",
+                  play.store().struck());
+  play.record_fault(what);
+  play.note("key_deleted", deleted);
+  const Grant second = contender.acquire(std::chrono::seconds(1));
+  if (second.granted()) record_belief_gap(play, holder, held, struck_at);
+  return verdict_of_two(play, second, what);
+}
+
+const ScenarioRegistration rogue_delete_scenario({
+    .name = "rogue-delete",
+    .question = "An outside client deletes the key: do two clients hold the lock?",
+    .play = rogue_delete,
+});
+
 }  // namespace
 }  // namespace lockbench::hazards

@@ -3,23 +3,24 @@
 #include <arpa/inet.h>
 #include <fmt/format.h>
 #include <netinet/in.h>
-#include <openssl/err.h>
-#include <openssl/ssl.h>
-#include <poll.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <asio/generic/stream_protocol.hpp>
+#include <asio/io_context.hpp>
+#include <asio/ip/tcp.hpp>
+#include <asio/local/stream_protocol.hpp>
+#include <asio/ssl.hpp>
+#include <asio/write.hpp>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
-#include <memory>
+#include <optional>
 #include <random>
-#include <span>
-
-#include "testbed/process/wire.h"
+#include <system_error>
 
 namespace lockbench::testbed {
 namespace {
@@ -28,8 +29,7 @@ using Clock = std::chrono::steady_clock;
 
 class ProbeSocket {
  public:
-  explicit ProbeSocket(int family, int flags = 0)
-      : fd_(socket(family, SOCK_STREAM | SOCK_CLOEXEC | flags, 0)) {}
+  ProbeSocket() : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {}
   ProbeSocket(const ProbeSocket&) = delete;
   ProbeSocket& operator=(const ProbeSocket&) = delete;
   ~ProbeSocket() {
@@ -55,7 +55,7 @@ tl::unexpected<std::string> system_error(std::string_view what) {
 
 /// The port bound, which the kernel chooses if `port` is 0.
 tl::expected<std::uint16_t, std::string> try_port(std::uint16_t port) {
-  const ProbeSocket probe(AF_INET);
+  const ProbeSocket probe;
   sockaddr_in address = loopback(port);
   socklen_t size = sizeof address;
   auto* generic = reinterpret_cast<sockaddr*>(&address);
@@ -71,124 +71,87 @@ int first_client_port() {
   return first;
 }
 
-tl::expected<void, std::string> connect_to(int fd, const sockaddr* address, socklen_t length,
-                                           Clock::time_point deadline) {
-  if (fd < 0) return system_error("socket");
-  if (connect(fd, address, length) != 0 && errno != EINPROGRESS) return system_error("connect");
-  if (wire::await(fd, POLLOUT, deadline) == 0) {
-    return tl::unexpected<std::string>("connect: timed out");
+using Socket = asio::generic::stream_protocol::socket;
+
+/// Runs what `begin` starts, to its end or to the deadline. After a timeout `io` must not run
+/// again: what was started refers to this call.
+std::error_code run_step(asio::io_context& io, Clock::time_point deadline,
+                         const std::function<void(std::function<void(std::error_code)>)>& begin) {
+  std::optional<std::error_code> ended;
+  begin([&](std::error_code error) { ended = error; });
+  io.restart();
+  while (!ended && io.run_one_until(deadline) > 0) {
   }
-  int refusal = 0;
-  socklen_t size = sizeof refusal;
-  getsockopt(fd, SOL_SOCKET, SO_ERROR, &refusal, &size);
-  if (refusal == 0) return {};
-  return tl::unexpected(fmt::format("connect: {}", std::strerror(refusal)));
+  return ended.value_or(asio::error::timed_out);
 }
 
-struct FreeTls {
-  void operator()(SSL_CTX* context) const { SSL_CTX_free(context); }
-  void operator()(SSL* session) const { SSL_free(session); }
-};
+tl::unexpected<std::string> step_error(std::string_view what, const std::error_code& error) {
+  const bool late = error == asio::error::timed_out;
+  return tl::unexpected(fmt::format("{}: {}", what, late ? "timed out" : error.message()));
+}
 
-/// A connected socket that does not block, and TLS over it once it is secured.
-class Line {
- public:
-  using Moved = tl::expected<std::size_t, std::string>;  ///< bytes
-
-  Line(int fd, Clock::time_point deadline) : fd_(fd), deadline_(deadline) {}
-
-  /// Trusts any server, so that tests can have one with a bad certificate.
-  tl::expected<void, std::string> secure(const TlsFiles& files) {
-    const std::unique_ptr<SSL_CTX, FreeTls> context(SSL_CTX_new(TLS_client_method()));
-    if (!context ||
-        SSL_CTX_use_certificate_file(context.get(), files.certificate.c_str(), SSL_FILETYPE_PEM) !=
-            1 ||
-        SSL_CTX_use_PrivateKey_file(context.get(), files.key.c_str(), SSL_FILETYPE_PEM) != 1) {
-      return tl::unexpected("TLS: cannot use " + files.certificate.string());
-    }
-    session_.reset(SSL_new(context.get()));
-    if (!session_ || SSL_set_fd(session_.get(), fd_) != 1) {
-      return tl::unexpected<std::string>("TLS: no session");
-    }
-    const auto shaken = insist(POLLOUT, [this] { return SSL_connect(session_.get()); });
-    if (!shaken) return tl::unexpected("TLS: " + shaken.error());
-    return {};
-  }
-
-  Moved send(std::string_view bytes) {
-    return insist(POLLOUT, [&]() -> ssize_t {
-      if (!session_) return ::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
-      return SSL_write(session_.get(), bytes.data(), static_cast<int>(bytes.size()));
+/// Sends the request by a stream and reads the answer.
+template <class Stream>
+tl::expected<std::string, std::string> ask_by(Stream& stream, asio::io_context& io,
+                                              std::string_view request, Clock::time_point deadline,
+                                              const std::function<bool(std::string_view)>& whole) {
+  const auto sent = run_step(io, deadline, [&](auto done) {
+    asio::async_write(stream, asio::buffer(request),
+                      [done](std::error_code error, std::size_t) { done(error); });
+  });
+  if (sent) return step_error("send", sent);
+  std::string answer;
+  std::array<char, 512> bytes{};
+  while (true) {
+    std::size_t size = 0;
+    const auto got = run_step(io, deadline, [&](auto done) {
+      stream.async_read_some(asio::buffer(bytes),
+                             [done, &size](std::error_code error, std::size_t read) {
+                               size = read;
+                               done(error);
+                             });
     });
+    answer.append(bytes.data(), size);
+    if (got == asio::error::eof) return answer;
+    if (got) return step_error("answer", got);
+    if (whole(answer)) return answer;
   }
+}
 
-  /// 0: the other side has closed.
-  Moved receive(std::span<char> room) {
-    return insist(POLLIN, [&]() -> ssize_t {
-      if (!session_) return recv(fd_, room.data(), room.size(), 0);
-      return SSL_read(session_.get(), room.data(), static_cast<int>(room.size()));
-    });
-  }
-
- private:
-  /// Repeats a call, of OpenSSL if there is a session, whenever the socket is ready for it.
-  Moved insist(short events, const std::function<ssize_t()>& call) {
-    while (true) {
-      ERR_clear_error();
-      const ssize_t done = call();
-      if (done > 0) return static_cast<std::size_t>(done);
-      if (session_) {
-        const int why = SSL_get_error(session_.get(), static_cast<int>(done));
-        if (why == SSL_ERROR_ZERO_RETURN) return std::size_t{0};
-        if (why != SSL_ERROR_WANT_READ && why != SSL_ERROR_WANT_WRITE) {
-          const char* const reason = ERR_reason_error_string(ERR_peek_error());
-          return tl::unexpected<std::string>(reason == nullptr ? "the connection ended" : reason);
-        }
-        events = why == SSL_ERROR_WANT_READ ? POLLIN : POLLOUT;
-      } else if (done == 0) {
-        return std::size_t{0};
-      } else if (errno != EAGAIN) {
-        return tl::unexpected<std::string>(std::strerror(errno));
-      }
-      if (wire::await(fd_, events, deadline_) == 0) {
-        return tl::unexpected<std::string>("timed out");
-      }
-    }
-  }
-
-  const int fd_;
-  const Clock::time_point deadline_;
-  std::unique_ptr<SSL, FreeTls> session_;
-};
-
-/// ask_until() of any address; no `tls`: without.
-tl::expected<std::string, std::string> ask_at(const sockaddr* address, socklen_t length,
+/// ask_until() of any address; no `tls`: without. asio throws where there are too many open files.
+tl::expected<std::string, std::string> ask_at(const Socket::endpoint_type& address,
                                               std::string_view request,
                                               std::chrono::milliseconds within,
                                               const std::function<bool(std::string_view)>& whole,
-                                              const TlsFiles* tls) {
+                                              const TlsFiles* tls) try {
   const auto deadline = Clock::now() + within;
-  const ProbeSocket connection(address->sa_family, SOCK_NONBLOCK);
-  if (auto connected = connect_to(connection.fd(), address, length, deadline); !connected) {
-    return tl::unexpected(connected.error());
+  asio::io_context io(1);
+  Socket socket(io);
+  // Not opened by asio: it would be inherited by processes that are started meanwhile.
+  const int file = ::socket(address.protocol().family(), SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (file < 0) return system_error("socket");
+  std::error_code failed;
+  socket.assign(address.protocol(), file, failed);
+  if (failed) {
+    close(file);
+    return step_error("socket", failed);
   }
-  Line line(connection.fd(), deadline);
-  if (tls != nullptr) {
-    if (auto secured = line.secure(*tls); !secured) return tl::unexpected(secured.error());
-  }
-  while (!request.empty()) {
-    const auto sent = line.send(request);
-    if (!sent) return tl::unexpected("send: " + sent.error());
-    request.remove_prefix(*sent);
-  }
-  std::string answer;
-  while (true) {
-    std::array<char, 512> bytes{};
-    const auto got = line.receive(bytes);
-    if (!got) return tl::unexpected("answer: " + got.error());
-    answer.append(bytes.data(), *got);
-    if (*got == 0 || whole(answer)) return answer;
-  }
+  failed = run_step(io, deadline, [&](const auto& done) { socket.async_connect(address, done); });
+  if (failed) return step_error("connect", failed);
+  if (tls == nullptr) return ask_by(socket, io, request, deadline, whole);
+  // Trusts any server, so that tests can have one with a bad certificate.
+  asio::ssl::context context(asio::ssl::context::tls_client);
+  context.use_certificate_file(tls->certificate, asio::ssl::context::pem, failed);
+  if (!failed) context.use_private_key_file(tls->key, asio::ssl::context::pem, failed);
+  if (failed) return tl::unexpected("TLS: cannot use " + tls->certificate.string());
+  asio::ssl::stream<Socket&> session(socket, context);
+  failed = run_step(io, deadline, [&](const auto& done) {
+    session.async_handshake(asio::ssl::stream_base::client, done);
+  });
+  if (failed) return step_error("TLS", failed);
+  return ask_by(session, io, request, deadline, whole);
+} catch (const std::system_error& error) {
+  return tl::unexpected<std::string>(error.what());
 }
 
 }  // namespace
@@ -228,23 +191,18 @@ tl::expected<std::string, std::string> ask_until(std::uint16_t port, std::string
                                                  std::chrono::milliseconds within,
                                                  const std::function<bool(std::string_view)>& whole,
                                                  const TlsFiles* tls) {
-  const sockaddr_in address = loopback(port);
-  return ask_at(reinterpret_cast<const sockaddr*>(&address), sizeof address, request, within, whole,
-                tls);
+  const asio::ip::tcp::endpoint address(asio::ip::address_v4::loopback(), port);
+  return ask_at(address, request, within, whole, tls);
 }
 
 tl::expected<std::string, std::string> ask_until(
     const std::filesystem::path& socket, std::string_view request, std::chrono::milliseconds within,
     const std::function<bool(std::string_view)>& whole) {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  const std::string& path = socket.native();
-  if (path.size() >= sizeof address.sun_path) {
+  if (socket.native().size() >= sizeof(sockaddr_un::sun_path)) {
     return tl::unexpected(
-        fmt::format("{} is too long for a unix socket: set a shorter TMPDIR", path));
+        fmt::format("{} is too long for a unix socket: set a shorter TMPDIR", socket.native()));
   }
-  std::copy(path.begin(), path.end(), std::begin(address.sun_path));
-  return ask_at(reinterpret_cast<const sockaddr*>(&address), sizeof address, request, within, whole,
+  return ask_at(asio::local::stream_protocol::endpoint(socket.native()), request, within, whole,
                 nullptr);
 }
 

@@ -1,9 +1,8 @@
-#include "hazards/pace.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "hazards/repeat.h"
+#include "hazards/player.h"
+#include "hazards/timeline.h"
 #include "strategies/carrier.h"
 #include "tests/hazards/support/fixtures.h"
 

@@ -1,8 +1,7 @@
-#include "hazards/repeat.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "hazards/player.h"
 #include "tests/hazards/support/fixtures.h"
 
 // How repeated plays of one cell are combined. Nothing is played here.

@@ -1,0 +1,233 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "hazards/verdicts.h"
+
+namespace lockbench::hazards {
+namespace {
+
+/// The holder dies while a contender waits.
+Verdict crash(Play& play, Actor& holder, const std::function<void()>& die) {
+  Actor& contender = play.client("contender");
+  holder.must_acquire();
+  contender.start_acquire(play.stuck_after() + play.ttl());
+  contender.await_waiting();
+  const TimePoint died_at = BootClock::now();
+  die();
+  return verdict_of_return(play, contender.finish_acquire(), died_at);
+}
+
+Verdict crash_holding(Play& play) {
+  Actor& holder = play.client("holder");
+  return crash(play, holder, [&] { holder.kill(); });
+}
+
+Verdict host_crash(Play& play) {
+  Actor& holder = play.client("holder", {.behind_line = true});
+  return crash(play, holder, [&] {
+    for (const auto& line : holder.lines()) {
+      if (const auto gone = line->vanish(); !gone) throw Failure(gone.error());
+    }
+    play.record_fault("the holder's host vanishes: its connections stay open and silent");
+    holder.kill();
+  });
+}
+
+/// TCP keepalive counts in whole seconds.
+Verdict host_crash_keepalive(Play& play) {
+  constexpr std::chrono::seconds kSilence{3};
+  play.set_ttl(kSilence);
+  play.store().limit(Limit::silent_client, kSilence);
+  play.record_fault("the store sends TCP keepalives to clients that are silent for a second");
+  return host_crash(play);
+}
+
+/// tcp_user_timeout bounds only how long sent data may stay unacknowledged. The server sends
+/// nothing to a client that just holds a lock.
+Verdict host_crash_user_timeout(Play& play) {
+  constexpr std::chrono::seconds kUnacknowledged{1};
+  play.set_ttl(kUnacknowledged);
+  play.store().limit(Limit::unacknowledged, kUnacknowledged);
+  play.record_fault("the store drops clients that acknowledge no data for a second");
+  return host_crash(play);
+}
+
+const ScenarioRegistration crash_holding_scenario({
+    .name = "crash-holding",
+    .question = "The holder process dies inside its section: does the lock become free?",
+    .default_outcome = HazardOutcome::recovers,
+    .quick = true,
+    .play = crash_holding,
+});
+
+const ScenarioRegistration host_crash_scenario({
+    .name = "host-crash",
+    .question = "The holder's host vanishes with its connections open: does the lock become free?",
+    .default_outcome = HazardOutcome::recovers,
+    .exempts = only_with_connections,
+    .play = host_crash,
+});
+
+const auto only_for_connection_locks = only_if([](const Descriptor& one) { return one.traits.ends_with_connection; },
+            "the lock does not depend on a connection");
+
+const ScenarioRegistration host_crash_keepalive_scenario({
+    .name = "host-crash-keepalive",
+    .question = "As host-crash, with TCP keepalives at the server: does the lock become free?",
+    .default_outcome = HazardOutcome::recovers,
+    .setup = Setup::durable,
+    .exempts = only_for_connection_locks,
+    .play = host_crash_keepalive,
+});
+
+const ScenarioRegistration host_crash_user_timeout_scenario({
+    .name = "host-crash-user-timeout",
+    .question = "As host-crash, with tcp_user_timeout only: does the lock become free?",
+    .default_outcome = HazardOutcome::recovers,
+    .setup = Setup::durable,
+    .exempts = only_for_connection_locks,
+    .play = host_crash_user_timeout,
+});
+
+/// On a quorum answers come in any order, some after the grant. So the fault is placed before the
+/// next command is sent.
+void die_after(Play& play, Actor& victim, int place, int places) {
+  if (play.traits().nodes > 1 && place == places) {
+    victim.must_acquire();
+    victim.kill();
+    return;
+  }
+  if (play.traits().nodes > 1) {
+    victim.arm(CommandFault::Action::die, CommandFault::Place::before, place + 1);
+  } else {
+    victim.arm(CommandFault::Action::die, CommandFault::Place::after, place);
+  }
+  victim.start_acquire(std::chrono::seconds(5));
+  victim.await_death();
+}
+
+/// Kills a client after each command of an acquisition in turn: one of them is the first that
+/// changes the lock.
+Verdict crash_mid_acquire(Play& play) {
+  Actor& contender = play.client("contender");
+  Verdict slowest;
+  Duration longest{};
+  for (int place = 1, places = 1; place <= places; ++place) {
+    Actor& victim = play.client("victim");
+    victim.warm_up();
+    places = victim.acquire_commands();
+    if (places == 0) break;
+    play.change_key();
+    contender.release(
+        contender.must_acquire());  // creates what exists once per lock, such as a parent node
+    die_after(play, victim, place, places);
+    const TimePoint died_at = BootClock::now();
+    const Grant grant = contender.acquire(play.stuck_after());
+    Verdict verdict = verdict_of_return(play, grant, died_at);
+    verdict.reason += fmt::format(" (killed after command {} of {})", place, places);
+    play.note("commands_of_an_acquisition", std::int64_t{places});
+    if (verdict.outcome == HazardOutcome::stuck) return verdict;
+    contender.release(grant);
+    if (const Duration took = grant.answered_at - died_at; took >= longest) {
+      longest = took;
+      slowest = std::move(verdict);
+    }
+    play.note("recovery_seconds", longest);
+  }
+  return slowest;
+}
+
+const ScenarioRegistration crash_mid_acquire_scenario({
+    .name = "crash-mid-acquire",
+    .question = "A client dies between the commands of its acquisition: does the lock become free?",
+    .default_outcome = HazardOutcome::recovers,
+    .quick = true,
+    .play = crash_mid_acquire,
+});
+
+/// A dead waiter's queue entry ends with its session; servers and a busy machine add to that.
+/// Without a session the bound is below the TTL, so that the expiry of the lock is not the cause.
+Duration bound_of(const Play& play) {
+  return play.traits().expiry == Expiry::session ? play.ttl() * 3 / 2 : play.ttl() * 2 / 3;
+}
+
+Verdict crash_waiting(Play& play) {
+  play.set_ttl(std::chrono::seconds(3));
+  Actor& holder = play.client("holder");
+  Actor& waiter = play.client("waiter");
+  Actor& next = play.client("next");
+  const Grant held = holder.must_acquire();
+  waiter.start_acquire(play.stuck_after());
+  waiter.await_waiting();
+  next.start_acquire(play.stuck_after());
+  next.await_waiting();
+  waiter.kill();
+  const TimePoint released_at = BootClock::now();
+  require_release(holder.release(held));
+  return verdict_of_return(play, next.finish_acquire(), released_at, bound_of(play));
+}
+
+const ScenarioRegistration crash_waiting_scenario({
+    .name = "crash-waiting",
+    .question = "A client dies while it waits, then the holder releases: is the next one served?",
+    .default_outcome = HazardOutcome::recovers,
+    .play = crash_waiting,
+});
+
+/// A holder and a waiter of a lock of their own.
+struct Pair {
+  Actor* holder = nullptr;
+  Actor* waiter = nullptr;
+  Grant held{};
+  TimePoint valid_until{};  ///< the holder's, when it was killed
+};
+
+/// Kills holders at equal steps through the second renewal period of their sessions. The delay
+/// counts from the session's end at the store, which is not before the end that its holder knew.
+Verdict lock_delay(Play& play) {
+  constexpr int kPhases = 4;
+  const Duration promised = StrategyOptions().lock_delay;
+  std::vector<Pair> pairs;
+  for (int phase = 0; phase < kPhases; ++phase) {
+    play.change_key();
+    Pair& pair = pairs.emplace_back(Pair{&play.client(fmt::format("holder {}", phase + 1)),
+                                         &play.client(fmt::format("waiter {}", phase + 1))});
+    pair.held = pair.holder->must_acquire();
+    pair.waiter->start_acquire(play.stuck_after() + promised);
+    pair.waiter->await_waiting();
+  }
+  const Duration period = RenewalTiming().next(play.ttl());
+  for (int phase = 0; phase < kPhases; ++phase) {
+    Pair& pair = pairs[static_cast<std::size_t>(phase)];
+    play.wait_until(pair.held.answered_at + period + phase * period / kPhases);
+    pair.valid_until = pair.holder->belief(pair.held).until.value_or(pair.held.answered_at);
+    pair.holder->kill();
+  }
+  Duration shortest = Duration::max();
+  for (const Pair& pair : pairs) {
+    const Grant next = pair.waiter->finish_acquire();
+    require_answer(next);
+    if (!next.granted()) return {HazardOutcome::stuck, "no client got the lock of a dead holder"};
+    shortest = std::min(shortest, next.answered_at - pair.valid_until);
+  }
+  play.note("shortest_delay_seconds", shortest);
+  const std::string what = fmt::format(
+      "the next client got the lock {} after the session's end, "
+      "where {} are promised",
+      milliseconds(shortest), milliseconds(promised));
+  if (shortest >= promised) return {HazardOutcome::safe, what};
+  return {HazardOutcome::double_grant,
+          what + ": a write that the dead holder has sent in time may still arrive"};
+}
+
+const ScenarioRegistration lock_delay_scenario({
+    .name = "lock-delay",
+    .question = "A holder dies at any time after its last renewal: is the lock-delay always whole?",
+    .exempts = only_if([](const Descriptor& one) { return one.traits.lock_delay; },
+                       "it promises no delay after a failure"),
+    .play = lock_delay,
+});
+
+}  // namespace
+}  // namespace lockbench::hazards

@@ -1,0 +1,193 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <thread>
+
+#include "hazards/verdicts.h"
+
+namespace lockbench::hazards {
+namespace {
+
+/// Drops the answer to each command of an acquisition in turn.
+Verdict lost_answer_acquire(Play& play) {
+  play.set_ttl(std::chrono::seconds(2));
+  Verdict verdict{HazardOutcome::safe, "it sends no command"};
+  for (int place = 1, places = 1; place <= places; ++place) {
+    Actor& client = play.client("client");
+    client.warm_up();
+    places = client.acquire_commands();
+    if (places == 0) break;
+    play.change_key();
+    client.release(
+        client.must_acquire());  // creates what exists once per lock, such as a parent node
+    client.arm(CommandFault::Action::drop_answer, CommandFault::Place::after, place);
+    const Grant first = client.acquire(std::chrono::seconds(1));
+    if (first.granted()) {
+      verdict.reason = "the client was granted the lock all the same";
+      client.release(first);
+      continue;
+    }
+    const Grant again = client.acquire(2 * play.ttl());
+    require_answer(again);
+    const Duration took = again.answered_at - first.answered_at;
+    play.note("second_try_seconds", took);
+    if (!again.granted() || took > play.ttl() / 2) {
+      return {
+          HazardOutcome::stuck,
+          fmt::format(
+              "the client did not recognise its own lock: {} after {} (answer to command {} of "
+              "{} lost)",
+              again.granted() ? "granted" : "still refused", milliseconds(took), place, places)};
+    }
+    verdict.reason = "the client got the lock again within " + milliseconds(took);
+    client.release(again);
+  }
+  return verdict;
+}
+
+/// Drops the answer to each command of a release in turn.
+Verdict lost_answer_release(Play& play) {
+  play.set_ttl(kLongTtl);
+  Verdict verdict{HazardOutcome::safe, "it sends no command"};
+  for (int place = 1, places = 1; place <= places; ++place) {
+    Actor& holder = play.client("holder");
+    Actor& successor = play.client("successor");
+    holder.warm_up();
+    places = holder.release_commands();
+    if (places == 0) break;
+    play.change_key();
+    const Grant held = holder.must_acquire();
+    holder.arm(CommandFault::Action::drop_answer, CommandFault::Place::after, place);
+    holder.release(held);
+    const Grant next = successor.acquire(std::chrono::seconds(1));
+    require_answer(next);
+    require_release(holder.release(held));
+    if (!next.granted()) continue;  // that command does not release the lock
+    verdict = verdict_of_release(play, "successor");
+    if (verdict.outcome != HazardOutcome::safe) {
+      verdict.reason += fmt::format(" (answer to command {} of {} lost)", place, places);
+      return verdict;
+    }
+  }
+  return verdict;
+}
+
+const ScenarioRegistration lost_answer_acquire_scenario({
+    .name = "lost-answer-acquire",
+    .question =
+        "The answer to an acquisition is lost, the client retries: does it recognise its own lock?",
+    .play = lost_answer_acquire,
+});
+
+const ScenarioRegistration lost_answer_release_scenario({
+    .name = "lost-answer-release",
+    .question =
+        "The answer to a release is lost, the client repeats it: does it free another's lock?",
+    .play = lost_answer_release,
+});
+
+/// Two clients find the lock expired. One stalls before its GETSET, the other one takes the lock
+/// over. Then the late GETSET overwrites the winner's expiry.
+Verdict getset_rewrite(Play& play) {
+  Actor& first = play.client("first");
+  Actor& loser = play.client("loser");
+  Actor& winner = play.client("winner");
+  const Grant held = first.must_acquire();
+  first.kill();
+  play.wait_until(held.valid_until.value_or(held.answered_at) + std::chrono::milliseconds(50));
+  play.set_ttl(kLongTtl);
+  loser.arm(CommandFault::Action::stall, CommandFault::Place::before,
+            play.declared_acquire_commands());
+  loser.start_acquire({});
+  loser.await_stop();
+  // Expiries have millisecond resolution: the winner's must differ.
+  play.wait_until(BootClock::now() + std::chrono::milliseconds(5));
+  const Grant won = winner.must_acquire();
+  const std::string before = play.store().value_of(play.key());
+  loser.resume();
+  const Grant lost = loser.finish_acquire();
+  require_answer(lost);
+  if (lost.granted()) return verdict_of_two(play, lost, "a GETSET came late");
+  const std::string after = play.store().value_of(play.key());
+  if (after == before) throw Failure("the loser's late GETSET did not change the expiry");
+  play.note("drift_milliseconds", std::int64_t{std::stoll(after) - std::stoll(before)});
+  require_release(winner.release(won));
+  const Grant next = play.client("next").acquire(std::chrono::seconds(1));
+  require_answer(next);
+  if (next.granted()) {
+    return {HazardOutcome::safe,
+            "the loser changed the expiry (see drift_milliseconds); the holder could still "
+            "release its lock"};
+  }
+  return {HazardOutcome::stuck,
+          "the loser changed the expiry, and the holder could no longer release its lock"};
+}
+
+const ScenarioRegistration getset_rewrite_scenario({
+    .name = "getset-rewrite",
+    .question = "A losing client's late GETSET changes the expiry: can the holder still release?",
+    .exempts = only_if(
+        [](const Descriptor& one) { return one.traits.release_check == OwnerCheck::local_clock; },
+        "its value contains no expiry time"),
+    .play = getset_rewrite,
+});
+
+using testbed::ProxyCounts;
+
+/// Waits until the proxy has been idle for 200 ms: everything in flight has arrived.
+ProxyCounts await_silence(testbed::Proxy& line) {
+  ProxyCounts counts = line.counts();
+  const auto give_up_at = BootClock::now() + std::chrono::seconds(5);
+  for (int silent = 0; silent < 20 && BootClock::now() < give_up_at; ++silent) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    const ProxyCounts now = line.counts();
+    if (now.to_client != counts.to_client || now.accepted < 2) silent = 0;
+    counts = now;
+  }
+  return counts;
+}
+
+/// Whether the proxy has dropped some data.
+bool await_loss(testbed::Proxy& line) {
+  const auto give_up_at = BootClock::now() + std::chrono::seconds(5);
+  while (line.counts().swallowed == 0) {
+    if (BootClock::now() > give_up_at) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return true;
+}
+
+/// The waiter's newest connection is the one on which it listens.
+Verdict lost_notification(Play& play) {
+  play.set_ttl(std::chrono::seconds(3));
+  Actor& holder = play.client("holder", {.wait = "notify"});
+  Actor& waiter = play.client("waiter", {.behind_line = true, .wait = "notify"});
+  const Grant held = holder.must_acquire();
+  waiter.start_acquire(play.stuck_after());
+  waiter.await_waiting();
+  testbed::Proxy& line = waiter.line();
+  line.black_hole(testbed::Direction::both, {.number = await_silence(line).accepted});
+  play.record_fault("the waiter's notification connection is cut silently");
+  const TimePoint released_at = BootClock::now();
+  require_release(holder.release(held));
+  if (!await_loss(line)) throw Failure("no notification was sent, so none was lost");
+  // Without a notification the waiter tries again when the lock that it saw must have expired, or
+  // when its session finds the connection dead: at most one TTL, and a margin for a busy machine.
+  return verdict_of_return(play, waiter.finish_acquire(), released_at, play.ttl() * 3 / 2);
+}
+
+const ScenarioRegistration lost_notification_scenario({
+    .name = "lost-notification",
+    .question = "The notification for a waiter is lost: does it get the lock within a bound?",
+    .default_outcome = HazardOutcome::recovers,
+    .exempts = [](const Descriptor& strategy) -> std::optional<std::string> {
+      const auto& ways = strategy.traits.waiting_choices;
+      const bool listens = std::find(ways.begin(), ways.end(), WaitKind::notify) != ways.end();
+      if (listens || strategy.traits.waiting.kind == WaitKind::notify) return std::nullopt;
+      return "its waiters do not listen for notifications";
+    },
+    .play = lost_notification,
+});
+
+}  // namespace
+}  // namespace lockbench::hazards

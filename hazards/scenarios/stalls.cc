@@ -1,0 +1,368 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "hazards/verdicts.h"
+
+namespace lockbench::hazards {
+namespace {
+
+/// Stops the holder between its look at the lease and its write.
+Verdict pause(Play& play, Lapse lapse) {
+  lapse.what = "the holder was paused";
+  lapse.begin = [](Actor& holder) { holder.stop(); };
+  lapse.end = [](Actor& holder) { holder.resume(); };
+  return play_lapse(play, lapse);
+}
+
+const ScenarioRegistration pause_holding_scenario({
+    .name = "pause-holding",
+    .question = "The holder is paused for longer than the TTL: does its stale write get through?",
+    .needs = Scenario::Needs::expiry_despite_contenders,
+    .quick = true,
+    .play = [](Play& play) { return pause(play, {.contends = true}); },
+});
+
+const ScenarioRegistration pause_holding_late_scenario({
+    .name = "pause-holding-late",
+    .question = "As pause-holding, but the successor first asks after the TTL: is an update lost?",
+    .like = "pause-holding",
+    .needs = Scenario::Needs::expiry,
+    .play = [](Play& play) { return pause(play, {}); },
+});
+
+const ScenarioRegistration pause_holding_fenced_scenario({
+    .name = "pause-holding-fenced",
+    .question =
+        "As pause-holding, but the resource checks fencing numbers: is the stale write rejected?",
+    .needs = Scenario::Needs::expiry,
+    .quick = true,
+    .play = [](Play& play) { return pause(play, {.fenced = true}); },
+});
+
+Verdict partition(Play& play, Lapse lapse) {
+  lapse.what = "the holder was cut off";
+  lapse.begin = [&play](Actor& holder) {
+    for (const auto& line : holder.lines()) line->hold();
+    play.record_fault("the network cuts the holder off from the store");
+  };
+  lapse.end = [&play](Actor& holder) {
+    for (const auto& line : holder.lines()) line->heal();
+    play.record_fault("the holder's connection is restored");
+  };
+  lapse.behind_line = true;
+  return play_lapse(play, lapse);
+}
+
+const ScenarioRegistration partition_holder_scenario({
+    .name = "partition-holder",
+    .question = "The network cuts the holder off for two TTLs: does it know before another enters?",
+    .needs = Scenario::Needs::expiry_despite_contenders,
+    .exempts = only_with_connections,
+    .play = [](Play& play) { return partition(play, {.contends = true, .looks = true}); },
+});
+
+const ScenarioRegistration partition_holder_late_scenario({
+    .name = "partition-holder-late",
+    .question = "As partition-holder, but the contender first asks after the TTL: does it know?",
+    .like = "partition-holder",
+    .needs = Scenario::Needs::expiry,
+    .exempts = only_with_connections,
+    .play = [](Play& play) { return partition(play, {.looks = true}); },
+});
+
+const ScenarioRegistration partition_holder_fenced_scenario({
+    .name = "partition-holder-fenced",
+    .question =
+        "A holder that is cut off writes to a resource that checks numbers: is it rejected?",
+    .like = "pause-holding-fenced",
+    .needs = Scenario::Needs::expiry,
+    .exempts = only_with_connections,
+    .play = [](Play& play) { return partition(play, {.fenced = true}); },
+});
+
+/// The holder's client knows one member only, the second client the others.
+Verdict isolation(Play& play, bool leads, Lapse lapse) {
+  constexpr std::size_t kMembers = 3;
+  const std::size_t member = play.store().member(leads);
+  lapse.what = leads ? "the leader, to which the holder is connected, was cut off"
+                     : "the member to which the holder is connected was cut off";
+  lapse.begin = [&play, member, leads](Actor&) {
+    play.store().isolate(member);
+    play.record_fault(leads ? "the network cuts the leader off from the other members"
+                            : "the network cuts one member off from the others");
+  };
+  lapse.end = [&play](Actor&) {
+    play.store().reunite();
+    play.record_fault("the members reach each other again");
+  };
+  lapse.patience = std::chrono::seconds(30);
+  lapse.holders_members = {member};
+  for (std::size_t other = 0; other < kMembers; ++other) {
+    if (other != member) lapse.seconds_members.push_back(other);
+  }
+  return play_lapse(play, lapse);
+}
+
+std::optional<std::string> only_for_clusters(const Descriptor& strategy) {
+  const auto* const kind = deployment::find_private_store_kind(strategy.backend);
+  if (kind != nullptr && kind->clusters) return std::nullopt;
+  return "its servers do not vote";
+}
+
+const ScenarioRegistration member_isolated_scenario({
+    .name = "member-isolated",
+    .question = "The holder's member is cut off from the others: does the holder know in time?",
+    .setup = Setup::split,
+    .needs = Scenario::Needs::expiry,
+    .exempts = only_for_clusters,
+    .play = [](Play& play) { return isolation(play, /*leads=*/false, {.looks = true}); },
+});
+
+const ScenarioRegistration leader_isolated_scenario({
+    .name = "leader-isolated",
+    .question = "The leader is cut off with the holder's client: does the holder know in time?",
+    .setup = Setup::split,
+    .needs = Scenario::Needs::expiry,
+    .exempts = only_for_clusters,
+    .play = [](Play& play) { return isolation(play, /*leads=*/true, {.looks = true}); },
+});
+
+const ScenarioRegistration member_isolated_fenced_scenario({
+    .name = "member-isolated-fenced",
+    .question = "As member-isolated, but the resource checks numbers: is the late write rejected?",
+    .setup = Setup::split,
+    .needs = Scenario::Needs::expiry,
+    .exempts = only_for_clusters,
+    .play = [](Play& play) { return isolation(play, /*leads=*/false, {.fenced = true}); },
+});
+
+constexpr std::string_view kTooLong = "the work took longer than the TTL";
+
+Verdict runaway_holder(Play& play) {
+  const Grant held = play.client("holder").must_acquire();
+  const Grant next = play.client("contender").acquire(play.stuck_after());
+  return verdict_of_return(play, next, held.answered_at);
+}
+
+/// The same with a cap on the total renewal.
+Verdict runaway_holder_capped(Play& play) {
+  const Grant held = play.client("holder", {.renew_cap = 2 * play.ttl()}).must_acquire();
+  const Grant next = play.client("contender").acquire(play.stuck_after());
+  return verdict_of_return(play, next, held.answered_at);
+}
+
+const ScenarioRegistration overrun_holding_scenario({
+    .name = "overrun-holding",
+    .question = "The work takes longer than the TTL: does the holder know before another enters?",
+    .needs = Scenario::Needs::expiry_despite_contenders,
+    .quick = true,
+    .play =
+        [](Play& play) {
+          return play_lapse(play, {.what = kTooLong, .contends = true, .looks = true});
+        },
+});
+
+const ScenarioRegistration overrun_holding_late_scenario({
+    .name = "overrun-holding-late",
+    .question = "As overrun-holding, but the contender first asks after the TTL: does it know?",
+    .like = "overrun-holding",
+    .needs = Scenario::Needs::expiry,
+    .play = [](Play& play) { return play_lapse(play, {.what = kTooLong, .looks = true}); },
+});
+
+const ScenarioRegistration overrun_holding_fenced_scenario({
+    .name = "overrun-holding-fenced",
+    .question =
+        "The holder writes after its TTL to a resource that checks numbers: is it rejected?",
+    .needs = Scenario::Needs::expiry,
+    .play = [](Play& play) { return play_lapse(play, {.what = kTooLong, .fenced = true}); },
+});
+
+const ScenarioRegistration runaway_holder_scenario({
+    .name = "runaway-holder",
+    .question = "The holder is alive but its work never ends: does the lock become free?",
+    .default_outcome = HazardOutcome::recovers,
+    .play = runaway_holder,
+});
+
+const ScenarioRegistration runaway_holder_capped_scenario({
+    .name = "runaway-holder-capped",
+    .question = "As runaway-holder, with --renew-cap: does the lock become free?",
+    .default_outcome = HazardOutcome::recovers,
+    .exempts = only_if([](const Descriptor& one) { return one.traits.renews; },
+                       "it has no renewal timer"),
+    .play = runaway_holder_capped,
+});
+
+/// The holder's clock is set back after the grant, so that it computes that its lock is still
+/// valid.
+Verdict release_late(Play& play, Duration clock_behind) {
+  Actor& holder = play.client("holder");
+  const Grant held = holder.must_acquire();
+  if (clock_behind > Duration::zero()) holder.shift_clock(-clock_behind);
+  const Grant second = take_over(play, holder, held, play.client("second"));
+  holder.resume();
+  if (!second.granted()) return not_run_out("its holder was stopped");
+  require_late_release(holder, held, holder.release(held));
+  return verdict_of_release(play, "second");
+}
+
+const ScenarioRegistration late_release_scenario({
+    .name = "late-release",
+    .question =
+        "The first holder releases after its lock expired: does it free the second client's lock?",
+    .needs = Scenario::Needs::expiry,
+    .quick = true,
+    .play = [](Play& play) { return release_late(play, {}); },
+});
+
+const ScenarioRegistration holder_clock_behind_scenario({
+    .name = "holder-clock-behind",
+    .question = "The holder's clock is behind and it releases late: does it free another's lock?",
+    .needs = Scenario::Needs::expiry,
+    .exempts =
+        only_if([](const Descriptor& one) { return one.traits.release_check != OwnerCheck::none; },
+                "its release checks nothing, not even a clock: see late-release"),
+    .play = [](Play& play) { return release_late(play, std::chrono::hours(1)); },
+});
+
+/// Stalls a release before each of its commands in turn: one of these places is between check and
+/// delete.
+Verdict release_race(Play& play) {
+  // Longer than the stall, so that the client does not miss the nodes' answers; shorter than the
+  // play waits for the client.
+  constexpr std::chrono::seconds kNodeTimeout{8};
+  const Duration ttl = play.ttl();
+  Verdict verdict = not_run_out("its holder was stopped");
+  for (int place = 1, places = 1; place <= places; ++place) {
+    Actor& holder = play.client("holder", {.node_timeout = kNodeTimeout});
+    Actor& second = play.client("second");
+    play.set_ttl(ttl);
+    holder.warm_up();
+    places = holder.release_commands();
+    play.change_key();
+    const Grant held = holder.must_acquire();
+    const Duration wait = play.stuck_after();
+    holder.arm(CommandFault::Action::stall, CommandFault::Place::before, place);
+    holder.start_release(held);
+    holder.await_stop();
+    await_expiry(play, held);
+    play.set_ttl(kLongTtl);
+    const Grant next = second.acquire(wait);
+    holder.resume();
+    const ReleaseOutcome released = holder.finish_release();
+    require_answer(next);
+    if (!next.granted()) continue;
+    require_late_release(holder, held, released);
+    verdict = verdict_of_release(play, "second");
+    if (verdict.outcome != HazardOutcome::safe) {
+      verdict.reason += fmt::format(" (stalled before command {} of {})", place, places);
+      return verdict;
+    }
+  }
+  return verdict;
+}
+
+const ScenarioRegistration release_race_scenario({
+    .name = "release-race",
+    .question =
+        "A client stalls between check and delete of its release: does it free another's lock?",
+    .needs = Scenario::Needs::expiry,
+    .quick = true,
+    .play = release_race,
+});
+
+/// The second client does not renew, so its lock lasts one TTL. If it lasts much longer, the first
+/// client has prolonged it.
+Verdict foreign_renewal(Play& play) {
+  Actor& holder = play.client("holder");
+  Actor& second = play.client("second", {.renews = false});
+  Actor& third = play.client("third");
+  const Grant held = holder.must_acquire();
+  holder.stop();
+  await_expiry(play, held);
+  const Grant next = second.acquire(play.stuck_after());
+  holder.resume();
+  require_answer(next);
+  if (!next.granted()) return not_run_out("its holder was stopped");
+  const Duration ttl = play.ttl();
+  // A renewal timer goes on by itself.
+  if (!play.traits().renews) {
+    const RenewOutcome renewed = holder.renew(held, 4 * ttl);
+    if (renewed == RenewOutcome::failed || renewed == RenewOutcome::unsupported) {
+      throw Failure("the first holder's renewal did not reach the store");
+    }
+  }
+  // Not earlier: a client that asks may itself prolong the lock.
+  play.wait_until(next.answered_at + ttl * 3 / 2);
+  const Grant last = third.acquire(5 * ttl);
+  require_answer(last);
+  const Duration lasted = last.answered_at - next.answered_at;
+  play.note("second_lasted_seconds", lasted);
+  if (last.granted() && lasted < ttl * 5 / 2 + play.traits().kept_longer) {
+    return {HazardOutcome::safe, "the second client's lock ended as it should, " +
+                                     milliseconds(lasted) + " after the grant"};
+  }
+  return {HazardOutcome::foreign_renewal,
+          "the first holder's renewal prolonged the second client's lock: its TTL was " +
+              milliseconds(ttl) + ", it lasted " + milliseconds(lasted)};
+}
+
+const ScenarioRegistration foreign_renewal_scenario({
+    .name = "foreign-renewal",
+    .question =
+        "The first holder renews after its lock expired: does it prolong the second client's lock?",
+    .needs = Scenario::Needs::expiry,
+    .quick = true,
+    .exempts = only_if([](const Descriptor& one) { return one.traits.renew_check.has_value(); },
+                       "its validity cannot be prolonged by a client"),
+    .play = foreign_renewal,
+});
+
+/// The store ends the session of a holder that is alive, connected and sends keep-alives.
+Verdict session_expiry(Play& play) {
+  Actor& holder = play.client("holder", {.checks_fencing = true});
+  Actor& successor = play.client("successor", {.checks_fencing = true});
+  const Grant held = holder.must_acquire();
+  holder.read(held);
+  // end_session() returns only when the end is visible, which may be later than the end itself.
+  const TimePoint lost_at = BootClock::now();
+  play.store().end_session(play.key());
+  const TimePoint ended_at = BootClock::now();
+  play.record_fault("the store ended the holder's session");
+  const Grant next = successor.acquire(play.stuck_after());
+  require_answer(next);
+  if (!next.granted()) {
+    return {HazardOutcome::stuck, "the session ended, but its lock did not"};
+  }
+  play.note("successor_waited_seconds", next.answered_at - ended_at);
+  successor.read(next);
+  successor.write(next);
+  const loadgen::WriteResult written = holder.write(held);
+  const Belief belief = holder.belief(held, 2 * play.ttl());
+  play.note("holder_still_believes", belief.valid);
+  if (belief.until) play.note("belief_gap_seconds", *belief.until - lost_at);
+  const std::uint64_t lost = play.accepted_writes() - play.counter();
+  play.note("lost_updates", static_cast<std::int64_t>(lost));
+  if (written == loadgen::WriteResult::rejected_stale) {
+    return {HazardOutcome::safe,
+            fmt::format("the next client got the lock after {}, and the counter rejected the first "
+                        "client's late write by its fencing number",
+                        milliseconds(std::max(next.answered_at - ended_at, Duration::zero())))};
+  }
+  return {HazardOutcome::lost_update,
+          "the first client wrote although another client already held the lock"};
+}
+
+const ScenarioRegistration session_expiry_scenario({
+    .name = "session-expiry",
+    .question = "The store ends the session of a working client: is its late write rejected?",
+    .quick = true,
+    .exempts = only_if([](const Descriptor& one) { return one.traits.expiry == Expiry::session; },
+                       "it does not use a session"),
+    .play = session_expiry,
+});
+
+}  // namespace
+}  // namespace lockbench::hazards
