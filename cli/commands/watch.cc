@@ -31,54 +31,41 @@ using namespace std::chrono_literals;
 constexpr Duration kBetweenPictures = 1s, kBetweenKeeps = 10s;
 constexpr unsigned kScrapers = 64;
 
-/// What the user sees meanwhile: the whole screen on a terminal, elsewhere lines.
+/// What the user sees meanwhile: the tables, drawn again each second on a terminal; elsewhere lines.
 class Display {
  public:
-  Display(const WatchOptions& options, Console& console) : console_(console) {
-    const bool may_draw = !options.output.quiet && !options.once && !options.no_screen &&
-                          options.output.events != kStdout;
-    if (may_draw && is_terminal(stderr)) screen_ = Screen::open(STDIN_FILENO, STDERR_FILENO);
+  Display(const WatchOptions& options, Console& console)
+      : console_(console),
+        draws_(!options.output.quiet && !options.once && !options.no_screen &&
+               options.output.events != kStdout && is_terminal(stderr)) {}
+  Display(const Display&) = delete;
+  Display& operator=(const Display&) = delete;
+  /// What is printed next stands below the tables.
+  ~Display() {
+    if (drawn_) static_cast<void>(write_to(STDERR_FILENO, "\r\n"));
   }
 
-  void show(const watch::Picture& picture) {
-    if (screen_ != nullptr) {
-      picture_ = picture;
-      draw();
-      return;
+  /// False if the terminal is gone.
+  bool show(const watch::Picture& picture) {
+    if (draws_) {
+      const ScreenSize size = screen_size(STDERR_FILENO);
+      drawn_ = true;
+      return write_to(STDERR_FILENO, frame(watch_view(picture, size.lines,
+                                                      {.color = may_color(stderr),
+                                                       .ascii = !is_utf8_locale(),
+                                                       .width = size.columns})));
     }
     for (const std::string& line : lines_.lines(picture)) {
       console_.note(rfc3339(std::chrono::system_clock::now()) + " " + line);
-    }
-  }
-  /// Until then, or the stop. False: the user wants to leave, or the terminal is gone.
-  bool wait(TimePoint until, const std::stop_token& stop) {
-    if (screen_ == nullptr) {
-      Carrier::current().wait(nullptr, until, stop);
-      return true;
-    }
-    constexpr Duration kLongest = 50ms;  // between looks at the stop and at the screen's size
-    while (!stop.stop_requested()) {
-      const Duration left = until - TimePoint::clock::now();
-      if (left <= Duration::zero()) return true;
-      if (screen_->typed(std::min(left, kLongest)).find('q') != std::string::npos) return false;
-      if (screen_->size() != drawn_ && !draw()) return false;
     }
     return true;
   }
 
  private:
-  bool draw() {
-    drawn_ = screen_->size();
-    return screen_->draw(watch_view(
-        picture_, drawn_.lines,
-        {.color = may_color(stderr), .ascii = !is_utf8_locale(), .width = drawn_.columns}));
-  }
-
   Console& console_;
-  std::unique_ptr<Screen> screen_;  ///< null: lines
+  const bool draws_;
+  bool drawn_ = false;
   WatchLines lines_;
-  watch::Picture picture_;
-  ScreenSize drawn_;
 };
 
 /// Serves /metrics; null if they are not asked for.
@@ -157,11 +144,11 @@ class WatchCommand {
     watching_.begin();
     for (bool stay = true; stay && !stop.stop_requested();) {
       next += kBetweenPictures;
-      stay = display.wait(until ? std::min(next, *until) : next, stop);
+      Carrier::current().wait(nullptr, until ? std::min(next, *until) : next, stop);
       const TimePoint now = TimePoint::clock::now();
       if (until && now >= *until) break;
       const watch::Picture picture = read(now);
-      display.show(picture);
+      stay = display.show(picture);
       if (now >= keep_at) {
         keep_at = now + kBetweenKeeps;
         keep(picture);

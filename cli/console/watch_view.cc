@@ -61,7 +61,7 @@ Lines head_of(const watch::Picture& picture, const results::TextStyle& style) {
   std::uint64_t held = 0;
   for (const watch::FamilyPicture& family : picture.families) held += family.figures.held_now;
   const std::size_t families = picture.families.size();
-  std::string title = fmt::format("lockbench watch  {}  {} held in {} {}  q quits",
+  std::string title = fmt::format("lockbench watch  {}  {} held in {} {}  Ctrl-C ends it",
                                   results::human_seconds(seconds(picture.watched)), held, families,
                                   families == 1 ? "family" : "families");
   if (picture.locks_unfollowed > 0) {

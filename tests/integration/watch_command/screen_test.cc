@@ -12,14 +12,6 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
-constexpr std::string_view kEnter = "\x1b[?1049h", kLeave = "\x1b[?1049l", kCursor = "\x1b[?25h";
-
-std::size_t times(std::string_view text, std::string_view part) {
-  std::size_t found = 0;
-  for (std::size_t at = 0; (at = text.find(part, at)) != std::string_view::npos; ++at) ++found;
-  return found;
-}
-
 class WatchScreen : public testing::Test {
  protected:
   WatchScreen() : probe_(server_->port()) {
@@ -32,15 +24,6 @@ class WatchScreen : public testing::Test {
   }
 
   bool shows(std::string_view text) { return program_->says(text); }
-  /// Its end, on a terminal that it left as it was.
-  Outcome left() {
-    Outcome outcome = program_->finish();
-    EXPECT_EQ(times(outcome.out, kEnter), 1U);
-    EXPECT_EQ(times(outcome.out, kLeave), 1U);
-    EXPECT_LT(outcome.out.find(kEnter), outcome.out.find(kLeave));
-    EXPECT_NE(outcome.out.find(kCursor), std::string::npos);
-    return outcome;
-  }
 
   std::unique_ptr<testbed::Server> server_ = own_redis({.durable = false});
   RedisProbe probe_;
@@ -48,42 +31,24 @@ class WatchScreen : public testing::Test {
   std::unique_ptr<Program> program_;
 };
 
-TEST_F(WatchScreen, ShowsLocksAndLeavesWithQ) {
+TEST_F(WatchScreen, DrawsTheTablesUntilASignalStopsIt) {
   ASSERT_TRUE(shows("lock:mail:1"));
-  program_->type("q");
-  const Outcome outcome = left();
+  program_->signal(SIGINT);
+  const Outcome outcome = program_->finish();
   EXPECT_EQ(outcome.code, 0) << outcome.out;
+  EXPECT_THAT(outcome.out, HasSubstr("\x1b[H"));
+  EXPECT_THAT(outcome.out, Not(HasSubstr("\x1b[?"))) << "the terminal keeps its modes";
   EXPECT_THAT(outcome.out, Not(HasSubstr("owner-of-mail"))) << "owners are hashes";
-  EXPECT_THAT(outcome.out.substr(outcome.out.find(kLeave)), HasSubstr("lock:*"))
+  EXPECT_THAT(outcome.out.substr(outcome.out.rfind("\x1b[J")), HasSubstr("lock:*"))
       << "the table is shown at the end";
-}
-
-TEST_F(WatchScreen, IsLeftWhenASignalStopsIt) {
-  ASSERT_TRUE(shows("lock:mail:1"));
-  program_->signal(SIGTERM);
-  EXPECT_EQ(left().code, 0) << "without --duration a stop is its normal end";
-}
-
-TEST_F(WatchScreen, IsLeftWhenItCrashes) {
-  ASSERT_TRUE(shows("lock:mail:1"));
-  program_->signal(SIGABRT);
-  const Outcome outcome = left();
-  EXPECT_EQ(outcome.signal, SIGABRT);
-}
-
-/// As by Ctrl-\ on its terminal.
-TEST_F(WatchScreen, IsLeftWhenItIsToldToQuit) {
-  ASSERT_TRUE(shows("lock:mail:1"));
-  program_->signal(SIGQUIT);
-  EXPECT_EQ(left().signal, SIGQUIT);
 }
 
 TEST_F(WatchScreen, GoesOnWhileTheServerIsAway) {
   ASSERT_TRUE(shows("lock:mail:1"));
   ASSERT_TRUE(server_->kill_hard());
   EXPECT_TRUE(shows("BLIND"));
-  program_->type("q");
-  EXPECT_EQ(left().code, 2) << "blind at its end";
+  program_->signal(SIGINT);
+  EXPECT_EQ(program_->finish().code, 2) << "blind at its end";
 }
 
 TEST(WatchWithoutAScreen, WritesLines) {
