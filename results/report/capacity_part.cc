@@ -34,26 +34,8 @@ LineChart by_rate(const Capacity& capacity) {
   return chart;
 }
 
-LineChart by_sweep(const Capacity& capacity, const std::string& over) {
-  LineChart chart{.title = fmt::format("Throughput by {}", over),
-                  .note = "Closed loop: each client starts its next section at once.",
-                  .x = {over, Measure::number, Scale::log},
-                  .y = {"sections a second", Measure::number}};
-  Line measured{.name = "measured"};
-  for (const CapacitySweepPoint& point : capacity.sweep) {
-    if (point.over == over) {
-      measured.points.emplace_back(static_cast<double>(point.at), point.sections_per_second);
-    }
-  }
-  if (measured.points.empty()) return chart;
-  std::stable_sort(measured.points.begin(), measured.points.end());
-  chart.lines.push_back(std::move(measured));
-  return chart;
-}
-
 Table steps_table(const Capacity& capacity) {
   static const std::vector<std::string> shown{"purpose",
-                                              "at",
                                               "offered_per_second",
                                               "sections_per_second",
                                               "acquire_p50_seconds",
@@ -105,9 +87,8 @@ void add_capacity_sections(const Result& result, Part& part) {
       said.push_back({violated && said.empty() ? Tone::bad : Tone::plain, std::move(line)});
     }
     if (!said.empty()) section.blocks.emplace_back(std::move(said));
-    for (LineChart chart :
-         {by_rate(capacity), by_sweep(capacity, "clients"), by_sweep(capacity, "keys")}) {
-      if (!chart.lines.empty()) section.blocks.emplace_back(std::move(chart));
+    if (LineChart chart = by_rate(capacity); !chart.lines.empty()) {
+      section.blocks.emplace_back(std::move(chart));
     }
     if (Table steps = steps_table(capacity); !steps.rows.empty()) {
       section.blocks.emplace_back(std::move(steps));

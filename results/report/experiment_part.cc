@@ -45,9 +45,8 @@ LineChart chart(std::string title, std::string note, Axis x, Axis y, Lines& line
 std::vector<Block> charts_of(const std::vector<RenewalPoint>& points) {
   Lines overhead, cpu;
   for (const RenewalPoint& point : points) {
-    const std::string name = fmt::format("{}, {}", point.strategy, point.mode);
-    overhead.add(name, static_cast<double>(point.held), point.overhead);
-    cpu.add(name, static_cast<double>(point.held), point.server_cpu_share);
+    overhead.add(point.strategy, static_cast<double>(point.held), point.overhead);
+    cpu.add(point.strategy, static_cast<double>(point.held), point.server_cpu_share);
   }
   const Axis held{"locks held", Measure::number, Scale::log};
   return {chart("Cost of renewal for other clients",

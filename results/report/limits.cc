@@ -54,7 +54,6 @@ void trim(Result& result, Remarks& said) {
     for (Capacity& capacity : *result.capacity) {
       cut(capacity.rates, kMostRows, "rates", said);
       cut(capacity.steps, kMostRows, "steps", said);
-      cut(capacity.sweep, kMostRows, "points of a sweep", said);
     }
   }
   if (result.observed) cut(*result.observed, kMostRows, "families", said);

@@ -62,12 +62,10 @@ std::vector<std::string> lines_below(const Result& result) {
   return lines;
 }
 
-/// A chart and what the figures say, under the strategy's name.
+/// What the figures say, under the strategy's name.
 std::string details_of(const Capacity& capacity, const Look& look) {
   const bool markdown = look.format == Format::markdown;
-  const std::string drawn = styled(chart(capacity), look.style);
   std::string text = fmt::format("\n{}{}\n", markdown ? "## " : "", capacity.strategy);
-  if (!drawn.empty()) text += markdown ? fmt::format("\n```\n{}```\n\n", drawn) : drawn;
   return text + written({}, findings(capacity), look);
 }
 
