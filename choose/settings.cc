@@ -53,7 +53,7 @@ const results::RenewalPoint* point_for(const std::vector<results::RenewalPoint>&
                                        std::uint64_t clients) {
   const results::RenewalPoint* found = nullptr;
   for (const results::RenewalPoint& point : points) {
-    if (point.mode != "batched" || point.slip.count == 0) continue;
+    if (point.slip.count == 0) continue;
     const bool better = found == nullptr ||
                         (found->held < clients ? point.held > found->held
                                                : point.held >= clients && point.held < found->held);

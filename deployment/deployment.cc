@@ -299,7 +299,6 @@ std::uint64_t open_files_for(const Request& request, const Strategies& strategie
     each = std::max(each, its);
   }
   if (request.counter) ++each;
-  if (request.on_threads) ++each;  // by which a stop wakes the thread
   return static_cast<std::uint64_t>(request.clients) * each + kShared;
 }
 

@@ -32,7 +32,6 @@ struct Request {
   bool counter = false;  ///< the protected counter lives in a Redis
   std::optional<std::string> given_counter;
   int clients = 1;
-  bool on_threads = false;           ///< each client has a thread of its own
   int nodes = 5;                     ///< private servers for locks that live on a quorum
   int replicas = 2;                  ///< of a private primary, for locks that need replicas
   std::optional<int> wait_replicas;  ///< that a lock waits for; nothing: not known

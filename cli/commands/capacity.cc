@@ -1,10 +1,7 @@
 #include "cli/commands/capacity.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
-#include <algorithm>
-#include <set>
 
 #include "cli/commands/commands.h"
 #include "cli/commands/finish.h"
@@ -15,20 +12,11 @@
 #include "cli/options/value_types.h"
 #include "loadgen/experiments/capacity_experiment.h"
 #include "results/stats/compared_figures.h"
-#include "results/tables/text.h"
 
 namespace lockbench::cli {
 namespace {
 
 using namespace std::chrono_literals;
-
-/// 1, 2, 4, ... and the last one itself.
-std::vector<int> doubling_up_to(int last) {
-  std::vector<int> numbers;
-  for (int number = 1; number < last; number *= 2) numbers.push_back(number);
-  numbers.push_back(last);
-  return numbers;
-}
 
 /// The search raises the rate until the objective is missed, so the objective must be one that a
 /// higher rate makes harder to keep.
@@ -47,63 +35,10 @@ tl::expected<results::Threshold, std::string> parse_objective(const std::string&
   return objective;
 }
 
-/// "4,1,2" as 1, 2, 4. `text` is what the user wrote.
-tl::expected<std::vector<int>, std::string> parse_points(const std::string& text,
-                                                         std::string_view list) {
-  constexpr std::size_t kMaxPoints = 16;
-  std::set<int> points;
-  for (const std::string& word : results::split_at_commas(list)) {
-    const auto point = whole_number(1, 10'000).parse(word);
-    if (!point) return tl::unexpected(fmt::format("\"{}\": {}", text, point.error()));
-    points.insert(static_cast<int>(*point));
-  }
-  if (points.size() <= kMaxPoints) return std::vector<int>(points.begin(), points.end());
-  return tl::unexpected(fmt::format("\"{}\": at most {} numbers are allowed", text, kMaxPoints));
-}
-
-/// `--sweep clients=1,2,4`, `--sweep keys=1,2` or `--sweep off`.
-Option sweep_option(CapacityOptions& capacity) {
-  Option option{.repeatable = true};
-  option.parse = [&capacity](const std::string& text) -> tl::expected<void, std::string> {
-    const std::size_t equals = text.find('=');
-    const std::string over = text.substr(0, equals);
-    const bool listed = equals != std::string::npos && (over == "clients" || over == "keys");
-    const bool any = !capacity.sweep_clients.empty() || !capacity.sweep_keys.empty();
-    if ((text != "off" && !listed) || (any ? text == "off" : !capacity.sweep)) {
-      return tl::unexpected(
-          fmt::format("\"{}\" is not clients=N,N,... or keys=N,N,..., or off alone", text));
-    }
-    capacity.sweep = listed;
-    if (!listed) return {};
-    auto numbers = parse_points(text, text.substr(equals + 1));
-    if (!numbers) return tl::unexpected(numbers.error());
-    (over == "clients" ? capacity.sweep_clients : capacity.sweep_keys) = std::move(*numbers);
-    return {};
-  };
-  option.value = [&capacity]() -> results::OptionValue {
-    if (!capacity.sweep) return std::string("off");
-    std::vector<std::string> texts;
-    for (const auto& [over, list] :
-         {std::pair("clients", &capacity.sweep_clients), std::pair("keys", &capacity.sweep_keys)}) {
-      if (!list->empty()) texts.push_back(fmt::format("{}={}", over, fmt::join(*list, ",")));
-    }
-    return texts;
-  };
-  return option;
-}
-
-/// A sweep of locks that are held for longer would take longer than it is worth.
-constexpr Duration kLongHold = 50ms;
-
-/// Chooses the time and the sweep if the user did not.
+/// Chooses the time if the user did not.
 CapacityOptions with_defaults(CapacityOptions options) {
-  const bool listed = !options.sweep_clients.empty() || !options.sweep_keys.empty();
   if (!options.time) {
     options.time = loadgen::default_search_time(options.workload, options.objective);
-  }
-  if (options.sweep && !listed && options.workload.hold.mean() <= kLongHold) {
-    options.sweep_clients = doubling_up_to(options.workload.clients);
-    if (!options.workload.key_per_client) options.sweep_keys = {1, 2, 4};
   }
   return options;
 }
@@ -115,9 +50,6 @@ std::vector<Selected> select(const CapacityOptions& options) {
   if (options.objective.empty()) {
     throw UsageError("capacity needs an objective: --slo 'acquire.p99<20ms'");
   }
-  if (options.workload.key_per_client && !options.sweep_keys.empty()) {
-    throw UsageError("--sweep keys cannot be combined with --keys per-client");
-  }
   return select_for_load(options);
 }
 
@@ -128,8 +60,6 @@ loadgen::CapacityPlan plan_of(const CapacityOptions& options,
   loadgen::CapacityPlan plan{.run = plan_on(deployment, run_id),
                              .time = *options.time,
                              .objective = options.objective,
-                             .sweep_clients = options.sweep_clients,
-                             .sweep_keys = options.sweep_keys,
                              .planned_rate = options.planned_rate};
   plan.run.workload = options.workload;
   plan.run.watcher = watcher;
@@ -184,12 +114,8 @@ int capacity(const CapacityOptions& given) {
   const std::string out = out_path(options.output, result);
 
   Session session(options.output);
-  LoadOptions widest = options;  // the servers must take the clients of every point
-  for (const int clients : options.sweep_clients) {
-    widest.workload.clients = std::max(widest.workload.clients, clients);
-  }
-  Metrics metrics = Metrics::start(widest, selected, result.id, session.console());
-  const auto deployment = session.deploy(widest, selected, result.skipped);
+  Metrics metrics = Metrics::start(options, selected, result.id, session.console());
+  const auto deployment = session.deploy(options, selected, result.skipped);
   if (!deployment) return session.interrupted_early();
 
   Ending ending{.strict = options.output.strict};
@@ -216,11 +142,8 @@ void CapacityOptions::declare(OptionList& options) {
   options.add("duration", "D", workload.duration, duration(10ms, 1h),
               "measured time of each step of the search; longer for a long hold or a low rate");
   options.add("time", "D", time, duration(1s, 168h),
-              "how long to search the rates of a strategy, closed loops apart",
+              "how long to search the rates of a strategy",
               "5m, for a long hold up to 30m");
-  options.add_custom("sweep", "LIST", sweep_option(*this),
-                     "closed loops to measure as well: clients=N,N,... or keys=N,N,..., or off",
-                     "clients=1,2,4,... up to --clients and keys=1,2,4");
   options.add(
       "planned-rate", "R", planned_rate, number(0.001, 10'000'000),
       "planned sections per second: measured if it may be the limit, shows headroom; exit 99 "

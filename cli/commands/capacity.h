@@ -12,8 +12,6 @@ struct CapacityOptions : LoadOptions {
   static constexpr std::string_view kCommand = "capacity";
   std::vector<results::Threshold> objective;  ///< all must be kept; there is at least one
   std::optional<Duration> time;  ///< of the search of each strategy; nothing: chosen by the command
-  bool sweep = true;
-  std::vector<int> sweep_clients, sweep_keys;  ///< both empty: chosen by the command
   std::optional<double> planned_rate;
 
   CapacityOptions() { workload.clients = 32; }

@@ -10,7 +10,6 @@
 #include "loadgen/experiments/renewal_experiment.h"
 #include "loadgen/run/client_threads.h"
 #include "strategies/registry.h"
-#include "testbed/servers/machine.h"
 
 namespace lockbench::cli {
 namespace {
@@ -18,14 +17,11 @@ namespace {
 struct RenewalOptions : LoadOptions {
   static constexpr std::string_view kCommand = "renewal";
   std::vector<std::uint64_t> held;
-  std::uint64_t most_threads = 1'000;
   int pairs = 3;
 
   void declare(OptionList& options) {
     options.add("held", "N", held, whole_number(1, 1'000'000), "locks to hold",
                 "1, 10, 100, 1000, 10000, 100000");
-    options.add("most-threads", "N", most_threads, whole_number(0, 20'000),
-                "up to N held locks are also renewed by one thread per lock, for comparison");
     options.add("pairs", "N", pairs, whole_number(1, 1000),
                 "pairs of runs: with the held locks and without");
     options.only(
@@ -63,21 +59,11 @@ int renewal(const RenewalOptions& given) {
 
   Session session(options.output);
   Console& console = session.console();
-  // Each lock with a thread of its own has a connection of its own. A private server allows twice
-  // as many connections as there are clients, hence the half.
-  const auto threads =
-      static_cast<int>(std::min(options.most_threads, std::ranges::max(options.held)));
-  LoadOptions with_threads = options;
-  with_threads.workload.clients += threads / 2 + 1;
-  deployment::Request all_connections = request_of(options);
-  all_connections.clients += threads;
-  all_connections.on_threads = true;
+  LoadOptions with_holders = options;
+  ++with_holders.workload.clients;  // a private server takes twice as many
   std::vector<Selected> selected = {{find_strategy("redis-watchdog"), true},
                                     {find_strategy("redis-set-nx-lua"), true}};
-  const std::uint64_t files =
-      deployment::open_files_for(all_connections, {selected[0].strategy, selected[1].strategy});
-  must(testbed::raise_open_file_limit(files), "--most-threads");
-  const auto servers = session.deploy(with_threads, selected, result.skipped);
+  const auto servers = session.deploy(with_holders, selected, result.skipped);
   if (!servers) return session.interrupted_early();
 
   result.environment.servers = servers->facts;
@@ -90,7 +76,6 @@ int renewal(const RenewalOptions& given) {
   };
   loadgen::RenewalPlan plan{.foreground = plan_on(*servers, result.id),
                             .held = options.held,
-                            .most_threads = options.most_threads,
                             .pairs = options.pairs,
                             .so_far = keep};
   plan.foreground.workload = options.workload;

@@ -27,7 +27,7 @@ using results::samples_needed;
 
 using Clock = std::chrono::steady_clock;
 
-/// No step and no closed loop is shorter: it shows what waits for so many holds do.
+/// Neither a step nor the closed loop is shorter: it shows what waits for so many holds do.
 constexpr int kFewestHolds = 20;
 constexpr Duration kClosedLoop = std::chrono::seconds(1);
 constexpr Duration kShortestSearch = std::chrono::minutes(5);
@@ -98,9 +98,8 @@ class Experiment {
 
   CapacityMeasured measure() {
     say_how_long();
-    if (const auto served = closed_loop("clients", plan_.run.workload.clients)) {
+    if (const auto served = closed_loop()) {
       search(*served);
-      sweep();
       name_what_limits();
     } else {
       measured_.capacity.limit_reason = "nothing could be measured";
@@ -154,29 +153,20 @@ class Experiment {
   }
 
   void say_how_long() {
-    const auto& clients = plan_.sweep_clients;
-    const bool swept =
-        std::find(clients.begin(), clients.end(), plan_.run.workload.clients) != clients.end();
-    const auto loops = static_cast<double>(clients.size() + plan_.sweep_keys.size() + !swept);
-    const double each = seconds(closed_loop_duration() + plan_.run.workload.warmup);
-    say(fmt::format("takes up to {}: a search of {}, and {} closed loop{}",
-                    human_seconds(seconds(plan_.time) + loops * each),
-                    human_seconds(seconds(plan_.time)), loops, loops == 1 ? "" : "s"));
+    const double loop = seconds(closed_loop_duration() + plan_.run.workload.warmup);
+    say(fmt::format("takes up to {}: a closed loop, and a search of {}",
+                    human_seconds(seconds(plan_.time) + loop), human_seconds(seconds(plan_.time))));
   }
 
-  /// Sections a second; nothing if it could not be measured.
-  std::optional<double> closed_loop(const std::string& over, int at) {
+  /// Sections a second, from which the search begins; nothing if it could not be measured.
+  std::optional<double> closed_loop() {
     Workload workload = plan_.run.workload;
     workload.rate.reset();
     workload.duration = closed_loop_duration();
-    (over == "clients" ? workload.clients : workload.keys) = at;
-    auto result = run(workload);
+    const auto result = run(workload);
     if (!result) return std::nullopt;
-    measured_.capacity.sweep.push_back(
-        {over, static_cast<std::uint64_t>(at), result->sections_per_second, result->acquire});
     if (plan_.so_far) plan_.so_far(measured_.capacity);
-    say(fmt::format("closed loop, {} {}: {} sections/s", at, over,
-                    human_number(result->sections_per_second)));
+    say(fmt::format("closed loop: {} sections/s", human_number(result->sections_per_second)));
     return result->sections_per_second;
   }
 
@@ -244,24 +234,6 @@ class Experiment {
       break;
     }
     plan_.so_far(capacity);
-  }
-
-  void sweep() {
-    for (const int at : plan_.sweep_clients) {
-      if (at != plan_.run.workload.clients && !closed_loop("clients", at)) break;
-    }
-    for (const int at : plan_.sweep_keys) {
-      if (!closed_loop("keys", at)) break;
-    }
-    auto& points = measured_.capacity.sweep;
-    // The first point is the contended one, which may not have been requested.
-    const auto& wanted = plan_.sweep_clients;
-    if (std::find(wanted.begin(), wanted.end(), plan_.run.workload.clients) == wanted.end()) {
-      points.erase(points.begin());
-    }
-    std::stable_sort(points.begin(), points.end(), [](const auto& a, const auto& b) {
-      return std::pair(a.over, a.at) < std::pair(b.over, b.at);
-    });
   }
 
   /// The most telling one at that rate.

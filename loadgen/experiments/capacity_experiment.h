@@ -20,9 +20,8 @@ struct CapacityPlan {
   /// is long.
   RunPlan run;
   const Descriptor* strategy = nullptr;
-  Duration time{};  ///< of the search, without closed loops
+  Duration time{};  ///< of the search
   std::vector<results::Threshold> objective;
-  std::vector<int> sweep_clients, sweep_keys;  ///< growing; none: no sweep
   std::optional<double> planned_rate;
   /// Called after each run with what is known so far; may be empty.
   std::function<void(const results::Capacity&)> so_far{};

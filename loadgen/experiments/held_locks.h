@@ -2,10 +2,12 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <stop_token>
 #include <string>
 #include <tl/expected.hpp>
+#include <vector>
 
 #include "loadgen/record/recorder.h"
 #include "strategies/descriptor.h"
@@ -13,7 +15,7 @@
 
 namespace lockbench::loadgen {
 
-/// Records what keeping locks costs, however they are renewed. Thread-safe.
+/// Records what keeping locks costs. Thread-safe.
 class RenewalFigures : public StrategyObserver {
  public:
   void on_renewal(const RenewalReport& report) override { recorder_.renewal(phase_, report); }
@@ -58,21 +60,35 @@ struct HeldLocksPlan {
   std::string key(std::uint64_t number) const { return key_prefix + std::to_string(number) + "}"; }
 };
 
-/// Locks on different keys, held and renewed from take() to release(). For one thread; the plan
-/// must outlive them.
+/// Locks on different keys, held from take() to release(), and renewed by one scheduler for all, as
+/// in a run. For one thread; plan and figures must outlive them.
 class HeldLocks {
  public:
-  virtual ~HeldLocks() = default;
-  /// Acquires all, in one period or as fast as the store allows; the error says why one could not
-  /// be acquired.
-  virtual tl::expected<void, std::string> take(const std::stop_token& stop) = 0;
-  /// Releases all; a lock that is no longer held counts as lost.
-  virtual void release() = 0;
-};
+  HeldLocks(const HeldLocksPlan& plan, RenewalFigures& figures);
+  ~HeldLocks();
+  HeldLocks(const HeldLocks&) = delete;
+  HeldLocks& operator=(const HeldLocks&) = delete;
 
-/// Renewed by one scheduler for all locks, as in a run.
-std::unique_ptr<HeldLocks> hold_batched(const HeldLocksPlan& plan, RenewalFigures& figures);
-/// Each renewed by its own thread and connection: the guard thread of the articles.
-std::unique_ptr<HeldLocks> hold_by_threads(const HeldLocksPlan& plan, RenewalFigures& figures);
+  /// Acquires all in one period, or as fast as the store allows; the error says why one could not
+  /// be acquired.
+  tl::expected<void, std::string> take(const std::stop_token& stop);
+  /// Releases all; a lock that is no longer held counts as lost.
+  void release();
+
+ private:
+  struct Holder;  ///< of every kHolders-th lock
+
+  static constexpr int kHolders = 4;
+
+  /// The first failure, if any.
+  tl::expected<void, std::string> side_by_side(
+      const std::function<tl::expected<void, std::string>(Holder&)>& work);
+
+  const HeldLocksPlan& plan_;
+  RenewalFigures& figures_;
+  const std::unique_ptr<Env> env_;
+  Services services_;
+  std::vector<std::unique_ptr<Holder>> holders_;
+};
 
 }  // namespace lockbench::loadgen

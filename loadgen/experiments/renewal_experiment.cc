@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <fstream>
 #include <memory>
 #include <utility>
 
@@ -18,16 +16,6 @@ namespace {
 
 using Failure = tl::unexpected<std::string>;
 
-/// Threads of this process.
-std::uint64_t thread_count() {
-  std::ifstream status("/proc/self/status");
-  for (std::string word; status >> word;) {
-    std::uint64_t threads = 0;
-    if (word == "Threads:" && status >> threads) return threads;
-  }
-  return 0;
-}
-
 class RenewalExperiment {
  public:
   RenewalExperiment(const RenewalPlan& plan, const OnStep& on_step, std::stop_token stop)
@@ -36,20 +24,18 @@ class RenewalExperiment {
                           plan.foreground.workload.strategy.command_timeout);
   }
 
-  tl::expected<results::RenewalPoint, std::string> measure(std::uint64_t held, bool batched) {
+  tl::expected<results::RenewalPoint, std::string> measure(std::uint64_t held) {
     RenewalFigures figures;
-    results::RenewalPoint point{.strategy = "redis-watchdog",
-                                .held = held,
-                                .mode = batched ? "batched" : "thread-per-lock"};
+    results::RenewalPoint point{.strategy = "redis-watchdog", .held = held};
     std::vector<double> baselines, rates, overheads, cpu_shares;
     seconds_ = 0;
     for (int pair = 0; pair < plan_.pairs; ++pair) {
-      on_step_(fmt::format("{} held, {}: pair {} of {}", held, point.mode, pair + 1, plan_.pairs));
+      on_step_(fmt::format("{} held: pair {} of {}", held, pair + 1, plan_.pairs));
       // Alternates which comes first, so that a drift of the machine affects both alike.
       tl::expected<double, std::string> baseline = 0.0;
       if (pair % 2 == 0) baseline = foreground();
       if (!baseline) return Failure(baseline.error());
-      const auto with = with_locks(figures, batched, phase_of_pair(pair, plan_.pairs), point);
+      const auto with = with_locks(figures, held, phase_of_pair(pair, plan_.pairs));
       if (!with) return Failure(with.error());
       if (pair % 2 != 0) baseline = foreground();
       if (!baseline) return Failure(baseline.error());
@@ -89,26 +75,23 @@ class RenewalExperiment {
     return report.runs.front().sections_per_second;
   }
 
-  tl::expected<Measured, std::string> with_locks(RenewalFigures& figures, bool batched,
-                                                 double phase, results::RenewalPoint& point) {
+  tl::expected<Measured, std::string> with_locks(RenewalFigures& figures, std::uint64_t held,
+                                                 double phase) {
     const RunPlan& others = plan_.foreground;
     const HeldLocksPlan locks_plan{.endpoints = others.endpoints,
                                    .options = others.workload.strategy,
                                    .key_prefix = fmt::format("lockbench:{}:{{held:", others.run_id),
-                                   .count = point.held,
+                                   .count = held,
                                    .ttl = others.workload.ttl,
                                    .phase = phase};
-    const std::uint64_t threads_before = thread_count();
-    const auto locks =
-        batched ? hold_batched(locks_plan, figures) : hold_by_threads(locks_plan, figures);
+    HeldLocks locks(locks_plan, figures);
     tl::expected<Measured, std::string> measured = Failure("");
-    if (auto taken = locks->take(stop_); !taken) {
+    if (auto taken = locks.take(stop_); !taken) {
       measured = Failure(taken.error());
     } else {
-      point.threads = std::max(point.threads, thread_count() - threads_before);
       measured = measure_held(figures);
     }
-    locks->release();
+    locks.release();
     return measured;
   }
 
@@ -149,18 +132,15 @@ RenewalMeasured measure_renewal(const RenewalPlan& plan, const OnStep& on_step,
   RenewalMeasured result;
   RenewalExperiment experiment(plan, on_step, stop);
   for (const std::uint64_t held : plan.held) {
-    for (const bool batched : {true, false}) {
-      if (!batched && held > plan.most_threads) continue;
-      auto point = experiment.measure(held, batched);
-      result.interrupted = stop.stop_requested();
-      if (result.interrupted) return result;
-      if (!point) {
-        result.error = point.error();
-        return result;
-      }
-      result.points.push_back(std::move(*point));
-      if (plan.so_far) plan.so_far(result.points);
+    auto point = experiment.measure(held);
+    result.interrupted = stop.stop_requested();
+    if (result.interrupted) return result;
+    if (!point) {
+      result.error = point.error();
+      return result;
     }
+    result.points.push_back(std::move(*point));
+    if (plan.so_far) plan.so_far(result.points);
   }
   return result;
 }

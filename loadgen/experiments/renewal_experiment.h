@@ -19,7 +19,6 @@ struct RenewalPlan {
   /// Of the other clients, each on its own lock. The held locks have the same servers and TTL.
   RunPlan foreground;
   std::vector<std::uint64_t> held;
-  std::uint64_t most_threads = 0;  ///< up to this many locks are also held by a thread each
   int pairs = 1;
   /// Called after each point with all so far; may be empty.
   std::function<void(const std::vector<results::RenewalPoint>&)> so_far{};

@@ -39,14 +39,6 @@ struct CapacityRate {
   std::string reason;  ///< of the decision, with figures
 };
 
-/// A closed loop of so many clients, or over so many keys.
-struct CapacitySweepPoint {
-  std::string over;  ///< "clients" or "keys"
-  std::uint64_t at = 1;
-  double sections_per_second = 0;
-  Distribution acquire;
-};
-
 /// The highest load at which a strategy keeps an objective.
 struct Capacity {
   std::string strategy, objective;
@@ -64,7 +56,6 @@ struct Capacity {
   std::optional<double> planned_rate, utilisation, headroom;
   std::vector<CapacityRate> rates;  ///< growing
   std::vector<CapacityStep> steps;  ///< in the order in which they were made
-  std::vector<CapacitySweepPoint> sweep;
 
   /// Whether that was shown: by a miss at a lower rate, or by the ceiling.
   bool planned_too_high() const {

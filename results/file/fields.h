@@ -114,7 +114,7 @@ LOCKBENCH_DESCRIBE(Environment, cpu, cores, kernel, memory_bytes, servers)
 LOCKBENCH_DESCRIBE(Build, version, commit, build_type)
 LOCKBENCH_DESCRIBE(Skipped, strategy, reason)
 LOCKBENCH_DESCRIBE(Interval, low, high)
-LOCKBENCH_DESCRIBE(RenewalPoint, strategy, held, mode, threads, server_cpu_share,
+LOCKBENCH_DESCRIBE(RenewalPoint, strategy, held, server_cpu_share,
                    renewals_per_second, commands_per_second, sections_per_second,
                    baseline_sections_per_second, overhead, overhead_interval, failures, lost,
                    margin, slip)
@@ -128,10 +128,9 @@ LOCKBENCH_DESCRIBE(CapacityStep, purpose, rate, achieved, acquire, met, valid, s
                    generator_cpu_share, reason)
 LOCKBENCH_DESCRIBE(CapacityRate, rate, decision, samples, steps, missed_steps, invalid_steps,
                    figure_low, figure_high, rho, acquire, reason)
-LOCKBENCH_DESCRIBE(CapacitySweepPoint, over, at, sections_per_second, acquire)
 LOCKBENCH_DESCRIBE(Capacity, strategy, objective, clients, keys, lowest, highest, ceiling, limit,
                    limit_reason, confirmed, (violated), planned_rate, utilisation, headroom, rates,
-                   steps, sweep)
+                   steps)
 
 template <class Visitor>
 void describe(Visitor& v, Is<Observed> auto& family) {

@@ -286,13 +286,11 @@ struct Interval {
   bool holds(double value) const { return low <= value && value <= high; }
 };
 
-/// A number of locks, held and renewed in one way while other clients work. Medians over the
+/// A number of locks, held and renewed while other clients work. Medians over the
 /// pairs of runs; rates are those of the time of the measurement.
 struct RenewalPoint {
   std::string strategy;
   std::uint64_t held = 0;
-  std::string mode;             ///< "batched" or "thread-per-lock"
-  std::uint64_t threads = 0;    ///< used for renewal
   double server_cpu_share = 0;  ///< of one core
   double renewals_per_second = 0, commands_per_second = 0;
   double sections_per_second = 0;           ///< of the other clients, with the locks held

@@ -3,10 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "results/tables/experiments.h"
-#include "results/tables/text.h"
 #include "results/tables/units.h"
 
 namespace lockbench::results {
@@ -80,61 +78,33 @@ void add_interval(const Capacity& capacity, Lines& lines) {
   }
 }
 
-void add_sweep(const Capacity& capacity, std::string_view over, Lines& lines) {
-  Lines parts;
-  for (const CapacitySweepPoint& point : capacity.sweep) {
-    if (point.over != over) continue;
-    parts.push_back(
-        fmt::format("{}: {}/s", count(point.at), human_number(point.sections_per_second)));
-  }
-  if (!parts.empty()) {
-    lines.push_back(fmt::format("closed loop by {}: {}", over, fmt::join(parts, ", ")));
-  }
-}
-
-/// A step of a capacity, or a point of a sweep as one.
+/// A step of a capacity.
 struct StepRow {
   const Capacity* capacity;
-  CapacityStep step;
-  std::string at{};  ///< "keys=2": of a sweep; else empty
+  const CapacityStep* step;
 };
-
-StepRow row_of(const Capacity& capacity, const CapacitySweepPoint& point) {
-  constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
-  return {&capacity,
-          {.purpose = "sweep",
-           .rate = kUnknown,
-           .achieved = point.sections_per_second,
-           .acquire = point.acquire,
-           .server_cpu_share = kUnknown,
-           .generator_cpu_share = kUnknown},
-          fmt::format("{}={}", point.over, point.at)};
-}
 
 template <class T>
 auto of_step(T CapacityStep::*member) {
-  return [member](const StepRow& row) -> Cell { return row.step.*member; };
+  return [member](const StepRow& row) -> Cell { return row.step->*member; };
 }
 
 auto of_acquire(double Distribution::*figure) {
-  return [figure](const StepRow& row) { return figure_cell(row.step.acquire, figure); };
+  return [figure](const StepRow& row) { return figure_cell(row.step->acquire, figure); };
 }
 
 /// Of a step alone.
 auto of_judgement(bool CapacityStep::*member, Tone if_true, Tone if_false) {
   return [=](const StepRow& row) -> Cell {
-    if (!row.at.empty()) return {};
-    return {row.step.*member, row.step.*member ? if_true : if_false};
+    return {row.step->*member, row.step->*member ? if_true : if_false};
   };
 }
 
 const std::vector<Field<StepRow>>& step_fields() {
   static const std::vector<Field<StepRow>> fields{
       {{"strategy", "", "strategy"}, [](const StepRow& row) { return row.capacity->strategy; }},
-      {{"objective", "", "objective"},
-       [](const StepRow& row) { return row.at.empty() ? row.capacity->objective : ""; }},
+      {{"objective", "", "objective"}, [](const StepRow& row) { return row.capacity->objective; }},
       {{"purpose", "", "step"}, of_step(&CapacityStep::purpose)},
-      {{"at", "", "at"}, &StepRow::at},
       {{"offered_per_second", "", "offered /s", Unit::number}, of_step(&CapacityStep::rate)},
       {{"sections_per_second", "", "served /s", Unit::number}, of_step(&CapacityStep::achieved)},
       {{"acquire_p50_seconds", "acquire", "p50", Unit::seconds}, of_acquire(&Distribution::p50)},
@@ -149,51 +119,6 @@ const std::vector<Field<StepRow>>& step_fields() {
       {{"violated", "", "violated"}, [](const StepRow& row) { return row.capacity->violated; }},
   };
   return fields;
-}
-
-constexpr std::size_t kColumns = 48;
-
-/// Time from left to right, whole decades.
-struct Axis {
-  int first = 0, last = 1;  ///< powers of ten of a second
-
-  std::size_t column(double seconds) const {
-    const double share = (std::log10(seconds) - first) / (last - first);
-    const double at = std::round(std::clamp(share, 0.0, 1.0) * (kColumns - 1));
-    return static_cast<std::size_t>(at);
-  }
-};
-
-Axis axis_of(const std::vector<const CapacityRate*>& rates) {
-  double least = std::numeric_limits<double>::max(), most = 0;
-  for (const CapacityRate* at : rates) {
-    least = std::min(least, at->acquire.p50);
-    most = std::max(most, at->acquire.p99);
-  }
-  Axis axis;
-  axis.first = static_cast<int>(std::floor(std::log10(least)));
-  axis.last = std::max(axis.first + 1, static_cast<int>(std::ceil(std::log10(most))));
-  return axis;
-}
-
-std::string right(const std::string& text, std::size_t width) {
-  const std::size_t used = display_width(text);
-  return std::string(width > used ? width - used : 0, ' ') + text;
-}
-
-/// The decades under their columns, as far as they do not run into each other.
-std::string scale(const Axis& axis) {
-  std::string line;
-  std::size_t used = 0;
-  for (int decade = axis.first; decade <= axis.last; ++decade) {
-    const double seconds = std::pow(10, decade);
-    const std::string label = human_seconds(seconds);
-    const std::size_t at = axis.column(seconds);
-    if (decade > axis.first && at < used + 2) continue;
-    line += std::string(at - used, ' ') + label;
-    used = at + display_width(label);
-  }
-  return line;
 }
 
 /// Fills a cell with a figure of the highest rate that is kept.
@@ -243,10 +168,7 @@ Table capacity_table(const std::vector<Capacity>& capacities) {
 Table step_table(const std::vector<Capacity>& capacities) {
   std::vector<StepRow> rows;
   for (const Capacity& capacity : capacities) {
-    for (const CapacityStep& step : capacity.steps) rows.push_back({&capacity, step});
-    for (const CapacitySweepPoint& point : capacity.sweep) {
-      rows.push_back(row_of(capacity, point));
-    }
+    for (const CapacityStep& step : capacity.steps) rows.push_back({&capacity, &step});
   }
   return table_of(step_fields(), rows);
 }
@@ -259,33 +181,7 @@ std::vector<std::string> findings(const Capacity& capacity) {
   add_interval(capacity, lines);
   lines.push_back(fmt::format("limit: {}: {}", capacity.limit, capacity.limit_reason));
   add_planned(capacity, lines);
-  add_sweep(capacity, "clients", lines);
-  add_sweep(capacity, "keys", lines);
   return lines;
-}
-
-std::string chart(const Capacity& capacity) {
-  std::vector<const CapacityRate*> rates;
-  for (const CapacityRate& at : capacity.rates) {
-    // Files come from anywhere: not a number is above nothing.
-    const bool shown = at.acquire.p50 > 0 && at.acquire.p99 >= at.acquire.p50;
-    if (at.acquire.count > 0 && shown) rates.push_back(&at);
-  }
-  if (rates.empty()) return "";
-  const Axis axis = axis_of(rates);
-  constexpr std::size_t kRate = 8;
-  std::string out = fmt::format("{}  acquire: o p50, * p99 (logarithmic){}samples  missed\n",
-                                right("rate /s", kRate), std::string(40, ' '));
-  for (const CapacityRate* at : rates) {
-    std::string marks(kColumns, ' ');
-    marks[axis.column(at->acquire.p50)] = 'o';
-    marks[axis.column(at->acquire.p99)] = '*';
-    out += fmt::format("{} |{}| {} {} {:6} {} {}\n", right(human_number(at->rate), kRate), marks,
-                       right(human_seconds(at->acquire.p50), 8),
-                       right(human_seconds(at->acquire.p99), 8), at->decision,
-                       right(count(at->samples), 7), misses(*at));
-  }
-  return out + std::string(kRate + 2, ' ') + scale(axis) + "\n";
 }
 
 }  // namespace lockbench::results

@@ -29,8 +29,6 @@ const std::vector<Field<RenewalPoint>>& renewal_fields() {
   static const std::vector<Field<RenewalPoint>> fields{
       {{"strategy", "", "strategy", Unit::text, 0, Show::if_asked}, &RenewalPoint::strategy},
       {{"held", "", "held", Unit::count}, &RenewalPoint::held},
-      {{"mode", "", "renewed by"}, &RenewalPoint::mode},
-      {{"threads", "", "threads", Unit::count, 11}, &RenewalPoint::threads},
       {{"server_cpu_share", "server", "CPU", Unit::share, 4}, &RenewalPoint::server_cpu_share},
       {{"renewals_per_second", "", "renewals/s", Unit::number, 6},
        &RenewalPoint::renewals_per_second},
@@ -62,10 +60,9 @@ const std::vector<Field<RenewalPoint>>& renewal_fields() {
 std::string finding(const RenewalPoint& point) {
   const auto count = [](std::uint64_t number) { return human_count(static_cast<double>(number)); };
   return fmt::format(
-      "{} locks renewed {}: cost to the other clients {}, {} thread{}, smallest margin {}, {} lost",
-      count(point.held), point.mode == "batched" ? "in batches" : "by a thread each",
+      "{} locks renewed: cost to the other clients {}, smallest margin {}, {} lost",
+      count(point.held),
       cost_text(point.overhead, point.overhead_interval, Unit::share, "of their throughput"),
-      count(point.threads), point.threads == 1 ? "" : "s",
       point.margin.count > 0 ? human_seconds(point.margin.min) : "–", count(point.lost));
 }
 
@@ -99,17 +96,9 @@ Table point_table(const std::vector<RenewalPoint>& points) {
 }
 
 std::vector<std::string> findings(const std::vector<RenewalPoint>& points) {
-  std::vector<std::string> lines;
-  for (const char* mode : {"batched", "thread-per-lock"}) {
-    const RenewalPoint* largest = nullptr;
-    for (const RenewalPoint& point : points) {
-      if (point.mode == mode && (largest == nullptr || point.held > largest->held)) {
-        largest = &point;
-      }
-    }
-    if (largest != nullptr) lines.push_back(finding(*largest));
-  }
-  return lines;
+  const auto largest = std::ranges::max_element(points, {}, &RenewalPoint::held);
+  if (largest == points.end()) return {};
+  return {finding(*largest)};
 }
 
 Table point_table(const Experiment& experiment) {

@@ -31,14 +31,10 @@ std::string cost_text(double cost, const std::optional<Interval>& interval, Unit
 
 /// One row for each strategy.
 Table capacity_table(const std::vector<Capacity>& capacities);
-/// One row for each step and each point of a sweep, as CSV.
+/// One row for each step, as CSV.
 Table step_table(const std::vector<Capacity>& capacities);
-/// What is kept, what limits it, what is planned, and what closed loops served, in a line each.
+/// What is kept, what limits it and what is planned, in a line each.
 std::vector<std::string> findings(const Capacity& capacity);
-/// p50 and p99 by rate: one line for each, on a logarithmic time axis. Empty if nothing was
-/// granted.
-std::string chart(const Capacity& capacity);
-
 /// A figure of a distribution, a lower bound if it is one; nothing without samples.
 Cell figure_cell(const Distribution& of, double Distribution::*figure);
 

@@ -124,7 +124,6 @@ std::vector<Block> blocks_of(const Result& result, const KnownFlaws& flaws,
   for (const Capacity& capacity : *result.capacity) {
     Block& block = blocks.emplace_back();
     block.title = capacity.strategy;
-    block.drawing = chart(capacity);
     for (const std::string& found : findings(capacity)) block.lines.push_back({Tone::plain, found});
   }
   return blocks;

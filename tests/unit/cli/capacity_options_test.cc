@@ -5,9 +5,7 @@ namespace lockbench::cli {
 namespace {
 
 using namespace std::chrono_literals;
-using testing::ElementsAre;
 using testing::HasSubstr;
-using testing::IsEmpty;
 
 /// What the command itself refuses, before anything starts.
 std::string refusal_of(std::vector<std::string> args) {
@@ -19,7 +17,7 @@ TEST(CapacityOptions, AreRead) {
   const auto options =
       parse<CapacityOptions>({"redis-queue", "--slo", "acquire.p99<20ms", "--slo",
                               "acquire.p50<1ms", "--clients", "64", "--duration", "1s", "--time",
-                              "90s", "--sweep", "clients=8,1,2,2,4", "--planned-rate", "120.5"});
+                              "90s", "--planned-rate", "120.5"});
   ASSERT_TRUE(options) << options.error();
   const CapacityOptions& capacity = *options;
   ASSERT_EQ(capacity.objective.size(), 2U);
@@ -27,8 +25,6 @@ TEST(CapacityOptions, AreRead) {
   EXPECT_EQ(capacity.workload.clients, 64);
   EXPECT_EQ(capacity.workload.duration, 1s);
   EXPECT_EQ(capacity.time, 90s);
-  EXPECT_THAT(capacity.sweep_clients, ElementsAre(1, 2, 4, 8));
-  EXPECT_THAT(capacity.sweep_keys, IsEmpty());
   EXPECT_EQ(capacity.planned_rate, 120.5);
 }
 
@@ -36,18 +32,6 @@ TEST(CapacityOptions, SayWhatIsWrong) {
   EXPECT_THAT(error_of<CapacityOptions>({"--slo", "acquire.p99>20ms"}),
               HasSubstr("this objective improves as acquire.p99 gets worse; use <"));
   EXPECT_THAT(error_of<CapacityOptions>({"--slo", "fairness.jain<=0.5"}), HasSubstr("use >"));
-  EXPECT_THAT(error_of<CapacityOptions>({"--sweep", "threads=1"}),
-              HasSubstr("\"threads=1\" is not clients=N"));
-  EXPECT_THAT(error_of<CapacityOptions>({"--sweep", "clients=1,x"}),
-              HasSubstr("whole number from 1 to"));
-  EXPECT_THAT(error_of<CapacityOptions>({"--sweep", "keys="}), HasSubstr("--sweep"));
-  EXPECT_THAT(error_of<CapacityOptions>({"--sweep", "off", "--sweep", "keys=1"}),
-              HasSubstr("off alone"));
-  EXPECT_THAT(error_of<CapacityOptions>({"--sweep", "keys=1", "--sweep", "off"}),
-              HasSubstr("off alone"));
-  EXPECT_THAT(
-      error_of<CapacityOptions>({"--sweep", "keys=1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17"}),
-      HasSubstr("at most 16"));
   EXPECT_THAT(error_of<CapacityOptions>({"--planned-rate", "0"}),
               HasSubstr("\"0\" is not a number from"));
   EXPECT_THAT(error_of<CapacityOptions>({"--rate", "5"}), HasSubstr("--rate"));
@@ -60,7 +44,6 @@ TEST(CapacityOptions, NothingStartsWithoutStrategyAndObjective) {
     more.insert(more.begin(), {"redis-queue", "--slo", "acquire.p99<20ms"});
     return refusal_of(more);
   };
-  EXPECT_THAT(with({"--keys", "per-client", "--sweep", "keys=1,2"}), HasSubstr("per-client"));
   EXPECT_THAT(with({"redis-qeue"}), HasSubstr("redis-qeue"));
 }
 

@@ -222,8 +222,6 @@ TEST(OpenFiles, ASecondConnectionIsCountedWhereTheCounterNeedsOne) {
   EXPECT_EQ(open_files_for(request, quorum), in_memory + 15'000) << "and that to each node";
   request.given["redis"] = {"redis://a", "redis://b", "redis://c"};
   EXPECT_EQ(open_files_for(request, quorum), in_memory + 3000) << "no proxies before the user's";
-  request.on_threads = true;
-  EXPECT_EQ(open_files_for(request, quorum), in_memory + 4000) << "and one for each thread";
 }
 
 }  // namespace

@@ -22,7 +22,7 @@ CapacityMeasured measured_briefly(const Descriptor& strategy) {
   return measure_capacity(
       plan,
       [&](const std::string& line) {
-        if (line.find("closed loop, ") != std::string::npos) stop.request_stop();
+        if (line.find("closed loop: ") != std::string::npos) stop.request_stop();
       },
       stop.get_token());
 }

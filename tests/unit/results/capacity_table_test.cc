@@ -5,7 +5,6 @@
 
 #include "results/tables/experiments.h"
 #include "results/tables/formats.h"
-#include "results/tables/text.h"
 #include "tests/unit/results/samples.h"
 #include "tests/unit/results/table_lines.h"
 
@@ -17,10 +16,6 @@ using testing::Contains;
 using testing::HasSubstr;
 using testing::Not;
 using testing::StartsWith;
-
-CapacityRate at(double rate, double p50, double p99) {
-  return {.rate = rate, .decision = "open", .acquire = {.count = 100, .p50 = p50, .p99 = p99}};
-}
 
 TEST(CapacityFindings, SayWhatIsKeptAndWhatLimits) {
   const auto lines = findings(sample_capacity().front());
@@ -59,13 +54,6 @@ TEST(CapacityFindings, TellAPlannedRateThatIsTooHighFromOneThatIsOpen) {
   EXPECT_TRUE(capacity.planned_too_high()) << "the ceiling forbids it";
 }
 
-TEST(CapacityChart, LeavesOutWhatIsNoTime) {
-  Capacity capacity{.rates = {at(10, 0.001, 0.002),
-                              at(20, 0.001, std::numeric_limits<double>::quiet_NaN()),
-                              at(30, 0.001, -1)}};
-  EXPECT_THAT(lines_of(chart(capacity)), testing::SizeIs(3)) << "a title, a rate and the axis";
-}
-
 TEST(CapacityFindings, BeginWithABrokenPromise) {
   std::vector<Capacity> capacities(3, sample_capacity().front());
   capacities[1].violated = std::nullopt;
@@ -82,22 +70,6 @@ TEST(CapacityFindings, BeginWithABrokenPromise) {
   EXPECT_THAT(lines.front(), HasSubstr(",violated\r"));
   EXPECT_THAT(lines.back(), HasSubstr(",true\r"));
 }
-
-TEST(CapacityChart, StandsInTheOrderOfRatesOnAnAxisOfDecades) {
-  Capacity capacity;
-  capacity.rates = {at(100, 0.0001, 0.001), at(400, 0.001, 0.1)};
-  capacity.rates[1].steps = 12;
-  capacity.rates[1].missed_steps = 5;
-  const auto lines = lines_of(chart(capacity));
-  ASSERT_EQ(lines.size(), 4U);
-  EXPECT_THAT(lines[1], AllOf(HasSubstr("100 |o"), HasSubstr("open")));
-  EXPECT_THAT(lines[2], AllOf(HasSubstr("400 |"), HasSubstr("*|"), HasSubstr("5 of 12")));
-  // The same 1 ms stands in the same column, over its label: a third of the way.
-  EXPECT_EQ(lines[1].find('*'), lines[2].find('o'));
-  EXPECT_EQ(display_width(lines[3].substr(0, lines[3].find("1 ms"))), lines[2].find('o'));
-}
-
-TEST(CapacityChart, OfNothingIsNone) { EXPECT_EQ(chart(Capacity()), ""); }
 
 TEST(CapacityTable, HasARowForEachStrategy) {
   Capacity none;
@@ -116,11 +88,10 @@ TEST(CapacityCsv, HasPlainNumbersAndQuotedReasons) {
   capacities[0].steps[0].reason = "late, by 3 ms";
   capacities[0].steps[0].server_cpu_share = std::numeric_limits<double>::quiet_NaN();
   const auto lines = lines_of(to_csv(step_table(capacities)));
-  ASSERT_EQ(lines.size(), 3U);
+  ASSERT_EQ(lines.size(), 2U);
   EXPECT_THAT(lines[0], HasSubstr("acquire_p99_seconds"));
-  EXPECT_THAT(lines[1], AllOf(HasSubstr("confirm,,420,415.5,8.3e-05,0.00142,true,false,,0.2,"),
+  EXPECT_THAT(lines[1], AllOf(HasSubstr("confirm,420,415.5,8.3e-05,0.00142,true,false,,0.2,"),
                               HasSubstr("\"late, by 3 ms\"")));
-  EXPECT_THAT(lines[2], HasSubstr("sweep,keys=2,,800"));
   EXPECT_THAT(lines[1], Not(HasSubstr("nan")));
 }
 

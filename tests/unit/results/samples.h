@@ -158,8 +158,6 @@ inline Run full_run() {
 inline Experiment sample_experiment() {
   return {.points = std::vector<RenewalPoint>{{.strategy = "redis-watchdog",
                                                .held = 10'000,
-                                               .mode = "batched",
-                                               .threads = 1,
                                                .server_cpu_share = 0.75,
                                                .renewals_per_second = 3000,
                                                .commands_per_second = 3001,
@@ -247,11 +245,7 @@ inline std::vector<Capacity> sample_capacity() {
                       .valid = false,
                       .server_cpu_share = 0.1,
                       .generator_cpu_share = 0.2,
-                      .reason = "idle clients started late"}},
-           .sweep = {{.over = "keys",
-                      .at = 2,
-                      .sections_per_second = 800,
-                      .acquire = sample_distribution()}}}};
+                      .reason = "idle clients started late"}}}};
 }
 
 /// What a watch adds to a result.
