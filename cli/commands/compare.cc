@@ -92,9 +92,8 @@ ResultPair run_pair(const CompareOptions& options) {
                   .b = options.files[1],
                   .repeat = options.repeat,
                   .quiet = options.output.quiet};
-  if (!options.fail_on.empty()) {
-    how.least_repeat = static_cast<int>(results::repetitions_of_gates(options.confidence));
-  }
+  how.least_repeat = static_cast<int>(
+      results::repetitions_of_gates(options.fail_on.size(), options.confidence));
   return measure_pair(how);
 }
 
@@ -108,6 +107,9 @@ results::ResultComparison compared(const ResultPair& pair, const CompareOptions&
       pair.a, pair.b, {.confidence = options.confidence, .fail_on = options.fail_on});
   if (comparison.in_both == 0) {
     throw UsageError("{} and {} have no strategy in common", pair.file_a, pair.file_b);
+  }
+  if (!comparison.undecided.empty()) {
+    throw UsageError("{} and {}: {}", pair.file_a, pair.file_b, comparison.undecided);
   }
   if (!comparison.gates_undecided.empty()) {
     throw UsageError("--fail-on: {}", comparison.gates_undecided);

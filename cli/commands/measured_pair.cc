@@ -47,7 +47,7 @@ Configuration read_configuration(const std::string& file, const PairOptions& opt
     command.insert(command.end(), {"--repeat", fmt::format("{}", kUsualRepeat)});
   }
   if (read_in.options.workload.repeat < options.least_repeat) {
-    throw UsageError("--fail-on needs {} repetitions or more, and it has {}: --repeat {}",
+    throw UsageError("{} repetitions or more are needed, and it has {}: --repeat {}",
                      options.least_repeat, read_in.options.workload.repeat,
                      std::max(kUsualRepeat, options.least_repeat));
   }

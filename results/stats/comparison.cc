@@ -5,17 +5,243 @@
 
 #include <algorithm>
 #include <array>
-#include <map>
+#include <cmath>
+#include <functional>
+#include <limits>
 #include <set>
 
+#include "results/file/loads.h"
 #include "results/stats/compared_figures.h"
-#include "results/stats/compared_items.h"
+#include "results/stats/figures.h"
+#include "results/stats/significance.h"
+#include "results/stats/statistics.h"
 
 namespace lockbench::results {
 namespace {
 
-/// Pairs the figures of each strategy in A and B. For a strategy without runs in B, only the
-/// requested figures.
+/// What is compared first, unless gates say otherwise.
+constexpr std::array<std::string_view, 2> kHeadline{"sections_per_second", "acquire.p99"};
+/// The share of the false alarms that the first family may raise: so much that five repetitions can
+/// show something of three strategies.
+constexpr double kShareOfFirst = 0.96;
+/// No smaller change is shown: a bucket of a histogram is 0.8 % wide.
+constexpr double kLeastChange = 0.01;
+/// With which a gate finds its detectable change.
+constexpr double kPower = 0.8;
+
+/// The figures of a strategy in one result, by repetition.
+struct StrategyRuns {
+  std::string name;
+  std::map<int, std::map<std::string, double, std::less<>>> figures{};
+  std::set<std::string, std::less<>> at_least{};  ///< figures that are lower bounds in some of them
+
+  std::vector<double> values_of(const std::string& path) const {
+    std::vector<double> values;
+    for (const auto& [repetition, numbers] : figures) {
+      const auto found = numbers.find(path);
+      if (found != numbers.end() && std::isfinite(found->second)) values.push_back(found->second);
+    }
+    return values;
+  }
+};
+
+/// In the order of their first runs. Of two runs of one repetition the later one counts.
+std::vector<StrategyRuns> strategies_of(const Result& result) {
+  std::vector<StrategyRuns> strategies;
+  std::map<std::string, std::size_t> places;
+  for (const Run& run : result.runs) {
+    const std::string name = name_of(run, result);
+    const auto [place, is_new] = places.emplace(name, strategies.size());
+    if (is_new) strategies.push_back({.name = name});
+    StrategyRuns& strategy = strategies[place->second];
+    auto& numbers = strategy.figures[run.repetition];
+    numbers.clear();
+    for (const Figure& figure : figures(run)) {
+      if (figure.value) numbers[figure.path] = *figure.value;
+      if (figure.value && figure.at_least) strategy.at_least.insert(figure.path);
+    }
+  }
+  return strategies;
+}
+
+/// One figure of one strategy. Its Difference is at `place` among all.
+struct Item {
+  ComparedFigure figure;
+  std::vector<double> a, b;  ///< by repetition; logarithms where relative
+  bool relative = true;
+  std::size_t place = 0;
+  std::vector<const Regression*> gates{};
+
+  bool has_both() const { return !a.empty() && !b.empty(); }
+  bool has_repetitions() const { return std::min(a.size(), b.size()) >= kFewestRepetitions; }
+  double shown(double change) const { return relative ? std::expm1(change) : change; }
+  double center() const { return *median(b) - *median(a); }
+};
+
+Item make_item(const StrategyRuns& a, const StrategyRuns& b, const ComparedFigure& figure) {
+  Item item{figure, a.values_of(figure.path), b.values_of(figure.path)};
+  for (const auto* side : {&item.a, &item.b}) {
+    for (const double value : *side) item.relative = item.relative && value > 0;
+  }
+  if (item.relative) {
+    for (auto* side : {&item.a, &item.b}) {
+      for (double& value : *side) value = std::log(value);
+    }
+  }
+  return item;
+}
+
+/// Whether it is a count that is 0 on both sides.
+bool never_happened(const Item& item) {
+  const auto is_zero = [](double value) { return value == 0; };
+  return !item.relative && std::all_of(item.a.begin(), item.a.end(), is_zero) &&
+         std::all_of(item.b.begin(), item.b.end(), is_zero);
+}
+
+/// All but the finding and p of what both sides have.
+Difference difference_of(const Item& item, const StrategyRuns& a, const StrategyRuns& b,
+                         double confidence) {
+  constexpr double kNothing = std::numeric_limits<double>::quiet_NaN();
+  const auto value = [&](const std::vector<double>& values) {
+    const double center = median(values).value_or(kNothing);
+    return item.relative ? std::exp(center) : center;
+  };
+  Difference made{.strategy = a.name,
+                  .figure = item.figure.path,
+                  .unit = item.figure.unit,
+                  .a = value(item.a),
+                  .b = value(item.b),
+                  .a_at_least = a.at_least.contains(item.figure.path),
+                  .b_at_least = b.at_least.contains(item.figure.path),
+                  .relative = item.relative,
+                  .change = item.has_both() ? item.shown(item.center()) : kNothing};
+  if (!item.has_both()) {
+    made.finding = item.a.empty() ? Finding::not_in_a : Finding::not_in_b;
+  } else if (!item.has_repetitions()) {
+    made.finding = Finding::too_few;
+  } else {
+    const Interval change = bootstrap_interval(item.a, item.b, confidence);
+    made.low = item.shown(change.low);
+    made.high = item.shown(change.high);
+  }
+  return made;
+}
+
+/// A figure, and the side on which a difference of it is looked for.
+struct Test {
+  const Item* item;
+  Side side;
+};
+
+/// Tests that share their false alarms.
+struct Family {
+  std::vector<Test> tests;
+  double alarms = 0;
+
+  /// The least that the most significant of them may have; more than all alarms where no test can
+  /// show anything.
+  double reach() const {
+    double least = 1;
+    for (const auto& [item, side] : tests) {
+      least = std::min(least, least_p(item->a.size(), item->b.size(), side));
+    }
+    return least * static_cast<double>(tests.size());
+  }
+};
+
+Finding finding_of(const Item& item, double change) {
+  if (item.figure.good == Good::unknown) return change > 0 ? Finding::higher : Finding::lower;
+  return (change > 0) == (item.figure.good == Good::higher) ? Finding::better : Finding::worse;
+}
+
+/// Whether the figure itself, apart from chance, has changed.
+bool has_changed(const Item& item, const Difference& one) {
+  const bool noticeable =
+      !item.relative || item.figure.unit == Unit::count || std::abs(one.change) >= kLeastChange;
+  return noticeable && (*one.low > 0 || *one.high < 0);
+}
+
+/// Holm's procedure: the least p against the alarms shared by all, the next by all but one, ...
+void judge(const Family& family, double all_alarms, std::vector<Difference>& differences) {
+  const bool can_tell = family.reach() <= family.alarms;
+  std::vector<std::pair<double, const Test*>> order;
+  for (const Test& test : family.tests) {
+    order.emplace_back(permutation_p(test.item->a, test.item->b, test.side), &test);
+  }
+  std::sort(order.begin(), order.end());
+  double adjusted = 0;
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    const auto& [p, test] = order[i];
+    const double left = static_cast<double>(order.size() - i);
+    adjusted = std::min(1.0, std::max(adjusted, p * left * all_alarms / family.alarms));
+    Difference& one = differences[test->item->place];
+    const bool is_other_side =
+        test->side != Side::both && (test->side == Side::above) != (one.change > 0);
+    if (is_other_side) continue;
+    one.p = adjusted;
+    if (!can_tell) {
+      one.finding = Finding::too_few;
+    } else if (adjusted <= all_alarms && has_changed(*test->item, one)) {
+      one.finding = finding_of(*test->item, one.change);
+    }
+  }
+}
+
+/// Repetitions on each side with which so many tests can show anything; nothing below 100.
+std::optional<std::size_t> repetitions_for(std::size_t tests, double alarms, Side side) {
+  constexpr std::size_t kMost = 100;
+  for (std::size_t count = kFewestRepetitions; count < kMost; ++count) {
+    if (least_p(count, count, side) * static_cast<double>(tests) <= alarms) return count;
+  }
+  return std::nullopt;
+}
+
+std::string why_nothing(const Family& family, double confidence) {
+  const Item& item = *family.tests.front().item;
+  const auto wanted =
+      repetitions_for(family.tests.size(), family.alarms, family.tests.front().side);
+  return fmt::format("{} and {} repetitions cannot show anything of {} figures at {:g} %: {}",
+                     item.a.size(), item.b.size(), family.tests.size(), 100 * confidence,
+                     wanted ? fmt::format("--repeat {} would", *wanted) : "compare fewer strategies");
+}
+
+/// The smallest change on the gate's side that is found with kPower: significant, and beyond the
+/// bound.
+double detectable(const Regression& gate, const Item& item, double alarms, double bound) {
+  const Welch sample = welch(item.a, item.b);
+  const double beyond = std::abs(item.relative ? std::log1p(std::max(bound, -1.0)) : bound);
+  const double change =
+      std::max(student_quantile(1 - alarms, sample.degrees) * sample.error, beyond) +
+      student_quantile(kPower, sample.degrees) * sample.error;
+  return item.shown(gate.more ? change : -change);
+}
+
+Gate judged(const Regression& gate, const Item& item, const Difference& one, double alarms) {
+  using Outcome = Gate::Outcome;
+  Gate made{gate, one.strategy, Outcome::kept, item.place, std::nullopt};
+  if (!item.has_both()) {
+    made.outcome = item.b.empty() ? Outcome::not_measured : Outcome::not_excluded;
+    return made;
+  }
+  if (!item.has_repetitions()) {
+    made.outcome = Outcome::not_excluded;
+    return made;
+  }
+  const double bound = bound_of(gate, one);
+  const auto is_beyond = [&](double change) { return gate.more ? change > bound : change < bound; };
+  // What waits were cut off of may be larger: no evidence that B is worse than A, or that it is not.
+  const bool may_be_kept = gate.more ? one.a_at_least : one.b_at_least;
+  const bool may_be_missed = gate.more ? one.b_at_least : one.a_at_least;
+  if (is_shown(one.finding) && is_beyond(one.change) && !may_be_kept) {
+    made.outcome = Outcome::regression;
+  } else if (is_beyond(gate.more ? *one.high : *one.low) || may_be_missed) {
+    made.outcome = Outcome::not_excluded;
+  }
+  made.detectable = detectable(gate, item, alarms, bound);
+  return made;
+}
+
+/// Pairs the figures of each strategy in A and B, and judges them.
 class Pairing {
  public:
   Pairing(const ComparisonOptions& options, ResultComparison& comparison)
@@ -25,6 +251,7 @@ class Pairing {
     figures_ = compared_figures(asked);
   }
 
+  /// Of a strategy without runs in B, only the figures of gates.
   void add(const StrategyRuns& a, const StrategyRuns& b) {
     const bool is_in_b = !b.figures.empty();
     for (const ComparedFigure& figure : figures_) {
@@ -34,43 +261,109 @@ class Pairing {
       }
       if (!is_in_b && gates.empty()) continue;
       Item item = make_item(a, b, figure);
-      if (item.has_none()) {
+      if (item.a.empty() && item.b.empty()) {
         if (is_in_b && !gates.empty()) comparison_.unmeasured[figure.path].push_back(a.name);
         continue;
       }
-      if (!gates.empty() && item.has_both() && !item.has_repetitions()) refuse_gate(item);
-      if (never_happened(item)) continue;
-      item.place = comparison_.differences.size();
-      comparison_.differences.push_back(difference_of(item));
-      if (!item.has_both()) {
-        for (const Regression* gate : gates) {
-          comparison_.gates.push_back(
-              {*gate, a.name,
-               item.of_b.empty() ? Gate::Outcome::not_measured : Gate::Outcome::not_excluded,
-               item.place, std::nullopt});
-        }
+      if (never_happened(item)) {
+        never_happened_.insert(figure.path);
+        continue;
       }
+      item.place = comparison_.differences.size();
       item.gates = std::move(gates);
-      if (item.has_both()) items_.push_back(std::move(item));
+      comparison_.differences.push_back(difference_of(item, a, b, comparison_.confidence));
+      items_.push_back(std::move(item));
     }
   }
 
-  /// The figures that both sides have. Valid as long as this object.
-  const std::vector<Item>& items() const { return items_; }
+  void judge_all() {
+    const double alarms = 1 - comparison_.confidence;
+    Family first, others;
+    for (const Item& item : items_) {
+      if (item.has_repetitions()) add_tests(item, first, others);
+    }
+    first.alarms = others.tests.empty() ? alarms : kShareOfFirst * alarms;
+    others.alarms = alarms - (first.tests.empty() ? 0 : first.alarms);
+    for (const Family* family : {&first, &others}) judge(*family, alarms, comparison_.differences);
+    if (!first.tests.empty() && first.reach() > first.alarms) {
+      const std::string why = why_nothing(first, comparison_.confidence);
+      comparison_.notes.push_back(why);
+      if (!gates_.empty()) comparison_.gates_undecided = why;
+    }
+    for (const Item& item : items_) {
+      const double share = first.alarms / static_cast<double>(std::max<std::size_t>(1, first.tests.size()));
+      for (const Regression* gate : item.gates) {
+        if (item.has_both() && !item.has_repetitions()) refuse_gate(item);
+        comparison_.gates.push_back(judged(*gate, item, comparison_.differences[item.place], share));
+      }
+    }
+    add_unmeasured_gates();
+    note_few_repetitions();
+  }
 
  private:
+  void add_tests(const Item& item, Family& first, Family& others) const {
+    if (gates_.empty()) {
+      const bool leads =
+          std::find(kHeadline.begin(), kHeadline.end(), item.figure.path) != kHeadline.end();
+      (leads ? first : others).tests.push_back({&item, Side::both});
+      return;
+    }
+    bool above = false, below = false;
+    for (const Regression* gate : item.gates) (gate->more ? above : below) = true;
+    const auto side_of = [](bool up, bool down) {
+      return up && down ? Side::both : up ? Side::above : Side::below;
+    };
+    if (above || below) first.tests.push_back({&item, side_of(above, below)});
+    if (!above || !below) others.tests.push_back({&item, side_of(!above, !below)});
+  }
+
   void refuse_gate(const Item& item) {
     if (!comparison_.gates_undecided.empty()) return;
     comparison_.gates_undecided = fmt::format(
-        "{} of {} was measured in {} {} of A and {} of B: {} of each are needed (--repeat)",
-        item.figure->path, item.a->name, item.of_a.size(),
-        item.of_a.size() == 1 ? "repetition" : "repetitions", item.of_b.size(), kEnoughRepetitions);
+        "{} of {} was measured in {} repetitions of A and {} of B: {} of each are needed "
+        "(--repeat)",
+        item.figure.path, comparison_.differences[item.place].strategy, item.a.size(),
+        item.b.size(), kFewestRepetitions);
+  }
+
+  /// Gates on a figure that no strategy has.
+  void add_unmeasured_gates() {
+    for (const Regression& gate : gates_) {
+      const bool is_measured = never_happened_.contains(gate.figure) ||
+                               std::any_of(items_.begin(), items_.end(), [&](const Item& item) {
+                                 return item.figure.path == gate.figure;
+                               });
+      const auto found = comparison_.unmeasured.find(gate.figure);
+      if (is_measured || found == comparison_.unmeasured.end()) continue;
+      comparison_.gates.push_back({gate, "", Gate::Outcome::not_measured, {}, {}});
+    }
+  }
+
+  void note_few_repetitions() {
+    std::set<std::string> few;
+    bool all = true;
+    for (const Item& item : items_) {
+      if (!item.has_both()) continue;
+      all = all && !item.has_repetitions();
+      if (!item.has_repetitions()) few.insert(item.figure.path);
+    }
+    if (few.empty()) return;
+    if (all) {
+      comparison_.undecided = fmt::format(
+          "{} repetitions of each are needed to tell a difference from chance (--repeat 5 or more)",
+          kFewestRepetitions);
+    } else {
+      comparison_.notes.push_back(fmt::format("{}: measured in fewer than {} repetitions",
+                                              fmt::join(few, ", "), kFewestRepetitions));
+    }
   }
 
   const std::vector<Regression>& gates_;
   std::vector<ComparedFigure> figures_;
   ResultComparison& comparison_;
   std::vector<Item> items_;
+  std::set<std::string> never_happened_;
 };
 
 void add_doubts(const Result& result, std::string_view name, ResultComparison& comparison) {
@@ -86,27 +379,6 @@ void add_doubts(const Result& result, std::string_view name, ResultComparison& c
   }
 }
 
-/// Notes the figures that have too few repetitions for a permutation test.
-void note_few_repetitions(const std::vector<Item>& items, ResultComparison& comparison) {
-  std::set<std::string> few;
-  bool all = true;
-  for (const Item& item : items) {
-    if (!item.has_both()) continue;
-    if (item.has_repetitions()) {
-      all = false;
-    } else {
-      few.insert(item.figure->path);
-    }
-  }
-  if (few.empty()) return;
-  constexpr std::string_view kBut = "only large differences can be shown";
-  comparison.notes.push_back(
-      all ? fmt::format("fewer than {} repetitions: {} (--repeat 5 or more)", kEnoughRepetitions,
-                        kBut)
-          : fmt::format("{}: measured in fewer than {} repetitions, so that {}",
-                        fmt::join(few, ", "), kEnoughRepetitions, kBut));
-}
-
 /// Notes the figures that may be larger than what was seen of them.
 void note_lower_bounds(ResultComparison& comparison) {
   std::set<std::string_view> figures;
@@ -120,32 +392,6 @@ void note_lower_bounds(ResultComparison& comparison) {
                   fmt::join(figures, ", ")));
 }
 
-/// A gate on a figure that no strategy has.
-void add_unmeasured_gates(const std::vector<Regression>& gates, ResultComparison& comparison) {
-  for (const Regression& gate : gates) {
-    const auto found = comparison.unmeasured.find(gate.figure);
-    if (found == comparison.unmeasured.end() || found->second.size() < comparison.in_both ||
-        std::any_of(comparison.differences.begin(), comparison.differences.end(),
-                    [&](const Difference& one) { return one.figure == gate.figure; })) {
-      continue;
-    }
-    comparison.gates.push_back({gate, "", Gate::Outcome::not_measured, {}, {}});
-  }
-}
-
-/// Notes how many intervals leave out no change without a finding.
-void note_chance(std::size_t figures, ResultComparison& comparison) {
-  const auto count =
-      std::count_if(comparison.differences.begin(), comparison.differences.end(),
-                    [](const Difference& one) { return one.finding == Finding::may_be_chance; });
-  if (count == 0) return;
-  const double expected = (1 - comparison.confidence) * static_cast<double>(figures);
-  comparison.notes.push_back(
-      fmt::format("may be chance: {} of {} intervals leave out no change without a finding; about "
-                  "{:.0f} would if nothing had changed",
-                  count, figures, expected));
-}
-
 }  // namespace
 
 std::string_view to_string(Gate::Outcome outcome) {
@@ -155,21 +401,21 @@ std::string_view to_string(Gate::Outcome outcome) {
 }
 
 std::string_view to_string(Finding finding) {
-  constexpr std::array<std::string_view, 9> kNames{"no difference that can be shown",
-                                                   "may be chance",
-                                                   "better",
-                                                   "worse",
-                                                   "higher",
-                                                   "lower",
-                                                   "too few repetitions to tell",
-                                                   "not measured in A",
-                                                   "not measured in B"};
+  constexpr std::array<std::string_view, 8> kNames{
+      "no difference that can be shown", "better",           "worse",
+      "higher",                          "lower",            "too few repetitions to tell",
+      "not measured in A",               "not measured in B"};
   return kNames.at(static_cast<std::size_t>(finding));
 }
 
 bool is_shown(Finding finding) {
   return finding == Finding::better || finding == Finding::worse || finding == Finding::higher ||
          finding == Finding::lower;
+}
+
+std::size_t repetitions_of_gates(std::size_t gates, double confidence) {
+  return repetitions_for(gates, kShareOfFirst * (1 - confidence), Side::above)
+      .value_or(kFewestRepetitions);
 }
 
 ResultComparison compare(const Result& a, const Result& b, const ComparisonOptions& options) {
@@ -196,12 +442,8 @@ ResultComparison compare(const Result& a, const Result& b, const ComparisonOptio
   for (const StrategyRuns& strategy : of_b) {
     if (!common.contains(strategy.name)) comparison.only_in_b.push_back(strategy.name);
   }
-  add_unmeasured_gates(options.fail_on, comparison);
-  const std::vector<Item>& items = pairing.items();
-  if (!items.empty()) judge(items, comparison);
-  note_few_repetitions(items, comparison);
+  pairing.judge_all();
   note_lower_bounds(comparison);
-  note_chance(items.size(), comparison);
   add_doubts(a, "A", comparison);
   add_doubts(b, "B", comparison);
   comparison.notes.insert(comparison.notes.end(), comparison.doubts.begin(),

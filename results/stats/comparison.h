@@ -15,27 +15,18 @@
 namespace lockbench::results {
 
 /// The result of comparing one figure of one strategy. `higher` and `lower` are significant
-/// differences of figures without a better direction. `may_be_chance`: the figure's own interval
-/// leaves out no change, but among so many figures that is no evidence. `cannot_tell`: with so few
-/// repetitions no difference can be significant.
-enum class Finding {
-  none_shown,
-  may_be_chance,
-  better,
-  worse,
-  higher,
-  lower,
-  cannot_tell,
-  not_in_a,
-  not_in_b,
-};
+/// differences of figures without a better direction. `too_few`: with so few repetitions, and so many figures
+/// of its family, no difference can be significant.
+enum class Finding { none_shown, better, worse, higher, lower, too_few, not_in_a, not_in_b };
 std::string_view to_string(Finding finding);
 /// Whether the difference is significant.
 bool is_shown(Finding finding);
 
-/// B against A. Where both have a positive value in every repetition, `a` and `b` are geometric
-/// means over the repetitions and `change` is b / a - 1; elsewhere arithmetic means and b - a. NaN
-/// where it was not measured.
+/// With fewer on a side, no permutation is rare enough to be significant.
+inline constexpr std::size_t kFewestRepetitions = 4;
+
+/// B against A: medians over the repetitions. Where all values are positive, `change` is b / a - 1;
+/// elsewhere b - a. NaN where it was not measured.
 struct Difference {
   std::string strategy;
   std::string figure;  ///< see figures.h
@@ -47,7 +38,7 @@ struct Difference {
   double change = 0;
   /// Confidence interval of the change, of this figure alone. Nothing if too little was measured.
   std::optional<double> low, high;
-  std::optional<double> p;  ///< adjusted for the family, where repetitions were permuted
+  std::optional<double> p;  ///< adjusted for its family
   Finding finding = Finding::none_shown;
 };
 
@@ -72,7 +63,7 @@ struct Gate {
   std::string strategy;  ///< empty: none has the figure
   Outcome outcome = Outcome::kept;
   std::optional<std::size_t> place;  ///< of its difference among all
-  /// The smallest change, as in Difference, that these repetitions show with a power of 80 %.
+  /// About the smallest change, as in Difference, that these repetitions show with a power of 80 %.
   /// Nothing if one side was not measured.
   std::optional<double> detectable;
 };
@@ -86,26 +77,24 @@ struct ResultComparison {
   /// Strategies by figure, for those of `fail_on` that neither result measured.
   std::map<std::string, std::vector<std::string>> unmeasured;
   std::vector<Gate> gates;
-  /// Why so few repetitions cannot decide a gate, and what would help. Empty if they can.
-  std::string gates_undecided;
+  /// Why so few repetitions decide nothing, or not a gate, and what would help. Empty if they do.
+  std::string undecided, gates_undecided;
   /// What casts doubt on a result, in a line each: it was interrupted, or has invalid runs.
   std::vector<std::string> doubts;
   std::vector<std::string> notes;  ///< what limits the findings, in a line each; the doubts, too
 };
 
 /// Compares every strategy of both results, figure by figure; of strategies that only A has, only
-/// those of `fail_on`. Intervals are those of one figure; findings are adjusted for two families:
-/// the regressions that `fail_on` asks for, and all other differences. If nothing differs, the
-/// whole comparison finds a difference with a probability of at most 1 - confidence, which the
-/// families share evenly, unless so few repetitions need another share to show anything.
-///
-/// With four repetitions or more on both sides, repetitions are the sample: permuted for findings,
-/// resampled for intervals (see significance.h). With fewer, how much figures are known to scatter
-/// from run to run counts as much as four repetitions; intervals and findings are Welch's.
+/// those of `fail_on`. The change is the ratio of medians over repetitions, with a bootstrap
+/// interval; a finding needs an interval that leaves out no change and a permutation test, whose
+/// levels are Holm's (1979) within two families: what `fail_on` asks for (else throughput and p99
+/// of acquiring), and all other figures. If nothing differs, the whole comparison finds a
+/// difference with a probability of at most 1 - confidence, of which the first family has
+/// nearly all.
 ResultComparison compare(const Result& a, const Result& b, const ComparisonOptions& options);
 
-/// How many repetitions on each side gates need.
-std::size_t repetitions_of_gates(double confidence);
+/// How many repetitions on each side so many gates need.
+std::size_t repetitions_of_gates(std::size_t gates, double confidence);
 
 /// Differences in workload, machine or servers that make two results incomparable, one line each.
 /// Repetitions, seed, output and the choice of strategies may differ.

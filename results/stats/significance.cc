@@ -3,35 +3,25 @@
 #include <algorithm>
 #include <boost/math/distributions/students_t.hpp>
 #include <cmath>
+#include <numeric>
 #include <random>
 #include <stdexcept>
+#include <vector>
 
 #include "results/stats/statistics.h"
 
 namespace lockbench::results {
 namespace {
 
-constexpr std::size_t kMostDivisions = 2000;
-/// Values looked at altogether, which bounds the time for results of any size.
-constexpr std::size_t kMostWork = 200'000'000;
-constexpr std::size_t kFewestDivisions = 400;
+/// As many as ten values on each side have, but for a factor of nine.
+constexpr double kMostDeals = 20'000;
 
-/// Whether there are more than `limit` ways to choose; their number if not.
-std::size_t ways_to_choose(std::size_t n, std::size_t k, std::size_t limit) {
+double deals(std::size_t of_a, std::size_t of_b) {
   double ways = 1;
-  for (std::size_t i = 1; i <= std::min(k, n - k); ++i) {
-    ways = ways * static_cast<double>(n - i + 1) / static_cast<double>(i);
-    if (ways > static_cast<double>(limit)) return limit + 1;
+  for (std::size_t i = 1; i <= std::min(of_a, of_b) && ways <= kMostDeals; ++i) {
+    ways *= static_cast<double>(of_a + of_b - i + 1) / static_cast<double>(i);
   }
-  return static_cast<std::size_t>(std::llround(ways));
-}
-
-double largest_t(const std::vector<Feature>& features, const std::vector<bool>& in_b) {
-  double largest = 0;
-  for (const Feature& feature : features) {
-    largest = std::max(largest, two_sample(feature, in_b).t(feature.side));
-  }
-  return largest;
+  return ways;
 }
 
 /// The variance of single values, with its degrees of freedom.
@@ -74,57 +64,67 @@ Interval bootstrap_interval(std::span<const double> a, std::span<const double> b
   const std::size_t resamples =
       std::clamp(kMostValues / (a.size() + b.size()), kFewestResamples, kMostResamples);
   std::mt19937_64 random(1);
-  const auto mean_of_resampled = [&](std::span<const double> values) {
-    double sum = 0;
-    for (std::size_t i = 0; i < values.size(); ++i) sum += values[random() % values.size()];
-    return sum / static_cast<double>(values.size());
+  std::vector<double> drawn;
+  const auto median_of_resampled = [&](std::span<const double> values) {
+    drawn.resize(values.size());
+    for (double& one : drawn) one = values[random() % values.size()];
+    return *median(drawn);
   };
   std::vector<double> differences(resamples);
-  for (double& one : differences) one = mean_of_resampled(b) - mean_of_resampled(a);
-
-  // Hesterberg, What Teachers Should Know About the Bootstrap, 2015. A wider interval would follow
-  // from Student's distribution more than from the data: so with five values a side or fewer, it
-  // holds somewhat seldomer than it should.
-  constexpr double kWidest = 1.2, kNormal = 1e6;
+  for (double& one : differences) one = median_of_resampled(b) - median_of_resampled(a);
   const double tail = (1 - confidence) / 2;
+  return {.low = *percentile(differences, tail), .high = *percentile(differences, 1 - tail)};
+}
+
+double permutation_p(std::span<const double> a, std::span<const double> b, Side side) {
+  std::vector<double> values(a.begin(), a.end());
+  values.insert(values.end(), b.begin(), b.end());
+  const auto [least, most] = std::minmax_element(values.begin(), values.end());
+  const double rounding = 1e-9 * (*most - *least);
+  const double total = std::accumulate(values.begin(), values.end(), 0.0);
   const auto of_a = static_cast<double>(a.size()), of_b = static_cast<double>(b.size());
-  const double size = 2 / (1 / of_a + 1 / of_b);
-  const double wider =
-      std::min(kWidest, student_quantile(1 - tail, of_a + of_b - 2) /
-                            student_quantile(1 - tail, kNormal) * std::sqrt(size / (size - 1)));
-  const double center = *mean(b) - *mean(a);
-  return Interval{.low = center + wider * (*percentile(differences, tail) - center),
-                  .high = center + wider * (*percentile(differences, 1 - tail) - center)};
-}
-
-double TwoSample::t(Side side) const {
-  return side == Side::both ? std::abs(t()) : side == Side::above ? t() : -t();
-}
-
-TwoSample two_sample(const Feature& feature, const std::vector<bool>& in_b) {
-  double count[2] = {0, 0};
-  double sum[2] = {0, 0};
-  for (std::size_t i = 0; i < in_b.size(); ++i) {
-    if (!feature.values[i]) continue;
-    count[in_b[i] ? 1 : 0] += 1;
-    sum[in_b[i] ? 1 : 0] += *feature.values[i];
+  // The mean of B less that of A, of the side that is looked at.
+  const auto distance = [&](double sum_of_b) {
+    const double difference = sum_of_b / of_b - (total - sum_of_b) / of_a;
+    return side == Side::both ? std::abs(difference) : side == Side::above ? difference : -difference;
+  };
+  const double seen = distance(std::accumulate(b.begin(), b.end(), 0.0)) - rounding;
+  std::size_t as_far = 0, tried = 0;
+  const auto count = [&](double sum_of_b) {
+    ++tried;
+    if (distance(sum_of_b) >= seen) ++as_far;
+  };
+  if (deals(a.size(), b.size()) <= kMostDeals) {
+    std::vector<bool> in_b(values.size(), true);
+    std::fill_n(in_b.begin(), a.size(), false);
+    do {  // Sorted, "false" first, this is the first of all.
+      double sum = 0;
+      for (std::size_t i = 0; i < values.size(); ++i) sum += in_b[i] ? values[i] : 0;
+      count(sum);
+    } while (std::next_permutation(in_b.begin(), in_b.end()));
+  } else {
+    std::mt19937_64 random(1);
+    count(std::accumulate(b.begin(), b.end(), 0.0));  // how they were dealt counts, too
+    while (tried < static_cast<std::size_t>(kMostDeals)) {
+      double sum = 0;
+      for (std::size_t i = 0; i < b.size(); ++i) {
+        std::swap(values[i], values[i + random() % (values.size() - i)]);
+        sum += values[i];
+      }
+      count(sum);
+    }
   }
-  if (count[0] < 2 || count[1] < 2) return {};
-  const double mean[2] = {sum[0] / count[0], sum[1] / count[1]};
-  double squares = 0;
-  for (std::size_t i = 0; i < in_b.size(); ++i) {
-    if (!feature.values[i]) continue;
-    const double off = *feature.values[i] - mean[in_b[i] ? 1 : 0];
-    squares += off * off;
-  }
-  const double degrees = count[0] + count[1] - 2;
-  const double variance = squares / degrees + feature.noise * feature.noise;
-  return {mean[1] - mean[0], std::sqrt(variance * (1 / count[0] + 1 / count[1])), degrees};
+  return static_cast<double>(as_far) / static_cast<double>(tried);
 }
 
-TwoSample welch(std::span<const double> a, std::span<const double> b, double known_a,
-                double known_b) {
-  Variance va = variance_of(a, known_a), vb = variance_of(b, known_b);
+double least_p(std::size_t of_a, std::size_t of_b, Side side) {
+  // A difference on either side has a mirror image only if both sides are of one size.
+  const double extremes = side == Side::both && of_a == of_b ? 2 : 1;
+  return std::min(1.0, extremes / std::min(deals(of_a, of_b), kMostDeals));
+}
+
+Welch welch(std::span<const double> a, std::span<const double> b, double known) {
+  Variance va = variance_of(a, known), vb = variance_of(b, known);
   // A single value says nothing of its scatter: the other's has to do.
   if (va.degrees == 0) va = vb;
   if (vb.degrees == 0) vb = va;
@@ -135,64 +135,6 @@ TwoSample welch(std::span<const double> a, std::span<const double> b, double kno
   const double degrees =
       std::pow(of_a + of_b, 2) / (std::pow(of_a, 2) / va.degrees + std::pow(of_b, 2) / vb.degrees);
   return {difference, std::sqrt(of_a + of_b), std::max(1.0, degrees)};
-}
-
-PermutationTest::PermutationTest(const std::vector<Feature>& features, std::size_t of_a) {
-  if (features.empty()) return;
-  const bool mirrors = std::any_of(features.begin(), features.end(), [](const Feature& feature) {
-    return feature.side == Side::both;
-  });
-  always_largest_ = mirrors ? 2 : 1;
-  const std::size_t size = features.front().values.size();
-  std::vector<bool> in_b(size, true);
-  std::fill_n(in_b.begin(), of_a, false);
-  const std::size_t affordable =
-      std::clamp(kMostWork / (size * features.size()), kFewestDivisions, kMostDivisions);
-  if (ways_to_choose(size, of_a, affordable) <= affordable) {
-    // Sorted, "false" first, this is the first division of all.
-    do {
-      largest_.push_back(largest_t(features, in_b));
-    } while (std::next_permutation(in_b.begin(), in_b.end()));
-  } else {
-    std::mt19937_64 random(size * 1'000'003 + of_a);
-    const std::vector<bool> truth = in_b;
-    std::vector<bool> mirrored = truth;
-    mirrored.flip();
-    largest_.push_back(largest_t(features, in_b));
-    while (largest_.size() < affordable) {
-      std::shuffle(in_b.begin(), in_b.end(), random);
-      // The actual division was added once above.
-      if (in_b == truth || in_b == mirrored) continue;
-      largest_.push_back(largest_t(features, in_b));
-    }
-  }
-  std::sort(largest_.begin(), largest_.end());
-}
-
-std::optional<double> PermutationTest::critical(double confidence) const {
-  const auto rank =
-      static_cast<std::size_t>(std::ceil(confidence * static_cast<double>(largest_.size()) - 1e-9));
-  if (rank < 1 || rank + always_largest_ > largest_.size()) return std::nullopt;
-  return largest_[rank - 1];
-}
-
-double PermutationTest::least_alarms() const {
-  if (largest_.size() <= always_largest_) return 1;
-  return static_cast<double>(always_largest_) / static_cast<double>(largest_.size());
-}
-
-double PermutationTest::p_value(double t) const {
-  if (largest_.empty()) return 1;
-  const auto below = std::lower_bound(largest_.begin(), largest_.end(), t * (1 - 1e-12));
-  return static_cast<double>(largest_.end() - below) / static_cast<double>(largest_.size());
-}
-
-std::optional<std::size_t> repetitions_for(double alarms, bool one_sided) {
-  for (std::size_t count = 2, ways = 0; ways < kMostDivisions; ++count) {
-    ways = std::min(ways_to_choose(2 * count, count, kMostDivisions), kMostDivisions);
-    if (alarms * static_cast<double>(ways) >= (one_sided ? 1 : 2) - 1e-9) return count;
-  }
-  return std::nullopt;
 }
 
 }  // namespace lockbench::results

@@ -1,10 +1,7 @@
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
 #include <optional>
 #include <span>
-#include <vector>
 
 #include "results/file/model.h"
 
@@ -18,69 +15,31 @@ double student_quantile(double p, double degrees_of_freedom);
 /// for fewer than two values. `noise`: standard deviation that a value has at the least.
 std::optional<Interval> mean_interval(std::span<const double> sample, double noise = 0);
 
-/// Where the mean of B less the mean of A lies: percentiles of the differences of resampled values,
-/// widened because a bootstrap of few values is too narrow, by a fifth at most. From two values
-/// on each side.
+/// Where the median of B less the median of A lies: percentiles of the differences of resampled
+/// values (Efron and Tibshirani, An Introduction to the Bootstrap, 1993). At least one value each.
 Interval bootstrap_interval(std::span<const double> a, std::span<const double> b,
                             double confidence);
 
 /// Which differences of B from A are looked for.
 enum class Side { both, above, below };
 
-/// Several figures measured in the same repetitions of two results: values[i] belongs to repetition
-/// i, the first `of_a` of which are A's. A figure that a repetition lacks is nothing.
-struct Feature {
-  std::vector<std::optional<double>> values;
-  double noise = 0;  ///< standard deviation that a value has at the least
-  Side side = Side::both;
-};
+/// How often the means of A and B are as far apart as they are, on that side, if values are dealt
+/// out to A and B at random: an exact permutation test (Good, Permutation Tests, 2000), by at most
+/// 20,000 deals. It assumes no distribution.
+double permutation_p(std::span<const double> a, std::span<const double> b, Side side);
 
-/// The two-sample t of one figure under one division of the repetitions; 0 where a side has fewer
-/// than two values.
-struct TwoSample {
+/// The least p that so many values on either side can have.
+double least_p(std::size_t of_a, std::size_t of_b, Side side);
+
+/// Difference of the means of B and A by Welch, who lets A and B scatter differently.
+struct Welch {
   double difference = 0;  ///< mean of B less mean of A
-  double error = 0;       ///< standard error of the difference, variances pooled
-  double degrees = 0;     ///< of freedom
-  double t() const { return error > 0 ? difference / error : 0; }
-  /// How far the difference is on that side: |t|, t or -t.
-  double t(Side side) const;
+  double error = 0;       ///< its standard error; 0 if nothing is known of the scatter
+  double degrees = 1;     ///< of freedom
 };
-TwoSample two_sample(const Feature& feature, const std::vector<bool>& in_b);
-
-/// The same by Welch, who lets A and B scatter differently. Each has at least one value. `known_a`,
-/// `known_b`: the standard deviation that values are known to have, which counts as much as four
-/// repetitions (a moderated variance: Smyth, Linear models and empirical Bayes methods, 2004); 0:
-/// not known. Then a single value is taken to scatter like the other side's; if both sides are
-/// single, the error is 0.
-TwoSample welch(std::span<const double> a, std::span<const double> b, double known_a,
-                double known_b);
-
-/// Westfall and Young's permutation test (Resampling-Based Multiple Testing, 1993). Repetitions are
-/// reassigned to A and B as a whole, so that the figures of one repetition stay together. The bound
-/// is what the largest t of all figures, each on its side, exceeds with probability
-/// `1 - confidence` if A and B do not differ. Assumes no distribution, only that repetitions are
-/// exchangeable.
-class PermutationTest {
- public:
-  /// Tries at most 2,000 divisions.
-  PermutationTest(const std::vector<Feature>& features, std::size_t of_a);
-
-  /// The t that must be exceeded. Nothing if too few repetitions make that impossible.
-  std::optional<double> critical(double confidence) const;
-  /// The least share of false alarms with which anything can be shown; 1 if nothing can.
-  double least_alarms() const;
-  /// How often the largest t of all reaches this one.
-  double p_value(double t) const;
-
- private:
-  /// How many divisions are among the largest in any case: the true one and, if a figure looks on
-  /// both sides, its mirror image.
-  std::size_t always_largest_ = 1;
-  std::vector<double> largest_;  ///< of each division, sorted
-};
-
-/// How many repetitions on both sides it takes to show anything on one side, or on either, with
-/// this share of false alarms; nothing if no number does.
-std::optional<std::size_t> repetitions_for(double alarms, bool one_sided);
+/// Each has at least one value. `known`: the standard deviation that values are known to have, which
+/// counts as much as four values (a moderated variance: Smyth, Linear models and empirical Bayes
+/// methods, 2004); 0: not known. Then a single value is taken to scatter like the other side's.
+Welch welch(std::span<const double> a, std::span<const double> b, double known = 0);
 
 }  // namespace lockbench::results

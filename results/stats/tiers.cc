@@ -26,7 +26,7 @@ constexpr double kScatterOfWaits = 0.5;
 
 /// Whether `b`, which is higher, can be told apart from `a`. Both are logarithms.
 bool told_apart(const std::vector<double>& a, const std::vector<double>& b, double scatter) {
-  const TwoSample sample = welch(a, b, scatter, scatter);
+  const Welch sample = welch(a, b, scatter);
   return sample.difference >= std::log(kTenth) &&
          sample.difference > student_quantile(0.975, sample.degrees) * sample.error;
 }
