@@ -65,8 +65,7 @@ std::string folded_away(const std::string& title, const std::string& inside) {
 }
 
 std::string to_html(const Block& block) {
-  return heading(3, block.title) + results::to_html(block.table) +
-         (block.drawing.empty() ? "" : preformatted(block.drawing)) + results::to_html(block.lines);
+  return heading(3, block.title) + results::to_html(block.table) + results::to_html(block.lines);
 }
 
 Table pairs(std::string key, std::string value) {

@@ -135,10 +135,6 @@ std::string written(const Block& block, const Look& look) {
   if (!block.title.empty()) {
     text += fmt::format("{}{}\n\n", markdown ? "## " : "", styled(block.title, look.style));
   }
-  if (!block.drawing.empty()) {
-    const std::string drawn = styled(block.drawing, look.style);
-    text += markdown ? fmt::format("```\n{}```\n\n", drawn) : drawn;
-  }
   const std::vector<std::string> lines = texts_of(block.lines);
   return text +
          (markdown ? to_markdown(block.table, lines) : to_text(block.table, lines, look.style));

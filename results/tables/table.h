@@ -87,7 +87,6 @@ struct Sentence {
 struct Block {
   std::string title{};
   Table table{};
-  std::string drawing{};  ///< lines in which each character has its column
   std::vector<Sentence> lines{};
 };
 
