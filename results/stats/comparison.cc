@@ -217,14 +217,13 @@ double detectable(const Regression& gate, const Item& item, double alarms, doubl
 }
 
 Gate judged(const Regression& gate, const Item& item, const Difference& one, double alarms) {
-  using Outcome = Gate::Outcome;
-  Gate made{gate, one.strategy, Outcome::kept, item.place, std::nullopt};
+  Gate made{gate, one.strategy, Gate::Outcome::kept, item.place, std::nullopt};
   if (!item.has_both()) {
-    made.outcome = item.b.empty() ? Outcome::not_measured : Outcome::not_excluded;
+    made.outcome = item.b.empty() ? Gate::Outcome::not_measured : Gate::Outcome::not_excluded;
     return made;
   }
   if (!item.has_repetitions()) {
-    made.outcome = Outcome::not_excluded;
+    made.outcome = Gate::Outcome::not_excluded;
     return made;
   }
   const double bound = bound_of(gate, one);
@@ -233,9 +232,9 @@ Gate judged(const Regression& gate, const Item& item, const Difference& one, dou
   const bool may_be_kept = gate.more ? one.a_at_least : one.b_at_least;
   const bool may_be_missed = gate.more ? one.b_at_least : one.a_at_least;
   if (is_shown(one.finding) && is_beyond(one.change) && !may_be_kept) {
-    made.outcome = Outcome::regression;
+    made.outcome = Gate::Outcome::regression;
   } else if (is_beyond(gate.more ? *one.high : *one.low) || may_be_missed) {
-    made.outcome = Outcome::not_excluded;
+    made.outcome = Gate::Outcome::not_excluded;
   }
   made.detectable = detectable(gate, item, alarms, bound);
   return made;
