@@ -13,15 +13,25 @@
 namespace lockbench::results {
 namespace {
 
-/// Ten values on each side have 184,756.
-constexpr double kMostDeals = 200'000;
+/// Ten values on each side have 184,756 deals, which are all tried; of more, some are drawn.
+constexpr double kMostDeals = 200'000, kDrawn = 50'000;
 
 double deals(std::size_t of_a, std::size_t of_b) {
   double ways = 1;
-  for (std::size_t i = 1; i <= std::min(of_a, of_b) && ways <= kMostDeals; ++i) {
+  for (std::size_t i = 1; i <= std::min(of_a, of_b); ++i) {
     ways *= static_cast<double>(of_a + of_b - i + 1) / static_cast<double>(i);
+    if (ways > kMostDeals) return kDrawn;
   }
   return ways;
+}
+
+/// Calls `take` with the sum of each choice of so many of the values.
+template <class Take>
+void each_choice(std::span<const double> values, std::size_t count, double sum, const Take& take) {
+  if (count == 0) return take(sum);
+  if (count == values.size()) return take(std::accumulate(values.begin(), values.end(), sum));
+  each_choice(values.subspan(1), count - 1, sum + values[0], take);
+  each_choice(values.subspan(1), count, sum, take);
 }
 
 /// The variance of single values, with its degrees of freedom.
@@ -96,18 +106,12 @@ double permutation_p(std::span<const double> a, std::span<const double> b, Side 
     ++tried;
     if (distance(sum_of_b) >= seen) ++as_far;
   };
-  if (deals(a.size(), b.size()) <= kMostDeals) {
-    std::vector<bool> in_b(values.size(), true);
-    std::fill_n(in_b.begin(), a.size(), false);
-    do {  // Sorted, "false" first, this is the first of all.
-      double sum = 0;
-      for (std::size_t i = 0; i < values.size(); ++i) sum += in_b[i] ? values[i] : 0;
-      count(sum);
-    } while (std::next_permutation(in_b.begin(), in_b.end()));
+  if (deals(a.size(), b.size()) != kDrawn) {
+    each_choice(values, b.size(), 0, count);
   } else {
     std::mt19937_64 random(1);
     count(std::accumulate(b.begin(), b.end(), 0.0));  // how they were dealt counts, too
-    while (tried < static_cast<std::size_t>(kMostDeals)) {
+    while (static_cast<double>(tried) < kDrawn) {
       double sum = 0;
       for (std::size_t i = 0; i < b.size(); ++i) {
         std::swap(values[i], values[i + random() % (values.size() - i)]);
@@ -122,7 +126,7 @@ double permutation_p(std::span<const double> a, std::span<const double> b, Side 
 double least_p(std::size_t of_a, std::size_t of_b, Side side) {
   // A difference on either side has a mirror image only if both sides are of one size.
   const double extremes = side == Side::both && of_a == of_b ? 2 : 1;
-  return std::min(1.0, extremes / std::min(deals(of_a, of_b), kMostDeals));
+  return std::min(1.0, extremes / deals(of_a, of_b));
 }
 
 Welch welch(std::span<const double> a, std::span<const double> b, double known) {
