@@ -44,15 +44,16 @@ Seen find_play(const std::vector<Source>& sources, std::string_view scenario,
 
 bool broke_as_quorum(const Source& source, std::string_view strategy) {
   if (!source.result.experiment) return false;
-  const auto* points =
-      std::get_if<std::vector<results::QuorumPoint>>(&source.result.experiment->points);
-  return points != nullptr &&
-         std::any_of(points->begin(), points->end(), [&](const results::QuorumPoint& one) {
-           return one.strategy == strategy && one.violated == true;
-         });
+  const auto& points = source.result.experiment->points;
+  return std::any_of(points.begin(), points.end(), [&](const results::QuorumPoint& one) {
+    return one.strategy == strategy && one.violated == true;
+  });
 }
 
-bool has_runs(const Source& source) { return !source.result.runs.empty(); }
+/// Those beside held locks say what renewal costs, not how a strategy does.
+bool has_runs(const Source& source) {
+  return !source.result.runs.empty() && !results::is_experiment(source.result);
+}
 
 /// Under a fault that was injected, figures are those of the fault.
 bool is_valid(const results::Run* run) {
@@ -183,6 +184,7 @@ const results::Run* Evidence::slowest_release(std::string_view strategy) const {
   for (const auto* sources : {&files_, &reference_}) {
     const results::Run* slowest = nullptr;
     for (const Source& source : *sources) {
+      if (!has_runs(source)) continue;
       for (const results::Run& run : source.result.runs) {
         if (run.strategy != strategy || !run.faults.empty()) continue;
         // Files come from anywhere: not a number is above nothing.
@@ -245,19 +247,27 @@ FaultReport Evidence::report(std::string_view scenario, const Descriptor& strate
   return report(*found, strategy);
 }
 
-template <class Point>
-Evidence::Points<Point> Evidence::points() const {
+Evidence::Quorums Evidence::quorums() const {
   for (const auto* sources : {&files_, &reference_}) {
     for (const Source& source : *sources) {
-      if (!source.result.experiment) continue;
-      const auto* found = std::get_if<std::vector<Point>>(&source.result.experiment->points);
-      if (found != nullptr) return {*found, source.name};
+      if (source.result.experiment) return {source.result.experiment->points, source.name};
     }
   }
   return {};
 }
-template Evidence::Points<results::RenewalPoint> Evidence::points<results::RenewalPoint>() const;
-template Evidence::Points<results::QuorumPoint> Evidence::points<results::QuorumPoint>() const;
+
+Evidence::Renewals Evidence::renewals() const {
+  for (const auto* sources : {&files_, &reference_}) {
+    for (const Source& source : *sources) {
+      Renewals found{.runs = {}, .source = source.name};
+      for (const results::Run& run : source.result.runs) {
+        if (run.load.held_locks && run.renewal) found.runs.push_back(&run);
+      }
+      if (!found.runs.empty()) return found;
+    }
+  }
+  return {};
+}
 
 std::vector<Source> reference() {
   std::vector<Source> sources;

@@ -75,14 +75,19 @@ class Evidence {
   FaultReport report(const hazards::Scenario& scenario, const Descriptor& strategy) const;
   FaultReport report(std::string_view scenario, const Descriptor& strategy) const;
 
-  template <class Point>
-  struct Points {
-    std::vector<Point> points;
+  struct Quorums {
+    std::vector<results::QuorumPoint> points;
     std::string source;
   };
-  /// Of the first source that has such an experiment.
-  template <class Point>
-  Points<Point> points() const;
+  /// Of the first source that has any.
+  Quorums quorums() const;
+
+  struct Renewals {
+    std::vector<const results::Run*> runs;
+    std::string source;
+  };
+  /// The runs beside held locks, of the first source that has any.
+  Renewals renewals() const;
 
   bool was_dropped(std::string_view strategy) const { return dropped_.contains(strategy); }
 

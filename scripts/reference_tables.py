@@ -21,8 +21,8 @@ NEAR = ["alone", "near-demand", "near-saturated"]
 FAR = ["far-demand", "far-saturated"]
 
 # A page has no room for more columns.
-RENEWAL_COLUMNS = ["held", "server_cpu_share", "renewals_per_second", "sections_per_second", "overhead",
-                   "margin_min_seconds", "slip_p99_seconds"]
+RENEWAL_COLUMNS = ["held_locks", "sections_per_second", "throughput_cost", "renewal_commands_per_second",
+                   "renewal_margin_min_seconds", "renewal_slip_p99_seconds"]
 QUORUM_COLUMNS = ["strategy", "nodes", "down", "frozen", "slow", "sections_per_second", "acquire_p50_seconds",
                   "acquire_p99_seconds", "commands_per_section", "granted_share"]
 # The number of nodes for which a page shows faults; of other quorums it shows only the cost.

@@ -49,7 +49,7 @@ int quorum(const QuorumOptions& given) {
   if (options.nodes.empty()) options.nodes = {1, 3, 5, 7};
   std::sort(options.nodes.begin(), options.nodes.end());
   results::Result result = begin_result(options.output);
-  result.experiment = results::Experiment{std::vector<results::QuorumPoint>()};
+  result.experiment.emplace();
   const std::string out = out_path(options.output, result);
 
   Session session(options.output);

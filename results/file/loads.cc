@@ -10,12 +10,22 @@ namespace lockbench::results {
 
 std::string label(const Load& load) {
   std::string text = load.name.empty() ? "load" : load.name;
+  if (load.held_locks) text = fmt::format("{} locks held", *load.held_locks);
   if (load.rate) text += fmt::format(" at {}/s", human_number(*load.rate));
   if (load.rtt_seconds > 0) text += fmt::format(", RTT {}", human_seconds(load.rtt_seconds));
   return text;
 }
 
+bool is_experiment(const Result& result) {
+  return std::any_of(result.runs.begin(), result.runs.end(),
+                     [](const Run& run) { return run.load.held_locks.has_value(); });
+}
+
 bool has_several_loads(const Result& result) {
+  return loads_differ(result) && !is_experiment(result);
+}
+
+bool loads_differ(const Result& result) {
   const Load* first = nullptr;
   for (const Run& run : result.runs) {
     if (first == nullptr) first = &run.load;
@@ -25,7 +35,7 @@ bool has_several_loads(const Result& result) {
 }
 
 std::string name_of(const Run& run, const Result& result) {
-  if (!has_several_loads(result)) return run.strategy;
+  if (!loads_differ(result)) return run.strategy;
   return fmt::format("{} ({})", run.strategy, label(run.load));
 }
 

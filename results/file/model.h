@@ -31,6 +31,8 @@ struct Load {
   double rtt_seconds = 0;              ///< added by lockbench
   std::optional<std::string> hot_set;  ///< "share=50%,keys=2500,move=10s"
   std::optional<std::string> trace;    ///< the file that says which locks were taken
+  /// Other locks, held and renewed meanwhile; nothing outside that experiment.
+  std::optional<std::uint64_t> held_locks;
 
   bool operator==(const Load&) const = default;
 };
@@ -211,6 +213,21 @@ struct Rank {
   std::vector<std::string> notes;  ///< why its figures are its own, or its host's
 };
 
+/// Where a mean lies with a confidence of 95 %.
+struct Interval {
+  double low = 0, high = 0;
+
+  bool holds(double value) const { return low <= value && value <= high; }
+};
+
+/// What the quantity that an experiment varies cost; the same in all repetitions of a load.
+struct Costs {
+  /// The share of the sections per second without held locks that renewing them took; mean over the
+  /// pairs of runs.
+  double throughput = 0;
+  std::optional<Interval> throughput_interval;  ///< nothing for one pair
+};
+
 struct Run {
   std::string strategy, backend;
   int repetition = 1;
@@ -243,13 +260,15 @@ struct Run {
   Fairness fairness;
   std::optional<ByMode> acquire_by_mode;     ///< nothing unless both modes occurred
   std::optional<Transactions> transactions;  ///< nothing if each section takes one lock
-  std::optional<Renewal> renewal;            ///< nothing if no lease was renewed
+  /// Nothing if no lease was renewed. Beside held locks: of those, their release included.
+  std::optional<Renewal> renewal;
   std::optional<Quorum> quorum;              ///< nothing for a lock on a single node
   std::optional<Replication> replication;    ///< nothing if the lock does not wait for replicas
   Audit audit;
   std::vector<SeriesPoint> series;
   std::vector<FaultMark> faults;  ///< in order of time
   Generator generator;
+  std::optional<Costs> costs;       ///< nothing but in an experiment that measures them
   std::vector<Rank> ranks;          ///< nothing in a run of one process
   std::vector<std::string> errors;  ///< distinct, the most frequent first; not all
 };
@@ -279,29 +298,6 @@ inline constexpr std::array kRunCounts{
     RunField<std::uint64_t>{"direct_handoffs", &Run::direct_handoffs},
     RunField<std::uint64_t>{"overtakings", &Run::overtakings}};
 
-/// Where a mean lies with a confidence of 95 %.
-struct Interval {
-  double low = 0, high = 0;
-
-  bool holds(double value) const { return low <= value && value <= high; }
-};
-
-/// A number of locks, held and renewed while other clients work. Medians over the
-/// pairs of runs; rates are those of the time of the measurement.
-struct RenewalPoint {
-  std::string strategy;
-  std::uint64_t held = 0;
-  double server_cpu_share = 0;  ///< of one core
-  double renewals_per_second = 0, commands_per_second = 0;
-  double sections_per_second = 0;           ///< of the other clients, with the locks held
-  double baseline_sections_per_second = 0;  ///< and without
-  double overhead = 0;  ///< the share of the baseline that renewal cost; mean over the pairs
-  std::optional<Interval> overhead_interval;  ///< nothing for one pair
-  std::uint64_t failures = 0;                 ///< renewals without a usable answer
-  std::uint64_t lost = 0;                     ///< locks that expired
-  Distribution margin, slip;
-};
-
 /// A lock in one configuration of its nodes. Strategies on one node are what a quorum is compared
 /// with.
 struct QuorumPoint {
@@ -327,14 +323,9 @@ struct QuorumPoint {
   bool healthy() const { return down + frozen + slow == 0; }
 };
 
-/// A series of measurements other than runs.
+/// Measurements of quorums, which are no runs.
 struct Experiment {
-  using Points = std::variant<std::vector<RenewalPoint>, std::vector<QuorumPoint>>;
-
-  Points points;
-
-  std::string_view name() const { return kNames[points.index()]; }
-  static constexpr std::array<std::string_view, 2> kNames{"renewal", "quorum"};
+  std::vector<QuorumPoint> points;
 };
 
 struct Server {

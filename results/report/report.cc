@@ -195,7 +195,9 @@ class Page {
     if (result.runs.empty()) return;
     add_chart(by_rate(result), "");
     const bool several = has_several_loads(result);
-    const std::vector<Result> loads = several ? split_by_load(result) : std::vector{result};
+    std::vector<Result> loads = several ? split_by_load(result) : std::vector{result};
+    // The charts compare strategies, and these are points of one.
+    if (is_experiment(result)) loads.clear();
     for (std::size_t i = 0; i < std::min(loads.size(), kMostLoads); ++i) {
       const std::string load = several ? label(loads[i].runs.front().load) : "";
       for (Chart& chart : charts_of(loads[i])) add_chart(std::move(chart), load);

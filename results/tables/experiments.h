@@ -10,19 +10,17 @@
 
 namespace lockbench::results {
 
-/// One row for each point of an experiment.
-Table point_table(const Experiment& experiment);
-Table point_table(const std::vector<RenewalPoint>& points);
+/// One row for each quorum.
 Table point_table(const std::vector<QuorumPoint>& points);
-
-/// What the figures say, in a line each; violations come first.
-std::vector<std::string> findings(const Experiment& experiment);
-std::vector<std::string> findings(const std::vector<RenewalPoint>& points);
+/// What their figures say, in a line each; violations come first.
 std::vector<std::string> findings(const std::vector<QuorumPoint>& points);
-
 /// Those of the findings that say where a lock violated exclusion.
-std::vector<std::string> violations(const Experiment& experiment);
 std::vector<std::string> violations(const std::vector<QuorumPoint>& points);
+
+/// What renewing the most locks cost in a line; nothing unless runs have held locks.
+std::vector<std::string> renewal_findings(const Result& result);
+/// "none shown", "4.0 % ± 2.8 %"; "4.0 %" of one pair of runs, which has no interval.
+Cell throughput_cost(const Run& run);
 
 /// A cost in a sentence: "4.0 % of it (95 %: 1.2 % to 6.8 %)", or "none that can be shown" if its
 /// interval holds 0. `of` follows the figure.

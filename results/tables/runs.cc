@@ -10,6 +10,7 @@
 #include "results/stats/figures.h"
 #include "results/stats/load_figures.h"
 #include "results/stats/statistics.h"
+#include "results/tables/experiments.h"
 #include "results/tables/loads.h"
 
 namespace lockbench::results {
@@ -177,6 +178,8 @@ const std::vector<Field<Group>> run_fields{
     only_if_asked("backend", Unit::text, [](auto& group) { return group.first().backend; }),
     only_if_asked("repetition", Unit::count, median_of("repetition")),
     {{"load_label", "", "load", Unit::text, 0, Show::if_any, false}, &Group::load},
+    {{"held_locks", "locks", "held", Unit::count, 0, Show::if_any},
+     of_load(&Load::held_locks)},
     only_if_asked("load", Unit::text, of_load(&Load::name)),
     only_if_asked("clients", Unit::count, of_load(&Load::clients)),
     only_if_asked("hold_mean_seconds", Unit::seconds, of_load(&Load::hold_seconds)),
@@ -189,6 +192,12 @@ const std::vector<Field<Group>> run_fields{
     seconds("worst_client_p99_seconds", "worst", "client p99", 2,
             largest_of("fairness.by_client.worst_p99")),
     {{"sections_per_second", "sections", "/s", Unit::number, 3}, throughput},
+    {{"throughput_cost", "cost of", "renewal", Unit::share, 2, Show::if_any},
+     [](auto& group) { return throughput_cost(group.first()); }},
+    only_if_asked("throughput_cost_low", Unit::share,
+                  median_of("costs.throughput_interval.low")),
+    only_if_asked("throughput_cost_high", Unit::share,
+                  median_of("costs.throughput_interval.high")),
     seconds("acquire_p50_seconds", "acquire", "p50", 7, median_of("acquire.p50")),
     seconds("acquire_p99_seconds", "acquire", "p99", 6, median_of("acquire.p99")),
     only_if_asked("acquire_max_seconds", Unit::seconds, largest_of("acquire.max")),

@@ -29,7 +29,7 @@ Kind kind_of(const Result& result) {
 /// What people see.
 Table main_table(const Result& result, const KnownFlaws& flaws) {
   const Kind kind = kind_of(result);
-  if (kind == Kind::points) return point_table(*result.experiment);
+  if (kind == Kind::points) return point_table(result.experiment->points);
   if (kind == Kind::observed) return observed_table(result);
   return kind == Kind::capacity ? capacity_table(*result.capacity) : run_table(result, flaws);
 }
@@ -91,7 +91,7 @@ Table complete_table(const Result& result, const KnownFlaws& flaws) {
     case Kind::hazards:
       return hazard_table(*result.hazards);
     case Kind::points:
-      return point_table(*result.experiment);
+      return point_table(result.experiment->points);
     case Kind::capacity:
       return step_table(*result.capacity);
     case Kind::observed:

@@ -252,7 +252,7 @@ TEST(Exclusion, ThatAQuorumBrokeRulesOut) {
   results::QuorumPoint broken{.strategy = "x", .nodes = 5}, kept{.strategy = "y", .nodes = 5};
   broken.violated = true;
   kept.violated = false;
-  world.file().experiment = {.points = std::vector{kept, broken}};
+  world.file().experiment = {.points = {kept, broken}};
   const Answer answer = world.choose({.clients = 2});
   EXPECT_THAT(names(answer.ranked), ElementsAre("y"));
   EXPECT_THAT(candidate(answer, "x").against,

@@ -5,6 +5,8 @@
 
 #include "results/tables/experiments.h"
 #include "results/tables/formats.h"
+#include "results/tables/runs.h"
+#include "results/tables/show.h"
 #include "tests/unit/results/samples.h"
 #include "tests/unit/results/table_lines.h"
 
@@ -78,42 +80,41 @@ TEST(QuorumFindings, ANodesCostHasAnIntervalAndIsNoneIfThatHoldsZeroOrIsAGain) {
             "section");
 }
 
-RenewalPoint renewed(double overhead, std::optional<Interval> interval) {
-  auto point = std::get<std::vector<RenewalPoint>>(sample_experiment().points).front();
-  point.overhead = overhead;
-  point.overhead_interval = interval;
-  return point;
+struct Shown {
+  std::string cost, finding;
+};
+
+Shown renewal_that_cost(Costs costs) {
+  Result result = sample_renewal();
+  result.runs[1].costs = costs;
+  const auto found = renewal_findings(result);
+  EXPECT_EQ(found.size(), 1U);
+  const Table table = *chosen(run_table(result, {}), {"held_locks", "throughput_cost"});
+  EXPECT_THAT(texts_of(table.rows.at(0)), ElementsAre("0", "–"));
+  EXPECT_EQ(texts_of(table.rows.at(1)).front(), "10k");
+  return {texts_of(table.rows[1]).back(), found.at(0)};
 }
 
-std::string overhead_of(const RenewalPoint& point) {
-  const Table table = point_table(std::vector{point});
-  const auto column = std::find_if(table.columns.begin(), table.columns.end(),
-                                   [](const Column& one) { return one.key == "overhead"; });
-  return texts_of(table.rows.front()).at(static_cast<std::size_t>(column - table.columns.begin()));
+TEST(RenewalFindings, ACostHasAnIntervalAndNoiseIsNone) {
+  const Shown some = renewal_that_cost({0.04, Interval{0.012, 0.068}});
+  EXPECT_THAT(some.finding,
+              HasSubstr("10k locks renewed: cost to the other clients 4.0 % of their throughput "
+                        "(95 %: 1.2 % to 6.8 %), smallest margin "));
+  EXPECT_EQ(some.cost, "4.0 % ± 2.8 %");
+  const Shown none = renewal_that_cost({0.018, Interval{-0.01, 0.046}});
+  EXPECT_THAT(none.finding, HasSubstr("none that can be shown (at most 4.6 % of their throughput)"));
+  EXPECT_EQ(none.cost, "none shown");
+  EXPECT_THAT(renewal_that_cost({0.04}).finding,
+              HasSubstr("4.0 % of their throughput (no interval)"));
+  EXPECT_THAT(renewal_that_cost({-0.04}).finding, HasSubstr("none that can be shown, smallest "));
+  EXPECT_THAT(renewal_findings(full_result()), IsEmpty());
 }
 
-TEST(RenewalFindings, ACostHasAnInterval) {
-  const RenewalPoint point = renewed(0.04, Interval{0.012, 0.068});
-  EXPECT_THAT(findings(std::vector{point}),
-              ElementsAre(HasSubstr("10k locks renewed: cost to the other clients 4.0 % "
-                                    "of their throughput (95 %: 1.2 % to 6.8 %), smallest margin ")));
-  EXPECT_EQ(overhead_of(point), "4.0 % ± 2.8 %");
-}
-
-TEST(RenewalFindings, NoiseIsNoCost) {
-  const RenewalPoint point = renewed(0.018, Interval{-0.01, 0.046});
-  EXPECT_THAT(findings(std::vector{point}),
-              ElementsAre(HasSubstr("cost to the other clients none that can be shown (at most "
-                                    "4.6 % of their throughput), smallest margin ")));
-  EXPECT_EQ(overhead_of(point), "none shown");
-  EXPECT_THAT(to_csv(point_table(std::vector{point})), HasSubstr("0.018,-0.01,0.046"));
-}
-
-TEST(RenewalFindings, OfOnePairHaveNoInterval) {
-  EXPECT_THAT(findings(std::vector{renewed(0.04, std::nullopt)}),
-              ElementsAre(HasSubstr("4.0 % of their throughput (no interval)")));
-  EXPECT_THAT(findings(std::vector{renewed(-0.04, std::nullopt)}),
-              ElementsAre(HasSubstr("none that can be shown, smallest margin ")));
+TEST(RenewalTable, IsOneOfRunsWithTheLocksThatWereHeld) {
+  const std::string text = *render(sample_renewal(), {}, {.format = Format::markdown});
+  EXPECT_THAT(text, HasSubstr("| locks held |"));
+  EXPECT_THAT(text, HasSubstr("10k locks renewed: "));
+  EXPECT_THAT(text, testing::Not(HasSubstr("saturated: who is served")));
 }
 
 TEST(QuorumFindings, ComparePointsWithAsManyClients) {
@@ -172,7 +173,7 @@ TEST(QuorumFindings, AreNoneWhereThereIsNothingToCompare) {
 
 TEST(QuorumTable, HasARowForEachPoint) {
   const Table table =
-      point_table(Experiment{std::vector<QuorumPoint>{sample_quorum_point(), QuorumPoint()}});
+      point_table(std::vector{sample_quorum_point(), QuorumPoint()});
   ASSERT_EQ(table.rows.size(), 2U);
   EXPECT_THAT(texts_of(table.rows[0]),
               ElementsAre("redlock", "5", "1", "1", "2 by 20 ms", "20 ms", "8", "1.23k", "83 µs",
@@ -181,11 +182,6 @@ TEST(QuorumTable, HasARowForEachPoint) {
   EXPECT_EQ(table.rows[1].back().text, "–") << "unknown";
   EXPECT_THAT(to_markdown(shown(table), {}), HasSubstr("| redlock | 5 | 1 | 1 | 2 by 20 ms |"));
   EXPECT_THAT(to_csv(table), HasSubstr("redlock,5,1,1,2,0.02,8,"));
-}
-
-TEST(ExperimentTable, ShowsPointsOfTheirKind) {
-  EXPECT_EQ(shown(point_table(sample_experiment())).columns.front().key, "held");
-  EXPECT_EQ(point_table(Experiment{std::vector<QuorumPoint>{}}).columns.front().key, "strategy");
 }
 
 }  // namespace

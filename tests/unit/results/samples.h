@@ -155,22 +155,6 @@ inline Run full_run() {
   return run;
 }
 
-inline Experiment sample_experiment() {
-  return {.points = std::vector<RenewalPoint>{{.strategy = "redis-watchdog",
-                                               .held = 10'000,
-                                               .server_cpu_share = 0.75,
-                                               .renewals_per_second = 3000,
-                                               .commands_per_second = 3001,
-                                               .sections_per_second = 48'000,
-                                               .baseline_sections_per_second = 50'000,
-                                               .overhead = 0.04,
-                                               .overhead_interval = Interval{0.01, 0.07},
-                                               .failures = 2,
-                                               .lost = 1,
-                                               .margin = sample_distribution(),
-                                               .slip = sample_distribution()}}};
-}
-
 inline QuorumPoint sample_quorum_point() {
   return {.strategy = "redlock",
           .nodes = 5,
@@ -317,7 +301,7 @@ inline Result full_result() {
   add_sample_watch(result);
   result.capacity = sample_capacity();
   result.hazards = sample_hazards();
-  result.experiment = sample_experiment();
+  result.experiment = {.points = {sample_quorum_point()}};
   result.interrupted = true;
   result.lockbench = {"0.1.0", "05a4e27", "Release"};
   result.environment = {"Example CPU", 2, "6.1.0", 8ULL << 30, {}};
@@ -335,6 +319,16 @@ inline Result full_result() {
   result.skipped = {{"etcd", "not built"}};
   result.runs = {full_run(), simple_run("none")};
   result.runs[1].load = result.runs[0].load;
+  return result;
+}
+
+/// Runs without held locks and with 10,000, as the command `renewal` makes them.
+inline Result sample_renewal() {
+  Result result = minimal_result();
+  result.runs = {full_run(), full_run()};
+  result.runs[0].load.held_locks = 0;
+  result.runs[1].load.held_locks = 10'000;
+  result.runs[1].costs = {.throughput = 0.04, .throughput_interval = Interval{0.012, 0.068}};
   return result;
 }
 
