@@ -42,15 +42,7 @@ Seen find_play(const std::vector<Source>& sources, std::string_view scenario,
   return first;
 }
 
-bool broke_as_quorum(const Source& source, std::string_view strategy) {
-  if (!source.result.experiment) return false;
-  const auto& points = source.result.experiment->points;
-  return std::any_of(points.begin(), points.end(), [&](const results::QuorumPoint& one) {
-    return one.strategy == strategy && one.violated == true;
-  });
-}
-
-/// Those beside held locks say what renewal costs, not how a strategy does.
+/// Those of an experiment say what locks cost there, not under a load that is asked for.
 bool has_runs(const Source& source) {
   return !source.result.runs.empty() && !results::is_experiment(source.result);
 }
@@ -204,7 +196,6 @@ Evidence::Violation Evidence::violation_of(std::string_view strategy) const {
         if (run.strategy != strategy) continue;
         if (run.audit.verdict == results::Verdict::violated) return {&run, &source};
       }
-      if (broke_as_quorum(source, strategy)) return {nullptr, &source};
     }
   }
   return {};
@@ -247,27 +238,23 @@ FaultReport Evidence::report(std::string_view scenario, const Descriptor& strate
   return report(*found, strategy);
 }
 
-Evidence::Quorums Evidence::quorums() const {
+template <class T>
+Evidence::Experiment Evidence::experiment(std::optional<T> results::Load::*varied) const {
   for (const auto* sources : {&files_, &reference_}) {
     for (const Source& source : *sources) {
-      if (source.result.experiment) return {source.result.experiment->points, source.name};
-    }
-  }
-  return {};
-}
-
-Evidence::Renewals Evidence::renewals() const {
-  for (const auto* sources : {&files_, &reference_}) {
-    for (const Source& source : *sources) {
-      Renewals found{.runs = {}, .source = source.name};
+      Experiment found{.runs = {}, .source = source.name};
       for (const results::Run& run : source.result.runs) {
-        if (run.load.held_locks && run.renewal) found.runs.push_back(&run);
+        if (run.load.*varied) found.runs.push_back(&run);
       }
       if (!found.runs.empty()) return found;
     }
   }
   return {};
 }
+template Evidence::Experiment Evidence::experiment(
+    std::optional<std::uint64_t> results::Load::*) const;
+template Evidence::Experiment Evidence::experiment(
+    std::optional<results::Nodes> results::Load::*) const;
 
 std::vector<Source> reference() {
   std::vector<Source> sources;

@@ -41,8 +41,8 @@ class RenewalExperiment {
       }
       costs.push_back(baseline > 0 ? 1 - beside / baseline : 0);
     }
-    const results::Costs cost{.throughput = *results::mean(costs),
-                              .throughput_interval = results::mean_interval(costs)};
+    const results::Costs cost{
+        .throughput = results::Cost{*results::mean(costs), results::mean_interval(costs)}};
     for (results::Run& run : runs) {
       if (run.load.held_locks > 0U) run.costs = cost;
     }

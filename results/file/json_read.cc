@@ -296,9 +296,9 @@ std::string another_schema(const json& document) {
 
 /// Beyond what commands take, and what work is done for each of.
 std::string beyond_commands(const Result& result) {
-  constexpr std::size_t kMostStrategies = 256, kMostLoads = 16, kMostQuorums = 500;
+  constexpr std::size_t kMostStrategies = 256, kMostLoads = 16, kMostOfExperiment = 500;
   // Nothing is made for each load of an experiment but a row of its table.
-  const std::size_t most_loads = is_experiment(result) ? kMostQuorums : kMostLoads;
+  const std::size_t most_loads = is_experiment(result) ? kMostOfExperiment : kMostLoads;
   std::set<std::string_view> strategies, scenarios;
   std::vector<const Load*> loads;
   for (const Run& run : result.runs) {
@@ -313,11 +313,6 @@ std::string beyond_commands(const Result& result) {
       strategies.insert(hazard.strategy);
       scenarios.insert(hazard.scenario);
     }
-  }
-  if (result.experiment) {
-    const auto& quorums = result.experiment->points;
-    for (const QuorumPoint& point : quorums) strategies.insert(point.strategy);
-    if (quorums.size() > kMostQuorums) return fmt::format("more than {} quorums", kMostQuorums);
   }
   if (std::max(strategies.size(), scenarios.size()) > kMostStrategies) {
     return fmt::format("more than {} strategies or scenarios", kMostStrategies);

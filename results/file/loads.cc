@@ -8,9 +8,26 @@
 
 namespace lockbench::results {
 
+namespace {
+
+std::string label(const Nodes& nodes, std::uint64_t clients) {
+  std::string text = fmt::format("{} node{}", nodes.count, nodes.count == 1 ? "" : "s");
+  if (nodes.down > 0) text += fmt::format(", {} down", nodes.down);
+  if (nodes.frozen > 0) text += fmt::format(", {} frozen", nodes.frozen);
+  if (nodes.slow > 0) {
+    text += fmt::format(", {} slow by {}", nodes.slow, human_seconds(nodes.slow_seconds));
+  }
+  return text + fmt::format(", {} client{}", clients, clients == 1 ? "" : "s");
+}
+
+}  // namespace
+
 std::string label(const Load& load) {
   std::string text = load.name.empty() ? "load" : load.name;
-  if (load.held_locks) text = fmt::format("{} locks held", *load.held_locks);
+  if (load.held_locks) {
+    text = fmt::format("{} locks held", human_count(static_cast<double>(*load.held_locks)));
+  }
+  if (load.nodes) text = label(*load.nodes, load.clients);
   if (load.rate) text += fmt::format(" at {}/s", human_number(*load.rate));
   if (load.rtt_seconds > 0) text += fmt::format(", RTT {}", human_seconds(load.rtt_seconds));
   return text;
@@ -18,7 +35,7 @@ std::string label(const Load& load) {
 
 bool is_experiment(const Result& result) {
   return std::any_of(result.runs.begin(), result.runs.end(),
-                     [](const Run& run) { return run.load.held_locks.has_value(); });
+                     [](const Run& run) { return run.load.held_locks || run.load.nodes; });
 }
 
 bool has_several_loads(const Result& result) {

@@ -7,10 +7,10 @@
 
 namespace lockbench::results {
 
-/// "demand at 350/s", "alone, RTT 1 ms": what tells the loads of one result apart.
+/// "demand at 350/s", "alone, RTT 1 ms", "1k locks held", "5 nodes, 2 down, 1 client": what tells the loads of one result apart.
 std::string label(const Load& load);
 
-/// Whether the runs differ in how many locks were held meanwhile: the points of one curve.
+/// Whether the runs differ in what an experiment varies, held locks or nodes.
 bool is_experiment(const Result& result);
 
 /// Whether not all runs had the same load.

@@ -22,6 +22,16 @@ namespace lockbench::results {
 /// that could not be measured is null in the file and not a number here; those of a distribution
 /// without samples are null there and 0 here.
 
+/// Of a lock that an experiment puts on so many nodes, and how many of them have a fault.
+struct Nodes {
+  std::uint64_t count = 1;
+  std::uint64_t down = 0, frozen = 0, slow = 0;
+  double slow_seconds = 0;  ///< added to each answer of a slow node
+
+  bool healthy() const { return down + frozen + slow == 0; }
+  bool operator==(const Nodes&) const = default;
+};
+
 /// What clients did in a run.
 struct Load {
   std::string name;  ///< "demand"; empty: none
@@ -33,6 +43,7 @@ struct Load {
   std::optional<std::string> trace;    ///< the file that says which locks were taken
   /// Other locks, held and renewed meanwhile; nothing outside that experiment.
   std::optional<std::uint64_t> held_locks;
+  std::optional<Nodes> nodes;  ///< nothing outside that experiment
 
   bool operator==(const Load&) const = default;
 };
@@ -220,12 +231,19 @@ struct Interval {
   bool holds(double value) const { return low <= value && value <= high; }
 };
 
+/// Mean over the pairs of runs that are compared.
+struct Cost {
+  double mean = 0;
+  std::optional<Interval> interval;  ///< nothing for one pair
+};
+
 /// What the quantity that an experiment varies cost; the same in all repetitions of a load.
 struct Costs {
-  /// The share of the sections per second without held locks that renewing them took; mean over the
-  /// pairs of runs.
-  double throughput = 0;
-  std::optional<Interval> throughput_interval;  ///< nothing for one pair
+  /// The share of the sections per second without held locks that renewing them took.
+  std::optional<Cost> throughput;
+  /// By how much each node more than in the smallest quorum raised the acquire p50, in seconds.
+  std::optional<Cost> node_seconds;
+  std::optional<double> node_commands;  ///< likewise the commands per section
 };
 
 struct Run {
@@ -298,36 +316,6 @@ inline constexpr std::array kRunCounts{
     RunField<std::uint64_t>{"direct_handoffs", &Run::direct_handoffs},
     RunField<std::uint64_t>{"overtakings", &Run::overtakings}};
 
-/// A lock in one configuration of its nodes. Strategies on one node are what a quorum is compared
-/// with.
-struct QuorumPoint {
-  std::string strategy;
-  std::uint64_t nodes = 1;
-  std::uint64_t down = 0, frozen = 0, slow = 0;  ///< how many of them
-  double slow_seconds = 0;                       ///< added to each answer of a slow node
-  std::uint64_t clients = 1;
-  double sections_per_second = 0;
-  Distribution acquire;
-  double commands_per_section = 0;
-  std::uint64_t split_votes = 0;
-  double rounds_per_grant = 0;
-  double granted_share = 0;  ///< of the acquisitions that ended
-  Distribution validity;     ///< left at the grant, of a quorum
-  /// By how much each node more than in the smallest quorum raised the acquire p50; mean over the
-  /// rounds. Nothing for that quorum and for faulty ones.
-  std::optional<double> node_cost_seconds;
-  std::optional<Interval> node_cost_interval;  ///< nothing for one round
-  /// Whether exclusion was broken; empty: no run was audited.
-  std::optional<bool> violated;
-
-  bool healthy() const { return down + frozen + slow == 0; }
-};
-
-/// Measurements of quorums, which are no runs.
-struct Experiment {
-  std::vector<QuorumPoint> points;
-};
-
 struct Server {
   std::string version;
   std::vector<std::string> endpoints;
@@ -386,7 +374,6 @@ struct Result {
   std::vector<Skipped> skipped;
   std::vector<Run> runs;
   std::optional<std::vector<Hazard>> hazards;
-  std::optional<Experiment> experiment;
   std::optional<std::vector<Capacity>> capacity;
   std::optional<std::vector<Observed>> observed;  ///< by a watch
   std::vector<ObservedLock> locks;

@@ -104,7 +104,7 @@ class Page {
     std::vector<std::vector<const Run*>> runs;
     std::vector<std::string> strategies;
     for (const Source& source : sources) {
-      if (source.result.runs.empty()) continue;
+      if (source.result.runs.empty() || is_experiment(source.result)) continue;
       runs.push_back(typical_runs(source.result));
       table.columns.push_back({"", name_of(source), "per s", Unit::number});
       table.columns.push_back({"", "acquire", "p99", Unit::seconds});

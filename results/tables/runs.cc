@@ -144,6 +144,32 @@ auto of_load(T Load::*member) {
   return [member](const Group& group) -> Cell { return group.first().load.*member; };
 }
 
+template <class T>
+auto of_nodes(T Nodes::*member) {
+  return [member](const Group& group) -> Cell {
+    const auto& nodes = group.first().load.nodes;
+    return nodes ? Cell((*nodes).*member) : Cell();
+  };
+}
+
+auto cost_of(std::optional<Cost> Costs::*member, Unit unit) {
+  return [member, unit](const Group& group) -> Cell {
+    const auto& costs = group.first().costs;
+    return costs && (*costs).*member ? cost_cell(*((*costs).*member), unit) : Cell();
+  };
+}
+
+/// Of the acquisitions that ended.
+Cell granted_share(const Group& group) {
+  double granted = 0, ended = 0;
+  for (const Run* run : group.runs) {
+    const Outcomes& of = run->outcomes;
+    granted += static_cast<double>(of.acquired);
+    ended += static_cast<double>(of.acquired + of.timed_out + of.refused + of.failed + of.unknown);
+  }
+  return ended > 0 ? Cell(granted / ended) : Cell();
+}
+
 Field<Group> only_if_asked(std::string key, Unit unit, std::function<Cell(const Group&)> fill) {
   Column column{.key = std::move(key), .unit = unit, .show = Show::if_asked};
   column.name = column.key;
@@ -178,8 +204,13 @@ const std::vector<Field<Group>> run_fields{
     only_if_asked("backend", Unit::text, [](auto& group) { return group.first().backend; }),
     only_if_asked("repetition", Unit::count, median_of("repetition")),
     {{"load_label", "", "load", Unit::text, 0, Show::if_any, false}, &Group::load},
-    {{"held_locks", "locks", "held", Unit::count, 0, Show::if_any},
-     of_load(&Load::held_locks)},
+    {{"held_locks", "locks", "held", Unit::count, 0, Show::if_asked}, of_load(&Load::held_locks)},
+    {{"nodes", "", "nodes", Unit::count, 0, Show::if_asked}, of_nodes(&Nodes::count)},
+    {{"nodes_down", "", "down", Unit::count, 0, Show::if_asked}, of_nodes(&Nodes::down)},
+    {{"nodes_frozen", "", "frozen", Unit::count, 0, Show::if_asked}, of_nodes(&Nodes::frozen)},
+    {{"nodes_slow", "", "slow", Unit::count, 0, Show::if_asked}, of_nodes(&Nodes::slow)},
+    {{"slow_seconds", "slow", "by", Unit::seconds, 0, Show::if_asked},
+     of_nodes(&Nodes::slow_seconds)},
     only_if_asked("load", Unit::text, of_load(&Load::name)),
     only_if_asked("clients", Unit::count, of_load(&Load::clients)),
     only_if_asked("hold_mean_seconds", Unit::seconds, of_load(&Load::hold_seconds)),
@@ -193,11 +224,16 @@ const std::vector<Field<Group>> run_fields{
             largest_of("fairness.by_client.worst_p99")),
     {{"sections_per_second", "sections", "/s", Unit::number, 3}, throughput},
     {{"throughput_cost", "cost of", "renewal", Unit::share, 2, Show::if_any},
-     [](auto& group) { return throughput_cost(group.first()); }},
-    only_if_asked("throughput_cost_low", Unit::share,
-                  median_of("costs.throughput_interval.low")),
+     cost_of(&Costs::throughput, Unit::share)},
+    only_if_asked("throughput_cost_low", Unit::share, median_of("costs.throughput.interval.low")),
     only_if_asked("throughput_cost_high", Unit::share,
-                  median_of("costs.throughput_interval.high")),
+                  median_of("costs.throughput.interval.high")),
+    seconds("node_cost_seconds", "cost of", "a node", 2,
+            cost_of(&Costs::node_seconds, Unit::seconds)),
+    only_if_asked("node_cost_low_seconds", Unit::seconds,
+                  median_of("costs.node_seconds.interval.low")),
+    only_if_asked("node_cost_high_seconds", Unit::seconds,
+                  median_of("costs.node_seconds.interval.high")),
     seconds("acquire_p50_seconds", "acquire", "p50", 7, median_of("acquire.p50")),
     seconds("acquire_p99_seconds", "acquire", "p99", 6, median_of("acquire.p99")),
     only_if_asked("acquire_max_seconds", Unit::seconds, largest_of("acquire.max")),
@@ -223,6 +259,7 @@ const std::vector<Field<Group>> run_fields{
     seconds("wait_backoff_seconds", "wait:", "backoff", 18, median_of("wait.backoff_seconds")),
     seconds("wait_notified_seconds", "wait:", "notified", 19, median_of("wait.notified_seconds")),
     {{"herd_factor", "woken/", "grant", Unit::number, 23, Show::if_any}, median_of("herd_factor")},
+    {{"granted_share", "", "granted", Unit::share, 0, Show::if_asked}, granted_share},
     only_if_asked("acquired", Unit::count, sum_of("outcomes.acquired")),
     event("timed_out", "", "timed out", 14, "outcomes.timed_out"),
     event("refused", "", "refused", 15, "outcomes.refused"),
@@ -294,7 +331,7 @@ const std::vector<Field<Group>> run_fields{
 
 std::vector<Group> groups_of(const Result& result, const KnownFlaws& flaws, bool merge) {
   std::vector<Group> groups;
-  const bool several = has_several_loads(result);
+  const bool several = loads_differ(result);
   for (const Run& run : result.runs) {
     const auto same = std::find_if(groups.begin(), groups.end(), [&](const Group& group) {
       return merge && group.first().strategy == run.strategy && group.first().load == run.load;

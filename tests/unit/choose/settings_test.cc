@@ -170,9 +170,10 @@ TEST(Shared, LocksAreTriedWithReadersAndQueueForNobody) {
 TEST(Nodes, AreFiveWithTheirMeasuredCost) {
   World world;
   world.add(made_up("x", {.nodes = 2}));
-  results::QuorumPoint point{.strategy = "x", .nodes = 5};
-  point.acquire = {.count = 1, .p50 = 0.002};
-  world.file().experiment = {.points = {point}};
+  results::Run run = measured("x", 1);
+  run.load = {.clients = 1, .nodes = results::Nodes{.count = 5}};
+  run.acquire = {.count = 1, .p50 = 0.002};
+  world.file().runs = {run};
   const Answer answer = world.choose({.work_p99 = 100ms});
   EXPECT_EQ(setting(answer, "--nodes").value, "5");
   EXPECT_THAT(setting(answer, "--nodes").evidence, HasSubstr("5 nodes 2 ms (mine.json)"));

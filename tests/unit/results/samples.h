@@ -155,26 +155,6 @@ inline Run full_run() {
   return run;
 }
 
-inline QuorumPoint sample_quorum_point() {
-  return {.strategy = "redlock",
-          .nodes = 5,
-          .down = 1,
-          .frozen = 1,
-          .slow = 2,
-          .slow_seconds = 0.02,
-          .clients = 8,
-          .sections_per_second = 1234.5,
-          .acquire = sample_distribution(),
-          .commands_per_section = 10.5,
-          .split_votes = 6,
-          .rounds_per_grant = 1.25,
-          .granted_share = 0.75,
-          .validity = sample_distribution(),
-          .node_cost_seconds = 40e-6,
-          .node_cost_interval = Interval{38e-6, 42e-6},
-          .violated = false};
-}
-
 inline std::vector<Hazard> sample_hazards() {
   return {{.scenario = "late-release",
            .strategy = "redis-set-nx",
@@ -301,7 +281,6 @@ inline Result full_result() {
   add_sample_watch(result);
   result.capacity = sample_capacity();
   result.hazards = sample_hazards();
-  result.experiment = {.points = {sample_quorum_point()}};
   result.interrupted = true;
   result.lockbench = {"0.1.0", "05a4e27", "Release"};
   result.environment = {"Example CPU", 2, "6.1.0", 8ULL << 30, {}};
@@ -328,7 +307,18 @@ inline Result sample_renewal() {
   result.runs = {full_run(), full_run()};
   result.runs[0].load.held_locks = 0;
   result.runs[1].load.held_locks = 10'000;
-  result.runs[1].costs = {.throughput = 0.04, .throughput_interval = Interval{0.012, 0.068}};
+  result.runs[1].costs = {.throughput = Cost{0.04, Interval{0.012, 0.068}}};
+  return result;
+}
+
+/// A run on five nodes, as the command `quorum` makes it.
+inline Result sample_quorum() {
+  Result result = minimal_result();
+  result.runs = {full_run()};
+  result.runs[0].strategy = "redlock";
+  result.runs[0].load.clients = 1;
+  result.runs[0].load.nodes = {.count = 5};
+  result.runs[0].costs = {.node_seconds = Cost{40e-6, Interval{38e-6, 42e-6}}, .node_commands = 2};
   return result;
 }
 
