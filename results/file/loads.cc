@@ -25,7 +25,8 @@ std::string label(const Nodes& nodes, std::uint64_t clients) {
 std::string label(const Load& load) {
   std::string text = load.name.empty() ? "load" : load.name;
   if (load.held_locks) {
-    text = fmt::format("{} locks held", human_count(static_cast<double>(*load.held_locks)));
+    text = fmt::format("{} lock{} held", human_count(static_cast<double>(*load.held_locks)),
+                       *load.held_locks == 1 ? "" : "s");
   }
   if (load.nodes) text = label(*load.nodes, load.clients);
   if (load.rate) text += fmt::format(" at {}/s", human_number(*load.rate));
