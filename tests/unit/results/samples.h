@@ -305,8 +305,8 @@ inline Result full_result() {
 inline Result sample_renewal() {
   Result result = minimal_result();
   result.runs = {full_run(), full_run()};
-  result.runs[0].load.held_locks = 0;
-  result.runs[1].load.held_locks = 10'000;
+  result.runs[0].load = {.clients = 8, .held_locks = 0};
+  result.runs[1].load = {.clients = 8, .held_locks = 10'000};
   result.runs[1].costs = {.throughput = Cost{0.04, Interval{0.012, 0.068}}};
   return result;
 }
@@ -316,8 +316,7 @@ inline Result sample_quorum() {
   Result result = minimal_result();
   result.runs = {full_run()};
   result.runs[0].strategy = "redlock";
-  result.runs[0].load.clients = 1;
-  result.runs[0].load.nodes = {.count = 5};
+  result.runs[0].load = {.clients = 1, .nodes = Nodes{.count = 5}};
   result.runs[0].costs = {.node_seconds = Cost{40e-6, Interval{38e-6, 42e-6}}, .node_commands = 2};
   return result;
 }
