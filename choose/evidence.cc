@@ -42,17 +42,10 @@ Seen find_play(const std::vector<Source>& sources, std::string_view scenario,
   return first;
 }
 
-bool broke_as_quorum(const Source& source, std::string_view strategy) {
-  if (!source.result.experiment) return false;
-  const auto* points =
-      std::get_if<std::vector<results::QuorumPoint>>(&source.result.experiment->points);
-  return points != nullptr &&
-         std::any_of(points->begin(), points->end(), [&](const results::QuorumPoint& one) {
-           return one.strategy == strategy && one.violated == true;
-         });
+/// Those of an experiment say what locks cost there, not under a load that is asked for.
+bool has_runs(const Source& source) {
+  return !source.result.runs.empty() && !results::is_experiment(source.result);
 }
-
-bool has_runs(const Source& source) { return !source.result.runs.empty(); }
 
 /// Under a fault that was injected, figures are those of the fault.
 bool is_valid(const results::Run* run) {
@@ -183,6 +176,7 @@ const results::Run* Evidence::slowest_release(std::string_view strategy) const {
   for (const auto* sources : {&files_, &reference_}) {
     const results::Run* slowest = nullptr;
     for (const Source& source : *sources) {
+      if (!has_runs(source)) continue;
       for (const results::Run& run : source.result.runs) {
         if (run.strategy != strategy || !run.faults.empty()) continue;
         // Files come from anywhere: not a number is above nothing.
@@ -202,7 +196,6 @@ Evidence::Violation Evidence::violation_of(std::string_view strategy) const {
         if (run.strategy != strategy) continue;
         if (run.audit.verdict == results::Verdict::violated) return {&run, &source};
       }
-      if (broke_as_quorum(source, strategy)) return {nullptr, &source};
     }
   }
   return {};
@@ -245,19 +238,23 @@ FaultReport Evidence::report(std::string_view scenario, const Descriptor& strate
   return report(*found, strategy);
 }
 
-template <class Point>
-Evidence::Points<Point> Evidence::points() const {
+template <class T>
+Evidence::Experiment Evidence::experiment(std::optional<T> results::Load::*varied) const {
   for (const auto* sources : {&files_, &reference_}) {
     for (const Source& source : *sources) {
-      if (!source.result.experiment) continue;
-      const auto* found = std::get_if<std::vector<Point>>(&source.result.experiment->points);
-      if (found != nullptr) return {*found, source.name};
+      Experiment found{.runs = {}, .source = source.name};
+      for (const results::Run& run : source.result.runs) {
+        if (run.load.*varied) found.runs.push_back(&run);
+      }
+      if (!found.runs.empty()) return found;
     }
   }
   return {};
 }
-template Evidence::Points<results::RenewalPoint> Evidence::points<results::RenewalPoint>() const;
-template Evidence::Points<results::QuorumPoint> Evidence::points<results::QuorumPoint>() const;
+template Evidence::Experiment Evidence::experiment(
+    std::optional<std::uint64_t> results::Load::*) const;
+template Evidence::Experiment Evidence::experiment(
+    std::optional<results::Nodes> results::Load::*) const;
 
 std::vector<Source> reference() {
   std::vector<Source> sources;

@@ -64,10 +64,10 @@ class Evidence {
   const results::Run* slowest_release(std::string_view strategy) const;
 
   struct Violation {
-    const results::Run* run = nullptr;  ///< null: it was a quorum, of which only that is known
-    const Source* source = nullptr;     ///< null: it never broke exclusion
+    const results::Run* run = nullptr;  ///< null: it never broke exclusion
+    const Source* source = nullptr;
   };
-  /// The first of all runs and quorums in which it broke exclusion.
+  /// The first of all runs in which it broke exclusion.
   Violation violation_of(std::string_view strategy) const;
 
   /// The observed outcome, or the declared one if that is worse. An unknown name of a scenario is a
@@ -75,14 +75,13 @@ class Evidence {
   FaultReport report(const hazards::Scenario& scenario, const Descriptor& strategy) const;
   FaultReport report(std::string_view scenario, const Descriptor& strategy) const;
 
-  template <class Point>
-  struct Points {
-    std::vector<Point> points;
+  struct Experiment {
+    std::vector<const results::Run*> runs;
     std::string source;
   };
-  /// Of the first source that has such an experiment.
-  template <class Point>
-  Points<Point> points() const;
+  /// The runs whose load has what an experiment varies, of the first source that has any.
+  template <class T>
+  Experiment experiment(std::optional<T> results::Load::*varied) const;
 
   bool was_dropped(std::string_view strategy) const { return dropped_.contains(strategy); }
 

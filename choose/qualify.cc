@@ -207,10 +207,10 @@ void check_use(Candidate& candidate, const Requirements& requirements) {
 
 void check_exclusion(Candidate& candidate, const Evidence& evidence) {
   const auto seen = evidence.violation_of(candidate.strategy->name);
-  if (seen.source == nullptr) return;
+  if (seen.run == nullptr) return;
   std::string text = "it broke exclusion";
-  const results::Audit audit = seen.run == nullptr ? results::Audit() : seen.run->audit;
-  // Of a quorum or a search for capacity only the verdict is known.
+  const results::Audit& audit = seen.run->audit;
+  // Of a search for capacity only the verdict is known.
   if (audit.lost_updates + audit.overlaps + audit.fence_regressions > 0) {
     text += fmt::format(": {} lost updates, {} overlaps, {} fencing numbers that did not increase",
                         audit.lost_updates, audit.overlaps, audit.fence_regressions);

@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "choose/load.h"
+#include "results/stats/statistics.h"
 #include "results/tables/units.h"
 
 namespace lockbench::choose {
@@ -48,16 +50,18 @@ Duration rounded(Duration ttl, const Traits& traits) {
   return 100ms * ((ttl + 100ms - 1ns) / 100ms);
 }
 
-/// The point that held as many locks as there are clients, or the next larger one, or the largest.
-const results::RenewalPoint* point_for(const std::vector<results::RenewalPoint>& points,
-                                       std::uint64_t clients) {
-  const results::RenewalPoint* found = nullptr;
-  for (const results::RenewalPoint& point : points) {
-    if (point.slip.count == 0) continue;
-    const bool better = found == nullptr ||
-                        (found->held < clients ? point.held > found->held
-                                               : point.held >= clients && point.held < found->held);
-    if (better) found = &point;
+/// The run that held as many locks as there are clients, or the next larger one, or the largest: of
+/// its repetitions the one with the latest renewal.
+const results::Run* run_for(const std::vector<const results::Run*>& runs, std::uint64_t clients) {
+  const results::Run* found = nullptr;
+  for (const results::Run* run : runs) {
+    if (!run->renewal || run->renewal->slip.count == 0) continue;
+    const auto held = run->load.held_locks, best = found ? found->load.held_locks : std::nullopt;
+    const bool better =
+        !found || (held == best    ? run->renewal->slip.max > found->renewal->slip.max
+                   : best < clients ? held > best
+                                    : held >= clients && held < best);
+    if (better) found = run;
   }
   return found;
 }
@@ -94,14 +98,15 @@ void add_round_trip(Stall& stall, const Requirements& requirements) {
 Setting renewed_ttl(const Descriptor& strategy, const Requirements& requirements,
                     const Evidence& evidence) {
   Stall stall = longest_stall(strategy, evidence);
-  const auto measured = evidence.points<results::RenewalPoint>();
+  const auto measured = evidence.experiment(&results::Load::held_locks);
   const auto clients = static_cast<std::uint64_t>(requirements.clients.value_or(1));
-  if (const auto* point = point_for(measured.points, clients)) {
-    const Duration slip = to_duration(point->slip.max);
+  if (const auto* run = run_for(measured.runs, clients)) {
+    const double latest = run->renewal->slip.max;
+    const Duration slip = to_duration(latest);
     if (slip > stall.longest) {
-      stall = {slip, fmt::format("with {} locks of {} held, renewals were at most {} late ({})",
-                                 human_count(static_cast<double>(point->held)), point->strategy,
-                                 human_seconds(point->slip.max), measured.source)};
+      stall = {slip, fmt::format("with {} locks held, renewals were at most {} late ({})",
+                                 human_count(static_cast<double>(*run->load.held_locks)),
+                                 human_seconds(latest), measured.source)};
     }
   }
   add_round_trip(stall, requirements);
@@ -298,13 +303,17 @@ std::string hold_of(const Requirements& requirements, const Load& asked) {
 }
 
 std::string quorum_costs(const Descriptor& strategy, const Evidence& evidence) {
-  const auto measured = evidence.points<results::QuorumPoint>();
+  const auto measured = evidence.experiment(&results::Load::nodes);
+  std::map<std::uint64_t, std::vector<double>> p50s;
+  for (const results::Run* run : measured.runs) {
+    const auto& load = run->load;
+    if (run->strategy != strategy.name || !load.nodes->healthy() || load.clients != 1) continue;
+    if (run->acquire.count > 0) p50s[load.nodes->count].push_back(run->acquire.p50);
+  }
   std::string text;
-  for (const results::QuorumPoint& point : measured.points) {
-    if (point.strategy != strategy.name || !point.healthy() || point.clients != 1) continue;
-    if (point.acquire.count == 0) continue;
-    text += fmt::format("{}{} nodes {}", text.empty() ? "acquire p50 on " : ", ", point.nodes,
-                        human_seconds(point.acquire.p50));
+  for (const auto& [nodes, rounds] : p50s) {
+    text += fmt::format("{}{} nodes {}", text.empty() ? "acquire p50 on " : ", ", nodes,
+                        human_seconds(*results::median(rounds)));
   }
   return text.empty() ? "not measured in the files: lockbench quorum"
                       : fmt::format("{} ({})", text, measured.source);

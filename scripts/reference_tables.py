@@ -21,9 +21,9 @@ NEAR = ["alone", "near-demand", "near-saturated"]
 FAR = ["far-demand", "far-saturated"]
 
 # A page has no room for more columns.
-RENEWAL_COLUMNS = ["held", "server_cpu_share", "renewals_per_second", "sections_per_second", "overhead",
-                   "margin_min_seconds", "slip_p99_seconds"]
-QUORUM_COLUMNS = ["strategy", "nodes", "down", "frozen", "slow", "sections_per_second", "acquire_p50_seconds",
+RENEWAL_COLUMNS = ["held_locks", "sections_per_second", "throughput_cost", "renewal_commands_per_second",
+                   "renewal_margin_min_seconds", "renewal_slip_p99_seconds"]
+QUORUM_COLUMNS = ["strategy", "nodes", "nodes_down", "nodes_frozen", "nodes_slow", "sections_per_second", "acquire_p50_seconds",
                   "acquire_p99_seconds", "commands_per_section", "granted_share"]
 # The number of nodes for which a page shows faults; of other quorums it shows only the cost.
 SHOWN_NODES = 5
@@ -84,17 +84,19 @@ def renewal_table(lockbench):
 def quorum_table(lockbench):
     """Of a single client: contention would hide what a quorum costs."""
     result = reference("quorum")
-    points = [point for point in result["experiment"]["points"] if point["clients"] == 1]
+    runs = [run for run in result["runs"] if run["load"]["clients"] == 1]
 
     def parts_of(shown):
-        result["experiment"]["points"] = shown
+        result["runs"] = shown
         return show(lockbench, result, QUORUM_COLUMNS).split("\n\n")
 
-    healthy = [point for point in points if point["down"] + point["frozen"] + point["slow"] == 0]
-    faulty = [point for point in points if point not in healthy and point["nodes"] == SHOWN_NODES]
-    table = parts_of(healthy + faulty)[0]
-    findings = parts_of([point for point in healthy + faulty if point["nodes"] in (1, SHOWN_NODES)])[1]
-    return f"{table}\n\n{findings}\n\n{origin(result)}"
+    def is_healthy(nodes):
+        return nodes["down"] + nodes["frozen"] + nodes["slow"] == 0
+
+    shown = [run for run in runs
+             if is_healthy(run["load"]["nodes"]) or run["load"]["nodes"]["count"] == SHOWN_NODES]
+    few = [run for run in shown if run["load"]["nodes"]["count"] in (1, SHOWN_NODES)]
+    return f"{parts_of(shown)[0]}\n\n{parts_of(few)[1]}\n\n{origin(result)}"
 
 
 def holds(schema, part):

@@ -134,8 +134,8 @@ std::vector<choose::Source> load_files(const std::vector<std::string>& paths) {
   std::vector<choose::Source> sources;
   for (const std::string& path : paths) {
     results::Result result = must(results::load(path));
-    if (result.runs.empty() && !result.hazards && !result.experiment && !result.capacity) {
-      throw UsageError("{}: contains no runs, plays, points or steps", path);
+    if (result.runs.empty() && !result.hazards && !result.capacity) {
+      throw UsageError("{}: contains no runs, plays or steps", path);
     }
     if (result.interrupted) {
       Console(stderr, false, false)

@@ -30,7 +30,7 @@ using Files = std::map<std::string, std::string>;
 
 /// "redis-queue", "redis-queue.demand-at-350-s".
 std::string file_name_of(const results::Run& run, const results::Result& result) {
-  if (!results::has_several_loads(result)) return run.strategy;
+  if (!results::loads_differ(result)) return run.strategy;
   std::string load = results::label(run.load);
   for (char& c : load) {
     if (std::isalnum(static_cast<unsigned char>(c)) == 0 && c != '.') c = '-';

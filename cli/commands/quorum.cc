@@ -49,7 +49,6 @@ int quorum(const QuorumOptions& given) {
   if (options.nodes.empty()) options.nodes = {1, 3, 5, 7};
   std::sort(options.nodes.begin(), options.nodes.end());
   results::Result result = begin_result(options.output);
-  result.experiment = results::Experiment{std::vector<results::QuorumPoint>()};
   const std::string out = out_path(options.output, result);
 
   Session session(options.output);
@@ -74,8 +73,8 @@ int quorum(const QuorumOptions& given) {
   result.interrupted = true;  // until it is over
   ResultFile file(out, console);
   loadgen::QuorumPlan plan = plan_of(options, result.id);
-  plan.so_far = [&](std::vector<results::QuorumPoint> points) {
-    result.experiment->points = std::move(points);
+  plan.so_far = [&](const std::vector<results::Run>& runs) {
+    result.runs = runs;
     file.keep(result);
   };
   plan.run.maker = maker_of(out, result);
@@ -83,7 +82,7 @@ int quorum(const QuorumOptions& given) {
   auto measured = loadgen::measure_quorum(
       plan, *servers, [&](const std::string& line) { console.note(line); }, session.stop());
   result.interrupted = measured.interrupted;
-  result.experiment->points = measured.points;
+  result.runs = measured.runs;
   if (note_lost_ranks(out, result, console)) measured.errors.emplace_back("a rank was lost");
   file.keep(result);
   return finish_quorum(options, result, measured, file);

@@ -42,10 +42,15 @@ loadgen::Workload foreground_of(const RenewalOptions& options) {
 int finish_renewal(const RenewalOptions& options, const results::Result& result,
                    const std::string& error, ResultFile& file) {
   if (!error.empty()) file.console().warn(error);
-  const auto& points = std::get<std::vector<results::RenewalPoint>>(result.experiment->points);
-  const bool lost = std::any_of(points.begin(), points.end(),
-                                [](const results::RenewalPoint& point) { return point.lost > 0; });
-  return finish(result, options.output, file, {.errors = !error.empty() || lost});
+  const auto any = [&](auto holds) {
+    return std::any_of(result.runs.begin(), result.runs.end(), holds);
+  };
+  const bool lost = any([](const results::Run& run) { return run.renewal && run.renewal->lost > 0; });
+  const bool broken = any([](const results::Run& run) {
+    return run.audit.verdict == results::Verdict::violated;
+  });
+  return finish(result, options.output, file,
+                {.exclusion_broken = broken, .errors = !error.empty() || lost});
 }
 
 int renewal(const RenewalOptions& given) {
@@ -53,7 +58,6 @@ int renewal(const RenewalOptions& given) {
   if (options.held.empty()) options.held = {1, 10, 100, 1'000, 10'000, 100'000};
   options.workload = foreground_of(options);
   results::Result result = begin_result(options.output);
-  result.experiment = results::Experiment{std::vector<results::RenewalPoint>()};
   const std::string out = out_path(options.output, result);
 
   Session session(options.output);
@@ -69,8 +73,8 @@ int renewal(const RenewalOptions& given) {
   result.workload = workload_record(options);
   result.interrupted = true;  // until it is over
   ResultFile file(out, console);
-  const auto keep = [&](const std::vector<results::RenewalPoint>& points) {
-    result.experiment->points = points;
+  const auto keep = [&](const std::vector<results::Run>& runs) {
+    result.runs = runs;
     file.keep(result);
   };
   loadgen::RenewalPlan plan{.foreground = plan_on(*servers, result.id),
@@ -90,7 +94,7 @@ int renewal(const RenewalOptions& given) {
   result.interrupted = measured.interrupted;
   std::string error = measured.error;
   if (note_lost_ranks(out, result, console) && error.empty()) error = "a rank was lost";
-  keep(measured.points);
+  keep(measured.runs);
   return finish_renewal(options, result, error, file);
 }
 

@@ -55,6 +55,20 @@ bool wait_until(Env& env, TimePoint time, const std::stop_token& stop) {
 
 }  // namespace
 
+results::Renewal RenewalFigures::renewal(double recorded) const {
+  const Counts counts = recorder_.totals(Phase::measured);
+  const auto timing = [&](Timing what) {
+    return to_distribution(recorder_.histograms(Phase::measured)[what].snapshot());
+  };
+  return {.renewals = counts[Count::renewals],
+          .failures = counts[Count::renewals_failed],
+          .lost = recorder_.totals()[Count::renewals_lost],
+          .commands_per_second = static_cast<double>(counts[Count::commands]) / recorded,
+          .duration = timing(Timing::renewal_duration),
+          .slip = timing(Timing::renewal_slip),
+          .margin = timing(Timing::renewal_margin)};
+}
+
 /// Holds every kHolders-th lock.
 struct HeldLocks::Holder {
   Holder(HeldLocks& all, int holder)

@@ -25,11 +25,8 @@ class RenewalFigures : public StrategyObserver {
   /// Figures count only while this is on, except for losses, which count at any time.
   void record(bool on) { phase_ = on ? Phase::measured : Phase::unmeasured; }
 
-  Counts measured() const { return recorder_.totals(Phase::measured); }
-  std::uint64_t lost() const { return recorder_.totals()[Count::renewals_lost]; }
-  HistogramSnapshot timing(Timing what) const {
-    return recorder_.histograms(Phase::measured)[what].snapshot();
-  }
+  /// `recorded`: for how many seconds they counted.
+  results::Renewal renewal(double recorded) const;
 
  private:
   std::atomic<Phase> phase_{Phase::unmeasured};

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <limits>
 #include <utility>
 
 #include "results/stats/significance.h"
@@ -34,12 +33,7 @@ class QuorumExperiment {
  public:
   QuorumExperiment(const QuorumPlan& plan, QuorumNodes& nodes, const OnStep& on_step,
                    std::stop_token stop)
-      : plan_(plan), nodes_(nodes), on_step_(on_step), stop_(std::move(stop)) {
-    for (const QuorumPointPlan& point : points_of(plan)) {
-      points_.push_back(point);
-      sums_.emplace_back(point, plan.slow);
-    }
-  }
+      : plan_(plan), nodes_(nodes), on_step_(on_step), stop_(std::move(stop)) {}
 
   QuorumMeasured measure() {
     for (int round = 1; round <= kRounds; ++round) {
@@ -47,8 +41,8 @@ class QuorumExperiment {
         if (round > rounds_of(points_[i])) continue;
         on_step_(fmt::format("round {} of {}, point {} of {}: {}", round, rounds_of(points_[i]),
                              i + 1, points_.size(), points_[i].text()));
-        measure_point(points_[i], sums_[i]);
-        if (plan_.so_far) plan_.so_far(points_of(sums_));
+        measure_point(points_[i], round);
+        if (plan_.so_far) plan_.so_far(runs_);
         if (broken_) return result();
       }
     }
@@ -56,7 +50,7 @@ class QuorumExperiment {
   }
 
  private:
-  void measure_point(const QuorumPointPlan& point, QuorumPointSum& sum) {
+  void measure_point(const QuorumPointPlan& point, int round) {
     RunPlan load = plan_.run;
     load.strategies = {find_strategy(point.strategy)};
     load.workload.clients = point.clients;
@@ -74,18 +68,31 @@ class QuorumExperiment {
     load.after_load = [&] {
       if (point.fault.any()) heal(point);
     };
-    const RunReport report = run_once(std::move(load), ++runs_, on_step_, stop_);
+    RunReport report = run_once(std::move(load), ++made_, on_step_, stop_);
     for (const results::Skipped& failed : report.not_started) complain(point, failed.reason);
     for (const results::Run& run : report.runs) {
       if (run.audit.verdict == results::Verdict::violated) violated_.push_back(point.text());
     }
     // Without its fault a run says nothing else of the point.
-    if (report.runs.empty() || !struck) return sum.add_nothing();
-    for (const results::Run& run : report.runs) {
-      sum.add(run);
+    if (!struck) return;
+    for (results::Run& run : report.runs) {
       // With faulty nodes, failures are part of what is measured.
-      if (!point.fault.any() && !run.errors.empty()) complain(point, run.errors.front());
+      if (point.fault.any()) run.errors.clear();
+      if (!run.errors.empty()) complain(point, run.errors.front());
+      run.repetition = round;
+      run.load.nodes = nodes_of(point);
+      runs_.push_back(std::move(run));
     }
+    add_node_costs(runs_);
+  }
+
+  results::Nodes nodes_of(const QuorumPointPlan& point) const {
+    const QuorumFault& fault = point.fault;
+    return {.count = static_cast<std::uint64_t>(point.nodes),
+            .down = static_cast<std::uint64_t>(fault.down),
+            .frozen = static_cast<std::uint64_t>(fault.frozen),
+            .slow = static_cast<std::uint64_t>(fault.slow),
+            .slow_seconds = fault.slow > 0 ? seconds(plan_.slow) : 0};
   }
 
   void heal(const QuorumPointPlan& point) {
@@ -103,7 +110,7 @@ class QuorumExperiment {
   }
 
   QuorumMeasured result() {
-    return {.points = points_of(sums_),
+    return {.runs = runs_,
             .errors = errors_,
             .violated = violated_,
             .interrupted = stop_.stop_requested()};
@@ -113,35 +120,12 @@ class QuorumExperiment {
   QuorumNodes& nodes_;
   const OnStep& on_step_;
   const std::stop_token stop_;
-  std::vector<QuorumPointPlan> points_;
-  std::vector<QuorumPointSum> sums_;  ///< of each point
+  const std::vector<QuorumPointPlan> points_ = points_of(plan_);
+  std::vector<results::Run> runs_;
   std::vector<std::string> errors_, violated_;
   bool broken_ = false;
-  int runs_ = 0;
+  int made_ = 0;
 };
-
-void add_node_cost(const std::vector<QuorumPointSum>& sums, const QuorumPointSum& sum,
-                   results::QuorumPoint& point) {
-  const QuorumPointPlan& plan = sum.plan();
-  const QuorumPointSum* few = nullptr;
-  for (const QuorumPointSum& other : sums) {
-    const bool alike =
-        other.plan().strategy == plan.strategy && other.plan().clients == plan.clients;
-    if (!alike || other.plan().fault.any()) continue;
-    if (few == nullptr || other.plan().nodes < few->plan().nodes) few = &other;
-  }
-  if (few == nullptr || plan.fault.any() || few->plan().nodes == plan.nodes) return;
-  const double more = plan.nodes - few->plan().nodes;
-  std::vector<double> costs;
-  for (std::size_t i = 0; i < std::min(sum.p50s().size(), few->p50s().size()); ++i) {
-    const auto with_more = sum.p50s()[i], with_few = few->p50s()[i];
-    if (with_more && with_few) costs.push_back((*with_more - *with_few) / more);
-  }
-  // Either p50 is as exact as its histogram's buckets.
-  const double noise = point.acquire.relative_error * point.acquire.p50 / more;
-  point.node_cost_seconds = results::mean(costs);
-  point.node_cost_interval = results::mean_interval(costs, noise);
-}
 
 }  // namespace
 
@@ -172,62 +156,37 @@ std::vector<QuorumPointPlan> points_of(const QuorumPlan& plan) {
   return points;
 }
 
-void QuorumPointSum::add(const results::Run& run) {
-  seconds_ += run.duration_seconds;
-  sections_ += run.sections;
-  commands_ += run.commands_per_section * static_cast<double>(run.sections);
-  const results::Verdict verdict = run.audit.verdict;
-  // Whether exclusion was promised or not. Nothing as long as no run was audited.
-  if (verdict != results::Verdict::unaudited && verdict != results::Verdict::untested) {
-    violated_ = violated_.value_or(false) || verdict != results::Verdict::exclusive;
+void add_node_costs(std::vector<results::Run>& runs) {
+  for (results::Run& run : runs) {
+    std::vector<const results::Run*> alike;  // granted something
+    std::uint64_t fewest = run.load.nodes->count;
+    for (const results::Run& other : runs) {
+      if (other.strategy != run.strategy || other.load.clients != run.load.clients ||
+          !other.load.nodes->healthy()) {
+        continue;
+      }
+      fewest = std::min(fewest, other.load.nodes->count);
+      if (other.acquire.count > 0) alike.push_back(&other);
+    }
+    if (!run.load.nodes->healthy() || run.load.nodes->count == fewest) continue;
+    const auto more = static_cast<double>(run.load.nodes->count - fewest);
+    std::vector<double> costs, commands, noise;
+    for (const results::Run* many : alike) {
+      if (many->load.nodes != run.load.nodes) continue;
+      for (const results::Run* few : alike) {
+        if (few->load.nodes->count != fewest || few->repetition != many->repetition) continue;
+        costs.push_back((many->acquire.p50 - few->acquire.p50) / more);
+        commands.push_back((many->commands_per_section - few->commands_per_section) / more);
+        // Either p50 is as exact as its histogram's buckets.
+        noise.push_back(many->acquire.relative_error * many->acquire.p50 / more);
+      }
+    }
+    if (costs.empty()) continue;
+    run.costs = results::Costs{
+        .node_seconds = results::Cost{*results::mean(costs),
+                                      results::mean_interval(costs, *results::mean(noise))},
+        .node_commands = results::mean(commands)};
   }
-  const results::Outcomes& outcomes = run.outcomes;
-  granted_ += outcomes.acquired;
-  ended_ += outcomes.acquired + outcomes.timed_out + outcomes.refused + outcomes.failed +
-            outcomes.unknown;
-  acquire_.merge(to_snapshot(run.acquire));
-  acquire_cut_.merge(to_censored_snapshot(run.acquire));
-  p50s_.push_back(run.acquire.count > 0 ? std::optional(run.acquire.p50) : std::nullopt);
-  if (!run.quorum) return;
-  split_votes_ += run.quorum->split_votes;
-  validity_.merge(to_snapshot(run.quorum->validity));
-  if (run.quorum->validity.count > 0) {
-    rounds_ += run.quorum->rounds_per_grant * static_cast<double>(run.quorum->validity.count);
-  }
-}
-
-results::QuorumPoint QuorumPointSum::point() const {
-  const auto per = [](double sum, double count) {
-    return count > 0 ? sum / count : std::numeric_limits<double>::quiet_NaN();
-  };
-  const auto sections = static_cast<double>(sections_);
-  results::QuorumPoint point{.strategy = std::string(plan_.strategy),
-                             .nodes = static_cast<std::uint64_t>(plan_.nodes),
-                             .down = static_cast<std::uint64_t>(plan_.fault.down),
-                             .frozen = static_cast<std::uint64_t>(plan_.fault.frozen),
-                             .slow = static_cast<std::uint64_t>(plan_.fault.slow),
-                             .clients = static_cast<std::uint64_t>(plan_.clients)};
-  if (plan_.fault.slow > 0) point.slow_seconds = seconds(slow_);
-  point.sections_per_second = per(sections, seconds_);
-  point.acquire = to_distribution(acquire_, acquire_cut_);
-  point.commands_per_section = per(commands_, sections);
-  point.split_votes = split_votes_;
-  point.validity = to_distribution(validity_);
-  point.rounds_per_grant = per(rounds_, static_cast<double>(point.validity.count));
-  point.granted_share =
-      ended_ == 0 ? 0 : static_cast<double>(granted_) / static_cast<double>(ended_);
-  point.violated = violated_;
-  return point;
-}
-
-std::vector<results::QuorumPoint> points_of(const std::vector<QuorumPointSum>& sums) {
-  std::vector<results::QuorumPoint> points;
-  for (const QuorumPointSum& sum : sums) {
-    if (!sum.any()) continue;
-    points.push_back(sum.point());
-    add_node_cost(sums, sum, points.back());
-  }
-  return points;
 }
 
 QuorumMeasured measure_quorum(const QuorumPlan& plan, QuorumNodes& nodes, const OnStep& on_step,

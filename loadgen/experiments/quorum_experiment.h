@@ -1,7 +1,6 @@
 #pragma once
 
 #include <functional>
-#include <optional>
 #include <stop_token>
 #include <string>
 #include <string_view>
@@ -9,7 +8,6 @@
 #include <vector>
 
 #include "loadgen/experiments/experiment.h"
-#include "loadgen/record/histogram.h"
 #include "loadgen/run/runner.h"
 #include "results/file/model.h"
 
@@ -44,8 +42,8 @@ struct QuorumPlan {
   std::vector<int> nodes;
   int contending = 8;  ///< clients that contend for one lock
   Duration slow{};     ///< added to each answer of a slow node
-  /// Called after each run with the points so far; may be empty.
-  std::function<void(std::vector<results::QuorumPoint>)> so_far{};
+  /// Called after each run with all so far; may be empty.
+  std::function<void(const std::vector<results::Run>&)> so_far{};
 };
 
 /// One configuration of strategy, nodes and clients.
@@ -61,38 +59,13 @@ struct QuorumPointPlan {
 /// In the order in which they are measured.
 std::vector<QuorumPointPlan> points_of(const QuorumPlan& plan);
 
-/// Merges all runs of one point, one for each round.
-class QuorumPointSum {
- public:
-  QuorumPointSum(const QuorumPointPlan& plan, Duration slow) : plan_(plan), slow_(slow) {}
-
-  void add(const results::Run& run);
-  /// For a round whose run could not start.
-  void add_nothing() { p50s_.emplace_back(); }
-  bool any() const { return seconds_ > 0; }
-  results::QuorumPoint point() const;
-  const QuorumPointPlan& plan() const { return plan_; }
-  /// The acquire p50 of each round, in seconds; nothing where nothing was granted.
-  const std::vector<std::optional<double>>& p50s() const { return p50s_; }
-
- private:
-  QuorumPointPlan plan_;
-  Duration slow_;
-  double seconds_ = 0, commands_ = 0;
-  std::uint64_t sections_ = 0, granted_ = 0, ended_ = 0, split_votes_ = 0;
-  double rounds_ = 0;
-  std::optional<bool> violated_;
-  HistogramSnapshot acquire_, acquire_cut_, validity_;
-  std::vector<std::optional<double>> p50s_;
-};
-
-/// The points of all sums that have runs. Those of healthy quorums say what a node costs, compared
-/// round by round with the smallest quorum of the same strategy with as many clients.
-std::vector<results::QuorumPoint> points_of(const std::vector<QuorumPointSum>& sums);
+/// Says of the runs on healthy quorums what a node cost, compared round by round with the smallest
+/// quorum of the same strategy with as many clients.
+void add_node_costs(std::vector<results::Run>& runs);
 
 /// A stop ends it early, with what was measured until then.
 struct QuorumMeasured {
-  std::vector<results::QuorumPoint> points;
+  std::vector<results::Run> runs;  ///< one for each point and round
   std::vector<std::string>
       errors;  ///< points that could not be measured, and failures of healthy ones
   std::vector<std::string> violated;  ///< points in which exclusion was broken

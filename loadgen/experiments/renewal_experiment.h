@@ -20,14 +20,15 @@ struct RenewalPlan {
   RunPlan foreground;
   std::vector<std::uint64_t> held;
   int pairs = 1;
-  /// Called after each point with all so far; may be empty.
-  std::function<void(const std::vector<results::RenewalPoint>&)> so_far{};
+  /// Called after each number of locks with all runs so far; may be empty.
+  std::function<void(const std::vector<results::Run>&)> so_far{};
 };
 
-/// A stop ends it early, with the points that are complete. Held locks are released in any case.
+/// A stop ends it early, with the numbers of locks that are complete. Held locks are released in any
+/// case.
 struct RenewalMeasured {
-  std::vector<results::RenewalPoint> points;
-  std::string error;  ///< why a point could not be measured; empty if all were
+  std::vector<results::Run> runs;  ///< of the other clients, each with the locks held meanwhile
+  std::string error;               ///< why not all could be measured; empty if all were
   bool interrupted = false;
 };
 RenewalMeasured measure_renewal(const RenewalPlan& plan, const OnStep& on_step,

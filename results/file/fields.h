@@ -18,7 +18,6 @@ inline constexpr const char* kSchema = "lockbench.result/2";
 //   v.measured(name, value, exists)   a number that is null where there was nothing to measure
 //   v.group(name, fill)               an object that is no struct of the model
 //   v.constant(name, text)            a text that is always the same
-// What an Experiment holds depends on its kind, so visitors know it themselves.
 
 /// T is U, const or not.
 template <class T, class U>
@@ -68,7 +67,9 @@ void describe(Visitor& v, Is<Distribution> auto& d) {
   });
 }
 
-LOCKBENCH_DESCRIBE(Load, name, clients, hold_seconds, rate, rtt_seconds, (hot_set), (trace))
+LOCKBENCH_DESCRIBE(Nodes, count, down, frozen, slow, slow_seconds)
+LOCKBENCH_DESCRIBE(Load, name, clients, hold_seconds, rate, rtt_seconds, (hot_set), (trace),
+                   (held_locks), (nodes))
 LOCKBENCH_DESCRIBE(Outcomes, acquired, timed_out, refused, failed, unknown, abandoned)
 LOCKBENCH_DESCRIBE(WaitAnatomy, round_trip_seconds, backoff_seconds, notified_seconds)
 LOCKBENCH_DESCRIBE(ByClient, at_least, p50, p99, p999, worst_p99)
@@ -92,6 +93,9 @@ LOCKBENCH_DESCRIBE(Generator, cpu_seconds, cpu_share, machine_cpu_share, other_c
                    (stack_high_water_bytes), valid, reasons)
 LOCKBENCH_DESCRIBE(Rank, rank, host, clients, sections, share, acquire_p50, acquire_p99,
                    cpu_seconds, cpu_share, lag_p99_seconds, late_seconds, outlier, lost, notes)
+LOCKBENCH_DESCRIBE(Interval, low, high)
+LOCKBENCH_DESCRIBE(Cost, mean, interval)
+LOCKBENCH_DESCRIBE(Costs, (throughput), (node_seconds), (node_commands))
 
 template <class Visitor>
 void describe(Visitor& v, Is<Run> auto& run) {
@@ -106,21 +110,13 @@ void describe(Visitor& v, Is<Run> auto& run) {
   LOCKBENCH_VISIT(run, commands, wait, attempts_per_grant, commands_per_section, herd_factor,
                   server_cpu_seconds_per_section, bytes_per_section, (acquire_by_mode),
                   (transactions), fairness, renewal, quorum, replication, audit, series, faults,
-                  generator, (ranks), errors)
+                  generator, (costs), (ranks), errors)
 }
 
 LOCKBENCH_DESCRIBE(Server, version, endpoints, (encryption), (warnings))
 LOCKBENCH_DESCRIBE(Environment, cpu, cores, kernel, memory_bytes, servers)
 LOCKBENCH_DESCRIBE(Build, version, commit, build_type)
 LOCKBENCH_DESCRIBE(Skipped, strategy, reason)
-LOCKBENCH_DESCRIBE(Interval, low, high)
-LOCKBENCH_DESCRIBE(RenewalPoint, strategy, held, server_cpu_share, renewals_per_second,
-                   commands_per_second, sections_per_second, baseline_sections_per_second, overhead,
-                   overhead_interval, failures, lost, margin, slip)
-LOCKBENCH_DESCRIBE(QuorumPoint, strategy, nodes, down, frozen, slow, slow_seconds, clients,
-                   sections_per_second, acquire, commands_per_section, split_votes,
-                   rounds_per_grant, granted_share, validity, node_cost_seconds, node_cost_interval,
-                   (violated))
 LOCKBENCH_DESCRIBE(HazardEvent, t, who, what)
 LOCKBENCH_DESCRIBE(Hazard, scenario, strategy, expected, observed, agrees, evidence, timeline)
 LOCKBENCH_DESCRIBE(CapacityStep, purpose, rate, achieved, acquire, met, valid, server_cpu_share,
@@ -151,8 +147,8 @@ template <class Visitor>
 void describe(Visitor& v, Is<Result> auto& result) {
   v.constant("schema", kSchema);
   LOCKBENCH_VISIT(result, id, started_at, (command), interrupted, (exit_code), lockbench,
-                  environment, workload, skipped, runs, (hazards), (experiment), (capacity),
-                  (observed), (locks), (findings), (sources))
+                  environment, workload, skipped, runs, (hazards), (capacity), (observed), (locks),
+                  (findings), (sources))
 }
 
 #undef LOCKBENCH_VISIT

@@ -13,6 +13,7 @@
 
 #include "results/file/fields.h"
 #include "results/file/json.h"
+#include "results/file/loads.h"
 #include "results/tables/text.h"
 
 namespace lockbench::results {
@@ -188,21 +189,6 @@ class Reader {
     }
     return {};
   }
-  /// The name decides of what type the points are.
-  MaybeProblem read(const json& from, Experiment& to) {
-    if (!from.is_object()) return Problem{kNoObject};
-    Members members(*this, from);
-    std::string name;
-    members("name", name);
-    if (members.problem()) return members.problem();
-    if (name == Experiment::kNames[1]) {
-      to.points.emplace<1>();
-    } else if (name != Experiment::kNames[0]) {
-      return Problem{fmt::format("is none of {}", fmt::join(Experiment::kNames, ", ")), ".name"};
-    }
-    std::visit([&members](auto& points) { members("points", points); }, to.points);
-    return members.problem();
-  }
   MaybeProblem read(const json& from, Distribution& to) {
     MaybeProblem problem = read<Distribution>(from, to);
     if (!problem) problem = wrong_in(to.buckets, to.overflow, to.count);
@@ -310,7 +296,9 @@ std::string another_schema(const json& document) {
 
 /// Beyond what commands take, and what work is done for each of.
 std::string beyond_commands(const Result& result) {
-  constexpr std::size_t kMostStrategies = 256, kMostLoads = 16, kMostQuorums = 500;
+  constexpr std::size_t kMostStrategies = 256, kMostLoads = 16, kMostOfExperiment = 500;
+  // Nothing is made for each load of an experiment but a row of its table.
+  const std::size_t most_loads = is_experiment(result) ? kMostOfExperiment : kMostLoads;
   std::set<std::string_view> strategies, scenarios;
   std::vector<const Load*> loads;
   for (const Run& run : result.runs) {
@@ -318,24 +306,12 @@ std::string beyond_commands(const Result& result) {
     const bool there =
         std::any_of(loads.begin(), loads.end(), [&](const Load* one) { return *one == run.load; });
     if (!there) loads.push_back(&run.load);
-    if (loads.size() > kMostLoads) return fmt::format("runs have more than {} loads", kMostLoads);
+    if (loads.size() > most_loads) return fmt::format("runs have more than {} loads", most_loads);
   }
   if (result.hazards) {
     for (const Hazard& hazard : *result.hazards) {
       strategies.insert(hazard.strategy);
       scenarios.insert(hazard.scenario);
-    }
-  }
-  if (result.experiment) {
-    const auto& points = result.experiment->points;
-    std::visit(
-        [&](const auto& all) {
-          for (const auto& point : all) strategies.insert(point.strategy);
-        },
-        points);
-    const auto* quorums = std::get_if<std::vector<QuorumPoint>>(&points);
-    if (quorums != nullptr && quorums->size() > kMostQuorums) {
-      return fmt::format("more than {} quorums", kMostQuorums);
     }
   }
   if (std::max(strategies.size(), scenarios.size()) > kMostStrategies) {

@@ -68,10 +68,6 @@ class Writer {
   static OrderedJson write(const OptionValue& value) {
     return std::visit([](const auto& alternative) { return write(alternative); }, value);
   }
-  static OrderedJson write(const Experiment& experiment) {
-    const auto points = [](const auto& all) { return write(all); };
-    return {{"name", experiment.name()}, {"points", std::visit(points, experiment.points)}};
-  }
   template <class T>
   static OrderedJson write(const std::optional<T>& value) {
     return value ? write(*value) : OrderedJson();

@@ -8,14 +8,42 @@
 
 namespace lockbench::results {
 
+namespace {
+
+std::string label(const Nodes& nodes, std::uint64_t clients) {
+  std::string text = fmt::format("{} node{}", nodes.count, nodes.count == 1 ? "" : "s");
+  if (nodes.down > 0) text += fmt::format(", {} down", nodes.down);
+  if (nodes.frozen > 0) text += fmt::format(", {} frozen", nodes.frozen);
+  if (nodes.slow > 0) {
+    text += fmt::format(", {} slow by {}", nodes.slow, human_seconds(nodes.slow_seconds));
+  }
+  return text + fmt::format(", {} client{}", clients, clients == 1 ? "" : "s");
+}
+
+}  // namespace
+
 std::string label(const Load& load) {
   std::string text = load.name.empty() ? "load" : load.name;
+  if (load.held_locks) {
+    text = fmt::format("{} lock{} held", human_count(static_cast<double>(*load.held_locks)),
+                       *load.held_locks == 1 ? "" : "s");
+  }
+  if (load.nodes) text = label(*load.nodes, load.clients);
   if (load.rate) text += fmt::format(" at {}/s", human_number(*load.rate));
   if (load.rtt_seconds > 0) text += fmt::format(", RTT {}", human_seconds(load.rtt_seconds));
   return text;
 }
 
+bool is_experiment(const Result& result) {
+  return std::any_of(result.runs.begin(), result.runs.end(),
+                     [](const Run& run) { return run.load.held_locks || run.load.nodes; });
+}
+
 bool has_several_loads(const Result& result) {
+  return loads_differ(result) && !is_experiment(result);
+}
+
+bool loads_differ(const Result& result) {
   const Load* first = nullptr;
   for (const Run& run : result.runs) {
     if (first == nullptr) first = &run.load;
@@ -25,7 +53,7 @@ bool has_several_loads(const Result& result) {
 }
 
 std::string name_of(const Run& run, const Result& result) {
-  if (!has_several_loads(result)) return run.strategy;
+  if (!loads_differ(result)) return run.strategy;
   return fmt::format("{} ({})", run.strategy, label(run.load));
 }
 

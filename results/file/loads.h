@@ -7,10 +7,16 @@
 
 namespace lockbench::results {
 
-/// "demand at 350/s", "alone, RTT 1 ms": what tells the loads of one result apart.
+/// "demand at 350/s", "alone, RTT 1 ms", "1k locks held", "5 nodes, 2 down, 1 client": what tells the loads of one result apart.
 std::string label(const Load& load);
 
+/// Whether the runs differ in what an experiment varies, held locks or nodes.
+bool is_experiment(const Result& result);
+
 /// Whether not all runs had the same load.
+bool loads_differ(const Result& result);
+
+/// Whether they had loads that each answer a question of its own, unlike those of an experiment.
 bool has_several_loads(const Result& result);
 
 /// "redis-queue", and its load where runs of the result differ in it.

@@ -22,6 +22,16 @@ namespace lockbench::results {
 /// that could not be measured is null in the file and not a number here; those of a distribution
 /// without samples are null there and 0 here.
 
+/// Of a lock that an experiment puts on so many nodes, and how many of them have a fault.
+struct Nodes {
+  std::uint64_t count = 1;
+  std::uint64_t down = 0, frozen = 0, slow = 0;
+  double slow_seconds = 0;  ///< added to each answer of a slow node
+
+  bool healthy() const { return down + frozen + slow == 0; }
+  bool operator==(const Nodes&) const = default;
+};
+
 /// What clients did in a run.
 struct Load {
   std::string name;  ///< "demand"; empty: none
@@ -31,6 +41,9 @@ struct Load {
   double rtt_seconds = 0;              ///< added by lockbench
   std::optional<std::string> hot_set;  ///< "share=50%,keys=2500,move=10s"
   std::optional<std::string> trace;    ///< the file that says which locks were taken
+  /// Other locks, held and renewed meanwhile; nothing outside that experiment.
+  std::optional<std::uint64_t> held_locks;
+  std::optional<Nodes> nodes;  ///< nothing outside that experiment
 
   bool operator==(const Load&) const = default;
 };
@@ -211,6 +224,28 @@ struct Rank {
   std::vector<std::string> notes;  ///< why its figures are its own, or its host's
 };
 
+/// Where a mean lies with a confidence of 95 %.
+struct Interval {
+  double low = 0, high = 0;
+
+  bool holds(double value) const { return low <= value && value <= high; }
+};
+
+/// Mean over the pairs of runs that are compared.
+struct Cost {
+  double mean = 0;
+  std::optional<Interval> interval;  ///< nothing for one pair
+};
+
+/// What the quantity that an experiment varies cost; the same in all repetitions of a load.
+struct Costs {
+  /// The share of the sections per second without held locks that renewing them took.
+  std::optional<Cost> throughput;
+  /// By how much each node more than in the smallest quorum raised the acquire p50, in seconds.
+  std::optional<Cost> node_seconds;
+  std::optional<double> node_commands;  ///< likewise the commands per section
+};
+
 struct Run {
   std::string strategy, backend;
   int repetition = 1;
@@ -243,13 +278,15 @@ struct Run {
   Fairness fairness;
   std::optional<ByMode> acquire_by_mode;     ///< nothing unless both modes occurred
   std::optional<Transactions> transactions;  ///< nothing if each section takes one lock
-  std::optional<Renewal> renewal;            ///< nothing if no lease was renewed
+  /// Nothing if no lease was renewed. Beside held locks: of those, their release included.
+  std::optional<Renewal> renewal;
   std::optional<Quorum> quorum;              ///< nothing for a lock on a single node
   std::optional<Replication> replication;    ///< nothing if the lock does not wait for replicas
   Audit audit;
   std::vector<SeriesPoint> series;
   std::vector<FaultMark> faults;  ///< in order of time
   Generator generator;
+  std::optional<Costs> costs;       ///< nothing but in an experiment that measures them
   std::vector<Rank> ranks;          ///< nothing in a run of one process
   std::vector<std::string> errors;  ///< distinct, the most frequent first; not all
 };
@@ -278,64 +315,6 @@ inline constexpr std::array kRunCounts{
     RunField<std::uint64_t>{"awaited_releases", &Run::awaited_releases},
     RunField<std::uint64_t>{"direct_handoffs", &Run::direct_handoffs},
     RunField<std::uint64_t>{"overtakings", &Run::overtakings}};
-
-/// Where a mean lies with a confidence of 95 %.
-struct Interval {
-  double low = 0, high = 0;
-
-  bool holds(double value) const { return low <= value && value <= high; }
-};
-
-/// A number of locks, held and renewed while other clients work. Medians over the
-/// pairs of runs; rates are those of the time of the measurement.
-struct RenewalPoint {
-  std::string strategy;
-  std::uint64_t held = 0;
-  double server_cpu_share = 0;  ///< of one core
-  double renewals_per_second = 0, commands_per_second = 0;
-  double sections_per_second = 0;           ///< of the other clients, with the locks held
-  double baseline_sections_per_second = 0;  ///< and without
-  double overhead = 0;  ///< the share of the baseline that renewal cost; mean over the pairs
-  std::optional<Interval> overhead_interval;  ///< nothing for one pair
-  std::uint64_t failures = 0;                 ///< renewals without a usable answer
-  std::uint64_t lost = 0;                     ///< locks that expired
-  Distribution margin, slip;
-};
-
-/// A lock in one configuration of its nodes. Strategies on one node are what a quorum is compared
-/// with.
-struct QuorumPoint {
-  std::string strategy;
-  std::uint64_t nodes = 1;
-  std::uint64_t down = 0, frozen = 0, slow = 0;  ///< how many of them
-  double slow_seconds = 0;                       ///< added to each answer of a slow node
-  std::uint64_t clients = 1;
-  double sections_per_second = 0;
-  Distribution acquire;
-  double commands_per_section = 0;
-  std::uint64_t split_votes = 0;
-  double rounds_per_grant = 0;
-  double granted_share = 0;  ///< of the acquisitions that ended
-  Distribution validity;     ///< left at the grant, of a quorum
-  /// By how much each node more than in the smallest quorum raised the acquire p50; mean over the
-  /// rounds. Nothing for that quorum and for faulty ones.
-  std::optional<double> node_cost_seconds;
-  std::optional<Interval> node_cost_interval;  ///< nothing for one round
-  /// Whether exclusion was broken; empty: no run was audited.
-  std::optional<bool> violated;
-
-  bool healthy() const { return down + frozen + slow == 0; }
-};
-
-/// A series of measurements other than runs.
-struct Experiment {
-  using Points = std::variant<std::vector<RenewalPoint>, std::vector<QuorumPoint>>;
-
-  Points points;
-
-  std::string_view name() const { return kNames[points.index()]; }
-  static constexpr std::array<std::string_view, 2> kNames{"renewal", "quorum"};
-};
 
 struct Server {
   std::string version;
@@ -395,7 +374,6 @@ struct Result {
   std::vector<Skipped> skipped;
   std::vector<Run> runs;
   std::optional<std::vector<Hazard>> hazards;
-  std::optional<Experiment> experiment;
   std::optional<std::vector<Capacity>> capacity;
   std::optional<std::vector<Observed>> observed;  ///< by a watch
   std::vector<ObservedLock> locks;

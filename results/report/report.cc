@@ -104,7 +104,7 @@ class Page {
     std::vector<std::vector<const Run*>> runs;
     std::vector<std::string> strategies;
     for (const Source& source : sources) {
-      if (source.result.runs.empty()) continue;
+      if (source.result.runs.empty() || is_experiment(source.result)) continue;
       runs.push_back(typical_runs(source.result));
       table.columns.push_back({"", name_of(source), "per s", Unit::number});
       table.columns.push_back({"", "acquire", "p99", Unit::seconds});
@@ -195,7 +195,9 @@ class Page {
     if (result.runs.empty()) return;
     add_chart(by_rate(result), "");
     const bool several = has_several_loads(result);
-    const std::vector<Result> loads = several ? split_by_load(result) : std::vector{result};
+    std::vector<Result> loads = several ? split_by_load(result) : std::vector{result};
+    // The charts compare strategies, and these are points of one.
+    if (is_experiment(result)) loads.clear();
     for (std::size_t i = 0; i < std::min(loads.size(), kMostLoads); ++i) {
       const std::string load = several ? label(loads[i].runs.front().load) : "";
       for (Chart& chart : charts_of(loads[i])) add_chart(std::move(chart), load);

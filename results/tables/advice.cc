@@ -264,12 +264,8 @@ std::vector<Sentence> advice(const Result& result, const KnownFlaws& flaws) {
   } else {
     add_violations(result, lines);
   }
-  if (result.experiment) {
-    std::size_t broken = violations(*result.experiment).size();
-    for (const std::string& found : findings(*result.experiment)) {
-      lines.push_back({broken > 0 ? Tone::bad : Tone::plain, found});
-      broken -= broken > 0 ? 1 : 0;
-    }
+  for (const std::string& found : experiment_findings(result)) {
+    lines.push_back({Tone::plain, found});
   }
   add_observed(result, lines);
   return made_printable(std::move(lines));

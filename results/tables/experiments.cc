@@ -15,55 +15,39 @@ std::string with_sign(double value, Unit unit) {
   return (value < 0 ? "−" : "") + human(std::abs(value), unit);
 }
 
-/// "none shown", "4.0 % ± 2.8 %"; "4.0 %" of one pair, which has no interval.
-Cell overhead_cell(const RenewalPoint& point) {
-  const auto& interval = point.overhead_interval;
-  if (!interval) return point.overhead;
-  if (interval->holds(0)) return {point.overhead, Tone::plain, "none shown"};
-  return {point.overhead, Tone::plain,
-          fmt::format("{} ± {}", with_sign(point.overhead, Unit::share),
-                      human((interval->high - interval->low) / 2, Unit::share))};
+/// "4.0 % of it (95 %: 1.2 % to 6.8 %)", or "none that can be shown" if its interval holds 0. `of`
+/// follows the figure.
+std::string cost_text(const Cost& cost, Unit unit, std::string_view of) {
+  const std::string figure = fmt::format("{} {}", with_sign(cost.mean, unit), of);
+  const auto& interval = cost.interval;
+  if (!interval) return cost.mean > 0 ? figure + " (no interval)" : "none that can be shown";
+  if (interval->holds(0)) {
+    return fmt::format("none that can be shown (at most {} {})", human(interval->high, unit), of);
+  }
+  const std::string ends = fmt::format("95 %: {} to {}", with_sign(interval->low, unit),
+                                       with_sign(interval->high, unit));
+  return fmt::format("{}{} ({})", cost.mean < 0 ? "none, but " : "", figure, ends);
 }
 
-const std::vector<Field<RenewalPoint>>& renewal_fields() {
-  static const std::vector<Field<RenewalPoint>> fields{
-      {{"strategy", "", "strategy", Unit::text, 0, Show::if_asked}, &RenewalPoint::strategy},
-      {{"held", "", "held", Unit::count}, &RenewalPoint::held},
-      {{"server_cpu_share", "server", "CPU", Unit::share, 4}, &RenewalPoint::server_cpu_share},
-      {{"renewals_per_second", "", "renewals/s", Unit::number, 6},
-       &RenewalPoint::renewals_per_second},
-      {{"commands_per_second", "", "commands/s", Unit::number, 12},
-       &RenewalPoint::commands_per_second},
-      {{"sections_per_second", "", "sections/s", Unit::number, 5},
-       &RenewalPoint::sections_per_second},
-      {{"baseline_sections_per_second", "", "baseline", Unit::number, 13},
-       &RenewalPoint::baseline_sections_per_second},
-      {{"overhead", "", "overhead", Unit::share}, overhead_cell},
-      {{"overhead_low", "", "overhead_low", Unit::share, 0, Show::if_asked},
-       of(&RenewalPoint::overhead_interval, &Interval::low)},
-      {{"overhead_high", "", "overhead_high", Unit::share, 0, Show::if_asked},
-       of(&RenewalPoint::overhead_interval, &Interval::high)},
-      {{"failures", "", "failures", Unit::count, 16}, &RenewalPoint::failures},
-      {{"lost", "", "lost", Unit::count, 1}, &RenewalPoint::lost},
-      {{"margin_min_seconds", "margin", "min", Unit::seconds, 2},
-       of(&RenewalPoint::margin, &Distribution::min)},
-      {{"margin_p50_seconds", "margin", "p50", Unit::seconds, 15},
-       of(&RenewalPoint::margin, &Distribution::p50)},
-      {{"slip_p50_seconds", "slip", "p50", Unit::seconds, 14},
-       of(&RenewalPoint::slip, &Distribution::p50)},
-      {{"slip_p99_seconds", "slip", "p99", Unit::seconds, 3},
-       of(&RenewalPoint::slip, &Distribution::p99)},
-  };
-  return fields;
-}
-
-std::string finding(const RenewalPoint& point) {
+/// Of the most locks that were held.
+std::vector<std::string> renewal_findings(const Result& result) {
+  const auto held = [](const Run& run) { return run.load.held_locks.value_or(0); };
+  const auto most = std::ranges::max_element(result.runs, {}, held);
+  if (most == result.runs.end() || held(*most) == 0) return {};
+  if (!most->costs || !most->costs->throughput) return {};
+  std::optional<double> margin;
+  std::uint64_t lost = 0;
+  for (const Run& run : result.runs) {
+    if (held(run) != held(*most) || !run.renewal) continue;
+    lost += run.renewal->lost;
+    const double least = run.renewal->margin.min;
+    if (run.renewal->margin.count > 0) margin = std::min(margin.value_or(least), least);
+  }
   const auto count = [](std::uint64_t number) { return human_count(static_cast<double>(number)); };
-  return fmt::format(
-      "{} locks renewed: cost to the other clients {}, smallest margin {}, {} lost",
-      count(point.held),
-      cost_text(point.overhead, point.overhead_interval, Unit::share, "of their throughput"),
-      point.margin.count > 0 ? human_seconds(point.margin.min) : "–", count(point.lost));
+  return {fmt::format("{} locks renewed: cost to the other clients {}, smallest margin {}, {} lost",
+                      count(held(*most)),
+                      cost_text(*most->costs->throughput, Unit::share, "of their throughput"),
+                      margin ? human_seconds(*margin) : "–", count(lost))};
 }
 
 }  // namespace
@@ -79,39 +63,37 @@ Cell figure_cell(const Distribution& of, double Distribution::*figure) {
   return cell;
 }
 
-std::string cost_text(double cost, const std::optional<Interval>& interval, Unit unit,
-                      std::string_view of) {
-  const std::string figure = fmt::format("{} {}", with_sign(cost, unit), of);
-  if (!interval) return cost > 0 ? figure + " (no interval)" : "none that can be shown";
-  if (interval->holds(0)) {
-    return fmt::format("none that can be shown (at most {} {})", human(interval->high, unit), of);
+Cell cost_cell(const Cost& cost, Unit unit) {
+  const auto& interval = cost.interval;
+  if (!interval) return cost.mean;
+  if (interval->holds(0)) return {cost.mean, Tone::plain, "none shown"};
+  return {cost.mean, Tone::plain,
+          fmt::format("{} ± {}", with_sign(cost.mean, unit),
+                      human((interval->high - interval->low) / 2, unit))};
+}
+
+std::vector<std::string> experiment_findings(const Result& result) {
+  std::vector<std::string> lines = renewal_findings(result);
+  std::vector<const Run*> largest;  // of each strategy and number of clients
+  for (const Run& run : result.runs) {
+    if (!run.load.nodes || !run.costs || !run.costs->node_seconds) continue;
+    const auto same = std::ranges::find_if(largest, [&](const Run* one) {
+      return one->strategy == run.strategy && one->load.clients == run.load.clients;
+    });
+    if (same == largest.end()) {
+      largest.push_back(&run);
+    } else if (run.load.nodes->count > (*same)->load.nodes->count) {
+      *same = &run;
+    }
   }
-  const std::string ends = fmt::format("95 %: {} to {}", with_sign(interval->low, unit),
-                                       with_sign(interval->high, unit));
-  return fmt::format("{}{} ({})", cost < 0 ? "none, but " : "", figure, ends);
-}
-
-Table point_table(const std::vector<RenewalPoint>& points) {
-  return table_of(renewal_fields(), points);
-}
-
-std::vector<std::string> findings(const std::vector<RenewalPoint>& points) {
-  const auto largest = std::ranges::max_element(points, {}, &RenewalPoint::held);
-  if (largest == points.end()) return {};
-  return {finding(*largest)};
-}
-
-Table point_table(const Experiment& experiment) {
-  return std::visit([](const auto& points) { return point_table(points); }, experiment.points);
-}
-
-std::vector<std::string> findings(const Experiment& experiment) {
-  return std::visit([](const auto& points) { return findings(points); }, experiment.points);
-}
-
-std::vector<std::string> violations(const Experiment& experiment) {
-  const auto* quorum = std::get_if<std::vector<QuorumPoint>>(&experiment.points);
-  return quorum == nullptr ? std::vector<std::string>() : violations(*quorum);
+  for (const Run* run : largest) {
+    lines.push_back(fmt::format(
+        "each further node costs {}, {} client{}: {}, {} commands a section", run->strategy,
+        run->load.clients, run->load.clients == 1 ? "" : "s",
+        cost_text(*run->costs->node_seconds, Unit::seconds, "of acquire p50"),
+        run->costs->node_commands ? human_number(*run->costs->node_commands) : "–"));
+  }
+  return lines;
 }
 
 }  // namespace lockbench::results

@@ -1,8 +1,6 @@
 #pragma once
 
-#include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "results/file/model.h"
@@ -10,24 +8,10 @@
 
 namespace lockbench::results {
 
-/// One row for each point of an experiment.
-Table point_table(const Experiment& experiment);
-Table point_table(const std::vector<RenewalPoint>& points);
-Table point_table(const std::vector<QuorumPoint>& points);
-
-/// What the figures say, in a line each; violations come first.
-std::vector<std::string> findings(const Experiment& experiment);
-std::vector<std::string> findings(const std::vector<RenewalPoint>& points);
-std::vector<std::string> findings(const std::vector<QuorumPoint>& points);
-
-/// Those of the findings that say where a lock violated exclusion.
-std::vector<std::string> violations(const Experiment& experiment);
-std::vector<std::string> violations(const std::vector<QuorumPoint>& points);
-
-/// A cost in a sentence: "4.0 % of it (95 %: 1.2 % to 6.8 %)", or "none that can be shown" if its
-/// interval holds 0. `of` follows the figure.
-std::string cost_text(double cost, const std::optional<Interval>& interval, Unit unit,
-                      std::string_view of);
+/// What an experiment's costs say, in a line each; nothing for other runs.
+std::vector<std::string> experiment_findings(const Result& result);
+/// "none shown", "4.0 % ± 2.8 %"; "4.0 %" without an interval.
+Cell cost_cell(const Cost& cost, Unit unit);
 
 /// One row for each strategy.
 Table capacity_table(const std::vector<Capacity>& capacities);
@@ -37,16 +21,5 @@ Table step_table(const std::vector<Capacity>& capacities);
 std::vector<std::string> findings(const Capacity& capacity);
 /// A figure of a distribution, a lower bound if it is one; nothing without samples.
 Cell figure_cell(const Distribution& of, double Distribution::*figure);
-
-template <class Row>
-auto of(Distribution Row::*distribution, double Distribution::*figure) {
-  return [=](const Row& row) { return figure_cell(row.*distribution, figure); };
-}
-
-/// An end of an interval, where there is one.
-template <class Row>
-auto of(std::optional<Interval> Row::*interval, double Interval::*end) {
-  return [=](const Row& row) { return row.*interval ? Cell((*(row.*interval)).*end) : Cell(); };
-}
 
 }  // namespace lockbench::results

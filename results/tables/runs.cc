@@ -10,6 +10,7 @@
 #include "results/stats/figures.h"
 #include "results/stats/load_figures.h"
 #include "results/stats/statistics.h"
+#include "results/tables/experiments.h"
 #include "results/tables/loads.h"
 
 namespace lockbench::results {
@@ -141,6 +142,32 @@ Cell reasons(const Group& group) {
 template <class T>
 auto of_load(T Load::*member) {
   return [member](const Group& group) -> Cell { return group.first().load.*member; };
+}
+
+template <class T>
+auto of_nodes(T Nodes::*member) {
+  return [member](const Group& group) -> Cell {
+    const auto& nodes = group.first().load.nodes;
+    return nodes ? Cell((*nodes).*member) : Cell();
+  };
+}
+
+auto cost_of(std::optional<Cost> Costs::*member, Unit unit) {
+  return [member, unit](const Group& group) -> Cell {
+    const auto& costs = group.first().costs;
+    return costs && (*costs).*member ? cost_cell(*((*costs).*member), unit) : Cell();
+  };
+}
+
+/// Of the acquisitions that ended.
+Cell granted_share(const Group& group) {
+  double granted = 0, ended = 0;
+  for (const Run* run : group.runs) {
+    const Outcomes& of = run->outcomes;
+    granted += static_cast<double>(of.acquired);
+    ended += static_cast<double>(of.acquired + of.timed_out + of.refused + of.failed + of.unknown);
+  }
+  return ended > 0 ? Cell(granted / ended) : Cell();
 }
 
 Field<Group> only_if_asked(std::string key, Unit unit, std::function<Cell(const Group&)> fill) {
@@ -281,11 +308,30 @@ const std::vector<Field<Group>> run_fields{
                 alarm("replication.refusals")),
     for_reports("replica_wait_max_seconds", "replica", "wait max", Unit::seconds,
                 largest_of("replication.wait.max")),
+    {{"held_locks", "locks", "held", Unit::count, 0, Show::if_asked}, of_load(&Load::held_locks)},
+    {{"nodes", "", "nodes", Unit::count, 0, Show::if_asked}, of_nodes(&Nodes::count)},
+    {{"nodes_down", "", "down", Unit::count, 0, Show::if_asked}, of_nodes(&Nodes::down)},
+    {{"nodes_frozen", "", "frozen", Unit::count, 0, Show::if_asked}, of_nodes(&Nodes::frozen)},
+    {{"nodes_slow", "", "slow", Unit::count, 0, Show::if_asked}, of_nodes(&Nodes::slow)},
+    {{"slow_seconds", "slow", "by", Unit::seconds, 0, Show::if_asked},
+     of_nodes(&Nodes::slow_seconds)},
+    {{"throughput_cost", "cost of", "renewal", Unit::share, 2, Show::if_any},
+     cost_of(&Costs::throughput, Unit::share)},
+    only_if_asked("throughput_cost_low", Unit::share, median_of("costs.throughput.interval.low")),
+    only_if_asked("throughput_cost_high", Unit::share,
+                  median_of("costs.throughput.interval.high")),
+    seconds("node_cost_seconds", "cost of", "a node", 2,
+            cost_of(&Costs::node_seconds, Unit::seconds)),
+    only_if_asked("node_cost_low_seconds", Unit::seconds,
+                  median_of("costs.node_seconds.interval.low")),
+    only_if_asked("node_cost_high_seconds", Unit::seconds,
+                  median_of("costs.node_seconds.interval.high")),
+    {{"granted_share", "", "granted", Unit::share, 0, Show::if_asked}, granted_share},
 };
 
 std::vector<Group> groups_of(const Result& result, const KnownFlaws& flaws, bool merge) {
   std::vector<Group> groups;
-  const bool several = has_several_loads(result);
+  const bool several = loads_differ(result);
   for (const Run& run : result.runs) {
     const auto same = std::find_if(groups.begin(), groups.end(), [&](const Group& group) {
       return merge && group.first().strategy == run.strategy && group.first().load == run.load;

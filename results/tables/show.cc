@@ -16,12 +16,11 @@
 namespace lockbench::results {
 namespace {
 
-enum class Kind { runs, hazards, points, capacity, observed };
+enum class Kind { runs, hazards, capacity, observed };
 
 Kind kind_of(const Result& result) {
   if (!result.runs.empty()) return Kind::runs;
   if (result.hazards) return Kind::hazards;
-  if (result.experiment) return Kind::points;
   if (result.observed) return Kind::observed;
   return result.capacity ? Kind::capacity : Kind::runs;
 }
@@ -29,7 +28,6 @@ Kind kind_of(const Result& result) {
 /// What people see.
 Table main_table(const Result& result, const KnownFlaws& flaws) {
   const Kind kind = kind_of(result);
-  if (kind == Kind::points) return point_table(*result.experiment);
   if (kind == Kind::observed) return observed_table(result);
   return kind == Kind::capacity ? capacity_table(*result.capacity) : run_table(result, flaws);
 }
@@ -90,8 +88,6 @@ Table complete_table(const Result& result, const KnownFlaws& flaws) {
   switch (kind_of(result)) {
     case Kind::hazards:
       return hazard_table(*result.hazards);
-    case Kind::points:
-      return point_table(*result.experiment);
     case Kind::capacity:
       return step_table(*result.capacity);
     case Kind::observed:

@@ -62,7 +62,6 @@ std::vector<results::Result> samples(const std::string& text = "") {
   results::Result capacity = result;
   capacity.runs.clear();
   capacity.hazards.reset();
-  capacity.experiment.reset();
   capacity.observed.reset();
   return {result, capacity};
 }

@@ -79,7 +79,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Stopped{"quorum",
                             {"quorum", "--nodes", "1", "--duration", "400ms", "--clients", "2"},
                             "point 3 of 8",
-                            Json::json_pointer("/experiment/points")},
+                            Json::json_pointer("/runs")},
                     Stopped{"hazards",
                             {"hazards", "pause-holding", "overrun-holding", "--strategies",
                              "redis-set-nx-lua", "--repeat", "10", "--at-once", "1"},

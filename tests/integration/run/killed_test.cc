@@ -79,7 +79,7 @@ INSTANTIATE_TEST_SUITE_P(
                           Json::json_pointer("/capacity")},
                     Steps{"quorum",
                           {"quorum", "--nodes", "1", "--duration", "1s", "--clients", "2"},
-                          Json::json_pointer("/experiment/points")},
+                          Json::json_pointer("/runs")},
                     Steps{"hazards",
                           {"hazards", "pause-holding", "late-release", "--strategies",
                            "redis-set-nx", "--repeat", "10", "--at-once", "1"},

@@ -61,17 +61,20 @@ TEST(RenewalCommand, MeasuresEachNumberOfLocks) {
                           "2", "--out", "r.json"});
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   const Json result = read_result(scratch / "r.json");
-  const Json& experiment = result.at("experiment");
-  EXPECT_EQ(experiment.at("name"), "renewal");
-  const Json& points = experiment.at("points");
-  ASSERT_EQ(points.size(), 2U);
-  for (const Json& point : points) {
-    EXPECT_GT(point.at("sections_per_second"), 0);
-    EXPECT_GT(point.at("baseline_sections_per_second"), 0);
-    EXPECT_GT(point.at("margin").at("count"), 0);
-    EXPECT_LE(point.at("margin").at("max"), 0.6) << "no more can be left than was granted";
+  const Json& runs = result.at("runs");
+  ASSERT_EQ(runs.size(), 4U);
+  std::vector<int> held;
+  for (const Json& run : runs) {
+    held.push_back(run.at("load").at("held_locks"));
+    EXPECT_GT(run.at("sections_per_second"), 0);
+    EXPECT_EQ(run.contains("costs"), held.back() > 0);
+    if (held.back() == 0) continue;
+    const Json& margin = run.at("renewal").at("margin");
+    EXPECT_GT(margin.at("count"), 0);
+    EXPECT_LE(margin.at("max"), 0.6) << "no more can be left than was granted";
   }
-  EXPECT_EQ(points[1].at("held"), 300);
+  EXPECT_EQ(held, (std::vector{0, 1, 0, 300}));
+  expect_in(outcome.out, "300 locks renewed: cost to the other clients");
   RedisProbe probe(shared_redis().port());
   EXPECT_TRUE(probe.keys().empty());
 }

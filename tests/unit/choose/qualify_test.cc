@@ -249,10 +249,10 @@ TEST(Exclusion, ThatWasSeenBrokenRulesOut) {
 TEST(Exclusion, ThatAQuorumBrokeRulesOut) {
   World world;
   for (const char* name : {"x", "y"}) world.add(made_up(name));
-  results::QuorumPoint broken{.strategy = "x", .nodes = 5}, kept{.strategy = "y", .nodes = 5};
-  broken.violated = true;
-  kept.violated = false;
-  world.file().experiment = {.points = std::vector{kept, broken}};
+  results::Run kept = measured("y", 1), broken = measured("x", 1);
+  kept.load.nodes = broken.load.nodes = {.count = 5};
+  broken.audit = {.verdict = results::Verdict::violated};
+  world.file().runs = {kept, broken};
   const Answer answer = world.choose({.clients = 2});
   EXPECT_THAT(names(answer.ranked), ElementsAre("y"));
   EXPECT_THAT(candidate(answer, "x").against,

@@ -105,11 +105,13 @@ TEST(Ttl, IsNoneWhereTheLockEndsWithItsConnection) {
 TEST(Ttl, LeavesRoomForRenewalsThatComeLate) {
   World world;
   world.add(made_up("x", renewed_traits));
-  results::RenewalPoint few{.strategy = "x", .held = 10}, many = few;
-  few.slip = {.count = 1, .max = 0.001};
-  many.held = 1000;
-  many.slip = {.count = 1, .max = 0.7};
-  world.file().experiment = {.points = std::vector{many, few}};
+  results::Run few = measured("x", 1e-3);
+  few.load.held_locks = 10;
+  few.renewal.emplace().slip = {.count = 1, .max = 0.001};
+  results::Run many = few, again = few;
+  many.load.held_locks = again.load.held_locks = 1000;
+  many.renewal->slip.max = 0.7;
+  world.file().runs = {few, many, again};
   EXPECT_EQ(setting(world.choose({.clients = 5}), "--ttl").value, "3s");
   const Answer answer = world.choose({.clients = 11});
   EXPECT_EQ(setting(answer, "--ttl").value, "7s");
@@ -168,9 +170,10 @@ TEST(Shared, LocksAreTriedWithReadersAndQueueForNobody) {
 TEST(Nodes, AreFiveWithTheirMeasuredCost) {
   World world;
   world.add(made_up("x", {.nodes = 2}));
-  results::QuorumPoint point{.strategy = "x", .nodes = 5};
-  point.acquire = {.count = 1, .p50 = 0.002};
-  world.file().experiment = {.points = std::vector{point}};
+  results::Run run = measured("x", 1);
+  run.load = {.clients = 1, .nodes = results::Nodes{.count = 5}};
+  run.acquire = {.count = 1, .p50 = 0.002};
+  world.file().runs = {run};
   const Answer answer = world.choose({.work_p99 = 100ms});
   EXPECT_EQ(setting(answer, "--nodes").value, "5");
   EXPECT_THAT(setting(answer, "--nodes").evidence, HasSubstr("5 nodes 2 ms (mine.json)"));

@@ -54,7 +54,7 @@ TEST(ChooseCommand, MistakesAreOneLine) {
   expect_refused({"--fair", "--format", "csv"}, HasSubstr("table, json, markdown"));
   expect_refused({"--fair", "/nowhere.json"}, HasSubstr("/nowhere.json: cannot be read"));
   const TemporaryFile empty("choose-empty.json", to_json(results::minimal_result()));
-  expect_refused({"--fair", empty.path()}, HasSubstr("no runs, plays, points or steps"));
+  expect_refused({"--fair", empty.path()}, HasSubstr("no runs, plays or steps"));
 }
 
 // In processes of their own, as signals are blocked for good.

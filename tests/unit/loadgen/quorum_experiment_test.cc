@@ -4,7 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cmath>
+
+#include "loadgen/record/histogram.h"
 
 namespace lockbench::loadgen {
 namespace {
@@ -59,129 +60,54 @@ results::Distribution of(std::initializer_list<Duration> samples) {
   return to_distribution(snapshot);
 }
 
-results::Run half(std::uint64_t sections, double commands) {
-  results::Run run;
-  run.duration_seconds = 0.5;
-  run.sections = sections;
-  run.commands_per_section = commands;
-  run.outcomes.acquired = sections;
-  return run;
-}
-
-TEST(QuorumPointSum, PutsItsHalvesTogether) {
-  QuorumPointSum sum({.strategy = "redlock", .nodes = 5, .clients = 8, .fault = {.slow = 2}}, 20ms);
-  EXPECT_FALSE(sum.any());
-  results::Run first = half(30, 10);
-  first.acquire = of({1ms, 1ms, 3ms});
-  first.quorum = {.split_votes = 2, .rounds_per_grant = 1, .validity = of({9s, 8s})};
-  results::Run second = half(10, 14);
-  second.outcomes.refused = 20;
-  second.outcomes.failed = 15;
-  second.outcomes.unknown = 3;
-  second.outcomes.timed_out = 2;
-  second.outcomes.abandoned = 8;
-  second.acquire = of({2ms});
-  second.quorum = {.split_votes = 3, .rounds_per_grant = 4, .validity = of({7s})};
-  sum.add(first);
-  sum.add(second);
-  ASSERT_TRUE(sum.any());
-  const results::QuorumPoint point = sum.point();
-  EXPECT_EQ(point.strategy, "redlock");
-  EXPECT_EQ(point.nodes, 5U);
-  EXPECT_EQ(point.slow, 2U);
-  EXPECT_DOUBLE_EQ(point.slow_seconds, 0.02);
-  EXPECT_EQ(point.clients, 8U);
-  EXPECT_DOUBLE_EQ(point.sections_per_second, 40);
-  EXPECT_DOUBLE_EQ(point.commands_per_section, 11);
-  EXPECT_EQ(point.split_votes, 5U);
-  EXPECT_DOUBLE_EQ(point.rounds_per_grant, 2);
-  EXPECT_DOUBLE_EQ(point.granted_share, 0.5) << "who still waited at the end is not counted";
-  EXPECT_EQ(point.acquire.count, 4U);
-  EXPECT_DOUBLE_EQ(point.acquire.max, 3e-3);
-  EXPECT_DOUBLE_EQ(point.validity.min, 7);
-}
-
-QuorumPointSum sum_of(const QuorumPointPlan& plan, const std::vector<Duration>& p50s) {
-  QuorumPointSum sum(plan, 20ms);
+/// A run in each round, numbered from 1; zero: nothing was granted.
+void add_runs(std::vector<results::Run>& runs, const char* strategy, const results::Nodes& nodes,
+              std::initializer_list<Duration> p50s) {
   for (const Duration p50 : p50s) {
-    results::Run run = half(10, 10);
+    results::Run& run = runs.emplace_back();
+    run.strategy = strategy;
+    run.repetition = 1 + static_cast<int>(std::ranges::count_if(runs, [&](const auto& other) {
+      return &other != &run && other.strategy == strategy && other.load.nodes == nodes;
+    }));
+    run.load.nodes = nodes;
+    run.commands_per_section = 2 * static_cast<double>(nodes.count);
     if (p50 > Duration::zero()) run.acquire = of({p50});
-    sum.add(run);
   }
-  return sum;
 }
 
-TEST(QuorumPoints, ANodesCostIsComparedRoundByRound) {
+TEST(NodeCosts, AreThoseOfTheRoundsInCommon) {
   // The machine gets slower from round to round, which is no difference between the points.
-  const auto points = points_of(std::vector{
-      sum_of({.strategy = "redlock", .nodes = 1}, {100us, 200us, 300us}),
-      sum_of({.strategy = "redlock", .nodes = 5}, {140us, 244us, 336us}),
-      sum_of({.strategy = "other", .nodes = 5}, {1ms, 1ms, 1ms}),
-      sum_of({.strategy = "redlock", .nodes = 5, .fault = {.down = 2}}, {900us, 900us, 900us})});
-  ASSERT_EQ(points.size(), 4U);
-  EXPECT_FALSE(points[0].node_cost_seconds) << "the smallest quorum";
-  ASSERT_TRUE(points[1].node_cost_seconds);
-  EXPECT_NEAR(*points[1].node_cost_seconds, 10e-6, 1e-6);
-  ASSERT_TRUE(points[1].node_cost_interval);
-  EXPECT_GT(points[1].node_cost_interval->low, 5e-6);
-  EXPECT_LT(points[1].node_cost_interval->high, 15e-6);
-  EXPECT_FALSE(points[2].node_cost_seconds) << "nothing to compare it with";
-  EXPECT_FALSE(points[3].node_cost_seconds) << "a faulty quorum";
+  std::vector<results::Run> runs;
+  add_runs(runs, "redlock", {.count = 1}, {100us, 200us, 300us});
+  add_runs(runs, "redlock", {.count = 5}, {140us, 244us, 336us});
+  add_runs(runs, "other", {.count = 5}, {1ms, 1ms, 1ms});
+  add_runs(runs, "redlock", {.count = 5, .down = 2}, {900us, 900us, 900us});
+  add_node_costs(runs);
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    ASSERT_EQ(runs[i].costs.has_value(), i / 3 == 1) << "only that quorum can be compared: " << i;
+    if (!runs[i].costs) continue;
+    const auto& cost = runs[i].costs->node_seconds.value();
+    EXPECT_NEAR(cost.mean, 10e-6, 1e-6);
+    ASSERT_TRUE(cost.interval);
+    EXPECT_GT(cost.interval->low, 5e-6);
+    EXPECT_LT(cost.interval->high, 15e-6);
+    EXPECT_DOUBLE_EQ(runs[i].costs->node_commands.value(), 2);
+  }
 }
 
-TEST(QuorumPoints, ARoundWithoutGrantsIsNotCompared) {
-  const auto points =
-      points_of(std::vector{sum_of({.strategy = "redlock", .nodes = 1}, {100us, 0us, 300us}),
-                            sum_of({.strategy = "redlock", .nodes = 5}, {140us, 900us, 340us})});
-  ASSERT_TRUE(points[1].node_cost_seconds);
-  EXPECT_NEAR(*points[1].node_cost_seconds, 10e-6, 1e-6);
-  EXPECT_TRUE(points[1].node_cost_interval);
-}
-
-TEST(QuorumPoints, WithoutRoundsInCommonHaveNoCost) {
-  const auto points =
-      points_of(std::vector{sum_of({.strategy = "redlock", .nodes = 1}, {100us, 0us}),
-                            sum_of({.strategy = "redlock", .nodes = 5}, {0us, 140us})});
-  EXPECT_FALSE(points[1].node_cost_seconds);
-  EXPECT_FALSE(points[1].node_cost_interval);
-}
-
-TEST(QuorumPointSum, OneHalfThatFailedIsAFailure) {
-  results::Run failed = half(10, 10);
-  failed.audit.verdict = results::Verdict::violated;
-  QuorumPointSum sum({.strategy = "redlock", .nodes = 3}, 20ms);
-  sum.add(half(10, 10));
-  EXPECT_EQ(sum.point().violated, false);
-  sum.add(failed);
-  sum.add(half(10, 10));
-  EXPECT_EQ(sum.point().violated, true);
-}
-
-TEST(QuorumPointSum, WhatWasNotAuditedIsNotKnown) {
-  results::Run unaudited = half(0, 0);
-  unaudited.audit.verdict = results::Verdict::unaudited;
-  QuorumPointSum sum({.strategy = "redlock", .nodes = 3}, 20ms);
-  sum.add(unaudited);
-  EXPECT_EQ(sum.point().violated, std::nullopt);
-  sum.add(half(10, 10));
-  EXPECT_EQ(sum.point().violated, false);
-}
-
-TEST(QuorumPointSum, NothingGrantedIsAFigureToo) {
-  QuorumPointSum sum({.strategy = "redlock", .nodes = 3, .fault = {.down = 2}}, 20ms);
-  results::Run run = half(0, 0);
-  run.outcomes.failed = 12;
-  run.quorum.emplace();
-  run.quorum->rounds_per_grant = std::numeric_limits<double>::quiet_NaN();
-  sum.add(run);
-  ASSERT_TRUE(sum.any());
-  const results::QuorumPoint point = sum.point();
-  EXPECT_EQ(point.granted_share, 0);
-  EXPECT_EQ(point.sections_per_second, 0);
-  EXPECT_EQ(point.acquire.count, 0U);
-  EXPECT_TRUE(std::isnan(point.rounds_per_grant));
-  EXPECT_TRUE(std::isnan(point.commands_per_section));
-  EXPECT_EQ(point.slow_seconds, 0) << "none is slow";
+TEST(NodeCosts, LeaveOutRoundsWithoutGrants) {
+  std::vector<results::Run> runs;
+  add_runs(runs, "redlock", {.count = 1}, {100us, 0us, 300us});
+  add_runs(runs, "redlock", {.count = 5}, {140us, 900us, 340us});
+  add_node_costs(runs);
+  ASSERT_TRUE(runs.back().costs);
+  EXPECT_NEAR(runs.back().costs->node_seconds->mean, 10e-6, 1e-6);
+  EXPECT_TRUE(runs.back().costs->node_seconds->interval);
+  runs.clear();
+  add_runs(runs, "redlock", {.count = 1}, {100us, 0us});
+  add_runs(runs, "redlock", {.count = 5}, {0us, 140us});
+  add_node_costs(runs);
+  EXPECT_FALSE(runs.back().costs) << "no round in common";
 }
 
 TEST(Distribution, IsASnapshotAgain) {

@@ -21,8 +21,7 @@ std::string csv_of(const Result& result) { return *render(result, {}, {.format =
 
 TEST(Columns, HaveKeysOnceAndUnitsInTheirNames) {
   for (const Table& table :
-       {run_table(full_result(), {}), point_table(sample_experiment()),
-        point_table(std::vector{sample_quorum_point()}), step_table(sample_capacity())}) {
+       {run_table(full_result(), {}), step_table(sample_capacity())}) {
     std::set<std::string> keys;
     for (const Column& column : table.columns) {
       EXPECT_TRUE(keys.insert(column.key).second) << column.key;

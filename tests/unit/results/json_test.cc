@@ -24,9 +24,8 @@ std::string error_of(std::string_view text) {
 std::string error_of_document(const json& document) { return error_of(document.dump()); }
 
 TEST(Json, WhatIsWrittenReadAndWrittenIsTheSame) {
-  Result quorum = minimal_result();
-  quorum.experiment = Experiment{std::vector<QuorumPoint>{sample_quorum_point(), QuorumPoint()}};
-  for (const Result& result : {full_result(), minimal_result(), quorum}) {
+  for (const Result& result :
+       {full_result(), minimal_result(), sample_renewal(), sample_quorum()}) {
     EXPECT_EQ(to_json(read_back(result)), to_json(result));
   }
 }
@@ -41,12 +40,6 @@ TEST(Json, WhatARunDoesNotHaveIsNull) {
   }
   const auto run = read_back(full_result()).runs.at(1);
   EXPECT_FALSE(run.renewal || run.quorum || run.replication || run.herd_factor);
-}
-
-TEST(Json, AnExperimentOfAnotherNameIsRefused) {
-  json document = json::parse(to_json(full_result()));
-  document["experiment"]["name"] = "capacity";
-  EXPECT_EQ(error_of_document(document), "experiment.name is none of renewal, quorum");
 }
 
 TEST(Json, EveryVerdictIsReadBack) {
@@ -174,7 +167,7 @@ TEST(Json, OfACapacityWhatIsNotKnownIsNull) {
 
 TEST(Json, WhatAResultDoesNotHaveIsLeftOut) {
   const json document = json::parse(to_json(minimal_result()));
-  for (const char* part : {"capacity", "experiment"}) {
+  for (const char* part : {"capacity", "hazards"}) {
     EXPECT_FALSE(document.contains(part)) << part;
   }
 }

@@ -66,9 +66,9 @@ Result all_of(const std::string& text) {
 /// The same with one kind of figures each, since a page shows only the first kind in full.
 std::vector<Source> sources_of(const Result& result) {
   Result hazards = result, watch = result, experiment = result, capacity = result;
-  for (Result* other : {&hazards, &watch, &experiment, &capacity}) other->runs.clear();
-  for (Result* other : {&watch, &experiment, &capacity}) other->hazards.reset();
-  for (Result* other : {&watch, &capacity}) other->experiment.reset();
+  for (Run& run : experiment.runs) run.load.held_locks = 10;
+  for (Result* other : {&hazards, &watch, &capacity}) other->runs.clear();
+  for (Result* other : {&watch, &capacity}) other->hazards.reset();
   capacity.observed.reset();
   std::vector<Source> sources;
   for (const Result& one : {result, hazards, experiment, watch, capacity}) {

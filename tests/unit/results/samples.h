@@ -155,42 +155,6 @@ inline Run full_run() {
   return run;
 }
 
-inline Experiment sample_experiment() {
-  return {.points = std::vector<RenewalPoint>{{.strategy = "redis-watchdog",
-                                               .held = 10'000,
-                                               .server_cpu_share = 0.75,
-                                               .renewals_per_second = 3000,
-                                               .commands_per_second = 3001,
-                                               .sections_per_second = 48'000,
-                                               .baseline_sections_per_second = 50'000,
-                                               .overhead = 0.04,
-                                               .overhead_interval = Interval{0.01, 0.07},
-                                               .failures = 2,
-                                               .lost = 1,
-                                               .margin = sample_distribution(),
-                                               .slip = sample_distribution()}}};
-}
-
-inline QuorumPoint sample_quorum_point() {
-  return {.strategy = "redlock",
-          .nodes = 5,
-          .down = 1,
-          .frozen = 1,
-          .slow = 2,
-          .slow_seconds = 0.02,
-          .clients = 8,
-          .sections_per_second = 1234.5,
-          .acquire = sample_distribution(),
-          .commands_per_section = 10.5,
-          .split_votes = 6,
-          .rounds_per_grant = 1.25,
-          .granted_share = 0.75,
-          .validity = sample_distribution(),
-          .node_cost_seconds = 40e-6,
-          .node_cost_interval = Interval{38e-6, 42e-6},
-          .violated = false};
-}
-
 inline std::vector<Hazard> sample_hazards() {
   return {{.scenario = "late-release",
            .strategy = "redis-set-nx",
@@ -317,7 +281,6 @@ inline Result full_result() {
   add_sample_watch(result);
   result.capacity = sample_capacity();
   result.hazards = sample_hazards();
-  result.experiment = sample_experiment();
   result.interrupted = true;
   result.lockbench = {"0.1.0", "05a4e27", "Release"};
   result.environment = {"Example CPU", 2, "6.1.0", 8ULL << 30, {}};
@@ -335,6 +298,26 @@ inline Result full_result() {
   result.skipped = {{"etcd", "not built"}};
   result.runs = {full_run(), simple_run("none")};
   result.runs[1].load = result.runs[0].load;
+  return result;
+}
+
+/// Runs without held locks and with 10,000, as the command `renewal` makes them.
+inline Result sample_renewal() {
+  Result result = minimal_result();
+  result.runs = {full_run(), full_run()};
+  result.runs[0].load = {.clients = 8, .held_locks = 0};
+  result.runs[1].load = {.clients = 8, .held_locks = 10'000};
+  result.runs[1].costs = {.throughput = Cost{0.04, Interval{0.012, 0.068}}};
+  return result;
+}
+
+/// A run on five nodes, as the command `quorum` makes it.
+inline Result sample_quorum() {
+  Result result = minimal_result();
+  result.runs = {full_run()};
+  result.runs[0].strategy = "redlock";
+  result.runs[0].load = {.clients = 1, .nodes = Nodes{.count = 5}};
+  result.runs[0].costs = {.node_seconds = Cost{40e-6, Interval{38e-6, 42e-6}}, .node_commands = 2};
   return result;
 }
 

@@ -166,18 +166,6 @@ class SchemaMaker {
     }
     return {{"$ref", "#/definitions/" + name}};
   }
-  Json type(const Json& /*so_far*/, const Experiment* /*of*/) {
-    const Json& before = part(part(so_far_, "definitions"), "Experiment");
-    Members members(*this, before);
-    members("name", std::string());
-    members("points", std::vector<RenewalPoint>());
-    Json made = members.object();
-    made["properties"]["name"]["enum"] = Experiment::kNames;
-    made["properties"]["points"]["items"] = {
-        {"anyOf", {type<RenewalPoint>(before), type<QuorumPoint>(before)}}};
-    definitions_["Experiment"] = with_words(before, std::move(made));
-    return {{"$ref", "#/definitions/Experiment"}};
-  }
 
   const Json& so_far_;
   Json definitions_ = Json::object();
