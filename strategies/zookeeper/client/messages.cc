@@ -12,43 +12,42 @@
 namespace lockbench::zookeeper {
 namespace {
 
-struct Code {
-  std::int32_t code;
+struct Meaning {
+  Code code;
   std::string_view words;
   bool took_no_effect = true;
 };
 
-/// KeeperException.Code of ZooKeeper's sources.
-constexpr auto kCodes = std::to_array<Code>({
-    {ErrorCode::kOk, "ok"},
-    {-1, "system error", false},
-    {-2, "runtime inconsistency", false},
-    {-3, "data inconsistency", false},
-    {ErrorCode::kConnectionLoss, "connection loss", false},
-    {-5, "marshalling error"},
-    {-6, "unimplemented"},
-    {-7, "operation timeout", false},
-    {-8, "bad arguments"},
-    {ErrorCode::kNoNode, "no node"},
-    {-102, "no permission: not authenticated, or not in the ACL"},
-    {-103, "bad version"},
-    {-108, "ephemeral nodes may not have children"},
-    {ErrorCode::kNodeExists, "node exists"},
-    {ErrorCode::kNotEmpty, "not empty"},
-    {ErrorCode::kSessionExpired, "session expired"},
-    {-114, "invalid ACL"},
-    {ErrorCode::kAuthFailed, "authentication failed"},
-    {ErrorCode::kSessionMoved, "the session moved to another server"},
-    {-119, "the server is read-only"},
-    {-122, "request timeout", false},
-    {ErrorCode::kNeedsSasl, "the server demands SASL"},
-    {-125, "the quota is exceeded"},
-    {-127, "throttled"},
+constexpr auto kMeanings = std::to_array<Meaning>({
+    {Code::ok, "ok"},
+    {Code{-1}, "system error", false},
+    {Code{-2}, "runtime inconsistency", false},
+    {Code{-3}, "data inconsistency", false},
+    {Code::connection_loss, "connection loss", false},
+    {Code{-5}, "marshalling error"},
+    {Code{-6}, "unimplemented"},
+    {Code{-7}, "operation timeout", false},
+    {Code{-8}, "bad arguments"},
+    {Code::no_node, "no node"},
+    {Code{-102}, "no permission: not authenticated, or not in the ACL"},
+    {Code{-103}, "bad version"},
+    {Code{-108}, "ephemeral nodes may not have children"},
+    {Code::node_exists, "node exists"},
+    {Code::not_empty, "not empty"},
+    {Code::session_expired, "session expired"},
+    {Code{-114}, "invalid ACL"},
+    {Code::auth_failed, "authentication failed"},
+    {Code::session_moved, "the session moved to another server"},
+    {Code{-119}, "the server is read-only"},
+    {Code{-122}, "request timeout", false},
+    {Code::needs_sasl, "the server demands SASL"},
+    {Code{-125}, "the quota is exceeded"},
+    {Code{-127}, "throttled"},
 });
 
-const Code* find(std::int32_t code) {
-  const auto found = std::ranges::find(kCodes, code, &Code::code);
-  return found == kCodes.end() ? nullptr : &*found;
+const Meaning* find(Code code) {
+  const auto found = std::ranges::find(kMeanings, code, &Meaning::code);
+  return found == kMeanings.end() ? nullptr : &*found;
 }
 
 }  // namespace
@@ -75,34 +74,24 @@ std::string_view name_of(Request::Kind kind) {
   return "?";
 }
 
-bool is_lost(std::int32_t code) {
-  const Code* known = find(code);
+bool is_lost(Code code) {
+  const Meaning* known = find(code);
   return known == nullptr || !known->took_no_effect;
 }
 
-bool ends_session(std::int32_t code) {
-  return code == ErrorCode::kSessionExpired || code == ErrorCode::kAuthFailed ||
-         code == ErrorCode::kNeedsSasl;
+bool ends_session(Code code) {
+  return code == Code::session_expired || code == Code::auth_failed || code == Code::needs_sasl;
 }
 
-std::optional<Reply::Kind> kind_of(std::int32_t code) {
-  switch (code) {
-    case ErrorCode::kOk:
-      return Reply::Kind::done;
-    case ErrorCode::kNoNode:
-      return Reply::Kind::no_node;
-    case ErrorCode::kNodeExists:
-      return Reply::Kind::node_exists;
-    case ErrorCode::kNotEmpty:
-      return Reply::Kind::not_empty;
-    default:
-      return std::nullopt;
-  }
+bool is_usual(Code code) {
+  return code == Code::ok || code == Code::no_node || code == Code::node_exists ||
+         code == Code::not_empty;
 }
 
-std::string describe(std::int32_t code) {
-  const Code* known = find(code);
-  return known == nullptr ? fmt::format("error {}", code) : std::string(known->words);
+std::string describe(Code code) {
+  const Meaning* known = find(code);
+  return known == nullptr ? fmt::format("error {}", static_cast<std::int32_t>(code))
+                          : std::string(known->words);
 }
 
 namespace {
@@ -271,7 +260,7 @@ Parsed<Greeting> read_greeting(std::string_view packet) {
 }
 
 Parsed<Header> read_header(Reader& from) {
-  const Header header{.xid = from.int32(), .transaction = from.int64(), .error = from.int32()};
+  const Header header{.xid = from.int32(), .transaction = from.int64(), .code = Code{from.int32()}};
   if (!from.ok()) return wrong("it sent a header");
   return header;
 }

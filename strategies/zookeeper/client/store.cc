@@ -134,7 +134,7 @@ class ZookeeperStore : public Store {
       const Replies removed = ask(removals, stop);
       if (!removed) return tl::unexpected(removed.error());
       for (std::size_t i = 0; i < some.size(); ++i) {
-        if (removed->at(i).kind != Reply::Kind::not_empty) continue;
+        if (removed->at(i).code != Code::not_empty) continue;
         return tl::unexpected(
             StoreError{StoreError::Kind::rejected,
                        fmt::format("{}: {} is in use", display(), printable(some[i]))});
