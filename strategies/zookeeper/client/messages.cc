@@ -52,28 +52,6 @@ const Meaning* find(Code code) {
 
 }  // namespace
 
-std::string_view name_of(Request::Kind kind) {
-  switch (kind) {
-    case Request::Kind::make:
-    case Request::Kind::make_ephemeral:
-    case Request::Kind::make_sequential:
-      return "create";
-    case Request::Kind::children:
-    case Request::Kind::watch_children:
-      return "getChildren";
-    case Request::Kind::look:
-      return "getData";
-    case Request::Kind::exists:
-    case Request::Kind::watch_exists:
-      return "exists";
-    case Request::Kind::sync:
-      return "sync";
-    case Request::Kind::remove:
-      return "delete";
-  }
-  return "?";
-}
-
 bool is_lost(Code code) {
   const Meaning* known = find(code);
   return known == nullptr || !known->took_no_effect;
@@ -98,12 +76,32 @@ namespace {
 
 using namespace std::string_view_literals;
 
-/// Operations.
-constexpr std::int32_t kDelete = 2, kExists = 3, kGetData = 4, kGetChildren = 8, kSync = 9,
-                       kPing = 11, kCreate2 = 15, kCreateContainer = 19, kAuth = 100,
-                       kSetWatches = 101, kCloseSession = -11;
-/// How a node is made.
-constexpr std::int32_t kEphemeral = 1, kEphemeralSequential = 3, kContainer = 4;
+/// Operations that are no requests.
+constexpr std::int32_t kPing = 11, kAuth = 100, kSetWatches = 101, kCloseSession = -11;
+
+/// How a request is sent: its operation, the path, and then what its operation has.
+struct Form {
+  Request::Kind kind;
+  std::string_view name;
+  std::int32_t operation;
+  std::optional<std::int32_t> mode{};  ///< how a node is made
+  std::optional<bool> watch{};
+};
+constexpr Form kForms[] = {
+    {.kind = Request::Kind::make, .name = "create", .operation = 19, .mode = 4},
+    {.kind = Request::Kind::make_ephemeral, .name = "create", .operation = 15, .mode = 1},
+    {.kind = Request::Kind::make_sequential, .name = "create", .operation = 15, .mode = 3},
+    {.kind = Request::Kind::children, .name = "getChildren", .operation = 8, .watch = false},
+    {.kind = Request::Kind::watch_children, .name = "getChildren", .operation = 8, .watch = true},
+    {.kind = Request::Kind::look, .name = "getData", .operation = 4, .watch = true},
+    {.kind = Request::Kind::exists, .name = "exists", .operation = 3, .watch = false},
+    {.kind = Request::Kind::watch_exists, .name = "exists", .operation = 3, .watch = true},
+    {.kind = Request::Kind::sync, .name = "sync", .operation = 9},
+    {.kind = Request::Kind::remove, .name = "delete", .operation = 2},
+};
+
+const Form& form_of(Request::Kind kind) { return *std::ranges::find(kForms, kind, &Form::kind); }
+
 constexpr std::int32_t kAnyVersion = -1, kAllRights = 31;
 
 tl::unexpected<std::string> wrong(std::string_view what) {
@@ -121,17 +119,6 @@ std::optional<std::string> without(std::string_view chroot, std::string_view pat
   path.remove_prefix(chroot.size());
   if (!path.starts_with('/')) return std::nullopt;
   return std::string(path);
-}
-
-void write_creation(Writer& to, std::string_view path, std::int32_t mode, bool private_node) {
-  to.put(path).put(""sv);  // no data
-  to.put(std::int32_t{1}).put(kAllRights);
-  if (private_node) {
-    to.put("auth"sv).put(""sv);
-  } else {
-    to.put("world"sv).put("anyone"sv);
-  }
-  to.put(mode);
 }
 
 /// A node's metadata.
@@ -207,43 +194,21 @@ std::string end_session(std::int32_t xid) { return Writer().put(xid).put(kCloseS
 
 std::string write(std::int32_t xid, const Request& request, std::string_view chroot,
                   bool private_nodes) {
-  const std::string path = below(chroot, request.path);
+  const Form& form = form_of(request.kind);
   Writer message;
-  message.put(xid);
-  switch (request.kind) {
-    case Request::Kind::make:
-      write_creation(message.put(kCreateContainer), path, kContainer, private_nodes);
-      break;
-    case Request::Kind::make_ephemeral:
-      write_creation(message.put(kCreate2), path, kEphemeral, private_nodes);
-      break;
-    case Request::Kind::make_sequential:
-      write_creation(message.put(kCreate2), path, kEphemeralSequential, private_nodes);
-      break;
-    case Request::Kind::children:
-      message.put(kGetChildren).put(std::string_view(path)).put(false);
-      break;
-    case Request::Kind::watch_children:
-      message.put(kGetChildren).put(std::string_view(path)).put(true);
-      break;
-    case Request::Kind::look:
-      message.put(kGetData).put(std::string_view(path)).put(true);
-      break;
-    case Request::Kind::exists:
-      message.put(kExists).put(std::string_view(path)).put(false);
-      break;
-    case Request::Kind::watch_exists:
-      message.put(kExists).put(std::string_view(path)).put(true);
-      break;
-    case Request::Kind::sync:
-      message.put(kSync).put(std::string_view(path));
-      break;
-    case Request::Kind::remove:
-      message.put(kDelete).put(std::string_view(path)).put(kAnyVersion);
-      break;
+  message.put(xid).put(form.operation).put(std::string_view(below(chroot, request.path)));
+  if (form.mode) {
+    message.put(""sv);  // no data
+    message.put(std::int32_t{1}).put(kAllRights);
+    message.put(private_nodes ? "auth"sv : "world"sv).put(private_nodes ? ""sv : "anyone"sv);
+    message.put(*form.mode);
   }
+  if (form.watch) message.put(*form.watch);
+  if (request.kind == Request::Kind::remove) message.put(kAnyVersion);
   return message.framed();
 }
+
+std::string_view name_of(Request::Kind kind) { return form_of(kind).name; }
 
 Parsed<Greeting> read_greeting(std::string_view packet) {
   Reader from(packet);
@@ -306,6 +271,16 @@ Parsed<Reply> read_reply(const Request& request, std::string_view chroot, Reader
   }
   if (!from.done()) return wrong(fmt::format("it sent an answer to {}", name_of(request.kind)));
   return reply;
+}
+
+std::optional<std::string> version_in(std::string_view answer) {
+  constexpr std::string_view kLabel = "Zookeeper version: ";
+  const std::size_t label = answer.find(kLabel);
+  if (label == std::string_view::npos) return std::nullopt;
+  const std::string_view rest = answer.substr(label + kLabel.size());
+  const std::string_view version = rest.substr(0, rest.find_first_not_of("0123456789."));
+  if (version.empty()) return std::nullopt;
+  return std::string(version);
 }
 
 }  // namespace lockbench::zookeeper

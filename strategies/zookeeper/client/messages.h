@@ -123,4 +123,7 @@ Parsed<NodeEvent> read_event(Reader& from, std::string_view chroot);
 /// The answer to a request that was not refused.
 Parsed<Reply> read_reply(const Request& request, std::string_view chroot, Reader& from);
 
+/// "3.8.0" of "Zookeeper version: 3.8.0-5a02a05eddb59aee6ac762f7ea82e92a68eb9c0f, built on ...".
+std::optional<std::string> version_in(std::string_view answer);
+
 }  // namespace lockbench::zookeeper

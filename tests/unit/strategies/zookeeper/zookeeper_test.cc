@@ -2,8 +2,8 @@
 #include <gtest/gtest.h>
 
 #include "strategies/zookeeper/client/endpoint.h"
+#include "strategies/zookeeper/client/messages.h"
 #include "strategies/zookeeper/client/paths.h"
-#include "strategies/zookeeper/client/version.h"
 
 namespace lockbench::zookeeper {
 namespace {
