@@ -78,20 +78,6 @@ std::unique_ptr<LockStrategy> make_strategy(const Descriptor& descriptor, Contex
   return descriptor.make(context);
 }
 
-std::vector<KnownHazard> join_hazards(std::vector<KnownHazard> own,
-                                      std::initializer_list<std::span<const KnownHazard>> shared,
-                                      std::initializer_list<std::string_view> withstood) {
-  for (const std::span<const KnownHazard> list : shared) {
-    for (const KnownHazard& hazard : list) {
-      const bool skip =
-          std::ranges::find(withstood, hazard.scenario) != withstood.end() ||
-          std::ranges::find(own, hazard.scenario, &KnownHazard::scenario) != own.end();
-      if (!skip) own.push_back(hazard);
-    }
-  }
-  return own;
-}
-
 std::string_view to_string(Expiry expiry) { return word_of<Expiry::session>(kExpiries, expiry); }
 
 std::string_view to_string(OwnerCheck check) { return word_of<OwnerCheck::atomic>(kChecks, check); }

@@ -2,11 +2,9 @@
 
 #include <chrono>
 #include <functional>
-#include <initializer_list>
 #include <map>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -203,12 +201,6 @@ std::unique_ptr<LockStrategy> make_strategy(const Descriptor& descriptor, Contex
 /// Adds the hazards that follow from its traits and its store's. Those that it has already stay as
 /// they are and come first.
 Descriptor with_known_hazards(Descriptor strategy);
-
-/// For `Descriptor::hazards`: the strategy's own first, then the shared lists. The first entry of a
-/// scenario counts. `withstood`: scenarios of the shared lists that do not break this strategy.
-std::vector<KnownHazard> join_hazards(std::vector<KnownHazard> own,
-                                      std::initializer_list<std::span<const KnownHazard>> shared,
-                                      std::initializer_list<std::string_view> withstood = {});
 
 /// For `Descriptor::make`.
 template <class Strategy>

@@ -56,13 +56,6 @@ bool GetsetLock::has_passed(std::string_view value) {
   return expiry && *expiry < wall_milliseconds();
 }
 
-std::vector<KnownHazard> getset_hazards() {
-  return join_hazards({{"client-clock-ahead", HazardOutcome::double_grant},
-                       {"holder-clock-behind", HazardOutcome::foreign_release},
-                       {"release-race", HazardOutcome::foreign_release}},
-                      {kUncheckedRelease, kOverrun, kOneRedis});
-}
-
 std::int64_t GetsetLock::wall_milliseconds() {
   return std::chrono::floor<std::chrono::milliseconds>(env().wall_now().time_since_epoch()).count();
 }
@@ -83,7 +76,7 @@ class Getset : public GetsetLock {
   }
 };
 
-const Registration redis_getset(Descriptor{
+const Registration redis_getset(with_known_hazards({
     .name = "redis-getset",
     .backend = "redis",
     .summary = "The value is the expiry time; expired locks are taken over by GETSET: relies on "
@@ -96,9 +89,8 @@ const Registration redis_getset(Descriptor{
     .traits = {.expiry = Expiry::ttl,
                .release_check = OwnerCheck::local_clock,
                .waiting_choices = kWaitingChoices},
-    .hazards = getset_hazards(),
     .make = construct<Getset>,
-});
+}));
 
 /// As redis-getset, but takes over only if GETSET replaced the value that GET saw (article 002).
 class GetsetCas : public GetsetLock {
@@ -111,7 +103,7 @@ class GetsetCas : public GetsetLock {
   }
 };
 
-const Registration redis_getset_cas(Descriptor{
+const Registration redis_getset_cas(with_known_hazards({
     .name = "redis-getset-cas",
     .backend = "redis",
     .summary = "As redis-getset, granted only if GETSET replaced the value that GET saw",
@@ -123,9 +115,8 @@ const Registration redis_getset_cas(Descriptor{
     .traits = {.expiry = Expiry::ttl,
                .release_check = OwnerCheck::local_clock,
                .waiting_choices = kWaitingChoices},
-    .hazards = getset_hazards(),
     .make = construct<GetsetCas>,
-});
+}));
 
 }  // namespace
 }  // namespace lockbench::redis

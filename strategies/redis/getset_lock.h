@@ -32,6 +32,4 @@ class GetsetLock : public SingleNodeLock {
   std::int64_t wall_milliseconds();
 };
 
-std::vector<KnownHazard> getset_hazards();
-
 }  // namespace lockbench::redis

@@ -44,7 +44,7 @@ class Fenced : public TokenLock {
   }
 };
 
-const Registration redis_fenced(Descriptor{
+const Registration redis_fenced(with_known_hazards({
     .name = "redis-fenced",
     .backend = "redis",
     .summary = "SET NX PX and INCR in one script: each grant carries a growing fencing number",
@@ -58,13 +58,9 @@ const Registration redis_fenced(Descriptor{
                .fencing = true,
                .renewable = true,
                .waiting_choices = kWaitingChoices},
-    .hazards = join_hazards({{"failover-fenced", HazardOutcome::lost_update},
-                             {"restart-fenced", HazardOutcome::unavailable}},
-                            {kOverrun, kOneRedis, kKeyTtl},
-                            {"pause-holding-fenced", "overrun-holding-fenced"}),
     .make = construct<Fenced>,
     .key_suffixes = {"", kCounter},
-});
+}));
 
 }  // namespace
 }  // namespace lockbench::redis

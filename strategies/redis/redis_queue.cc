@@ -114,7 +114,7 @@ class ListQueue : public TokenLock {
   std::int64_t waiters_before_ = 0;
 };
 
-const Registration redis_queue(Descriptor{
+const Registration redis_queue(with_known_hazards({
     .name = "redis-queue",
     .backend = "redis",
     .summary =
@@ -136,13 +136,9 @@ const Registration redis_queue(Descriptor{
                .fair = true,
                .waiting = {.kind = WaitKind::queue},
                .waiting_choices = {}},
-    .hazards = join_hazards({{"failover-fenced", HazardOutcome::lost_update},
-                             {"restart-fenced", HazardOutcome::unavailable}},
-                            {kRenewed, kOneRedis, kKeyTtl},
-                            {"pause-holding-fenced", "overrun-holding-fenced"}),
     .make = construct<ListQueue>,
     .key_suffixes = {"", kQueue, kLiveness, kNumbers},
-});
+}));
 
 }  // namespace
 }  // namespace lockbench::redis

@@ -66,7 +66,7 @@ class ReadWrite : public TokenLock {
   const Duration keeps_out_for_;
 };
 
-const Registration redis_read_write(Descriptor{
+const Registration redis_read_write(with_known_hazards({
     .name = "redis-read-write",
     .backend = "redis",
     .summary = "One writer or several readers, each with a TTL of its own, renewed; writers can be "
@@ -83,10 +83,9 @@ const Registration redis_read_write(Descriptor{
                .renews = RenewalTiming{},
                .renewable = true,
                .shared = true},
-    .hazards = join_hazards({}, {kRenewed, kOneRedis, kKeyTtl}),
     .make = construct<ReadWrite>,
     .key_suffixes = {"", kReaders, kWriters},
-});
+}));
 
 }  // namespace
 }  // namespace lockbench::redis

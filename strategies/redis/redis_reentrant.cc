@@ -187,7 +187,7 @@ class Reentrant : public ReentrantLock {
   std::string make_token() override { return std::to_string(client()); }
 };
 
-const Registration redis_reentrant(Descriptor{
+const Registration redis_reentrant(with_known_hazards({
     .name = "redis-reentrant",
     .backend = "redis",
     .summary =
@@ -201,14 +201,13 @@ const Registration redis_reentrant(Descriptor{
                .reentrant = true,
                .renewable = true,
                .waiting_choices = kWaitingChoices},
-    .hazards = join_hazards({{"owner-collision", HazardOutcome::double_grant}},
-                            {kOverrun, kOneRedis, kKeyTtl}, {"reentry"}),
+    .hazards = {{"owner-collision", HazardOutcome::double_grant}},
     .make = construct<Reentrant>,
-});
+}));
 
 /// Redisson's lock on a single server (redis-reentrant-wait: on one with replicas): the owner is
 /// unique, a timer renews it, and a release notifies waiting clients.
-const Registration redis_reentrant_notify(Descriptor{
+const Registration redis_reentrant_notify(with_known_hazards({
     .name = "redis-reentrant-notify",
     .backend = "redis",
     .summary = "Redisson's lock on a single server: re-entrant, renewed, a release wakes waiting "
@@ -228,9 +227,8 @@ const Registration redis_reentrant_notify(Descriptor{
                .renewable = true,
                .waiting = WaitPolicy::notify(),
                .waiting_choices = {}},
-    .hazards = join_hazards({}, {kRenewed, kOneRedis, kKeyTtl}, {"reentry"}),
     .make = construct<RedissonLock>,
-});
+}));
 
 /// Redisson's lock on a server with replicas, as of August 2026 (CommandAsyncService.syncedEval and
 /// RedissonBaseLock.handleNoSync): each script that acquires, renews or releases, also in vain, is
@@ -311,7 +309,7 @@ class ReentrantWait : public RedissonLock {
   Replicas replicas_;
 };
 
-const Registration redis_reentrant_wait(Descriptor{
+const Registration redis_reentrant_wait(with_known_hazards({
     .name = "redis-reentrant-wait",
     .backend = "redis",
     .summary = "Redisson's lock on a server with replicas: as redis-reentrant-notify, and WAIT "
@@ -333,11 +331,8 @@ const Registration redis_reentrant_wait(Descriptor{
                .needs_replicas = true,
                .waiting = WaitPolicy::notify(),
                .waiting_choices = {}},
-    .hazards = join_hazards(join_hazards({}, {kRenewed, kOneRedis, kKeyTtl},
-                                         {"failover", "failover-sentinel", "reentry"}),
-                            {kFailoverWithReplicas}),
     .make = construct<ReentrantWait>,
-});
+}));
 
 }  // namespace
 }  // namespace lockbench::redis

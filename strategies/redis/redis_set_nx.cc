@@ -22,7 +22,7 @@ class SetNx : public UncheckedLock {
   }
 };
 
-const Registration redis_set_nx(Descriptor{
+const Registration redis_set_nx(with_known_hazards({
     .name = "redis-set-nx",
     .backend = "redis",
     .summary = "SET NX PX and DEL: after an overrun it deletes its successor's lock",
@@ -36,10 +36,8 @@ const Registration redis_set_nx(Descriptor{
                .renew_check = OwnerCheck::none,
                .renewable = true,
                .waiting_choices = kWaitingChoices},
-    .hazards = join_hazards({},
-                            {kUncheckedOverrun, kUncheckedRelease, kOverrun, kOneRedis, kKeyTtl}),
     .make = construct<SetNx>,
-});
+}));
 
 std::string host_and_process() {
   std::array<char, 256> host{};
@@ -92,7 +90,7 @@ class SetNxCheck : public SingleNodeLock {
   std::set<std::string> held_;  ///< keys, until they are released
 };
 
-const Registration redis_set_nx_check(Descriptor{
+const Registration redis_set_nx_check(with_known_hazards({
     .name = "redis-set-nx-check",
     .backend = "redis",
     .summary = "SET NX PX with host:process:thread, released by GET and then DEL: two steps",
@@ -105,13 +103,11 @@ const Registration redis_set_nx_check(Descriptor{
                .release_check = OwnerCheck::two_steps,
                .renew_check = OwnerCheck::two_steps,
                .waiting_choices = kWaitingChoices},
-    .hazards = join_hazards({{"release-race", HazardOutcome::foreign_release}},
-                            {kOverrun, kOneRedis, kKeyTtl}),
     .make = construct<SetNxCheck>,
-});
+}));
 
 /// The textbook lock: SET NX PX with a random token, and a release that checks it in one step.
-const Registration redis_set_nx_lua(Descriptor{
+const Registration redis_set_nx_lua(with_known_hazards({
     .name = "redis-set-nx-lua",
     .backend = "redis",
     .summary =
@@ -130,13 +126,12 @@ const Registration redis_set_nx_lua(Descriptor{
                .renew_check = OwnerCheck::atomic,
                .renewable = true,
                .waiting_choices = kWaitingChoices},
-    .hazards = join_hazards({}, {kOverrun, kOneRedis, kKeyTtl}),
     .make = construct<TokenLock>,
-});
+}));
 
 /// The textbook lock with a timer that renews it while it is held, checking the owner: a task may
 /// take longer than the TTL.
-const Registration redis_watchdog(Descriptor{
+const Registration redis_watchdog(with_known_hazards({
     .name = "redis-watchdog",
     .backend = "redis",
     .summary = "SET NX PX, renewed every third of the TTL by a script that checks the token",
@@ -156,9 +151,8 @@ const Registration redis_watchdog(Descriptor{
                .renews = RenewalTiming{},
                .renewable = true,
                .waiting_choices = kWaitingChoices},
-    .hazards = join_hazards({}, {kRenewed, kOneRedis, kKeyTtl}),
     .make = construct<TokenLock>,
-});
+}));
 
 /// The guard thread as in the article: EXPIRE without checking the owner, the first time when a
 /// fifth of the TTL is left.
@@ -172,7 +166,7 @@ class WatchdogNaive : public TokenLock {
   }
 };
 
-const Registration redis_watchdog_naive(Descriptor{
+const Registration redis_watchdog_naive(with_known_hazards({
     .name = "redis-watchdog-naive",
     .backend = "redis",
     .summary = "SET NX PX, renewed by EXPIRE (whole seconds) without checking the owner",
@@ -188,10 +182,8 @@ const Registration redis_watchdog_naive(Descriptor{
                .renews = RenewalTiming{.first_share = 0.8, .share = 0.5},
                .renewable = true,
                .waiting_choices = kWaitingChoices},
-    .hazards = join_hazards({{"foreign-renewal", HazardOutcome::foreign_renewal}},
-                            {kRenewed, kOneRedis, kKeyTtl}),
     .make = construct<WatchdogNaive>,
-});
+}));
 
 }  // namespace
 }  // namespace lockbench::redis

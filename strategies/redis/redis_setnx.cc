@@ -7,12 +7,6 @@
 namespace lockbench::redis {
 namespace {
 
-/// Whoever dies with the lock keeps it.
-constexpr KnownHazard kStuck[] = {{"crash-holding", HazardOutcome::stuck},
-                                  {"crash-mid-acquire", HazardOutcome::stuck},
-                                  {"host-crash", HazardOutcome::stuck},
-                                  {"runaway-holder", HazardOutcome::stuck}};
-
 /// The oldest form: the client that creates the key has the lock, for ever if it dies. With a
 /// TokenLock the value names the owner, so that no other client can release it (article 002's first
 /// form).
@@ -33,7 +27,7 @@ class Setnx : public Base {
   std::optional<RenewalProtocol> renewal_protocol() const override { return std::nullopt; }
 };
 
-const Registration redis_setnx(Descriptor{
+const Registration redis_setnx(with_known_hazards({
     .name = "redis-setnx",
     .backend = "redis",
     .summary = "SETNX and DEL, no TTL: a crashed holder blocks all clients for ever",
@@ -45,11 +39,10 @@ const Registration redis_setnx(Descriptor{
     .traits = {.expiry = Expiry::none,
                .release_check = OwnerCheck::none,
                .waiting_choices = kWaitingChoices},
-    .hazards = join_hazards({}, {kStuck, kUncheckedRelease, kOneRedis}),
     .make = construct<Setnx<UncheckedLock>>,
-});
+}));
 
-const Registration redis_setnx_token(Descriptor{
+const Registration redis_setnx_token(with_known_hazards({
     .name = "redis-setnx-token",
     .backend = "redis",
     .summary = "SETNX with the owner's token, released by a script that checks it; no TTL",
@@ -61,9 +54,8 @@ const Registration redis_setnx_token(Descriptor{
     .traits = {.expiry = Expiry::none,
                .release_check = OwnerCheck::atomic,
                .waiting_choices = kWaitingChoices},
-    .hazards = join_hazards({}, {kStuck, kOneRedis}),
     .make = construct<Setnx<TokenLock>>,
-});
+}));
 
 /// SETNX, and if that succeeded EXPIRE: a client that dies between the two leaves a lock without
 /// TTL.
@@ -91,7 +83,7 @@ class SetnxExpire : public UncheckedLock {
   }
 };
 
-const Registration redis_setnx_expire(Descriptor{
+const Registration redis_setnx_expire(with_known_hazards({
     .name = "redis-setnx-expire",
     .backend = "redis",
     .summary =
@@ -107,10 +99,9 @@ const Registration redis_setnx_expire(Descriptor{
                .ttl_in_seconds = true,
                .renewable = true,
                .waiting_choices = kWaitingChoices},
-    .hazards = join_hazards({{"crash-mid-acquire", HazardOutcome::stuck}},
-                            {kUncheckedOverrun, kUncheckedRelease, kOverrun, kOneRedis, kKeyTtl}),
+    .hazards = {{"crash-mid-acquire", HazardOutcome::stuck}},
     .make = construct<SetnxExpire>,
-});
+}));
 
 constexpr Form<bool> kQueued{"QUEUED", [](const Reply& reply) {
                                return reply.is_text("QUEUED") ? std::optional(true) : std::nullopt;
@@ -153,7 +144,7 @@ class SetnxExpireMulti : public UncheckedLock {
   }
 };
 
-const Registration redis_setnx_expire_multi(Descriptor{
+const Registration redis_setnx_expire_multi(with_known_hazards({
     .name = "redis-setnx-expire-multi",
     .backend = "redis",
     .summary = "SETNX and EXPIRE in MULTI (whole seconds): refused clients extend the holder's TTL",
@@ -165,16 +156,14 @@ const Registration redis_setnx_expire_multi(Descriptor{
     .traits = {.expiry = Expiry::ttl,
                .release_check = OwnerCheck::none,
                .renew_check = OwnerCheck::none,
+               // Refused clients that keep asking keep extending the TTL: a crash blocks for ever,
+               // and no overrun happens.
                .prolonged_by_contenders = true,
                .ttl_in_seconds = true,
                .renewable = true,
                .waiting_choices = kWaitingChoices},
-    // Refused clients that keep asking keep extending the TTL: a crash blocks for ever, and no
-    // overrun happens.
-    .hazards = join_hazards({}, {kStuck, kUncheckedOverrun, kUncheckedRelease, kOverrun, kOneRedis,
-                                 kKeyTtl}),
     .make = construct<SetnxExpireMulti>,
-});
+}));
 
 }  // namespace
 }  // namespace lockbench::redis

@@ -65,7 +65,7 @@ class WaitForReplicas : public TokenLock {
   Replicas replicas_;
 };
 
-const Registration redis_wait(Descriptor{
+const Registration redis_wait(with_known_hazards({
     .name = "redis-wait",
     .backend = "redis",
     .summary = "SET NX PX, then WAIT for the replicas; released and refused if too few acknowledge "
@@ -79,11 +79,8 @@ const Registration redis_wait(Descriptor{
                .renew_check = OwnerCheck::atomic,
                .needs_replicas = true,
                .waiting_choices = kWaitingChoices},
-    .hazards = join_hazards(join_hazards({}, {kOverrun, kOneRedis, kKeyTtl},
-                                         {"failover", "failover-sentinel"}),
-                            {kFailoverWithReplicas}),
     .make = construct<WaitForReplicas>,
-});
+}));
 
 }  // namespace
 }  // namespace lockbench::redis

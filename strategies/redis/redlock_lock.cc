@@ -305,19 +305,6 @@ Traits redlock_traits() {
       .waiting_choices = {WaitKind::random, WaitKind::poll, WaitKind::backoff}};
 }
 
-std::vector<KnownHazard> redlock_hazards() {
-  return {{"redlock-node-restart-empty", HazardOutcome::double_grant},
-          {"redlock-clock-jump", HazardOutcome::double_grant},
-          {"pause-holding", HazardOutcome::lost_update},
-          {"pause-holding-fenced", HazardOutcome::lost_update},
-          {"overrun-holding-fenced", HazardOutcome::lost_update},
-          {"overrun-holding", HazardOutcome::known_loss},
-          {"partition-holder", HazardOutcome::known_loss},
-          {"reentry", HazardOutcome::self_deadlock},
-          {"redlock-majority-down", HazardOutcome::unavailable},
-          {"redlock-slow-nodes", HazardOutcome::refused}};
-}
-
 namespace {
 
 /// Redlock as its description has it: one node after the other.
@@ -325,7 +312,7 @@ std::unique_ptr<LockStrategy> make(const Context& context) {
   return std::make_unique<RedlockLock>(context, RedlockLock::Order::sequential);
 }
 
-const Registration redlock(Descriptor{
+const Registration redlock(with_known_hazards({
     .name = "redlock",
     .backend = "redis",
     .summary = "SET NX PX on a majority of independent nodes, asked one after the other",
@@ -335,16 +322,15 @@ const Registration redlock(Descriptor{
     .libraries = {{"Java", "Redisson getMultiLock over independent servers", "lease time = {ttl}"},
                   {"Python", "redlock-py", "lock(resource, {ttl}), retry_count, retry_delay"}},
     .traits = redlock_traits(),
-    .hazards = redlock_hazards(),
     .make = make,
-});
+}));
 
 /// Redlock at the speed of its majority: asks all nodes at once and does not wait for late answers.
 std::unique_ptr<LockStrategy> make_parallel(const Context& context) {
   return std::make_unique<RedlockLock>(context, RedlockLock::Order::parallel);
 }
 
-const Registration redlock_parallel(Descriptor{
+const Registration redlock_parallel(with_known_hazards({
     .name = "redlock-parallel",
     .backend = "redis",
     .summary = "SET NX PX on all independent nodes at once, granted by the majority",
@@ -353,15 +339,13 @@ const Registration redlock_parallel(Descriptor{
     .source = "redis.io \"Distributed Locks with Redis\", \"send the SET commands to the N "
               "instances at the same time\"",
     .typical = true,
-    .libraries = {{"Go", "redsync",
-                   "WithExpiry({ttl}), WithTries, WithRetryDelay, WithTimeoutFactor"},
-                  {"Python", "pottery Redlock", "auto_release_time = {ttl}, masters"},
-                  {"JavaScript", "redlock",
-                   "duration = {ttl}, driftFactor, retryDelay, retryCount"}},
+    .libraries =
+        {{"Go", "redsync", "WithExpiry({ttl}), WithTries, WithRetryDelay, WithTimeoutFactor"},
+         {"Python", "pottery Redlock", "auto_release_time = {ttl}, masters"},
+         {"JavaScript", "redlock", "duration = {ttl}, driftFactor, retryDelay, retryCount"}},
     .traits = redlock_traits(),
-    .hazards = redlock_hazards(),
     .make = make_parallel,
-});
+}));
 
 }  // namespace
 }  // namespace lockbench::redis

@@ -111,8 +111,7 @@ class RedlockLock : public LockStrategy {
   std::vector<pollfd> polled_;
 };
 
-// For the descriptors of both orders.
+/// Of both orders.
 Traits redlock_traits();
-std::vector<KnownHazard> redlock_hazards();
 
 }  // namespace lockbench::redis

@@ -40,7 +40,7 @@ class Herd : public NodeLock {
       }
       claim.node.clear();
       watched_ = seen.done();
-      if (made.kind != Reply::Kind::no_node) return false;
+      if (made.code != Code::no_node) return false;
       if (auto path = make_path(parent_of(claim.lock), claim.key, stop); !path) {
         return tl::unexpected(path.error());
       }

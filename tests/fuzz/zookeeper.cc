@@ -3,7 +3,6 @@
 #include "strategies/zookeeper/client/messages.h"
 #include "strategies/zookeeper/client/packets.h"
 #include "strategies/zookeeper/client/paths.h"
-#include "strategies/zookeeper/client/version.h"
 #include "tests/fuzz/scripted_transport.h"
 #include "tests/fuzz/target.h"
 

@@ -21,29 +21,14 @@ EtcdEntry entry_of(const etcdserverpb::KeyValue& found) {
 
 }  // namespace
 
-struct EtcdReader::Stream {
-  using Request = etcdserverpb::WatchRequest;
-  using Response = etcdserverpb::WatchResponse;
-
-  explicit Stream(std::shared_ptr<etcd::Completions> its_completions)
-      : completions(std::move(its_completions)) {}
-
-  /// gRPC writes to `response` until it has ended.
-  void begin_read() {
-    reading.emplace(*completions);
-    stream->Read(&response, reading->tag());
-  }
-
-  const std::shared_ptr<etcd::Completions> completions;
-  grpc::ClientContext context;
-  std::unique_ptr<grpc::ClientAsyncReaderWriter<Request, Response>> stream;
-  Response response;
-  std::optional<etcd::Completion> reading;
+struct EtcdReader::Changes
+    : public etcd::Stream<etcdserverpb::WatchRequest, etcdserverpb::WatchResponse> {
+  using Stream::Stream;
 };
 
 EtcdReader::EtcdReader(etcd::Endpoint endpoint, const Timeouts& timeouts, Env& env)
     : Connection(std::move(endpoint), timeouts, env) {}
-EtcdReader::~EtcdReader() { close_stream(); }
+EtcdReader::~EtcdReader() = default;
 
 StoreResult<EtcdPage> EtcdReader::read(const std::string& prefix, const std::string& from,
                                        std::int64_t limit, std::int64_t revision,
@@ -81,74 +66,55 @@ StoreResult<std::optional<EtcdLife>> EtcdReader::life_of(etcd::LeaseId lease,
   return EtcdLife{.left = seconds_of(response.ttl()), .granted = seconds_of(response.grantedttl())};
 }
 
-void EtcdReader::close_stream() noexcept {
-  if (!stream_) return;
-  stream_->context.TryCancel();
-  if (stream_->stream) {
-    if (stream_->reading) stream_->reading->succeeds();
-    grpc::Status status;
-    stream_->completions->run([&](void* tag) { stream_->stream->Finish(&status, tag); });
-  }
-  stream_.reset();
-}
-
 tl::unexpected<StoreError> EtcdReader::ended(const std::string& why) {
-  close_stream();
+  changes_.reset();
   return fail(StoreError::Kind::unanswered, "a watch ended: " + why);
 }
 
 StoreResult<void> EtcdReader::watch(const std::vector<std::string>& prefixes, std::int64_t from,
                                     const std::stop_token& stop) {
-  close_stream();
+  changes_.reset();
   if (auto connected = connect(stop); !connected) return connected;
-  stream_ = std::make_unique<Stream>(channel()->completions);
-  Stream& made = *stream_;
-  if (!token().empty()) made.context.AddMetadata("token", token());
-  const etcd::StopCallback on_stop(stop, etcd::CancelOnStop{made.context});
+  changes_ = std::make_unique<Changes>(*channel(), token());
+  Changes& stream = *changes_;
   const CommandInfo info = info_of({"Watch", {}, stop});
   env().before_command(info);
-  bool open = made.completions->run([&](void* tag) {
-    made.stream = channel()->watch->AsyncWatch(&made.context, &made.completions->queue(), tag);
-  });
+  bool open = stream.begin(*channel()->watch, &etcdserverpb::Watch::Stub::AsyncWatch, stop);
   for (const std::string& prefix : prefixes) {
-    Stream::Request request;
+    etcdserverpb::WatchRequest request;
     etcdserverpb::WatchCreateRequest& create = *request.mutable_create_request();
     create.set_key(prefix.empty() ? std::string(1, '\0') : prefix);
     create.set_range_end(prefix.empty() ? std::string(1, '\0') : etcd::end_of_prefix(prefix));
     create.set_start_revision(from);
-    open = open && made.completions->run([&](void* tag) { made.stream->Write(request, tag); });
+    open = open && stream.write(request, stop);
   }
   env().after_command(info, open ? CommandEnd::answered : CommandEnd::lost);
   if (!open) return ended("it could not be begun");
-  made.begin_read();
+  stream.begin_read();
   return {};
 }
 
 StoreResult<std::vector<EtcdChange>> EtcdReader::next(Duration longest) {
-  if (!stream_) return fail(StoreError::Kind::not_sent, "no watch is open");
-  Stream& open = *stream_;
-  if (!open.reading->ends_within(longest)) return std::vector<EtcdChange>();
-  const bool read = open.reading->succeeds();
-  open.reading.reset();
-  if (!read) {
-    // The stream has ended, and says why.
-    grpc::Status status;
-    open.completions->run([&](void* tag) { open.stream->Finish(&status, tag); });
-    if (etcd::wants_another_token(status)) forget_token();
-    open.stream.reset();
+  constexpr Duration kToSayWhy = std::chrono::seconds(1);
+  if (!changes_) return fail(StoreError::Kind::not_sent, "no watch is open");
+  Changes& stream = *changes_;
+  if (!stream.has_read(longest)) return std::vector<EtcdChange>();
+  if (!stream.end_read()) {
+    const grpc::Status status = stream.finish(kToSayWhy);
+    if (etcd::verdict_of(status) == etcd::Verdict::logged_out) forget_token();
     return ended(printable(status.error_message()));
   }
-  if (open.response.canceled()) {
-    const bool compacted = open.response.compact_revision() > 0;
-    return ended(compacted ? "its revisions are compacted"
-                           : printable(open.response.cancel_reason()));
+  const etcdserverpb::WatchResponse& response = stream.response();
+  if (response.canceled()) {
+    return ended(response.compact_revision() > 0 ? "its revisions are compacted"
+                                                 : printable(response.cancel_reason()));
   }
   std::vector<EtcdChange> changes;
-  for (const auto& event : open.response.events()) {
+  for (const auto& event : response.events()) {
     changes.push_back({.deleted = event.type() == etcdserverpb::WatchResponse::Event::DELETE,
                        .entry = entry_of(event.kv())});
   }
-  open.begin_read();
+  stream.begin_read();
   return changes;
 }
 

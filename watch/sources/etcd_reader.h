@@ -60,13 +60,12 @@ class EtcdReader : public etcd::Connection {
   StoreResult<std::vector<EtcdChange>> next(Duration longest);
 
  private:
-  struct Stream;
+  struct Changes;
 
-  void close_stream() noexcept;
   /// Closes the stream. The error says why it has ended.
   tl::unexpected<StoreError> ended(const std::string& why);
 
-  std::unique_ptr<Stream> stream_;
+  std::unique_ptr<Changes> changes_;  ///< null: no stream is open
 };
 
 }  // namespace lockbench::watch

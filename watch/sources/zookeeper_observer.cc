@@ -9,7 +9,7 @@
 namespace lockbench::watch {
 namespace {
 
-using zookeeper::ErrorCode;
+using zookeeper::Code;
 using zookeeper::Packets;
 using zookeeper::Xid;
 using ZkRequest = zookeeper::Request;
@@ -65,10 +65,10 @@ StoreResult<void> ZookeeperObserver::greet_server(const std::stop_token& stop) {
   return broken("no ZooKeeper answers: " + link_.why());
 }
 
-StoreResult<std::vector<ZookeeperObserver::Answer>> ZookeeperObserver::call(
+StoreResult<std::vector<zookeeper::Reply>> ZookeeperObserver::call(
     std::span<const ZkRequest> requests, const std::stop_token& stop) {
   if (!connected_) return broken("not connected");
-  std::vector<Answer> answers(requests.size());
+  std::vector<zookeeper::Reply> answers(requests.size());
   std::string all;
   const auto info = [&](const ZkRequest& request) {
     return CommandInfo{.store = "zookeeper",
@@ -148,7 +148,7 @@ std::string ZookeeperObserver::take(std::string_view packet) {
     case Xid::kPing:
       return {};
     case Xid::kAuth:
-      return header->error == ErrorCode::kOk ? std::string() : zookeeper::describe(header->error);
+      return header->code == Code::ok ? std::string() : zookeeper::describe(header->code);
     default:
       break;
   }
@@ -157,15 +157,12 @@ std::string ZookeeperObserver::take(std::string_view packet) {
   }
   const Pending pending = pending_.front();
   pending_.pop_front();
-  pending.answer->code = header->error;
-  if (zookeeper::ends_session(header->error)) return zookeeper::describe(header->error);
-  if (header->error != ErrorCode::kOk) {
-    if (const auto kind = zookeeper::kind_of(header->error)) pending.answer->reply.kind = *kind;
-    return {};
-  }
+  pending.answer->code = header->code;
+  if (zookeeper::ends_session(header->code)) return zookeeper::describe(header->code);
+  if (header->code != Code::ok) return {};
   auto reply = read_reply(*pending.request, endpoint_.chroot, from);
   if (!reply) return std::move(reply.error());
-  pending.answer->reply = *std::move(reply);
+  *pending.answer = *std::move(reply);
   return {};
 }
 

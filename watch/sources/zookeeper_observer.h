@@ -27,11 +27,9 @@ class ZookeeperObserver {
   /// Does nothing if there is a session.
   StoreResult<void> connect(const std::stop_token& stop);
 
-  /// The reply is there if the code is `ok`, or one of the refusals that it has a kind for.
-  using Answer = zookeeper::Batch::Answer;
   /// Pipelines the requests, which must change nothing, and waits for the answers.
-  StoreResult<std::vector<Answer>> call(std::span<const zookeeper::Request> requests,
-                                        const std::stop_token& stop);
+  StoreResult<std::vector<zookeeper::Reply>> call(std::span<const zookeeper::Request> requests,
+                                                  const std::stop_token& stop);
   /// The nodes of which something has changed; waits for at most `longest` for the first.
   StoreResult<std::vector<std::string>> events(Duration longest, const std::stop_token& stop);
   void close();
@@ -41,7 +39,7 @@ class ZookeeperObserver {
   struct Pending {
     std::int32_t xid = 0;
     const zookeeper::Request* request = nullptr;
-    Answer* answer = nullptr;
+    zookeeper::Reply* answer = nullptr;
   };
 
   StoreResult<void> greet_server(const std::stop_token& stop);

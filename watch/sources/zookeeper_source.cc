@@ -17,7 +17,7 @@
 namespace lockbench::watch {
 namespace {
 
-using zookeeper::ErrorCode;
+using zookeeper::Code;
 using ZkRequest = zookeeper::Request;
 
 constexpr Duration kListenFor = std::chrono::milliseconds(20);
@@ -67,7 +67,7 @@ class ZookeeperWatch {
     for (std::size_t i = 0; i < requests.size(); ++i) {
       const auto& answer = (*answers)[i];
       // A node that does not exist yet may be made later.
-      if (answer.ok() || answer.code == ErrorCode::kNoNode) continue;
+      if (answer.done() || answer.code == Code::no_node) continue;
       return tl::unexpected(StoreError{
           StoreError::Kind::rejected,
           fmt::format("{}: {}: {}", display_, requests[i].path, zookeeper::describe(answer.code))});
@@ -164,23 +164,23 @@ class ZookeeperWatch {
     for (std::size_t i = 0; i < requests.size(); ++i) {
       const std::string& path = requests[i].path;
       const auto& answer = (*answers)[i];
-      if (answer.code == ErrorCode::kNoNode) {
+      if (answer.code == Code::no_node) {
         if (auto seen = locks_.gone(path, asked_at)) reporter.seen(*std::move(seen));
         if (roots_.contains(path)) owners.push_back({ZkRequest::Kind::watch_exists, path});
         continue;
       }
-      if (!answer.ok()) {
+      if (!answer.done()) {
         reporter.missed(
             1, fmt::format("nodes that may not be read: {}", zookeeper::describe(answer.code)));
         continue;
       }
-      const auto listed = locks_.listed(path, answer.reply.children);
+      const auto listed = locks_.listed(path, answer.children);
       for (const std::string& name : listed.others) {
         if (concerns(child_of(path, name))) visit(child_of(path, name));
       }
       if (!matches_any(patterns_, path)) continue;
       for (const std::string& name : listed.contenders) contenders.emplace_back(path, name);
-      if (answer.reply.children.empty() && locks_.may_be_single(path)) {
+      if (answer.children.empty() && locks_.may_be_single(path)) {
         contenders.emplace_back(path, "");
       }
     }
@@ -216,23 +216,21 @@ class ZookeeperWatch {
     const TimePoint now = env_.now();
     for (std::size_t i = 0; i < asked; ++i) {
       const auto& answer = (*answers)[i];
-      if (!answer.ok()) continue;  // it is gone already, of which an event will tell
+      if (!answer.done()) continue;  // it is gone already, of which an event will tell
       const auto& [path, name] = contenders[i];
       std::optional<TimePoint> since;
-      const Duration age =
-          wall.time_since_epoch() - std::chrono::milliseconds(answer.reply.made_at_ms);
+      const Duration age = wall.time_since_epoch() - std::chrono::milliseconds(answer.made_at_ms);
       if (initial && age >= Duration::zero() && age < kLongestDuration) since = now - age;
       if (name.empty()) {
-        reporter.seen(
-            locks_.single(path, answer.reply.owner, answer.reply.created_by, since, now, initial));
+        reporter.seen(locks_.single(path, answer.owner, answer.created_by, since, now, initial));
         continue;
       }
-      locks_.owned(path, name, answer.reply.owner, since);
-      if (answer.reply.owner == 0 && concerns(child_of(path, name))) visit(child_of(path, name));
+      locks_.owned(path, name, answer.owner, since);
+      if (answer.owner == 0 && concerns(child_of(path, name))) visit(child_of(path, name));
     }
     // A root that was made meanwhile tells no event.
     for (std::size_t i = asked; i < requests.size(); ++i) {
-      if ((*answers)[i].ok()) visit(requests[i].path);
+      if ((*answers)[i].done()) visit(requests[i].path);
     }
     return {};
   }
@@ -244,10 +242,10 @@ class ZookeeperWatch {
     auto answers = observer_.call({&request, 1}, stop);
     if (!answers) return tl::unexpected(std::move(answers.error()));
     const auto& answer = answers->front();
-    if (!answer.ok()) return {};
+    if (!answer.done()) return {};
     // Each list stands for itself here.
     ZookeeperLocks once(1);
-    const auto listed = once.listed(path, answer.reply.children);
+    const auto listed = once.listed(path, answer.children);
     if (!listed.contenders.empty()) reporter.proposed(generalised(path));
     for (const std::string& name : listed.others) {
       const std::string child = child_of(path, name);

@@ -167,7 +167,7 @@ void Connection::Channel::await_change(grpc_connectivity_state state, Duration l
 }
 
 void prepare(grpc::ClientContext& context, Duration timeout, const std::string& token) {
-  context.set_deadline(from_now(timeout));
+  if (timeout != Duration::max()) context.set_deadline(from_now(timeout));
   if (!token.empty()) context.AddMetadata("token", token);
 }
 

@@ -3,6 +3,7 @@
 #include <grpcpp/grpcpp.h>
 
 #include <memory>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <tl/expected.hpp>
@@ -131,11 +132,19 @@ Connection::Send Connection::send_by(std::unique_ptr<Stub> Channel::*stub, Start
   };
 }
 
-/// Sets the deadline and the login's token.
-void prepare(grpc::ClientContext& context, Duration timeout, const std::string& token);
+/// What the end of a call says of its request.
+enum class Verdict {
+  done,
+  absent,      ///< what it names does not exist
+  refused,     ///< it took no effect
+  logged_out,  ///< refused: the token has expired, or users or roles were changed since the login
+  late,        ///< the deadline has passed
+  unknown,     ///< it may have taken effect
+};
+Verdict verdict_of(const grpc::Status& status);
 
-/// The token has expired, or users or roles were changed since the login.
-bool wants_another_token(const grpc::Status& status);
+/// Sets the deadline, unless it is Duration::max(), and the login's token.
+void prepare(grpc::ClientContext& context, Duration timeout, const std::string& token);
 
 /// Cancels a call when the stop comes.
 struct CancelOnStop {
@@ -143,5 +152,87 @@ struct CancelOnStop {
   void operator()() const { context.TryCancel(); }
 };
 using StopCallback = std::stop_callback<CancelOnStop>;
+
+/// A stream in both directions, with one operation under way at a time. An operation is false if it
+/// failed, or had to be cancelled after `longest` or by the stop; the stream is then broken.
+template <class Request, class Response>
+class Stream {
+ public:
+  /// The stream as a whole may take `timeout`. Keeps what it needs of the channel.
+  template <class Channel>
+  Stream(const Channel& channel, const std::string& token, Duration timeout = Duration::max())
+      : channel_(channel.channel), completions_(channel.completions) {
+    prepare(context_, timeout, token);
+  }
+  Stream(const Stream&) = delete;
+  Stream& operator=(const Stream&) = delete;
+  ~Stream() { finish(); }
+
+  template <class Channel>
+  bool is_of(const Channel& channel) const {
+    return channel.channel == channel_;
+  }
+  template <class Stub, class Method>
+  bool begin(Stub& stub, Method method, const std::stop_token& stop,
+             Duration longest = Duration::max()) {
+    return run(stop, longest, [&](void* tag) {
+      stream_ = (stub.*method)(&context_, &completions_->queue(), tag);
+    });
+  }
+  bool write(const Request& request, const std::stop_token& stop,
+             Duration longest = Duration::max()) {
+    return run(stop, longest, [&](void* tag) { stream_->Write(request, tag); });
+  }
+  /// Into response().
+  bool read(const std::stop_token& stop, Duration longest = Duration::max()) {
+    return run(stop, longest, [&](void* tag) { stream_->Read(&response_, tag); });
+  }
+  /// The same in steps: begin_read(), has_read() until it is true, end_read().
+  void begin_read() {
+    reading_.emplace(*completions_);
+    stream_->Read(&response_, reading_->tag());
+  }
+  bool has_read(Duration longest) { return reading_->ends_within(longest); }
+  bool end_read() {
+    const bool read = reading_->succeeds();
+    reading_.reset();
+    return read;
+  }
+  const Response& response() const { return response_; }
+
+  /// Ends it. Says why it has ended, if it had, or does so within `patience`.
+  grpc::Status finish(Duration patience = {}) {
+    grpc::Status status;
+    if (!stream_) return status;
+    if (reading_) {
+      context_.TryCancel();
+      end_read();
+    }
+    Completion operation(*completions_);
+    stream_->Finish(&status, operation.tag());
+    if (!operation.ends_within(patience)) context_.TryCancel();
+    operation.succeeds();
+    stream_.reset();
+    return status;
+  }
+
+ private:
+  template <class Start>
+  bool run(const std::stop_token& stop, Duration longest, const Start& start) {
+    const StopCallback on_stop(stop, CancelOnStop{context_});
+    Completion operation(*completions_);
+    start(operation.tag());
+    const bool in_time = longest == Duration::max() || operation.ends_within(longest);
+    if (!in_time) context_.TryCancel();
+    return operation.succeeds() && in_time;
+  }
+
+  std::shared_ptr<grpc::Channel> channel_;
+  std::shared_ptr<Completions> completions_;
+  grpc::ClientContext context_;  // refers to the channel
+  std::unique_ptr<grpc::ClientAsyncReaderWriter<Request, Response>> stream_;
+  Response response_;  // gRPC writes to it until a read has ended
+  std::optional<Completion> reading_;
+};
 
 }  // namespace lockbench::etcd

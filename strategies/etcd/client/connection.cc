@@ -20,28 +20,6 @@ constexpr Duration kSlice = std::chrono::milliseconds(20);
 /// The second attempt is for a token that has expired.
 constexpr int kAttempts = 2;
 
-/// Whether the server answered the request. A cluster without a leader answers UNAVAILABLE, like a
-/// server that cannot be reached.
-bool is_answer(const grpc::Status& status) {
-  switch (status.error_code()) {
-    case grpc::StatusCode::OK:
-    case grpc::StatusCode::INVALID_ARGUMENT:
-    case grpc::StatusCode::NOT_FOUND:
-    case grpc::StatusCode::ALREADY_EXISTS:
-    case grpc::StatusCode::PERMISSION_DENIED:
-    case grpc::StatusCode::UNAUTHENTICATED:
-    case grpc::StatusCode::FAILED_PRECONDITION:
-    case grpc::StatusCode::OUT_OF_RANGE:
-    case grpc::StatusCode::UNIMPLEMENTED:
-      return true;
-    case grpc::StatusCode::RESOURCE_EXHAUSTED:
-      // Not the server's but the library's own, for an answer that is too large to be read.
-      return status.error_message().find("larger than max") == std::string::npos;
-    default:
-      return false;
-  }
-}
-
 void add(etcdserverpb::TxnRequest& request, const Condition& condition) {
   etcdserverpb::Compare& compare = *request.add_compare();
   compare.set_target(etcdserverpb::Compare::CREATE);
@@ -86,9 +64,35 @@ etcdserverpb::TxnRequest to_request(const Txn& txn) {
 
 }  // namespace
 
-bool wants_another_token(const grpc::Status& status) {
-  return status.error_code() == grpc::StatusCode::UNAUTHENTICATED ||
-         status.error_message().find("revision in header is old") != std::string::npos;
+Verdict verdict_of(const grpc::Status& status) {
+  // What has no code of its own is told by the text of the server, or of the library.
+  const auto says = [&](std::string_view text) {
+    return status.error_message().find(text) != std::string::npos;
+  };
+  if (says("revision in header is old")) return Verdict::logged_out;
+  switch (status.error_code()) {
+    case grpc::StatusCode::OK:
+      return Verdict::done;
+    case grpc::StatusCode::NOT_FOUND:
+      return Verdict::absent;
+    case grpc::StatusCode::UNAUTHENTICATED:
+      return Verdict::logged_out;
+    case grpc::StatusCode::INVALID_ARGUMENT:
+    case grpc::StatusCode::ALREADY_EXISTS:
+    case grpc::StatusCode::PERMISSION_DENIED:
+    case grpc::StatusCode::FAILED_PRECONDITION:
+    case grpc::StatusCode::OUT_OF_RANGE:
+    case grpc::StatusCode::UNIMPLEMENTED:
+      return Verdict::refused;
+    case grpc::StatusCode::RESOURCE_EXHAUSTED:
+      // The library's own code for an answer that is too large to be read.
+      return says("larger than max") ? Verdict::unknown : Verdict::refused;
+    case grpc::StatusCode::DEADLINE_EXCEEDED:
+      return Verdict::late;
+    default:
+      // A cluster without a leader answers UNAVAILABLE, like a server that cannot be reached.
+      return Verdict::unknown;
+  }
 }
 
 Connection::Connection(Endpoint endpoint, const Timeouts& timeouts, Env& env)
@@ -101,6 +105,11 @@ Connection::Connection(Endpoint endpoint, const Timeouts& timeouts, Env& env)
 Connection::~Connection() = default;
 
 void Connection::close() noexcept { channel_.reset(); }
+
+void Connection::leave_member() noexcept {
+  close();
+  ++next_;
+}
 
 tl::unexpected<StoreError> Connection::fail(StoreError::Kind kind, std::string_view why) const {
   return tl::unexpected(StoreError{kind, fmt::format("{}: {}", address_, printable(why))});
@@ -154,10 +163,7 @@ StoreResult<void> Connection::open(Duration limit, const std::stop_token& stop) 
 }
 
 StoreResult<void> Connection::connect(const std::stop_token& stop) {
-  if (channel_ && !channel_->ready()) {
-    close();
-    ++next_;
-  }
+  if (channel_ && !channel_->ready()) leave_member();
   if (!channel_) {
     const bool late = stop.stop_requested();
     const std::size_t members = endpoint_.members.size();
@@ -217,25 +223,25 @@ StoreResult<bool> Connection::exchange(const Call& call, const Send& send) {
     const StopCallback on_stop(late ? std::stop_token() : call.stop, CancelOnStop{context});
     status = send(&context);
   }
-  const bool answered = is_answer(status);
+  const Verdict verdict = verdict_of(status);
+  const bool answered = verdict != Verdict::late && verdict != Verdict::unknown;
   const auto end = answered ? CommandEnd::answered : CommandEnd::lost;
   if (env_.after_command(info, end) == CommandFate::drop) {
     close();
     return fail(StoreError::Kind::unanswered, "the answer was lost");
   }
-  if (status.ok()) return true;
-  if (status.error_code() == grpc::StatusCode::NOT_FOUND) return false;
-  if (wants_another_token(status)) token_.clear();
+  if (verdict == Verdict::done) return true;
+  if (verdict == Verdict::absent) return false;
+  if (verdict == Verdict::logged_out) token_.clear();
   if (answered) return fail(StoreError::Kind::rejected, status.error_message());
   close();
   if (call.stop.stop_requested()) {
     return fail(StoreError::Kind::unanswered, "stopped while waiting for the answer");
   }
   ++next_;
-  return fail(StoreError::Kind::unanswered,
-              status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED
-                  ? "no answer within " + format_duration(timeouts_)
-                  : status.error_message());
+  return fail(StoreError::Kind::unanswered, verdict == Verdict::late
+                                                ? "no answer within " + format_duration(timeouts_)
+                                                : status.error_message());
 }
 
 StoreResult<GrantedLease> Connection::grant_lease(std::int64_t seconds, std::string_view lock,
@@ -336,57 +342,45 @@ StoreResult<ServerStatus> Connection::status(const std::stop_token& stop) {
       });
 }
 
-grpc::Status Connection::watch(const Call& call, const std::string& watched,
-                               grpc::ClientContext& context, bool& gone) {
+grpc::Status Connection::watch(const Call& call, const std::string& watched, Duration longest,
+                               bool& gone) {
   // Begins now: etcd delays the events of a watch that begins in the past by up to 100 ms.
   etcdserverpb::WatchRequest request;
   etcdserverpb::WatchCreateRequest& create = *request.mutable_create_request();
   create.set_key(watched);
   create.add_filters(etcdserverpb::WatchCreateRequest::NOPUT);
-  etcdserverpb::WatchResponse response;
-  std::unique_ptr<grpc::ClientAsyncReaderWriter<etcdserverpb::WatchRequest, decltype(response)>>
-      stream;
-  // Looking for the key may close the channel, which must outlast its stream's operations.
-  const std::shared_ptr<Completions> completions = channel_->completions;
-  const auto read = [&] {
-    return completions->run([&](void* tag) { stream->Read(&response, tag); });
-  };
-  const StopCallback on_stop(call.stop, CancelOnStop{context});
-  bool open = completions->run([&](void* tag) {
-    stream = channel_->watch->AsyncWatch(&context, &completions->queue(), tag);
-  }) && completions->run([&](void* tag) { stream->Write(request, tag); }) &&
-              read() && !response.canceled();
+  Stream<etcdserverpb::WatchRequest, etcdserverpb::WatchResponse> stream(*channel_, token_,
+                                                                         longest);
+  bool open = stream.begin(*channel_->watch, &etcdserverpb::Watch::Stub::AsyncWatch, call.stop) &&
+              stream.write(request, call.stop) && stream.read(call.stop) &&
+              !stream.response().canceled();
   if (open) {
-    // The key may have been deleted before the watch began.
+    // The key may have been deleted before the watch began. To look may close the channel.
     const auto there = key_exists(call.lock, watched, call.stop);
     open = there.has_value();
     gone = there && !*there;
   }
-  // Bounded by the deadline of the call.
-  while (open && !gone && (open = read())) {
-    gone = response.events_size() > 0 || response.canceled();
+  // Bounded by the deadline of the stream.
+  while (open && !gone && (open = stream.read(call.stop))) {
+    gone = stream.response().events_size() > 0 || stream.response().canceled();
   }
-  context.TryCancel();
-  grpc::Status status;
-  completions->run([&](void* tag) { stream->Finish(&status, tag); });
-  return status;
+  return stream.finish();
 }
 
 StoreResult<bool> Connection::await_deletion(std::string_view lock, const std::string& watched,
                                              TimePoint until, const std::stop_token& stop) {
   if (auto connected = connect(stop); !connected) return tl::unexpected(connected.error());
-  const CommandInfo info = info_of({"Watch", lock, stop}, true);
+  const Call call{"Watch", lock, stop};
+  const CommandInfo info = info_of(call, true);
   if (env_.before_command(info) == CommandFate::drop) {
     env_.after_command(info, CommandEnd::lost);
     close();
     return fail(StoreError::Kind::not_sent, "the connection was cut");
   }
-  grpc::ClientContext context;
-  prepare(context, until - env_.now(), token_);
   bool gone = false;
-  const grpc::Status status = watch({"Watch", lock, stop}, watched, context, gone);
-  const bool over = env_.now() >= until || stop.stop_requested() ||
-                    status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED;
+  const grpc::Status status = watch(call, watched, until - env_.now(), gone);
+  const Verdict verdict = verdict_of(status);
+  const bool over = env_.now() >= until || stop.stop_requested() || verdict == Verdict::late;
   const CommandEnd end = gone   ? CommandEnd::answered
                          : over ? CommandEnd::in_vain
                                 : CommandEnd::lost;
@@ -394,7 +388,7 @@ StoreResult<bool> Connection::await_deletion(std::string_view lock, const std::s
   if (gone && fate == CommandFate::proceed) return true;
   if (over && fate == CommandFate::proceed) return false;
   close();
-  if (wants_another_token(status)) token_.clear();
+  if (verdict == Verdict::logged_out) token_.clear();
   return fail(StoreError::Kind::unanswered, "a watch ended: " + status.error_message());
 }
 

@@ -103,18 +103,17 @@ class Connection {
   const std::string& token() const { return token_; }
   /// The next call logs in again.
   void forget_token() { token_.clear(); }
+  /// Closes the connection; the next one is to the next member.
+  void leave_member() noexcept;
   Env& env() { return env_; }
 
  private:
-  friend class KeepAliveStream;
-
   /// Opens a channel to the present member, or says why that failed.
   StoreResult<void> open(Duration limit, const std::stop_token& stop);
   StoreResult<bool> key_exists(std::string_view lock, const std::string& key,
                                const std::stop_token& stop);
   /// Waits until the key is `gone`, or the call ends; returns the call's status.
-  grpc::Status watch(const Call& call, const std::string& watched, grpc::ClientContext& context,
-                     bool& gone);
+  grpc::Status watch(const Call& call, const std::string& watched, Duration longest, bool& gone);
   StoreResult<void> authenticate(const std::stop_token& stop);
   StoreResult<bool> exchange(const Call& call, const Send& send);
   StoreResult<std::int64_t> remove_range(std::string_view lock, const std::string& key,

@@ -13,105 +13,16 @@
 
 namespace lockbench::etcd {
 
-using Request = etcdserverpb::LeaseKeepAliveRequest;
-using Response = etcdserverpb::LeaseKeepAliveResponse;
-
-/// A LeaseKeepAlive stream with one operation under way at a time, each with a timeout. Opened when
-/// needed; closed, with the connection, on any failure.
-class KeepAliveStream {
- public:
-  KeepAliveStream(Connection& connection, Duration timeout)
-      : connection_(connection), timeout_(timeout) {}
-  KeepAliveStream(const KeepAliveStream&) = delete;
-  KeepAliveStream& operator=(const KeepAliveStream&) = delete;
-  ~KeepAliveStream() { close(); }
-
-  StoreResult<void> open(const std::stop_token& stop) {
-    auto connected = connection_.connect(stop);
-    // A stream of an earlier channel is broken.
-    const bool same = connection_.channel_ && connection_.channel_->channel == channel_;
-    if (stream_ && !same) close();
-    if (!connected || stream_) return connected;
-    channel_ = connection_.channel_->channel;
-    completions_ = connection_.channel_->completions;
-    context_ = std::make_unique<grpc::ClientContext>();
-    if (!connection_.token_.empty()) context_->AddMetadata("token", connection_.token_);
-    const bool opened = done(stop, [this](void* tag) {
-      stream_ = connection_.channel_->lease->AsyncLeaseKeepAlive(context_.get(),
-                                                                 &completions_->queue(), tag);
-    });
-    return opened ? StoreResult<void>() : broken(StoreError::Kind::not_sent);
-  }
-
-  StoreResult<void> write(const Request& request, const std::stop_token& stop) {
-    const bool written = done(stop, [&](void* tag) { stream_->Write(request, tag); });
-    return written ? StoreResult<void>() : broken(StoreError::Kind::unanswered);
-  }
-
-  /// The answer for this lease, which is the oldest without one.
-  StoreResult<Response> read(LeaseId lease, const std::stop_token& stop) {
-    Response response;
-    const bool answered = done(stop, [&](void* tag) { stream_->Read(&response, tag); });
-    if (answered && response.id() == lease) return response;
-    auto error = broken(StoreError::Kind::unanswered).error();
-    if (!answered) return tl::unexpected(std::move(error));
-    return connection_.fail(error.kind, "keeping leases alive: an answer for another lease");
-  }
-
-  bool is_open() const { return stream_ != nullptr; }
-
- private:
-  /// False if the operation failed or had to be cancelled.
-  template <class Start>
-  bool done(const std::stop_token& stop, const Start& start) {
-    const StopCallback on_stop(stop, CancelOnStop{*context_});
-    Completion operation(*completions_);
-    start(operation.tag());
-    const bool in_time = operation.ends_within(timeout_);
-    if (!in_time) context_->TryCancel();
-    return operation.succeeds() && in_time;
-  }
-
-  StoreResult<void> broken(StoreError::Kind kind) {
-    const std::string why = close();
-    connection_.close();
-    // A member without a leader can be reached, but keeps nothing alive.
-    ++connection_.next_;
-    connection_.token_.clear();
-    return connection_.fail(kind, "keeping leases alive: " + why);
-  }
-
-  /// Returns why the server, or the library, ended the stream.
-  std::string close() {
-    if (!stream_) return {};
-    context_->TryCancel();
-    grpc::Status status;
-    completions_->run([&](void* tag) { stream_->Finish(&status, tag); });
-    stream_.reset();
-    context_.reset();  // refers to the channel too
-    channel_.reset();
-    completions_.reset();
-    return status.error_message();
-  }
-
-  Connection& connection_;
-  const Duration timeout_;
-  std::shared_ptr<Completions> completions_;  ///< the stream's, like the rest
-  std::unique_ptr<grpc::ClientContext> context_;
-  std::unique_ptr<grpc::ClientAsyncReaderWriter<Request, Response>> stream_;
-  std::shared_ptr<grpc::Channel>
-      channel_;  ///< the stream's; kept, so that no new channel has its address
-};
-
 namespace {
 
-/// Renews leases on one LeaseKeepAlive stream that stays open from batch to batch. A token is the
-/// ids of the leases that are renewed together, in hex, each followed by a space. etcd renews for
-/// the TTL that it granted, whatever the order asks for.
-class LeaseRenewals : public RenewalChannel {
+/// Renews leases on one LeaseKeepAlive stream that stays open from batch to batch, each operation
+/// with a timeout. Any failure closes the stream, and the connection. A token is the ids of the
+/// leases that are renewed together, in hex, each followed by a space. etcd renews for the TTL that
+/// it granted, whatever the order asks for.
+class LeaseRenewals : public RenewalChannel, private Connection {
  public:
   LeaseRenewals(const Endpoint& endpoint, Duration timeout, Env& env)
-      : env_(env), connection_(endpoint, timeout, env), stream_(connection_, timeout) {}
+      : Connection(endpoint, timeout, env), timeout_(timeout) {}
 
   void queue(std::string_view, std::string_view token, Duration) override {
     int leases = 0;
@@ -124,20 +35,19 @@ class LeaseRenewals : public RenewalChannel {
   }
 
   void flush(const std::stop_token& stop) override {
-    StoreResult<void> sent = stream_.open(stop);
-    Request request;
+    bool sent = open_stream(stop);
+    etcdserverpb::LeaseKeepAliveRequest request;
     for (const LeaseId lease : std::exchange(queued_, {})) {
-      if (sent && env_.before_command(command()) == CommandFate::drop) {
-        env_.after_command(command(), CommandEnd::lost);
-        sent = tl::unexpected(
-            StoreError{.message = connection_.display() + ": the connection was cut"});
-      } else if (sent) {
-        under_way_.push_back(lease);
-        request.set_id(lease);
-        sent = stream_.write(request, stop);
+      if (!sent) return;
+      if (env().before_command(command()) == CommandFate::drop) {
+        env().after_command(command(), CommandEnd::lost);
+        failure_ = display() + ": the connection was cut";
+        return;
       }
+      under_way_.push_back(lease);
+      request.set_id(lease);
+      sent = stream_->write(request, stop, timeout_) || broken();
     }
-    if (!sent) failure_ = std::move(sent.error().message);
   }
 
   /// The worst of the answers for the leases of a token.
@@ -153,31 +63,49 @@ class LeaseRenewals : public RenewalChannel {
   std::string failure() const override { return failure_; }
 
  private:
+  bool open_stream(const std::stop_token& stop) {
+    const auto connected = connect(stop);
+    // A stream of an earlier channel is broken.
+    if (stream_ && !(channel() != nullptr && stream_->is_of(*channel()))) stream_.reset();
+    if (!connected) failure_ = connected.error().message;
+    if (!connected || stream_) return connected.has_value();
+    stream_.emplace(*channel(), token());
+    return stream_->begin(*channel()->lease, &etcdserverpb::Lease::Stub::AsyncLeaseKeepAlive, stop,
+                          timeout_) ||
+           broken();
+  }
+
   RenewalAnswer answer_for_one(const std::stop_token& stop) {
     if (under_way_.empty()) return RenewalAnswer::failed;
     const LeaseId lease = under_way_.front();
     under_way_.pop_front();
-    StoreResult<Response> response = tl::unexpected(StoreError{.message = failure_});
-    if (stream_.is_open()) response = stream_.read(lease, stop);
-    const auto end = response ? CommandEnd::answered : CommandEnd::lost;
-    const bool dropped = env_.after_command(command(), end) == CommandFate::drop;
-    if (!response) failure_ = std::move(response.error().message);
-    if (!response || dropped) return RenewalAnswer::failed;
-    // A lease that is gone has no time to live.
-    return response->ttl() > 0 ? RenewalAnswer::renewed : RenewalAnswer::not_owner;
+    const bool read = stream_ && (stream_->read(stop, timeout_) || broken());
+    const bool fits =
+        read && (stream_->response().id() == lease || broken("an answer for another lease"));
+    const bool gone = fits && stream_->response().ttl() <= 0;
+    const auto end = fits ? CommandEnd::answered : CommandEnd::lost;
+    const bool dropped = env().after_command(command(), end) == CommandFate::drop;
+    if (!fits || dropped) return RenewalAnswer::failed;
+    return gone ? RenewalAnswer::not_owner : RenewalAnswer::renewed;
   }
 
-  CommandInfo command() const {
-    return {.store = "etcd",
-            .endpoint = connection_.address(),
-            .name = "LeaseKeepAlive",
-            .key = {},
-            .blocks = false};
+  /// Closes what is of no use any more; false. `why`: if the stream itself does not know.
+  bool broken(std::string why = {}) {
+    const grpc::Status status = stream_->finish();
+    stream_.reset();
+    if (why.empty()) why = status.error_message();
+    failure_ = fail(StoreError::Kind::unanswered, "keeping leases alive: " + why).value().message;
+    // A member without a leader can be reached, but keeps nothing alive.
+    leave_member();
+    forget_token();
+    return false;
   }
 
-  Env& env_;
-  Connection connection_;
-  KeepAliveStream stream_;
+  CommandInfo command() const { return info_of({"LeaseKeepAlive", {}, {}}); }
+
+  const Duration timeout_;
+  std::optional<Stream<etcdserverpb::LeaseKeepAliveRequest, etcdserverpb::LeaseKeepAliveResponse>>
+      stream_;
   std::vector<LeaseId> queued_;
   std::deque<int> unanswered_;  ///< the number of leases of each renewal
   std::deque<LeaseId> under_way_;

@@ -43,6 +43,19 @@ auto one_of(const Choice& choice) {
 
 const auto parse_deleted = one_of({.yes = "DELETED", .no = "NOT_FOUND"});
 
+/// How many of so many were there.
+ParseResult<std::size_t> parse_deletions(std::string_view bytes, std::size_t count) {
+  Parsed<std::size_t> all{.value = 0};
+  for (std::size_t reply = 0; reply < count; ++reply) {
+    const auto one = parse_deleted(bytes.substr(all.size));
+    if (!one) return tl::unexpected(one.error());
+    if (!*one) return std::nullopt;
+    all.value += (*one)->value ? 1 : 0;
+    all.size += (*one)->size;
+  }
+  return all;
+}
+
 template <class T>
 bool is_answer(const StoreResult<T>& result) {
   return result || result.error().kind == StoreError::Kind::rejected;
@@ -98,9 +111,10 @@ StoreResult<void> Connection::greet(std::string_view name, std::string_view requ
   }
   env_.after_command(info(name, {}), answer ? CommandEnd::answered : CommandEnd::lost);
   if (answer) return {};
-  StoreError error = std::move(answer.error());
-  if (error.kind == StoreError::Kind::unanswered) error.kind = StoreError::Kind::not_sent;
-  return tl::unexpected(std::move(error));
+  if (answer.error().kind == StoreError::Kind::unanswered) {
+    answer.error().kind = StoreError::Kind::not_sent;
+  }
+  return tl::unexpected(std::move(answer.error()));
 }
 
 template <class T, class Parse>
@@ -110,9 +124,7 @@ StoreResult<T> Connection::call(std::string_view name, std::string_view key,
   if (!fits(key)) return fail(StoreError::Kind::not_sent, kUnfit);
   StoreResult<T> answer = fail(StoreError::Kind::not_sent, "the connection was cut");
   if (env_.before_command(info(name, key)) != CommandFate::drop) {
-    auto connected = connect(stop);
-    answer = connected ? exchange<T>(request, timeouts_, stop, parse)
-                       : StoreResult<T>(tl::unexpected(std::move(connected.error())));
+    answer = connect(stop).and_then([&] { return exchange<T>(request, timeouts_, stop, parse); });
   }
   const bool answered = is_answer(answer);
   const CommandFate fate =
@@ -127,17 +139,15 @@ StoreResult<T> Connection::call(std::string_view name, std::string_view key,
 template <class T, class Parse>
 StoreResult<T> Connection::exchange(std::string_view request, Duration timeout,
                                     const std::stop_token& stop, const Parse& parse) {
-  if (auto sent = send(request, timeout); !sent) return tl::unexpected(std::move(sent.error()));
-  auto answer = receive<T>(timeout, stop, parse);
-  if (!answer) return answer;
-  if (auto clean = check_nothing_left(); !clean) return tl::unexpected(std::move(clean.error()));
-  return answer;
-}
-
-StoreResult<void> Connection::send(std::string_view request, Duration timeout) {
   const Transport::Status status = transport_->send(request, timeout);
-  if (status == Transport::Status::ok) return {};
-  return fail(StoreError::Kind::unanswered, describe(status, timeouts_, transport_.get()));
+  if (status != Transport::Status::ok) {
+    return fail(StoreError::Kind::unanswered, describe(status, timeouts_, transport_.get()));
+  }
+  auto answer = receive<T>(timeout, stop, parse);
+  if (!answer || received_.empty()) return answer;
+  // It would be taken for the reply to the next command.
+  close();
+  return fail(StoreError::Kind::unanswered, "a reply that nobody asked for");
 }
 
 template <class T, class Parse>
@@ -171,13 +181,6 @@ StoreResult<T> Connection::receive(Duration timeout, const std::stop_token& stop
     }
     received_.append(buffer.data(), bytes);
   }
-}
-
-StoreResult<void> Connection::check_nothing_left() {
-  if (received_.empty()) return {};
-  // It would be taken for the reply to the next command.
-  close();
-  return fail(StoreError::Kind::unanswered, "a reply that nobody asked for");
 }
 
 StoreResult<bool> Connection::add(std::string_view key, std::string_view value,
@@ -219,27 +222,18 @@ StoreResult<std::size_t> Connection::remove_all(std::span<const std::string> key
     cut = env_.before_command(info("delete", key)) == CommandFate::drop || cut;
   }
   StoreResult<std::size_t> removed = fail(StoreError::Kind::not_sent, "the connection was cut");
-  if (!cut) removed = send_deletes(request, keys.size(), stop);
+  if (!cut) {
+    removed = connect(stop).and_then([&] {
+      return exchange<std::size_t>(request, timeouts_, stop, [&](std::string_view bytes) {
+        return parse_deletions(bytes, keys.size());
+      });
+    });
+  }
   for (const std::string& key : keys) {
     env_.after_command(info("delete", key),
                        is_answer(removed) ? CommandEnd::answered : CommandEnd::lost);
   }
   if (!removed) close();
-  return removed;
-}
-
-StoreResult<std::size_t> Connection::send_deletes(std::string_view request, std::size_t count,
-                                                  const std::stop_token& stop) {
-  if (auto connected = connect(stop); !connected) return tl::unexpected(connected.error());
-  const TimePoint end = Carrier::current().now() + timeouts_.answer;
-  if (auto sent = send(request, timeouts_); !sent) return tl::unexpected(sent.error());
-  std::size_t removed = 0;
-  for (std::size_t reply = 0; reply < count; ++reply) {
-    const auto was_there = receive<bool>(until(end), stop, parse_deleted);
-    if (!was_there) return tl::unexpected(was_there.error());
-    removed += *was_there ? 1 : 0;
-  }
-  if (auto clean = check_nothing_left(); !clean) return tl::unexpected(clean.error());
   return removed;
 }
 

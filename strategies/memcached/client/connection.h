@@ -63,13 +63,8 @@ class Connection {
   template <class T, class Parse>
   StoreResult<T> exchange(std::string_view request, Duration timeout, const std::stop_token& stop,
                           const Parse& parse);
-  StoreResult<void> send(std::string_view request, Duration timeout);
   template <class T, class Parse>
   StoreResult<T> receive(Duration timeout, const std::stop_token& stop, const Parse& parse);
-  /// After the last reply to what was sent.
-  StoreResult<void> check_nothing_left();
-  StoreResult<std::size_t> send_deletes(std::string_view request, std::size_t count,
-                                        const std::stop_token& stop);
 
   CommandInfo info(std::string_view name, std::string_view key) const;
   tl::unexpected<StoreError> fail(StoreError::Kind kind, std::string_view why) const;

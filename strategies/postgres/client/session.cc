@@ -58,6 +58,17 @@ std::string_view field(const PGresult& result, int name) {
   return text == nullptr ? "" : text;
 }
 
+/// What an error says to a lock.
+enum class SqlState { lock_not_available, query_canceled, session_over, other };
+
+SqlState sql_state_of(const PGresult& result) {
+  const std::string_view code = field(result, PG_DIAG_SQLSTATE);
+  if (code == "55P03") return SqlState::lock_not_available;
+  if (code == "57014") return SqlState::query_canceled;
+  // Ended by an administrator, or a shutdown.
+  return code.starts_with("57P") ? SqlState::session_over : SqlState::other;
+}
+
 /// What overrides a URL's host; empty: nothing does.
 struct Hosts {
   std::string names, addresses;
@@ -174,12 +185,8 @@ StoreResult<Answer> Session::exchange(const Statement& statement, std::string_vi
     auto ready = prepare(statement.sql, patience);
     if (!ready || !ready->done()) return ready;
   }
-  if (!send(statement, parameters)) {
-    return broken(StoreError::Kind::unanswered);
-  }
-  const auto result = collect(statement.waits, key, patience);
-  if (!result) return tl::unexpected(result.error());
-  auto answer = answer_in(**result, statement.waits, patience);
+  if (!send(statement, parameters)) return broken(StoreError::Kind::unanswered);
+  auto answer = answer_to(statement.waits, key, patience);
   const bool fits = !answer || !answer->done() || answer->tag.starts_with(statement.answered);
   if (!fits) return not_understood(statement.answered, *answer);
   return answer;
@@ -192,12 +199,7 @@ StoreResult<Answer> Session::prepare(const std::string& sql, const Patience& pat
   if (PQsendPrepare(connection_.get(), name.c_str(), sql.c_str(), 0, nullptr) != 1) {
     return broken(StoreError::Kind::not_sent);
   }
-  StoreResult<Answer> answer = Answer{};
-  if (const auto result = collect(false, {}, patience); !result) {
-    answer = tl::unexpected(result.error());
-  } else {
-    answer = answer_in(**result, false, patience);
-  }
+  auto answer = answer_to(false, {}, patience);
   if (answer && answer->done()) prepared_.emplace(sql, name);
   if (!answer && answer.error().kind == StoreError::Kind::unanswered) {
     answer.error().kind = StoreError::Kind::not_sent;
@@ -377,100 +379,130 @@ bool Session::send(const Statement& statement, std::span<const std::string> para
   return false;
 }
 
+/// How long the answer to a statement is awaited, and when the statement is interrupted. A stop
+/// that was noticed is not waited for again: it would end each wait at once.
+struct Session::Limits {
+  Limits(bool waits, const Patience& its_patience, const Timeouts& its_timeouts, TimePoint now)
+      : patience(its_patience),
+        timeouts(its_timeouts),
+        wait_is_over(!waits),
+        cancelled(!waits),
+        interrupt_at(waits ? later(patience.wait_until, kOverdue) : TimePoint::max()),
+        give_up_at(later(waits ? std::max(now, patience.wait_until) : now, timeouts.answer)) {}
+
+  void notice_stops(TimePoint now) {
+    const bool ends_wait = !wait_is_over && patience.waiting_stop.stop_requested();
+    const bool hurries = !hurried && patience.stop.stop_requested();
+    wait_is_over = wait_is_over || ends_wait;
+    hurried = hurried || hurries;
+    if (ends_wait || hurries) interrupt_at = std::min(interrupt_at, now + kLastMoment);
+  }
+  void interrupted(TimePoint now) {
+    // A run's end cancels the waits of all clients at once: too many for what a stop leaves.
+    const Duration left = hurried ? timeouts.after_stop * 3 / 10 : timeouts.answer;
+    give_up_at = std::min(give_up_at, now + left);
+    interrupt_at = TimePoint::max();
+  }
+  std::stop_token next_stop() const {
+    if (!wait_is_over) return patience.waiting_stop;
+    return hurried ? std::stop_token() : patience.stop;
+  }
+
+  const Patience& patience;
+  const Timeouts& timeouts;
+  bool wait_is_over;     ///< for a lock
+  bool cancelled;        ///< or nothing is to be
+  bool hurried = false;  ///< by the stop
+  TimePoint interrupt_at, give_up_at;
+};
+
+StoreResult<bool> Session::await_input(bool unsent, Limits& limits, std::string_view key) {
+  limits.notice_stops(env_.now());
+  if (env_.now() >= limits.interrupt_at) {
+    if (!std::exchange(limits.cancelled, true)) cancel(key, limits.patience.stop);
+    limits.interrupted(env_.now());
+  }
+  const auto events = static_cast<short>(unsent ? POLLIN | POLLOUT : POLLIN);
+  const TimePoint until = std::min(limits.give_up_at, limits.interrupt_at);
+  if (!wait_for_socket(events, until, limits.next_stop()) && env_.now() >= limits.give_up_at) {
+    return fail(StoreError::Kind::unanswered,
+                limits.patience.stop.stop_requested()
+                    ? "stopped while waiting for the answer"
+                    : "no answer within " + format_duration(timeouts_));
+  }
+  if (!takes_more()) return fail(StoreError::Kind::unanswered, "an answer that is too long");
+  return PQconsumeInput(connection_.get()) != 0;
+}
+
 StoreResult<Session::ResultPtr> Session::collect(bool waits, std::string_view key,
                                                  const Patience& patience) {
-  TimePoint give_up_at = env_.now();
-  if (waits) give_up_at = std::max(give_up_at, patience.wait_until);
-  give_up_at = later(give_up_at, timeouts_.answer);
-  bool wait_over = !waits, cancelled = !waits, hurried = false;
-  const TimePoint overdue_at = waits ? later(patience.wait_until, kOverdue) : TimePoint::max();
-  TimePoint interrupt_at = overdue_at;
+  Limits limits(waits, patience, timeouts_, env_.now());
   ResultPtr last;
   int results = 0;
-  // Bounded by give_up_at, which a stop moves to the near future.
+  // Bounded by the limits.
   while (true) {
     const int unsent = PQflush(connection_.get());
     if (unsent < 0) break;
-    if (unsent == 0 && PQisBusy(connection_.get()) == 0) {
-      ResultPtr next(PQgetResult(connection_.get()));
-      if (!next) break;
-      if (is_copy(PQresultStatus(next.get())) || ++results > kMostResults) {
-        return fail(StoreError::Kind::unanswered, "an answer that fits no statement");
-      }
-      // Keeps the first error.
-      if (!last || PQresultStatus(last.get()) != PGRES_FATAL_ERROR) last = std::move(next);
+    if (unsent > 0 || PQisBusy(connection_.get()) != 0) {
+      const auto open = await_input(unsent > 0, limits, key);
+      if (!open) return tl::unexpected(open.error());
+      if (!*open) break;
       continue;
     }
-    if (!wait_over && patience.waiting_stop.stop_requested()) {
-      wait_over = true;
-      interrupt_at = std::min(interrupt_at, env_.now() + kLastMoment);
+    ResultPtr next(PQgetResult(connection_.get()));
+    if (!next) break;
+    if (is_copy(PQresultStatus(next.get())) || ++results > kMostResults) {
+      return fail(StoreError::Kind::unanswered, "an answer that fits no statement");
     }
-    if (!hurried && patience.stop.stop_requested()) {
-      hurried = true;
-      interrupt_at = std::min(interrupt_at, env_.now() + kLastMoment);
-    }
-    if (env_.now() >= interrupt_at) {
-      if (!std::exchange(cancelled, true)) cancel(key, patience.stop);
-      // A run's end cancels the waits of all clients at once: too many for what a stop leaves.
-      give_up_at = std::min(
-          give_up_at, env_.now() + (hurried ? timeouts_.after_stop * 3 / 10 : timeouts_.answer));
-      interrupt_at = TimePoint::max();
-    }
-    const auto events = static_cast<short>(unsent > 0 ? POLLIN | POLLOUT : POLLIN);
-    // The next one to come: one that has come already would end each wait at once.
-    const std::stop_token stop = !wait_over ? patience.waiting_stop
-                                 : !hurried ? patience.stop
-                                            : std::stop_token();
-    if (!wait_for_socket(events, std::min(give_up_at, interrupt_at), stop) &&
-        env_.now() >= give_up_at) {
-      return fail(StoreError::Kind::unanswered,
-                  patience.stop.stop_requested()
-                      ? "stopped while waiting for the answer"
-                      : "no answer within " + format_duration(timeouts_));
-    }
-    if (!takes_more()) return fail(StoreError::Kind::unanswered, "an answer that is too long");
-    if (PQconsumeInput(connection_.get()) == 0) break;
+    // Keeps the first error.
+    if (!last || PQresultStatus(last.get()) != PGRES_FATAL_ERROR) last = std::move(next);
   }
   // What was read before the connection ended may say why.
-  while (!last) {
-    last.reset(PQgetResult(connection_.get()));
-    if (!last) break;
-  }
-  if (last) return last;
-  return broken(StoreError::Kind::unanswered);
+  if (!last) last.reset(PQgetResult(connection_.get()));
+  if (!last) return broken(StoreError::Kind::unanswered);
+  return last;
 }
 
-StoreResult<Answer> Session::answer_in(const pg_result& result, bool waits,
-                                       const Patience& patience) {
+StoreResult<Answer> Session::answer_to(bool waits, std::string_view key, const Patience& patience) {
+  const auto collected = collect(waits, key, patience);
+  if (!collected) return tl::unexpected(collected.error());
+  pg_result& result = **collected;
   Answer answer;
   const ExecStatusType status = PQresultStatus(&result);
   if (status == PGRES_TUPLES_OK || status == PGRES_COMMAND_OK) {
-    auto& readable = const_cast<pg_result&>(result);  // NOLINT: libpq's signature, which only reads
-    answer.tag = PQcmdStatus(&readable);
+    answer.tag = PQcmdStatus(&result);
     if (PQntuples(&result) > 0 && PQnfields(&result) == 1) {
       answer.value.assign(PQgetvalue(&result, 0, 0),
                           static_cast<std::size_t>(PQgetlength(&result, 0, 0)));
     }
-    const std::string_view changed(PQcmdTuples(&readable));
+    const std::string_view changed(PQcmdTuples(&result));
     const auto rows = parse_number<std::uint64_t>(changed.empty() ? "0" : changed);
     if (!rows) return fail(StoreError::Kind::unanswered, "an answer of too many rows");
     answer.rows = *rows;
     return answer;
   }
-  const std::string_view code = field(result, PG_DIAG_SQLSTATE);
-  const bool was_cancelled = code == "57014";
-  if (was_cancelled && (patience.waiting_stop.stop_requested() || patience.stop.stop_requested())) {
-    answer.kind = Answer::Kind::cancelled;
-  } else if (code == "55P03" || (was_cancelled && waits && env_.now() >= patience.wait_until)) {
-    answer.kind = Answer::Kind::lock_not_available;
-  } else if (code.starts_with("57P")) {  // ended by an administrator or a shutdown
-    answer.kind = Answer::Kind::session_over;
-  } else if (PQstatus(connection_.get()) == CONNECTION_BAD) {
-    return broken(StoreError::Kind::unanswered);
-  } else {
-    return fail(StoreError::Kind::rejected, field(result, PG_DIAG_MESSAGE_PRIMARY));
+  switch (sql_state_of(result)) {
+    case SqlState::lock_not_available:
+      answer.kind = Answer::Kind::lock_not_available;
+      return answer;
+    case SqlState::session_over:
+      answer.kind = Answer::Kind::session_over;
+      return answer;
+    case SqlState::query_canceled:
+      if (patience.waiting_stop.stop_requested() || patience.stop.stop_requested()) {
+        answer.kind = Answer::Kind::cancelled;
+        return answer;
+      }
+      if (waits && env_.now() >= patience.wait_until) {
+        answer.kind = Answer::Kind::lock_not_available;
+        return answer;
+      }
+      break;
+    case SqlState::other:
+      break;
   }
-  return answer;
+  if (PQstatus(connection_.get()) == CONNECTION_BAD) return broken(StoreError::Kind::unanswered);
+  return fail(StoreError::Kind::rejected, field(result, PG_DIAG_MESSAGE_PRIMARY));
 }
 
 void Session::cancel(std::string_view key, const std::stop_token& stop) {

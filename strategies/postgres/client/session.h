@@ -101,6 +101,7 @@ class Session {
   tl::unexpected<StoreError> not_understood(std::string_view expected, const Answer& answer);
 
  private:
+  struct Limits;
   struct Finish {
     void operator()(pg_conn* connection) const noexcept;
   };
@@ -119,8 +120,13 @@ class Session {
   /// Prepares the statement unless this connection already has.
   StoreResult<Answer> prepare(const std::string& sql, const Patience& patience);
   bool send(const Statement& statement, std::span<const std::string> parameters);
+  /// All results of what was sent; of several, the first error or the last one.
   StoreResult<ResultPtr> collect(bool waits, std::string_view key, const Patience& patience);
-  StoreResult<Answer> answer_in(const pg_result& result, bool waits, const Patience& patience);
+  /// Waits for one of the limits at most, and cancels the statement when it is to be interrupted.
+  /// False: the connection was closed.
+  StoreResult<bool> await_input(bool unsent, Limits& limits, std::string_view key);
+  /// To what was sent. `waits`: it may wait for a lock.
+  StoreResult<Answer> answer_to(bool waits, std::string_view key, const Patience& patience);
   /// Counts what has come before it is read. False: more than any statement's answer has.
   bool takes_more();
   /// False when the time is up.

@@ -43,9 +43,4 @@ class Replicas {
   TimePoint asked_at_{};
 };
 
-/// For locks that wait for replicas: a failover breaks them only if a replica takes over that did
-/// not acknowledge the lock, and was not needed.
-inline constexpr KnownHazard kFailoverWithReplicas[] = {
-    {"failover-wrong-replica", HazardOutcome::double_grant}, {"failover", HazardOutcome::refused}};
-
 }  // namespace lockbench::redis

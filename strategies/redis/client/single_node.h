@@ -170,38 +170,4 @@ inline std::shared_ptr<LeaseState> valid_until(TimePoint end) {
   return std::make_shared<LeaseState>(end);
 }
 
-// What breaks a lock, for join_hazards().
-
-/// Every lock on one Redis.
-inline constexpr KnownHazard kOneRedis[] = {{"failover", HazardOutcome::double_grant},
-                                            {"failover-sentinel", HazardOutcome::double_grant},
-                                            {"store-restart-empty", HazardOutcome::double_grant},
-                                            {"redis-eviction-lru", HazardOutcome::double_grant},
-                                            {"rogue-delete", HazardOutcome::double_grant},
-                                            {"reentry", HazardOutcome::self_deadlock}};
-/// Without renewal: whatever outlasts the lease's validity.
-inline constexpr KnownHazard kOverrun[] = {{"pause-holding", HazardOutcome::lost_update},
-                                           {"pause-holding-fenced", HazardOutcome::lost_update},
-                                           {"overrun-holding-fenced", HazardOutcome::lost_update},
-                                           {"overrun-holding", HazardOutcome::known_loss},
-                                           {"partition-holder", HazardOutcome::known_loss}};
-/// With renewal by a timer: no task is too long, but a holder that hangs is renewed for ever.
-inline constexpr KnownHazard kRenewed[] = {{"pause-holding", HazardOutcome::lost_update},
-                                           {"runaway-holder", HazardOutcome::stuck},
-                                           {"pause-holding-fenced", HazardOutcome::lost_update},
-                                           {"partition-holder", HazardOutcome::known_loss}};
-/// A key with a TTL: the server's clock or lack of memory may end it early.
-inline constexpr KnownHazard kKeyTtl[] = {{"store-clock-jump", HazardOutcome::double_grant},
-                                          {"redis-eviction", HazardOutcome::double_grant}};
-/// A release that does not check the owner.
-inline constexpr KnownHazard kUncheckedRelease[] = {
-    {"release-without-holding", HazardOutcome::foreign_release},
-    {"lost-answer-acquire", HazardOutcome::stuck},
-    {"lost-answer-release", HazardOutcome::foreign_release}};
-/// Such a release, and such a renewal, of a lock that can run out while it is held.
-inline constexpr KnownHazard kUncheckedOverrun[] = {
-    {"late-release", HazardOutcome::foreign_release},
-    {"release-race", HazardOutcome::foreign_release},
-    {"foreign-renewal", HazardOutcome::foreign_renewal}};
-
 }  // namespace lockbench::redis

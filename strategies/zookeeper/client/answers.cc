@@ -64,10 +64,10 @@ Session::Wrong Session::take(std::string_view packet, TimePoint now) {
       confirm(ping_->sent_at);
       return std::nullopt;
     case Xid::kAuth:
-      if (header->error != ErrorCode::kOk) end(now, describe(header->error));
+      if (header->code != Code::ok) end(now, describe(header->code));
       return std::nullopt;
     case Xid::kSetWatches:
-      if (header->error != ErrorCode::kOk) return describe(header->error);
+      if (header->code != Code::ok) return describe(header->code);
       return std::nullopt;
     default:
       return take_answer(*header, from, now);
@@ -80,24 +80,24 @@ Session::Wrong Session::take_answer(const Header& header, Reader& from, TimePoin
   }
   const Pending pending = std::move(pending_.front());
   pending_.pop_front();
-  Batch::Answer& answer = pending.batch->answers[pending.index];
+  Reply& answer = pending.batch->answers[pending.index];
   --pending.batch->left;
-  answer.code = header.error;
-  if (header.error == ErrorCode::kOk) {
+  answer.code = header.code;
+  if (header.code == Code::ok) {
     auto reply = read_reply(pending.request, endpoint_.chroot, from);
     if (!reply) {
-      answer.code = ErrorCode::kConnectionLoss;
+      answer.code = Code::connection_loss;
       pending.batch->why = reply.error();
       return reply.error();
     }
-    answer.reply = *std::move(reply);
+    answer = *std::move(reply);
     if (pending.request.kind == Request::Kind::look) watched_.insert(pending.request.path);
   }
-  if (ends_session(header.error)) {
-    end(now, describe(header.error));
+  if (ends_session(header.code)) {
+    end(now, describe(header.code));
     return std::nullopt;
   }
-  if (header.error == ErrorCode::kSessionMoved) return describe(header.error);
+  if (header.code == Code::session_moved) return describe(header.code);
   confirm(pending.batch->sent_at);
   return std::nullopt;
 }
@@ -145,7 +145,7 @@ void Session::lose(std::string_view why) {
 
 void Session::give_up_pending(std::string_view why) {
   for (const Pending& pending : std::exchange(pending_, {})) {
-    pending.batch->answers[pending.index].code = ErrorCode::kConnectionLoss;
+    pending.batch->answers[pending.index].code = Code::connection_loss;
     pending.batch->why = why;
     --pending.batch->left;
   }

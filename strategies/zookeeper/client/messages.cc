@@ -12,109 +12,96 @@
 namespace lockbench::zookeeper {
 namespace {
 
-struct Code {
-  std::int32_t code;
+struct Meaning {
+  Code code;
   std::string_view words;
   bool took_no_effect = true;
 };
 
-/// KeeperException.Code of ZooKeeper's sources.
-constexpr auto kCodes = std::to_array<Code>({
-    {ErrorCode::kOk, "ok"},
-    {-1, "system error", false},
-    {-2, "runtime inconsistency", false},
-    {-3, "data inconsistency", false},
-    {ErrorCode::kConnectionLoss, "connection loss", false},
-    {-5, "marshalling error"},
-    {-6, "unimplemented"},
-    {-7, "operation timeout", false},
-    {-8, "bad arguments"},
-    {ErrorCode::kNoNode, "no node"},
-    {-102, "no permission: not authenticated, or not in the ACL"},
-    {-103, "bad version"},
-    {-108, "ephemeral nodes may not have children"},
-    {ErrorCode::kNodeExists, "node exists"},
-    {ErrorCode::kNotEmpty, "not empty"},
-    {ErrorCode::kSessionExpired, "session expired"},
-    {-114, "invalid ACL"},
-    {ErrorCode::kAuthFailed, "authentication failed"},
-    {ErrorCode::kSessionMoved, "the session moved to another server"},
-    {-119, "the server is read-only"},
-    {-122, "request timeout", false},
-    {ErrorCode::kNeedsSasl, "the server demands SASL"},
-    {-125, "the quota is exceeded"},
-    {-127, "throttled"},
+constexpr auto kMeanings = std::to_array<Meaning>({
+    {Code::ok, "ok"},
+    {Code{-1}, "system error", false},
+    {Code{-2}, "runtime inconsistency", false},
+    {Code{-3}, "data inconsistency", false},
+    {Code::connection_loss, "connection loss", false},
+    {Code{-5}, "marshalling error"},
+    {Code{-6}, "unimplemented"},
+    {Code{-7}, "operation timeout", false},
+    {Code{-8}, "bad arguments"},
+    {Code::no_node, "no node"},
+    {Code{-102}, "no permission: not authenticated, or not in the ACL"},
+    {Code{-103}, "bad version"},
+    {Code{-108}, "ephemeral nodes may not have children"},
+    {Code::node_exists, "node exists"},
+    {Code::not_empty, "not empty"},
+    {Code::session_expired, "session expired"},
+    {Code{-114}, "invalid ACL"},
+    {Code::auth_failed, "authentication failed"},
+    {Code::session_moved, "the session moved to another server"},
+    {Code{-119}, "the server is read-only"},
+    {Code{-122}, "request timeout", false},
+    {Code::needs_sasl, "the server demands SASL"},
+    {Code{-125}, "the quota is exceeded"},
+    {Code{-127}, "throttled"},
 });
 
-const Code* find(std::int32_t code) {
-  const auto found = std::ranges::find(kCodes, code, &Code::code);
-  return found == kCodes.end() ? nullptr : &*found;
+const Meaning* find(Code code) {
+  const auto found = std::ranges::find(kMeanings, code, &Meaning::code);
+  return found == kMeanings.end() ? nullptr : &*found;
 }
 
 }  // namespace
 
-std::string_view name_of(Request::Kind kind) {
-  switch (kind) {
-    case Request::Kind::make:
-    case Request::Kind::make_ephemeral:
-    case Request::Kind::make_sequential:
-      return "create";
-    case Request::Kind::children:
-    case Request::Kind::watch_children:
-      return "getChildren";
-    case Request::Kind::look:
-      return "getData";
-    case Request::Kind::exists:
-    case Request::Kind::watch_exists:
-      return "exists";
-    case Request::Kind::sync:
-      return "sync";
-    case Request::Kind::remove:
-      return "delete";
-  }
-  return "?";
-}
-
-bool is_lost(std::int32_t code) {
-  const Code* known = find(code);
+bool is_lost(Code code) {
+  const Meaning* known = find(code);
   return known == nullptr || !known->took_no_effect;
 }
 
-bool ends_session(std::int32_t code) {
-  return code == ErrorCode::kSessionExpired || code == ErrorCode::kAuthFailed ||
-         code == ErrorCode::kNeedsSasl;
+bool ends_session(Code code) {
+  return code == Code::session_expired || code == Code::auth_failed || code == Code::needs_sasl;
 }
 
-std::optional<Reply::Kind> kind_of(std::int32_t code) {
-  switch (code) {
-    case ErrorCode::kOk:
-      return Reply::Kind::done;
-    case ErrorCode::kNoNode:
-      return Reply::Kind::no_node;
-    case ErrorCode::kNodeExists:
-      return Reply::Kind::node_exists;
-    case ErrorCode::kNotEmpty:
-      return Reply::Kind::not_empty;
-    default:
-      return std::nullopt;
-  }
+bool is_usual(Code code) {
+  return code == Code::ok || code == Code::no_node || code == Code::node_exists ||
+         code == Code::not_empty;
 }
 
-std::string describe(std::int32_t code) {
-  const Code* known = find(code);
-  return known == nullptr ? fmt::format("error {}", code) : std::string(known->words);
+std::string describe(Code code) {
+  const Meaning* known = find(code);
+  return known == nullptr ? fmt::format("error {}", static_cast<std::int32_t>(code))
+                          : std::string(known->words);
 }
 
 namespace {
 
 using namespace std::string_view_literals;
 
-/// Operations.
-constexpr std::int32_t kDelete = 2, kExists = 3, kGetData = 4, kGetChildren = 8, kSync = 9,
-                       kPing = 11, kCreate2 = 15, kCreateContainer = 19, kAuth = 100,
-                       kSetWatches = 101, kCloseSession = -11;
-/// How a node is made.
-constexpr std::int32_t kEphemeral = 1, kEphemeralSequential = 3, kContainer = 4;
+/// Operations that are no requests.
+constexpr std::int32_t kPing = 11, kAuth = 100, kSetWatches = 101, kCloseSession = -11;
+
+/// How a request is sent: its operation, the path, and then what its operation has.
+struct Form {
+  Request::Kind kind;
+  std::string_view name;
+  std::int32_t operation;
+  std::optional<std::int32_t> mode{};  ///< how a node is made
+  std::optional<bool> watch{};
+};
+constexpr Form kForms[] = {
+    {.kind = Request::Kind::make, .name = "create", .operation = 19, .mode = 4},
+    {.kind = Request::Kind::make_ephemeral, .name = "create", .operation = 15, .mode = 1},
+    {.kind = Request::Kind::make_sequential, .name = "create", .operation = 15, .mode = 3},
+    {.kind = Request::Kind::children, .name = "getChildren", .operation = 8, .watch = false},
+    {.kind = Request::Kind::watch_children, .name = "getChildren", .operation = 8, .watch = true},
+    {.kind = Request::Kind::look, .name = "getData", .operation = 4, .watch = true},
+    {.kind = Request::Kind::exists, .name = "exists", .operation = 3, .watch = false},
+    {.kind = Request::Kind::watch_exists, .name = "exists", .operation = 3, .watch = true},
+    {.kind = Request::Kind::sync, .name = "sync", .operation = 9},
+    {.kind = Request::Kind::remove, .name = "delete", .operation = 2},
+};
+
+const Form& form_of(Request::Kind kind) { return *std::ranges::find(kForms, kind, &Form::kind); }
+
 constexpr std::int32_t kAnyVersion = -1, kAllRights = 31;
 
 tl::unexpected<std::string> wrong(std::string_view what) {
@@ -132,17 +119,6 @@ std::optional<std::string> without(std::string_view chroot, std::string_view pat
   path.remove_prefix(chroot.size());
   if (!path.starts_with('/')) return std::nullopt;
   return std::string(path);
-}
-
-void write_creation(Writer& to, std::string_view path, std::int32_t mode, bool private_node) {
-  to.put(path).put(""sv);  // no data
-  to.put(std::int32_t{1}).put(kAllRights);
-  if (private_node) {
-    to.put("auth"sv).put(""sv);
-  } else {
-    to.put("world"sv).put("anyone"sv);
-  }
-  to.put(mode);
 }
 
 /// A node's metadata.
@@ -218,43 +194,21 @@ std::string end_session(std::int32_t xid) { return Writer().put(xid).put(kCloseS
 
 std::string write(std::int32_t xid, const Request& request, std::string_view chroot,
                   bool private_nodes) {
-  const std::string path = below(chroot, request.path);
+  const Form& form = form_of(request.kind);
   Writer message;
-  message.put(xid);
-  switch (request.kind) {
-    case Request::Kind::make:
-      write_creation(message.put(kCreateContainer), path, kContainer, private_nodes);
-      break;
-    case Request::Kind::make_ephemeral:
-      write_creation(message.put(kCreate2), path, kEphemeral, private_nodes);
-      break;
-    case Request::Kind::make_sequential:
-      write_creation(message.put(kCreate2), path, kEphemeralSequential, private_nodes);
-      break;
-    case Request::Kind::children:
-      message.put(kGetChildren).put(std::string_view(path)).put(false);
-      break;
-    case Request::Kind::watch_children:
-      message.put(kGetChildren).put(std::string_view(path)).put(true);
-      break;
-    case Request::Kind::look:
-      message.put(kGetData).put(std::string_view(path)).put(true);
-      break;
-    case Request::Kind::exists:
-      message.put(kExists).put(std::string_view(path)).put(false);
-      break;
-    case Request::Kind::watch_exists:
-      message.put(kExists).put(std::string_view(path)).put(true);
-      break;
-    case Request::Kind::sync:
-      message.put(kSync).put(std::string_view(path));
-      break;
-    case Request::Kind::remove:
-      message.put(kDelete).put(std::string_view(path)).put(kAnyVersion);
-      break;
+  message.put(xid).put(form.operation).put(std::string_view(below(chroot, request.path)));
+  if (form.mode) {
+    message.put(""sv);  // no data
+    message.put(std::int32_t{1}).put(kAllRights);
+    message.put(private_nodes ? "auth"sv : "world"sv).put(private_nodes ? ""sv : "anyone"sv);
+    message.put(*form.mode);
   }
+  if (form.watch) message.put(*form.watch);
+  if (request.kind == Request::Kind::remove) message.put(kAnyVersion);
   return message.framed();
 }
+
+std::string_view name_of(Request::Kind kind) { return form_of(kind).name; }
 
 Parsed<Greeting> read_greeting(std::string_view packet) {
   Reader from(packet);
@@ -271,7 +225,7 @@ Parsed<Greeting> read_greeting(std::string_view packet) {
 }
 
 Parsed<Header> read_header(Reader& from) {
-  const Header header{.xid = from.int32(), .transaction = from.int64(), .error = from.int32()};
+  const Header header{.xid = from.int32(), .transaction = from.int64(), .code = Code{from.int32()}};
   if (!from.ok()) return wrong("it sent a header");
   return header;
 }
@@ -317,6 +271,16 @@ Parsed<Reply> read_reply(const Request& request, std::string_view chroot, Reader
   }
   if (!from.done()) return wrong(fmt::format("it sent an answer to {}", name_of(request.kind)));
   return reply;
+}
+
+std::optional<std::string> version_in(std::string_view answer) {
+  constexpr std::string_view kLabel = "Zookeeper version: ";
+  const std::size_t label = answer.find(kLabel);
+  if (label == std::string_view::npos) return std::nullopt;
+  const std::string_view rest = answer.substr(label + kLabel.size());
+  const std::string_view version = rest.substr(0, rest.find_first_not_of("0123456789."));
+  if (version.empty()) return std::nullopt;
+  return std::string(version);
 }
 
 }  // namespace lockbench::zookeeper

@@ -33,55 +33,44 @@ struct Request {
   std::string path;
 };
 
-/// An answer: success, or one of the refusals that matter to a lock.
+/// The server's error codes, as in its KeeperException.Code; others that it may send have no name
+/// here.
+enum class Code : std::int32_t {
+  ok = 0,
+  connection_loss = -4,
+  no_node = -101,
+  node_exists = -110,
+  not_empty = -111,
+  session_expired = -112,
+  auth_failed = -115,
+  session_moved = -118,
+  needs_sasl = -124,
+};
+/// The request may have been carried out, as after a code that is not known.
+bool is_lost(Code code);
+bool ends_session(Code code);
+/// Success, or one of the refusals that a lock expects.
+bool is_usual(Code code);
+std::string describe(Code code);
+
+/// An answer. All but the code is empty if the request was refused.
 struct Reply {
-  enum class Kind { done, no_node, node_exists, not_empty };
-  Kind kind = Kind::done;
+  Code code = Code::ok;
   std::string path;                   ///< of the node that was made
   std::int64_t created_by = 0;        ///< czxid: the transaction that made the node; grows
   std::int64_t owner = 0;             ///< the session of an ephemeral node; 0 for others
   std::int64_t made_at_ms = 0;        ///< since 1970, by the server's wall clock
   std::vector<std::string> children;  ///< unordered
 
-  bool done() const { return kind == Kind::done; }
+  bool done() const { return code == Code::ok; }
 };
 
 /// The server's name of the operation: "create", "getData" and so on.
 std::string_view name_of(Request::Kind kind);
 
-// The server's error codes.
-/// After which the request may have been carried out, as after a code that is not known.
-bool is_lost(std::int32_t code);
-bool ends_session(std::int32_t code);
-/// Nothing for an unexpected error.
-std::optional<Reply::Kind> kind_of(std::int32_t code);
-std::string describe(std::int32_t code);
-
-/// Requests that are pipelined, and their answers. Guarded by the session's mutex.
-struct Batch {
-  explicit Batch(std::size_t size, TimePoint when) : sent_at(when), left(size), answers(size) {}
-
-  struct Answer {
-    std::int32_t code = 0;  ///< the server's, or "connection loss"
-    Reply reply;
-    bool ok() const { return code == 0; }
-  };
-  const TimePoint sent_at;  ///< before the first was sent
-  std::size_t left;         ///< answers to come
-  std::vector<Answer> answers;
-  std::string why;  ///< the connection was lost
-};
-
 /// Numbers of packets that are no requests, and of what belongs to them.
 struct Xid {
   static constexpr std::int32_t kEvent = -1, kPing = -2, kAuth = -4, kSetWatches = -8;
-};
-
-/// Error codes that mean more than that a request was refused.
-struct ErrorCode {
-  static constexpr std::int32_t kOk = 0, kConnectionLoss = -4, kNoNode = -101, kNodeExists = -110,
-                                kNotEmpty = -111, kSessionExpired = -112, kAuthFailed = -115,
-                                kSessionMoved = -118, kNeedsSasl = -124;
 };
 
 /// How a session is known to the servers: enough to go on with it on another connection.
@@ -120,7 +109,7 @@ Parsed<Greeting> read_greeting(std::string_view packet);
 struct Header {
   std::int32_t xid = 0;
   std::int64_t transaction = 0;
-  std::int32_t error = 0;
+  Code code = Code::ok;
 };
 Parsed<Header> read_header(Reader& from);
 
@@ -133,5 +122,8 @@ Parsed<NodeEvent> read_event(Reader& from, std::string_view chroot);
 
 /// The answer to a request that was not refused.
 Parsed<Reply> read_reply(const Request& request, std::string_view chroot, Reader& from);
+
+/// "3.8.0" of "Zookeeper version: 3.8.0-5a02a05eddb59aee6ac762f7ea82e92a68eb9c0f, built on ...".
+std::optional<std::string> version_in(std::string_view answer);
 
 }  // namespace lockbench::zookeeper

@@ -240,28 +240,23 @@ StoreResult<std::vector<Reply>> Session::exchange(std::span<const Request> reque
 }
 
 StoreResult<std::vector<Reply>> Session::replies_of(const Batch& batch) const {
-  std::vector<Reply> replies;
-  replies.reserve(batch.answers.size());
   std::optional<StoreError> refused;
-  for (const Batch::Answer& answer : batch.answers) {
+  for (const Reply& answer : batch.answers) {
     if (is_lost(answer.code)) {
       return fail(StoreError::Kind::unanswered, batch.why.empty()
                                                     ? describe(answer.code)
                                                     : "the connection was lost: " + batch.why);
     }
-    const auto kind = kind_of(answer.code);
-    if (!kind && !refused) {
-      // The requests before it have taken effect.
-      refused = fail(replies.empty() ? StoreError::Kind::rejected : StoreError::Kind::unanswered,
-                     ends_session(answer.code) ? "the session has ended: " + describe(answer.code)
-                                               : describe(answer.code))
-                    .value();
-    }
-    replies.push_back(answer.reply);
-    replies.back().kind = kind.value_or(Reply::Kind::no_node);
+    if (is_usual(answer.code) || refused) continue;
+    // The requests before it have taken effect.
+    const bool first = &answer == &batch.answers.front();
+    refused =
+        fail(first ? StoreError::Kind::rejected : StoreError::Kind::unanswered,
+             (ends_session(answer.code) ? "the session has ended: " : "") + describe(answer.code))
+            .value();
   }
   if (refused) return tl::unexpected(*std::move(refused));
-  return replies;
+  return batch.answers;
 }
 
 StoreResult<std::vector<Reply>> Session::call(std::span<const Request> requests,

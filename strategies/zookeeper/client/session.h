@@ -86,6 +86,15 @@ class Session {
   class InCall;
   using Lock = std::unique_lock<std::mutex>;
 
+  /// Requests that are pipelined, and their answers.
+  struct Batch {
+    Batch(std::size_t size, TimePoint when) : sent_at(when), left(size), answers(size) {}
+
+    const TimePoint sent_at;  ///< before the first was sent
+    std::size_t left;         ///< answers to come
+    std::vector<Reply> answers;
+    std::string why;  ///< the connection was lost
+  };
   /// A request that was sent.
   struct Pending {
     std::int32_t xid = 0;

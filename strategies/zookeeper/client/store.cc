@@ -2,15 +2,39 @@
 
 #include <fmt/format.h>
 
+#include <array>
+
+#include "strategies/transport/socket.h"
 #include "strategies/zookeeper/client/paths.h"
 #include "strategies/zookeeper/client/session.h"
-#include "strategies/zookeeper/client/version.h"
 
 namespace lockbench::zookeeper {
 namespace {
 
 /// Of the session that looks after a run, which holds nothing.
 constexpr Duration kTtl = std::chrono::seconds(10);
+
+/// The server's version, by its command "srvr", which servers answer unless that is switched off.
+/// `tls` may be null. Nothing without an answer within the timeout.
+std::optional<std::string> version_of(const HostPort& server, const TlsSettings* tls,
+                                      Duration timeout) {
+  const auto dialling =
+      begin_connecting({.host = server.host, .port = server.port}, timeout, timeout, tls);
+  if (!dialling) return std::nullopt;
+  const auto socket = (*dialling)->get(timeout, {});
+  if (!socket || !*socket || (*socket)->send("srvr", timeout) != Transport::Status::ok) {
+    return std::nullopt;
+  }
+  std::string answer;
+  std::array<char, 1024> bytes{};
+  // The version is in the first line.
+  while (answer.find('\n') == std::string::npos && answer.size() < bytes.size()) {
+    const auto got = (*socket)->receive(bytes, timeout, {});
+    if (got.status != Transport::Status::ok) break;
+    answer.append(bytes.data(), got.bytes);
+  }
+  return version_in(answer);
+}
 
 class ZookeeperStore : public Store {
  public:
@@ -134,7 +158,7 @@ class ZookeeperStore : public Store {
       const Replies removed = ask(removals, stop);
       if (!removed) return tl::unexpected(removed.error());
       for (std::size_t i = 0; i < some.size(); ++i) {
-        if (removed->at(i).kind != Reply::Kind::not_empty) continue;
+        if (removed->at(i).code != Code::not_empty) continue;
         return tl::unexpected(
             StoreError{StoreError::Kind::rejected,
                        fmt::format("{}: {} is in use", display(), printable(some[i]))});

@@ -187,40 +187,36 @@ class OnRedis : public Mutant {
 
 template <class Mutant>
 Descriptor described(std::string_view name) {
-  return {.name = name,
-          .backend = "redis",
-          .summary = "a correct lock with one defect",
-          .acquire_commands = {"SET key token NX PX ttl"},
-          .release_commands = {"EVALSHA release_if_token key token"},
-          .source = "our own",
-          .traits = {.expiry = Expiry::ttl,
-                     .release_check = OwnerCheck::atomic,
-                     .renew_check = OwnerCheck::atomic,
-                     .renewable = true,
-                     .waiting_choices = kWaitingChoices},
-          .hazards = join_hazards({}, {kOverrun, kOneRedis, kKeyTtl}),
-          .make = construct<Mutant>};
+  return with_known_hazards({.name = name,
+                             .backend = "redis",
+                             .summary = "a correct lock with one defect",
+                             .acquire_commands = {"SET key token NX PX ttl"},
+                             .release_commands = {"EVALSHA release_if_token key token"},
+                             .source = "our own",
+                             .traits = {.expiry = Expiry::ttl,
+                                        .release_check = OwnerCheck::atomic,
+                                        .renew_check = OwnerCheck::atomic,
+                                        .renewable = true,
+                                        .waiting_choices = kWaitingChoices},
+                             .make = construct<Mutant>});
+}
+
+Descriptor with_traits(Descriptor mutant, void (*change)(Traits&)) {
+  change(mutant.traits);
+  mutant.hazards.clear();
+  return with_known_hazards(std::move(mutant));
 }
 
 Descriptor with_numbers(Descriptor mutant) {
-  mutant.traits.fencing = true;
-  mutant.hazards = join_hazards({}, {kOverrun, kOneRedis, kKeyTtl},
-                                {"pause-holding-fenced", "overrun-holding-fenced"});
-  return mutant;
+  return with_traits(std::move(mutant), [](Traits& traits) { traits.fencing = true; });
 }
 
 Descriptor with_replicas(Descriptor mutant) {
-  mutant.traits.needs_replicas = true;
-  mutant.hazards = join_hazards(
-      join_hazards({}, {kOverrun, kOneRedis, kKeyTtl}, {"failover", "failover-sentinel"}),
-      {kFailoverWithReplicas});
-  return mutant;
+  return with_traits(std::move(mutant), [](Traits& traits) { traits.needs_replicas = true; });
 }
 
 Descriptor with_timer(Descriptor mutant) {
-  mutant.traits.renews = RenewalTiming{};
-  mutant.hazards = join_hazards({}, {kRenewed, kOneRedis, kKeyTtl});
-  return mutant;
+  return with_traits(std::move(mutant), [](Traits& traits) { traits.renews = RenewalTiming{}; });
 }
 
 RenewResult renew_by_script(Connection& redis, Env& env, const Lease& lease, Duration ttl) {

@@ -12,15 +12,14 @@ using Flaws = test::RedlockFlaws;
 
 template <Flaws kFlaws>
 Descriptor described(std::string_view name) {
-  return {.name = name,
-          .backend = "redis",
-          .summary = "a correct Redlock with one defect",
-          .acquire_commands = {"SET key token NX PX ttl"},
-          .release_commands = {"EVALSHA release_if_token key token"},
-          .source = "our own",
-          .traits = redlock_traits(),
-          .hazards = redlock_hazards(),
-          .make = construct<test::PlainRedlock<kFlaws>>};
+  return with_known_hazards({.name = name,
+                             .backend = "redis",
+                             .summary = "a correct Redlock with one defect",
+                             .acquire_commands = {"SET key token NX PX ttl"},
+                             .release_commands = {"EVALSHA release_if_token key token"},
+                             .source = "our own",
+                             .traits = redlock_traits(),
+                             .make = construct<test::PlainRedlock<kFlaws>>});
 }
 
 const Registration sound(described<Flaws{}>("test-redlock"));

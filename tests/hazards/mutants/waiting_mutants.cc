@@ -115,17 +115,17 @@ class KnowsItsOwnTimeOnly : public GetsetLock {
 
 template <class Mutant>
 Descriptor described(std::string_view name) {
-  return {.name = name,
-          .backend = "redis",
-          .summary = "a correct lock with one defect",
-          .acquire_commands = {"SETNX key now+ttl", "GET key", "GETSET key now+ttl"},
-          .release_commands = {"GET key", "DEL key"},
-          .source = "our own",
-          .traits = {.expiry = Expiry::ttl,
-                     .release_check = OwnerCheck::local_clock,
-                     .waiting_choices = kWaitingChoices},
-          .hazards = getset_hazards(),
-          .make = construct<Mutant>};
+  return with_known_hazards(
+      {.name = name,
+       .backend = "redis",
+       .summary = "a correct lock with one defect",
+       .acquire_commands = {"SETNX key now+ttl", "GET key", "GETSET key now+ttl"},
+       .release_commands = {"GET key", "DEL key"},
+       .source = "our own",
+       .traits = {.expiry = Expiry::ttl,
+                  .release_check = OwnerCheck::local_clock,
+                  .waiting_choices = kWaitingChoices},
+       .make = construct<Mutant>});
 }
 
 const Registration dead(described<WaitsForTheDead>("test-waits-for-the-dead"));

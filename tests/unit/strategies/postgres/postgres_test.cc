@@ -2,8 +2,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <set>
-
 #include "strategies/postgres/client/endpoint.h"
 #include "strategies/postgres/client/names.h"
 
@@ -84,16 +82,6 @@ TEST(AdvisoryNumber, IsFnv1a) {
   EXPECT_EQ(static_cast<std::uint64_t>(advisory_number("")), 0xcbf29ce484222325ULL);
   EXPECT_EQ(static_cast<std::uint64_t>(advisory_number("a")), 0xaf63dc4c8601ec8cULL);
   EXPECT_EQ(static_cast<std::uint64_t>(advisory_number("foobar")), 0x85944171f73967e8ULL);
-}
-
-TEST(AdvisoryNumber, DiffersForTheKeysOfARun) {
-  std::set<std::int64_t> numbers;
-  constexpr int kKeys = 100'000;
-  for (int i = 0; i < kKeys; ++i) {
-    numbers.insert(
-        advisory_number("lockbench:run:{postgres-advisory:1:" + std::to_string(i) + "}"));
-  }
-  EXPECT_EQ(numbers.size(), static_cast<std::size_t>(kKeys));
 }
 
 TEST(Schema, IsNamedAfterTheRun) {

@@ -237,14 +237,12 @@ TEST(ZookeeperEvents, TellWhatWasDeletedOrChanged) {
 }
 
 TEST(ZookeeperErrors, SayWhatMayHaveHappened) {
-  EXPECT_FALSE(is_lost(-102)) << "no permission";
-  EXPECT_TRUE(is_lost(-4)) << "connection loss";
-  EXPECT_TRUE(is_lost(-7)) << "timeout";
-  EXPECT_TRUE(is_lost(12345)) << "no code at all";
-  EXPECT_EQ(kind_of(-110), Reply::Kind::node_exists);
-  EXPECT_FALSE(kind_of(-102));
-  EXPECT_TRUE(ends_session(-112));
-  EXPECT_EQ(describe(-9999), "error -9999");
+  EXPECT_FALSE(is_lost(Code{-102})) << "no permission";
+  EXPECT_TRUE(is_lost(Code::connection_loss));
+  EXPECT_TRUE(is_lost(Code{-7})) << "timeout";
+  EXPECT_TRUE(is_lost(Code{12345})) << "no code at all";
+  EXPECT_FALSE(is_usual(Code{-102}));
+  EXPECT_EQ(describe(Code{-9999}), "error -9999");
 }
 
 }  // namespace

@@ -264,7 +264,7 @@ TEST_F(SessionTest, AnswersMayComeInPieces) {
   }
   const auto answer = call(Request::Kind::exists, "/l");
   ASSERT_TRUE(answer) << answer.error().message;
-  EXPECT_EQ(answer->front().kind, Reply::Kind::no_node);
+  EXPECT_EQ(answer->front().code, Code::no_node);
 }
 
 TEST_F(SessionTest, SilenceEndsACallAfterItsTimeout) {
