@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "cli/console/exit_code.h"
+#include "cli/console/publish.h"
 #include "cli/options/load_options.h"
 
 namespace lockbench::cli {

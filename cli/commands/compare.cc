@@ -8,7 +8,6 @@
 #include "cli/commands/commands.h"
 #include "cli/commands/measured_pair.h"
 #include "cli/console/console.h"
-#include "cli/console/exit_code.h"
 #include "cli/console/publish.h"
 #include "cli/options/value_types.h"
 #include "results/file/load.h"
@@ -92,8 +91,8 @@ ResultPair run_pair(const CompareOptions& options) {
                   .b = options.files[1],
                   .repeat = options.repeat,
                   .quiet = options.output.quiet};
-  how.least_repeat = static_cast<int>(
-      results::repetitions_of_gates(options.fail_on.size(), options.confidence));
+  how.least_repeat =
+      static_cast<int>(results::repetitions_of_gates(options.fail_on.size(), options.confidence));
   return measure_pair(how);
 }
 

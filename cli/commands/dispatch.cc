@@ -13,7 +13,7 @@
 #include "cli/commands/commands.h"
 #include "cli/console/facts.h"
 #include "cli/console/ranks.h"
-#include "cli/console/signals.h"
+#include "cli/console/session.h"
 #include "cli/options/secrets.h"
 #include "cli/options/text.h"
 #include "hazards/client.h"

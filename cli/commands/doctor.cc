@@ -7,8 +7,8 @@
 
 #include "cli/commands/commands.h"
 #include "cli/console/deploy.h"
-#include "cli/console/exit_code.h"
 #include "cli/console/facts.h"
+#include "cli/console/publish.h"
 #include "cli/options/text.h"
 #include "loadgen/cluster/peers.h"
 #include "strategies/registry.h"

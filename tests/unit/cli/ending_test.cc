@@ -1,4 +1,3 @@
-#include "cli/console/exit_code.h"
 #include "cli/console/facts.h"
 #include "cli/console/progress.h"
 #include "cli/console/publish.h"

@@ -1,8 +1,7 @@
-#include "cli/console/result_file.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "cli/console/publish.h"
 #include "results/file/load.h"
 #include "tests/integration/support/program.h"
 #include "tests/support/variable.h"

@@ -1,5 +1,3 @@
-#include "cli/console/signals.h"
-
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -11,6 +9,7 @@
 #include <mutex>
 #include <thread>
 
+#include "cli/console/session.h"
 #include "tests/support/eventually.h"
 
 namespace lockbench::cli {
