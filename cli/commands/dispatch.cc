@@ -14,7 +14,6 @@
 #include "cli/console/facts.h"
 #include "cli/console/ranks.h"
 #include "cli/console/session.h"
-#include "cli/options/secrets.h"
 #include "cli/options/text.h"
 #include "hazards/client.h"
 #include "strategies/registry.h"

@@ -2,12 +2,12 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cctype>
 #include <cstdlib>
 #include <stdexcept>
 
 #include "cli/options/config_file.h"
 #include "cli/options/option.h"
-#include "cli/options/secrets.h"
 #include "cli/options/text.h"
 #include "results/file/option_values.h"
 #include "results/tables/text.h"
@@ -18,6 +18,15 @@ namespace {
 constexpr std::size_t kHelpColumn = 30, kHelpWidth = 100;
 
 std::string dashed(std::string_view name) { return fmt::format("--{}", name); }
+
+/// The environment's variable for an option: "LOCKBENCH_COUNTER_REDIS".
+std::string environment_name(std::string_view option) {
+  std::string name = "LOCKBENCH_";
+  for (const char c : option) {
+    name += c == '-' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  }
+  return name;
+}
 
 /// The option of "--name" or "--name=..."; null: the word begins with none.
 const Option* option_in(const OptionList& list, std::string_view word) {
@@ -38,7 +47,7 @@ void define(CLI::App& app, const std::vector<Option>& options) {
   app.allow_extras();
   app.get_formatter()->column_width(kHelpColumn);
   for (const Option& option : options) {
-    if (option.type == Option::Type::flag) {
+    if (option.flag) {
       app.add_flag(dashed(option.name))->description(description(option))->group(option.group);
       continue;
     }
@@ -79,7 +88,7 @@ void check_values(const OptionList& list, const Option& option,
         "spaces needs quotes",
         option.value_name);
   }
-  if (option.positional || option.type == Option::Type::flag) return;
+  if (option.positional || option.flag) return;
   if (option.secret && std::any_of(values.begin(), values.end(), holds_password)) {
     throw UsageError(
         "--{0} has a password, which the process list would show: give --{0} @FILE, {1} in the "
@@ -135,7 +144,7 @@ void add_words(const Option& option, const std::vector<std::string>& values,
                std::vector<std::string>& words) {
   if (results::is_of_output(option.key()) && option.name != "config") return;
   for (const std::string& value : values) {
-    if (option.type == Option::Type::flag) {
+    if (option.flag) {
       words.push_back(dashed(option.name) + (value == "true" ? "" : "=" + value));
       continue;
     }
@@ -177,7 +186,7 @@ std::string Option::key() const {
 }
 
 Option& OptionList::add_flag(std::string_view name, bool& place, std::string help) {
-  Option option{.type = Option::Type::flag};
+  Option option{.flag = true};
   option.parse = [&place](const std::string& text) -> tl::expected<void, std::string> {
     if (text != "true" && text != "false") {
       return tl::unexpected(fmt::format("\"{}\" is not true or false", text));

@@ -24,7 +24,7 @@ tl::expected<std::int64_t, std::string> WholeNumber::parse(const std::string& te
 
 Option number_or_word(int max, std::string_view word, std::function<void(std::optional<int>)> set,
                       std::function<std::optional<int>()> get) {
-  Option option{.type = Option::Type::integer_or_text};
+  Option option;
   option.parse = [=](const std::string& text) -> tl::expected<void, std::string> {
     const auto given = parse_whole(text);
     if (text != word && (!given || *given < 1 || *given > max)) {
@@ -44,7 +44,6 @@ Option number_or_word(int max, std::string_view word, std::function<void(std::op
 
 ValueType<double> number(double min, double max) {
   return {
-      .type = Option::Type::number,
       .parse = [=](const std::string& text) -> tl::expected<double, std::string> {
         const auto number = parse_number<double>(text);
         if (number && std::isfinite(*number) && *number >= min && *number <= max) {

@@ -28,8 +28,7 @@ struct WholeNumber {
 
   template <std::integral T>
   operator ValueType<T>() const {  // NOLINT(google-explicit-constructor)
-    return {.type = Option::Type::integer,
-            .parse = [range = *this](const std::string& text) -> tl::expected<T, std::string> {
+    return {.parse = [range = *this](const std::string& text) -> tl::expected<T, std::string> {
               return range.parse(text).map([](std::int64_t n) { return static_cast<T>(n); });
             },
             .text = [](T value) { return std::to_string(value); },

@@ -89,7 +89,7 @@ TEST(Options, BoundsThemselvesAreAllowed) {
 TEST(Options, AMissingValueIsNamedWithWhatIsAllowed) {
   const OptionList options = run_options();
   for (const Option& option : options.all()) {
-    if (option.positional || option.type == Option::Type::flag) continue;
+    if (option.positional || option.flag) continue;
     const auto taken = option.parse("");
     const std::string wanted = taken ? option.help : taken.error();
     const std::string name = "--" + option.name;
