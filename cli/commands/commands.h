@@ -72,4 +72,7 @@ std::vector<Command> all_commands();
 /// Null: there is none of that name.
 const Command* find_command(const std::vector<Command>& commands, std::string_view name);
 
+/// All of lockbench: `args` without the program's name. Prints, and returns the exit code.
+int dispatch(std::span<const std::string> args);
+
 }  // namespace lockbench::cli
