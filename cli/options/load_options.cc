@@ -390,7 +390,7 @@ void LoadOptions::complete_keys(const OptionList& options) {
                      name);
   }
   using loadgen::NamedLoad;
-  const bool demand = std::find(loads.begin(), loads.end(), NamedLoad::demand) != loads.end();
+  const bool demand = std::ranges::count(loads, NamedLoad::demand) > 0;
   if (demand && !workload.rate) throw UsageError("--load demand requires --rate with --trace");
   workload.keys = workload.trace->keys;
 }

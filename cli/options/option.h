@@ -72,7 +72,6 @@ struct Option {
 
   /// Parses a value as it was given: a list of values, or the "@FILE" of a secret.
   tl::expected<void, std::string> set(const std::string& text);
-  results::OptionValue record() const;
   /// Its key in the result file.
   std::string key() const;
 };

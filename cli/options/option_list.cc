@@ -82,14 +82,14 @@ UsageError unknown_option(const std::vector<Option>& options, const std::string&
 
 void check_values(const OptionList& list, const Option& option,
                   const std::vector<std::string>& values) {
-  if (option.positional && std::any_of(values.begin(), values.end(), holds_password)) {
+  if (option.positional && std::ranges::any_of(values, holds_password)) {
     throw UsageError(
         "a URL or DSN is no {}: servers are given with --redis URL, --postgres DSN; a value with "
         "spaces needs quotes",
         option.value_name);
   }
   if (option.positional || option.flag) return;
-  if (option.secret && std::any_of(values.begin(), values.end(), holds_password)) {
+  if (option.secret && std::ranges::any_of(values, holds_password)) {
     throw UsageError(
         "--{0} has a password, which the process list would show: give --{0} @FILE, {1} in the "
         "environment{2}",
@@ -121,16 +121,6 @@ UsageError stray_argument(const OptionList& list, std::span<const std::string> a
   return UsageError(
       "{} is no option: this command takes only options, and a value with spaces needs quotes",
       place);
-}
-
-/// What CLI11 could not place.
-void check_leftovers(const OptionList& list, std::span<const std::string> args,
-                     const std::vector<std::string>& leftovers) {
-  for (const std::string& argument : leftovers) {
-    if (argument == "--") continue;
-    if (argument.starts_with('-')) throw unknown_option(list.all(), argument);
-    throw stray_argument(list, args, argument);
-  }
 }
 
 /// `prefix` tells in messages where the values come from.
@@ -174,11 +164,6 @@ tl::expected<void, std::string> Option::set(const std::string& text) {
   return {};
 }
 
-results::OptionValue Option::record() const {
-  results::OptionValue current = value();
-  return std::holds_alternative<std::nullptr_t>(current) ? value_if_unset : current;
-}
-
 std::string Option::key() const {
   std::string key = name;
   std::replace(key.begin(), key.end(), '-', '_');
@@ -205,8 +190,7 @@ Option& OptionList::add_custom(std::string_view name, std::string_view value_nam
   option.help = std::move(help);
   option.default_text = std::move(default_text);
   option.group = group_;
-  const bool known = std::any_of(options_.begin(), options_.end(),
-                                 [&](const Option& other) { return other.name == name; });
+  const bool known = std::ranges::find(options_, name, &Option::name) != options_.end();
   if (known || (takes_ && !takes_(name))) return not_taken_ = std::move(option);
   return options_.emplace_back(std::move(option));
 }
@@ -219,15 +203,12 @@ void OptionList::take(const std::function<bool(std::string_view)>& takes,
 }
 
 const Option* OptionList::find(std::string_view name) const {
-  const auto found = std::find_if(options_.begin(), options_.end(), [&](const Option& option) {
-    return !option.positional && option.name == name;
-  });
-  return found == options_.end() ? nullptr : &*found;
+  const auto found = std::ranges::find(options_, name, &Option::name);
+  return found == options_.end() || found->positional ? nullptr : &*found;
 }
 
 Option& OptionList::at(std::string_view name) {
-  const auto found = std::find_if(options_.begin(), options_.end(),
-                                  [&](const Option& option) { return option.name == name; });
+  const auto found = std::ranges::find(options_, name, &Option::name);
   if (found == options_.end()) throw std::out_of_range(std::string(name));
   return *found;
 }
@@ -260,7 +241,11 @@ void OptionList::read(std::span<const std::string> args) {
   } catch (const CLI::ParseError&) {  // its message may quote a secret
     throw UsageError("the arguments cannot be read (--help shows how options are written)");
   }
-  check_leftovers(*this, args, app.remaining());
+  for (const std::string& argument : app.remaining()) {
+    if (argument == "--") continue;
+    if (argument.starts_with('-')) throw unknown_option(options_, argument);
+    throw stray_argument(*this, args, argument);
+  }
 
   for (Option& option : options_) {
     const auto& values =
@@ -308,7 +293,11 @@ std::string OptionList::help(std::string_view summary, std::string_view example)
 
 OptionRecord OptionList::record() const {
   OptionRecord record;
-  for (const Option& option : options_) record.emplace(option.key(), option.record());
+  for (const Option& option : options_) {
+    const results::OptionValue value = option.value();
+    const bool unset = std::holds_alternative<std::nullptr_t>(value);
+    record.emplace(option.key(), unset ? option.value_if_unset : value);
+  }
   return record;
 }
 

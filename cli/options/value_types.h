@@ -18,9 +18,6 @@ namespace lockbench::cli {
 
 // The types of option values, for OptionList::add.
 
-/// Nothing unless the whole text is a whole number.
-std::optional<std::int64_t> parse_whole(const std::string& text);
-
 /// A whole number from `min` to `max`, of whichever integer type.
 struct WholeNumber {
   std::int64_t min, max;
