@@ -100,7 +100,8 @@ tl::expected<void, std::string> LiveRun::make_threads() {
   const Workload& workload = plan_.workload;
   const bool on_threads = what_clients_run_on(run_.share.count()) == ClientsOn::threads;
   if (on_threads || Carrier::current().shared()) return {};
-  auto made = ClientThreads::of_fibers(generator_threads(workload, resources_.has_private_servers()));
+  auto made =
+      ClientThreads::of_fibers(generator_threads(workload, resources_.has_private_servers()));
   if (!made) return tl::unexpected(made.error());
   client_threads_ = *std::move(made);
   return {};
@@ -164,8 +165,7 @@ void LiveRun::conclude(const RunShared& all, Duration measured, TimePoint ended_
   result.generator = generator_of(evidence);
   if (run_.demand_met && ended_at < run_.measure_start.load()) {
     result.generator.valid = false;
-    result.generator.reasons.emplace_back(
-        "the trace ended during the warm-up: use --warmup 0s");
+    result.generator.reasons.emplace_back("the trace ended during the warm-up: use --warmup 0s");
   }
   if (joint_) joint_->complete(result);
   if (plan_.run_over) plan_.run_over(result);

@@ -26,11 +26,11 @@ enum class LockOrder { sorted, drawn, all_or_nothing };
 struct Workload {
   std::string load;  ///< its name, if it has one
   int clients = 8;
-  std::optional<int> threads;              ///< of several clients; nothing: see generator_threads()
-  int keys = 1;                            ///< distinct locks; not used with key_per_client
-  bool key_per_client = false;             ///< each client its own lock: no contention
-  double key_skew = 0;                     ///< Zipf exponent over the keys
-  std::optional<HotSet> hot_set;           ///< in its place
+  std::optional<int> threads;     ///< of several clients; nothing: see generator_threads()
+  int keys = 1;                   ///< distinct locks; not used with key_per_client
+  bool key_per_client = false;    ///< each client its own lock: no contention
+  double key_skew = 0;            ///< Zipf exponent over the keys
+  std::optional<HotSet> hot_set;  ///< in its place
   /// Says which locks each section takes, in place of the keys, modes and numbers of locks drawn;
   /// `keys` is then that of the trace.
   std::optional<Trace> trace;

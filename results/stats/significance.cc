@@ -13,8 +13,8 @@
 namespace lockbench::results {
 namespace {
 
-/// As many as ten values on each side have, but for a factor of nine.
-constexpr double kMostDeals = 20'000;
+/// Ten values on each side have 184,756.
+constexpr double kMostDeals = 200'000;
 
 double deals(std::size_t of_a, std::size_t of_b) {
   double ways = 1;
@@ -60,17 +60,17 @@ std::optional<Interval> mean_interval(std::span<const double> sample, double noi
 
 Interval bootstrap_interval(std::span<const double> a, std::span<const double> b,
                             double confidence) {
-  constexpr std::size_t kMostValues = 1'000'000, kFewestResamples = 400, kMostResamples = 2000;
-  const std::size_t resamples =
-      std::clamp(kMostValues / (a.size() + b.size()), kFewestResamples, kMostResamples);
+  constexpr std::size_t kResamples = 1000;
   std::mt19937_64 random(1);
   std::vector<double> drawn;
   const auto median_of_resampled = [&](std::span<const double> values) {
     drawn.resize(values.size());
     for (double& one : drawn) one = values[random() % values.size()];
-    return *median(drawn);
+    const auto upper = drawn.begin() + static_cast<std::ptrdiff_t>(drawn.size() / 2);
+    std::nth_element(drawn.begin(), upper, drawn.end());
+    return drawn.size() % 2 == 1 ? *upper : (*upper + *std::max_element(drawn.begin(), upper)) / 2;
   };
-  std::vector<double> differences(resamples);
+  std::vector<double> differences(kResamples);
   for (double& one : differences) one = median_of_resampled(b) - median_of_resampled(a);
   const double tail = (1 - confidence) / 2;
   return {.low = *percentile(differences, tail), .high = *percentile(differences, 1 - tail)};
@@ -86,7 +86,9 @@ double permutation_p(std::span<const double> a, std::span<const double> b, Side 
   // The mean of B less that of A, of the side that is looked at.
   const auto distance = [&](double sum_of_b) {
     const double difference = sum_of_b / of_b - (total - sum_of_b) / of_a;
-    return side == Side::both ? std::abs(difference) : side == Side::above ? difference : -difference;
+    return side == Side::both    ? std::abs(difference)
+           : side == Side::above ? difference
+                                 : -difference;
   };
   const double seen = distance(std::accumulate(b.begin(), b.end(), 0.0)) - rounding;
   std::size_t as_far = 0, tried = 0;
