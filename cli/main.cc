@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/commands/dispatch.h"
+#include "cli/commands/commands.h"
 
 int main(int argc, char** argv) {
   const int first = argc > 0 ? 1 : 0;

@@ -13,7 +13,6 @@
 #include "cli/commands/commands.h"
 #include "cli/commands/finish.h"
 #include "cli/console/console.h"
-#include "cli/console/exit_code.h"
 #include "cli/console/publish.h"
 #include "cli/options/select.h"
 #include "cli/options/text.h"

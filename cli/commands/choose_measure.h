@@ -8,7 +8,7 @@
 
 #include "choose/answer.h"
 #include "cli/commands/choose.h"
-#include "cli/console/result_file.h"
+#include "cli/console/publish.h"
 #include "cli/console/session.h"
 
 namespace lockbench::cli {

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "cli/console/exit_code.h"
+#include "cli/console/publish.h"
 #include "cli/options/load_options.h"
 
 namespace lockbench::cli {
@@ -71,5 +71,8 @@ Command watch_command();
 std::vector<Command> all_commands();
 /// Null: there is none of that name.
 const Command* find_command(const std::vector<Command>& commands, std::string_view name);
+
+/// All of lockbench: `args` without the program's name. Prints, and returns the exit code.
+int dispatch(std::span<const std::string> args);
 
 }  // namespace lockbench::cli

@@ -1,5 +1,3 @@
-#include "cli/commands/dispatch.h"
-
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
@@ -13,8 +11,7 @@
 #include "cli/commands/commands.h"
 #include "cli/console/facts.h"
 #include "cli/console/ranks.h"
-#include "cli/console/signals.h"
-#include "cli/options/secrets.h"
+#include "cli/console/session.h"
 #include "cli/options/text.h"
 #include "hazards/client.h"
 #include "strategies/registry.h"
@@ -39,8 +36,6 @@ void print_overview(const std::vector<Command>& commands) {
       "`lockbench --version` shows the version. Documentation: README.md and docs/.\n",
       commands.front().name);
 }
-
-void print_version() { fmt::print("lockbench {}\n", build_line(build_facts())); }
 
 UsageError no_such_command(const std::string& name, const std::vector<Command>& commands) {
   if (name.find("://") != std::string::npos || holds_password(name)) {
@@ -71,12 +66,6 @@ int execute_as_rank(const Command& command, std::span<const std::string> args,
   return command.execute(args);
 }
 
-/// Those of a launcher, unless this process is alone.
-std::optional<loadgen::cluster::Launched> several_ranks() {
-  const auto launched = loadgen::cluster::launched();
-  return launched && launched->size > 1 ? launched : std::nullopt;
-}
-
 /// The next file to be opened, such as a socket, would take the place of a stream that is closed,
 /// and get what is written to it. Every use of what is opened here fails, as that of the stream.
 void occupy_standard_streams() {
@@ -94,7 +83,7 @@ int choose_and_execute(std::span<const std::string> args) {
     return exit_code::kFine;
   }
   if (first == "--version") {
-    print_version();
+    fmt::print("lockbench {}\n", build_line(build_facts()));
     return exit_code::kFine;
   }
   // Started by `hazards`: one client in a process of its own, which a fault can kill.
@@ -103,7 +92,8 @@ int choose_and_execute(std::span<const std::string> args) {
   }
   const bool usual = first.starts_with('-') || args.empty();
   const Command* command = usual ? &commands.front() : find_command(commands, first);
-  const auto ranks = several_ranks();
+  auto ranks = loadgen::cluster::launched();
+  if (ranks && ranks->size < 2) ranks.reset();
   if (command == nullptr) {
     if (ranks && ranks->rank > 0) return exit_code::kFine;
     throw no_such_command(first, commands);

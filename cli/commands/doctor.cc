@@ -1,14 +1,12 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
-#include <iterator>
 #include <thread>
 
 #include "cli/commands/commands.h"
 #include "cli/console/deploy.h"
-#include "cli/console/exit_code.h"
 #include "cli/console/facts.h"
+#include "cli/console/publish.h"
 #include "cli/options/text.h"
 #include "loadgen/cluster/peers.h"
 #include "strategies/registry.h"
@@ -35,45 +33,41 @@ Finding check_program(const deployment::PrivateStoreKind& kind, bool needed) {
   return {name, true, fmt::format("{} (not needed with --{})", program.error(), kind.name)};
 }
 
-std::vector<Finding> check_endpoint(std::string_view option, std::string_view store,
-                                    const std::string& url, Duration timeout) {
+void check_endpoint(std::vector<Finding>& findings, std::string_view option, std::string_view store,
+                    const std::string& url, Duration timeout) {
   const std::string what = fmt::format("--{}", option);
   const auto server = deployment::ask_server(store, url, timeout);
-  if (!server) return {{what, false, server.error()}};
+  if (!server) return findings.push_back({what, false, server.error()});
   const std::string encryption = server->encryption ? ", " + *server->encryption : "";
-  std::vector<Finding> findings = {
+  findings.push_back(
       {what, true,
-       fmt::format("{}, version {}{}", server->endpoints.front(), server->version, encryption)}};
+       fmt::format("{}, version {}{}", server->endpoints.front(), server->version, encryption)});
   for (const std::string& warning : server->warnings) {
     findings.push_back({what, true, "warning: " + warning});
   }
-  return findings;
-}
-
-/// Names only: a value may be a secret.
-std::vector<Finding> check_environment(const StoreKind& store, bool given) {
-  const std::vector<std::string> names =
-      store.take_environment == nullptr ? std::vector<std::string>() : store.take_environment();
-  if (names.empty()) return {};
-  return {{fmt::format("{} variables", store.name), true,
-           fmt::format("{}: {} --{}", fmt::join(names, ", "),
-                       given ? "in force for" : "in force only with", store.name)}};
 }
 
 /// It is no failure that this build leaves a store out.
-std::vector<Finding> check_store(const StoreKind& store, const deployment::Request& request) {
+void check_store(std::vector<Finding>& findings, const StoreKind& store,
+                 const deployment::Request& request) {
   const auto* const kind = deployment::find_private_store_kind(store.name);
-  if (kind == nullptr) return {{std::string(store.name), true, "left out of this build"}};
-  const std::vector<std::string> given = request.given_for(store.name);
-  std::vector<Finding> findings = {check_program(*kind, given.empty())};
-  const auto add = [&](std::vector<Finding> more) {
-    std::move(more.begin(), more.end(), std::back_inserter(findings));
-  };
-  add(check_environment(store, !given.empty()));
-  for (const std::string& url : given) {
-    add(check_endpoint(store.name, store.name, url, request.command_timeout));
+  if (kind == nullptr) {
+    return findings.push_back({std::string(store.name), true, "left out of this build"});
   }
-  return findings;
+  const std::vector<std::string> given = request.given_for(store.name);
+  findings.push_back(check_program(*kind, given.empty()));
+  // Names only: a value may be a secret.
+  std::vector<std::string> variables;
+  if (store.take_environment != nullptr) variables = store.take_environment();
+  if (!variables.empty()) {
+    findings.push_back(
+        {fmt::format("{} variables", store.name), true,
+         fmt::format("{}: {} --{}", fmt::join(variables, ", "),
+                     given.empty() ? "in force only with" : "in force for", store.name)});
+  }
+  for (const std::string& url : given) {
+    check_endpoint(findings, store.name, store.name, url, request.command_timeout);
+  }
 }
 
 Finding check_open_files(const deployment::Request& request) {
@@ -125,14 +119,10 @@ int doctor(const DoctorOptions& options) {
   const deployment::Request request = request_of(options);
   std::vector<Finding> findings = {check_cores(), check_clock(), check_open_files(request),
                                    check_account(), check_mpi()};
-  for (const StoreKind* store : store_kinds()) {
-    for (Finding& finding : check_store(*store, request)) findings.push_back(std::move(finding));
-  }
+  for (const StoreKind* store : store_kinds()) check_store(findings, *store, request);
   if (request.given_counter) {
-    for (Finding& finding : check_endpoint("counter-redis", "redis", *request.given_counter,
-                                           request.command_timeout)) {
-      findings.push_back(std::move(finding));
-    }
+    check_endpoint(findings, "counter-redis", "redis", *request.given_counter,
+                   request.command_timeout);
   }
   bool good = true;
   for (const Finding& finding : findings) {

@@ -4,8 +4,7 @@
 #include <string>
 
 #include "cli/console/console.h"
-#include "cli/console/exit_code.h"
-#include "cli/console/result_file.h"
+#include "cli/console/publish.h"
 #include "cli/options/load_options.h"
 #include "results/report/report.h"
 

@@ -18,12 +18,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-Json texts(const std::vector<std::string_view>& items) {
-  Json list = Json::array();
-  for (const std::string_view item : items) list.push_back(std::string(item));
-  return list;
-}
-
 /// 1/3 is "ttl/3", 0.8 is "0.8 ttl".
 std::string share_text(double share) {
   const double parts = 1 / share;
@@ -39,8 +33,8 @@ std::string renewal_text(const RenewalTiming& timing) {
 }
 
 Json traits_json(const Traits& traits) {
-  Json json = {{"expiry", std::string(to_string(traits.expiry))},
-               {"release_check", std::string(to_string(traits.release_check))},
+  Json json = {{"expiry", to_string(traits.expiry)},
+               {"release_check", to_string(traits.release_check)},
                {"renew_check", nullptr},
                {"promises_exclusion", traits.promises_exclusion},
                {"one_process", traits.one_process},
@@ -56,9 +50,9 @@ Json traits_json(const Traits& traits) {
                {"needs_replicas", traits.needs_replicas},
                {"waiting", to_string(traits.waiting)},
                {"waiting_choices", Json::array()}};
-  if (traits.renew_check) json["renew_check"] = std::string(to_string(*traits.renew_check));
+  if (traits.renew_check) json["renew_check"] = to_string(*traits.renew_check);
   for (const WaitKind kind : traits.waiting_choices) {
-    json["waiting_choices"].push_back(std::string(to_string(kind)));
+    json["waiting_choices"].push_back(to_string(kind));
   }
   return json;
 }
@@ -67,18 +61,17 @@ Json traits_json(const Traits& traits) {
 Json strategy_json(const Descriptor& strategy) {
   Json hazards = Json::array();
   for (const KnownHazard& hazard : strategy.hazards) {
-    hazards.push_back({{"scenario", std::string(hazard.scenario)},
-                       {"outcome", std::string(to_string(hazard.outcome))}});
+    hazards.push_back({{"scenario", hazard.scenario}, {"outcome", to_string(hazard.outcome)}});
   }
   const auto served = strategy.not_built.empty() ? deployment::can_serve(strategy.backend)
                                                  : tl::unexpected(std::string(strategy.not_built));
-  return {{"name", std::string(strategy.name)},
-          {"backend", std::string(strategy.backend)},
-          {"summary", std::string(strategy.summary)},
-          {"acquire", texts(strategy.acquire_commands)},
-          {"release", texts(strategy.release_commands)},
-          {"renew", texts(strategy.renew_commands)},
-          {"source", std::string(strategy.source)},
+  return {{"name", strategy.name},
+          {"backend", strategy.backend},
+          {"summary", strategy.summary},
+          {"acquire", strategy.acquire_commands},
+          {"release", strategy.release_commands},
+          {"renew", strategy.renew_commands},
+          {"source", strategy.source},
           {"traits", traits_json(strategy.traits)},
           {"hazards", std::move(hazards)},
           {"available", served.has_value()},

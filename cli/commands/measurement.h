@@ -7,7 +7,7 @@
 
 #include "cli/commands/fault_servers.h"
 #include "cli/commands/metrics.h"
-#include "cli/console/result_file.h"
+#include "cli/console/publish.h"
 #include "cli/console/session.h"
 #include "cli/options/load_options.h"
 #include "cli/options/select.h"

@@ -5,8 +5,8 @@
 
 #include "cli/commands/commands.h"
 #include "cli/commands/finish.h"
-#include "cli/console/exit_code.h"
 #include "cli/console/facts.h"
+#include "cli/console/publish.h"
 #include "loadgen/cluster/assembly.h"
 #include "results/file/json.h"
 #include "results/file/load.h"

@@ -5,7 +5,6 @@
 #include "cli/commands/commands.h"
 #include "cli/commands/finish.h"
 #include "cli/console/console.h"
-#include "cli/console/exit_code.h"
 #include "cli/console/publish.h"
 #include "cli/options/value_types.h"
 #include "results/file/load.h"

@@ -1,12 +1,19 @@
 #include "cli/console/console.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <chrono>
+#include <cstdint>
 #include <cstdlib>
+#include <cstring>
+#include <nlohmann/json.hpp>
 #include <utility>
 
+#include "cli/console/facts.h"
 #include "cli/options/text.h"
 #include "results/tables/text.h"
 
@@ -39,15 +46,8 @@ bool is_terminal(std::FILE* stream) {
 
 bool may_color(std::FILE* stream) { return is_terminal(stream) && environment("NO_COLOR").empty(); }
 
-int terminal_width(std::FILE* stream) {
-  constexpr int kUnknownWidth = 80;
-  winsize size{};
-  if (ioctl(fileno(stream), TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return kUnknownWidth;
-  return size.ws_col;
-}
-
 std::optional<std::size_t> output_width(std::FILE* stream) {
-  if (is_terminal(stream)) return static_cast<std::size_t>(terminal_width(stream));
+  if (is_terminal(stream)) return screen_size(fileno(stream)).columns;
   const auto width = results::parse_number<std::size_t>(environment("COLUMNS"));
   return width > 0U ? width : std::nullopt;
 }
@@ -89,6 +89,74 @@ void Console::status(std::string_view line) {
   if (shown == status_) return;
   status_ = std::move(shown);
   write(stream_, fmt::format("{}{}", kClearLine, status_));
+}
+
+tl::expected<std::unique_ptr<Events>, std::string> Events::open(const std::string& target) {
+  constexpr int kFirst = 3;
+  const auto descriptor = results::parse_number<int>(target);
+  std::FILE* file = nullptr;
+  if (target == "-") {
+    file = stdout;
+  } else if (descriptor) {
+    const bool usable = *descriptor >= kFirst && fcntl(*descriptor, F_GETFD) >= 0;
+    // Private servers must not keep it open: its reader would wait for them too.
+    if (usable && fcntl(*descriptor, F_SETFD, FD_CLOEXEC) == 0) file = fdopen(*descriptor, "w");
+    if (file == nullptr) {
+      return tl::unexpected(target +
+                            " is no descriptor to write to: give -, a file, or one above 2 "
+                            "that is open");
+    }
+  } else {
+    file = std::fopen(target.c_str(), "we");
+    if (file == nullptr) return tl::unexpected(target + ": " + std::strerror(errno));
+  }
+  return std::unique_ptr<Events>(new Events(file));
+}
+
+void Events::Close::operator()(std::FILE* file) const noexcept {
+  if (file != stdout) static_cast<void>(std::fclose(file));
+}
+
+bool Events::write(const std::string& event, const Fields& fields) {
+  nlohmann::ordered_json line{{"event", event},
+                              {"time", rfc3339(std::chrono::system_clock::now())}};
+  for (const auto& [name, value] : fields) {
+    nlohmann::ordered_json& field = line[name];
+    std::visit([&](const auto& plain) { field = plain; }, value);
+  }
+  // A strategy's message may quote bytes that are not UTF-8.
+  const std::string text =
+      line.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+  const std::scoped_lock lock(mutex_);
+  if (failed_) return true;
+  failed_ = std::fwrite(text.data(), 1, text.size(), file_.get()) != text.size() ||
+            std::fflush(file_.get()) != 0;
+  return !failed_;
+}
+
+ScreenSize screen_size(int terminal) {
+  winsize size{};
+  if (ioctl(terminal, TIOCGWINSZ, &size) != 0 || size.ws_col == 0 || size.ws_row == 0) return {};
+  return {.columns = size.ws_col, .lines = size.ws_row};
+}
+
+bool write_to(int terminal, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t written = ::write(terminal, text.data(), text.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return false;
+    text.remove_prefix(static_cast<std::size_t>(written));
+  }
+  return true;
+}
+
+std::string frame(std::span<const std::string> lines) {
+  std::string text = "\x1b[H";
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    if (i > 0) text += "\r\n";
+    text += lines[i] + "\x1b[K";
+  }
+  return text + "\x1b[J";
 }
 
 }  // namespace lockbench::cli

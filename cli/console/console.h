@@ -2,25 +2,60 @@
 
 #include <cstddef>
 #include <cstdio>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
-
-#include "cli/console/events.h"
+#include <tl/expected.hpp>
+#include <variant>
 
 namespace lockbench::cli {
 
 /// Whether `stream` may get control sequences: cursor movements; colors.
 bool is_terminal(std::FILE* stream);
 bool may_color(std::FILE* stream);
-/// In columns; 80 if unknown.
-int terminal_width(std::FILE* stream);
+/// Of a terminal, in characters.
+struct ScreenSize {
+  std::size_t columns = 80, lines = 24;
+};
+/// The default if the terminal does not tell.
+ScreenSize screen_size(int terminal);
+/// Writes the text whole. False if the terminal is gone.
+bool write_to(int terminal, std::string_view text);
+/// What draws these lines from the top left corner, and clears the rest.
+std::string frame(std::span<const std::string> lines);
 /// Of a terminal its width; else the environment's COLUMNS, or nothing: unlimited.
 std::optional<std::size_t> output_width(std::FILE* stream);
 /// By LC_ALL, LC_CTYPE or LANG, whichever is the first that is set.
 bool is_utf8_locale();
+
+/// What a command does, as it does it, in lines of JSON for the program that started it:
+/// {"event":"progress","time":"2026-01-01T12:00:00Z",...}. Thread-safe.
+class Events {
+ public:
+  /// `target`: a file, which is made anew; "-": stdout; a number above 2: that descriptor, which is
+  /// open. The error says what is wrong with it.
+  static tl::expected<std::unique_ptr<Events>, std::string> open(const std::string& target);
+
+  using Value = std::variant<std::string, std::int64_t, double>;
+  using Fields = std::map<std::string, Value>;
+  /// False the first time that it could not be written; nothing is written from then on.
+  bool write(const std::string& event, const Fields& fields);
+
+ private:
+  struct Close {
+    void operator()(std::FILE* file) const noexcept;
+  };
+
+  explicit Events(std::FILE* file) : file_(file) {}
+
+  std::mutex mutex_;
+  const std::unique_ptr<std::FILE, Close> file_;
+  bool failed_ = false;
+};
 
 /// Messages to the user while lockbench works: lines, and on a terminal one status line below them,
 /// which is redrawn in place. Thread-safe. Every line goes through presentable() first. ASCII only,
@@ -36,7 +71,7 @@ class Console {
   ~Console() { status(""); }
 
   bool terminal() const { return terminal_; }
-  int width() const { return terminal_width(stream_); }
+  int width() const { return static_cast<int>(screen_size(fileno(stream_)).columns); }
 
   /// Silenced by --quiet.
   void note(std::string_view line);

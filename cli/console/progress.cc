@@ -19,27 +19,21 @@ std::string_view name_of(loadgen::Progress::Phase phase) {
 }
 
 std::string phase_text(const loadgen::Progress& progress) {
-  const double percent = std::clamp(progress.done, 0.0, 1.0) * 100;
-  switch (progress.phase) {
-    case loadgen::Progress::Phase::connecting:
-      return fmt::format("connecting {}/{} clients", progress.clients_connected, progress.clients);
-    case loadgen::Progress::Phase::warming_up:
-      return fmt::format("warming up {:.0f} %", percent);
-    case loadgen::Progress::Phase::measuring:
-      return fmt::format("measuring {:.0f} %", percent);
-    case loadgen::Progress::Phase::draining:
-      return "draining";
+  using Phase = loadgen::Progress::Phase;
+  if (progress.phase == Phase::connecting) {
+    return fmt::format("connecting {}/{} clients", progress.clients_connected, progress.clients);
   }
-  return "";
+  if (progress.phase == Phase::draining) return "draining";
+  return fmt::format("{} {:.0f} %", progress.phase == Phase::measuring ? "measuring" : "warming up",
+                     std::clamp(progress.done, 0.0, 1.0) * 100);
 }
 
 // Only measuring moves the bar, as the other phases are short.
 double share_of_all_runs(const loadgen::Progress& progress) {
-  double share = progress.phase == loadgen::Progress::Phase::draining ? 1 : 0;
-  if (progress.phase == loadgen::Progress::Phase::measuring)
-    share = std::clamp(progress.done, 0.0, 1.0);
-  const double runs = std::max(progress.runs, 1);
-  return std::clamp((progress.run - 1 + share) / runs, 0.0, 1.0);
+  using Phase = loadgen::Progress::Phase;
+  double share = progress.phase == Phase::draining ? 1 : 0;
+  if (progress.phase == Phase::measuring) share = std::clamp(progress.done, 0.0, 1.0);
+  return std::clamp((progress.run - 1 + share) / std::max(progress.runs, 1), 0.0, 1.0);
 }
 
 }  // namespace

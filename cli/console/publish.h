@@ -1,12 +1,15 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "cli/console/console.h"
 #include "cli/options/load_options.h"
 #include "cli/options/select.h"
 #include "results/file/model.h"
 #include "results/tables/show.h"
+#include "strategies/duration.h"
 
 namespace lockbench::cli {
 
@@ -28,5 +31,67 @@ bool print_text(const std::string& given);
 std::vector<std::string> missed_thresholds(const std::vector<results::Threshold>& thresholds,
                                            const results::Result& result,
                                            const std::vector<Selected>& selected);
+
+/// As --out.
+inline constexpr std::string_view kStdout = "-";
+
+/// Where a command's result goes. It is kept there after each step, so that what is over outlives
+/// whatever ends the command; results that go to stdout are written once, at the end. For one
+/// thread at a time.
+class ResultFile {
+ public:
+  /// `console` must outlive it.
+  ResultFile(std::string path, Console& console) : path_(std::move(path)), console_(console) {}
+
+  const std::string& path() const { return path_; }
+  bool is_stdout() const { return path_ == kStdout; }
+  Console& console() const { return console_; }
+
+  /// Saves what there is so far. Only the first failure is said, as the end may have room again.
+  void keep(const results::Result& result);
+  /// Whether keep() has taken at most a twentieth of the time so far: for those whose measurements
+  /// go on meanwhile.
+  bool has_time() const;
+
+  /// At the end: says where the result is. False if it could not be written there.
+  bool save(const results::Result& result);
+
+ private:
+  const std::string path_;
+  Console& console_;
+  bool failed_ = false;
+  TimePoint kept_at_{};
+  Duration took_{};
+};
+
+/// Scripts rely on these.
+namespace exit_code {
+inline constexpr int kFine = 0, kUsage = 1, kErrors = 2, kExclusionBroken = 3, kInvalid = 4,
+                     kThresholdMissed = 99, kInterrupted = 105;
+}  // namespace exit_code
+
+/// The one that applies if several do.
+int gravest(int a, int b);
+
+/// What decides the exit code.
+struct Ending {
+  bool interrupted = false;
+  bool exclusion_broken = false;  ///< by a strategy that promises it
+  bool rank_lost = false;         ///< one of several
+  bool errors = false;            ///< failed or unknown outcomes, runs not started, file not saved
+  bool nothing_granted = false;   ///< by one of the runs
+  bool invalid = false;
+  bool strict = false;  ///< an invalid run has an exit code of its own
+  bool threshold_missed = false;
+  /// A capacity's planned rate was measured as too high, whatever else went wrong.
+  bool planned_too_high = false;
+};
+
+/// The first that applies: interrupted, unless that was because a rank was lost, exclusion broken,
+/// planned rate too high, errors or nothing granted, invalid, threshold missed.
+int exit_code_of(const Ending& ending);
+
+/// From the runs of a result. The caller adds missed thresholds and a failure to save.
+Ending ending_of(const results::Result& result);
 
 }  // namespace lockbench::cli

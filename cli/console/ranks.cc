@@ -9,10 +9,9 @@
 #include <set>
 #include <thread>
 
-#include "cli/console/exit_code.h"
 #include "cli/console/facts.h"
-#include "cli/console/result_file.h"
-#include "cli/console/signals.h"
+#include "cli/console/publish.h"
+#include "cli/console/session.h"
 #include "exporter/exporter.h"
 #include "loadgen/cluster/member.h"
 #include "loadgen/cluster/rank_run.h"

@@ -2,37 +2,73 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <sys/stat.h>
 #include <toml++/toml.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <sstream>
 
-#include "cli/options/secrets.h"
 #include "cli/options/text.h"
 
 namespace lockbench::cli {
 namespace {
 
-/// By Option::Type.
-constexpr std::array<std::string_view, 5> kTypeNames{"text in quotes", "a whole number",
-                                                     "a whole number or text in quotes", "a number",
-                                                     "true or false"};
+struct GivenFile {
+  std::string text;
+  /// Why its secrets are not safe: it is another user's, or open to others. Empty if they are safe:
+  /// it is ours or root's alone, or a credential that systemd passed.
+  std::string exposed;
+};
 
-/// The value as on the command line; nothing if it has the wrong type.
-std::optional<std::string> as_text(const toml::node& node, Option::Type type) {
-  using enum Option::Type;
-  const bool takes_integer = type == integer || type == integer_or_text || type == number;
-  if (const auto* given = node.as_string(); given && (type == text || type == integer_or_text)) {
-    return given->get();
+/// systemd makes their folder for the unit's user alone. Their mode shows the mask of an access
+/// list as rights of a group.
+bool is_credential(const std::string& path) {
+  const char* const folder = std::getenv("CREDENTIALS_DIRECTORY");
+  return folder != nullptr && *folder == '/' && path.starts_with(std::string(folder) + "/") &&
+         path.find("/../") == std::string::npos;
+}
+
+std::string exposure(const struct stat& file, const std::string& path) {
+  if (is_credential(path)) return {};
+  if (file.st_uid != 0 && file.st_uid != geteuid()) return "the file belongs to another user";
+  if ((file.st_mode & (S_IRWXG | S_IRWXO)) == 0) return {};
+  return fmt::format("the file is open to other users: chmod 600 {}", path);
+}
+
+/// Of at most 1 MiB. The error names the file and says why it cannot be read.
+tl::expected<GivenFile, std::string> read_given_file(const std::string& path) {
+  constexpr std::size_t kLargestFile = 1 << 20;
+  const auto failed = [&] {
+    return tl::unexpected(fmt::format("{}: cannot be read: {}", path, std::strerror(errno)));
+  };
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "re"),
+                                                             std::fclose);
+  struct stat facts {};
+  if (file == nullptr || fstat(fileno(file.get()), &facts) != 0) return failed();
+  GivenFile given{.text = {}, .exposed = exposure(facts, path)};
+  std::array<char, 4096> piece;
+  // A pipe has no size to ask for.
+  while (given.text.size() <= kLargestFile) {
+    const std::size_t got = std::fread(piece.data(), 1, piece.size(), file.get());
+    if (std::ferror(file.get()) != 0) return failed();
+    given.text.append(piece.data(), got);
+    if (got < piece.size()) return given;
   }
-  if (const auto* given = node.as_integer(); given && takes_integer) {
-    return fmt::format("{}", given->get());
-  }
-  if (const auto* given = node.as_floating_point(); given && type == number) {
-    return fmt::format("{}", given->get());
-  }
-  if (const auto* given = node.as_boolean(); given && type == flag) {
-    return given->get() ? "true" : "false";
-  }
+  return tl::unexpected(fmt::format("{}: larger than 1 MiB", path));
+}
+
+/// The value as on the command line; nothing if it is not a plain one.
+std::optional<std::string> as_text(const toml::node& node) {
+  if (const auto* text = node.as_string()) return text->get();
+  if (const auto* whole = node.as_integer()) return fmt::format("{}", whole->get());
+  if (const auto* number = node.as_floating_point()) return fmt::format("{}", number->get());
+  if (const auto* flag = node.as_boolean()) return flag->get() ? "true" : "false";
   return std::nullopt;
 }
 
@@ -41,7 +77,7 @@ tl::expected<std::vector<std::string>, std::string> read_value(const toml::node&
   std::vector<std::string> values;
   bool fits = true;
   const auto take = [&](const toml::node& element) {
-    const auto text = as_text(element, option.type);
+    const auto text = as_text(element);
     fits = fits && text.has_value();
     values.push_back(text.value_or(""));
   };
@@ -51,9 +87,8 @@ tl::expected<std::vector<std::string>, std::string> read_value(const toml::node&
     take(node);
   }
   if (fits) return values;
-  return tl::unexpected(fmt::format("must be {}{}",
-                                    kTypeNames.at(static_cast<std::size_t>(option.type)),
-                                    option.repeatable ? ", or a list of these" : ""));
+  return tl::unexpected<std::string>(option.repeatable ? "must be a text, or a list of texts"
+                                                       : "must be a text, a number, true or false");
 }
 
 std::string unknown_key(std::string_view key, const std::vector<Option>& options) {
@@ -75,51 +110,18 @@ std::string without_quotations(std::string_view description) {
   return fmt::format("{}...{}", description.substr(0, first), description.substr(last + 1));
 }
 
-/// A file that others can read must have no password in it.
-void check_exposed(const std::string& path, const std::string& exposed, const GivenValues& given,
-                   const std::vector<Option>& options) {
-  if (exposed.empty()) return;
-  for (const Option& option : options) {
-    const auto values = given.find(option.name);
-    if (!option.secret || values == given.end()) continue;
-    if (std::none_of(values->second.begin(), values->second.end(), holds_password)) continue;
-    throw UsageError("{}: {} has a password in it, and {}", path, option.name, exposed);
-  }
-}
-
-bool is_command_table(std::string_view key, const toml::node& node) {
-  const auto known = std::find(kCommandTables.begin(), kCommandTables.end(), key);
-  return node.is_table() && known != kCommandTables.end();
-}
-
-GivenValues read_table(const std::string& path, const toml::table& table,
-                       const std::vector<Option>& options) {
+/// `place` is the file, or the table in it. `skipped`: tables of commands in it are not looked at.
+GivenValues read_table(const std::string& place, const toml::table& table,
+                       const std::vector<Option>& options, bool skipped) {
   GivenValues given;
   for (const auto& [key, node] : table) {
-    if (is_command_table(key.str(), node)) continue;
-    const auto option =
-        std::find_if(options.begin(), options.end(),
-                     [&, &name = key](const auto& o) { return o.in_file && o.name == name.str(); });
-    if (option == options.end()) throw UsageError("{}: {}", path, unknown_key(key.str(), options));
-    given.emplace(key.str(),
-                  must(read_value(node, *option), fmt::format("{}: {}", path, key.str())));
+    const std::string_view name = key.str();
+    if (skipped && node.is_table() && std::ranges::count(kCommandTables, name) > 0) continue;
+    const auto option = std::ranges::find_if(
+        options, [&](const Option& one) { return one.in_file && one.name == name; });
+    if (option == options.end()) throw UsageError("{}: {}", place, unknown_key(name, options));
+    given.emplace(name, must(read_value(node, *option), fmt::format("{}: {}", place, name)));
   }
-  return given;
-}
-
-/// What is for all commands, and what is for this one, which wins.
-GivenValues read_tables(const std::string& path, const toml::table& file,
-                        const std::vector<Option>& options, std::string_view command) {
-  GivenValues shared = read_table(path, file, options);
-  const toml::table* const own = file[command].as_table();
-  if (own == nullptr) return shared;
-  const std::string place = fmt::format("{}: [{}]", path, command);
-  for (const auto& [key, node] : *own) {
-    if (!node.is_table()) continue;
-    throw UsageError("{}: {}", place, unknown_key(key.str(), options));
-  }
-  GivenValues given = read_table(place, *own, options);
-  given.merge(shared);
   return given;
 }
 
@@ -128,14 +130,46 @@ GivenValues read_tables(const std::string& path, const toml::table& file,
 GivenValues read_config_file(const std::string& path, const std::vector<Option>& options,
                              std::string_view command) {
   const GivenFile file = must(read_given_file(path));
+  GivenValues given;
   try {
-    GivenValues given = read_tables(path, toml::parse(file.text, path), options, command);
-    check_exposed(path, file.exposed, given, options);
-    return given;
+    const toml::table all = toml::parse(file.text, path);
+    GivenValues shared = read_table(path, all, options, true);
+    if (const toml::table* const own = all[command].as_table()) {
+      given = read_table(fmt::format("{}: [{}]", path, command), *own, options, false);
+    }
+    given.merge(shared);
   } catch (const toml::parse_error& error) {
     throw UsageError("{}: line {}: {}", path, error.source().begin.line,
                      without_quotations(error.description()));
   }
+  for (const Option& option : options) {
+    const auto values = given.find(option.name);
+    if (file.exposed.empty() || !option.secret || values == given.end()) continue;
+    if (std::ranges::none_of(values->second, holds_password)) continue;
+    throw UsageError("{}: {} has a password in it, and {}", path, option.name, file.exposed);
+  }
+  return given;
+}
+
+tl::expected<std::vector<std::string>, std::string> read_secrets(const std::string& path) {
+  const auto file = read_given_file(path);
+  if (!file) return tl::unexpected(file.error());
+  if (!file->exposed.empty()) return tl::unexpected(fmt::format("{}: {}", path, file->exposed));
+  std::vector<std::string> lines = lines_with_values(file->text);
+  if (lines.empty()) return tl::unexpected(fmt::format("{}: the file is empty", path));
+  return lines;
+}
+
+std::vector<std::string> lines_with_values(const std::string& text) {
+  constexpr std::string_view kBlanks = " \t\r\n";
+  std::vector<std::string> lines;
+  std::istringstream all(text);
+  for (std::string line; std::getline(all, line);) {
+    const std::size_t first = line.find_first_not_of(kBlanks);
+    if (first == std::string::npos) continue;
+    lines.push_back(line.substr(first, line.find_last_not_of(kBlanks) + 1 - first));
+  }
+  return lines;
 }
 
 }  // namespace lockbench::cli

@@ -3,8 +3,11 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+
 #include "cli/options/value_types.h"
 #include "exporter/addresses.h"
+#include "loadgen/cluster/peers.h"
 #include "strategies/store.h"
 
 namespace lockbench::cli {
@@ -76,6 +79,15 @@ ValueType<std::string> push_url() {
                 [](const std::string& url) { return exporter::parse_push_target(url)->display(); });
 }
 
+ValueType<loadgen::Trace> trace_file() {
+  const auto parse = [](const std::string& text) -> tl::expected<loadgen::Trace, std::string> {
+    const auto file = path().parse(text);
+    if (!file) return tl::unexpected(file.error());
+    return loadgen::Trace::read(*file);
+  };
+  return parsed(parse, &loadgen::Trace::path);
+}
+
 }  // namespace
 
 void declare_files(OptionList& options, std::vector<std::string>& files, std::string help,
@@ -84,6 +96,30 @@ void declare_files(OptionList& options, std::vector<std::string>& files, std::st
       options.add("files", "FILE", files, any_text(), std::move(help), std::move(default_text));
   option.positional = true;
   option.comma_separated = option.in_file = false;
+}
+
+void LoadOptions::declare_keys(OptionList& options) {
+  const auto set = [this](std::optional<int> keys) {
+    workload.key_per_client = !keys;
+    workload.keys = keys.value_or(workload.keys);
+  };
+  const auto get = [this] {
+    return workload.key_per_client ? std::nullopt : std::optional(workload.keys);
+  };
+  options.add_custom("keys", "N", number_or_word(10'000'000, "per-client", set, get),
+                     "distinct locks; per-client: one for each client, without contention", "1");
+  options.add("key-skew", "S", workload.key_skew, number(0, 10),
+              "Zipf exponent of the choice among the keys; 0: uniform");
+  options.add("hot-set", "SET", workload.hot_set,
+              parsed(loadgen::HotSet::parse, &loadgen::HotSet::to_string),
+              "a share of the sections wants a few of the keys, and others after a while: "
+              "share=50%,keys=2500,move=10s; without move always the same",
+              "none");
+  options.add("trace", "FILE", workload.trace, trace_file(),
+              "take the locks that the transactions of a trace take: lines of "
+              "transaction,task,type,lock,mode; the warm-up uses up the first ones; the run ends "
+              "with the trace, or after --duration (1h unless set)",
+              "none");
 }
 
 void LoadOptions::declare_load(OptionList& options) {
@@ -333,6 +369,46 @@ void LoadOptions::check_several_locks(const OptionList& options) const {
   if (options.given("deadlock-timeout") && !can_deadlock) {
     throw UsageError("--deadlock-timeout requires --lock-order drawn");
   }
+}
+
+void LoadOptions::complete_keys(const OptionList& options) {
+  if (workload.key_skew > 0 && workload.key_per_client) {
+    throw UsageError("--key-skew requires --keys N: with --keys per-client no key is chosen");
+  }
+  if (workload.hot_set && workload.key_skew > 0) {
+    throw UsageError("--hot-set cannot be combined with --key-skew");
+  }
+  if (workload.hot_set && (workload.key_per_client || workload.hot_set->keys >= workload.keys)) {
+    throw UsageError("--hot-set requires --keys N with N above its {} keys",
+                     workload.hot_set->keys);
+  }
+  if (!workload.trace) return;
+  for (const char* const name :
+       {"keys", "key-skew", "hot-set", "shared-share", "locks-per-section"}) {
+    if (!options.given(name)) continue;
+    throw UsageError("--{} cannot be combined with --trace, which says which locks are taken",
+                     name);
+  }
+  using loadgen::NamedLoad;
+  const bool demand = std::ranges::count(loads, NamedLoad::demand) > 0;
+  if (demand && !workload.rate) throw UsageError("--load demand requires --rate with --trace");
+  workload.keys = workload.trace->keys;
+}
+
+void LoadOptions::complete_ranks(const OptionList& options) {
+  const auto launched = loadgen::cluster::launched();
+  const int size = launched ? launched->size : 1;
+  if (size < 2) return;
+  constexpr int kHighestPort = 65'535;
+  if (metrics.listen && metrics.listen->port + size - 1 > kHighestPort) {
+    throw UsageError("--metrics-listen needs a port of at most {}: that of each rank is one higher",
+                     kHighestPort - size + 1);
+  }
+  if (options.given("resource") && workload.resource == loadgen::Resource::memory) {
+    throw UsageError("--resource memory cannot be shared by {} ranks; allowed: redis, redis-fenced",
+                     size);
+  }
+  if (workload.resource == loadgen::Resource::memory) workload.resource = loadgen::Resource::redis;
 }
 
 void LoadOptions::complete(const OptionList& options) {

@@ -47,15 +47,12 @@ using OptionRecord = std::map<std::string, results::OptionValue>;
 /// One option of a command: `--name` on the command line, `name` in the TOML file, and `name` with
 /// underscores in the result file's workload. It is bound to a member of the command's options.
 struct Option {
-  /// The type of its key in a TOML file.
-  enum class Type { text, integer, integer_or_text, number, flag };
-
   std::string name{};  ///< without leading dashes
   std::string value_name{};
   std::string help{};
   std::string default_text{};  ///< as help shows it; empty: none
   std::string group{};         ///< the heading under which help shows it
-  Type type = Type::text;
+  bool flag = false;
   bool repeatable = false;
   bool comma_separated =
       false;  ///< each value is a list; OptionList::add() sets it with the former
@@ -75,7 +72,6 @@ struct Option {
 
   /// Parses a value as it was given: a list of values, or the "@FILE" of a secret.
   tl::expected<void, std::string> set(const std::string& text);
-  results::OptionValue record() const;
   /// Its key in the result file.
   std::string key() const;
 };
@@ -83,7 +79,6 @@ struct Option {
 /// How values of type T are written.
 template <class T>
 struct ValueType {
-  Option::Type type = Option::Type::text;
   std::function<tl::expected<T, std::string>(const std::string&)> parse;
   /// As on the command line, without secrets.
   std::function<std::string(const T&)> text;
@@ -128,7 +123,7 @@ class OptionList {
               const ValueType<typename ItemOf<Place>::type>& type, std::string help,
               std::string default_text = "");
   Option& add_flag(std::string_view name, bool& place, std::string help);
-  /// For an option with rules of its own: `type`, `parse` and `value` are up to the caller.
+  /// For an option with rules of its own: `parse` and `value` are up to the caller.
   Option& add_custom(std::string_view name, std::string_view value_name, Option option,
                      std::string help, std::string default_text = "");
 
@@ -182,7 +177,7 @@ Option& OptionList::add(std::string_view name, std::string_view value_name, Plac
   using Item = typename ItemOf<Place>::type;
   constexpr bool kList = std::is_same_v<Place, std::vector<Item>>;
   constexpr bool kOptional = std::is_same_v<Place, std::optional<Item>>;
-  Option option{.type = type.type, .repeatable = kList, .comma_separated = kList};
+  Option option{.repeatable = kList, .comma_separated = kList};
   option.parse = [&place, type](const std::string& text) -> tl::expected<void, std::string> {
     auto value = type.parse(text);
     if (!value) return tl::unexpected(std::move(value.error()));

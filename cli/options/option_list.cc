@@ -2,12 +2,12 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cctype>
 #include <cstdlib>
 #include <stdexcept>
 
 #include "cli/options/config_file.h"
 #include "cli/options/option.h"
-#include "cli/options/secrets.h"
 #include "cli/options/text.h"
 #include "results/file/option_values.h"
 #include "results/tables/text.h"
@@ -18,6 +18,15 @@ namespace {
 constexpr std::size_t kHelpColumn = 30, kHelpWidth = 100;
 
 std::string dashed(std::string_view name) { return fmt::format("--{}", name); }
+
+/// The environment's variable for an option: "LOCKBENCH_COUNTER_REDIS".
+std::string environment_name(std::string_view option) {
+  std::string name = "LOCKBENCH_";
+  for (const char c : option) {
+    name += c == '-' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  }
+  return name;
+}
 
 /// The option of "--name" or "--name=..."; null: the word begins with none.
 const Option* option_in(const OptionList& list, std::string_view word) {
@@ -38,7 +47,7 @@ void define(CLI::App& app, const std::vector<Option>& options) {
   app.allow_extras();
   app.get_formatter()->column_width(kHelpColumn);
   for (const Option& option : options) {
-    if (option.type == Option::Type::flag) {
+    if (option.flag) {
       app.add_flag(dashed(option.name))->description(description(option))->group(option.group);
       continue;
     }
@@ -73,14 +82,14 @@ UsageError unknown_option(const std::vector<Option>& options, const std::string&
 
 void check_values(const OptionList& list, const Option& option,
                   const std::vector<std::string>& values) {
-  if (option.positional && std::any_of(values.begin(), values.end(), holds_password)) {
+  if (option.positional && std::ranges::any_of(values, holds_password)) {
     throw UsageError(
         "a URL or DSN is no {}: servers are given with --redis URL, --postgres DSN; a value with "
         "spaces needs quotes",
         option.value_name);
   }
-  if (option.positional || option.type == Option::Type::flag) return;
-  if (option.secret && std::any_of(values.begin(), values.end(), holds_password)) {
+  if (option.positional || option.flag) return;
+  if (option.secret && std::ranges::any_of(values, holds_password)) {
     throw UsageError(
         "--{0} has a password, which the process list would show: give --{0} @FILE, {1} in the "
         "environment{2}",
@@ -114,16 +123,6 @@ UsageError stray_argument(const OptionList& list, std::span<const std::string> a
       place);
 }
 
-/// What CLI11 could not place.
-void check_leftovers(const OptionList& list, std::span<const std::string> args,
-                     const std::vector<std::string>& leftovers) {
-  for (const std::string& argument : leftovers) {
-    if (argument == "--") continue;
-    if (argument.starts_with('-')) throw unknown_option(list.all(), argument);
-    throw stray_argument(list, args, argument);
-  }
-}
-
 /// `prefix` tells in messages where the values come from.
 void apply(Option& option, const std::vector<std::string>& values, const std::string& prefix) {
   option.given = true;
@@ -135,7 +134,7 @@ void add_words(const Option& option, const std::vector<std::string>& values,
                std::vector<std::string>& words) {
   if (results::is_of_output(option.key()) && option.name != "config") return;
   for (const std::string& value : values) {
-    if (option.type == Option::Type::flag) {
+    if (option.flag) {
       words.push_back(dashed(option.name) + (value == "true" ? "" : "=" + value));
       continue;
     }
@@ -165,11 +164,6 @@ tl::expected<void, std::string> Option::set(const std::string& text) {
   return {};
 }
 
-results::OptionValue Option::record() const {
-  results::OptionValue current = value();
-  return std::holds_alternative<std::nullptr_t>(current) ? value_if_unset : current;
-}
-
 std::string Option::key() const {
   std::string key = name;
   std::replace(key.begin(), key.end(), '-', '_');
@@ -177,7 +171,7 @@ std::string Option::key() const {
 }
 
 Option& OptionList::add_flag(std::string_view name, bool& place, std::string help) {
-  Option option{.type = Option::Type::flag};
+  Option option{.flag = true};
   option.parse = [&place](const std::string& text) -> tl::expected<void, std::string> {
     if (text != "true" && text != "false") {
       return tl::unexpected(fmt::format("\"{}\" is not true or false", text));
@@ -196,8 +190,7 @@ Option& OptionList::add_custom(std::string_view name, std::string_view value_nam
   option.help = std::move(help);
   option.default_text = std::move(default_text);
   option.group = group_;
-  const bool known = std::any_of(options_.begin(), options_.end(),
-                                 [&](const Option& other) { return other.name == name; });
+  const bool known = std::ranges::find(options_, name, &Option::name) != options_.end();
   if (known || (takes_ && !takes_(name))) return not_taken_ = std::move(option);
   return options_.emplace_back(std::move(option));
 }
@@ -210,15 +203,12 @@ void OptionList::take(const std::function<bool(std::string_view)>& takes,
 }
 
 const Option* OptionList::find(std::string_view name) const {
-  const auto found = std::find_if(options_.begin(), options_.end(), [&](const Option& option) {
-    return !option.positional && option.name == name;
-  });
-  return found == options_.end() ? nullptr : &*found;
+  const auto found = std::ranges::find(options_, name, &Option::name);
+  return found == options_.end() || found->positional ? nullptr : &*found;
 }
 
 Option& OptionList::at(std::string_view name) {
-  const auto found = std::find_if(options_.begin(), options_.end(),
-                                  [&](const Option& option) { return option.name == name; });
+  const auto found = std::ranges::find(options_, name, &Option::name);
   if (found == options_.end()) throw std::out_of_range(std::string(name));
   return *found;
 }
@@ -251,7 +241,11 @@ void OptionList::read(std::span<const std::string> args) {
   } catch (const CLI::ParseError&) {  // its message may quote a secret
     throw UsageError("the arguments cannot be read (--help shows how options are written)");
   }
-  check_leftovers(*this, args, app.remaining());
+  for (const std::string& argument : app.remaining()) {
+    if (argument == "--") continue;
+    if (argument.starts_with('-')) throw unknown_option(options_, argument);
+    throw stray_argument(*this, args, argument);
+  }
 
   for (Option& option : options_) {
     const auto& values =
@@ -299,7 +293,11 @@ std::string OptionList::help(std::string_view summary, std::string_view example)
 
 OptionRecord OptionList::record() const {
   OptionRecord record;
-  for (const Option& option : options_) record.emplace(option.key(), option.record());
+  for (const Option& option : options_) {
+    const results::OptionValue value = option.value();
+    const bool unset = std::holds_alternative<std::nullptr_t>(value);
+    record.emplace(option.key(), unset ? option.value_if_unset : value);
+  }
   return record;
 }
 

@@ -33,17 +33,6 @@ UsageError no_such_strategy(const std::string& pattern,
                     did_you_mean(pattern, names));
 }
 
-void add(std::vector<Selected>& selected, const Descriptor& strategy, bool named) {
-  const auto same = std::find_if(selected.begin(), selected.end(), [&](const Selected& other) {
-    return other.strategy == &strategy;
-  });
-  if (same == selected.end()) {
-    selected.push_back({&strategy, named});
-  } else {
-    same->named = same->named || named;
-  }
-}
-
 }  // namespace
 
 bool matches(const std::string& pattern, std::string_view name) {
@@ -59,13 +48,18 @@ std::vector<const Descriptor*> with_absent(std::vector<const Descriptor*> built)
 std::vector<Selected> select_strategies(const std::vector<std::string>& patterns,
                                         const std::vector<const Descriptor*>& catalogue) {
   std::vector<Selected> selected;
-  const std::vector<std::string> everything = {"all"};
-  for (const std::string& pattern : patterns.empty() ? everything : patterns) {
+  for (const std::string& pattern : patterns.empty() ? std::vector<std::string>{"all"} : patterns) {
     bool found = false;
     for (const Descriptor* strategy : catalogue) {
       if (!matches(pattern, strategy->name)) continue;
-      add(selected, *strategy, !is_glob(pattern));
       found = true;
+      const bool named = !is_glob(pattern);
+      const auto same = std::ranges::find(selected, strategy, &Selected::strategy);
+      if (same == selected.end()) {
+        selected.push_back({strategy, named});
+      } else {
+        same->named = same->named || named;
+      }
     }
     if (!found) throw no_such_strategy(pattern, catalogue);
   }
@@ -76,7 +70,7 @@ void check_waiting(const std::vector<Selected>& selected, const std::optional<Wa
   if (!wait) return;
   for (const auto& [strategy, named] : selected) {
     const auto& choices = strategy->traits.waiting_choices;
-    if (!named || std::find(choices.begin(), choices.end(), wait->kind) != choices.end()) continue;
+    if (!named || std::ranges::count(choices, wait->kind) > 0) continue;
     std::vector<std::string_view> allowed;
     allowed.reserve(choices.size());
     for (const WaitKind kind : choices) allowed.push_back(to_string(kind));

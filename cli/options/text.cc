@@ -4,7 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <utility>
+#include <map>
 
 #include "results/tables/text.h"
 
@@ -53,30 +53,26 @@ std::string without_settings(std::string_view message) {
   }
 }
 
-constexpr std::size_t kLongestName = 64;
-constexpr std::size_t kMostSuggestions = 3;
-
-std::vector<std::string_view> close_names(std::string_view wrong,
-                                          const std::vector<std::string_view>& names) {
-  if (wrong.empty() || wrong.size() > kLongestName) return {};
-  // Two slips in a short name (two swapped letters, for example), a third of the letters in a long
-  // one.
-  const std::size_t slips = wrong.size() < 3 ? 1 : std::max<std::size_t>(2, wrong.size() / 3);
-  std::vector<std::pair<std::size_t, std::string_view>> close;
-  for (const std::string_view name : names) {
-    const std::size_t distance = results::edit_distance(wrong, name);
-    const bool begins_so = wrong.size() >= 3 && name.starts_with(wrong);
-    if (begins_so || distance <= slips) {
-      close.emplace_back(distance, name);
-    }
+/// What stands behind the first "password" with an = behind it; there are "sslpassword" and
+/// "?password=" too.
+bool has_password_setting(std::string_view text) {
+  constexpr std::string_view kName = "password";
+  while (true) {
+    const std::size_t name = text.find(kName);
+    if (name == std::string_view::npos) return false;
+    text.remove_prefix(name + kName.size());
+    const std::size_t next = text.find_first_not_of(" \t\r\n");
+    if (next != std::string_view::npos && text[next] == '=') return true;
   }
-  std::stable_sort(close.begin(), close.end(),
-                   [](const auto& a, const auto& b) { return a.first < b.first; });
-  close.resize(std::min(close.size(), kMostSuggestions));
-  std::vector<std::string_view> found(close.size());
-  std::transform(close.begin(), close.end(), found.begin(),
-                 [](const auto& one) { return one.second; });
-  return found;
+}
+
+/// "scheme://user:password@..."
+bool has_password_in_url(std::string_view text) {
+  const std::size_t scheme = text.find("://");
+  if (scheme == std::string_view::npos) return false;
+  text.remove_prefix(scheme + 3);
+  const std::size_t at = text.rfind('@');
+  return at != std::string_view::npos && text.substr(0, at).find(':') != std::string_view::npos;
 }
 
 }  // namespace
@@ -85,10 +81,28 @@ std::string presentable(std::string_view message) {
   return results::printable(without_settings(without_credentials(message)));
 }
 
+bool holds_password(std::string_view text) {
+  return has_password_in_url(text) || has_password_setting(text);
+}
+
 std::string did_you_mean(std::string_view wrong, const std::vector<std::string_view>& names) {
-  const auto close = close_names(wrong, names);
+  constexpr std::size_t kLongestName = 64, kMostSuggestions = 3;
+  if (wrong.empty() || wrong.size() > kLongestName) return "";
+  // Two slips in a short name (two swapped letters, for example), a third of the letters in a long
+  // one.
+  const std::size_t slips = wrong.size() < 3 ? 1 : std::max<std::size_t>(2, wrong.size() / 3);
+  std::multimap<std::size_t, std::string_view> close;
+  for (const std::string_view name : names) {
+    const std::size_t distance = results::edit_distance(wrong, name);
+    const bool begins_so = wrong.size() >= 3 && name.starts_with(wrong);
+    if (begins_so || distance <= slips) close.emplace(distance, name);
+  }
   if (close.empty()) return "";
-  return fmt::format(": did you mean {}?", fmt::join(close, ", "));
+  std::vector<std::string_view> closest;
+  for (const auto& [distance, name] : close) {
+    if (closest.size() < kMostSuggestions) closest.push_back(name);
+  }
+  return fmt::format(": did you mean {}?", fmt::join(closest, ", "));
 }
 
 }  // namespace lockbench::cli

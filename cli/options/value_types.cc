@@ -12,21 +12,17 @@ namespace lockbench::cli {
 
 using results::parse_number;
 
-std::optional<std::int64_t> parse_whole(const std::string& text) {
-  return parse_number<std::int64_t>(text);
-}
-
 tl::expected<std::int64_t, std::string> WholeNumber::parse(const std::string& text) const {
-  const auto number = parse_whole(text);
+  const auto number = parse_number<std::int64_t>(text);
   if (number && *number >= min && *number <= max) return *number;
   return tl::unexpected(fmt::format("\"{}\" is not a whole number from {} to {}", text, min, max));
 }
 
 Option number_or_word(int max, std::string_view word, std::function<void(std::optional<int>)> set,
                       std::function<std::optional<int>()> get) {
-  Option option{.type = Option::Type::integer_or_text};
+  Option option;
   option.parse = [=](const std::string& text) -> tl::expected<void, std::string> {
-    const auto given = parse_whole(text);
+    const auto given = parse_number<std::int64_t>(text);
     if (text != word && (!given || *given < 1 || *given > max)) {
       return tl::unexpected(
           fmt::format("\"{}\" is neither a whole number from 1 to {} nor {}", text, max, word));
@@ -44,7 +40,6 @@ Option number_or_word(int max, std::string_view word, std::function<void(std::op
 
 ValueType<double> number(double min, double max) {
   return {
-      .type = Option::Type::number,
       .parse = [=](const std::string& text) -> tl::expected<double, std::string> {
         const auto number = parse_number<double>(text);
         if (number && std::isfinite(*number) && *number >= min && *number <= max) {

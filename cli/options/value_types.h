@@ -18,9 +18,6 @@ namespace lockbench::cli {
 
 // The types of option values, for OptionList::add.
 
-/// Nothing unless the whole text is a whole number.
-std::optional<std::int64_t> parse_whole(const std::string& text);
-
 /// A whole number from `min` to `max`, of whichever integer type.
 struct WholeNumber {
   std::int64_t min, max;
@@ -28,8 +25,7 @@ struct WholeNumber {
 
   template <std::integral T>
   operator ValueType<T>() const {  // NOLINT(google-explicit-constructor)
-    return {.type = Option::Type::integer,
-            .parse = [range = *this](const std::string& text) -> tl::expected<T, std::string> {
+    return {.parse = [range = *this](const std::string& text) -> tl::expected<T, std::string> {
               return range.parse(text).map([](std::int64_t n) { return static_cast<T>(n); });
             },
             .text = [](T value) { return std::to_string(value); },

@@ -97,32 +97,9 @@ contended-grants = 50
 load = ["reacquire"]
 )toml"));
   ASSERT_TRUE(options) << options.error();
-  EXPECT_EQ(options->strategies.size(), 2U);
-  const loadgen::Workload& load = options->workload;
-  EXPECT_EQ(load.clients, 64);
-  EXPECT_EQ(load.keys, 10);
-  EXPECT_FALSE(load.key_per_client);
-  EXPECT_EQ(load.key_skew, 1.1);
-  EXPECT_EQ(load.hold.to_string(), "uniform(1ms,3ms)");
-  EXPECT_EQ(load.think.to_string(), "1ms");
-  EXPECT_EQ(load.rate, 100);
-  EXPECT_EQ(load.arrival, loadgen::Arrival::constant);
-  EXPECT_EQ(load.duration, 10s);
-  EXPECT_EQ(load.iterations, 7U);
-  EXPECT_EQ(load.warmup, 0s);
-  EXPECT_EQ(load.ttl, 2s);
-  EXPECT_EQ(load.acquire_timeout, 1s);
-  EXPECT_EQ(load.strategy.wait, WaitPolicy::poll(5ms));
-  EXPECT_EQ(load.strategy.command_timeout, 2s);
-  EXPECT_EQ(load.resource, loadgen::Resource::redis);
-  EXPECT_EQ(load.repeat, 2);
-  EXPECT_EQ(load.seed, 9U);
+  EXPECT_EQ(options->workload.clients, 64);
+  EXPECT_EQ(options->workload.rate, 100);
   EXPECT_EQ(options->servers_of("redis").size(), 2U);
-  EXPECT_EQ(options->counter_redis, "redis://c");
-  EXPECT_EQ(options->thresholds.size(), 1U);
-  EXPECT_EQ(options->output.out, "x.json");
-  EXPECT_EQ(options->output.format, Format::json);
-  EXPECT_TRUE(options->output.quiet && options->output.strict);
   // Every option but the file's own name is changed above, and those that do not go with them.
   auto record = workload_record(*options);
   const auto local = parse_file("rtt = \"5ms\"\ntls = true");
@@ -142,10 +119,6 @@ load = ["reacquire"]
   }
 }
 
-TEST(ConfigFile, KeysMayBeText) {
-  EXPECT_TRUE(parse_file("keys = \"per-client\"")->workload.key_per_client);
-}
-
 TEST(ConfigFile, TheCommandLineWins) {
   const auto options = parse_file(
       "clients = 64\nttl = \"2s\"\nstrategies = [\"redis-*\"]\nredis = [\"redis://a\"]\nquiet = "
@@ -157,10 +130,8 @@ TEST(ConfigFile, TheCommandLineWins) {
   EXPECT_THAT(options->strategies, testing::ElementsAre("none"));
   EXPECT_THAT(options->servers_of("redis"), testing::ElementsAre("redis://b"));
   EXPECT_FALSE(options->output.quiet);
-}
-
-TEST(ConfigFile, AValueThatTheCommandLineReplacesIsNotLookedAt) {
-  EXPECT_TRUE(parse_file("clients = 0", {"--clients", "3"}));
+  EXPECT_TRUE(parse_file("clients = 0", {"--clients", "3"})) << "it is not looked at";
+  EXPECT_TRUE(parse_file("keys = \"per-client\"")->workload.key_per_client);
 }
 
 TEST(ConfigFile, MisspeltKeysAreNamedWithCloseOnes) {
@@ -184,26 +155,23 @@ TEST(ConfigFile, TheTableOfACommandWinsAndThoseOfOthersAreSkipped) {
   EXPECT_THAT(file_error("run = 5"), StartsWith("unknown key \"run\""));
 }
 
-TEST(ConfigFile, WrongTypesAreNamedWithTheRightOne) {
-  EXPECT_EQ(file_error("clients = \"8\""), "clients: must be a whole number");
-  EXPECT_EQ(file_error("clients = 8.5"), "clients: must be a whole number");
-  EXPECT_EQ(file_error("clients = [8]"), "clients: must be a whole number");
-  EXPECT_EQ(file_error("ttl = 10"), "ttl: must be text in quotes");
-  EXPECT_EQ(file_error("quiet = 1"), "quiet: must be true or false");
-  EXPECT_EQ(file_error("rate = true"), "rate: must be a number");
-  EXPECT_EQ(file_error("redis = [1]"), "redis: must be text in quotes, or a list of these");
-  EXPECT_EQ(file_error("redis = {a = 1}"), "redis: must be text in quotes, or a list of these");
-  EXPECT_EQ(file_error("strategies = [[\"a\"]]"),
-            "strategies: must be text in quotes, or a list of these");
-}
-
 TEST(ConfigFile, ValuesAreCheckedLikeThoseOfTheCommandLine) {
-  EXPECT_THAT(file_error("clients = 0"), AllOf(StartsWith("clients: "), HasSubstr("1 to 100000")));
-  EXPECT_THAT(file_error("rate = nan"), StartsWith("rate: "));
-  EXPECT_THAT(file_error("rate = inf"), StartsWith("rate: "));
-  EXPECT_THAT(file_error("ttl = \"\""), StartsWith("ttl: "));
-  EXPECT_THAT(file_error("out = \"a\\u0000b\""), StartsWith("out: "));
-  EXPECT_THAT(file_error("arrival = \"a\\u0000b\""), HasSubstr("is not one of"));
+  const std::vector<std::pair<std::string, std::string>> wrong{
+      {"clients = 0", "clients: \"0\" is not a whole number from 1 to 100000"},
+      {"clients = 8.5", "clients: \"8.5\" is not a whole number from 1 to 100000"},
+      {"clients = [8]", "clients: must be a text, a number, true or false"},
+      {"clients = 2026-01-01", "clients: must be a text, a number, true or false"},
+      {"quiet = 1", "quiet: \"1\" is not true or false"},
+      {"rate = true", "rate: \"true\" is not a number from"},
+      {"rate = nan", "rate: "},
+      {"rate = inf", "rate: "},
+      {"ttl = 10", "ttl: \"10\""},
+      {"ttl = \"\"", "ttl: "},
+      {"out = \"a\\u0000b\"", "out: "},
+      {"arrival = \"a\\u0000b\"", "arrival: "},
+      {"redis = {a = 1}", "redis: must be a text, or a list of texts"},
+      {"strategies = [[\"a\"]]", "strategies: must be a text, or a list of texts"}};
+  for (const auto& [text, error] : wrong) EXPECT_THAT(file_error(text), StartsWith(error)) << text;
 }
 
 TEST(ConfigFile, SyntaxErrorsAreOneLineWithTheirPlace) {

@@ -14,7 +14,7 @@
 namespace lockbench::cli {
 namespace {
 
-/// What a console prints for a note, a warning and a status line.
+/// What a console prints for a note, a warning, a status line and a note above it.
 std::string printed(const char* locale) {
   const test::Variable of_all("LC_ALL", locale);
   Written written;
@@ -23,13 +23,14 @@ std::string printed(const char* locale) {
     console.note("acquire p99 12 µs");
     console.warn("±5 %");
     console.status("3 µs");
+    console.note("done");
   }
   return written.text();
 }
 
 TEST(Console, IsAsciiUnlessTheLocaleIsUtf8) {
-  EXPECT_EQ(printed("C"), "acquire p99 12 us\n+-5 %\n\r\x1b[K3 us\r\x1b[K");
-  EXPECT_EQ(printed("C.UTF-8"), "acquire p99 12 µs\n±5 %\n\r\x1b[K3 µs\r\x1b[K");
+  EXPECT_EQ(printed("C"), "acquire p99 12 us\n+-5 %\n\r\x1b[K3 us\r\x1b[Kdone\n3 us\r\x1b[K");
+  EXPECT_EQ(printed("C.UTF-8"), "acquire p99 12 µs\n±5 %\n\r\x1b[K3 µs\r\x1b[Kdone\n3 µs\r\x1b[K");
 }
 
 using Json = nlohmann::json;

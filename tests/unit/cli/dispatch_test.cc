@@ -1,4 +1,3 @@
-#include "cli/commands/dispatch.h"
 
 #include <chrono>
 #include <cstdio>

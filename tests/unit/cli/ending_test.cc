@@ -1,9 +1,18 @@
-#include "cli/console/exit_code.h"
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
 #include "cli/console/facts.h"
 #include "cli/console/progress.h"
 #include "cli/console/publish.h"
+#include "results/file/load.h"
+#include "results/tables/outcomes.h"
 #include "strategies/registry.h"
+#include "tests/integration/support/program.h"
+#include "tests/support/variable.h"
 #include "tests/unit/cli/fixtures.h"
+#include "tests/unit/results/samples.h"
 
 namespace lockbench::cli {
 namespace {
@@ -13,17 +22,17 @@ using testing::HasSubstr;
 using testing::SizeIs;
 
 TEST(ExitCode, OfEachEndingAlone) {
-  EXPECT_EQ(exit_code_of({}), 0);
-  EXPECT_EQ(exit_code_of({.interrupted = true}), 105);
-  EXPECT_EQ(exit_code_of({.exclusion_broken = true}), 3);
-  EXPECT_EQ(exit_code_of({.rank_lost = true}), 2);
-  EXPECT_EQ(exit_code_of({.errors = true}), 2);
-  EXPECT_EQ(exit_code_of({.nothing_granted = true}), 2);
-  EXPECT_EQ(exit_code_of({.invalid = true}), 0);
-  EXPECT_EQ(exit_code_of({.strict = true}), 0);
-  EXPECT_EQ(exit_code_of({.invalid = true, .strict = true}), 4);
-  EXPECT_EQ(exit_code_of({.threshold_missed = true}), 99);
-  EXPECT_EQ(exit_code_of({.planned_too_high = true}), 99);
+  const std::vector<std::pair<Ending, int>> codes{{{}, 0},
+                                                  {{.interrupted = true}, 105},
+                                                  {{.exclusion_broken = true}, 3},
+                                                  {{.rank_lost = true}, 2},
+                                                  {{.errors = true}, 2},
+                                                  {{.nothing_granted = true}, 2},
+                                                  {{.invalid = true}, 0},
+                                                  {{.invalid = true, .strict = true}, 4},
+                                                  {{.threshold_missed = true}, 99},
+                                                  {{.planned_too_high = true}, 99}};
+  for (const auto& [ending, code] : codes) EXPECT_EQ(exit_code_of(ending), code);
 }
 
 TEST(ExitCode, GravestFirst) {
@@ -52,26 +61,32 @@ results::Result result_with(const std::string& strategy, results::Verdict verdic
 }
 
 TEST(Ending, AControlMayBreakExclusion) {
-  EXPECT_TRUE(ending_of(result_with("local-mutex", results::Verdict::violated)).exclusion_broken);
-  EXPECT_FALSE(ending_of(result_with("local-mutex", results::Verdict::exclusive)).exclusion_broken);
-  EXPECT_FALSE(ending_of(result_with("none", results::Verdict::violated)).exclusion_broken);
-  EXPECT_FALSE(ending_of(result_with("none", results::Verdict::unprotected)).exclusion_broken);
+  const auto broken = [](const std::string& strategy, results::Verdict verdict) {
+    return ending_of(result_with(strategy, verdict)).exclusion_broken;
+  };
+  EXPECT_TRUE(broken("local-mutex", results::Verdict::violated));
+  EXPECT_FALSE(broken("local-mutex", results::Verdict::exclusive));
+  EXPECT_FALSE(broken("none", results::Verdict::violated));
+  EXPECT_FALSE(broken("none", results::Verdict::unprotected));
 }
 
 TEST(Ending, EveryKindOfErrorCounts) {
-  const auto with = [](const auto& change) {
+  using Run = results::Run;
+  const auto with = [](void (*change)(Run&)) {
     results::Result result;
     result.runs.resize(1);
     change(result.runs.front());
     return ending_of(result);
   };
-  EXPECT_FALSE(with([](results::Run& run) { run.outcomes.timed_out = 1; }).errors);
-  EXPECT_TRUE(with([](results::Run& run) { run.outcomes.failed = 1; }).errors);
-  EXPECT_TRUE(with([](results::Run& run) { run.outcomes.unknown = 1; }).errors);
-  EXPECT_TRUE(with([](results::Run& run) { run.releases_failed = 1; }).errors);
-  EXPECT_TRUE(with([](results::Run& run) { run.errors.emplace_back("counter lost"); }).errors);
-  EXPECT_TRUE(with([](results::Run& run) { run.audit.resource_failures = 1; }).errors);
-  EXPECT_TRUE(with([](results::Run& run) { run.generator.valid = false; }).invalid);
+  for (void (*change)(Run&) : std::vector<void (*)(Run&)>{
+           [](Run& run) { run.outcomes.failed = 1; }, [](Run& run) { run.outcomes.unknown = 1; },
+           [](Run& run) { run.releases_failed = 1; },
+           [](Run& run) { run.errors.emplace_back("counter lost"); },
+           [](Run& run) { run.audit.resource_failures = 1; }}) {
+    EXPECT_TRUE(with(change).errors);
+  }
+  EXPECT_FALSE(with([](Run& run) { run.outcomes.timed_out = 1; }).errors);
+  EXPECT_TRUE(with([](Run& run) { run.generator.valid = false; }).invalid);
 }
 
 TEST(Ending, WhatFailsBecauseItWasStruckIsNoError) {
@@ -184,14 +199,81 @@ TEST(ProgressView, IsQuietWhenAskedToBeAndStillWarns) {
   }
 }
 
-TEST(Console, RedrawsItsStatusBelowALine) {
-  Written written;
-  {
-    Console console(written.stream(), true, false);
-    console.status("bar");
-    console.note("line");
+TEST(KnownFlaws, AreTheGravestOfEachStrategyAndWhatReplacesIt) {
+  results::Result result = results::minimal_result();
+  for (const Descriptor* strategy : all_strategies()) {
+    result.runs.push_back(results::simple_run(std::string(strategy->name)));
   }
-  EXPECT_EQ(written.text(), "\r\x1b[Kbar\r\x1b[Kline\nbar\r\x1b[K");
+  const results::KnownFlaws flaws = known_flaws(result);
+  for (const Descriptor* strategy : all_strategies()) {
+    const auto flaw = flaws.find(strategy->name);
+    ASSERT_NE(flaw, flaws.end()) << strategy->name;
+    EXPECT_EQ(flaw->second.superseded_by, strategy->superseded_by);
+    for (const KnownHazard& hazard : strategy->hazards) {
+      const std::string_view outcome = to_string(hazard.outcome);
+      if (!results::does_harm(outcome)) continue;
+      const auto shown =
+          std::find_if(strategy->hazards.begin(), strategy->hazards.end(),
+                       [&](const KnownHazard& one) { return one.scenario == flaw->second.hazard; });
+      EXPECT_GE(results::gravity(to_string(shown->outcome)), results::gravity(outcome))
+          << strategy->name << " falls to " << hazard.scenario;
+    }
+  }
+}
+
+class ResultFileTest : public testing::Test {
+ protected:
+  /// What it says on stderr, and prints on stdout.
+  template <class Use>
+  std::pair<std::string, std::string> outputs(const std::string& path, const Use& use) {
+    testing::internal::CaptureStderr();
+    testing::internal::CaptureStdout();
+    {
+      Console console(stderr, false, false);
+      ResultFile file(path, console);
+      use(file);
+    }
+    return {testing::internal::GetCapturedStderr(), testing::internal::GetCapturedStdout()};
+  }
+
+  test::Scratch scratch_;
+  results::Result result_ = results::minimal_result();
+};
+
+TEST_F(ResultFileTest, IsThereAfterEachStepAndSaysSoAtTheEnd) {
+  const std::string path = scratch_ / "r.json";
+  result_.interrupted = true;
+  const auto [during, nothing] = outputs(path, [&](ResultFile& file) {
+    file.keep(result_);
+    EXPECT_TRUE(results::load(path)->interrupted);
+  });
+  EXPECT_EQ(during, "");
+  result_.interrupted = false;
+  const auto [at_end, printed] =
+      outputs(path, [&](ResultFile& file) { EXPECT_TRUE(file.save(result_)); });
+  EXPECT_EQ(at_end, "saved in " + path + "\n");
+  EXPECT_FALSE(results::load(path)->interrupted);
+  EXPECT_EQ(nothing + printed, "");
+}
+
+TEST_F(ResultFileTest, AFullDiskIsSaidOnceAndDecidesAtTheEnd) {
+  const test::Variable folder("TMPDIR", scratch_.path());
+  const auto [said, printed] = outputs("/dev/full", [&](ResultFile& file) {
+    for (int step = 0; step < 3; ++step) file.keep(result_);
+    EXPECT_FALSE(file.save(result_));
+  });
+  EXPECT_EQ(said.find("not saved so far: "), said.rfind("not saved so far: "));
+  EXPECT_THAT(said, HasSubstr("not saved so far: cannot write /dev/full"));
+}
+
+TEST_F(ResultFileTest, StdoutGetsItOnce) {
+  const auto [said, printed] = outputs(std::string(kStdout), [&](ResultFile& file) {
+    file.keep(result_);
+    file.keep(result_);
+    EXPECT_TRUE(file.save(result_));
+  });
+  EXPECT_EQ(printed, results::to_json(result_));
+  EXPECT_EQ(said, "");
 }
 
 }  // namespace

@@ -13,7 +13,6 @@
 #include <vector>
 
 #include "cli/commands/commands.h"
-#include "cli/commands/dispatch.h"
 #include "strategies/store.h"
 
 namespace lockbench::cli {

@@ -42,18 +42,17 @@ class Refusals {
     of_the_load();
     of_the_lock();
   }
-  const std::vector<Refused>& all() const { return all_; }
+  std::vector<Refused> all;
 
  private:
   void refuse(const std::string& option, const std::string& allowed,
               const std::vector<std::string>& values) {
-    for (const std::string& value : values) all_.push_back({option, value, allowed});
+    for (const std::string& value : values) all.push_back({option, value, allowed});
   }
   void of_the_load();
   void of_the_lock();
 
   const std::string duration_ = "ns, us, ms, s, m or h, such as 250us";
-  std::vector<Refused> all_;
 };
 
 void Refusals::of_the_load() {
@@ -83,7 +82,6 @@ void Refusals::of_the_load() {
   refuse("--duration", duration_, {"3", "-3s", "3 seconds", "infs", "nans"});
   refuse("--iterations", "1 to 1000000000000", {"0", "-5", "1e6", "18446744073709551616"});
   refuse("--warmup", "0s to 1h", {"61m"});
-  refuse("--warmup", duration_, {"5", "-1s"});
   refuse("--contended-grants", "1 to 1000000000", {"0", "-1"});
 }
 
@@ -91,18 +89,14 @@ void Refusals::of_the_lock() {
   refuse("--ttl", "1ms to 24h", {"0s", "999us", "25h"});
   refuse("--ttl", duration_, {"10"});
   refuse("--acquire-timeout", "0s to 24h", {"25h"});
-  refuse("--acquire-timeout", duration_, {"-1s", "30"});
   refuse("--renew", "neither off nor auto nor a duration", {"on", "5", "-1s", "auto:1s"});
   refuse("--renew", "1ms to 24h", {"0s", "25h"});
   refuse("--renew-cap", "1ms to 168h", {"0s", "169h"});
-  refuse("--renew-cap", duration_, {"none"});
   refuse("--nodes", "whole number from 1 to 15", {"0", "16", "-1", "five", "3.5"});
   refuse("--node-timeout", "100us to 1h", {"0s", "2h"});
-  refuse("--node-timeout", duration_, {"50"});
   refuse("--replicas", "0 to 16", {"17", "-1", "two"});
   refuse("--wait-replicas", "1 to 16 nor all", {"0", "17", "none", "1.5"});
   refuse("--wait-timeout", "1ms to 1h", {"0s", "999us", "2h"});
-  refuse("--wait-timeout", duration_, {"100"});
   refuse("--wait", "poll:INTERVAL, backoff:MIN..MAX",
          {"poll", "poll:", "poll:-1ms", "backoff:1ms", "spin"});
   refuse("--wait", "(0 < MIN <= MAX)", {"backoff:5ms..1ms"});
@@ -111,9 +105,7 @@ void Refusals::of_the_lock() {
   refuse("--repeat", "1 to 1000", {"0", "1001", "-1"});
   refuse("--seed", "0 to 9223372036854775807", {"-1", "9223372036854775808", "0.5"});
   refuse("--store-timeout", "1ms to 1h", {"0s", "2h"});
-  refuse("--store-timeout", duration_, {"100"});
   refuse("--rtt", "0s to 1h", {"2h"});
-  refuse("--rtt", duration_, {"-1ms", "100"});
   refuse("--threshold", "close ones: acquire.p90", {"acquire.p98<5ms"});
   refuse("--threshold", "one of < <= > >= == !=", {"acquire.p99"});
   refuse("--threshold", "is not a number", {"acquire.p99<"});
@@ -126,10 +118,9 @@ void Refusals::of_the_lock() {
   refuse("--format", "table, json, csv, markdown", {"xml", "Table"});
   refuse("--metrics-listen", "such as 127.0.0.1:9464", {"x", "127.0.0.1:65536"});
   refuse("--linger", "0s to 168h", {"169h"});
-  refuse("--linger", duration_, {"5"});
 }
 
-INSTANTIATE_TEST_SUITE_P(All, RefusedValue, testing::ValuesIn(Refusals().all()));
+INSTANTIATE_TEST_SUITE_P(All, RefusedValue, testing::ValuesIn(Refusals().all));
 
 }  // namespace
 }  // namespace lockbench::cli

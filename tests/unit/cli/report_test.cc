@@ -2,7 +2,6 @@
 #include <filesystem>
 
 #include "cli/commands/commands.h"
-#include "cli/commands/dispatch.h"
 #include "cli/commands/finish.h"
 #include "results/file/json.h"
 #include "tests/integration/support/program.h"

@@ -1,4 +1,4 @@
-#include "cli/options/secrets.h"
+#include "cli/options/text.h"
 
 #include "tests/support/variable.h"
 #include "tests/unit/cli/fixtures.h"

@@ -42,11 +42,6 @@ std::vector<Malformed> malformed_options() {
                   {"--rediss"}),
       with_secret("UnknownOptionBeforeASecret", run_with({"--redsi", "redis://:hunter2@h"}),
                   {"--redsi", "--redis"}),
-  };
-}
-
-std::vector<Malformed> malformed_combinations() {
-  return {
       with_secret("StrategyUrl", {"run", "redis://:hunter2@h"}, {"--redis"}),
       {"OptionWithItsValueAsAValue", run_with({"--out", "--format=json"}), {"--out needs a value"}},
       with_secret("CommandUrl", {"redis://:hunter2@host"}, {"--redis"}),
@@ -101,7 +96,8 @@ std::vector<Malformed> malformed_workloads() {
   };
 }
 
-std::vector<Malformed> malformed_redis() {
+std::vector<Malformed> malformed_servers() {
+  const std::string nowhere = fmt::format("127.0.0.1:{}", test::closed_port());
   return {
       with_secret("PasswordInAnArgument", run_with({"--redis", "redis://:hunter2@localhost"}),
                   {"--redis @FILE", "LOCKBENCH_REDIS", "--config"}),
@@ -113,12 +109,6 @@ std::vector<Malformed> malformed_redis() {
       {"UnreachableSocket",
        run_with({"--redis", "unix:///no/such/socket", "--out", "/dev/null"}),
        {"--redis", "/no/such/socket"}},
-  };
-}
-
-std::vector<Malformed> malformed_servers() {
-  const std::string nowhere = fmt::format("127.0.0.1:{}", test::closed_port());
-  return {
       with_secret("PostgresUnreachable",
                   {"run", "--postgres", "@CONFIG", "--out", "/dev/null", "postgres-lease"},
                   {"--postgres"}, "postgresql://ann:hunter2@" + nowhere + "/x"),
@@ -172,8 +162,7 @@ std::vector<Malformed> malformed_files() {
 
 std::vector<Malformed> all_malformed() {
   std::vector<Malformed> all = malformed_options();
-  for (const auto& more : {malformed_combinations(), malformed_workloads(), malformed_redis(),
-                           malformed_servers(), malformed_files()}) {
+  for (const auto& more : {malformed_workloads(), malformed_servers(), malformed_files()}) {
     all.insert(all.end(), more.begin(), more.end());
   }
   return all;

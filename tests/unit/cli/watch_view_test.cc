@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "cli/console/screen.h"
+#include "cli/console/console.h"
 #include "cli/console/watch_text.h"
 #include "results/tables/text.h"
 
