@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "watch/shape.h"
 #include "watch/sources/patterns.h"
 
 namespace lockbench::watch {

@@ -3,7 +3,6 @@
 
 #include "watch/sources/postgres_book.h"
 #include "watch/sources/postgres_look.h"
-#include "watch/sources/postgres_table.h"
 
 namespace lockbench::watch {
 namespace {
@@ -97,6 +96,15 @@ TEST(PostgresTable, IsNamedAsInSql) {
                             "a b", "a;b(", "\"a", "\"\"", "a(b,c,d,e)"}) {
     EXPECT_FALSE(parse_lock_table(wrong)) << wrong;
   }
+}
+
+TEST(PostgresTable, IsKnownByShedLocksColumns) {
+  const auto found = with_columns({}, {"NAME", "lock_until", "locked_at", "locked_by"});
+  ASSERT_TRUE(found);
+  EXPECT_THAT((std::vector{found->name, found->until, found->by, found->at}),
+              ElementsAre("NAME", "lock_until", "locked_by", "locked_at"));
+  EXPECT_FALSE(with_columns({}, {"name", "lock_until"}));
+  EXPECT_FALSE(with_columns({}, {"name", "price", "owner"}));
 }
 
 TEST(PostgresTable, QuotesWhateverIsInAName) {
