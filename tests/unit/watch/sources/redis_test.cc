@@ -6,7 +6,6 @@
 
 #include "strategies/redis/client/protocol.h"
 #include "watch/sources/redis_book.h"
-#include "watch/sources/redis_feed.h"
 #include "watch/sources/redis_lock.h"
 
 namespace lockbench::watch {
