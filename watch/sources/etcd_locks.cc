@@ -69,8 +69,6 @@ std::optional<std::string> EtcdLocks::remove(const std::string& key) {
   return place.lock;
 }
 
-void EtcdLocks::begin(const EtcdEntry& entry) { put(entry); }
-
 std::vector<Sighting> EtcdLocks::begun(TimePoint at) const {
   std::vector<Sighting> all;
   all.reserve(locks_.size());

@@ -11,7 +11,6 @@
 #include "watch/sources/postgres_book.h"
 #include "watch/sources/postgres_look.h"
 #include "watch/sources/server_source.h"
-#include "watch/sources/sources.h"
 
 namespace lockbench::watch {
 namespace {

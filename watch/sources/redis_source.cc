@@ -8,7 +8,6 @@
 #include "watch/sources/redis_book.h"
 #include "watch/sources/redis_look.h"
 #include "watch/sources/server_source.h"
-#include "watch/sources/sources.h"
 
 namespace lockbench::watch {
 namespace {

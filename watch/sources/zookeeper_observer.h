@@ -35,7 +35,6 @@ class ZookeeperObserver {
   /// The nodes of which something has changed; waits for at most `longest` for the first.
   StoreResult<std::vector<std::string>> events(Duration longest, const std::stop_token& stop);
   void close();
-  const std::string& display() const { return display_; }
 
  private:
   struct Pending {

@@ -10,7 +10,6 @@
 #include "strategies/zookeeper/client/messages.h"
 #include "watch/sources/patterns.h"
 #include "watch/sources/server_source.h"
-#include "watch/sources/sources.h"
 #include "watch/sources/zookeeper_locks.h"
 #include "watch/sources/zookeeper_observer.h"
 
@@ -155,9 +154,8 @@ class ZookeeperWatch {
     }
     if (requests.empty()) return {};
     const TimePoint asked_at = env_.now();
-    auto answers = observer_.call(requests, stop);
+    auto answers = budget_.ask(env_, [&] { return observer_.call(requests, stop); });
     if (!answers) return tl::unexpected(std::move(answers.error()));
-    budget_.answered(env_.now() - asked_at, env_.now());
     std::vector<ZkRequest> owners;
     std::vector<std::pair<std::string, std::string>>
         contenders;  // a node's path and a child, or ""
