@@ -11,7 +11,7 @@ void read_values(std::string_view bytes) {
   if (const auto number = parse_number<std::uint64_t>(bytes)) {
     require(parse_number<std::uint64_t>(std::to_string(*number)) == number);
   }
-  if (const auto look = watch::read_look(bytes)) require(look->locks.size() <= watch::kMostLocks);
+  if (const auto look = watch::read_look(bytes)) require(look->lines.size() <= watch::kMostLocks);
   if (const auto tables = watch::read_table_look(bytes, 2)) require(tables->size() == 2);
   static_cast<void>(watch::parse_lock_table(bytes));
 }

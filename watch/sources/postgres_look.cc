@@ -120,6 +120,24 @@ std::optional<PostgresRow> read_row(const json& line) {
   return row;
 }
 
+template <class Line>
+PostgresLines<Line> read_lines(const json& lines, std::size_t most,
+                               std::optional<Line> (*read)(const json&)) {
+  PostgresLines<Line> look;
+  for (const json& line : lines) {
+    if (look.lines.size() == most) {
+      look.cut = true;
+      break;
+    }
+    if (auto one = read(line)) {
+      look.lines.push_back(*std::move(one));
+    } else {
+      ++look.malformed;
+    }
+  }
+  return look;
+}
+
 char lower(char letter) {
   return letter >= 'A' && letter <= 'Z' ? static_cast<char>(letter - 'A' + 'a') : letter;
 }
@@ -230,19 +248,7 @@ FROM r LEFT JOIN pg_catalog.pg_stat_activity a ON a.pid = r.pid)",
 tl::expected<PostgresLook, std::string> read_look(std::string_view text) {
   const json lines = json::parse(text, nullptr, false);
   if (!lines.is_array()) return tl::unexpected<std::string>("its locks cannot be read");
-  PostgresLook look;
-  for (const json& line : lines) {
-    if (look.locks.size() == kMostLocks) {
-      look.cut = true;
-      break;
-    }
-    if (auto lock = read_lock(line)) {
-      look.locks.push_back(*std::move(lock));
-    } else {
-      ++look.malformed;
-    }
-  }
-  return look;
+  return read_lines(lines, kMostLocks, read_lock);
 }
 
 tl::expected<std::vector<PostgresTableLook>, std::string> read_table_look(std::string_view text,
@@ -253,17 +259,8 @@ tl::expected<std::vector<PostgresTableLook>, std::string> read_table_look(std::s
   }
   std::vector<PostgresTableLook> looks;
   for (const json& lines : answer) {
-    PostgresTableLook look;
     if (!lines.is_array()) return tl::unexpected<std::string>("its lock tables cannot be read");
-    look.cut = lines.size() >= kMostTableRows;
-    for (const json& line : lines) {
-      if (auto row = read_row(line)) {
-        look.rows.push_back(*std::move(row));
-      } else {
-        ++look.malformed;
-      }
-    }
-    looks.push_back(std::move(look));
+    looks.push_back(read_lines(lines, kMostTableRows, read_row));
   }
   return looks;
 }
@@ -326,7 +323,7 @@ std::string table_look(const std::vector<PostgresTable>& tables) {
         table.at.empty()
             ? "NULL"
             : fmt::format("(c.t - extract(epoch FROM l.{}))::float8", quote_identifier(table.at)),
-        table.quoted(), kRemembered, kMostTableRows);
+        table.quoted(), kRemembered, kMostTableRows + 1);
   }
   return sql + ")::text";
 }

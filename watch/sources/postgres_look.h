@@ -28,12 +28,6 @@ struct PostgresLock {
   std::optional<Duration> transaction;  ///< how long its transaction has lasted
 };
 
-struct PostgresLook {
-  std::vector<PostgresLock> locks;
-  bool cut = false;             ///< there were more
-  std::uint64_t malformed = 0;  ///< lines that could not be read
-};
-
 /// A table that says who holds which lock until when, as ShedLock's does, as the user names it or
 /// as it was found. Names are as the catalogue has them.
 struct PostgresTable {
@@ -70,11 +64,15 @@ struct PostgresRow {
   std::optional<Duration> held;  ///< where the table says since when
 };
 
-struct PostgresTableLook {
-  std::vector<PostgresRow> rows;
-  bool cut = false;
-  std::uint64_t malformed = 0;
+/// What one look showed.
+template <class Line>
+struct PostgresLines {
+  std::vector<Line> lines;
+  bool cut = false;             ///< there were more
+  std::uint64_t malformed = 0;  ///< lines that could not be read
 };
+using PostgresLook = PostgresLines<PostgresLock>;
+using PostgresTableLook = PostgresLines<PostgresRow>;
 
 /// Asks for the locks of this database: one value, for read_look. For a server of this version
 /// (140002: 14.2).
