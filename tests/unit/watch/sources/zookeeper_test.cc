@@ -56,6 +56,17 @@ TEST(ZookeeperLocks, TheLowestNumberHoldsWhateverTheNames) {
   EXPECT_THAT(locks.settle("/l", kLookedAt, false), IsEmpty()) << "nothing has changed";
 }
 
+TEST(ZookeeperLocks, ReadersHoldTogetherBeforeTheFirstWriter) {
+  ZookeeperLocks locks(10);
+  locks.listed("/l", {"__rlock__0000000001", "__rlock__0000000002", "__lock__0000000003",
+                      "__rlock__0000000004"});
+  const auto seen = locks.settle("/l", kLookedAt, true);
+  ASSERT_EQ(seen.size(), 1U);
+  EXPECT_EQ(seen[0].holders.size(), 2U);
+  EXPECT_TRUE(seen[0].holders.front().shared);
+  EXPECT_EQ(seen[0].waiters, 2U);
+}
+
 TEST(ZookeeperLocks, ANodeWithoutASessionIsNoContender) {
   ZookeeperLocks locks(10);
   locks.listed("/l", {"order-0000000001"});
