@@ -57,7 +57,7 @@ void LockDetails::take(const Happenings& happenings, const LockRecord& record, b
     if (event.lasted) hold.record(*event.lasted);
     if (event.waited && event.counted) wait.record(*event.waited);
     if (event.margin) {
-      smallest_margin = smallest_margin ? std::min(*smallest_margin, *event.margin) : *event.margin;
+      smallest_margin = std::min(smallest_margin.value_or(*event.margin), *event.margin);
     }
     add(event.at, event.kind, event.owner);
   }

@@ -270,29 +270,22 @@ bool KeyProposals::is_new(const std::string& key) {
   return patterns_.size() < kMostPatterns && (!many || sounds_like_lock(key));
 }
 
-void KeyProposals::leave_out(const std::string& pattern) {
-  if (others_.size() < kMostOthers) others_.insert(pattern);
-}
-
 std::optional<std::string> KeyProposals::judge(const std::string& key,
                                                const RedisLook::Answer& looked) {
-  const std::string pattern = generalised(key);
-  if (!looked.state || looked.state->holders.empty()) {
-    if (!looked.state) leave_out(pattern);
-    return std::nullopt;
-  }
-  const Sighting& state = *looked.state;
   constexpr Duration kLongestTtl = std::chrono::minutes(10);
-  const bool brief = state.ttl_left && *state.ttl_left <= kLongestTtl;
-  const std::string& owner = state.holders.front().owner;
-  const bool redisson = state.shape == Shape::redisson_hash && owner.find(':') != std::string::npos;
-  const bool token = state.shape != Shape::redisson_hash && brief && is_random(owner);
-  if (!redisson && !token && !sounds_like_lock(key)) {
-    leave_out(pattern);
-    return std::nullopt;
+  const std::string pattern = generalised(key);
+  const auto& state = looked.state;
+  if (state && state->holders.empty()) return std::nullopt;
+  if (state) {
+    const std::string& owner = state->holders.front().owner;
+    const bool is_hash = state->shape == Shape::redisson_hash;
+    const bool is_brief = state->ttl_left && *state->ttl_left <= kLongestTtl;
+    const bool names_owner =
+        is_hash ? owner.find(':') != std::string::npos : is_brief && is_random(owner);
+    if (names_owner || sounds_like_lock(key)) return *patterns_.insert(pattern).first;
   }
-  patterns_.insert(pattern);
-  return pattern;
+  if (others_.size() < kMostOthers) others_.insert(pattern);
+  return std::nullopt;
 }
 
 RedisFeed::RedisFeed(redis::Endpoint endpoint, Duration command_timeout, Env& env)

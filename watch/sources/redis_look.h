@@ -100,8 +100,6 @@ class KeyProposals {
   std::optional<std::string> judge(const std::string& key, const RedisLook::Answer& looked);
 
  private:
-  void leave_out(const std::string& pattern);
-
   std::set<std::string> patterns_;  ///< proposed
   std::set<std::string> others_;    ///< looked at, and no locks
 };
