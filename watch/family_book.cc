@@ -2,27 +2,18 @@
 
 #include <algorithm>
 #include <array>
-#include <utility>
 
 namespace lockbench::watch {
-namespace {
-
-void lower(std::optional<Duration>& smallest, Duration margin) {
-  smallest = smallest ? std::min(*smallest, margin) : margin;
-}
-
-}  // namespace
-
-FamilyBook::FamilyBook(std::string store, std::string family, TimePoint began)
-    : store_(std::move(store)), family_(std::move(family)), began_(began) {}
-
 void FamilyBook::take(const Happenings& happenings, const LockRecord& record, std::uint64_t held,
                       std::uint64_t waiting) {
   using Kind = Moment::Kind;
   add(figures_, happenings);
   for (const Happening& event : happenings.list) {
     if (event.lasted) figures_.hold.record(*event.lasted);
-    if (event.margin) lower(figures_.smallest_margin, *event.margin);
+    if (event.margin) {
+      figures_.smallest_margin =
+          std::min(figures_.smallest_margin.value_or(*event.margin), *event.margin);
+    }
     if (event.kind == Kind::expired && event.was_renewed) ++figures_.expired_after_renewal;
     if (event.kind != Kind::granted) continue;
     owners_.add(event.owner);

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 
 #include "watch/lock_record.h"
 #include "watch/picture.h"
@@ -12,7 +13,8 @@ namespace lockbench::watch {
 /// All that is kept of a family of locks, however many they are.
 class FamilyBook {
  public:
-  FamilyBook(std::string store, std::string family, TimePoint began);
+  FamilyBook(std::string store, std::string family, TimePoint began)
+      : store_(std::move(store)), family_(std::move(family)), began_(began) {}
 
   /// What followed from a sighting of one of its locks: that is held and waited for by so many as
   /// the record says now; before, by `held` and `waiting`.

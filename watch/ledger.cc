@@ -3,17 +3,28 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <mutex>
+#include <optional>
+#include <set>
 #include <utility>
 
-#include "watch/ledger_state.h"
+#include "watch/family_book.h"
+#include "watch/findings.h"
+#include "watch/hashing.h"
+#include "watch/lock_table.h"
+#include "watch/sketches.h"
 
 namespace lockbench::watch {
 namespace {
 
 constexpr std::size_t kMostEndpoints = 256, kMostProposals = 50;
+/// Records that are looked at while sources wait: less than a millisecond.
+constexpr std::size_t kChunk = 4096;
+/// Locks in a picture.
+constexpr std::size_t kMostWorst = 20;
 
-}  // namespace
-
+/// How much a lock hurts, to order them.
 double hurt_of(const LockRecord& record, TimePoint now, bool held_long) {
   const Counts& counts = record.counts;
   const auto times = [](double weight, std::uint64_t count) {
@@ -31,123 +42,319 @@ double hurt_of(const LockRecord& record, TimePoint now, bool held_long) {
   return hurt;
 }
 
-std::size_t Ledger::State::endpoint_of(const std::string& name) {
-  const auto found = std::find(names.begin(), names.end(), name);
-  if (found != names.end()) return static_cast<std::size_t>(found - names.begin());
-  // More share the last one.
-  if (names.size() == kMostEndpoints) return kMostEndpoints - 1;
-  names.push_back(name);
-  endpoints.emplace_back().picture.facts.endpoint = name;
-  return names.size() - 1;
+/// Index of dispersion of counts; nothing for too few seconds or events.
+std::optional<double> dispersion_of(const std::vector<std::uint32_t>& counts) {
+  constexpr std::size_t kFewestSeconds = 10;
+  if (counts.size() < kFewestSeconds) return std::nullopt;
+  double sum = 0, squares = 0;
+  for (const std::uint32_t count : counts) {
+    sum += count;
+    squares += static_cast<double>(count) * count;
+  }
+  const auto n = static_cast<double>(counts.size());
+  const double mean = sum / n;
+  if (mean <= 0) return std::nullopt;
+  return (squares - n * mean * mean) / (n - 1) / mean;
 }
 
-std::uint32_t Ledger::State::book_of(const std::string& store, const std::string& lock,
-                                     TimePoint at) {
-  const auto find = [&](const std::string& family) {
-    return std::find_if(books.begin(), books.end(), [&](const FamilyBook& book) {
-      return book.store() == store && book.family() == family;
-    });
+/// A holding longer than this is long, by family; nothing: too few have ended to tell.
+std::vector<std::optional<Duration>> long_from(const std::vector<FamilyBook>& books,
+                                               const LedgerOptions& options) {
+  constexpr std::uint64_t kFewest = 20;
+  constexpr int kTimesP99 = 10;
+  constexpr Duration kNeverLong = std::chrono::seconds(1);
+  std::vector<std::optional<Duration>> bounds;
+  for (const FamilyBook& book : books) {
+    std::optional<Duration> bound = options.held_longer;
+    const loadgen::HistogramSnapshot& hold = book.figures().hold;
+    if (!bound && hold.count() >= kFewest) {
+      bound = std::max(kTimesP99 * hold.percentile(0.99), kNeverLong);
+    }
+    bounds.push_back(bound);
+  }
+  return bounds;
+}
+
+/// For how long the one that began first has held, or waited.
+template <class Parties>
+std::optional<Duration> longest_of(const Parties& parties, TimePoint now) {
+  std::optional<Duration> longest;
+  for (const auto& party : parties) {
+    const Duration lasted = std::max(now - party.since, Duration::zero());
+    longest = longest ? std::max(*longest, lasted) : lasted;
+  }
+  return longest;
+}
+
+void raise(std::optional<Duration>& longest, const std::optional<Duration>& one) {
+  if (one && (!longest || *one > *longest)) longest = one;
+}
+
+/// What only the locks themselves tell of their families, and which hurt most.
+class Scan {
+ public:
+  Scan(TimePoint now, std::vector<std::optional<Duration>> bounds)
+      : now_(now), bounds_(std::move(bounds)), most_waiting_(bounds_.size()) {}
+
+  void look(std::size_t place, const LockRecord& record, std::vector<FamilyPicture>& families) {
+    Figures& figures = families[record.family].figures;
+    const bool is_long = is_held_long(record);
+    if (!record.is_free()) {
+      raise(figures.oldest_hold, longest_of(record.holders, now_));
+      raise(figures.oldest_wait, longest_of(record.waiters, now_));
+      figures.without_ttl_now += record.is_leak(now_) ? 1 : 0;
+      figures.held_long_now += is_long ? 1 : 0;
+      figures.renewal_stopped_now += record.renewal_stopped(now_) ? 1 : 0;
+      if (record.waiting > most_waiting_[record.family]) {
+        most_waiting_[record.family] = record.waiting;
+        families[record.family].most_waited_for = record.name;
+      }
+    }
+    keep(place, hurt_of(record, now_, is_long));
+  }
+
+  bool is_held_long(const LockRecord& record) const {
+    const auto held = longest_of(record.holders, now_);
+    const auto& bound = bounds_[record.family];
+    return held && bound && *held > *bound;
+  }
+
+  /// Their places, the worst first.
+  std::vector<std::size_t> worst() {
+    std::sort(worst_.begin(), worst_.end(), std::greater<>());
+    std::vector<std::size_t> places;
+    for (const auto& [hurt, place] : worst_) places.push_back(place);
+    return places;
+  }
+
+ private:
+  /// A heap of the worst, the least of them on top.
+  void keep(std::size_t place, double hurt) {
+    if (worst_.size() == kMostWorst) {
+      if (hurt <= worst_.front().first) return;
+      std::pop_heap(worst_.begin(), worst_.end(), std::greater<>());
+      worst_.pop_back();
+    }
+    worst_.emplace_back(hurt, place);
+    std::push_heap(worst_.begin(), worst_.end(), std::greater<>());
+  }
+
+  const TimePoint now_;
+  const std::vector<std::optional<Duration>> bounds_;
+  std::vector<std::uint64_t> most_waiting_;
+  std::vector<std::pair<double, std::size_t>> worst_;
+};
+
+LockPicture picture_of(const LockRecord& record, const LockDetails* details,
+                       const FamilyPicture& family, TimePoint now) {
+  LockPicture picture{
+      .name = record.name, .store = family.store, .family = family.family, .shape = record.shape};
+  Figures& figures = picture.figures;
+  static_cast<Counts&>(figures) = record.counts;
+  figures.held_now = record.holders.size();
+  figures.waiting_now = record.waiting;
+  figures.without_ttl_now = record.is_leak(now) ? 1 : 0;
+  figures.renewal_stopped_now = record.renewal_stopped(now) ? 1 : 0;
+  figures.oldest_hold = longest_of(record.holders, now);
+  figures.oldest_wait = longest_of(record.waiters, now);
+  figures.waits_known = family.figures.waits_known;
+  figures.accuracy = family.figures.accuracy;
+  if (!record.holders.empty()) picture.holder = shown_hash(record.holders.front().owner);
+  if (record.expiry) picture.ttl_left = std::max(*record.expiry - now, Duration::zero());
+  if (record.renewals > 1) picture.renewal_interval = record.renewal_interval;
+  if (details == nullptr) return picture;
+  figures.hold = details->hold;
+  figures.wait = details->wait;
+  figures.smallest_margin = details->smallest_margin;
+  picture.history = {details->history.begin(), details->history.end()};
+  return picture;
+}
+
+}  // namespace
+
+struct Ledger::State {
+  /// What a ledger knows of a source.
+  struct Endpoint {
+    SourcePicture picture;
+    TimePoint sees_since{};
+    TimePoint blind_since{};
+    std::uint32_t epoch = 0;
+
+    double blind_seconds(TimePoint now) const {
+      return picture.blind_seconds + (picture.sees ? 0 : seconds(now - blind_since));
+    }
   };
-  std::string family = families.family_of(lock);
-  auto found = find(family);
-  if (found == books.end() && books.size() >= options.most_families) {
-    family = Families::kOther;
-    found = find(family);
+
+  State(LedgerOptions given, Families by_name)
+      : options(given),
+        families(std::move(by_name)),
+        salt(given.salt ? Salt{*given.salt, ~*given.salt} : random_salt()),
+        locks(std::max<std::uint64_t>(1, given.most_locks)) {}
+
+  // All under the mutex.
+  std::mutex mutex;
+  const LedgerOptions options;
+  const Families families;
+  const Salt salt;
+  std::vector<Endpoint> endpoints;
+  LockTable locks;
+  std::vector<FamilyBook> books;
+  DetailedLocks details{64};
+  std::set<std::string> proposals;
+  Distinct unfollowed, owners;
+  std::optional<TimePoint> began;
+  TimePoint latest{};
+  // For the workload.
+  loadgen::HistogramSnapshot ttl;
+  PerSecond acquired{3600};
+  std::uint64_t held = 0, waiting = 0, most_at_once = 0, shared = 0;
+  bool queued = false;
+
+  std::size_t endpoint_of(const std::string& name) {
+    const auto found = std::ranges::find(
+        endpoints, name,
+        [](const Endpoint& one) -> const std::string& { return one.picture.facts.endpoint; });
+    if (found != endpoints.end()) return static_cast<std::size_t>(found - endpoints.begin());
+    // More share the last one.
+    if (endpoints.size() == kMostEndpoints) return kMostEndpoints - 1;
+    endpoints.emplace_back().picture.facts.endpoint = name;
+    return endpoints.size() - 1;
   }
-  if (found != books.end()) return static_cast<std::uint32_t>(found - books.begin());
-  books.emplace_back(store, family, at);
-  return static_cast<std::uint32_t>(books.size() - 1);
-}
 
-std::optional<std::size_t> Ledger::State::place_of(std::size_t endpoint, const Sighting& sighting) {
-  const std::uint64_t key = hash_of(fmt::format("{}\n{}", endpoint, sighting.lock), salt);
-  if (const auto place = locks.find(key)) return place;
-  // Keys that are free and do not change are many, and tell nothing.
-  const bool idle = sighting.holders.empty() && sighting.changes == 0 && !sighting.ended &&
-                    sighting.waiters.value_or(0) == 0 &&
-                    (!sighting.waiting || sighting.waiting->empty());
-  if (idle) return std::nullopt;
-  const auto place = locks.add(key, sighting.at);
-  if (!place) {
-    unfollowed.add(key);
-    return std::nullopt;
+  std::uint32_t book_of(const std::string& store, const std::string& lock, TimePoint at) {
+    const auto find = [&](const std::string& family) {
+      return std::find_if(books.begin(), books.end(), [&](const FamilyBook& book) {
+        return book.store() == store && book.family() == family;
+      });
+    };
+    std::string family = families.family_of(lock);
+    auto found = find(family);
+    if (found == books.end() && books.size() >= options.most_families) {
+      family = Families::kOther;
+      found = find(family);
+    }
+    if (found != books.end()) return static_cast<std::uint32_t>(found - books.begin());
+    books.emplace_back(store, family, at);
+    return static_cast<std::uint32_t>(books.size() - 1);
   }
-  details.forget(*place);
-  LockRecord& record = locks.at(*place);
-  record.name = sighting.lock.substr(0, Families::kLongestName);
-  record.endpoint = static_cast<std::uint16_t>(endpoint);
-  record.family = book_of(endpoints[endpoint].picture.facts.store, sighting.lock, sighting.at);
-  books[record.family].lock_added(key, locks.forgot_any());
-  return place;
-}
 
-void Ledger::State::take(std::size_t place, Sighting sighting) {
-  LockRecord& record = locks.at(place);
-  FamilyBook& book = books[record.family];
-  const Endpoint& endpoint = endpoints[record.endpoint];
-  const std::uint64_t held_before = record.holders.size(), waiting_before = record.waiting;
-  if (sighting.waiting || sighting.waiters) book.waits_known();
-  queued = queued || (sighting.waiting && sighting.waiting->size() > 1);
-  const Judgement judgement{.salt = salt,
-                            .accuracy = endpoint.picture.facts.accuracy,
-                            .epoch = endpoint.epoch,
-                            .sees_since = endpoint.sees_since,
-                            .changes_per_holding = book.changes_per_holding()};
-  const Happenings happenings = derive(record, std::move(sighting), judgement);
-  for (const Happening& event : happenings.list) {
-    if (event.kind != Moment::Kind::granted) continue;
-    owners.add(event.owner);
-    if (!event.counted) continue;
-    acquired.add(event.at);
-    shared += event.shared ? 1 : 0;
-    if (event.ttl) ttl.record(*event.ttl);
+  std::optional<std::size_t> place_of(std::size_t endpoint, const Sighting& sighting) {
+    const std::uint64_t key = hash_of(fmt::format("{}\n{}", endpoint, sighting.lock), salt);
+    if (const auto place = locks.find(key)) return place;
+    // Keys that are free and do not change are many, and tell nothing.
+    const bool idle = sighting.holders.empty() && sighting.changes == 0 && !sighting.ended &&
+                      sighting.waiters.value_or(0) == 0 &&
+                      (!sighting.waiting || sighting.waiting->empty());
+    if (idle) return std::nullopt;
+    const auto place = locks.add(key, sighting.at);
+    if (!place) {
+      unfollowed.add(key);
+      return std::nullopt;
+    }
+    details.forget(*place);
+    LockRecord& record = locks.at(*place);
+    record.name = sighting.lock.substr(0, Families::kLongestName);
+    record.endpoint = static_cast<std::uint16_t>(endpoint);
+    record.family = book_of(endpoints[endpoint].picture.facts.store, sighting.lock, sighting.at);
+    books[record.family].lock_added(key, locks.forgot_any());
+    return place;
   }
-  acquired.add(record.at, happenings.unseen_holdings);
-  add(record.counts, happenings);
-  record.counts.most_waiting = std::max(record.counts.most_waiting, record.waiting);
-  book.take(happenings, record, held_before, waiting_before);
-  held += record.holders.size() - held_before;
-  waiting += record.waiting - waiting_before;
-  most_at_once = std::max(most_at_once, held + waiting);
-  keep(place, happenings, record.waiting != waiting_before);
-}
 
-void Ledger::State::keep(std::size_t place, const Happenings& happenings, bool queue_changed) {
-  if (happenings.list.empty() && !queue_changed) return;
-  const auto hurt = [&](std::size_t other) {
-    return other >= locks.size() ? 0 : hurt_of(locks.at(other), latest, false);
-  };
-  if (LockDetails* const kept = details.find_or_admit(place, hurt)) {
-    kept->take(happenings, locks.at(place), queue_changed);
+  void take(std::size_t place, Sighting sighting) {
+    LockRecord& record = locks.at(place);
+    FamilyBook& book = books[record.family];
+    const Endpoint& endpoint = endpoints[record.endpoint];
+    const std::uint64_t held_before = record.holders.size(), waiting_before = record.waiting;
+    if (sighting.waiting || sighting.waiters) book.waits_known();
+    queued = queued || (sighting.waiting && sighting.waiting->size() > 1);
+    const Judgement judgement{.salt = salt,
+                              .accuracy = endpoint.picture.facts.accuracy,
+                              .epoch = endpoint.epoch,
+                              .sees_since = endpoint.sees_since,
+                              .changes_per_holding = book.changes_per_holding()};
+    const Happenings happenings = derive(record, std::move(sighting), judgement);
+    for (const Happening& event : happenings.list) {
+      if (event.kind != Moment::Kind::granted) continue;
+      owners.add(event.owner);
+      if (!event.counted) continue;
+      acquired.add(event.at);
+      shared += event.shared ? 1 : 0;
+      if (event.ttl) ttl.record(*event.ttl);
+    }
+    acquired.add(record.at, happenings.unseen_holdings);
+    add(record.counts, happenings);
+    record.counts.most_waiting = std::max(record.counts.most_waiting, record.waiting);
+    book.take(happenings, record, held_before, waiting_before);
+    held += record.holders.size() - held_before;
+    waiting += record.waiting - waiting_before;
+    most_at_once = std::max(most_at_once, held + waiting);
+    const bool queue_changed = record.waiting != waiting_before;
+    if (happenings.list.empty() && !queue_changed) return;
+    const auto hurt = [&](std::size_t other) {
+      return other >= locks.size() ? 0 : hurt_of(locks.at(other), latest, false);
+    };
+    if (LockDetails* const kept = details.find_or_admit(place, hurt)) {
+      kept->take(happenings, record, queue_changed);
+    }
   }
-}
 
-bool Ledger::State::was_freed_unseen(const LockRecord& record, TimePoint now) const {
-  // A source looks at one lock after the other, which takes a while.
-  constexpr Duration kAllAreTold = std::chrono::minutes(1);
-  const Endpoint& source = endpoints[record.endpoint];
-  return !record.is_free() && record.epoch != source.epoch && source.picture.sees &&
-         now - source.sees_since >= kAllAreTold;
-}
-
-void Ledger::State::free_unseen(std::size_t place, TimePoint now) {
-  // The first sighting after an outage ends no holding.
-  Sighting free;
-  free.lock = locks.at(place).name;
-  free.at = now;
-  take(place, std::move(free));
-  // Nor does the next one begin any, if the source tells only then that it was held all the time.
-  locks.at(place).known = false;
-}
-
-std::optional<TimePoint> Ledger::State::blind_since() const {
-  std::optional<TimePoint> since;
-  for (const Endpoint& endpoint : endpoints) {
-    if (endpoint.picture.sees) return std::nullopt;
-    since = std::max(since.value_or(endpoint.blind_since), endpoint.blind_since);
+  /// Whether it was held or waited for before an outage, and its source has nothing more to say of
+  /// it: it was freed meanwhile.
+  bool was_freed_unseen(const LockRecord& record, TimePoint now) const {
+    // A source looks at one lock after the other, which takes a while.
+    constexpr Duration kAllAreTold = std::chrono::minutes(1);
+    const Endpoint& source = endpoints[record.endpoint];
+    return !record.is_free() && record.epoch != source.epoch && source.picture.sees &&
+           now - source.sees_since >= kAllAreTold;
   }
-  return since;
-}
+
+  void free_unseen(std::size_t place, TimePoint now) {
+    // The first sighting after an outage ends no holding.
+    Sighting free;
+    free.lock = locks.at(place).name;
+    free.at = now;
+    take(place, std::move(free));
+    // Nor does the next one begin any, if the source tells only then that it was held all the time.
+    locks.at(place).known = false;
+  }
+
+  /// Since when no source sees; nothing: one does.
+  std::optional<TimePoint> blind_since() const {
+    std::optional<TimePoint> since;
+    for (const Endpoint& endpoint : endpoints) {
+      if (endpoint.picture.sees) return std::nullopt;
+      since = std::max(since.value_or(endpoint.blind_since), endpoint.blind_since);
+    }
+    return since;
+  }
+
+  /// The book's figures, as well as its sources see.
+  FamilyPicture picture_of(FamilyBook& book, TimePoint now) const {
+    Accuracy worst = Accuracy::exact;
+    bool missed = false;
+    for (const Endpoint& endpoint : endpoints) {
+      if (endpoint.picture.facts.store != book.store()) continue;
+      worst = std::max(worst, endpoint.picture.facts.accuracy);
+      missed = missed || endpoint.picture.missed > 0;
+    }
+    return book.picture(now, worst, missed);
+  }
+
+  Duration seen_for(TimePoint now) const {
+    if (!began) return {};
+    double least_blind = endpoints.empty() ? 0 : 1e18;
+    for (const Endpoint& endpoint : endpoints) {
+      least_blind = std::min(least_blind, endpoint.blind_seconds(now));
+    }
+    const double seen = std::max(0.0, seconds(now - *began) - least_blind);
+    return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(seen));
+  }
+
+  void begin(TimePoint at) {
+    if (!began) began = at;
+    latest = std::max(latest, at);
+  }
+};
 
 Ledger::Ledger(LedgerOptions options, Families families)
     : state_(std::make_unique<State>(options, std::move(families))) {}
@@ -170,7 +377,7 @@ void Ledger::seen(const std::string& endpoint, Sighting sighting) {
   const std::lock_guard guard(state.mutex);
   const std::size_t index = state.endpoint_of(endpoint);
   state.begin(sighting.at);
-  Endpoint& source = state.endpoints[index];
+  State::Endpoint& source = state.endpoints[index];
   if (source.sees_since == TimePoint{}) source.sees_since = sighting.at;
   if (const auto place = state.place_of(index, sighting)) {
     state.take(*place, std::move(sighting));
@@ -186,7 +393,7 @@ void Ledger::proposed(std::string pattern) {
 void Ledger::blind(const std::string& endpoint, TimePoint at, std::string reason) {
   State& state = *state_;
   const std::lock_guard guard(state.mutex);
-  Endpoint& source = state.endpoints[state.endpoint_of(endpoint)];
+  State::Endpoint& source = state.endpoints[state.endpoint_of(endpoint)];
   state.begin(at);
   if (source.picture.sees) source.blind_since = at;
   source.picture.sees = false;
@@ -196,7 +403,7 @@ void Ledger::blind(const std::string& endpoint, TimePoint at, std::string reason
 void Ledger::sees(const std::string& endpoint, TimePoint at) {
   State& state = *state_;
   const std::lock_guard guard(state.mutex);
-  Endpoint& source = state.endpoints[state.endpoint_of(endpoint)];
+  State::Endpoint& source = state.endpoints[state.endpoint_of(endpoint)];
   state.begin(at);
   source.sees_since = at;
   if (source.picture.sees) return;
@@ -212,6 +419,93 @@ void Ledger::missed(const std::string& endpoint, std::uint64_t changes, std::str
   SourcePicture& picture = state.endpoints[state.endpoint_of(endpoint)].picture;
   picture.missed += changes;
   picture.missed_reason = std::move(reason);
+}
+
+Picture Ledger::read(TimePoint now) {
+  State& state = *state_;
+  Picture picture;
+  std::vector<std::optional<Duration>> bounds;
+  std::size_t places = 0;
+  {
+    const std::lock_guard guard(state.mutex);
+    picture.at = now;
+    if (state.began) picture.watched = std::max(now - *state.began, Duration::zero());
+    for (const State::Endpoint& endpoint : state.endpoints) {
+      picture.sources.push_back(endpoint.picture);
+      picture.sources.back().blind_seconds = endpoint.blind_seconds(now);
+    }
+    for (FamilyBook& book : state.books) {
+      picture.families.push_back(state.picture_of(book, now));
+    }
+    picture.proposals.assign(state.proposals.begin(), state.proposals.end());
+    picture.locks_unfollowed = state.unfollowed.count();
+    bounds = long_from(state.books, state.options);
+    places = state.locks.size();
+  }
+  Scan scan(now, std::move(bounds));
+  for (std::size_t from = 0; from < places; from += kChunk) {
+    const std::lock_guard guard(state.mutex);
+    for (std::size_t place = from; place < std::min(from + kChunk, places); ++place) {
+      const LockRecord& record = state.locks.at(place);
+      // One that came after the families were read.
+      if (record.family >= picture.families.size()) continue;
+      if (state.was_freed_unseen(record, now)) {
+        Figures& figures = picture.families[record.family].figures;
+        figures.held_now -= record.holders.size();
+        figures.waiting_now -= record.waiting;
+        state.free_unseen(place, now);
+      }
+      scan.look(place, record, picture.families);
+    }
+  }
+  {
+    const std::lock_guard guard(state.mutex);
+    for (const std::size_t place : scan.worst()) {
+      const LockRecord& record = state.locks.at(place);
+      if (record.family >= picture.families.size()) continue;
+      LockPicture& lock = picture.worst.emplace_back(
+          picture_of(record, state.details.find(place), picture.families[record.family], now));
+      lock.endpoint = state.endpoints[record.endpoint].picture.facts.endpoint;
+      lock.figures.held_long_now = scan.is_held_long(record) ? 1 : 0;
+    }
+  }
+  picture.findings = findings_of(picture);
+  return picture;
+}
+
+Usage Ledger::usage(TimePoint now) {
+  State& state = *state_;
+  Usage usage;
+  std::size_t places = 0;
+  {
+    const std::lock_guard guard(state.mutex);
+    usage.watched = state.seen_for(now);
+    usage.accuracy = Accuracy::exact;
+    for (FamilyBook& book : state.books) {
+      const FamilyPicture family = state.picture_of(book, now);
+      usage.acquisitions += family.figures.acquisitions;
+      usage.locks += family.locks;
+      usage.hold.merge(family.figures.hold);
+      usage.waits_known = usage.waits_known || family.figures.waits_known;
+      usage.accuracy = std::max(usage.accuracy, family.figures.accuracy);
+    }
+    usage.owners = state.owners.count();
+    usage.ttl = state.ttl;
+    usage.most_at_once = state.most_at_once;
+    usage.shared = state.shared;
+    usage.queued = state.queued;
+    if (const auto since = state.blind_since()) state.acquired.leave_out(*since, now);
+    if (state.began) usage.dispersion = dispersion_of(state.acquired.finished(now, *state.began));
+    places = state.locks.size();
+  }
+  for (std::size_t from = 0; from < places; from += kChunk) {
+    const std::lock_guard guard(state.mutex);
+    for (std::size_t place = from; place < std::min(from + kChunk, places); ++place) {
+      const std::uint64_t acquisitions = state.locks.at(place).counts.acquisitions;
+      if (acquisitions > 0) usage.by_lock.push_back(acquisitions);
+    }
+  }
+  return usage;
 }
 
 }  // namespace lockbench::watch

@@ -20,8 +20,9 @@ constexpr Duration kLeakAfter = 1s;
 constexpr std::uint32_t kEnoughRenewals = 2;
 constexpr std::size_t kMostParties = 1024;
 
-/// Derives what happened between the sighting before, which the record has, and the next one. Used
-/// once.
+/// From one sighting of a lock to the next: `record_` is what was known, `next_` what is seen now,
+/// and `found_` what must have happened between them. For one step; then the record is what was
+/// seen.
 class Step {
  public:
   Step(LockRecord& record, Sighting sighting, const Judgement& judgement)
@@ -35,17 +36,17 @@ class Step {
   Happenings take() {
     read_holders();
     if (after_gap_) forget_holdings();
-    const std::vector<Holding> ended = match();
+    const std::vector<Claim> ended = match();
     const auto is_new = [](const Present& one) { return one.is_new; };
-    const bool ends = !ended.empty(), begins = std::ranges::any_of(holders_, is_new);
-    const bool goes_on = !std::ranges::all_of(holders_, is_new);
-    count_unseen(ends, begins);
-    for (const Holding& one : ended) end(one, begins);
-    if (!goes_on && (ends || begins)) reset_holding();
+    const bool some_ended = !ended.empty(), some_began = std::ranges::any_of(holders_, is_new);
+    const bool some_go_on = !std::ranges::all_of(holders_, is_new);
+    count_unseen(some_ended, some_began);
+    for (const Claim& one : ended) end(one, some_began);
+    if (!some_go_on && (some_ended || some_began)) reset_holding();
     for (const Present& one : holders_) {
       if (one.is_new) begin(one);
     }
-    if (goes_on && !ends && !begins) extend();
+    if (some_go_on && !some_ended && !some_began) extend();
     take_waiters();
     settle();
     return std::move(found_);
@@ -54,7 +55,7 @@ class Step {
  private:
   /// A holder in the next sighting.
   struct Present {
-    Holding holding;
+    Claim holding;
     bool dated = false;  ///< the store tells since when
     bool is_new = true;  ///< no holding of the record goes on in it
   };
@@ -66,28 +67,31 @@ class Step {
     return next_.first_look || (judgement_.accuracy != Accuracy::sampled && next_.changes == 0);
   }
 
-  void read_holders() {
+  /// As if it had just begun, unless the store tells since when.
+  Claim claim_of(const Party& party) const {
     constexpr std::uint64_t kMostEntries = std::numeric_limits<std::uint32_t>::max();
+    return {.owner = hash_of(party.owner, judgement_.salt),
+            .since = std::min(party.since.value_or(next_.at), next_.at),
+            .entries = static_cast<std::uint32_t>(std::min(party.entries, kMostEntries)),
+            .shared = party.shared,
+            .began_unseen = !party.since && begins_unseen()};
+  }
+
+  void read_holders() {
     if (next_.holders.size() > kMostParties) next_.holders.resize(kMostParties);
     for (const Party& party : next_.holders) {
-      const Holding holding{
-          .owner = hash_of(party.owner, judgement_.salt),
-          .since = std::min(party.since.value_or(next_.at), next_.at),
-          .entries = static_cast<std::uint32_t>(std::min(party.entries, kMostEntries)),
-          .shared = party.shared,
-          .began_unseen = !party.since && begins_unseen()};
-      holders_.push_back({.holding = holding, .dated = party.since.has_value()});
+      holders_.push_back({.holding = claim_of(party), .dated = party.since.has_value()});
     }
   }
 
   /// After a blind period: what was held then has no end, and what is held has no beginning, unless
   /// the store tells that it began later.
   void forget_holdings() {
-    std::vector<Holding> held_before;
+    std::vector<Claim> held_before;
     for (Present& one : holders_) {
-      Holding& holding = one.holding;
+      Claim& holding = one.holding;
       if (one.dated && holding.since >= judgement_.sees_since) continue;
-      for (const Holding& old : record_.holders) {
+      for (const Claim& old : record_.holders) {
         if (one.dated || holding.owner != old.owner) continue;
         holding.since = old.since;
         holding.began_unseen = true;
@@ -104,7 +108,7 @@ class Step {
   }
 
   /// Whether it is the same holding, as far as owner, beginning and fence tell.
-  bool continues(const Holding& old, const Present& now) const {
+  bool continues(const Claim& old, const Present& now) const {
     if (now.holding.owner != old.owner) return false;
     const bool later = now.dated && now.holding.since > old.since + kClockError;
     if (later && !old.began_unseen) return false;
@@ -112,9 +116,9 @@ class Step {
   }
 
   /// Finds the record's holdings among the present ones; returns those that have ended.
-  std::vector<Holding> match() {
-    std::vector<Holding> ended;
-    for (const Holding& old : record_.holders) {
+  std::vector<Claim> match() {
+    std::vector<Claim> ended;
+    for (const Claim& old : record_.holders) {
       const auto same = std::ranges::find_if(
           holders_, [&](const Present& one) { return one.is_new && continues(old, one); });
       if (same == holders_.end()) {
@@ -170,7 +174,7 @@ class Step {
   }
 
   /// How the holding ended, as the store or else the TTL tells.
-  Moment::Kind kind_of_end(const Holding& holding, bool others_begin) const {
+  Moment::Kind kind_of_end(const Claim& holding, bool others_begin) const {
     if (next_.ended) return kind_of(*next_.ended);
     if (record_.expiry && next_.at >= *record_.expiry - kUndecidedWithin) {
       // In samples it may have been released at any time since the look before.
@@ -184,7 +188,7 @@ class Step {
   }
 
   /// Whether another client's name took the place of the holder's in one change.
-  bool was_written_over(const Holding& holding) const {
+  bool was_written_over(const Claim& holding) const {
     const bool one_change = judgement_.accuracy == Accuracy::exact && next_.changes <= 1;
     // Where each contender has a key of its own, nobody can write over the holder's.
     const bool one_key = next_.shape != Shape::etcd_queue;
@@ -195,7 +199,7 @@ class Step {
     return one_change && one_key && both_named && !holding.shared;
   }
 
-  void end(const Holding& holding, bool others_begin) {
+  void end(const Claim& holding, bool others_begin) {
     Happening event{
         .kind = kind_of_end(holding, others_begin), .owner = holding.owner, .at = next_.at};
     if (event.kind == Moment::Kind::expired) {
@@ -225,7 +229,7 @@ class Step {
   }
 
   void begin(const Present& one) {
-    const Holding& holding = one.holding;
+    const Claim& holding = one.holding;
     const bool seen = one.dated ? holding.since >= judgement_.sees_since : !holding.began_unseen;
     Happening event{.kind = Moment::Kind::granted,
                     .owner = holding.owner,
@@ -233,7 +237,7 @@ class Step {
                     .counted = seen,
                     .shared = holding.shared,
                     .ttl = next_.ttl_left};
-    const Waiter* const waiter = waiter_before(holding.owner);
+    const Claim* const waiter = waiter_before(holding.owner);
     if (waiter != nullptr && !waiter->began_unseen) {
       event.waited = std::max(holding.since - waiter->since, Duration::zero());
     }
@@ -252,7 +256,7 @@ class Step {
     }
     if (!next_.ttl_left || !record_.expiry) return;
     if (next_.at + *next_.ttl_left <= *record_.expiry + kTtlError) return;
-    const Holding& holding = holders_.front().holding;
+    const Claim& holding = holders_.front().holding;
     Happening event{.kind = Moment::Kind::renewed, .owner = holding.owner, .at = next_.at};
     take_margin(event);
     if (!holding.began_unseen || record_.renewals > 0) {
@@ -263,8 +267,8 @@ class Step {
     found_.list.push_back(event);
   }
 
-  const Waiter* waiter_before(std::uint64_t owner) const {
-    const auto found = std::ranges::find(record_.waiters, owner, &Waiter::owner);
+  const Claim* waiter_before(std::uint64_t owner) const {
+    const auto found = std::ranges::find(record_.waiters, owner, &Claim::owner);
     return found == record_.waiters.end() ? nullptr : &*found;
   }
 
@@ -272,16 +276,12 @@ class Step {
     const std::uint64_t listed = next_.waiting ? next_.waiting->size() : 0;
     record_.waiting = std::max(listed, next_.waiters.value_or(0));
     if (!next_.waiting) return;
-    std::vector<Waiter> waiters;
+    if (next_.waiting->size() > kMostParties) next_.waiting->resize(kMostParties);
+    std::vector<Claim> waiters;
     for (const Party& party : *next_.waiting) {
-      if (waiters.size() == kMostParties) break;
-      const std::uint64_t owner = hash_of(party.owner, judgement_.salt);
-      const Waiter* const old = party.since ? nullptr : waiter_before(owner);
-      waiters.push_back(old != nullptr
-                            ? *old
-                            : Waiter{.owner = owner,
-                                     .since = std::min(party.since.value_or(next_.at), next_.at),
-                                     .began_unseen = !party.since && begins_unseen()});
+      Claim waiter = claim_of(party);
+      const Claim* const before = party.since ? nullptr : waiter_before(waiter.owner);
+      waiters.push_back(before != nullptr ? *before : waiter);
     }
     record_.waiters = std::move(waiters);
   }

@@ -17,18 +17,13 @@ inline constexpr Duration kClockError = std::chrono::milliseconds(5);
 /// An end that lies less than this before the expiry may have been either.
 inline constexpr Duration kUndecidedWithin = std::chrono::milliseconds(100);
 
-struct Holding {
+/// Who holds a lock, or waits for it.
+struct Claim {
   std::uint64_t owner = 0;  ///< a hash
   TimePoint since{};
   std::uint32_t entries = 1;
   bool shared = false;
   bool began_unseen = false;  ///< it may have begun any time before `since`
-};
-
-struct Waiter {
-  std::uint64_t owner = 0;
-  TimePoint since{};
-  bool began_unseen = false;
 };
 
 /// All that is kept of one lock between two sightings. Plain data.
@@ -41,8 +36,8 @@ struct LockRecord {
   bool known = false;       ///< was sighted before
   std::uint32_t epoch = 0;  ///< of its source's sight
   TimePoint at{};           ///< of the latest sighting
-  std::vector<Holding> holders;
-  std::vector<Waiter> waiters;  ///< as far as the store tells who
+  std::vector<Claim> holders;
+  std::vector<Claim> waiters;  ///< as far as the store tells who
   std::uint64_t waiting = 0;
   std::optional<std::uint64_t> fence;
   // Of the present holding.

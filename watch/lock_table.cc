@@ -10,6 +10,8 @@ constexpr Duration kForgetAfter = std::chrono::seconds(10);
 /// Places that one addition looks at.
 constexpr std::size_t kMostLooks = 256;
 
+constexpr std::size_t kLongestHistory = 256;
+
 }  // namespace
 
 std::optional<std::size_t> LockTable::find(std::uint64_t key) const {
@@ -44,6 +46,34 @@ std::optional<std::size_t> LockTable::forget_one(TimePoint now) {
     return place;
   }
   return std::nullopt;
+}
+
+void LockDetails::take(const Happenings& happenings, const LockRecord& record, bool queue_changed) {
+  const auto add = [&](TimePoint at, Moment::Kind kind, std::uint64_t owner) {
+    if (history.size() == kLongestHistory) history.pop_front();
+    history.push_back({at, kind, owner == 0 ? "" : shown_hash(owner), record.waiting});
+  };
+  for (const Happening& event : happenings.list) {
+    if (event.lasted) hold.record(*event.lasted);
+    if (event.waited && event.counted) wait.record(*event.waited);
+    if (event.margin) {
+      smallest_margin = std::min(smallest_margin.value_or(*event.margin), *event.margin);
+    }
+    add(event.at, event.kind, event.owner);
+  }
+  if (queue_changed && happenings.list.empty()) {
+    add(record.at, Moment::Kind::queue_changed, 0);
+  }
+}
+
+LockDetails* DetailedLocks::find(std::size_t place) {
+  const auto found = std::find_if(all_.begin(), all_.end(),
+                                  [place](const LockDetails& one) { return one.place == place; });
+  return found == all_.end() ? nullptr : &*found;
+}
+
+void DetailedLocks::forget(std::size_t place) {
+  if (LockDetails* const found = find(place)) *found = LockDetails{.place = SIZE_MAX};
 }
 
 }  // namespace lockbench::watch

@@ -67,7 +67,7 @@ results::ObservedLock lock_of(const LockPicture& lock, const Picture& picture) {
                              .endpoint = lock.endpoint,
                              .family = lock.family,
                              .lock = lock.name,
-                             .shape = std::string(name_of(lock.shape)),
+                             .shape = std::string(kShapes[static_cast<std::size_t>(lock.shape)]),
                              .trouble = std::string(trouble_of(lock.figures)),
                              .holder = lock.holder,
                              .held_seconds = seconds_of(lock.figures.oldest_hold),
@@ -80,7 +80,7 @@ results::ObservedLock lock_of(const LockPicture& lock, const Picture& picture) {
   const TimePoint began = picture.at - picture.watched;
   for (const Moment& moment : lock.history) {
     seen.history.push_back({.t = std::max(0.0, seconds(moment.at - began)),
-                            .what = std::string(name_of(moment.kind)),
+                            .what = std::string(kMoments[static_cast<std::size_t>(moment.kind)]),
                             .holder = moment.holder,
                             .waiting = moment.waiting});
   }
@@ -105,10 +105,6 @@ results::ObservedSource source_of(const SourcePicture& source, const Picture& pi
 std::string_view name_of(Accuracy accuracy) {
   return kAccuracies[static_cast<std::size_t>(accuracy)];
 }
-
-std::string_view name_of(Shape shape) { return kShapes[static_cast<std::size_t>(shape)]; }
-
-std::string_view name_of(Moment::Kind kind) { return kMoments[static_cast<std::size_t>(kind)]; }
 
 std::vector<results::Observed> observed_of(const Picture& picture) {
   std::vector<results::Observed> all;

@@ -8,10 +8,8 @@
 
 namespace lockbench::watch {
 
-/// "at_least", "redisson_hash", "released": as the result file names them.
+/// "at_least": as the result file names it.
 std::string_view name_of(Accuracy accuracy);
-std::string_view name_of(Shape shape);
-std::string_view name_of(Moment::Kind kind);
 
 /// The families of the picture, in its order.
 std::vector<results::Observed> observed_of(const Picture& picture);

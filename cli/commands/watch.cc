@@ -9,17 +9,16 @@
 #include "cli/commands/commands.h"
 #include "cli/commands/finish.h"
 #include "cli/commands/watch_options.h"
-#include "cli/commands/watching.h"
 #include "cli/console/console.h"
 #include "cli/console/facts.h"
 #include "cli/console/publish.h"
 #include "cli/console/session.h"
-#include "cli/console/watch_text.h"
 #include "cli/console/watch_view.h"
 #include "exporter/exporter.h"
 #include "results/file/save.h"
 #include "strategies/carrier.h"
 #include "strategies/store.h"
+#include "strategies/thread.h"
 #include "watch/record.h"
 #include "watch/workload.h"
 
@@ -92,6 +91,63 @@ std::vector<std::unique_ptr<watch::Source>> sources_of(const WatchOptions& optio
   }
   return sources;
 }
+
+/// The sources of one watch and the ledger that they fill, each source on a thread of its own.
+class Watching {
+ public:
+  /// `console` must outlive it.
+  Watching(const WatchOptions& options, std::vector<std::unique_ptr<watch::Source>> sources,
+           Console& console)
+      : ledger_(options.ledger_options(), options.grouping()),
+        console_(console),
+        sources_(std::move(sources)) {}
+  Watching(const Watching&) = delete;
+  Watching& operator=(const Watching&) = delete;
+
+  /// Reaches every source. The error names the one that cannot be reached.
+  tl::expected<void, std::string> reach(const std::stop_token& stop) {
+    for (const auto& source : sources_) {
+      if (auto reached = source->reach(stop); !reached) return reached;
+    }
+    return {};
+  }
+
+  void begin() {
+    ledger_.begin(BootClock::now());
+    for (const auto& source : sources_) {
+      const auto failed = [this, &source](const std::string& why) {
+        console_.warn("a watch ended: " + why);
+        ledger_.blind(source->endpoint(), TimePoint::clock::now(), why);
+      };
+      auto started = Thread::start(
+          [this, &source](const std::stop_token& stop) { source->run(ledger_, stop); }, failed);
+      if (started) {
+        threads_.push_back(*std::move(started));
+      } else {
+        failed(started.error());
+      }
+    }
+  }
+
+  void end() { threads_.clear(); }
+
+  watch::Picture read(TimePoint now) {
+    watch::Picture picture = ledger_.read(now);
+    for (watch::SourcePicture& shown : picture.sources) {
+      for (const auto& source : sources_) {
+        if (source->endpoint() == shown.facts.endpoint) shown.commands = source->commands();
+      }
+    }
+    return picture;
+  }
+  watch::Usage usage(TimePoint now) { return ledger_.usage(now); }
+
+ private:
+  watch::Ledger ledger_;
+  Console& console_;
+  std::vector<std::unique_ptr<watch::Source>> sources_;
+  std::vector<Thread> threads_;  ///< last: they use the others
+};
 
 /// Of the servers that were given: without their versions, which it takes more rights to ask for.
 std::map<std::string, results::Server> server_facts(const WatchOptions& options) {
@@ -232,8 +288,7 @@ int watch_locks(const WatchOptions& options) {
   std::vector<std::unique_ptr<watch::Source>> sources = sources_of(options);
 
   Session session(options.output, false, "stopping");
-  Watching watching(std::move(sources), options.ledger_options(), options.grouping(),
-                    session.console());
+  Watching watching(options, std::move(sources), session.console());
   const auto metrics = std::make_shared<exporter::WatchMetrics>();
   const auto exported = serve_metrics(options.metrics, metrics, session.console());
   const auto reached = watching.reach(session.stop());

@@ -1,10 +1,14 @@
 #pragma once
 
 #include <cstddef>
+#include <map>
+#include <optional>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "results/tables/formats.h"
+#include "strategies/duration.h"
 #include "watch/picture.h"
 
 namespace lockbench::cli {
@@ -14,5 +18,20 @@ namespace lockbench::cli {
 /// `style` says how wide the terminal is.
 std::vector<std::string> watch_view(const watch::Picture& picture, std::size_t lines,
                                     const results::TextStyle& style);
+
+/// A watch as lines of text, for where there is no terminal: a line for each finding when it
+/// appears, one when a server is lost or back, and a summary every 10 s. Not thread-safe.
+class WatchLines {
+ public:
+  std::vector<std::string> lines(const watch::Picture& picture);
+
+ private:
+  /// Kind, store, family, endpoint.
+  using FindingName = std::tuple<watch::Finding::Kind, std::string, std::string, std::string>;
+
+  std::map<FindingName, TimePoint> said_;  ///< when it was last there
+  std::map<std::string, bool> saw_;        ///< by endpoint
+  std::optional<TimePoint> summed_up_;
+};
 
 }  // namespace lockbench::cli

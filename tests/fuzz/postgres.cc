@@ -1,7 +1,6 @@
 #include "strategies/number.h"
 #include "tests/fuzz/target.h"
 #include "watch/sources/postgres_look.h"
-#include "watch/sources/postgres_table.h"
 
 // What our code reads of an answer. libpq reads the protocol itself.
 
@@ -12,7 +11,7 @@ void read_values(std::string_view bytes) {
   if (const auto number = parse_number<std::uint64_t>(bytes)) {
     require(parse_number<std::uint64_t>(std::to_string(*number)) == number);
   }
-  if (const auto look = watch::read_look(bytes)) require(look->locks.size() <= watch::kMostLocks);
+  if (const auto look = watch::read_look(bytes)) require(look->lines.size() <= watch::kMostLocks);
   if (const auto tables = watch::read_table_look(bytes, 2)) require(tables->size() == 2);
   static_cast<void>(watch::parse_lock_table(bytes));
 }

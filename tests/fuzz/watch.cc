@@ -1,9 +1,8 @@
 #include "strategies/redis/client/protocol.h"
 #include "tests/fuzz/target.h"
 #include "watch/families.h"
-#include "watch/shape.h"
-#include "watch/sources/redis_feed.h"
 #include "watch/sources/redis_lock.h"
+#include "watch/sources/zookeeper_locks.h"
 
 namespace lockbench::fuzz {
 namespace {
@@ -34,9 +33,8 @@ void read_redis(std::string_view bytes) {
 
 void read_names(std::string_view bytes) {
   if (const auto node = watch::read_sequence_node(bytes)) {
-    require(node->maker.size() + node->prefix.size() <= bytes.size());
+    require(node->maker.size() < bytes.size());
   }
-  static_cast<void>(watch::read_token(bytes));
   if (const auto beside = watch::companion_of(bytes)) require(beside->lock.size() < bytes.size());
   const watch::Families families({"lock:*"});
   static_cast<void>(families.family_of(bytes));

@@ -25,6 +25,14 @@ class Budget {
   TimePoint next(std::uint64_t commands, TimePoint now);
   /// How long the server took to answer.
   void answered(Duration latency, TimePoint now);
+  /// Asks the server, and notes how long it took to answer, unless that failed.
+  template <class Ask>
+  auto ask(Env& env, Ask ask) {
+    const TimePoint asked_at = env.now();
+    auto answer = ask();
+    if (const TimePoint now = env.now(); answer) answered(now - asked_at, now);
+    return answer;
+  }
 
   double rate() const { return rate_; }
 

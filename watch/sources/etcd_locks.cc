@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "watch/shape.h"
 #include "watch/sources/patterns.h"
 
 namespace lockbench::watch {
@@ -69,8 +68,6 @@ std::optional<std::string> EtcdLocks::remove(const std::string& key) {
   lock->second.queue.erase(place.created);
   return place.lock;
 }
-
-void EtcdLocks::begin(const EtcdEntry& entry) { put(entry); }
 
 std::vector<Sighting> EtcdLocks::begun(TimePoint at) const {
   std::vector<Sighting> all;

@@ -31,8 +31,9 @@ class EtcdLocks {
   EtcdLocks(std::vector<std::string> patterns, std::size_t most_keys)
       : patterns_(std::move(patterns)), most_(most_keys) {}
 
-  /// Keys that are there when the watch begins.
-  void begin(const EtcdEntry& entry);
+  /// A key that is there when the watch begins, or has changed. The lock that it changes; nothing:
+  /// none.
+  std::optional<std::string> put(const EtcdEntry& entry);
   std::vector<Sighting> begun(TimePoint at) const;
 
   /// Changes in the order of their revisions: a sighting of each lock that changed, after each
@@ -62,8 +63,6 @@ class EtcdLocks {
     std::uint64_t created = 0;
   };
 
-  /// The lock that it changes; nothing: none.
-  std::optional<std::string> put(const EtcdEntry& entry);
   std::optional<std::string> remove(const std::string& key);
   Sighting sighting(const std::string& name, const Lock& lock, TimePoint at) const;
 

@@ -8,7 +8,6 @@
 #include "watch/sources/etcd_reader.h"
 #include "watch/sources/patterns.h"
 #include "watch/sources/server_source.h"
-#include "watch/sources/sources.h"
 
 namespace lockbench::watch {
 namespace {
@@ -56,7 +55,7 @@ class EtcdWatch {
     std::int64_t revision = 0;
     for (const std::string& prefix : prefixes_) {
       auto read =
-          read_all(prefix, revision, stop, [&](const EtcdEntry& entry) { locks_.begin(entry); });
+          read_all(prefix, revision, stop, [&](const EtcdEntry& entry) { locks_.put(entry); });
       if (!read) return tl::unexpected(std::move(read.error()));
       if (!*read) reporter.missed(1, "more keys than are followed at once");
     }
@@ -100,10 +99,9 @@ class EtcdWatch {
     // A page is one command of the budget; keys without end would be too many to follow anyway.
     for (std::uint64_t pages = 0; pages <= request_.most_locks / kPage; ++pages) {
       if (!budget_.spend_when_possible(1, env_, stop)) return true;
-      const TimePoint asked_at = env_.now();
-      auto page = reader_.read(prefix, from, kPage, revision, stop);
+      auto page =
+          budget_.ask(env_, [&] { return reader_.read(prefix, from, kPage, revision, stop); });
       if (!page) return tl::unexpected(std::move(page.error()));
-      budget_.answered(env_.now() - asked_at, env_.now());
       if (revision == 0) revision = page->revision;
       for (const EtcdEntry& entry : page->entries) take(entry);
       if (!page->more || page->entries.empty()) return true;
@@ -172,11 +170,10 @@ class EtcdWatch {
       if (!budget_.spend(1, env_.now())) break;
       due_.erase(due_.begin());
       const TimePoint asked_at = env_.now();
-      auto life = reader_.life_of(held->second.lease, stop);
+      auto life = budget_.ask(env_, [&] { return reader_.life_of(held->second.lease, stop); });
       if (!life) return tl::unexpected(std::move(life.error()));
       const TimePoint now = env_.now();
       heard_at_ = now;
-      budget_.answered(now - asked_at, now);
       if (!*life) continue;  // an event will tell
       locks_.lives(held->second.lease, (*life)->left, asked_at);
       held->second.ask_at = now + std::clamp((*life)->granted / 6, kShortest, kLongest);
@@ -192,9 +189,8 @@ class EtcdWatch {
     heard_at_ = now;
     budget_.owe(1);
     const std::string& prefix = prefixes_.front();
-    auto page = reader_.read(prefix, prefix, 1, 0, stop);
+    auto page = budget_.ask(env_, [&] { return reader_.read(prefix, prefix, 1, 0, stop); });
     if (!page) return tl::unexpected(std::move(page.error()));
-    budget_.answered(env_.now() - now, now);
     return {};
   }
 

@@ -5,6 +5,8 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "strategies/duration.h"
 #include "watch/sighting.h"
@@ -24,10 +26,31 @@ struct Contender {
 using Contenders = std::map<std::uint64_t, Contender>;
 
 /// A lock that nobody holds.
-Sighting free_lock(std::string name, TimePoint at, Shape shape = Shape::unknown);
+inline Sighting free_lock(std::string name, TimePoint at, Shape shape = Shape::unknown) {
+  Sighting seen;
+  seen.lock = std::move(name);
+  seen.at = at;
+  seen.shape = shape;
+  return seen;
+}
+
 /// The lowest number holds the lock, and is its fence. Shared requests at the head of the queue
 /// hold it together.
-Sighting queued_lock(std::string name, TimePoint at, Shape shape, const Contenders& queue);
+inline Sighting queued_lock(std::string name, TimePoint at, Shape shape, const Contenders& queue) {
+  Sighting seen = free_lock(std::move(name), at, shape);
+  std::vector<Party> waiting;
+  for (const auto& [number, contender] : queue) {
+    const bool holds = waiting.empty() &&
+                       (seen.holders.empty() || (contender.shared && seen.holders.front().shared));
+    if (seen.holders.empty()) seen.fence = number;
+    (holds ? seen.holders : waiting)
+        .push_back(
+            {.owner = contender.owner, .shared = contender.shared, .since = contender.since});
+  }
+  seen.waiters = waiting.size();
+  seen.waiting = std::move(waiting);
+  return seen;
+}
 
 /// A time that a store tells again at each look, a little differently, as a look takes a while and
 /// some stores round. It lies between two times.

@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "strategies/store.h"
-#include "watch/sources/sources.h"
+#include "watch/sources/server_source.h"
 
 namespace lockbench::watch {
 namespace {

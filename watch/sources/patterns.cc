@@ -5,7 +5,6 @@
 #include <cctype>
 
 #include "watch/families.h"
-#include "watch/shape.h"
 
 namespace lockbench::watch {
 namespace {
@@ -53,6 +52,17 @@ std::string redis_glob(std::string_view pattern) {
     glob += c;
   }
   return glob;
+}
+
+bool is_uuid(std::string_view text) {
+  constexpr std::size_t kUuid = 36, kPlainUuid = 32;
+  if (text.size() == kPlainUuid) return std::ranges::all_of(text, is_hex);
+  if (text.size() != kUuid) return false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const bool dash = i == 8 || i == 13 || i == 18 || i == 23;
+    if (dash ? text[i] != '-' : !is_hex(text[i])) return false;
+  }
+  return true;
 }
 
 bool sounds_like_lock(std::string_view name) {

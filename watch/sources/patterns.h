@@ -17,6 +17,8 @@ std::vector<std::string> merged_prefixes(const std::vector<std::string>& pattern
 /// The same pattern for Redis, to which brackets and backslashes mean something.
 std::string redis_glob(std::string_view pattern);
 
+/// "550e8400-e29b-41d4-a716-446655440000", or the same without dashes.
+bool is_uuid(std::string_view text);
 /// Whether a name alone suggests that it is a lock's.
 bool sounds_like_lock(std::string_view name);
 /// "lock:order:*" of "lock:order:1234": what looks like a number or an id is replaced.

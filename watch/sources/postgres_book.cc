@@ -35,7 +35,7 @@ void hold(Sighting& seen, Party party) {
 /// The lines of one look, by what they say of each other.
 struct Lines {
   explicit Lines(const PostgresLook& look) {
-    for (const PostgresLock& lock : look.locks) {
+    for (const PostgresLock& lock : look.lines) {
       if (lock.kind != PostgresLock::Kind::transaction) continue;
       if (lock.granted) {
         transactions.emplace(lock.name, &lock);
@@ -153,7 +153,7 @@ std::vector<Sighting> PostgresBook::locks(const PostgresLook& look, TimePoint at
     return &seen;
   };
   const bool first = !std::exchange(looked_, true);
-  for (const PostgresLock& lock : look.locks) {
+  for (const PostgresLock& lock : look.lines) {
     if (lock.kind == PostgresLock::Kind::transaction) continue;
     Sighting* const seen = at_lock(lock.name);
     if (lock.kind == PostgresLock::Kind::tuple) {
@@ -192,7 +192,7 @@ std::vector<Sighting> PostgresBook::rows(const std::string& table, const Postgre
   const bool first = !std::exchange(book.looked, true);
   Known held;
   std::map<std::string, Row> rows;
-  for (const PostgresRow& row : look.rows) {
+  for (const PostgresRow& row : look.lines) {
     const std::string name = fmt::format("{}:{}", table, row.name);
     if (!follows(name)) continue;
     if (rows.size() >= most_) {

@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
-
-#include "watch/sources/postgres_table.h"
+#include <utility>
 
 namespace lockbench::watch {
 namespace {
@@ -120,6 +120,106 @@ std::optional<PostgresRow> read_row(const json& line) {
   return row;
 }
 
+template <class Line>
+PostgresLines<Line> read_lines(const json& lines, std::size_t most,
+                               std::optional<Line> (*read)(const json&)) {
+  PostgresLines<Line> look;
+  for (const json& line : lines) {
+    if (look.lines.size() == most) {
+      look.cut = true;
+      break;
+    }
+    if (auto one = read(line)) {
+      look.lines.push_back(*std::move(one));
+    } else {
+      ++look.malformed;
+    }
+  }
+  return look;
+}
+
+char lower(char letter) {
+  return letter >= 'A' && letter <= 'Z' ? static_cast<char>(letter - 'A' + 'a') : letter;
+}
+
+/// PostgreSQL cuts longer names.
+constexpr std::size_t kLongestIdentifier = 63;
+constexpr std::string_view kBreaks = "\".(), \t\r\n";
+
+/// Takes one identifier from the beginning of the text; nothing if there is none.
+std::optional<std::string> take_identifier(std::string_view& text) {
+  std::string name;
+  if (text.starts_with('"')) {
+    text.remove_prefix(1);
+    while (!text.empty()) {
+      const char next = text.front();
+      text.remove_prefix(1);
+      if (next == '"') {
+        if (!text.starts_with('"')) break;
+        text.remove_prefix(1);
+      } else if (text.empty()) {
+        return std::nullopt;  // the closing quote is missing
+      }
+      name += next;
+    }
+  } else {
+    while (!text.empty() && kBreaks.find(text.front()) == std::string_view::npos) {
+      const char next = text.front();
+      name += lower(next);
+      text.remove_prefix(1);
+    }
+  }
+  const bool fits =
+      !name.empty() && name.size() <= kLongestIdentifier && name.find('\0') == std::string::npos;
+  return fits ? std::optional(std::move(name)) : std::nullopt;
+}
+
+bool take(std::string_view& text, char wanted) {
+  if (!text.starts_with(wanted)) return false;
+  text.remove_prefix(1);
+  return true;
+}
+
+bool take_columns(std::string_view& text, PostgresTable& table) {
+  const std::array<std::string*, 3> columns{&table.name, &table.until, &table.by};
+  for (std::size_t i = 0; i < columns.size(); ++i) {
+    if (i > 0 && !take(text, ',')) return false;
+    while (take(text, ' ')) {
+    }
+    auto column = take_identifier(text);
+    if (!column) return false;
+    *columns[i] = *std::move(column);
+    while (take(text, ' ')) {
+    }
+  }
+  return take(text, ')');
+}
+
+std::optional<PostgresTable> read(std::string_view text) {
+  PostgresTable table;
+  auto first = take_identifier(text);
+  if (!first) return std::nullopt;
+  table.table = *std::move(first);
+  if (take(text, '.')) {
+    auto second = take_identifier(text);
+    if (!second) return std::nullopt;
+    table.schema = std::exchange(table.table, *std::move(second));
+  }
+  if (take(text, '(') && !take_columns(text, table)) return std::nullopt;
+  if (!text.empty()) return std::nullopt;
+  return table;
+}
+
+/// An identifier for SQL, whatever is in it.
+std::string quote_identifier(std::string_view name) {
+  std::string quoted = "\"";
+  for (const char c : name) {
+    if (c == '"') quoted += '"';
+    quoted += c;
+  }
+  return quoted + '"';
+}
+
 }  // namespace
 
 std::string lock_look(std::uint64_t version) {
@@ -148,19 +248,7 @@ FROM r LEFT JOIN pg_catalog.pg_stat_activity a ON a.pid = r.pid)",
 tl::expected<PostgresLook, std::string> read_look(std::string_view text) {
   const json lines = json::parse(text, nullptr, false);
   if (!lines.is_array()) return tl::unexpected<std::string>("its locks cannot be read");
-  PostgresLook look;
-  for (const json& line : lines) {
-    if (look.locks.size() == kMostLocks) {
-      look.cut = true;
-      break;
-    }
-    if (auto lock = read_lock(line)) {
-      look.locks.push_back(*std::move(lock));
-    } else {
-      ++look.malformed;
-    }
-  }
-  return look;
+  return read_lines(lines, kMostLocks, read_lock);
 }
 
 tl::expected<std::vector<PostgresTableLook>, std::string> read_table_look(std::string_view text,
@@ -171,19 +259,73 @@ tl::expected<std::vector<PostgresTableLook>, std::string> read_table_look(std::s
   }
   std::vector<PostgresTableLook> looks;
   for (const json& lines : answer) {
-    PostgresTableLook look;
     if (!lines.is_array()) return tl::unexpected<std::string>("its lock tables cannot be read");
-    look.cut = lines.size() >= kMostTableRows;
-    for (const json& line : lines) {
-      if (auto row = read_row(line)) {
-        look.rows.push_back(*std::move(row));
-      } else {
-        ++look.malformed;
-      }
-    }
-    looks.push_back(std::move(look));
+    looks.push_back(read_lines(lines, kMostTableRows, read_row));
   }
   return looks;
+}
+
+std::string PostgresTable::display() const {
+  return schema.empty() ? table : fmt::format("{}.{}", schema, table);
+}
+
+std::string PostgresTable::quoted() const {
+  const std::string own = quote_identifier(table);
+  return schema.empty() ? own : fmt::format("{}.{}", quote_identifier(schema), own);
+}
+
+tl::expected<PostgresTable, std::string> parse_lock_table(std::string_view text) {
+  auto table = read(text);
+  if (table) return *std::move(table);
+  return tl::unexpected(fmt::format(
+      "\"{}\" is no lock table; allowed: schema.table or table(name,lock_until,locked_by)", text));
+}
+
+std::optional<PostgresTable> with_columns(PostgresTable table,
+                                          const std::vector<std::string>& columns) {
+  using Names = std::array<std::string_view, 3>;
+  const auto find = [&](const Names& names) -> std::string {
+    for (const std::string_view wanted : names) {
+      const auto found = std::ranges::find_if(columns, [&](const std::string& column) {
+        return std::ranges::equal(column, wanted, {}, lower);
+      });
+      if (found != columns.end()) return *found;
+    }
+    return {};
+  };
+  const auto has = [&](std::string_view name) {
+    return std::ranges::find(columns, name) != columns.end();
+  };
+  if (table.name.empty()) {
+    table.name = find(Names{"name", "lock_name", "lock_key"});
+    table.until = find(Names{"lock_until", "locked_until", "expires_at"});
+    table.by = find(Names{"locked_by", "lock_owner", "owner"});
+  }
+  if (!has(table.name) || !has(table.until) || !has(table.by)) return std::nullopt;
+  if (has("locked_at")) table.at = "locked_at";
+  return table;
+}
+
+std::string table_look(const std::vector<PostgresTable>& tables) {
+  // What ended a few seconds ago shows whether it was released: then its end was moved to an
+  // earlier time. A timestamp without time zone is read as UTC: extract() does so.
+  constexpr int kRemembered = 5;
+  std::string sql;
+  for (const PostgresTable& table : tables) {
+    sql += fmt::format(
+        "{0}coalesce((SELECT json_agg(json_build_array(left(l.{1}::text, 256), "
+        "left(l.{2}::text, 128), (extract(epoch FROM l.{3}) - c.t)::float8, {4})) FROM "
+        "(SELECT * FROM {5} WHERE extract(epoch FROM {3}) > "
+        "extract(epoch FROM clock_timestamp()) - {6} LIMIT {7}) AS l, "
+        "(SELECT extract(epoch FROM clock_timestamp()) AS t) AS c), '[]')",
+        sql.empty() ? "SELECT json_build_array(" : ", ", quote_identifier(table.name),
+        quote_identifier(table.by), quote_identifier(table.until),
+        table.at.empty()
+            ? "NULL"
+            : fmt::format("(c.t - extract(epoch FROM l.{}))::float8", quote_identifier(table.at)),
+        table.quoted(), kRemembered, kMostTableRows + 1);
+  }
+  return sql + ")::text";
 }
 
 }  // namespace lockbench::watch

@@ -9,7 +9,7 @@
 
 #include "strategies/duration.h"
 
-// What PostgreSQL answers to a look at its locks.
+// What PostgreSQL is asked about its locks and its tables of locks, and what it answers.
 namespace lockbench::watch {
 
 /// One line of pg_locks, with what is known of its session.
@@ -28,11 +28,33 @@ struct PostgresLock {
   std::optional<Duration> transaction;  ///< how long its transaction has lasted
 };
 
-struct PostgresLook {
-  std::vector<PostgresLock> locks;
-  bool cut = false;             ///< there were more
-  std::uint64_t malformed = 0;  ///< lines that could not be read
+/// A table that says who holds which lock until when, as ShedLock's does, as the user names it or
+/// as it was found. Names are as the catalogue has them.
+struct PostgresTable {
+  std::string schema;  ///< empty: where the server's search path finds it
+  std::string table;
+  std::string name, until, by;  ///< columns; all empty: to be found by their names
+  std::string at;               ///< of the time of locking; empty: it has none
+
+  /// For people, and what its locks' names begin with: "public.shedlock".
+  std::string display() const;
+  /// For SQL: "\"public\".\"shedlock\"".
+  std::string quoted() const;
 };
+
+/// Reads "schema.table" or "table(name,lock_until,locked_by)". As in SQL, a name in double quotes
+/// is taken as it is and others are folded to lower case. The error says what is wrong.
+tl::expected<PostgresTable, std::string> parse_lock_table(std::string_view text);
+
+/// The table with these columns: those that `wanted` names, or those of ShedLock and its like.
+/// Nothing: it is no lock table, or lacks them.
+std::optional<PostgresTable> with_columns(PostgresTable wanted,
+                                          const std::vector<std::string>& columns);
+
+/// Asks for the rows of locks that are held or ended a short while ago: one value, for
+/// read_table_look.
+std::string table_look(const std::vector<PostgresTable>& tables);
+inline constexpr std::size_t kMostTableRows = 1000;  ///< of each table
 
 /// A row of a lock table.
 struct PostgresRow {
@@ -42,11 +64,15 @@ struct PostgresRow {
   std::optional<Duration> held;  ///< where the table says since when
 };
 
-struct PostgresTableLook {
-  std::vector<PostgresRow> rows;
-  bool cut = false;
-  std::uint64_t malformed = 0;
+/// What one look showed.
+template <class Line>
+struct PostgresLines {
+  std::vector<Line> lines;
+  bool cut = false;             ///< there were more
+  std::uint64_t malformed = 0;  ///< lines that could not be read
 };
+using PostgresLook = PostgresLines<PostgresLock>;
+using PostgresTableLook = PostgresLines<PostgresRow>;
 
 /// Asks for the locks of this database: one value, for read_look. For a server of this version
 /// (140002: 14.2).

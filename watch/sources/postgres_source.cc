@@ -7,13 +7,10 @@
 #include "strategies/number.h"
 #include "strategies/postgres/client/endpoint.h"
 #include "strategies/postgres/client/session.h"
-#include "watch/shape.h"
 #include "watch/sources/patterns.h"
 #include "watch/sources/postgres_book.h"
 #include "watch/sources/postgres_look.h"
-#include "watch/sources/postgres_table.h"
 #include "watch/sources/server_source.h"
-#include "watch/sources/sources.h"
 
 namespace lockbench::watch {
 namespace {
@@ -219,7 +216,7 @@ class PostgresWatch {
 
   /// Tables as kFindTables tells of them; `closed`: those that may not be read.
   StoreResult<std::vector<PostgresTable>> tables_where(const std::string& condition,
-                                                       const PostgresTable* wanted,
+                                                       const PostgresTable& wanted,
                                                        const std::stop_token& stop) {
     const auto said = ask("lock tables", std::string(kFindTables) + condition, stop);
     if (!said) return tl::unexpected(said.error());
@@ -247,33 +244,13 @@ class PostgresWatch {
     return found;
   }
 
-  /// Nothing: it is no lock table.
-  static std::optional<PostgresTable> with_columns(const PostgresTable* wanted,
-                                                   const std::vector<std::string>& columns) {
-    const auto has = [&](const std::string& name) {
-      return std::find(columns.begin(), columns.end(), name) != columns.end();
-    };
-    PostgresTable table = wanted != nullptr ? *wanted : PostgresTable{};
-    if (table.name.empty()) {
-      const auto known = read_lock_table(columns);
-      if (!known) return std::nullopt;
-      table.name = known->name;
-      table.until = known->until;
-      table.by = known->by;
-    } else if (!has(table.name) || !has(table.until) || !has(table.by)) {
-      return std::nullopt;
-    }
-    if (has("locked_at")) table.at = "locked_at";
-    return table;
-  }
-
   StoreResult<void> find_tables(const std::stop_token& stop) {
     // Those of ShedLock's columns; others have columns with these names for other ends.
     auto found = tables_where(
         fmt::format("t.oid IN (SELECT attrelid FROM pg_catalog.pg_attribute WHERE attname IN "
                     "('lock_until', 'locked_until') AND NOT attisdropped LIMIT {})",
                     kMostTables),
-        nullptr, stop);
+        {}, stop);
     if (!found) return tl::unexpected(found.error());
     tables_ = *std::move(found);
     return {};
@@ -282,7 +259,7 @@ class PostgresWatch {
   StoreResult<void> check_tables(const std::stop_token& stop) {
     for (const PostgresTable& wanted : wanted_) {
       auto found = tables_where(fmt::format("t.oid = to_regclass({})", quote_text(wanted.quoted())),
-                                &wanted, stop);
+                                wanted, stop);
       if (!found) return tl::unexpected(found.error());
       if (found->empty()) {
         const bool closed = !closed_.empty();

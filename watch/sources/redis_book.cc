@@ -225,30 +225,25 @@ void RedisBook::make_room(const std::string& key, Entry& entry) {
   entry.events.erase(entry.events.begin(), entry.events.begin() + from);
 }
 
-bool RedisBook::ran_out(const Entry& entry, const Sighting& state, TimePoint asked_at) {
-  // Nobody else can delete it after its end, and a renewal would have been another change.
-  const TimePoint noticed_at = entry.changes > 0 ? entry.changed_at : asked_at;
-  return entry.held && state.holders.empty() && entry.changes <= 1 && entry.ends &&
-         noticed_at >= *entry.ends;
-}
-
-bool RedisBook::awaits_message(const Entry& entry, const Sighting& state, bool has_run_out) const {
-  const bool free = state.holders.empty();
-  const bool differs = entry.held && (free || hash_of(state.holders.front().owner) != entry.owner);
-  // The look was ahead of the message about what it shows, which has the time and says how often.
-  if (way_ != Way::scan && entry.changes == 0 && differs && !has_run_out) return true;
-  // Of a short holding only the first half was told.
-  return way_ == Way::tracking && entry.changes == 1 && free && !entry.held;
-}
-
 std::optional<Sighting> RedisBook::judged(Entry& entry, Sighting state, TimePoint asked_at,
                                           TimePoint answered_at) {
   constexpr Duration kAtOnce = std::chrono::milliseconds(20);
-  const bool has_run_out = ran_out(entry, state, asked_at);
-  if (awaits_message(entry, state, has_run_out)) return std::nullopt;
+  const bool is_free = state.holders.empty();
+  const bool holder_is_gone =
+      entry.held && (is_free || hash_of(state.holders.front().owner) != entry.owner);
+  // Nobody else can delete it after its end, and a renewal would have been another change.
+  const TimePoint noticed_at = entry.changes > 0 ? entry.changed_at : asked_at;
+  const bool ran_out =
+      entry.held && is_free && entry.changes <= 1 && entry.ends && noticed_at >= *entry.ends;
+  // The message about it will say when it was, and how many changes there were.
+  const bool message_is_late =
+      way_ != Way::scan && entry.changes == 0 && holder_is_gone && !ran_out;
+  const bool release_is_untold =
+      way_ == Way::tracking && entry.changes == 1 && is_free && !entry.held;
+  if (message_is_late || release_is_untold) return std::nullopt;
+
   const std::uint64_t changes = std::exchange(entry.changes, 0);
   const std::optional<Ending> told = std::exchange(entry.ending, std::nullopt);
-
   // A look right after the message shows what the change was. For want of budget it comes later:
   // which of several changes were holdings is not known then.
   const bool at_once = changes > 0 && answered_at - entry.changed_at <= kAtOnce;
@@ -256,11 +251,9 @@ std::optional<Sighting> RedisBook::judged(Entry& entry, Sighting state, TimePoin
   state.at = at_once ? entry.changed_at : asked_at;
   state.changes = changes;
   if (state.ttl_left) *state.ttl_left += answered_at - state.at;
-  if (!state.holders.empty()) return state;
-
-  state.ended = told;
-  if (!told && has_run_out) state.ended = Ending::expired;
-  if (has_run_out && changes == 0 && way_ == Way::tracking) entry.expiry_looked_at = true;
+  if (!is_free) return state;
+  state.ended = told || !ran_out ? told : Ending::expired;
+  if (ran_out && changes == 0 && way_ == Way::tracking) entry.expiry_looked_at = true;
   return state;
 }
 

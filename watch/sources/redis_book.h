@@ -98,10 +98,6 @@ class RedisBook {
                                   TimePoint answered_at);
   /// Of events that wait for a look: what they tell without one.
   void make_room(const std::string& key, Entry& entry);
-  /// Whether the look shows that a holding ended by its TTL.
-  static bool ran_out(const Entry& entry, const Sighting& state, TimePoint asked_at);
-  /// Whether a message that is still to come will tell more than the look.
-  bool awaits_message(const Entry& entry, const Sighting& state, bool has_run_out) const;
   /// What the key's state tells together with the number of its changes; nothing: not yet known.
   std::optional<Sighting> judged(Entry& entry, Sighting state, TimePoint asked_at,
                                  TimePoint answered_at);

@@ -140,4 +140,32 @@ bool notifies_of_locks(std::string_view flags, char by) {
   return has(by) && all;
 }
 
+std::optional<Invalidation> read_invalidation(const Reply& reply) {
+  const bool fits = reply.type == Reply::Type::array && reply.elements.size() == 3 &&
+                    reply.elements[0].is_text("message") &&
+                    reply.elements[1].is_text("__redis__:invalidate");
+  if (!fits) return std::nullopt;
+  const Reply& keys = reply.elements[2];
+  if (keys.is_nil()) return Invalidation{.all = true, .keys = {}};
+  if (keys.type != Reply::Type::array) return std::nullopt;
+  Invalidation read;
+  for (const Reply& key : keys.elements) {
+    if (key.type == Reply::Type::string) read.keys.push_back(key.text);
+  }
+  return read;
+}
+
+std::optional<Message> read_message(const Reply& reply) {
+  if (reply.type != Reply::Type::array || reply.elements.empty()) return std::nullopt;
+  const auto& parts = reply.elements;
+  const bool of_pattern = parts.size() == 4 && parts[0].is_text("pmessage");
+  const bool of_channel = parts.size() == 3 && parts[0].is_text("message");
+  if (!of_pattern && !of_channel) return std::nullopt;
+  const Reply &channel = parts[parts.size() - 2], &payload = parts.back();
+  if (channel.type != Reply::Type::string || payload.type != Reply::Type::string) {
+    return std::nullopt;
+  }
+  return Message{.channel = channel.text, .payload = payload.text};
+}
+
 }  // namespace lockbench::watch

@@ -4,11 +4,13 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "strategies/redis/client/connection.h"
 #include "watch/sighting.h"
 
-// What the keys of locks in Redis look like, whatever library wrote them. Takes any answer.
+// What the keys of locks in Redis look like, whatever library wrote them, and what the server says
+// of them. Takes any answer.
 namespace lockbench::watch {
 
 enum class KeyKind {
@@ -56,5 +58,20 @@ KeyEvent key_event_of(std::string_view name);
 
 /// Whether notify-keyspace-events has all that locks need: which of them may be "E" or "K".
 bool notifies_of_locks(std::string_view flags, char by);
+
+/// What a server that tracks keys sends to __redis__:invalidate.
+struct Invalidation {
+  bool all = false;  ///< every key, after FLUSHALL
+  std::vector<std::string> keys;
+};
+
+/// A message of a channel or of a pattern.
+struct Message {
+  std::string channel, payload;
+};
+
+/// Nothing: it is something else.
+std::optional<Invalidation> read_invalidation(const redis::Reply& reply);
+std::optional<Message> read_message(const redis::Reply& reply);
 
 }  // namespace lockbench::watch

@@ -1,14 +1,18 @@
 #include "watch/sources/redis_look.h"
 
 #include <algorithm>
+#include <cctype>
 #include <utility>
 
 #include "strategies/number.h"
+#include "strategies/redis/client/sentinel.h"
+#include "watch/sources/patterns.h"
 
 namespace lockbench::watch {
 namespace {
 
 using redis::Reply;
+using redis::ReplyReader;
 
 constexpr std::size_t kMostCompanions = 10'000;
 constexpr std::size_t kMostAtOnce = 128;
@@ -33,6 +37,21 @@ std::optional<std::uint64_t> count_in(const Reply& reply) {
 std::optional<std::uint64_t> subscribers_in(const Reply& reply) {
   if (reply.type != Reply::Type::array || reply.elements.size() != 2) return std::nullopt;
   return count_in(reply.elements[1]);
+}
+
+constexpr std::size_t kMostPatterns = 1000, kMostOthers = 10'000;
+
+/// A random token: hexadecimal digits, a UUID, or base 64.
+bool is_random(std::string_view owner) {
+  constexpr std::size_t kLeastSize = 16, kMostSize = 128;
+  if (owner.size() < kLeastSize || owner.size() > kMostSize) return false;
+  const bool plain = std::ranges::all_of(owner, [](unsigned char c) {
+    return std::isalnum(c) != 0 || c == '-' || c == '_' || c == '+' || c == '/' || c == '=' ||
+           c == ':' || c == '.';
+  });
+  const bool digits =
+      std::ranges::any_of(owner, [](unsigned char c) { return std::isdigit(c) != 0; });
+  return plain && digits;
 }
 
 }  // namespace
@@ -214,6 +233,112 @@ StoreResult<std::optional<RedisLook::Answer>> RedisLook::receive(const Question&
     answer.state->fence = parse_number<std::uint64_t>(queue.text);
   }
   return answer;
+}
+
+KeyScan::KeyScan(redis::Connection& connection, std::vector<std::string> patterns)
+    : connection_(connection) {
+  for (const std::string& pattern : patterns) globs_.push_back(redis_glob(pattern));
+  if (globs_.empty()) globs_.emplace_back("*");
+}
+
+StoreResult<std::vector<std::string>> KeyScan::step(const std::stop_token& stop) {
+  auto reply = connection_.call({"SCAN", cursor_, "MATCH", globs_[pattern_], "COUNT", "250"}, stop);
+  if (!reply) return tl::unexpected(std::move(reply.error()));
+  std::vector<std::string> keys;
+  const auto& parts = reply->elements;
+  const bool fits = reply->type == Reply::Type::array && parts.size() == 2 &&
+                    parts[0].type == Reply::Type::string && parts[1].type == Reply::Type::array;
+  if (!fits) {
+    connection_.close();
+    return tl::unexpected(StoreError{StoreError::Kind::unanswered,
+                                     connection_.display() + ": an answer to SCAN that is none"});
+  }
+  for (const Reply& key : parts[1].elements) {
+    if (key.type == Reply::Type::string) keys.push_back(key.text);
+  }
+  cursor_ = parts[0].text;
+  if (cursor_ == "0") pattern_ = (pattern_ + 1) % globs_.size();
+  return keys;
+}
+
+bool KeyProposals::is_new(const std::string& key) {
+  if (companion_of(key)) return false;
+  const std::string pattern = generalised(key);
+  if (patterns_.contains(pattern) || others_.contains(pattern)) return false;
+  // Where keys are of so many kinds, only what is called a lock is looked at.
+  const bool many = others_.size() >= kMostOthers;
+  return patterns_.size() < kMostPatterns && (!many || sounds_like_lock(key));
+}
+
+std::optional<std::string> KeyProposals::judge(const std::string& key,
+                                               const RedisLook::Answer& looked) {
+  constexpr Duration kLongestTtl = std::chrono::minutes(10);
+  const std::string pattern = generalised(key);
+  const auto& state = looked.state;
+  if (state && state->holders.empty()) return std::nullopt;
+  if (state) {
+    const std::string& owner = state->holders.front().owner;
+    const bool is_hash = state->shape == Shape::redisson_hash;
+    const bool is_brief = state->ttl_left && *state->ttl_left <= kLongestTtl;
+    const bool names_owner =
+        is_hash ? owner.find(':') != std::string::npos : is_brief && is_random(owner);
+    if (names_owner || sounds_like_lock(key)) return *patterns_.insert(pattern).first;
+  }
+  if (others_.size() < kMostOthers) others_.insert(pattern);
+  return std::nullopt;
+}
+
+RedisFeed::RedisFeed(redis::Endpoint endpoint, Duration command_timeout, Env& env)
+    : endpoint_(std::move(endpoint)),
+      display_(endpoint_.display()),
+      timeout_(command_timeout),
+      env_(env) {}
+
+StoreResult<void> RedisFeed::connect(const std::stop_token& stop) {
+  if (transport_) return {};
+  auto transport = redis::connect_server(endpoint_, timeout_, stop);
+  if (!transport) {
+    return tl::unexpected(redis::error_at(display_, StoreError::Kind::not_sent, transport.error()));
+  }
+  ReplyReader reader;
+  auto greeted = redis::greet(endpoint_, **transport, reader, timeout_, stop, nullptr);
+  if (!greeted) return greeted;
+  reader_ = std::move(reader);
+  transport_ = *std::move(transport);
+  return {};
+}
+
+StoreResult<Reply> RedisFeed::call(redis::Command command, const std::stop_token& stop) {
+  if (auto connected = connect(stop); !connected) {
+    return tl::unexpected(std::move(connected.error()));
+  }
+  const CommandInfo info{.store = "redis", .endpoint = display_, .name = command[0], .key = {}};
+  if (env_.before_command(info) == CommandFate::drop) {
+    env_.after_command(info, CommandEnd::lost);
+    return broken("the connection was cut");
+  }
+  auto reply = redis::exchange_once(*transport_, reader_, command, timeout_, stop);
+  env_.after_command(info, reply ? CommandEnd::answered : CommandEnd::lost);
+  if (!reply) return broken(reply.error());
+  if (reply->type != Reply::Type::error) return *std::move(reply);
+  return tl::unexpected(redis::error_at(display_, StoreError::Kind::rejected, reply->text));
+}
+
+StoreResult<std::optional<Reply>> RedisFeed::next(Duration longest, const std::stop_token& stop) {
+  if (!transport_) return broken("not connected");
+  auto reply = redis::read_reply(*transport_, reader_, longest, stop);
+  if (!reply) return broken(reply.error());
+  return *std::move(reply);
+}
+
+void RedisFeed::close() noexcept {
+  transport_.reset();
+  reader_ = {};
+}
+
+tl::unexpected<StoreError> RedisFeed::broken(std::string_view why) {
+  close();
+  return tl::unexpected(redis::error_at(display_, StoreError::Kind::unanswered, why));
 }
 
 }  // namespace lockbench::watch

@@ -6,11 +6,8 @@
 #include "strategies/redis/client/endpoint.h"
 #include "watch/sources/patterns.h"
 #include "watch/sources/redis_book.h"
-#include "watch/sources/redis_feed.h"
 #include "watch/sources/redis_look.h"
-#include "watch/sources/redis_scan.h"
 #include "watch/sources/server_source.h"
-#include "watch/sources/sources.h"
 
 namespace lockbench::watch {
 namespace {

@@ -8,6 +8,7 @@
 #include <set>
 #include <stop_token>
 #include <string>
+#include <tl/expected.hpp>
 #include <utility>
 #include <vector>
 
@@ -15,7 +16,6 @@
 #include "strategies/errors.h"
 #include "watch/source.h"
 #include "watch/sources/budget.h"
-#include "watch/sources/sources.h"
 
 namespace lockbench::watch {
 
@@ -124,6 +124,20 @@ class ServerSource final : public Source {
   CountingEnv env_;
   Budget budget_;
 };
+
+/// The error says what is wrong with the URL or the request.
+using Made = tl::expected<std::unique_ptr<Source>, std::string>;
+
+/// The locks of one etcd cluster.
+Made make_etcd_source(const std::string& url, const Request& request);
+/// The advisory locks, contended rows and lock tables of one PostgreSQL database. It runs nothing
+/// but SELECT, in read-only transactions, and leaves no setting behind: it may come through a
+/// pooler.
+Made make_postgres_source(const std::string& url, const Request& request);
+/// The locks of one Redis.
+Made make_redis_source(const std::string& url, const Request& request);
+/// The locks of one ZooKeeper ensemble.
+Made make_zookeeper_source(const std::string& url, const Request& request);
 
 /// The source of the one server, or cluster, that `parse` reads from its URL.
 template <class Watch, class Parse>

@@ -3,11 +3,44 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <set>
 
-#include "watch/shape.h"
+#include "strategies/number.h"
+#include "watch/sources/patterns.h"
 
 namespace lockbench::watch {
+namespace {
+
+/// Takes the UUID of a node's maker from the beginning of its name, if one is there.
+std::string take_maker(std::string_view& name) {
+  constexpr std::string_view kProtected = "_c_";
+  const bool is_protected = name.starts_with(kProtected);
+  const std::string_view rest = name.substr(is_protected ? kProtected.size() : 0);
+  for (const std::size_t length : {36U, 32U}) {  // with dashes, and without
+    const std::string_view maker = rest.substr(0, length);
+    if (!is_uuid(maker)) continue;
+    name = rest.substr(maker.size());
+    if (is_protected && name.starts_with('-')) name.remove_prefix(1);
+    return std::string(maker);
+  }
+  return {};
+}
+
+}  // namespace
+
+std::optional<SequenceNode> read_sequence_node(std::string_view name) {
+  constexpr std::size_t kDigits = 10;  // that ZooKeeper appends
+  if (name.size() < kDigits) return std::nullopt;
+  const std::string_view digits = name.substr(name.size() - kDigits);
+  const auto sequence = parse_number<std::uint64_t>(digits);
+  if (!sequence) return std::nullopt;
+  name.remove_suffix(kDigits);
+  SequenceNode node{.maker = take_maker(name), .sequence = *sequence};
+  constexpr std::array<std::string_view, 3> kReaders{"__READ__", "__rlock__", "read-"};
+  node.shared = std::ranges::find(kReaders, name) != kReaders.end();
+  return node;
+}
 
 ZookeeperLocks::Listed ZookeeperLocks::listed(const std::string& path,
                                               const std::vector<std::string>& children) {

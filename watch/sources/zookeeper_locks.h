@@ -14,6 +14,16 @@
 
 namespace lockbench::watch {
 
+/// The name of a sequence node below a lock's node, in the form of any known library.
+struct SequenceNode {
+  std::string maker;  ///< a UUID; empty: the name does not tell
+  std::uint64_t sequence = 0;
+  bool shared = false;  ///< of a read lock
+};
+/// Reads Curator's "_c_<uuid>-lock-0000000001", kazoo's "<uuid>__lock__0000000001" and plain
+/// "lock-0000000001"; nothing for any other name. Takes any bytes.
+std::optional<SequenceNode> read_sequence_node(std::string_view name);
+
 /// The locks of ZooKeeper as its nodes tell: below a lock's node each contender has a sequence
 /// node, and the lowest number holds it; or one ephemeral node is the lock. Plain data, for one
 /// thread.

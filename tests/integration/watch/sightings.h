@@ -97,6 +97,13 @@ class Sightings : public Sink {
       return !one.holders.empty() && one.holders.front().owner == owner;
     });
   }
+  std::optional<Sighting> await_any(const std::string& lock, TimePoint after = TimePoint::min()) {
+    return await(
+        lock, [](const Sighting& one) { return !one.holders.empty(); }, after);
+  }
+  std::optional<Sighting> await_ttl(const std::string& lock) {
+    return await(lock, [](const Sighting& one) { return one.ttl_left.has_value(); });
+  }
   std::optional<Sighting> await_free(const std::string& lock, TimePoint after) {
     return await(
         lock, [](const Sighting& one) { return one.holders.empty(); }, after);

@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 
 #include "cli/console/console.h"
-#include "cli/console/watch_text.h"
 #include "results/tables/text.h"
 
 namespace lockbench::cli {

@@ -5,8 +5,11 @@
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
+#include <vector>
 
 namespace lockbench::watch {
 namespace {
@@ -99,78 +102,115 @@ TEST_F(LedgerTest, AnEndAfterTheTtlIsAnExpiry) {
   EXPECT_THAT(found->evidence, HasSubstr("the holder died or overran"));
 }
 
-TEST_F(LedgerTest, AnEndShortlyBeforeTheTtlIsUndecidedUnlessTheStoreTells) {
-  look_by(Accuracy::at_least);
-  see(held(1s, "a", 2s));
-  see(free(2s + 950ms));
-  EXPECT_EQ(figures().undecided, 1U);
-  see(held(10s, "b", 2s));
-  Sighting told = free(11s + 950ms);
-  told.ended = Ending::released;
-  see(std::move(told));
-  see(held(20s, "c", 2s));
-  told = free(21s + 950ms);
-  told.ended = Ending::expired;
-  see(std::move(told));
-  const Figures seen = figures();
-  EXPECT_EQ(seen.undecided, 1U);
-  EXPECT_EQ(seen.releases, 1U);
-  EXPECT_EQ(seen.expired_while_held, 1U);
-}
+/// What a source tells of one lock, and what follows from it.
+struct Story {
+  std::string what;
+  Accuracy accuracy;
+  std::vector<Sighting> seen;
+  Counts follows;
+  std::optional<Finding::Kind> found{};
+};
 
-TEST_F(LedgerTest, WhoComesAtOnceAfterAnExpiryTookOver) {
-  look_by(Accuracy::exact);
-  see(held(1s, "a", 2s));
-  see(free(3s));
-  see(held(3s + 500ms, "b"));
-  see(free(5s));
-  EXPECT_EQ(figures().taken_over, 1U);
-  see(held(10s, "a", 2s));
-  see(free(12s));
-  see(held(14s, "b"));
-  EXPECT_EQ(figures().taken_over, 1U) << "two seconds later is not at once";
-}
-
-TEST_F(LedgerTest, AnotherOwnerWithoutAReleaseIsTheftWhereEachChangeIsSeen) {
-  look_by(Accuracy::exact);
-  see(held(1s, "a"));
-  see(held(2s, "b"));
-  EXPECT_EQ(figures().owner_changed, 1U);
-  EXPECT_EQ(figures().releases, 0U);
-  const Picture all = picture();
-  EXPECT_TRUE(finding(all, Finding::Kind::stolen));
-}
-
-TEST_F(LedgerTest, NobodyStealsFromContendersWithKeysOfTheirOwn) {
-  look_by(Accuracy::exact);
-  Sighting first = held(1s, "a"), next = held(2s, "b");
-  first.shape = next.shape = Shape::etcd_queue;
-  see(std::move(first));
-  see(std::move(next));
-  EXPECT_EQ(figures().owner_changed, 0U);
-  EXPECT_EQ(figures().releases, 1U);
-  EXPECT_EQ(figures().acquisitions, 2U);
-}
-
-TEST_F(LedgerTest, WhereChangesComeAsOneItIsAReleaseAndAGrant) {
-  look_by(Accuracy::at_least);
-  see(held(1s, "a"));
-  see(held(2s, "b"));
-  const Figures seen = figures();
-  EXPECT_EQ(seen.owner_changed, 0U);
-  EXPECT_EQ(seen.acquisitions, 2U);
-  EXPECT_EQ(seen.releases, 1U);
-  EXPECT_EQ(seen.accuracy, Accuracy::at_least);
-  const Picture all = picture();
-  EXPECT_FALSE(finding(all, Finding::Kind::stolen));
-}
-
-TEST_F(LedgerTest, AnOwnerThatWasNotLookedAtIsNoThief) {
-  look_by(Accuracy::exact);
-  see(held(1s, "a"));
-  see(held(2s, ""));
-  see(held(3s, "c"));
-  EXPECT_EQ(figures().owner_changed, 0U);
+TEST_F(LedgerTest, SaysHowHoldingsBeganAndEnded) {
+  using enum Accuracy;
+  using Kind = Finding::Kind;
+  const auto ended = [](Sighting sighting, Ending how) {
+    sighting.ended = how;
+    return sighting;
+  };
+  const auto with_key_of_its_own = [](Sighting sighting) {
+    sighting.shape = Shape::etcd_queue;
+    return sighting;
+  };
+  const auto unchanged = [](Sighting sighting) {
+    sighting.changes = 0;
+    return sighting;
+  };
+  const std::vector<Story> stories{
+      {"an end shortly before the TTL may be either",
+       at_least,
+       {held(1s, "a", 2s), free(2950ms)},
+       {.acquisitions = 1, .undecided = 1},
+       Kind::thin_margin},
+      {"unless the store tells of a release",
+       at_least,
+       {held(1s, "a", 2s), ended(free(2950ms), Ending::released)},
+       {.acquisitions = 1, .releases = 1, .thin_margins = 1}},
+      {"or of an expiry",
+       at_least,
+       {held(1s, "a", 2s), ended(free(2950ms), Ending::expired)},
+       {.acquisitions = 1, .expired_while_held = 1}},
+      {"an expiry long after the last sample may have been a release",
+       sampled,
+       {held(1s, "a", 2s), unchanged(free(30s))},
+       {.acquisitions = 1, .undecided = 1}},
+      {"who comes at once after an expiry took over",
+       exact,
+       {held(1s, "a", 2s), free(3s), held(3500ms, "b"), free(5s)},
+       {.acquisitions = 2, .releases = 1, .expired_while_held = 1, .taken_over = 1},
+       Kind::taken_over},
+      {"two seconds later is not at once",
+       exact,
+       {held(10s, "a", 2s), free(12s), held(14s, "b")},
+       {.acquisitions = 2, .expired_while_held = 1}},
+      {"another owner without a release is theft where each change is seen",
+       exact,
+       {held(1s, "a"), held(2s, "b")},
+       {.acquisitions = 2, .owner_changed = 1},
+       Kind::stolen},
+      {"nobody steals from contenders with keys of their own",
+       exact,
+       {with_key_of_its_own(held(1s, "a")), with_key_of_its_own(held(2s, "b"))},
+       {.acquisitions = 2, .releases = 1}},
+      {"where changes come as one it is a release and a grant",
+       at_least,
+       {held(1s, "a"), held(2s, "b")},
+       {.acquisitions = 2, .releases = 1}},
+      {"an owner that was not looked at is no thief",
+       exact,
+       {held(1s, "a"), held(2s, ""), held(3s, "c")},
+       {.acquisitions = 3, .releases = 2}},
+      {"what is held from the start is no acquisition",
+       at_least,
+       {unchanged(held(0s, "a")), free(5s)},
+       {.releases = 1}},
+      {"the end of a session is no release",
+       exact,
+       {held(1s, "a"), ended(free(2s), Ending::session_lost)},
+       {.acquisitions = 1, .session_lost = 1},
+       Kind::dead_session},
+      {"a margin of more than a tenth is not thin",
+       exact,
+       {held(1s, "a"), free(2s)},
+       {.acquisitions = 1, .releases = 1}},
+      {"a shorter one is",
+       exact,
+       {held(20s, "a"), free(29500ms)},
+       {.acquisitions = 1, .releases = 1, .thin_margins = 1},
+       Kind::thin_margin},
+      {"a margin is measured by the TTL that was set last",
+       exact,
+       {held(1s, "a", 24h), held(1001ms, "a"), free(2s)},
+       {.acquisitions = 1, .releases = 1}},
+  };
+  const auto counts_of = [](const Counts& counts) {
+    return std::tuple(counts.acquisitions, counts.releases, counts.renewals,
+                      counts.expired_while_held, counts.undecided, counts.session_lost,
+                      counts.taken_over, counts.owner_changed, counts.without_ttl,
+                      counts.thin_margins);
+  };
+  for (const Story& story : stories) {
+    Ledger ledger({.salt = 1});
+    ledger.facts({.store = "redis", .endpoint = script_server, .accuracy = story.accuracy});
+    for (const Sighting& sighting : story.seen) ledger.seen(script_server, sighting);
+    const Picture all = ledger.read(begin_ + 60s);
+    ASSERT_EQ(all.families.size(), 1U) << story.what;
+    const Figures& figures = all.families.front().figures;
+    EXPECT_EQ(counts_of(figures), counts_of(story.follows)) << story.what;
+    EXPECT_EQ(figures.hold.count() > 0, figures.acquisitions > 0) << "of holdings seen whole";
+    EXPECT_EQ(finding(all, Kind::stolen) != nullptr, story.found == Kind::stolen) << story.what;
+    if (story.found) EXPECT_TRUE(finding(all, *story.found)) << story.what;
+  }
 }
 
 TEST_F(LedgerTest, ALongerTtlIsARenewalAndItsMarginCounts) {
@@ -220,17 +260,6 @@ TEST_F(LedgerTest, AWaiterThatIsGrantedTheLockHasWaited) {
   EXPECT_NEAR(seconds(seen.wait.mean()), 2, 0.001);
   EXPECT_EQ(seen.waiting_now, 1U);
   EXPECT_EQ(seen.most_waiting, 2U);
-}
-
-TEST_F(LedgerTest, WhatIsHeldFromTheStartIsNoAcquisition) {
-  look_by(Accuracy::at_least);
-  Sighting first = held(0s, "a");
-  first.changes = 0;
-  see(std::move(first));
-  see(free(5s));
-  const Figures seen = figures();
-  EXPECT_EQ(seen.acquisitions, 0U);
-  EXPECT_EQ(seen.hold.count(), 0U) << "nobody knows when it began";
 }
 
 TEST_F(LedgerTest, NothingIsConcludedAcrossATimeInWhichNobodySaw) {
@@ -373,51 +402,6 @@ TEST_F(LedgerTest, WhereChangesWereMissedFiguresAreLowerBounds) {
     ledger_.missed(script_server, 1, "too many");
     EXPECT_EQ(figures().accuracy, Accuracy::at_least);
   }
-}
-
-TEST_F(LedgerTest, TheEndOfASessionIsNoRelease) {
-  look_by(Accuracy::exact);
-  see(held(1s, "a"));
-  Sighting lost = free(2s);
-  lost.ended = Ending::session_lost;
-  see(std::move(lost));
-  const Figures seen = figures();
-  EXPECT_EQ(seen.session_lost, 1U);
-  EXPECT_EQ(seen.releases, 0U);
-  EXPECT_TRUE(finding(picture(), Finding::Kind::dead_session) != nullptr);
-}
-
-TEST_F(LedgerTest, AnExpiryLongAfterTheLastSampleIsUndecided) {
-  look_by(Accuracy::sampled);
-  Sighting first = held(1s, "a", 2s);
-  first.changes = 0;
-  see(std::move(first));
-  Sighting late = free(30s);
-  late.changes = 0;
-  see(std::move(late));
-  const Figures seen = figures();
-  EXPECT_EQ(seen.undecided, 1U) << "it may have been released between two looks";
-  EXPECT_EQ(seen.expired_while_held, 0U);
-}
-
-TEST_F(LedgerTest, AShortMarginIsThin) {
-  look_by(Accuracy::exact);
-  see(held(1s, "a", 10s));
-  see(free(2s));
-  EXPECT_EQ(figures().thin_margins, 0U);
-  see(held(20s, "a", 10s));
-  see(free(29s + 500ms));
-  EXPECT_EQ(figures().thin_margins, 1U);
-  EXPECT_TRUE(finding(picture(), Finding::Kind::thin_margin) != nullptr);
-}
-
-TEST_F(LedgerTest, AMarginIsMeasuredByTheTtlThatWasSetLast) {
-  look_by(Accuracy::exact);
-  see(held(1s, "a", 24h));
-  see(held(1s + 1ms, "a", 10s));
-  see(free(2s));
-  EXPECT_EQ(figures().thin_margins, 0U);
-  EXPECT_EQ(figures().renewals, 0U);
 }
 
 TEST_F(LedgerTest, AQueueThatOnlyGrowsIsAConvoy) {

@@ -93,8 +93,7 @@ TEST_F(WatchedEtcd, ALeaseTellsHowLongItsHolderHas) {
   const Running watch("etcd", shared->url(), {.locks = {"single/*"}}, seen_);
   const auto lease = client_.grant(30);
   client_.put("single/a", lease);
-  const auto held =
-      seen_.await("single/a", [](const Sighting& one) { return one.ttl_left.has_value(); });
+  const auto held = seen_.await_ttl("single/a");
   ASSERT_TRUE(held);
   EXPECT_EQ(held->shape, Shape::etcd_key);
   EXPECT_FALSE(held->no_ttl);
@@ -109,8 +108,7 @@ TEST_F(WatchedEtcd, ALeaseTellsHowLongItsHolderHas) {
 TEST_F(WatchedEtcd, AnExpiredLeaseIsALostSession) {
   const Running watch("etcd", shared->url(), {.locks = {"single/*"}}, seen_);
   client_.put("single/b", client_.grant(2));
-  ASSERT_TRUE(
-      seen_.await("single/b", [](const Sighting& one) { return one.ttl_left.has_value(); }));
+  ASSERT_TRUE(seen_.await_ttl("single/b"));
   const auto free =
       seen_.await("single/b", [](const Sighting& one) { return one.holders.empty(); });
   ASSERT_TRUE(free);
@@ -120,7 +118,7 @@ TEST_F(WatchedEtcd, AnExpiredLeaseIsALostSession) {
 TEST_F(WatchedEtcd, WhatIsThereAtTheStartIsSeenAndAKeyWithoutLeaseNamed) {
   client_.put("old/a", 0);
   const Running watch("etcd", shared->url(), {.locks = {"old/*"}}, seen_);
-  const auto held = seen_.await("old/a", [](const Sighting& one) { return !one.holders.empty(); });
+  const auto held = seen_.await_any("old/a");
   ASSERT_TRUE(held);
   EXPECT_TRUE(held->no_ttl);
   EXPECT_EQ(held->changes, 0U);
@@ -134,7 +132,7 @@ TEST_F(WatchedEtcd, ManyHoldingsAreAllSeen) {
   EXPECT_EQ(seen_.facts_.accuracy, Accuracy::exact);
   const auto lease = client_.grant(60);
   client_.put("many/first", lease);
-  ASSERT_TRUE(seen_.await("many/first", [](const Sighting& one) { return !one.holders.empty(); }));
+  ASSERT_TRUE(seen_.await_any("many/first"));
   for (int i = 0; i < kHoldings; ++i) {
     client_.put("many/a", lease);
     client_.remove("many/a");
@@ -157,8 +155,7 @@ TEST_F(WatchedEtcd, TheWatchChangesNothing) {
   const std::int64_t before = client_.revision();
   {
     const Running watch("etcd", shared->url(), {.locks = {"quiet/*"}}, seen_);
-    ASSERT_TRUE(
-        seen_.await("quiet/a", [](const Sighting& one) { return one.ttl_left.has_value(); }));
+    ASSERT_TRUE(seen_.await_ttl("quiet/a"));
   }
   EXPECT_EQ(client_.revision(), before);
   client_.revoke(lease);
@@ -180,10 +177,9 @@ TEST(WatchOfEtcd, IsBlindDuringARestartAndSeesAfterwards) {
   Running watch("etcd", server->url(), {.locks = {"locks/*"}}, seen);
   EtcdClient before(server->url());
   before.put("locks/a", before.grant(60));
-  ASSERT_TRUE(seen.await("locks/a", [](const Sighting& one) { return !one.holders.empty(); }));
+  ASSERT_TRUE(seen.await_any("locks/a"));
   const TimePoint restarted_at = killed_and_back(*server, seen, true);
-  EXPECT_TRUE(seen.await(
-      "locks/a", [](const Sighting& one) { return !one.holders.empty(); }, restarted_at));
+  EXPECT_TRUE(seen.await_any("locks/a", restarted_at));
   watch.stop();
 }
 
@@ -203,7 +199,7 @@ TEST(WatchOfEtcd, NeedsOnlyToReadThePrefix) {
   const Running watch("etcd", url, {.locks = {"locks/*"}}, seen);
   const auto lease = app.grant(30);
   app.put("locks/a", lease);
-  EXPECT_TRUE(seen.await("locks/a", [](const Sighting& one) { return one.ttl_left.has_value(); }));
+  EXPECT_TRUE(seen.await_ttl("locks/a"));
   app.revoke(lease);
   EXPECT_TRUE(
       seen.await("locks/a", [](const Sighting& one) { return one.ended == Ending::released; }));

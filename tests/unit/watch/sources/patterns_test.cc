@@ -15,6 +15,15 @@ TEST(Patterns, BecomePrefixesThatDoNotOverlap) {
   EXPECT_EQ(redis_glob("a[1]*\\"), "a\\[1\\]*\\\\");
 }
 
+TEST(Patterns, KnowUuids) {
+  EXPECT_TRUE(is_uuid("550e8400-e29b-41d4-a716-446655440000"));
+  EXPECT_TRUE(is_uuid("0123456789abcdef0123456789abcdef"));
+  for (const char* other :
+       {"0123456789abcdef0123456789abcdeg", "", "550e8400-e29b-41d4-a716_446655440000"}) {
+    EXPECT_FALSE(is_uuid(other)) << other;
+  }
+}
+
 TEST(Patterns, AreProposedForNames) {
   EXPECT_EQ(generalised("lock:order:1234"), "lock:order:*");
   EXPECT_EQ(generalised("job/550e8400-e29b-41d4-a716-446655440000/lock"), "job/*/lock");

@@ -3,7 +3,6 @@
 
 #include "watch/sources/postgres_book.h"
 #include "watch/sources/postgres_look.h"
-#include "watch/sources/postgres_table.h"
 
 namespace lockbench::watch {
 namespace {
@@ -29,8 +28,8 @@ PostgresLook look(const std::string& lines) {
 
 std::vector<std::string> names(const PostgresLook& of) {
   std::vector<std::string> all;
-  all.reserve(of.locks.size());
-  for (const PostgresLock& lock : of.locks) all.push_back(lock.name);
+  all.reserve(of.lines.size());
+  for (const PostgresLock& lock : of.lines) all.push_back(lock.name);
   return all;
 }
 
@@ -57,9 +56,9 @@ TEST(PostgresLook, LeavesOutAndCountsWhatItCannotRead) {
            advisory("0,5,1", -7, true) + "," + advisory("0,5,1", 7, true, "\"x\",1e300,-5"));
   EXPECT_THAT(names(read), ElementsAre("advisory:5"));
   EXPECT_EQ(read.malformed, 12u);
-  EXPECT_EQ(read.locks[0].waited, std::nullopt);
-  EXPECT_EQ(read.locks[0].idle, std::nullopt);
-  EXPECT_EQ(read.locks[0].transaction, Duration::zero());
+  EXPECT_EQ(read.lines[0].waited, std::nullopt);
+  EXPECT_EQ(read.lines[0].idle, std::nullopt);
+  EXPECT_EQ(read.lines[0].transaction, Duration::zero());
 }
 
 TEST(PostgresLook, RefusesWhatIsNoList) {
@@ -78,11 +77,11 @@ TEST(PostgresLook, ReadsRowsOfLockTables) {
       1);
   ASSERT_TRUE(looks) << looks.error();
   const PostgresTableLook& read = looks->front();
-  ASSERT_THAT(read.rows, SizeIs(3));
-  EXPECT_EQ(read.rows[0].left, std::chrono::milliseconds(5500));
-  EXPECT_EQ(read.rows[0].held, seconds(1));
-  EXPECT_EQ(read.rows[1].left, seconds(-1));
-  EXPECT_EQ(read.rows[2].left, std::nullopt);
+  ASSERT_THAT(read.lines, SizeIs(3));
+  EXPECT_EQ(read.lines[0].left, std::chrono::milliseconds(5500));
+  EXPECT_EQ(read.lines[0].held, seconds(1));
+  EXPECT_EQ(read.lines[1].left, seconds(-1));
+  EXPECT_EQ(read.lines[2].left, std::nullopt);
   EXPECT_EQ(read.malformed, 6u);
 }
 
@@ -97,6 +96,15 @@ TEST(PostgresTable, IsNamedAsInSql) {
                             "a b", "a;b(", "\"a", "\"\"", "a(b,c,d,e)"}) {
     EXPECT_FALSE(parse_lock_table(wrong)) << wrong;
   }
+}
+
+TEST(PostgresTable, IsKnownByShedLocksColumns) {
+  const auto found = with_columns({}, {"NAME", "lock_until", "locked_at", "locked_by"});
+  ASSERT_TRUE(found);
+  EXPECT_THAT((std::vector{found->name, found->until, found->by, found->at}),
+              ElementsAre("NAME", "lock_until", "locked_by", "locked_at"));
+  EXPECT_FALSE(with_columns({}, {"name", "lock_until"}));
+  EXPECT_FALSE(with_columns({}, {"name", "price", "owner"}));
 }
 
 TEST(PostgresTable, QuotesWhateverIsInAName) {
@@ -196,9 +204,9 @@ PostgresRow row(const char* name, Duration left, Duration held = seconds(0)) {
 
 TEST(PostgresBook, RowsThatACutLookLeavesOutAreNotFree) {
   PostgresBook book({"*"}, 100);
-  const PostgresTableLook both{.rows = {row("a", seconds(60)), row("b", seconds(60))}};
-  const PostgresTableLook cut{.rows = {row("a", seconds(59))}, .cut = true};
-  const PostgresTableLook one{.rows = {row("a", seconds(58))}};
+  const PostgresTableLook both{.lines = {row("a", seconds(60)), row("b", seconds(60))}};
+  const PostgresTableLook cut{.lines = {row("a", seconds(59))}, .cut = true};
+  const PostgresTableLook one{.lines = {row("a", seconds(58))}};
   book.rows("t", both, kNow, kNow);
   EXPECT_THAT(book.rows("t", cut, kNow + seconds(1), kNow + seconds(1)), SizeIs(1));
   const auto seen = book.rows("t", one, kNow + seconds(2), kNow + seconds(2));
@@ -211,7 +219,7 @@ TEST(PostgresBook, ASlowLookMovesNeitherBeginningNorEnd) {
   PostgresBook book({"*"}, 100);
   // Held from kNow for a minute; the server looks shortly before it answers.
   const auto told = [&](Duration asked, Duration answered, Duration until = seconds(60)) {
-    const PostgresTableLook one{.rows = {row("a", until - answered, answered)}};
+    const PostgresTableLook one{.lines = {row("a", until - answered, answered)}};
     return book.rows("t", one, kNow + asked, kNow + answered).front();
   };
   const auto end = [](const Sighting& seen) { return seen.at + *seen.ttl_left; };
@@ -229,9 +237,9 @@ TEST(PostgresBook, ASlowLookMovesNeitherBeginningNorEnd) {
 TEST(PostgresBook, TellsReleasedRowsFromExpiredOnes) {
   PostgresBook book({"*"}, 100);
   PostgresTableLook held{
-      .rows = {row("kept", seconds(1)), row("freed", seconds(9)), row("removed", seconds(9))}};
+      .lines = {row("kept", seconds(1)), row("freed", seconds(9)), row("removed", seconds(9))}};
   EXPECT_THAT(book.rows("t", held, kNow, kNow), SizeIs(3));
-  PostgresTableLook ended{.rows = {row("kept", seconds(-1)), row("freed", seconds(-1))}};
+  PostgresTableLook ended{.lines = {row("kept", seconds(-1)), row("freed", seconds(-1))}};
   const auto seen = book.rows("t", ended, kNow + seconds(2), kNow + seconds(2));
   ASSERT_THAT(seen, SizeIs(3));
   EXPECT_EQ(seen[0].lock, "t:freed");

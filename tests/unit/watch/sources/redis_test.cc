@@ -6,7 +6,6 @@
 
 #include "strategies/redis/client/protocol.h"
 #include "watch/sources/redis_book.h"
-#include "watch/sources/redis_feed.h"
 #include "watch/sources/redis_lock.h"
 
 namespace lockbench::watch {
@@ -102,6 +101,11 @@ std::optional<Sighting> free_key() {
   return read_redis_lock("k", KeyKind::text, {number(-2), Reply()});
 }
 
+Sighting only(const std::vector<Sighting>& seen) {
+  EXPECT_EQ(seen.size(), 1U);
+  return seen.empty() ? Sighting() : seen.front();
+}
+
 class TrackedKey : public testing::Test {
  protected:
   /// Messages of changes, and what a look shows then.
@@ -122,43 +126,33 @@ TEST_F(TrackedKey, TheMessagesOfAnExpiryThatWasLookedAtAreNoChanges) {
   book_.expire(at(900));
   EXPECT_TRUE(book_.nothing_waits());
   book_.expire(at(1010));
-  const auto ended = look(free_key(), 1010);
-  ASSERT_EQ(ended.size(), 1U);
-  EXPECT_EQ(ended[0].ended, Ending::expired);
-  EXPECT_EQ(ended[0].changes, 0U);
+  const Sighting ended = only(look(free_key(), 1010));
+  EXPECT_EQ(ended.ended, Ending::expired);
+  EXPECT_EQ(ended.changes, 0U);
   book_.changed("k", KeyEvent::expired, at(1011));
   for (const Sighting& seen : change(1, free_key(), 1012)) EXPECT_EQ(seen.changes, 0U);
-  const auto taken = change(1, held_by("you"), 1200);
-  ASSERT_EQ(taken.size(), 1U);
-  EXPECT_EQ(taken[0].changes, 1U);
+  EXPECT_EQ(only(change(1, held_by("you"), 1200)).changes, 1U);
 }
 
 TEST_F(TrackedKey, AGrantAndAReleaseAreOneChangeEach) {
-  auto seen = change(1, held_by("a"), 0);
-  ASSERT_EQ(seen.size(), 1U);
-  EXPECT_EQ(seen[0].changes, 1U);
-  EXPECT_EQ(seen[0].at, at(0));
+  const Sighting seen = only(change(1, held_by("a"), 0));
+  EXPECT_EQ(seen.changes, 1U);
+  EXPECT_EQ(seen.at, at(0));
   EXPECT_TRUE(book_.is_held("k"));
-  seen = change(1, free_key(), 300);
-  ASSERT_EQ(seen.size(), 1U);
-  EXPECT_FALSE(seen[0].ended) << "long before its end: the ledger knows";
+  EXPECT_FALSE(only(change(1, free_key(), 300)).ended) << "long before its end: the ledger knows";
   EXPECT_EQ(book_.size(), 0U);
 }
 
 TEST_F(TrackedKey, WhatIsOverwrittenBySomethingElseIsFree) {
   change(1, held_by("a"), 0);
-  const auto seen = change(1, std::nullopt, 300);
-  ASSERT_EQ(seen.size(), 1U);
-  EXPECT_THAT(seen[0].holders, IsEmpty());
+  EXPECT_THAT(only(change(1, std::nullopt, 300)).holders, IsEmpty());
   EXPECT_EQ(book_.size(), 0U);
   EXPECT_THAT(change(1, std::nullopt, 400), IsEmpty()) << "it never was a lock";
 }
 
 TEST_F(TrackedKey, AnEndAfterItsTtlIsAnExpiry) {
   change(1, held_by("a", 1000), 0);
-  const auto seen = change(1, free_key(), 1002);
-  ASSERT_EQ(seen.size(), 1U);
-  EXPECT_EQ(seen[0].ended, Ending::expired);
+  EXPECT_EQ(only(change(1, free_key(), 1002)).ended, Ending::expired);
 }
 
 TEST_F(TrackedKey, ARenewalMovesItsEnd) {
@@ -187,18 +181,14 @@ TEST_F(TrackedKey, OfAHoldingThatOneMessageToldNothingStays) {
 
 TEST_F(TrackedKey, OfAShortHoldingBothMessagesAreAwaited) {
   EXPECT_THAT(change(1, free_key(), 0), IsEmpty());
-  const auto seen = change(1, free_key(), 1);
-  ASSERT_EQ(seen.size(), 1U);
-  EXPECT_EQ(seen[0].changes, 2U);
+  EXPECT_EQ(only(change(1, free_key(), 1)).changes, 2U);
 }
 
 TEST_F(TrackedKey, ALookAheadOfItsMessageWaitsForThat) {
   change(1, held_by("a"), 0);
   book_.look_at("k");
   EXPECT_THAT(look(free_key(), 10), IsEmpty());
-  const auto seen = change(1, free_key(), 11);
-  ASSERT_EQ(seen.size(), 1U);
-  EXPECT_EQ(seen[0].changes, 1U);
+  EXPECT_EQ(only(change(1, free_key(), 11)).changes, 1U);
 }
 
 TEST(NotifiedKey, EachEventIsASighting) {

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <random>
+#include <tuple>
 
 #include "watch/sources/zookeeper_locks.h"
 
@@ -12,6 +13,32 @@ using testing::ElementsAre;
 using testing::IsEmpty;
 
 constexpr TimePoint kLookedAt{std::chrono::seconds(1000)};
+
+TEST(SequenceNodes, OfKnownLibraries) {
+  const std::string uuid = "550e8400-e29b-41d4-a716-446655440000";
+  const std::string plain = "0123456789abcdef0123456789abcdef";
+  struct Case {
+    std::string name, maker;
+    std::uint64_t sequence;
+    bool shared;
+  };
+  for (const Case& one :
+       {Case{"_c_" + uuid + "-lock-0000000042", uuid, 42, false},
+        Case{"_c_" + uuid + "-__READ__0000000002", uuid, 2, true},
+        Case{"_c_" + uuid + "-__WRIT__0000000002", uuid, 2, false},
+        Case{plain + "__lock__0000000007", plain, 7, false},
+        Case{plain + "__rlock__0000000007", plain, 7, true},
+        Case{plain + "0000000007", plain, 7, false}, Case{"lock-0000000001", "", 1, false}}) {
+    const auto node = read_sequence_node(one.name);
+    ASSERT_TRUE(node) << one.name;
+    EXPECT_EQ(std::tie(node->maker, node->sequence, node->shared),
+              std::tie(one.maker, one.sequence, one.shared))
+        << one.name;
+  }
+  for (const char* const name : {"", "lock", "lock-1", "lock-000000001x", "lock-00000 0001"}) {
+    EXPECT_FALSE(read_sequence_node(name)) << name;
+  }
+}
 
 TEST(ZookeeperLocks, TheLowestNumberHoldsWhateverTheNames) {
   ZookeeperLocks locks(10);
@@ -27,6 +54,17 @@ TEST(ZookeeperLocks, TheLowestNumberHoldsWhateverTheNames) {
   EXPECT_EQ(seen[0].waiters, 2U);
   EXPECT_EQ(seen[0].changes, 0U);
   EXPECT_THAT(locks.settle("/l", kLookedAt, false), IsEmpty()) << "nothing has changed";
+}
+
+TEST(ZookeeperLocks, ReadersHoldTogetherBeforeTheFirstWriter) {
+  ZookeeperLocks locks(10);
+  locks.listed("/l", {"__rlock__0000000001", "__rlock__0000000002", "__lock__0000000003",
+                      "__rlock__0000000004"});
+  const auto seen = locks.settle("/l", kLookedAt, true);
+  ASSERT_EQ(seen.size(), 1U);
+  EXPECT_EQ(seen[0].holders.size(), 2U);
+  EXPECT_TRUE(seen[0].holders.front().shared);
+  EXPECT_EQ(seen[0].waiters, 2U);
 }
 
 TEST(ZookeeperLocks, ANodeWithoutASessionIsNoContender) {
