@@ -153,7 +153,6 @@ void Assembly::complete(results::Run& run) const {
   run.ranks = table();
   std::uint64_t threads = 0;
   generator.cpu_seconds = 0;
-  generator.clients_on = "threads";
   std::map<std::string, double> capacity;  // CPU that each host had
   for (std::size_t i = 0; i < ranks_.size(); ++i) {
     const Rank& rank = ranks_[i];
@@ -162,7 +161,6 @@ void Assembly::complete(results::Run& run) const {
     threads += own.threads.value_or(0);
     double& host = capacity[rank.hello.boot];
     host = std::max(host, rank.wall_seconds * rank.hello.cores);
-    if (own.clients_on == "fibers") generator.clients_on = own.clients_on;
     generator.busiest_thread_share =
         std::max(generator.busiest_thread_share, own.busiest_thread_share);
     generator.stack_high_water_bytes =

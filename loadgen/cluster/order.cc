@@ -31,7 +31,7 @@ RunPlan plan_of(const Order& order) {
 Workload part_of(const Workload& all, const Share& share, int ranks_beside) {
   Workload part = all;
   if (part.iterations) part.iterations = share.part_of(*all.iterations);
-  if (part.trace && !part.trace->repeats) {
+  if (part.trace) {
     part.trace->transactions = share.part_of(all.trace->transactions);
   }
   const auto cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));

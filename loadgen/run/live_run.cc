@@ -44,8 +44,8 @@ LiveRun::LiveRun(const RunPlan& plan, const Descriptor& strategy, int repetition
                     joint ? joint->share() : Share{.clients = plan.workload.clients}, *env_)),
       stores_(make_stores(strategy, plan.endpoints, plan.workload.strategy.command_timeout),
               listing_of(strategy)),
-      resources_(plan, run_.strategy, client_threads_),
-      crew_(run_, client_threads_, *env_, external_) {}
+      resources_(plan, run_.strategy, pool_),
+      crew_(run_, pool_, *env_, external_) {}
 
 tl::expected<results::Run, std::string> LiveRun::execute() {
   WatchedRun watched(plan_.watcher, run_);
@@ -91,19 +91,17 @@ tl::expected<results::Run, std::string> LiveRun::execute() {
 tl::expected<void, std::string> LiveRun::prepare() {
   auto ready = equip(plan_, run_);
   if (ready) ready = make_counter(plan_, *env_, run_);
-  if (ready) ready = make_threads();
+  if (ready && !Carrier::current().shared()) {
+    const int threads = generator_threads(plan_.workload, resources_.has_private_servers());
+    auto pool = fibers::Pool::make(threads);
+    if (pool) {
+      pool_ = *std::move(pool);
+    } else {
+      ready = tl::unexpected(pool.error());
+    }
+  }
   if (ready) ready = connect_clients();
   return joint_ ? joint_->ready(ready) : ready;
-}
-
-tl::expected<void, std::string> LiveRun::make_threads() {
-  const Workload& workload = plan_.workload;
-  const bool on_threads = what_clients_run_on(run_.share.count()) == ClientsOn::threads;
-  if (on_threads || Carrier::current().shared()) return {};
-  auto made = ClientThreads::of_fibers(generator_threads(workload, resources_.has_private_servers()));
-  if (!made) return tl::unexpected(made.error());
-  client_threads_ = *std::move(made);
-  return {};
 }
 
 tl::expected<void, std::string> LiveRun::connect_clients() {
@@ -280,7 +278,7 @@ void LiveRun::report_load(TimePoint now, bool over) {
     done = std::max(done, static_cast<double>(run_.measured_sections.load()) /
                               static_cast<double>(*plan_.workload.iterations));
   }
-  if (const auto& trace = plan_.workload.trace; trace && !trace->repeats) {
+  if (const auto& trace = plan_.workload.trace; trace) {
     done = std::max(done, static_cast<double>(run_.ended_of_trace.load()) /
                               static_cast<double>(trace->transactions));
   }
@@ -356,11 +354,9 @@ RunEvidence LiveRun::evidence_of(const RunShared& all, const RunStores::Usage& u
 
 results::Generator LiveRun::generator_of(const RunEvidence& evidence) const {
   results::Generator generator = certify(evidence);
-  const std::size_t threads = client_threads_.cpu_times().size();
-  const bool beside = Carrier::current().shared(), on_fibers = threads > 0 || beside;
-  generator.clients_on = to_string(on_fibers ? ClientsOn::fibers : ClientsOn::threads);
-  generator.threads = std::max<std::size_t>(threads, 1);
-  generator.stack_high_water_bytes = client_threads_.stack_high_water_bytes();
+  generator.clients_on = "fibers";
+  generator.threads = pool_ ? static_cast<std::uint64_t>(pool_->threads()) : 1;
+  if (pool_) generator.stack_high_water_bytes = pool_->stack_high_water();
   return generator;
 }
 

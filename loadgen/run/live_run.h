@@ -8,8 +8,8 @@
 #include <tl/expected.hpp>
 #include <vector>
 
+#include "loadgen/fibers/pool.h"
 #include "loadgen/record/certificate.h"
-#include "loadgen/run/client_threads.h"
 #include "loadgen/run/fault_player.h"
 #include "loadgen/run/joint_run.h"
 #include "loadgen/run/local_crew.h"
@@ -37,7 +37,6 @@ class LiveRun {
  private:
   /// Until all clients are connected.
   tl::expected<void, std::string> prepare();
-  tl::expected<void, std::string> make_threads();
   tl::expected<void, std::string> connect_clients();
   /// Of a joint run: when the load begins.
   tl::expected<void, std::string> agree_on_start();
@@ -88,7 +87,9 @@ class LiveRun {
   JointRun* const joint_;  ///< null: this process has all clients
 
   std::unique_ptr<Env> env_;
-  ClientThreads client_threads_;  ///< outlives the services, which may run there
+  /// Of the clients; null if the runner is a fiber itself: then they run beside it. Outlives the
+  /// services, which may run there.
+  std::unique_ptr<fibers::Pool> pool_;
   RunShared run_;
   RunStores stores_;
   ResourceMeter resources_;

@@ -104,6 +104,11 @@ struct RunPlan {
   std::function<void(const results::Run&)> run_over;
 };
 
+/// How many threads the clients of this load share as fibers: as many as asked for, otherwise one for
+/// each core, but no more than clients. `beside_servers`: private servers on this machine need a
+/// core, too.
+int generator_threads(const Workload& workload, bool beside_servers);
+
 struct NotStarted : results::Skipped {
   std::string run_id;
 };

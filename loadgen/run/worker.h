@@ -57,7 +57,7 @@ struct RunShared {
   /// Begun; only with a limit on iterations. Not in the line of the times, which all clients read.
   alignas(kCacheLine) std::atomic<std::uint64_t> measured_sections{0};
   std::atomic<std::uint64_t> ended_sections{0};  ///< those of them that ended
-  std::atomic<std::uint64_t> ended_of_trace{0};  ///< of a trace that does not repeat
+  std::atomic<std::uint64_t> ended_of_trace{0};
   /// Ends the run: no section begins and waits stop, but commands under way still get their
   /// answers. Otherwise every run would end with thousands of lost answers that the tool itself
   /// causes.
