@@ -41,7 +41,7 @@ class JointRun {
 
   virtual Share share() const = 0;
   /// Whether others took its host's CPU is for this rank to say.
-  virtual bool judges_machine() const = 0;
+  virtual bool judges_machine() const { return false; }
 
   /// Tells whether the clients of this rank are connected. The first rank waits for those of all.
   /// The error says why the run does not begin.
@@ -57,9 +57,9 @@ class JointRun {
 
   // The first rank only:
   /// Adds what the others used.
-  virtual void add_to(RunEvidence& evidence) const = 0;
+  virtual void add_to(RunEvidence& /*evidence*/) const {}
   /// Adds to the finished result what concerns the ranks.
-  virtual void complete(results::Run& result) const = 0;
+  virtual void complete(results::Run& /*result*/) const {}
 };
 
 }  // namespace lockbench::loadgen

@@ -162,8 +162,7 @@ void LiveRun::conclude(const RunShared& all, Duration measured, TimePoint ended_
   result.generator = generator_of(evidence);
   if (run_.demand_met && ended_at < run_.measure_start.load()) {
     result.generator.valid = false;
-    result.generator.reasons.emplace_back(
-        "the trace ended during the warm-up: use --warmup 0s");
+    result.generator.reasons.emplace_back("the trace ended during the warm-up: use --warmup 0s");
   }
   if (joint_) joint_->complete(result);
   if (plan_.run_over) plan_.run_over(result);

@@ -1,9 +1,8 @@
-#include "loadgen/cluster/record.h"
-
 #include <gtest/gtest.h>
 
 #include <random>
 
+#include "loadgen/cluster/part.h"
 #include "loadgen/cluster/wire.h"
 #include "loadgen/run/summary.h"
 #include "results/file/json.h"
