@@ -7,7 +7,7 @@
 
 #include "loadgen/cluster/part.h"
 #include "loadgen/record/certificate.h"
-#include "loadgen/run/joint_run.h"
+#include "loadgen/run/live_run.h"
 
 namespace lockbench::loadgen::cluster {
 

@@ -10,7 +10,7 @@
 #include "loadgen/cluster/link.h"
 #include "loadgen/cluster/part.h"
 #include "loadgen/cluster/wire.h"
-#include "loadgen/run/joint_run.h"
+#include "loadgen/run/live_run.h"
 #include "loadgen/run/runner.h"
 
 namespace lockbench::loadgen::cluster {

@@ -8,10 +8,10 @@
 #include <utility>
 
 #include "loadgen/run/named_load.h"
-#include "loadgen/run/run_watcher.h"
+#include "loadgen/run/run_stores.h"
+#include "loadgen/run/runner.h"
+#include "loadgen/run/schedule.h"
 #include "loadgen/run/setup.h"
-#include "loadgen/run/stop_after.h"
-#include "loadgen/run/warm_up.h"
 
 namespace lockbench::loadgen {
 namespace {

@@ -10,17 +10,68 @@
 
 #include "loadgen/fibers/pool.h"
 #include "loadgen/record/certificate.h"
+#include "loadgen/record/histogram.h"
 #include "loadgen/run/fault_player.h"
-#include "loadgen/run/joint_run.h"
 #include "loadgen/run/local_crew.h"
 #include "loadgen/run/resource_meter.h"
 #include "loadgen/run/run_stores.h"
-#include "loadgen/run/run_watcher.h"
 #include "loadgen/run/runner.h"
 #include "loadgen/run/summary.h"
 #include "loadgen/run/worker.h"
+#include "loadgen/run/workload.h"
+#include "results/file/model.h"
+#include "strategies/duration.h"
 
 namespace lockbench::loadgen {
+
+struct RunShared;
+
+/// What this process has done of a run so far.
+struct PartOfRun {
+  RunShared& run;
+  const std::vector<results::SeriesPoint>& series;
+  Duration measured{};
+  double wall_seconds = 0;         ///< of the load
+  Duration late{};                 ///< began the load so late
+  bool complete = false;           ///< its clients have ended
+  results::Generator generator{};  ///< of this process alone, when it is complete
+};
+
+/// The run as all processes made it.
+struct WholeRun {
+  std::unique_ptr<RunShared> run;
+  Duration measured{};
+  std::vector<results::SeriesPoint> series;
+};
+
+/// A run in which several processes, the ranks, have a share of the clients each. All calls come
+/// from the runner's thread, in their order here. Every wait is bounded.
+class JointRun {
+ public:
+  virtual ~JointRun() = default;
+
+  virtual Share share() const = 0;
+  /// Whether others took its host's CPU is for this rank to say.
+  virtual bool judges_machine() const { return false; }
+
+  /// Tells whether the clients of this rank are connected. The first rank waits for those of all.
+  /// The error says why the run does not begin.
+  virtual tl::expected<void, std::string> ready(tl::expected<void, std::string> own) = 0;
+  /// Agrees on when the load begins, by this rank's clock.
+  virtual tl::expected<TimePoint, std::string> start() = 0;
+  /// The series has a new point, with these acquisitions. `at_once`: the process may soon be
+  /// killed.
+  virtual void note(const PartOfRun& part, const HistogramSnapshot& acquired, bool at_once) = 0;
+  /// This rank's part is complete. The first rank waits for the parts of the others and takes over
+  /// the counter; nothing in other ranks.
+  virtual std::unique_ptr<WholeRun> gather(const PartOfRun& part) = 0;
+
+  // The first rank only:
+  /// Adds what the others used.
+  virtual void add_to(RunEvidence& /*evidence*/) const {}
+  /// Adds to the finished result what concerns the ranks.
+  virtual void complete(results::Run& /*result*/) const {}
+};
 
 /// One strategy under one workload, from connecting to the last release.
 class LiveRun {

@@ -31,7 +31,7 @@ struct Trace {
   static constexpr std::size_t kMostLocks = 1024;  ///< of a transaction
 
   std::string path;
-  int keys = 0;          ///< the highest lock's number plus 1
+  int keys = 0;  ///< the highest lock's number plus 1
   std::uint64_t transactions = 0;
 
   /// Reads all of the file. The error names the line, and what is wrong with it.

@@ -7,11 +7,43 @@
 #include <string>
 
 #include "loadgen/run/duration_distribution.h"
-#include "loadgen/run/hot_set.h"
+#include "loadgen/run/key_chooser.h"
 #include "loadgen/run/trace.h"
 #include "strategies/descriptor.h"
 
 namespace lockbench::loadgen {
+
+/// Which clients, of all of a run, a process has: neighbours. Shares of one run differ by at most
+/// one client. In a run of one process it has all of them.
+struct Share {
+  int rank = 0, ranks = 1;
+  int clients = 1;  ///< of the whole run
+
+  /// How many it has.
+  int count() const { return clients / ranks + (rank < clients % ranks ? 1 : 0); }
+
+  /// The number, among all clients, of its i-th one.
+  int number(int i) const {
+    const int longer = clients % ranks;  // the first shares have one client more
+    return rank * (clients / ranks) + (rank < longer ? rank : longer) + i;
+  }
+
+  /// Whether it takes the n-th of what all clients of the run take turns at, such as the arrivals
+  /// of an open loop. Shares take theirs evenly and not in bursts, each in proportion to its
+  /// clients.
+  bool takes(std::uint64_t n) const {
+    const auto turn = n % static_cast<std::uint64_t>(clients);
+    return turn % static_cast<std::uint64_t>(ranks) == static_cast<std::uint64_t>(rank);
+  }
+
+  /// How many of the first n it takes.
+  std::uint64_t part_of(std::uint64_t n) const {
+    const auto all = static_cast<std::uint64_t>(clients), step = static_cast<std::uint64_t>(ranks);
+    const std::uint64_t rest = n % all, first = static_cast<std::uint64_t>(rank);
+    const std::uint64_t of_rest = rest > first ? (rest - first + step - 1) / step : 0;
+    return n / all * static_cast<std::uint64_t>(count()) + of_rest;
+  }
+};
 
 enum class Arrival { constant, poisson };
 
@@ -26,11 +58,11 @@ enum class LockOrder { sorted, drawn, all_or_nothing };
 struct Workload {
   std::string load;  ///< its name, if it has one
   int clients = 8;
-  std::optional<int> threads;              ///< of several clients; nothing: see generator_threads()
-  int keys = 1;                            ///< distinct locks; not used with key_per_client
-  bool key_per_client = false;             ///< each client its own lock: no contention
-  double key_skew = 0;                     ///< Zipf exponent over the keys
-  std::optional<HotSet> hot_set;           ///< in its place
+  std::optional<int> threads;     ///< of several clients; nothing: see generator_threads()
+  int keys = 1;                   ///< distinct locks; not used with key_per_client
+  bool key_per_client = false;    ///< each client its own lock: no contention
+  double key_skew = 0;            ///< Zipf exponent over the keys
+  std::optional<HotSet> hot_set;  ///< in its place
   /// Says which locks each section takes, in place of the keys, modes and numbers of locks drawn;
   /// `keys` is then that of the trace.
   std::optional<Trace> trace;

@@ -1,6 +1,6 @@
-#include "loadgen/run/recovery_meter.h"
-
 #include <gtest/gtest.h>
+
+#include "loadgen/run/fault_player.h"
 
 namespace lockbench::loadgen {
 namespace {

@@ -1,10 +1,9 @@
-#include "loadgen/run/stop_after.h"
-
 #include <gtest/gtest.h>
 
 #include <chrono>
 #include <stop_token>
 
+#include "loadgen/run/run_stores.h"
 #include "tests/support/virtual_time.h"
 
 namespace lockbench::loadgen {

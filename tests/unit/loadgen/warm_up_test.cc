@@ -1,8 +1,8 @@
-#include "loadgen/run/warm_up.h"
-
 #include <gtest/gtest.h>
 
 #include <vector>
+
+#include "loadgen/run/schedule.h"
 
 namespace lockbench::loadgen {
 namespace {
