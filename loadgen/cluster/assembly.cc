@@ -75,10 +75,8 @@ std::vector<results::SeriesPoint> series_of(const std::vector<RankReport>& ranks
 /// The measured waits of a rank's clients that ended with a grant.
 HistogramSnapshot acquired_by(const RankReport& rank) {
   HistogramSnapshot acquired;
-  for (const TimingSamples& of : rank.part.record.timings) {
-    const bool wanted = of.phase == static_cast<std::uint8_t>(Phase::measured) &&
-                        of.timing == static_cast<std::uint8_t>(Timing::acquired);
-    if (wanted) acquired.merge(to_snapshot(of.samples));
+  for (const auto& [place, samples] : rank.part.record.histograms) {
+    if (place == place_of(Phase::measured, Timing::acquired)) acquired.merge(to_snapshot(samples));
   }
   return acquired;
 }

@@ -41,28 +41,28 @@ void absorb_counts(const CountsOf& of, RunShared& run) {
   run.recorder.client(of.client).add(phase, more);
 }
 
-void take_histograms(const RunShared& run, Record& record) {
+/// All of a run, each at its place.
+std::vector<ShardedHistogram*> histograms_of(Recorder& recorder) {
+  std::vector<ShardedHistogram*> all;
   for (const Phase phase : kPhases) {
-    const auto number = static_cast<std::uint8_t>(phase);
-    const Recorder::Histograms& histograms = run.recorder.histograms(phase);
-    for (std::size_t i = 0; i < histograms.values.size(); ++i) {
-      if (histograms.values[i].empty()) continue;
-      record.timings.push_back(
-          {number, static_cast<std::uint8_t>(i), to_samples(histograms.values[i].snapshot())});
-    }
-    for (std::size_t node = 0; node < histograms.nodes.size(); ++node) {
-      for (const Vote vote : kVotes) {
-        const std::uint64_t votes = histograms.nodes[node].count(vote);
-        if (votes == 0) continue;
-        record.nodes.push_back({number, static_cast<std::uint32_t>(node),
-                                static_cast<std::uint8_t>(vote), votes,
-                                to_samples(histograms.nodes[node].taken_by(vote).snapshot())});
-      }
+    for (ShardedHistogram& timing : recorder.histograms(phase).values) all.push_back(&timing);
+  }
+  for (const Phase phase : kPhases) {
+    for (Recorder::Node& node : recorder.histograms(phase).nodes) {
+      for (ShardedHistogram& taken : node.taken) all.push_back(&taken);
     }
   }
-  for (const auto& [command, times] : run.recorder.command_snapshots()) {
-    record.commands.emplace_back(command, to_samples(times));
+  return all;
+}
+
+std::vector<std::atomic<std::uint64_t>*> votes_of(Recorder& recorder) {
+  std::vector<std::atomic<std::uint64_t>*> all;
+  for (const Phase phase : kPhases) {
+    for (Recorder::Node& node : recorder.histograms(phase).nodes) {
+      for (auto& votes : node.votes) all.push_back(&votes);
+    }
   }
+  return all;
 }
 
 void take_counts(const RunShared& run, Record& record) {
@@ -115,11 +115,24 @@ Samples to_samples(const HistogramSnapshot& snapshot) {
   return samples;
 }
 
-Record record_of(const RunShared& run) {
+Record record_of(RunShared& run) {
   Record record;
-  take_histograms(run, record);
+  Recorder& recorder = run.recorder;
+  std::uint32_t place = 0;
+  for (const ShardedHistogram* histogram : histograms_of(recorder)) {
+    const std::uint32_t at = place++;
+    if (histogram->empty()) continue;
+    record.histograms.emplace_back(at, to_samples(histogram->snapshot()));
+  }
+  place = 0;
+  for (const auto* votes : votes_of(recorder)) {
+    if (const std::uint64_t count = votes->load()) record.votes.emplace_back(place, count);
+    ++place;
+  }
+  for (const auto& [command, times] : recorder.command_snapshots()) {
+    record.commands.emplace_back(command, to_samples(times));
+  }
   take_counts(run, record);
-  const Recorder& recorder = run.recorder;
   for (const auto& [message, times] : recorder.failure_counts()) {
     record.failures.emplace_back(message, times);
   }
@@ -135,31 +148,25 @@ Record record_of(const RunShared& run) {
   record.audit = run.audit.totals();
   record.replicas_wanted = recorder.replicas_wanted();
   for (int i = 0; i < run.share.count(); ++i) {
-    WaitsOf of{.client = run.share.number(i), .complete = {}, .censored = {}};
-    recorder.waits().for_each(of.client,
-                              [&](std::size_t bucket, bool censored, std::uint32_t waits) {
-                                (censored ? of.censored : of.complete).emplace_back(bucket, waits);
-                              });
-    if (!of.complete.empty() || !of.censored.empty()) record.waits.push_back(std::move(of));
+    const int client = run.share.number(i);
+    recorder.waits().for_each(client, [&](std::size_t bucket, bool censored, std::uint32_t waits) {
+      record.waits.push_back({client, static_cast<std::uint32_t>(bucket), censored, waits});
+    });
   }
   return record;
 }
 
 void absorb(const Record& record, RunShared& run) {
   Recorder& recorder = run.recorder;
-  for (const TimingSamples& of : record.timings) {
-    if (!is_phase(of.phase) || of.timing >= static_cast<std::uint8_t>(Timing::kinds)) continue;
-    add(of.samples,
-        recorder.histograms(static_cast<Phase>(of.phase))[static_cast<Timing>(of.timing)]);
+  const auto histograms = histograms_of(recorder);
+  for (const auto& [place, samples] : record.histograms) {
+    if (place < histograms.size()) add(samples, *histograms[place]);
+  }
+  const auto all_votes = votes_of(recorder);
+  for (const auto& [place, votes] : record.votes) {
+    if (place < all_votes.size()) *all_votes[place] += votes;
   }
   for (const auto& [command, samples] : record.commands) add(samples, recorder.command(command));
-  for (const NodeSamples& of : record.nodes) {
-    if (!is_phase(of.phase) || of.vote >= kVotes.size()) continue;
-    auto& nodes = recorder.histograms(static_cast<Phase>(of.phase)).nodes;
-    if (of.node >= nodes.size()) continue;
-    nodes[of.node].votes.at(of.vote).fetch_add(of.votes, std::memory_order_relaxed);
-    add(of.samples, nodes[of.node].taken.at(of.vote));
-  }
   for (const CountsOf& of : record.counts) absorb_counts(of, run);
   for (const auto& [message, times] : record.failures) recorder.failure(message, times);
   const int keys = run.workload.key_count();
@@ -172,12 +179,7 @@ void absorb(const Record& record, RunShared& run) {
   run.audit.add(record.audit);
   if (record.replicas_wanted > 0) recorder.want_replicas(record.replicas_wanted);
   for (const WaitsOf& of : record.waits) {
-    for (const auto& [bucket, waits] : of.complete) {
-      recorder.waits().add(of.client, bucket, false, waits);
-    }
-    for (const auto& [bucket, waits] : of.censored) {
-      recorder.waits().add(of.client, bucket, true, waits);
-    }
+    recorder.waits().add(of.client, of.bucket, of.censored, of.waits);
   }
 }
 

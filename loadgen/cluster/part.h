@@ -48,17 +48,6 @@ struct Samples {
   Duration sum{}, min{}, max{};
 };
 
-struct TimingSamples {
-  std::uint8_t phase = 0, timing = 0;
-  Samples samples;
-};
-struct NodeSamples {
-  std::uint8_t phase = 0;
-  std::uint32_t node = 0;
-  std::uint8_t vote = 0;
-  std::uint64_t votes = 0;
-  Samples samples;
-};
 /// Counts of one client, or of the services.
 struct CountsOf {
   static constexpr std::int32_t kServices = -1;
@@ -67,15 +56,19 @@ struct CountsOf {
   std::vector<std::pair<std::uint8_t, std::uint64_t>> counts;
   Duration longest_wait{}, longest_cut{};
 };
+/// Of one client's waits, those of one length.
 struct WaitsOf {
   std::int32_t client = 0;
-  std::vector<std::pair<std::uint32_t, std::uint32_t>> complete, censored;  ///< bucket and count
+  std::uint32_t bucket = 0;
+  bool censored = false;
+  std::uint32_t waits = 0;
 };
 
 struct Record {
-  std::vector<TimingSamples> timings;
+  /// With their places: those of place_of(), and then those of the nodes of a quorum.
+  std::vector<std::pair<std::uint32_t, Samples>> histograms;
   std::vector<std::pair<std::string, Samples>> commands;
-  std::vector<NodeSamples> nodes;
+  std::vector<std::pair<std::uint32_t, std::uint64_t>> votes;  ///< of the nodes, with their places
   std::vector<CountsOf> counts;
   std::vector<std::pair<std::string, std::uint64_t>> failures;
   std::vector<std::int32_t> used_keys;
@@ -85,8 +78,13 @@ struct Record {
   std::vector<WaitsOf> waits;
 };
 
+constexpr std::uint32_t place_of(Phase phase, Timing timing) {
+  return static_cast<std::uint32_t>(phase) * static_cast<std::uint32_t>(Timing::kinds) +
+         static_cast<std::uint32_t>(timing);
+}
+
 /// Of the clients of the run's share. The run may be under way.
-Record record_of(const RunShared& run);
+Record record_of(RunShared& run);
 /// Adds a record of the same run that another rank took. What is no part of such a run is ignored.
 /// For one thread, which alone writes to the run.
 void absorb(const Record& record, RunShared& run);

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <random>
 #include <set>
 #include <utility>
 
@@ -26,6 +27,13 @@ constexpr Duration kDrainAfterStop = std::chrono::milliseconds(80);
 Listing listing_of(const Descriptor& strategy) {
   const StoreKind* const kind = find_store_kind(strategy.backend);
   return kind == nullptr ? Listing::none : kind->listing;
+}
+
+/// Of the plan's nonce, or random without one.
+std::uint64_t nonce_of(const RunPlan& plan, int number) {
+  if (plan.nonce) return Random(*plan.nonce, static_cast<std::uint64_t>(number))();
+  std::random_device device;
+  return (static_cast<std::uint64_t>(device()) << 32) | device();
 }
 
 }  // namespace
@@ -51,13 +59,20 @@ tl::expected<results::Run, std::string> LiveRun::execute() {
   WatchedRun watched(plan_.watcher, run_);
   auto begun = prepare();
   if (begun) {
-    if (leads()) stores_.begin();
+    if (run_.share.rank == 0) stores_.begin();
     if (!plan_.faults.empty()) {
       faults_ =
           std::make_unique<FaultPlayer>(run_, plan_.faults, *plan_.fault_target, plan_.watcher);
     }
     if (plan_.before_load) plan_.before_load();
-    begun = agree_on_start();
+    if (joint_) {
+      const auto start = joint_->start();
+      if (start) {
+        agreed_start_ = *start;
+      } else {
+        begun = tl::unexpected(start.error());
+      }
+    }
   }
   if (!begun) {
     crew_.call_off();
@@ -89,8 +104,7 @@ tl::expected<results::Run, std::string> LiveRun::execute() {
 }
 
 tl::expected<void, std::string> LiveRun::prepare() {
-  auto ready = equip(plan_, run_);
-  if (ready) ready = make_counter(plan_, *env_, run_);
+  auto ready = equip(plan_, *env_, run_);
   if (ready && !Carrier::current().shared()) {
     const int threads = generator_threads(plan_.workload, resources_.has_private_servers());
     auto pool = fibers::Pool::make(threads);
@@ -100,25 +114,14 @@ tl::expected<void, std::string> LiveRun::prepare() {
       ready = tl::unexpected(pool.error());
     }
   }
-  if (ready) ready = connect_clients();
+  if (ready) {
+    const double clients = progress_.clients = run_.share.count();
+    ready = crew_.connect([&](int connected) {
+      progress_.clients_connected = connected;
+      report(Progress::Phase::connecting, connected / std::max(1.0, clients));
+    });
+  }
   return joint_ ? joint_->ready(ready) : ready;
-}
-
-tl::expected<void, std::string> LiveRun::connect_clients() {
-  const double clients = run_.share.count();
-  progress_.clients = run_.share.count();
-  return crew_.connect([&](int connected) {
-    progress_.clients_connected = connected;
-    report(Progress::Phase::connecting, connected / std::max(1.0, clients));
-  });
-}
-
-tl::expected<void, std::string> LiveRun::agree_on_start() {
-  if (!joint_) return {};
-  const auto start = joint_->start();
-  if (!start) return tl::unexpected(start.error());
-  agreed_start_ = *start;
-  return {};
 }
 
 void LiveRun::drain(TimePoint measured_until) {
@@ -153,7 +156,16 @@ void LiveRun::conclude(const RunShared& all, Duration measured, TimePoint ended_
   summarise(all, measured, result);
   watched.end(&result);
 
-  add_costs(all, usage, result);
+  // What a section cost the servers and the connections to them.
+  const auto sections = static_cast<double>(all.recorder.total(Count::sections));
+  if (sections > 0) {
+    if (const auto cpu = server_cpu_seconds(usage)) {
+      result.server_cpu_seconds_per_section = *cpu / sections;
+    }
+    if (const auto bytes = resources_.bytes()) {
+      result.bytes_per_section = static_cast<double>(*bytes) / sections;
+    }
+  }
   RunEvidence evidence = evidence_of(all, usage, ended_at);
   evidence.wall_clock_jump_seconds = seconds(wall_clock_offset() - wall_clock_before_);
   evidence.suspended_seconds = seconds(BootClock::suspended() - suspended_before_);
@@ -176,7 +188,10 @@ TimePoint LiveRun::drive(SeriesSampler& sampler, std::vector<results::SeriesPoin
     env_->wait(nullptr, *agreed_start_, external_);
     late_ = std::max(Duration::zero(), env_->now() - *agreed_start_);
   }
-  WarmUp warm_up(run_.load_start, workload.warmup, warms_until_steady());
+  // Faults strike at times that are set when the load starts, and so do other ranks' clients.
+  const bool until_steady =
+      !joint_ && plan_.warms_up && plan_.warms_up(run_.strategy) && plan_.faults.empty();
+  WarmUp warm_up(run_.load_start, workload.warmup, until_steady);
   measure_from(warm_up.latest_end());
   run_.started.store(true, std::memory_order_release);
   crew_.begin();
@@ -191,7 +206,7 @@ TimePoint LiveRun::drive(SeriesSampler& sampler, std::vector<results::SeriesPoin
     crew_.wait(std::min(wake_at, run_.load_end.load()));
     now = env_->now();
     // The client that ends the run leaves then, which notifies the runner.
-    done = all_done();
+    done = run_.over.stop_requested();
     over =
         crew_.nobody_works() || now >= run_.load_end.load() || external_.stop_requested() || done;
     const auto look = warm_up.next_look();
@@ -236,11 +251,6 @@ void LiveRun::note_failures() {
   }
   progress_.messages = run_.recorder.latest_failures();
   progress_.stuck = run_.handoff.stuck();
-}
-
-bool LiveRun::warms_until_steady() const {
-  // Faults strike at times that are set when the load starts, and so do other ranks' clients.
-  return !joint_ && plan_.warms_up && plan_.warms_up(run_.strategy) && plan_.faults.empty();
 }
 
 void LiveRun::measure_from(TimePoint when) {
@@ -316,17 +326,6 @@ std::optional<double> LiveRun::server_cpu_seconds(const RunStores::Usage& usage)
   const bool restarted = !usage.restarts.empty() || !usage.gone.empty();
   if (usage.cpu_seconds || restarted) return usage.cpu_seconds;
   return resources_.server_cpu_seconds();
-}
-
-void LiveRun::add_costs(const RunShared& all, const RunStores::Usage& usage,
-                        results::Run& result) const {
-  const auto all_sections = static_cast<double>(all.recorder.total(Count::sections));
-  if (all_sections == 0) return;
-  const auto cpu_seconds = server_cpu_seconds(usage);
-  if (cpu_seconds) result.server_cpu_seconds_per_section = *cpu_seconds / all_sections;
-  if (const auto bytes = resources_.bytes()) {
-    result.bytes_per_section = static_cast<double>(*bytes) / all_sections;
-  }
 }
 
 RunEvidence LiveRun::evidence_of(const RunShared& all, const RunStores::Usage& usage,

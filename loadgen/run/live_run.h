@@ -88,9 +88,6 @@ class LiveRun {
  private:
   /// Until all clients are connected.
   tl::expected<void, std::string> prepare();
-  tl::expected<void, std::string> connect_clients();
-  /// Of a joint run: when the load begins.
-  tl::expected<void, std::string> agree_on_start();
   /// From the start of the load to its end; takes at least one sample for the series. Returns when
   /// the load ended.
   TimePoint drive(SeriesSampler& sampler, std::vector<results::SeriesPoint>& series);
@@ -102,12 +99,7 @@ class LiveRun {
   void conclude(const RunShared& all, Duration measured, TimePoint ended_at, WatchedRun& watched,
                 results::Run& result);
   void note_failures();
-  /// The only process of a run, or the first one.
-  bool leads() const { return run_.share.rank == 0; }
-  bool warms_until_steady() const;
   void measure_from(TimePoint when);
-  /// A client ended the last section that the load has, and with it the run.
-  bool all_done() const { return run_.over.stop_requested(); }
   bool settled(TimePoint now) const;
   TimePoint next_sample_after(TimePoint sampled_at) const;
   void report_load(TimePoint now, bool over);
@@ -115,8 +107,6 @@ class LiveRun {
   void end_faults(results::Run& result);
   /// Time of day minus monotonic clock: constant, unless a clock is set.
   Duration wall_clock_offset();
-  /// What a section cost the servers and the connections to them.
-  void add_costs(const RunShared& all, const RunStores::Usage& usage, results::Run& result) const;
   /// Of the lock's servers; nothing if none of them tells.
   std::optional<double> server_cpu_seconds(const RunStores::Usage& usage) const;
   RunEvidence evidence_of(const RunShared& all, const RunStores::Usage& usage,

@@ -328,7 +328,7 @@ TEST_F(TeamTest, WhatIsNotOfTheRunChangesNoFigure) {
     Part part;
     part.rank = kRanks - 1;
     part.complete = true;
-    part.record.timings.push_back({9, 250, {}});
+    part.record.histograms.push_back({9999, {}});
     part.record.counts.push_back({.client = 6, .phase = 7, .counts = {{0, 77}}});
     part.record.tallies.push_back({.key = -5, .accepted = 1'000'000});
     part.record.used_keys = {-1, 2'000'000'000};
