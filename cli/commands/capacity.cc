@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-
 #include "cli/commands/commands.h"
 #include "cli/commands/finish.h"
 #include "cli/commands/metrics.h"
@@ -141,8 +140,7 @@ void CapacityOptions::declare(OptionList& options) {
               "concurrent clients; enough that some are always free to start a section");
   options.add("duration", "D", workload.duration, duration(10ms, 1h),
               "measured time of each step of the search; longer for a long hold or a low rate");
-  options.add("time", "D", time, duration(1s, 168h),
-              "how long to search the rates of a strategy",
+  options.add("time", "D", time, duration(1s, 168h), "how long to search the rates of a strategy",
               "5m, for a long hold up to 30m");
   options.add(
       "planned-rate", "R", planned_rate, number(0.001, 10'000'000),

@@ -92,8 +92,8 @@ ResultPair run_pair(const CompareOptions& options) {
                   .b = options.files[1],
                   .repeat = options.repeat,
                   .quiet = options.output.quiet};
-  how.least_repeat = static_cast<int>(
-      results::repetitions_of_gates(options.fail_on.size(), options.confidence));
+  how.least_repeat =
+      static_cast<int>(results::repetitions_of_gates(options.fail_on.size(), options.confidence));
   return measure_pair(how);
 }
 

@@ -22,8 +22,8 @@ struct OverviewOptions : RunOptions {
   }
 
   void declare(OptionList& options) {
-    OptionList::Names taken = {"strategies", "threads",          "duration",
-                               "warmup",     "contended-grants", "repeat", "store-timeout"};
+    OptionList::Names taken = {"strategies",       "threads", "duration",     "warmup",
+                               "contended-grants", "repeat",  "store-timeout"};
     for (const StoreKind* kind : store_kinds()) taken.push_back(kind->name);
     options.only(taken, [&] { LoadOptions::declare(options); });
     options.at("strategies").default_text = "a typical one of each family";

@@ -55,9 +55,9 @@ struct ProbeOptions : LoadOptions {
     options.add("deployment", "NAME", deployment, any_text(),
                 "name of what is probed: label deployment of all metrics",
                 "the servers' addresses");
-    OptionList::Names taken = {"strategies",    "threads",      "hold",
-                               "ttl",           "wait",         "renew",        "node-timeout",
-                               "wait-replicas", "wait-timeout", "store-timeout"};
+    OptionList::Names taken = {"strategies",   "threads",      "hold",         "ttl",
+                               "wait",         "renew",        "node-timeout", "wait-replicas",
+                               "wait-timeout", "store-timeout"};
     for (const StoreKind* kind : store_kinds()) taken.push_back(kind->name);
     options.only(taken, [&] { LoadOptions::declare(options); });
     options.at("strategies").default_text = "all that promise exclusion, on the servers given";

@@ -99,9 +99,8 @@ void QuorumOptions::declare(OptionList& options) {
   options.add("duration", "D", workload.duration, duration(10ms, 1h),
               "measured time of each point");
   options.add("slow", "D", slow, duration(1ms, 1h), "round-trip time added to slow nodes");
-  options.only(
-      {"threads", "ttl", "node-timeout", "replicas", "rtt", "tls", "store-timeout"},
-      [&] { LoadOptions::declare(options); });
+  options.only({"threads", "ttl", "node-timeout", "replicas", "rtt", "tls", "store-timeout"},
+               [&] { LoadOptions::declare(options); });
   options.without({"resume", "strict"}, [&] { output.declare(options); });
 }
 

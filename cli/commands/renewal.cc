@@ -24,9 +24,8 @@ struct RenewalOptions : LoadOptions {
                 "1, 10, 100, 1000, 10000, 100000");
     options.add("pairs", "N", pairs, whole_number(1, 1000),
                 "pairs of runs: with the held locks and without");
-    options.only(
-        {"clients", "threads", "duration", "ttl", "redis", "tls", "store-timeout"},
-        [&] { LoadOptions::declare(options); });
+    options.only({"clients", "threads", "duration", "ttl", "redis", "tls", "store-timeout"},
+                 [&] { LoadOptions::declare(options); });
     options.without({"resume", "strict"}, [&] { output.declare(options); });
   }
 };

@@ -31,7 +31,8 @@ using namespace std::chrono_literals;
 constexpr Duration kBetweenPictures = 1s, kBetweenKeeps = 10s;
 constexpr unsigned kScrapers = 64;
 
-/// What the user sees meanwhile: the tables, drawn again each second on a terminal; elsewhere lines.
+/// What the user sees meanwhile: the tables, drawn again each second on a terminal; elsewhere
+/// lines.
 class Display {
  public:
   Display(const WatchOptions& options, Console& console)
@@ -50,10 +51,11 @@ class Display {
     if (draws_) {
       const ScreenSize size = screen_size(STDERR_FILENO);
       drawn_ = true;
-      return write_to(STDERR_FILENO, frame(watch_view(picture, size.lines,
-                                                      {.color = may_color(stderr),
-                                                       .ascii = !is_utf8_locale(),
-                                                       .width = size.columns})));
+      return write_to(
+          STDERR_FILENO,
+          frame(watch_view(
+              picture, size.lines,
+              {.color = may_color(stderr), .ascii = !is_utf8_locale(), .width = size.columns})));
     }
     for (const std::string& line : lines_.lines(picture)) {
       console_.note(rfc3339(std::chrono::system_clock::now()) + " " + line);

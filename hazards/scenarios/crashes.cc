@@ -69,7 +69,8 @@ const ScenarioRegistration host_crash_scenario({
     .play = host_crash,
 });
 
-const auto only_for_connection_locks = only_if([](const Descriptor& one) { return one.traits.ends_with_connection; },
+const auto only_for_connection_locks =
+    only_if([](const Descriptor& one) { return one.traits.ends_with_connection; },
             "the lock does not depend on a connection");
 
 const ScenarioRegistration host_crash_keepalive_scenario({

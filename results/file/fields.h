@@ -114,10 +114,9 @@ LOCKBENCH_DESCRIBE(Environment, cpu, cores, kernel, memory_bytes, servers)
 LOCKBENCH_DESCRIBE(Build, version, commit, build_type)
 LOCKBENCH_DESCRIBE(Skipped, strategy, reason)
 LOCKBENCH_DESCRIBE(Interval, low, high)
-LOCKBENCH_DESCRIBE(RenewalPoint, strategy, held, server_cpu_share,
-                   renewals_per_second, commands_per_second, sections_per_second,
-                   baseline_sections_per_second, overhead, overhead_interval, failures, lost,
-                   margin, slip)
+LOCKBENCH_DESCRIBE(RenewalPoint, strategy, held, server_cpu_share, renewals_per_second,
+                   commands_per_second, sections_per_second, baseline_sections_per_second, overhead,
+                   overhead_interval, failures, lost, margin, slip)
 LOCKBENCH_DESCRIBE(QuorumPoint, strategy, nodes, down, frozen, slow, slow_seconds, clients,
                    sections_per_second, acquire, commands_per_section, split_votes,
                    rounds_per_grant, granted_share, validity, node_cost_seconds, node_cost_interval,

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <numbers>
 #include <set>
 
 #include "results/file/loads.h"
@@ -200,42 +201,43 @@ std::string why_nothing(const Family& family, double confidence) {
   const Item& item = *family.tests.front().item;
   const auto wanted =
       repetitions_for(family.tests.size(), family.alarms, family.tests.front().side);
-  return fmt::format("{} and {} repetitions cannot show anything of {} figures at {:g} %: {}",
-                     item.a.size(), item.b.size(), family.tests.size(), 100 * confidence,
-                     wanted ? fmt::format("--repeat {} would", *wanted) : "compare fewer strategies");
+  return fmt::format(
+      "{} and {} repetitions cannot show anything of {} figures at {:g} %: {}", item.a.size(),
+      item.b.size(), family.tests.size(), 100 * confidence,
+      wanted ? fmt::format("--repeat {} would", *wanted) : "compare fewer strategies");
 }
 
 /// The smallest change on the gate's side that is found with kPower: significant, and beyond the
 /// bound.
 double detectable(const Regression& gate, const Item& item, double alarms, double bound) {
   const Welch sample = welch(item.a, item.b);
+  const double error = std::sqrt(std::numbers::pi / 2) * sample.error;  // medians' against means'
   const double beyond = std::abs(item.relative ? std::log1p(std::max(bound, -1.0)) : bound);
-  const double change =
-      std::max(student_quantile(1 - alarms, sample.degrees) * sample.error, beyond) +
-      student_quantile(kPower, sample.degrees) * sample.error;
+  const double change = std::max(student_quantile(1 - alarms, sample.degrees) * error, beyond) +
+                        student_quantile(kPower, sample.degrees) * error;
   return item.shown(gate.more ? change : -change);
 }
 
 Gate judged(const Regression& gate, const Item& item, const Difference& one, double alarms) {
-  using Outcome = Gate::Outcome;
-  Gate made{gate, one.strategy, Outcome::kept, item.place, std::nullopt};
+  Gate made{gate, one.strategy, Gate::Outcome::kept, item.place, std::nullopt};
   if (!item.has_both()) {
-    made.outcome = item.b.empty() ? Outcome::not_measured : Outcome::not_excluded;
+    made.outcome = item.b.empty() ? Gate::Outcome::not_measured : Gate::Outcome::not_excluded;
     return made;
   }
   if (!item.has_repetitions()) {
-    made.outcome = Outcome::not_excluded;
+    made.outcome = Gate::Outcome::not_excluded;
     return made;
   }
   const double bound = bound_of(gate, one);
   const auto is_beyond = [&](double change) { return gate.more ? change > bound : change < bound; };
-  // What waits were cut off of may be larger: no evidence that B is worse than A, or that it is not.
+  // What waits were cut off of may be larger: no evidence that B is worse than A, or that it is
+  // not.
   const bool may_be_kept = gate.more ? one.a_at_least : one.b_at_least;
   const bool may_be_missed = gate.more ? one.b_at_least : one.a_at_least;
   if (is_shown(one.finding) && is_beyond(one.change) && !may_be_kept) {
-    made.outcome = Outcome::regression;
+    made.outcome = Gate::Outcome::regression;
   } else if (is_beyond(gate.more ? *one.high : *one.low) || may_be_missed) {
-    made.outcome = Outcome::not_excluded;
+    made.outcome = Gate::Outcome::not_excluded;
   }
   made.detectable = detectable(gate, item, alarms, bound);
   return made;
@@ -291,10 +293,12 @@ class Pairing {
       if (!gates_.empty()) comparison_.gates_undecided = why;
     }
     for (const Item& item : items_) {
-      const double share = first.alarms / static_cast<double>(std::max<std::size_t>(1, first.tests.size()));
+      const double share =
+          first.alarms / static_cast<double>(std::max<std::size_t>(1, first.tests.size()));
       for (const Regression* gate : item.gates) {
         if (item.has_both() && !item.has_repetitions()) refuse_gate(item);
-        comparison_.gates.push_back(judged(*gate, item, comparison_.differences[item.place], share));
+        comparison_.gates.push_back(
+            judged(*gate, item, comparison_.differences[item.place], share));
       }
     }
     add_unmeasured_gates();
@@ -401,10 +405,14 @@ std::string_view to_string(Gate::Outcome outcome) {
 }
 
 std::string_view to_string(Finding finding) {
-  constexpr std::array<std::string_view, 8> kNames{
-      "no difference that can be shown", "better",           "worse",
-      "higher",                          "lower",            "too few repetitions to tell",
-      "not measured in A",               "not measured in B"};
+  constexpr std::array<std::string_view, 8> kNames{"no difference that can be shown",
+                                                   "better",
+                                                   "worse",
+                                                   "higher",
+                                                   "lower",
+                                                   "too few repetitions to tell",
+                                                   "not measured in A",
+                                                   "not measured in B"};
   return kNames.at(static_cast<std::size_t>(finding));
 }
 

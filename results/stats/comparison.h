@@ -15,8 +15,8 @@
 namespace lockbench::results {
 
 /// The result of comparing one figure of one strategy. `higher` and `lower` are significant
-/// differences of figures without a better direction. `too_few`: with so few repetitions, and so many figures
-/// of its family, no difference can be significant.
+/// differences of figures without a better direction. `too_few`: with so few repetitions, and so
+/// many figures of its family, no difference can be significant.
 enum class Finding { none_shown, better, worse, higher, lower, too_few, not_in_a, not_in_b };
 std::string_view to_string(Finding finding);
 /// Whether the difference is significant.

@@ -13,15 +13,25 @@
 namespace lockbench::results {
 namespace {
 
-/// As many as ten values on each side have, but for a factor of nine.
-constexpr double kMostDeals = 20'000;
+/// Ten values on each side have 184,756 deals, which are all tried; of more, some are drawn.
+constexpr double kMostDeals = 200'000, kDrawn = 50'000;
 
 double deals(std::size_t of_a, std::size_t of_b) {
   double ways = 1;
-  for (std::size_t i = 1; i <= std::min(of_a, of_b) && ways <= kMostDeals; ++i) {
+  for (std::size_t i = 1; i <= std::min(of_a, of_b); ++i) {
     ways *= static_cast<double>(of_a + of_b - i + 1) / static_cast<double>(i);
+    if (ways > kMostDeals) return kDrawn;
   }
   return ways;
+}
+
+/// Calls `take` with the sum of each choice of so many of the values.
+template <class Take>
+void each_choice(std::span<const double> values, std::size_t count, double sum, const Take& take) {
+  if (count == 0) return take(sum);
+  if (count == values.size()) return take(std::accumulate(values.begin(), values.end(), sum));
+  each_choice(values.subspan(1), count - 1, sum + values[0], take);
+  each_choice(values.subspan(1), count, sum, take);
 }
 
 /// The variance of single values, with its degrees of freedom.
@@ -60,17 +70,17 @@ std::optional<Interval> mean_interval(std::span<const double> sample, double noi
 
 Interval bootstrap_interval(std::span<const double> a, std::span<const double> b,
                             double confidence) {
-  constexpr std::size_t kMostValues = 1'000'000, kFewestResamples = 400, kMostResamples = 2000;
-  const std::size_t resamples =
-      std::clamp(kMostValues / (a.size() + b.size()), kFewestResamples, kMostResamples);
+  constexpr std::size_t kResamples = 1000;
   std::mt19937_64 random(1);
   std::vector<double> drawn;
   const auto median_of_resampled = [&](std::span<const double> values) {
     drawn.resize(values.size());
     for (double& one : drawn) one = values[random() % values.size()];
-    return *median(drawn);
+    const auto upper = drawn.begin() + static_cast<std::ptrdiff_t>(drawn.size() / 2);
+    std::nth_element(drawn.begin(), upper, drawn.end());
+    return drawn.size() % 2 == 1 ? *upper : (*upper + *std::max_element(drawn.begin(), upper)) / 2;
   };
-  std::vector<double> differences(resamples);
+  std::vector<double> differences(kResamples);
   for (double& one : differences) one = median_of_resampled(b) - median_of_resampled(a);
   const double tail = (1 - confidence) / 2;
   return {.low = *percentile(differences, tail), .high = *percentile(differences, 1 - tail)};
@@ -86,7 +96,9 @@ double permutation_p(std::span<const double> a, std::span<const double> b, Side 
   // The mean of B less that of A, of the side that is looked at.
   const auto distance = [&](double sum_of_b) {
     const double difference = sum_of_b / of_b - (total - sum_of_b) / of_a;
-    return side == Side::both ? std::abs(difference) : side == Side::above ? difference : -difference;
+    return side == Side::both    ? std::abs(difference)
+           : side == Side::above ? difference
+                                 : -difference;
   };
   const double seen = distance(std::accumulate(b.begin(), b.end(), 0.0)) - rounding;
   std::size_t as_far = 0, tried = 0;
@@ -94,18 +106,12 @@ double permutation_p(std::span<const double> a, std::span<const double> b, Side 
     ++tried;
     if (distance(sum_of_b) >= seen) ++as_far;
   };
-  if (deals(a.size(), b.size()) <= kMostDeals) {
-    std::vector<bool> in_b(values.size(), true);
-    std::fill_n(in_b.begin(), a.size(), false);
-    do {  // Sorted, "false" first, this is the first of all.
-      double sum = 0;
-      for (std::size_t i = 0; i < values.size(); ++i) sum += in_b[i] ? values[i] : 0;
-      count(sum);
-    } while (std::next_permutation(in_b.begin(), in_b.end()));
+  if (deals(a.size(), b.size()) != kDrawn) {
+    each_choice(values, b.size(), 0, count);
   } else {
     std::mt19937_64 random(1);
     count(std::accumulate(b.begin(), b.end(), 0.0));  // how they were dealt counts, too
-    while (tried < static_cast<std::size_t>(kMostDeals)) {
+    while (static_cast<double>(tried) < kDrawn) {
       double sum = 0;
       for (std::size_t i = 0; i < b.size(); ++i) {
         std::swap(values[i], values[i + random() % (values.size() - i)]);
@@ -120,7 +126,7 @@ double permutation_p(std::span<const double> a, std::span<const double> b, Side 
 double least_p(std::size_t of_a, std::size_t of_b, Side side) {
   // A difference on either side has a mirror image only if both sides are of one size.
   const double extremes = side == Side::both && of_a == of_b ? 2 : 1;
-  return std::min(1.0, extremes / std::min(deals(of_a, of_b), kMostDeals));
+  return std::min(1.0, extremes / deals(of_a, of_b));
 }
 
 Welch welch(std::span<const double> a, std::span<const double> b, double known) {

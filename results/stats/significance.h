@@ -25,7 +25,7 @@ enum class Side { both, above, below };
 
 /// How often the means of A and B are as far apart as they are, on that side, if values are dealt
 /// out to A and B at random: an exact permutation test (Good, Permutation Tests, 2000), by at most
-/// 20,000 deals. It assumes no distribution.
+/// 200,000 deals. It assumes no distribution.
 double permutation_p(std::span<const double> a, std::span<const double> b, Side side);
 
 /// The least p that so many values on either side can have.
@@ -37,9 +37,10 @@ struct Welch {
   double error = 0;       ///< its standard error; 0 if nothing is known of the scatter
   double degrees = 1;     ///< of freedom
 };
-/// Each has at least one value. `known`: the standard deviation that values are known to have, which
-/// counts as much as four values (a moderated variance: Smyth, Linear models and empirical Bayes
-/// methods, 2004); 0: not known. Then a single value is taken to scatter like the other side's.
+/// Each has at least one value. `known`: the standard deviation that values are known to have,
+/// which counts as much as four values (a moderated variance: Smyth, Linear models and empirical
+/// Bayes methods, 2004); 0: not known. Then a single value is taken to scatter like the other
+/// side's.
 Welch welch(std::span<const double> a, std::span<const double> b, double known = 0);
 
 }  // namespace lockbench::results

@@ -71,7 +71,7 @@ int first_client_port() {
   return first;
 }
 
-using Socket = asio::generic::stream_protocol::socket;
+using AnySocket = asio::generic::stream_protocol::socket;
 
 /// Runs what `begin` starts, to its end or to the deadline. After a timeout `io` must not run
 /// again: what was started refers to this call.
@@ -119,14 +119,14 @@ tl::expected<std::string, std::string> ask_by(Stream& stream, asio::io_context& 
 }
 
 /// ask_until() of any address; no `tls`: without. asio throws where there are too many open files.
-tl::expected<std::string, std::string> ask_at(const Socket::endpoint_type& address,
+tl::expected<std::string, std::string> ask_at(const AnySocket::endpoint_type& address,
                                               std::string_view request,
                                               std::chrono::milliseconds within,
                                               const std::function<bool(std::string_view)>& whole,
                                               const TlsFiles* tls) try {
   const auto deadline = Clock::now() + within;
   asio::io_context io(1);
-  Socket socket(io);
+  AnySocket socket(io);
   // Not opened by asio: it would be inherited by processes that are started meanwhile.
   const int file = ::socket(address.protocol().family(), SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (file < 0) return system_error("socket");
@@ -144,7 +144,7 @@ tl::expected<std::string, std::string> ask_at(const Socket::endpoint_type& addre
   context.use_certificate_file(tls->certificate, asio::ssl::context::pem, failed);
   if (!failed) context.use_private_key_file(tls->key, asio::ssl::context::pem, failed);
   if (failed) return tl::unexpected("TLS: cannot use " + tls->certificate.string());
-  asio::ssl::stream<Socket&> session(socket, context);
+  asio::ssl::stream<AnySocket&> session(socket, context);
   failed = run_step(io, deadline, [&](const auto& done) {
     session.async_handshake(asio::ssl::stream_base::client, done);
   });

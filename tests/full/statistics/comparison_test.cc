@@ -66,9 +66,8 @@ ComparisonOptions gates(const std::vector<std::string>& expressions) {
 TEST(Compare, SeldomFindsADifferenceWhereThereIsNone) {
   const std::vector<Simulation> settings = {
       {},
-      {.repetitions = 1, .between_runs = 0.1},
-      {.repetitions = 3, .between_runs = 0.1},
-      {.strategies = 12, .repetitions = 4},
+      {.strategies = 1, .repetitions = 4},
+      {.strategies = 12, .repetitions = 10},
       {.repetitions = 10, .between_runs = 0.2, .within_runs = 0.3, .memory = 0.9},
   };
   for (const Simulation& setting : settings) {
@@ -86,40 +85,33 @@ void drop_handoffs(Result& result) {
 }
 
 TEST(Compare, AFigureOfFewRepetitionsDoesNotSilenceTheOthers) {
-  const Simulation four{.repetitions = 4};
-  const Simulation slow{.repetitions = 4, .slowdown = 2};
-  EXPECT_LE(alarms(four, four, drop_handoffs), 10);
-  EXPECT_GE(alarms(four, slow, drop_handoffs), 95);
-  Result a = simulated_result(four, 1);
+  Result a = simulated_result({}, 1);
   drop_handoffs(a);
-  const auto comparison = compare(a, simulated_result(slow, 2), {});
+  const auto comparison = compare(a, simulated_result({.slowdown = 2}, 2), {});
   EXPECT_EQ(found(comparison, "acquire.p99").finding, Finding::worse);
+  EXPECT_EQ(found(comparison, "handoff.p50").finding, Finding::too_few);
+  EXPECT_THAT(comparison.notes, Contains("handoff.p50: measured in fewer than 4 repetitions"));
 }
 
 TEST(Compare, WhatNoRepetitionsCanShowIsNoFinding) {
-  const auto at = [](
-                      double confidence, int repetitions, Change change = [](Result&) {}) {
-    Result a = simulated_result({.repetitions = repetitions}, 1);
-    Result b = simulated_result({.repetitions = repetitions, .slowdown = 2}, 2);
-    change(a);
-    return compare(a, b, {.confidence = confidence, .fail_on = {}});
+  const auto at = [](double confidence, int repetitions) {
+    return compare(simulated_result({.repetitions = repetitions}, 1),
+                   simulated_result({.repetitions = repetitions, .slowdown = 2}, 2),
+                   {.confidence = confidence, .fail_on = {}});
   };
-  const auto four = at(0.99, 4);
-  EXPECT_THAT(
-      four.notes,
-      ElementsAre(
-          "4 repetitions cannot show anything at 99 %: --repeat 5 or --confidence 0.971 would"));
-  for (const Difference& one : four.differences) {
-    EXPECT_EQ(one.finding, Finding::cannot_tell) << one.figure;
-  }
-  EXPECT_THAT(at(0.999, 5).notes, Contains(HasSubstr("--repeat 7 or --confidence 0.992 would")));
-  EXPECT_THAT(at(0.999, 5, drop_handoffs).notes,
-              Contains(HasSubstr("99.9 %: --confidence 0.991 would")));
-  // What it names does it.
-  for (const auto& enough :
-       {at(0.971, 4), at(0.99, 5), at(0.999, 7), at(0.992, 5), at(0.991, 5, drop_handoffs)}) {
-    EXPECT_EQ(found(enough, "acquire.p99").finding, Finding::worse) << enough.confidence;
-  }
+  const auto four = at(0.95, 4);
+  EXPECT_THAT(four.notes, Contains("4 and 4 repetitions cannot show anything of 6 figures at 95 %: "
+                                   "--repeat 5 would"));
+  for (const Difference& one : four.differences) EXPECT_FALSE(is_shown(one.finding)) << one.figure;
+  EXPECT_EQ(found(four, "acquire.p99").finding, Finding::too_few);
+  EXPECT_EQ(found(at(0.95, 5), "acquire.p99").finding, Finding::worse) << "what it names does it";
+}
+
+TEST(Compare, SingleRunsDecideNothing) {
+  const auto comparison =
+      compare(simulated_result({.repetitions = 3}, 1), simulated_result({}, 2), {});
+  EXPECT_THAT(comparison.undecided, HasSubstr("4 repetitions of each are needed"));
+  EXPECT_THAT(compare(simulated_result({}, 1), simulated_result({}, 2), {}).undecided, IsEmpty());
 }
 
 /// Of the first strategy.
@@ -140,7 +132,7 @@ int regressions(const Simulation& a, const Simulation& b, const ComparisonOption
 }
 
 TEST(CompareGates, SeldomFindADifferenceWhereThereIsNone) {
-  for (const Simulation& setting : {Simulation{}, Simulation{.repetitions = 4}}) {
+  for (const Simulation& setting : {Simulation{}, Simulation{.strategies = 1, .repetitions = 4}}) {
     EXPECT_LE(alarms(
                   setting, setting, [](Result&) {}, gates({"acquire.p99>+0%"})),
               10)
@@ -148,19 +140,11 @@ TEST(CompareGates, SeldomFindADifferenceWhereThereIsNone) {
   }
 }
 
-TEST(CompareGates, OtherFiguresDoNotWeakenThem) {
+TEST(CompareGates, FindASlowerLock) {
   const Simulation fast{.strategies = 1, .repetitions = 6, .between_runs = 0.06};
   Simulation slow = fast;
   slow.slowdown = 0.15;
-  const int with_gate = regressions(fast, slow, gates({"acquire.p99>+5%"}));
-  int without = 0;
-  for (std::uint64_t seed = 0; seed < 100; ++seed) {
-    const auto comparison =
-        compare(simulated_result(fast, 2 * seed), simulated_result(slow, 2 * seed + 1), {});
-    without += found(comparison, "acquire.p99").finding == Finding::worse ? 1 : 0;
-  }
-  EXPECT_GE(with_gate, 80);
-  EXPECT_GE(with_gate, without + 10) << "as one of all figures";
+  EXPECT_GE(regressions(fast, slow, gates({"acquire.p99>+5%"})), 80);
 }
 
 TEST(CompareGates, SayWhatCouldHaveBeenFound) {
@@ -193,33 +177,17 @@ TEST(CompareGates, WaitsThatWereCutOffAreNoEvidenceOfShortOnes) {
   EXPECT_THAT(gate_lines(comparison), Contains(HasSubstr("waits were cut off")));
   EXPECT_THAT(comparison.notes, Contains(AllOf(HasSubstr("≥"), HasSubstr(": acquire.p99"))));
   EXPECT_EQ(first_gate(compare(b, a, gates({"acquire.p99>+300%"}))).outcome, Gate::Outcome::kept);
+  const Result slow = simulated_result({.slowdown = 2}, 3);
+  EXPECT_EQ(first_gate(compare(a, slow, gates({"acquire.p99>+10%"}))).outcome,
+            Gate::Outcome::regression);
+  EXPECT_EQ(first_gate(compare(b, slow, gates({"acquire.p99>+10%"}))).outcome,
+            Gate::Outcome::not_excluded)
+      << "A may have been as slow";
 }
 
 TEST(Compare, FindsATenthInMostPairs) {
   EXPECT_GE(alarms({}, {.slowdown = 0.1}), 80);
   EXPECT_GE(alarms({.repetitions = 10}, {.repetitions = 10, .slowdown = 0.1}), 95);
-}
-
-TEST(Compare, FindsLargeDifferencesOfSingleRuns) {
-  EXPECT_GE(
-      alarms({.repetitions = 1, .seconds = 10}, {.repetitions = 1, .seconds = 10, .slowdown = 1}),
-      90);
-}
-
-TEST(Compare, LongWaitsOfSingleRunsAreKnownToScatter) {
-  const auto comparison = compare(simulated_result({.repetitions = 1}, 1),
-                                  simulated_result({.repetitions = 1, .slowdown = 1.5}, 2), {});
-  EXPECT_EQ(found(comparison, "acquire.p50").finding, Finding::worse);
-  EXPECT_FALSE(is_shown(found(comparison, "acquire.p99").finding)) << "six times as long";
-}
-
-TEST(Compare, CountsOfSingleRunsScatterAtLeastAsPoisson) {
-  const Result a = simulated_result({.repetitions = 1}, 1);
-  Result b = a;
-  for (auto& run : b.runs) run.leases_lost = 5;
-  EXPECT_EQ(found(compare(a, b, {}), "leases_lost").finding, Finding::none_shown);
-  for (auto& run : b.runs) run.leases_lost = 1000;
-  EXPECT_EQ(found(compare(a, b, {}), "leases_lost").finding, Finding::worse);
 }
 
 TEST(Compare, SaysWhichIsBetterByHowMuch) {
@@ -233,17 +201,16 @@ TEST(Compare, SaysWhichIsBetterByHowMuch) {
   EXPECT_GT(*rate.high, rate.change);
   EXPECT_LT(*rate.high, 0);
   EXPECT_NEAR(rate.a, 20'000, 1'000);
-  const Difference& latency = found(comparison, "acquire.p50");
+  const Difference& latency = found(comparison, "acquire.p99");
   EXPECT_EQ(latency.finding, Finding::worse);
   EXPECT_GT(*latency.low, 0);
-  EXPECT_EQ(found(comparison, "commands_per_section").finding, Finding::none_shown);
 
   const auto back = compare(simulated_result(slower, 2), simulated_result({}, 1), {});
   EXPECT_EQ(found(back, "sections_per_second").finding, Finding::better);
-  EXPECT_EQ(found(back, "acquire.p50").finding, Finding::better);
+  EXPECT_EQ(found(back, "acquire.p99").finding, Finding::better);
 }
 
-TEST(Compare, IntervalsAreThoseOfOneFigure) {
+TEST(Compare, IntervalsAreThoseOfOneFigureAndFindingsOfAll) {
   Result a = simulated_result({.strategies = 12}, 1);
   Result b = simulated_result({.strategies = 12}, 2);
   const Difference among_many = found(compare(a, b, {}), "acquire.p99");
@@ -253,28 +220,7 @@ TEST(Compare, IntervalsAreThoseOfOneFigure) {
   const Difference among_few = found(compare(a, b, {}), "acquire.p99");
   EXPECT_EQ(among_many.low, among_few.low);
   EXPECT_EQ(among_many.high, among_few.high);
-  EXPECT_LT(*among_few.p, *among_many.p) << "findings are adjusted for all figures";
-}
-
-TEST(Compare, AnIntervalWithoutAFindingMayBeChance) {
-  int pairs = 0;
-  for (std::uint64_t seed = 0; seed < 20; ++seed) {
-    const auto comparison = compare(simulated_result({.strategies = 12}, 2 * seed),
-                                    simulated_result({.strategies = 12}, 2 * seed + 1), {});
-    std::size_t count = 0;
-    for (const Difference& one : comparison.differences) {
-      const bool leaves_out = *one.low > 0 || *one.high < 0;
-      const bool is_noticeable = std::abs(one.change) > 0.006;  // beyond a bucket's width
-      if (is_noticeable || !leaves_out) {
-        EXPECT_EQ(leaves_out, one.finding != Finding::none_shown) << one.figure;
-      }
-      count += one.finding == Finding::may_be_chance ? 1 : 0;
-    }
-    if (count == 0) continue;
-    ++pairs;
-    EXPECT_THAT(comparison.notes, Contains(HasSubstr(fmt::format("may be chance: {} of ", count))));
-  }
-  EXPECT_GE(pairs, 10) << "of more than a hundred intervals of 95 %, some are wrong";
+  EXPECT_LT(*among_few.p, *among_many.p);
 }
 
 TEST(Compare, MoreConfidenceMakesWiderIntervals) {
@@ -289,7 +235,7 @@ TEST(Compare, MoreConfidenceMakesWiderIntervals) {
 }
 
 TEST(Compare, AResultDoesNotDifferFromItself) {
-  for (const int repetitions : {1, 2, 5}) {
+  for (const int repetitions : {1, 5}) {
     const Result result = simulated_result({.repetitions = repetitions}, 7);
     const auto comparison = compare(result, result, {});
     EXPECT_FALSE(finds_anything(comparison)) << repetitions;
@@ -298,14 +244,14 @@ TEST(Compare, AResultDoesNotDifferFromItself) {
 }
 
 TEST(Compare, CountsFromNothingAreFoundAndNotDividedBy) {
-  Result a = simulated_result({}, 1);
+  const Result a = simulated_result({.repetitions = 10}, 1);
   Result b = a;
   for (auto& run : b.runs) run.audit.lost_updates = 40 + static_cast<unsigned>(run.repetition);
   const auto comparison = compare(a, b, {});
   const Difference& lost = found(comparison, "audit.lost_updates");
   EXPECT_FALSE(lost.relative);
   EXPECT_EQ(lost.a, 0);
-  EXPECT_NEAR(lost.change, 43, 1e-9);
+  EXPECT_NEAR(lost.change, 45.5, 1e-9);
   EXPECT_EQ(lost.finding, Finding::worse);
   EXPECT_THROW(found(comparison, "leases_lost"), std::runtime_error) << "never on either side";
 }
@@ -314,30 +260,19 @@ TEST(Compare, AFewLostByChanceShowNothing) {
   Result a = simulated_result({}, 1);
   Result b = a;
   for (auto& run : b.runs) run.leases_lost = run.repetition == 3 ? 1 : 0;
-  EXPECT_EQ(found(compare(a, b, {}), "leases_lost").finding, Finding::none_shown);
+  EXPECT_FALSE(is_shown(found(compare(a, b, {}), "leases_lost").finding));
 }
 
 TEST(Compare, SaysWhatLimitsTheFindings) {
-  Result a = simulated_result({.repetitions = 1}, 1);
-  Result b = simulated_result({.repetitions = 1}, 2);
+  const Result a = simulated_result({}, 1);
+  Result b = simulated_result({}, 2);
   b.interrupted = true;
   b.runs[1].generator.valid = false;
   const auto notes = compare(a, b, {}).notes;
-  EXPECT_THAT(notes, Contains(HasSubstr("--repeat 5")));
   EXPECT_THAT(notes, Contains("B was interrupted"));
-  EXPECT_THAT(notes, Contains(HasSubstr("1 of 3 runs of B is invalid")));
+  EXPECT_THAT(notes, Contains(HasSubstr("1 of 15 runs of B is invalid")));
   const Result good = simulated_result({}, 1);
   EXPECT_THAT(compare(good, good, {}).notes, IsEmpty());
-}
-
-TEST(Compare, SaysWhichFiguresHaveTooFewRepetitions) {
-  Result a = simulated_result({}, 1);
-  for (auto& run : a.runs) {
-    if (run.repetition <= 2) run.handoff = {};
-  }
-  EXPECT_THAT(compare(a, simulated_result({}, 2), {}).notes,
-              Contains(AllOf(HasSubstr("handoff.p50: measured in fewer than 4 repetitions"),
-                             Not(HasSubstr("--repeat")))));
 }
 
 TEST(ComparisonTable, BoundsWhatFewRepetitionsLeaveOpen) {

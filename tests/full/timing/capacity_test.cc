@@ -23,10 +23,10 @@ void expect_decided_by_steps(const Json& capacity) {
 
 TEST(Capacity, OfAQueueThatIsHeldIsTheLocks) {
   const Scratch scratch;
-  const Outcome outcome = lockbench(
-      scratch, {"capacity", "redis-queue", "--redis", shared_redis().url(), "--warmup", "100ms",
-                "--hold", "2ms", "--slo", "acquire.p90<100ms", "--duration", "500ms", "--time",
-                "60s", "--out", "r.json"});
+  const Outcome outcome =
+      lockbench(scratch, {"capacity", "redis-queue", "--redis", shared_redis().url(), "--warmup",
+                          "100ms", "--hold", "2ms", "--slo", "acquire.p90<100ms", "--duration",
+                          "500ms", "--time", "60s", "--out", "r.json"});
   const Json capacity = read_result(scratch / "r.json").at("capacity").at(0);
   expect_decided_by_steps(capacity);
   EXPECT_DOUBLE_EQ(capacity.at("ceiling"), 500);

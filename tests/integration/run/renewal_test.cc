@@ -57,8 +57,8 @@ TEST(RenewalCommand, MeasuresEachNumberOfLocks) {
   const Scratch scratch;
   const Outcome outcome =
       lockbench(scratch, {"renewal", "--redis", shared_redis().url(), "--held", "1", "--held",
-                          "300", "--pairs", "1", "--ttl", "600ms",
-                          "--duration", "1ms", "--clients", "2", "--out", "r.json"});
+                          "300", "--pairs", "1", "--ttl", "600ms", "--duration", "1ms", "--clients",
+                          "2", "--out", "r.json"});
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   const Json result = read_result(scratch / "r.json");
   const Json& experiment = result.at("experiment");

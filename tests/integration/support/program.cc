@@ -73,7 +73,8 @@ std::vector<std::string> without_passwords(const std::vector<std::string>& argum
                                            std::map<std::string, std::string>& environment) {
   std::set<std::string> options;
   for (std::size_t i = 1; i < arguments.size(); ++i) {
-    if (has_password(arguments[i])) options.insert(arguments[i - 1]);
+    const bool is_option = arguments[i - 1].starts_with("--");
+    if (is_option && has_password(arguments[i])) options.insert(arguments[i - 1]);
   }
   std::vector<std::string> left;
   for (std::size_t i = 0; i < arguments.size(); ++i) {

@@ -14,10 +14,9 @@ std::string refusal_of(std::vector<std::string> args) {
 }
 
 TEST(CapacityOptions, AreRead) {
-  const auto options =
-      parse<CapacityOptions>({"redis-queue", "--slo", "acquire.p99<20ms", "--slo",
-                              "acquire.p50<1ms", "--clients", "64", "--duration", "1s", "--time",
-                              "90s", "--planned-rate", "120.5"});
+  const auto options = parse<CapacityOptions>({"redis-queue", "--slo", "acquire.p99<20ms", "--slo",
+                                               "acquire.p50<1ms", "--clients", "64", "--duration",
+                                               "1s", "--time", "90s", "--planned-rate", "120.5"});
   ASSERT_TRUE(options) << options.error();
   const CapacityOptions& capacity = *options;
   ASSERT_EQ(capacity.objective.size(), 2U);

@@ -42,7 +42,8 @@ TEST_F(Compare, ShowsEveryFigureWithItsUnit) {
   EXPECT_EQ(ran.err, "");
   EXPECT_THAT(ran.out, AllOf(HasSubstr("strategy-0"), HasSubstr("acquire.p50"),
                              testing::ContainsRegex(" (µ|u)s"), HasSubstr("95 % interval"),
-                             HasSubstr(" worse\n"), HasSubstr("no difference that can be shown")));
+                             HasSubstr(" worse\n"), HasSubstr("too few repetitions to tell")));
+  EXPECT_THAT(compare({a_.path(), a_.path()}).out, HasSubstr("no difference that can be shown"));
   EXPECT_THAT(compare({b_.path(), a_.path()}).out, HasSubstr(" better\n"));
 }
 
@@ -98,11 +99,10 @@ TEST_F(Compare, AGateThatCannotBeExcludedFailsIfStrict) {
   EXPECT_GT(gates.at(0).at("detectable"), 0);
 }
 
-TEST_F(Compare, AGateNeedsRepetitionsAndSoundResults) {
+TEST_F(Compare, ItNeedsRepetitionsAndAGateSoundResults) {
   const TemporaryFile single("r.json", to_json(simulated_result({.repetitions = 1}, 1)));
-  expect_refused(compare({single.path(), single.path(), "--fail-on", "acquire.p99>+10%"}),
-                 HasSubstr("acquire.p99 of strategy-0 was measured in 1 repetition of A and 1 of "
-                           "B: 4 of each are needed (--repeat)"));
+  expect_refused(compare({single.path(), single.path()}),
+                 HasSubstr("4 repetitions of each are needed to tell a difference from chance"));
   results::Result doubtful = fast_;
   doubtful.interrupted = true;
   doubtful.runs[0].generator.valid = false;
@@ -183,12 +183,13 @@ TEST_F(Compare, AConfidenceOutOfReachIsSaid) {
   const Ran ran = with({"0.99"});
   EXPECT_EQ(ran.code, 0) << ran.err;
   EXPECT_THAT(ran.out,
-              AllOf(HasSubstr("4 repetitions cannot show anything at 99 %: --repeat 5"),
+              AllOf(HasSubstr("4 and 4 repetitions cannot show anything of 6 figures at 99 %: "
+                              "--repeat 7 would"),
                     HasSubstr("too few repetitions to tell"), Not(HasSubstr("no difference"))));
   expect_refused(with({"0.99", "--fail-on", "acquire.p99>+10%"}),
-                 AllOf(HasSubstr("--fail-on: 4 repetitions cannot show anything at 99 %"),
-                       HasSubstr("--confidence 0.985")));
-  EXPECT_EQ(with({"0.985", "--fail-on", "acquire.p99>+10%"}).code, 99);
+                 HasSubstr("--fail-on: 4 and 4 repetitions cannot show anything of 3 figures at "
+                           "99 %: --repeat 6 would"));
+  EXPECT_EQ(with({"0.95", "--fail-on", "acquire.p99>+10%"}).code, 99);
 }
 
 TEST_F(Compare, RefusesAnotherKindUnlessForced) {
@@ -242,7 +243,7 @@ TEST_F(Compare, MistakesAreOneLine) {
 }
 
 TEST(CompareRun, ConfigurationsAreCheckedBeforeAnythingIsMeasured) {
-  const TemporaryFile good("good.toml", "strategies = [\"none\"]\nrepeat = 3\n");
+  const TemporaryFile good("good.toml", "strategies = [\"none\"]\nrepeat = 4\n");
   const TemporaryFile other("other.toml", "strategies = [\"local-mutex\"]\n");
   const auto refused = [&](const std::string& text, std::vector<std::string> more,
                            const testing::Matcher<const std::string&>& message) {
@@ -255,10 +256,10 @@ TEST(CompareRun, ConfigurationsAreCheckedBeforeAnythingIsMeasured) {
   refused("arrival = \"constant\"\n", {}, HasSubstr("bad.toml: --arrival requires --rate"));
   refused("strategies = [\"nonne\"]\n", {}, HasSubstr("bad.toml: no such strategy"));
   refused("out = \"-\"\n", {}, HasSubstr("bad.toml: out: "));
-  refused("repeat = 3\n", {"--fail-on", "acquire.p99>+10%"},
-          HasSubstr("good.toml: --fail-on needs 4 repetitions or more, and it has 3"));
+  refused("repeat = 3\n", {},
+          HasSubstr("bad.toml: 4 repetitions or more are needed, and it has 3"));
   refused("", {"--repeat", "4", "--fail-on", "acquire.p99>+10%", "--confidence", "0.99"},
-          HasSubstr("needs 5 repetitions"));
+          HasSubstr("5 repetitions or more are needed"));
   expect_refused(compare({"--run", good.path(), other.path()}),
                  HasSubstr("have no strategy in common"));
   expect_refused(compare({"--run", good.path()}), HasSubstr("expected two TOML files"));

@@ -90,7 +90,8 @@ TEST(Builds, AreWarnedOfByAllCommandsThatMeasure) {
            {"run", "local-mutex", "--duration", "10ms", "--warmup", "0ms"},
            {"capacity", "local-mutex", "--slo", "acquire.p99<1ns", "--duration", "10ms", "--warmup",
             "0ms", "--clients", "2", "--time", "1s"},
-           {"renewal", "--redis", server, "--held", "1", "--pairs", "1", "--ttl", "300ms", "--duration", "10ms", "--clients", "1"},
+           {"renewal", "--redis", server, "--held", "1", "--pairs", "1", "--ttl", "300ms",
+            "--duration", "10ms", "--clients", "1"},
            {"quorum", "--nodes", "1", "--duration", "10ms", "--clients", "1"}}) {
     const test::Scratch scratch;
     std::vector<std::string> arguments = words;

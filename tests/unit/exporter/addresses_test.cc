@@ -1,7 +1,7 @@
+#include "exporter/addresses.h"
+
 #include <gtest/gtest.h>
 #include <unistd.h>
-
-#include "exporter/addresses.h"
 
 namespace lockbench::exporter {
 namespace {

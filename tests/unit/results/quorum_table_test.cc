@@ -94,9 +94,10 @@ std::string overhead_of(const RenewalPoint& point) {
 
 TEST(RenewalFindings, ACostHasAnInterval) {
   const RenewalPoint point = renewed(0.04, Interval{0.012, 0.068});
-  EXPECT_THAT(findings(std::vector{point}),
-              ElementsAre(HasSubstr("10k locks renewed: cost to the other clients 4.0 % "
-                                    "of their throughput (95 %: 1.2 % to 6.8 %), smallest margin ")));
+  EXPECT_THAT(
+      findings(std::vector{point}),
+      ElementsAre(HasSubstr("10k locks renewed: cost to the other clients 4.0 % "
+                            "of their throughput (95 %: 1.2 % to 6.8 %), smallest margin ")));
   EXPECT_EQ(overhead_of(point), "4.0 % ± 2.8 %");
 }
 

@@ -126,7 +126,6 @@ TEST(Schema, RejectsWhatIsNotAllowedInParticular) {
       {"/runs/0/renewal/margin", nullptr},
       {"/runs/0/quorum/votes/0", json::array({"node", 1, 2})},
       {"/runs/0/replication/refusals", nullptr},
-      {"/experiment/points/0/mode", "by hand"},
       {"/workload/hold", json::object()},
   };
   for (const auto& [place, value] : cases) {
