@@ -119,8 +119,7 @@ std::unique_ptr<Ranks> Ranks::join() {
 Ranks::~Ranks() {
   instance() = nullptr;
   const bool together = team_.is_complete();
-  link_->send_to_others(loadgen::cluster::Kind::leave,
-                        loadgen::cluster::to_bytes(together));
+  link_->send_to_others(loadgen::cluster::Kind::leave, loadgen::cluster::to_bytes(together));
   link_->close(together);
 }
 
