@@ -14,7 +14,7 @@
 #include "exporter/figures.h"
 #include "loadgen/record/recorder.h"
 #include "loadgen/run/fault.h"
-#include "loadgen/run/run_watcher.h"
+#include "loadgen/run/runner.h"
 #include "results/file/model.h"
 #include "strategies/descriptor.h"
 

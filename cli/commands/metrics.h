@@ -9,7 +9,7 @@
 #include "cli/options/load_options.h"
 #include "cli/options/select.h"
 #include "exporter/exporter.h"
-#include "loadgen/run/run_watcher.h"
+#include "loadgen/run/runner.h"
 
 namespace lockbench::cli {
 

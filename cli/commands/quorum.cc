@@ -10,7 +10,7 @@
 #include "cli/console/ranks.h"
 #include "cli/console/session.h"
 #include "cli/options/value_types.h"
-#include "loadgen/run/client_threads.h"
+#include "loadgen/run/runner.h"
 #include "testbed/servers/machine.h"
 
 namespace lockbench::cli {

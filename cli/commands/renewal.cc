@@ -8,7 +8,7 @@
 #include "cli/console/session.h"
 #include "cli/options/value_types.h"
 #include "loadgen/experiments/renewal_experiment.h"
-#include "loadgen/run/client_threads.h"
+#include "loadgen/run/runner.h"
 #include "strategies/registry.h"
 
 namespace lockbench::cli {

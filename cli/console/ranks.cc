@@ -13,8 +13,6 @@
 #include "cli/console/publish.h"
 #include "cli/console/session.h"
 #include "exporter/exporter.h"
-#include "loadgen/cluster/member.h"
-#include "loadgen/cluster/rank_run.h"
 #include "loadgen/cluster/wire.h"
 #include "results/file/json.h"
 #include "strategies/registry.h"
@@ -120,8 +118,7 @@ std::unique_ptr<Ranks> Ranks::join() {
 Ranks::~Ranks() {
   instance() = nullptr;
   const bool together = team_.is_complete();
-  link_->send_to_others(loadgen::cluster::Kind::leave,
-                        loadgen::cluster::to_bytes(loadgen::cluster::Leave{together}));
+  link_->send_to_others(loadgen::cluster::Kind::leave, loadgen::cluster::to_bytes(together));
   link_->close(together);
 }
 
@@ -208,11 +205,8 @@ int serve_rank() {
   bool together = false;
   {
     const StopOnSignal on_signal((*link)->stop(), silent, "");
-    loadgen::cluster::MemberSettings settings;
-    settings.hello = hello();
     RankMetrics metrics((*link)->rank());
-    settings.watcher_of = [&](const auto& order) { return metrics.of(order); };
-    together = serve(**link, settings);
+    together = serve(**link, hello(), {}, [&](const auto& order) { return metrics.of(order); });
     metrics.push();
   }
   (*link)->close(together);

@@ -1,6 +1,9 @@
 #include "loadgen/cluster/link.h"
 
+#include <cstdlib>
 #include <future>
+
+#include "strategies/number.h"
 
 namespace lockbench::loadgen::cluster {
 namespace {
@@ -12,6 +15,11 @@ constexpr Duration kBetweenLooks = std::chrono::milliseconds(20),
                    kWhileAwaited = std::chrono::milliseconds(1);
 // Messages that nobody has taken yet; further ones are dropped.
 constexpr std::size_t kMostArrived = 100'000, kMostArrivedBytes = 4 * kMostBytes;
+
+std::optional<int> number_in(const char* name) {
+  const char* const text = std::getenv(name);  // NOLINT(concurrency-mt-unsafe)
+  return text == nullptr ? std::nullopt : parse_number<int>(text);
+}
 
 }  // namespace
 
@@ -130,6 +138,19 @@ void Link::take(Message message) {
     arrived_.push_back(std::move(message));
   }
   filled_.notify_one();
+}
+
+std::optional<Launched> launched() {
+  struct Names {
+    const char *rank, *size;
+  };
+  // Slurm says how many tasks a step has; PMIx alone tells the rank.
+  for (const Names& names : {Names{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
+                             Names{"PMIX_RANK", "SLURM_STEP_NUM_TASKS"}}) {
+    const auto rank = number_in(names.rank), size = number_in(names.size);
+    if (rank && size && *rank >= 0 && *rank < *size) return Launched{*rank, *size};
+  }
+  return std::nullopt;
 }
 
 }  // namespace lockbench::loadgen::cluster

@@ -2,11 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <filesystem>
+#include <thread>
 #include <utility>
 
 #include "loadgen/cluster/assembly.h"
-#include "loadgen/cluster/rank_run.h"
-#include "loadgen/cluster/wire.h"
 #include "loadgen/run/live_run.h"
 #include "loadgen/run/setup.h"
 #include "strategies/registry.h"
@@ -25,6 +26,24 @@ constexpr int kSlower = 10;
 constexpr Duration kAfterStop = std::chrono::milliseconds(250);
 constexpr Duration kBeyondDrain = std::chrono::seconds(3);
 constexpr Duration kPollMessages = std::chrono::milliseconds(100);
+// Of rank 0, for the others.
+constexpr Duration kLook = std::chrono::seconds(1);
+constexpr Duration kRootIsGone = std::chrono::seconds(30), kUntilLeft = std::chrono::seconds(3);
+constexpr Duration kBetweenFiles = std::chrono::seconds(10);
+// Writing takes at most a small part of the time.
+constexpr int kPauseOfWriting = 20;
+
+/// The workload of one rank: of limits on the number of sections its part, and of the host's cores
+/// what the ranks beside it leave.
+Workload workload_of(const Workload& all, const Share& share, int ranks_beside) {
+  Workload part = all;
+  if (part.iterations) part.iterations = share.part_of(*all.iterations);
+  if (part.trace) part.trace->transactions = share.part_of(all.trace->transactions);
+  const auto cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  part.threads = std::clamp(all.threads.value_or(cores / std::max(1, ranks_beside)), 1,
+                            std::max(1, share.count()));
+  return part;
+}
 
 /// The first rank of each host says whether others took its CPU; rank 0's runner does so itself.
 bool judges_machine(const std::vector<Hello>& hellos, int rank) {
@@ -41,33 +60,29 @@ class LeadersRun : public RankRun {
       : RankRun(link, order, team.hellos.front()),
         team_(team),
         plan_(plan),
-        env_(plan.make_env(0)),
+        strategy_(strategy),
         stop_(stop),
-        // NOLINTNEXTLINE(modernize-make-unique): it cannot be moved
-        assembly_(std::unique_ptr<RunShared>(
-                      new RunShared(make_run(plan, strategy, order.repetition, order.number,
-                                             {.clients = plan.workload.clients}, *env_))),
-                  team.hellos),
+        ranks_(team.hellos.size()),
         ordered_at_(link.now()),
         on_stop_(stop, TellOthers{link}) {
     team_.lost.resize(team_.hellos.size());
-    for (int rank = 1; rank < link_.size(); ++rank) {
+    for (int rank = 0; rank < link_.size(); ++rank) {
+      report_of(rank).hello = team_.hellos.at(static_cast<std::size_t>(rank));
+      if (rank == 0) continue;
       Order own = order;
       own.ranks_beside = team_.ranks_beside(rank);
       own.judges_machine = cluster::judges_machine(team_.hellos, rank);
       if (team_.metrics_of) own.metrics = team_.metrics_of(rank);
       link_.send(rank, Kind::order, to_bytes(own));
-      assembly_.note_delay(rank, kLead);
+      report_of(rank).delay = kLead;
     }
   }
   LeadersRun(const LeadersRun&) = delete;
   LeadersRun& operator=(const LeadersRun&) = delete;
   ~LeadersRun() override {
-    link_.send_to_others(Kind::over, to_bytes(Over{order_.ticket, team_.kept_files}));
+    link_.send_to_others(Kind::over, about(order_.ticket, team_.kept_files));
     if (!team_.kept_files) forget_file();
   }
-
-  bool judges_machine() const override { return false; }
 
   tl::expected<void, std::string> ready(tl::expected<void, std::string> own) override {
     if (!own) return own;
@@ -77,10 +92,8 @@ class LeadersRun : public RankRun {
     while (std::find(there.begin(), there.end(), false) != there.end()) {
       if (stop_.stop_requested()) return bad("interrupted while connecting");
       const auto message = link_.next(link_.now() + kPollMessages, stop_);
-      Ready ready;
-      if (message && message->kind == Kind::ready && from_bytes(message->body, ready) &&
-          ready.ticket == order_.ticket) {
-        if (!ready.why.empty()) return bad(name_of(message->from) + ": " + ready.why);
+      if (const auto why = said<std::string>(message, Kind::ready, order_.ticket)) {
+        if (!why->empty()) return bad(name_of(message->from) + ": " + *why);
         there.at(static_cast<std::size_t>(message->from)) = true;
       }
       for (int rank = 1; rank < link_.size(); ++rank) {
@@ -96,18 +109,16 @@ class LeadersRun : public RankRun {
   tl::expected<TimePoint, std::string> start() override {
     const TimePoint asked = link_.now();
     start_ = asked + kLead;
-    link_.send_to_others(Kind::start, to_bytes(Start{order_.ticket, kLead}));
+    link_.send_to_others(Kind::start, about(order_.ticket, kLead));
     // A rank has heard of it by its answer at the latest.
     for (int answers = 1; answers < link_.size() && link_.now() < start_;) {
       const auto message = link_.next(start_, stop_);
       if (!message) break;
-      Started started;
-      if (message->kind != Kind::started || !from_bytes(message->body, started) ||
-          started.ticket != order_.ticket) {
+      if (!said<bool>(message, Kind::started, order_.ticket)) {
         take(*message);  // of a rank whose load was over at once
         continue;
       }
-      assembly_.note_delay(message->from, link_.now() - asked);
+      report_of(message->from).delay = link_.now() - asked;
       ++answers;
     }
     if (stop_.stop_requested()) return bad("interrupted before the load");
@@ -115,22 +126,20 @@ class LeadersRun : public RankRun {
   }
 
   std::unique_ptr<WholeRun> gather(const PartOfRun& of) override {
-    Part own = RankRun::part_of(of);
+    Part own = part_of(of);
     keep(own);
     // The counter knows what this rank has written.
     own.record.tallies.clear();
-    assembly_.set_counter(std::move(of.run.counter));
-    if (auto added = assembly_.add(own); !added) lose(0, added.error());
+    add(std::move(own), 0);
     await_parts();
-    return assembly_.take();
+    return assemble(plan_, strategy_, order_, std::move(of.run.counter), ranks_);
   }
 
-  void add_to(RunEvidence& evidence) const override { assembly_.add_to(evidence); }
+  void add_to(RunEvidence& evidence) const override { cluster::add_to(evidence, ranks_); }
   void complete(results::Run& result) const override {
-    assembly_.complete(result);
+    cluster::complete(result, plan_.workload.clients, ranks_);
     // It excludes within a process, and promises nothing to others.
-    const Descriptor* const strategy = find_strategy(order_.strategy);
-    const bool in_process = strategy != nullptr && urls_of(*strategy, plan_.endpoints).empty();
+    const bool in_process = urls_of(strategy_, plan_.endpoints).empty();
     if (in_process && result.audit.verdict == results::Verdict::violated) {
       result.audit.verdict = results::Verdict::unprotected;
     }
@@ -142,9 +151,10 @@ class LeadersRun : public RankRun {
     void operator()() const { link.send_to_others(Kind::stop); }
   };
 
+  RankReport& report_of(int rank) { return ranks_.at(static_cast<std::size_t>(rank)); }
   static tl::unexpected<std::string> bad(const std::string& why) { return tl::unexpected(why); }
   std::string name_of(int rank) const {
-    return fmt::format("rank {} on {}", rank, team_.hellos.at(static_cast<std::size_t>(rank)).host);
+    return fmt::format("rank {} on {}", rank, ranks_.at(static_cast<std::size_t>(rank)).hello.host);
   }
   bool is_silent(int rank) const { return link_.now() - link_.heard_at(rank) > kSilence; }
 
@@ -154,51 +164,220 @@ class LeadersRun : public RankRun {
     TimePoint until = std::max(link_.now(), start_ + workload.warmup + workload.duration) +
                       2 * workload.strategy.command_timeout + kBeyondDrain;
     bool hurried = false;
-    while (!assembly_.knows_all() && link_.now() < until) {
+    const auto all_settled = [&] {
+      return std::all_of(ranks_.begin(), ranks_.end(),
+                         [](const RankReport& rank) { return rank.is_settled(); });
+    };
+    while (!all_settled() && link_.now() < until) {
       if (stop_.stop_requested() && !std::exchange(hurried, true)) {
         until = std::min(until, link_.now() + kAfterStop);
       }
-      if (const auto message = link_.next(std::min(until, link_.now() + kPollMessages)))
-        take(*message);
+      const auto message = link_.next(std::min(until, link_.now() + kPollMessages));
+      if (message) take(*message);
       for (int rank = 1; rank < link_.size(); ++rank) {
-        if (!assembly_.knows(rank) && is_silent(rank))
-          lose(rank, "it was lost: it is dead or cut off");
+        if (report_of(rank).is_settled() || !is_silent(rank)) continue;
+        lose(rank, "it was lost: it is dead or cut off");
       }
     }
     for (int rank = 1; rank < link_.size(); ++rank) {
-      if (!assembly_.knows(rank)) lose(rank, "it was lost: it has not said what it did");
+      if (!report_of(rank).is_settled()) lose(rank, "it was lost: it has not said what it did");
     }
   }
 
   void take(const Message& message) {
     if (message.kind != Kind::part) return;
-    PartReport report;
-    const bool is_part = from_bytes(message.body, report);
+    std::pair<int, Part> sent;
+    const bool is_part = from_bytes(message.body, sent);
+    auto& [ticket, part] = sent;
     // Of an earlier run, after which it was given up.
-    if (is_part && report.ticket != order_.ticket) return;
-    if (!is_part || report.part.rank != message.from) {
+    if (is_part && ticket != order_.ticket) return;
+    if (!is_part || part.rank != message.from) {
       return lose(message.from, "it was lost: what it sent is no part of this run");
     }
-    if (auto added = assembly_.add(report.part); !added) lose(message.from, added.error());
+    add(std::move(part), message.from);
+  }
+
+  void add(Part part, int rank) {
+    const auto added = accept(std::move(part), plan_.workload.clients, ranks_);
+    if (!added) lose(rank, added.error());
   }
 
   void lose(int rank, const std::string& why) {
-    assembly_.lose(rank, why);
+    if (report_of(rank).lost.empty()) report_of(rank).lost = why;
     team_.lost.at(static_cast<std::size_t>(rank)) = true;
     team_.kept_files = true;
   }
 
   Team& team_;
   const RunPlan& plan_;
-  const std::unique_ptr<Env> env_;
+  const Descriptor& strategy_;
   const std::stop_token stop_;
-  Assembly assembly_;
+  std::vector<RankReport> ranks_;
   const TimePoint ordered_at_;
   TimePoint start_;
   std::stop_callback<TellOthers> on_stop_;
 };
 
+bool root_is_gone(const Link& link) { return link.now() - link.heard_at(0) > kRootIsGone; }
+
+/// If it says that there are no more runs: whether all ranks leave together.
+std::optional<bool> leave_of(const std::optional<Message>& message) {
+  bool together = false;
+  const bool leaves =
+      message && message->kind == Kind::leave && from_bytes(message->body, together);
+  return leaves ? std::optional(together) : std::nullopt;
+}
+
+/// Rank 0 says what there is to say.
+class Silent : public ProgressObserver {
+ public:
+  void on_progress(const Progress&) override {}
+  void on_warning(const std::string&) override {}
+};
+
+/// One run as another rank than 0 sees it.
+class MembersRun : public RankRun {
+ public:
+  MembersRun(Link& link, const Order& order, const Hello& hello)
+      : RankRun(link, order, hello), stop_(link.stop().get_token()) {}
+
+  bool judges_machine() const override { return order_.judges_machine; }
+
+  tl::expected<void, std::string> ready(tl::expected<void, std::string> own) override {
+    link_.send(0, Kind::ready, about(order_.ticket, own ? std::string() : own.error()));
+    return own;
+  }
+
+  tl::expected<TimePoint, std::string> start() override {
+    while (!over_ && !stop_.stop_requested() && !root_is_gone(link_)) {
+      const auto message = link_.next(link_.now() + kLook, stop_);
+      if (const auto lead = said<Duration>(message, Kind::start, order_.ticket)) {
+        const TimePoint at = link_.now() + *lead;
+        link_.send(0, Kind::started, about(order_.ticket, true));
+        return at;
+      }
+      if (message) take(*message);
+    }
+    return tl::unexpected<std::string>("the run was called off");
+  }
+
+  std::unique_ptr<WholeRun> gather(const PartOfRun& of) override {
+    const Part part = part_of(of);
+    // First: after a stop there is little time.
+    link_.send(0, Kind::part, about(order_.ticket, part));
+    keep(part);
+    return nullptr;
+  }
+
+  /// Rank 0 audits the run and removes its keys first, which may take long.
+  void await_over() {
+    TimePoint until = TimePoint::max();
+    while (!over_ && !root_is_gone(link_) && link_.now() < until) {
+      if (stop_.stop_requested()) until = std::min(until, link_.now() + kUntilLeft);
+      if (const auto message = link_.next(std::min(until, link_.now() + kLook), {})) take(*message);
+    }
+    if (over_ && !keeps_file_) forget_file();
+  }
+  /// What rank 0 said of the end of all runs, if it has.
+  std::optional<bool> left() const { return left_; }
+
+ private:
+  void take(const Message& message) {
+    if (const auto keep = said<bool>(message, Kind::over, order_.ticket)) {
+      over_ = true;
+      keeps_file_ = *keep;
+    } else if ((left_ = leave_of(message))) {
+      over_ = true;
+    }
+  }
+
+  const std::stop_token stop_;
+  bool over_ = false, keeps_file_ = true;
+  std::optional<bool> left_;
+};
+
+/// Returns what rank 0 said of the end of all runs meanwhile.
+std::optional<bool> follow(const Order& order, Link& link, const Hello& hello, RunPlan plan) {
+  MembersRun joint(link, order, hello);
+  const Descriptor* const strategy = find_strategy(order.strategy);
+  if (strategy == nullptr || !strategy->not_built.empty()) {
+    static_cast<void>(joint.ready(tl::unexpected(order.strategy + " is not in this rank's build")));
+  } else {
+    plan = plan_of(order, std::move(plan));
+    plan.workload = workload_of(order.workload, joint.share(), order.ranks_beside);
+    Silent silent;
+    const Progress progress{.strategy = order.strategy, .run = order.number};
+    LiveRun run(plan, *strategy, order.repetition, progress, silent, link.stop().get_token(),
+                &joint);
+    // Rank 0 has heard how it went.
+    static_cast<void>(run.execute());
+  }
+  joint.await_over();
+  return joint.left();
+}
+
+/// After a stop. A launcher kills the others as soon as one rank has ended: none goes before rank 0
+/// has saved the result.
+std::optional<bool> await_leave(Link& link) {
+  const TimePoint until = link.now() + kUntilLeft;
+  while (link.now() < until) {
+    if (const auto left = leave_of(link.next(until))) return left;
+  }
+  return std::nullopt;
+}
+
 }  // namespace
+
+RankRun::RankRun(Link& link, Order order, Hello hello)
+    : link_(link),
+      order_(std::move(order)),
+      hello_(std::move(hello)),
+      share_{link.rank(), link.size(), order_.workload.clients},
+      next_file_(link.now() + kBetweenFiles) {}
+
+void RankRun::note(const PartOfRun& part, const HistogramSnapshot& acquired, bool at_once) {
+  acquired_.push_back(to_samples(acquired));
+  const TimePoint begun = link_.now();
+  if (!at_once && begun < next_file_) return;
+  keep(part_of(part));
+  const TimePoint ended = link_.now();
+  next_file_ = ended + std::max(kBetweenFiles, kPauseOfWriting * (ended - begun));
+}
+
+Part RankRun::part_of(const PartOfRun& of) const {
+  Part part;
+  part.rank = share_.rank;
+  part.measured = of.measured;
+  part.wall_seconds = of.wall_seconds;
+  part.late = of.late;
+  const auto& timings = of.run.recorder.histograms(Phase::measured);
+  part.lag_p99 = timings[Timing::wake_lag].snapshot().percentile(0.99);
+  part.complete = of.complete;
+  part.generator = of.generator;
+  part.record = record_of(of.run);
+  for (std::size_t i = 0; i < of.series.size(); ++i) {
+    part.series.push_back({of.series[i], acquired_.at(i)});
+  }
+  return part;
+}
+
+void RankRun::keep(const Part& part) {
+  if (order_.part_path.empty()) return;
+  PartFile file{.ranks = share_.ranks, .nodes = 0, .order = order_, .hello = hello_, .part = part};
+  if (const Descriptor* const strategy = find_strategy(order_.strategy)) {
+    file.nodes = nodes_of_quorum(*strategy, order_.endpoints);
+  }
+  // Secrets reach no file.
+  file.order.endpoints.clear();
+  file.order.counter_url.clear();
+  file.order.push.clear();
+  saved_ = save(file).has_value() || saved_;  // the run does not fail for it
+}
+
+void RankRun::forget_file() const {
+  std::error_code ignored;
+  if (saved_) std::filesystem::remove(path_of(order_, share_.rank), ignored);
+}
 
 int Team::ranks_beside(int rank) const {
   const std::string& boot = hellos.at(static_cast<std::size_t>(rank)).boot;
@@ -214,16 +393,42 @@ tl::expected<results::Run, std::string> lead(Link& link, Team& team, const RunPl
     if (!team.lost[i]) continue;
     return tl::unexpected(fmt::format("rank {} on {} was lost", i, team.hellos.at(i).host));
   }
-  Order order = order_of(plan, strategy, repetition, progress.run);
-  order.ticket = ++team.tickets;
-  order.part_path = team.part_path;
-  order.heading = team.heading;
-  order.push = team.push;
+  const Order order{.run_id = plan.run_id,
+                    .strategy = std::string(strategy.name),
+                    .repetition = repetition,
+                    .number = progress.run,
+                    .ticket = ++team.tickets,
+                    .workload = plan.workload,
+                    .endpoints = plan.endpoints,
+                    .counter_url = plan.counter_url,
+                    .metrics = {},
+                    .push = team.push,
+                    .part_path = team.part_path,
+                    .heading = team.heading};
   LeadersRun joint(link, team, plan, strategy, order, stop);
   RunPlan own = plan;
-  own.workload = part_of(plan.workload, joint.share(), team.ranks_beside(0));
+  own.workload = workload_of(plan.workload, joint.share(), team.ranks_beside(0));
   LiveRun run(own, strategy, repetition, progress, observer, stop, &joint);
   return run.execute();
+}
+
+bool serve(Link& link, const Hello& hello, const RunPlan& own,
+           const std::function<RunWatcher*(const Order&)>& watcher_of) {
+  const std::stop_token stop = link.stop().get_token();
+  link.send(0, Kind::hello, to_bytes(hello));
+  std::optional<bool> left;
+  while (!left && !stop.stop_requested()) {
+    if (root_is_gone(link)) return false;
+    const auto message = link.next(link.now() + kLook, stop);
+    Order order;
+    left = leave_of(message);
+    if (message && message->kind == Kind::order && from_bytes(message->body, order)) {
+      RunPlan plan = own;
+      if (watcher_of) plan.watcher = watcher_of(order);
+      left = follow(order, link, hello, std::move(plan));
+    }
+  }
+  return left ? *left : await_leave(link).value_or(false);
 }
 
 }  // namespace lockbench::loadgen::cluster

@@ -2,11 +2,15 @@
 
 #include <algorithm>
 #include <functional>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "loadgen/cluster/link.h"
 #include "loadgen/cluster/part.h"
+#include "loadgen/cluster/wire.h"
+#include "loadgen/run/live_run.h"
 #include "loadgen/run/runner.h"
 
 namespace lockbench::loadgen::cluster {
@@ -33,5 +37,53 @@ tl::expected<results::Run, std::string> lead(Link& link, Team& team, const RunPl
                                              const Descriptor& strategy, int repetition,
                                              const Progress& progress, ProgressObserver& observer,
                                              const std::stop_token& stop);
+
+/// Serves rank 0 with the clients of this rank: says hello, and does what it orders until it says
+/// that there are no more runs, the link's stop comes, or it has not been heard of for long.
+/// Blocks. Prints nothing. A stop ends the run under way: what was recorded is saved and told
+/// within half a second. Returns whether all ranks leave together. `own`: what this rank adds to
+/// each plan. `watcher_of`: who is told of a run; may be empty.
+bool serve(Link& link, const Hello& hello, const RunPlan& own,
+           const std::function<RunWatcher*(const Order&)>& watcher_of = {});
+
+/// What is said of the run of that order.
+template <class T>
+std::string about(int ticket, T value) {
+  return to_bytes(std::pair(ticket, std::move(value)));
+}
+/// Nothing unless the message is of that kind and about that order.
+template <class T>
+std::optional<T> said(const std::optional<Message>& message, Kind kind, int ticket) {
+  std::pair<int, T> sent;
+  if (!message || message->kind != kind || !from_bytes(message->body, sent)) return std::nullopt;
+  return sent.first == ticket ? std::optional(std::move(sent.second)) : std::nullopt;
+}
+
+/// What a rank does of a run in the same way as all others: it keeps what it has recorded in a file
+/// of its own, every ten seconds, so that a SIGKILL costs no more.
+class RankRun : public JointRun {
+ public:
+  /// The link must outlive it.
+  RankRun(Link& link, Order order, Hello hello);
+
+  Share share() const override { return share_; }
+  void note(const PartOfRun& part, const HistogramSnapshot& acquired, bool at_once) override;
+
+ protected:
+  Part part_of(const PartOfRun& of) const;
+  void keep(const Part& part);
+  /// Removes the file.
+  void forget_file() const;
+
+  Link& link_;
+  const Order order_;
+  const Hello hello_;
+  const Share share_;
+
+ private:
+  std::vector<Samples> acquired_;  ///< in each second of the series
+  TimePoint next_file_;
+  bool saved_ = false;
+};
 
 }  // namespace lockbench::loadgen::cluster

@@ -2,7 +2,6 @@
 
 #include <bit>
 #include <boost/pfr/core.hpp>
-#include <chrono>
 #include <concepts>
 #include <cstdint>
 #include <map>
@@ -26,175 +25,131 @@ concept HasParts = requires(T& thing) {
   thing.parts(0);
 };
 
-class Writer {
+/// Writes values, which it leaves as they are, or reads them. Whatever the bytes are, reading ends
+/// and takes no more memory than they justify.
+template <bool kReads>
+class Wire {
  public:
-  template <class... T>
-  void operator()(const T&... values) {
-    (put(values), ...);
-  }
-  std::string take() { return std::move(out_); }
+  Wire() = default;
+  /// To read these bytes, which must outlive it.
+  explicit Wire(std::string_view bytes) : rest_(bytes) {}
 
- private:
-  void put_number(std::uint64_t value) {
-    constexpr std::uint64_t kMore = 0x80;
-    for (; value >= kMore; value >>= 7) out_.push_back(static_cast<char>(value | kMore));
-    out_.push_back(static_cast<char>(value));
-  }
   template <class T>
   requires std::integral<T> || std::is_enum_v<T>
-  void put(const T& value) {
+  void pass(T& value) {
     // Small negative numbers become small ones, too.
     const auto whole = static_cast<std::int64_t>(value);
-    put_number((static_cast<std::uint64_t>(whole) << 1) ^ static_cast<std::uint64_t>(whole >> 63));
+    std::uint64_t coded =
+        (static_cast<std::uint64_t>(whole) << 1) ^ static_cast<std::uint64_t>(whole >> 63);
+    number(coded);
+    if (kReads)
+      value = static_cast<T>(static_cast<std::int64_t>((coded >> 1) ^ (~(coded & 1) + 1)));
   }
-  void put(double value) { put_number(std::bit_cast<std::uint64_t>(value)); }
-  void put(const Duration& value) { put(value.count()); }
-  void put(const TimePoint& value) { put(value.time_since_epoch().count()); }
-  void put(const std::string& text) {
-    put_number(text.size());
-    out_.append(text);
+  void pass(double& value) {
+    auto bits = std::bit_cast<std::uint64_t>(value);
+    number(bits);
+    value = std::bit_cast<double>(bits);
+  }
+  void pass(Duration& value) {
+    Duration::rep count = value.count();
+    pass(count);
+    value = Duration(count);
+  }
+  void pass(std::string& text) {
+    const std::size_t length = size(text.size());
+    if (kReads) {
+      text.assign(rest_.substr(0, length));
+      rest_.remove_prefix(length);
+    } else {
+      out_.append(text);
+    }
   }
   template <class T>
-  void put(const std::vector<T>& values) {
-    put_number(values.size());
-    for (const T& value : values) put(value);
+  void pass(std::vector<T>& values) {
+    std::size_t left = size(values.size());
+    if (kReads) {
+      values.clear();
+      for (; left > 0 && !failed_; --left) pass(values.emplace_back());
+    } else {
+      for (T& value : values) pass(value);
+    }
   }
   template <class Key, class Value, class Less>
-  void put(const std::map<Key, Value, Less>& values) {
-    put_number(values.size());
-    for (const auto& [key, value] : values) (*this)(key, value);
+  void pass(std::map<Key, Value, Less>& values) {
+    std::vector<std::pair<Key, Value>> all(values.begin(), values.end());
+    pass(all);
+    if (kReads) values = {all.begin(), all.end()};
   }
   template <class First, class Second>
-  void put(const std::pair<First, Second>& both) {
-    (*this)(both.first, both.second);
+  void pass(std::pair<First, Second>& both) {
+    pass(both.first);
+    pass(both.second);
   }
   template <class T>
-  void put(const std::optional<T>& value) {
-    put(value.has_value());
-    if (value) put(*value);
+  void pass(std::optional<T>& value) {
+    bool there = value.has_value();
+    pass(there);
+    if (kReads) value.reset();
+    if (there) pass(kReads ? value.emplace() : *value);
   }
   template <class T>
   requires std::is_aggregate_v<T>
-  void put(const T& thing) {
-    boost::pfr::for_each_field(thing, [this](const auto& member) { this->put(member); });
+  void pass(T& thing) {
+    boost::pfr::for_each_field(thing, [this](auto& member) { this->pass(member); });
   }
   template <HasParts T>
-  void put(const T& thing) {
-    // Which only reads it.
-    const_cast<T&>(thing).parts([this](const auto&... part) { (this->put(part), ...); });
+  void pass(T& thing) {
+    thing.parts([this](auto&... part) { (this->pass(part), ...); });
   }
 
-  std::string out_;
-};
-
-/// Whatever the bytes are, reading ends and takes no more memory than they justify.
-class Reader {
- public:
-  /// `bytes` must outlive it.
-  explicit Reader(std::string_view bytes) : rest_(bytes) {}
-
-  template <class... T>
-  void operator()(T&... values) {
-    (get(values), ...);
-  }
+  std::string take() { return std::move(out_); }
   /// All bytes were read, and they were as expected.
   bool done() const { return !failed_ && rest_.empty(); }
 
  private:
-  std::uint64_t number() {
-    std::uint64_t value = 0;
-    for (int shift = 0; shift < 64; shift += 7) {
-      if (rest_.empty()) break;
+  void number(std::uint64_t& value) {
+    constexpr std::uint64_t kMore = 0x80;
+    if (!kReads) {
+      std::uint64_t rest = value;
+      for (; rest >= kMore; rest >>= 7) out_.push_back(static_cast<char>(rest | kMore));
+      return out_.push_back(static_cast<char>(rest));
+    }
+    value = 0;
+    for (int shift = 0; shift < 64 && !rest_.empty(); shift += 7) {
       const auto byte = static_cast<unsigned char>(rest_.front());
       rest_.remove_prefix(1);
       value |= static_cast<std::uint64_t>(byte & 0x7f) << shift;
-      if (byte < 0x80) return value;
+      if (byte < kMore) return;
     }
     failed_ = true;
-    return 0;
+    value = 0;
   }
-  /// Each element takes at least a byte.
-  std::size_t size() {
-    const std::uint64_t elements = number();
-    if (elements <= rest_.size()) return static_cast<std::size_t>(elements);
+  /// Of a text or a list, each element of which takes at least a byte.
+  std::size_t size(std::uint64_t elements) {
+    number(elements);
+    if (!kReads || elements <= rest_.size()) return static_cast<std::size_t>(elements);
     failed_ = true;
     return 0;
-  }
-  template <class T>
-  requires std::integral<T> || std::is_enum_v<T>
-  void get(T& value) {
-    const std::uint64_t coded = number();
-    value = static_cast<T>(static_cast<std::int64_t>((coded >> 1) ^ (~(coded & 1) + 1)));
-  }
-  void get(double& value) { value = std::bit_cast<double>(number()); }
-  void get(Duration& value) {
-    Duration::rep count = 0;
-    get(count);
-    value = Duration(count);
-  }
-  void get(TimePoint& value) {
-    Duration since{};
-    get(since);
-    value = TimePoint(since);
-  }
-  void get(std::string& text) {
-    const std::size_t length = size();
-    text.assign(rest_.substr(0, length));
-    rest_.remove_prefix(length);
-  }
-  template <class T>
-  void get(std::vector<T>& values) {
-    values.clear();
-    for (std::size_t left = size(); left > 0 && !failed_; --left) get(values.emplace_back());
-  }
-  template <class Key, class Value, class Less>
-  void get(std::map<Key, Value, Less>& values) {
-    values.clear();
-    for (std::size_t left = size(); left > 0 && !failed_; --left) {
-      Key key{};
-      get(key);
-      get(values[key]);
-    }
-  }
-  template <class First, class Second>
-  void get(std::pair<First, Second>& both) {
-    get(both.first);
-    get(both.second);
-  }
-  template <class T>
-  void get(std::optional<T>& value) {
-    bool there = false;
-    get(there);
-    value.reset();
-    if (there) get(value.emplace());
-  }
-  template <class T>
-  requires std::is_aggregate_v<T>
-  void get(T& thing) {
-    boost::pfr::for_each_field(thing, [this](auto& member) { this->get(member); });
-  }
-  template <HasParts T>
-  void get(T& thing) {
-    thing.parts([this](auto&... part) { (this->get(part), ...); });
   }
 
+  std::string out_;
   std::string_view rest_;
   bool failed_ = false;
 };
 
 template <class T>
 std::string to_bytes(const T& value) {
-  Writer writer;
-  writer(value);
-  return writer.take();
+  Wire<false> wire;
+  wire.pass(const_cast<T&>(value));  // NOLINT(cppcoreguidelines-pro-type-const-cast): not changed
+  return wire.take();
 }
 
 /// False: the bytes are not those of such a value.
 template <class T>
 bool from_bytes(std::string_view bytes, T& value) {
-  Reader reader(bytes);
-  reader(value);
-  return reader.done();
+  Wire<true> wire(bytes);
+  wire.pass(value);
+  return wire.done();
 }
 
 }  // namespace lockbench::loadgen::cluster

@@ -9,6 +9,20 @@
 #include "strategies/thread.h"
 
 namespace lockbench::fibers {
+namespace {
+
+/// Sets up the calling thread, on which clients run.
+// A failure of either call only makes the figures less sharp.
+void tune_client_thread() noexcept {
+  // Intended starts and think times are exact to the microsecond: no timer slack.
+  ::prctl(PR_SET_TIMERSLACK, 1UL);
+  // A client that gets its answer must not preempt a server on the same machine, which has other
+  // clients to answer. Without this, 50 clients got 15 % less out of the same Redis.
+  const sched_param no_priority{};
+  ::sched_setscheduler(0, SCHED_BATCH, &no_priority);
+}
+
+}  // namespace
 
 struct Pool::Lane {
   std::unique_ptr<Scheduler> scheduler;
@@ -52,16 +66,6 @@ tl::expected<std::unique_ptr<Task>, std::string> Pool::start(int on, Carrier::Bo
 
 Duration Pool::cpu_time(int thread) const {
   return lanes_.at(static_cast<std::size_t>(thread))->thread.cpu_time();
-}
-
-// A failure of either call only makes the figures less sharp.
-void tune_client_thread() noexcept {
-  // Intended starts and think times are exact to the microsecond: no timer slack.
-  ::prctl(PR_SET_TIMERSLACK, 1UL);
-  // A client that gets its answer must not preempt a server on the same machine, which has other
-  // clients to answer. Without this, 50 clients got 15 % less out of the same Redis.
-  const sched_param no_priority{};
-  ::sched_setscheduler(0, SCHED_BATCH, &no_priority);
 }
 
 void trim_stack() noexcept {

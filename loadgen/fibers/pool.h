@@ -41,9 +41,6 @@ class Pool {
   std::vector<std::unique_ptr<Lane>> lanes_;
 };
 
-/// Sets up the calling thread, on which clients run.
-void tune_client_thread() noexcept;
-
 /// Gives back the memory below what the calling fiber uses of its stack now: after connecting,
 /// which needs more of it than what follows. Does nothing on a thread of its own.
 void trim_stack() noexcept;

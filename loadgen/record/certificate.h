@@ -17,7 +17,7 @@ struct RunEvidence {
   double wall_clock_jump_seconds = 0;  ///< change of the time of day against it
   double suspended_seconds = 0;        ///< for which the machine was suspended meanwhile
   double cpu_seconds = 0;              ///< of this process during the load
-  /// CPU time of the busiest of the threads that clients share; nothing if each has its own.
+  /// CPU time of the busiest of the threads that clients share; nothing on virtual time.
   std::optional<double> busiest_thread_seconds;
   /// Of all private servers during the load; nothing if the lock or the counter is on servers of
   /// the user, whose CPU may be that of this machine.

@@ -93,17 +93,10 @@ class TraceDemand : public Demand {
   bool read(std::vector<Wanted>& locks) {
     const std::scoped_lock lock(mutex_);
     // A share takes at least one of as many transactions as there are clients, so this ends.
-    while (read_next(locks)) {
+    while (read_one(locks)) {
       if (share_.takes(begun_++)) return true;
     }
     return false;
-  }
-
-  bool read_next(std::vector<Wanted>& locks) {
-    if (read_one(locks)) return true;
-    if (!trace_.repeats) return false;
-    reader_.rewind();
-    return read_one(locks);
   }
 
   bool read_one(std::vector<Wanted>& locks) {

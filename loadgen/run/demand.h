@@ -5,7 +5,6 @@
 #include <tl/expected.hpp>
 #include <vector>
 
-#include "loadgen/run/share.h"
 #include "loadgen/run/workload.h"
 #include "strategies/lease.h"
 #include "strategies/random.h"

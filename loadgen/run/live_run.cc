@@ -4,14 +4,15 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <random>
 #include <set>
 #include <utility>
 
 #include "loadgen/run/named_load.h"
-#include "loadgen/run/run_watcher.h"
+#include "loadgen/run/run_stores.h"
+#include "loadgen/run/runner.h"
+#include "loadgen/run/schedule.h"
 #include "loadgen/run/setup.h"
-#include "loadgen/run/stop_after.h"
-#include "loadgen/run/warm_up.h"
 
 namespace lockbench::loadgen {
 namespace {
@@ -26,6 +27,13 @@ constexpr Duration kDrainAfterStop = std::chrono::milliseconds(80);
 Listing listing_of(const Descriptor& strategy) {
   const StoreKind* const kind = find_store_kind(strategy.backend);
   return kind == nullptr ? Listing::none : kind->listing;
+}
+
+/// Of the plan's nonce, or random without one.
+std::uint64_t nonce_of(const RunPlan& plan, int number) {
+  if (plan.nonce) return Random(*plan.nonce, static_cast<std::uint64_t>(number))();
+  std::random_device device;
+  return (static_cast<std::uint64_t>(device()) << 32) | device();
 }
 
 }  // namespace
@@ -44,20 +52,27 @@ LiveRun::LiveRun(const RunPlan& plan, const Descriptor& strategy, int repetition
                     joint ? joint->share() : Share{.clients = plan.workload.clients}, *env_)),
       stores_(make_stores(strategy, plan.endpoints, plan.workload.strategy.command_timeout),
               listing_of(strategy)),
-      resources_(plan, run_.strategy, client_threads_),
-      crew_(run_, client_threads_, *env_, external_) {}
+      resources_(plan, run_.strategy, pool_),
+      crew_(run_, pool_, *env_, external_) {}
 
 tl::expected<results::Run, std::string> LiveRun::execute() {
   WatchedRun watched(plan_.watcher, run_);
   auto begun = prepare();
   if (begun) {
-    if (leads()) stores_.begin();
+    if (run_.share.rank == 0) stores_.begin();
     if (!plan_.faults.empty()) {
       faults_ =
           std::make_unique<FaultPlayer>(run_, plan_.faults, *plan_.fault_target, plan_.watcher);
     }
     if (plan_.before_load) plan_.before_load();
-    begun = agree_on_start();
+    if (joint_) {
+      const auto start = joint_->start();
+      if (start) {
+        agreed_start_ = *start;
+      } else {
+        begun = tl::unexpected(start.error());
+      }
+    }
   }
   if (!begun) {
     crew_.call_off();
@@ -89,39 +104,24 @@ tl::expected<results::Run, std::string> LiveRun::execute() {
 }
 
 tl::expected<void, std::string> LiveRun::prepare() {
-  auto ready = equip(plan_, run_);
-  if (ready) ready = make_counter(plan_, *env_, run_);
-  if (ready) ready = make_threads();
-  if (ready) ready = connect_clients();
+  auto ready = equip(plan_, *env_, run_);
+  if (ready && !Carrier::current().shared()) {
+    const int threads = generator_threads(plan_.workload, resources_.has_private_servers());
+    auto pool = fibers::Pool::make(threads);
+    if (pool) {
+      pool_ = *std::move(pool);
+    } else {
+      ready = tl::unexpected(pool.error());
+    }
+  }
+  if (ready) {
+    const double clients = progress_.clients = run_.share.count();
+    ready = crew_.connect([&](int connected) {
+      progress_.clients_connected = connected;
+      report(Progress::Phase::connecting, connected / std::max(1.0, clients));
+    });
+  }
   return joint_ ? joint_->ready(ready) : ready;
-}
-
-tl::expected<void, std::string> LiveRun::make_threads() {
-  const Workload& workload = plan_.workload;
-  const bool on_threads = what_clients_run_on(run_.share.count()) == ClientsOn::threads;
-  if (on_threads || Carrier::current().shared()) return {};
-  auto made =
-      ClientThreads::of_fibers(generator_threads(workload, resources_.has_private_servers()));
-  if (!made) return tl::unexpected(made.error());
-  client_threads_ = *std::move(made);
-  return {};
-}
-
-tl::expected<void, std::string> LiveRun::connect_clients() {
-  const double clients = run_.share.count();
-  progress_.clients = run_.share.count();
-  return crew_.connect([&](int connected) {
-    progress_.clients_connected = connected;
-    report(Progress::Phase::connecting, connected / std::max(1.0, clients));
-  });
-}
-
-tl::expected<void, std::string> LiveRun::agree_on_start() {
-  if (!joint_) return {};
-  const auto start = joint_->start();
-  if (!start) return tl::unexpected(start.error());
-  agreed_start_ = *start;
-  return {};
 }
 
 void LiveRun::drain(TimePoint measured_until) {
@@ -156,7 +156,16 @@ void LiveRun::conclude(const RunShared& all, Duration measured, TimePoint ended_
   summarise(all, measured, result);
   watched.end(&result);
 
-  add_costs(all, usage, result);
+  // What a section cost the servers and the connections to them.
+  const auto sections = static_cast<double>(all.recorder.total(Count::sections));
+  if (sections > 0) {
+    if (const auto cpu = server_cpu_seconds(usage)) {
+      result.server_cpu_seconds_per_section = *cpu / sections;
+    }
+    if (const auto bytes = resources_.bytes()) {
+      result.bytes_per_section = static_cast<double>(*bytes) / sections;
+    }
+  }
   RunEvidence evidence = evidence_of(all, usage, ended_at);
   evidence.wall_clock_jump_seconds = seconds(wall_clock_offset() - wall_clock_before_);
   evidence.suspended_seconds = seconds(BootClock::suspended() - suspended_before_);
@@ -179,7 +188,10 @@ TimePoint LiveRun::drive(SeriesSampler& sampler, std::vector<results::SeriesPoin
     env_->wait(nullptr, *agreed_start_, external_);
     late_ = std::max(Duration::zero(), env_->now() - *agreed_start_);
   }
-  WarmUp warm_up(run_.load_start, workload.warmup, warms_until_steady());
+  // Faults strike at times that are set when the load starts, and so do other ranks' clients.
+  const bool until_steady =
+      !joint_ && plan_.warms_up && plan_.warms_up(run_.strategy) && plan_.faults.empty();
+  WarmUp warm_up(run_.load_start, workload.warmup, until_steady);
   measure_from(warm_up.latest_end());
   run_.started.store(true, std::memory_order_release);
   crew_.begin();
@@ -194,7 +206,7 @@ TimePoint LiveRun::drive(SeriesSampler& sampler, std::vector<results::SeriesPoin
     crew_.wait(std::min(wake_at, run_.load_end.load()));
     now = env_->now();
     // The client that ends the run leaves then, which notifies the runner.
-    done = all_done();
+    done = run_.over.stop_requested();
     over =
         crew_.nobody_works() || now >= run_.load_end.load() || external_.stop_requested() || done;
     const auto look = warm_up.next_look();
@@ -241,11 +253,6 @@ void LiveRun::note_failures() {
   progress_.stuck = run_.handoff.stuck();
 }
 
-bool LiveRun::warms_until_steady() const {
-  // Faults strike at times that are set when the load starts, and so do other ranks' clients.
-  return !joint_ && plan_.warms_up && plan_.warms_up(run_.strategy) && plan_.faults.empty();
-}
-
 void LiveRun::measure_from(TimePoint when) {
   run_.measure_start = when;
   run_.load_end = when + plan_.workload.duration;
@@ -280,7 +287,7 @@ void LiveRun::report_load(TimePoint now, bool over) {
     done = std::max(done, static_cast<double>(run_.measured_sections.load()) /
                               static_cast<double>(*plan_.workload.iterations));
   }
-  if (const auto& trace = plan_.workload.trace; trace && !trace->repeats) {
+  if (const auto& trace = plan_.workload.trace; trace) {
     done = std::max(done, static_cast<double>(run_.ended_of_trace.load()) /
                               static_cast<double>(trace->transactions));
   }
@@ -321,17 +328,6 @@ std::optional<double> LiveRun::server_cpu_seconds(const RunStores::Usage& usage)
   return resources_.server_cpu_seconds();
 }
 
-void LiveRun::add_costs(const RunShared& all, const RunStores::Usage& usage,
-                        results::Run& result) const {
-  const auto all_sections = static_cast<double>(all.recorder.total(Count::sections));
-  if (all_sections == 0) return;
-  const auto cpu_seconds = server_cpu_seconds(usage);
-  if (cpu_seconds) result.server_cpu_seconds_per_section = *cpu_seconds / all_sections;
-  if (const auto bytes = resources_.bytes()) {
-    result.bytes_per_section = static_cast<double>(*bytes) / all_sections;
-  }
-}
-
 RunEvidence LiveRun::evidence_of(const RunShared& all, const RunStores::Usage& usage,
                                  TimePoint ended_at) const {
   RunEvidence evidence = loadgen::evidence_of(all);
@@ -356,11 +352,9 @@ RunEvidence LiveRun::evidence_of(const RunShared& all, const RunStores::Usage& u
 
 results::Generator LiveRun::generator_of(const RunEvidence& evidence) const {
   results::Generator generator = certify(evidence);
-  const std::size_t threads = client_threads_.cpu_times().size();
-  const bool beside = Carrier::current().shared(), on_fibers = threads > 0 || beside;
-  generator.clients_on = to_string(on_fibers ? ClientsOn::fibers : ClientsOn::threads);
-  generator.threads = std::max<std::size_t>(threads, 1);
-  generator.stack_high_water_bytes = client_threads_.stack_high_water_bytes();
+  generator.clients_on = "fibers";
+  generator.threads = pool_ ? static_cast<std::uint64_t>(pool_->threads()) : 1;
+  if (pool_) generator.stack_high_water_bytes = pool_->stack_high_water();
   return generator;
 }
 

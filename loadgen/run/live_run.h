@@ -8,19 +8,70 @@
 #include <tl/expected.hpp>
 #include <vector>
 
+#include "loadgen/fibers/pool.h"
 #include "loadgen/record/certificate.h"
-#include "loadgen/run/client_threads.h"
+#include "loadgen/record/histogram.h"
 #include "loadgen/run/fault_player.h"
-#include "loadgen/run/joint_run.h"
 #include "loadgen/run/local_crew.h"
 #include "loadgen/run/resource_meter.h"
 #include "loadgen/run/run_stores.h"
-#include "loadgen/run/run_watcher.h"
 #include "loadgen/run/runner.h"
 #include "loadgen/run/summary.h"
 #include "loadgen/run/worker.h"
+#include "loadgen/run/workload.h"
+#include "results/file/model.h"
+#include "strategies/duration.h"
 
 namespace lockbench::loadgen {
+
+struct RunShared;
+
+/// What this process has done of a run so far.
+struct PartOfRun {
+  RunShared& run;
+  const std::vector<results::SeriesPoint>& series;
+  Duration measured{};
+  double wall_seconds = 0;         ///< of the load
+  Duration late{};                 ///< began the load so late
+  bool complete = false;           ///< its clients have ended
+  results::Generator generator{};  ///< of this process alone, when it is complete
+};
+
+/// The run as all processes made it.
+struct WholeRun {
+  std::unique_ptr<RunShared> run;
+  Duration measured{};
+  std::vector<results::SeriesPoint> series;
+};
+
+/// A run in which several processes, the ranks, have a share of the clients each. All calls come
+/// from the runner's thread, in their order here. Every wait is bounded.
+class JointRun {
+ public:
+  virtual ~JointRun() = default;
+
+  virtual Share share() const = 0;
+  /// Whether others took its host's CPU is for this rank to say.
+  virtual bool judges_machine() const { return false; }
+
+  /// Tells whether the clients of this rank are connected. The first rank waits for those of all.
+  /// The error says why the run does not begin.
+  virtual tl::expected<void, std::string> ready(tl::expected<void, std::string> own) = 0;
+  /// Agrees on when the load begins, by this rank's clock.
+  virtual tl::expected<TimePoint, std::string> start() = 0;
+  /// The series has a new point, with these acquisitions. `at_once`: the process may soon be
+  /// killed.
+  virtual void note(const PartOfRun& part, const HistogramSnapshot& acquired, bool at_once) = 0;
+  /// This rank's part is complete. The first rank waits for the parts of the others and takes over
+  /// the counter; nothing in other ranks.
+  virtual std::unique_ptr<WholeRun> gather(const PartOfRun& part) = 0;
+
+  // The first rank only:
+  /// Adds what the others used.
+  virtual void add_to(RunEvidence& /*evidence*/) const {}
+  /// Adds to the finished result what concerns the ranks.
+  virtual void complete(results::Run& /*result*/) const {}
+};
 
 /// One strategy under one workload, from connecting to the last release.
 class LiveRun {
@@ -37,10 +88,6 @@ class LiveRun {
  private:
   /// Until all clients are connected.
   tl::expected<void, std::string> prepare();
-  tl::expected<void, std::string> make_threads();
-  tl::expected<void, std::string> connect_clients();
-  /// Of a joint run: when the load begins.
-  tl::expected<void, std::string> agree_on_start();
   /// From the start of the load to its end; takes at least one sample for the series. Returns when
   /// the load ended.
   TimePoint drive(SeriesSampler& sampler, std::vector<results::SeriesPoint>& series);
@@ -52,12 +99,7 @@ class LiveRun {
   void conclude(const RunShared& all, Duration measured, TimePoint ended_at, WatchedRun& watched,
                 results::Run& result);
   void note_failures();
-  /// The only process of a run, or the first one.
-  bool leads() const { return run_.share.rank == 0; }
-  bool warms_until_steady() const;
   void measure_from(TimePoint when);
-  /// A client ended the last section that the load has, and with it the run.
-  bool all_done() const { return run_.over.stop_requested(); }
   bool settled(TimePoint now) const;
   TimePoint next_sample_after(TimePoint sampled_at) const;
   void report_load(TimePoint now, bool over);
@@ -65,8 +107,6 @@ class LiveRun {
   void end_faults(results::Run& result);
   /// Time of day minus monotonic clock: constant, unless a clock is set.
   Duration wall_clock_offset();
-  /// What a section cost the servers and the connections to them.
-  void add_costs(const RunShared& all, const RunStores::Usage& usage, results::Run& result) const;
   /// Of the lock's servers; nothing if none of them tells.
   std::optional<double> server_cpu_seconds(const RunStores::Usage& usage) const;
   RunEvidence evidence_of(const RunShared& all, const RunStores::Usage& usage,
@@ -88,7 +128,9 @@ class LiveRun {
   JointRun* const joint_;  ///< null: this process has all clients
 
   std::unique_ptr<Env> env_;
-  ClientThreads client_threads_;  ///< outlives the services, which may run there
+  /// Of the clients; null if the runner is a fiber itself: then they run beside it. Outlives the
+  /// services, which may run there.
+  std::unique_ptr<fibers::Pool> pool_;
   RunShared run_;
   RunStores stores_;
   ResourceMeter resources_;

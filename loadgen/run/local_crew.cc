@@ -49,12 +49,7 @@ tl::expected<void, std::string> LocalCrew::connect(const std::function<void(int)
     failed = connect_error();
     if (!failed.empty() || external_.stop_requested()) break;
     if (number % 256 == 0) connected(number);
-    auto client = threads_.start(
-        number,
-        [this, number = run_.share.number(number)](const std::stop_token&) { run_client(number); },
-        [this, number = run_.share.number(number)](const std::string& why) {
-          client_failed(number, why);
-        });
+    auto client = start_client(number);
     if (client) {
       clients_.push_back(*std::move(client));
     } else {
@@ -67,6 +62,14 @@ tl::expected<void, std::string> LocalCrew::connect(const std::function<void(int)
   if (failed.empty()) return {};
   call_off();
   return tl::unexpected(failed);
+}
+
+tl::expected<std::unique_ptr<Task>, std::string> LocalCrew::start_client(int place) {
+  const int number = run_.share.number(place);
+  auto body = [this, number](const std::stop_token&) { run_client(number); };
+  auto failed = [this, number](const std::string& why) { client_failed(number, why); };
+  return pool_ ? pool_->start(place, std::move(body), std::move(failed))
+               : Carrier::current().start(std::move(body), std::move(failed));
 }
 
 void LocalCrew::call_off() {
@@ -209,7 +212,7 @@ std::uint64_t LocalCrew::sections_left() const {
   std::uint64_t left = std::numeric_limits<std::uint64_t>::max();
   if (run_.demand_met) return 0;
   if (workload.iterations) left = *workload.iterations - run_.measured_sections;
-  if (workload.trace && !workload.trace->repeats) {
+  if (workload.trace) {
     left = std::min(left, workload.trace->transactions - run_.ended_of_trace);
   }
   return left;

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "loadgen/run/client_threads.h"
+#include "loadgen/fibers/pool.h"
 #include "loadgen/run/worker.h"
 #include "strategies/carrier.h"
 
@@ -18,10 +18,12 @@ namespace lockbench::loadgen {
 /// thread, in their order here. The end of `over` in RunShared ends the load.
 class LocalCrew {
  public:
-  /// All must outlive it. A stop of `external` ends the run early.
-  LocalCrew(RunShared& run, ClientThreads& threads, Env& env, std::stop_token external)
+  /// All must outlive it. `pool`: on whose threads clients run; null: as fibers beside the runner,
+  /// which is one itself. A stop of `external` ends the run early.
+  LocalCrew(RunShared& run, const std::unique_ptr<fibers::Pool>& pool, Env& env,
+            std::stop_token external)
       : run_(run),
-        threads_(threads),
+        pool_(pool),
         env_(env),
         external_(std::move(external)),
         changed_(Carrier::current().make_event()) {}
@@ -44,7 +46,8 @@ class LocalCrew {
   void count_never_begun(TimePoint until);
 
  private:
-  /// What a client does on its thread or fiber.
+  tl::expected<std::unique_ptr<Task>, std::string> start_client(int place);
+  /// What a client does on its fiber.
   void run_client(int number);
   /// Its end by an exception.
   void client_failed(int number, const std::string& why);
@@ -66,7 +69,7 @@ class LocalCrew {
   std::uint64_t sections_left() const;
 
   RunShared& run_;
-  ClientThreads& threads_;
+  const std::unique_ptr<fibers::Pool>& pool_;
   Env& env_;
   const std::stop_token external_;
 

@@ -66,10 +66,9 @@ std::optional<std::uint64_t> ResourceMeter::bytes() const {
 }
 
 ResourceMeter::Reading ResourceMeter::read() const {
-  Reading reading{.own_cpu = own_cpu_seconds(),
-                  .threads = threads_.cpu_times(),
-                  .private_cpu = {},
-                  .machine = plan_.machine()};
+  Reading reading{
+      .own_cpu = own_cpu_seconds(), .threads = {}, .private_cpu = {}, .machine = plan_.machine()};
+  for (int i = 0; pool_ && i < pool_->threads(); ++i) reading.threads.push_back(pool_->cpu_time(i));
   // Other locks' servers run too.
   if (has_only_private_servers()) {
     reading.private_cpu = plan_.private_cpu.all ? plan_.private_cpu.all() : 0;

@@ -1,13 +1,14 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string_view>
 #include <vector>
 
+#include "loadgen/fibers/pool.h"
 #include "loadgen/record/certificate.h"
 #include "loadgen/record/machine.h"
-#include "loadgen/run/client_threads.h"
 #include "loadgen/run/runner.h"
 
 namespace lockbench::loadgen {
@@ -15,9 +16,10 @@ namespace lockbench::loadgen {
 /// What one run uses of this machine and of its private servers. For one thread.
 class ResourceMeter {
  public:
-  /// All must outlive it.
-  ResourceMeter(const RunPlan& plan, const Descriptor& strategy, const ClientThreads& threads)
-      : plan_(plan), strategy_(strategy), threads_(threads) {}
+  /// All must outlive it. `pool`: the threads of the clients; null if they run beside the runner.
+  ResourceMeter(const RunPlan& plan, const Descriptor& strategy,
+                const std::unique_ptr<fibers::Pool>& pool)
+      : plan_(plan), strategy_(strategy), pool_(pool) {}
 
   /// Whether the lock or the counter is on private servers, which share this machine.
   bool has_private_servers() const;
@@ -38,7 +40,7 @@ class ResourceMeter {
  private:
   struct Reading {
     double own_cpu = 0;
-    std::vector<Duration> threads;  ///< that clients share
+    std::vector<Duration> threads;  ///< of the pool
     std::optional<double> private_cpu;
     MachineReading machine;
   };
@@ -49,7 +51,7 @@ class ResourceMeter {
 
   const RunPlan& plan_;
   const Descriptor& strategy_;
-  const ClientThreads& threads_;
+  const std::unique_ptr<fibers::Pool>& pool_;
   Reading at_begin_, at_end_;
   std::optional<double> servers_at_begin_, servers_when_drained_;
   std::uint64_t bytes_at_begin_ = 0, bytes_when_drained_ = 0;

@@ -1,10 +1,17 @@
 #include "loadgen/run/runner.h"
 
 #include <algorithm>
+#include <thread>
 
 #include "loadgen/run/live_run.h"
 
 namespace lockbench::loadgen {
+
+int generator_threads(const Workload& workload, bool beside_servers) {
+  const auto cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  const int usual = std::max(1, beside_servers ? cores - 1 : cores);
+  return std::min(workload.threads.value_or(usual), workload.clients);
+}
 
 RunReport run_plans(std::span<const RunPlan> plans, ProgressObserver& observer,
                     const std::stop_token& stop) {

@@ -51,8 +51,22 @@ class ProgressObserver {
 /// Makes one client's Env; called on the client's thread. Tests and faults supply their own.
 using EnvFactory = std::function<std::unique_ptr<Env>(std::uint64_t seed)>;
 
-class RunWatcher;
 struct RunPlan;
+struct RunShared;
+
+/// Is notified of every run. Called on the runner's thread (several threads if runners work in
+/// parallel); must return soon.
+class RunWatcher {
+ public:
+  virtual ~RunWatcher() = default;
+  /// Clients are about to connect. `run` may be read on any thread until run_ends() has returned.
+  virtual void run_begins(const RunShared& run) = 0;
+  /// All clients have ended. `result` holds the figures so far, including the audit's; null if the
+  /// run could not start.
+  virtual void run_ends(const RunShared& run, const results::Run* result) = 0;
+  /// A fault takes effect or is healed. Called on the fault player's thread.
+  virtual void fault_changes(const RunShared& /*run*/, FaultKind /*fault*/, bool /*active*/) {}
+};
 
 /// Makes one run, from connecting to removing its keys. `progress` names it to the observer. The
 /// error says why it could not start.
@@ -104,6 +118,11 @@ struct RunPlan {
   std::function<void(const results::Run&)> run_over;
 };
 
+/// How many threads the clients of this load share as fibers: as many as asked for, otherwise one
+/// for each core, but no more than clients. `beside_servers`: private servers on this machine need
+/// a core, too.
+int generator_threads(const Workload& workload, bool beside_servers);
+
 struct NotStarted : results::Skipped {
   std::string run_id;
 };
@@ -122,5 +141,25 @@ struct RunReport {
 RunReport run_plans(std::span<const RunPlan> plans, ProgressObserver& observer,
                     const std::stop_token& stop);
 RunReport run_plan(const RunPlan& plan, ProgressObserver& observer, const std::stop_token& stop);
+
+/// Tells the watcher, if there is one, that a run begins and, however it ends, that it ends.
+class WatchedRun {
+ public:
+  WatchedRun(RunWatcher* watcher, const RunShared& run) : watcher_(watcher), run_(run) {
+    if (watcher_ != nullptr) watcher_->run_begins(run_);
+  }
+  WatchedRun(const WatchedRun&) = delete;
+  WatchedRun& operator=(const WatchedRun&) = delete;
+  ~WatchedRun() { end(nullptr); }
+
+  void end(const results::Run* result) {
+    if (watcher_ != nullptr) watcher_->run_ends(run_, result);
+    watcher_ = nullptr;
+  }
+
+ private:
+  RunWatcher* watcher_;
+  const RunShared& run_;
+};
 
 }  // namespace lockbench::loadgen

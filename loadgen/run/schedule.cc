@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <stdexcept>
+#include <utility>
 
 namespace lockbench::loadgen {
 namespace {
@@ -44,6 +45,59 @@ Schedule::Due Schedule::due_before(TimePoint until) {
   const double own_rate = per_second_ * share_.count() / share_.clients;
   const long double gaps = static_cast<long double>(longest.count()) * own_rate / 1e9L;
   return {static_cast<std::uint64_t>(std::ceil(gaps)), longest};
+}
+
+WarmUp::WarmUp(TimePoint start, Duration asked, bool until_steady)
+    : earliest_end_(start + asked), latest_end_(earliest_end_) {
+  if (!until_steady || asked <= Duration::zero() || asked >= kLongest) return;
+  latest_end_ = start + kLongest;
+  next_look_ = start + kInterval;
+}
+
+bool WarmUp::is_steady(TimePoint now, std::uint64_t sections) {
+  const std::uint64_t latest = sections - sections_;
+  const std::optional<std::uint64_t> before = std::exchange(throughput_, latest);
+  sections_ = sections;
+  next_look_ = now + kInterval;
+  const bool over = now >= latest_end_;
+  bool steady = false;
+  if (before && now >= earliest_end_) {
+    const auto [less, more] = std::minmax(latest, *before);
+    steady = static_cast<double>(more - less) <= kSteady * static_cast<double>(more);
+  }
+  if (over || steady) next_look_.reset();
+  return over || steady;
+}
+
+void Meetings::expect(int lock, Event* event) {
+  const std::scoped_lock guard(mutex_);
+  called_.at(static_cast<std::size_t>(lock)).rival = event;
+}
+
+bool Meetings::begin(int lock, TimePoint now) {
+  const std::scoped_lock guard(mutex_);
+  if (under_way_ || static_cast<std::size_t>(lock) != turn_ || now < next_) return false;
+  under_way_ = true;
+  turn_ = (turn_ + 1) % called_.size();
+  next_ = now + every_;
+  return true;
+}
+
+void Meetings::call(int lock, TimePoint until) {
+  const std::scoped_lock guard(mutex_);
+  Called& called = called_.at(static_cast<std::size_t>(lock));
+  called.until = until;
+  if (called.rival != nullptr) called.rival->set();
+}
+
+void Meetings::end() {
+  const std::scoped_lock guard(mutex_);
+  under_way_ = false;
+}
+
+TimePoint Meetings::held_until(int lock) const {
+  const std::scoped_lock guard(mutex_);
+  return called_.at(static_cast<std::size_t>(lock)).until;
 }
 
 }  // namespace lockbench::loadgen

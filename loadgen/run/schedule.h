@@ -2,11 +2,13 @@
 
 #include <cstdint>
 #include <mutex>
+#include <optional>
+#include <vector>
 
 #include "loadgen/run/random.h"
-#include "loadgen/run/share.h"
 #include "loadgen/run/workload.h"
 #include "strategies/duration.h"
+#include "strategies/env.h"
 
 namespace lockbench::loadgen {
 
@@ -42,6 +44,66 @@ class Schedule {
   Random random_;
   std::uint64_t issued_ = 0;
   double elapsed_gaps_ = 0;  ///< sum of Poisson gaps, each in units of the mean gap
+};
+
+/// How long the load runs before it is measured: as long as asked for, or, before servers that get
+/// faster while they run, until its throughput is steady. For one thread.
+class WarmUp {
+ public:
+  static constexpr Duration kInterval = std::chrono::milliseconds(500);
+  /// Of two intervals, of the larger one.
+  static constexpr double kSteady = 0.2;
+  static constexpr Duration kLongest = std::chrono::seconds(5);
+
+  /// `asked` zero: there is no warm-up, steady or not.
+  WarmUp(TimePoint start, Duration asked, bool until_steady);
+
+  /// When it is over at the latest.
+  TimePoint latest_end() const { return latest_end_; }
+  /// When to call is_steady() next; nothing if it ends at its latest end.
+  std::optional<TimePoint> next_look() const { return next_look_; }
+  /// Whether it is over at `now`. `sections`: all so far.
+  bool is_steady(TimePoint now, std::uint64_t sections);
+
+ private:
+  TimePoint earliest_end_, latest_end_;
+  std::optional<TimePoint> next_look_;
+  std::uint64_t sections_ = 0;               ///< at the latest look
+  std::optional<std::uint64_t> throughput_;  ///< of the interval before
+};
+
+/// Lets two clients meet at a lock now and then: while one of them holds it, its rival is called,
+/// asks for the lock and waits. The locks take turns, one at a time, so that the others are free
+/// for the rest of the load. Thread-safe.
+class Meetings {
+ public:
+  /// `every`: from the beginning of a meeting to that of the next one, at least.
+  Meetings(int locks, Duration every) : every_(every), called_(static_cast<std::size_t>(locks)) {}
+
+  /// The lock's rival, which `event` calls; null when it has ended.
+  void expect(int lock, Event* event);
+
+  /// Whether the section of this lock that begins now is a meeting; then end() must follow.
+  bool begin(int lock, TimePoint now);
+  /// The lock is held, until about then.
+  void call(int lock, TimePoint until);
+  void end();
+
+  /// Until when the lock is held to which its rival was called last.
+  TimePoint held_until(int lock) const;
+
+ private:
+  struct Called {
+    Event* rival = nullptr;
+    TimePoint until = TimePoint::min();
+  };
+
+  const Duration every_;
+  mutable std::mutex mutex_;
+  std::vector<Called> called_;
+  std::size_t turn_ = 0;
+  bool under_way_ = false;
+  TimePoint next_ = TimePoint::min();
 };
 
 }  // namespace lockbench::loadgen

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <atomic>
-#include <random>
 
 #include "loadgen/record/redis_counter.h"
 #include "strategies/observer.h"
@@ -64,13 +63,30 @@ class RecordingObserver : public StrategyObserver {
   std::unique_ptr<Env> clock_;
 };
 
-}  // namespace
-
-std::uint64_t nonce_of(const RunPlan& plan, int number) {
-  if (plan.nonce) return Random(*plan.nonce, static_cast<std::uint64_t>(number))();
-  std::random_device device;
-  return (static_cast<std::uint64_t>(device()) << 32) | device();
+tl::expected<void, std::string> make_counter(const RunPlan& plan, Env& env, RunShared& run) {
+  const Workload& workload = plan.workload;
+  if (workload.resource == Resource::memory) {
+    run.counter = make_memory_counter(workload.key_count());
+    return {};
+  }
+  const auto endpoint = redis::parse_endpoint(plan.counter_url);
+  if (!endpoint) return tl::unexpected(endpoint.error());
+  auto counter =
+      make_redis_counter({.connections = run.services.get_or_make<redis::ConnectionFactory>(
+                              redis::make_connection_factory),
+                          .endpoint = *endpoint,
+                          .command_timeout = workload.strategy.command_timeout,
+                          .env = env,
+                          .keys = workload.key_count(),
+                          .key_name = [&run](int key) { return run.key(key) + ":counter"; },
+                          .checks_fencing = workload.resource == Resource::redis_fenced,
+                          .kept_for = kKeptFor + workload.warmup + workload.duration});
+  if (!counter) return tl::unexpected(counter.error());
+  run.counter = std::move(*counter);
+  return {};
 }
+
+}  // namespace
 
 int nodes_of_quorum(const Descriptor& strategy, const Endpoints& endpoints) {
   if (strategy.traits.nodes <= 1) return 0;
@@ -103,7 +119,7 @@ void record_services(RunShared& run) {
   run.services.provide<StrategyObserver>(std::make_shared<RecordingObserver>(run));
 }
 
-tl::expected<void, std::string> equip(const RunPlan& plan, RunShared& run) {
+tl::expected<void, std::string> equip(const RunPlan& plan, Env& env, RunShared& run) {
   if (plan.workload.meet_every) {
     run.meetings = std::make_unique<Meetings>(plan.workload.key_count(), *plan.workload.meet_every);
   }
@@ -112,30 +128,7 @@ tl::expected<void, std::string> equip(const RunPlan& plan, RunShared& run) {
   auto demand = make_demand(plan.workload, run.share);
   if (!demand) return tl::unexpected(demand.error());
   run.demand = *std::move(demand);
-  return {};
-}
-
-tl::expected<void, std::string> make_counter(const RunPlan& plan, Env& env, RunShared& run) {
-  const Workload& workload = plan.workload;
-  if (workload.resource == Resource::memory) {
-    run.counter = make_memory_counter(workload.key_count());
-    return {};
-  }
-  const auto endpoint = redis::parse_endpoint(plan.counter_url);
-  if (!endpoint) return tl::unexpected(endpoint.error());
-  auto counter =
-      make_redis_counter({.connections = run.services.get_or_make<redis::ConnectionFactory>(
-                              redis::make_connection_factory),
-                          .endpoint = *endpoint,
-                          .command_timeout = workload.strategy.command_timeout,
-                          .env = env,
-                          .keys = workload.key_count(),
-                          .key_name = [&run](int key) { return run.key(key) + ":counter"; },
-                          .checks_fencing = workload.resource == Resource::redis_fenced,
-                          .kept_for = kKeptFor + workload.warmup + workload.duration});
-  if (!counter) return tl::unexpected(counter.error());
-  run.counter = std::move(*counter);
-  return {};
+  return make_counter(plan, env, run);
 }
 
 }  // namespace lockbench::loadgen

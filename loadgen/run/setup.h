@@ -23,14 +23,8 @@ RunShared make_run(const RunPlan& plan, const Descriptor& strategy, int repetiti
 /// the services.
 void record_services(RunShared& run);
 
-/// What its clients share beside that: what the strategy's services need, a canary's meetings, and
-/// the demand.
-tl::expected<void, std::string> equip(const RunPlan& plan, RunShared& run);
-
-/// The counters. `env` belongs to the calling thread and outlives the run.
-tl::expected<void, std::string> make_counter(const RunPlan& plan, Env& env, RunShared& run);
-
-/// Of the plan's nonce, or random without one.
-std::uint64_t nonce_of(const RunPlan& plan, int number);
+/// What its clients share beside that: what the strategy's services need, a canary's meetings, the
+/// demand, and the counters. `env` belongs to the calling thread and outlives the run.
+tl::expected<void, std::string> equip(const RunPlan& plan, Env& env, RunShared& run);
 
 }  // namespace lockbench::loadgen

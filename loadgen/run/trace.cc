@@ -69,13 +69,6 @@ tl::expected<bool, std::string> TraceReader::next(std::vector<Wanted>& locks) {
   return true;
 }
 
-void TraceReader::rewind() {
-  lines_.clear();
-  lines_.seekg(0);
-  number_ = 0;
-  read_ahead_.reset();
-}
-
 tl::expected<std::optional<TraceReader::Request>, std::string> TraceReader::next_request() {
   while (lines_.getline(line_.data(), line_.size())) {
     ++number_;

@@ -31,8 +31,7 @@ struct Trace {
   static constexpr std::size_t kMostLocks = 1024;  ///< of a transaction
 
   std::string path;
-  bool repeats = false;  ///< begins again at its end, where the run would be over
-  int keys = 0;          ///< the highest lock's number plus 1
+  int keys = 0;  ///< the highest lock's number plus 1
   std::uint64_t transactions = 0;
 
   /// Reads all of the file. The error names the line, and what is wrong with it.
@@ -51,8 +50,6 @@ class TraceReader {
   /// it is exclusive if one of the two requests is. False at the end. The error names the line;
   /// nothing can be read after it.
   tl::expected<bool, std::string> next(std::vector<Wanted>& locks);
-  /// Begins again with the first line.
-  void rewind();
 
  private:
   struct Request {

@@ -187,7 +187,7 @@ void Worker::end_iteration(bool used_up) {
 
 void Worker::end_transaction() {
   const std::optional<Trace>& trace = run_.workload.trace;
-  if (!trace || trace->repeats) return;
+  if (!trace) return;
   if (run_.ended_of_trace.fetch_add(1, std::memory_order_relaxed) + 1 == trace->transactions) {
     // Otherwise the run would last until each client has thought, or its next start is due.
     run_.demand_met.store(true);

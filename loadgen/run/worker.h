@@ -15,11 +15,9 @@
 #include "loadgen/record/metered_env.h"
 #include "loadgen/record/recorder.h"
 #include "loadgen/run/demand.h"
-#include "loadgen/run/meetings.h"
+#include "loadgen/run/run_stores.h"
 #include "loadgen/run/runner.h"
 #include "loadgen/run/schedule.h"
-#include "loadgen/run/share.h"
-#include "loadgen/run/used_keys.h"
 #include "loadgen/run/workload.h"
 #include "strategies/carrier.h"
 #include "strategies/descriptor.h"
@@ -57,7 +55,7 @@ struct RunShared {
   /// Begun; only with a limit on iterations. Not in the line of the times, which all clients read.
   alignas(kCacheLine) std::atomic<std::uint64_t> measured_sections{0};
   std::atomic<std::uint64_t> ended_sections{0};  ///< those of them that ended
-  std::atomic<std::uint64_t> ended_of_trace{0};  ///< of a trace that does not repeat
+  std::atomic<std::uint64_t> ended_of_trace{0};
   /// Ends the run: no section begins and waits stop, but commands under way still get their
   /// answers. Otherwise every run would end with thousands of lost answers that the tool itself
   /// causes.

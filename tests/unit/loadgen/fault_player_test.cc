@@ -5,10 +5,12 @@
 
 #include <atomic>
 #include <cmath>
+#include <functional>
+#include <mutex>
 #include <thread>
 
 #include "tests/support/eventually.h"
-#include "tests/unit/loadgen/fault_player_fixture.h"
+#include "tests/unit/loadgen/live_run_fixture.h"
 
 namespace lockbench::loadgen {
 namespace {
@@ -19,6 +21,104 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
+
+/// Remembers what it was asked for; while it is struck, nobody is granted the lock.
+class FakeTarget : public FaultTarget {
+ public:
+  using Done = tl::expected<void, std::string>;
+
+  Done inject(const Descriptor& strategy, const Fault& fault) override {
+    note(std::string(strategy.name) + " " + fault.what);
+    struck = true;
+    if (on_inject) on_inject();
+    if (refuses) return tl::unexpected<std::string>("it would not die");
+    return {};
+  }
+  Done heal(const Descriptor&, const Fault& fault) override {
+    note("heal " + fault.what);
+    struck = false;
+    if (on_heal) on_heal();
+    if (cannot_heal) return tl::unexpected<std::string>("it would not start");
+    return {};
+  }
+  std::vector<std::string> calls() const {
+    const std::scoped_lock lock(mutex_);
+    return calls_;
+  }
+
+  std::atomic<bool> struck{false};
+  bool refuses = false, cannot_heal = false;
+  std::function<void()> on_inject, on_heal;
+
+ private:
+  void note(std::string call) {
+    const std::scoped_lock lock(mutex_);
+    calls_.push_back(std::move(call));
+  }
+
+  mutable std::mutex mutex_;
+  std::vector<std::string> calls_;
+};
+
+/// Says when faults came and went, in between the run's beginning and end.
+class FaultWatcher : public RunWatcher {
+ public:
+  void run_begins(const RunShared&) override { note("begins"); }
+  void run_ends(const RunShared&, const results::Run* result) override {
+    note(result != nullptr && !result->faults.empty() ? "ends with faults" : "ends");
+  }
+  void fault_changes(const RunShared&, FaultKind fault, bool active) override {
+    note(std::string(to_string(fault)) + (active ? " on" : " off"));
+  }
+  std::vector<std::string> seen() const {
+    const std::scoped_lock lock(mutex_);
+    return seen_;
+  }
+
+ private:
+  void note(std::string what) {
+    const std::scoped_lock lock(mutex_);
+    seen_.push_back(std::move(what));
+  }
+
+  mutable std::mutex mutex_;
+  std::vector<std::string> seen_;
+};
+
+class FaultPlayerTest : public LiveRunTest {
+ protected:
+  FaultPlayerTest() {
+    plan_.fault_target = &target_;
+    plan_.watcher = &faults_seen_;
+    // In an open loop what was missed is made up for, so that throughput is back on any machine.
+    plan_.workload.rate = 2000;
+    plan_.workload.arrival = Arrival::constant;
+    plan_.workload.duration = 1s;
+  }
+
+  void strike(const std::string& fault) { plan_.faults.push_back(parse_fault(fault).value()); }
+  results::Run run_struck() { return run_one(lock_); }
+  /// The run lasts as long as it takes to get that far.
+  void end_with(std::function<void()>& event) {
+    plan_.workload.duration = 60s;
+    event = [this] { stop_.request_stop(); };
+  }
+
+  FakeTarget target_;
+  FaultWatcher faults_seen_;
+  const Behaviour behaviour_{
+      .acquire = [this](const Context& context, const AcquireRequest& request) {
+        // Ends with the fault or the run.
+        while (target_.struck) {
+          const TimePoint soon = context.env.now() + 1ms;
+          if (context.env.wait(nullptr, soon, request.stop) == WaitResult::stopped) {
+            return outcome(AcquireOutcome::abandoned);
+          }
+        }
+        return grant(request);
+      }};
+  const Descriptor lock_ = scripted("lock", behaviour_);
+};
 
 TEST_F(FaultPlayerTest, MakesAFaultAndHealsItAndTellsWhatItDid) {
   strike("store-freeze@300ms+300ms");
@@ -209,6 +309,111 @@ TEST_F(FaultPlayerTest, AFaultThatTheRunDidNotLiveToSeeIsNotPassedOver) {
   EXPECT_THAT(target_.calls(), IsEmpty());
   EXPECT_THAT(watcher_.warnings,
               ElementsAre(HasSubstr("store-kill@50s+1s: the run of lock was over before")));
+}
+
+/// A count that grows at rates that are told, read every 10 ms.
+class RecoveryMeterTest : public testing::Test {
+ protected:
+  static constexpr double kBefore = 10'000;
+
+  void go_on(Duration duration, double rate) {
+    const TimePoint until = now_ + duration;
+    while (now_ < until) {
+      now_ += 10ms;
+      count_ += rate / 100;
+      meter_.read(now_, static_cast<std::uint64_t>(count_));
+    }
+  }
+  Duration since_start(TimePoint when) const { return when - TimePoint{}; }
+
+  RecoveryMeterTest() { meter_.read(now_, 0); }
+
+  TimePoint now_{};
+  double count_ = 0;
+  RecoveryMeter meter_{kBefore};
+};
+
+TEST_F(RecoveryMeterTest, KnowsNothingBeforeAWholeWindow) {
+  go_on(meter_.window() - 10ms, 0);
+  EXPECT_EQ(meter_.lowest_share(), 1);
+  EXPECT_FALSE(meter_.back_at());
+  go_on(10ms, 0);
+  EXPECT_EQ(meter_.lowest_share(), 0);
+}
+
+TEST_F(RecoveryMeterTest, FindsWhenThroughputIsBackAfterHealing) {
+  go_on(500ms, 0);
+  meter_.healed(now_);
+  const TimePoint healed_at = now_;
+  go_on(300ms, 100);
+  EXPECT_FALSE(meter_.back_at());
+  go_on(300ms, kBefore);
+  ASSERT_TRUE(meter_.back_at());
+  const Duration took = *meter_.back_at() - healed_at;
+  EXPECT_GE(took, 290ms);
+  EXPECT_LE(took, 310ms);
+  EXPECT_EQ(meter_.lowest_share(), 0);
+}
+
+TEST_F(RecoveryMeterTest, NinetyPerCentAreEnoughAndLessIsNot) {
+  go_on(200ms, 0);
+  meter_.healed(now_);
+  go_on(500ms, 0.85 * kBefore);
+  EXPECT_FALSE(meter_.back_at());
+  go_on(500ms, 0.95 * kBefore);
+  EXPECT_TRUE(meter_.back_at());
+}
+
+TEST_F(RecoveryMeterTest, MeasuresHowDeepItFell) {
+  go_on(300ms, 0.5 * kBefore);
+  go_on(300ms, 0.25 * kBefore);
+  meter_.healed(now_);
+  go_on(300ms, kBefore);
+  EXPECT_NEAR(meter_.lowest_share(), 0.25, 0.01);
+  go_on(300ms, 0);
+  EXPECT_NEAR(meter_.lowest_share(), 0.25, 0.01)
+      << "what comes after the recovery is another story";
+}
+
+TEST_F(RecoveryMeterTest, AFaultThatIsNotHealedMayBeOvercome) {
+  go_on(400ms, 0.1 * kBefore);
+  go_on(300ms, kBefore);
+  ASSERT_TRUE(meter_.back_at());
+  EXPECT_GE(since_start(*meter_.back_at()), 390ms);
+  EXPECT_LE(since_start(*meter_.back_at()), 410ms);
+}
+
+TEST_F(RecoveryMeterTest, ThroughputBeforeHealingIsNoRecoveryFromIt) {
+  go_on(300ms, kBefore);
+  ASSERT_TRUE(meter_.back_at());
+  meter_.healed(now_);
+  EXPECT_FALSE(meter_.back_at());
+  go_on(300ms, 0);
+  EXPECT_FALSE(meter_.back_at());
+}
+
+TEST_F(RecoveryMeterTest, NothingHappened) {
+  go_on(300ms, kBefore);
+  meter_.healed(now_);
+  go_on(300ms, kBefore);
+  EXPECT_NEAR(meter_.lowest_share(), 1, 0.01);
+  EXPECT_EQ(since_start(*meter_.back_at()), 300ms);
+}
+
+TEST(RecoveryMeterBefore, TooLittleTellsNoRate) {
+  EXPECT_FALSE(RecoveryMeter::after(25ms, 1'000)) << "three sections more or less, or a burst";
+  EXPECT_FALSE(RecoveryMeter::after(10s, 3));
+  EXPECT_FALSE(RecoveryMeter::after(1s, 0));
+  const auto slow = RecoveryMeter::after(1s, 20), fast = RecoveryMeter::after(100ms, 100'000);
+  ASSERT_TRUE(slow && fast);
+  EXPECT_EQ(slow->window(), RecoveryMeter(20).window());
+  EXPECT_EQ(fast->window(), RecoveryMeter(1e6).window());
+}
+
+TEST(RecoveryMeterWindow, IsLongEnoughForSomeCounts) {
+  EXPECT_EQ(RecoveryMeter(1e6).window(), 100ms);
+  EXPECT_EQ(RecoveryMeter(200).window(), 500ms);
+  EXPECT_EQ(RecoveryMeter(1).window(), 1s);
 }
 
 }  // namespace

@@ -1,11 +1,10 @@
-#include "loadgen/run/meetings.h"
-
 #include <gmock/gmock.h>
 
 #include <atomic>
 #include <mutex>
 
-#include "loadgen/run/run_watcher.h"
+#include "loadgen/run/runner.h"
+#include "loadgen/run/schedule.h"
 #include "tests/unit/loadgen/live_run_fixture.h"
 
 namespace lockbench::loadgen {

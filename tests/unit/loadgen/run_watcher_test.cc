@@ -1,7 +1,6 @@
-#include "loadgen/run/run_watcher.h"
-
 #include <gtest/gtest.h>
 
+#include "loadgen/run/runner.h"
 #include "tests/unit/loadgen/live_run_fixture.h"
 
 namespace lockbench::loadgen {

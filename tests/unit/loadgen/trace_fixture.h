@@ -21,10 +21,9 @@ class TraceRunTest : public LiveRunTest {
   }
 
   void write(const std::string& text) const { std::ofstream(path_) << text; }
-  void replay(const std::string& text, bool repeats = false) {
+  void replay(const std::string& text) {
     write(text);
     plan_.workload.trace = Trace::read(path_).value();
-    plan_.workload.trace->repeats = repeats;
     plan_.workload.keys = plan_.workload.trace->keys;
   }
 

@@ -97,21 +97,6 @@ TEST(TraceReader, BoundsTheLocksOfATransaction) {
   EXPECT_THAT(read_all(text + "1,0,1,5000,2\n").error(), StartsWith("a.csv: line 1025: too many"));
 }
 
-TEST(TraceReader, BeginsAgain) {
-  std::istringstream lines("1,0,1,7,2\n2,0,1,8,2\n");
-  TraceReader reader(lines, "a.csv");
-  Locks locks;
-  for (int round = 0; round < 3; ++round) {
-    ASSERT_TRUE(*reader.next(locks));
-    EXPECT_THAT(locks, ElementsAre(exclusive(7)));
-    if (round == 1) {
-      ASSERT_TRUE(*reader.next(locks));
-      EXPECT_FALSE(*reader.next(locks));
-    }
-    reader.rewind();
-  }
-}
-
 class TraceTest : public TraceRunTest {
  protected:
   TraceTest() {
@@ -214,12 +199,6 @@ TEST_F(TraceTest, EachTransactionGoesToOneClient) {
   EXPECT_EQ(run_one(behaviour_).sections, 500U);
   EXPECT_EQ(asked_.size(), 500U);
   EXPECT_EQ(std::set<std::string>(asked_.begin(), asked_.end()).size(), 500U);
-}
-
-TEST_F(TraceTest, CanBeRepeated) {
-  replay("1,0,1,7,2\n2,0,1,8,2\n", true);
-  end_after(101);
-  EXPECT_EQ(run_one(behaviour_).sections, 101U);
 }
 
 TEST_F(TraceTest, EachRunBeginsAtItsFront) {

@@ -1,9 +1,8 @@
-#include "loadgen/cluster/record.h"
-
 #include <gtest/gtest.h>
 
 #include <random>
 
+#include "loadgen/cluster/part.h"
 #include "loadgen/cluster/wire.h"
 #include "loadgen/run/summary.h"
 #include "results/file/json.h"
@@ -138,7 +137,7 @@ TEST(Record, WhatTheAuditsOfRanksFoundAddsUp) {
 TEST(Record, OfARunWithoutSamplesIsEmpty) {
   RankUnderTest rank;
   const Record nothing = record_of(rank.shared());
-  EXPECT_TRUE(nothing.timings.empty());
+  EXPECT_TRUE(nothing.histograms.empty());
   EXPECT_TRUE(nothing.counts.empty());
   EXPECT_TRUE(nothing.used_keys.empty());
   EXPECT_TRUE(nothing.waits.empty());
@@ -147,15 +146,14 @@ TEST(Record, OfARunWithoutSamplesIsEmpty) {
 TEST(Record, WhatIsNoPartOfTheRunIsIgnored) {
   RankUnderTest run;
   Record wrong;
-  wrong.timings.push_back({9, 9, {}});
-  wrong.timings.push_back({0, 250, {}});
-  wrong.nodes.push_back({0, 77, 0, 1, {}});
+  wrong.histograms.push_back({9999, {.overflow = 1}});
+  wrong.votes.push_back({77, 1});
   wrong.counts.push_back({.client = kClientsOfRecord, .counts = {{0, 1}}});
   wrong.counts.push_back({.client = 0, .phase = 3, .counts = {{0, 1}}});
   wrong.counts.push_back({.client = 0, .phase = 1, .counts = {{200, 1}}});
   wrong.used_keys = {-1, 1'000'000};
   wrong.tallies.push_back({.key = 5, .accepted = 1});
-  wrong.waits.push_back({.client = 99, .complete = {{1, 1}}});
+  wrong.waits.push_back({.client = 99, .bucket = 1, .waits = 1});
   absorb(wrong, run.shared());
   EXPECT_EQ(run.recorder().totals()[Count::sections], 0U);
   EXPECT_FALSE(run.recorder().waits().by_client());

@@ -1,11 +1,10 @@
-#include "loadgen/run/share.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <set>
 
 #include "loadgen/run/schedule.h"
+#include "loadgen/run/workload.h"
 
 namespace lockbench::loadgen {
 namespace {

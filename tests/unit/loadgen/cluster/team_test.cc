@@ -9,9 +9,6 @@
 #include <fstream>
 #include <numeric>
 
-#include "loadgen/cluster/member.h"
-#include "loadgen/cluster/rank_run.h"
-#include "loadgen/cluster/wire.h"
 #include "strategies/registry.h"
 #include "tests/support/eventually.h"
 #include "tests/support/fake_redis.h"
@@ -116,15 +113,14 @@ class TeamTest : public testing::Test {
         continue;
       }
       start(rank, [this, rank](Link& link) {
-        MemberSettings settings;
-        settings.hello = hellos_[static_cast<std::size_t>(rank)];
-        settings.provide_services = provide();
-        if (machine_) settings.machine = machine_;
-        serve(link, settings);
+        RunPlan own;
+        own.provide_services = provide();
+        if (machine_) own.machine = machine_;
+        serve(link, hellos_[static_cast<std::size_t>(rank)], own);
       });
     }
     RunReport report = run_plan(plan_, observer_, stop_.get_token());
-    links_[0]->send_to_others(Kind::leave, to_bytes(Leave{}));
+    links_[0]->send_to_others(Kind::leave, to_bytes(true));
     members_.clear();
     return report;
   }
@@ -135,14 +131,14 @@ class TeamTest : public testing::Test {
       const std::stop_token dead = link.stop().get_token();
       while (const auto message = link.next(link.now() + 1min, dead)) {
         Order order;
-        Start start;
+        std::pair<int, Duration> start;
         if (message->kind == Kind::leave) return;
         if (message->kind == Kind::order && from_bytes(message->body, order)) {
-          link.send(0, Kind::ready, to_bytes(Ready{order.ticket, {}}));
+          link.send(0, Kind::ready, about(order.ticket, std::string()));
         }
         if (message->kind != Kind::start || !from_bytes(message->body, start)) continue;
-        link.send(0, Kind::started, to_bytes(Started{start.ticket}));
-        if (part) link.send(0, Kind::part, part(start.ticket));
+        link.send(0, Kind::started, about(start.first, true));
+        if (part) link.send(0, Kind::part, part(start.first));
       }
     };
   }
@@ -320,23 +316,23 @@ TEST_F(TeamTest, ARankThatSendsSomethingElseIsLeftOut) {
 
 TEST_F(TeamTest, ARankThatSpeaksForAnotherOneIsLeftOut) {
   const auto of_another = [](int ticket) {
-    PartReport report{.ticket = ticket, .part = {}};
-    report.part.rank = 1;
-    return to_bytes(report);
+    Part part;
+    part.rank = 1;
+    return about(ticket, part);
   };
   expect_left_out(run(impostor(of_another)), "it was lost: what it sent is no part of this run");
 }
 
 TEST_F(TeamTest, WhatIsNotOfTheRunChangesNoFigure) {
   const auto wild = [](int ticket) {
-    PartReport report{.ticket = ticket, .part = {}};
-    report.part.rank = kRanks - 1;
-    report.part.complete = true;
-    report.part.record.timings.push_back({9, 250, {}});
-    report.part.record.counts.push_back({.client = 6, .phase = 7, .counts = {{0, 77}}});
-    report.part.record.tallies.push_back({.key = -5, .accepted = 1'000'000});
-    report.part.record.used_keys = {-1, 2'000'000'000};
-    return to_bytes(report);
+    Part part;
+    part.rank = kRanks - 1;
+    part.complete = true;
+    part.record.histograms.push_back({9999, {}});
+    part.record.counts.push_back({.client = 6, .phase = 7, .counts = {{0, 77}}});
+    part.record.tallies.push_back({.key = -5, .accepted = 1'000'000});
+    part.record.used_keys = {-1, 2'000'000'000};
+    return about(ticket, part);
   };
   const RunReport report = run(impostor(wild));
   ASSERT_EQ(report.runs.size(), 1U);
@@ -367,14 +363,11 @@ TEST_F(TeamTest, AStopEndsTheRunSoonAndSavesTheShareOfEachRank) {
 class KeepingRank : public RankRun {
  public:
   using RankRun::RankRun;
-  bool judges_machine() const override { return false; }
   tl::expected<void, std::string> ready(tl::expected<void, std::string> own) override {
     return own;
   }
   tl::expected<TimePoint, std::string> start() override { return TimePoint(); }
   std::unique_ptr<WholeRun> gather(const PartOfRun&) override { return nullptr; }
-  void add_to(RunEvidence&) const override {}
-  void complete(results::Run&) const override {}
 };
 
 TEST(RankRun, KeepsItsFileEveryTenSecondsAndAtOnceIfAsked) {

@@ -5,7 +5,7 @@
 #include <limits>
 #include <random>
 
-#include "loadgen/cluster/rank_run.h"
+#include "loadgen/cluster/part.h"
 
 namespace lockbench::loadgen::cluster {
 namespace {
@@ -19,7 +19,6 @@ struct Everything {
   bool yes = false;
   std::string text;
   Duration duration{};
-  TimePoint time{};
   std::optional<int> perhaps;
   std::vector<std::pair<int, std::string>> list;
   std::map<std::string, std::vector<double>> map;
@@ -33,7 +32,6 @@ TEST(Wire, EverythingComesBackAsItWas) {
                         .yes = true,
                         .text = std::string("\0\xff, text", 8),
                         .duration = -3ns,
-                        .time = TimePoint(5h),
                         .perhaps = -7,
                         .list = {{1, "one"}, {-1, ""}},
                         .map = {{"a", {1.5, 2}}, {"b", {}}}};
@@ -73,8 +71,8 @@ TEST(Wire, AnyBytesAreReadWithoutHarm) {
   for (int i = 0; i < 2000; ++i) {
     std::string bytes(random() % 200, '\0');
     for (char& byte : bytes) byte = static_cast<char>(random());
-    PartReport report;
-    (void)from_bytes(bytes, report);  // what counts is that it ends
+    Part part;
+    (void)from_bytes(bytes, part);  // what counts is that it ends
   }
 }
 
