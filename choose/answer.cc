@@ -4,27 +4,19 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <boost/algorithm/string/replace.hpp>
 #include <cstdint>
 #include <map>
 #include <set>
+#include <utility>
 
-#include "choose/survival.h"
+#include "choose/steps.h"
 #include "results/tables/units.h"
 
 namespace lockbench::choose {
 namespace {
 
 using results::human_seconds;
-
-/// What stands in its way; nothing if that is not only what the user asked for.
-std::set<std::string> obstacles_of(const Candidate& candidate) {
-  std::set<std::string> obstacles;
-  for (const Reason& reason : candidate.against) {
-    if (reason.requirement.empty()) return {};
-    obstacles.insert(reason.requirement);
-  }
-  return obstacles;
-}
 
 /// What makes up for a requirement that is dropped; may be empty.
 std::string workaround_for(const std::string& requirement) {
@@ -40,16 +32,16 @@ std::string workaround_for(const std::string& requirement) {
   return survival ? survival->workaround : "";
 }
 
-std::vector<Relaxation> relaxations_of(const Answer& answer, const Evidence& evidence,
-                                       const Evidence::Basis& basis) {
+std::vector<Relaxation> relaxations_of(const Answer& answer, const Question& question) {
+  // By all that stands in the way, if that is only what the user asked for.
   std::map<std::set<std::string>, std::vector<Candidate>> groups;
   std::size_t fewest = SIZE_MAX;
-  for (const Candidate& candidate : answer.candidates) {
-    const std::set<std::string> obstacles = obstacles_of(candidate);
-    if (obstacles.empty()) continue;
+  for (const Candidate& candidate : answer.ruled_out) {
+    std::set<std::string> obstacles;
+    for (const Reason& reason : candidate.against) obstacles.insert(reason.requirement);
+    if (obstacles.contains("")) continue;
     fewest = std::min(fewest, obstacles.size());
-    Candidate& freed = groups[obstacles].emplace_back(candidate);
-    freed.against.clear();
+    groups[obstacles].push_back(candidate);
   }
   std::vector<Relaxation> relaxations;
   for (const auto& [obstacles, freed] : groups) {
@@ -60,24 +52,18 @@ std::vector<Relaxation> relaxations_of(const Answer& answer, const Evidence& evi
       std::string workaround = workaround_for(requirement);
       if (!workaround.empty()) one.instead.push_back(std::move(workaround));
     }
-    for (const Ranked& ranked :
-         rank(freed, answer.ranked_by, answer.requirements, evidence, basis)) {
-      one.strategies.emplace_back(ranked.candidate->strategy->name);
+    for (const Candidate& ranked : rank(freed, answer.ranked_by, question)) {
+      one.strategies.emplace_back(ranked.strategy->name);
     }
   }
   return relaxations;
 }
 
-std::string ttl_of(const std::vector<Setting>& settings) {
-  for (const Setting& setting : settings) {
-    if (setting.option == "--ttl" && !setting.value.empty()) return setting.value;
-  }
-  return "the TTL";
-}
-
-std::vector<Takeover> takeovers_of(const Descriptor& strategy, const std::vector<Setting>& settings,
-                                   const Evidence& evidence) {
-  const auto ttl = parse_duration(ttl_of(settings));
+/// --for leader.
+std::vector<Takeover> takeovers_of(const Candidate& best, const Evidence& evidence) {
+  const Descriptor& strategy = *best.strategy;
+  const auto ttl = parse_duration(ttl_of(best.settings));
+  const bool by_connection = strategy.traits.ends_with_connection;
   const bool waits = blocks_takeover(strategy, evidence);
   std::vector<Takeover> takeovers;
   const auto add = [&](const char* after, const char* name, const std::string& text) {
@@ -96,14 +82,9 @@ std::vector<Takeover> takeovers_of(const Descriptor& strategy, const std::vector
   const bool knows =
       evidence.report("partition-holder", strategy).outcome == to_string(HazardOutcome::known_loss);
   add("a crash", "crash-holding",
-      strategy.traits.ends_with_connection ? "another client leads as soon as the connection closes"
-                                           : after_ttl);
-  if (strategy.traits.ends_with_connection) {
-    add("the death of its host", "host-crash-keepalive",
-        "another client leads when the keepalives fail");
-  } else {
-    add("the death of its host", "host-crash", after_ttl);
-  }
+      by_connection ? "another client leads as soon as the connection closes" : after_ttl);
+  add("the death of its host", by_connection ? "host-crash-keepalive" : "host-crash",
+      by_connection ? "another client leads when the keepalives fail" : after_ttl);
   add("a freeze", "pause-holding", waits ? "nobody leads until the frozen leader returns" : twice);
   add("a partition", "partition-holder",
       waits   ? "nobody else leads until the server ends the connection"
@@ -129,8 +110,7 @@ std::string guard_of(const Descriptor& strategy) {
 }
 
 /// What no lock can change.
-std::vector<std::string> observations_of(const Requirements& requirements) {
-  const Load asked = asked_load(requirements);
+std::vector<std::string> observations_of(const Requirements& requirements, const Load& asked) {
   if (!asked.work || !requirements.clients || !requirements.is_for(Use::mutex)) return {};
   const auto sharing = static_cast<int>(asked.clients.value_or(1));
   if (sharing < 2 || asked.shared) return {};
@@ -143,13 +123,6 @@ std::vector<std::string> observations_of(const Requirements& requirements) {
       "if all {} clients of a lock want it at once, the last waits about {} ({} × {}) with any "
       "strategy",
       sharing, human_seconds(others * (*asked.work + rtt)), others, turn)};
-}
-
-/// Null if it qualified.
-const Candidate* ruled_out(const Answer& before, const Descriptor& strategy) {
-  const auto found = std::find_if(before.candidates.begin(), before.candidates.end(),
-                                  [&](const Candidate& one) { return one.strategy == &strategy; });
-  return found == before.candidates.end() || found->qualifies() ? nullptr : &*found;
 }
 
 std::string assumption_of(const Requirements& requirements, const Load& asked) {
@@ -172,60 +145,51 @@ std::string assumption_of(const Requirements& requirements, const Load& asked) {
   return fmt::format("{}", fmt::join(assumed, "; "));
 }
 
-}  // namespace
-
-std::vector<NamedLibrary> libraries_of(const Answer& answer) {
-  std::vector<NamedLibrary> libraries;
-  if (answer.ranked.empty()) return libraries;
-  const std::string ttl = ttl_of(answer.settings);
-  constexpr std::string_view kTtl = "{ttl}";
-  for (const Library& library : answer.ranked.front().candidate->strategy->libraries) {
-    std::string settings(library.settings);
-    if (const auto at = settings.find(kTtl); at != std::string::npos) {
-      settings.replace(at, kTtl.size(), ttl);
-    }
-    libraries.push_back({library.language, library.name, std::move(settings)});
-  }
-  return libraries;
+const Candidate* find(const std::vector<Candidate>& list, const Descriptor* strategy) {
+  const auto found = std::ranges::find(list, strategy, &Candidate::strategy);
+  return found == list.end() ? nullptr : &*found;
 }
 
-void recommend(Answer& answer, std::vector<Setting> settings, const Evidence& evidence) {
-  const Descriptor& best = *answer.ranked.front().candidate->strategy;
-  answer.settings = std::move(settings);
-  answer.check = check_command(best, answer.requirements, answer.settings);
-  if (answer.requirements.is_for(Use::leader)) {
-    answer.takeovers = takeovers_of(best, answer.settings, evidence);
-  }
+}  // namespace
+
+std::string ttl_of(const std::vector<Setting>& settings) {
+  const auto ttl = std::ranges::find(settings, "--ttl", &Setting::option);
+  return ttl == settings.end() || ttl->value.empty() ? "the TTL" : ttl->value;
+}
+
+std::string setup_of(const Library& library, const std::vector<Setting>& settings) {
+  return boost::replace_first_copy(std::string(library.settings), "{ttl}", ttl_of(settings));
 }
 
 Answer choose(const Requirements& requirements, const std::vector<const Descriptor*>& catalogue,
               const Evidence& evidence, const Answer* before) {
-  Answer answer;
-  answer.requirements = requirements;
-  const auto basis = evidence.basis_for(requirements);
+  const Question question(requirements, evidence);
+  Answer answer{.requirements = requirements,
+                .ranked_by = ranking_figure_of(requirements),
+                .measured_in = question.basis.name,
+                .assumption = assumption_of(requirements, question.asked),
+                .left_out = question.basis.left_out,
+                .observations = observations_of(requirements, question.asked)};
+  for (const Difference& one : question.others) answer.differences.push_back(one.text);
+  std::vector<Candidate> qualifying;
   for (const Descriptor* strategy : catalogue) {
-    const Candidate* const out = before == nullptr ? nullptr : ruled_out(*before, *strategy);
-    answer.candidates.push_back(out ? *out : examine(*strategy, requirements, evidence, basis));
+    const Candidate* const out = before ? find(before->ruled_out, strategy) : nullptr;
+    Candidate one = out ? *out : examine(*strategy, question);
+    (one.qualifies() ? qualifying : answer.ruled_out).push_back(std::move(one));
   }
-  const Load asked = asked_load(requirements);
-  answer.ranked_by = ranking_figure_of(requirements);
-  answer.observations = observations_of(requirements);
-  answer.ranked = rank(answer.candidates, answer.ranked_by, requirements, evidence, basis);
-  answer.measured_in = basis.name;
-  answer.assumption = assumption_of(requirements, asked);
-  answer.left_out = basis.left_out;
-  if (!basis.sources.empty()) {
-    for (Difference& one : differences(asked, basis.load)) {
-      answer.differences.push_back(std::move(one.text));
-    }
+  answer.ranked = rank(std::move(qualifying), answer.ranked_by, question);
+  for (Candidate& one : answer.ranked) {
+    const Candidate* const measured = before ? find(before->ranked, one.strategy) : nullptr;
+    one.settings = measured ? measured->settings : settings_for(*one.strategy, question);
   }
   if (answer.ranked.empty()) {
-    answer.relaxations = relaxations_of(answer, evidence, basis);
+    answer.relaxations = relaxations_of(answer, question);
     return answer;
   }
-  const Descriptor& best = *answer.ranked.front().candidate->strategy;
-  answer.guard = guard_of(best);
-  recommend(answer, settings_for(best, requirements, evidence, basis), evidence);
+  const Candidate& best = answer.ranked.front();
+  answer.guard = guard_of(*best.strategy);
+  answer.check = check_command(best, requirements);
+  if (requirements.is_for(Use::leader)) answer.takeovers = takeovers_of(best, evidence);
   return answer;
 }
 

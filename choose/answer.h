@@ -1,12 +1,62 @@
 #pragma once
 
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "choose/rank.h"
-#include "choose/settings.h"
+#include "choose/evidence.h"
+#include "choose/requirements.h"
+#include "results/tables/show.h"
+#include "strategies/descriptor.h"
 
 namespace lockbench::choose {
+
+/// One sentence of the answer, with where it can be checked.
+struct Reason {
+  std::string requirement;  ///< as an option: "--survive pause"; empty: none of the user's
+  std::string text;
+  std::string evidence;
+  std::string detail{};  ///< what was observed; may be empty
+};
+
+/// One option of `lockbench run` and of the lock in production.
+struct Setting {
+  std::string option, value;  ///< "--ttl", "2400ms"; no value: the default
+  std::string because;
+  std::string evidence;
+};
+
+/// A strategy that was looked at.
+struct Candidate {
+  const Descriptor* strategy = nullptr;
+  std::vector<Reason> against{};     ///< what rules it out; empty: it qualifies
+  std::vector<Reason> in_favour{};   ///< how it meets what was asked
+  std::vector<Reason> conditions{};  ///< on which it qualifies, and what is not shown yet
+  int not_applicable_faults = 0;     ///< faults to survive of which no play applies to it
+
+  // If it qualifies:
+  std::optional<double> value{};   ///< median of the valid repetitions; nothing: not measured
+  bool at_least = false;           ///< clients still waited when the runs ended
+  bool only_invalid_runs = false;  ///< then it is not ranked with strategies that have valid ones
+  /// Strategies of one tier cannot be told apart by the figure; 1 is the best, 0: not measured.
+  int tier = 0;
+  int servers = 1;                          ///< that it needs
+  std::optional<double> commands{};         ///< per section
+  std::vector<std::string_view> hazards{};  ///< plays that harm it
+  bool blocks_successors = false;           ///< of a frozen leader, or of a long job that crashed
+  std::string drawback{};                   ///< why it comes after those for which this is empty
+  std::vector<Setting> settings{};
+
+  bool qualifies() const { return against.empty(); }
+};
+
+/// What qualifying strategies are ranked by.
+struct RankingFigure {
+  std::string figure;  ///< path of a run's number; empty: no figure decides
+  std::string why;
+  bool higher_is_better = false;
+};
 
 /// Dropping these requirements, as few as possible, would let these strategies in.
 struct Relaxation {
@@ -22,37 +72,38 @@ struct Takeover {
 /// A function of descriptors and results: it knows no strategy by name.
 struct Answer {
   Requirements requirements;
-  std::vector<Candidate> candidates;  ///< all that were looked at
   RankingFigure ranked_by;
   std::string measured_in;                ///< files and load of the figures; empty: none
   std::vector<std::string> differences;   ///< of that load from the one asked for
   std::string assumption;                 ///< about the load, where nothing was said; may be empty
   std::vector<std::string> left_out;      ///< files whose figures do not compare with those
-  std::vector<Ranked> ranked;             ///< best first; they refer to `candidates`
-  std::vector<Setting> settings;          ///< of the best
-  std::string check;                      ///< the command that tries it under the load asked for
+  std::vector<Candidate> ranked;          ///< what qualifies, the best first
+  std::vector<Candidate> ruled_out;       ///< in the order of the catalogue
+  std::string check;                      ///< the command that tries the best under that load
   std::vector<Takeover> takeovers;        ///< --for leader: of the best
   std::string guard;                      ///< in the protected resource, against late writes
   std::vector<Relaxation> relaxations;    ///< where nothing qualifies
   std::vector<std::string> observations;  ///< what the requirements alone say, a line each
-
-  Answer() = default;
-  Answer(Answer&&) = default;
-  Answer& operator=(Answer&&) = default;
 };
 
-/// What implements the best, with the recommended settings in their names.
-struct NamedLibrary {
-  std::string_view language, name;
-  std::string settings;
-};
-std::vector<NamedLibrary> libraries_of(const Answer& answer);
-
-/// Recommends the best with these settings, and what follows from them.
-void recommend(Answer& answer, std::vector<Setting> settings, const Evidence& evidence);
-
-/// `before`: the answer with which a race began. What was ruled out then stays so.
+/// `before`: the answer whose strategies were measured for this one. What it ruled out stays so,
+/// and the others keep the settings that they were measured with.
 Answer choose(const Requirements& requirements, const std::vector<const Descriptor*>& catalogue,
               const Evidence& evidence, const Answer* before = nullptr);
+
+/// The value of --ttl among the settings, or "the TTL".
+std::string ttl_of(const std::vector<Setting>& settings);
+/// How to set up the library, with that TTL.
+std::string setup_of(const Library& library, const std::vector<Setting>& settings);
+
+/// The load that was asked for, and these settings, as options of `lockbench run`.
+std::vector<std::string> load_options(const Requirements& requirements);
+std::vector<std::string> lock_options(const std::vector<Setting>& settings);
+
+/// The answer for people, as text or Markdown: which strategies qualify, why the first is best, its
+/// settings, and why the others are ruled out.
+std::string to_text(const Answer& answer, const results::Look& look);
+/// The same for programs; see choose/README.md for its fields.
+std::string to_json(const Answer& answer);
 
 }  // namespace lockbench::choose

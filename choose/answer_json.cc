@@ -1,23 +1,12 @@
 #include <array>
 #include <nlohmann/json.hpp>
 
-#include "choose/answer_text.h"
+#include "choose/answer.h"
 
 namespace lockbench::choose {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-Json reasons(const std::vector<Reason>& list) {
-  Json array = Json::array();
-  for (const Reason& reason : list) {
-    array.push_back({{"requirement", reason.requirement},
-                     {"text", reason.text},
-                     {"detail", reason.detail},
-                     {"evidence", reason.evidence}});
-  }
-  return array;
-}
 
 template <class T>
 Json where_there(const std::optional<T>& value) {
@@ -53,59 +42,56 @@ Json requirements(const Requirements& asked) {
           {"shared", asked.shared}};
 }
 
-Json qualifying(const Answer& answer) {
-  Json array = Json::array();
-  for (const Ranked& one : answer.ranked) {
-    const Candidate& candidate = *one.candidate;
-    array.push_back({{"strategy", std::string(candidate.strategy->name)},
-                     {"value", where_there(one.value)},
-                     {"at_least", one.at_least},
-                     {"doubtful", one.only_invalid_runs},
-                     {"tier", one.tier},
-                     {"servers", one.servers},
-                     {"commands_per_section", where_there(one.commands)},
-                     {"falls_to", one.hazards},
-                     {"superseded_by", std::string(candidate.strategy->superseded_by)},
-                     {"in_favour", reasons(candidate.in_favour)},
-                     {"conditions", reasons(candidate.conditions)}});
-  }
-  return array;
-}
-
-Json ruled_out(const Answer& answer) {
-  Json array = Json::array();
-  for (const Candidate& candidate : answer.candidates) {
-    if (candidate.qualifies()) continue;
-    array.push_back({{"strategy", std::string(candidate.strategy->name)},
-                     {"against", reasons(candidate.against)}});
-  }
-  return array;
-}
-
-Json settings(const std::vector<Setting>& list) {
-  Json array = Json::array();
-  for (const Setting& setting : list) {
-    array.push_back({{"option", setting.option},
-                     {"value", setting.value.empty() ? Json() : Json(setting.value)},
-                     {"because", setting.because},
-                     {"evidence", setting.evidence}});
-  }
-  return array;
-}
-
 }  // namespace
 
+// nlohmann/json finds these by their name.
+
+static void to_json(Json& json, const Reason& one) {
+  json = {{"requirement", one.requirement},
+          {"text", one.text},
+          {"detail", one.detail},
+          {"evidence", one.evidence}};
+}
+
+static void to_json(Json& json, const Setting& one) {
+  json = {{"option", one.option},
+          {"value", one.value.empty() ? Json() : Json(one.value)},
+          {"because", one.because},
+          {"evidence", one.evidence}};
+}
+
+static void to_json(Json& json, const Takeover& one) {
+  json = {{"after", one.after}, {"text", one.text}, {"evidence", one.evidence}};
+}
+
+static void to_json(Json& json, const Relaxation& one) {
+  json = {{"without", one.requirements}, {"strategies", one.strategies}, {"instead", one.instead}};
+}
+
 std::string to_json(const Answer& answer) {
-  Json relaxations = Json::array(), takeovers = Json::array(), libraries = Json::array();
-  for (const Relaxation& one : answer.relaxations) {
-    relaxations.push_back(
-        {{"without", one.requirements}, {"strategies", one.strategies}, {"instead", one.instead}});
+  Json qualify = Json::array(), ruled_out = Json::array(), libraries = Json::array();
+  for (const Candidate& one : answer.ranked) {
+    qualify.push_back({{"strategy", one.strategy->name},
+                       {"value", where_there(one.value)},
+                       {"at_least", one.at_least},
+                       {"doubtful", one.only_invalid_runs},
+                       {"tier", one.tier},
+                       {"servers", one.servers},
+                       {"commands_per_section", where_there(one.commands)},
+                       {"falls_to", one.hazards},
+                       {"superseded_by", one.strategy->superseded_by},
+                       {"in_favour", one.in_favour},
+                       {"conditions", one.conditions}});
   }
-  for (const Takeover& one : answer.takeovers) {
-    takeovers.push_back({{"after", one.after}, {"text", one.text}, {"evidence", one.evidence}});
+  for (const Candidate& one : answer.ruled_out) {
+    ruled_out.push_back({{"strategy", one.strategy->name}, {"against", one.against}});
   }
-  for (const auto& [language, name, settings] : libraries_of(answer)) {
-    libraries.push_back({{"language", language}, {"name", name}, {"settings", settings}});
+  const auto settings = answer.ranked.empty() ? std::vector<Setting>{} : answer.ranked[0].settings;
+  if (!answer.ranked.empty()) {
+    for (const Library& one : answer.ranked[0].strategy->libraries) {
+      libraries.push_back(
+          {{"language", one.language}, {"name", one.name}, {"settings", setup_of(one, settings)}});
+    }
   }
   const Json document = {{"requirements", requirements(answer.requirements)},
                          {"ranked_by",
@@ -116,15 +102,15 @@ std::string to_json(const Answer& answer) {
                            {"differences", answer.differences},
                            {"assumption", answer.assumption},
                            {"left_out", answer.left_out}}},
-                         {"qualify", qualifying(answer)},
-                         {"settings", settings(answer.settings)},
+                         {"qualify", std::move(qualify)},
+                         {"settings", settings},
                          {"check", answer.check},
                          {"libraries", std::move(libraries)},
                          {"guard", answer.guard},
-                         {"takeovers", std::move(takeovers)},
+                         {"takeovers", answer.takeovers},
                          {"observations", answer.observations},
-                         {"ruled_out", ruled_out(answer)},
-                         {"relaxations", std::move(relaxations)}};
+                         {"ruled_out", std::move(ruled_out)},
+                         {"relaxations", answer.relaxations}};
   return document.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

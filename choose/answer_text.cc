@@ -1,5 +1,3 @@
-#include "choose/answer_text.h"
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -7,6 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include "choose/answer.h"
+#include "choose/steps.h"
 #include "results/stats/compared_figures.h"
 #include "results/tables/text.h"
 
@@ -53,18 +53,7 @@ std::string text_of(const Reason& reason) {
   return fmt::format("{}: {}", reason.requirement, reason.text);
 }
 
-std::string sentence(const Reason& reason) {
-  return with_evidence(text_of(reason), reason.evidence);
-}
-
-/// With what was observed.
-std::string full_sentence(const Reason& reason) {
-  Reason full = reason;
-  if (!full.detail.empty()) full.text += fmt::format(" ({})", full.detail);
-  return sentence(full);
-}
-
-std::string value_of(const Answer& answer, const Ranked& one) {
+std::string value_of(const Answer& answer, const Candidate& one) {
   if (!one.value) return "not measured";
   const results::Unit unit = results::compared_figure(answer.ranked_by.figure).unit;
   return fmt::format("{}{}{}", one.at_least ? "≥ " : "", results::human(*one.value, unit),
@@ -74,8 +63,8 @@ std::string value_of(const Answer& answer, const Ranked& one) {
 void add_objectives(const Answer& answer, Page& page) {
   for (const results::Threshold& slo : answer.requirements.slos) {
     const std::string option = option_of(slo);
-    const auto open = std::ranges::count_if(answer.ranked, [&](const Ranked& one) {
-      const auto& kept = one.candidate->in_favour;
+    const auto open = std::ranges::count_if(answer.ranked, [&](const Candidate& one) {
+      const auto& kept = one.in_favour;
       return std::ranges::find(kept, option, &Reason::requirement) == kept.end();
     });
     if (open > 0) page.line(fmt::format("{}: not shown for {} of them", option, open));
@@ -85,39 +74,40 @@ void add_objectives(const Answer& answer, Page& page) {
 void add_ranking(const Answer& answer, Page& page) {
   const RankingFigure& ranked_by = answer.ranked_by;
   page.heading(
-      fmt::format("{} of {} strategies qualify{}", answer.ranked.size(), answer.candidates.size(),
+      fmt::format("{} of {} strategies qualify{}", answer.ranked.size(),
+                  answer.ranked.size() + answer.ruled_out.size(),
                   ranked_by.figure.empty()
                       ? ""
                       : fmt::format(", by {} ({}; {} is better)", ranked_by.figure, ranked_by.why,
                                     ranked_by.higher_is_better ? "higher" : "lower")));
   using results::Unit;
   const auto by_figure = ranked_by.figure.empty() ? results::Show::if_asked : results::Show::always;
-  const std::vector<results::Field<Ranked>> fields{
-      {{"strategy", "", "strategy"},
-       [](const Ranked& one) { return one.candidate->strategy->name; }},
+  const std::vector<results::Field<Candidate>> fields{
+      {{"strategy", "", "strategy"}, [](const Candidate& one) { return one.strategy->name; }},
       {{"value", "", ranked_by.figure, Unit::number, 0, by_figure},
-       [&](const Ranked& one) { return value_of(answer, one); }},
+       [&](const Candidate& one) { return value_of(answer, one); }},
       {{"tier", "", "tier", Unit::count, 1, by_figure},
-       [](const Ranked& one) -> results::Cell {
+       [](const Candidate& one) -> results::Cell {
          return one.tier == 0 ? results::Cell() : results::Cell(one.tier);
        }},
-      {{"servers", "", "servers", Unit::count, 2}, [](const Ranked& one) { return one.servers; }},
+      {{"servers", "", "servers", Unit::count, 2},
+       [](const Candidate& one) { return one.servers; }},
       {{"commands", "", "cmds/section", Unit::number, 3},
-       [](const Ranked& one) { return one.commands; }},
+       [](const Candidate& one) { return one.commands; }},
       {{"hazards", "", "falls to", Unit::count, 4},
-       [](const Ranked& one) { return static_cast<int>(one.hazards.size()); }},
+       [](const Candidate& one) { return static_cast<int>(one.hazards.size()); }},
       {{"but", "", "but", Unit::text, 5, results::Show::if_any},
-       [](const Ranked& one) { return one.drawback; }}};
+       [](const Candidate& one) { return one.drawback; }}};
   page.table(shown(results::table_of(fields, answer.ranked)));
   add_objectives(answer, page);
   const auto any = [&](const auto& has) {
     return std::any_of(answer.ranked.begin(), answer.ranked.end(), has);
   };
-  const bool any_drawback = any([](const Ranked& one) { return !one.drawback.empty(); });
+  const bool any_drawback = any([](const Candidate& one) { return !one.drawback.empty(); });
   page.line(fmt::format("order: {}{}fewer servers, fewer commands, fewer plays that it falls to",
                         any_drawback ? "without a \"but\", then " : "",
                         ranked_by.figure.empty() ? "" : "tier, then within twice its best, then "));
-  if (any([](const Ranked& one) { return one.only_invalid_runs; })) {
+  if (any([](const Candidate& one) { return one.only_invalid_runs; })) {
     page.line(
         "invalid run: the generator, other programs or an injected fault disturbed it, so its "
         "figure is not the lock's (lockbench show FILE)");
@@ -139,18 +129,23 @@ void add_ranking(const Answer& answer, Page& page) {
 }
 
 void add_best(const Answer& answer, Page& page) {
-  const Candidate& best = *answer.ranked.front().candidate;
+  const Candidate& best = answer.ranked.front();
   const Descriptor& strategy = *best.strategy;
   page.heading(fmt::format("{}: {}", strategy.name, strategy.summary));
-  for (const Reason& reason : best.in_favour) page.line(sentence(reason));
-  for (const Reason& reason : best.conditions) page.line("note: " + full_sentence(reason));
+  for (const Reason& reason : best.in_favour) {
+    page.line(with_evidence(text_of(reason), reason.evidence));
+  }
+  for (const Reason& reason : best.conditions) {
+    const std::string seen = reason.detail.empty() ? "" : fmt::format(" ({})", reason.detail);
+    page.line("note: " + with_evidence(text_of(reason) + seen, reason.evidence));
+  }
   if (!strategy.source.empty()) page.line(fmt::format("protocol: {}", strategy.source));
   if (!answer.takeovers.empty()) page.heading("Takeover");
   for (const Takeover& one : answer.takeovers) {
     page.line(with_evidence(fmt::format("after {}: {}", one.after, one.text), one.evidence));
   }
   page.heading("Settings");
-  for (const Setting& setting : answer.settings) {
+  for (const Setting& setting : best.settings) {
     page.line(
         with_evidence(fmt::format("{}{}{}: {}", setting.option, setting.value.empty() ? "" : " ",
                                   setting.value, setting.because),
@@ -158,11 +153,12 @@ void add_best(const Answer& answer, Page& page) {
   }
   page.line("try it: " + answer.check);
   page.heading("In your code");
-  for (const NamedLibrary& library : libraries_of(answer)) {
-    page.line(fmt::format("{}: {}: {}", library.language, library.name, library.settings));
-  }
   std::vector<std::string_view> without{"Java", "Go", "Python", "JavaScript"};
-  for (const Library& library : strategy.libraries) std::erase(without, library.language);
+  for (const Library& library : strategy.libraries) {
+    page.line(fmt::format("{}: {}: {}", library.language, library.name,
+                          setup_of(library, best.settings)));
+    std::erase(without, library.language);
+  }
   if (!without.empty()) {
     page.line(fmt::format("{}: no known library implements it", fmt::join(without, ", ")));
   }
@@ -170,7 +166,7 @@ void add_best(const Answer& answer, Page& page) {
 }
 
 void add_nothing(const Answer& answer, Page& page) {
-  page.heading(fmt::format("none of {} strategies qualifies", answer.candidates.size()));
+  page.heading(fmt::format("none of {} strategies qualifies", answer.ruled_out.size()));
   for (const Relaxation& one : answer.relaxations) {
     page.line(fmt::format("without {}: {}{}{}", fmt::join(one.requirements, " and "),
                           fmt::join(one.strategies, ", "),
@@ -193,7 +189,7 @@ void add_ruled_out(const Answer& answer, Page& page) {
     std::vector<std::string_view> strategies;
   };
   std::vector<Group> groups;
-  for (const Candidate& candidate : answer.candidates) {
+  for (const Candidate& candidate : answer.ruled_out) {
     for (const Reason& reason : candidate.against) {
       const std::string why = text_of(reason);
       auto group = std::find_if(groups.begin(), groups.end(),

@@ -8,6 +8,7 @@
 #include <map>
 #include <set>
 #include <stdexcept>
+#include <utility>
 
 #include "results/file/json.h"
 #include "results/file/loads.h"
@@ -48,29 +49,21 @@ bool has_runs(const Source& source) {
 }
 
 /// Under a fault that was injected, figures are those of the fault.
-bool is_valid(const results::Run* run) {
-  return results::is_of_the_lock(*run) && run->faults.empty();
-}
-
-bool has_valid_runs(const Source& source) {
-  return std::any_of(source.result.runs.begin(), source.result.runs.end(),
-                     [](const results::Run& run) { return is_valid(&run); });
+bool is_valid(const results::Run& run) {
+  return results::is_of_the_lock(run) && run.faults.empty();
 }
 
 /// Those that can answer the question, the nearest first; what was measured in vain last.
-std::vector<const Source*> by_distance(const std::vector<Source>& sources, const Load& asked) {
-  std::vector<std::pair<std::pair<bool, double>, const Source*>> found;
+std::multimap<std::pair<bool, double>, const Source*> by_distance(
+    const std::vector<Source>& sources, const Load& asked) {
+  std::multimap<std::pair<bool, double>, const Source*> found;
   for (const Source& source : sources) {
-    if (!has_runs(source)) continue;
+    const auto& runs = source.result.runs;
+    if (runs.empty()) continue;
     const auto away = distance(asked, measured_load(source.result));
-    if (away) found.push_back({{!has_valid_runs(source), *away}, &source});
+    if (away) found.emplace(std::pair(std::ranges::none_of(runs, is_valid), *away), &source);
   }
-  std::stable_sort(found.begin(), found.end(),
-                   [](const auto& a, const auto& b) { return a.first < b.first; });
-  std::vector<const Source*> sorted;
-  sorted.reserve(found.size());
-  for (const auto& [key, source] : found) sorted.push_back(source);
-  return sorted;
+  return found;
 }
 
 /// A run of which only the waits at a rate are known.
@@ -123,11 +116,8 @@ std::vector<Source> split(std::vector<Source> sources) {
 
 }  // namespace
 
-Evidence::Evidence(std::vector<Source> files, std::vector<Source> reference,
-                   std::set<std::string, std::less<>> dropped)
-    : files_(split(std::move(files))),
-      reference_(split(std::move(reference))),
-      dropped_(std::move(dropped)) {}
+Evidence::Evidence(std::vector<Source> files, std::vector<Source> reference)
+    : files_(split(std::move(files))), reference_(split(std::move(reference))) {}
 
 Evidence::Basis Evidence::basis_for(const Requirements& requirements) const {
   // Figures of the user's machine are not mixed with those of another.
@@ -137,11 +127,11 @@ Evidence::Basis Evidence::basis_for(const Requirements& requirements) const {
   if (!own) sources = by_distance(reference_, asked);
   Basis basis;
   if (sources.empty()) return basis;
-  const Source& nearest = *sources.front();
+  const Source& nearest = *sources.begin()->second;
   basis.load = measured_load(nearest.result);
   std::set<std::string> used;
   std::map<std::string, std::string> other;
-  for (const Source* source : sources) {
+  for (const auto& [away, source] : sources) {
     const auto reasons = results::incompatibilities(nearest.result, source->result);
     if (reasons.empty()) {
       basis.sources.push_back(source);
@@ -159,16 +149,15 @@ Evidence::Basis Evidence::basis_for(const Requirements& requirements) const {
 }
 
 Evidence::Runs Evidence::Basis::runs_of(std::string_view strategy) const {
-  Runs found{.runs = {}, .load = load, .name = name};
+  Runs found;
   for (const Source* source : sources) {
     for (const results::Run& run : source->result.runs) {
       if (run.strategy == strategy) found.runs.push_back(&run);
     }
   }
-  found.valid = found.runs.empty() || std::any_of(found.runs.begin(), found.runs.end(), is_valid);
-  if (found.valid) {
-    found.left_out = std::erase_if(found.runs, [](const auto* run) { return !is_valid(run); });
-  }
+  const auto is_invalid = [](const results::Run* run) { return !is_valid(*run); };
+  found.valid = found.runs.empty() || !std::ranges::all_of(found.runs, is_invalid);
+  if (found.valid) found.left_out = std::erase_if(found.runs, is_invalid);
   return found;
 }
 
@@ -180,8 +169,7 @@ const results::Run* Evidence::slowest_release(std::string_view strategy) const {
       for (const results::Run& run : source.result.runs) {
         if (run.strategy != strategy || !run.faults.empty()) continue;
         // Files come from anywhere: not a number is above nothing.
-        if (!(run.release.max > 0)) continue;
-        if (slowest == nullptr || run.release.max > slowest->release.max) slowest = &run;
+        if (run.release.max > (slowest ? slowest->release.max : 0)) slowest = &run;
       }
     }
     if (slowest != nullptr) return slowest;

@@ -1,8 +1,6 @@
 #pragma once
 
-#include <functional>
 #include <optional>
-#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -35,16 +33,12 @@ struct FaultReport {
 /// plays or an experiment where no file has any. Immutable, and so safe to share.
 class Evidence {
  public:
-  /// `dropped`: strategies that a race, which is among the files, told apart from its winners.
-  Evidence(std::vector<Source> files, std::vector<Source> reference,
-           std::set<std::string, std::less<>> dropped = {});
+  Evidence(std::vector<Source> files, std::vector<Source> reference);
 
   struct Runs {
     std::vector<const results::Run*> runs;  ///< of one strategy; empty: it was not measured
     bool valid = true;                      ///< false: all are invalid
     std::size_t left_out = 0;               ///< invalid ones, if there are valid ones
-    Load load;
-    std::string name;  ///< of the basis
   };
   /// Where all figures of one answer come from: of the user's files, or else of the reference, the
   /// one whose load is nearest to what was asked, and those of the same machine and load.
@@ -83,11 +77,8 @@ class Evidence {
   template <class T>
   Experiment experiment(std::optional<T> results::Load::*varied) const;
 
-  bool was_dropped(std::string_view strategy) const { return dropped_.contains(strategy); }
-
  private:
   std::vector<Source> files_, reference_;
-  std::set<std::string, std::less<>> dropped_;
 };
 
 /// The results in results/reference, as they were when lockbench was built. A file among them that

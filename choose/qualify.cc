@@ -1,12 +1,10 @@
-#include "choose/qualify.h"
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
 #include <utility>
 
-#include "choose/survival.h"
+#include "choose/steps.h"
 #include "results/stats/compared_figures.h"
 #include "results/stats/figures.h"
 #include "results/stats/load_figures.h"
@@ -18,66 +16,25 @@ namespace {
 using results::human_count;
 using results::human_number;
 using results::human_seconds;
+using Reports = std::vector<FaultReport>;
 
-constexpr std::string_view kTraits = "lockbench list";
-
-void check_promise(Candidate& candidate) {
-  const Traits& traits = candidate.strategy->traits;
-  if (!traits.promises_exclusion) {
-    candidate.against.push_back({"", "a control: it promises no exclusion", std::string(kTraits)});
-  } else if (traits.one_process) {
-    candidate.against.push_back(
-        {"", "it excludes the threads of one process only", std::string(kTraits)});
-  }
-}
-
-void check_store(Candidate& candidate, const Requirements& requirements) {
-  const auto& stores = requirements.stores;
-  const std::string backend(candidate.strategy->backend);
-  if (stores.empty() || std::find(stores.begin(), stores.end(), backend) != stores.end()) return;
-  candidate.against.push_back({.requirement = fmt::format("--stores {}", fmt::join(stores, ",")),
-                               .text = "it needs another store",
-                               .evidence = std::string(kTraits),
-                               .detail = backend});
-}
-
-void check_trait(Candidate& candidate, bool asked, bool there, std::string_view option,
-                 std::string_view what) {
-  if (!asked) return;
-  auto& reasons = there ? candidate.in_favour : candidate.against;
-  reasons.push_back(
-      {std::string(option), fmt::format("{}{}", there ? "" : "not ", what), std::string(kTraits)});
-}
+constexpr std::string_view kTraits = "lockbench list", kArithmetic = "Little's law";
 
 bool is(const FaultReport& report, HazardOutcome outcome) {
   return report.outcome == to_string(outcome);
 }
 
-/// Of the strategy in all these scenarios.
-struct Outcomes {
-  std::vector<FaultReport> reports;
+/// Whether the fault can happen to the lock, or is survived as others wait.
+bool concerns(const FaultReport& report) {
+  return report.blocks || !is(report, HazardOutcome::not_applicable);
+}
 
-  /// `must_last`: a loss that the holder knows of is harm, too.
-  const FaultReport* harmful(bool must_last = false) const {
-    const auto found = std::find_if(reports.begin(), reports.end(), [&](const FaultReport& report) {
-      return report.harmful || (must_last && is(report, HazardOutcome::known_loss));
-    });
-    return found == reports.end() ? nullptr : &*found;
-  }
-  bool concerns() const {
-    return std::any_of(reports.begin(), reports.end(), [](const FaultReport& report) {
-      return report.blocks || !is(report, HazardOutcome::not_applicable);
-    });
-  }
-};
-
-Outcomes outcomes_in(const std::vector<std::string>& scenarios, const Descriptor& strategy,
-                     const Evidence& evidence) {
-  Outcomes outcomes;
-  for (const std::string& name : scenarios) {
-    outcomes.reports.push_back(evidence.report(name, strategy));
-  }
-  return outcomes;
+/// `must_last`: a loss that the holder knows of is harm, too.
+const FaultReport* find_harm(const Reports& reports, bool must_last = false) {
+  const auto found = std::ranges::find_if(reports, [&](const FaultReport& report) {
+    return report.harmful || (must_last && is(report, HazardOutcome::known_loss));
+  });
+  return found == reports.end() ? nullptr : &*found;
 }
 
 /// "seen in FILE", "declared, not played".
@@ -88,26 +45,23 @@ std::string how_known(const FaultReport& report) {
                                : "declared, but not seen in " + report.source;
 }
 
-std::string outcomes_of(const Outcomes& outcomes) {
-  std::vector<std::string> words;
-  for (const FaultReport& report : outcomes.reports) {
-    words.push_back(fmt::format("{}: {}", report.scenario, report.outcome));
+/// Each text once; empty ones not at all.
+std::string joined(const std::vector<std::string>& texts, std::string_view separator) {
+  std::vector<std::string> once;
+  for (const std::string& text : texts) {
+    if (!text.empty() && std::ranges::find(once, text) == once.end()) once.push_back(text);
   }
-  return fmt::format("{}", fmt::join(words, ", "));
+  return fmt::format("{}", fmt::join(once, separator));
 }
 
 /// The source of the outcomes: the file, or that they are only declared.
-std::string sources_of(const Outcomes& outcomes, const Descriptor& strategy) {
+std::string sources_of(const Reports& reports, const Descriptor& strategy) {
   std::vector<std::string> sources;
-  for (const FaultReport& report : outcomes.reports) {
-    if (is(report, HazardOutcome::not_applicable) && !report.blocks) continue;
-    const std::string source = how_known(report);
-    if (std::find(sources.begin(), sources.end(), source) == sources.end()) {
-      sources.push_back(source);
-    }
+  for (const FaultReport& report : reports) {
+    if (concerns(report)) sources.push_back(how_known(report));
   }
-  if (sources.empty()) return "lockbench hazards --strategies " + std::string(strategy.name);
-  return fmt::format("{}", fmt::join(sources, "; "));
+  if (sources.empty()) return fmt::format("lockbench hazards --strategies {}", strategy.name);
+  return joined(sources, "; ");
 }
 
 /// On what a fault that does no harm depends; empty: on nothing.
@@ -127,98 +81,6 @@ std::string caveat_of(const FaultReport& report, const Descriptor& strategy) {
   }
   return "";
 }
-
-void add_survived(Candidate& candidate, const std::string& requirement, const Outcomes& outcomes,
-                  bool is_basic) {
-  if (is_basic) return;
-  candidate.in_favour.push_back(
-      {requirement, outcomes_of(outcomes), sources_of(outcomes, *candidate.strategy)});
-  for (const FaultReport& report : outcomes.reports) {
-    const std::string caveat = caveat_of(report, *candidate.strategy);
-    if (caveat.empty()) continue;
-    candidate.conditions.push_back({requirement, fmt::format("{}: {}", report.scenario, caveat),
-                                    where_shown(report, *candidate.strategy)});
-  }
-}
-
-/// No play of the fault applies to the strategy.
-void add_not_applicable(Candidate& candidate, const std::string& requirement,
-                        const Outcomes& outcomes, const Survival& survival) {
-  if (survival.is_basic) return;
-  const Descriptor& strategy = *candidate.strategy;
-  if (survival.takes_a_server && strategy.traits.nodes == 1 && !strategy.traits.needs_replicas) {
-    candidate.against.push_back(
-        {requirement, "it lives on one server, and no other takes over", std::string(kTraits)});
-    return;
-  }
-  ++candidate.not_applicable_faults;
-  std::vector<std::string> whys;
-  for (const FaultReport& report : outcomes.reports) {
-    const bool known = std::find(whys.begin(), whys.end(), report.reason) != whys.end();
-    if (!report.reason.empty() && !known) whys.push_back(report.reason);
-  }
-  candidate.conditions.push_back({requirement,
-                                  fmt::format("no play of this fault applies to it{}{}",
-                                              whys.empty() ? "" : ": ", fmt::join(whys, "; ")),
-                                  sources_of(outcomes, strategy)});
-}
-
-void check_survival(Candidate& candidate, const Survival& survival, std::optional<bool> fenced,
-                    const Evidence& evidence) {
-  const Descriptor& strategy = *candidate.strategy;
-  const std::string requirement = (survival.is_basic ? "basic: " : "--survive ") + survival.word;
-  Outcomes plain = outcomes_in(survival.scenarios, strategy, evidence);
-  if (!plain.concerns() && !survival.otherwise.empty()) {
-    plain = outcomes_in(survival.otherwise, strategy, evidence);
-  }
-  if (!plain.concerns()) {
-    return add_not_applicable(candidate, requirement, plain, survival);
-  }
-  const FaultReport* harm = plain.harmful(survival.must_last);
-  if (harm == nullptr) return add_survived(candidate, requirement, plain, survival.is_basic);
-
-  const Outcomes with_fencing = outcomes_in(survival.fenced, strategy, evidence);
-  const bool rescued =
-      strategy.traits.fencing && !with_fencing.reports.empty() && !with_fencing.harmful();
-  std::string text = fmt::format("{}: {}", harm->scenario, harm->outcome);
-  if (rescued && fenced.value_or(true)) {
-    add_survived(candidate, requirement, with_fencing, survival.is_basic);
-    candidate.conditions.push_back(
-        {requirement,
-         fmt::format("{} the protected resource checks its fencing numbers; without that check: {}",
-                     fenced ? "as" : "only if", text),
-         where_shown(*harm, strategy), harm->reason});
-    return;
-  }
-  if (rescued) text += "; its fencing numbers do not help, as the resource does not check them";
-  candidate.against.push_back({requirement, text, where_shown(*harm, strategy), harm->reason});
-}
-
-/// A holder whose work has no bound needs a lock that lasts as long as it lives.
-void check_use(Candidate& candidate, const Requirements& requirements) {
-  const bool unbounded = requirements.is_for(Use::leader) ||
-                         (requirements.is_for(Use::once) && !requirements.work_p99);
-  if (!unbounded || lasts(*candidate.strategy)) return;
-  candidate.against.push_back(
-      {requirements.is_for(Use::leader) ? "--for leader" : "--for once",
-       "it cannot be renewed, and nobody knows how long the work takes (--work-time-p99)",
-       std::string(kTraits)});
-}
-
-void check_exclusion(Candidate& candidate, const Evidence& evidence) {
-  const auto seen = evidence.violation_of(candidate.strategy->name);
-  if (seen.run == nullptr) return;
-  std::string text = "it broke exclusion";
-  const results::Audit& audit = seen.run->audit;
-  // Of a search for capacity only the verdict is known.
-  if (audit.lost_updates + audit.overlaps + audit.fence_regressions > 0) {
-    text += fmt::format(": {} lost updates, {} overlaps, {} fencing numbers that did not increase",
-                        audit.lost_updates, audit.overlaps, audit.fence_regressions);
-  }
-  candidate.against.push_back({"", std::move(text), seen.source->name});
-}
-
-constexpr std::string_view kArithmetic = "Little's law";
 
 /// Why the locks, or the clients, cannot carry so many sections a second; empty if they can.
 std::string too_many(double rate, Requirements requirements) {
@@ -242,7 +104,6 @@ std::string too_many(double rate, Requirements requirements) {
                      human_number(*requirements.clients / taken), each);
 }
 
-/// The same of an objective.
 std::string too_many(const results::Threshold& slo, const Requirements& requirements) {
   const bool as_many = slo.wants_more() || slo.comparison == results::Comparison::equal;
   if (slo.figure != "sections_per_second" || !as_many) return "";
@@ -253,13 +114,14 @@ std::string too_many(const results::Threshold& slo, const Requirements& requirem
 /// finds the lock held with a probability of rate × work. The rest of that section is longer than x
 /// with a probability of at least 1 − x / work, however the work is distributed (the residual life
 /// of renewal theory, and Jensen's inequality).
-std::string waits_longer(const results::Threshold& slo, const Requirements& requirements) {
+std::string waits_longer(const results::Threshold& slo, const Question& question) {
+  const Requirements& requirements = question.requirements;
+  const Load& asked = question.asked;
   const auto share = results::percentile_share(slo.figure);
   // Of the p99 alone nobody knows how long the work takes on average.
   if (!requirements.work_p50 || !requirements.rate || requirements.shared) return "";
   if (!share || !slo.figure.starts_with("acquire.") || !slo.wants_less()) return "";
   if (requirements.key_skew > 0) return "";  // the other locks are held less
-  const Load asked = asked_load(requirements);
   if (!asked.contended()) return "";
   const double held = std::min(1.0, *asked.rate * *asked.work);
   const double longer = held * (1 - slo.bound / *asked.work);
@@ -270,119 +132,247 @@ std::string waits_longer(const results::Threshold& slo, const Requirements& requ
       100 * held, human_seconds(*asked.work), human_number(100 * longer), human_seconds(slo.bound));
 }
 
-bool all_lighter(const std::vector<Difference>& others) {
-  return std::all_of(others.begin(), others.end(),
-                     [](const Difference& one) { return one.lighter; });
-}
+/// One strategy against all requirements.
+class Examination {
+ public:
+  Examination(const Descriptor& strategy, const Question& question)
+      : strategy_(strategy),
+        question_(question),
+        requirements_(question.requirements),
+        measured_(question.basis.runs_of(strategy.name)),
+        found_{.strategy = &strategy} {}
 
-void judge(Candidate& candidate, const results::Threshold& slo, const std::string& requirement,
-           const Requirements& requirements, const Evidence::Runs& measured) {
-  const auto& runs = measured.runs;
-  // A run that misses it weighs most, then one that does not tell.
-  const auto badness = [&](const results::ThresholdOutcome& one) {
-    const double value = one.measured.value_or(0);
-    return std::pair(one.kept() ? 0 : one.is_unknown ? 1 : 2, slo.wants_less() ? value : -value);
-  };
-  auto outcome = results::evaluate(slo, *runs.front());
-  for (const results::Run* run : runs) {
-    auto its = results::evaluate(slo, *run);
-    if (badness(its) > badness(outcome)) outcome = std::move(its);
+  Candidate candidate() {
+    const Traits& traits = strategy_.traits;
+    if (!traits.promises_exclusion) against("", "a control: it promises no exclusion", kTraits);
+    if (traits.promises_exclusion && traits.one_process) {
+      against("", "it excludes the threads of one process only", kTraits);
+    }
+    if (!found_.against.empty()) return std::move(found_);
+    check_traits();
+    for (const Survival& survival : faults_to_survive(requirements_)) check_survival(survival);
+    check_exclusion();
+    if (requirements_.rate) check_demand(*requirements_.rate);
+    for (const results::Threshold& slo : requirements_.slos) check_slo(slo);
+    return std::move(found_);
   }
-  if (outcome.is_unknown) {
-    candidate.conditions.push_back({requirement, "not shown: " + outcome.reason, measured.name});
-    return;
-  }
-  const bool kept = outcome.kept();
-  std::string what = outcome.reason;
-  if (kept) {
-    const results::Unit unit = results::compared_figure(slo.figure).unit;
-    what = fmt::format("{} is {}", slo.figure, results::human(*outcome.measured, unit));
-  }
-  if (runs.size() > 1) what += fmt::format(" in the worst of {} runs", runs.size());
-  // A lock that served all that it was asked for may be able to serve more.
-  const bool served_all =
-      measured.load.rate && results::served_share(runs).value_or(0) >= results::kServed;
-  if (!kept && wants_throughput(slo) && served_all) {
-    candidate.conditions.push_back({requirement,
-                                    fmt::format("not shown: {}, and no more was asked for", what),
-                                    measured.name});
-    return;
-  }
-  const auto others = differences(asked_load(requirements), measured.load);
-  if (kept && others.empty()) {
-    candidate.in_favour.push_back({requirement, std::move(what), measured.name});
-    return;
-  }
-  if (others.empty() || (!kept && all_lighter(others) && slo.wants_less())) {
-    candidate.against.push_back({requirement, "it misses that", measured.name, std::move(what)});
-    return;
-  }
-  std::vector<std::string> words;
-  words.reserve(others.size());
-  for (const Difference& one : others) words.push_back(one.text);
-  candidate.conditions.push_back(
-      {requirement,
-       fmt::format("not measured under that load: {}{}, but with {}", kept ? "" : "missed, ", what,
-                   fmt::join(words, " and ")),
-       measured.name});
-}
 
-/// Whether the lock keeps up with the required rate: by arithmetic, and as measured under that load
-/// or a lighter one.
-void check_demand(Candidate& candidate, const Requirements& requirements,
-                  const Evidence::Basis& basis) {
-  if (!requirements.rate) return;
-  const std::string requirement = fmt::format("--rate {}", *requirements.rate);
-  const Load asked = asked_load(requirements);
-  if (const std::string why = too_many(*requirements.rate, requirements); !why.empty()) {
-    candidate.against.push_back(
-        {requirement, why + ", whatever the strategy", std::string(kArithmetic)});
-    return;
+ private:
+  void against(std::string requirement, std::string text, std::string_view evidence,
+               std::string detail = "") {
+    found_.against.push_back(
+        {std::move(requirement), std::move(text), std::string(evidence), std::move(detail)});
   }
-  const auto measured = basis.runs_of(candidate.strategy->name);
-  const auto served = results::served_share(measured.runs);
-  if (!served || *served >= results::kServed || !measured.load.rate) return;
-  const std::string what = fmt::format("it served {:.0f} % of the sections", 100 * *served);
-  const auto others = differences(asked, measured.load);
-  if (measured.valid && all_lighter(others)) {
-    candidate.against.push_back({requirement, "it cannot keep up", measured.name, what});
-  } else {
-    candidate.conditions.push_back(
-        {requirement, what + (measured.valid ? ", under another load" : ", in invalid runs"),
-         measured.name});
+  void on_condition(std::string requirement, std::string text, std::string_view evidence,
+                    std::string detail = "") {
+    found_.conditions.push_back(
+        {std::move(requirement), std::move(text), std::string(evidence), std::move(detail)});
   }
-}
 
-/// Checks the objective against what was measured and against what no lock can change. A
-/// measurement under another load proves nothing, unless a lighter load already misses the
-/// objective.
-void check_slo(Candidate& candidate, const results::Threshold& slo,
-               const Requirements& requirements, const Evidence::Basis& basis) {
-  const std::string requirement = option_of(slo);
-  for (const std::string& why : {too_many(slo, requirements), waits_longer(slo, requirements)}) {
-    if (why.empty()) continue;
-    candidate.against.push_back(
-        {requirement, why + ", whatever the strategy", std::string(kArithmetic)});
-    return;
+  void check_traits() {
+    const Traits& traits = strategy_.traits;
+    const auto& stores = requirements_.stores;
+    const std::string backend(strategy_.backend);
+    if (!stores.empty() && std::ranges::find(stores, backend) == stores.end()) {
+      against(fmt::format("--stores {}", fmt::join(stores, ",")), "it needs another store", kTraits,
+              backend);
+    }
+    const auto check = [&](bool asked, bool there, const char* option, const std::string& what) {
+      if (asked && !there) against(option, "not " + what, kTraits);
+      if (asked && there) found_.in_favour.push_back({option, what, std::string(kTraits)});
+    };
+    check(requirements_.fair, traits.fair, "--fair", "first come, first served");
+    check(requirements_.reentrant, traits.reentrant, "--reentrant", "reentrant");
+    check(requirements_.shared, traits.shared, "--shared", "with a shared mode");
+    // A holder whose work has no bound needs a lock that lasts as long as it lives.
+    const bool leads = requirements_.is_for(Use::leader);
+    const bool unbounded = leads || (requirements_.is_for(Use::once) && !requirements_.work_p99);
+    if (!unbounded || lasts(strategy_)) return;
+    against(leads ? "--for leader" : "--for once",
+            "it cannot be renewed, and nobody knows how long the work takes (--work-time-p99)",
+            kTraits);
   }
-  const auto measured = basis.runs_of(candidate.strategy->name);
-  if (measured.runs.empty()) {
-    candidate.conditions.push_back({requirement, "not measured", "no run of it in the files"});
-    return;
+
+  Reports reports_of(const std::vector<std::string>& scenarios) const {
+    Reports reports;
+    for (const std::string& name : scenarios) {
+      reports.push_back(question_.evidence.report(name, strategy_));
+    }
+    return reports;
   }
-  if (!measured.valid) {
-    candidate.conditions.push_back({requirement, "all its runs are invalid", measured.name});
-    return;
+
+  void survives(const std::string& requirement, const Reports& reports) {
+    std::vector<std::string> outcomes;
+    for (const FaultReport& report : reports) {
+      outcomes.push_back(fmt::format("{}: {}", report.scenario, report.outcome));
+      const std::string caveat = caveat_of(report, strategy_);
+      if (caveat.empty()) continue;
+      on_condition(requirement, fmt::format("{}: {}", report.scenario, caveat),
+                   where_shown(report, strategy_));
+    }
+    found_.in_favour.push_back({requirement, fmt::format("{}", fmt::join(outcomes, ", ")),
+                                sources_of(reports, strategy_)});
   }
-  if (measured.left_out > 0) {
-    candidate.conditions.push_back(
-        {requirement,
-         fmt::format("{} of {} runs are invalid and left out", measured.left_out,
-                     measured.left_out + measured.runs.size()),
-         measured.name});
+
+  /// No play of the fault applies to the strategy.
+  void is_not_concerned(const std::string& requirement, const Reports& reports,
+                        const Survival& survival) {
+    const Traits& traits = strategy_.traits;
+    if (survival.takes_a_server && traits.nodes == 1 && !traits.needs_replicas) {
+      return against(requirement, "it lives on one server, and no other takes over", kTraits);
+    }
+    ++found_.not_applicable_faults;
+    std::vector<std::string> reasons;
+    for (const FaultReport& report : reports) reasons.push_back(report.reason);
+    const std::string why = joined(reasons, "; ");
+    on_condition(requirement,
+                 "no play of this fault applies to it" + (why.empty() ? "" : ": " + why),
+                 sources_of(reports, strategy_));
   }
-  judge(candidate, slo, requirement, requirements, measured);
-}
+
+  void check_survival(const Survival& survival) {
+    const std::string requirement = (survival.is_basic ? "basic: " : "--survive ") + survival.word;
+    Reports plain = reports_of(survival.scenarios);
+    if (std::ranges::none_of(plain, concerns) && !survival.otherwise.empty()) {
+      plain = reports_of(survival.otherwise);
+    }
+    if (std::ranges::none_of(plain, concerns)) {
+      if (!survival.is_basic) is_not_concerned(requirement, plain, survival);
+      return;
+    }
+    const FaultReport* const harm = find_harm(plain, survival.must_last);
+    if (harm == nullptr) {
+      if (!survival.is_basic) survives(requirement, plain);
+      return;
+    }
+    const Reports with_fencing = reports_of(survival.fenced);
+    const bool rescued =
+        strategy_.traits.fencing && !with_fencing.empty() && find_harm(with_fencing) == nullptr;
+    const std::optional<bool> fenced = requirements_.fencing_resource;
+    std::string text = fmt::format("{}: {}", harm->scenario, harm->outcome);
+    if (rescued && fenced.value_or(true)) {
+      survives(requirement, with_fencing);
+      on_condition(
+          requirement,
+          fmt::format(
+              "{} the protected resource checks its fencing numbers; without that check: {}",
+              fenced ? "as" : "only if", text),
+          where_shown(*harm, strategy_), harm->reason);
+      return;
+    }
+    if (rescued) text += "; its fencing numbers do not help, as the resource does not check them";
+    against(requirement, text, where_shown(*harm, strategy_), harm->reason);
+  }
+
+  void check_exclusion() {
+    const auto seen = question_.evidence.violation_of(strategy_.name);
+    if (seen.run == nullptr) return;
+    std::string text = "it broke exclusion";
+    const results::Audit& audit = seen.run->audit;
+    // Of a search for capacity only the verdict is known.
+    if (audit.lost_updates + audit.overlaps + audit.fence_regressions > 0) {
+      text +=
+          fmt::format(": {} lost updates, {} overlaps, {} fencing numbers that did not increase",
+                      audit.lost_updates, audit.overlaps, audit.fence_regressions);
+    }
+    against("", std::move(text), seen.source->name);
+  }
+
+  bool measured_under_less() const {
+    return std::ranges::all_of(question_.others, &Difference::lighter);
+  }
+
+  /// Whether the lock keeps up with the required rate: by arithmetic, and as measured under that
+  /// load or a lighter one.
+  void check_demand(double rate) {
+    const std::string requirement = fmt::format("--rate {}", rate);
+    if (const std::string why = too_many(rate, requirements_); !why.empty()) {
+      return against(requirement, why + ", whatever the strategy", kArithmetic);
+    }
+    const auto served = results::served_share(measured_.runs);
+    if (!served || *served >= results::kServed || !question_.basis.load.rate) return;
+    const std::string what = fmt::format("it served {:.0f} % of the sections", 100 * *served);
+    if (measured_.valid && measured_under_less()) {
+      return against(requirement, "it cannot keep up", question_.basis.name, what);
+    }
+    on_condition(requirement,
+                 what + (measured_.valid ? ", under another load" : ", in invalid runs"),
+                 question_.basis.name);
+  }
+
+  /// Checks the objective against what was measured and against what no lock can change. A
+  /// measurement under another load proves nothing, unless a lighter load already misses the
+  /// objective.
+  void check_slo(const results::Threshold& slo) {
+    const std::string requirement = option_of(slo);
+    for (const std::string& why : {too_many(slo, requirements_), waits_longer(slo, question_)}) {
+      if (why.empty()) continue;
+      return against(requirement, why + ", whatever the strategy", kArithmetic);
+    }
+    if (measured_.runs.empty()) {
+      return on_condition(requirement, "not measured", "no run of it in the files");
+    }
+    const std::string& source = question_.basis.name;
+    if (!measured_.valid) return on_condition(requirement, "all its runs are invalid", source);
+    if (measured_.left_out > 0) {
+      on_condition(requirement,
+                   fmt::format("{} of {} runs are invalid and left out", measured_.left_out,
+                               measured_.left_out + measured_.runs.size()),
+                   source);
+    }
+    judge(slo, requirement, source);
+  }
+
+  void judge(const results::Threshold& slo, const std::string& requirement,
+             const std::string& source) {
+    const auto& runs = measured_.runs;
+    // A run that misses it weighs most, then one that does not tell.
+    const auto badness = [&](const results::ThresholdOutcome& one) {
+      const double value = one.measured.value_or(0);
+      return std::pair(one.kept() ? 0 : one.is_unknown ? 1 : 2, slo.wants_less() ? value : -value);
+    };
+    auto outcome = results::evaluate(slo, *runs.front());
+    for (const results::Run* run : runs) {
+      auto its = results::evaluate(slo, *run);
+      if (badness(its) > badness(outcome)) outcome = std::move(its);
+    }
+    if (outcome.is_unknown) {
+      return on_condition(requirement, "not shown: " + outcome.reason, source);
+    }
+    const bool kept = outcome.kept();
+    std::string what = outcome.reason;
+    if (kept) {
+      const results::Unit unit = results::compared_figure(slo.figure).unit;
+      what = fmt::format("{} is {}", slo.figure, results::human(*outcome.measured, unit));
+    }
+    if (runs.size() > 1) what += fmt::format(" in the worst of {} runs", runs.size());
+    // A lock that served all that it was asked for may be able to serve more.
+    const bool served_all =
+        question_.basis.load.rate && results::served_share(runs).value_or(0) >= results::kServed;
+    const auto& others = question_.others;
+    if (!kept && wants_throughput(slo) && served_all) {
+      on_condition(requirement, fmt::format("not shown: {}, and no more was asked for", what),
+                   source);
+    } else if (kept && others.empty()) {
+      found_.in_favour.push_back({requirement, what, source});
+    } else if (others.empty() || (!kept && measured_under_less() && slo.wants_less())) {
+      against(requirement, "it misses that", source, what);
+    } else {
+      std::vector<std::string> words;
+      for (const Difference& one : others) words.push_back(one.text);
+      on_condition(requirement,
+                   fmt::format("not measured under that load: {}{}, but with {}",
+                               kept ? "" : "missed, ", what, fmt::join(words, " and ")),
+                   source);
+    }
+  }
+
+  const Descriptor& strategy_;
+  const Question& question_;
+  const Requirements& requirements_;
+  const Evidence::Runs measured_;
+  Candidate found_;
+};
 
 }  // namespace
 
@@ -404,26 +394,8 @@ std::string where_shown(const FaultReport& report, const Descriptor& strategy) {
                      strategy.name);
 }
 
-Candidate examine(const Descriptor& strategy, const Requirements& requirements,
-                  const Evidence& evidence, const Evidence::Basis& basis) {
-  Candidate candidate{.strategy = &strategy};
-  check_promise(candidate);
-  if (!candidate.qualifies()) return candidate;
-  const Traits& traits = strategy.traits;
-  check_store(candidate, requirements);
-  check_trait(candidate, requirements.fair, traits.fair, "--fair", "first come, first served");
-  check_trait(candidate, requirements.reentrant, traits.reentrant, "--reentrant", "reentrant");
-  check_trait(candidate, requirements.shared, traits.shared, "--shared", "with a shared mode");
-  check_use(candidate, requirements);
-  for (const Survival& survival : faults_to_survive(requirements)) {
-    check_survival(candidate, survival, requirements.fencing_resource, evidence);
-  }
-  check_exclusion(candidate, evidence);
-  check_demand(candidate, requirements, basis);
-  for (const results::Threshold& slo : requirements.slos) {
-    check_slo(candidate, slo, requirements, basis);
-  }
-  return candidate;
+Candidate examine(const Descriptor& strategy, const Question& question) {
+  return Examination(strategy, question).candidate();
 }
 
 }  // namespace lockbench::choose

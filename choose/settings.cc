@@ -1,12 +1,10 @@
-#include "choose/settings.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 #include <map>
 
-#include "choose/load.h"
+#include "choose/steps.h"
 #include "results/stats/statistics.h"
 #include "results/tables/units.h"
 
@@ -157,29 +155,6 @@ Setting outlasting_ttl(const Descriptor& strategy, const Requirements& requireme
           stall.evidence.empty() ? shown : fmt::format("{}; {}", stall.evidence, shown)};
 }
 
-/// A lock that lives as long as its connection has no TTL.
-Setting keepalives(const Descriptor& strategy, const Evidence& evidence) {
-  return {
-      "at the server", "",
-      "tcp_keepalives_idle = 5, tcp_keepalives_interval = 1, tcp_keepalives_count = 3: the lock "
-      "ends with its connection, and a host that dies without closing it blocks the lock until "
-      "the keepalives fail",
-      fmt::format("{}; {}", outcome_at("crash-holding", strategy, evidence),
-                  outcome_at("host-crash-keepalive", strategy, evidence))};
-}
-
-Setting cap(const Descriptor& strategy, const Requirements& requirements, Duration ttl,
-            const Evidence& evidence) {
-  const Duration longest = std::chrono::ceil<std::chrono::seconds>(
-      std::max<Duration>(kCapMargin * *requirements.work_p99, 3 * ttl));
-  return {"--renew-cap", format_duration(longest),
-          fmt::format("the more of {} × the work's p99 and three TTLs: without a cap a holder that "
-                      "hangs keeps the lock forever",
-                      kCapMargin),
-          fmt::format("{}; {}", outcome_at("runaway-holder", strategy, evidence),
-                      outcome_at("runaway-holder-capped", strategy, evidence))};
-}
-
 /// Adds how long a grant lasts, and what prolongs it. Without renewal the TTL must outlast the
 /// work. With renewal, a crash blocks the lock for one TTL. Returns the TTL; 0: it never expires.
 Duration add_lifetime(std::vector<Setting>& settings, const Descriptor& strategy,
@@ -191,7 +166,13 @@ Duration add_lifetime(std::vector<Setting>& settings, const Descriptor& strategy
     return {};
   }
   if (traits.ends_with_connection) {
-    settings.push_back(keepalives(strategy, evidence));
+    settings.push_back(
+        {"at the server", "",
+         "tcp_keepalives_idle = 5, tcp_keepalives_interval = 1, tcp_keepalives_count = 3: the lock "
+         "ends with its connection, and a host that dies without closing it blocks the lock until "
+         "the keepalives fail",
+         fmt::format("{}; {}", outcome_at("crash-holding", strategy, evidence),
+                     outcome_at("host-crash-keepalive", strategy, evidence))});
     return {};
   }
   const bool by_itself = traits.renews || traits.expiry == Expiry::session;
@@ -206,57 +187,64 @@ Duration add_lifetime(std::vector<Setting>& settings, const Descriptor& strategy
   }
   if (renewed && traits.renewable && requirements.work_p99 && !requirements.is_for(Use::leader) &&
       evidence.report("runaway-holder", strategy).harmful) {
-    settings.push_back(cap(strategy, requirements, ttl, evidence));
+    const Duration longest = std::chrono::ceil<std::chrono::seconds>(
+        std::max<Duration>(kCapMargin * *requirements.work_p99, 3 * ttl));
+    settings.push_back(
+        {"--renew-cap", format_duration(longest),
+         fmt::format("the more of {} × the work's p99 and three TTLs: without a cap a holder that "
+                     "hangs keeps the lock forever",
+                     kCapMargin),
+         fmt::format("{}; {}", outcome_at("runaway-holder", strategy, evidence),
+                     outcome_at("runaway-holder-capped", strategy, evidence))});
   }
   return ttl;
 }
 
-/// "of a grant's mean wait of 456 µs, 93 % were asleep (FILE)".
-std::string waits_measured(const Descriptor& strategy, const Evidence::Basis& basis) {
-  const auto measured = basis.runs_of(strategy.name);
-  if (measured.runs.empty()) return "not measured in the files";
-  const results::WaitAnatomy& wait = measured.runs.front()->wait;
-  const double all = wait.round_trip_seconds + wait.backoff_seconds + wait.notified_seconds;
-  if (!(all > 0)) return "lockbench list";
-  return fmt::format(
-      "of a grant's mean wait of {} {:.0f} % were asleep between tries, {:.0f} % "
-      "waiting for a notification ({})",
-      human_seconds(all), 100 * wait.backoff_seconds / all, 100 * wait.notified_seconds / all,
-      measured.name);
-}
-
-Setting waiting(const Descriptor& strategy, const Requirements& requirements,
-                const Evidence::Basis& basis) {
-  const Traits& traits = strategy.traits;
-  Setting setting{.option = "--wait", .evidence = waits_measured(strategy, basis)};
-  const bool notified =
-      traits.waiting.kind == WaitKind::notify || traits.waiting.kind == WaitKind::queue;
-  if (requirements.is_for(Use::once)) {
+Setting waiting(const Descriptor& strategy, const Question& question) {
+  const WaitPolicy& policy = strategy.traits.waiting;
+  Setting setting{.option = "--wait", .evidence = "not measured in the files"};
+  if (question.requirements.is_for(Use::once)) {
     setting.because = "no client waits";
-  } else if (notified) {
-    setting.because = fmt::format("its waiters are notified ({}): nothing to tune",
-                                  to_string(traits.waiting.kind));
+  } else if (policy.kind == WaitKind::notify || policy.kind == WaitKind::queue) {
+    setting.because =
+        fmt::format("its waiters are notified ({}): nothing to tune", to_string(policy.kind));
   } else {
     // Other policies were not measured.
     setting.because =
         fmt::format("its default, {}, as measured: a handoff waits for the next try of some client",
-                    to_string(traits.waiting));
+                    to_string(policy));
   }
+  const auto measured = question.basis.runs_of(strategy.name);
+  if (measured.runs.empty()) return setting;
+  const results::WaitAnatomy& wait = measured.runs.front()->wait;
+  const double all = wait.round_trip_seconds + wait.backoff_seconds + wait.notified_seconds;
+  setting.evidence = "lockbench list";
+  if (!(all > 0)) return setting;
+  setting.evidence = fmt::format(
+      "of a grant's mean wait of {} {:.0f} % were asleep between tries, {:.0f} % "
+      "waiting for a notification ({})",
+      human_seconds(all), 100 * wait.backoff_seconds / all, 100 * wait.notified_seconds / all,
+      question.basis.name);
   return setting;
 }
 
-std::optional<Setting> acquire_timeout(const Descriptor& strategy, const Requirements& requirements,
-                                       const Evidence::Basis& basis) {
+void add_acquire_timeout(std::vector<Setting>& settings, const Descriptor& strategy,
+                         const Question& question) {
+  const Requirements& requirements = question.requirements;
   if (requirements.is_for(Use::once)) {
-    return Setting{"--acquire-timeout", "0s",
-                   "one attempt: a client that does not get the lock skips the job",
-                   "lockbench run --help"};
+    settings.push_back({"--acquire-timeout", "0s",
+                        "one attempt: a client that does not get the lock skips the job",
+                        "lockbench run --help"});
+    settings.push_back(
+        {"done-marker", "",
+         "written under the lock, in the store that the job writes to, and looked for after each "
+         "grant: without it a client that comes after the release runs the job again",
+         "no lock knows what happened before its grant"});
   }
-  if (requirements.is_for(Use::leader)) return std::nullopt;
+  if (!requirements.is_for(Use::mutex)) return;
   const auto work = requirements.work_p99 ? requirements.work_p99 : requirements.work_p50;
-  const Load asked = asked_load(requirements);
-  const auto sharing = static_cast<int>(asked.clients.value_or(1));
-  if (!work || !requirements.clients || sharing < 2 || asked.shared) return std::nullopt;
+  const auto sharing = static_cast<int>(question.asked.clients.value_or(1));
+  if (!work || !requirements.clients || sharing < 2 || question.asked.shared) return;
   const int others = sharing - 1;
   // A day is the most that the option takes.
   const Duration longest = std::chrono::hours(24), rtt = requirements.rtt.value_or(0ns);
@@ -264,14 +252,15 @@ std::optional<Setting> acquire_timeout(const Descriptor& strategy, const Require
   const Duration queue = std::min<Duration>(turn, longest / others) * others;
   const Duration timeout =
       std::min<Duration>(std::chrono::ceil<std::chrono::seconds>(queue + queue / 4), longest);
-  Setting setting{.option = "--acquire-timeout", .value = format_duration(timeout)};
+  Setting& setting =
+      settings.emplace_back(Setting{"--acquire-timeout", format_duration(timeout), "", ""});
   setting.because = fmt::format(
       "{} others ahead at {}{} each take {} on one lock; a quarter more, in whole seconds",
       human_count(others), format_duration(*work),
       rtt > 0ns ? fmt::format(" and a round trip of {}", format_duration(rtt)) : "",
       human_seconds(seconds(turn) * others));
   if (timeout == longest) setting.because += "; a day is the longest allowed";
-  const auto measured = basis.runs_of(strategy.name);
+  const auto measured = question.basis.runs_of(strategy.name);
   if (strategy.traits.fair) {
     setting.evidence = "first come, first served: lockbench list";
   } else if (!measured.runs.empty()) {
@@ -279,16 +268,8 @@ std::optional<Setting> acquire_timeout(const Descriptor& strategy, const Require
     setting.because += "; it is not fair, so some wait longer";
     setting.evidence =
         fmt::format("Jain's index {}, longest wait {} ({})", human_number(fairness.jain),
-                    human_seconds(fairness.longest_wait_seconds), measured.name);
+                    human_seconds(fairness.longest_wait_seconds), question.basis.name);
   }
-  return setting;
-}
-
-Setting done_marker() {
-  return {"done-marker", "",
-          "written under the lock, in the store that the job writes to, and looked for after each "
-          "grant: without it a client that comes after the release runs the job again",
-          "no lock knows what happened before its grant"};
 }
 
 /// The work as --hold takes it; empty if nothing is known of it and nobody waits for it.
@@ -319,44 +300,34 @@ std::string quorum_costs(const Descriptor& strategy, const Evidence& evidence) {
                       : fmt::format("{} ({})", text, measured.source);
 }
 
-void add_nodes(std::vector<Setting>& settings, const Descriptor& strategy, Duration ttl,
-               const Requirements& requirements, const Evidence& evidence) {
-  if (strategy.traits.nodes < 2) return;
-  settings.push_back(
-      {"--nodes", "5",
-       "independent servers, not replicas of each other: 5 tolerate the loss of two, 3 of one",
-       quorum_costs(strategy, evidence)});
-  const Duration brief = std::min<Duration>(50ms, ttl / 20);
-  // In less than a round trip no healthy node could answer.
-  const Duration timeout = std::max<Duration>(brief, 3 * requirements.rtt.value_or(0ns));
-  settings.push_back({"--node-timeout", format_duration(timeout),
-                      "short, so that a dead node uses up little of the TTL; above the slowest "
-                      "round trip to a healthy node",
-                      "lockbench run --help"});
-}
-
-void add_replicas(std::vector<Setting>& settings, const Descriptor& strategy,
-                  const Evidence& evidence) {
-  if (!strategy.traits.needs_replicas) return;
-  settings.push_back({"--wait-replicas", "all",
-                      "a replica that is promoted without the lock grants it again; for your own "
-                      "server give their number",
-                      outcome_at("failover", strategy, evidence)});
-}
-
 }  // namespace
 
-std::vector<Setting> settings_for(const Descriptor& strategy, const Requirements& requirements,
-                                  const Evidence& evidence, const Evidence::Basis& basis) {
+std::vector<Setting> settings_for(const Descriptor& strategy, const Question& question) {
+  const Requirements& requirements = question.requirements;
+  const Evidence& evidence = question.evidence;
   std::vector<Setting> settings;
   const Duration ttl = add_lifetime(settings, strategy, requirements, evidence);
-  settings.push_back(waiting(strategy, requirements, basis));
-  if (auto timeout = acquire_timeout(strategy, requirements, basis)) {
-    settings.push_back(*std::move(timeout));
+  settings.push_back(waiting(strategy, question));
+  add_acquire_timeout(settings, strategy, question);
+  if (strategy.traits.nodes > 1) {
+    settings.push_back(
+        {"--nodes", "5",
+         "independent servers, not replicas of each other: 5 tolerate the loss of two, 3 of one",
+         quorum_costs(strategy, evidence)});
+    const Duration brief = std::min<Duration>(50ms, ttl / 20);
+    // In less than a round trip no healthy node could answer.
+    const Duration timeout = std::max<Duration>(brief, 3 * requirements.rtt.value_or(0ns));
+    settings.push_back({"--node-timeout", format_duration(timeout),
+                        "short, so that a dead node uses up little of the TTL; above the slowest "
+                        "round trip to a healthy node",
+                        "lockbench run --help"});
   }
-  if (requirements.is_for(Use::once)) settings.push_back(done_marker());
-  add_nodes(settings, strategy, ttl, requirements, evidence);
-  add_replicas(settings, strategy, evidence);
+  if (strategy.traits.needs_replicas) {
+    settings.push_back({"--wait-replicas", "all",
+                        "a replica that is promoted without the lock grants it again; for your own "
+                        "server give their number",
+                        outcome_at("failover", strategy, evidence)});
+  }
   return settings;
 }
 
@@ -395,17 +366,16 @@ std::vector<std::string> lock_options(const std::vector<Setting>& settings) {
   return options;
 }
 
-std::string check_command(const Descriptor& strategy, const Requirements& requirements,
-                          const std::vector<Setting>& settings) {
+std::string check_command(const Candidate& best, const Requirements& requirements) {
   const auto work = requirements.work_p50 ? requirements.work_p50 : requirements.work_p99;
   if (!requirements.is_for(Use::mutex) || work.value_or(Duration::zero()) > kLongestTried) {
     // A load of such sections would measure next to nothing.
     return fmt::format(
         "lockbench hazards crash-holding pause-holding overrun-holding --strategies {}",
-        strategy.name);
+        best.strategy->name);
   }
-  std::string command = fmt::format("lockbench run {}", strategy.name);
-  for (const auto& options : {load_options(requirements), lock_options(settings)}) {
+  std::string command = fmt::format("lockbench run {}", best.strategy->name);
+  for (const auto& options : {load_options(requirements), lock_options(best.settings)}) {
     for (const std::string& word : options) {
       command += word.find('(') == std::string::npos ? " " + word : fmt::format(" '{}'", word);
     }

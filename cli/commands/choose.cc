@@ -4,15 +4,14 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <iterator>
+#include <memory>
+#include <utility>
 
-#include "choose/answer_text.h"
-#include "choose/evidence.h"
-#include "choose/survival.h"
-#include "cli/commands/choose_measure.h"
+#include "choose/answer.h"
 #include "cli/commands/commands.h"
-#include "cli/commands/finish.h"
+#include "cli/commands/measurement.h"
 #include "cli/console/console.h"
+#include "cli/console/progress.h"
 #include "cli/console/publish.h"
 #include "cli/options/select.h"
 #include "cli/options/text.h"
@@ -21,6 +20,7 @@
 #include "results/file/load.h"
 #include "results/stats/compared_figures.h"
 #include "results/stats/figures.h"
+#include "results/tables/units.h"
 #include "strategies/registry.h"
 
 namespace lockbench::cli {
@@ -68,15 +68,15 @@ tl::expected<choose::Survival, std::string> parse_survival(const std::string& te
 }
 
 /// Whether it is known which way the figure is better.
-bool can_rank(const std::string& figure) {
-  return results::compared_figure(figure).good != results::Good::unknown;
+bool can_rank(const results::Figure& figure) {
+  return results::compared_figure(figure.path).good != results::Good::unknown;
 }
 
 /// Those that can rank: "sections, acquire.*, ...".
 std::string ranking(const std::vector<results::Figure>& figures) {
   std::string list, group;
   for (const results::Figure& figure : figures) {
-    if (!can_rank(figure.path)) continue;
+    if (!can_rank(figure)) continue;
     // A distribution's figures share a word.
     const bool begins = figure.path.ends_with(".mean");
     if (!begins && !group.empty() && figure.path.starts_with(group)) continue;
@@ -88,17 +88,17 @@ std::string ranking(const std::vector<results::Figure>& figures) {
 
 tl::expected<std::string, std::string> parse_ranking_figure(const std::string& text) {
   const std::vector<results::Figure> figures = results::figures(results::Run{});
-  std::vector<std::string_view> names;
-  names.reserve(figures.size());
-  for (const results::Figure& figure : figures) names.push_back(figure.path);
-  if (std::find(names.begin(), names.end(), text) == names.end()) {
-    return tl::unexpected(
-        fmt::format("no such figure \"{}\"{}: a figure of a run is expected, such as acquire.p99",
-                    text, did_you_mean(text, names)));
+  const auto found = std::ranges::find(figures, text, &results::Figure::path);
+  if (found != figures.end() && can_rank(*found)) return text;
+  if (found != figures.end()) {
+    return tl::unexpected(fmt::format(
+        "\"{}\" is neither better high nor better low; these rank: {}", text, ranking(figures)));
   }
-  if (can_rank(text)) return text;
-  return tl::unexpected(fmt::format("\"{}\" is neither better high nor better low; these rank: {}",
-                                    text, ranking(figures)));
+  std::vector<std::string_view> names;
+  for (const results::Figure& figure : figures) names.push_back(figure.path);
+  return tl::unexpected(
+      fmt::format("no such figure \"{}\"{}: a figure of a run is expected, such as acquire.p99",
+                  text, did_you_mean(text, names)));
 }
 
 UsageError no_requirement() {
@@ -112,15 +112,14 @@ UsageError no_requirement() {
   return UsageError("choose needs at least one requirement: {}", names);
 }
 
-void check_work_times(const choose::Requirements& requirements) {
+void check_fit(const choose::Requirements& requirements) {
+  if (requirements.none()) throw no_requirement();
   const auto& p50 = requirements.work_p50;
   const auto& p99 = requirements.work_p99;
-  if (!p50 || !p99 || *p50 <= *p99) return;
-  throw UsageError("--work-time-p50 ({}) must not be longer than --work-time-p99 ({})",
-                   format_duration(*p50), format_duration(*p99));
-}
-
-void check_throughput(const choose::Requirements& requirements) {
+  if (p50 && p99 && *p50 > *p99) {
+    throw UsageError("--work-time-p50 ({}) must not be longer than --work-time-p99 ({})",
+                     format_duration(*p50), format_duration(*p99));
+  }
   for (const results::Threshold& slo : requirements.slos) {
     if (!requirements.rate || !choose::wants_throughput(slo)) continue;
     if (slo.bound <= *requirements.rate) continue;
@@ -145,63 +144,112 @@ std::vector<choose::Source> load_files(const std::vector<std::string>& paths) {
   return sources;
 }
 
-std::string text_of(const choose::Answer& answer, const OutputOptions& output) {
-  if (output.format == Format::json) return choose::to_json(answer);
+int tell(const choose::Answer& answer, const OutputOptions& output, Ending ending,
+         bool silent = false) {
   results::Look look = look_of(output);
   look.style.remedy = "--format markdown shows them";
-  return choose::to_text(answer, look);
+  const bool told =
+      silent || print_text(output.format == Format::json ? choose::to_json(answer)
+                                                         : choose::to_text(answer, look));
+  ending.errors |= !told;
+  ending.threshold_missed = answer.ranked.empty();
+  return exit_code_of(ending);
 }
 
-/// Ranks by runs under the load that was asked for, which are saved like those of `run`.
+/// The options of `run` for the load that was asked for, with these of one lock.
+RunOptions run_options(const ChooseOptions& options, std::vector<std::string> strategies,
+                       const std::vector<choose::Setting>& settings) {
+  RunOptions values;
+  values.servers = options.servers;
+  values.tls = options.tls;
+  OptionList list = options_of(values);
+  // `options` has the servers of the environment already, unless others were given in their place.
+  for (Option& option : list.all()) option.given = option.secret;
+  for (const auto& more :
+       {choose::load_options(options.requirements), choose::lock_options(settings)}) {
+    strategies.insert(strategies.end(), more.begin(), more.end());
+  }
+  read(values, list, strategies);
+  values.output = options.output;
+  return values;
+}
+
+/// Sets how long and how often each of so many strategies runs, so that the time suffices.
+void fit(loadgen::Workload& workload, Duration time, int strategies) {
+  constexpr Duration kShortest = 1s, kLongest = 5s;
+  // Enough for a difference of a quarter, if repetitions scatter by a tenth.
+  constexpr int kMostRounds = 4, kFewestRounds = 3;
+  constexpr int kHolds = 20;  // sections of a client in a row
+  const Duration besides = workload.warmup + kBesidesLoad;
+  const Duration shortest = std::max<Duration>(kShortest, kHolds * workload.hold.mean());
+  const Duration least = (shortest + workload.warmup) * strategies;
+  if (least > time) {
+    throw UsageError("--measure-time: {} strategies need {} for one run of each", strategies,
+                     results::human_seconds(seconds(least)));
+  }
+  workload.duration = std::clamp<Duration>(time / (kFewestRounds * strategies) - besides, shortest,
+                                           std::max<Duration>(kLongest, shortest));
+  const auto rounds = time / ((workload.duration + besides) * strategies);
+  workload.repeat = static_cast<int>(std::clamp<std::int64_t>(rounds, 1, kMostRounds));
+}
+
+/// A `run` of what qualifies, each strategy with its settings, and the answer by that.
 int choose_by_measuring(const ChooseOptions& options, const choose::Answer& before,
-                        const choose::Evidence& evidence, std::vector<choose::Source> files) {
+                        std::vector<choose::Source> files) {
   if (before.ranked_by.figure.empty()) {
     throw UsageError(
         "--measure requires --for mutex, or --rank-by: no wait decides what was asked");
   }
-  results::Result begun = begin_result(options.output);
-  const std::string out = out_path(options.output, begun);
-  Session session(OutputOptions{});
-  ResultFile file(out, session.console());
-  const std::optional<Race> race =
-      measure_candidates(options, before, evidence, std::move(begun), file, session);
-  if (!race) return session.interrupted_early();
-  session.console().status("");
-  Ending ending = ending_of(race->result);
-  // A strategy that broke exclusion is ruled out, which is the answer and no failure.
-  ending.exclusion_broken = false;
-  ending.interrupted = session.stopped();
-  const bool saved = file.save(race->result);
-  ending.errors |= race->errors || !saved;
-  files.insert(files.begin(), {out, race->result});
-  const choose::Evidence measured(std::move(files), choose::reference(), race->dropped);
-  choose::Answer answer = choose::choose(options.requirements, all_strategies(), measured, &before);
-  if (!answer.ranked.empty()) {
-    // What was measured is recommended, with the settings that it was measured with.
-    const Descriptor& best = *answer.ranked.front().candidate->strategy;
-    if (const auto had = race->settings.find(best.name); had != race->settings.end()) {
-      choose::recommend(answer, had->second, measured);
-    }
+  std::vector<std::string> names;
+  for (const choose::Candidate& one : before.ranked) names.emplace_back(one.strategy->name);
+  RunOptions common = run_options(options, names, {});
+  fit(common.workload, options.measure_time, static_cast<int>(names.size()));
+  std::vector<Selected> selected = select_for_load(common);
+  for (Selected& one : selected) one.named = false;  // its store may be missing
+  auto made = std::make_unique<Measurement>(common, std::move(selected));
+  // Before the measurement, whose metrics and servers have threads.
+  Session session(common.output);
+  const std::unique_ptr<Measurement> measurement = std::move(made);
+  Console& console = session.console();
+  console.note(fmt::format("measuring {} strategies", names.size()));
+  if (!measurement->deploy(session)) return session.interrupted_early();
+
+  const loadgen::RunPlan plan = measurement->plans().front();
+  std::vector<loadgen::RunPlan> plans;
+  for (const choose::Candidate& one : before.ranked) {
+    if (std::ranges::find(plan.strategies, one.strategy) == plan.strategies.end()) continue;
+    loadgen::RunPlan& own = plans.emplace_back(plan);
+    own.strategies = {one.strategy};
+    own.workload = run_options(options, {std::string(one.strategy->name)}, one.settings).workload;
+    own.workload.duration = plan.workload.duration;
+    own.workload.repeat = plan.workload.repeat;
+    measurement->leave_to_each(choose::lock_options(one.settings));
   }
-  ending.threshold_missed = answer.ranked.empty();
-  ending.errors |= !file.is_stdout() && !print_text(text_of(answer, options.output));
-  return exit_code_of(ending);
+  announce(plans, console);
+  ProgressView progress(console, BootClock::now);
+  measurement->take(loadgen::run_plans(plans, progress, session.stop()), console);
+  const int code = measurement->finish(false, console);
+
+  files.insert(files.begin(), {measurement->out(), measurement->result()});
+  const choose::Evidence measured(std::move(files), choose::reference());
+  // A strategy that broke exclusion is ruled out, which is the answer and no failure.
+  Ending ending = ending_of(measurement->result());
+  ending.exclusion_broken = false;
+  ending.errors |= code == exit_code::kErrors;
+  return tell(choose::choose(options.requirements, all_strategies(), measured, &before),
+              options.output, ending, measurement->out() == kStdout);
 }
 
 int choose_strategy(const ChooseOptions& options) {
   const choose::Requirements& requirements = options.requirements;
-  if (requirements.none()) throw no_requirement();
-  check_work_times(requirements);
-  check_throughput(requirements);
+  check_fit(requirements);
   std::vector<choose::Source> files = load_files(options.files);
   const choose::Evidence evidence(files, choose::reference());
-  choose::Answer answer = choose::choose(requirements, all_strategies(), evidence);
+  const choose::Answer answer = choose::choose(requirements, all_strategies(), evidence);
   if (options.measure && !answer.ranked.empty()) {
-    return choose_by_measuring(options, answer, evidence, std::move(files));
+    return choose_by_measuring(options, answer, std::move(files));
   }
-  Ending ending{.threshold_missed = answer.ranked.empty()};
-  ending.errors = !print_text(text_of(answer, options.output));
-  return exit_code_of(ending);
+  return tell(answer, options.output, {});
 }
 
 }  // namespace

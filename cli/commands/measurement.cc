@@ -131,6 +131,16 @@ std::vector<loadgen::RunPlan> Measurement::plans() {
   return plans;
 }
 
+void Measurement::leave_to_each(const std::vector<std::string>& options) {
+  for (std::string key : options) {
+    if (!key.starts_with("--")) continue;
+    key.erase(0, 2);
+    std::replace(key.begin(), key.end(), '-', '_');
+    const auto found = result_.workload.find(key);
+    if (found != result_.workload.end()) found->second = nullptr;
+  }
+}
+
 void Measurement::take(const loadgen::RunReport& report, Console& console) {
   result_.interrupted = report.interrupted;
   for (const loadgen::NotStarted& one : report.not_started) {

@@ -33,6 +33,9 @@ class Measurement {
   /// One for each workload. They keep the result after each run.
   std::vector<loadgen::RunPlan> plans();
   const deployment::Deployment& servers() const { return *servers_; }
+  /// The result names no value of these options, which its strategies have of their own: "--ttl",
+  /// "3s".
+  void leave_to_each(const std::vector<std::string>& options);
   /// Takes the part of the report that belongs to this measurement, and keeps it.
   void take(const loadgen::RunReport& report, Console& console);
   /// Pushes the metrics, saves the result, and shows it if asked to. Returns the exit code.

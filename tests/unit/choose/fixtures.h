@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "choose/answer.h"
-#include "choose/survival.h"
 #include "tests/unit/results/samples.h"
 
 namespace lockbench::choose {
@@ -80,18 +79,24 @@ class World {
   results::Result file_ = results::minimal_result();
 };
 
-inline std::vector<std::string> names(const std::vector<Ranked>& ranked) {
+inline std::vector<std::string> names(const std::vector<Candidate>& ranked) {
   std::vector<std::string> found;
-  found.reserve(ranked.size());
-  for (const Ranked& one : ranked) found.emplace_back(one.candidate->strategy->name);
+  for (const Candidate& one : ranked) found.emplace_back(one.strategy->name);
   return found;
 }
 
 inline const Candidate& candidate(const Answer& answer, std::string_view name) {
-  for (const Candidate& one : answer.candidates) {
-    if (one.strategy->name == name) return one;
+  for (const auto* list : {&answer.ranked, &answer.ruled_out}) {
+    for (const Candidate& one : *list) {
+      if (one.strategy->name == name) return one;
+    }
   }
   throw std::out_of_range(std::string(name));
+}
+
+/// Of the first choice; none where nothing qualifies.
+inline std::vector<Setting> settings_of(const Answer& answer) {
+  return answer.ranked.empty() ? std::vector<Setting>{} : answer.ranked.front().settings;
 }
 
 }  // namespace lockbench::choose

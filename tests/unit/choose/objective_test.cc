@@ -1,4 +1,3 @@
-#include "choose/answer_text.h"
 #include "tests/unit/choose/fixtures.h"
 
 namespace lockbench::choose {

@@ -98,7 +98,7 @@ TEST_P(Examined, IsRuledOutForThatReasonAlone) {
   world.add(c.strategy);
   world.file().hazards = c.plays;
   const Answer answer = world.choose(c.requirements);
-  const auto& against = answer.candidates.front().against;
+  const auto& against = candidate(answer, c.strategy.name).against;
   if (c.text.empty()) {
     EXPECT_THAT(against, IsEmpty()) << against.front().text;
     return;

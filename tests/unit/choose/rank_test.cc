@@ -24,17 +24,6 @@ TEST(Rank, IsByTheFigureThatFits) {
   EXPECT_EQ(figure({.use = Use::leader}), "") << "no wait decides who should lead";
 }
 
-TEST(Rank, PutsWhatARaceDroppedBehindItsFirstTier) {
-  const Descriptor winner = made_up("winner"), loser = made_up("loser");
-  const auto race = under(8, {measured("loser", 1), measured("winner", 1)});
-  const auto first = [&](std::set<std::string, std::less<>> dropped) {
-    const Evidence evidence({{"race", race}}, {}, std::move(dropped));
-    return names(choose({.clients = 8}, {&loser, &winner}, evidence).ranked).front();
-  };
-  EXPECT_EQ(first({"loser"}), "winner");
-  EXPECT_EQ(first({"winner"}), "loser");
-}
-
 TEST(Rank, KnowsWhichFiguresAreBetterHigh) {
   World world;
   for (const char* name : {"slow", "quick"}) world.add(made_up(name));
@@ -130,7 +119,7 @@ TEST(Rank, SingleWaitsUnderContentionAreNotToldApartByAPollingStep) {
   EXPECT_THAT(order(0.50), ElementsAre("talks", "brief")) << "more than twice as bad is last";
 }
 
-TEST(Rank, AfterARaceIsOfWhatQualifiedBeforeIt) {
+TEST(Rank, AfterMeasuringIsOfWhatQualifiedBeforeWithTheSettingsItHad) {
   const Descriptor racer = made_up("racer"), slow = made_up("slow");
   results::Run late = measured("slow", 1e-3);
   late.outcomes = {.acquired = 600, .timed_out = 100};
@@ -138,14 +127,19 @@ TEST(Rank, AfterARaceIsOfWhatQualifiedBeforeIt) {
   const Evidence known({{"mine.json", under(32, {measured("racer", 1e-3), late})}}, {});
   const Answer before = choose(requirements, {&racer, &slow}, known);
   ASSERT_THAT(names(before.ranked), ElementsAre("racer"));
-  const auto after = [&](const Answer* earlier) {
+  const auto after = [&](const results::Outcomes& outcomes, const Answer* earlier) {
     results::Run run = measured("racer", 1e-3);
-    run.outcomes = late.outcomes;
-    const Evidence race({{"race.json", under(32, {run})}}, {});
-    return names(choose(requirements, {&racer, &slow}, race, earlier).ranked);
+    run.outcomes = outcomes;
+    run.release = {.count = 9, .max = 0.5};
+    const Evidence file({{"measured.json", under(32, {run})}}, {});
+    return choose(requirements, {&racer, &slow}, file, earlier);
   };
-  EXPECT_THAT(after(&before), testing::IsEmpty());
-  EXPECT_THAT(after(nullptr), ElementsAre("slow")) << "the race alone knows nothing of it";
+  EXPECT_THAT(after(late.outcomes, &before).ranked, testing::IsEmpty());
+  EXPECT_THAT(names(after(late.outcomes, nullptr).ranked), ElementsAre("slow"))
+      << "the file alone knows nothing of it";
+  const Answer kept = after({.acquired = 700}, &before);
+  EXPECT_EQ(ttl_of(settings_of(kept)), ttl_of(settings_of(before)));
+  EXPECT_NE(ttl_of(settings_of(kept)), ttl_of(settings_of(after({.acquired = 700}, nullptr))));
 }
 
 TEST(Rank, FencingCountsOnlyWhereSomethingChecksIt) {

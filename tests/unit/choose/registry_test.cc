@@ -7,7 +7,6 @@
 #include <sstream>
 #include <stdexcept>
 
-#include "choose/answer_text.h"
 #include "choose/evidence.h"
 #include "tests/unit/choose/fixtures.h"
 
@@ -52,10 +51,9 @@ TEST(FaultWords, ScenariosAndGlobsAreWordsToo) {
 TEST(Registry, ALockThatNeverExpiresDoesNotSurviveACrash) {
   const Answer answer = ask(surviving({"crash"}));
   ASSERT_FALSE(answer.ranked.empty());
-  for (const Candidate& one : answer.candidates) {
-    const bool stays =
-        one.strategy->traits.expiry == Expiry::none && !one.strategy->traits.one_process;
-    EXPECT_FALSE(stays && one.qualifies()) << one.strategy->name;
+  for (const Candidate& one : answer.ranked) {
+    EXPECT_TRUE(one.strategy->traits.expiry != Expiry::none || one.strategy->traits.one_process)
+        << one.strategy->name;
   }
 }
 
@@ -67,13 +65,13 @@ bool waits_for_its_holder(const Descriptor& strategy) {
 
 TEST(Registry, APauseIsSurvivedByFencingOrByLocksThatWaitForTheirHolder) {
   Requirements requirements = surviving({"pause"});
-  for (const Ranked& one : ask(requirements).ranked) {
-    const Descriptor& strategy = *one.candidate->strategy;
+  for (const Candidate& one : ask(requirements).ranked) {
+    const Descriptor& strategy = *one.strategy;
     EXPECT_TRUE(strategy.traits.fencing || waits_for_its_holder(strategy)) << strategy.name;
   }
   requirements.fencing_resource = false;
-  for (const Ranked& one : ask(requirements).ranked) {
-    EXPECT_TRUE(waits_for_its_holder(*one.candidate->strategy)) << one.candidate->strategy->name;
+  for (const Candidate& one : ask(requirements).ranked) {
+    EXPECT_TRUE(waits_for_its_holder(*one.strategy)) << one.strategy->name;
   }
 }
 
@@ -81,9 +79,9 @@ TEST(Registry, OneRedisDoesNotSurviveAFailoverOrLosingItsData) {
   for (const char* word : {"failover", "data-loss"}) {
     Requirements requirements = surviving({word});
     requirements.stores = {"redis"};
-    for (const Ranked& one : ask(requirements).ranked) {
-      const Traits& traits = one.candidate->strategy->traits;
-      EXPECT_TRUE(traits.nodes > 1 || traits.needs_replicas) << one.candidate->strategy->name;
+    for (const Candidate& one : ask(requirements).ranked) {
+      const Traits& traits = one.strategy->traits;
+      EXPECT_TRUE(traits.nodes > 1 || traits.needs_replicas) << one.strategy->name;
     }
   }
 }
@@ -92,8 +90,8 @@ TEST(Registry, AFailoverIsSurvivedByWhatAPlayShowedOrBySeveralServers) {
   const Evidence evidence({}, reference());
   const Answer answer = choose(surviving({"failover"}), all_strategies(), evidence);
   EXPECT_FALSE(answer.ranked.empty());
-  for (const Ranked& one : answer.ranked) {
-    const Descriptor& strategy = *one.candidate->strategy;
+  for (const Candidate& one : answer.ranked) {
+    const Descriptor& strategy = *one.strategy;
     const std::string outcome = evidence.report("failover", strategy).outcome;
     EXPECT_TRUE(outcome != "not-applicable" || strategy.traits.nodes > 1 ||
                 strategy.traits.needs_replicas)
@@ -121,8 +119,8 @@ TEST(Registry, WhatSupersedesIsThere) {
 
 TEST(Registry, ALeaderOnZooKeeperOutlastsAMemberThatIsCutOff) {
   const Answer answer = ask({.stores = {"zookeeper"}, .use = Use::leader});
-  ASSERT_FALSE(answer.settings.empty());
-  EXPECT_EQ(answer.settings.front().value, "12s");
+  ASSERT_FALSE(settings_of(answer).empty());
+  EXPECT_EQ(settings_of(answer).front().value, "12s");
   ASSERT_EQ(answer.takeovers.size(), 5U);
   EXPECT_THAT(answer.takeovers.back().text, HasSubstr("fence its writes"));
   EXPECT_THAT(to_text(answer, {}), HasSubstr("JavaScript: no known library implements it"));
@@ -133,8 +131,8 @@ TEST(Registry, EveryFirstChoiceHasALibraryAndAGuard) {
     for (const char* store : {"redis", "postgres", "zookeeper", "etcd"}) {
       const Answer answer = ask({.stores = {store}, .use = use});
       ASSERT_FALSE(answer.ranked.empty()) << store;
-      const Descriptor& best = *answer.ranked.front().candidate->strategy;
-      EXPECT_FALSE(libraries_of(answer).empty()) << best.name;
+      const Descriptor& best = *answer.ranked.front().strategy;
+      EXPECT_FALSE(best.libraries.empty()) << best.name;
       EXPECT_EQ(best.superseded_by, "") << best.name;
       EXPECT_THAT(answer.guard, HasSubstr("UPDATE"));
     }
@@ -143,12 +141,15 @@ TEST(Registry, EveryFirstChoiceHasALibraryAndAGuard) {
 
 TEST(Registry, EveryReasonSaysWhereToLook) {
   const Answer answer = ask(surviving({"crash", "pause", "failover"}));
-  for (const Candidate& one : answer.candidates) {
-    for (const auto* reasons : {&one.against, &one.in_favour, &one.conditions}) {
-      for (const Reason& reason : *reasons) EXPECT_NE(reason.evidence, "") << reason.text;
+  for (const auto* candidates : {&answer.ranked, &answer.ruled_out}) {
+    for (const Candidate& one : *candidates) {
+      for (const auto* reasons : {&one.against, &one.in_favour, &one.conditions}) {
+        for (const Reason& reason : *reasons) EXPECT_NE(reason.evidence, "") << reason.text;
+      }
     }
   }
-  for (const Setting& setting : answer.settings) EXPECT_NE(setting.evidence, "") << setting.option;
+  for (const Setting& setting : settings_of(answer))
+    EXPECT_NE(setting.evidence, "") << setting.option;
 }
 
 TEST(Text, HasTheAnswerInEveryForm) {
@@ -158,7 +159,7 @@ TEST(Text, HasTheAnswerInEveryForm) {
   requirements.clients = 200;
   const Answer answer = ask(requirements);
   ASSERT_FALSE(answer.ranked.empty());
-  const std::string best(answer.ranked.front().candidate->strategy->name);
+  const std::string best(answer.ranked.front().strategy->name);
   EXPECT_THAT(to_text(answer, {}),
               AllOf(HasSubstr("\nSettings\n"), HasSubstr("\nRuled out\n"),
                     HasSubstr("try it: lockbench run " + best), HasSubstr("hazards --explain")));

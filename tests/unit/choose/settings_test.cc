@@ -1,5 +1,3 @@
-#include "choose/settings.h"
-
 #include "tests/unit/choose/fixtures.h"
 
 namespace lockbench::choose {
@@ -13,7 +11,7 @@ const Traits renewed_traits{.renews = RenewalTiming{}, .renewable = true};
 
 /// The setting of that option; one without a name where there is none.
 Setting setting(const Answer& answer, std::string_view option) {
-  for (const Setting& one : answer.settings) {
+  for (const Setting& one : settings_of(answer)) {
     if (one.option == option) return one;
   }
   return {};

@@ -1,8 +1,9 @@
-#include "choose/survival.h"
+#include "choose/requirements.h"
 
 #include <fnmatch.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "hazards/scenario.h"
 
@@ -65,14 +66,14 @@ const std::vector<Survival>& fault_words() {
 }
 
 std::optional<Survival> find_survival(std::string_view text) {
-  for (const Survival& known : fault_words()) {
-    if (known.word == text) return known;
-  }
+  const auto& words = fault_words();
+  const auto known = std::ranges::find(words, text, &Survival::word);
+  if (known != words.end()) return *known;
   Survival survival{.word = std::string(text), .scenarios = {}};
-  const std::string glob(text);
   for (const hazards::Scenario* scenario : hazards::all_scenarios()) {
-    if (fnmatch(glob.c_str(), std::string(scenario->name).c_str(), 0) == 0) {
-      survival.scenarios.emplace_back(scenario->name);
+    std::string name(scenario->name);
+    if (fnmatch(survival.word.c_str(), name.c_str(), 0) == 0) {
+      survival.scenarios.push_back(std::move(name));
     }
   }
   if (survival.scenarios.empty()) return std::nullopt;
@@ -80,17 +81,16 @@ std::optional<Survival> find_survival(std::string_view text) {
 }
 
 std::vector<Survival> faults_to_survive(const Requirements& requirements) {
+  const auto& waived = requirements.waived;
+  const auto& named = requirements.survive;
   std::vector<Survival> faults;
-  const auto has = [](const std::vector<Survival>& list, const std::string& word) {
-    return std::any_of(list.begin(), list.end(),
-                       [&](const Survival& one) { return one.word == word; });
-  };
   for (const Survival& one : fault_words()) {
-    const bool waived = std::find(requirements.waived.begin(), requirements.waived.end(),
-                                  one.word) != requirements.waived.end();
-    if (one.is_basic && !waived && !has(requirements.survive, one.word)) faults.push_back(one);
+    if (one.is_basic && std::ranges::find(waived, one.word) == waived.end() &&
+        std::ranges::find(named, one.word, &Survival::word) == named.end()) {
+      faults.push_back(one);
+    }
   }
-  for (const Survival& one : requirements.survive) {
+  for (const Survival& one : named) {
     faults.push_back(one);
     faults.back().is_basic = false;  // it was asked for by name
   }
