@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstddef>
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
 #include <tl/expected.hpp>
@@ -14,11 +13,8 @@ namespace lockbench::results {
 inline constexpr std::size_t kMaxResultBytes = std::size_t{64} << 20;
 inline constexpr std::size_t kMaxResultDepth = 32;
 
-/// Readable by people: lists of numbers and small objects stand on one line each. Always valid
-/// JSON: bytes that are not UTF-8 are replaced. The document may hold no number that is infinite.
-std::string json_text(const nlohmann::ordered_json& document);
-
-/// The result file. What is not a number is null.
+/// The result file, readable by people: lists of numbers and small objects stand on one line each.
+/// Always valid JSON: bytes that are not UTF-8 are replaced, and what is not a number is null.
 std::string to_json(const Result& result);
 
 /// Reads what to_json wrote, also condensed, from anywhere. While it is read, a document takes ten

@@ -131,12 +131,10 @@ void dump(const OrderedJson& value, std::size_t indent, std::string& out) {
 
 }  // namespace
 
-std::string json_text(const OrderedJson& document) {
+std::string to_json(const Result& result) {
   std::string out;
-  dump(document, 0, out);
+  dump(Writer::write(result), 0, out);
   return out + "\n";
 }
-
-std::string to_json(const Result& result) { return json_text(Writer::write(result)); }
 
 }  // namespace lockbench::results
