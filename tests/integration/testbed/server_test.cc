@@ -238,7 +238,11 @@ TEST(Server, RunsAsTheAccountInAFolderOfItsOwn) {
     EXPECT_EQ(facts.st_mode & 0777, mode) << path;
     EXPECT_EQ(facts.st_uid, who) << path;
   }
-  ASSERT_EQ(kill(testbed->supervisor()->own_pid(), SIGKILL), 0);
+  // A terminal's Ctrl-C signals one group of one session: the servers live on until all is saved.
+  const pid_t supervisor = testbed->supervisor()->own_pid();
+  for (const pid_t pid : {supervisor, server->pid()}) EXPECT_NE(getsid(pid), getsid(0));
+  EXPECT_NE(getpgid(server->pid()), getpgrp());
+  ASSERT_EQ(kill(supervisor, SIGKILL), 0);
   EXPECT_TRUE(eventually([&] { return has_ended(server->pid()); }));  // PDEATHSIG survived setuid
 }
 
