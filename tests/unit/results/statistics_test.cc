@@ -78,8 +78,8 @@ TEST(Tiers, OfSingleMeasurementsDifferByATenth) {
 }
 
 TEST(Tiers, StrategiesThatScatterIntoEachOtherShareOne) {
-  const std::vector<double> low{1, 1.6, 0.7, 1.3, 0.9}, high{1.4, 0.9, 1.9, 1.1, 1.5};
-  EXPECT_THAT(tiers({low, high}), ElementsAre(1, 1));
+  const std::vector<double> few{1, 1.6, 0.7, 1.3, 0.9}, many{1.4, 0.9, 1.9, 1.1, 1.5};
+  EXPECT_THAT(tiers({few, many}), ElementsAre(1, 1));
   EXPECT_THAT(tiers({{1, 1.01, 0.99, 1, 1}, {1.4, 1.41, 1.39, 1.4, 1.4}}), ElementsAre(1, 2));
 }
 

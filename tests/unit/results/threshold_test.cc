@@ -22,7 +22,7 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 
-std::string error_of(std::string_view text) {
+std::string threshold_error(std::string_view text) {
   const auto parsed = parse_threshold(text);
   return parsed ? "no error" : parsed.error();
 }
@@ -75,28 +75,28 @@ TEST(Threshold, TellsWhatWasMeasured) {
 }
 
 TEST(Threshold, UnknownFiguresNameCloseOnes) {
-  EXPECT_THAT(error_of("aquire.p99<5ms"),
+  EXPECT_THAT(threshold_error("aquire.p99<5ms"),
               AllOf(HasSubstr("'aquire.p99'"), HasSubstr("acquire.p99")));
-  EXPECT_THAT(error_of("lost_updates==0"), HasSubstr("audit.lost_updates"));
-  EXPECT_THAT(error_of("sections_per_sec>1"), HasSubstr("sections_per_second"));
-  EXPECT_THAT(error_of("<1"), HasSubstr("no such figure ''"));
-  EXPECT_THAT(error_of("renewal==0"), HasSubstr("no such figure"));
-  EXPECT_THAT(error_of("strategy==0"), HasSubstr("no such figure"));
-  EXPECT_THAT(error_of("generator.valid==1"), HasSubstr("no such figure"));
+  EXPECT_THAT(threshold_error("lost_updates==0"), HasSubstr("audit.lost_updates"));
+  EXPECT_THAT(threshold_error("sections_per_sec>1"), HasSubstr("sections_per_second"));
+  EXPECT_THAT(threshold_error("<1"), HasSubstr("no such figure ''"));
+  EXPECT_THAT(threshold_error("renewal==0"), HasSubstr("no such figure"));
+  EXPECT_THAT(threshold_error("strategy==0"), HasSubstr("no such figure"));
+  EXPECT_THAT(threshold_error("generator.valid==1"), HasSubstr("no such figure"));
 }
 
 TEST(Threshold, ErrorsNameTheCulpritAndWhatIsAllowed) {
-  EXPECT_THAT(error_of("acquire.p99"), HasSubstr("< <= > >= == !="));
-  EXPECT_THAT(error_of("acquire.p99=5"), HasSubstr("< <= > >= == !="));
-  EXPECT_THAT(error_of("acquire.p99<"), HasSubstr("'' is not a number"));
-  EXPECT_THAT(error_of("acquire.p99<fast"), HasSubstr("'fast' is not a number"));
-  EXPECT_THAT(error_of("acquire.p99<inf"), HasSubstr("'inf' is not a number"));
-  EXPECT_THAT(error_of("acquire.p99<nan"), HasSubstr("'nan' is not a number"));
-  EXPECT_THAT(error_of("acquire.p99<5min"),
+  EXPECT_THAT(threshold_error("acquire.p99"), HasSubstr("< <= > >= == !="));
+  EXPECT_THAT(threshold_error("acquire.p99=5"), HasSubstr("< <= > >= == !="));
+  EXPECT_THAT(threshold_error("acquire.p99<"), HasSubstr("'' is not a number"));
+  EXPECT_THAT(threshold_error("acquire.p99<fast"), HasSubstr("'fast' is not a number"));
+  EXPECT_THAT(threshold_error("acquire.p99<inf"), HasSubstr("'inf' is not a number"));
+  EXPECT_THAT(threshold_error("acquire.p99<nan"), HasSubstr("'nan' is not a number"));
+  EXPECT_THAT(threshold_error("acquire.p99<5min"),
               AllOf(HasSubstr("'min'"), HasSubstr("ns, us, ms, s, m, h")));
-  EXPECT_THAT(error_of("acquire.p99<5ms<6ms"), HasSubstr("no such unit"));
-  EXPECT_THAT(error_of(""), HasSubstr("operator"));
-  EXPECT_THAT(error_of(std::string(100000, 'a') + "<1"), HasSubstr("longer than"));
+  EXPECT_THAT(threshold_error("acquire.p99<5ms<6ms"), HasSubstr("no such unit"));
+  EXPECT_THAT(threshold_error(""), HasSubstr("operator"));
+  EXPECT_THAT(threshold_error(std::string(100000, 'a') + "<1"), HasSubstr("longer than"));
 }
 
 TEST(Figures, AreTheNumbersOfTheFile) {
