@@ -1,159 +1,368 @@
 #include "tests/support/broken_locks.h"
 
+#include <functional>
+#include <map>
+#include <memory>
 #include <stdexcept>
 #include <utility>
+#include <vector>
 
+#include "strategies/redis/client/answers.h"
+#include "strategies/redis/client/single_node.h"
+#include "strategies/redis/scripts.h"
 #include "strategies/registry.h"
-#include "tests/support/flawed_lock.h"
 
 namespace lockbench::test {
 namespace {
 
 using std::chrono::milliseconds;
+using std::chrono::seconds;
 
-struct LetsTwoIn : Flawed {
-  using Flawed::Flawed;
-  AcquireResult acquire(const AcquireRequest& request) override {
-    AcquireResult result = try_once(request);
-    if (result.outcome != AcquireOutcome::refused) return result;
-    result.outcome = AcquireOutcome::acquired;
-    result.lease = Lease{.key = std::string(request.key),
-                         .token = "intruder",
-                         .state = redis::valid_until(TimePoint::max())};
-    return result;
+/// The textbook lock, which every broken one is but for its flaw.
+const Descriptor& sound_lock() {
+  const Descriptor* sound = find_strategy("redis-set-nx-lua");
+  if (sound == nullptr) throw std::logic_error("the sound lock to break is missing");
+  return *sound;
+}
+
+/// A connection to where the lock lives. Throws std::invalid_argument without an endpoint.
+std::unique_ptr<redis::Connection> connection_to(const Context& context, Env& env) {
+  const auto endpoint = redis::parse_endpoint(context.endpoints.find("redis")->second.front());
+  if (!endpoint) throw std::invalid_argument(endpoint.error());
+  return context.services.get_or_make<redis::ConnectionFactory>(redis::make_connection_factory)
+      .make(*endpoint, context.options.timeouts(), env);
+}
+
+class KeylessEnv : public ForwardingEnv {
+ public:
+  using ForwardingEnv::ForwardingEnv;
+  CommandFate before_command(const CommandInfo& command) override {
+    CommandInfo keyless = command;
+    keyless.key = {};
+    return ForwardingEnv::before_command(keyless);
   }
 };
 
-struct ConfusesKeys : Flawed {
-  using Flawed::Flawed;
-  AcquireResult acquire(const AcquireRequest& request) override {
-    AcquireRequest same = request;
-    same.key = "the only one";
-    return sound().acquire(same);
-  }
+class Flawed;
+
+/// What a lock does in place of the sound one; what is empty here, it leaves to that. Each lock has
+/// a copy of its own.
+struct Behaviour {
+  std::function<StoreResult<void>(Flawed&)> connect{};
+  std::function<AcquireResult(Flawed&, const AcquireRequest&)> acquire{};
+  std::function<ReleaseResult(Flawed&, const Lease&)> release{};
+  std::function<RenewResult(Flawed&, const Lease&, Duration)> renew{};
+  /// Changes what the sound lock is made with.
+  std::function<void(Context&, StrategyOptions&)> mislead{};
+  bool keyless = false;  ///< reports commands without their keys
 };
 
-struct ReentersUndeclared : Flawed {
-  using Flawed::Flawed;
-  AcquireResult acquire(const AcquireRequest& request) override {
-    if (last_.lease && last_.lease->key == request.key) return last_;
-    return last_ = sound().acquire(request);
+/// A sound lock but for this behaviour. Has a connection of its own for what the sound one would
+/// not do.
+class Flawed : public LockStrategy {
+ public:
+  Flawed(const Context& context, Behaviour behaviour)
+      : behaviour_(std::move(behaviour)),
+        context_(context),
+        options_(context.options),
+        keyless_(context.env),
+        sound_(sound_lock().make(misled())),
+        redis_(connection_to(context, context.env)) {}
+
+  StoreResult<void> connect() override {
+    return behaviour_.connect ? behaviour_.connect(*this) : sound_->connect();
   }
-  AcquireResult last_;
+  AcquireResult acquire(const AcquireRequest& request) override {
+    return behaviour_.acquire ? behaviour_.acquire(*this, request) : sound_->acquire(request);
+  }
+  ReleaseResult release(const Lease& lease) override {
+    return behaviour_.release ? behaviour_.release(*this, lease) : sound_->release(lease);
+  }
+  RenewResult renew(const Lease& lease, Duration ttl) override {
+    return behaviour_.renew ? behaviour_.renew(*this, lease, ttl) : sound_->renew(lease, ttl);
+  }
+
+  LockStrategy& sound() { return *sound_; }
+  redis::Connection& redis() { return *redis_; }
+  Env& env() { return context_.env; }
+  const Context& context() const { return context_; }
+  /// The sound lock, without waiting.
+  AcquireResult try_once(AcquireRequest request) {
+    request.deadline = env().now();
+    return sound_->acquire(request);
+  }
+
+ private:
+  Context misled() {
+    Context made{.endpoints = context_.endpoints,
+                 .options = options_,
+                 .env = behaviour_.keyless ? keyless_ : context_.env,
+                 .services = context_.services,
+                 .client = context_.client,
+                 .urls = context_.urls,
+                 .waiting = context_.waiting,
+                 .renewing = context_.renewing};
+    if (behaviour_.mislead) behaviour_.mislead(made, options_);
+    return made;
+  }
+
+  Behaviour behaviour_;
+  const Context context_;
+  StrategyOptions options_;
+  KeylessEnv keyless_;
+  std::unique_ptr<LockStrategy> sound_;
+  std::unique_ptr<redis::Connection> redis_;
 };
 
-struct RepeatsFencingNumbers : Flawed {
-  using Flawed::Flawed;
-  AcquireResult acquire(const AcquireRequest& request) override {
-    AcquireResult result = sound().acquire(request);
-    if (result.lease) result.lease->fencing = 7;
-    return result;
-  }
-};
+/// A lease that nothing in the store stands for.
+AcquireResult granted(const AcquireRequest& request, std::string token, TimePoint valid_until) {
+  return {.outcome = AcquireOutcome::acquired,
+          .lease = Lease{.key = std::string(request.key),
+                         .token = std::move(token),
+                         .mode = request.mode,
+                         .state = redis::valid_until(valid_until)}};
+}
 
-struct IgnoresTheDeadline : Flawed {
-  using Flawed::Flawed;
-  AcquireResult acquire(const AcquireRequest& request) override {
-    if (request.deadline <= env().now()) return sound().acquire(request);
-    AcquireRequest later = request;
-    later.deadline += std::chrono::seconds(10);
-    return sound().acquire(later);
-  }
-};
+// Acquisitions.
 
-struct GivesUpEarly : Flawed {
-  using Flawed::Flawed;
-  AcquireResult acquire(const AcquireRequest& request) override {
-    AcquireResult result = try_once(request);
-    if (result.outcome == AcquireOutcome::refused) result.outcome = AcquireOutcome::timed_out;
-    return result;
-  }
-};
+AcquireResult let_two_in(Flawed& lock, const AcquireRequest& request) {
+  AcquireResult result = lock.try_once(request);
+  if (result.outcome != AcquireOutcome::refused) return result;
+  AcquireResult intruder = granted(request, "intruder", TimePoint::max());
+  intruder.attempts = result.attempts;
+  return intruder;
+}
 
-struct TriesTwice : Flawed {
-  using Flawed::Flawed;
-  AcquireResult acquire(const AcquireRequest& request) override {
-    AcquireResult result = sound().acquire(request);
-    if (result.outcome != AcquireOutcome::refused) return result;
-    result = sound().acquire(request);
-    ++result.attempts;
-    return result;
-  }
-};
+AcquireResult confuse_keys(Flawed& lock, const AcquireRequest& request) {
+  AcquireRequest same = request;
+  same.key = "the only one";
+  return lock.sound().acquire(same);
+}
+
+AcquireResult repeat_a_fencing_number(Flawed& lock, const AcquireRequest& request) {
+  AcquireResult result = lock.sound().acquire(request);
+  if (result.lease) result.lease->fencing = 7;
+  return result;
+}
+
+AcquireResult ignore_the_deadline(Flawed& lock, const AcquireRequest& request) {
+  AcquireRequest later = request;
+  if (request.deadline > lock.env().now()) later.deadline += seconds(10);
+  return lock.sound().acquire(later);
+}
+
+AcquireResult give_up_early(Flawed& lock, const AcquireRequest& request) {
+  AcquireResult result = lock.try_once(request);
+  if (result.outcome == AcquireOutcome::refused) result.outcome = AcquireOutcome::timed_out;
+  return result;
+}
+
+AcquireResult try_twice(Flawed& lock, const AcquireRequest& request) {
+  AcquireResult result = lock.sound().acquire(request);
+  if (result.outcome != AcquireOutcome::refused) return result;
+  result = lock.sound().acquire(request);
+  ++result.attempts;
+  return result;
+}
 
 /// Waits, then gives up instead of asking again.
-struct NeverRetries : Flawed {
-  using Flawed::Flawed;
-  AcquireResult acquire(const AcquireRequest& request) override {
-    AcquireResult result = try_once(request);
-    if (result.outcome != AcquireOutcome::refused) return result;
-    env().wait(nullptr, env().now() + milliseconds(100), request.stop);
-    result.outcome = AcquireOutcome::timed_out;
+AcquireResult never_retry(Flawed& lock, const AcquireRequest& request) {
+  AcquireResult result = lock.try_once(request);
+  if (result.outcome != AcquireOutcome::refused) return result;
+  lock.env().wait(nullptr, lock.env().now() + milliseconds(100), request.stop);
+  result.outcome = AcquireOutcome::timed_out;
+  return result;
+}
+
+AcquireResult ignore_a_stop(Flawed& lock, const AcquireRequest& request) {
+  AcquireRequest unstoppable = request;
+  unstoppable.stop = {};
+  return lock.sound().acquire(unstoppable);
+}
+
+AcquireResult heed_a_stop_late(Flawed& lock, const AcquireRequest& request) {
+  AcquireResult result = lock.sound().acquire(request);
+  if (request.stop.stop_requested()) lock.env().wait(nullptr, lock.env().now() + seconds(10), {});
+  return result;
+}
+
+AcquireResult lose_track_when_stopped(Flawed& lock, const AcquireRequest& request) {
+  AcquireResult result = lock.sound().acquire(request);
+  if (request.stop.stop_requested()) result.outcome = AcquireOutcome::unknown;
+  return result;
+}
+
+AcquireResult leave_an_unnamed_key(Flawed& lock, const AcquireRequest& request) {
+  const std::string key = std::string(request.key) + ":visited";
+  (void)lock.redis().call({"SET", key, "1"});
+  return lock.sound().acquire(request);
+}
+
+AcquireResult count_validity_from_the_answer(Flawed& lock, const AcquireRequest& request) {
+  AcquireResult result = lock.sound().acquire(request);
+  if (result.lease) result.lease->state->extend(lock.env().now() + request.ttl, lock.env().now());
+  return result;
+}
+
+AcquireResult hand_out_an_old_lease(Flawed& lock, const AcquireRequest& request) {
+  const TimePoint asked_at = lock.env().now();
+  (void)lock.redis().call({"GET", request.key});
+  return granted(request, "old", asked_at + request.ttl);
+}
+
+/// Counts sharers, but lets them in wherever nobody is alone, whoever waits for that.
+AcquireResult let_sharers_overtake(Flawed& lock, const AcquireRequest& request) {
+  AcquireResult result{.outcome = AcquireOutcome::refused, .attempts = 1};
+  const std::string sharers = std::string(request.key) + ":sharers";
+  if (request.mode == Mode::shared) {
+    const auto taken = lock.redis().call({"EXISTS", request.key});
+    if (!taken || taken->is_integer(1)) return result;
+    (void)lock.redis().call({"INCR", sharers});
+    return granted(request, "sharer", TimePoint::max());
+  }
+  while (true) {
+    const auto left = lock.redis().call({"INCRBY", sharers, "0"});
+    if (left && left->is_integer(0)) return lock.sound().acquire(request);
+    if (lock.env().now() >= request.deadline) return result;
+    lock.env().wait(nullptr, lock.env().now() + milliseconds(5), request.stop);
+  }
+}
+
+ReleaseResult release_a_sharer(Flawed& lock, const Lease& lease) {
+  if (lease.mode == Mode::exclusive) return lock.sound().release(lease);
+  (void)lock.redis().call({"DECR", lease.key + ":sharers"});
+  return {ReleaseOutcome::released, {}};
+}
+
+/// Without looking who is there.
+AcquireResult let_sharers_in(Flawed& lock, const AcquireRequest& request) {
+  if (request.mode == Mode::exclusive) return lock.sound().acquire(request);
+  return granted(request, "sharer", TimePoint::max());
+}
+
+AcquireResult send_undeclared(Flawed& lock, const AcquireRequest& request) {
+  (void)lock.redis().call({"EXISTS", request.key});
+  return lock.sound().acquire(request);
+}
+
+AcquireResult need_an_administrator(Flawed& lock, const AcquireRequest& request) {
+  if (const auto looked = lock.redis().call({"CONFIG", "GET", "save"}); !looked) {
+    return {.outcome = AcquireOutcome::failed, .reason = looked.error().message};
+  }
+  return lock.sound().acquire(request);
+}
+
+/// Reports one outcome of an acquisition as another.
+template <AcquireOutcome real, AcquireOutcome told>
+AcquireResult miscall(Flawed& lock, const AcquireRequest& request) {
+  AcquireResult result = lock.sound().acquire(request);
+  if (result.outcome == real) result.outcome = told;
+  return result;
+}
+
+// Releases and renewals.
+
+ReleaseResult release_unchecked(Flawed& lock, const Lease& lease) {
+  return to_release_result(redis::release_unchecked(lock.redis(), lease));
+}
+
+ReleaseResult forget_to_release(Flawed& /*lock*/, const Lease& /*lease*/) {
+  return {ReleaseOutcome::released, {}};
+}
+
+ReleaseResult call_a_lost_release_success(Flawed& lock, const Lease& lease) {
+  lock.sound().release(lease);
+  return {ReleaseOutcome::released, {}};
+}
+
+ReleaseResult not_fall_back(Flawed& lock, const Lease& lease) {
+  return to_release_result(lock.redis().call(
+      redis::kFlag,
+      {"EVALSHA", redis::scripts::release_if_token.sha1, "1", lease.key, lease.token}));
+}
+
+ReleaseResult forget_to_tell(Flawed& lock, const Lease& lease) {
+  return to_release_result(lock.redis().call(redis::kFlag, redis::scripts::release_if_token,
+                                             {lease.key}, {lease.token}));
+}
+
+ReleaseResult tell_in_vain(Flawed& lock, const Lease& lease) {
+  ReleaseResult result = lock.sound().release(lease);
+  if (result.outcome == ReleaseOutcome::not_owner) {
+    (void)lock.redis().call({"PUBLISH", lease.key + ":released", "released"});
+  }
+  return result;
+}
+
+RenewResult renew_unchecked(Flawed& lock, const Lease& lease, Duration ttl) {
+  return redis::renew_unchecked(lock.redis(), lock.env(), lease, ttl);
+}
+
+RenewResult renew_nothing(Flawed& /*lock*/, const Lease& /*lease*/, Duration /*ttl*/) {
+  return {RenewOutcome::renewed, {}};
+}
+
+// Connections.
+
+/// Keeps deliberately leaked objects reachable, for the leak checker.
+StoreResult<void> leak_a_connection(Flawed& lock) {
+  static const std::unique_ptr<Env> env = make_system_env(0);
+  static std::vector<std::unique_ptr<redis::Connection>> leaked;
+  leaked.push_back(connection_to(lock.context(), *env));
+  (void)leaked.back()->connect();
+  return lock.sound().connect();
+}
+
+StoreResult<void> tell_the_password(Flawed& lock) {
+  auto connected = lock.sound().connect();
+  if (!connected) {
+    connected.error().message +=
+        ", which is " + lock.context().endpoints.find("redis")->second.front();
+  }
+  return connected;
+}
+
+// What remembers something from call to call; each lock has its own.
+
+struct ReenterUndeclared {
+  AcquireResult last{};
+  AcquireResult operator()(Flawed& lock, const AcquireRequest& request) {
+    if (last.lease && last.lease->key == request.key) return last;
+    return last = lock.sound().acquire(request);
+  }
+};
+
+struct NeverReconnect {
+  AcquireResult last{};
+  AcquireResult operator()(Flawed& lock, const AcquireRequest& request) {
+    if (last.outcome == AcquireOutcome::failed && last.attempts > 0) return last;
+    return last = lock.sound().acquire(request);
+  }
+};
+
+struct SendUnreported {
+  std::shared_ptr<Env> unwatched{};
+  std::shared_ptr<redis::Connection> secret{};
+  AcquireResult operator()(Flawed& lock, const AcquireRequest& request) {
+    if (!secret) {
+      unwatched = make_system_env(0);
+      secret = connection_to(lock.context(), *unwatched);
+    }
+    (void)secret->call({"EXISTS", request.key});
+    return lock.sound().acquire(request);
+  }
+};
+
+struct KeepRenewing {
+  std::shared_ptr<Renewal> kept{};
+  AcquireResult operator()(Flawed& lock, const AcquireRequest& request) {
+    AcquireResult result = lock.sound().acquire(request);
+    if (result.lease) kept = std::exchange(result.lease->renewal, nullptr);
     return result;
   }
 };
 
-struct IgnoresAStop : Flawed {
-  using Flawed::Flawed;
-  AcquireResult acquire(const AcquireRequest& request) override {
-    AcquireRequest unstoppable = request;
-    unstoppable.stop = {};
-    return sound().acquire(unstoppable);
-  }
-};
-
-/// Notices a stop late.
-struct HeedsAStopLate : Flawed {
-  using Flawed::Flawed;
-  AcquireResult acquire(const AcquireRequest& request) override {
-    AcquireResult result = sound().acquire(request);
-    if (request.stop.stop_requested())
-      env().wait(nullptr, env().now() + std::chrono::seconds(10), {});
-    return result;
-  }
-};
-
-struct LosesTrackWhenStopped : Flawed {
-  using Flawed::Flawed;
-  AcquireResult acquire(const AcquireRequest& request) override {
-    AcquireResult result = sound().acquire(request);
-    if (request.stop.stop_requested()) result.outcome = AcquireOutcome::unknown;
-    return result;
-  }
-};
-
-struct ReleasesUnchecked : Flawed {
-  using Flawed::Flawed;
-  ReleaseResult release(const Lease& lease) override {
-    return to_release_result(redis::release_unchecked(redis(), lease));
-  }
-};
-
-struct RenewsUnchecked : Flawed {
-  using Flawed::Flawed;
-  RenewResult renew(const Lease& lease, Duration ttl) override {
-    return redis::renew_unchecked(redis(), env(), lease, ttl);
-  }
-};
-
-struct RenewsNothing : Flawed {
-  using Flawed::Flawed;
-  RenewResult renew(const Lease&, Duration) override { return {RenewOutcome::renewed, {}}; }
-};
-
-struct LeavesAnUnnamedKey : Flawed {
-  using Flawed::Flawed;
-  AcquireResult acquire(const AcquireRequest& request) override {
-    const std::string key = std::string(request.key) + ":visited";
-    (void)redis().call({"SET", key, "1"});
-    return sound().acquire(request);
-  }
-};
-
-struct ForgetsToRelease : Flawed {
-  using Flawed::Flawed;
-  ReleaseResult release(const Lease&) override { return {ReleaseOutcome::released, {}}; }
-};
+// Locks that are broken deeper.
 
 struct NeverExpires : redis::TokenLock {
   using TokenLock::TokenLock;
@@ -166,98 +375,149 @@ struct NeverExpires : redis::TokenLock {
   }
 };
 
-struct CountsValidityFromTheAnswer : Flawed {
-  using Flawed::Flawed;
+/// SETNX, and an EXPIRE that was not sent: reports failed although the lock exists.
+struct CallsHalfALockFailure : redis::TokenLock {
+  using TokenLock::TokenLock;
+  StoreResult<redis::TryResult> try_acquire(const AcquireRequest& request, Lease& lease) override {
+    const auto taken = redis().call({"SETNX", lease.key, lease.token}, request.stop);
+    if (!taken) return tl::unexpected(taken.error());
+    if (!taken->is_integer(1)) return false;
+    const auto expires = redis().call({"EXPIRE", lease.key, "10"}, request.stop);
+    if (!expires) return tl::unexpected(expires.error());
+    lease.state = redis::valid_until(env().now());
+    return true;
+  }
+};
+
+struct Textbook : redis::TokenLock {
+  using TokenLock::TokenLock;
+  StoreResult<redis::TryResult> try_acquire(const AcquireRequest& request, Lease& lease) override {
+    return set_nx_px(request, lease, lease.token);
+  }
+};
+
+struct DoesNotTidyUp : Textbook {
+  using Textbook::Textbook;
+  StoreResult<bool> undo(const Lease&, const std::stop_token&) override { return false; }
+};
+
+struct TimerRenewsUnchecked : Textbook {
+  using Textbook::Textbook;
+  std::optional<redis::RenewalProtocol> renewal_protocol() const override {
+    return redis::RenewalProtocol{};
+  }
+};
+
+/// Keeps the wake-up of a client that leaves without the lock.
+struct HoardsWakeups : Flawed {
+  explicit HoardsWakeups(const Context& context)
+      : Flawed(context, {}), woken_(context.env.make_event()) {}
+
   AcquireResult acquire(const AcquireRequest& request) override {
-    AcquireResult result = sound().acquire(request);
-    if (result.lease) result.lease->state->extend(env().now() + request.ttl, env().now());
+    AcquireResult result = try_once(request);
+    if (result.outcome != AcquireOutcome::refused) return result;
+    redis::NotificationHub::Waiter waiter(hub(), std::string(request.key) + ":released", *woken_);
+    bool asked_listening = false;
+    while (env().now() < request.deadline) {
+      if (asked_listening) env().wait(woken_.get(), request.deadline, request.stop);
+      asked_listening = true;
+      result = try_once(request);
+      if (result.outcome != AcquireOutcome::refused) break;
+    }
+    waiter.satisfied();
+    if (result.outcome == AcquireOutcome::refused) result.outcome = AcquireOutcome::timed_out;
     return result;
   }
+
+ private:
+  redis::NotificationHub& hub() {
+    using redis::ConnectionFactory, redis::NotificationHub;
+    return context().services.get_or_make<NotificationHub>([&] {
+      auto& factory =
+          context().services.get_or_make<ConnectionFactory>(redis::make_connection_factory);
+      return std::make_shared<NotificationHub>(
+          redis::parse_endpoint(context().endpoints.find("redis")->second.front()).value(),
+          context().options.command_timeout, factory, make_service_env(context().services));
+    });
+  }
+
+  std::unique_ptr<Event> woken_;
 };
 
-struct HandsOutOldLeases : Flawed {
-  using Flawed::Flawed;
-  AcquireResult acquire(const AcquireRequest& request) override {
-    const TimePoint asked_at = env().now();
-    (void)redis().call({"GET", request.key});
-    return {.outcome = AcquireOutcome::acquired,
-            .lease = Lease{.key = std::string(request.key),
-                           .token = "old",
-                           .state = redis::valid_until(asked_at + request.ttl)}};
-  }
-};
+using Make = std::function<std::unique_ptr<LockStrategy>(const Context&)>;
 
-/// Counts sharers, but lets them in wherever nobody is alone, whoever waits for that.
-struct LetsSharersOvertake : Flawed {
-  using Flawed::Flawed;
-  AcquireResult acquire(const AcquireRequest& request) override {
-    AcquireResult result{.outcome = AcquireOutcome::refused, .attempts = 1};
-    const std::string sharers = std::string(request.key) + ":sharers";
-    if (request.mode == Mode::shared) {
-      const auto taken = redis().call({"EXISTS", request.key});
-      if (!taken || taken->is_integer(1)) return result;
-      (void)redis().call({"INCR", sharers});
-      return {.outcome = AcquireOutcome::acquired,
-              .lease = Lease{.key = std::string(request.key),
-                             .token = "sharer",
-                             .mode = Mode::shared,
-                             .state = redis::valid_until(TimePoint::max())}};
-    }
-    while (true) {
-      const auto left = redis().call({"INCRBY", sharers, "0"});
-      if (left && left->is_integer(0)) return sound().acquire(request);
-      if (env().now() >= request.deadline) return result;
-      env().wait(nullptr, env().now() + milliseconds(5), request.stop);
-    }
-  }
-  ReleaseResult release(const Lease& lease) override {
-    if (lease.mode == Mode::exclusive) return sound().release(lease);
-    (void)redis().call({"DECR", lease.key + ":sharers"});
-    return {ReleaseOutcome::released, {}};
-  }
-};
-
-/// Without looking who is there.
-struct LetsSharersIn : Flawed {
-  using Flawed::Flawed;
-  AcquireResult acquire(const AcquireRequest& request) override {
-    if (request.mode == Mode::exclusive) return sound().acquire(request);
-    return {.outcome = AcquireOutcome::acquired,
-            .lease = Lease{.key = std::string(request.key),
-                           .token = "sharer",
-                           .mode = Mode::shared,
-                           .state = redis::valid_until(TimePoint::max())}};
-  }
-};
-
-Factories all_factories() {
-  Factories all{
-      {Flaw::lets_two_in, construct<LetsTwoIn>},
-      {Flaw::confuses_keys, construct<ConfusesKeys>},
-      {Flaw::reenters_undeclared, construct<ReentersUndeclared>},
-      {Flaw::repeats_fencing_numbers, construct<RepeatsFencingNumbers>},
-      {Flaw::ignores_the_deadline, construct<IgnoresTheDeadline>},
-      {Flaw::gives_up_early, construct<GivesUpEarly>},
-      {Flaw::tries_twice, construct<TriesTwice>},
-      {Flaw::never_retries, construct<NeverRetries>},
-      {Flaw::ignores_a_stop, construct<IgnoresAStop>},
-      {Flaw::heeds_a_stop_late, construct<HeedsAStopLate>},
-      {Flaw::loses_track_when_stopped, construct<LosesTrackWhenStopped>},
-      {Flaw::releases_unchecked, construct<ReleasesUnchecked>},
-      {Flaw::forgets_its_own_expiry, construct<ReleasesUnchecked>},
-      {Flaw::renews_unchecked, construct<RenewsUnchecked>},
-      {Flaw::renews_nothing, construct<RenewsNothing>},
-      {Flaw::leaves_an_unnamed_key, construct<LeavesAnUnnamedKey>},
-      {Flaw::forgets_to_release, construct<ForgetsToRelease>},
-      {Flaw::never_expires, construct<NeverExpires>},
-      {Flaw::hands_out_old_leases, construct<HandsOutOldLeases>},
-      {Flaw::counts_validity_from_the_answer, construct<CountsValidityFromTheAnswer>},
-      {Flaw::lets_sharers_in, construct<LetsSharersIn>},
-      {Flaw::lets_sharers_overtake, construct<LetsSharersOvertake>},
+Make behaving(Behaviour behaviour) {
+  return [behaviour = std::move(behaviour)](const Context& context) {
+    return std::make_unique<Flawed>(context, behaviour);
   };
-  all.merge(locks_broken_towards_the_store());
-  all.merge(locks_broken_towards_the_services());
-  return all;
+}
+template <class Acquire>
+Make acquiring(Acquire acquire) {
+  return behaving({.acquire = std::move(acquire)});
+}
+Make releasing(ReleaseResult (*release)(Flawed&, const Lease&)) {
+  return behaving({.release = release});
+}
+
+/// Those whose flaw is not in the descriptor alone.
+// NOLINTNEXTLINE(readability-function-size): a table
+std::map<Flaw, Make> all_makers() {
+  using enum AcquireOutcome;
+  return {
+      {Flaw::lets_two_in, acquiring(let_two_in)},
+      {Flaw::confuses_keys, acquiring(confuse_keys)},
+      {Flaw::reenters_undeclared, acquiring(ReenterUndeclared{})},
+      {Flaw::repeats_fencing_numbers, acquiring(repeat_a_fencing_number)},
+      {Flaw::ignores_the_deadline, acquiring(ignore_the_deadline)},
+      {Flaw::gives_up_early, acquiring(give_up_early)},
+      {Flaw::tries_twice, acquiring(try_twice)},
+      {Flaw::never_retries, acquiring(never_retry)},
+      {Flaw::ignores_a_stop, acquiring(ignore_a_stop)},
+      {Flaw::heeds_a_stop_late, acquiring(heed_a_stop_late)},
+      {Flaw::loses_track_when_stopped, acquiring(lose_track_when_stopped)},
+      {Flaw::releases_unchecked, releasing(release_unchecked)},
+      {Flaw::forgets_its_own_expiry, releasing(release_unchecked)},
+      {Flaw::renews_unchecked, behaving({.renew = renew_unchecked})},
+      {Flaw::renews_nothing, behaving({.renew = renew_nothing})},
+      {Flaw::leaves_an_unnamed_key, acquiring(leave_an_unnamed_key)},
+      {Flaw::forgets_to_release, releasing(forget_to_release)},
+      {Flaw::leaks_a_connection, behaving({.connect = leak_a_connection})},
+      {Flaw::never_expires, construct<NeverExpires>},
+      {Flaw::counts_validity_from_the_answer, acquiring(count_validity_from_the_answer)},
+      {Flaw::hands_out_old_leases, acquiring(hand_out_an_old_lease)},
+      {Flaw::sends_undeclared, acquiring(send_undeclared)},
+      {Flaw::sends_unreported, acquiring(SendUnreported{})},
+      {Flaw::does_not_fall_back, releasing(not_fall_back)},
+      {Flaw::mislabels_the_key, behaving({.keyless = true})},
+      {Flaw::does_not_tidy_up, construct<DoesNotTidyUp>},
+      {Flaw::calls_a_lost_answer_failure, acquiring(miscall<unknown, failed>)},
+      {Flaw::calls_a_cut_refusal, acquiring(miscall<failed, refused>)},
+      {Flaw::calls_half_a_lock_failure, construct<CallsHalfALockFailure>},
+      {Flaw::calls_a_lost_release_success, releasing(call_a_lost_release_success)},
+      {Flaw::never_looks_for_the_server,
+       behaving({.connect = [](Flawed&) { return StoreResult<void>(); }})},
+      {Flaw::never_reconnects, acquiring(NeverReconnect{})},
+      {Flaw::waits_too_long_for_answers,
+       behaving(
+           {.mislead = [](Context&, StrategyOptions& o) { o.command_timeout += seconds(10); }})},
+      {Flaw::needs_an_administrator, acquiring(need_an_administrator)},
+      {Flaw::assumes_the_first_database, behaving({.mislead =
+                                                       [](Context& context, StrategyOptions&) {
+                                                         std::string& url = context.urls.front();
+                                                         url = url.substr(0, url.find("?db="));
+                                                       }})},
+      {Flaw::timer_renews_unchecked, construct<TimerRenewsUnchecked>},
+      {Flaw::forgets_to_renew,
+       behaving({.mislead = [](Context& context, StrategyOptions&) { context.renewing.reset(); }})},
+      {Flaw::keeps_renewing, acquiring(KeepRenewing{})},
+      {Flaw::forgets_to_tell, releasing(forget_to_tell)},
+      {Flaw::tells_in_vain, releasing(tell_in_vain)},
+      {Flaw::hoards_wakeups, construct<HoardsWakeups>},
+      {Flaw::lets_sharers_in, acquiring(let_sharers_in)},
+      {Flaw::lets_sharers_overtake,
+       behaving({.acquire = let_sharers_overtake, .release = release_a_sharer})},
+      {Flaw::tells_the_password, behaving({.connect = tell_the_password})},
+  };
 }
 
 /// Its descriptor: that of the sound lock, unless the descriptor is the flaw.
@@ -292,44 +552,21 @@ Descriptor declaration_of(Flaw flaw) {
 
 std::map<Flaw, Descriptor> all_broken_locks() {
   constexpr auto kLast = static_cast<int>(Flaw::tells_the_password);
-  const Factories factories = all_factories();
+  const std::map<Flaw, Make> makers = all_makers();
   std::map<Flaw, Descriptor> locks;
   for (int i = 0; i <= kLast; ++i) {
     const Flaw flaw{i};
     Descriptor& lock = locks[flaw] = declaration_of(flaw);
-    if (const auto made = factories.find(flaw); made != factories.end()) lock.make = made->second;
+    if (const auto made = makers.find(flaw); made != makers.end()) lock.make = made->second;
   }
   return locks;
 }
 
 }  // namespace
 
-const Descriptor& sound_lock() {
-  const Descriptor* sound = find_strategy("redis-set-nx-lua");
-  if (sound == nullptr) throw std::logic_error("the sound lock to break is missing");
-  return *sound;
-}
-
 const Descriptor& broken_lock(Flaw flaw) {
   static const std::map<Flaw, Descriptor> locks = all_broken_locks();
   return locks.at(flaw);
-}
-
-std::unique_ptr<redis::Connection> connection_to(const Context& context, Env& env) {
-  const auto endpoint = redis::parse_endpoint(context.endpoints.find("redis")->second.front());
-  if (!endpoint) throw std::invalid_argument(endpoint.error());
-  return context.services.get_or_make<redis::ConnectionFactory>(redis::make_connection_factory)
-      .make(*endpoint, context.options.timeouts(), env);
-}
-
-Flawed::Flawed(const Context& context)
-    : env_(context.env),
-      sound_(sound_lock().make(context)),
-      redis_(connection_to(context, context.env)) {}
-
-AcquireResult Flawed::try_once(AcquireRequest request) {
-  request.deadline = env_.now();
-  return sound_->acquire(request);
 }
 
 }  // namespace lockbench::test

@@ -2,7 +2,6 @@
 
 #include <atomic>
 #include <functional>
-#include <optional>
 #include <utility>
 
 #include "strategies/env.h"
@@ -30,10 +29,7 @@ class FaultyEnv : public ForwardingEnv {
   /// The time of day is off by this much.
   void skew_wall_clock(Duration skew) { skew_ = skew; }
 
-  /// The client's clock stands still from now on.
-  void stop_the_clock() { stopped_at_ = now(); }
-
-  TimePoint now() override { return stopped_at_ ? *stopped_at_ : ForwardingEnv::now() + passed_; }
+  TimePoint now() override { return ForwardingEnv::now() + passed_; }
   WaitResult wait(Event* event, TimePoint deadline, const std::stop_token& stop) override {
     return ForwardingEnv::wait(event, deadline - passed_, stop);
   }
@@ -59,7 +55,6 @@ class FaultyEnv : public ForwardingEnv {
   Countdown commands_, answers_;
   Duration delay_{};
   Duration late_{}, passed_{};
-  std::optional<TimePoint> stopped_at_;
   std::function<void()> meanwhile_;
   Duration skew_{};
 };

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <algorithm>
 #include <memory>
 #include <optional>
 #include <string>
@@ -15,12 +14,10 @@ namespace lockbench::test {
 
 /// What is wrong with a Redlock that is otherwise sound.
 struct RedlockFlaws {
-  bool ignores_drift = false;
-  bool ignores_validity = false;             ///< grants even if nothing is left of it
-  bool minority_wins = false;                ///< one vote less than a majority is enough
-  bool unanimous = false;                    ///< needs every vote
-  bool hoards = false;                       ///< keeps the votes of a lost round
-  bool frees_only_what_it_heard_of = false;  ///< of a lost round
+  bool ignores_validity = false;  ///< grants even if nothing is left of it
+  bool minority_wins = false;     ///< one vote less than a majority is enough
+  bool unanimous = false;         ///< needs every vote
+  bool hoards = false;            ///< keeps the votes of a lost round
 };
 
 /// Redlock in few words: asks one node after the other, and waits for each.
@@ -77,35 +74,27 @@ class PlainRedlock : public LockStrategy {
     const TimePoint started = env_.now();
     Lease lease{.key = std::string(request.key), .token = random_token(env_)};
     const std::string ttl = std::to_string(ceil_milliseconds(request.ttl));
-    std::vector<redis::Connection*> granted;
-    int failed = 0;
+    int granted = 0, failed = 0;
     for (const auto& node : nodes_) {
       const auto reply = node->call({"SET", lease.key, lease.token, "NX", "PX", ttl});
-      if (reply && reply->is_text("OK")) granted.push_back(node.get());
+      granted += reply && reply->is_text("OK") ? 1 : 0;
       failed += reply ? 0 : 1;
     }
-    const Duration drift = kFlaws.ignores_drift ? Duration() : redis::drift_of(request.ttl);
-    const TimePoint valid_until = started + request.ttl - drift;
+    const TimePoint valid_until = started + request.ttl - redis::drift_of(request.ttl);
     const Duration validity = valid_until - env_.now();
     observer_.on_round(false, validity);
     const bool in_time = kFlaws.ignores_validity || validity > Duration::zero();
-    if (static_cast<int>(granted.size()) >= needed() && in_time) {
+    if (granted >= needed() && in_time) {
       lease.state = std::make_shared<LeaseState>(valid_until, started);
       return std::optional(std::move(lease));
     }
-    take_back(lease, granted);
+    for (const auto& node : nodes_) {
+      if (!kFlaws.hoards) free(*node, lease);
+    }
     if (failed > static_cast<int>(nodes_.size()) - needed()) {
       return tl::unexpected(StoreError{StoreError::Kind::not_sent, "too few nodes"});
     }
     return std::nullopt;
-  }
-
-  void take_back(const Lease& lease, const std::vector<redis::Connection*>& granted) {
-    if (kFlaws.hoards) return;
-    for (const auto& node : nodes_) {
-      const bool heard = std::find(granted.begin(), granted.end(), node.get()) != granted.end();
-      if (heard || !kFlaws.frees_only_what_it_heard_of) free(*node, lease);
-    }
   }
 
   Env& env_;

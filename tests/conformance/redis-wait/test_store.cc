@@ -1,23 +1,15 @@
-#include "tests/conformance/common/test_store.h"
+#include "tests/conformance/redis-wait/replicated_store.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <stdexcept>
 
-#include "strategies/carrier.h"
 #include "tests/conformance/common/properties.h"
-#include "tests/conformance/redis-wait/replicated_store.h"
 #include "tests/conformance/redis/own_properties.h"
 #include "tests/support/eventually.h"
 
 namespace lockbench::test {
-namespace {
-
-/// Servers count in whole milliseconds.
-constexpr std::chrono::milliseconds kTick{2};
-
-}  // namespace
 
 ReplicatedStore::ReplicatedStore() {
   testbed::RedisGroupOptions options{.replicas = kReplicas};
@@ -29,32 +21,10 @@ ReplicatedStore::ReplicatedStore() {
   group_ = *std::move(group);
 }
 
-RedisProbe& ReplicatedStore::probe() {
-  probe_.emplace(group_->primary().port());
-  return *probe_;
-}
-
-std::vector<std::string> ReplicatedStore::staying() {
-  std::vector<std::string> staying = keys();
-  RedisProbe& redis = probe();
-  std::erase_if(staying, [&](const std::string& key) { return redis.time_to_live(key); });
-  return staying;
-}
-
-std::optional<TimePoint> ReplicatedStore::end_of(const std::string& key) {
-  const auto left = probe().time_to_live(key);
-  if (!left) return std::nullopt;
-  return Carrier::current().now() + *left + kTick;
-}
-
 int ReplicatedStore::other_connections() {
   // The probe's own is the one more.
   const std::string clients = probe().ask({"CLIENT", "LIST", "TYPE", "normal"});
   return static_cast<int>(std::count(clients.begin(), clients.end(), '\n')) - 1;
-}
-
-std::unique_ptr<RedisMonitor> ReplicatedStore::monitor(std::size_t /*server*/) {
-  return std::make_unique<RedisMonitor>(group_->primary().port());
 }
 
 void ReplicatedStore::settle() {

@@ -44,10 +44,8 @@ class QuorumStore : public TestStore {
 /// For checks that kill and freeze nodes, one after the other: repaired for each.
 QuorumStore& breakable_store();
 
-// What only a lock on several independent servers promises; each in a file of its own.
-/// Majorities, validity, and what becomes of votes that were for nothing.
-std::vector<Property> vote_properties();
-/// Nodes that are dead, frozen or slow.
+/// What only a lock on several independent servers promises: of nodes that are dead, frozen or
+/// slow.
 std::vector<Property> outage_properties();
 
 }  // namespace lockbench::test

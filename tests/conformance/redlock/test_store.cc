@@ -115,19 +115,11 @@ TestStore& shared() {
 
 std::unique_ptr<TestStore> make() { return std::make_unique<QuorumStore>(); }
 
-std::vector<Property> properties() {
-  std::vector<Property> own;
-  for (const auto& group : {vote_properties(), outage_properties()}) {
-    own.insert(own.end(), group.begin(), group.end());
-  }
-  return own;
-}
-
 const TestedStoreRegistration registration({.name = "redlock",
                                             .backends = {"redis-quorum"},
                                             .shared = shared,
                                             .make = make,
-                                            .properties = properties});
+                                            .properties = outage_properties});
 
 }  // namespace
 

@@ -29,7 +29,7 @@ Words leftovers(const Scratch& scratch) {
 }
 
 /// Its servers and their folders end with it at any moment: before they start, while they do, while
-/// they run, and while they stop.
+/// they run or are frozen, and while they stop.
 TEST(Kill, LeavesNoProcessAndNoFolderBehind) {
   using Moment = std::function<bool(Program&, const Scratch&)>;
   const auto has_children = [](std::size_t number) -> Moment {
@@ -40,6 +40,9 @@ TEST(Kill, LeavesNoProcessAndNoFolderBehind) {
   const std::vector<Moment> moments{
       has_children(0), has_children(1), has_children(2),
       [](Program& program, const Scratch&) { return tells(program, measuring); },
+      [](Program& program, const Scratch&) {
+        return tells(program, measuring) && kill(descendants_of(program.pid()).back(), SIGSTOP) == 0;
+      },
       [](Program&, const Scratch& scratch) { return fs::exists(scratch / "r.json"); }};
   const Foster foster;
   const auto before = descendants_of(getpid());

@@ -1,18 +1,75 @@
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <stdexcept>
+#include <string>
+#include <vector>
 
 #include "testbed/process/clock_page.h"
 #include "tests/folders.h"
-#include "tests/integration/machine/under.h"
 #include "tests/integration/support/documents.h"
+#include "tests/integration/support/program.h"
+#include "tests/support/servers.h"
 
 namespace lockbench::test {
 namespace {
+
+constexpr uid_t kStranger = 64123;
+
+/// lockbench with these arguments behind a program that changes its surroundings, such as prlimit.
+struct Wrapped {
+  std::vector<std::string> arguments;
+  Setting setting;
+};
+Wrapped under(std::vector<std::string> wrapper, const std::vector<std::string>& arguments) {
+  Wrapped wrapped;
+  wrapped.setting.program = wrapper.front();
+  wrapped.arguments.assign(wrapper.begin() + 1, wrapper.end());
+  wrapped.arguments.push_back(std::filesystem::path(LOCKBENCH_BINARY_DIR) / "lockbench");
+  wrapped.arguments.insert(wrapped.arguments.end(), arguments.begin(), arguments.end());
+  return wrapped;
+}
+
+/// Behind a line of the shell, in which "$@" stands for lockbench with its arguments.
+Wrapped under_shell(const std::string& line, const std::vector<std::string>& arguments) {
+  return under({"/bin/bash", "-o", "pipefail", "-c", line, "bash"}, arguments);
+}
+
+/// Behind such a line, with file systems of its own to mount.
+Wrapped under_mounts(const std::string& line, const std::vector<std::string>& arguments) {
+  std::vector<std::string> wrapper{"/usr/bin/unshare", "--mount"};
+  if (geteuid() != 0) wrapper.emplace_back("--map-root-user");
+  for (const char* word : {"/bin/bash", "-e", "-c"}) wrapper.emplace_back(word);
+  wrapper.push_back(line);
+  wrapper.emplace_back("bash");
+  return under(wrapper, arguments);
+}
+
+/// As another user, who has no name and no processes, if this is root. The scratch folder becomes
+/// that user's.
+std::vector<std::string> as_stranger(const Scratch& scratch) {
+  if (geteuid() != 0) return {"/usr/bin/env"};
+  if (chown(scratch.path().c_str(), kStranger, kStranger) != 0) {
+    throw std::runtime_error("cannot give away " + scratch.path().string());
+  }
+  const std::string id = std::to_string(kStranger);
+  // It may go through root's home, where the program may be.
+  return {"/usr/bin/setpriv",
+          "--reuid=" + id,
+          "--regid=" + id,
+          "--clear-groups",
+          "--inh-caps=+dac_read_search",
+          "--ambient-caps=+dac_read_search"};
+}
+
+Outcome run(const Scratch& scratch, const Wrapped& wrapped) {
+  return lockbench(scratch, wrapped.arguments, wrapped.setting);
+}
 
 using Words = std::vector<std::string>;
 
@@ -77,5 +134,156 @@ TEST_F(Clock, ThatIsSetBackMarksTheRunAndChangesNoTimes) {
   EXPECT_TRUE(kept_exclusion(one));
 }
 
+namespace fs = std::filesystem;
+
+const Words run_words = short_run({"none", "local-mutex"});
+
+Words saved_in(const std::string& path) {
+  Words words = run_words;
+  words.insert(words.end(), {"--out", path});
+  return words;
+}
+
+/// The only file below `folder` with this ending.
+fs::path file_with(const fs::path& folder, std::string_view ending) {
+  fs::path found;
+  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
+    if (entry.path().string().ends_with(ending)) found = entry.path();
+  }
+  return found;
+}
+
+class Disk : public testing::Test {
+ protected:
+  Disk() { fs::create_directory(scratch_ / "disk"); }
+
+  const Scratch scratch_;
+};
+
+TEST_F(Disk, ThatIsReadOnlyIsNoHindranceWithoutAWish) {
+  const Outcome outcome = run(
+      scratch_, under_mounts("mount -t tmpfs -o ro none disk; cd disk; exec \"$@\"", run_words));
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  expect_in(outcome.err, "results/runs cannot be written to here");
+  EXPECT_EQ(read_result(file_with(scratch_.path(), ".json")).at("runs").size(), 2U);
+}
+
+TEST_F(Disk, WithoutATemporaryFolderServesWhatNeedsNone) {
+  const Setting nowhere{.environment = {{"TMPDIR", scratch_ / "nowhere"}}};
+  const Outcome fine = lockbench(scratch_, saved_in("r.json"), nowhere);
+  EXPECT_EQ(fine.code, 0) << fine.err;
+  EXPECT_EQ(read_result(scratch_ / "r.json").at("runs").size(), 2U);
+  const Outcome unable =
+      lockbench(scratch_, short_run({"redis-set-nx", "--out", "s.json"}), nowhere);
+  EXPECT_EQ(unable.code, 1) << unable.err;
+  expect_in(unable.err, "nowhere: No such file or directory");
+}
+
+TEST_F(Disk, LimitOnTheSizeOfFilesIsAnError) {
+  const Outcome outcome =
+      run(scratch_, under({"/usr/bin/prlimit", "--fsize=1000"}, saved_in("r.json")));
+  EXPECT_EQ(outcome.signal, 0);
+  EXPECT_EQ(outcome.code, 2) << outcome.err;
+  expect_in(outcome.err, "File too large");
+  expect_in(outcome.out, "local-mutex");
+  EXPECT_EQ(scratch_.files(), Words{}) << "nor half a file";
+}
+
+struct Closed {
+  const char* line;
+  int code;
+};
+
+class ClosedStream : public testing::TestWithParam<Closed> {};
+
+/// Whatever is opened first must not take its place: a socket or a file would get the table.
+TEST_P(ClosedStream, GetsIntoNothingElse) {
+  const Scratch scratch;
+  const Outcome outcome = run(scratch, under_shell(GetParam().line, saved_in("r.json")));
+  EXPECT_EQ(outcome.signal, 0);
+  EXPECT_EQ(outcome.code, GetParam().code) << outcome.err;
+  EXPECT_EQ(read_result(scratch / "r.json").at("runs").size(), 2U);
+  if (GetParam().code != 0) expect_in(outcome.err, "could not be written to stdout");
+}
+
+INSTANTIATE_TEST_SUITE_P(Of, ClosedStream,
+                         testing::Values(Closed{R"(exec "$@" >&-)", 2}, Closed{R"("$@" | true)", 2},
+                                         Closed{R"(exec "$@" 2>&-)", 0},
+                                         Closed{R"(exec "$@" <&-)", 0}),
+                         [](const auto& tested) { return std::to_string(tested.index); });
+
+/// It ended by itself, and said why.
+void expect_orderly(const Outcome& outcome) {
+  EXPECT_EQ(outcome.signal, 0) << outcome.err;
+  EXPECT_TRUE(outcome.code == 1 || outcome.code == 2) << outcome.code << ": " << outcome.err;
+  EXPECT_TRUE(has(outcome.err, "lockbench: ") || has(outcome.err, "did not start: "))
+      << outcome.err;
+}
+
+TEST(Descriptors, ThatAreTooFewForTheClientsAreAnError) {
+  const Scratch scratch;
+  const Outcome outcome =
+      run(scratch,
+          under({"/usr/bin/prlimit", "--nofile=64:64"},
+                short_run({"redis-set-nx", "--clients", "200", "--redis", shared_redis().url()})));
+  EXPECT_EQ(outcome.code, 1) << outcome.err;
+  expect_in(outcome.err, "open files are needed, the limit is 64");
+}
+
+TEST(Descriptors, ThatAreTooFewForAnythingAreAnErrorToo) {
+  for (const int limit : {5, 6, 8, 10}) {
+    SCOPED_TRACE(limit);
+    const Scratch scratch;
+    expect_orderly(run(scratch, under({"/usr/bin/prlimit", fmt::format("--nofile={0}:{0}", limit)},
+                                      short_run({"redis-set-nx", "--out", "r.json"}))));
+  }
+}
+
+/// The limit is on all threads of a user, and does not hold for root.
+class Threads : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (geteuid() != 0) GTEST_SKIP() << "only root can become a user without other processes";
+  }
+
+  Outcome with_at_most(int threads, const Words& arguments) {
+    Words wrapper = as_stranger(scratch_);
+    wrapper.insert(wrapper.end(), {"/usr/bin/prlimit", fmt::format("--nproc={}", threads)});
+    return run(scratch_, under(wrapper, arguments));
+  }
+
+  const Scratch scratch_;
+};
+
+TEST_F(Threads, ThatAreTooFewForTheClientsAreAnErrorAndNoKeyStays) {
+  const auto server = own_redis();
+  const Outcome outcome = with_at_most(
+      20, {"run", "redis-fenced", "--redis", server->url(), "--clients", "100", "--threads", "100",
+           "--duration", "20s", "--resource", "redis-fenced", "--out", "r.json"});
+  EXPECT_EQ(outcome.signal, 0);
+  EXPECT_EQ(outcome.code, 2) << outcome.err;
+  expect_in(outcome.err, "a thread cannot be started");
+  EXPECT_EQ(RedisProbe(server->port()).keys(), Words{});
+}
+
+TEST_F(Threads, ThatAreTooFewForAnythingAreAnErrorToo) {
+  for (const int limit : {1, 2, 3, 4}) {
+    SCOPED_TRACE(limit);
+    expect_orderly(with_at_most(
+        limit, {"run", "redis-queue", "--redis", shared_redis().url(), "--clients", "8",
+                "--threads", "8", "--duration", "20s", "--warmup", "0ms", "--out", "r.json"}));
+  }
+}
+
+TEST(Memory, ThatIsTooLittleIsAnError) {
+  const Scratch scratch;
+  const Outcome outcome = run(
+      scratch, under({"/usr/bin/prlimit", "--as=80000000"},
+                     {"run", "none", "--keys", "10000000", "--duration", "5s", "--out", "r.json"}));
+  expect_orderly(outcome);
+  expect_in(outcome.err, "not enough memory");
+}
+
 }  // namespace
+
 }  // namespace lockbench::test

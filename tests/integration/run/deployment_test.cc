@@ -1,11 +1,14 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <set>
+#include <sstream>
+#include <stdexcept>
 
-#include "tests/integration/run/watch.h"
+#include "testbed/servers/postgres_server.h"
 #include "tests/integration/support/documents.h"
 #include "tests/integration/support/program.h"
 #include "tests/support/servers.h"
@@ -14,6 +17,22 @@ namespace lockbench::test {
 namespace {
 
 constexpr int kOtherDatabase = 3;
+
+/// The words that are keys. Throws std::runtime_error for a command that lockbench has no reason to
+/// send.
+std::vector<std::string> keys_of(const SeenCommand& command) {
+  const auto& words = command.words;
+  const auto is_one_of = [&](std::initializer_list<std::string_view> names) {
+    return std::find(names.begin(), names.end(), words.front()) != names.end();
+  };
+  if (is_one_of({"AUTH", "SELECT", "PING", "INFO", "MULTI", "EXEC"})) return {};
+  if (is_one_of({"EVAL", "EVALSHA"})) return {words.at(3)};
+  if (is_one_of({"DEL", "UNLINK"})) return {words.begin() + 1, words.end()};
+  if (is_one_of({"SET", "SETNX", "GET", "GETSET", "EXPIRE", "BLPOP", "PUBLISH", "SUBSCRIBE",
+                 "UNSUBSCRIBE"}))
+    return {words.at(1)};
+  throw std::runtime_error("nobody expects " + words.front() + " here");
+}
 
 /// A Redis that others use too: with a password, data, and a user who may only touch our keys.
 class SharedDeployment : public testing::Test {
@@ -130,6 +149,115 @@ TEST_F(SharedDeployment, MayCloseConnectionsThatAreIdle) {
   EXPECT_GT(run.at("audit").at("increments"), 0);
   EXPECT_EQ(run.at("audit").at("increments"), run.at("audit").at("counter"));
   expect_no_secret(outcome, scratch);
+}
+
+TEST(OwnNodes, AreAllUsedAndCleanAfterwards) {
+  std::vector<std::unique_ptr<testbed::Server>> nodes;
+  std::vector<std::string> arguments = {"run",
+                                        "redlock",
+                                        "redlock-parallel",
+                                        "--node-timeout",
+                                        "10s",
+                                        "--iterations",
+                                        "50",
+                                        "--warmup",
+                                        "0ms",
+                                        "--out",
+                                        "r.json"};
+  for (int i = 0; i < 5; ++i) {
+    nodes.push_back(own_redis());
+    arguments.insert(arguments.end(), {"--redis", nodes.back()->url()});
+  }
+  const Scratch scratch;
+  const Outcome outcome = lockbench(scratch, arguments);
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  const Json result = read_result(scratch / "r.json");
+  EXPECT_EQ(result.at("environment").at("servers").at("redis").at("endpoints").size(), 5U);
+  for (const char* name : {"redlock", "redlock-parallel"}) {
+    const Json& run = run_of(result, name);
+    EXPECT_TRUE(kept_exclusion(run));
+    EXPECT_GT(run.at("sections"), 0);
+    EXPECT_GE(run.at("commands_per_section"), 9) << "each node is asked and told";
+  }
+  for (const auto& node : nodes) {
+    RedisProbe probe(node->port());
+    EXPECT_GT(probe.calls_of("set"), 0);
+    EXPECT_TRUE(probe.keys().empty());
+  }
+}
+
+using Words = std::vector<std::string>;
+
+/// Makes the user that lockbench proposes for Redis, under another name: the servers of tests have
+/// a user lockbench, who may do anything.
+void make_user(RedisProbe& admin, const Scratch& scratch) {
+  std::istringstream proposal(lockbench(scratch, {"list", "--redis-acl"}).out);
+  Words words;
+  for (std::string word; proposal >> word;)
+    words.push_back(word == ">PASSWORD" ? ">hunter2" : word);
+  words.at(2) = "tested";
+  admin.ask(words);
+  admin.ask({"ACL", "LOG", "RESET"});
+}
+
+TEST(ProposedRedisUser, MayRunProbeAndClean) {
+  const auto redis = own_redis();
+  RedisProbe admin(redis->port());
+  const Scratch scratch;
+  make_user(admin, scratch);
+  const std::string url =
+      scratch.write("redis", fmt::format("redis://tested:hunter2@127.0.0.1:{}/1", redis->port()));
+  const Words last{"--redis", "@" + url};
+  for (Words arguments :
+       std::vector<Words>{{"doctor"},
+                          {"run", "redis-fenced", "redis-queue", "--resource", "redis-fenced",
+                           "--iterations", "50", "--warmup", "0s", "--out", "r.json"},
+                          {"probe", "redis-watchdog", "--rate", "20", "--duration", "1s"},
+                          {"clean", "--run", "20200101T000000Z-abcdef"}}) {
+    arguments.insert(arguments.end(), last.begin(), last.end());
+    const Outcome outcome = lockbench(scratch, arguments);
+    EXPECT_EQ(outcome.code, 0) << arguments.front() << ": " << outcome.err << outcome.out;
+    EXPECT_EQ(outcome.err.find("no permission"), std::string::npos) << outcome.err;
+    EXPECT_EQ(admin.ask({"ACL", "LOG"}), "") << arguments.front();
+  }
+}
+
+/// Each of them alone would make it fail.
+TEST(LibpqEnvironment, DoesNotReachPrivateServers) {
+  const Scratch scratch;
+  const Outcome outcome = lockbench(scratch, short_run({"postgres-advisory", "--out", "r.json"}),
+                                    {.environment = {{"PGSSLMODE", "require"},
+                                                     {"PGHOSTADDR", "192.0.2.1"},
+                                                     {"PGSERVICE", "nosuch"},
+                                                     {"PGOPTIONS", "-c nosuch=1"},
+                                                     {"PGTZ", "nosuch"},
+                                                     {"PGTARGETSESSIONATTRS", "read-only"}}});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+}
+
+TEST(LibpqEnvironment, CountsForTheUsersServerAndIsNamed) {
+  const auto started = testbed::start_postgres(shared_testbed());
+  ASSERT_TRUE(started) << started.error();
+  const testbed::Server* const server = started->get();
+  const std::string port = std::to_string(server->port());
+  const Setting setting{.environment = {{"PGHOST", "127.0.0.1"},
+                                        {"PGPORT", port},
+                                        {"PGUSER", "postgres"},
+                                        {"PGPASSWORD", server->secret()}}};
+  const Scratch scratch;
+  const Outcome found = lockbench(scratch, {"doctor", "--postgres", "dbname=postgres"}, setting);
+  EXPECT_EQ(found.code, 0) << found.out;
+  expect_in(found.out, fmt::format("127.0.0.1:{}, version ", port));
+  expect_in(found.out, "PGHOST, PGPASSWORD, PGPORT, PGUSER: in force for --postgres");
+  EXPECT_FALSE(has(found.out + found.err, server->secret()));
+  // What the DSN says comes first.
+  const std::string nowhere = std::to_string(closed_port());
+  const Outcome given =
+      lockbench(scratch, {"doctor", "--postgres", "dbname=postgres port=" + nowhere}, setting);
+  EXPECT_EQ(given.code, 2);
+  expect_in(given.out, "127.0.0.1:" + nowhere);
+  const Outcome none = lockbench(scratch, {"doctor"}, setting);
+  expect_in(none.out, "in force only with --postgres");
 }
 
 }  // namespace

@@ -1,8 +1,16 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "tests/integration/support/documents.h"
+#include "tests/integration/support/processes.h"
 #include "tests/integration/support/program.h"
 #include "tests/support/servers.h"
 
@@ -88,6 +96,128 @@ INSTANTIATE_TEST_SUITE_P(
                             0,
                             true}),
     [](const auto& test) { return test.param.name; });
+
+namespace fs = std::filesystem;
+
+TEST(KilledHazards, LeaveNoProcessBehindNotEvenAStoppedOne) {
+  const Foster foster;
+  const Scratch scratch;
+  // Nobody gets this lock while its holder is stopped, which takes a while.
+  Program program(scratch,
+                  {"hazards", "pause-holding", "--strategies", "redis-setnx", "--out", "r.json"});
+  std::vector<pid_t> all;
+  const auto one_is_stopped = [&] {
+    all = descendants_of(program.pid());
+    return std::any_of(all.begin(), all.end(), [](pid_t pid) { return look_at(pid).state == 'T'; });
+  };
+  ASSERT_TRUE(eventually(one_is_stopped));
+  EXPECT_GE(all.size(), 4U) << "two clients, a server, and who supervises it";
+  program.signal(SIGKILL);
+  EXPECT_EQ(program.finish().signal, SIGKILL);
+  EXPECT_TRUE(Foster::all_end(all));
+}
+
+/// A command that takes several steps, and where its result says what is over.
+struct Steps {
+  std::string name;
+  std::vector<std::string> command;
+  Json::json_pointer over;
+};
+
+class KilledCommand : public testing::TestWithParam<Steps> {};
+
+TEST_P(KilledCommand, LeavesWhatWasOverToItsReaders) {
+  const Scratch scratch;
+  std::vector<std::string> command = GetParam().command;
+  command.insert(command.end(), {"--out", "r.json"});
+  Program program(scratch, command);
+  const auto has_a_step = [&] {
+    return fs::exists(scratch / "r.json") &&
+           !read_result(scratch / "r.json").at(GetParam().over).empty();
+  };
+  const bool kept = eventually(has_a_step);
+  program.signal(SIGKILL);
+  const Outcome outcome = program.finish();
+  EXPECT_EQ(outcome.signal, SIGKILL);
+  ASSERT_TRUE(kept) << outcome.err;
+  const Json result = read_result(scratch / "r.json");
+  EXPECT_TRUE(result.at("interrupted"));
+  EXPECT_GE(result.at(GetParam().over).size(), 1U);
+  const Outcome reported = lockbench(scratch, {"report", "r.json", "--out", "r.html"});
+  EXPECT_EQ(reported.code, 0) << reported.err;
+  expect_in(read_file(scratch / "r.html"), "interrupted: these are the figures up to then");
+  const Outcome shown = lockbench(scratch, {"show", "r.json"});
+  EXPECT_EQ(shown.code, 0) << shown.err;
+  expect_in(shown.out, "interrupted");
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    EachOf, KilledCommand,
+    testing::Values(Steps{"capacity",
+                          {"capacity", "local-mutex", "--slo", "acquire.p99<5s", "--duration",
+                           "200ms", "--warmup", "0ms"},
+                          Json::json_pointer("/capacity")},
+                    Steps{"quorum",
+                          {"quorum", "--nodes", "1", "--duration", "1s", "--clients", "2"},
+                          Json::json_pointer("/runs")},
+                    Steps{"hazards",
+                          {"hazards", "pause-holding", "late-release", "--strategies",
+                           "redis-set-nx", "--repeat", "10", "--at-once", "1"},
+                          Json::json_pointer("/hazards")}),
+    [](const auto& test) { return test.param.name; });
+
+TEST(KilledRun, IsSavedAsFarAsItCameAndCanBeResumed) {
+  const Scratch scratch;
+  const std::vector<std::string> command{"run",   "none",     "local-mutex", "--duration",
+                                         "300ms", "--warmup", "0ms",         "--repeat",
+                                         "4",     "--out",    "r.json",      "--resume"};
+  Program program(scratch, command);
+  ASSERT_TRUE(eventually([&] { return fs::exists(scratch / "r.json"); }));
+  program.signal(SIGKILL);
+  EXPECT_EQ(program.finish().signal, SIGKILL);
+  const Json saved = read_result(scratch / "r.json");
+  EXPECT_TRUE(saved.at("interrupted"));
+  const std::size_t made = saved.at("runs").size();
+  ASSERT_GE(made, 1U);
+  ASSERT_LT(made, 8U);
+
+  const Outcome resumed = lockbench(scratch, command);
+  EXPECT_EQ(resumed.code, 0) << resumed.err;
+  const Json result = read_result(scratch / "r.json");
+  EXPECT_FALSE(result.at("interrupted"));
+  ASSERT_EQ(result.at("runs").size(), 8U);
+  for (std::size_t i = 0; i < made; ++i) {
+    EXPECT_EQ(result.at("runs").at(i).at("sections"), saved.at("runs").at(i).at("sections"));
+  }
+  std::set<std::pair<std::string, int>> distinct;
+  for (const Json& run : result.at("runs")) {
+    distinct.emplace(run.at("strategy"), run.at("repetition"));
+  }
+  EXPECT_EQ(distinct.size(), 8U);
+
+  for (const std::string option : {"clients", "seed"}) {
+    std::vector<std::string> otherwise = command;
+    otherwise.insert(otherwise.end(), {"--" + option, "3"});
+    const Outcome refused = lockbench(scratch, otherwise);
+    EXPECT_EQ(refused.code, 1);
+    expect_in(refused.err, option);
+  }
+}
+
+TEST(KilledRun, IsNotResumedWithAnotherVersionOfItsServer) {
+  const Scratch scratch;
+  const std::vector<std::string> command{
+      "run",     "redis-set-nx",       "--iterations", "50",     "--warmup", "0ms",
+      "--redis", shared_redis().url(), "--out",        "r.json", "--resume"};
+  ASSERT_EQ(lockbench(scratch, command).code, 0);
+  EXPECT_EQ(lockbench(scratch, command).code, 0);
+  Json saved = read_result(scratch / "r.json");
+  for (Json& server : saved.at("environment").at("servers")) server.at("version") = "0.1";
+  std::ofstream(scratch / "r.json") << saved;
+  const Outcome refused = lockbench(scratch, command);
+  EXPECT_EQ(refused.code, 1);
+  expect_in(refused.err, "was measured otherwise: redis 0.1 and ");
+}
 
 }  // namespace
 }  // namespace lockbench::test

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include "strategies/registry.h"
 #include "tests/integration/support/documents.h"
 #include "tests/integration/support/program.h"
 
@@ -49,6 +50,81 @@ TEST(Loads, AloneCountsRoundTripsAndBytes) {
   EXPECT_EQ(result.at("command"),
             Json::array({"run", "redis-set-nx-lua", "--load", "alone", "--iterations", "100"}));
   expect_in(outcome.out, "round");
+}
+
+TEST(Rtt, IsAddedToEveryRoundTripOfTheLockAndTheCounterHasItsOwnServer) {
+  constexpr double kRtt = 0.010;
+  const Scratch scratch;
+  const Outcome outcome = lockbench(
+      scratch, {"run", "redis-set-nx", "--rtt", "10ms", "--keys", "per-client", "--clients", "4",
+                "--iterations", "40", "--warmup", "0ms", "--resource", "redis", "--out", "r.json"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const Json result = read_result(scratch / "r.json");
+  const Json& run = run_of(result, "redis-set-nx");
+  for (const char* part : {"acquire", "release"}) {
+    EXPECT_GE(run.at(part).at("min"), kRtt * 0.99) << part << ", but for the histogram's error";
+  }
+  EXPECT_EQ(run.at("sections"), 40);
+  EXPECT_EQ(run.at("audit").at("counter"), 40);
+  EXPECT_TRUE(kept_exclusion(run));
+  EXPECT_EQ(result.at("workload").at("rtt"), kRtt);
+  const Json& servers = result.at("environment").at("servers");
+  EXPECT_NE(servers.at("redis").at("endpoints"), servers.at("counter").at("endpoints"));
+}
+
+TEST(ManyClients, RunInOneProcessThatRaisesItsOpenFiles) {
+  const Scratch scratch;
+  const Outcome outcome =
+      lockbench(scratch,
+                {"run", "redis-set-nx-lua", "--clients", "2000", "--keys", "per-client",
+                 "--resource", "redis", "--iterations", "4000", "--out", "r.json"},
+                {.open_files = 256});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  const Json result = read_result(scratch / "r.json");
+  const Json& run = run_of(result, "redis-set-nx-lua");
+  EXPECT_EQ(run.at("fairness").at("per_client").size(), 2000U);
+  EXPECT_EQ(run.at("errors"), Json::array());
+  EXPECT_EQ(run.at("outcomes").at("failed"), 0);
+  EXPECT_EQ(run.at("outcomes").at("unknown"), 0);
+  EXPECT_GE(run.at("audit").at("increments"), 4000);
+  EXPECT_TRUE(kept_exclusion(run));
+}
+
+// What a run says of the CPU of servers and machine.
+
+TEST(Resources, TheCpuOfPrivateServersIsKnown) {
+  std::vector<std::string> arguments = {"run"};
+  std::vector<std::string> names;
+  for (const char* name :
+       {"redis-queue", "memcached-add", "etcd", "zookeeper", "postgres-advisory"}) {
+    if (find_strategy(name) != nullptr) names.emplace_back(name);
+  }
+  arguments.insert(arguments.end(), names.begin(), names.end());
+  for (const char* word : {"--clients", "4", "--warmup", "100ms", "--duration", "600ms", "--hold",
+                           "0ms", "--out", "r.json"}) {
+    arguments.emplace_back(word);
+  }
+  const Scratch scratch;
+  const Outcome outcome = lockbench(scratch, arguments);
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const Json result = read_result(scratch / "r.json");
+  for (const std::string& name : names) {
+    SCOPED_TRACE(name);
+    const Json& run = run_of(result, name);
+    ASSERT_TRUE(run.at("server_cpu_seconds_per_section").is_number());
+    EXPECT_GT(run.at("server_cpu_seconds_per_section"), 0);
+    const Json& generator = run.at("generator");
+    EXPECT_GT(generator.at("machine_cpu_share"), 0);
+    EXPECT_TRUE(generator.at("other_cpu_share").is_number());
+    EXPECT_TRUE(generator.at("steal_share").is_number());
+    // Java is warmed until it is steady.
+    const double warmup = run.at("warmup_seconds");
+    if (name == "zookeeper") {
+      EXPECT_GE(warmup, 1);
+    } else {
+      EXPECT_NEAR(warmup, 0.1, 1e-6);
+    }
+  }
 }
 
 }  // namespace

@@ -10,79 +10,76 @@
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <thread>
 
 #include "testbed/servers/memcached_server.h"
 #include "testbed/servers/postgres_server.h"
 #include "tests/integration/testbed/support.h"
+#include "tests/support/must.h"
 
 namespace lockbench::testbed {
 namespace {
 
 using namespace std::chrono_literals;
 
-TEST(ClockShim, MovesTheWallClockOfOneServerWhileItRuns) {
-  const auto testbed = must_start();
-  const auto clock = ClockShim::make(*testbed);
-  ASSERT_TRUE(clock) << clock.error();
+class ServerClock : public testing::Test {
+ protected:
+  const std::unique_ptr<Testbed> testbed_ = must_start();
+  const std::unique_ptr<ClockShim> clock_ = test::must(ClockShim::make(*testbed_));
+};
+
+TEST_F(ServerClock, MovesTheWallClockOfOneServerWhileItRuns) {
   RedisOptions options = open_to_all();
-  options.clock = clock->get();
-  const auto redis = start_redis(*testbed, options);
+  options.clock = clock_.get();
+  const auto redis = start_redis(*testbed_, options);
   ASSERT_TRUE(redis) << redis.error();
   const std::uint16_t port = (*redis)->port();
 
   EXPECT_EQ(ask(port, "SET soon x EX 1000"), "+OK");
   EXPECT_EQ(ask(port, "SET late x EX 9000"), "+OK");
   EXPECT_EQ(ask(port, "EXISTS soon late"), ":2");
-  (*clock)->set(2000s);
+  clock_->set(2000s);
   EXPECT_TRUE(eventually([&] { return ask(port, "EXISTS soon") == ":0"; }));
   EXPECT_EQ(ask(port, "EXISTS late"), ":1");
-  (*clock)->set(0s);
+  clock_->set(0s);
   EXPECT_EQ(ask(port, "SET again x EX 1000"), "+OK");
   EXPECT_TRUE(eventually([&] { return ask(port, "EXISTS again") == ":1"; }));
 }
 
 /// Whoever could write to its page could move the server's clock.
-TEST(ClockShim, BelongsToItsRun) {
-  const auto testbed = must_start();
-  const auto clock = ClockShim::make(*testbed);
-  ASSERT_TRUE(clock) << clock.error();
-  const std::filesystem::path folder = testbed->folder() / "clock-1";
+TEST_F(ServerClock, BelongsToItsRun) {
+  const std::filesystem::path folder = testbed_->folder() / "clock-1";
   for (const auto& [path, mode] : {std::pair{folder, 0700U}, {folder / "page", 0600U}}) {
     struct stat facts {};
     ASSERT_EQ(stat(path.c_str(), &facts), 0) << path;
     EXPECT_EQ(facts.st_mode & 0777, mode) << path;
-    EXPECT_EQ(facts.st_uid, geteuid() == 0 ? testbed->account().uid : geteuid()) << path;
+    EXPECT_EQ(facts.st_uid, geteuid() == 0 ? testbed_->account().uid : geteuid()) << path;
   }
 }
 
-TEST(ClockShim, LeavesOtherServersAlone) {
-  const auto testbed = must_start();
-  const auto clock = ClockShim::make(*testbed);
-  ASSERT_TRUE(clock) << clock.error();
-  const auto redis = must_start_redis(*testbed);
+TEST_F(ServerClock, LeavesOtherServersAlone) {
+  const auto redis = must_start_redis(*testbed_);
   EXPECT_EQ(ask(redis->port(), "SET soon x EX 1000"), "+OK");
-  (*clock)->set(2000s);
+  clock_->set(2000s);
   EXPECT_EQ(ask(redis->port(), "EXISTS soon"), ":1");
 }
 
 /// As one in a folder that the server's user may not enter: the loader warns, and the server runs
 /// on.
-TEST(ClockShim, ThatIsNotLoadedIsNamedAndNoServerStarts) {
-  const auto testbed = must_start();
-  const auto folder = testbed->make_server_folder("library");
+TEST_F(ServerClock, ThatIsNotLoadedIsNamedAndNoServerStarts) {
+  const auto folder = testbed_->make_server_folder("library");
   ASSERT_TRUE(folder) << folder.error();
   const std::filesystem::path library = *folder / "no-library.so";
   std::ofstream(library) << "no library";
-  const auto clock = ClockShim::make(*testbed, library);
-  ASSERT_TRUE(clock) << clock.error();
+  const auto clock = test::must(ClockShim::make(*testbed_, library));
   const auto names_it = [&](const auto& server) {
     return !server &&
            server.error().find("has not loaded " + library.string()) != std::string::npos;
   };
-  EXPECT_TRUE(names_it(start_redis(*testbed, {.clock = clock->get()})));
-  EXPECT_TRUE(names_it(start_memcached(*testbed, {.clock = clock->get()})));
-  EXPECT_TRUE(names_it(start_postgres(*testbed, {.clock = clock->get()})));
+  EXPECT_TRUE(names_it(start_redis(*testbed_, {.clock = clock.get()})));
+  EXPECT_TRUE(names_it(start_memcached(*testbed_, {.clock = clock.get()})));
+  EXPECT_TRUE(names_it(start_postgres(*testbed_, {.clock = clock.get()})));
 }
 
 /// From now on this thread may not look into other users' processes, as root may not in most
@@ -95,15 +92,12 @@ void look_away() {
   ASSERT_EQ(syscall(SYS_capset, &header, sets.data()), 0);
 }
 
-TEST(ClockShim, IsLoadedByServersOfOtherUsers) {
-  const auto testbed = must_start();
-  const auto clock = ClockShim::make(*testbed);
-  ASSERT_TRUE(clock) << clock.error();
+TEST_F(ServerClock, IsLoadedByServersOfOtherUsers) {
   std::jthread([&] {
     look_away();
-    const auto memcached = start_memcached(*testbed, {.clock = clock->get()});
+    const auto memcached = start_memcached(*testbed_, {.clock = clock_.get()});
     EXPECT_TRUE(memcached) << memcached.error();
-    const auto postgres = start_postgres(*testbed, {.clock = clock->get()});
+    const auto postgres = start_postgres(*testbed_, {.clock = clock_.get()});
     EXPECT_TRUE(postgres) << postgres.error();
   }).join();
 }

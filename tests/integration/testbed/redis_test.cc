@@ -4,9 +4,7 @@
 #include <atomic>
 #include <filesystem>
 #include <fstream>
-#include <set>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "testbed/servers/machine.h"
@@ -29,21 +27,6 @@ PortChooser choosing(std::vector<std::uint16_t> ports, std::atomic<std::size_t>&
   return [ports = std::move(ports), &calls]() -> tl::expected<std::uint16_t, std::string> {
     return ports[std::min(calls++, ports.size() - 1)];
   };
-}
-
-TEST_F(Redis, AnswersAndIsGoneWithTheTestbed) {
-  const auto server = must_start_redis(*testbed_);
-  EXPECT_EQ(server->url(), "redis://lockbench:" + testbed_->secret() + "@" + server->address());
-  EXPECT_EQ(ask(server->port(), "PING"), "+PONG");
-  EXPECT_EQ(ask(server->port(), "CONFIG GET appendonly"), "*2");
-  EXPECT_TRUE(fs::exists(server->data_folder() / "appendonlydir"));
-  EXPECT_TRUE(server->unix_socket().empty());
-
-  const pid_t pid = server->pid();
-  const fs::path folder = testbed_->folder();
-  testbed_.reset();
-  EXPECT_TRUE(pid_is_gone(pid));
-  EXPECT_FALSE(fs::exists(folder));
 }
 
 TEST_F(Redis, IsGoneWithItsHandle) {
@@ -96,30 +79,6 @@ TEST_F(Redis, DoesNotTryAgainAfterAnotherError) {
   ASSERT_FALSE(server);
   EXPECT_EQ(calls, 1U);
   EXPECT_NE(server.error().find("no-such-directive"), std::string::npos) << server.error();
-}
-
-TEST_F(Redis, StartsSideBySide) {
-  constexpr int kServers = 5;
-  std::vector<std::unique_ptr<Server>> servers(kServers);
-  {
-    std::vector<std::jthread> threads;
-    threads.reserve(kServers);
-    for (auto& server : servers) {
-      threads.emplace_back([&] {
-        if (auto started = start_redis(*testbed_, open_to_all())) server = *std::move(started);
-      });
-    }
-  }
-  std::set<std::uint16_t> ports;
-  for (const auto& server : servers) {
-    ASSERT_NE(server, nullptr);
-    EXPECT_EQ(ask(server->port(), "PING"), "+PONG");
-    ports.insert(server->port());
-  }
-  EXPECT_EQ(ports.size(), servers.size());
-  // Each has data of its own.
-  ASSERT_EQ(ask(servers[0]->port(), "SET key value"), "+OK");
-  EXPECT_EQ(ask(servers[1]->port(), "EXISTS key"), ":0");
 }
 
 TEST_F(Redis, LetsNobodyInWithoutTheSecret) {

@@ -21,16 +21,24 @@ namespace {
 namespace fs = std::filesystem;
 using std::chrono::milliseconds;
 
-/// A script that is ready once it has written "ready".
-ServerSpec script(Testbed& testbed, const std::string& text) {
-  ServerSpec spec;
-  spec.folder = testbed.make_server_folder("script").value();
-  spec.argv = {"/bin/sh", "-c", text};
-  spec.ready = [](const Server& server) {
-    return server.log().find("ready\n") != std::string::npos;
-  };
-  return spec;
-}
+/// Scripts as servers, which are ready once they have written "ready".
+class Script : public testing::Test {
+ protected:
+  ServerSpec script(const std::string& text) {
+    ServerSpec spec;
+    spec.folder = testbed_->make_server_folder("script").value();
+    spec.argv = {"/bin/sh", "-c", text};
+    spec.ready = [](const Server& server) {
+      return server.log().find("ready\n") != std::string::npos;
+    };
+    return spec;
+  }
+  std::unique_ptr<Server> start(const std::string& text) {
+    return Server::start(*testbed_, script(text)).value();
+  }
+
+  std::unique_ptr<Testbed> testbed_ = must_start();
+};
 
 pid_t read_pid(const fs::path& path) {
   pid_t pid = 0;
@@ -93,54 +101,49 @@ TEST(Account, IsNotRootAndIfItIsMissingHowToMakeItIsTold) {
   EXPECT_FALSE(root);
 }
 
-TEST(Testbed, RemovesItsFolderAlsoWhenTheSupervisorWasKilled) {
-  auto testbed = must_start();
-  auto server = Server::start(*testbed, script(*testbed, "echo ready; exec sleep 600")).value();
-  const fs::path folder = testbed->folder();
-  ASSERT_EQ(kill(testbed->supervisor()->own_pid(), SIGKILL), 0);
+TEST_F(Script, RemovesItsFolderAlsoWhenTheSupervisorWasKilled) {
+  auto server = start("echo ready; exec sleep 600");
+  const fs::path folder = testbed_->folder();
+  ASSERT_EQ(kill(testbed_->supervisor()->own_pid(), SIGKILL), 0);
   EXPECT_TRUE(eventually([&] { return !server->alive(); }));
   EXPECT_FALSE(server->restart(true));
-  testbed.reset();
+  testbed_.reset();
   EXPECT_FALSE(fs::exists(folder));
 }
 
-TEST(Server, CarriesTheEndOfItsLogWhenItEndsWhileStarting) {
-  const auto testbed = must_start();
-  const auto server = Server::start(
-      *testbed, script(*testbed, "seq 1 100; echo cannot read the entrails >&2; exit 3"));
+TEST_F(Script, CarriesTheEndOfItsLogWhenItEndsWhileStarting) {
+  const auto server =
+      Server::start(*testbed_, script("seq 1 100; echo cannot read the entrails >&2; exit 3"));
   ASSERT_FALSE(server);
   EXPECT_EQ(server.error().find("sh ended while starting:\n92\n"), 0U) << server.error();
   EXPECT_NE(server.error().find("cannot read the entrails"), std::string::npos) << server.error();
 }
 
-TEST(Server, IsGivenABoundedTimeToBecomeReady) {
-  const auto testbed = must_start();
-  const fs::path notes = testbed->make_server_folder("notes").value();
-  auto spec = script(
-      *testbed, "echo $$ > " + (notes / "pid").string() + "; echo still thinking; exec sleep 600");
+TEST_F(Script, IsGivenABoundedTimeToBecomeReady) {
+  const fs::path notes = testbed_->make_server_folder("notes").value();
+  auto spec =
+      script("echo $$ > " + (notes / "pid").string() + "; echo still thinking; exec sleep 600");
   spec.ready_within = milliseconds(300);
-  const auto server = Server::start(*testbed, spec);
+  const auto server = Server::start(*testbed_, spec);
   ASSERT_FALSE(server);
   EXPECT_EQ(server.error(), "sh was not ready within 300 ms:\nstill thinking");
   EXPECT_TRUE(pid_is_gone(read_pid(notes / "pid")));
 }
 
-TEST(Server, NamesAProgramThatCannotBeStarted) {
-  const auto testbed = must_start();
-  auto spec = script(*testbed, "");
+TEST_F(Script, NamesAProgramThatCannotBeStarted) {
+  auto spec = script("");
   spec.argv = {"/nowhere/server"};
-  const auto server = Server::start(*testbed, spec);
+  const auto server = Server::start(*testbed_, spec);
   ASSERT_FALSE(server);
   EXPECT_EQ(server.error(), "cannot start /nowhere/server: exec: No such file or directory");
 }
 
-TEST(Server, GetsItsArgumentsWholeAndNoSurprises) {
-  const auto testbed = must_start();
-  auto spec = script(*testbed,
-                     "printf '<%s>' \"$1\"; pwd; ls /proc/self/fd | tr '\\n' ' '; "
-                     "grep -E 'Sig(Blk|Ign)' /proc/self/status; echo ready; exec sleep 600");
+TEST_F(Script, GetsItsArgumentsWholeAndNoSurprises) {
+  auto spec = script(
+      "printf '<%s>' \"$1\"; pwd; ls /proc/self/fd | tr '\\n' ' '; "
+      "grep -E 'Sig(Blk|Ign)' /proc/self/status; echo ready; exec sleep 600");
   spec.argv.insert(spec.argv.end(), {"sh", "tab\there, 100%\nand a new line"});
-  const auto server = Server::start(*testbed, spec).value();
+  const auto server = Server::start(*testbed_, spec).value();
   const std::string log = server->log();
   EXPECT_NE(log.find("<tab\there, 100%\nand a new line>"), std::string::npos) << log;
   EXPECT_NE(log.find(server->data_folder().string()), std::string::npos) << log;
@@ -152,13 +155,12 @@ TEST(Server, GetsItsArgumentsWholeAndNoSurprises) {
   EXPECT_EQ(std::stoull(log.substr(ignored + 8), nullptr, 16) & 0x7fffffff, 0U) << log;
 }
 
-TEST(Server, StopsInGoodOrderWithItsOwnSignal) {
-  const auto testbed = must_start();
-  auto spec = script(*testbed,
-                     "trap 'echo bye; exit 0' INT; trap '' TERM; echo ready; "
-                     "while :; do sleep 0.01; done");
+TEST_F(Script, StopsInGoodOrderWithItsOwnSignal) {
+  auto spec = script(
+      "trap 'echo bye; exit 0' INT; trap '' TERM; echo ready; "
+      "while :; do sleep 0.01; done");
   spec.stop_signal = SIGINT;
-  const auto server = Server::start(*testbed, spec).value();
+  const auto server = Server::start(*testbed_, spec).value();
   ASSERT_TRUE(server->alive());
   ASSERT_TRUE(server->stop());
   EXPECT_FALSE(server->alive());
@@ -168,33 +170,27 @@ TEST(Server, StopsInGoodOrderWithItsOwnSignal) {
   EXPECT_FALSE(server->freeze());    // but there is nothing to signal
 }
 
-TEST(Server, IsKilledWhenItDoesNotStopWithinTheGrace) {
-  const auto testbed = must_start();
-  auto spec = script(*testbed, "trap 'echo asked' TERM; echo ready; while :; do sleep 0.01; done");
+TEST_F(Script, IsKilledWhenItDoesNotStopWithinTheGrace) {
+  auto spec = script("trap 'echo asked' TERM; echo ready; while :; do sleep 0.01; done");
   spec.stop_grace = milliseconds(200);
-  const auto server = Server::start(*testbed, spec).value();
+  const auto server = Server::start(*testbed_, spec).value();
   ASSERT_TRUE(server->stop());
   EXPECT_NE(server->log().find("asked"), std::string::npos);
   EXPECT_TRUE(pid_is_gone(server->pid()));
 }
 
-TEST(Server, StopsAlsoWhenFrozen) {
-  const auto testbed = must_start();
-  const auto server = Server::start(*testbed, script(*testbed,
-                                                     "trap 'echo bye; exit 0' TERM; echo ready; "
-                                                     "while :; do sleep 0.01; done"))
-                          .value();
+TEST_F(Script, StopsAlsoWhenFrozen) {
+  const auto server = start(
+      "trap 'echo bye; exit 0' TERM; echo ready; "
+      "while :; do sleep 0.01; done");
   ASSERT_TRUE(server->freeze());
   EXPECT_TRUE(server->alive());
   ASSERT_TRUE(server->stop());
   EXPECT_NE(server->log().find("bye"), std::string::npos);  // in good order, not killed
 }
 
-TEST(Server, TakesItsOwnChildrenWithIt) {
-  const auto testbed = must_start();
-  const auto server =
-      Server::start(*testbed, script(*testbed, "sleep 600 & echo $! > child; echo ready; wait"))
-          .value();
+TEST_F(Script, TakesItsOwnChildrenWithIt) {
+  const auto server = start("sleep 600 & echo $! > child; echo ready; wait");
   const pid_t child = read_pid(server->data_folder() / "child");
   ASSERT_FALSE(pid_is_gone(child));
   ASSERT_TRUE(server->kill_hard());
@@ -208,28 +204,23 @@ TEST(Server, TakesItsOwnChildrenWithIt) {
   EXPECT_TRUE(eventually([&] { return pid_is_gone(second) && !server->alive(); }));
 }
 
-TEST(Server, LeavesNoChildInASessionOfItsOwn) {
-  auto testbed = must_start();
+TEST_F(Script, LeavesNoChildInASessionOfItsOwn) {
   // As PostgreSQL's processes are: out of reach of a signal to the group.
-  const auto server =
-      Server::start(*testbed, script(*testbed,
-                                     "setsid sh -c 'echo $$ > child; exec sleep 600' & "
-                                     "while [ ! -s child ]; do sleep 0.01; done; "
-                                     "echo ready; wait"))
-          .value();
+  const auto server = start(
+      "setsid sh -c 'echo $$ > child; exec sleep 600' & "
+      "while [ ! -s child ]; do sleep 0.01; done; "
+      "echo ready; wait");
   const pid_t child = read_pid(server->data_folder() / "child");
   ASSERT_FALSE(pid_is_gone(child));
-  testbed.reset();
+  testbed_.reset();
   EXPECT_TRUE(pid_is_gone(child));
 }
 
-TEST(Server, RunsAsTheAccountInAFolderOfItsOwn) {
-  const auto testbed = must_start();
-  const auto server =
-      Server::start(*testbed, script(*testbed, "id -u > who; echo ready; exec sleep 600")).value();
+TEST_F(Script, RunsAsTheAccountInAFolderOfItsOwn) {
+  const auto server = start("id -u > who; echo ready; exec sleep 600");
   uid_t who = 0;
   std::ifstream(server->data_folder() / "who") >> who;
-  EXPECT_EQ(who, geteuid() == 0 ? testbed->account().uid : geteuid());
+  EXPECT_EQ(who, geteuid() == 0 ? testbed_->account().uid : geteuid());
   for (const auto& [path, mode] : {std::pair{server->data_folder().parent_path(), 0700U},
                                    {server->data_folder(), 0700U},
                                    {server->log_path(), 0600U}}) {
@@ -238,16 +229,18 @@ TEST(Server, RunsAsTheAccountInAFolderOfItsOwn) {
     EXPECT_EQ(facts.st_mode & 0777, mode) << path;
     EXPECT_EQ(facts.st_uid, who) << path;
   }
-  ASSERT_EQ(kill(testbed->supervisor()->own_pid(), SIGKILL), 0);
+  // A terminal's Ctrl-C signals one group of one session: the servers live on until all is saved.
+  const pid_t supervisor = testbed_->supervisor()->own_pid();
+  for (const pid_t pid : {supervisor, server->pid()}) EXPECT_NE(getsid(pid), getsid(0));
+  EXPECT_NE(getpgid(server->pid()), getpgrp());
+  ASSERT_EQ(kill(supervisor, SIGKILL), 0);
   EXPECT_TRUE(eventually([&] { return has_ended(server->pid()); }));  // PDEATHSIG survived setuid
 }
 
-TEST(Server, RestartsWithItsDataOrWithout) {
-  const auto testbed = must_start();
-  const auto server = Server::start(*testbed, script(*testbed,
-                                                     "echo life >> lives; wc -l < lives; "
-                                                     "echo ready; exec sleep 600"))
-                          .value();
+TEST_F(Script, RestartsWithItsDataOrWithout) {
+  const auto server = start(
+      "echo life >> lives; wc -l < lives; "
+      "echo ready; exec sleep 600");
   const pid_t first = server->pid();
   EXPECT_EQ(server->log(), "1\nready\n");
   ASSERT_TRUE(server->restart(true));
@@ -258,12 +251,10 @@ TEST(Server, RestartsWithItsDataOrWithout) {
   EXPECT_EQ(server->log(), "1\nready\n");
 }
 
-TEST(Server, MayOutliveItsTestbed) {
-  auto testbed = must_start();
-  const auto server =
-      Server::start(*testbed, script(*testbed, "echo ready; exec sleep 600")).value();
+TEST_F(Script, MayOutliveItsTestbed) {
+  const auto server = start("echo ready; exec sleep 600");
   const pid_t pid = server->pid();
-  testbed.reset();
+  testbed_.reset();
   EXPECT_TRUE(pid_is_gone(pid));
   EXPECT_FALSE(server->alive());
   EXPECT_TRUE(server->stop());

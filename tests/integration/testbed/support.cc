@@ -7,7 +7,6 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <stdexcept>
 
@@ -103,7 +102,5 @@ std::unique_ptr<Server> must_start_redis(Testbed& testbed, const RedisOptions& o
   if (!server) throw std::runtime_error(server.error());
   return *std::move(server);
 }
-
-std::string own_path() { return std::filesystem::read_symlink("/proc/self/exe").string(); }
 
 }  // namespace lockbench::testbed

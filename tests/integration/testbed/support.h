@@ -51,7 +51,4 @@ std::unique_ptr<Testbed> must_start();
 RedisOptions open_to_all(RedisOptions options = {});
 std::unique_ptr<Server> must_start_redis(Testbed& testbed, const RedisOptions& options = {});
 
-/// The path of this test program.
-std::string own_path();
-
 }  // namespace lockbench::testbed

@@ -46,14 +46,6 @@ TEST(PercentileCurve, OnlyGrows) {
   }
 }
 
-TEST(PercentileCurve, OfMoreSamplesThanADoubleTellsApartEnds) {
-  const std::uint64_t count = std::uint64_t{1} << 53;
-  const Distribution huge{.count = count, .max = 2, .buckets = {{1, count - 1}, {2, 1}}};
-  const auto curve = percentile_curve(huge);
-  EXPECT_THAT(curve.front(), Pair(1, 1));
-  EXPECT_THAT(curve.back(), Pair(static_cast<double>(count), 2));
-}
-
 TEST(PercentileCurve, OfNothingIsEmpty) { EXPECT_THAT(percentile_curve({}), IsEmpty()); }
 
 TEST(PercentileCurve, WithoutBucketsGoesThroughThePercentilesThatAreKnown) {

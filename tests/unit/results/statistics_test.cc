@@ -1,10 +1,16 @@
 #include "results/stats/statistics.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 #include <stdexcept>
 #include <vector>
+
+#include "results/stats/tiers.h"
+#include "results/tables/text.h"
+#include "results/tables/units.h"
 
 namespace lockbench::results {
 namespace {
@@ -62,6 +68,128 @@ TEST(Statistics, PoissonLowerBounds) {
   EXPECT_NEAR(poisson_lower_bound(10), 5.425406, 1e-6);
   EXPECT_NEAR(poisson_lower_bound(1000), 948.559849, 1e-6);
   EXPECT_NEAR(poisson_lower_bound(1e18) / 1e18, 1, 1e-8);
+}
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+TEST(Tiers, OfSingleMeasurementsDifferByATenth) {
+  EXPECT_THAT(tiers({{0.3}, {0.1}, {0.105}, {0.112}}), ElementsAre(3, 1, 1, 2));
+}
+
+TEST(Tiers, StrategiesThatScatterIntoEachOtherShareOne) {
+  const std::vector<double> few{1, 1.6, 0.7, 1.3, 0.9}, many{1.4, 0.9, 1.9, 1.1, 1.5};
+  EXPECT_THAT(tiers({few, many}), ElementsAre(1, 1));
+  EXPECT_THAT(tiers({{1, 1.01, 0.99, 1, 1}, {1.4, 1.41, 1.39, 1.4, 1.4}}), ElementsAre(1, 2));
+}
+
+TEST(Tiers, ASingleMeasurementScattersLikeTheOthers) {
+  EXPECT_THAT(tiers({{1}, {1.2, 1.6, 1}}), ElementsAre(1, 1));
+  EXPECT_THAT(tiers({{1.2, 1.6, 1}, {4}}), ElementsAre(1, 2));
+}
+
+TEST(Tiers, ADifferenceThatIsSureButSmallIsNone) {
+  EXPECT_THAT(tiers({{1, 1, 1, 1, 1.0001}, {1.05, 1.05, 1.05, 1.05, 1.0501}}), ElementsAre(1, 1));
+}
+
+TEST(Tiers, AKnownScatterCountsBesideRepetitions) {
+  // Single runs: a factor of five may be chance, ten is not.
+  EXPECT_THAT(tiers({{1}, {5}, {10}}, 0.5), ElementsAre(1, 1, 2));
+  // Few repetitions that happen to be alike do not hide it; more of them tell smaller differences
+  // apart.
+  EXPECT_THAT(tiers({{1, 1.01}, {1.5, 1.51}}, 0.5), ElementsAre(1, 1));
+  EXPECT_THAT(tiers({{1, 1.1, 0.9, 1, 1}, {2.5, 2.4, 2.6, 2.5, 2.5}}, 0.5), ElementsAre(1, 2));
+}
+
+TEST(Tiers, LongWaitsAreKnownToScatter) {
+  for (const char* figure : {"acquire.p99", "acquire.p999", "acquire_service.max",
+                             "fairness.by_client.worst_p99", "fairness.longest_wait_seconds"}) {
+    EXPECT_GT(known_scatter(figure), 0) << figure;
+  }
+  for (const char* figure : {"acquire.p50", "release.p99", "sections_per_second"}) {
+    EXPECT_EQ(known_scatter(figure), 0) << figure;
+  }
+}
+
+TEST(Tiers, WhatWasNotMeasuredHasNone) {
+  EXPECT_THAT(tiers({{}, {1}}), ElementsAre(0, 1));
+  EXPECT_THAT(tiers({}), IsEmpty());
+}
+
+TEST(Units, Seconds) {
+  EXPECT_EQ(human_seconds(0), "0 s");
+  EXPECT_EQ(human_seconds(250e-9), "250 ns");
+  EXPECT_EQ(human_seconds(83e-6), "83 µs");
+  EXPECT_EQ(human_seconds(83.26e-6), "83.3 µs");
+  EXPECT_EQ(human_seconds(0.00142), "1.42 ms");
+  EXPECT_EQ(human_seconds(12.3), "12.3 s");
+  EXPECT_EQ(human_seconds(150), "2.5 min");
+  EXPECT_EQ(human_seconds(4320), "1.2 h");
+  EXPECT_EQ(human_seconds(-0.005), "-5 ms");
+}
+
+TEST(Units, RoundingReachesTheNextUnit) {
+  EXPECT_EQ(human_seconds(999.4e-6), "999 µs");
+  EXPECT_EQ(human_seconds(999.7e-6), "1 ms");
+  EXPECT_EQ(human_seconds(9.996e-3), "10 ms");
+  EXPECT_EQ(human_number(999.9), "1k");
+  EXPECT_EQ(human_number(99.96), "100");
+}
+
+TEST(Units, NumbersAndCounts) {
+  EXPECT_EQ(human_number(0), "0");
+  EXPECT_EQ(human_number(7.25), "7.25");
+  EXPECT_EQ(human_number(0.987), "0.99");
+  EXPECT_EQ(human_number(812), "812");
+  EXPECT_EQ(human_number(41234), "41.2k");
+  EXPECT_EQ(human_number(1.3e6), "1.3M");
+  EXPECT_EQ(human_count(9999), "9999");
+  EXPECT_EQ(human_count(12345), "12.3k");
+}
+
+TEST(Units, WhatIsNotANumberIsADash) {
+  EXPECT_EQ(human_seconds(std::numeric_limits<double>::quiet_NaN()), "–");
+  EXPECT_EQ(human_number(std::numeric_limits<double>::infinity()), "–");
+}
+
+TEST(Text, WidthCountsCodePoints) {
+  EXPECT_EQ(display_width("83 µs"), 5U);
+  EXPECT_EQ(display_width("±–…"), 3U);
+}
+
+TEST(Text, ClipCutsBetweenCodePoints) {
+  EXPECT_EQ(clip("redlock", 7), "redlock");
+  EXPECT_EQ(clip("redlock", 4), "red…");
+  EXPECT_EQ(clip("µµµµ", 3), "µµ…");
+  EXPECT_EQ(clip("µ", 0), "");
+}
+
+TEST(Text, PrintableLeavesNoCommands) {
+  EXPECT_EQ(printable("a\x1b[2Jb\nc\x7f"
+                      "d"),
+            "a [2Jb c d");
+  EXPECT_EQ(printable("\xc2\x9b"
+                      "31mµ"),
+            " 31mµ");
+  // The same command for a terminal of bytes, in a longer form than UTF-8 has, and cut off.
+  EXPECT_EQ(printable("\x9b"
+                      "31m \xe0\x82\x9b \xc0\x9b \xc2"),
+            " 31m" + std::string(9, ' '));
+  EXPECT_EQ(printable("µ ≥ 日 \U0001F512"), "µ ≥ 日 \U0001F512");
+}
+
+TEST(Text, APageKeepsItsLinesAndItsColors) {
+  const std::string page =
+      "\x1b[1mname\x1b[0m\na\x1b[2J\x9b"
+      "2Jb\n";
+  EXPECT_EQ(printable_page(page, true), "\x1b[1mname\x1b[0m\na [2J 2Jb\n");
+  EXPECT_EQ(printable_page(page, false), " [1mname [0m\na [2J 2Jb\n");
+}
+
+TEST(Text, FoldBreaksBetweenWords) {
+  EXPECT_EQ(fold("one two three four", 9), "one two\n  three\n  four");
+  EXPECT_EQ(fold("short", 9), "short");
+  EXPECT_EQ(fold("unbreakable-word x", 4), "unbreakable-word\n  x");
 }
 
 }  // namespace
