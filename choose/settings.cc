@@ -55,10 +55,9 @@ const results::Run* run_for(const std::vector<const results::Run*>& runs, std::u
   for (const results::Run* run : runs) {
     if (!run->renewal || run->renewal->slip.count == 0) continue;
     const auto held = run->load.held_locks, best = found ? found->load.held_locks : std::nullopt;
-    const bool better =
-        !found || (held == best    ? run->renewal->slip.max > found->renewal->slip.max
-                   : best < clients ? held > best
-                                    : held >= clients && held < best);
+    const bool better = !found || (held == best ? run->renewal->slip.max > found->renewal->slip.max
+                                   : best < clients ? held > best
+                                                    : held >= clients && held < best);
     if (better) found = run;
   }
   return found;

@@ -45,10 +45,10 @@ int finish_renewal(const RenewalOptions& options, const results::Result& result,
   const auto any = [&](auto holds) {
     return std::any_of(result.runs.begin(), result.runs.end(), holds);
   };
-  const bool lost = any([](const results::Run& run) { return run.renewal && run.renewal->lost > 0; });
-  const bool broken = any([](const results::Run& run) {
-    return run.audit.verdict == results::Verdict::violated;
-  });
+  const bool lost =
+      any([](const results::Run& run) { return run.renewal && run.renewal->lost > 0; });
+  const bool broken =
+      any([](const results::Run& run) { return run.audit.verdict == results::Verdict::violated; });
   return finish(result, options.output, file,
                 {.exclusion_broken = broken, .errors = !error.empty() || lost});
 }

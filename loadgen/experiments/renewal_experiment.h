@@ -24,8 +24,8 @@ struct RenewalPlan {
   std::function<void(const std::vector<results::Run>&)> so_far{};
 };
 
-/// A stop ends it early, with the numbers of locks that are complete. Held locks are released in any
-/// case.
+/// A stop ends it early, with the numbers of locks that are complete. Held locks are released in
+/// any case.
 struct RenewalMeasured {
   std::vector<results::Run> runs;  ///< of the other clients, each with the locks held meanwhile
   std::string error;               ///< why not all could be measured; empty if all were

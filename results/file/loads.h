@@ -7,7 +7,8 @@
 
 namespace lockbench::results {
 
-/// "demand at 350/s", "alone, RTT 1 ms", "1k locks held", "5 nodes, 2 down, 1 client": what tells the loads of one result apart.
+/// "demand at 350/s", "alone, RTT 1 ms", "1k locks held", "5 nodes, 2 down, 1 client": what tells
+/// the loads of one result apart.
 std::string label(const Load& load);
 
 /// Whether the runs differ in what an experiment varies, held locks or nodes.

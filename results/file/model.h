@@ -280,8 +280,8 @@ struct Run {
   std::optional<Transactions> transactions;  ///< nothing if each section takes one lock
   /// Nothing if no lease was renewed. Beside held locks: of those, their release included.
   std::optional<Renewal> renewal;
-  std::optional<Quorum> quorum;              ///< nothing for a lock on a single node
-  std::optional<Replication> replication;    ///< nothing if the lock does not wait for replicas
+  std::optional<Quorum> quorum;            ///< nothing for a lock on a single node
+  std::optional<Replication> replication;  ///< nothing if the lock does not wait for replicas
   Audit audit;
   std::vector<SeriesPoint> series;
   std::vector<FaultMark> faults;  ///< in order of time

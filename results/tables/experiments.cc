@@ -87,11 +87,11 @@ std::vector<std::string> experiment_findings(const Result& result) {
     }
   }
   for (const Run* run : largest) {
-    lines.push_back(fmt::format(
-        "each further node costs {}, {} client{}: {}, {} commands a section", run->strategy,
-        run->load.clients, run->load.clients == 1 ? "" : "s",
-        cost_text(*run->costs->node_seconds, Unit::seconds, "of acquire p50"),
-        run->costs->node_commands ? human_number(*run->costs->node_commands) : "–"));
+    lines.push_back(
+        fmt::format("each further node costs {}, {} client{}: {}, {} commands a section",
+                    run->strategy, run->load.clients, run->load.clients == 1 ? "" : "s",
+                    cost_text(*run->costs->node_seconds, Unit::seconds, "of acquire p50"),
+                    run->costs->node_commands ? human_number(*run->costs->node_commands) : "–"));
   }
   return lines;
 }

@@ -63,7 +63,7 @@ class ZookeeperObserver {
 
   /// Pipelines the requests, which must change nothing, and waits for the answers.
   StoreResult<std::vector<zookeeper::Reply>> call(std::span<const ZkRequest> requests,
-                                        const std::stop_token& stop) {
+                                                  const std::stop_token& stop) {
     if (!connected_) return broken("not connected");
     std::vector<zookeeper::Reply> answers(requests.size());
     std::string all;

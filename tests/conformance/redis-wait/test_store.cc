@@ -1,11 +1,10 @@
-#include "tests/conformance/redis-wait/replicated_store.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <stdexcept>
 
 #include "tests/conformance/common/properties.h"
+#include "tests/conformance/redis-wait/replicated_store.h"
 #include "tests/conformance/redis/own_properties.h"
 #include "tests/support/eventually.h"
 

@@ -49,12 +49,12 @@ TEST_P(BrokenRedlocks, AreRejected) {
 // The last is sound: so that it is for its flaw that the first is rejected.
 INSTANTIATE_TEST_SUITE_P(
     All, BrokenRedlocks,
-    testing::Values(
-        Rejection{"NoLeaseIsPastItsValidity", lock_with<RedlockFlaws{.ignores_validity = true}>(),
-                  "past its validity"},
-        Rejection{"RefusingMajorityGrantsNothing",
-                  lock_with<RedlockFlaws{.minority_wins = true}>(), "gave acquired"},
-        Rejection{"NoLeaseIsPastItsValidity", lock_with<RedlockFlaws{}>(), ""}));
+    testing::Values(Rejection{"NoLeaseIsPastItsValidity",
+                              lock_with<RedlockFlaws{.ignores_validity = true}>(),
+                              "past its validity"},
+                    Rejection{"RefusingMajorityGrantsNothing",
+                              lock_with<RedlockFlaws{.minority_wins = true}>(), "gave acquired"},
+                    Rejection{"NoLeaseIsPastItsValidity", lock_with<RedlockFlaws{}>(), ""}));
 
 }  // namespace
 }  // namespace lockbench::test

@@ -38,10 +38,13 @@ TEST(Kill, LeavesNoProcessAndNoFolderBehind) {
     };
   };
   const std::vector<Moment> moments{
-      has_children(0), has_children(1), has_children(2),
+      has_children(0),
+      has_children(1),
+      has_children(2),
       [](Program& program, const Scratch&) { return tells(program, measuring); },
       [](Program& program, const Scratch&) {
-        return tells(program, measuring) && kill(descendants_of(program.pid()).back(), SIGSTOP) == 0;
+        return tells(program, measuring) &&
+               kill(descendants_of(program.pid()).back(), SIGSTOP) == 0;
       },
       [](Program&, const Scratch& scratch) { return fs::exists(scratch / "r.json"); }};
   const Foster foster;

@@ -1,5 +1,4 @@
 #include "cli/options/text.h"
-
 #include "tests/support/variable.h"
 #include "tests/unit/cli/fixtures.h"
 

@@ -66,9 +66,10 @@ void add_runs(std::vector<results::Run>& runs, const char* strategy, const resul
   for (const Duration p50 : p50s) {
     results::Run& run = runs.emplace_back();
     run.strategy = strategy;
-    run.repetition = 1 + static_cast<int>(std::ranges::count_if(runs, [&](const auto& other) {
-      return &other != &run && other.strategy == strategy && other.load.nodes == nodes;
-    }));
+    run.repetition =
+        1 + static_cast<int>(std::ranges::count_if(runs, [&](const auto& other) {
+          return &other != &run && other.strategy == strategy && other.load.nodes == nodes;
+        }));
     run.load.nodes = nodes;
     run.commands_per_section = 2 * static_cast<double>(nodes.count);
     if (p50 > Duration::zero()) run.acquire = of({p50});

@@ -1,7 +1,8 @@
+#include "results/tables/experiments.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "results/tables/experiments.h"
 #include "results/tables/formats.h"
 #include "results/tables/runs.h"
 #include "results/tables/show.h"
@@ -69,7 +70,8 @@ TEST(RenewalFindings, ACostHasAnIntervalAndNoiseIsNone) {
                         "(95 %: 1.2 % to 6.8 %), smallest margin "));
   EXPECT_EQ(some.cost, "4.0 % ± 2.8 %");
   const Shown none = renewal_that_cost({0.018, Interval{-0.01, 0.046}});
-  EXPECT_THAT(none.finding, HasSubstr("none that can be shown (at most 4.6 % of their throughput)"));
+  EXPECT_THAT(none.finding,
+              HasSubstr("none that can be shown (at most 4.6 % of their throughput)"));
   EXPECT_EQ(none.cost, "none shown");
   EXPECT_THAT(renewal_that_cost({0.04}).finding,
               HasSubstr("4.0 % of their throughput (no interval)"));
@@ -88,12 +90,11 @@ TEST(ExperimentTable, IsOneOfRunsWithWhatVaries) {
   EXPECT_THAT(*render(quorum, {}, {.format = Format::markdown}),
               AllOf(HasSubstr("| 5 nodes, 1 client |"),
                     HasSubstr("| 5 nodes, 1 down, 2 slow by 20 ms, 1 client |")));
-  EXPECT_THAT(
-      *render(quorum, {},
-              {.format = Format::csv,
-               .columns = {"nodes", "nodes_down", "nodes_slow", "slow_seconds", "clients",
-                           "node_cost_seconds", "node_cost_low_seconds"}}),
-      HasSubstr("\r\n5,1,2,0.02,1,4e-05,3.8e-05\r\n"));
+  EXPECT_THAT(*render(quorum, {},
+                      {.format = Format::csv,
+                       .columns = {"nodes", "nodes_down", "nodes_slow", "slow_seconds", "clients",
+                                   "node_cost_seconds", "node_cost_low_seconds"}}),
+              HasSubstr("\r\n5,1,2,0.02,1,4e-05,3.8e-05\r\n"));
 }
 
 }  // namespace
