@@ -359,6 +359,7 @@ class Examination {
       against(requirement, "it misses that", source, what);
     } else {
       std::vector<std::string> words;
+      words.reserve(others.size());
       for (const Difference& one : others) words.push_back(one.text);
       on_condition(requirement,
                    fmt::format("not measured under that load: {}{}, but with {}",

@@ -124,6 +124,7 @@ bool blocks_takeover(const Descriptor& strategy, const Evidence& evidence) {
 std::vector<Candidate> rank(std::vector<Candidate> qualifying, const RankingFigure& ranked_by,
                             const Question& question) {
   std::vector<std::vector<double>> values;
+  values.reserve(qualifying.size());
   for (Candidate& one : qualifying) values.push_back(measure(one, ranked_by, question));
   // Without any valid run, the invalid ones of all are compared: the machine disturbed them alike.
   const bool any_sure = std::ranges::any_of(

@@ -95,6 +95,7 @@ tl::expected<std::string, std::string> parse_ranking_figure(const std::string& t
         "\"{}\" is neither better high nor better low; these rank: {}", text, ranking(figures)));
   }
   std::vector<std::string_view> names;
+  names.reserve(figures.size());
   for (const results::Figure& figure : figures) names.push_back(figure.path);
   return tl::unexpected(
       fmt::format("no such figure \"{}\"{}: a figure of a run is expected, such as acquire.p99",

@@ -46,7 +46,7 @@ MOST_EXCEPTIONS = 10
 EXCEPTIONS = {
     "tests/unit/strategies/env_test.cc": "compares an Env's clocks with the system's",
     "tests/unit/loadgen/fibers/virtual_time_test.cc": "lets real time pass beside it",
-    "tests/conformance/redis/test_store.cc": "reads a lock whose value is a time of day",
+    "tests/conformance/redis/redis_test_store.h": "reads a lock whose value is a time of day",
     "tests/conformance/etcd/probe.cc": "gRPC takes deadlines by the time of day",
     "tests/conformance/etcd/long_leases_test.cc": "likewise",
     "tests/hostile/etcd/hostile_etcd.h": "likewise",

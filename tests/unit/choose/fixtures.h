@@ -81,6 +81,7 @@ class World {
 
 inline std::vector<std::string> names(const std::vector<Candidate>& ranked) {
   std::vector<std::string> found;
+  found.reserve(ranked.size());
   for (const Candidate& one : ranked) found.emplace_back(one.strategy->name);
   return found;
 }

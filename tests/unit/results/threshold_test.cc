@@ -101,6 +101,12 @@ TEST(Threshold, ErrorsNameTheCulpritAndWhatIsAllowed) {
 
 TEST(Figures, AreTheNumbersOfTheFile) {
   Result result = full_result();
+  result.runs[0].load.held_locks = 7;
+  result.runs[0].load.nodes =
+      Nodes{.count = 5, .down = 1, .frozen = 1, .slow = 1, .slow_seconds = 0.1};
+  result.runs[0].costs = {.throughput = Cost{0.04, Interval{0.01, 0.07}},
+                          .node_seconds = Cost{40e-6, Interval{38e-6, 42e-6}},
+                          .node_commands = 2};
   const nlohmann::json run = nlohmann::json::parse(to_json(result)).at("runs").at(0);
   std::map<std::string, double> expected;
   const nlohmann::json leaves = run.flatten();

@@ -147,7 +147,7 @@ TEST(Record, WhatIsNoPartOfTheRunIsIgnored) {
   RankUnderTest run;
   Record wrong;
   wrong.histograms.push_back({9999, {.overflow = 1}});
-  wrong.votes.push_back({77, 1});
+  wrong.votes.emplace_back(77, 1);
   wrong.counts.push_back({.client = kClientsOfRecord, .counts = {{0, 1}}});
   wrong.counts.push_back({.client = 0, .phase = 3, .counts = {{0, 1}}});
   wrong.counts.push_back({.client = 0, .phase = 1, .counts = {{200, 1}}});
