@@ -39,6 +39,4 @@ for result in "$whole"/*.json; do
   scripts/condense.py "$lockbench" "$result" >"results/reference/$(basename "$result")"
 done
 scripts/reference_tables.py "$lockbench"
-# The report needs the complete files: condensed ones have no timelines.
-"$lockbench" report "$whole"/{near-*,alone,far-*,hazards,renewal,quorum}.json --out results/reference/report.html
 echo "reference: complete; remove $whole before measuring again" >&2
