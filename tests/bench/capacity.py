@@ -43,7 +43,7 @@ def check(options, strategy):
     """Whether enough answers for a strategy held."""
     kept_held = missed_failed = 0
     for number in range(SEARCHES):
-        arguments = ["capacity", strategy, *LOAD, "--slo", OBJECTIVE, "--sweep", "off", "--seed", str(1 + 10000 * number)]
+        arguments = ["capacity", strategy, *LOAD, "--slo", OBJECTIVE, "--seed", str(1 + 10000 * number)]
         found = measure(options.lockbench, arguments, options.folder / f"{strategy}.search.{number}.json")["capacity"][0]
         kept, missed = found["lowest"], found["highest"]
         line = f"{strategy} {number}:"
