@@ -85,7 +85,7 @@ Verdict wait_in_transaction(Play& play, Limit limit, std::string_view called) {
   Actor& waiter = play.client("waiter");
   const Grant held = holder.must_acquire();
   play.store().begin_transaction();
-  play.timeline().add_now(waiter.name(), "opens a transaction besides the lock");
+  play.timeline().add_now(waiter.name(), "opens a transaction beside the lock");
   const Grant waited = waiter.acquire(2 * kLimit);
   const bool committed = play.store().commit_transaction();
   play.timeline().add_now(waiter.name(), committed

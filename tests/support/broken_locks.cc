@@ -210,7 +210,7 @@ AcquireResult hand_out_an_old_lease(Flawed& lock, const AcquireRequest& request)
   return granted(request, "old", asked_at + request.ttl);
 }
 
-/// Counts sharers, but lets them in wherever nobody is alone, whoever waits for that.
+/// Counts sharers, but lets them in while a client waits to hold the lock alone.
 AcquireResult let_sharers_overtake(Flawed& lock, const AcquireRequest& request) {
   AcquireResult result{.outcome = AcquireOutcome::refused, .attempts = 1};
   const std::string sharers = std::string(request.key) + ":sharers";

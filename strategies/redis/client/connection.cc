@@ -253,7 +253,8 @@ class SocketConnection : public Connection, private Client {
   std::uint64_t times_connected_ = 0;
 };
 
-/// A mutex guards sending, which does not wait; whoever receives does not hold it while it waits.
+/// A mutex guards sending, which does not wait. The thread that receives does not hold it while it
+/// waits.
 class SocketSubscriber : public Subscriber, private Client {
  public:
   SocketSubscriber(const Endpoint& endpoint, const Timeouts& timeouts, Env& env)

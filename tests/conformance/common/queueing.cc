@@ -191,7 +191,7 @@ std::string sharers_do_not_overtake(const Descriptor& descriptor) {
   return {};
 }
 
-/// One that died is waited for until the end of its own TTL, whoever shared the lock later.
+/// A dead sharer is waited for until the end of its own TTL, even if others shared the lock later.
 std::string sharers_expire_by_themselves(const Descriptor& descriptor) {
   Bench bench(descriptor, unrenewed());
   const auto dead = bench.client();

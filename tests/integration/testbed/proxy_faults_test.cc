@@ -194,7 +194,7 @@ std::unique_ptr<Proxy> line_to(ProxyPool& pool, const Server& server) {
   return start_proxy(pool, server.port()).value();
 }
 
-/// A server's keepalive tells the two apart: whoever is merely silent has a kernel that answers.
+/// A server's keepalive tells the two apart: the kernel of a client that is only silent answers.
 TEST(ProxyThatVanishes, DoesNotEvenAnswerTheServersKernel) {
   const auto testbed = must_start();
   const auto server = must_start_redis(*testbed, {.durable = false, .config = {"tcp-keepalive 1"}});

@@ -143,7 +143,7 @@ TEST_F(Replication, NobodyTakesThePlaceWhereThereIsNobody) {
   EXPECT_FALSE(group->fail_over());
 }
 
-// A lock behind real sentinels: whoever connects is led to the master, before and after one died.
+// A lock behind real sentinels: a client is led to the master, before and after a master died.
 
 class Watched : public testing::Test {
  protected:
