@@ -11,7 +11,7 @@ namespace {
 Duration handoff(WaitPolicy waiting) {
   StrategyOptions options;
   options.wait = waiting;
-  Timed timed("redis-reentrant-notify", options);
+  Timed timed("redis-reentrant", options);
   TimedClient holder = timed.client(), waiter = timed.client();
   const AcquireResult held = holder.acquire({});
   EXPECT_TRUE(held.lease);
