@@ -10,8 +10,6 @@
 #include <thread>
 #include <utility>
 
-#include "strategies/carrier_event.h"
-
 namespace lockbench::fibers {
 namespace {
 
@@ -190,7 +188,7 @@ tl::expected<std::unique_ptr<Task>, std::string> Scheduler::start(Body body, OnF
 
 void Scheduler::trim_stack() noexcept {
   const auto* const frame = static_cast<const std::byte*>(__builtin_frame_address(0));
-  stacks_.trim(running_->stack, frame - kStackOfTrimming);
+  Stacks::trim(running_->stack, frame - kStackOfTrimming);
 }
 
 // Wakes. Whoever posts one holds its fiber in existence, and so the scheduler: the fiber does not

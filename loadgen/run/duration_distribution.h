@@ -1,7 +1,5 @@
 #pragma once
 
-#include <array>
-#include <cstddef>
 #include <istream>
 #include <string>
 #include <string_view>
@@ -60,24 +58,9 @@ class DurationDistribution {
 
  private:
   enum class Kind { constant, exponential, uniform, lognormal, quantiles };
-  /// One that is written as a name with durations in brackets.
-  struct Form {
-    std::string_view name;
-    Kind kind;
-    std::size_t durations;
-    std::string_view takes;
-  };
-  static constexpr std::array<Form, 3> kForms{{
-      {"exp", Kind::exponential, 1, "one duration: exp(2ms)"},
-      {"uniform", Kind::uniform, 2, "two durations: uniform(1ms,3ms)"},
-      {"lognormal", Kind::lognormal, 2, "two durations: lognormal(2ms,20ms)"},
-  }};
 
   DurationDistribution(Kind kind, Duration low, Duration high)
       : kind_(kind), low_(low), high_(high) {}
-  /// `inside`: the brackets.
-  static tl::expected<DurationDistribution, std::string> parse_form(const Form& form,
-                                                                    std::string_view inside);
   /// Of the logarithm of a lognormal one.
   double sigma() const;
 

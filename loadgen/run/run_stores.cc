@@ -1,8 +1,30 @@
 #include "loadgen/run/run_stores.h"
 
+#include <sys/resource.h>
+
 #include <algorithm>
 
 namespace lockbench::loadgen {
+namespace {
+
+/// Of this process so far.
+double own_cpu_seconds() {
+  rusage usage{};
+  ::getrusage(RUSAGE_SELF, &usage);
+  const auto to_seconds = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
+  };
+  return to_seconds(usage.ru_utime) + to_seconds(usage.ru_stime);
+}
+
+/// Nothing unless both are there.
+template <class T>
+std::optional<T> difference(const std::optional<T>& later, const std::optional<T>& earlier) {
+  if (!later || !earlier) return std::nullopt;
+  return *later - *earlier;
+}
+
+}  // namespace
 
 void RunStores::begin() {
   at_begin_.clear();
@@ -69,6 +91,75 @@ tl::expected<void, std::string> RunStores::remove(const RunKeys& keys,
   });
   if (!batch.empty()) remove_batch();
   return first_failure;
+}
+
+void ResourceMeter::load_begins() {
+  servers_at_begin_ = read_servers();
+  bytes_at_begin_ = plan_.bytes_moved ? plan_.bytes_moved() : 0;
+  at_begin_ = read();
+}
+
+void ResourceMeter::load_ends() { at_end_ = read(); }
+
+void ResourceMeter::drained() {
+  servers_when_drained_ = read_servers();
+  bytes_when_drained_ = plan_.bytes_moved ? plan_.bytes_moved() : 0;
+}
+
+void ResourceMeter::add_to(RunEvidence& evidence) const {
+  evidence.cpu_seconds = at_end_.own_cpu - at_begin_.own_cpu;
+  evidence.private_cpu_seconds = difference(at_end_.private_cpu, at_begin_.private_cpu);
+  evidence.machine.cpu = difference(at_end_.machine.cpu, at_begin_.machine.cpu);
+  evidence.machine.pressure_seconds =
+      difference(at_end_.machine.pressure_seconds, at_begin_.machine.pressure_seconds);
+  evidence.machine.throttled_seconds =
+      difference(at_end_.machine.throttled_seconds, at_begin_.machine.throttled_seconds);
+  for (std::size_t i = 0; i < at_end_.threads.size(); ++i) {
+    evidence.busiest_thread_seconds =
+        std::max(evidence.busiest_thread_seconds.value_or(0),
+                 seconds(at_end_.threads[i] - at_begin_.threads.at(i)));
+  }
+}
+
+std::optional<double> ResourceMeter::server_cpu_seconds() const {
+  // A server that restarts counts from zero again.
+  if (restarts_servers(plan_.faults)) return std::nullopt;
+  return difference(servers_when_drained_, servers_at_begin_);
+}
+
+std::optional<std::uint64_t> ResourceMeter::bytes() const {
+  if (!plan_.bytes_moved) return std::nullopt;
+  return bytes_when_drained_ - bytes_at_begin_;
+}
+
+ResourceMeter::Reading ResourceMeter::read() const {
+  Reading reading{
+      .own_cpu = own_cpu_seconds(), .threads = {}, .private_cpu = {}, .machine = plan_.machine()};
+  for (int i = 0; pool_ && i < pool_->threads(); ++i) reading.threads.push_back(pool_->cpu_time(i));
+  // Other locks' servers run too.
+  if (has_only_private_servers()) {
+    reading.private_cpu = plan_.private_cpu.all ? plan_.private_cpu.all() : 0;
+  }
+  return reading;
+}
+
+bool ResourceMeter::is_private(std::string_view set) const {
+  return plan_.private_cpu.of && plan_.private_cpu.of(set).has_value();
+}
+
+bool ResourceMeter::has_private_servers() const {
+  const bool counts_there = plan_.workload.resource != Resource::memory;
+  return is_private(server_set(strategy_)) || (counts_there && is_private("counter"));
+}
+
+bool ResourceMeter::has_only_private_servers() const {
+  const bool counts_there = plan_.workload.resource != Resource::memory;
+  return (urls_of(strategy_, plan_.endpoints).empty() || is_private(server_set(strategy_))) &&
+         (!counts_there || is_private("counter"));
+}
+
+std::optional<double> ResourceMeter::read_servers() const {
+  return plan_.private_cpu.of ? plan_.private_cpu.of(server_set(strategy_)) : std::nullopt;
 }
 
 }  // namespace lockbench::loadgen

@@ -6,7 +6,6 @@
 #include <filesystem>
 #include <fstream>
 
-#include "loadgen/run/demand.h"
 #include "results/tables/text.h"
 
 namespace lockbench::loadgen {

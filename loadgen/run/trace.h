@@ -15,7 +15,12 @@
 
 namespace lockbench::loadgen {
 
-struct Wanted;
+/// A lock that a section asks for.
+struct Wanted {
+  int key = 0;
+  Mode mode = Mode::exclusive;
+  bool operator==(const Wanted&) const = default;
+};
 
 /// A file of lock requests, in the format of FissLock (Zhang et al., OSDI 2024), which ShiftLock
 /// (FAST 2025) reads too. A line for each request:

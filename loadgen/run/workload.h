@@ -5,9 +5,10 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <tl/expected.hpp>
 
 #include "loadgen/run/duration_distribution.h"
-#include "loadgen/run/key_chooser.h"
 #include "loadgen/run/trace.h"
 #include "strategies/descriptor.h"
 
@@ -43,6 +44,20 @@ struct Share {
     const std::uint64_t of_rest = rest > first ? (rest - first + step - 1) / step : 0;
     return n / all * static_cast<std::uint64_t>(count()) + of_rest;
   }
+};
+
+/// A few keys that get much of the load. Every so often others take their place.
+struct HotSet {
+  double share = 0;                     ///< of the sections that want a hot key, 0 to 1
+  int keys = 0;                         ///< that are hot at a time
+  std::optional<Duration> moves_every;  ///< nothing: they stay hot
+
+  /// Reads "share=50%,keys=2500,move=10s", in any order; the move may be missing.
+  static tl::expected<HotSet, std::string> parse(std::string_view text);
+  /// In the form that parse() reads.
+  std::string to_string() const;
+
+  bool operator==(const HotSet&) const = default;
 };
 
 enum class Arrival { constant, poisson };

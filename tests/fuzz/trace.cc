@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "loadgen/run/demand.h"
-#include "loadgen/run/key_chooser.h"
 #include "tests/fuzz/target.h"
 
 namespace lockbench::fuzz {

@@ -12,7 +12,7 @@ namespace {
 using namespace std::chrono_literals;
 
 std::unique_ptr<Demand> demand_of(const Workload& workload) {
-  auto made = make_demand(workload);
+  auto made = Demand::make(workload);
   EXPECT_TRUE(made) << made.error();
   return *std::move(made);
 }
@@ -79,25 +79,9 @@ TEST(Demand, PrefersTheKeysThatAreHotWhenTheSectionBegins) {
   }
 }
 
-TEST(Demand, TakesEachHotKeyOnceForASection) {
-  // The second is one of the others, however rarely these are drawn.
-  const Workload workload{.keys = 10,
-                          .hot_set = HotSet{.share = 1, .keys = 1, .moves_every = {}},
-                          .locks_per_section = 2};
-  const auto demand = demand_of(workload);
-  Random random(1);
-  Transaction transaction;
-  for (int i = 0; i < 100; ++i) {
-    demand->next(0, {}, random, transaction);
-    ASSERT_EQ(transaction.locks.size(), 2U);
-    EXPECT_EQ(transaction.locks[0].key, 0);
-    EXPECT_NE(transaction.locks[1].key, 0);
-  }
-}
-
 TEST(Demand, RefusesMoreLocksThanKeys) {
   const Workload workload{.keys = 2, .locks_per_section = 3};
-  EXPECT_FALSE(make_demand(workload));
+  EXPECT_FALSE(Demand::make(workload));
 }
 
 }  // namespace

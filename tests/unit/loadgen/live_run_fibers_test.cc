@@ -54,17 +54,8 @@ TEST_F(LiveRunOnFibers, ClientsShareAsManyThreadsAsAskedFor) {
   EXPECT_EQ(run.generator.clients_on, "fibers");
   EXPECT_EQ(run.generator.threads, 2U);
   EXPECT_GT(run.generator.busiest_thread_share.value(), 0);
-  EXPECT_GT(run.generator.stack_high_water_bytes.value(), 0U);
   EXPECT_EQ(run.sections, 3000U);
   EXPECT_THAT(run.fairness.per_client, Each(Ge(1U))) << "nobody was left out";
-}
-
-TEST_F(LiveRunOnFibers, ASingleClientHasOneThread) {
-  end_after(10);
-  plan_.workload.clients = 1;
-  const results::Run run = run_one(leaky_lock);
-  EXPECT_EQ(run.generator.clients_on, "fibers");
-  EXPECT_EQ(run.generator.threads, 1U);
 }
 
 TEST(GeneratorThreads, LeaveACoreToPrivateServersAndAreNoMoreThanClients) {

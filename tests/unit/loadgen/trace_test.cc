@@ -15,7 +15,6 @@ namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
-using testing::IsEmpty;
 using testing::StartsWith;
 
 using Locks = std::vector<Wanted>;
@@ -52,11 +51,6 @@ TEST(TraceReader, TakesALockOnce) {
   const auto all = read_all("1,0,1,7,1\n1,0,1,8,1\n1,0,1,7,2\n1,0,1,8,1\n");
   ASSERT_TRUE(all) << all.error();
   EXPECT_THAT(*all, ElementsAre(Locks{exclusive(7), shared(8)}));
-}
-
-TEST(TraceReader, AnEmptyTraceHasNoTransactions) {
-  EXPECT_THAT(*read_all(""), IsEmpty());
-  EXPECT_THAT(*read_all("\n# nothing\n"), IsEmpty());
 }
 
 TEST(TraceReader, NamesTheLineThatIsWrong) {
@@ -140,14 +134,6 @@ TEST_F(TraceTest, ItsEndEndsTheRun) {
   EXPECT_EQ(run.load.trace, path_);
   EXPECT_LT(run.duration_seconds, 10);
   EXPECT_DOUBLE_EQ(watcher_.done.back(), 1);
-}
-
-TEST_F(TraceTest, NobodyThinksAfterItsEnd) {
-  plan_.workload.think = DurationDistribution::constant(30s);
-  replay("1,0,1,7,2\n2,0,1,8,2\n3,0,1,9,2\n4,0,1,7,2\n");
-  const results::Run run = run_one(behaviour_);
-  EXPECT_EQ(run.sections, 4U) << "one of each client";
-  EXPECT_LT(run.duration_seconds, 30);
 }
 
 TEST_F(TraceTest, NobodyWaitsForAStartAfterItsEnd) {

@@ -91,16 +91,6 @@ TEST_F(LivesTest, ThousandsOfFibersSleepAtOnce) {
   EXPECT_THAT(awake, ElementsAre(kFibers / 2, kFibers / 2));
 }
 
-TEST_F(LivesTest, StacksAreUsedAgain) {
-  std::array<int, 2> ended{};
-  for (int on = 0; on < 1000; ++on) {
-    start(on, [&mine = ended.at(static_cast<std::size_t>(on % 2))] { ++mine; });
-    if (on % 10 == 0) end();
-  }
-  end();
-  EXPECT_THAT(ended, ElementsAre(500, 500));
-}
-
 TEST_F(LivesTest, ATaskThatIsDestroyedStopsItsFiberAndWaitsForIt) {
   std::atomic<bool> ended{false};
   start_stoppable(0, [&](const std::stop_token& stop) {
@@ -141,8 +131,7 @@ int recurse(volatile int& frames) {
   return recurse(frames) + frame[0];
 }
 
-TEST_F(LivesTest, TheHighWaterMarkCoversWhatWasTrimmed) {
-  EXPECT_EQ(pool_->stack_high_water(), 0U);
+TEST_F(LivesTest, AFiberGoesOnAfterItsStackWasTrimmed) {
   run([] {
     std::array<int, 4> kept{1, 2, 3, 4};
     volatile int frames = 100;
@@ -152,8 +141,6 @@ TEST_F(LivesTest, TheHighWaterMarkCoversWhatWasTrimmed) {
     recurse(frames);
     EXPECT_THAT(kept, ElementsAre(1, 2, 3, 4));
   });
-  EXPECT_GE(pool_->stack_high_water(), 100U * 256);
-  EXPECT_LT(pool_->stack_high_water(), StackSize{}.bytes * (kSanitized ? 4 : 1));
 }
 
 TEST(TrimStack, DoesNothingOnAThread) { trim_stack(); }

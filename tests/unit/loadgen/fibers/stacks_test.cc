@@ -30,26 +30,15 @@ TEST(Stacks, ThoseThatWereGivenBackAreTakenFirst) {
   EXPECT_EQ(stacks.take().value().data(), first.data());
 }
 
-TEST(Stacks, TheHighWaterMarkIsExact) {
-  Stacks stacks({});
-  EXPECT_EQ(stacks.high_water(), 0U);
-  for (const std::size_t used : {100U, 10'000U, 5000U}) {
-    const Stack stack = stacks.take().value();
-    stack[stack.size() - used] = std::byte{1};
-  }
-  EXPECT_EQ(stacks.high_water(), 10'000U);
-}
-
 TEST(Stacks, TrimmingReturnsOnlyWhatIsBelow) {
   Stacks stacks({});
   const Stack stack = stacks.take().value();
   std::byte& low = stack[stack.size() - 5 * kPage];
   std::byte& high = stack[stack.size() - 2 * kPage];
   low = high = std::byte{1};
-  stacks.trim(stack, &high);
+  Stacks::trim(stack, &high);
   EXPECT_EQ(low, std::byte{0});
   EXPECT_EQ(high, std::byte{1});
-  EXPECT_EQ(stacks.high_water(), 5 * kPage);
 }
 
 TEST(Stacks, NoMemoryIsAnError) {

@@ -85,17 +85,6 @@ TEST(VirtualTime, AnEventEndsAWaitWhenItIsSet) {
   });
 }
 
-TEST(VirtualTime, AShorterWaitFollowsALongerOneThatEndedEarly) {
-  test::on_virtual_time([] {
-    const auto event = here().make_event();
-    const auto setter = beside([&] { event->set(); });
-    EXPECT_EQ(here().wait(event.get(), here().now() + 1h, {}), WaitResult::signalled);
-    const TimePoint deadline = here().now() + 2ms;
-    EXPECT_EQ(here().wait(event.get(), deadline, {}), WaitResult::timed_out);
-    EXPECT_EQ(here().now(), deadline);
-  });
-}
-
 TEST(VirtualTime, ALoopThatOnlyYieldsSeesTimePass) {
   test::on_virtual_time([] {
     const TimePoint end = here().now() + 1ms;

@@ -78,24 +78,6 @@ TEST_F(WaitsTest, AStopEndsWaitsFromAnyThread) {
   EXPECT_EQ(stopped, 4);
 }
 
-TEST_F(WaitsTest, EachWaitHeedsItsOwnStop) {
-  std::stop_source first, second;
-  const auto waiting = Carrier::current().make_event();
-  start(0, [&] {
-    Carrier& carrier = Carrier::current();
-    EXPECT_EQ(carrier.wait(nullptr, Carrier::current().now() + 1ms, first.get_token()),
-              WaitResult::timed_out);
-    waiting->set();
-    EXPECT_EQ(carrier.wait(nullptr, bound(), second.get_token()), WaitResult::stopped);
-    EXPECT_EQ(carrier.wait(nullptr, Carrier::current().now() + 1ms, {}), WaitResult::timed_out);
-    EXPECT_EQ(carrier.wait(nullptr, bound(), first.get_token()), WaitResult::stopped);
-  });
-  EXPECT_EQ(Carrier::current().wait(waiting.get(), bound(), {}), WaitResult::signalled);
-  first.request_stop();
-  second.request_stop();
-  end();
-}
-
 TEST_F(WaitsTest, EachOfManyStopsInTurnIsHeeded) {
   std::array<std::stop_source, 3> stops;
   const auto waiting = Carrier::current().make_event();
