@@ -6,7 +6,6 @@
 #include <map>
 #include <utility>
 
-#include "loadgen/run/named_load.h"
 #include "loadgen/run/summary.h"
 #include "results/stats/statistics.h"
 #include "strategies/registry.h"

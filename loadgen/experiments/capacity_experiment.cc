@@ -12,7 +12,6 @@
 
 #include "loadgen/experiments/capacity_judgement.h"
 #include "loadgen/experiments/capacity_search.h"
-#include "loadgen/run/named_load.h"
 #include "results/stats/compared_figures.h"
 #include "results/tables/units.h"
 

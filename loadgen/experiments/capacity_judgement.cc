@@ -106,16 +106,6 @@ results::Distribution acquire_of(std::span<const results::Run> runs) {
   return to_distribution(complete, censored);
 }
 
-/// Of the time of all runs, weighted by their lengths.
-double rho_of(std::span<const results::Run> runs, const ServiceTimes& service, double share) {
-  double sections = 0, time = 0;
-  for (const results::Run& run : runs) {
-    sections += number(run.sections);
-    time += run.duration_seconds;
-  }
-  return time > 0 ? std::min(1.0, sections * share * service.taken() / time) : 0;
-}
-
 // Utilisation from which a resource is a possible, a certain, and (for CPU and clients) the only
 // limit.
 constexpr double kBusy = 0.5, kSaturated = 0.8, kFull = 0.9;
@@ -133,9 +123,7 @@ Shares shares_of(const LimitEvidence& evidence, const ServiceTimes& service) {
   const results::Run& run = evidence.run;
   const double rate = run.sections_per_second;
   Shares shares;
-  if (evidence.lock.excludes) {
-    shares.lock = std::min(1.0, rate * evidence.lock.busiest_key * service.taken());
-  }
+  shares.lock = service.lock_taken(rate, evidence.lock);
   // Of one core.
   const double server = run.server_cpu_seconds_per_section.value_or(0) * rate;
   shares.store_known = run.server_cpu_seconds_per_section.has_value();
@@ -144,8 +132,7 @@ Shares shares_of(const LimitEvidence& evidence, const ServiceTimes& service) {
   const double taken = run.acquire_service.mean + run.hold.mean + run.release.mean;
   shares.clients = rate * taken / number(evidence.clients);
   const double generator = run.generator.cpu_share;
-  shares.machine =
-      run.generator.machine_cpu_share.value_or(generator + server / evidence.cores);
+  shares.machine = run.generator.machine_cpu_share.value_or(generator + server / evidence.cores);
   shares.store_of_machine =
       shares.store_known ? server / evidence.cores : shares.machine - generator;
   return shares;
@@ -240,7 +227,7 @@ RateRuling judge_rate(double rate, std::span<const results::Run> runs,
                              at.invalid_steps, at.steps);
   }
   const ServiceTimes service = service_times(runs);
-  if (lock.excludes) at.rho = rho_of(runs, service, lock.busiest_key);
+  at.rho = service.lock_taken(service.per_second, lock);
   // Short steps from an empty queue may keep a long objective even so.
   const double ceiling = 1 / (service.taken() * lock.busiest_key);
   if (lock.excludes && judged.decision == Decision::kept && rate >= ceiling) {
@@ -253,21 +240,27 @@ RateRuling judge_rate(double rate, std::span<const results::Run> runs,
   return ruling;
 }
 
+double ServiceTimes::lock_taken(double rate, const LockShare& lock) const {
+  return lock.excludes ? std::min(1.0, rate * lock.busiest_key * taken()) : 0;
+}
+
 ServiceTimes service_times(std::span<const results::Run> runs) {
   ServiceTimes sum;
-  double holds = 0, turnarounds = 0, sections = 0, awaited = 0;
+  double holds = 0, turnarounds = 0, sections = 0, time = 0;
   for (const results::Run& run : runs) {
     holds += number(run.hold.count);
     sum.hold += number(run.hold.count) * run.hold.mean;
     turnarounds += number(run.turnaround.count);
     sum.turnaround += number(run.turnaround.count) * run.turnaround.mean;
     sections += number(run.sections);
-    awaited += number(run.awaited_releases);
+    sum.awaited_share += number(run.awaited_releases);
+    time += run.duration_seconds;
   }
   const auto per = [](double total, double count) { return count > 0 ? total / count : 0; };
   sum.hold = per(sum.hold, holds);
   sum.turnaround = per(sum.turnaround, turnarounds);
-  sum.awaited_share = std::min(1.0, per(awaited, sections));
+  sum.awaited_share = std::min(1.0, per(sum.awaited_share, sections));
+  sum.per_second = per(sections, time);
   return sum;
 }
 

@@ -45,9 +45,12 @@ struct ServiceTimes {
   /// releases the lock is free.
   double turnaround = 0;
   double awaited_share = 0;  ///< of the sections: a client waited at their end
+  double per_second = 0;     ///< sections
 
   /// For which a section keeps its lock from others: held, and being handed over.
   double taken() const { return hold + awaited_share * turnaround; }
+  /// For which share of the time the busiest lock is taken at this rate of all sections.
+  double lock_taken(double rate, const LockShare& lock) const;
 };
 ServiceTimes service_times(std::span<const results::Run> runs);
 

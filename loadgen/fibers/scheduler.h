@@ -5,6 +5,7 @@
 
 #include <array>
 #include <atomic>
+#include <boost/intrusive/slist.hpp>
 #include <cstdint>
 #include <cstring>
 #include <memory>
@@ -44,7 +45,8 @@ struct ExceptionState {
 
 /// Of one scheduler, whose thread alone uses it, but for wake() and OnStop. Among thousands of
 /// fibers its memory is in no cache when it goes on, so what each turn uses comes first.
-struct alignas(kCacheLine) Fiber final : Waiter, Timed {
+/// Linked: it is in the list of those that are ready.
+struct alignas(kCacheLine) Fiber final : Waiter, Timed, boost::intrusive::slist_base_hook<> {
   struct StopWake;
   struct OnStop {
     StopWake& stop;
@@ -70,8 +72,6 @@ struct alignas(kCacheLine) Fiber final : Waiter, Timed {
   // With the base classes, what each turn uses.
   static constexpr std::size_t kEachTurn = 2 * kCacheLine;
   Context context;
-  Fiber* next_ready = nullptr;
-  bool ready = false;  ///< in the list of those
   bool over = false;
   std::uint8_t latest_watched = 0;
   ExceptionState exceptions;
@@ -135,17 +135,8 @@ class Scheduler final : public Carrier {
 
  private:
   /// First in, first out.
-  class Ready {
-   public:
-    bool empty() const { return first_ == nullptr; }
-    void push(Fiber& fiber);
-    Fiber& pop();
-    Fiber* last() const { return last_; }
-
-   private:
-    Fiber* first_ = nullptr;
-    Fiber* last_ = nullptr;
-  };
+  using Ready = boost::intrusive::slist<Fiber, boost::intrusive::cache_last<true>,
+                                        boost::intrusive::constant_time_size<false>>;
 
   Scheduler(Stacks& stacks, std::unique_ptr<Descriptors> descriptors, Time time);
 
@@ -156,7 +147,7 @@ class Scheduler final : public Carrier {
   void make_ready(Fiber& fiber) noexcept;
   void take_inbox() noexcept;
   void run_ready() noexcept;
-  static void prefetch_next(const Fiber& fiber) noexcept;
+  void prefetch_next() const noexcept;
   void resume(Fiber& fiber) noexcept;
   void end(Fiber& fiber) noexcept;
   void look_around() noexcept;

@@ -6,7 +6,6 @@
 #include <cmath>
 #include <stdexcept>
 
-#include "loadgen/run/random.h"
 #include "results/tables/text.h"
 
 namespace lockbench::loadgen {
@@ -105,8 +104,13 @@ tl::expected<std::unique_ptr<Demand>, std::string> Demand::make(const Workload& 
     return tl::unexpected<std::string>("a section takes at least one lock, and at most one a key");
   }
   std::unique_ptr<Demand> demand(new Demand(workload, share));
-  if (demand->reader_ && !demand->file_.is_open()) {
-    return tl::unexpected(fmt::format("{}: cannot be read", workload.trace->path));
+  if (!workload.trace) return demand;
+  const std::string& path = workload.trace->path;
+  const auto trace = Trace::read(path, &demand->trace_);
+  if (!trace) return tl::unexpected(trace.error());
+  // A share of it has fewer transactions.
+  if (trace->keys != workload.trace->keys || trace->transactions < workload.trace->transactions) {
+    return tl::unexpected(path + ": the file was changed");
   }
   return demand;
 }
@@ -114,17 +118,18 @@ tl::expected<std::unique_ptr<Demand>, std::string> Demand::make(const Workload& 
 Demand::Demand(const Workload& workload, const Share& share)
     : workload_(workload),
       share_(share),
-      keys_(workload.key_count(), workload.key_skew, workload.hot_set) {
-  if (!workload.trace) return;
-  file_.open(workload.trace->path);
-  reader_.emplace(file_, workload.trace->path);
-}
+      keys_(workload.key_count(), workload.key_skew, workload.hot_set) {}
 
 bool Demand::next(int client, Duration since_start, Random& random, Transaction& out) {
-  if (!reader_) {
+  if (!workload_.trace) {
     draw(client, since_start, random, out.locks);
-  } else if (!read(out.locks)) {
-    return false;
+  } else {
+    std::uint64_t next = begun_++;
+    // A share takes at least one of as many transactions as there are clients, so this ends.
+    while (next < trace_.ends.size() && !share_.takes(next)) next = begun_++;
+    if (next >= trace_.ends.size()) return false;
+    const auto locks = trace_.of(next);
+    out.locks.assign(locks.begin(), locks.end());
   }
   out.hold = workload_.hold.draw(random);
   out.think = workload_.think.draw(random);
@@ -151,26 +156,6 @@ void Demand::draw(int client, Duration since_start, Random& random,
     const bool shared = workload_.shared_share > 0 && draw_unit(random) < workload_.shared_share;
     locks.push_back({key, shared ? Mode::shared : Mode::exclusive});
   }
-}
-
-bool Demand::read(std::vector<Wanted>& locks) {
-  const std::scoped_lock lock(mutex_);
-  // A share takes at least one of as many transactions as there are clients, so this ends.
-  while (read_one(locks)) {
-    if (share_.takes(begun_++)) return true;
-  }
-  return false;
-}
-
-bool Demand::read_one(std::vector<Wanted>& locks) {
-  const Trace& trace = *workload_.trace;
-  const auto more = reader_->next(locks);
-  if (!more) throw std::runtime_error(more.error());
-  const auto known = [&](const Wanted& wanted) { return wanted.key < trace.keys; };
-  if (!std::ranges::all_of(locks, known)) {
-    throw std::runtime_error(trace.path + ": the file was changed");
-  }
-  return *more;
 }
 
 }  // namespace lockbench::loadgen

@@ -1,9 +1,8 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
-#include <fstream>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <tl/expected.hpp>
@@ -51,25 +50,19 @@ class Demand {
 
   /// The client's next transaction, which begins that long after the load. `out` is reused, so that
   /// nothing is allocated in the long run; `random` is the client's own. Returns false, from then
-  /// on, if there is none. Must not wait. Throws std::runtime_error if a trace was changed
-  /// meanwhile and cannot be read to its end.
+  /// on, if there is none. Must not wait.
   bool next(int client, Duration since_start, Random& random, Transaction& out);
 
  private:
   Demand(const Workload& workload, const Share& share);
 
   void draw(int client, Duration since_start, Random& random, std::vector<Wanted>& locks) const;
-  bool read(std::vector<Wanted>& locks);
-  bool read_one(std::vector<Wanted>& locks);
 
   const Workload& workload_;
   const Share share_;
   const KeyChooser keys_;
-  // Of a trace:
-  std::mutex mutex_;
-  std::uint64_t begun_ = 0;  ///< by all shares
-  std::ifstream file_;
-  std::optional<TraceReader> reader_;
+  TraceLocks trace_;                     ///< empty: all are drawn
+  std::atomic<std::uint64_t> begun_{0};  ///< of the trace, by all shares
 };
 
 }  // namespace lockbench::loadgen

@@ -9,7 +9,6 @@
 #include <stdexcept>
 #include <utility>
 
-#include "loadgen/run/random.h"
 #include "results/tables/text.h"
 
 namespace lockbench::loadgen {

@@ -8,7 +8,6 @@
 #include <set>
 #include <utility>
 
-#include "loadgen/run/named_load.h"
 #include "loadgen/run/runner.h"
 #include "loadgen/run/schedule.h"
 

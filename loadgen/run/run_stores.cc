@@ -70,7 +70,6 @@ tl::expected<void, std::string> RunStores::remove(const RunKeys& keys,
       failed[store] = !removed;
       if (!removed && first_failure) first_failure = tl::unexpected(removed.error().message);
     }
-    return std::find(failed.begin(), failed.end(), false) != failed.end();
   };
   if (listing_ == Listing::by_prefix) {
     from_all([&](Store& store) { return store.remove_run(keys.run_id, stop); });
@@ -80,14 +79,13 @@ tl::expected<void, std::string> RunStores::remove(const RunKeys& keys,
   constexpr std::size_t kBatch = 10'000;
   std::vector<std::string> batch;
   const auto remove_batch = [&] {
-    const bool go_on = from_all([&](Store& store) { return store.remove_keys(batch, stop); });
+    from_all([&](Store& store) { return store.remove_keys(batch, stop); });
     batch.clear();
-    return go_on;
   };
   keys.used.for_each([&](int key) {
     for (const std::string_view suffix : keys.suffixes)
       batch.push_back(keys.name_of(key) + std::string(suffix));
-    return batch.size() < kBatch || remove_batch();
+    if (batch.size() >= kBatch) remove_batch();
   });
   if (!batch.empty()) remove_batch();
   return first_failure;

@@ -32,11 +32,11 @@ class UsedKeys {
     if (!used.load(std::memory_order_relaxed)) used.store(true, std::memory_order_relaxed);
   }
 
-  /// In ascending order. `visit` returns whether to go on.
+  /// In ascending order.
   template <class Visit>
   void for_each(Visit&& visit) const {
     for (std::size_t key = 0; key < used_.size(); ++key) {
-      if (used_[key].load(std::memory_order_relaxed) && !visit(static_cast<int>(key))) return;
+      if (used_[key].load(std::memory_order_relaxed)) visit(static_cast<int>(key));
     }
   }
 

@@ -5,7 +5,6 @@
 #include <optional>
 #include <vector>
 
-#include "loadgen/run/random.h"
 #include "loadgen/run/workload.h"
 #include "strategies/duration.h"
 #include "strategies/env.h"

@@ -180,27 +180,6 @@ TEST_F(FaultPlayerTest, WhatLastsUntilTheEndIsHealedThen) {
   EXPECT_THAT(faults_seen_.seen(), Contains("store-kill off"));
 }
 
-TEST_F(FaultPlayerTest, WhatDoesNoHarmIsOvercomeAtOnce) {
-  std::atomic<bool> harmless{false};
-  target_.on_inject = [&] {
-    target_.struck = false;
-    harmless = true;
-  };
-  // In a closed loop, and faster than before.
-  plan_.workload.rate.reset();
-  plan_.workload.think = DurationDistribution::constant(100us);
-  plan_.workload.duration = 2s;
-  strike("node-freeze@500ms");
-  const results::Run run =
-      run_one({.acquire = [&](const Context& context, const AcquireRequest& request) {
-        if (!harmless) context.env.wait(nullptr, context.env.now() + 2ms, request.stop);
-        return grant(request);
-      }});
-  ASSERT_EQ(run.faults.size(), 1U);
-  ASSERT_TRUE(run.faults[0].recovery_seconds);
-  EXPECT_GE(*run.faults[0].recovery_seconds, 0) << "never before the fault";
-}
-
 TEST_F(FaultPlayerTest, AnExceptionOfTheTargetIsAFailure) {
   plan_.workload.duration = 60s;
   target_.on_inject = [this] {

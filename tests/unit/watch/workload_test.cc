@@ -12,7 +12,6 @@
 
 #include "loadgen/run/demand.h"
 #include "loadgen/run/duration_distribution.h"
-#include "loadgen/run/random.h"
 
 namespace lockbench::watch {
 namespace {

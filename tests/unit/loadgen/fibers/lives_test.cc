@@ -5,7 +5,6 @@
 #include <span>
 #include <stdexcept>
 
-#include "loadgen/fibers/sanitizers.h"
 #include "tests/unit/loadgen/fibers/pool_fixture.h"
 
 namespace lockbench::fibers {

@@ -1,4 +1,4 @@
-#include "loadgen/run/named_load.h"
+#include "loadgen/run/workload.h"
 
 #include <algorithm>
 #include <array>
