@@ -91,19 +91,6 @@ tl::expected<void, std::string> RunStores::remove(const RunKeys& keys,
   return first_failure;
 }
 
-void ResourceMeter::load_begins() {
-  servers_at_begin_ = read_servers();
-  bytes_at_begin_ = plan_.bytes_moved ? plan_.bytes_moved() : 0;
-  at_begin_ = read();
-}
-
-void ResourceMeter::load_ends() { at_end_ = read(); }
-
-void ResourceMeter::drained() {
-  servers_when_drained_ = read_servers();
-  bytes_when_drained_ = plan_.bytes_moved ? plan_.bytes_moved() : 0;
-}
-
 void ResourceMeter::add_to(RunEvidence& evidence) const {
   evidence.cpu_seconds = at_end_.own_cpu - at_begin_.own_cpu;
   evidence.private_cpu_seconds = difference(at_end_.private_cpu, at_begin_.private_cpu);
@@ -122,17 +109,18 @@ void ResourceMeter::add_to(RunEvidence& evidence) const {
 std::optional<double> ResourceMeter::server_cpu_seconds() const {
   // A server that restarts counts from zero again.
   if (restarts_servers(plan_.faults)) return std::nullopt;
-  return difference(servers_when_drained_, servers_at_begin_);
+  return difference(when_drained_.servers_cpu, at_begin_.servers_cpu);
 }
 
 std::optional<std::uint64_t> ResourceMeter::bytes() const {
   if (!plan_.bytes_moved) return std::nullopt;
-  return bytes_when_drained_ - bytes_at_begin_;
+  return when_drained_.bytes - at_begin_.bytes;
 }
 
 ResourceMeter::Reading ResourceMeter::read() const {
-  Reading reading{
-      .own_cpu = own_cpu_seconds(), .threads = {}, .private_cpu = {}, .machine = plan_.machine()};
+  Reading reading{.own_cpu = own_cpu_seconds(), .machine = plan_.machine()};
+  if (plan_.private_cpu.of) reading.servers_cpu = plan_.private_cpu.of(server_set(strategy_));
+  if (plan_.bytes_moved) reading.bytes = plan_.bytes_moved();
   for (int i = 0; pool_ && i < pool_->threads(); ++i) reading.threads.push_back(pool_->cpu_time(i));
   // Other locks' servers run too.
   if (has_only_private_servers()) {
@@ -154,10 +142,6 @@ bool ResourceMeter::has_only_private_servers() const {
   const bool counts_there = plan_.workload.resource != Resource::memory;
   return (urls_of(strategy_, plan_.endpoints).empty() || is_private(server_set(strategy_))) &&
          (!counts_there || is_private("counter"));
-}
-
-std::optional<double> ResourceMeter::read_servers() const {
-  return plan_.private_cpu.of ? plan_.private_cpu.of(server_set(strategy_)) : std::nullopt;
 }
 
 }  // namespace lockbench::loadgen

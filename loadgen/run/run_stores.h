@@ -95,10 +95,10 @@ class ResourceMeter {
   /// Whether the lock or the counter is on private servers, which share this machine.
   bool has_private_servers() const;
 
-  void load_begins();
-  void load_ends();
+  void load_begins() { at_begin_ = read(); }
+  void load_ends() { at_end_ = read(); }
   /// No client uses a server any more.
-  void drained();
+  void drained() { when_drained_ = read(); }
 
   /// CPU time of the generator, the private servers and the machine during the load.
   void add_to(RunEvidence& evidence) const;
@@ -111,21 +111,19 @@ class ResourceMeter {
  private:
   struct Reading {
     double own_cpu = 0;
-    std::vector<Duration> threads;  ///< of the pool
-    std::optional<double> private_cpu;
+    std::vector<Duration> threads;                       ///< of the pool
+    std::optional<double> private_cpu{}, servers_cpu{};  ///< of all; of this lock
+    std::uint64_t bytes = 0;
     MachineReading machine;
   };
   Reading read() const;
   bool is_private(std::string_view set) const;
   bool has_only_private_servers() const;
-  std::optional<double> read_servers() const;
 
   const RunPlan& plan_;
   const Descriptor& strategy_;
   const std::unique_ptr<fibers::Pool>& pool_;
-  Reading at_begin_, at_end_;
-  std::optional<double> servers_at_begin_, servers_when_drained_;
-  std::uint64_t bytes_at_begin_ = 0, bytes_when_drained_ = 0;
+  Reading at_begin_, at_end_, when_drained_;
 };
 
 /// A stop that comes with another one, or after some time. Where nothing can run beside the caller
