@@ -77,8 +77,8 @@ class QuorumExperiment {
     RunReport report = run_once(std::move(load), ++made_, on_step_, stop_);
     for (const results::Skipped& failed : report.not_started) complain(point, failed.reason);
     for (const results::Run& run : report.runs) {
-      if (run.audit.verdict == results::Verdict::violated)
-        measured_.violated.push_back(point.text());
+      if (run.audit.verdict != results::Verdict::violated) continue;
+      measured_.violated.push_back(point.text());
     }
     // Without its fault a run says nothing else of the point.
     if (!struck) return;

@@ -59,33 +59,6 @@ std::unique_ptr<Env> make_counting_env(RenewalFigures& figures) {
                                        [&figures] { figures.on_command(); });
 }
 
-/// Its commands are not counted: they are no renewals.
-void release_all(LockStrategy& strategy, std::vector<Lease>& leases, RenewalFigures& figures) {
-  std::uint64_t lost = 0;
-  for (Lease& lease : leases) {
-    const bool known = lease.state->lost_at().has_value();
-    const ReleaseResult released = strategy.release(lease);
-    // A loss that was known before has been counted.
-    if (released.outcome == ReleaseOutcome::not_owner && !known) ++lost;
-  }
-  leases.clear();
-  figures.on_lost(lost);
-}
-
-Done acquire(LockStrategy& strategy, Env& env, const HeldLocksPlan& plan, std::uint64_t number,
-             std::vector<Lease>& leases, const std::stop_token& stop) {
-  const std::string key = plan.key(number);
-  AcquireResult result = strategy.acquire(
-      {.key = key, .ttl = plan.ttl, .deadline = env.now() + std::chrono::seconds(5), .stop = stop});
-  if (!result.lease) {
-    return tl::unexpected(fmt::format("lock {} of {} could not be acquired: {}", number + 1,
-                                      plan.count,
-                                      result.reason.empty() ? "it is taken" : result.reason));
-  }
-  leases.push_back(std::move(*result.lease));
-  return {};
-}
-
 Done interrupted() { return tl::unexpected<std::string>("interrupted"); }
 
 /// False: stopped.
@@ -109,9 +82,31 @@ struct Holder {
   Done take(TimePoint begun, const std::stop_token& stop) {
     for (auto lock = static_cast<std::uint64_t>(number); lock < plan.count; lock += kHolders) {
       if (!wait_until(*env, begun + plan.taken_after(lock), stop)) return interrupted();
-      if (auto got = acquire(*strategy, *env, plan, lock, leases, stop); !got) return got;
+      const std::string key = plan.key(lock);
+      AcquireResult result = strategy->acquire({.key = key,
+                                                .ttl = plan.ttl,
+                                                .deadline = env->now() + std::chrono::seconds(5),
+                                                .stop = stop});
+      if (!result.lease) {
+        return Failure(fmt::format("lock {} of {} could not be acquired: {}", lock + 1, plan.count,
+                                   result.reason.empty() ? "it is taken" : result.reason));
+      }
+      leases.push_back(std::move(*result.lease));
     }
     return {};
+  }
+
+  /// Its commands are not counted: they are no renewals.
+  void release(RenewalFigures& figures) {
+    std::uint64_t lost = 0;
+    for (const Lease& lease : leases) {
+      const bool known = lease.state->lost_at().has_value();
+      const ReleaseResult released = strategy->release(lease);
+      // A loss that was known before has been counted.
+      if (released.outcome == ReleaseOutcome::not_owner && !known) ++lost;
+    }
+    leases.clear();
+    figures.on_lost(lost);
   }
 
   const HeldLocksPlan& plan;
@@ -149,7 +144,7 @@ class HeldLocks {
   /// Releases all; a lock that is no longer held counts as lost.
   void release() {
     (void)side_by_side([&](Holder& holder) -> Done {
-      release_all(*holder.strategy, holder.leases, figures_);
+      holder.release(figures_);
       return {};
     });
   }

@@ -201,12 +201,11 @@ TimePoint LiveRun::drive(SeriesSampler& sampler, std::vector<results::SeriesPoin
   TimePoint now = run_.load_start;
   bool over = false, done = false;
   while (!over) {
-    crew_.wait(std::min(next_sample, run_.load_end.load()));
+    over = crew_.wait(std::min(next_sample, run_.load_end.load()));
     now = env_->now();
     // The client that ends the run leaves then, which notifies the runner.
     done = run_.over.stop_requested();
-    over = crew_.nobody_works() || now >= run_.load_end.load() || external_.stop_requested() ||
-           done || (now >= next_sample && settled(now));
+    over = over || done || now >= run_.load_end.load() || (now >= next_sample && settled(now));
     if (over || now >= next_sample) {
       const double sampled_at = series.empty() ? 0 : series.back().t;
       series.push_back(sampler.sample(now));

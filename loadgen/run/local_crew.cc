@@ -113,16 +113,15 @@ void LocalCrew::begin() {
   gate_.request_stop();
 }
 
-void LocalCrew::wait(TimePoint until) {
-  while (!run_.over.stop_requested() && !nobody_works() && !external_.stop_requested() &&
-         env_.now() < until) {
+bool LocalCrew::wait(TimePoint until) {
+  while (true) {
+    const State now = state();
+    const bool none_left =
+        now.working == 0 && (now.failed > 0 || run_.demand_met || run_.share.count() == 0);
+    const bool over = none_left || run_.over.stop_requested() || external_.stop_requested();
+    if (over || env_.now() >= until) return over;
     await_change(until, external_);
   }
-}
-
-bool LocalCrew::nobody_works() {
-  const State now = state();
-  return now.working == 0 && (now.failed > 0 || run_.demand_met || run_.share.count() == 0);
 }
 
 void LocalCrew::drain(std::optional<Duration> patience) {

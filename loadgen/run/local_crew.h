@@ -35,10 +35,8 @@ class LocalCrew {
   void call_off();
   /// The times of the load are set: clients may work.
   void begin();
-  /// Waits until that time, the end of the load, a stop, or until no client works any more.
-  void wait(TimePoint until);
-  /// No client is left, though the load's end has not come.
-  bool nobody_works();
+  /// Waits until that time, or until the load is over before: it was stopped, or no client is left.
+  bool wait(TimePoint until);
   /// The load is over: lets clients finish what is under way, and ends them. Waits as long as a
   /// store may take to answer, or only so long.
   void drain(std::optional<Duration> patience = {});
