@@ -199,7 +199,7 @@ void Scheduler::deliver(Wake& wake) noexcept {
 
 void Scheduler::make_ready(Fiber& fiber) noexcept {
   // The one that runs looks for itself before it waits.
-  if (!fiber.is_linked() && &fiber != running_) ready_.push_back(fiber);
+  if (!fiber.ReadyHook::is_linked() && &fiber != running_) ready_.push_back(fiber);
 }
 
 void Scheduler::take_inbox() noexcept {

@@ -43,10 +43,12 @@ struct ExceptionState {
   void save() noexcept { std::memcpy(this, abi::__cxa_get_globals(), sizeof *this); }
 };
 
+/// In the list of fibers that are ready.
+using ReadyHook = boost::intrusive::slist_base_hook<boost::intrusive::tag<struct ReadyTag>>;
+
 /// Of one scheduler, whose thread alone uses it, but for wake() and OnStop. Among thousands of
 /// fibers its memory is in no cache when it goes on, so what each turn uses comes first.
-/// Linked: it is in the list of those that are ready.
-struct alignas(kCacheLine) Fiber final : Waiter, Timed, boost::intrusive::slist_base_hook<> {
+struct alignas(kCacheLine) Fiber final : Waiter, Timed, ReadyHook {
   struct StopWake;
   struct OnStop {
     StopWake& stop;
@@ -70,7 +72,7 @@ struct alignas(kCacheLine) Fiber final : Waiter, Timed, boost::intrusive::slist_
   void prefetch_turn() const noexcept { prefetch(this, kEachTurn); }
 
   // With the base classes, what each turn uses.
-  static constexpr std::size_t kEachTurn = 2 * kCacheLine;
+  static constexpr std::size_t kEachTurn = 3 * kCacheLine;
   Context context;
   bool over = false;
   std::uint8_t latest_watched = 0;
@@ -135,7 +137,8 @@ class Scheduler final : public Carrier {
 
  private:
   /// First in, first out.
-  using Ready = boost::intrusive::slist<Fiber, boost::intrusive::cache_last<true>,
+  using Ready = boost::intrusive::slist<Fiber, boost::intrusive::base_hook<ReadyHook>,
+                                        boost::intrusive::cache_last<true>,
                                         boost::intrusive::constant_time_size<false>>;
 
   Scheduler(Stacks& stacks, std::unique_ptr<Descriptors> descriptors, Time time);

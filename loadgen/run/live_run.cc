@@ -15,7 +15,7 @@ namespace lockbench::loadgen {
 namespace {
 
 constexpr Duration kSeriesInterval = std::chrono::seconds(1);
-// Of a load on servers that get faster while they run, at least.
+// The shortest warm-up of servers that get faster while they run.
 constexpr Duration kWarmUpOfServers = std::chrono::seconds(3);
 // How long a run may take to remove its keys: less after a stop, when somebody waits for the end.
 constexpr Duration kCleaning = std::chrono::seconds(30),

@@ -11,8 +11,8 @@
 // What `capacity` found, as the result file has it.
 namespace lockbench::results {
 
-/// All steps at one rate together. A step is one run; it alone is invalid if the generator limited
-/// its load.
+/// All steps at one rate together. A step is one run; it is invalid if the generator limited its
+/// load.
 struct CapacityRate {
   double rate = 0;
   std::string decision;  ///< "kept", "missed", or "open": neither could be shown

@@ -226,8 +226,8 @@ class TimersTest : public testing::Test {
     return which;
   }
 
-  Timers timers_;
   std::vector<Timed> timed_ = std::vector<Timed>(100);
+  Timers timers_;
 };
 
 TEST_F(TimersTest, CountTheLatestDeadlineOnly) {
