@@ -150,10 +150,10 @@ class Experiment {
     Workload workload = plan_.run.workload;
     workload.rate.reset();
     workload.duration = std::max(std::min(kClosedLoop, workload.duration), fewest_holds(workload));
-    const double search = seconds(plan_.time);
+    const double longest = seconds(plan_.time);
     say(fmt::format("takes up to {}: a closed loop, and a search of {}",
-                    human_seconds(search + seconds(workload.duration + workload.warmup)),
-                    human_seconds(search)));
+                    human_seconds(longest + seconds(workload.duration + workload.warmup)),
+                    human_seconds(longest)));
     const auto result = run(workload);
     if (!result) return std::nullopt;
     if (plan_.so_far) plan_.so_far(measured_.capacity);

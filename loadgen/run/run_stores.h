@@ -111,7 +111,7 @@ class ResourceMeter {
  private:
   struct Reading {
     double own_cpu = 0;
-    std::vector<Duration> threads;                       ///< of the pool
+    std::vector<Duration> threads{};                     ///< of the pool
     std::optional<double> private_cpu{}, servers_cpu{};  ///< of all; of this lock
     std::uint64_t bytes = 0;
     MachineReading machine;
