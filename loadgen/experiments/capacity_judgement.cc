@@ -31,8 +31,7 @@ double number(std::uint64_t count) { return static_cast<double>(count); }
 /// Sections that were not granted the lock, and those that were due.
 struct Unserved {
   double unserved = 0, due = 0;
-  double failed =
-      0;  ///< of the unserved: perhaps a server is gone, which tells nothing of the load
+  double failed = 0;  ///< of the unserved: a server may be gone, which is not the load's doing
 
   bool too_many() const { return unserved > kUnservedShare * due; }
   bool misses() const {
