@@ -11,7 +11,6 @@
 #include "cli/console/progress.h"
 #include "cli/console/publish.h"
 #include "cli/console/ranks.h"
-#include "loadgen/run/named_load.h"
 #include "results/file/load.h"
 #include "results/file/option_values.h"
 #include "results/file/save.h"

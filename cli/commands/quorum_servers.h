@@ -20,8 +20,8 @@ class QuorumServers : public loadgen::QuorumNodes {
   static tl::expected<std::unique_ptr<QuorumServers>, std::string> start(
       const deployment::Request& request, Duration slow);
 
-  Endpoints endpoints(int nodes, const loadgen::QuorumFault& fault) override;
-  tl::expected<void, std::string> inject(int nodes, const loadgen::QuorumFault& fault) override;
+  Endpoints endpoints(const results::Nodes& nodes) override;
+  tl::expected<void, std::string> inject(const results::Nodes& nodes) override;
   tl::expected<void, std::string> heal() override;
   /// A server that no fault strikes.
   std::string counter_url() const { return replicated_->servers().front()->url(); }

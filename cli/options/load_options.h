@@ -11,7 +11,6 @@
 #include "cli/options/option.h"
 #include "exporter/addresses.h"
 #include "loadgen/run/fault.h"
-#include "loadgen/run/named_load.h"
 #include "loadgen/run/workload.h"
 #include "results/stats/threshold.h"
 #include "results/tables/show.h"

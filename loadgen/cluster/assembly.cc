@@ -6,8 +6,6 @@
 #include <map>
 #include <utility>
 
-#include "loadgen/run/named_load.h"
-#include "loadgen/run/setup.h"
 #include "loadgen/run/summary.h"
 #include "results/stats/statistics.h"
 #include "strategies/registry.h"
@@ -212,8 +210,6 @@ void complete(results::Run& run, int clients, const std::vector<RankReport>& ran
     ++host.ranks;
     generator.busiest_thread_share =
         std::max(generator.busiest_thread_share, own.busiest_thread_share);
-    generator.stack_high_water_bytes =
-        std::max(generator.stack_high_water_bytes, own.stack_high_water_bytes);
     for (const std::string& note : run.ranks[i].notes) {
       invalid(fmt::format("rank {} on {}: {}", i, rank.hello.host, note));
     }

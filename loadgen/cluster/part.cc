@@ -136,10 +136,7 @@ Record record_of(RunShared& run) {
   for (const auto& [message, times] : recorder.failure_counts()) {
     record.failures.emplace_back(message, times);
   }
-  run.used.for_each([&](int key) {
-    record.used_keys.push_back(key);
-    return true;
-  });
+  run.used.for_each([&](int key) { record.used_keys.push_back(key); });
   if (run.counter) {
     run.counter->for_each([&](const CounterTally& tally) {
       if (tally != CounterTally{.key = tally.key}) record.tallies.push_back(tally);

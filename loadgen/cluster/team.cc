@@ -9,7 +9,6 @@
 
 #include "loadgen/cluster/assembly.h"
 #include "loadgen/run/live_run.h"
-#include "loadgen/run/setup.h"
 #include "strategies/registry.h"
 
 namespace lockbench::loadgen::cluster {

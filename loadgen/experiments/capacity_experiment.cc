@@ -10,10 +10,8 @@
 #include <thread>
 #include <utility>
 
-#include "loadgen/experiments/capacity_limit.h"
-#include "loadgen/experiments/capacity_rate.h"
+#include "loadgen/experiments/capacity_judgement.h"
 #include "loadgen/experiments/capacity_search.h"
-#include "loadgen/run/named_load.h"
 #include "results/stats/compared_figures.h"
 #include "results/tables/units.h"
 
@@ -54,18 +52,14 @@ double least_time(const Workload& workload, std::span<const results::Threshold> 
   return std::max(steps, samples_needed(objective) / ceiling_of(workload));
 }
 
-/// So many sections that a tenth of the samples that the objective takes is there.
-std::uint64_t sections_of_step(const CapacityPlan& plan, double rate) {
-  const Duration step = std::max(plan.run.workload.duration, fewest_holds(plan.run.workload));
-  return static_cast<std::uint64_t>(
-      std::ceil(std::max(rate * seconds(step), samples_needed(plan.objective) / 10)));
-}
-
 /// Until all of its sections are served, unless the load is too high for that.
 Workload step_of(const CapacityPlan& plan, double rate) {
   Workload step = plan.run.workload;
   step.rate = rate;
-  step.iterations = sections_of_step(plan, rate);
+  const double length = seconds(std::max(step.duration, fewest_holds(step)));
+  // So many sections that a tenth of the samples that the objective takes is there.
+  step.iterations = static_cast<std::uint64_t>(
+      std::ceil(std::max(rate * length, samples_needed(plan.objective) / 10)));
   // The first sections meet no queue.
   step.warmup = std::max(step.warmup, fewest_holds(step));
   double longest_wait = 0;
@@ -97,14 +91,18 @@ class Experiment {
   }
 
   CapacityMeasured measure() {
-    say_how_long();
     if (const auto served = closed_loop()) {
       search(*served);
       name_what_limits();
     } else {
       measured_.capacity.limit_reason = "nothing could be measured";
     }
-    plan_ahead();
+    results::Capacity& capacity = measured_.capacity;
+    capacity.planned_rate = plan_.planned_rate;
+    if (plan_.planned_rate && capacity.lowest > 0) {
+      capacity.utilisation = *plan_.planned_rate / capacity.lowest;
+      capacity.headroom = capacity.lowest / *plan_.planned_rate - 1;
+    }
     measured_.interrupted = stop_.stop_requested();
     return std::move(measured_);
   }
@@ -147,22 +145,15 @@ class Experiment {
 
   void say(const std::string& what) { on_step_(fmt::format("{}: {}", plan_.strategy->name, what)); }
 
-  Duration closed_loop_duration() const {
-    return std::max(std::min(kClosedLoop, plan_.run.workload.duration),
-                    fewest_holds(plan_.run.workload));
-  }
-
-  void say_how_long() {
-    const double loop = seconds(closed_loop_duration() + plan_.run.workload.warmup);
-    say(fmt::format("takes up to {}: a closed loop, and a search of {}",
-                    human_seconds(seconds(plan_.time) + loop), human_seconds(seconds(plan_.time))));
-  }
-
   /// Sections a second, from which the search begins; nothing if it could not be measured.
   std::optional<double> closed_loop() {
     Workload workload = plan_.run.workload;
     workload.rate.reset();
-    workload.duration = closed_loop_duration();
+    workload.duration = std::max(std::min(kClosedLoop, workload.duration), fewest_holds(workload));
+    const double longest = seconds(plan_.time);
+    say(fmt::format("takes up to {}: a closed loop, and a search of {}",
+                    human_seconds(longest + seconds(workload.duration + workload.warmup)),
+                    human_seconds(longest)));
     const auto result = run(workload);
     if (!result) return std::nullopt;
     if (plan_.so_far) plan_.so_far(measured_.capacity);
@@ -181,7 +172,7 @@ class Experiment {
     }
     search_began_ = Clock::now();
     CapacitySearch search(
-        plan, [this](double rate, bool confirms) { return try_rate(rate, confirms); },
+        plan, [this](double rate) { return try_rate(rate); },
         [this](double rate) {
           const Workload step = step_of(plan_, rate);
           return static_cast<double>(*step.iterations) / rate + seconds(step.warmup);
@@ -192,13 +183,14 @@ class Experiment {
     measured_.capacity.confirmed = found.confirmed;
   }
 
-  std::optional<CapacitySearch::Step> try_rate(double rate, bool confirms) {
+  std::optional<CapacitySearch::Step> try_rate(double rate) {
     const auto began = Clock::now();
     auto result = run(step_of(plan_, rate));
     if (!result) return std::nullopt;
     results::Capacity& capacity = measured_.capacity;
-    capacity.steps.push_back(
-        judge_step(*result, confirms ? "confirm" : "search", rate, plan_.objective));
+    if (StepRuling step = judge_step(*result, plan_.objective); !step.valid) {
+      latest_disturbance_ = std::move(step.reason);
+    }
     auto& runs = rates_[rate];
     runs.push_back(std::move(*result));
     const RateRuling ruling = judge_rate(rate, runs, plan_.objective, lock_);
@@ -236,40 +228,32 @@ class Experiment {
     plan_.so_far(capacity);
   }
 
-  /// The most telling one at that rate.
-  const results::Run& worst_run(double rate, bool& valid) const {
+  /// The most telling one at that rate: one that missed, and rather a valid one.
+  const results::Run& worst_run(double rate) const {
+    const auto shows = [this](const results::Run& run) {
+      const StepRuling step = judge_step(run, plan_.objective);
+      return std::pair(!step.met, step.valid);
+    };
     const auto& runs = rates_.at(rate);
-    const results::Run* worst = &runs.front();
-    std::pair<bool, bool> shown;
-    for (const results::Run& run : runs) {
-      const results::CapacityStep step = judge_step(run, "", rate, plan_.objective);
-      const std::pair<bool, bool> shows(!step.met, step.valid);
-      if (shows > shown) {
-        worst = &run;
-        shown = shows;
-      }
-    }
-    valid = shown.second;
-    return *worst;
+    return *std::max_element(
+        runs.begin(), runs.end(),
+        [&](const results::Run& a, const results::Run& b) { return shows(a) < shows(b); });
   }
 
   void name_what_limits() {
     results::Capacity& capacity = measured_.capacity;
-    std::size_t invalid = 0;
-    std::string reason;
-    for (const results::CapacityStep& one : capacity.steps) {
-      if (one.valid) continue;
-      ++invalid;
-      reason = one.reason;
+    std::size_t steps = 0, invalid = 0;
+    for (const results::CapacityRate& one : capacity.rates) {
+      steps += one.steps;
+      invalid += one.invalid_steps;
     }
     const bool missed = std::isfinite(capacity.highest);
-    if (!missed && 2 * invalid <= capacity.steps.size()) {
+    if (!missed && 2 * invalid <= steps) {
       capacity.limit_reason = "no rate was found at which the objective is missed";
       return;
     }
     const double rate = missed ? capacity.highest : rates_.rbegin()->first;
-    bool valid = false;
-    const results::Run& run = worst_run(rate, valid);
+    const results::Run& run = worst_run(rate);
     const int cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
     const std::size_t servers = urls_of(*plan_.strategy, plan_.run.endpoints).size();
     const double store_cores = store_traits(plan_.strategy->backend).one_thread
@@ -280,22 +264,14 @@ class Experiment {
                            .lock = {lock_.busiest_key, run.audit.saw_no_violation()},
                            .store_cores = store_cores,
                            .cores = cores,
-                           .step_valid = valid,
-                           .steps = capacity.steps.size(),
+                           .step_valid = judge_step(run, plan_.objective).valid,
+                           .steps = steps,
                            .invalid_steps = invalid,
-                           .invalid_reason = reason};
+                           .invalid_reason = latest_disturbance_};
     if (servers > 0) evidence.store = plan_.strategy->backend;
     Limit limit = name_limit(evidence);
     capacity.limit = std::move(limit.name);
     capacity.limit_reason = std::move(limit.reason);
-  }
-
-  void plan_ahead() {
-    results::Capacity& capacity = measured_.capacity;
-    capacity.planned_rate = plan_.planned_rate;
-    if (!plan_.planned_rate || capacity.lowest <= 0) return;
-    capacity.utilisation = *plan_.planned_rate / capacity.lowest;
-    capacity.headroom = capacity.lowest / *plan_.planned_rate - 1;
   }
 
   const CapacityPlan& plan_;
@@ -304,6 +280,7 @@ class Experiment {
   CapacityMeasured measured_;
   std::map<double, std::vector<results::Run>> rates_;
   LockShare lock_;
+  std::string latest_disturbance_;  ///< of a step that was not valid
   Clock::time_point search_began_;
   std::uint64_t contended_grants_ = 0;
   int runs_ = 0;

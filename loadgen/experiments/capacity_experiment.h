@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "loadgen/experiments/experiment.h"
 #include "loadgen/run/runner.h"
 #include "results/file/model.h"
 #include "results/stats/threshold.h"

@@ -34,16 +34,14 @@ CapacityInterval CapacitySearch::run() {
   // Ends, as each step takes time.
   while (const auto chosen = next()) {
     if (elapsed_ + estimate_(chosen->rate) > plan_.seconds) break;
-    const auto step = measure_(chosen->rate, chosen->confirms);
+    auto step = measure_(chosen->rate);
     if (!step) break;
+    elapsed_ += step->seconds;
     Tally& tally = tallies_[chosen->rate];
-    tally.decision = step->decision;
-    tally.seconds += step->seconds;
-    tally.enough = step->enough;
-    tally.hindered = step->hindered;
+    step->seconds += tally.seconds;
+    static_cast<Step&>(tally) = *step;
     ++tally.steps;
     tally.confirming += chosen->confirms ? 1 : 0;
-    elapsed_ += step->seconds;
   }
   CapacityInterval found = interval();
   found.confirmed = is_narrow(found) && !confirmation(found, false);

@@ -39,8 +39,8 @@ class CapacitySearch {
     bool enough = true;     ///< all steps at this rate could have decided it
     bool hindered = false;  ///< they would have, but some were disturbed: try another rate first
   };
-  /// Makes a step at that rate, to decide it or to confirm it; nothing ends the search.
-  using Measure = std::function<std::optional<Step>(double rate, bool confirms)>;
+  /// Makes a step at that rate; nothing ends the search.
+  using Measure = std::function<std::optional<Step>(double rate)>;
   /// How long a step at that rate will take.
   using Estimate = std::function<double(double rate)>;
 
@@ -49,10 +49,8 @@ class CapacitySearch {
   CapacityInterval run();
 
  private:
-  struct Tally {
-    results::Decision decision = results::Decision::open;
-    double seconds = 0;
-    bool enough = false, hindered = false;
+  /// The latest step at a rate, with the time of all.
+  struct Tally : Step {
     int steps = 0;
     int confirming = 0;  ///< of these
   };

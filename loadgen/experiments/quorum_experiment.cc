@@ -20,13 +20,18 @@ constexpr Duration kThink = std::chrono::milliseconds(1);
 constexpr std::array<std::string_view, 2> kReferences{"redis-set-nx-lua", "redis-wait"};
 constexpr std::array<std::string_view, 2> kQuorums{"redlock", "redlock-parallel"};
 
-int rounds_of(const QuorumPointPlan& point) { return point.fault.any() ? kFaultyRounds : kRounds; }
+int rounds_of(const QuorumPointPlan& point) {
+  return point.nodes.healthy() ? kRounds : kFaultyRounds;
+}
 
-/// The faults for a quorum of so many nodes. It survives all but the last one.
-std::vector<QuorumFault> faults_of(int nodes) {
-  const int minority = (nodes - 1) / 2;
+/// Quorums of so many nodes with faults. They survive all but the last one.
+std::vector<results::Nodes> faulty(std::uint64_t nodes, Duration slow) {
+  const std::uint64_t minority = (nodes - 1) / 2;
   if (minority == 0) return {};
-  return {{.down = minority}, {.frozen = minority}, {.slow = minority}, {.down = minority + 1}};
+  return {{.count = nodes, .down = minority},
+          {.count = nodes, .frozen = minority},
+          {.count = nodes, .slow = minority, .slow_seconds = seconds(slow)},
+          {.count = nodes, .down = minority + 1}};
 }
 
 class QuorumExperiment {
@@ -37,16 +42,16 @@ class QuorumExperiment {
 
   QuorumMeasured measure() {
     for (int round = 1; round <= kRounds; ++round) {
-      for (std::size_t i = 0; i < points_.size() && !stop_.stop_requested(); ++i) {
+      for (std::size_t i = 0; i < points_.size() && !stop_.stop_requested() && !broken_; ++i) {
         if (round > rounds_of(points_[i])) continue;
         on_step_(fmt::format("round {} of {}, point {} of {}: {}", round, rounds_of(points_[i]),
                              i + 1, points_.size(), points_[i].text()));
         measure_point(points_[i], round);
-        if (plan_.so_far) plan_.so_far(runs_);
-        if (broken_) return result();
+        if (plan_.so_far) plan_.so_far(measured_.runs);
       }
     }
-    return result();
+    measured_.interrupted = stop_.stop_requested();
+    return std::move(measured_);
   }
 
  private:
@@ -59,45 +64,33 @@ class QuorumExperiment {
     // ever split.
     if (point.clients > 1) load.workload.think = DurationDistribution::exponential(kThink);
     load.workload.duration /= rounds_of(point);
-    load.endpoints = nodes_.endpoints(point.nodes, point.fault);
+    load.endpoints = nodes_.endpoints(point.nodes);
     // Clients connect while all nodes are healthy; the fault comes after.
     bool struck = true;
     load.before_load = [&] {
-      if (point.fault.any()) struck = check(point, nodes_.inject(point.nodes, point.fault));
+      if (!point.nodes.healthy()) struck = check(point, nodes_.inject(point.nodes));
     };
     load.after_load = [&] {
-      if (point.fault.any()) heal(point);
+      // Without healthy nodes no further point can be measured.
+      if (!point.nodes.healthy()) broken_ |= !check(point, nodes_.heal());
     };
     RunReport report = run_once(std::move(load), ++made_, on_step_, stop_);
     for (const results::Skipped& failed : report.not_started) complain(point, failed.reason);
     for (const results::Run& run : report.runs) {
-      if (run.audit.verdict == results::Verdict::violated) violated_.push_back(point.text());
+      if (run.audit.verdict != results::Verdict::violated) continue;
+      measured_.violated.push_back(point.text());
     }
     // Without its fault a run says nothing else of the point.
     if (!struck) return;
     for (results::Run& run : report.runs) {
       // With faulty nodes, failures are part of what is measured.
-      if (point.fault.any()) run.errors.clear();
+      if (!point.nodes.healthy()) run.errors.clear();
       if (!run.errors.empty()) complain(point, run.errors.front());
       run.repetition = round;
-      run.load.nodes = nodes_of(point);
-      runs_.push_back(std::move(run));
+      run.load.nodes = point.nodes;
+      measured_.runs.push_back(std::move(run));
     }
-    add_node_costs(runs_);
-  }
-
-  results::Nodes nodes_of(const QuorumPointPlan& point) const {
-    const QuorumFault& fault = point.fault;
-    return {.count = static_cast<std::uint64_t>(point.nodes),
-            .down = static_cast<std::uint64_t>(fault.down),
-            .frozen = static_cast<std::uint64_t>(fault.frozen),
-            .slow = static_cast<std::uint64_t>(fault.slow),
-            .slow_seconds = fault.slow > 0 ? seconds(plan_.slow) : 0};
-  }
-
-  void heal(const QuorumPointPlan& point) {
-    // Without healthy nodes no further point can be measured.
-    if (!check(point, nodes_.heal())) broken_ = true;
+    add_node_costs(measured_.runs);
   }
 
   bool check(const QuorumPointPlan& point, const tl::expected<void, std::string>& done) {
@@ -106,14 +99,7 @@ class QuorumExperiment {
   }
 
   void complain(const QuorumPointPlan& point, const std::string& why) {
-    errors_.push_back(fmt::format("{}: {}", point.text(), why));
-  }
-
-  QuorumMeasured result() {
-    return {.runs = runs_,
-            .errors = errors_,
-            .violated = violated_,
-            .interrupted = stop_.stop_requested()};
+    measured_.errors.push_back(fmt::format("{}: {}", point.text(), why));
   }
 
   const QuorumPlan& plan_;
@@ -121,8 +107,7 @@ class QuorumExperiment {
   const OnStep& on_step_;
   const std::stop_token stop_;
   const std::vector<QuorumPointPlan> points_ = points_of(plan_);
-  std::vector<results::Run> runs_;
-  std::vector<std::string> errors_, violated_;
+  QuorumMeasured measured_;
   bool broken_ = false;
   int made_ = 0;
 };
@@ -130,28 +115,31 @@ class QuorumExperiment {
 }  // namespace
 
 std::string QuorumPointPlan::text() const {
-  std::string text = fmt::format("{}, {} node{}", strategy, nodes, nodes == 1 ? "" : "s");
-  if (fault.down > 0) text += fmt::format(", {} down", fault.down);
-  if (fault.frozen > 0) text += fmt::format(", {} frozen", fault.frozen);
-  if (fault.slow > 0) text += fmt::format(", {} slow", fault.slow);
+  std::string text =
+      fmt::format("{}, {} node{}", strategy, nodes.count, nodes.count == 1 ? "" : "s");
+  if (nodes.down > 0) text += fmt::format(", {} down", nodes.down);
+  if (nodes.frozen > 0) text += fmt::format(", {} frozen", nodes.frozen);
+  if (nodes.slow > 0) text += fmt::format(", {} slow", nodes.slow);
   return text + fmt::format(", {} client{}", clients, clients == 1 ? "" : "s");
 }
 
 std::vector<QuorumPointPlan> points_of(const QuorumPlan& plan) {
   std::vector<QuorumPointPlan> points;
-  const auto add_all = [&](const auto& strategies, int nodes, int clients, QuorumFault fault) {
-    for (const std::string_view strategy : strategies) {
-      points.push_back({strategy, nodes, clients, fault});
-    }
+  const auto add_all = [&](const auto& strategies, const results::Nodes& nodes, int clients) {
+    for (const std::string_view strategy : strategies) points.push_back({strategy, nodes, clients});
   };
   std::vector<int> loads = {1};
   if (plan.contending > 1) loads.push_back(plan.contending);
   for (const int clients : loads) {
-    add_all(kReferences, 1, clients, {});
-    for (const int nodes : plan.nodes) add_all(kQuorums, nodes, clients, {});
+    add_all(kReferences, {.count = 1}, clients);
+    for (const int nodes : plan.nodes) {
+      add_all(kQuorums, {.count = static_cast<std::uint64_t>(nodes)}, clients);
+    }
   }
   for (const int nodes : plan.nodes) {
-    for (const QuorumFault& fault : faults_of(nodes)) add_all(kQuorums, nodes, 1, fault);
+    for (const results::Nodes& some : faulty(static_cast<std::uint64_t>(nodes), plan.slow)) {
+      add_all(kQuorums, some, 1);
+    }
   }
   return points;
 }

@@ -7,28 +7,20 @@
 #include <tl/expected.hpp>
 #include <vector>
 
-#include "loadgen/experiments/experiment.h"
 #include "loadgen/run/runner.h"
 #include "results/file/model.h"
 
 namespace lockbench::loadgen {
 
-/// How many nodes have which fault.
-struct QuorumFault {
-  int down = 0, frozen = 0, slow = 0;
-
-  bool any() const { return down + frozen + slow > 0; }
-};
-
 /// The servers of the experiment, on which faults are injected. For one thread.
 class QuorumNodes {
  public:
   virtual ~QuorumNodes() = default;
-  /// Of the first `nodes` servers, through connections that can have this fault, and of one server
-  /// with replicas.
-  virtual Endpoints endpoints(int nodes, const QuorumFault& fault) = 0;
-  /// Hits the last ones of the first `nodes`.
-  virtual tl::expected<void, std::string> inject(int nodes, const QuorumFault& fault) = 0;
+  /// Of the first `nodes.count` servers, through connections that can have these faults, and of one
+  /// server with replicas.
+  virtual Endpoints endpoints(const results::Nodes& nodes) = 0;
+  /// Hits the last ones of the first `nodes.count`.
+  virtual tl::expected<void, std::string> inject(const results::Nodes& nodes) = 0;
   /// Ends all faults; returns when all nodes answer again.
   virtual tl::expected<void, std::string> heal() = 0;
 };
@@ -49,9 +41,8 @@ struct QuorumPlan {
 /// One configuration of strategy, nodes and clients.
 struct QuorumPointPlan {
   std::string_view strategy;
-  int nodes = 1;
+  results::Nodes nodes;  ///< with their faults
   int clients = 1;
-  QuorumFault fault{};
 
   std::string text() const;
 };

@@ -3,27 +3,196 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
+#include <future>
 #include <iterator>
+#include <memory>
+#include <random>
 #include <utility>
 #include <vector>
 
-#include "loadgen/experiments/held_locks.h"
+#include "loadgen/record/recorder.h"
 #include "results/stats/significance.h"
 #include "results/stats/statistics.h"
 #include "strategies/registry.h"
+#include "strategies/thread.h"
 
 namespace lockbench::loadgen {
 namespace {
 
+using Done = tl::expected<void, std::string>;
 using Failure = tl::unexpected<std::string>;
-
 using Measured = tl::expected<results::Run, std::string>;
+
+/// Records what keeping locks costs. Thread-safe.
+class RenewalFigures : public StrategyObserver {
+ public:
+  void on_renewal(const RenewalReport& report) override { recorder_.renewal(phase_, report); }
+  void on_command() { recorder_.add(phase_, Count::commands); }
+  /// For losses that are found at the release.
+  void on_lost(std::uint64_t count) { recorder_.add(phase_, Count::renewals_lost, count); }
+  /// Figures count only while this is on, except for losses, which count at any time.
+  void record(bool on) { phase_ = on ? Phase::measured : Phase::unmeasured; }
+
+  /// `recorded`: for how many seconds they counted.
+  results::Renewal renewal(double recorded) const {
+    const Counts counts = recorder_.totals(Phase::measured);
+    const auto timing = [&](Timing what) {
+      return to_distribution(recorder_.histograms(Phase::measured)[what].snapshot());
+    };
+    return {.renewals = counts[Count::renewals],
+            .failures = counts[Count::renewals_failed],
+            .lost = recorder_.totals()[Count::renewals_lost],
+            .commands_per_second = static_cast<double>(counts[Count::commands]) / recorded,
+            .duration = timing(Timing::renewal_duration),
+            .slip = timing(Timing::renewal_slip),
+            .margin = timing(Timing::renewal_margin)};
+  }
+
+ private:
+  std::atomic<Phase> phase_{Phase::unmeasured};
+  Recorder recorder_{0};
+};
+
+std::unique_ptr<Env> make_counting_env(RenewalFigures& figures) {
+  return std::make_unique<CountingEnv>(make_system_env(std::random_device()()),
+                                       [&figures] { figures.on_command(); });
+}
+
+Done interrupted() { return tl::unexpected<std::string>("interrupted"); }
+
+/// False: stopped.
+bool wait_until(Env& env, TimePoint time, const std::stop_token& stop) {
+  return env.wait(nullptr, time, stop) != WaitResult::stopped;
+}
+
+constexpr int kHolders = 4;
+
+/// Holds every kHolders-th lock.
+struct Holder {
+  Holder(const HeldLocksPlan& all, Services& services, int holder)
+      : plan(all),
+        number(holder),
+        strategy(make_strategy(*find_strategy("redis-watchdog"), {.endpoints = plan.endpoints,
+                                                                  .options = plan.options,
+                                                                  .env = *env,
+                                                                  .services = services,
+                                                                  .client = holder})) {}
+
+  Done take(TimePoint begun, const std::stop_token& stop) {
+    for (auto lock = static_cast<std::uint64_t>(number); lock < plan.count; lock += kHolders) {
+      if (!wait_until(*env, begun + plan.taken_after(lock), stop)) return interrupted();
+      const std::string key = plan.key(lock);
+      AcquireResult result = strategy->acquire({.key = key,
+                                                .ttl = plan.ttl,
+                                                .deadline = env->now() + std::chrono::seconds(5),
+                                                .stop = stop});
+      if (!result.lease) {
+        return Failure(fmt::format("lock {} of {} could not be acquired: {}", lock + 1, plan.count,
+                                   result.reason.empty() ? "it is taken" : result.reason));
+      }
+      leases.push_back(std::move(*result.lease));
+    }
+    return {};
+  }
+
+  /// Its commands are not counted: they are no renewals.
+  void release(RenewalFigures& figures) {
+    std::uint64_t lost = 0;
+    for (const Lease& lease : leases) {
+      const bool known = lease.state->lost_at().has_value();
+      const ReleaseResult released = strategy->release(lease);
+      // A loss that was known before has been counted.
+      if (released.outcome == ReleaseOutcome::not_owner && !known) ++lost;
+    }
+    leases.clear();
+    figures.on_lost(lost);
+  }
+
+  const HeldLocksPlan& plan;
+  const int number;
+  std::unique_ptr<Env> env = make_system_env(std::random_device()());
+  std::unique_ptr<LockStrategy> strategy;
+  std::vector<Lease> leases;
+};
+
+/// Locks on different keys, held from take() to release(), and renewed by one scheduler for all, as
+/// in a run. For one thread; plan and figures must outlive them.
+class HeldLocks {
+ public:
+  HeldLocks(const HeldLocksPlan& plan, RenewalFigures& figures) : plan_(plan), figures_(figures) {
+    services_.provide<EnvSource>(
+        std::make_shared<EnvSource>(EnvSource{[this] { return make_counting_env(figures_); }}));
+    // Owned by the caller, which outlives it.
+    services_.provide<StrategyObserver>(
+        std::shared_ptr<StrategyObserver>(&figures_, [](StrategyObserver*) {}));
+    for (int number = 0; number < kHolders; ++number) {
+      holders_.push_back(std::make_unique<Holder>(plan_, services_, number));
+    }
+  }
+
+  /// Acquires all in one period, or as fast as the store allows; the error says why one could not
+  /// be acquired.
+  Done take(const std::stop_token& stop) {
+    const TimePoint begun = env_->now();
+    Done taken = side_by_side([&](Holder& holder) { return holder.take(begun, stop); });
+    if (!taken) return taken;
+    if (!wait_until(*env_, begun + plan_.period(), stop)) return interrupted();
+    return {};
+  }
+
+  /// Releases all; a lock that is no longer held counts as lost.
+  void release() {
+    (void)side_by_side([&](Holder& holder) -> Done {
+      holder.release(figures_);
+      return {};
+    });
+  }
+
+ private:
+  /// The first failure, if any.
+  Done side_by_side(const std::function<Done(Holder&)>& work) {
+    std::vector<std::future<Done>> begun;
+    for (auto& holder : holders_) {
+      begun.push_back(in_background([&work, &own = *holder] { return work(own); }));
+    }
+    Done all;
+    for (auto& one : begun) {
+      Done done = one.get();
+      if (all && !done) all = std::move(done);
+    }
+    return all;
+  }
+
+  const HeldLocksPlan& plan_;
+  RenewalFigures& figures_;
+  const std::unique_ptr<Env> env_ = make_system_env(std::random_device()());
+  Services services_;
+  std::vector<std::unique_ptr<Holder>> holders_;
+};
 
 class RenewalExperiment {
  public:
   RenewalExperiment(const RenewalPlan& plan, const OnStep& on_step, std::stop_token stop)
       : plan_(plan), on_step_(on_step), stop_(std::move(stop)) {}
 
+  RenewalMeasured measure() {
+    RenewalMeasured result;
+    for (const std::uint64_t held : plan_.held) {
+      auto runs = measure(held);
+      result.interrupted = stop_.stop_requested();
+      if (result.interrupted) return result;
+      if (!runs) {
+        result.error = runs.error();
+        return result;
+      }
+      std::ranges::move(*runs, std::back_inserter(result.runs));
+      if (plan_.so_far) plan_.so_far(result.runs);
+    }
+    return result;
+  }
+
+ private:
   tl::expected<std::vector<results::Run>, std::string> measure(std::uint64_t held) {
     std::vector<results::Run> runs;
     std::vector<double> costs;
@@ -49,7 +218,6 @@ class RenewalExperiment {
     return runs;
   }
 
- private:
   Measured foreground() {
     RunPlan load = plan_.foreground;
     load.strategies = {find_strategy("redis-set-nx-lua")};
@@ -96,20 +264,7 @@ class RenewalExperiment {
 
 RenewalMeasured measure_renewal(const RenewalPlan& plan, const OnStep& on_step,
                                 const std::stop_token& stop) {
-  RenewalMeasured result;
-  RenewalExperiment experiment(plan, on_step, stop);
-  for (const std::uint64_t held : plan.held) {
-    auto runs = experiment.measure(held);
-    result.interrupted = stop.stop_requested();
-    if (result.interrupted) return result;
-    if (!runs) {
-      result.error = runs.error();
-      return result;
-    }
-    std::ranges::move(*runs, std::back_inserter(result.runs));
-    if (plan.so_far) plan.so_far(result.runs);
-  }
-  return result;
+  return RenewalExperiment(plan, on_step, stop).measure();
 }
 
 }  // namespace lockbench::loadgen

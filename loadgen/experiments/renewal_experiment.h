@@ -7,9 +7,10 @@
 #include <tl/expected.hpp>
 #include <vector>
 
-#include "loadgen/experiments/experiment.h"
 #include "loadgen/run/runner.h"
 #include "results/file/model.h"
+#include "strategies/descriptor.h"
+#include "strategies/renewal_timing.h"
 
 namespace lockbench::loadgen {
 
@@ -22,6 +23,30 @@ struct RenewalPlan {
   int pairs = 1;
   /// Called after each number of locks with all runs so far; may be empty.
   std::function<void(const std::vector<results::Run>&)> so_far{};
+};
+
+/// Where a pair of runs begins between two renewals of a lock: spread evenly over all pairs, so
+/// that even a single lock is renewed as often as its period says.
+constexpr double phase_of_pair(int pair, int pairs) { return (pair + 0.5) / pairs; }
+
+/// Locks that were taken all at once would be renewed all at once, and a measurement would count
+/// one renewal of each too many or too few. So they are taken at equal intervals over one period.
+struct HeldLocksPlan {
+  const Endpoints& endpoints;
+  const StrategyOptions& options;
+  std::string key_prefix;  ///< a number and a closing brace follow
+  std::uint64_t count = 0;
+  Duration ttl{};
+  double phase = 0.5;  ///< from 0 to 1: of the interval between two locks; see phase_of_pair()
+
+  /// From one renewal of a lock to the next.
+  Duration period() const { return RenewalTiming{}.next(ttl); }
+  /// When to take this lock, since take() began.
+  Duration taken_after(std::uint64_t number) const {
+    const double share = (static_cast<double>(number) + phase) / static_cast<double>(count);
+    return std::chrono::duration_cast<Duration>(period() * share);
+  }
+  std::string key(std::uint64_t number) const { return key_prefix + std::to_string(number) + "}"; }
 };
 
 /// A stop ends it early, with the numbers of locks that are complete. Held locks are released in

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <cstddef>
+#include <functional>
 #include <memory>
 #include <string>
 #include <tl/expected.hpp>
@@ -28,8 +28,6 @@ class Pool {
   int threads() const { return static_cast<int>(lanes_.size()); }
   /// What this thread has used of a processor. Thread-safe.
   Duration cpu_time(int thread) const;
-  /// The most bytes that a fiber has used of its stack so far. Thread-safe; looks at all stacks.
-  std::size_t stack_high_water() const { return stacks_.high_water(); }
 
  private:
   /// One thread and its scheduler.
@@ -44,5 +42,10 @@ class Pool {
 /// Gives back the memory below what the calling fiber uses of its stack now: after connecting,
 /// which needs more of it than what follows. Does nothing on a thread of its own.
 void trim_stack() noexcept;
+
+/// Runs `body` on virtual time (see Time), with all fibers that it starts, on the calling thread.
+/// Returns when all have ended; passes on what `body` throws. The error says why that is not
+/// possible here.
+tl::expected<void, std::string> on_virtual_time(const std::function<void()>& body);
 
 }  // namespace lockbench::fibers

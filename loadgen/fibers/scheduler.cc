@@ -10,8 +10,6 @@
 #include <thread>
 #include <utility>
 
-#include "strategies/carrier_event.h"
-
 namespace lockbench::fibers {
 namespace {
 
@@ -49,18 +47,6 @@ void Fiber::wake() noexcept { scheduler.post(event_wake); }
 void Fiber::OnStop::operator()() const noexcept {
   stop.posted.store(true, std::memory_order_relaxed);
   stop.wake.fiber.scheduler.post(stop.wake);
-}
-
-void Scheduler::Ready::push(Fiber& fiber) {
-  fiber.next_ready = nullptr;
-  (first_ == nullptr ? first_ : last_->next_ready) = &fiber;
-  last_ = &fiber;
-}
-
-Fiber& Scheduler::Ready::pop() {
-  Fiber& fiber = *first_;
-  first_ = fiber.next_ready;
-  return fiber;
 }
 
 tl::expected<std::unique_ptr<Scheduler>, std::string> Scheduler::make(Stacks& stacks, Time time) {
@@ -170,8 +156,7 @@ void Scheduler::yield() {
     ++runs_since_look_;
     return;
   }
-  ready_.push(*running_);
-  running_->ready = true;
+  ready_.push_back(*running_);
   park();
 }
 
@@ -190,7 +175,7 @@ tl::expected<std::unique_ptr<Task>, std::string> Scheduler::start(Body body, OnF
 
 void Scheduler::trim_stack() noexcept {
   const auto* const frame = static_cast<const std::byte*>(__builtin_frame_address(0));
-  stacks_.trim(running_->stack, frame - kStackOfTrimming);
+  Stacks::trim(running_->stack, frame - kStackOfTrimming);
 }
 
 // Wakes. Whoever posts one holds its fiber in existence, and so the scheduler: the fiber does not
@@ -214,9 +199,7 @@ void Scheduler::deliver(Wake& wake) noexcept {
 
 void Scheduler::make_ready(Fiber& fiber) noexcept {
   // The one that runs looks for itself before it waits.
-  if (fiber.ready || &fiber == running_) return;
-  fiber.ready = true;
-  ready_.push(fiber);
+  if (!fiber.ReadyHook::is_linked() && &fiber != running_) ready_.push_back(fiber);
 }
 
 void Scheduler::take_inbox() noexcept {
@@ -234,28 +217,28 @@ void Scheduler::take_inbox() noexcept {
 
 void Scheduler::run_ready() noexcept {
   // Those that become ready meanwhile come after the next look at the inbox.
-  const Fiber* const last = ready_.last();
   bool more = !ready_.empty();
+  const Fiber* const last = more ? &ready_.back() : nullptr;
   while (more) {
-    Fiber& fiber = ready_.pop();
+    Fiber& fiber = ready_.front();
+    ready_.pop_front();
     more = &fiber != last;
-    prefetch_next(fiber);
+    prefetch_next();
     resume(fiber);
     ++runs_since_look_;
   }
 }
 
 /// While this one runs, memory has the time to bring what those after it need.
-void Scheduler::prefetch_next(const Fiber& fiber) noexcept {
-  const Fiber* const next = fiber.next_ready;
-  if (next == nullptr) return;
+void Scheduler::prefetch_next() const noexcept {
+  auto next = ready_.begin();
+  if (next == ready_.end()) return;
   // The fiber itself was fetched one turn ago.
   next->context.prefetch_frames();
-  if (next->next_ready != nullptr) next->next_ready->prefetch_turn();
+  if (++next != ready_.end()) next->prefetch_turn();
 }
 
 void Scheduler::resume(Fiber& fiber) noexcept {
-  fiber.ready = false;
   running_ = &fiber;
   fiber.exceptions.load();
   loop_->switch_to(fiber.context);

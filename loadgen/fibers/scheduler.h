@@ -1,21 +1,94 @@
 #pragma once
 
+#include <cxxabi.h>
 #include <poll.h>
 
+#include <array>
 #include <atomic>
+#include <boost/intrusive/slist.hpp>
+#include <cstdint>
+#include <cstring>
 #include <memory>
 #include <optional>
 #include <span>
+#include <stop_token>
 #include <string>
 #include <tl/expected.hpp>
 
 #include "loadgen/fibers/descriptors.h"
-#include "loadgen/fibers/fiber.h"
 #include "loadgen/fibers/stacks.h"
 #include "loadgen/fibers/timers.h"
 #include "strategies/carrier.h"
+#include "strategies/carrier_event.h"
 
 namespace lockbench::fibers {
+
+class Scheduler;
+struct Fiber;
+
+/// One reason for a fiber to go on, on its way from any thread to the fiber's own.
+struct Wake {
+  Fiber& fiber;
+  Wake* next = nullptr;
+  bool delivered = false;
+};
+
+/// The exceptions that a fiber handles and those under way, which the C++ runtime keeps by thread.
+/// The layout is the ABI's (Itanium C++ ABI, exception handling, 2.2.2).
+struct ExceptionState {
+  void* caught = nullptr;
+  unsigned int uncaught = 0;
+
+  void load() const noexcept { std::memcpy(abi::__cxa_get_globals(), this, sizeof *this); }
+  void save() noexcept { std::memcpy(this, abi::__cxa_get_globals(), sizeof *this); }
+};
+
+/// In the list of fibers that are ready.
+using ReadyHook = boost::intrusive::slist_base_hook<boost::intrusive::tag<struct ReadyTag>>;
+
+/// Of one scheduler, whose thread alone uses it, but for wake() and OnStop. Among thousands of
+/// fibers its memory is in no cache when it goes on, so what each turn uses comes first.
+struct alignas(kCacheLine) Fiber final : Waiter, Timed, ReadyHook {
+  struct StopWake;
+  struct OnStop {
+    StopWake& stop;
+    void operator()() const noexcept;
+  };
+  /// How a stop reaches it.
+  struct StopWake {
+    explicit StopWake(Fiber& fiber) : wake{fiber} {}
+
+    Wake wake;
+    std::atomic<bool> posted{false};
+    std::optional<std::stop_callback<OnStop>> callback;
+  };
+
+  Fiber(Scheduler& its_scheduler, Stack its_stack,
+        void (*entry)(boost::context::detail::transfer_t))
+      : context(its_stack, entry), scheduler(its_scheduler), stack(its_stack) {}
+
+  void wake() noexcept override;
+  /// For a turn of it soon.
+  void prefetch_turn() const noexcept { prefetch(this, kEachTurn); }
+
+  // With the base classes, what each turn uses.
+  static constexpr std::size_t kEachTurn = 3 * kCacheLine;
+  Context context;
+  bool over = false;
+  std::uint8_t latest_watched = 0;
+  ExceptionState exceptions;
+  Wake event_wake{*this};  ///< its start comes as this, too
+  /// The stops of the latest waits: commands mostly have one, pauses between them another one.
+  std::array<std::stop_token, 2> watched_stops;
+  Scheduler& scheduler;
+
+  std::array<StopWake, 2> stop_wakes{StopWake(*this), StopWake(*this)};  ///< of those
+  const Stack stack;
+  Carrier::Body body;
+  Carrier::OnFailure on_failure;
+  std::stop_token stop;
+  Event* ended = nullptr;  ///< its Task waits for this
+};
 
 /// The time in which a scheduler's fibers live.
 enum class Time {
@@ -64,17 +137,9 @@ class Scheduler final : public Carrier {
 
  private:
   /// First in, first out.
-  class Ready {
-   public:
-    bool empty() const { return first_ == nullptr; }
-    void push(Fiber& fiber);
-    Fiber& pop();
-    Fiber* last() const { return last_; }
-
-   private:
-    Fiber* first_ = nullptr;
-    Fiber* last_ = nullptr;
-  };
+  using Ready = boost::intrusive::slist<Fiber, boost::intrusive::base_hook<ReadyHook>,
+                                        boost::intrusive::cache_last<true>,
+                                        boost::intrusive::constant_time_size<false>>;
 
   Scheduler(Stacks& stacks, std::unique_ptr<Descriptors> descriptors, Time time);
 
@@ -85,7 +150,7 @@ class Scheduler final : public Carrier {
   void make_ready(Fiber& fiber) noexcept;
   void take_inbox() noexcept;
   void run_ready() noexcept;
-  static void prefetch_next(const Fiber& fiber) noexcept;
+  void prefetch_next() const noexcept;
   void resume(Fiber& fiber) noexcept;
   void end(Fiber& fiber) noexcept;
   void look_around() noexcept;

@@ -4,7 +4,6 @@
 #include <sys/mman.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstdint>
 #include <cstdio>
@@ -12,9 +11,12 @@
 #include <cstring>
 #include <system_error>
 
-#include "loadgen/fibers/sanitizers.h"
-
 namespace lockbench::fibers {
+
+using boost::context::detail::jump_fcontext;
+using boost::context::detail::make_fcontext;
+using boost::context::detail::transfer_t;
+
 namespace {
 
 constexpr std::size_t kPage = 4096;
@@ -29,17 +31,6 @@ constexpr std::uint64_t kCanary = 0x6c6f636b62656e63;
 constexpr std::size_t kCanaryAt = kGuard - sizeof kCanary;  // the first that an overflow reaches
 
 std::size_t in_pages(std::size_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
-
-/// From the first byte that is not zero to the end of `size` bytes; 0 if there is none. Reads what
-/// a fiber may write meanwhile, and what its frames forbid to read.
-LOCKBENCH_NO_SANITIZE std::size_t written(const std::byte* from, std::size_t size) {
-  const auto* const bytes =
-      static_cast<const volatile unsigned char*>(static_cast<const void*>(from));
-  for (std::size_t i = 0; i < size; ++i) {
-    if (bytes[i] != 0) return size - i;
-  }
-  return 0;
-}
 
 /// Whether the kernel guards the pages.
 bool guard(void* pages) { return ::madvise(pages, kGuard, kGuardInstall) == 0; }
@@ -121,42 +112,63 @@ void Stacks::overflowed() const noexcept {
 }
 
 void Stacks::trim(Stack stack, const std::byte* in_use) noexcept {
-  note(used(stack));
   const std::size_t end = static_cast<std::size_t>(in_use - stack.data()) / kPage * kPage;
   if (end > kGuard) ::madvise(stack.data() + kGuard, end - kGuard, MADV_DONTNEED);
 }
 
-std::size_t Stacks::high_water() const {
-  const std::scoped_lock lock(mutex_);
-  for (const auto slab : slabs_) {
-    for (std::size_t at = 0; at < slab.size(); at += bytes_) note(used(slab.subspan(at, bytes_)));
-  }
-  return high_water_.load(std::memory_order_relaxed);
+Context::Context() noexcept {
+#ifdef LOCKBENCH_TSAN
+  tsan_ = __tsan_get_current_fiber();
+#endif
 }
 
-void Stacks::note(std::size_t used) const noexcept {
-  std::size_t most = high_water_.load(std::memory_order_relaxed);
-  while (used > most && !high_water_.compare_exchange_weak(most, used, std::memory_order_relaxed)) {
-  }
+Context::Context(Stack stack, void (*entry)(transfer_t)) noexcept
+    : at_(make_fcontext(stack.data() + stack.size(), stack.size(), entry)) {
+#ifdef LOCKBENCH_ASAN
+  bottom_ = stack.data();
+  size_ = stack.size();
+#endif
+#ifdef LOCKBENCH_TSAN
+  own_ = true;
+  tsan_ = __tsan_create_fiber(0);
+#endif
 }
 
-/// Pages that were never touched are not resident. Few stacks need a second look for the exact
-/// byte.
-std::size_t Stacks::used(Stack stack) const {
-  constexpr std::size_t kLook = 64;
-  std::array<unsigned char, kLook> resident{};
-  for (std::size_t from = kGuard; from < stack.size(); from += kLook * kPage) {
-    const std::size_t size = std::min(kLook * kPage, stack.size() - from);
-    if (::mincore(stack.data() + from, size, resident.data()) != 0) return 0;
-    for (std::size_t at = 0; at < size; at += kPage) {
-      const std::size_t above = stack.size() - from - at - kPage;
-      if ((resident[at / kPage] & 1U) == 0) continue;
-      if (above + kPage <= high_water_.load(std::memory_order_relaxed)) return 0;
-      const std::size_t in_page = written(stack.data() + from + at, kPage);
-      if (in_page > 0) return above + in_page;
-    }
-  }
-  return 0;
+Context::~Context() {
+#ifdef LOCKBENCH_TSAN
+  if (own_) __tsan_destroy_fiber(tsan_);
+#endif
+}
+
+void Context::switch_to(Context& to) noexcept {
+  announce(to, false);
+  arrived(jump_fcontext(to.at_, this));
+}
+
+void Context::end_in(Context& to) noexcept {
+  announce(to, true);
+  jump_fcontext(to.at_, this);
+  std::abort();  // nobody comes back
+}
+
+// Not instrumented: ThreadSanitizer would count its return as one of the context it switches to.
+LOCKBENCH_NO_SANITIZE void Context::announce([[maybe_unused]] Context& to,
+                                             [[maybe_unused]] bool for_good) noexcept {
+#ifdef LOCKBENCH_ASAN
+  __sanitizer_start_switch_fiber(for_good ? nullptr : &fake_stack_, to.bottom_, to.size_);
+#endif
+#ifdef LOCKBENCH_TSAN
+  __tsan_switch_to_fiber(to.tsan_, 0);
+#endif
+}
+
+void Context::arrived(transfer_t transfer) noexcept {
+  auto& from = *static_cast<Context*>(transfer.data);
+  from.at_ = transfer.fctx;
+#ifdef LOCKBENCH_ASAN
+  // How the bounds of the thread's own stack become known.
+  __sanitizer_finish_switch_fiber(fake_stack_, &from.bottom_, &from.size_);
+#endif
 }
 
 }  // namespace lockbench::fibers

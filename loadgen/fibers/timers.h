@@ -1,45 +1,50 @@
 #pragma once
 
-#include <cstddef>
-#include <limits>
-#include <vector>
+#include <boost/intrusive/set.hpp>
 
 #include "strategies/duration.h"
 
 namespace lockbench::fibers {
 
 /// What has a deadline. The members are for Timers, except that anybody may read `expired`.
-struct Timed {
-  static constexpr std::size_t kNowhere = std::numeric_limits<std::size_t>::max();
-
+struct Timed : boost::intrusive::set_base_hook<> {
   TimePoint deadline = TimePoint::max();  ///< max: none
-  std::size_t place = kNowhere;           ///< in the heap
-  TimePoint queued_for{};                 ///< the time there, which need not be read from there
+  TimePoint queued_for{};                 ///< its place in the queue: not after the deadline
   bool expired = false;                   ///< since it was armed
 };
 
-/// Deadlines, earliest first. To arm the same one again for later, or to disarm it, leaves it where
-/// it is until then, so that a time-out for each command costs nothing. For one thread.
+/// Deadlines, earliest first; equal ones in the order in which they were queued. To arm the same
+/// one again for later, or to disarm it, leaves it where it is until then, so that a time-out for
+/// each command costs nothing. For one thread.
 class Timers {
  public:
   /// Instead of an earlier deadline.
-  void arm(Timed& timed, TimePoint deadline);
+  void arm(Timed& timed, TimePoint deadline) {
+    timed.expired = false;
+    timed.deadline = deadline;
+    if (deadline == TimePoint::max()) return;
+    if (timed.is_linked() && timed.queued_for <= deadline) return;
+    remove(timed);
+    enqueue(timed);
+  }
   static void disarm(Timed& timed) { timed.deadline = TimePoint::max(); }
   /// Before it is destroyed.
-  void remove(Timed& timed);
+  void remove(Timed& timed) {
+    if (timed.is_linked()) queue_.erase(Queue::s_iterator_to(timed));
+  }
 
   /// No deadline passes before; max without any.
-  TimePoint next() const { return heap_.empty() ? TimePoint::max() : heap_.front().at; }
+  TimePoint next() const { return queue_.empty() ? TimePoint::max() : queue_.begin()->queued_for; }
   /// Calls `on_expiry(timed)` for each whose deadline has passed.
   template <class OnExpiry>
   void expire(TimePoint now, OnExpiry on_expiry) {
     while (next() <= now) {
-      Timed& timed = *heap_.front().timed;
+      Timed& timed = *queue_.begin();
+      remove(timed);
       if (timed.deadline > now) {
-        put_off(timed);
+        if (timed.deadline != TimePoint::max()) enqueue(timed);
         continue;
       }
-      remove(timed);
       disarm(timed);
       timed.expired = true;
       on_expiry(timed);
@@ -47,22 +52,18 @@ class Timers {
   }
 
  private:
-  struct Entry {
-    TimePoint at;  ///< the deadline, or an earlier one that does not count any more
-    Timed* timed;
+  struct Earlier {
+    bool operator()(const Timed& a, const Timed& b) const { return a.queued_for < b.queued_for; }
   };
+  using Queue = boost::intrusive::multiset<Timed, boost::intrusive::compare<Earlier>,
+                                           boost::intrusive::constant_time_size<false>>;
 
-  /// The first one's entry now takes the time of its deadline.
-  void put_off(Timed& timed);
-  void rise(std::size_t place, Entry entry);
-  void sink(std::size_t place, Entry entry);
-  void put(std::size_t place, Entry entry) {
-    heap_[place] = entry;
-    entry.timed->place = place;
-    entry.timed->queued_for = entry.at;
+  void enqueue(Timed& timed) {
+    timed.queued_for = timed.deadline;
+    queue_.insert(timed);
   }
 
-  std::vector<Entry> heap_;  ///< binary
+  Queue queue_;
 };
 
 }  // namespace lockbench::fibers

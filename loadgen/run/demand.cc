@@ -3,134 +3,159 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <fstream>
-#include <mutex>
+#include <cmath>
 #include <stdexcept>
 
-#include "loadgen/run/key_chooser.h"
-#include "loadgen/run/random.h"
-#include "loadgen/run/trace.h"
+#include "results/tables/text.h"
 
 namespace lockbench::loadgen {
 namespace {
 
-/// Keys, modes and times at random.
-class DrawnDemand : public Demand {
- public:
-  explicit DrawnDemand(const Workload& workload)
-      : workload_(workload), keys_(workload.key_count(), workload.key_skew, workload.hot_set) {}
+constexpr std::string_view kForm = "share=50%,keys=2500,move=10s";
+constexpr Duration kShortestMove = std::chrono::milliseconds(1);
 
-  bool next(int client, Duration since_start, Random& random, Transaction& out) override {
-    const Draw draw{client, since_start, random};
-    out.locks.clear();
-    for (int i = 0; i < workload_.locks_per_section; ++i) {
-      const int key = another_key(draw, out.locks);
-      out.locks.push_back({key, pick_mode(random)});
-    }
-    out.hold = workload_.hold.draw(random);
-    out.think = workload_.think.draw(random);
+/// False: there is no such part, or its value is out of range.
+bool set_part(HotSet& hot, std::string_view name, std::string_view value) {
+  if (name == "share" && value.ends_with('%')) {
+    value.remove_suffix(1);
+    const auto percent = results::parse_number<double>(value);
+    if (!percent || !(*percent > 0 && *percent <= 100)) return false;
+    hot.share = *percent / 100;
     return true;
   }
-
- private:
-  /// For whom and when.
-  struct Draw {
-    int client;
-    Duration since_start;
-    Random& random;
-  };
-
-  int pick_key(const Draw& draw) const {
-    return workload_.key_per_client ? draw.client % workload_.key_count()
-                                    : keys_.pick(draw.random, draw.since_start);
+  if (name == "keys") {
+    const auto keys = results::parse_number<int>(value);
+    hot.keys = keys.value_or(0);
+    return hot.keys >= 1;
   }
+  if (name != "move") return false;
+  const auto move = parse_duration(value);
+  if (!move || *move < kShortestMove) return false;
+  hot.moves_every = *move;
+  return true;
+}
 
-  /// One that is not among these.
-  int another_key(const Draw& draw, const std::vector<Wanted>& others) const {
-    // With a skew most draws may be of keys that are taken already.
-    constexpr int kMostDraws = 16;
-    const auto taken = [&](int key) {
-      return std::any_of(others.begin(), others.end(),
-                         [key](const Wanted& other) { return other.key == key; });
-    };
-    int key = pick_key(draw);
-    for (int draws = 1; draws < kMostDraws && taken(key); ++draws) key = pick_key(draw);
-    // There are more keys than locks of a section, so this ends.
-    while (taken(key)) key = (key + 1) % workload_.key_count();
-    return key;
-  }
-
-  Mode pick_mode(Random& random) const {
-    if (workload_.shared_share <= 0) return Mode::exclusive;
-    return draw_unit(random) < workload_.shared_share ? Mode::shared : Mode::exclusive;
-  }
-
-  const Workload& workload_;
-  const KeyChooser keys_;
-};
-
-/// The transactions of the workload's trace in their order, each for the client that asks next,
-/// with its hold and think times.
-class TraceDemand : public Demand {
- public:
-  TraceDemand(const Workload& workload, const Share& share)
-      : workload_(workload),
-        share_(share),
-        trace_(workload.trace.value()),
-        file_(trace_.path),
-        reader_(file_, trace_.path) {}
-
-  bool readable() const { return file_.is_open(); }
-
-  bool next(int /*client*/, Duration /*since_start*/, Random& random, Transaction& out) override {
-    if (!read(out.locks)) return false;
-    out.hold = workload_.hold.draw(random);
-    out.think = workload_.think.draw(random);
-    return true;
-  }
-
- private:
-  bool read(std::vector<Wanted>& locks) {
-    const std::scoped_lock lock(mutex_);
-    // A share takes at least one of as many transactions as there are clients, so this ends.
-    while (read_one(locks)) {
-      if (share_.takes(begun_++)) return true;
-    }
-    return false;
-  }
-
-  bool read_one(std::vector<Wanted>& locks) {
-    const auto more = reader_.next(locks);
-    if (!more) throw std::runtime_error(more.error());
-    const bool known = std::all_of(locks.begin(), locks.end(), [this](const Wanted& wanted) {
-      return wanted.key < trace_.keys;
-    });
-    if (!known) throw std::runtime_error(trace_.path + ": the file was changed");
-    return *more;
-  }
-
-  const Workload& workload_;
-  const Share share_;
-  const Trace& trace_;
-  std::mutex mutex_;
-  std::uint64_t begun_ = 0;  ///< by all shares
-  std::ifstream file_;
-  TraceReader reader_;
-};
+int uniform_below(int end, Random& random) { return static_cast<int>(draw_unit(random) * end); }
 
 }  // namespace
 
-tl::expected<std::unique_ptr<Demand>, std::string> make_demand(const Workload& workload,
-                                                               const Share& share) {
-  if (workload.trace) {
-    auto demand = std::make_unique<TraceDemand>(workload, share);
-    if (demand->readable()) return demand;
-    return tl::unexpected(fmt::format("{}: cannot be read", workload.trace->path));
+tl::expected<HotSet, std::string> HotSet::parse(std::string_view text) {
+  const auto wrong = [&](std::string_view why) {
+    return tl::unexpected(fmt::format("\"{}\": {}; a hot set is written as {}", text, why, kForm));
+  };
+  HotSet hot;
+  for (const std::string& part : results::split_at_commas(text)) {
+    const std::size_t equals = part.find('=');
+    const bool set = equals != std::string::npos &&
+                     set_part(hot, part.substr(0, equals), part.substr(equals + 1));
+    if (!set) return wrong(fmt::format("\"{}\" is no part of one", part));
   }
-  if (workload.locks_per_section < 1 || workload.locks_per_section > workload.key_count()) {
+  if (hot.share == 0 || hot.keys == 0) return wrong("the share and the keys are needed");
+  return hot;
+}
+
+std::string HotSet::to_string() const {
+  std::string text = fmt::format("share={:.12g}%,keys={}", share * 100, keys);
+  if (moves_every) text += ",move=" + format_duration(*moves_every);
+  return text;
+}
+
+KeyChooser::KeyChooser(int keys, double skew, std::optional<HotSet> hot) : keys_(keys), hot_(hot) {
+  if (keys < 1 || !(skew >= 0) || !std::isfinite(skew)) {
+    throw std::invalid_argument("keys must be at least 1, their skew at least 0 and finite");
+  }
+  if (hot && (hot->keys < 1 || hot->keys >= keys || skew > 0)) {
+    throw std::invalid_argument("hot keys must be fewer than the keys, and without skew");
+  }
+  if (skew == 0) return;
+  weights_.reserve(static_cast<std::size_t>(keys));
+  double sum = 0;
+  for (int key = 1; key <= keys; ++key) weights_.push_back(sum += std::pow(key, -skew));
+}
+
+int KeyChooser::pick(Random& random, Duration since_start) const {
+  if (keys_ == 1) return 0;
+  if (hot_) return pick_hot(random, since_start);
+  if (weights_.empty()) return uniform_below(keys_, random);
+  const double drawn = draw_unit(random) * weights_.back();
+  const auto found = std::upper_bound(weights_.begin(), weights_.end(), drawn);
+  // Rounding may carry the draw to the end.
+  return std::min(static_cast<int>(found - weights_.begin()), keys_ - 1);
+}
+
+int KeyChooser::pick_hot(Random& random, Duration since_start) const {
+  std::int64_t first = 0;
+  if (hot_->moves_every) {
+    const std::int64_t moves = since_start / *hot_->moves_every;
+    first = moves % keys_ * hot_->keys % keys_;
+  }
+  const bool is_hot = draw_unit(random) < hot_->share;
+  // Numbers from the first hot key on, round the end: the hot keys, and then the others.
+  const int number = is_hot ? uniform_below(hot_->keys, random)
+                            : hot_->keys + uniform_below(keys_ - hot_->keys, random);
+  return static_cast<int>((first + number) % keys_);
+}
+
+tl::expected<std::unique_ptr<Demand>, std::string> Demand::make(const Workload& workload,
+                                                                const Share& share) {
+  const bool fits =
+      workload.locks_per_section >= 1 && workload.locks_per_section <= workload.key_count();
+  if (!workload.trace && !fits) {
     return tl::unexpected<std::string>("a section takes at least one lock, and at most one a key");
   }
-  return std::make_unique<DrawnDemand>(workload);
+  std::unique_ptr<Demand> demand(new Demand(workload, share));
+  if (!workload.trace) return demand;
+  const std::string& path = workload.trace->path;
+  const auto trace = Trace::read(path, &demand->trace_);
+  if (!trace) return tl::unexpected(trace.error());
+  // A share of it has fewer transactions.
+  if (trace->keys != workload.trace->keys || trace->transactions < workload.trace->transactions) {
+    return tl::unexpected(path + ": the file was changed");
+  }
+  return demand;
+}
+
+Demand::Demand(const Workload& workload, const Share& share)
+    : workload_(workload),
+      share_(share),
+      keys_(workload.key_count(), workload.key_skew, workload.hot_set) {}
+
+bool Demand::next(int client, Duration since_start, Random& random, Transaction& out) {
+  if (!workload_.trace) {
+    draw(client, since_start, random, out.locks);
+  } else {
+    std::uint64_t next = begun_++;
+    // A share takes at least one of as many transactions as there are clients, so this ends.
+    while (next < trace_.ends.size() && !share_.takes(next)) next = begun_++;
+    if (next >= trace_.ends.size()) return false;
+    const auto locks = trace_.of(next);
+    out.locks.assign(locks.begin(), locks.end());
+  }
+  out.hold = workload_.hold.draw(random);
+  out.think = workload_.think.draw(random);
+  return true;
+}
+
+void Demand::draw(int client, Duration since_start, Random& random,
+                  std::vector<Wanted>& locks) const {
+  // With a skew most draws may be of keys that are taken already.
+  constexpr int kMostDraws = 16;
+  const auto pick = [&] {
+    return workload_.key_per_client ? client % workload_.key_count()
+                                    : keys_.pick(random, since_start);
+  };
+  const auto taken = [&](int key) {
+    return std::ranges::find(locks, key, &Wanted::key) != locks.end();
+  };
+  locks.clear();
+  for (int i = 0; i < workload_.locks_per_section; ++i) {
+    int key = pick();
+    for (int draws = 1; draws < kMostDraws && taken(key); ++draws) key = pick();
+    // There are more keys than locks of a section, so this ends.
+    while (taken(key)) key = (key + 1) % workload_.key_count();
+    const bool shared = workload_.shared_share > 0 && draw_unit(random) < workload_.shared_share;
+    locks.push_back({key, shared ? Mode::shared : Mode::exclusive});
+  }
 }
 
 }  // namespace lockbench::loadgen

@@ -1,20 +1,37 @@
 #pragma once
 
+#include <atomic>
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <tl/expected.hpp>
 #include <vector>
 
+#include "loadgen/run/trace.h"
 #include "loadgen/run/workload.h"
-#include "strategies/lease.h"
 #include "strategies/random.h"
 
 namespace lockbench::loadgen {
 
-struct Wanted {
-  int key = 0;
-  Mode mode = Mode::exclusive;
-  bool operator==(const Wanted&) const = default;
+/// Draws the key of a section: uniform, Zipf (key k, from 0, has the exact weight 1/(k+1)^skew), or
+/// with a hot set. With skew it has 8 bytes for each key. Read-only after construction, so all
+/// clients share it.
+class KeyChooser {
+ public:
+  /// Throws std::invalid_argument unless there is a key, skew is finite and at least 0, and the hot
+  /// keys are fewer than all keys and without skew.
+  KeyChooser(int keys, double skew, std::optional<HotSet> hot = std::nullopt);
+
+  /// The hot keys are the first ones at the load's start; at each move, as many that follow them.
+  int pick(Random& random, Duration since_start = {}) const;
+
+ private:
+  int pick_hot(Random& random, Duration since_start) const;
+
+  const int keys_;
+  const std::optional<HotSet> hot_;
+  std::vector<double> weights_;  ///< with skew: of each key with those before it
 };
 
 /// What one section does: takes all these locks, holds them, gives them back, and then thinks.
@@ -23,19 +40,29 @@ struct Transaction {
   Duration hold{}, think{};
 };
 
-/// Which locks the sections of a run ask for. One per run.
+/// Which locks the sections of a run ask for: drawn as the workload says, or those of a trace in
+/// its order, each transaction for the client that asks next. One per run. Thread-safe.
 class Demand {
  public:
-  virtual ~Demand() = default;
+  /// Of a trace, what this share takes. The error is one line.
+  static tl::expected<std::unique_ptr<Demand>, std::string> make(const Workload& workload,
+                                                                 const Share& share = {});
+
   /// The client's next transaction, which begins that long after the load. `out` is reused, so that
   /// nothing is allocated in the long run; `random` is the client's own. Returns false, from then
-  /// on, if there is none. Thread-safe; must not wait.
-  virtual bool next(int client, Duration since_start, Random& random, Transaction& out) = 0;
-};
+  /// on, if there is none. Must not wait.
+  bool next(int client, Duration since_start, Random& random, Transaction& out);
 
-/// As the workload says; of a trace, what this share takes. The error is one line. next() of a
-/// trace throws std::runtime_error if the file was changed meanwhile and cannot be read to its end.
-tl::expected<std::unique_ptr<Demand>, std::string> make_demand(const Workload& workload,
-                                                               const Share& share = {});
+ private:
+  Demand(const Workload& workload, const Share& share);
+
+  void draw(int client, Duration since_start, Random& random, std::vector<Wanted>& locks) const;
+
+  const Workload& workload_;
+  const Share share_;
+  const KeyChooser keys_;
+  TraceLocks trace_;                     ///< empty: all are drawn
+  std::atomic<std::uint64_t> begun_{0};  ///< of the trace, by all shares
+};
 
 }  // namespace lockbench::loadgen

@@ -9,7 +9,6 @@
 #include <stdexcept>
 #include <utility>
 
-#include "loadgen/run/random.h"
 #include "results/tables/text.h"
 
 namespace lockbench::loadgen {
@@ -23,9 +22,9 @@ std::string_view trim(std::string_view text) {
   return text.substr(first, text.find_last_not_of(" \t") - first + 1);
 }
 
-tl::unexpected<std::string> too_long(std::string_view what) {
-  return tl::unexpected(fmt::format("{} must be at most {}", what,
-                                    format_duration(DurationDistribution::kLongestDraw)));
+tl::unexpected<std::string> too_long() {
+  return tl::unexpected("a duration must be at most " +
+                        format_duration(DurationDistribution::kLongestDraw));
 }
 
 Duration cut(double nanoseconds) {
@@ -108,28 +107,6 @@ Parsed DurationDistribution::read_quantiles(std::istream& file, std::string path
   return made;
 }
 
-Parsed DurationDistribution::parse_form(const Form& form, std::string_view inside) {
-  std::vector<Duration> values;
-  for (const std::string& part : results::split_at_commas(inside)) {
-    const auto value = parse_duration(trim(part));
-    if (!value) return tl::unexpected(value.error());
-    if (*value > kLongestDraw) return too_long(fmt::format("a duration of {}()", form.name));
-    values.push_back(*value);
-  }
-  if (values.size() != form.durations) {
-    return tl::unexpected(fmt::format("{}() takes {}", form.name, form.takes));
-  }
-  if (values.front() > values.back()) {
-    return tl::unexpected(fmt::format("{}({},{}): the first must not be above the second",
-                                      form.name, format_duration(values.front()),
-                                      format_duration(values.back())));
-  }
-  if (form.kind == Kind::lognormal && values.front() == Duration::zero()) {
-    return tl::unexpected<std::string>("the median of lognormal() must be above 0");
-  }
-  return DurationDistribution(form.kind, values.front(), values.back());
-}
-
 Parsed DurationDistribution::parse(std::string_view text) {
   constexpr std::string_view kQuantiles = "quantiles:";
   const std::string_view trimmed = trim(text);
@@ -139,10 +116,28 @@ Parsed DurationDistribution::parse(std::string_view text) {
     if (!file) return tl::unexpected(fmt::format("{}: cannot be read", path));
     return read_quantiles(file, std::move(path));
   }
-  for (const Form& form : kForms) {
-    if (!trimmed.starts_with(form.name) || !trimmed.ends_with(')')) continue;
-    const std::string_view rest = trimmed.substr(form.name.size());
-    if (rest.starts_with('(')) return parse_form(form, rest.substr(1, rest.size() - 2));
+  // "exp(2ms)": a name with durations in brackets.
+  const std::size_t bracket = trimmed.find('(');
+  if (bracket != std::string_view::npos && trimmed.ends_with(')')) {
+    std::vector<Duration> values;
+    for (const std::string& part :
+         results::split_at_commas(trimmed.substr(bracket + 1, trimmed.size() - bracket - 2))) {
+      const auto value = parse_duration(trim(part));
+      if (!value) return tl::unexpected(value.error());
+      if (*value > kLongestDraw) return too_long();
+      values.push_back(*value);
+    }
+    const std::string_view name = trimmed.substr(0, bracket);
+    if (name == "exp" && values.size() == 1) return exponential(values.front());
+    if ((name == "uniform" || name == "lognormal") && values.size() == 2) {
+      const auto [first, second] = std::pair(values.front(), values.back());
+      const bool uniform_one = name == "uniform";
+      if (first > second || (!uniform_one && first == Duration::zero())) {
+        return tl::unexpected(fmt::format("{}: the first must not be above the second{}", trimmed,
+                                          uniform_one ? "" : ", and not be 0"));
+      }
+      return uniform_one ? uniform(first, second) : lognormal(first, second);
+    }
   }
   const auto value = parse_duration(trimmed);
   if (!value) {
@@ -151,7 +146,7 @@ Parsed DurationDistribution::parse(std::string_view text) {
                     "quantiles:FILE",
                     value.error()));
   }
-  if (*value > kLongestDraw) return too_long("the duration");
+  if (*value > kLongestDraw) return too_long();
   return constant(*value);
 }
 
@@ -191,12 +186,11 @@ Duration DurationDistribution::mean() const {
 
 std::string DurationDistribution::to_string() const {
   if (kind_ == Kind::quantiles) return "quantiles:" + path_;
-  for (const Form& form : kForms) {
-    if (form.kind != kind_) continue;
-    const std::string second = form.durations > 1 ? "," + format_duration(high_) : "";
-    return fmt::format("{}({}{})", form.name, format_duration(low_), second);
-  }
-  return format_duration(low_);
+  const std::string low = format_duration(low_), high = format_duration(high_);
+  if (kind_ == Kind::exponential) return fmt::format("exp({})", low);
+  if (kind_ == Kind::uniform) return fmt::format("uniform({},{})", low, high);
+  if (kind_ == Kind::lognormal) return fmt::format("lognormal({},{})", low, high);
+  return low;
 }
 
 }  // namespace lockbench::loadgen

@@ -1,8 +1,8 @@
 #pragma once
 
-#include <array>
-#include <cstddef>
+#include <cmath>
 #include <istream>
+#include <numbers>
 #include <string>
 #include <string_view>
 #include <tl/expected.hpp>
@@ -12,6 +12,22 @@
 #include "strategies/random.h"
 
 namespace lockbench::loadgen {
+
+// Written out because the standard library's distributions differ between implementations, and a
+// seed must give the same load everywhere.
+
+/// Uniform in [0, 1).
+inline double draw_unit(Random& random) { return static_cast<double>(random() >> 11) * 0x1p-53; }
+
+/// Exponential with mean 1; below 37, the limit of 53 random bits.
+inline double draw_exponential(Random& random) { return -std::log1p(-draw_unit(random)); }
+
+/// Normal with mean 0 and variance 1 (Box and Muller, A note on the generation of random normal
+/// deviates, 1958).
+inline double draw_normal(Random& random) {
+  const double radius = std::sqrt(2 * draw_exponential(random));
+  return radius * std::cos(2 * std::numbers::pi * draw_unit(random));
+}
 
 /// Distribution of a duration: constant, exponential, uniform, lognormal or measured. By default
 /// always zero.
@@ -60,24 +76,9 @@ class DurationDistribution {
 
  private:
   enum class Kind { constant, exponential, uniform, lognormal, quantiles };
-  /// One that is written as a name with durations in brackets.
-  struct Form {
-    std::string_view name;
-    Kind kind;
-    std::size_t durations;
-    std::string_view takes;
-  };
-  static constexpr std::array<Form, 3> kForms{{
-      {"exp", Kind::exponential, 1, "one duration: exp(2ms)"},
-      {"uniform", Kind::uniform, 2, "two durations: uniform(1ms,3ms)"},
-      {"lognormal", Kind::lognormal, 2, "two durations: lognormal(2ms,20ms)"},
-  }};
 
   DurationDistribution(Kind kind, Duration low, Duration high)
       : kind_(kind), low_(low), high_(high) {}
-  /// `inside`: the brackets.
-  static tl::expected<DurationDistribution, std::string> parse_form(const Form& form,
-                                                                    std::string_view inside);
   /// Of the logarithm of a lognormal one.
   double sigma() const;
 

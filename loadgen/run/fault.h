@@ -1,16 +1,26 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
+#include <deque>
+#include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <tl/expected.hpp>
 #include <vector>
 
+#include "loadgen/record/histogram.h"
+#include "results/file/model.h"
+#include "strategies/carrier.h"
 #include "strategies/descriptor.h"
 #include "strategies/duration.h"
 
 namespace lockbench::loadgen {
+
+struct RunShared;
+class RunWatcher;
 
 /// The faults that a run can have.
 enum class FaultKind {
@@ -70,6 +80,102 @@ class FaultTarget {
   /// Returns when the fault is over and the servers are ready for the next one. Bounded by the time
   /// that servers may take to start.
   virtual tl::expected<void, std::string> heal(const Descriptor& strategy, const Fault& fault) = 0;
+};
+
+/// Measures how far throughput falls during a fault and when it recovers, from readings of a
+/// growing count. Compares sliding windows with the rate before the fault. For one thread.
+class RecoveryMeter {
+ public:
+  /// `before` in counts per second, above 0.
+  explicit RecoveryMeter(double before);
+  /// With the rate of `count` in `time`; nothing if that is too little to tell a rate.
+  static std::optional<RecoveryMeter> after(Duration time, std::uint64_t count);
+
+  /// Length of a window: about 100 counts at the rate before, so that chance makes no dip.
+  Duration window() const { return window_; }
+
+  /// In the order of time. Windows begin with the first reading.
+  void read(TimePoint now, std::uint64_t count);
+  /// From here on recovery is measured.
+  void healed(TimePoint now);
+
+  /// The start of the first whole window, since the first reading or since healed(), with at least
+  /// 90 % of the rate before.
+  std::optional<TimePoint> back_at() const { return back_at_; }
+  /// Throughput of the worst whole window until recovery, as a share of the rate before; above 1 if
+  /// there was no dip. 1 before the first whole window.
+  double lowest_share() const { return lowest_share_.value_or(1); }
+
+ private:
+  struct Reading {
+    TimePoint at;
+    std::uint64_t count;
+  };
+
+  const double before_;
+  const Duration window_;
+  std::deque<Reading> readings_;  ///< those of one window, and at most one older
+  std::optional<TimePoint> healed_at_;
+  std::optional<TimePoint> back_at_;
+  std::optional<double> lowest_share_;
+};
+
+/// Injects and heals a run's faults while its clients work, and measures their throughput
+/// meanwhile. Works beside the runner; clients are not involved.
+class FaultPlayer {
+ public:
+  /// `faults` as timetable() has them; they, the run, the target and the watcher (which may be
+  /// null) outlive the player.
+  FaultPlayer(const RunShared& run, const std::vector<Fault>& faults, FaultTarget& target,
+              RunWatcher* watcher);
+  FaultPlayer(const FaultPlayer&) = delete;
+  FaultPlayer& operator=(const FaultPlayer&) = delete;
+  /// Heals a fault that is still in force.
+  ~FaultPlayer() = default;
+
+  /// Call when the load begins and the run's times are set.
+  void start();
+
+  struct Report {
+    std::vector<results::FaultMark> marks;
+    std::vector<std::string> failures;  ///< a line for each failed injection or healing
+    std::vector<std::string> never_struck;
+    /// Schedule lag up to the first fault, which did not cause it; nothing: no fault struck.
+    std::optional<HistogramSnapshot> lag_before;
+  };
+  /// Call once when the load is over. Heals a fault that is still in force.
+  Report finish();
+
+ private:
+  using Done = tl::expected<void, std::string>;
+  /// The sections that had been done at that time.
+  struct SectionsDone {
+    TimePoint at;
+    std::uint64_t sections = 0;
+  };
+
+  void play(const std::stop_token& stop);
+  /// Lasts until the fault is healed and throughput has recovered, or the next fault is due.
+  void strike(const Fault& fault, std::optional<TimePoint> next_at, const SectionsDone& since,
+              const std::stop_token& stop);
+  void watch(const Fault& fault, std::optional<TimePoint> next_at,
+             std::optional<RecoveryMeter>& recovery, results::FaultMark& mark,
+             const std::stop_token& stop);
+  SectionsDone read() const;
+  bool wait_until(TimePoint when, const std::stop_token& stop) const;
+  /// Returns whether it succeeded; records the error otherwise.
+  bool note(const Fault& fault, const Done& done);
+  void tell(const Fault& fault, bool active);
+  double since_load(TimePoint when) const;
+
+  const RunShared& run_;
+  const std::vector<Fault>& faults_;
+  FaultTarget& target_;
+  RunWatcher* const watcher_;
+  const std::unique_ptr<Env> env_;
+  Report report_;  ///< used only by the task while it runs
+  std::size_t struck_ = 0;
+  std::unique_ptr<Task> task_;
 };
 
 }  // namespace lockbench::loadgen

@@ -8,16 +8,15 @@
 #include <set>
 #include <utility>
 
-#include "loadgen/run/named_load.h"
-#include "loadgen/run/run_stores.h"
 #include "loadgen/run/runner.h"
 #include "loadgen/run/schedule.h"
-#include "loadgen/run/setup.h"
 
 namespace lockbench::loadgen {
 namespace {
 
 constexpr Duration kSeriesInterval = std::chrono::seconds(1);
+// The shortest warm-up of servers that get faster while they run.
+constexpr Duration kWarmUpOfServers = std::chrono::seconds(3);
 // How long a run may take to remove its keys: less after a stop, when somebody waits for the end.
 constexpr Duration kCleaning = std::chrono::seconds(30),
                    kCleaningAfterStop = std::chrono::seconds(5);
@@ -188,11 +187,11 @@ TimePoint LiveRun::drive(SeriesSampler& sampler, std::vector<results::SeriesPoin
     env_->wait(nullptr, *agreed_start_, external_);
     late_ = std::max(Duration::zero(), env_->now() - *agreed_start_);
   }
-  // Faults strike at times that are set when the load starts, and so do other ranks' clients.
-  const bool until_steady =
-      !joint_ && plan_.warms_up && plan_.warms_up(run_.strategy) && plan_.faults.empty();
-  WarmUp warm_up(run_.load_start, workload.warmup, until_steady);
-  measure_from(warm_up.latest_end());
+  Duration warmup = workload.warmup;
+  const bool gets_faster = !joint_ && plan_.warms_up && plan_.warms_up(run_.strategy);
+  if (gets_faster && warmup > Duration::zero()) warmup = std::max(warmup, kWarmUpOfServers);
+  run_.measure_start = run_.load_start + warmup;
+  run_.load_end = run_.measure_start.load() + workload.duration;
   run_.started.store(true, std::memory_order_release);
   crew_.begin();
   progress_.clients_connected = run_.share.count();
@@ -202,20 +201,11 @@ TimePoint LiveRun::drive(SeriesSampler& sampler, std::vector<results::SeriesPoin
   TimePoint now = run_.load_start;
   bool over = false, done = false;
   while (!over) {
-    const TimePoint wake_at = std::min(next_sample, warm_up.next_look().value_or(TimePoint::max()));
-    crew_.wait(std::min(wake_at, run_.load_end.load()));
+    over = crew_.wait(std::min(next_sample, run_.load_end.load()));
     now = env_->now();
     // The client that ends the run leaves then, which notifies the runner.
     done = run_.over.stop_requested();
-    over =
-        crew_.nobody_works() || now >= run_.load_end.load() || external_.stop_requested() || done;
-    const auto look = warm_up.next_look();
-    if (look && now >= *look && warm_up.is_steady(now, run_.recorder.total(Count::sections)) &&
-        now < run_.measure_start.load()) {
-      measure_from(now);
-      next_sample = now;
-    }
-    over = over || (now >= next_sample && settled(now));
+    over = over || done || now >= run_.load_end.load() || (now >= next_sample && settled(now));
     if (over || now >= next_sample) {
       const double sampled_at = series.empty() ? 0 : series.back().t;
       series.push_back(sampler.sample(now));
@@ -251,11 +241,6 @@ void LiveRun::note_failures() {
   }
   progress_.messages = run_.recorder.latest_failures();
   progress_.stuck = run_.handoff.stuck();
-}
-
-void LiveRun::measure_from(TimePoint when) {
-  run_.measure_start = when;
-  run_.load_end = when + plan_.workload.duration;
 }
 
 bool LiveRun::settled(TimePoint now) const {
@@ -354,7 +339,6 @@ results::Generator LiveRun::generator_of(const RunEvidence& evidence) const {
   results::Generator generator = certify(evidence);
   generator.clients_on = "fibers";
   generator.threads = pool_ ? static_cast<std::uint64_t>(pool_->threads()) : 1;
-  if (pool_) generator.stack_high_water_bytes = pool_->stack_high_water();
   return generator;
 }
 

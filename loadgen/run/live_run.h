@@ -11,9 +11,8 @@
 #include "loadgen/fibers/pool.h"
 #include "loadgen/record/certificate.h"
 #include "loadgen/record/histogram.h"
-#include "loadgen/run/fault_player.h"
+#include "loadgen/run/fault.h"
 #include "loadgen/run/local_crew.h"
-#include "loadgen/run/resource_meter.h"
 #include "loadgen/run/run_stores.h"
 #include "loadgen/run/runner.h"
 #include "loadgen/run/summary.h"
@@ -23,8 +22,6 @@
 #include "strategies/duration.h"
 
 namespace lockbench::loadgen {
-
-struct RunShared;
 
 /// What this process has done of a run so far.
 struct PartOfRun {
@@ -99,7 +96,6 @@ class LiveRun {
   void conclude(const RunShared& all, Duration measured, TimePoint ended_at, WatchedRun& watched,
                 results::Run& result);
   void note_failures();
-  void measure_from(TimePoint when);
   bool settled(TimePoint now) const;
   TimePoint next_sample_after(TimePoint sampled_at) const;
   void report_load(TimePoint now, bool over);

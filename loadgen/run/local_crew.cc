@@ -13,55 +13,42 @@ constexpr Duration kConnectReportInterval = std::chrono::milliseconds(200);
 // A server's accept queue is short: with more at once, connections wait for retransmissions.
 constexpr int kConnectingAtOnce = 64;
 
-/// Counts a client that works down when it has ended, however it ends.
-class Working {
- public:
-  Working(std::mutex& mutex, int& clients, Event& changed)
-      : mutex_(mutex), clients_(clients), changed_(changed) {}
-  Working(const Working&) = delete;
-  Working& operator=(const Working&) = delete;
-  ~Working() {
-    {
-      const std::scoped_lock lock(mutex_);
-      --clients_;
-    }
-    changed_.set();
-  }
-
- private:
-  std::mutex& mutex_;
-  int& clients_;
-  Event& changed_;
-};
-
 }  // namespace
 
 tl::expected<void, std::string> LocalCrew::connect(const std::function<void(int)>& connected) {
   const int clients = run_.share.count();
   clients_.reserve(static_cast<std::size_t>(clients));
-  std::string failed;
-  for (int number = 0; number < clients && failed.empty() && !external_.stop_requested();
-       ++number) {
-    while (number - connected_so_far() >= kConnectingAtOnce && connect_error().empty() &&
-           !external_.stop_requested()) {
-      await_change(TimePoint::max(), external_);
+  TimePoint next_report = env_.now();
+  State now = state();
+  // Bounded: every client either connects or fails within the command timeout.
+  while (now.connected < clients && now.connect_error.empty() && !external_.stop_requested()) {
+    if (env_.now() >= next_report) {
+      connected(now.connected);
+      next_report = env_.now() + kConnectReportInterval;
     }
-    failed = connect_error();
-    if (!failed.empty() || external_.stop_requested()) break;
-    if (number % 256 == 0) connected(number);
-    auto client = start_client(number);
+    const auto started = static_cast<int>(clients_.size());
+    if (started == clients || started - now.connected >= kConnectingAtOnce) {
+      await_change(next_report, external_);
+      now = state();
+      continue;
+    }
+    auto client = start_client(started);
+    now = state();
     if (client) {
       clients_.push_back(*std::move(client));
     } else {
-      failed = fmt::format("client {} of {}: {}", number + 1, clients, client.error());
+      now.connect_error = fmt::format("client {} of {}: {}", started + 1, clients, client.error());
     }
   }
-  if (failed.empty()) {
-    if (auto done = await_connected(connected); !done) failed = done.error();
+  if (now.connect_error.empty() && now.connected < clients) {
+    now.connect_error = "interrupted while connecting";
   }
-  if (failed.empty()) return {};
+  if (now.connect_error.empty()) {
+    connected(clients);
+    return {};
+  }
   call_off();
-  return tl::unexpected(failed);
+  return tl::unexpected(now.connect_error);
 }
 
 tl::expected<std::unique_ptr<Task>, std::string> LocalCrew::start_client(int place) {
@@ -83,18 +70,23 @@ void LocalCrew::call_off() {
 void LocalCrew::run_client(int number) {
   Worker worker(run_, number);
   const StoreResult<void> connected = worker.connect();
-  {
-    const std::scoped_lock lock(mutex_);
+  change([&](State& state) {
     if (connected) {
-      ++connected_;
-      ++working_;
-    } else if (connect_error_.empty()) {
-      connect_error_ = connected.error().message;
+      ++state.connected;
+      ++state.working;
+    } else if (state.connect_error.empty()) {
+      state.connect_error = connected.error().message;
     }
-  }
-  changed_->set();
+  });
   if (!connected) return;
-  const Working working(mutex_, working_, *changed_);
+  // However it ends.
+  struct Working {
+    ~Working() {
+      crew.change([](State& state) { --state.working; });
+    }
+    LocalCrew& crew;
+  };
+  const Working working{*this};
   // Connecting, with the resolver and TLS, goes deeper than the load ever will.
   fibers::trim_stack();
   Carrier::current().wait(nullptr, TimePoint::max(), gate_.get_token());
@@ -105,41 +97,10 @@ void LocalCrew::client_failed(int number, const std::string& why) {
   const std::string line = fmt::format("client {} ended: {}", number + 1, why);
   run_.recorder.failure(line);
   run_.recorder.client(number).state.store(ClientState::idle, std::memory_order_relaxed);
-  {
-    const std::scoped_lock lock(mutex_);
-    ++failed_;
-    if (connect_error_.empty()) connect_error_ = line;
-  }
-  changed_->set();
-}
-
-tl::expected<void, std::string> LocalCrew::await_connected(
-    const std::function<void(int)>& connected) {
-  const auto started = static_cast<int>(clients_.size());
-  // Bounded: every client either connects or fails within the command timeout.
-  TimePoint next_report = env_.now() + kConnectReportInterval;
-  while (connected_so_far() < started && connect_error().empty() && !external_.stop_requested()) {
-    await_change(next_report, external_);
-    if (env_.now() < next_report) continue;
-    connected(connected_so_far());
-    next_report = env_.now() + kConnectReportInterval;
-  }
-  if (std::string error = connect_error(); !error.empty()) return tl::unexpected(std::move(error));
-  if (connected_so_far() < run_.share.count()) {
-    return tl::unexpected<std::string>("interrupted while connecting");
-  }
-  connected(started);
-  return {};
-}
-
-int LocalCrew::connected_so_far() {
-  const std::scoped_lock lock(mutex_);
-  return connected_;
-}
-
-std::string LocalCrew::connect_error() {
-  const std::scoped_lock lock(mutex_);
-  return connect_error_;
+  change([&](State& state) {
+    ++state.failed;
+    if (state.connect_error.empty()) state.connect_error = line;
+  });
 }
 
 void LocalCrew::begin() {
@@ -152,44 +113,40 @@ void LocalCrew::begin() {
   gate_.request_stop();
 }
 
-void LocalCrew::wait(TimePoint until) {
-  while (!run_.over.stop_requested() && !nobody_works() && !external_.stop_requested() &&
-         env_.now() < until) {
+bool LocalCrew::wait(TimePoint until) {
+  while (true) {
+    const State now = state();
+    const bool none_left =
+        now.working == 0 && (now.failed > 0 || run_.demand_met || run_.share.count() == 0);
+    const bool over = none_left || run_.over.stop_requested() || external_.stop_requested();
+    if (over || env_.now() >= until) return over;
     await_change(until, external_);
   }
-}
-
-bool LocalCrew::nobody_works() {
-  const std::scoped_lock lock(mutex_);
-  return none_left();
-}
-
-int LocalCrew::working() {
-  const std::scoped_lock lock(mutex_);
-  return working_;
 }
 
 void LocalCrew::drain(std::optional<Duration> patience) {
   // Two commands under way, one after the other, each bounded by its own time-out.
   const TimePoint give_up_at =
       env_.now() + patience.value_or(2 * run_.workload.strategy.command_timeout);
-  while (working() > 0 && env_.now() < give_up_at) await_change(give_up_at, {});
+  while (state().working > 0 && env_.now() < give_up_at) await_change(give_up_at, {});
   run_.abort.request_stop();
   clients_.clear();  // waits for their ends
 }
 
 void LocalCrew::count_never_begun(TimePoint until) {
-  if (!run_.schedule) return;
-  // It ended in the warm-up: nothing was measured.
-  if (until <= run_.measure_start.load()) return;
-  const std::uint64_t left = sections_left();
+  // Before the measured part nothing is measured.
+  if (!run_.schedule || run_.demand_met || until <= run_.measure_start.load()) return;
+  const Workload& workload = run_.workload;
+  // What the load asks for beside those that have begun.
+  std::uint64_t left = std::numeric_limits<std::uint64_t>::max();
+  if (workload.iterations) left = *workload.iterations - run_.measured_sections;
+  if (workload.trace) left = std::min(left, workload.trace->transactions - run_.ended_of_trace);
   if (left == 0) return;
   // Due, but no client was free to begin them: they have waited since their intended start.
   const auto [due, longest] = run_.schedule->due_before(until);
   const std::uint64_t beyond = due - std::min(due, left);
   Recorder::Histograms& histograms = run_.recorder.histograms(Phase::measured);
   histograms[Timing::abandoned].record_evenly(longest, due, beyond);
-  const Workload& workload = run_.workload;
   if (workload.has_transactions()) {
     histograms[Timing::transaction_cut].record_evenly(longest, due, beyond);
   }
@@ -205,17 +162,6 @@ void LocalCrew::count_never_begun(TimePoint until) {
   }
   histograms[Timing::schedule_lag].record_evenly(longest, due, beyond);
   run_.recorder.client(run_.share.number(0)).add_wait(Phase::measured, longest, true);
-}
-
-std::uint64_t LocalCrew::sections_left() const {
-  const Workload& workload = run_.workload;
-  std::uint64_t left = std::numeric_limits<std::uint64_t>::max();
-  if (run_.demand_met) return 0;
-  if (workload.iterations) left = *workload.iterations - run_.measured_sections;
-  if (workload.trace) {
-    left = std::min(left, workload.trace->transactions - run_.ended_of_trace);
-  }
-  return left;
 }
 
 }  // namespace lockbench::loadgen

@@ -35,10 +35,8 @@ class LocalCrew {
   void call_off();
   /// The times of the load are set: clients may work.
   void begin();
-  /// Waits until that time, the end of the load, a stop, or until no client works any more.
-  void wait(TimePoint until);
-  /// No client is left, though the load's end has not come.
-  bool nobody_works();
+  /// Waits until that time, or until the load is over before: it was stopped, or no client is left.
+  bool wait(TimePoint until);
   /// The load is over: lets clients finish what is under way, and ends them. Waits as long as a
   /// store may take to answer, or only so long.
   void drain(std::optional<Duration> patience = {});
@@ -51,32 +49,36 @@ class LocalCrew {
   void run_client(int number);
   /// Its end by an exception.
   void client_failed(int number, const std::string& why);
-  /// Waits until something changed that the mutex guards, the time, or a stop.
+  /// How far the clients are.
+  struct State {
+    int connected = 0, working = 0, failed = 0;
+    std::string connect_error;  ///< what kept a client from connecting; empty: nothing yet
+  };
+  State state() {
+    const std::scoped_lock lock(mutex_);
+    return state_;
+  }
+  template <class Change>
+  void change(const Change& change) {
+    {
+      const std::scoped_lock lock(mutex_);
+      change(state_);
+    }
+    changed_->set();
+  }
+  /// Waits until the state changed, the time, or a stop.
   void await_change(TimePoint until, const std::stop_token& stop) {
     Carrier::current().wait(changed_.get(), until, stop);
   }
-  /// Waits until every client is connected or one has failed.
-  tl::expected<void, std::string> await_connected(const std::function<void(int)>& connected);
-  int connected_so_far();
-  /// What kept a client from connecting; empty: nothing yet.
-  std::string connect_error();
-  /// Under the mutex.
-  bool none_left() const {
-    return working_ == 0 && (failed_ > 0 || run_.demand_met || run_.share.count() == 0);
-  }
-  int working();
-  /// That the load asks for beside those that have begun.
-  std::uint64_t sections_left() const;
 
   RunShared& run_;
   const std::unique_ptr<fibers::Pool>& pool_;
   Env& env_;
   const std::stop_token external_;
 
-  std::mutex mutex_;  ///< guards connected_, working_, failed_ and connect_error_
-  const std::unique_ptr<Event> changed_;  ///< only the runner waits for it
-  int connected_ = 0, working_ = 0, failed_ = 0;
-  std::string connect_error_;
+  std::mutex mutex_;
+  State state_;                                 ///< under the mutex
+  const std::unique_ptr<Event> changed_;        ///< only the runner waits for it
   std::stop_source gate_;                       ///< connected clients wait for this stop
   std::vector<std::unique_ptr<Task>> clients_;  ///< end before anything they use is destroyed
 };

@@ -1,9 +1,8 @@
 #pragma once
 
+#include <algorithm>
 #include <atomic>
-#include <bit>
 #include <cstddef>
-#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -13,6 +12,10 @@
 #include <tl/expected.hpp>
 #include <vector>
 
+#include "loadgen/fibers/pool.h"
+#include "loadgen/record/certificate.h"
+#include "loadgen/record/machine.h"
+#include "loadgen/run/runner.h"
 #include "strategies/carrier.h"
 #include "strategies/store.h"
 
@@ -21,43 +24,28 @@ namespace lockbench::loadgen {
 /// Which keys of a run were used, so that no others are removed at its end. Thread-safe.
 class UsedKeys {
  public:
-  explicit UsedKeys(int keys) : words_((static_cast<std::size_t>(keys) + kBits - 1) / kBits) {}
+  explicit UsedKeys(int keys) : used_(static_cast<std::size_t>(keys)) {}
 
   void mark(int key) noexcept {
-    std::atomic<std::uint64_t>& word = words_[static_cast<std::size_t>(key) / kBits];
+    std::atomic<bool>& used = used_[static_cast<std::size_t>(key)];
     // Mostly it is set: then nothing is written to memory that clients share.
-    if ((word.load(std::memory_order_relaxed) & bit_of(key)) != 0) return;
-    word.fetch_or(bit_of(key), std::memory_order_relaxed);
+    if (!used.load(std::memory_order_relaxed)) used.store(true, std::memory_order_relaxed);
   }
 
-  /// In ascending order. `visit` returns whether to go on.
+  /// In ascending order.
   template <class Visit>
   void for_each(Visit&& visit) const {
-    for (std::size_t i = 0; i < words_.size(); ++i) {
-      std::uint64_t word = words_[i].load(std::memory_order_relaxed);
-      for (; word != 0; word &= word - 1) {
-        const auto bit = static_cast<std::size_t>(std::countr_zero(word));
-        if (!visit(static_cast<int>(i * kBits + bit))) return;
-      }
+    for (std::size_t key = 0; key < used_.size(); ++key) {
+      if (used_[key].load(std::memory_order_relaxed)) visit(static_cast<int>(key));
     }
   }
 
   bool none() const {
-    bool found = false;
-    for_each([&](int) {
-      found = true;
-      return false;
-    });
-    return !found;
+    return std::none_of(used_.begin(), used_.end(), [](const auto& used) { return used.load(); });
   }
 
  private:
-  static constexpr std::size_t kBits = 64;
-  static std::uint64_t bit_of(int key) {
-    return std::uint64_t{1} << (static_cast<std::size_t>(key) % kBits);
-  }
-
-  std::vector<std::atomic<std::uint64_t>> words_;
+  std::vector<std::atomic<bool>> used_;
 };
 
 /// What the locks of a run may have left in its stores.
@@ -94,6 +82,48 @@ class RunStores {
   std::vector<std::unique_ptr<Store>> stores_;
   const Listing listing_;
   std::vector<StoreResult<StoreFacts>> at_begin_;
+};
+
+/// What one run uses of this machine and of its private servers. For one thread.
+class ResourceMeter {
+ public:
+  /// All must outlive it. `pool`: the threads of the clients; null if they run beside the runner.
+  ResourceMeter(const RunPlan& plan, const Descriptor& strategy,
+                const std::unique_ptr<fibers::Pool>& pool)
+      : plan_(plan), strategy_(strategy), pool_(pool) {}
+
+  /// Whether the lock or the counter is on private servers, which share this machine.
+  bool has_private_servers() const;
+
+  void load_begins() { at_begin_ = read(); }
+  void load_ends() { at_end_ = read(); }
+  /// No client uses a server any more.
+  void drained() { when_drained_ = read(); }
+
+  /// CPU time of the generator, the private servers and the machine during the load.
+  void add_to(RunEvidence& evidence) const;
+  /// CPU time of the private servers of this lock, until drained; nothing if it has none, or if
+  /// they restarted.
+  std::optional<double> server_cpu_seconds() const;
+  /// Through proxies, until drained; nothing without them.
+  std::optional<std::uint64_t> bytes() const;
+
+ private:
+  struct Reading {
+    double own_cpu = 0;
+    std::vector<Duration> threads{};                     ///< of the pool
+    std::optional<double> private_cpu{}, servers_cpu{};  ///< of all; of this lock
+    std::uint64_t bytes = 0;
+    MachineReading machine;
+  };
+  Reading read() const;
+  bool is_private(std::string_view set) const;
+  bool has_only_private_servers() const;
+
+  const RunPlan& plan_;
+  const Descriptor& strategy_;
+  const std::unique_ptr<fibers::Pool>& pool_;
+  Reading at_begin_, at_end_, when_drained_;
 };
 
 /// A stop that comes with another one, or after some time. Where nothing can run beside the caller

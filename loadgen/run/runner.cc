@@ -1,11 +1,107 @@
 #include "loadgen/run/runner.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <atomic>
 #include <thread>
 
+#include "loadgen/record/redis_counter.h"
 #include "loadgen/run/live_run.h"
+#include "loadgen/run/worker.h"
+#include "strategies/observer.h"
+#include "strategies/random.h"
 
 namespace lockbench::loadgen {
+namespace {
+
+/// The phase to which a service's work at `now` belongs.
+Phase phase_at(const RunShared& run, TimePoint now) {
+  // Services may work while clients connect, before the load starts.
+  if (!run.started.load(std::memory_order_acquire)) return Phase::unmeasured;
+  // A run may end before its time is up.
+  if (now >= run.load_end.load() || run.over.stop_requested()) return Phase::ending;
+  return now < run.measure_start.load() ? Phase::unmeasured : Phase::measured;
+}
+
+/// Counts the commands of one service.
+class ServiceEnv : public ForwardingEnv {
+ public:
+  ServiceEnv(RunShared& run, std::unique_ptr<Env> inner)
+      : ForwardingEnv(std::move(inner)), run_(run) {}
+
+  CommandFate before_command(const CommandInfo& command) override {
+    run_.recorder.add(phase_at(run_, now()), Count::commands);
+    return ForwardingEnv::before_command(command);
+  }
+  void report(const std::string& failure) override { run_.recorder.failure(failure); }
+
+ private:
+  RunShared& run_;
+};
+
+/// Passes what strategies and services report to the recorder.
+class RecordingObserver : public StrategyObserver {
+ public:
+  explicit RecordingObserver(RunShared& run) : run_(run), clock_(run.make_env(0)) {}
+
+  void on_renewal(const RenewalReport& report) override {
+    if (in_load()) run_.recorder.renewal(phase(), report);
+  }
+  void on_vote(int node, Vote vote, Duration taken, bool late) override {
+    if (in_load()) run_.recorder.vote(phase(), node, vote, taken, late);
+  }
+  void on_round(bool split, std::optional<Duration> validity) override {
+    if (in_load()) run_.recorder.round(phase(), split, validity);
+  }
+  void on_acknowledged(Duration taken, int acknowledged, int wanted) override {
+    if (in_load()) run_.recorder.replicas_waited(phase(), taken, acknowledged, wanted);
+  }
+
+ private:
+  /// Before the load, clients only use their connections once.
+  bool in_load() const { return run_.started.load(std::memory_order_acquire); }
+  Phase phase() { return phase_at(run_, clock_->now()); }
+
+  RunShared& run_;
+  std::unique_ptr<Env> clock_;
+};
+
+/// Of an experiment's run: its progress is not shown.
+class ForwardedWarnings : public ProgressObserver {
+ public:
+  explicit ForwardedWarnings(const OnStep& on_warning) : on_warning_(on_warning) {}
+  void on_progress(const Progress&) override {}
+  void on_warning(const std::string& line) override { on_warning_(line); }
+
+ private:
+  const OnStep& on_warning_;
+};
+
+tl::expected<void, std::string> make_counter(const RunPlan& plan, Env& env, RunShared& run) {
+  const Workload& workload = plan.workload;
+  if (workload.resource == Resource::memory) {
+    run.counter = make_memory_counter(workload.key_count());
+    return {};
+  }
+  const auto endpoint = redis::parse_endpoint(plan.counter_url);
+  if (!endpoint) return tl::unexpected(endpoint.error());
+  auto counter =
+      make_redis_counter({.connections = run.services.get_or_make<redis::ConnectionFactory>(
+                              redis::make_connection_factory),
+                          .endpoint = *endpoint,
+                          .command_timeout = workload.strategy.command_timeout,
+                          .env = env,
+                          .keys = workload.key_count(),
+                          .key_name = [&run](int key) { return run.key(key) + ":counter"; },
+                          .checks_fencing = workload.resource == Resource::redis_fenced,
+                          .kept_for = kKeptFor + workload.warmup + workload.duration});
+  if (!counter) return tl::unexpected(counter.error());
+  run.counter = std::move(*counter);
+  return {};
+}
+
+}  // namespace
 
 int generator_threads(const Workload& workload, bool beside_servers) {
   const auto cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
@@ -49,6 +145,56 @@ RunReport run_plans(std::span<const RunPlan> plans, ProgressObserver& observer,
 
 RunReport run_plan(const RunPlan& plan, ProgressObserver& observer, const std::stop_token& stop) {
   return run_plans({&plan, 1}, observer, stop);
+}
+
+RunReport run_once(RunPlan plan, int number, const OnStep& on_warning,
+                   const std::stop_token& stop) {
+  plan.run_id += fmt::format("-{}", number);
+  ForwardedWarnings observer(on_warning);
+  return run_plan(plan, observer, stop);
+}
+
+int nodes_of_quorum(const Descriptor& strategy, const Endpoints& endpoints) {
+  if (strategy.traits.nodes <= 1) return 0;
+  return static_cast<int>(urls_of(strategy, endpoints).size());
+}
+
+RunShared make_run(const RunPlan& plan, const Descriptor& strategy, int repetition, int number,
+                   const Share& share, Env& env) {
+  return {.strategy = strategy,
+          .workload = plan.workload,
+          .endpoints = plan.endpoints,
+          .key_prefix = fmt::format("lockbench:{}:{{{}:{}:", plan.run_id, strategy.name, number),
+          .nonce = env.random(),
+          .seed = plan.workload.seed + static_cast<std::uint64_t>(repetition) - 1,
+          .make_env = plan.make_env,
+          .recorder = Recorder(plan.workload.clients, nodes_of_quorum(strategy, plan.endpoints)),
+          .audit = Audit(plan.workload.key_count()),
+          .handoff = HandoffTracker(plan.workload.key_count()),
+          .used = UsedKeys(plan.workload.key_count() + plan.workload.clients),
+          .share = share};
+}
+
+void record_services(RunShared& run) {
+  run.services.provide<EnvSource>(std::make_shared<EnvSource>(
+      EnvSource{[&run, services = std::make_shared<std::atomic<std::uint64_t>>(0)] {
+        // The streams of clients count from 0.
+        Random seed(run.nonce, ~services->fetch_add(1));
+        return std::make_unique<ServiceEnv>(run, run.make_env(seed()));
+      }}));
+  run.services.provide<StrategyObserver>(std::make_shared<RecordingObserver>(run));
+}
+
+tl::expected<void, std::string> equip(const RunPlan& plan, Env& env, RunShared& run) {
+  if (plan.workload.meet_every) {
+    run.meetings = std::make_unique<Meetings>(plan.workload.key_count(), *plan.workload.meet_every);
+  }
+  record_services(run);
+  if (plan.provide_services) plan.provide_services(run.services);
+  auto demand = Demand::make(plan.workload, run.share);
+  if (!demand) return tl::unexpected(demand.error());
+  run.demand = *std::move(demand);
+  return make_counter(plan, env, run);
 }
 
 }  // namespace lockbench::loadgen

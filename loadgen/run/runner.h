@@ -142,6 +142,11 @@ RunReport run_plans(std::span<const RunPlan> plans, ProgressObserver& observer,
                     const std::stop_token& stop);
 RunReport run_plan(const RunPlan& plan, ProgressObserver& observer, const std::stop_token& stop);
 
+/// Called with one line about what an experiment measures next.
+using OnStep = std::function<void(const std::string& line)>;
+/// Makes run number `number` of an experiment, whose keys are its own. Passes on its warnings.
+RunReport run_once(RunPlan plan, int number, const OnStep& on_warning, const std::stop_token& stop);
+
 /// Tells the watcher, if there is one, that a run begins and, however it ends, that it ends.
 class WatchedRun {
  public:

@@ -78,24 +78,17 @@ void add_groups(const Recorder& recorder, results::Run& result) {
   }
 }
 
-/// The display names of the strategy's servers, without secrets.
-std::vector<std::string> names_of_nodes(const RunShared& run) {
-  const StoreKind* const kind = find_store_kind(run.strategy.backend);
-  std::vector<std::string> names;
-  for (const std::string& url : urls_of(run.strategy, run.endpoints)) {
-    names.push_back(kind == nullptr ? "?" : kind->display(url).value_or("?"));
-  }
-  return names;
-}
-
-/// The votes of each node; nothing for a lock without a quorum.
+/// The votes of each node, by its display name without secrets; nothing for a lock without a
+/// quorum.
 std::optional<results::Quorum> quorum_of(const RunShared& run) {
   const auto& nodes = run.recorder.histograms(Phase::measured).nodes;
   if (nodes.empty()) return std::nullopt;
+  const StoreKind* const kind = find_store_kind(run.strategy.backend);
+  const std::vector<std::string> urls = urls_of(run.strategy, run.endpoints);
   results::Quorum quorum{.nodes = nodes.size()};
-  const std::vector<std::string> names = names_of_nodes(run);
   for (std::size_t i = 0; i < nodes.size(); ++i) {
-    quorum.votes.push_back({.node = names.at(i),
+    const auto name = kind == nullptr ? "?" : kind->display(urls.at(i)).value_or("?");
+    quorum.votes.push_back({.node = name,
                             .granted = nodes[i].count(Vote::granted),
                             .refused = nodes[i].count(Vote::refused),
                             .failed = nodes[i].count(Vote::failed)});

@@ -3,14 +3,18 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <fstream>
+#include <optional>
+#include <utility>
 
-#include "loadgen/run/demand.h"
 #include "results/tables/text.h"
 
 namespace lockbench::loadgen {
 namespace {
+
+constexpr std::size_t kLongestLine = 128;
 
 /// The number of the field at the front, which it takes away with its comma; nothing if it is none.
 std::optional<std::uint64_t> take_number(std::string_view& text) {
@@ -19,73 +23,13 @@ std::optional<std::uint64_t> take_number(std::string_view& text) {
   return results::parse_number<std::uint64_t>(field);
 }
 
-}  // namespace
+struct Request {
+  std::uint64_t transaction = 0;
+  Wanted wanted;
+};
 
-tl::expected<Trace, std::string> Trace::read(const std::string& path) {
-  // Each run reads it again.
-  std::error_code unknown;
-  if (!std::filesystem::is_regular_file(path, unknown)) {
-    return tl::unexpected(fmt::format("{}: there is no such file", path));
-  }
-  std::ifstream file(path);
-  if (!file) return tl::unexpected(fmt::format("{}: cannot be read", path));
-  TraceReader reader(file, path);
-  Trace trace{.path = path};
-  std::vector<Wanted> locks;
-  while (true) {
-    const auto more = reader.next(locks);
-    if (!more) return tl::unexpected(more.error());
-    if (!*more) break;
-    ++trace.transactions;
-    for (const Wanted& wanted : locks) trace.keys = std::max(trace.keys, wanted.key + 1);
-  }
-  if (trace.transactions == 0) return tl::unexpected(fmt::format("{}: no transactions", path));
-  return trace;
-}
-
-tl::expected<bool, std::string> TraceReader::next(std::vector<Wanted>& locks) {
-  locks.clear();
-  if (!read_ahead_) {
-    auto first = next_request();
-    if (!first) return tl::unexpected(std::move(first.error()));
-    read_ahead_ = *first;
-  }
-  if (!read_ahead_) return false;
-  const std::uint64_t transaction = read_ahead_->transaction;
-  while (read_ahead_ && read_ahead_->transaction == transaction) {
-    const Wanted wanted{.key = read_ahead_->lock, .mode = read_ahead_->mode};
-    const auto same = std::find_if(locks.begin(), locks.end(),
-                                   [&](const Wanted& one) { return one.key == wanted.key; });
-    if (same == locks.end()) {
-      if (locks.size() == Trace::kMostLocks) return wrong("too many locks of one transaction");
-      locks.push_back(wanted);
-    } else if (wanted.mode == Mode::exclusive) {
-      same->mode = Mode::exclusive;
-    }
-    auto following = next_request();
-    if (!following) return tl::unexpected(std::move(following.error()));
-    read_ahead_ = *following;
-  }
-  return true;
-}
-
-tl::expected<std::optional<TraceReader::Request>, std::string> TraceReader::next_request() {
-  while (lines_.getline(line_.data(), line_.size())) {
-    ++number_;
-    const auto taken = static_cast<std::size_t>(lines_.gcount());
-    std::string_view text(line_.data(), taken - (lines_.eof() ? 0 : 1));
-    if (text.ends_with('\r')) text.remove_suffix(1);
-    if (text.empty() || text.starts_with('#')) continue;
-    auto request = parse(text);
-    if (!request) return tl::unexpected(std::move(request.error()));
-    return *request;
-  }
-  if (lines_.eof()) return std::nullopt;
-  ++number_;
-  return wrong(lines_.bad() ? "cannot be read" : "too long");
-}
-
-tl::expected<TraceReader::Request, std::string> TraceReader::parse(std::string_view text) const {
+tl::expected<Request, std::string> parse(std::string_view text) {
+  const auto wrong = [](std::string what) { return tl::unexpected(std::move(what)); };
   const auto commas = std::count(text.begin(), text.end(), ',');
   const bool has_task = commas == 4;
   if (commas != 3 && !has_task) {
@@ -101,13 +45,66 @@ tl::expected<TraceReader::Request, std::string> TraceReader::parse(std::string_v
   }
   const auto mode = take_number(text);
   if (mode != 1U && mode != 2U) return wrong("the mode is neither 1, shared, nor 2, exclusive");
-  return Request{.transaction = *transaction,
-                 .lock = static_cast<int>(*lock),
-                 .mode = *mode == 1U ? Mode::shared : Mode::exclusive};
+  return Request{*transaction,
+                 {static_cast<int>(*lock), *mode == 1U ? Mode::shared : Mode::exclusive}};
 }
 
-tl::unexpected<std::string> TraceReader::wrong(std::string_view what) const {
-  return tl::unexpected(fmt::format("{}: line {}: {}", name_, number_, what));
+}  // namespace
+
+tl::expected<Trace, std::string> Trace::read(const std::string& path, TraceLocks* locks) {
+  // Each run reads it again.
+  std::error_code unknown;
+  if (!std::filesystem::is_regular_file(path, unknown)) {
+    return tl::unexpected(fmt::format("{}: there is no such file", path));
+  }
+  std::ifstream file(path);
+  if (!file) return tl::unexpected(fmt::format("{}: cannot be read", path));
+  auto all = read_trace(file, path);
+  if (!all) return tl::unexpected(all.error());
+  if (all->ends.empty()) return tl::unexpected(fmt::format("{}: no transactions", path));
+  const auto highest = std::ranges::max_element(all->locks, {}, &Wanted::key);
+  Trace trace{.path = path, .keys = highest->key + 1, .transactions = all->ends.size()};
+  if (locks != nullptr) *locks = *std::move(all);
+  return trace;
+}
+
+tl::expected<TraceLocks, std::string> read_trace(std::istream& lines, std::string_view name) {
+  TraceLocks all;
+  std::uint64_t number = 0;  // of the line
+  const auto wrong = [&](std::string_view what) {
+    return tl::unexpected(fmt::format("{}: line {}: {}", name, number, what));
+  };
+  std::array<char, kLongestLine + 1> line{};
+  std::optional<std::uint64_t> transaction;
+  std::size_t begin = 0;  // of its locks
+  while (lines.getline(line.data(), line.size())) {
+    ++number;
+    const auto taken = static_cast<std::size_t>(lines.gcount());
+    std::string_view text(line.data(), taken - (lines.eof() ? 0 : 1));
+    if (text.ends_with('\r')) text.remove_suffix(1);
+    if (text.empty() || text.starts_with('#')) continue;
+    const auto request = parse(text);
+    if (!request) return wrong(request.error());
+    if (transaction != request->transaction) {
+      if (transaction) all.ends.push_back(all.locks.size());
+      transaction = request->transaction;
+      begin = all.locks.size();
+    }
+    const std::span own = std::span(all.locks).subspan(begin);
+    const auto same = std::ranges::find(own, request->wanted.key, &Wanted::key);
+    if (same == own.end()) {
+      if (own.size() == Trace::kMostLocks) return wrong("too many locks of one transaction");
+      all.locks.push_back(request->wanted);
+    } else if (request->wanted.mode == Mode::exclusive) {
+      same->mode = Mode::exclusive;
+    }
+  }
+  if (!lines.eof()) {
+    ++number;
+    return wrong(lines.bad() ? "cannot be read" : "too long");
+  }
+  if (transaction) all.ends.push_back(all.locks.size());
+  return all;
 }
 
 }  // namespace lockbench::loadgen

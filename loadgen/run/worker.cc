@@ -1,16 +1,17 @@
 #include "loadgen/run/worker.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
-#include <array>
-#include <charconv>
-#include <limits>
+#include <iterator>
 
 namespace lockbench::loadgen {
 namespace {
 
-constexpr WaitPolicy kFailurePause = {.kind = WaitKind::backoff,
-                                      .min = std::chrono::milliseconds(1),
-                                      .max = std::chrono::milliseconds(100)};
+// Random, so that sections that met in a deadlock do not meet again in the same step.
+constexpr WaitPolicy kPause = {.kind = WaitKind::backoff,
+                               .min = std::chrono::milliseconds(1),
+                               .max = std::chrono::milliseconds(100)};
 
 // The most sections in a row for which a store had all answers ready.
 constexpr std::uint32_t kSectionsPerYield = 16;
@@ -18,11 +19,8 @@ constexpr std::uint32_t kSectionsPerYield = 16;
 }  // namespace
 
 void RunShared::write_key(int number, std::string& name) const {
-  std::array<char, std::numeric_limits<int>::digits10 + 2> digits{};
-  const char* const end = std::to_chars(digits.data(), digits.data() + digits.size(), number).ptr;
-  name.assign(key_prefix)
-      .append(digits.data(), static_cast<std::size_t>(end - digits.data()))
-      .append(1, '}');
+  name.assign(key_prefix);
+  fmt::format_to(std::back_inserter(name), "{}}}", number);
 }
 
 Worker::Worker(RunShared& run, int number)
@@ -257,10 +255,14 @@ void Worker::hold() {
 
 void Worker::pause_after_failure(bool failed) {
   failures_in_a_row_ = failed ? failures_in_a_row_ + 1 : 0;
-  if (failed) {
-    const Duration pause = kFailurePause.delay(failures_in_a_row_ - 1, *base_env_);
-    base_env_->wait(nullptr, base_env_->now() + pause, over_);
-  }
+  if (failed) pause(failures_in_a_row_ - 1, TimePoint::max());
+}
+
+bool Worker::pause(std::uint32_t failures, TimePoint deadline) {
+  const TimePoint now = base_env_->now();
+  if (over() || now >= deadline) return false;
+  const TimePoint end = std::min(deadline, now + kPause.delay(failures, *base_env_));
+  return base_env_->wait(nullptr, end, over_) != WaitResult::stopped;
 }
 
 }  // namespace lockbench::loadgen

@@ -6,6 +6,7 @@
 #include <optional>
 #include <stop_token>
 #include <string>
+#include <tl/expected.hpp>
 #include <vector>
 
 #include "loadgen/record/atomics.h"
@@ -48,7 +49,7 @@ struct RunShared {
   Share share{};                         ///< of the clients; their numbers are those of all
 
   TimePoint load_start{};
-  /// Set before the load starts; moved to an earlier time if the warm-up or the load ends early.
+  /// Set before the load starts; the end moves to an earlier time if the load ends early.
   std::atomic<TimePoint> measure_start{}, load_end{};
   std::atomic<bool> started{false};     ///< the times above are set
   std::atomic<bool> demand_met{false};  ///< there is nothing left to do
@@ -71,6 +72,24 @@ struct RunShared {
   /// The same into memory that is reused.
   void write_key(int number, std::string& name) const;
 };
+
+// What a run is made of before its clients start, in whichever process they are.
+
+/// For so many nodes of a quorum a recorder keeps votes; 0 for a lock without one.
+int nodes_of_quorum(const Descriptor& strategy, const Endpoints& endpoints);
+
+/// `number`: of the run, among those of its plans. All must outlive it.
+RunShared make_run(const RunPlan& plan, const Descriptor& strategy, int repetition, int number,
+                   const Share& share, Env& env);
+
+/// Makes the services that a run's clients share report to its recorder: their commands, renewals,
+/// votes and waits for replicas. Each counts for the phase in which it happens. `run` must outlive
+/// the services.
+void record_services(RunShared& run);
+
+/// What its clients share beside that: what the strategy's services need, a canary's meetings, the
+/// demand, and the counters. `env` belongs to the calling thread and outlives the run.
+tl::expected<void, std::string> equip(const RunPlan& plan, Env& env, RunShared& run);
 
 /// One client: repeats sections, from the intended start to the release. Used on one thread or
 /// fiber, from its construction on.
@@ -112,8 +131,9 @@ class Worker {
   /// Of a request for one lock of several. Nothing: the locks that the section has would expire
   /// before its work is done.
   std::optional<TimePoint> limit(TimePoint asked, TimePoint deadline) const;
-  /// Waits before it tries again to take all locks. Whether that is worth while.
-  bool pause_before_retry(std::uint32_t retries, TimePoint deadline);
+  /// Waits before another try after so many in vain, until the deadline at most. Whether that is
+  /// worth while.
+  bool pause(std::uint32_t failures, TimePoint deadline);
   /// Gives back what is held of the transaction, the latest lock first; `written`: each counter is
   /// incremented before.
   void give_back(bool written);

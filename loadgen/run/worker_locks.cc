@@ -5,10 +5,6 @@
 namespace lockbench::loadgen {
 namespace {
 
-// Random, so that sections that met in a deadlock do not meet again in the same step.
-constexpr WaitPolicy kRetryPause = {.kind = WaitKind::backoff,
-                                    .min = std::chrono::milliseconds(1),
-                                    .max = std::chrono::milliseconds(100)};
 // What a lock's validity is more than the hold when the section has all its locks: a share of its
 // TTL.
 constexpr int kTtlPerReserve = 10;
@@ -31,7 +27,7 @@ AcquireOutcome Worker::take_all(TimePoint intended, TimePoint started) {
     const bool contended =
         outcome == AcquireOutcome::timed_out || outcome == AcquireOutcome::refused;
     if (!contended) break;
-    if (!pause_before_retry(retries, deadline)) {
+    if (!pause(retries, deadline)) {
       if (!over()) break;
       failure_.reset();  // it is the end of the run that cuts it off
       return AcquireOutcome::abandoned;
@@ -85,13 +81,6 @@ std::optional<TimePoint> Worker::limit(TimePoint asked, TimePoint deadline) cons
     deadline = std::min(deadline, asked + workload.deadlock_timeout);
   }
   return std::min(deadline, valid_until);
-}
-
-bool Worker::pause_before_retry(std::uint32_t retries, TimePoint deadline) {
-  const TimePoint now = base_env_->now();
-  if (over() || now >= deadline) return false;
-  const Duration pause = kRetryPause.delay(retries, *base_env_);
-  return base_env_->wait(nullptr, std::min(deadline, now + pause), over_) != WaitResult::stopped;
 }
 
 AcquireOutcome Worker::take(const Wanted& wanted, TimePoint intended, TimePoint started,

@@ -5,10 +5,13 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <tl/expected.hpp>
+#include <vector>
 
 #include "loadgen/run/duration_distribution.h"
-#include "loadgen/run/key_chooser.h"
 #include "loadgen/run/trace.h"
+#include "results/file/model.h"
 #include "strategies/descriptor.h"
 
 namespace lockbench::loadgen {
@@ -43,6 +46,20 @@ struct Share {
     const std::uint64_t of_rest = rest > first ? (rest - first + step - 1) / step : 0;
     return n / all * static_cast<std::uint64_t>(count()) + of_rest;
   }
+};
+
+/// A few keys that get much of the load. Every so often others take their place.
+struct HotSet {
+  double share = 0;                     ///< of the sections that want a hot key, 0 to 1
+  int keys = 0;                         ///< that are hot at a time
+  std::optional<Duration> moves_every;  ///< nothing: they stay hot
+
+  /// Reads "share=50%,keys=2500,move=10s", in any order; the move may be missing.
+  static tl::expected<HotSet, std::string> parse(std::string_view text);
+  /// In the form that parse() reads.
+  std::string to_string() const;
+
+  bool operator==(const HotSet&) const = default;
 };
 
 enum class Arrival { constant, poisson };
@@ -105,5 +122,30 @@ struct Workload {
   bool has_shared_sections() const { return shared_share > 0 || trace.has_value(); }
   int key_count() const { return key_per_client ? scheduled_clients() : keys; }
 };
+
+/// Loads with names: what a user wants to know, rather than how it is measured.
+enum class NamedLoad {
+  alone,      ///< one client, on loopback and with a network: what a section costs
+  demand,     ///< open loop below the capacity of a key: what a client waits
+  saturated,  ///< closed loop that never leaves the lock free: who is served, and who starves
+  reacquire,  ///< closed loop without work: mostly one client that retakes its own lock
+};
+std::string_view to_string(NamedLoad load);
+
+/// What the user decided, in place of the load.
+struct Decided {
+  bool clients = false, hold = false, rate = false, rtt = false;
+};
+
+/// The workloads that make up a load, of which some differ in the round-trip time. `given` says
+/// what the load does not decide.
+std::vector<Workload> points_of(NamedLoad load, const Workload& given, const Decided& decided);
+
+/// As a result describes it.
+results::Load load_of(const Workload& workload);
+
+/// The share of all sections that want the key that is wanted most. Of several locks of a section
+/// it is exact if all keys are drawn alike, and otherwise an upper bound.
+double busiest_key_share(const Workload& workload);
 
 }  // namespace lockbench::loadgen

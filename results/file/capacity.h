@@ -11,20 +11,8 @@
 // What `capacity` found, as the result file has it.
 namespace lockbench::results {
 
-/// One run on the way to a capacity. Shares of CPU: the servers' of one core, not a number where it
-/// is not known, the generator's of all cores.
-struct CapacityStep {
-  std::string purpose;  ///< "search" or "confirm"
-  double rate = 0;      ///< offered sections per second
-  double achieved = 0;
-  Distribution acquire;
-  bool met = false;   ///< this step alone kept the objective and served the offered load
-  bool valid = true;  ///< false: the generator limited the load
-  double server_cpu_share = 0, generator_cpu_share = 0;
-  std::string reason;  ///< why it was not met or not valid; else empty
-};
-
-/// All steps at one rate together.
+/// All steps at one rate together. A step is one run; it is invalid if the generator limited its
+/// load.
 struct CapacityRate {
   double rate = 0;
   std::string decision;  ///< "kept", "missed", or "open": neither could be shown
@@ -55,7 +43,6 @@ struct Capacity {
   /// The planned rate divided by `lowest`, and by what share the load may grow until there.
   std::optional<double> planned_rate, utilisation, headroom;
   std::vector<CapacityRate> rates;  ///< growing
-  std::vector<CapacityStep> steps;  ///< in the order in which they were made
 
   /// Whether that was shown: by a miss at a lower rate, or by the ceiling.
   bool planned_too_high() const {

@@ -90,7 +90,7 @@ LOCKBENCH_DESCRIBE(SeriesPoint, t, warmup, sections, acquire_p50, acquire_p99, f
 LOCKBENCH_DESCRIBE(FaultMark, fault, at_seconds, healed_seconds, recovery_seconds, lowest_share)
 LOCKBENCH_DESCRIBE(Generator, cpu_seconds, cpu_share, machine_cpu_share, other_cpu_share,
                    steal_share, pressure_share, (clients_on), (threads), (busiest_thread_share),
-                   (stack_high_water_bytes), valid, reasons)
+                   valid, reasons)
 LOCKBENCH_DESCRIBE(Rank, rank, host, clients, sections, share, acquire_p50, acquire_p99,
                    cpu_seconds, cpu_share, lag_p99_seconds, late_seconds, outlier, lost, notes)
 LOCKBENCH_DESCRIBE(Interval, low, high)
@@ -119,13 +119,10 @@ LOCKBENCH_DESCRIBE(Build, version, commit, build_type)
 LOCKBENCH_DESCRIBE(Skipped, strategy, reason)
 LOCKBENCH_DESCRIBE(HazardEvent, t, who, what)
 LOCKBENCH_DESCRIBE(Hazard, scenario, strategy, expected, observed, agrees, evidence, timeline)
-LOCKBENCH_DESCRIBE(CapacityStep, purpose, rate, achieved, acquire, met, valid, server_cpu_share,
-                   generator_cpu_share, reason)
 LOCKBENCH_DESCRIBE(CapacityRate, rate, decision, samples, steps, missed_steps, invalid_steps,
                    figure_low, figure_high, rho, acquire, reason)
 LOCKBENCH_DESCRIBE(Capacity, strategy, objective, clients, keys, lowest, highest, ceiling, limit,
-                   limit_reason, confirmed, (violated), planned_rate, utilisation, headroom, rates,
-                   steps)
+                   limit_reason, confirmed, (violated), planned_rate, utilisation, headroom, rates)
 
 template <class Visitor>
 void describe(Visitor& v, Is<Observed> auto& family) {

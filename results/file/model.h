@@ -198,13 +198,11 @@ struct Generator {
   /// In use by programs other than the generator and the private servers; nothing for the user's
   /// servers, which may run on this machine.
   std::optional<double> other_cpu_share;
-  std::optional<double> steal_share;      ///< taken by other virtual machines
-  std::optional<double> pressure_share;   ///< of the time, in which a thread waited for a core
-  std::optional<std::string> clients_on;  ///< "fibers" or "threads"
-  std::optional<std::uint64_t> threads;   ///< on which clients ran
-  // Of fibers only.
-  std::optional<double> busiest_thread_share;           ///< CPU of the busiest thread, of one core
-  std::optional<std::uint64_t> stack_high_water_bytes;  ///< the most that a fiber used
+  std::optional<double> steal_share;           ///< taken by other virtual machines
+  std::optional<double> pressure_share;        ///< of the time, in which a thread waited for a core
+  std::optional<std::string> clients_on;       ///< "fibers" or "threads"
+  std::optional<std::uint64_t> threads;        ///< on which clients ran
+  std::optional<double> busiest_thread_share;  ///< of fibers: CPU of the busiest one, of one core
 };
 
 /// One process of a run on several hosts.

@@ -78,45 +78,36 @@ void add_interval(const Capacity& capacity, Lines& lines) {
   }
 }
 
-/// A step of a capacity.
-struct StepRow {
+/// A rate of a capacity.
+struct RateRow {
   const Capacity* capacity;
-  const CapacityStep* step;
+  const CapacityRate* at;
 };
 
 template <class T>
-auto of_step(T CapacityStep::*member) {
-  return [member](const StepRow& row) -> Cell { return row.step->*member; };
+auto of_rate(T CapacityRate::*member) {
+  return [member](const RateRow& row) -> Cell { return row.at->*member; };
 }
 
 auto of_acquire(double Distribution::*figure) {
-  return [figure](const StepRow& row) { return figure_cell(row.step->acquire, figure); };
+  return [figure](const RateRow& row) { return figure_cell(row.at->acquire, figure); };
 }
 
-/// Of a step alone.
-auto of_judgement(bool CapacityStep::*member, Tone if_true, Tone if_false) {
-  return [=](const StepRow& row) -> Cell {
-    return {row.step->*member, row.step->*member ? if_true : if_false};
-  };
-}
-
-const std::vector<Field<StepRow>>& step_fields() {
-  static const std::vector<Field<StepRow>> fields{
-      {{"strategy", "", "strategy"}, [](const StepRow& row) { return row.capacity->strategy; }},
-      {{"objective", "", "objective"}, [](const StepRow& row) { return row.capacity->objective; }},
-      {{"purpose", "", "step"}, of_step(&CapacityStep::purpose)},
-      {{"offered_per_second", "", "offered /s", Unit::number}, of_step(&CapacityStep::rate)},
-      {{"sections_per_second", "", "served /s", Unit::number}, of_step(&CapacityStep::achieved)},
+const std::vector<Field<RateRow>>& rate_fields() {
+  static const std::vector<Field<RateRow>> fields{
+      {{"strategy", "", "strategy"}, [](const RateRow& row) { return row.capacity->strategy; }},
+      {{"objective", "", "objective"}, [](const RateRow& row) { return row.capacity->objective; }},
+      {{"offered_per_second", "", "offered /s", Unit::number}, of_rate(&CapacityRate::rate)},
+      {{"decision", "", "decision"}, of_rate(&CapacityRate::decision)},
+      {{"samples", "", "samples", Unit::count}, of_rate(&CapacityRate::samples)},
       {{"acquire_p50_seconds", "acquire", "p50", Unit::seconds}, of_acquire(&Distribution::p50)},
       {{"acquire_p99_seconds", "acquire", "p99", Unit::seconds}, of_acquire(&Distribution::p99)},
-      {{"met", "", "met"}, of_judgement(&CapacityStep::met, Tone::good, Tone::bad)},
-      {{"valid", "", "valid"}, of_judgement(&CapacityStep::valid, Tone::plain, Tone::doubtful)},
-      {{"server_cpu_share", "server", "CPU", Unit::share},
-       of_step(&CapacityStep::server_cpu_share)},
-      {{"generator_cpu_share", "generator", "CPU", Unit::share},
-       of_step(&CapacityStep::generator_cpu_share)},
-      {{"reason", "", "reason"}, of_step(&CapacityStep::reason)},
-      {{"violated", "", "violated"}, [](const StepRow& row) { return row.capacity->violated; }},
+      {{"steps", "", "steps", Unit::count}, of_rate(&CapacityRate::steps)},
+      {{"missed_steps", "", "missed", Unit::count}, of_rate(&CapacityRate::missed_steps)},
+      {{"invalid_steps", "", "invalid", Unit::count}, of_rate(&CapacityRate::invalid_steps)},
+      {{"rho", "", "lock taken", Unit::share}, of_rate(&CapacityRate::rho)},
+      {{"reason", "", "reason"}, of_rate(&CapacityRate::reason)},
+      {{"violated", "", "violated"}, [](const RateRow& row) { return row.capacity->violated; }},
   };
   return fields;
 }
@@ -165,12 +156,12 @@ Table capacity_table(const std::vector<Capacity>& capacities) {
   return table_of(fields, capacities);
 }
 
-Table step_table(const std::vector<Capacity>& capacities) {
-  std::vector<StepRow> rows;
+Table rate_table(const std::vector<Capacity>& capacities) {
+  std::vector<RateRow> rows;
   for (const Capacity& capacity : capacities) {
-    for (const CapacityStep& step : capacity.steps) rows.push_back({&capacity, &step});
+    for (const CapacityRate& at : capacity.rates) rows.push_back({&capacity, &at});
   }
-  return table_of(step_fields(), rows);
+  return table_of(rate_fields(), rows);
 }
 
 std::vector<std::string> findings(const Capacity& capacity) {

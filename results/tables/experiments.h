@@ -15,8 +15,8 @@ Cell cost_cell(const Cost& cost, Unit unit);
 
 /// One row for each strategy.
 Table capacity_table(const std::vector<Capacity>& capacities);
-/// One row for each step, as CSV.
-Table step_table(const std::vector<Capacity>& capacities);
+/// One row for each rate, as CSV.
+Table rate_table(const std::vector<Capacity>& capacities);
 /// What is kept, what limits it and what is planned, in a line each.
 std::vector<std::string> findings(const Capacity& capacity);
 /// A figure of a distribution, a lower bound if it is one; nothing without samples.

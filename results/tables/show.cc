@@ -89,7 +89,7 @@ Table complete_table(const Result& result, const KnownFlaws& flaws) {
     case Kind::hazards:
       return hazard_table(*result.hazards);
     case Kind::capacity:
-      return step_table(*result.capacity);
+      return rate_table(*result.capacity);
     case Kind::observed:
       return observed_table(result);
     case Kind::runs:

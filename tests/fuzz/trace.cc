@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "loadgen/run/demand.h"
-#include "loadgen/run/key_chooser.h"
 #include "tests/fuzz/target.h"
 
 namespace lockbench::fuzz {
@@ -16,9 +15,9 @@ void read_trace(std::string_view bytes) {
     require(loadgen::HotSet::parse(hot->to_string()).has_value());
   }
   std::istringstream lines{std::string(bytes)};
-  loadgen::TraceReader reader(lines, "trace");
-  std::vector<loadgen::Wanted> locks;
-  while (reader.next(locks).value_or(false)) {
+  const auto trace = loadgen::read_trace(lines, "trace");
+  for (std::size_t i = 0; trace && i < trace->ends.size(); ++i) {
+    const auto locks = trace->of(i);
     require(!locks.empty() && locks.size() <= loadgen::Trace::kMostLocks);
     for (const loadgen::Wanted& wanted : locks) {
       require(wanted.key >= 0 && wanted.key < loadgen::Trace::kMostKeys);

@@ -3,7 +3,7 @@
 #include <functional>
 #include <stdexcept>
 
-#include "loadgen/fibers/virtual_time.h"
+#include "loadgen/fibers/pool.h"
 
 namespace lockbench::test {
 

@@ -6,7 +6,7 @@
 #include <random>
 #include <vector>
 
-#include "loadgen/experiments/capacity_rate.h"
+#include "loadgen/experiments/capacity_judgement.h"
 #include "loadgen/experiments/capacity_search.h"
 #include "loadgen/record/histogram.h"
 
@@ -85,7 +85,7 @@ CapacityInterval search(SimulatedLock lock, const Objective& objective, double s
   std::map<double, std::vector<results::Run>> rates;
   CapacitySearch search(
       {.first_rate = 0.5 / lock.service, .ceiling = 1.5 / lock.service, .seconds = seconds},
-      [&](double rate, bool) {
+      [&](double rate) {
         const double began = lock.clock;
         auto& runs = rates[rate];
         runs.push_back(

@@ -107,13 +107,6 @@ TEST(Compare, WhatNoRepetitionsCanShowIsNoFinding) {
   EXPECT_EQ(found(at(0.95, 5), "acquire.p99").finding, Finding::worse) << "what it names does it";
 }
 
-TEST(Compare, SingleRunsDecideNothing) {
-  const auto comparison =
-      compare(simulated_result({.repetitions = 3}, 1), simulated_result({}, 2), {});
-  EXPECT_THAT(comparison.undecided, HasSubstr("4 repetitions of each are needed"));
-  EXPECT_THAT(compare(simulated_result({}, 1), simulated_result({}, 2), {}).undecided, IsEmpty());
-}
-
 /// Of the first strategy.
 const Gate& first_gate(const ResultComparison& comparison) {
   if (comparison.gates.empty()) throw std::runtime_error("no gate");
@@ -221,17 +214,6 @@ TEST(Compare, IntervalsAreThoseOfOneFigureAndFindingsOfAll) {
   EXPECT_EQ(among_many.low, among_few.low);
   EXPECT_EQ(among_many.high, among_few.high);
   EXPECT_LT(*among_few.p, *among_many.p);
-}
-
-TEST(Compare, MoreConfidenceMakesWiderIntervals) {
-  const Result a = simulated_result({}, 1);
-  const Result b = simulated_result({}, 2);
-  const auto width = [&](double confidence) {
-    const auto comparison = compare(a, b, {.confidence = confidence, .fail_on = {}});
-    const Difference& one = found(comparison, "acquire.p99");
-    return *one.high - *one.low;
-  };
-  EXPECT_GT(width(0.98), width(0.9));
 }
 
 TEST(Compare, AResultDoesNotDifferFromItself) {

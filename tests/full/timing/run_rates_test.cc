@@ -5,7 +5,6 @@
 #include "strategies/registry.h"
 #include "tests/full/timing/certificate.h"
 #include "tests/integration/support/program.h"
-#include "tests/support/servers.h"
 
 // Rates, ratios and upper bounds of single runs.
 
@@ -32,16 +31,6 @@ TEST(Demand, AQueueServesItsClientsSoonerThanPollingDoes) {
     return run_of(result, strategy).at("acquire").at("p99").get<double>();
   };
   EXPECT_GT(p99("redis-set-nx-lua"), 2 * p99("redis-queue"));
-}
-
-TEST(OpenLoop, StartsSectionsByTheSchedule) {
-  const Json result =
-      result_of({"redis-set-nx", "--redis", shared_redis().url(), "--rate", "200", "--arrival",
-                 "constant", "--duration", "500ms", "--warmup", "100ms", "--keys", "100"});
-  if (!are_conclusive(result.at("runs"))) return;
-  const Json& lag = run_of(result, "redis-set-nx").at("schedule_lag");
-  EXPECT_LE(lag.at("count"), 101) << "half a second of 200 a second";
-  EXPECT_GE(lag.at("count"), 95);
 }
 
 TEST(Herd, OneIsWokenByAGrantOrAllAre) {

@@ -13,13 +13,11 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// Acquisitions of all of a capacity's steps.
+/// Acquisitions at all of a capacity's rates.
 std::uint64_t acquired_in(const Json& capacity) {
   std::uint64_t all = 0;
-  for (const Json& run : capacity.at("steps")) {
-    const Json& acquire = run.at("acquire");
-    if (!acquire.is_null()) all += acquire.at("count").get<std::uint64_t>();
-  }
+  for (const Json& at : capacity.at("rates"))
+    all += at.at("acquire").at("count").get<std::uint64_t>();
   return all;
 }
 

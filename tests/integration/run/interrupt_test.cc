@@ -82,7 +82,7 @@ INSTANTIATE_TEST_SUITE_P(
                             {"capacity", "redis-queue", "redis-fenced", "--hold", "2ms", "--slo",
                              "acquire.p99<20ms", "--duration", "1s", "--warmup", "100ms"},
                             "1 steps",
-                            Json::json_pointer("/capacity/0/steps"),
+                            Json::json_pointer("/capacity/0/rates"),
                             1},
                     Stopped{"quorum",
                             {"quorum", "--nodes", "1", "--duration", "400ms", "--clients", "2"},

@@ -75,11 +75,8 @@ TEST(Basis, HasEachRateOfACapacitySearchByAllItsSteps) {
     one.acquire = {.count = 5000, .p50 = p99 / 2, .p99 = p99};
     return one;
   };
-  const results::CapacityStep step{.rate = 400};
-  searched.capacity = {results::Capacity{.strategy = "a",
-                                         .ceiling = 500,
-                                         .rates = {at(50, 4e-3), at(400, 9e-3)},
-                                         .steps = {step, step}}};
+  searched.capacity = {
+      results::Capacity{.strategy = "a", .ceiling = 500, .rates = {at(50, 4e-3), at(400, 9e-3)}}};
   const Evidence evidence({{"searched", searched}}, {});
   const auto p99 = [&](double rate) {
     const auto found = evidence.basis_for({.clients = 32, .rate = rate}).runs_of("a");

@@ -1,13 +1,14 @@
 #include "loadgen/experiments/capacity_search.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cmath>
 #include <map>
 #include <random>
-#include <set>
-#include <vector>
+
+#include "loadgen/experiments/capacity_experiment.h"
+#include "tests/unit/loadgen/live_run_fixture.h"
 
 namespace lockbench::loadgen {
 namespace {
@@ -25,28 +26,20 @@ class Search {
     elapsed_ = 0;
     CapacitySearch search(
         plan,
-        [this](double rate, bool confirms) {
-          steps_.emplace_back(rate, confirms);
+        [this](double rate) {
+          ++steps_[rate];
           elapsed_ += kStep;
           const bool near = std::abs(rate / capacity_ - 1) < open_;
           Decision decision = rate <= capacity_ ? Decision::kept : Decision::missed;
-          if (near || steps_at(rate) < 5) decision = Decision::open;
+          if (near || steps_[rate] < 5) decision = Decision::open;
           return std::optional(CapacitySearch::Step{decision, kStep});
         },
         [](double) { return kStep; });
     return search.run();
   }
 
-  std::ptrdiff_t steps_at(double rate, bool confirming = false) const {
-    return std::count_if(steps_.begin(), steps_.end(), [&](const auto& step) {
-      return step.first == rate && (step.second || !confirming);
-    });
-  }
-  std::set<double> rates() const {
-    std::set<double> tried;
-    for (const auto& [rate, confirms] : steps_) tried.insert(rate);
-    return tried;
-  }
+  /// How many it made at each rate.
+  const std::map<double, int>& steps() const { return steps_; }
   double elapsed() const { return elapsed_; }
   /// Rates so near to the capacity cannot be decided.
   void leave_open(double share) { open_ = share; }
@@ -55,7 +48,7 @@ class Search {
   static constexpr double kStep = 3;
   const double capacity_;
   double open_ = 0;
-  std::vector<std::pair<double, bool>> steps_;
+  std::map<double, int> steps_;
   double elapsed_ = 0;
 };
 
@@ -70,9 +63,7 @@ TEST_P(CapacityFrom, EncloseItAndConfirmBothEnds) {
   EXPECT_GT(found.missed, kCapacity);
   EXPECT_LE(found.missed, 1.1 * found.kept);
   for (const double end : {found.kept, found.missed}) {
-    const auto steps = search.steps_at(end);
-    EXPECT_GE(steps, 10);
-    EXPECT_GE(2 * search.steps_at(end, true), steps) << "as often as it took to decide it";
+    EXPECT_GE(search.steps().at(end), 10) << "twice as often as it took to decide it";
   }
 }
 
@@ -101,7 +92,7 @@ TEST(CapacitySearch, TriesNothingThatTheCeilingForbids) {
   EXPECT_GT(found.kept, 195 / 1.1);
   EXPECT_TRUE(std::isnan(found.missed)) << "it was not measured";
   EXPECT_TRUE(found.confirmed);
-  EXPECT_LT(*search.rates().rbegin(), 195);
+  EXPECT_LT(search.steps().rbegin()->first, 195);
 }
 
 TEST(CapacitySearch, WhatStaysOpenIsLeftForBothEnds) {
@@ -113,27 +104,26 @@ TEST(CapacitySearch, WhatStaysOpenIsLeftForBothEnds) {
   EXPECT_GE(found.missed, 1.1 * 437);
   EXPECT_LT(found.missed, 1.25 * 437);
   EXPECT_FALSE(found.confirmed);
-  EXPECT_GT(search.steps_at(found.kept, true), 0) << "the last part of the time is for the ends";
-  EXPECT_GT(search.steps_at(found.missed, true), 0);
+  EXPECT_GT(search.steps().at(found.kept), 5) << "the last part of the time is for the ends";
+  EXPECT_GT(search.steps().at(found.missed), 5);
 }
 
 TEST(CapacitySearch, AnEndThatDoesNotHoldLeavesTimeForAnother) {
   // 100/s seems to be kept, until it has been measured six times more.
   const auto step_seconds = [](double rate) { return 300 / rate; };
-  std::map<double, int> steps, confirming;
+  std::map<double, int> steps;
   CapacitySearch search(
       {.first_rate = 100, .seconds = 300},
-      [&](double rate, bool confirms) {
+      [&](double rate) {
         const bool enough = ++steps[rate] >= 5;
-        confirming[rate] += confirms ? 1 : 0;
         Decision decision = rate < 200 ? Decision::open : Decision::missed;
-        if (rate < 100 || (rate == 100 && confirming[rate] < 6)) decision = Decision::kept;
+        if (rate < 100 || (rate == 100 && steps[rate] < 11)) decision = Decision::kept;
         if (!enough) decision = Decision::open;
         return std::optional(CapacitySearch::Step{decision, step_seconds(rate), enough});
       },
       step_seconds);
   const CapacityInterval found = search.run();
-  EXPECT_GE(confirming[100], 6);
+  EXPECT_GE(steps[100], 11);
   EXPECT_GE(found.kept, 50);
   EXPECT_LT(found.kept, 100);
   EXPECT_EQ(found.missed, 200);
@@ -143,7 +133,7 @@ TEST(CapacitySearch, DoesNotLeaveARateThatCouldNotBeDecidedYet) {
   int steps = 0;
   CapacitySearch search(
       {.first_rate = 100, .seconds = 60},
-      [&](double rate, bool) {
+      [&](double rate) {
         EXPECT_EQ(rate, 100);
         ++steps;
         return std::optional(CapacitySearch::Step{Decision::open, 3, false});
@@ -158,7 +148,7 @@ TEST(CapacitySearch, GoesOnElsewhereWhereStepsAreDisturbed) {
   std::map<double, int> steps;
   CapacitySearch search(
       {.first_rate = 400, .seconds = 300},
-      [&](double rate, bool) {
+      [&](double rate) {
         const bool enough = ++steps[rate] >= 5;
         if (rate > 300) return std::optional(CapacitySearch::Step{Decision::open, 3, enough, true});
         return std::optional(
@@ -172,9 +162,9 @@ TEST(CapacitySearch, GoesOnElsewhereWhereStepsAreDisturbed) {
 TEST(CapacitySearch, MeasuresAPlannedRateThatMayBeTheLimit) {
   Search search(437);
   search.run({.first_rate = 250, .planned = 300});
-  EXPECT_TRUE(search.rates().contains(300));
+  EXPECT_TRUE(search.steps().contains(300));
   search.run({.first_rate = 250, .planned = 20});
-  EXPECT_FALSE(search.rates().contains(20)) << "lower than one that is kept";
+  EXPECT_FALSE(search.steps().contains(20)) << "lower than one that is kept";
 }
 
 TEST(CapacitySearch, EndsInTimeWhateverItIsTold) {
@@ -183,7 +173,7 @@ TEST(CapacitySearch, EndsInTimeWhateverItIsTold) {
     double elapsed = 0;
     CapacitySearch search(
         {.seconds = seconds},
-        [&](double, bool) {
+        [&](double) {
           elapsed += 3;
           return std::optional(CapacitySearch::Step{static_cast<Decision>(random() % 3), 3});
         },
@@ -197,7 +187,7 @@ TEST(CapacitySearch, AStopKeepsWhatIsKnown) {
   int steps = 0;
   CapacitySearch search(
       {.first_rate = 100},
-      [&](double rate, bool) -> std::optional<CapacitySearch::Step> {
+      [&](double rate) -> std::optional<CapacitySearch::Step> {
         if (++steps > 3) return std::nullopt;
         return CapacitySearch::Step{rate < 300 ? Decision::kept : Decision::missed, 1};
       },
@@ -207,6 +197,47 @@ TEST(CapacitySearch, AStopKeepsWhatIsKnown) {
   EXPECT_GE(found.kept, 100);
   EXPECT_GE(found.missed, 300);
   EXPECT_FALSE(found.confirmed);
+}
+
+/// Until the first load has been measured.
+CapacityMeasured measured_briefly(const Descriptor& strategy) {
+  CapacityPlan plan;
+  plan.strategy = &strategy;
+  plan.run.run_id = "brief";
+  plan.run.workload.duration = 100ms;
+  plan.run.workload.clients = 4;
+  plan.run.workload.warmup = {};
+  plan.run.workload.hold = DurationDistribution::constant(1ms);
+  plan.run.workload.contended_grants = 0;
+  std::stop_source stop;
+  return measure_capacity(
+      plan,
+      [&](const std::string& line) {
+        if (line.find("closed loop: ") != std::string::npos) stop.request_stop();
+      },
+      stop.get_token());
+}
+
+TEST(CapacityExperiment, RemembersWhetherALockLetTwoIn) {
+  EXPECT_EQ(measured_briefly(leaky_lock).capacity.violated, true);
+  EXPECT_EQ(measured_briefly(*find_strategy("none")).capacity.violated, true) << "a control";
+  EXPECT_EQ(measured_briefly(*find_strategy("local-mutex")).capacity.violated, false);
+  const Behaviour refuses{.acquire = [](const Context&, const AcquireRequest&) {
+    return outcome(AcquireOutcome::refused);
+  }};
+  EXPECT_EQ(measured_briefly(scripted("refuses", refuses)).capacity.violated, std::nullopt);
+}
+
+TEST(CapacityExperiment, TakesTheTimeOfItsStepsWhereHoldsAreLong) {
+  CapacityPlan plan;
+  plan.objective = {results::parse_threshold("acquire.p50<20s").value()};
+  plan.run.workload.hold = DurationDistribution::constant(2s);
+  // Five steps, of 20 holds each after a warm-up of as many.
+  plan.time = 399s;
+  EXPECT_THAT(search_too_short(plan), testing::HasSubstr("5 steps of 40 holds or more"));
+  plan.time = 401s;
+  EXPECT_EQ(search_too_short(plan), "");
+  EXPECT_GE(default_search_time(plan.run.workload, plan.objective), 401s);
 }
 
 }  // namespace

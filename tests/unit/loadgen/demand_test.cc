@@ -1,8 +1,13 @@
 #include "loadgen/run/demand.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <cmath>
+#include <limits>
 #include <set>
+#include <stdexcept>
 #include <utility>
 #include <vector>
 
@@ -10,9 +15,10 @@ namespace lockbench::loadgen {
 namespace {
 
 using namespace std::chrono_literals;
+using testing::HasSubstr;
 
 std::unique_ptr<Demand> demand_of(const Workload& workload) {
-  auto made = make_demand(workload);
+  auto made = Demand::make(workload);
   EXPECT_TRUE(made) << made.error();
   return *std::move(made);
 }
@@ -79,25 +85,122 @@ TEST(Demand, PrefersTheKeysThatAreHotWhenTheSectionBegins) {
   }
 }
 
-TEST(Demand, TakesEachHotKeyOnceForASection) {
-  // The second is one of the others, however rarely these are drawn.
-  const Workload workload{.keys = 10,
-                          .hot_set = HotSet{.share = 1, .keys = 1, .moves_every = {}},
-                          .locks_per_section = 2};
-  const auto demand = demand_of(workload);
-  Random random(1);
-  Transaction transaction;
-  for (int i = 0; i < 100; ++i) {
-    demand->next(0, {}, random, transaction);
-    ASSERT_EQ(transaction.locks.size(), 2U);
-    EXPECT_EQ(transaction.locks[0].key, 0);
-    EXPECT_NE(transaction.locks[1].key, 0);
+TEST(Demand, RefusesMoreLocksThanKeys) {
+  const Workload workload{.keys = 2, .locks_per_section = 3};
+  EXPECT_FALSE(Demand::make(workload));
+}
+
+std::vector<int> frequencies(const KeyChooser& chooser, int keys, int picks,
+                             Duration since_start = {}) {
+  Random random(11);
+  std::vector<int> seen(static_cast<std::size_t>(keys));
+  for (int i = 0; i < picks; ++i) {
+    const int key = chooser.pick(random, since_start);
+    if (key < 0 || key >= keys) {
+      ADD_FAILURE() << "no such key: " << key;
+      continue;
+    }
+    ++seen[static_cast<std::size_t>(key)];
+  }
+  return seen;
+}
+
+/// Pearson's test statistic against weights of 1/(k+1)^skew.
+double chi_square(const std::vector<int>& seen, double skew, int picks) {
+  double total = 0;
+  for (std::size_t k = 0; k < seen.size(); ++k) {
+    total += std::pow(static_cast<double>(k + 1), -skew);
+  }
+  double statistic = 0;
+  for (std::size_t k = 0; k < seen.size(); ++k) {
+    const double expected = picks * std::pow(static_cast<double>(k + 1), -skew) / total;
+    statistic += (seen[k] - expected) * (seen[k] - expected) / expected;
+  }
+  return statistic;
+}
+
+TEST(KeyChooser, FrequenciesFollowTheory) {
+  constexpr int kKeys = 50;
+  constexpr int kPicks = 200'000;
+  for (const double skew : {0.0, 0.5, 1.0, 3.0}) {
+    const auto seen = frequencies(KeyChooser(kKeys, skew), kKeys, kPicks);
+    // 49 degrees of freedom: above 85 in one of a thousand samples.
+    EXPECT_LT(chi_square(seen, skew, kPicks), 85.4) << skew;
   }
 }
 
-TEST(Demand, RefusesMoreLocksThanKeys) {
-  const Workload workload{.keys = 2, .locks_per_section = 3};
-  EXPECT_FALSE(make_demand(workload));
+TEST(KeyChooser, OneKeyIsAlwaysTaken) {
+  EXPECT_EQ(frequencies(KeyChooser(1, 1.0), 1, 10).front(), 10);
+  EXPECT_EQ(frequencies(KeyChooser(1, 0.0), 1, 10).front(), 10);
+}
+
+class HotSetTest : public testing::Test {
+ protected:
+  static constexpr int kKeys = 1000;
+
+  /// The keys that are drawn far more often than others are, ascending.
+  static std::set<int> hot_keys(const KeyChooser& chooser, Duration since_start) {
+    constexpr int kPicks = 40'000;
+    const auto seen = frequencies(chooser, kKeys, kPicks, since_start);
+    std::set<int> hot;
+    for (int key = 0; key < kKeys; ++key) {
+      if (seen[static_cast<std::size_t>(key)] > kPicks / kKeys * 4) hot.insert(key);
+    }
+    return hot;
+  }
+  static KeyChooser chooser(const HotSet& hot) { return KeyChooser(kKeys, 0, hot); }
+};
+
+TEST_F(HotSetTest, GetsItsShare) {
+  constexpr int kPicks = 100'000;
+  const auto seen =
+      frequencies(chooser({.share = 0.3, .keys = 10, .moves_every = {}}), kKeys, kPicks);
+  int hot = 0;
+  for (std::size_t key = 0; key < 10; ++key) {
+    hot += seen[key];
+    EXPECT_NEAR(seen[key], kPicks * 0.03, 6 * std::sqrt(kPicks * 0.03));
+  }
+  EXPECT_NEAR(hot, kPicks * 0.3, 6 * std::sqrt(kPicks * 0.21));
+  EXPECT_GT(seen.back(), 0);
+}
+
+TEST_F(HotSetTest, MovesByItsSizeAndRoundTheEnd) {
+  const KeyChooser moving = chooser({.share = 0.5, .keys = 3, .moves_every = 10s});
+  EXPECT_EQ(hot_keys(moving, 0s), (std::set<int>{0, 1, 2}));
+  EXPECT_EQ(hot_keys(moving, 9999ms), (std::set<int>{0, 1, 2}));
+  EXPECT_EQ(hot_keys(moving, 10s), (std::set<int>{3, 4, 5}));
+  EXPECT_EQ(hot_keys(moving, 333 * 10s), (std::set<int>{0, 1, 999}));
+  EXPECT_EQ(hot_keys(moving, 10'000h).size(), 3U) << "however long it runs";
+}
+
+TEST_F(HotSetTest, IsWrittenAsItIsRead) {
+  for (const char* text : {"share=50%,keys=2500,move=10s", "share=0.5%,keys=1",
+                           "share=33.3%,keys=7,move=1ms", "share=100%,keys=3"}) {
+    const auto hot = HotSet::parse(text);
+    ASSERT_TRUE(hot) << hot.error();
+    EXPECT_EQ(hot->to_string(), text);
+  }
+  EXPECT_EQ(HotSet::parse("move=2s,keys=5,share=10%")->to_string(), "share=10%,keys=5,move=2s");
+}
+
+TEST_F(HotSetTest, EverythingElseIsRefused) {
+  for (const char* text :
+       {"", "50%", "share=50%", "keys=5", "share=50,keys=5", "share=0%,keys=5", "share=101%,keys=5",
+        "share=nan%,keys=5", "share=50%,keys=0", "share=50%,keys=-1", "share=50%,keys=x",
+        "share=50%,keys=5,move=0s", "share=50%,keys=5,move=5", "share=50%,keys=5,move=-1s",
+        "share=50%,keys=5,,", "share=50%,keys=5,speed=1"}) {
+    const auto hot = HotSet::parse(text);
+    ASSERT_FALSE(hot) << text;
+    EXPECT_THAT(hot.error(), HasSubstr("share=50%,keys=2500,move=10s"));
+  }
+}
+
+TEST(KeyChooser, NonsenseIsAProgrammingError) {
+  EXPECT_THROW(KeyChooser(0, 0), std::invalid_argument);
+  EXPECT_THROW(KeyChooser(5, -0.1), std::invalid_argument);
+  EXPECT_THROW(KeyChooser(5, 0, HotSet{.share = 0.5, .keys = 5}), std::invalid_argument);
+  EXPECT_THROW(KeyChooser(5, 1, HotSet{.share = 0.5, .keys = 2}), std::invalid_argument);
+  EXPECT_THROW(KeyChooser(5, std::numeric_limits<double>::quiet_NaN()), std::invalid_argument);
 }
 
 }  // namespace

@@ -1,5 +1,3 @@
-#include "loadgen/run/fault_player.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -9,6 +7,7 @@
 #include <mutex>
 #include <thread>
 
+#include "loadgen/run/fault.h"
 #include "tests/support/eventually.h"
 #include "tests/unit/loadgen/live_run_fixture.h"
 
@@ -21,6 +20,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
+using testing::StartsWith;
 
 /// Remembers what it was asked for; while it is struck, nobody is granted the lock.
 class FakeTarget : public FaultTarget {
@@ -179,27 +179,6 @@ TEST_F(FaultPlayerTest, WhatLastsUntilTheEndIsHealedThen) {
   EXPECT_EQ(run.faults[0].healed_seconds, std::nullopt);
   EXPECT_EQ(run.faults[0].recovery_seconds, std::nullopt);
   EXPECT_THAT(faults_seen_.seen(), Contains("store-kill off"));
-}
-
-TEST_F(FaultPlayerTest, WhatDoesNoHarmIsOvercomeAtOnce) {
-  std::atomic<bool> harmless{false};
-  target_.on_inject = [&] {
-    target_.struck = false;
-    harmless = true;
-  };
-  // In a closed loop, and faster than before.
-  plan_.workload.rate.reset();
-  plan_.workload.think = DurationDistribution::constant(100us);
-  plan_.workload.duration = 2s;
-  strike("node-freeze@500ms");
-  const results::Run run =
-      run_one({.acquire = [&](const Context& context, const AcquireRequest& request) {
-        if (!harmless) context.env.wait(nullptr, context.env.now() + 2ms, request.stop);
-        return grant(request);
-      }});
-  ASSERT_EQ(run.faults.size(), 1U);
-  ASSERT_TRUE(run.faults[0].recovery_seconds);
-  EXPECT_GE(*run.faults[0].recovery_seconds, 0) << "never before the fault";
 }
 
 TEST_F(FaultPlayerTest, AnExceptionOfTheTargetIsAFailure) {
@@ -392,28 +371,97 @@ TEST_F(RecoveryMeterTest, ThroughputBeforeHealingIsNoRecoveryFromIt) {
   EXPECT_FALSE(meter_.back_at());
 }
 
-TEST_F(RecoveryMeterTest, NothingHappened) {
-  go_on(300ms, kBefore);
-  meter_.healed(now_);
-  go_on(300ms, kBefore);
-  EXPECT_NEAR(meter_.lowest_share(), 1, 0.01);
-  EXPECT_EQ(since_start(*meter_.back_at()), 300ms);
-}
-
 TEST(RecoveryMeterBefore, TooLittleTellsNoRate) {
   EXPECT_FALSE(RecoveryMeter::after(25ms, 1'000)) << "three sections more or less, or a burst";
   EXPECT_FALSE(RecoveryMeter::after(10s, 3));
   EXPECT_FALSE(RecoveryMeter::after(1s, 0));
-  const auto slow = RecoveryMeter::after(1s, 20), fast = RecoveryMeter::after(100ms, 100'000);
-  ASSERT_TRUE(slow && fast);
-  EXPECT_EQ(slow->window(), RecoveryMeter(20).window());
-  EXPECT_EQ(fast->window(), RecoveryMeter(1e6).window());
+  // Windows are long enough for some counts.
+  EXPECT_EQ(RecoveryMeter::after(100ms, 100'000).value().window(), 100ms);
+  EXPECT_EQ(RecoveryMeter::after(1s, 200).value().window(), 500ms);
+  EXPECT_EQ(RecoveryMeter::after(100s, 100).value().window(), 1s);
 }
 
-TEST(RecoveryMeterWindow, IsLongEnoughForSomeCounts) {
-  EXPECT_EQ(RecoveryMeter(1e6).window(), 100ms);
-  EXPECT_EQ(RecoveryMeter(200).window(), 500ms);
-  EXPECT_EQ(RecoveryMeter(1).window(), 1s);
+std::string error_of(const std::string& text) {
+  const auto fault = parse_fault(text);
+  return fault ? "accepted" : fault.error();
+}
+
+TEST(Fault, EveryNameIsKnownAndShownAsItIsRead) {
+  for (const std::string_view name : kFaults) {
+    for (const char* times : {"@2s", "@1500ms+1s"}) {
+      const std::string text = std::string(name) + (name == "delay" ? ":5ms" : "") + times;
+      const auto fault = parse_fault(text);
+      ASSERT_TRUE(fault) << fault.error();
+      EXPECT_EQ(to_string(fault->kind), name);
+      EXPECT_EQ(fault->to_string(), text);
+    }
+  }
+}
+
+TEST(Fault, LastsUntilTheEndUnlessAnotherTakesThePlace) {
+  EXPECT_EQ(parse_fault("store-freeze@1s")->heals_at(), std::nullopt);
+  EXPECT_EQ(parse_fault("failover@1s")->heals_at(), 1s);
+  EXPECT_EQ(parse_fault("failover@1s+2s")->heals_at(), 3s);
+}
+
+TEST(Fault, MayHaveAParameter) {
+  EXPECT_EQ(parse_fault("node-kill:2@1s")->nodes, 2);
+  EXPECT_EQ(parse_fault("node-freeze@1s")->nodes, 1);
+  EXPECT_EQ(parse_fault("partition:0.25@1s")->share, 0.25);
+  EXPECT_EQ(parse_fault("partition@1s")->share, 0.5);
+  EXPECT_EQ(parse_fault("partition:1@1s")->share, 1);
+  EXPECT_EQ(parse_fault("delay:5ms@1s")->delay, 5ms);
+  EXPECT_EQ(parse_fault("delay:5ms@1s")->what, "delay:5ms");
+}
+
+TEST(Fault, ErrorsNameTheCulpritAndWhatIsAllowed) {
+  EXPECT_THAT(error_of("crash@1s"), StartsWith("\"crash\" is none of store-kill, store-freeze"));
+  EXPECT_THAT(error_of(""), StartsWith("\"\" is none of"));
+  EXPECT_THAT(error_of("store-kill"), HasSubstr("has no time: use store-kill@2s"));
+  EXPECT_THAT(error_of("store-kill@soon"), HasSubstr("\"soon\" is not a duration"));
+  EXPECT_THAT(error_of("store-kill@1s+"), HasSubstr("\"\" is not a duration"));
+  EXPECT_THAT(error_of("store-kill@-1s"), HasSubstr("\"-1s\" is not a duration"));
+  EXPECT_THAT(error_of("store-kill@1s+0s"), HasSubstr("at least 1ms"));
+  EXPECT_THAT(error_of("failover:2@1s"), HasSubstr("failover takes no parameter"));
+  EXPECT_THAT(error_of("failover:@1s"), HasSubstr("failover takes no parameter"));
+  EXPECT_THAT(error_of("node-kill:0@1s"), HasSubstr("nodes from 1 to 15"));
+  EXPECT_THAT(error_of("node-kill:@1s"), HasSubstr("nodes from 1 to 15"));
+  EXPECT_THAT(error_of("node-kill:2x@1s"), HasSubstr("nodes from 1 to 15"));
+  for (const char* share : {"", "0", "1.1", "nan", "-0.5", "half"}) {
+    EXPECT_THAT(error_of(std::string("partition:") + share + "@1s"), HasSubstr("up to 1")) << share;
+  }
+  EXPECT_THAT(error_of("delay@1s"), HasSubstr("delay:5ms"));
+  EXPECT_THAT(error_of("delay:0s@1s"), HasSubstr("delay:5ms"));
+}
+
+std::vector<Fault> faults(std::initializer_list<const char*> texts) {
+  std::vector<Fault> faults;
+  for (const char* text : texts) faults.push_back(parse_fault(text).value());
+  return faults;
+}
+
+TEST(Timetable, IsInTheOrderOfTime) {
+  const auto table = timetable(faults({"store-kill@2s+1s", "failover@1s", "delay:1ms@3s"}), 4s);
+  ASSERT_TRUE(table) << table.error();
+  EXPECT_EQ(table->at(0).what, "failover");
+  EXPECT_EQ(table->at(1).what, "store-kill");
+  EXPECT_EQ(table->at(2).what, "delay:1ms");
+}
+
+TEST(Timetable, FitsIntoTheRun) {
+  EXPECT_TRUE(timetable({}, 1s));
+  EXPECT_TRUE(timetable(faults({"store-kill@0s+3s"}), 3s));
+  EXPECT_EQ(timetable(faults({"store-kill@3s"}), 3s).error(),
+            "store-kill@3s would start after the end of the run, which takes 3s");
+  EXPECT_EQ(timetable(faults({"store-kill@2s+2s"}), 3s).error(),
+            "store-kill@2s+2s would last longer than the run, which takes 3s");
+}
+
+TEST(Timetable, HasOneFaultAtATime) {
+  EXPECT_THAT(timetable(faults({"store-kill@1s+1s", "delay:1ms@1500ms"}), 3s).error(),
+              HasSubstr("delay:1ms@1500ms would start while store-kill@1s+1s is in force"));
+  EXPECT_THAT(timetable(faults({"store-kill@1s", "delay:1ms@2s"}), 3s).error(),
+              HasSubstr("must not overlap"));
 }
 
 }  // namespace

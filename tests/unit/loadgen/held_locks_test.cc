@@ -1,5 +1,3 @@
-#include "loadgen/experiments/held_locks.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -7,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "loadgen/experiments/renewal_experiment.h"
 #include "tests/support/fake_renewal_channel.h"
 
 namespace lockbench::loadgen {
@@ -93,19 +92,6 @@ TEST(HeldLocks, FewAreCountedRightlyOverAllPairs) {
     EXPECT_NEAR(renewed(1, 3s, window, 8), 8 * seconds(window), 1) << seconds(window);
     EXPECT_NEAR(renewed(3, 3s, window, 5), 3 * 5 * seconds(window), 1) << seconds(window);
   }
-}
-
-TEST(HeldLocks, AreTakenWithinOnePeriodInOrder) {
-  const Endpoints endpoints;
-  const StrategyOptions options;
-  const HeldLocksPlan plan{
-      .endpoints = endpoints, .options = options, .count = 7, .ttl = 9s, .phase = 0.9};
-  Duration before{};
-  for (std::uint64_t number = 0; number < plan.count; ++number) {
-    EXPECT_GT(plan.taken_after(number), before);
-    before = plan.taken_after(number);
-  }
-  EXPECT_LT(before, plan.period());
 }
 
 }  // namespace

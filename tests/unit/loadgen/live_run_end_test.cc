@@ -2,9 +2,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
+#include <mutex>
 #include <new>
+#include <optional>
+#include <set>
 #include <stdexcept>
+#include <thread>
 
 #include "tests/unit/loadgen/live_run_fixture.h"
 
@@ -12,7 +17,9 @@ namespace lockbench::loadgen {
 namespace {
 
 using results::Verdict;
+using testing::Each;
 using testing::ElementsAre;
+using testing::Ge;
 
 /// On threads that clients share, in real time.
 class LiveRunInRealTime : public LiveRunTest {
@@ -158,6 +165,167 @@ TEST_F(LiveRunTest, AReleaseThatFailedIsCountedWithItsReason) {
   EXPECT_EQ(run.releases_failed, 5U);
   EXPECT_EQ(run.leases_lost, 0U);
   EXPECT_THAT(run.errors, ElementsAre("5 × no answer"));
+}
+
+class LiveRunLossTest : public LiveRunTest {
+ protected:
+  results::Distribution losses(Duration valid_until, std::optional<Duration> confirmed);
+};
+
+TEST_F(LiveRunLossTest, ALossThatTheClientKnewOfIsCountedOnce) {
+  end_after(30);
+  const results::Run run =
+      run_one({.acquire =
+                   [](const Context& context, const AcquireRequest& request) {
+                     AcquireResult granted = grant(request);
+                     granted.lease->state->extend(context.env.now() - 2s, context.env.now() - 3s);
+                     granted.lease->state->mark_lost(context.env.now());
+                     return granted;
+                   },
+               .release =
+                   [](const Lease&) {
+                     return ReleaseResult{ReleaseOutcome::not_owner, {}};
+                   }});
+  EXPECT_EQ(run.leases_lost, 30U);
+  EXPECT_EQ(run.loss_to_knowledge.count, 30U);
+  EXPECT_GE(run.loss_to_knowledge.min, 2.0);
+}
+
+/// Runs sections whose leases are lost at once, and end and were confirmed so long before.
+results::Distribution LiveRunLossTest::losses(Duration valid_until,
+                                              std::optional<Duration> confirmed) {
+  end_after(10);
+  const results::Run run =
+      run_one({.acquire =
+                   [=](const Context& context, const AcquireRequest& request) {
+                     AcquireResult granted = grant(request);
+                     const TimePoint now = context.env.now();
+                     granted.lease->state->extend(now + valid_until,
+                                                  confirmed ? now + *confirmed : TimePoint::min());
+                     return granted;
+                   },
+               .release =
+                   [](const Lease&) {
+                     return ReleaseResult{ReleaseOutcome::not_owner, {}};
+                   }});
+  EXPECT_EQ(run.leases_lost, 10U);
+  return run.loss_to_knowledge;
+}
+
+TEST_F(LiveRunLossTest, ALossCountsFromTheEndOfValidity) {
+  const results::Distribution known_after = losses(-2s, -60s);
+  EXPECT_EQ(known_after.count, 10U);
+  EXPECT_GE(known_after.min, 2.0);
+  EXPECT_LT(known_after.max, 60.0);
+}
+
+TEST_F(LiveRunLossTest, AnEarlierLossCountsFromTheLatestConfirmation) {
+  const results::Distribution known_after = losses(1h, -60s);
+  EXPECT_EQ(known_after.count, 10U);
+  EXPECT_GE(known_after.min, 60.0);
+}
+
+TEST_F(LiveRunLossTest, AnEarlierLossWithoutConfirmationHasNoKnownLength) {
+  EXPECT_EQ(losses(1h, std::nullopt).count, 0U);
+}
+
+class Remembering : public RunWatcher {
+ public:
+  void run_begins(const RunShared& run) override {
+    ++begun;
+    current = &run;
+  }
+  void run_ends(const RunShared& run, const results::Run* result) override {
+    ++ended;
+    if (&run == current && result != nullptr) sections = result->sections;
+    had_result = result != nullptr;
+  }
+
+  int begun = 0, ended = 0;
+  bool had_result = false;
+  std::uint64_t sections = 0;
+  const RunShared* current = nullptr;
+};
+
+class RunWatcherTest : public LiveRunTest {
+ protected:
+  RunWatcherTest() {
+    plan_.workload.clients = 1;
+    plan_.workload.duration = 1s;
+    plan_.watcher = &remembering_;
+  }
+
+  Remembering remembering_;
+};
+
+TEST_F(RunWatcherTest, SeesARunsBeginningAndEnd) {
+  end_after(10);
+  run_one(leaky_lock);
+  EXPECT_EQ(remembering_.begun, 1);
+  EXPECT_EQ(remembering_.ended, 1);
+  EXPECT_EQ(remembering_.sections, 10U);
+}
+
+TEST_F(RunWatcherTest, SeesTheEndOfARunThatCannotStart) {
+  plan_.endpoints = {{"redis", {"redis://127.0.0.1:1"}}};
+  EXPECT_EQ(run({&named("redis-setnx")}).not_started.size(), 1U);
+  EXPECT_EQ(remembering_.begun, 1);
+  EXPECT_EQ(remembering_.ended, 1);
+  EXPECT_FALSE(remembering_.had_result);
+}
+
+/// Runs whose clients are fibers of two threads, in real time.
+class LiveRunOnFibers : public LiveRunTest {
+ protected:
+  LiveRunOnFibers() {
+    real_time_ = true;
+    plan_.workload.threads = 2;
+  }
+};
+
+TEST_F(LiveRunOnFibers, AMutexLosesNone) {
+  hold(100us);
+  plan_.workload.clients = 8;
+  end_after(400);
+  const results::Run run = run_one(named("local-mutex"));
+  EXPECT_EQ(run.sections, 400U);
+  EXPECT_EQ(run.audit.counter, 400U);
+  EXPECT_EQ(run.audit.overlaps, 0U);
+  EXPECT_EQ(run.audit.verdict, Verdict::exclusive);
+  EXPECT_GT(run.handoff.count, 0U);
+  EXPECT_GT(run.direct_handoffs, 0U);
+  EXPECT_LE(run.direct_handoffs, run.awaited_releases);
+}
+
+TEST_F(LiveRunOnFibers, ClientsShareAsManyThreadsAsAskedFor) {
+  std::mutex mutex;
+  std::set<std::thread::id> threads;
+  const Behaviour noting{.acquire = leaky.acquire, .connect = [&](const Context&) {
+                           const std::scoped_lock lock(mutex);
+                           threads.insert(std::this_thread::get_id());
+                           return StoreResult<void>();
+                         }};
+  plan_.workload.clients = 300;
+  hold(1ms);
+  end_after(3000);
+  const results::Run run = run_one(noting);
+  EXPECT_EQ(threads.size(), 2U);
+  EXPECT_EQ(run.generator.clients_on, "fibers");
+  EXPECT_EQ(run.generator.threads, 2U);
+  EXPECT_GT(run.generator.busiest_thread_share.value(), 0);
+  EXPECT_EQ(run.sections, 3000U);
+  EXPECT_THAT(run.fairness.per_client, Each(Ge(1U))) << "nobody was left out";
+}
+
+TEST(GeneratorThreads, LeaveACoreToPrivateServersAndAreNoMoreThanClients) {
+  Workload workload{.clients = 100'000};
+  const int cores = generator_threads(workload, false);
+  EXPECT_GE(cores, 1);
+  EXPECT_EQ(generator_threads(workload, true), std::max(1, cores - 1));
+  workload.threads = 7;
+  EXPECT_EQ(generator_threads(workload, true), 7);
+  workload.clients = 3;
+  EXPECT_EQ(generator_threads(workload, true), 3);
 }
 
 }  // namespace

@@ -9,6 +9,8 @@
 namespace lockbench::loadgen {
 namespace {
 
+using results::Verdict;
+
 /// Locks that exclude. After each grant the client pauses, so that clients meet between two locks.
 class KeyedLocks {
  public:
@@ -248,7 +250,7 @@ class CutTransactionTest : public LiveRunTest {
   }
 };
 
-TEST_F(CutTransactionTest, SectionsThatTimeOutAreCensored) {
+TEST_F(CutTransactionTest, SectionsThatTimeOutOrAreCutOffAreCensored) {
   plan_.workload.acquire_timeout = 5ms;
   const results::Run run = run_one({.acquire = wait_in_vain});
   ASSERT_TRUE(run.transactions);
@@ -261,15 +263,13 @@ TEST_F(CutTransactionTest, SectionsThatTimeOutAreCensored) {
   EXPECT_EQ(run.acquire_by_mode->shared.count + run.acquire_by_mode->exclusive.count, 0U);
   EXPECT_EQ(cut(run.acquire_by_mode->shared) + cut(run.acquire_by_mode->exclusive),
             run.outcomes.timed_out + run.outcomes.abandoned);
-}
 
-TEST_F(CutTransactionTest, SectionsThatTheEndCutsOffAreCensored) {
+  plan_.workload.acquire_timeout = 30s;
   plan_.workload.duration = 400ms;
-  const results::Run run = run_one({.acquire = wait_in_vain});
-  ASSERT_TRUE(run.transactions);
-  EXPECT_EQ(run.transactions->acquire.count, 0U);
-  EXPECT_EQ(cut(run.transactions->acquire), 4U) << "one of each client";
-  EXPECT_GE(run.transactions->acquire.max, 0.1);
+  const auto at_the_end = run_one({.acquire = wait_in_vain}).transactions.value().acquire;
+  EXPECT_EQ(at_the_end.count, 0U);
+  EXPECT_EQ(cut(at_the_end), 4U) << "one of each client";
+  EXPECT_GE(at_the_end.max, 0.1);
 }
 
 TEST_F(CutTransactionTest, SectionsThatNoClientCameToBeginAreCensored) {
@@ -302,6 +302,84 @@ TEST_F(TransactionRunTest, SectionsOfOneLockAreNoneAndHaveLatencyByModeWhereBoth
             run.acquire.count);
   plan_.workload.shared_share = 1;
   EXPECT_FALSE(run_one(behaviour_).acquire_by_mode);
+}
+
+/// Grants each section in the mode asked for, by a lock that keeps writers and readers apart, or
+/// not.
+class SharedLock {
+ public:
+  explicit SharedLock(bool excludes) : excludes_(excludes) {}
+
+  Behaviour behaviour() {
+    return {.acquire =
+                [this](const Context& context, const AcquireRequest& request) {
+                  if (excludes_) enter(request.mode, context.env);
+                  AcquireResult granted = grant(request);
+                  granted.lease->mode = request.mode;
+                  return granted;
+                },
+            .release =
+                [this](const Lease& lease) {
+                  if (excludes_) leave(lease.mode);
+                  return ReleaseResult{ReleaseOutcome::released, {}};
+                }};
+  }
+
+ private:
+  void enter(Mode mode, Env& env) {
+    while (writing_ > 0 || (mode == Mode::exclusive && readers_ > 0)) {
+      env.wait(nullptr, env.now() + 10us, {});
+    }
+    (mode == Mode::shared ? readers_ : writing_) += 1;
+  }
+  void leave(Mode mode) { (mode == Mode::shared ? readers_ : writing_) -= 1; }
+
+  const bool excludes_;
+  int readers_ = 0, writing_ = 0;
+};
+
+class SharedRunTest : public LiveRunTest {
+ protected:
+  /// That share of the sections reads; the lock keeps writers apart from all others, or it does
+  /// not.
+  results::Run run_shared(double share, bool excludes) {
+    plan_.workload.shared_share = share;
+    SharedLock lock(excludes);
+    const Behaviour behaviour = lock.behaviour();
+    return run_one(behaviour);
+  }
+};
+
+TEST_F(SharedRunTest, SharedSectionsReadAndDoNotIncrement) {
+  hold(100us);
+  end_after(400);
+  const results::Run run = run_shared(0.5, true);
+  EXPECT_EQ(run.sections, 400U);
+  EXPECT_GT(run.shared_sections, 100U);
+  EXPECT_LT(run.shared_sections, 300U);
+  EXPECT_EQ(run.audit.increments, run.sections - run.shared_sections);
+  EXPECT_EQ(run.audit.counter, run.audit.increments);
+  EXPECT_EQ(run.audit.overlaps, 0U);
+  EXPECT_EQ(run.audit.verdict, Verdict::exclusive);
+}
+
+TEST_F(SharedRunTest, ASharedSectionBesideAnExclusiveOneIsAViolation) {
+  hold(1ms);
+  end_after(200);
+  const results::Run run = run_shared(0.5, false);
+  EXPECT_GT(run.audit.overlaps, 0U);
+  EXPECT_EQ(run.audit.verdict, Verdict::violated);
+}
+
+TEST_F(SharedRunTest, SharedSectionsAloneMayOverlap) {
+  hold(1ms);
+  end_after(100);
+  const results::Run run = run_shared(1, false);
+  EXPECT_EQ(run.shared_sections, 100U);
+  EXPECT_EQ(run.audit.increments, 0U);
+  EXPECT_EQ(run.audit.overlaps, 0U);
+  EXPECT_EQ(run.audit.verdict, Verdict::unaudited) << "nothing was written";
+  EXPECT_EQ(run.audit.contended_grants, 0U) << "none of them kept another one out";
 }
 
 }  // namespace

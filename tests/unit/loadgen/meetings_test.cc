@@ -10,11 +10,6 @@
 namespace lockbench::loadgen {
 namespace {
 
-struct Bell : Event {
-  void set() noexcept override { ++rung; }
-  int rung = 0;
-};
-
 constexpr TimePoint kNow{1h};
 
 TEST(Meetings, LocksTakeTurnsAndOneMeetsAtATime) {
@@ -26,20 +21,6 @@ TEST(Meetings, LocksTakeTurnsAndOneMeetsAtATime) {
   EXPECT_FALSE(meetings.begin(1, kNow + 9s)) << "it is too early";
   EXPECT_FALSE(meetings.begin(0, kNow + 20s));
   EXPECT_TRUE(meetings.begin(1, kNow + 20s));
-}
-
-TEST(Meetings, CallTheRivalOfThatLock) {
-  Meetings meetings(2, 10s);
-  Bell first, second;
-  meetings.expect(0, &first);
-  meetings.expect(1, &second);
-  meetings.call(1, kNow + 5s);
-  EXPECT_EQ(first.rung, 0);
-  EXPECT_EQ(second.rung, 1);
-  EXPECT_EQ(meetings.held_until(1), kNow + 5s);
-  meetings.expect(1, nullptr);
-  meetings.call(1, kNow + 9s);
-  EXPECT_EQ(second.rung, 1) << "it has ended";
 }
 
 /// Remembers what the result file does not have.

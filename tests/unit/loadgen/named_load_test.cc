@@ -1,6 +1,6 @@
-#include "loadgen/run/named_load.h"
-
 #include <gtest/gtest.h>
+
+#include "loadgen/run/workload.h"
 
 namespace lockbench::loadgen {
 namespace {

@@ -111,25 +111,5 @@ TEST(NodeCosts, LeaveOutRoundsWithoutGrants) {
   EXPECT_FALSE(runs.back().costs) << "no round in common";
 }
 
-TEST(Distribution, IsASnapshotAgain) {
-  HistogramSnapshot snapshot;
-  for (int i = 1; i < 1000; ++i) snapshot.record(i * 7777ns);
-  snapshot.record(2h);  // above the range
-  const results::Distribution once = to_distribution(snapshot);
-  const results::Distribution twice = to_distribution(to_snapshot(once));
-  EXPECT_EQ(twice.count, once.count);
-  EXPECT_EQ(twice.overflow, 1U);
-  EXPECT_EQ(twice.min, once.min);
-  EXPECT_EQ(twice.max, once.max);
-  EXPECT_EQ(twice.p50, once.p50);
-  EXPECT_EQ(twice.p99, once.p99);
-  EXPECT_NEAR(twice.mean, once.mean, 1e-9);
-  ASSERT_EQ(twice.buckets.size(), once.buckets.size());
-  for (std::size_t i = 0; i < once.buckets.size(); ++i) {
-    EXPECT_EQ(twice.buckets[i].upper, once.buckets[i].upper);
-    EXPECT_EQ(twice.buckets[i].count, once.buckets[i].count);
-  }
-}
-
 }  // namespace
 }  // namespace lockbench::loadgen

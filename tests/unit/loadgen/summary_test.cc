@@ -1,14 +1,70 @@
 #include "loadgen/run/summary.h"
 
+#include <gtest/gtest.h>
+
 #include <cmath>
 
-#include "tests/unit/loadgen/summary_fixture.h"
+#include "tests/support/run_shared.h"
 
 namespace lockbench::loadgen {
 namespace {
 
 using namespace std::chrono_literals;
 using results::Verdict;
+
+/// A run in which happened what a test says, to be summed up.
+class SummaryTest : public testing::Test {
+ protected:
+  Recorder::Histograms& measured() { return run_.recorder.histograms(Phase::measured); }
+
+  void add(Count what, std::uint64_t value, int client = 0, Phase phase = Phase::measured) {
+    under_test_.add(what, value, phase, client);
+  }
+  void grant(Duration waited, Phase phase = Phase::measured) { under_test_.grant(waited, phase); }
+
+  /// Two clients inside at once.
+  void overlap() {
+    const Entry first = run_.audit.enter(0, 0, Mode::exclusive, {}, {}, audit_start_ + 1ms);
+    const Entry second = run_.audit.enter(0, 1, Mode::exclusive, {}, {}, audit_start_ + 2ms);
+    run_.audit.leave(0, first, audit_start_ + 5ms);
+    run_.audit.leave(0, second, audit_start_ + 6ms);
+  }
+
+  /// Two increments of which one is lost.
+  void lose_an_update() {
+    const auto session = run_.counter->open(*env_);
+    const auto seen = session->read(0, {});
+    ASSERT_TRUE(seen);
+    session->write(0, *seen, {});
+    session->write(0, *seen, {});
+  }
+
+  void update() {
+    const auto session = run_.counter->open(*env_);
+    session->write(0, *session->read(0, {}), {});
+  }
+
+  void regress() {
+    for (const int number : {5, 4}) {
+      const AcquireMark mark = run_.audit.begin_acquire(0);
+      const auto fencing = static_cast<std::uint64_t>(number);
+      run_.audit.leave(0, run_.audit.enter(0, 0, Mode::exclusive, fencing, mark, audit_start_),
+                       audit_start_);
+    }
+  }
+
+  results::Run summary(Duration length = 2s) const {
+    results::Run result;
+    summarise(run_, length, result);
+    return result;
+  }
+
+  Descriptor strategy_{.name = "tested"};
+  test::RunUnderTest under_test_{strategy_, 2, 0, make_memory_counter(1)};
+  RunShared& run_ = under_test_.shared();
+  std::unique_ptr<Env> env_ = make_system_env(1);
+  TimePoint audit_start_ = env_->now();
+};
 
 TEST_F(SummaryTest, ARunInWhichNothingHappened) {
   const results::Run run = summary(0s);
@@ -169,6 +225,142 @@ TEST_F(SummaryTest, WhatIsFinishedAfterTheLastPointIsAddedToIt) {
   sampler.complete(last);
   EXPECT_EQ(last.sections, 2U);
   EXPECT_EQ(last.failed, 1U);
+}
+
+/// On two nodes.
+class QuorumSummaryTest : public SummaryTest {
+ protected:
+  QuorumSummaryTest() {
+    strategy_.backend = "redis";
+    strategy_.traits.nodes = 2;
+    of_quorum_.endpoints()["redis"] = {"redis://:secret@127.0.0.1:7001", "redis://127.0.0.1:7002"};
+  }
+
+  results::Quorum quorum() {
+    results::Run result;
+    summarise(of_quorum_.shared(), 2s, result);
+    return result.quorum.value();
+  }
+
+  test::RunUnderTest of_quorum_{strategy_, 2, 2, make_memory_counter(1)};
+  Recorder& recorder_ = of_quorum_.recorder();
+};
+
+TEST_F(QuorumSummaryTest, CountsTheVotesOfEachNode) {
+  for (int i = 0; i < 3; ++i) recorder_.vote(Phase::measured, 0, Vote::granted, 1ms);
+  recorder_.vote(Phase::measured, 0, Vote::refused, 5ms);
+  recorder_.vote(Phase::measured, 1, Vote::failed, 50ms);
+  recorder_.vote(Phase::unmeasured, 1, Vote::granted, 1ms);
+  const results::Quorum seen = quorum();
+  EXPECT_EQ(seen.nodes, 2U);
+  ASSERT_EQ(seen.votes.size(), 2U);
+  EXPECT_EQ(seen.votes[0].node, "127.0.0.1:7001") << "no secret";
+  EXPECT_EQ(seen.votes[0].granted, 3U);
+  EXPECT_EQ(seen.votes[0].refused, 1U);
+  EXPECT_EQ(seen.votes[0].failed, 0U);
+  EXPECT_EQ(seen.votes[1].granted, 0U);
+  EXPECT_EQ(seen.votes[1].failed, 1U);
+  ASSERT_EQ(seen.node_seconds.size(), 2U);
+  EXPECT_EQ(seen.node_seconds[0].count, 4U);
+  EXPECT_DOUBLE_EQ(seen.node_seconds[0].max, 5e-3);
+  EXPECT_EQ(seen.node_seconds[1].count, 0U) << "no answer took no time";
+}
+
+TEST_F(QuorumSummaryTest, CountsRoundsAgainstGrants) {
+  EXPECT_TRUE(std::isnan(quorum().rounds_per_grant)) << "nothing was granted";
+  recorder_.round(Phase::measured, true, std::nullopt);
+  EXPECT_TRUE(std::isnan(quorum().rounds_per_grant));
+  recorder_.round(Phase::measured, false, 9s);
+  recorder_.round(Phase::measured, false, 8s);
+  const results::Quorum seen = quorum();
+  EXPECT_DOUBLE_EQ(seen.rounds_per_grant, 1.5);
+  EXPECT_EQ(seen.split_votes, 1U);
+  EXPECT_EQ(seen.validity.count, 2U);
+  EXPECT_DOUBLE_EQ(seen.validity.min, 8);
+}
+
+TEST_F(SummaryTest, WaitingForReplicasHasADistribution) {
+  run_.recorder.replicas_waited(Phase::unmeasured, 1ms, 2, 2);
+  EXPECT_FALSE(summary().replication) << "the warm-up is no figure";
+  run_.recorder.replicas_waited(Phase::measured, 1ms, 2, 2);
+  run_.recorder.replicas_waited(Phase::measured, 1ms, 3, 2);
+  run_.recorder.replicas_waited(Phase::measured, 100ms, 1, 2);
+  const auto replication = summary().replication;
+  ASSERT_TRUE(replication);
+  EXPECT_EQ(replication->replicas, 2U);
+  EXPECT_EQ(replication->refusals, 1U);
+  EXPECT_EQ(replication->wait.count, 3U);
+  EXPECT_DOUBLE_EQ(replication->wait.max, 0.1);
+}
+
+class AuditSummaryTest : public SummaryTest {
+ protected:
+  AuditSummaryTest() {
+    Counts before;
+    before[Count::contended_grants] = 1000;
+    run_.recorder.client(0).add(Phase::unmeasured, before);
+  }
+};
+
+TEST_F(AuditSummaryTest, FailuresOfTheResourceAreTheAuditsBusinessWheneverTheyCame) {
+  add(Count::resource_failures, 2);
+  Counts before;
+  before[Count::resource_failures] = 3;
+  run_.recorder.client(0).add(Phase::unmeasured, before);
+  EXPECT_EQ(summary().audit.resource_failures, 5U);
+}
+
+TEST_F(AuditSummaryTest, WithoutAnAcceptedWriteNothingIsAudited) {
+  grant(1ms);
+  EXPECT_EQ(summary().audit.verdict, Verdict::unaudited);
+  update();
+  EXPECT_EQ(summary().audit.verdict, Verdict::exclusive);
+}
+
+TEST_F(AuditSummaryTest, OverlapsAndLostUpdatesAreViolations) {
+  overlap();
+  EXPECT_EQ(summary().audit.overlaps, 1U);
+  EXPECT_DOUBLE_EQ(summary().audit.overlap_seconds, 3e-3);
+  EXPECT_EQ(summary().audit.verdict, Verdict::violated);
+  lose_an_update();
+  const results::Audit audit = summary().audit;
+  EXPECT_EQ(audit.increments, 2U);
+  EXPECT_EQ(audit.counter, 1U);
+  EXPECT_EQ(audit.lost_updates, 1U);
+  EXPECT_EQ(audit.lost_updates_max, 1U);
+}
+
+TEST_F(AuditSummaryTest, ALostUpdateAloneIsAViolation) {
+  lose_an_update();
+  EXPECT_EQ(summary().audit.verdict, Verdict::violated);
+}
+
+TEST_F(AuditSummaryTest, AFenceRegressionIsAViolation) {
+  regress();
+  EXPECT_EQ(summary().audit.fence_regressions, 1U);
+  EXPECT_EQ(summary().audit.verdict, Verdict::violated);
+}
+
+TEST_F(AuditSummaryTest, AControlThatPromisesNothingIsUnprotectedOnlyIfItFailed) {
+  strategy_.traits.promises_exclusion = false;
+  update();
+  EXPECT_EQ(summary().audit.verdict, Verdict::exclusive);
+  overlap();
+  EXPECT_EQ(summary().audit.verdict, Verdict::unprotected);
+}
+
+TEST_F(SummaryTest, ExclusionIsUntestedWithoutContention) {
+  update();
+  EXPECT_EQ(summary().audit.verdict, Verdict::untested);
+  EXPECT_EQ(summary().audit.violations_per_million, std::nullopt);
+  add(Count::contended_grants, 999);
+  EXPECT_EQ(summary().audit.verdict, Verdict::untested);
+  add(Count::contended_grants, 1);
+  EXPECT_EQ(summary().audit.verdict, Verdict::exclusive);
+  EXPECT_EQ(summary().audit.contended_grants, 1000U);
+  EXPECT_NEAR(summary().audit.violations_per_million.value_or(0), 2996, 1);
+  overlap();
+  EXPECT_NEAR(summary().audit.violations_per_million.value_or(0), 4744, 30);
 }
 
 }  // namespace

@@ -20,7 +20,7 @@ using testing::HasSubstr;
 std::string csv_of(const Result& result) { return *render(result, {}, {.format = Format::csv}); }
 
 TEST(Columns, HaveKeysOnceAndUnitsInTheirNames) {
-  for (const Table& table : {run_table(full_result(), {}), step_table(sample_capacity())}) {
+  for (const Table& table : {run_table(full_result(), {}), rate_table(sample_capacity())}) {
     std::set<std::string> keys;
     for (const Column& column : table.columns) {
       EXPECT_TRUE(keys.insert(column.key).second) << column.key;

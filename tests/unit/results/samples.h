@@ -65,8 +65,7 @@ inline Run run_with_its_load() {
                    .pressure_share = 0.3,
                    .clients_on = "fibers",
                    .threads = 3,
-                   .busiest_thread_share = 0.91,
-                   .stack_high_water_bytes = 9216};
+                   .busiest_thread_share = 0.91};
   return run;
 }
 
@@ -200,16 +199,7 @@ inline std::vector<Capacity> sample_capacity() {
                       .figure_high = 0.04,
                       .rho = 0.9,
                       .acquire = sample_distribution(),
-                      .reason = "acquire.p99 is 21 ms to 40 ms"}},
-           .steps = {{.purpose = "confirm",
-                      .rate = 420,
-                      .achieved = 415.5,
-                      .acquire = sample_distribution(),
-                      .met = true,
-                      .valid = false,
-                      .server_cpu_share = 0.1,
-                      .generator_cpu_share = 0.2,
-                      .reason = "idle clients started late"}}}};
+                      .reason = "acquire.p99 is 21 ms to 40 ms"}}}};
 }
 
 /// What a watch adds to a result.

@@ -10,9 +10,8 @@
 #include <fstream>
 #include <sstream>
 
+#include "loadgen/run/demand.h"
 #include "loadgen/run/duration_distribution.h"
-#include "loadgen/run/key_chooser.h"
-#include "loadgen/run/random.h"
 
 namespace lockbench::watch {
 namespace {

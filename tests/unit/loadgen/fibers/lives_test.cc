@@ -1,11 +1,15 @@
 // How fibers begin, fail and end, and their stacks.
+#include <gtest/gtest.h>
+
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <exception>
 #include <span>
 #include <stdexcept>
+#include <vector>
 
-#include "loadgen/fibers/sanitizers.h"
+#include "loadgen/fibers/stacks.h"
 #include "tests/unit/loadgen/fibers/pool_fixture.h"
 
 namespace lockbench::fibers {
@@ -91,16 +95,6 @@ TEST_F(LivesTest, ThousandsOfFibersSleepAtOnce) {
   EXPECT_THAT(awake, ElementsAre(kFibers / 2, kFibers / 2));
 }
 
-TEST_F(LivesTest, StacksAreUsedAgain) {
-  std::array<int, 2> ended{};
-  for (int on = 0; on < 1000; ++on) {
-    start(on, [&mine = ended.at(static_cast<std::size_t>(on % 2))] { ++mine; });
-    if (on % 10 == 0) end();
-  }
-  end();
-  EXPECT_THAT(ended, ElementsAre(500, 500));
-}
-
 TEST_F(LivesTest, ATaskThatIsDestroyedStopsItsFiberAndWaitsForIt) {
   std::atomic<bool> ended{false};
   start_stoppable(0, [&](const std::stop_token& stop) {
@@ -141,8 +135,7 @@ int recurse(volatile int& frames) {
   return recurse(frames) + frame[0];
 }
 
-TEST_F(LivesTest, TheHighWaterMarkCoversWhatWasTrimmed) {
-  EXPECT_EQ(pool_->stack_high_water(), 0U);
+TEST_F(LivesTest, AFiberGoesOnAfterItsStackWasTrimmed) {
   run([] {
     std::array<int, 4> kept{1, 2, 3, 4};
     volatile int frames = 100;
@@ -152,8 +145,6 @@ TEST_F(LivesTest, TheHighWaterMarkCoversWhatWasTrimmed) {
     recurse(frames);
     EXPECT_THAT(kept, ElementsAre(1, 2, 3, 4));
   });
-  EXPECT_GE(pool_->stack_high_water(), 100U * 256);
-  EXPECT_LT(pool_->stack_high_water(), StackSize{}.bytes * (kSanitized ? 4 : 1));
 }
 
 TEST(TrimStack, DoesNothingOnAThread) { trim_stack(); }
@@ -193,6 +184,47 @@ TEST_F(OverflowDeathTest, ALargeFrameDoesNotStepOverTheGuard) {
       "");
 }
 #endif
+
+constexpr std::size_t kPage = 4096;
+
+TEST(Stacks, DoNotOverlap) {
+  Stacks stacks({.bytes = 5 * kPage});
+  std::vector<Stack> taken;
+  taken.reserve(100);
+  for (int i = 0; i < 100; ++i) taken.push_back(stacks.take().value());
+  std::sort(taken.begin(), taken.end(),
+            [](Stack left, Stack right) { return left.data() < right.data(); });
+  for (std::size_t i = 1; i < taken.size(); ++i) {
+    EXPECT_LE(taken[i - 1].data() + taken[i - 1].size(), taken[i].data());
+    EXPECT_GE(taken[i].size(), 5 * kPage);
+  }
+}
+
+TEST(Stacks, ThoseThatWereGivenBackAreTakenFirst) {
+  Stacks stacks({});
+  const Stack first = stacks.take().value();
+  stacks.give_back(first);
+  EXPECT_EQ(stacks.take().value().data(), first.data());
+}
+
+TEST(Stacks, TrimmingReturnsOnlyWhatIsBelow) {
+  Stacks stacks({});
+  const Stack stack = stacks.take().value();
+  std::byte& low = stack[stack.size() - 5 * kPage];
+  std::byte& high = stack[stack.size() - 2 * kPage];
+  low = high = std::byte{1};
+  Stacks::trim(stack, &high);
+  EXPECT_EQ(low, std::byte{0});
+  EXPECT_EQ(high, std::byte{1});
+}
+
+TEST(Stacks, NoMemoryIsAnError) {
+  Stacks stacks({.bytes = std::size_t{1} << 44});
+  const auto stack = stacks.take();
+  ASSERT_FALSE(stack);
+  EXPECT_NE(stack.error().find("no memory for the stack of a fiber"), std::string::npos)
+      << stack.error();
+}
 
 }  // namespace
 }  // namespace lockbench::fibers

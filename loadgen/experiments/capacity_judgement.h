@@ -1,7 +1,9 @@
 #pragma once
 
-#include <limits>
+#include <cstddef>
+#include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "results/file/model.h"
@@ -10,12 +12,13 @@
 
 namespace lockbench::loadgen {
 
-/// Of one core; not a number where it is not known.
-double server_cpu_share(const results::Run& run);
-
-/// One run of an open loop.
-results::CapacityStep judge_step(const results::Run& run, std::string_view purpose, double rate,
-                                 std::span<const results::Threshold> objective);
+/// A step, which is one run of an open loop.
+struct StepRuling {
+  bool met = false;    ///< this step alone kept the objective and served the offered load
+  bool valid = false;  ///< false: the generator limited the load
+  std::string reason;  ///< why it was not met or not valid; else empty
+};
+StepRuling judge_step(const results::Run& run, std::span<const results::Threshold> objective);
 
 /// The lock in which a section takes part.
 struct LockShare {
@@ -42,10 +45,34 @@ struct ServiceTimes {
   /// releases the lock is free.
   double turnaround = 0;
   double awaited_share = 0;  ///< of the sections: a client waited at their end
+  double per_second = 0;     ///< sections
 
   /// For which a section keeps its lock from others: held, and being handed over.
   double taken() const { return hold + awaited_share * turnaround; }
+  /// For which share of the time the busiest lock is taken at this rate of all sections.
+  double lock_taken(double rate, const LockShare& lock) const;
 };
 ServiceTimes service_times(std::span<const results::Run> runs);
+
+/// Figures of a run at the lowest rate that missed the objective.
+struct LimitEvidence {
+  const results::Run& run;
+  std::uint64_t clients = 1;
+  LockShare lock{};
+  std::string_view store = "the store";  ///< "redis"
+  double store_cores = 1;                ///< that the store can use: 1 if one thread serves all
+  int cores = 1;                         ///< of this machine
+  bool step_valid = true;
+  /// Of the whole search: with half of the steps invalid, none of its figures can be trusted.
+  std::size_t steps = 0, invalid_steps = 0;
+  std::string invalid_reason{};  ///< of the last such step
+};
+
+struct Limit {
+  std::string name;    ///< "lock", "store", "generator", "clients" or "unknown"
+  std::string reason;  ///< with the figures that show it, in one line
+};
+
+Limit name_limit(const LimitEvidence& evidence);
 
 }  // namespace lockbench::loadgen

@@ -1,4 +1,4 @@
-#include "loadgen/experiments/capacity_rate.h"
+#include "loadgen/experiments/capacity_judgement.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -19,6 +19,7 @@ namespace {
 using results::Decision;
 using results::human_count;
 using results::human_number;
+using results::human_seconds;
 
 // Sections that may time out, be refused, fail, or still wait when a step is cut off: their waits
 // are not known to the end.
@@ -30,8 +31,7 @@ double number(std::uint64_t count) { return static_cast<double>(count); }
 /// Sections that were not granted the lock, and those that were due.
 struct Unserved {
   double unserved = 0, due = 0;
-  double failed =
-      0;  ///< of the unserved: perhaps a server is gone, which tells nothing of the load
+  double failed = 0;  ///< of the unserved: a server may be gone, which is not the load's doing
 
   bool too_many() const { return unserved > kUnservedShare * due; }
   bool misses() const {
@@ -105,31 +105,72 @@ results::Distribution acquire_of(std::span<const results::Run> runs) {
   return to_distribution(complete, censored);
 }
 
-/// Of the time of all runs, weighted by their lengths.
-double rho_of(std::span<const results::Run> runs, const ServiceTimes& service, double share) {
-  double sections = 0, time = 0;
-  for (const results::Run& run : runs) {
-    sections += number(run.sections);
-    time += run.duration_seconds;
-  }
-  return time > 0 ? std::min(1.0, sections * share * service.taken() / time) : 0;
+// Utilisation from which a resource is a possible, a certain, and (for CPU and clients) the only
+// limit.
+constexpr double kBusy = 0.5, kSaturated = 0.8, kFull = 0.9;
+
+std::string percent(double share) { return fmt::format("{:.0f} %", 100 * share); }
+
+/// Utilisation of each resource that a section needs.
+struct Shares {
+  double lock = 0, store = 0, clients = 0, machine = 0;
+  double store_of_machine = 0;
+  bool store_known = true;
+};
+
+Shares shares_of(const LimitEvidence& evidence, const ServiceTimes& service) {
+  const results::Run& run = evidence.run;
+  const double rate = run.sections_per_second;
+  Shares shares;
+  shares.lock = service.lock_taken(rate, evidence.lock);
+  // Of one core.
+  const double server = run.server_cpu_seconds_per_section.value_or(0) * rate;
+  shares.store_known = run.server_cpu_seconds_per_section.has_value();
+  shares.store = server / evidence.store_cores;
+  // Little (1961): busy clients = throughput × time that each section takes its client.
+  const double taken = run.acquire_service.mean + run.hold.mean + run.release.mean;
+  shares.clients = rate * taken / number(evidence.clients);
+  const double generator = run.generator.cpu_share;
+  shares.machine = run.generator.machine_cpu_share.value_or(generator + server / evidence.cores);
+  shares.store_of_machine =
+      shares.store_known ? server / evidence.cores : shares.machine - generator;
+  return shares;
+}
+
+std::string lock_reason(const LimitEvidence& evidence, const ServiceTimes& service, double share) {
+  const std::string handed =
+      service.awaited_share > 0
+          ? fmt::format(", and handoff {} after {} of the releases",
+                        human_seconds(service.turnaround), percent(service.awaited_share))
+          : "";
+  return fmt::format(
+      "with hold {}{}, at most {} sections/s are possible{}; {} were served, the lock was taken {} "
+      "of the time",
+      human_seconds(service.hold), handed,
+      human_number(1 / (service.taken() * evidence.lock.busiest_key)),
+      evidence.lock.busiest_key < 1 ? " over all keys" : " with one key",
+      human_number(evidence.run.sections_per_second), percent(share));
+}
+
+/// Where the store and the generator are on this machine, they share its cores: the one that uses
+/// more of them is the limit.
+Limit full_machine(const LimitEvidence& evidence, const Shares& shares) {
+  const double generator = evidence.run.generator.cpu_share;
+  const bool store = shares.store_of_machine > generator;
+  const std::string others =
+      shares.store_known
+          ? fmt::format("{} for {}", percent(shares.store_of_machine), evidence.store)
+          : fmt::format("{} for other programs, {} perhaps among them",
+                        percent(shares.store_of_machine), evidence.store);
+  return {store ? "store" : "generator",
+          fmt::format("this machine's CPU was busy {} of the time, {} and {} for the generator{}",
+                      percent(shares.machine), others, percent(generator),
+                      store ? "" : ": not the lock's own limit")};
 }
 
 }  // namespace
 
-double server_cpu_share(const results::Run& run) {
-  if (!run.server_cpu_seconds_per_section) return std::numeric_limits<double>::quiet_NaN();
-  return *run.server_cpu_seconds_per_section * run.sections_per_second;
-}
-
-results::CapacityStep judge_step(const results::Run& run, std::string_view purpose, double rate,
-                                 std::span<const results::Threshold> objective) {
-  results::CapacityStep step{.purpose = std::string(purpose),
-                             .rate = rate,
-                             .achieved = run.sections_per_second,
-                             .acquire = run.acquire,
-                             .server_cpu_share = server_cpu_share(run),
-                             .generator_cpu_share = run.generator.cpu_share};
+StepRuling judge_step(const results::Run& run, std::span<const results::Threshold> objective) {
   std::vector<std::string> reasons;
   for (const results::Threshold& threshold : objective) {
     results::ThresholdOutcome outcome = results::evaluate(threshold, run);
@@ -139,12 +180,10 @@ results::CapacityStep judge_step(const results::Run& run, std::string_view purpo
     reasons.push_back(unserved.text());
   }
   if (run.outcomes.acquired == 0) reasons.emplace_back("nothing was granted");
-  step.met = reasons.empty();
+  const bool met = reasons.empty();
   const std::vector<std::string> disturbances = results::disturbances(run);
-  step.valid = disturbances.empty();
   reasons.insert(reasons.end(), disturbances.begin(), disturbances.end());
-  step.reason = fmt::format("{}", fmt::join(reasons, "; "));
-  return step;
+  return {met, disturbances.empty(), fmt::format("{}", fmt::join(reasons, "; "))};
 }
 
 RateRuling judge_rate(double rate, std::span<const results::Run> runs,
@@ -155,7 +194,7 @@ RateRuling judge_rate(double rate, std::span<const results::Run> runs,
   at.rate = rate;
   at.steps = runs.size();
   for (const results::Run& run : runs) {
-    const results::CapacityStep step = judge_step(run, "", rate, objective);
+    const StepRuling step = judge_step(run, objective);
     every.push_back(&run);
     if (step.valid) undisturbed.push_back(&run);
     at.invalid_steps += step.valid ? 0 : 1;
@@ -187,7 +226,7 @@ RateRuling judge_rate(double rate, std::span<const results::Run> runs,
                              at.invalid_steps, at.steps);
   }
   const ServiceTimes service = service_times(runs);
-  if (lock.excludes) at.rho = rho_of(runs, service, lock.busiest_key);
+  at.rho = service.lock_taken(service.per_second, lock);
   // Short steps from an empty queue may keep a long objective even so.
   const double ceiling = 1 / (service.taken() * lock.busiest_key);
   if (lock.excludes && judged.decision == Decision::kept && rate >= ceiling) {
@@ -200,22 +239,82 @@ RateRuling judge_rate(double rate, std::span<const results::Run> runs,
   return ruling;
 }
 
+double ServiceTimes::lock_taken(double rate, const LockShare& lock) const {
+  return lock.excludes ? std::min(1.0, rate * lock.busiest_key * taken()) : 0;
+}
+
 ServiceTimes service_times(std::span<const results::Run> runs) {
   ServiceTimes sum;
-  double holds = 0, turnarounds = 0, sections = 0, awaited = 0;
+  double holds = 0, turnarounds = 0, sections = 0, time = 0;
   for (const results::Run& run : runs) {
     holds += number(run.hold.count);
     sum.hold += number(run.hold.count) * run.hold.mean;
     turnarounds += number(run.turnaround.count);
     sum.turnaround += number(run.turnaround.count) * run.turnaround.mean;
     sections += number(run.sections);
-    awaited += number(run.awaited_releases);
+    sum.awaited_share += number(run.awaited_releases);
+    time += run.duration_seconds;
   }
   const auto per = [](double total, double count) { return count > 0 ? total / count : 0; };
   sum.hold = per(sum.hold, holds);
   sum.turnaround = per(sum.turnaround, turnarounds);
-  sum.awaited_share = std::min(1.0, per(awaited, sections));
+  sum.awaited_share = std::min(1.0, per(sum.awaited_share, sections));
+  sum.per_second = per(sections, time);
   return sum;
+}
+
+Limit name_limit(const LimitEvidence& evidence) {
+  const results::Run& run = evidence.run;
+  const ServiceTimes service = service_times({&run, 1});
+  const Shares shares = shares_of(evidence, service);
+  if (evidence.steps > 0 && 2 * evidence.invalid_steps >= evidence.steps) {
+    return {"generator",
+            fmt::format("{} of {} steps were not valid, so this is not the lock's own limit: {}",
+                        evidence.invalid_steps, evidence.steps, evidence.invalid_reason)};
+  }
+  if (!evidence.step_valid) {
+    return {"generator",
+            fmt::format("not the lock's own limit: {}", fmt::join(run.generator.reasons, "; "))};
+  }
+  const std::string lock = lock_reason(evidence, service, shares.lock);
+  const std::string store =
+      fmt::format("the CPU of {} was busy {} of the time{}", evidence.store, percent(shares.store),
+                  evidence.store_cores > 1 ? "" : ", on the one core that it uses");
+  if (shares.lock >= kSaturated) return {"lock", lock};
+  if (shares.store >= kSaturated) return {"store", store};
+  if (shares.machine >= kFull) return full_machine(evidence, shares);
+  if (const double thread = run.generator.busiest_thread_share.value_or(0); thread >= kFull) {
+    return {"generator", fmt::format("a thread of the load generator was busy {} of the time, not "
+                                     "the lock's own limit: more --threads could reach more",
+                                     percent(thread))};
+  }
+  if (shares.clients >= kFull) {
+    return {"clients", fmt::format("{} of {} clients were busy (Little: {} sections/s of {} each): "
+                                   "more --clients could reach more",
+                                   human_number(shares.clients * number(evidence.clients)),
+                                   evidence.clients, human_number(run.sections_per_second),
+                                   human_seconds(shares.clients * number(evidence.clients) /
+                                                 run.sections_per_second))};
+  }
+  if (shares.lock >= kBusy && shares.lock > shares.store) return {"lock", lock};
+  if (shares.store >= kBusy) return {"store", store};
+  // An objective that allows hardly any waiting is missed long before the lock is fully utilised.
+  // A client that finds the lock held waits, on average, for half a hold.
+  const double one_wait = service.hold / 2 + service.turnaround;
+  const bool waits = run.acquire.count > 0 && run.acquire.p99 >= one_wait;
+  if (evidence.lock.excludes && waits && shares.lock >= std::max(0.01, shares.store)) {
+    return {"lock",
+            fmt::format("waiting for one other client takes {} on average, acquire p99 was {}; {}",
+                        human_seconds(one_wait), human_seconds(run.acquire.p99), lock)};
+  }
+  const std::string store_cpu =
+      shares.store_known ? "was busy " + percent(shares.store) : "is unknown";
+  return {
+      "unknown",
+      fmt::format("the lock was taken {} of the time, the CPU of {} {}, clients {}, this machine "
+                  "{}: none is near its limit",
+                  percent(shares.lock), evidence.store, store_cpu, percent(shares.clients),
+                  percent(shares.machine))};
 }
 
 }  // namespace lockbench::loadgen

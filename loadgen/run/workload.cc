@@ -1,4 +1,4 @@
-#include "loadgen/run/named_load.h"
+#include "loadgen/run/workload.h"
 
 #include <algorithm>
 #include <array>
@@ -18,22 +18,19 @@ constexpr Duration kNetwork = 1ms;
 constexpr int kDemandClients = 32;
 
 struct Shape {
+  std::string_view name;
   int clients;
   DurationDistribution hold;
 };
 
-Shape shape_of(NamedLoad load) {
-  switch (load) {
-    case NamedLoad::alone:
-      return {1, {}};
-    case NamedLoad::demand:
-      return {kDemandClients, DurationDistribution::exponential(2ms)};
-    case NamedLoad::saturated:
-      return {Workload().clients, DurationDistribution::constant(1ms)};
-    case NamedLoad::reacquire:
-      break;
-  }
-  return {Workload().clients, {}};
+const Shape& shape_of(NamedLoad load) {
+  static const std::array<Shape, 4> kShapes{{
+      {"alone", 1, {}},
+      {"demand", kDemandClients, DurationDistribution::exponential(2ms)},
+      {"saturated", Workload().clients, DurationDistribution::constant(1ms)},
+      {"reacquire", Workload().clients, {}},
+  }};
+  return kShapes.at(static_cast<std::size_t>(load));
 }
 
 /// The share of the draws of one key that give the key that is drawn most.
@@ -58,15 +55,12 @@ double most_sections_per_second(const Workload& workload) {
 
 }  // namespace
 
-std::string_view to_string(NamedLoad load) {
-  constexpr std::array<std::string_view, 4> kNames{"alone", "demand", "saturated", "reacquire"};
-  return kNames.at(static_cast<std::size_t>(load));
-}
+std::string_view to_string(NamedLoad load) { return shape_of(load).name; }
 
 std::vector<Workload> points_of(NamedLoad load, const Workload& given, const Decided& decided) {
   Workload point = given;
-  const Shape shape = shape_of(load);
-  point.load = to_string(load);
+  const Shape& shape = shape_of(load);
+  point.load = shape.name;
   if (!decided.clients) point.clients = shape.clients;
   if (!decided.hold) point.hold = shape.hold;
   std::vector<Workload> points;
