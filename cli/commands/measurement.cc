@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "cli/commands/commands.h"
 #include "cli/commands/finish.h"
-#include "cli/commands/run_plan.h"
 #include "cli/console/progress.h"
 #include "cli/console/publish.h"
 #include "cli/console/ranks.h"
@@ -26,6 +26,8 @@ OptionRecord workload_of(const RunOptions& options) {
   leave_to_the_loads(options, workload);
   return workload;
 }
+
+int run(const RunOptions& options) { return measure(options, select_for_load(options)); }
 
 }  // namespace
 
@@ -210,6 +212,15 @@ void announce(const std::vector<loadgen::RunPlan>& plans, Console& console) {
   if (all > kShort) {
     console.note(fmt::format("this takes up to {}", results::human_seconds(all)));
   }
+}
+
+Command run_command() {
+  return make_command<RunOptions>(
+      {.task = kMeasure,
+       .summary = "Measure and audit strategies under a load; show and save the result.",
+       .example = "lockbench run 'redis-*' --clients 32 --hold 2ms --duration 10s",
+       .over_ranks = true},
+      run);
 }
 
 }  // namespace lockbench::cli

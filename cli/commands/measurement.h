@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "cli/commands/fault_servers.h"
 #include "cli/commands/metrics.h"
+#include "cli/console/deploy.h"
 #include "cli/console/publish.h"
 #include "cli/console/session.h"
 #include "cli/options/load_options.h"

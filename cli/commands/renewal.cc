@@ -2,7 +2,6 @@
 
 #include "cli/commands/commands.h"
 #include "cli/commands/finish.h"
-#include "cli/commands/run_plan.h"
 #include "cli/console/deploy.h"
 #include "cli/console/ranks.h"
 #include "cli/console/session.h"

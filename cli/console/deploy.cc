@@ -7,6 +7,8 @@
 namespace lockbench::cli {
 namespace {
 
+using deployment::each;
+using deployment::PrivateStore;
 using Done = tl::expected<void, std::string>;
 using loadgen::FaultKind;
 
@@ -56,18 +58,13 @@ std::string unable(const Descriptor& strategy, const LoadOptions& options) {
 
 Done skip_unable(const LoadOptions& options, std::vector<Selected>& selected,
                  std::vector<results::Skipped>& skipped) {
-  // Each round takes one reason's strategies out, so this ends.
-  while (true) {
-    const auto first = std::find_if(selected.begin(), selected.end(), [&](const Selected& one) {
-      return !unable(*one.strategy, options).empty();
-    });
-    if (first == selected.end()) return {};
-    const std::string reason = unable(*first->strategy, options);
-    auto done =
-        skip([&](const Descriptor& strategy) { return unable(strategy, options) == reason; },
-             reason, selected, skipped);
-    if (!done) return done;
+  for (const Selected& one : std::vector(selected)) {
+    const std::string reason = unable(*one.strategy, options);
+    if (reason.empty()) continue;
+    const auto concerns = [&](const Descriptor& other) { return &other == one.strategy; };
+    if (Done done = skip(concerns, reason, selected, skipped); !done) return done;
   }
+  return {};
 }
 
 /// Faults strike private servers only, and a partition must cut some client off.
@@ -85,6 +82,17 @@ Done check_faults(const LoadOptions& options, const std::vector<Selected>& selec
                     options.faults.front().to_string(), one.strategy->backend));
   }
   return {};
+}
+
+/// The servers that the fault concerns: of several nodes the last ones, else all that are the
+/// store.
+PrivateStore::Servers struck(const PrivateStore& store, const loadgen::Fault& fault) {
+  if (fault.kind != FaultKind::node_kill && fault.kind != FaultKind::node_freeze) {
+    return store.whole_store();
+  }
+  const PrivateStore::Servers all = store.servers();
+  const auto few = std::min(all.size(), static_cast<std::size_t>(fault.nodes));
+  return {all.end() - static_cast<std::ptrdiff_t>(few), all.end()};
 }
 
 }  // namespace
@@ -163,6 +171,76 @@ tl::expected<deployment::Deployment, std::string> deploy(const LoadOptions& opti
     return skip(concerns, reason, selected, skipped);
   };
   return deployment::deploy(request_of(options), strategies, drop, stop);
+}
+
+loadgen::RunPlan plan_on(const deployment::Deployment& servers, const std::string& run_id) {
+  loadgen::RunPlan plan;
+  plan.run_id = run_id;
+  plan.endpoints = servers.endpoints;
+  plan.counter_url = servers.counter_url;
+  plan.private_cpu.of = [&servers](std::string_view set) { return servers.cpu_seconds_of(set); };
+  plan.private_cpu.all = [&servers] { return servers.cpu_seconds(); };
+  plan.warms_up = [&servers](const Descriptor& strategy) { return servers.warms_up(strategy); };
+  return plan;
+}
+
+template <class Work>
+tl::expected<void, std::string> FaultServers::attempt(const Descriptor& strategy, Work work) {
+  try {
+    work(*deployment_.stores.at(server_set(strategy)));
+    return {};
+  } catch (const std::exception& failure) {
+    failed_ = true;
+    return tl::unexpected<std::string>(failure.what());
+  }
+}
+
+tl::expected<void, std::string> FaultServers::inject(const Descriptor& strategy,
+                                                     const loadgen::Fault& fault) {
+  return attempt(strategy, [&](PrivateStore& store) {
+    switch (fault.kind) {
+      case FaultKind::store_kill:
+      case FaultKind::node_kill:
+        return each(struck(store, fault), [](auto& server) { return server.kill_hard(); });
+      case FaultKind::store_freeze:
+      case FaultKind::node_freeze:
+        return each(struck(store, fault), [](auto& server) { return server.freeze(); });
+      case FaultKind::failover:
+        return store.kill_leader();
+      case FaultKind::partition:
+        for (const auto& line : store.lines()) {
+          line->hold(testbed::Direction::both, {.new_ones = false, .share = fault.share});
+          // A client that is cut off and reconnects stays cut off.
+          line->hold(testbed::Direction::both, {.open = false});
+        }
+        return;
+      case FaultKind::delay:
+        for (const auto& line : store.lines())
+          line->delay(deployment::each_way(rtt_ + fault.delay));
+        return;
+    }
+  });
+}
+
+tl::expected<void, std::string> FaultServers::heal(const Descriptor& strategy,
+                                                   const loadgen::Fault& fault) {
+  return attempt(strategy, [&](PrivateStore& store) {
+    switch (fault.kind) {
+      case FaultKind::store_kill:
+      case FaultKind::node_kill:
+        each(struck(store, fault), [](auto& server) { return server.restart(true); });
+        return store.settle();
+      case FaultKind::store_freeze:
+      case FaultKind::node_freeze:
+        return each(struck(store, fault), [](auto& server) { return server.thaw(); });
+      case FaultKind::failover:
+        return store.replace_leader();
+      case FaultKind::partition:
+      case FaultKind::delay:
+        for (const auto& line : store.lines()) line->heal();
+        return;
+    }
+  });
 }
 
 }  // namespace lockbench::cli

@@ -10,6 +10,8 @@
 #include "cli/options/load_options.h"
 #include "cli/options/select.h"
 #include "deployment/deployment.h"
+#include "loadgen/run/fault.h"
+#include "loadgen/run/runner.h"
 #include "results/file/model.h"
 
 namespace lockbench::cli {
@@ -29,5 +31,32 @@ tl::expected<deployment::Deployment, std::string> deploy(const LoadOptions& opti
                                                          std::vector<Selected>& selected,
                                                          std::vector<results::Skipped>& skipped,
                                                          const std::stop_token& stop = {});
+
+/// Of runs on these servers, which must outlive it. The caller sets the workload and the rest.
+loadgen::RunPlan plan_on(const deployment::Deployment& servers, const std::string& run_id);
+
+/// Injects the faults of a run into the private servers of a deployment, and the lines to them.
+class FaultServers : public loadgen::FaultTarget {
+ public:
+  /// `rtt`: what the lines add to a round trip. The deployment outlives it.
+  FaultServers(const deployment::Deployment& deployment, Duration rtt)
+      : deployment_(deployment), rtt_(rtt) {}
+
+  tl::expected<void, std::string> inject(const Descriptor& strategy,
+                                         const loadgen::Fault& fault) override;
+  tl::expected<void, std::string> heal(const Descriptor& strategy,
+                                       const loadgen::Fault& fault) override;
+
+  /// A fault could not be injected or healed. For after the runs.
+  bool failed() const { return failed_; }
+
+ private:
+  template <class Work>
+  tl::expected<void, std::string> attempt(const Descriptor& strategy, Work work);
+
+  const deployment::Deployment& deployment_;
+  const Duration rtt_;
+  bool failed_ = false;
+};
 
 }  // namespace lockbench::cli
