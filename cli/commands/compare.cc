@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "cli/commands/commands.h"
-#include "cli/commands/finish.h"
 #include "cli/commands/measurement.h"
 #include "cli/console/console.h"
 #include "cli/console/deploy.h"

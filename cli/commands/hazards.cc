@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "cli/commands/commands.h"
-#include "cli/commands/finish.h"
 #include "cli/console/publish.h"
 #include "cli/console/session.h"
 #include "cli/options/load_options.h"

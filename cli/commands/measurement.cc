@@ -6,7 +6,6 @@
 #include <filesystem>
 
 #include "cli/commands/commands.h"
-#include "cli/commands/finish.h"
 #include "cli/console/progress.h"
 #include "cli/console/publish.h"
 #include "cli/console/ranks.h"

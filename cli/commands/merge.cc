@@ -4,7 +4,6 @@
 #include <optional>
 
 #include "cli/commands/commands.h"
-#include "cli/commands/finish.h"
 #include "cli/console/facts.h"
 #include "cli/console/publish.h"
 #include "loadgen/cluster/assembly.h"

@@ -1,8 +1,8 @@
 #include <algorithm>
 
 #include "cli/commands/commands.h"
-#include "cli/commands/finish.h"
 #include "cli/console/deploy.h"
+#include "cli/console/publish.h"
 #include "cli/console/ranks.h"
 #include "cli/console/session.h"
 #include "cli/options/value_types.h"

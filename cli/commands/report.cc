@@ -3,7 +3,6 @@
 #include <vector>
 
 #include "cli/commands/commands.h"
-#include "cli/commands/finish.h"
 #include "cli/console/console.h"
 #include "cli/console/publish.h"
 #include "cli/options/value_types.h"

@@ -2,7 +2,7 @@
 
 #include <filesystem>
 
-#include "cli/commands/finish.h"
+#include "cli/console/publish.h"
 #include "tests/unit/cli/fixtures.h"
 
 namespace lockbench::cli {
