@@ -124,7 +124,6 @@ int capacity(const CapacityOptions& given) {
   loadgen::CapacityPlan plan = plan_of(options, *deployment, result.id, metrics.watcher());
   plan.run.maker = maker_of(out, result, options.metrics);
   measure_all(std::move(plan), selected, result, file, ending, session);
-  if (note_lost_ranks(out, result, session.console())) ending.rank_lost = true;
   ending.errors |= !metrics.push(session.console());
   const int code = finish(result, options.output, file, ending);
   metrics.linger(session.console(), session.stop());

@@ -146,7 +146,6 @@ void Measurement::take(const loadgen::RunReport& report, Console& console) {
     result_.skipped.push_back({one.strategy, "did not start: " + one.reason});
   }
   errors_ |= faults_->failed();
-  if (note_lost_ranks(out_, result_, console)) errors_ = true;
   if (result_.interrupted) skip_the_rest();
   file_->keep(result_);
 }
@@ -170,7 +169,6 @@ int Measurement::finish(bool show, Console& console) {
   ending.errors |= errors_ || !pushed;
   ending.nothing_granted = ending.nothing_granted && !options_.allow_no_grants;
   ending.threshold_missed = !missed.empty();
-  if (ending.rank_lost) result_.exit_code = static_cast<std::uint64_t>(exit_code_of(ending));
   const auto text = show ? std::nullopt : std::optional(std::string());
   const int code = cli::finish(result_, options_.output, *file_, ending, text);
   // After the table, so that they are the last lines.

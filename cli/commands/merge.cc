@@ -85,7 +85,7 @@ results::Result put_together(Given given) {
 }
 
 int merge(const MergeOptions& options) {
-  const results::Result result = put_together(read_all(options.files));
+  results::Result result = put_together(read_all(options.files));
   const std::string out = out_path(options.output, result);
   Console console(stderr, is_terminal(stderr), options.output.quiet);
   ResultFile file(out, console);

@@ -150,11 +150,10 @@ int quorum(const QuorumOptions& given) {
   };
   plan.run.maker = maker_of(out, result);
   plan.run.counter_url = nodes.counter_url();
-  auto measured = loadgen::measure_quorum(
+  const auto measured = loadgen::measure_quorum(
       plan, nodes, [&](const std::string& line) { console.note(line); }, session.stop());
   result.interrupted = measured.interrupted;
   result.runs = measured.runs;
-  if (note_lost_ranks(out, result, console)) measured.errors.emplace_back("a rank was lost");
   file.keep(result);
   for (const std::string& line : measured.errors) console.warn("failure: " + line);
   for (const std::string& point : measured.violated) console.warn("exclusion was broken: " + point);

@@ -38,7 +38,7 @@ loadgen::Workload foreground_of(const RenewalOptions& options) {
   return workload;
 }
 
-int finish_renewal(const RenewalOptions& options, const results::Result& result,
+int finish_renewal(const RenewalOptions& options, results::Result& result,
                    const std::string& error, ResultFile& file) {
   if (!error.empty()) file.console().warn(error);
   const auto any = [&](auto holds) {
@@ -91,10 +91,8 @@ int renewal(const RenewalOptions& given) {
   const auto measured = loadgen::measure_renewal(
       plan, [&](const std::string& line) { console.note(line); }, session.stop());
   result.interrupted = measured.interrupted;
-  std::string error = measured.error;
-  if (note_lost_ranks(out, result, console) && error.empty()) error = "a rank was lost";
   keep(measured.runs);
-  return finish_renewal(options, result, error, file);
+  return finish_renewal(options, result, measured.error, file);
 }
 
 }  // namespace

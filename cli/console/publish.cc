@@ -11,6 +11,7 @@
 #include <span>
 
 #include "cli/console/facts.h"
+#include "cli/console/ranks.h"
 #include "results/file/json.h"
 #include "results/file/loads.h"
 #include "results/file/save.h"
@@ -197,11 +198,15 @@ std::string out_path(const OutputOptions& options, const results::Result& result
   return out;
 }
 
-int finish(const results::Result& result, const OutputOptions& options, ResultFile& file,
-           Ending ending, const std::optional<std::string>& text) {
+int finish(results::Result& result, const OutputOptions& options, ResultFile& file, Ending ending,
+           const std::optional<std::string>& text) {
   Console& console = file.console();
   console.status("");
   ending.interrupted |= result.interrupted;
+  ending.rank_lost |= warn_of_lost_ranks(file.path(), console);
+  if (ending.rank_lost && !result.exit_code) {
+    result.exit_code = static_cast<std::uint64_t>(exit_code_of(ending));
+  }
   if (file.path() == fallback_path(result)) console.warn("results/runs cannot be written to here");
   const bool saved = file.save(result);
   const bool reported = save_report(result, options.report, file.path(), console);

@@ -106,10 +106,10 @@ results::Result begin_result(const OutputOptions& options);
 std::string out_path(const OutputOptions& options, const results::Result& result);
 
 /// Saves the result, and as a page if --report asks for one, and shows it: `text`, or without one
-/// as the options say. Returns the exit code. What may take long or fail, such as a push, comes
+/// as the options say. Says that a rank was lost. Returns the exit code. What may take long or fail, such as a push, comes
 /// before, and after a keep().
-int finish(const results::Result& result, const OutputOptions& options, ResultFile& file,
-           Ending ending, const std::optional<std::string>& text = {});
+int finish(results::Result& result, const OutputOptions& options, ResultFile& file, Ending ending,
+           const std::optional<std::string>& text = {});
 
 /// A result as part of a report, with the known flaws of its strategies. `file` is its path.
 results::report::Source report_source(results::Result result, const std::string& file);

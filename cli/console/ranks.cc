@@ -219,10 +219,9 @@ loadgen::RunMaker maker_of(const std::string& out, const results::Result& result
   return ranks == nullptr ? loadgen::RunMaker() : ranks->maker(out, result, metrics);
 }
 
-bool note_lost_ranks(const std::string& out, results::Result& result, Console& console) {
+bool warn_of_lost_ranks(const std::string& out, Console& console) {
   const Ranks* const ranks = Ranks::joined();
   if (ranks == nullptr || !ranks->lost_some()) return false;
-  result.exit_code = exit_code::kErrors;
   // With --out - there are no such files.
   console.warn(out == kStdout
                    ? "a rank was lost"
