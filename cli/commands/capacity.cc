@@ -8,7 +8,6 @@
 #include "cli/console/publish.h"
 #include "cli/console/ranks.h"
 #include "cli/console/session.h"
-#include "cli/options/value_types.h"
 #include "loadgen/experiments/capacity_experiment.h"
 #include "results/stats/compared_figures.h"
 

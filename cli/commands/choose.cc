@@ -15,7 +15,6 @@
 #include "cli/console/publish.h"
 #include "cli/options/select.h"
 #include "cli/options/text.h"
-#include "cli/options/value_types.h"
 #include "hazards/scenario.h"
 #include "results/file/load.h"
 #include "results/stats/compared_figures.h"

@@ -5,7 +5,6 @@
 #include "cli/commands/commands.h"
 #include "cli/console/session.h"
 #include "cli/options/text.h"
-#include "cli/options/value_types.h"
 #include "strategies/store.h"
 
 namespace lockbench::cli {

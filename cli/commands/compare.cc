@@ -14,7 +14,6 @@
 #include "cli/console/deploy.h"
 #include "cli/console/progress.h"
 #include "cli/console/publish.h"
-#include "cli/options/value_types.h"
 #include "results/file/load.h"
 #include "results/stats/comparison.h"
 #include "results/stats/regression.h"

@@ -14,7 +14,6 @@
 #include "cli/options/load_options.h"
 #include "cli/options/select.h"
 #include "cli/options/text.h"
-#include "cli/options/value_types.h"
 #include "hazards/player.h"
 #include "results/file/model.h"
 #include "strategies/registry.h"

@@ -8,7 +8,6 @@
 
 #include "cli/commands/commands.h"
 #include "cli/options/select.h"
-#include "cli/options/value_types.h"
 #include "deployment/deployment.h"
 #include "strategies/redis/client/rights.h"
 #include "strategies/registry.h"

@@ -10,7 +10,6 @@
 #include "cli/commands/probe_health.h"
 #include "cli/console/facts.h"
 #include "cli/console/session.h"
-#include "cli/options/value_types.h"
 #include "loadgen/run/runner.h"
 #include "strategies/registry.h"
 #include "strategies/store.h"

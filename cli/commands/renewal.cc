@@ -5,7 +5,6 @@
 #include "cli/console/publish.h"
 #include "cli/console/ranks.h"
 #include "cli/console/session.h"
-#include "cli/options/value_types.h"
 #include "loadgen/experiments/renewal_experiment.h"
 #include "loadgen/run/runner.h"
 #include "strategies/registry.h"

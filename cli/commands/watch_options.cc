@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "cli/options/text.h"
-#include "cli/options/value_types.h"
 #include "strategies/store.h"
 
 namespace lockbench::cli {

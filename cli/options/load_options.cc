@@ -5,7 +5,6 @@
 
 #include <algorithm>
 
-#include "cli/options/value_types.h"
 #include "exporter/addresses.h"
 #include "loadgen/cluster/peers.h"
 #include "strategies/store.h"
@@ -17,6 +16,24 @@ using namespace std::chrono_literals;
 using loadgen::LockOrder;
 
 constexpr int kMaxReplicas = 16;
+
+/// Drawn anew for each section: 2ms, exp(2ms).
+ValueType<loadgen::DurationDistribution> distribution() {
+  using loadgen::DurationDistribution;
+  return {.parse = [](const std::string& text) -> tl::expected<DurationDistribution, std::string> {
+            auto distribution = DurationDistribution::parse(text);
+            if (distribution || distribution.error().find(text) != std::string::npos) {
+              return distribution;
+            }
+            return tl::unexpected(fmt::format("\"{}\": {}", text, distribution.error()));
+          },
+          .text = [](const DurationDistribution& value) { return value.to_string(); },
+          .record = [](const DurationDistribution& value) -> results::OptionValue {
+            const std::string text = value.to_string();
+            if (const auto constant = parse_duration(text)) return seconds(*constant);
+            return text;
+          }};
+}
 
 ValueType<WaitPolicy> wait_policy() {
   const auto parse = [](const std::string& text) -> tl::expected<WaitPolicy, std::string> {

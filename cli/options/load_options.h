@@ -1,6 +1,5 @@
 #pragma once
 
-#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -8,7 +7,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "cli/options/option.h"
+#include "cli/options/value_types.h"
 #include "exporter/addresses.h"
 #include "loadgen/run/fault.h"
 #include "loadgen/run/named_load.h"

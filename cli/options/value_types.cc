@@ -72,23 +72,6 @@ ValueType<Duration> duration(Duration min, Duration max) {
           .record = [](Duration value) { return seconds(value); }};
 }
 
-ValueType<loadgen::DurationDistribution> distribution() {
-  using loadgen::DurationDistribution;
-  return {.parse = [](const std::string& text) -> tl::expected<DurationDistribution, std::string> {
-            auto distribution = DurationDistribution::parse(text);
-            if (distribution || distribution.error().find(text) != std::string::npos) {
-              return distribution;
-            }
-            return tl::unexpected(fmt::format("\"{}\": {}", text, distribution.error()));
-          },
-          .text = [](const DurationDistribution& value) { return value.to_string(); },
-          .record = [](const DurationDistribution& value) -> results::OptionValue {
-            const std::string text = value.to_string();
-            if (const auto constant = parse_duration(text)) return seconds(*constant);
-            return text;
-          }};
-}
-
 ValueType<std::string> path() {
   return {.parse = [](const std::string& text) -> tl::expected<std::string, std::string> {
             if (!text.empty() && text.find('\0') == std::string::npos) return text;

@@ -11,7 +11,6 @@
 #include <utility>
 
 #include "cli/options/option.h"
-#include "loadgen/run/duration_distribution.h"
 #include "strategies/duration.h"
 
 namespace lockbench::cli {
@@ -46,9 +45,6 @@ ValueType<Duration> duration(Duration min, Duration max);
 /// The error if `duration`, given as `text`, is outside the range.
 tl::expected<void, std::string> check_range(const std::string& text, Duration duration,
                                             Duration min, Duration max);
-
-/// Drawn anew for each section: 2ms, exp(2ms).
-ValueType<loadgen::DurationDistribution> distribution();
 
 /// The path of a file or directory. Its user checks that it can be opened.
 ValueType<std::string> path();
