@@ -240,7 +240,7 @@ int probe_all(const loadgen::RunPlan& common, const std::vector<Selected>& selec
     if (!renew && !one.strategy->traits.renews) renew = {.kind = RenewPolicy::Kind::automatic};
     // Each removes only its own keys at the end of a round.
     plan.run_id += fmt::format("-{}", probers.size());
-    probers.push_back(std::make_unique<Prober>(std::move(plan), metrics.metrics(), until, console));
+    probers.push_back(std::make_unique<Prober>(std::move(plan), metrics.watcher(), until, console));
   }
   {
     std::vector<Thread> threads;

@@ -28,14 +28,6 @@ std::string phase_text(const loadgen::Progress& progress) {
                      std::clamp(progress.done, 0.0, 1.0) * 100);
 }
 
-// Only measuring moves the bar, as the other phases are short.
-double share_of_all_runs(const loadgen::Progress& progress) {
-  using Phase = loadgen::Progress::Phase;
-  double share = progress.phase == Phase::draining ? 1 : 0;
-  if (progress.phase == Phase::measuring) share = std::clamp(progress.done, 0.0, 1.0);
-  return std::clamp((progress.run - 1 + share) / std::max(progress.runs, 1), 0.0, 1.0);
-}
-
 }  // namespace
 
 std::string progress_text(const loadgen::Progress& progress) {
@@ -49,22 +41,12 @@ std::string progress_text(const loadgen::Progress& progress) {
   return text;
 }
 
-std::string progress_bar(const loadgen::Progress& progress, int width) {
-  constexpr int kBarWidth = 20, kNarrow = 60;
-  // Some terminals wrap the line when the last column is written.
-  const auto columns = static_cast<std::size_t>(std::max(width - 1, 0));
-  std::string bar;
-  if (width >= kNarrow) {
-    const int filled = static_cast<int>(share_of_all_runs(progress) * kBarWidth);
-    bar = fmt::format("[{:=<{}}{:<{}}] ", "", filled, "", kBarWidth - filled);
-  }
-  return (bar + progress_text(progress)).substr(0, columns);
-}
-
 void ProgressView::on_progress(const loadgen::Progress& progress) {
   std::string line;
   if (console_.terminal()) {
-    console_.status(progress_bar(progress, console_.width()));
+    // Some terminals wrap the line when the last column is written.
+    const int columns = std::max(console_.width() - 1, 0);
+    console_.status(progress_text(progress).substr(0, static_cast<std::size_t>(columns)));
   } else if (const TimePoint now = now_(); now >= next_line_) {
     next_line_ = now + kBetweenLines;
     line = progress_text(progress);

@@ -12,10 +12,7 @@ namespace lockbench::cli {
 /// "redis-setnx (3/12) measuring 45 %, 12.3k sections/s, 2 failed"
 std::string progress_text(const loadgen::Progress& progress);
 
-/// The same after a bar for the share of all runs that is done; at most `width` columns.
-std::string progress_bar(const loadgen::Progress& progress, int width);
-
-/// Shows the progress of the runs: a bar on a terminal, a line every 5 s elsewhere.
+/// Shows the progress of the runs: in place on a terminal, a line every 5 s elsewhere.
 class ProgressView : public loadgen::ProgressObserver {
  public:
   /// `console` must outlive the view; `now` is the clock for these 5 s.

@@ -168,14 +168,6 @@ TEST(ProgressText, SaysHowFarItIs) {
   EXPECT_EQ(progress_text(connecting), "redis-setnx (3/12) connecting 120/10000 clients");
 }
 
-TEST(ProgressBar, FitsIntoTheTerminal) {
-  for (int width = 0; width <= 200; ++width) {
-    EXPECT_LE(progress_bar(some_progress(), width).size(), static_cast<std::size_t>(width));
-  }
-  EXPECT_THAT(progress_bar(some_progress(), 100),
-              testing::StartsWith("[====                ] redis"));
-}
-
 TEST(ProgressView, SpacesItsLinesWhereThereIsNoTerminal) {
   Written written;
   Console console(written.stream(), false, false);
