@@ -70,38 +70,27 @@ void check_store(std::vector<Finding>& findings, const StoreKind& store,
   }
 }
 
-Finding check_open_files(const deployment::Request& request) {
+/// Of this machine and build.
+std::vector<Finding> check_machine(const deployment::Request& request) {
+  const unsigned cores = std::thread::hardware_concurrency();
+  const std::string clock = clock_source();
+  const bool slow = clock == "hpet" || clock == "acpi_pm" || clock == "jiffies";
   const auto needed = deployment::open_files_for(request, all_strategies());
   const std::uint64_t limit = testbed::hard_open_file_limit();
-  return {"open files", limit >= needed,
-          fmt::format("at most {}; {} clients need up to {}", limit, request.clients, needed)};
-}
-
-Finding check_account() {
   const auto account = testbed::server_account();
-  if (!account) return {"private servers", false, account.error()};
-  return {"private servers", true, "run as " + (account->name.empty() ? "you" : account->name)};
-}
-
-Finding check_cores() {
-  const unsigned cores = std::thread::hardware_concurrency();
-  return {"cores", true,
-          cores > 1
-              ? fmt::format("{}", cores)
-              : std::string("1: clients and servers will share it, which shows in every figure")};
-}
-
-Finding check_clock() {
-  const std::string source = clock_source();
-  const bool slow = source == "hpet" || source == "acpi_pm" || source == "jiffies";
-  return {"clock source", true,
-          slow ? source + ": slow to read, which shows in short times" : source};
-}
-
-Finding check_mpi() {
-  const std::string missing = loadgen::cluster::without_mpi();
-  if (!missing.empty()) return {"MPI", true, "no runs over several hosts: " + missing};
-  return {"MPI", true, loadgen::cluster::mpi_version()};
+  const std::string no_mpi = loadgen::cluster::without_mpi();
+  return {
+      {"cores", true,
+       cores > 1 ? fmt::format("{}", cores)
+                 : "1: clients and servers will share it, which shows in every figure"},
+      {"clock source", true, clock + (slow ? ": slow to read, which shows in short times" : "")},
+      {"open files", limit >= needed,
+       fmt::format("at most {}; {} clients need up to {}", limit, request.clients, needed)},
+      {"private servers", account.has_value(),
+       account ? "run as " + (account->name.empty() ? "you" : account->name) : account.error()},
+      {"MPI", true,
+       no_mpi.empty() ? loadgen::cluster::mpi_version()
+                      : "no runs over several hosts: " + no_mpi}};
 }
 
 struct DoctorOptions : LoadOptions {
@@ -117,8 +106,7 @@ struct DoctorOptions : LoadOptions {
 
 int doctor(const DoctorOptions& options) {
   const deployment::Request request = request_of(options);
-  std::vector<Finding> findings = {check_cores(), check_clock(), check_open_files(request),
-                                   check_account(), check_mpi()};
+  std::vector<Finding> findings = check_machine(request);
   for (const StoreKind* store : store_kinds()) check_store(findings, *store, request);
   if (request.given_counter) {
     check_endpoint(findings, "counter-redis", "redis", *request.given_counter,

@@ -37,20 +37,6 @@ loadgen::Workload foreground_of(const RenewalOptions& options) {
   return workload;
 }
 
-int finish_renewal(const RenewalOptions& options, results::Result& result,
-                   const std::string& error, ResultFile& file) {
-  if (!error.empty()) file.console().warn(error);
-  const auto any = [&](auto holds) {
-    return std::any_of(result.runs.begin(), result.runs.end(), holds);
-  };
-  const bool lost =
-      any([](const results::Run& run) { return run.renewal && run.renewal->lost > 0; });
-  const bool broken =
-      any([](const results::Run& run) { return run.audit.verdict == results::Verdict::violated; });
-  return finish(result, options.output, file,
-                {.exclusion_broken = broken, .errors = !error.empty() || lost});
-}
-
 int renewal(const RenewalOptions& given) {
   RenewalOptions options = given;
   if (options.held.empty()) options.held = {1, 10, 100, 1'000, 10'000, 100'000};
@@ -91,7 +77,13 @@ int renewal(const RenewalOptions& given) {
       plan, [&](const std::string& line) { console.note(line); }, session.stop());
   result.interrupted = measured.interrupted;
   keep(measured.runs);
-  return finish_renewal(options, result, measured.error, file);
+  if (!measured.error.empty()) console.warn(measured.error);
+  Ending ending{.errors = !measured.error.empty()};
+  for (const results::Run& run : result.runs) {
+    ending.errors |= run.renewal && run.renewal->lost > 0;
+    ending.exclusion_broken |= run.audit.verdict == results::Verdict::violated;
+  }
+  return finish(result, options.output, file, ending);
 }
 
 }  // namespace
