@@ -67,11 +67,6 @@ Command doctor_command();
 Command clean_command();
 Command watch_command();
 
-/// Every subcommand; the first one is the default.
-std::vector<Command> all_commands();
-/// Null: there is none of that name.
-const Command* find_command(const std::vector<Command>& commands, std::string_view name);
-
 /// All of lockbench: `args` without the program's name. Prints, and returns the exit code.
 int dispatch(std::span<const std::string> args);
 
