@@ -12,7 +12,6 @@
 #include "cli/commands/measurement.h"
 #include "cli/console/console.h"
 #include "cli/console/deploy.h"
-#include "cli/console/progress.h"
 #include "cli/console/publish.h"
 #include "results/file/load.h"
 #include "results/stats/comparison.h"

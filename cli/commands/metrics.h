@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "cli/console/console.h"
+#include "cli/console/deploy.h"
 #include "cli/options/load_options.h"
-#include "cli/options/select.h"
 #include "exporter/exporter.h"
 #include "loadgen/run/runner.h"
 

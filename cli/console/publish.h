@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "cli/console/console.h"
+#include "cli/console/deploy.h"
 #include "cli/options/load_options.h"
-#include "cli/options/select.h"
 #include "results/file/model.h"
 #include "results/report/report.h"
 #include "results/tables/show.h"

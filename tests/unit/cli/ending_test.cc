@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
+#include "cli/commands/measurement.h"
 #include "cli/console/facts.h"
-#include "cli/console/progress.h"
 #include "cli/console/publish.h"
 #include "results/file/load.h"
 #include "results/tables/outcomes.h"

@@ -1,5 +1,4 @@
-#include "cli/options/select.h"
-
+#include "cli/console/deploy.h"
 #include "cli/options/text.h"
 #include "strategies/registry.h"
 #include "tests/unit/cli/fixtures.h"
