@@ -100,9 +100,9 @@ struct DoctorOptions : LoadOptions {
   static constexpr std::string_view kCommand = "doctor";
 
   void declare(OptionList& options) {
-    OptionList::Names taken = {"clients", "resource", "counter-redis", "store-timeout"};
-    for (const StoreKind* kind : store_kinds()) taken.push_back(kind->name);
-    options.only(taken, [&] { LoadOptions::declare(options); });
+    options.only({"clients", "resource", "counter-redis", "store-timeout"},
+                 [&] { LoadOptions::declare(options); });
+    declare_servers(options, servers);
   }
   static void complete(const OptionList& /*options*/) {}
 };

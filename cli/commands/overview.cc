@@ -4,7 +4,6 @@
 #include "cli/commands/commands.h"
 #include "cli/commands/measurement.h"
 #include "strategies/registry.h"
-#include "strategies/store.h"
 
 namespace lockbench::cli {
 namespace {
@@ -22,10 +21,10 @@ struct OverviewOptions : RunOptions {
   }
 
   void declare(OptionList& options) {
-    OptionList::Names taken = {"strategies",       "threads", "duration",     "warmup",
-                               "contended-grants", "repeat",  "store-timeout"};
-    for (const StoreKind* kind : store_kinds()) taken.push_back(kind->name);
-    options.only(taken, [&] { LoadOptions::declare(options); });
+    options.only({"strategies", "threads", "duration", "warmup", "contended-grants", "repeat",
+                  "store-timeout"},
+                 [&] { LoadOptions::declare(options); });
+    declare_servers(options, servers);
     options.at("strategies").default_text = "a typical one of each family";
     options.without({"strict"}, [&] { output.declare(options); });
     options.heading("Load");

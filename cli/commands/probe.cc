@@ -54,11 +54,10 @@ struct ProbeOptions : LoadOptions {
     options.add("deployment", "NAME", deployment, any_text(),
                 "name of what is probed: label deployment of all metrics",
                 "the servers' addresses");
-    OptionList::Names taken = {"strategies",   "threads",      "hold",         "ttl",
-                               "wait",         "renew",        "node-timeout", "wait-replicas",
-                               "wait-timeout", "store-timeout"};
-    for (const StoreKind* kind : store_kinds()) taken.push_back(kind->name);
-    options.only(taken, [&] { LoadOptions::declare(options); });
+    options.only({"strategies", "threads", "hold", "ttl", "wait", "renew", "node-timeout",
+                  "wait-replicas", "wait-timeout", "store-timeout"},
+                 [&] { LoadOptions::declare(options); });
+    declare_servers(options, servers);
     options.at("strategies").default_text = "all that promise exclusion, on the servers given";
     options.at("renew").default_text = "the strategy's own, or else auto";
     options.at("hold").help =

@@ -55,22 +55,15 @@ TEST(ChooseCommand, MistakesAreOneLine) {
 
 // In processes of their own, as signals are blocked for good.
 
-void expect_that_time_does_not_suffice() {
+// It measures without servers that only the environment of `run` names.
+TEST(ChooseCommand, TimeThatDoesNotSufficeForARunOfEachIsRefused) {
+  const test::Variable counter("LOCKBENCH_COUNTER_REDIS", "redis://127.0.0.1:1");
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   const std::vector<std::string> args{
       "choose",    "--clients",      "8",  "--work-time-p50", "1ms",
       "--measure", "--measure-time", "5s", "--out",           "/dev/null"};
   EXPECT_EXIT(std::_Exit(dispatch(args)), testing::ExitedWithCode(1),
               "measure-time: [0-9]+ strategies need .* for one run of each");
-}
-
-TEST(ChooseCommand, TimeThatDoesNotSufficeForARunOfEachIsRefused) {
-  expect_that_time_does_not_suffice();
-}
-
-TEST(ChooseCommand, MeasuresWithoutServersThatOnlyTheEnvironmentOfRunNames) {
-  const test::Variable counter("LOCKBENCH_COUNTER_REDIS", "redis://127.0.0.1:1");
-  expect_that_time_does_not_suffice();
 }
 
 TEST(ChooseCommand, ExitsWith99WhereNothingQualifies) {

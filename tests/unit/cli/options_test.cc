@@ -30,11 +30,6 @@ TEST(Options, RenewalAndNotificationReachIt) {
   };
   EXPECT_EQ(recorded("auto"), results::OptionValue(std::string("auto")));
   EXPECT_EQ(recorded("250ms"), results::OptionValue(0.25));
-  EXPECT_FALSE(strategy({}).node_timeout);
-  EXPECT_EQ(strategy({"--node-timeout", "20ms"}).node_timeout, Duration(20ms));
-  EXPECT_EQ(strategy({"--wait", "notify"}).wait->kind, WaitKind::notify);
-  EXPECT_EQ(parse_run({"--resource", "redis-fenced"})->workload.resource,
-            loadgen::Resource::redis_fenced);
   EXPECT_TRUE(parse_run({"--resource", "redis-fenced", "--counter-redis", "redis://h"}));
 }
 
@@ -143,17 +138,6 @@ TEST(Options, ADelayIsRefusedForTheUsersOwnServersOfAnyStore) {
               "--rtt cannot be combined with --" + name + ": it delays private servers only");
     EXPECT_EQ(error_of({"--rtt", "0s", "--" + name, urls.at(name)}), "accepted");
   }
-}
-
-TEST(Options, AHotSetReachesIt) {
-  const auto options = parse_run({"--keys", "5000", "--hot-set", "share=50%,keys=2500,move=10s"});
-  ASSERT_TRUE(options) << options.error();
-  const loadgen::HotSet hot = options->workload.hot_set.value();
-  EXPECT_EQ(hot.share, 0.5);
-  EXPECT_EQ(hot.keys, 2500);
-  EXPECT_EQ(hot.moves_every, Duration(10s));
-  EXPECT_EQ(workload_record(*options).at("hot_set"),
-            results::OptionValue(std::string("share=50%,keys=2500,move=10s")));
 }
 
 TEST(Options, ATraceReachesIt) {
