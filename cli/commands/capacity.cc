@@ -4,8 +4,6 @@
 
 #include "cli/commands/commands.h"
 #include "cli/commands/metrics.h"
-#include "cli/console/deploy.h"
-#include "cli/console/publish.h"
 #include "cli/console/ranks.h"
 #include "cli/console/session.h"
 #include "loadgen/experiments/capacity_experiment.h"

@@ -13,6 +13,8 @@
 
 namespace lockbench::cli {
 
+// Brings what nearly every command uses: options, servers, the console and results.
+
 /// A subcommand: what help says about it, its options and what it does.
 struct Command {
   std::string_view name;

@@ -10,9 +10,6 @@
 
 #include "cli/commands/commands.h"
 #include "cli/commands/measurement.h"
-#include "cli/console/console.h"
-#include "cli/console/deploy.h"
-#include "cli/console/publish.h"
 #include "results/file/load.h"
 #include "results/stats/comparison.h"
 #include "results/stats/regression.h"

@@ -5,7 +5,6 @@
 #include <thread>
 
 #include "cli/commands/commands.h"
-#include "cli/console/deploy.h"
 #include "cli/console/facts.h"
 #include "cli/console/session.h"
 #include "cli/options/text.h"

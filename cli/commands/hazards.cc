@@ -9,10 +9,7 @@
 #include <vector>
 
 #include "cli/commands/commands.h"
-#include "cli/console/deploy.h"
-#include "cli/console/publish.h"
 #include "cli/console/session.h"
-#include "cli/options/load_options.h"
 #include "cli/options/text.h"
 #include "hazards/player.h"
 #include "results/file/model.h"

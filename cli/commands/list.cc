@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "cli/commands/commands.h"
-#include "cli/console/deploy.h"
 #include "deployment/deployment.h"
 #include "strategies/redis/client/rights.h"
 #include "strategies/registry.h"

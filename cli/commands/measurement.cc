@@ -7,7 +7,6 @@
 #include <filesystem>
 
 #include "cli/commands/commands.h"
-#include "cli/console/publish.h"
 #include "cli/console/ranks.h"
 #include "loadgen/run/named_load.h"
 #include "results/file/load.h"

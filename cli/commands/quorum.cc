@@ -2,8 +2,6 @@
 #include <chrono>
 
 #include "cli/commands/commands.h"
-#include "cli/console/deploy.h"
-#include "cli/console/publish.h"
 #include "cli/console/ranks.h"
 #include "cli/console/session.h"
 #include "loadgen/experiments/quorum_experiment.h"

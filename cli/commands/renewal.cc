@@ -1,8 +1,6 @@
 #include <algorithm>
 
 #include "cli/commands/commands.h"
-#include "cli/console/deploy.h"
-#include "cli/console/publish.h"
 #include "cli/console/ranks.h"
 #include "cli/console/session.h"
 #include "loadgen/experiments/renewal_experiment.h"

@@ -7,7 +7,6 @@
 
 #include "cli/commands/commands.h"
 #include "cli/console/facts.h"
-#include "cli/console/publish.h"
 #include "loadgen/cluster/assembly.h"
 #include "results/file/json.h"
 #include "results/file/load.h"
