@@ -70,14 +70,13 @@ void Measurement::resume() {
 void Measurement::check_resumed() const {
   if (!resumed_) return;
   auto differences = results::incompatibilities(*resumed_, result_);
-  const auto add = [&](std::string_view what, const std::string& a, const std::string& b) {
-    if (a != b) differences.push_back(fmt::format("{} {} and {}", what, a, b));
-  };
-  const auto seed = [](const results::Result& result) {
-    return fmt::format("{}", results::workload_number(result, "seed").value_or(0));
-  };
-  add("commit", resumed_->lockbench.commit, result_.lockbench.commit);
-  add("seed", seed(*resumed_), seed(result_));
+  if (resumed_->lockbench.commit != result_.lockbench.commit) {
+    differences.push_back(fmt::format("commit {} and {}", resumed_->lockbench.commit,
+                                      result_.lockbench.commit));
+  }
+  const double before = results::workload_number(*resumed_, "seed").value_or(0);
+  const double now = results::workload_number(result_, "seed").value_or(0);
+  if (before != now) differences.push_back(fmt::format("seed {} and {}", before, now));
   if (differences.empty()) return;
   throw UsageError("--resume: {} was measured otherwise: {}", out_, differences.front());
 }
@@ -96,13 +95,6 @@ bool Measurement::deploy(Session& session) {
   return true;
 }
 
-bool Measurement::is_done(const Descriptor& strategy, int repetition,
-                          const results::Load& load) const {
-  return std::any_of(result_.runs.begin(), result_.runs.end(), [&](const results::Run& run) {
-    return run.strategy == strategy.name && run.repetition == repetition && run.load == load;
-  });
-}
-
 loadgen::RunPlan Measurement::plan_of(const loadgen::Workload& point) {
   const bool far = point.rtt != options_.workload.rtt;
   loadgen::RunPlan plan = plan_on(*servers_, result_.id);
@@ -113,7 +105,9 @@ loadgen::RunPlan Measurement::plan_of(const loadgen::Workload& point) {
   }
   plan.is_done = [this, load = loadgen::load_of(point)](const Descriptor& strategy,
                                                         int repetition) {
-    return is_done(strategy, repetition, load);
+    return std::ranges::any_of(result_.runs, [&](const results::Run& run) {
+      return run.strategy == strategy.name && run.repetition == repetition && run.load == load;
+    });
   };
   if (far) plan.endpoints = servers_->far_endpoints;
   plan.servers_stay = [this](const Descriptor& strategy) {

@@ -51,7 +51,6 @@ class Measurement {
   void resume();
   /// A UsageError if the file that is resumed was measured otherwise, as far as that is known yet.
   void check_resumed() const;
-  bool is_done(const Descriptor& strategy, int repetition, const results::Load& load) const;
   loadgen::RunPlan plan_of(const loadgen::Workload& point);
   /// The strategies that it did not come to.
   void skip_the_rest();

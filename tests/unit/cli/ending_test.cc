@@ -138,13 +138,6 @@ TEST(Facts, TimesAndIds) {
   EXPECT_EQ(run_id(time, 1), "20261121T012530Z-000001");
 }
 
-TEST(Facts, OnlyOptimisedBuildsAreTrusted) {
-  EXPECT_TRUE(figures_can_be_trusted({"", "", "Release"}));
-  EXPECT_FALSE(figures_can_be_trusted({"", "", "Debug"}));
-  EXPECT_FALSE(figures_can_be_trusted({"", "", "RelWithDebInfo+thread"}));
-  EXPECT_FALSE(figures_can_be_trusted({"", "", ""}));
-}
-
 loadgen::Progress some_progress() {
   loadgen::Progress progress;
   progress.strategy = "redis-setnx";
