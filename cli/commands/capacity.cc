@@ -1,5 +1,3 @@
-#include "cli/commands/capacity.h"
-
 #include <fmt/format.h>
 
 #include "cli/commands/commands.h"

@@ -1,5 +1,3 @@
-#include "cli/commands/choose.h"
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 

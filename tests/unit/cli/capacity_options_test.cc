@@ -1,4 +1,3 @@
-#include "cli/commands/capacity.h"
 #include "tests/unit/cli/fixtures.h"
 
 namespace lockbench::cli {

@@ -1,6 +1,5 @@
 #include <nlohmann/json.hpp>
 
-#include "cli/commands/choose.h"
 #include "results/file/json.h"
 #include "tests/support/variable.h"
 #include "tests/unit/choose/fixtures.h"

@@ -1,4 +1,4 @@
-#include "cli/commands/probe_health.h"
+#include "cli/commands/probe.h"
 
 #include <algorithm>
 
