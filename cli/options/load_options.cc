@@ -87,20 +87,17 @@ ValueType<std::string> server_url(const StoreKind& kind) {
 }
 
 ValueType<std::string> push_url() {
-  const auto parse = [](const std::string& text) -> tl::expected<std::string, std::string> {
-    const auto target = exporter::parse_push_target(text);
-    if (!target) return tl::unexpected(target.error());
-    return text;
+  const auto parse = [](const std::string& text) {
+    return exporter::parse_push_target(text).map([&](const auto&) { return text; });
   };
   return parsed(parse,
                 [](const std::string& url) { return exporter::parse_push_target(url)->display(); });
 }
 
 ValueType<loadgen::Trace> trace_file() {
-  const auto parse = [](const std::string& text) -> tl::expected<loadgen::Trace, std::string> {
-    const auto file = path().parse(text);
-    if (!file) return tl::unexpected(file.error());
-    return loadgen::Trace::read(*file);
+  const auto parse = [](const std::string& text) {
+    return path().parse(text).and_then(
+        [](const std::string& file) { return loadgen::Trace::read(file); });
   };
   return parsed(parse, &loadgen::Trace::path);
 }
