@@ -20,20 +20,10 @@ ValueType<std::string> lock_name() {
   });
 }
 
-Option name_option(WatchOptions& values) {
-  Option option;
-  option.parse = [&values](const std::string& text) -> tl::expected<void, std::string> {
-    auto families = watch::Families::parse(text);
-    if (!families) return tl::unexpected(families.error());
-    values.families = *std::move(families);
-    values.name = text;
-    return {};
-  };
-  option.value = [&values]() -> results::OptionValue {
-    if (values.name.empty()) return nullptr;
-    return values.name;
-  };
-  return option;
+ValueType<std::string> family_expression() {
+  return parsed([](const std::string& text) {
+    return watch::Families::parse(text).map([&](const auto&) { return text; });
+  });
 }
 
 /// The stores' help is written for commands that have servers of their own.
@@ -66,10 +56,10 @@ void WatchOptions::declare(OptionList& options) {
            "\"table(name,lock_until,locked_by)\"",
            "tables with ShedLock's columns")
       .comma_separated = false;
-  options.add_custom("name", "REGEX", name_option(*this),
-                     "groups locks into families: an expression that matches whole names and has "
-                     "a group (?<family>...), such as 'lock:(?<family>[a-z]+):.*'",
-                     "by --locks, or by what the names begin with");
+  options.add("name", "REGEX", name, family_expression(),
+              "groups locks into families: an expression that matches whole names and has a group "
+              "(?<family>...), such as 'lock:(?<family>[a-z]+):.*'",
+              "by --locks, or by what the names begin with");
   options.heading("How");
   options.add("budget", "R", request.budget, number(1, 100'000),
               "commands per second to each server, at most");
@@ -113,7 +103,7 @@ watch::LedgerOptions WatchOptions::ledger_options() const {
 }
 
 watch::Families WatchOptions::grouping() const {
-  if (families) return *families;
+  if (name) return watch::Families::parse(*name).value();
   return request.locks.empty() ? watch::Families() : watch::Families(request.locks);
 }
 

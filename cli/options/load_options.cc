@@ -113,15 +113,12 @@ void declare_files(OptionList& options, std::vector<std::string>& files, std::st
 }
 
 void LoadOptions::declare_keys(OptionList& options) {
-  const auto set = [this](std::optional<int> keys) {
-    workload.key_per_client = !keys;
-    workload.keys = keys.value_or(workload.keys);
+  Option& keys = options.add("keys", "N", workload.keys, number_or_word(10'000'000, "per-client"),
+                             "distinct locks; per-client: one for each client, without contention");
+  keys.value = [this]() -> results::OptionValue {
+    if (workload.key_per_client) return std::string("per-client");
+    return std::int64_t{workload.keys};
   };
-  const auto get = [this] {
-    return workload.key_per_client ? std::nullopt : std::optional(workload.keys);
-  };
-  options.add_custom("keys", "N", number_or_word(10'000'000, "per-client", set, get),
-                     "distinct locks; per-client: one for each client, without contention", "1");
   options.add("key-skew", "S", workload.key_skew, number(0, 10),
               "Zipf exponent of the choice among the keys; 0: uniform");
   options.add("hot-set", "SET", workload.hot_set,
@@ -233,13 +230,9 @@ void LoadOptions::declare_locks(OptionList& options) {
               "time to wait for one node of Redlock", "50ms, or TTL/20 if that is less");
   options.add("replicas", "N", replicas, whole_number(0, kMaxReplicas),
               "replicas of the private Redis of redis-wait");
-  options.add_custom("wait-replicas", "K",
-                     number_or_word(
-                         kMaxReplicas, "all", [this](auto number) { wait_replicas = number; },
-                         [this] { return wait_replicas; }),
-                     "replicas that must acknowledge a lock of redis-wait; all: as many as "
-                     "--replicas; a number is required for those of --redis",
-                     "all");
+  options.add("wait-replicas", "K", wait_replicas, number_or_word(kMaxReplicas, "all"),
+              "replicas that must acknowledge a lock of redis-wait; all: as many as --replicas; a "
+              "number is required for those of --redis");
   options.add("wait-timeout", "D", strategy.wait_timeout, duration(1ms, 1h),
               "time within which the replicas of redis-wait must acknowledge");
 }
@@ -424,12 +417,16 @@ void LoadOptions::complete_ranks(const OptionList& options) {
 }
 
 void LoadOptions::complete(const OptionList& options) {
+  if (workload.keys == 0) {
+    workload.key_per_client = true;
+    workload.keys = 1;
+  }
   if (options.given("arrival") && !workload.rate) throw UsageError("--arrival requires --rate");
   complete_ranks(options);
-  workload.strategy.wait_replicas = wait_replicas;
   // How many replicas belong to the user's server, it cannot tell: some may be away.
-  const bool own = servers_of("redis").empty();
-  if (!wait_replicas && own && replicas > 0) workload.strategy.wait_replicas = replicas;
+  const bool all = wait_replicas == 0 && servers_of("redis").empty();
+  const int waited_for = all ? replicas : wait_replicas;
+  if (waited_for > 0) workload.strategy.wait_replicas = waited_for;
   if (counter_redis && workload.resource == loadgen::Resource::memory) {
     throw UsageError("--counter-redis requires --resource redis or redis-fenced");
   }

@@ -66,7 +66,7 @@ struct LoadOptions {
   ServerUrls servers;
   std::optional<std::string> counter_redis;  ///< a URL, secrets included
   int replicas = 2;                          ///< of the private Redis of redis-wait
-  std::optional<int> wait_replicas;          ///< that must acknowledge; nothing: all
+  int wait_replicas = 0;                     ///< that must acknowledge; 0: all
   bool tls = false;                          ///< of private servers
   /// Clients reach private servers through proxies, even if these add nothing.
   bool through_proxies = false;

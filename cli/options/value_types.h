@@ -33,10 +33,8 @@ struct WholeNumber {
 };
 inline WholeNumber whole_number(std::int64_t min, std::int64_t max) { return {min, max}; }
 
-/// A whole number from 1 to `max`, or a word in its place. `set` gets no number for the word, and
-/// `get` has none if the word was given last.
-Option number_or_word(int max, std::string_view word, std::function<void(std::optional<int>)> set,
-                      std::function<std::optional<int>()> get);
+/// A whole number from 1 to `max`, or a word, which is 0.
+ValueType<int> number_or_word(int max, std::string_view word);
 
 ValueType<double> number(double min, double max);
 
