@@ -157,19 +157,14 @@ void Measurement::take(const loadgen::RunReport& report, Console& console) {
     result_.skipped.push_back({one.strategy, "did not start: " + one.reason});
   }
   errors_ |= faults_->failed();
-  if (result_.interrupted) skip_the_rest();
-  file_->keep(result_);
-}
-
-void Measurement::skip_the_rest() {
-  const auto has = [](const auto& list, std::string_view name) {
-    return std::any_of(list.begin(), list.end(),
-                       [&](const auto& entry) { return entry.strategy == name; });
-  };
   for (const auto& [strategy, named] : selected_) {
-    if (has(result_.runs, strategy->name) || has(result_.skipped, strategy->name)) continue;
-    result_.skipped.push_back({std::string(strategy->name), "interrupted"});
+    if (!result_.interrupted) break;
+    const auto known = std::ranges::count(result_.runs, strategy->name, &results::Run::strategy) +
+                       std::ranges::count(result_.skipped, strategy->name,
+                                          &results::Skipped::strategy);
+    if (known == 0) result_.skipped.push_back({std::string(strategy->name), "interrupted"});
   }
+  file_->keep(result_);
 }
 
 int Measurement::finish(bool show, Console& console) {

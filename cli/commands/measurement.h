@@ -52,8 +52,6 @@ class Measurement {
   /// A UsageError if the file that is resumed was measured otherwise, as far as that is known yet.
   void check_resumed() const;
   loadgen::RunPlan plan_of(const loadgen::Workload& point);
-  /// The strategies that it did not come to.
-  void skip_the_rest();
 
   const RunOptions options_;
   std::vector<Selected> selected_;

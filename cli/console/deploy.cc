@@ -38,6 +38,37 @@ UsageError no_such_strategy(const std::string& pattern,
                     did_you_mean(pattern, names));
 }
 
+/// --wait: refused if a named strategy does not support it. The others keep their own.
+void check_waiting(const std::vector<Selected>& selected, const std::optional<WaitPolicy>& wait) {
+  if (!wait) return;
+  for (const auto& [strategy, named] : selected) {
+    const auto& choices = strategy->traits.waiting_choices;
+    if (!named || std::ranges::count(choices, wait->kind) > 0) continue;
+    std::vector<std::string_view> allowed;
+    allowed.reserve(choices.size());
+    for (const WaitKind kind : choices) allowed.push_back(to_string(kind));
+    throw UsageError("--wait: {} cannot wait by {}: {}", strategy->name, to_string(wait->kind),
+                     allowed.empty() ? std::string("its waiting policy is fixed")
+                                     : fmt::format("allowed: {}", fmt::join(allowed, ", ")));
+  }
+}
+
+/// --renew: refused if a named strategy cannot be renewed by a timer, or if the interval is not
+/// shorter than the TTL.
+void check_renewal(const std::vector<Selected>& selected, const std::optional<RenewPolicy>& renew,
+                   Duration ttl) {
+  if (!renew || renew->kind == RenewPolicy::Kind::off) return;
+  if (renew->kind == RenewPolicy::Kind::every && renew->period >= ttl) {
+    throw UsageError("--renew: the renewal interval ({}) must be shorter than the TTL ({})",
+                     format_duration(renew->period), format_duration(ttl));
+  }
+  for (const auto& [strategy, named] : selected) {
+    if (!named || strategy->traits.renewable) continue;
+    throw UsageError("--renew: {} cannot be renewed by a timer: only off is allowed",
+                     strategy->name);
+  }
+}
+
 bool has(const LoadOptions& options, std::initializer_list<FaultKind> kinds) {
   return std::any_of(options.faults.begin(), options.faults.end(),
                      [&](const loadgen::Fault& fault) {
@@ -152,34 +183,6 @@ std::vector<Selected> select_strategies(const std::vector<std::string>& patterns
     if (!found) throw no_such_strategy(pattern, catalogue);
   }
   return selected;
-}
-
-void check_waiting(const std::vector<Selected>& selected, const std::optional<WaitPolicy>& wait) {
-  if (!wait) return;
-  for (const auto& [strategy, named] : selected) {
-    const auto& choices = strategy->traits.waiting_choices;
-    if (!named || std::ranges::count(choices, wait->kind) > 0) continue;
-    std::vector<std::string_view> allowed;
-    allowed.reserve(choices.size());
-    for (const WaitKind kind : choices) allowed.push_back(to_string(kind));
-    throw UsageError("--wait: {} cannot wait by {}: {}", strategy->name, to_string(wait->kind),
-                     allowed.empty() ? std::string("its waiting policy is fixed")
-                                     : fmt::format("allowed: {}", fmt::join(allowed, ", ")));
-  }
-}
-
-void check_renewal(const std::vector<Selected>& selected, const std::optional<RenewPolicy>& renew,
-                   Duration ttl) {
-  if (!renew || renew->kind == RenewPolicy::Kind::off) return;
-  if (renew->kind == RenewPolicy::Kind::every && renew->period >= ttl) {
-    throw UsageError("--renew: the renewal interval ({}) must be shorter than the TTL ({})",
-                     format_duration(renew->period), format_duration(ttl));
-  }
-  for (const auto& [strategy, named] : selected) {
-    if (!named || strategy->traits.renewable) continue;
-    throw UsageError("--renew: {} cannot be renewed by a timer: only off is allowed",
-                     strategy->name);
-  }
 }
 
 std::vector<Selected> select_for_load(const LoadOptions& options,

@@ -35,14 +35,6 @@ std::vector<const Descriptor*> with_absent(std::vector<const Descriptor*> built 
 std::vector<Selected> select_strategies(const std::vector<std::string>& patterns,
                                         const std::vector<const Descriptor*>& catalogue);
 
-/// --wait: refused if a named strategy does not support the policy. The others keep their own.
-void check_waiting(const std::vector<Selected>& selected, const std::optional<WaitPolicy>& wait);
-
-/// --renew: refused if a named strategy cannot be renewed by a timer, or if the interval is not
-/// shorter than the TTL.
-void check_renewal(const std::vector<Selected>& selected, const std::optional<RenewPolicy>& renew,
-                   Duration ttl);
-
 /// The strategies to put under load, checked against --wait and --renew. `built` are those of this
 /// build to choose from; the strategies that it leaves out are added.
 std::vector<Selected> select_for_load(const LoadOptions& options,
