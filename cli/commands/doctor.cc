@@ -91,8 +91,7 @@ std::vector<Finding> check_machine(const deployment::Request& request) {
       {"private servers", account.has_value(),
        account ? "run as " + (account->name.empty() ? "you" : account->name) : account.error()},
       {"MPI", true,
-       no_mpi.empty() ? loadgen::cluster::mpi_version()
-                      : "no runs over several hosts: " + no_mpi}};
+       no_mpi.empty() ? loadgen::cluster::mpi_version() : "no runs over several hosts: " + no_mpi}};
 }
 
 struct DoctorOptions : LoadOptions {

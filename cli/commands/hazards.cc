@@ -43,7 +43,9 @@ struct HazardOptions {
   void declare(OptionList& options) {
     const std::vector<std::string> all = {"all"};
     std::string help = "name or glob, such as 'crash-*', of:";
-    for (const auto* scenario : hazards::all_scenarios()) help += fmt::format(" {}", scenario->name);
+    for (const auto* scenario : hazards::all_scenarios()) {
+      help += fmt::format(" {}", scenario->name);
+    }
     Option& names = options.add("scenarios", "SCENARIO", scenarios, any_text(), help, "all");
     names.positional = true;
     names.value_if_unset = all;

@@ -71,8 +71,8 @@ void Measurement::check_resumed() const {
   if (!resumed_) return;
   auto differences = results::incompatibilities(*resumed_, result_);
   if (resumed_->lockbench.commit != result_.lockbench.commit) {
-    differences.push_back(fmt::format("commit {} and {}", resumed_->lockbench.commit,
-                                      result_.lockbench.commit));
+    differences.push_back(
+        fmt::format("commit {} and {}", resumed_->lockbench.commit, result_.lockbench.commit));
   }
   const double before = results::workload_number(*resumed_, "seed").value_or(0);
   const double now = results::workload_number(result_, "seed").value_or(0);
@@ -159,9 +159,9 @@ void Measurement::take(const loadgen::RunReport& report, Console& console) {
   errors_ |= faults_->failed();
   for (const auto& [strategy, named] : selected_) {
     if (!result_.interrupted) break;
-    const auto known = std::ranges::count(result_.runs, strategy->name, &results::Run::strategy) +
-                       std::ranges::count(result_.skipped, strategy->name,
-                                          &results::Skipped::strategy);
+    const auto known =
+        std::ranges::count(result_.runs, strategy->name, &results::Run::strategy) +
+        std::ranges::count(result_.skipped, strategy->name, &results::Skipped::strategy);
     if (known == 0) result_.skipped.push_back({std::string(strategy->name), "interrupted"});
   }
   file_->keep(result_);

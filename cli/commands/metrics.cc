@@ -23,7 +23,9 @@ exporter::Facts facts_of(const LoadOptions& options, const std::string& run_id) 
   facts.run.emplace_back("run", run_id);
   auto record = run_record(options);
   leave_to_the_loads(options, record);
-  for (const char* name : kRunFacts) facts.run.emplace_back(name, results::value_text(record.at(name)));
+  for (const char* name : kRunFacts) {
+    facts.run.emplace_back(name, results::value_text(record.at(name)));
+  }
   facts.build = build_facts();
   facts.deployments = options.metrics.deployments;
   if (Ranks::joined() != nullptr) facts.rank = "0";

@@ -106,8 +106,8 @@ results::Result begin_result(const OutputOptions& options);
 std::string out_path(const OutputOptions& options, const results::Result& result);
 
 /// Saves the result, and as a page if --report asks for one, and shows it: `text`, or without one
-/// as the options say. Says that a rank was lost. Returns the exit code. What may take long or fail, such as a push, comes
-/// before, and after a keep().
+/// as the options say. Says that a rank was lost. Returns the exit code. What may take long or
+/// fail, such as a push, comes before, and after a keep().
 int finish(results::Result& result, const OutputOptions& options, ResultFile& file, Ending ending,
            const std::optional<std::string>& text = {});
 

@@ -9,7 +9,6 @@ namespace lockbench::cli {
 namespace {
 
 using testing::AllOf;
-using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::StartsWith;
 
@@ -82,35 +81,6 @@ TEST(ChooseCommand, JudgesByTheFilesGiven) {
               StartsWith(file.path()));
   EXPECT_EQ(document.at("qualify").at(0).at("strategy"), "redis-fenced");
   EXPECT_EQ(document.at("qualify").at(0).at("value"), 0.125);
-}
-
-TEST(ChooseCommand, EveryRequirementIsAKeyOfTheFileToo) {
-  const TemporaryFile file("choose.toml", R"(
-stores = ["redis", "etcd"]
-survive = "crash,pause"
-work-time-p50 = "10ms"
-work-time-p99 = "800ms"
-clients = 200
-rate = 5.5
-slo = ["acquire.p99<20s", "acquire.p50<10s"]
-fair = true
-fencing-resource = "yes"
-reentrant = true
-shared = true
-rank-by = "acquire.mean"
-)");
-  const auto options = parse<ChooseOptions>({"--config", file.path()});
-  ASSERT_TRUE(options) << options.error();
-  const choose::Requirements& asked = options->requirements;
-  EXPECT_THAT(asked.stores, ElementsAre("redis", "etcd"));
-  EXPECT_EQ(asked.survive.size(), 2U);
-  EXPECT_EQ(asked.work_p50, std::chrono::milliseconds(10));
-  EXPECT_EQ(asked.work_p99, std::chrono::milliseconds(800));
-  EXPECT_EQ(asked.clients, 200);
-  EXPECT_EQ(asked.rate, 5.5);
-  EXPECT_EQ(asked.slos.size(), 2U);
-  EXPECT_TRUE(asked.fair && asked.reentrant && asked.shared && asked.fencing_resource.value());
-  EXPECT_EQ(asked.rank_by, "acquire.mean");
 }
 
 }  // namespace

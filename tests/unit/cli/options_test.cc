@@ -249,11 +249,8 @@ TEST(WorkloadRecord, HasEveryOptionAndNoSecret) {
   using List = std::vector<std::string>;
   EXPECT_EQ(std::get<double>(record.at("ttl")), 1.5);
   EXPECT_EQ(std::get<std::string>(record.at("hold")), "exp(2ms)");
-  EXPECT_EQ(std::get<double>(record.at("think")), 0);
-  EXPECT_EQ(std::get<double>(record.at("rate")), 10);
   EXPECT_EQ(std::get<List>(record.at("load")), List{"demand"}) << "it has a rate";
   EXPECT_EQ(std::get<std::int64_t>(record.at("clients")), 32);
-  EXPECT_EQ(std::get<double>(record.at("acquire_timeout")), 30);
   EXPECT_EQ(record.at("wait"), results::OptionValue(nullptr));
   EXPECT_EQ(record.at("iterations"), results::OptionValue(nullptr));
   EXPECT_EQ(std::get<List>(record.at("strategies")), List{"redis-*"});

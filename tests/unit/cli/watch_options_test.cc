@@ -47,17 +47,6 @@ TEST(WatchOptions, EveryOptionReachesTheWatch) {
   EXPECT_TRUE(options->no_screen);
 }
 
-TEST(WatchOptions, AreKeysOfTheTomlFileToo) {
-  const TemporaryFile file("watch.toml",
-                           "redis = [\"redis://h:6379\"]\nlocks = [\"lock:*\"]\nbudget = 20\n"
-                           "held-longer = \"5s\"\nname = 'lock:(?<family>[a-z]+):.*'\n");
-  const auto options = parse_watch({"--config", file.path()});
-  ASSERT_TRUE(options) << options.error();
-  EXPECT_THAT(options->servers.at("redis"), ElementsAre("redis://h:6379"));
-  EXPECT_EQ(options->request.budget, 20);
-  EXPECT_EQ(options->grouping().family_of("lock:order:17"), "order");
-}
-
 TEST(WatchOptions, GroupByNameBeforeLocks) {
   const auto grouping = [](std::vector<std::string> args) {
     return parse_watch(with_redis(std::move(args))).value().grouping();
