@@ -28,15 +28,13 @@ ValueType<std::string> family_expression() {
 
 /// The stores' help is written for commands that have servers of their own.
 void say_that_it_is_watched(Option& option) {
-  constexpr std::string_view kInstead = " instead of a private one", kUse = "use ";
-  constexpr std::string_view kNodes = "the nodes of Redlock, other strategies use the first";
-  const auto replace = [&](std::string_view from, std::string_view to) {
+  using Words = std::pair<std::string_view, std::string_view>;
+  for (const auto& [from, to] : {Words{"use ", "watch "}, Words{" instead of a private one", ""},
+                                 Words{"the nodes of Redlock, other strategies use the first",
+                                       "each server is watched by itself"}}) {
     const std::size_t at = option.help.find(from);
     if (at != std::string::npos) option.help.replace(at, from.size(), to);
-  };
-  replace(kInstead, "");
-  if (option.help.starts_with(kUse)) option.help.replace(0, kUse.size(), "watch ");
-  replace(kNodes, "each server is watched by itself");
+  }
 }
 
 }  // namespace
