@@ -283,12 +283,10 @@ int show(const results::ResultComparison& comparison, const CompareOptions& opti
   Ending ending;
   ending.errors = !print_text(must(text, "--columns"));
   for (const std::string& line : gate_lines(comparison)) console.warn(line);
-  ending.threshold_missed =
-      std::any_of(comparison.gates.begin(), comparison.gates.end(), [&](const results::Gate& gate) {
-        using Outcome = results::Gate::Outcome;
-        return gate.outcome != Outcome::kept &&
-               (gate.outcome != Outcome::not_excluded || options.strict_gate);
-      });
+  ending.threshold_missed = std::ranges::any_of(comparison.gates, [&](const results::Gate& gate) {
+    using enum results::Gate::Outcome;
+    return gate.outcome != kept && (gate.outcome != not_excluded || options.strict_gate);
+  });
   return exit_code_of(ending);
 }
 

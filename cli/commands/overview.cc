@@ -53,9 +53,8 @@ std::vector<Selected> usual(bool all) {
   for (const Descriptor* strategy : all_strategies()) {
     if (all || strategy->typical) selected.push_back({strategy, false});
   }
-  std::stable_sort(selected.begin(), selected.end(), [](const Selected& a, const Selected& b) {
-    const auto key = [](const Descriptor& one) { return std::pair(is_flawed(one), !one.typical); };
-    return key(*a.strategy) < key(*b.strategy);
+  std::ranges::stable_sort(selected, {}, [](const Selected& one) {
+    return std::pair(is_flawed(*one.strategy), !one.strategy->typical);
   });
   return selected;
 }

@@ -70,10 +70,9 @@ void check_renewal(const std::vector<Selected>& selected, const std::optional<Re
 }
 
 bool has(const LoadOptions& options, std::initializer_list<FaultKind> kinds) {
-  return std::any_of(options.faults.begin(), options.faults.end(),
-                     [&](const loadgen::Fault& fault) {
-                       return std::find(kinds.begin(), kinds.end(), fault.kind) != kinds.end();
-                     });
+  return std::ranges::any_of(options.faults, [&](const loadgen::Fault& fault) {
+    return std::ranges::count(kinds, fault.kind) > 0;
+  });
 }
 
 std::string unfit_for_nodes(const loadgen::Fault& fault, int nodes) {

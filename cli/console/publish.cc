@@ -23,8 +23,8 @@ namespace lockbench::cli {
 namespace {
 
 bool is_exempt(const std::string& name, const std::vector<Selected>& selected) {
-  const auto found = std::find_if(selected.begin(), selected.end(),
-                                  [&](const Selected& one) { return one.strategy->name == name; });
+  const auto found = std::ranges::find_if(
+      selected, [&](const Selected& one) { return one.strategy->name == name; });
   if (found == selected.end() || found->named) return false;
   const Traits& traits = found->strategy->traits;
   return !traits.promises_exclusion || traits.one_process;
@@ -63,10 +63,9 @@ results::KnownFlaws known_flaws(const results::Result& result) {
     results::KnownFlaw& flaw = flaws[run.strategy];
     flaw.superseded_by = strategy->superseded_by;
     const auto& hazards = strategy->hazards;
-    const auto gravest = std::max_element(
-        hazards.begin(), hazards.end(), [](const KnownHazard& a, const KnownHazard& b) {
-          return results::gravity(to_string(a.outcome)) < results::gravity(to_string(b.outcome));
-        });
+    const auto gravest = std::ranges::max_element(hazards, {}, [](const KnownHazard& hazard) {
+      return results::gravity(to_string(hazard.outcome));
+    });
     if (gravest == hazards.end() || !results::does_harm(to_string(gravest->outcome))) continue;
     flaw.hazard = gravest->scenario;
   }
