@@ -1,14 +1,9 @@
-#include "cli/commands/capacity.h"
-
 #include <fmt/format.h>
 
 #include "cli/commands/commands.h"
-#include "cli/commands/finish.h"
 #include "cli/commands/metrics.h"
-#include "cli/commands/run_plan.h"
 #include "cli/console/ranks.h"
 #include "cli/console/session.h"
-#include "cli/options/value_types.h"
 #include "loadgen/experiments/capacity_experiment.h"
 #include "results/stats/compared_figures.h"
 
@@ -34,37 +29,6 @@ tl::expected<results::Threshold, std::string> parse_objective(const std::string&
   return objective;
 }
 
-/// Chooses the time if the user did not.
-CapacityOptions with_defaults(CapacityOptions options) {
-  if (!options.time) {
-    options.time = loadgen::default_search_time(options.workload, options.objective);
-  }
-  return options;
-}
-
-std::vector<Selected> select(const CapacityOptions& options) {
-  if (options.strategies.empty()) {
-    throw UsageError("capacity needs a strategy: lockbench capacity redis-queue --slo EXPR");
-  }
-  if (options.objective.empty()) {
-    throw UsageError("capacity needs an objective: --slo 'acquire.p99<20ms'");
-  }
-  return select_for_load(options);
-}
-
-/// For any strategy.
-loadgen::CapacityPlan plan_of(const CapacityOptions& options,
-                              const deployment::Deployment& deployment, const std::string& run_id,
-                              loadgen::RunWatcher* watcher) {
-  loadgen::CapacityPlan plan{.run = plan_on(deployment, run_id),
-                             .time = *options.time,
-                             .objective = options.objective,
-                             .planned_rate = options.planned_rate};
-  plan.run.workload = options.workload;
-  plan.run.watcher = watcher;
-  return plan;
-}
-
 /// One strategy after the other. Those that a stop left out are listed as skipped.
 void measure_all(loadgen::CapacityPlan plan, const std::vector<Selected>& selected,
                  results::Result& result, ResultFile& file, Ending& ending, Session& session) {
@@ -87,11 +51,11 @@ void measure_all(loadgen::CapacityPlan plan, const std::vector<Selected>& select
     loadgen::CapacityMeasured measured = loadgen::measure_capacity(
         plan, [&](const std::string& line) { console.note(line); }, session.stop());
     for (const std::string& line : measured.errors) console.warn("failure: " + line);
+    const results::Capacity& capacity = measured.capacity;
     // A control promises no exclusion.
     const bool violated =
-        one.strategy->traits.promises_exclusion && measured.capacity.violated.value_or(false);
+        one.strategy->traits.promises_exclusion && capacity.violated.value_or(false);
     if (violated) console.warn("exclusion was broken: " + name);
-    const results::Capacity& capacity = measured.capacity;
     ending.errors |= !measured.errors.empty();
     ending.exclusion_broken |= violated;
     ending.invalid |= capacity.limit == "generator";
@@ -106,8 +70,15 @@ void measure_all(loadgen::CapacityPlan plan, const std::vector<Selected>& select
 }
 
 int capacity(const CapacityOptions& given) {
-  const CapacityOptions options = with_defaults(given);
-  std::vector<Selected> selected = select(options);
+  if (given.strategies.empty()) {
+    throw UsageError("capacity needs a strategy: lockbench capacity redis-queue --slo EXPR");
+  }
+  if (given.objective.empty()) {
+    throw UsageError("capacity needs an objective: --slo 'acquire.p99<20ms'");
+  }
+  CapacityOptions options = given;
+  if (!given.time) options.time = loadgen::default_search_time(given.workload, given.objective);
+  std::vector<Selected> selected = select_for_load(options);
   results::Result result = begin_result(options.output);
   result.capacity.emplace();
   const std::string out = out_path(options.output, result);
@@ -121,10 +92,14 @@ int capacity(const CapacityOptions& given) {
   result.environment.servers = deployment->facts;
   result.workload = workload_record(options);
   ResultFile file(out, session.console());
-  loadgen::CapacityPlan plan = plan_of(options, *deployment, result.id, metrics.watcher());
+  loadgen::CapacityPlan plan{.run = plan_on(*deployment, result.id),
+                             .time = *options.time,
+                             .objective = options.objective,
+                             .planned_rate = options.planned_rate};
+  plan.run.workload = options.workload;
+  plan.run.watcher = metrics.watcher();
   plan.run.maker = maker_of(out, result, options.metrics);
   measure_all(std::move(plan), selected, result, file, ending, session);
-  if (note_lost_ranks(out, result, session.console())) ending.rank_lost = true;
   ending.errors |= !metrics.push(session.console());
   const int code = finish(result, options.output, file, ending);
   metrics.linger(session.console(), session.stop());
@@ -147,23 +122,10 @@ void CapacityOptions::declare(OptionList& options) {
       "planned sections per second: measured if it may be the limit, shows headroom; exit 99 "
       "unless it is kept",
       "none");
-  const OptionList::Names no_search = {"load",
-                                       "think",
-                                       "rate",
-                                       "arrival",
-                                       "iterations",
-                                       "shared-share",
-                                       "contended-grants",
-                                       "repeat",
-                                       "hot-set",
-                                       "trace",
-                                       "trace-repeat",
-                                       "locks-per-section",
-                                       "lock-order",
-                                       "deadlock-timeout",
-                                       "renew-cap",
-                                       "fault"};
-  options.without(no_search, [&] { LoadOptions::declare(options); });
+  options.without({"load", "think", "rate", "arrival", "iterations", "shared-share", "repeat",
+                   "contended-grants", "hot-set", "trace", "locks-per-section", "lock-order",
+                   "deadlock-timeout", "renew-cap", "fault"},
+                  [&] { LoadOptions::declare(options); });
   options.at("strategies").default_text = "";  // required
   metrics.declare(options);
   options.without({"resume"}, [&] { output.declare(options); });

@@ -1,5 +1,3 @@
-#include "cli/commands/choose.h"
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -10,12 +8,7 @@
 #include "choose/answer.h"
 #include "cli/commands/commands.h"
 #include "cli/commands/measurement.h"
-#include "cli/console/console.h"
-#include "cli/console/progress.h"
-#include "cli/console/publish.h"
-#include "cli/options/select.h"
 #include "cli/options/text.h"
-#include "cli/options/value_types.h"
 #include "hazards/scenario.h"
 #include "results/file/load.h"
 #include "results/stats/compared_figures.h"
@@ -32,17 +25,15 @@ using namespace std::chrono_literals;
 std::vector<std::string_view> known_stores() {
   std::vector<std::string_view> stores;
   for (const Descriptor* strategy : with_absent()) {
-    const bool known = std::find(stores.begin(), stores.end(), strategy->backend) != stores.end();
-    if (!known && !strategy->traits.one_process && store_traits(strategy->backend).servers) {
-      stores.push_back(strategy->backend);
-    }
+    if (strategy->traits.one_process || !store_traits(strategy->backend).servers) continue;
+    if (std::ranges::count(stores, strategy->backend) == 0) stores.push_back(strategy->backend);
   }
   return stores;
 }
 
 ValueType<std::string> one_of_names(const std::vector<std::string_view>& names) {
   return parsed([names](const std::string& text) -> tl::expected<std::string, std::string> {
-    if (std::find(names.begin(), names.end(), text) != names.end()) return text;
+    if (std::ranges::count(names, text) > 0) return text;
     return tl::unexpected(not_one_of(text, names));
   });
 }
@@ -67,54 +58,31 @@ tl::expected<choose::Survival, std::string> parse_survival(const std::string& te
   return tl::unexpected(fmt::format("\"{}\" is not a known fault{}", text, allowed));
 }
 
-/// Whether it is known which way the figure is better.
-bool can_rank(const results::Figure& figure) {
-  return results::compared_figure(figure.path).good != results::Good::unknown;
-}
-
-/// Those that can rank: "sections, acquire.*, ...".
-std::string ranking(const std::vector<results::Figure>& figures) {
-  std::string list, group;
-  for (const results::Figure& figure : figures) {
-    if (!can_rank(figure)) continue;
-    // A distribution's figures share a word.
-    const bool begins = figure.path.ends_with(".mean");
-    if (!begins && !group.empty() && figure.path.starts_with(group)) continue;
-    group = begins ? figure.path.substr(0, figure.path.rfind('.') + 1) : "";
-    list += fmt::format("{}{}", list.empty() ? "" : ", ", begins ? group + "*" : figure.path);
-  }
-  return list;
-}
-
+/// A figure of a run of which it is known which way it is better.
 tl::expected<std::string, std::string> parse_ranking_figure(const std::string& text) {
   const std::vector<results::Figure> figures = results::figures(results::Run{});
-  const auto found = std::ranges::find(figures, text, &results::Figure::path);
-  if (found != figures.end() && can_rank(*found)) return text;
-  if (found != figures.end()) {
-    return tl::unexpected(fmt::format(
-        "\"{}\" is neither better high nor better low; these rank: {}", text, ranking(figures)));
-  }
   std::vector<std::string_view> names;
-  names.reserve(figures.size());
-  for (const results::Figure& figure : figures) names.push_back(figure.path);
-  return tl::unexpected(
-      fmt::format("no such figure \"{}\"{}: a figure of a run is expected, such as acquire.p99",
-                  text, did_you_mean(text, names)));
-}
-
-UsageError no_requirement() {
-  ChooseOptions none;
-  OptionList options("choose");
-  none.declare_requirements(options);
-  std::string names;
-  for (const Option& option : options.all()) {
-    names += fmt::format("{}--{}", names.empty() ? "" : ", ", option.name);
+  for (const results::Figure& figure : figures) {
+    if (results::compared_figure(figure.path).good != results::Good::unknown) {
+      names.push_back(figure.path);
+    }
   }
-  return UsageError("choose needs at least one requirement: {}", names);
+  if (std::ranges::count(names, text) > 0) return text;
+  return tl::unexpected(fmt::format(
+      "\"{}\" cannot rank{}: a figure of a run is expected that is better high or better low, such "
+      "as acquire.p99 or commands_per_section",
+      text, did_you_mean(text, names)));
 }
 
 void check_fit(const choose::Requirements& requirements) {
-  if (requirements.none()) throw no_requirement();
+  if (requirements.none()) {
+    ChooseOptions none;
+    OptionList list("choose");
+    none.declare_requirements(list);
+    std::vector<std::string> names;
+    for (const Option& option : list.all()) names.push_back("--" + option.name);
+    throw UsageError("choose needs at least one requirement: {}", fmt::join(names, ", "));
+  }
   const auto& p50 = requirements.work_p50;
   const auto& p99 = requirements.work_p99;
   if (p50 && p99 && *p50 > *p99) {

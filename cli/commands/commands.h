@@ -3,15 +3,46 @@
 #include <fmt/format.h>
 
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "choose/requirements.h"
 #include "cli/console/publish.h"
 #include "cli/options/load_options.h"
 
 namespace lockbench::cli {
+
+// Brings what nearly every command uses: options, servers, the console and results.
+
+// The options of the commands for which `watch` makes a workload, as `run` does with RunOptions.
+
+struct CapacityOptions : LoadOptions {
+  static constexpr std::string_view kCommand = "capacity";
+  std::vector<results::Threshold> objective;  ///< all must be kept; there is at least one
+  std::optional<Duration> time;  ///< of the search of each strategy; nothing: chosen by the command
+  std::optional<double> planned_rate;
+
+  CapacityOptions() { workload.clients = 32; }
+  void declare(OptionList& options);
+};
+
+struct ChooseOptions {
+  static constexpr std::string_view kCommand = "choose";
+  choose::Requirements requirements;
+  std::vector<std::string> files;  ///< none: the reference results
+  bool measure = false;
+  Duration measure_time = std::chrono::minutes(2);
+  ServerUrls servers;  ///< for --measure, as are the next two
+  bool tls = false;
+  OutputOptions output;  ///< `out` is that of --measure
+
+  void declare(OptionList& options);
+  /// Those of which it needs one at least.
+  void declare_requirements(OptionList& options);
+};
 
 /// A subcommand: what help says about it, its options and what it does.
 struct Command {
@@ -66,11 +97,6 @@ Command hazards_command();
 Command doctor_command();
 Command clean_command();
 Command watch_command();
-
-/// Every subcommand; the first one is the default.
-std::vector<Command> all_commands();
-/// Null: there is none of that name.
-const Command* find_command(const std::vector<Command>& commands, std::string_view name);
 
 /// All of lockbench: `args` without the program's name. Prints, and returns the exit code.
 int dispatch(std::span<const std::string> args);

@@ -2,14 +2,14 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
+#include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "cli/commands/commands.h"
-#include "cli/commands/measured_pair.h"
-#include "cli/console/console.h"
-#include "cli/console/publish.h"
-#include "cli/options/value_types.h"
+#include "cli/commands/measurement.h"
 #include "results/file/load.h"
 #include "results/stats/comparison.h"
 #include "results/stats/regression.h"
@@ -63,6 +63,172 @@ struct CompareOptions {
   }
 };
 
+struct ResultPair {
+  results::Result a, b;
+  std::string file_a, file_b;
+  int code = 0;  ///< to exit with, as far as it is known: of the runs
+};
+
+// compare --run
+
+constexpr int kUsualRepeat = 10;
+
+struct Configuration {
+  std::string file;
+  RunOptions options;
+  std::vector<Selected> selected;
+};
+
+/// What `work` returns. Its usage errors name the file.
+template <class Work>
+auto in_file(const std::string& file, const Work& work) {
+  try {
+    return work();
+  } catch (const UsageError& error) {
+    if (error.message().starts_with(file + ": ")) throw;
+    throw UsageError("{}: {}", file, error.message());
+  }
+}
+
+Configuration read_configuration(const std::string& file, const CompareOptions& options) {
+  const int least_repeat =
+      static_cast<int>(results::repetitions_of_gates(options.fail_on.size(), options.confidence));
+  Configuration read_in{.file = file, .options = {}, .selected = {}};
+  OptionList list = options_of(read_in.options);
+  std::vector<std::string> args{"--config=" + file};
+  if (options.repeat) args.push_back(fmt::format("--repeat={}", *options.repeat));
+  read(read_in.options, list, args);
+  int& repeat = read_in.options.workload.repeat;
+  if (!list.given("repeat")) {
+    repeat = kUsualRepeat;
+    auto& command = read_in.options.output.command;
+    command.insert(command.end(), {"--repeat", fmt::format("{}", kUsualRepeat)});
+  }
+  if (repeat < least_repeat) {
+    throw UsageError("{} repetitions or more are needed, and it has {}: --repeat {}", least_repeat,
+                     repeat, std::max(kUsualRepeat, least_repeat));
+  }
+  if (read_in.options.output.out == kStdout) {
+    throw UsageError("out: stdout shows the comparison: a file is needed");
+  }
+  read_in.selected = select_for_load(read_in.options);
+  return read_in;
+}
+
+void check_apart(const Configuration& a, const Configuration& b) {
+  const auto refusal = [&](const std::string& what) {
+    return UsageError("{} and {} {}", a.file, b.file, what);
+  };
+  const auto same = [](const std::string& one, const std::string& other) {
+    return !one.empty() && !other.empty() && same_file(one, other);
+  };
+  const OutputOptions& out_a = a.options.output;
+  const OutputOptions& out_b = b.options.output;
+  if (same(out_a.out, out_b.out)) throw refusal("have the same out: " + out_a.out);
+  if (same(out_a.report, out_b.report)) throw refusal("have the same report: " + out_a.report);
+  const auto& listen_a = a.options.metrics.listen;
+  const auto& listen_b = b.options.metrics.listen;
+  if (listen_a && listen_b && listen_a->port != 0 &&
+      listen_a->to_string() == listen_b->to_string()) {
+    throw refusal("have the same metrics-listen: " + listen_a->to_string());
+  }
+  const bool common = std::ranges::any_of(a.selected, [&](const Selected& one) {
+    return std::ranges::find(b.selected, one.strategy, &Selected::strategy) != b.selected.end();
+  });
+  if (!common) throw refusal("have no strategy in common");
+}
+
+/// If one passes proxies, the other does, too: so only what the proxies do differs.
+void share_proxies(Configuration& a, Configuration& b) {
+  const auto passes = [](const Configuration& one) {
+    const deployment::Request request = request_of(one.options);
+    return request.lines || request.rtt > Duration::zero();
+  };
+  if (passes(a) == passes(b)) return;
+  Configuration& direct = passes(a) ? b : a;
+  if (request_of(direct.options).far_rtt > Duration::zero()) {
+    throw UsageError("{}: load alone cannot be compared with {}, which passes proxies: give rtt",
+                     direct.file, passes(a) ? a.file : b.file);
+  }
+  direct.options.through_proxies = true;
+}
+
+/// Each strategy of `a` next to the same of `b`.
+std::vector<loadgen::RunPlan> in_turn(const std::vector<loadgen::RunPlan>& a,
+                                      const std::vector<loadgen::RunPlan>& b) {
+  std::vector<loadgen::RunPlan> all;
+  for (std::size_t point = 0; point < std::max(a.size(), b.size()); ++point) {
+    std::vector<const loadgen::RunPlan*> both;
+    std::vector<const Descriptor*> strategies;
+    for (const auto* plans : {&a, &b}) {
+      if (point >= plans->size()) continue;
+      both.push_back(&(*plans)[point]);
+      for (const Descriptor* one : both.back()->strategies) {
+        if (std::ranges::count(strategies, one) == 0) strategies.push_back(one);
+      }
+    }
+    for (const Descriptor* strategy : strategies) {
+      for (const loadgen::RunPlan* plan : both) {
+        if (std::ranges::count(plan->strategies, strategy) == 0) continue;
+        all.push_back(*plan);
+        all.back().strategies = {strategy};
+      }
+    }
+  }
+  return all;
+}
+
+using Both = std::array<std::unique_ptr<Measurement>, 2>;
+
+/// Measures, until a stop comes. Returns the exit code.
+int measure_in_turn(const Both& both, Session& session) {
+  Measurement &a = *both[0], &b = *both[1];
+  std::vector<loadgen::RunPlan> plans = in_turn(a.plans(), b.plans());
+  for (loadgen::RunPlan& plan : plans) {
+    // The idle servers of the other one are no other programs.
+    plan.private_cpu.all = [&] { return a.servers().cpu_seconds() + b.servers().cpu_seconds(); };
+  }
+  Console& console = session.console();
+  announce(plans, console);
+  ProgressView progress(console, BootClock::now);
+  const loadgen::RunReport report = loadgen::run_plans(plans, progress, session.stop());
+  for (const auto& one : both) one->take(report, console);
+  const int code_a = a.finish(false, console);
+  const int code = gravest(code_a, b.finish(false, console));
+  for (const auto& one : both) one->linger(console, session.stop());
+  return code;
+}
+
+/// Measures both in turn, each on servers of its own, so that the state of the machine affects both
+/// alike: A, B, then B, A, and so on. If one passes proxies, the other does too. Saves both
+/// results. A mistake in a file is a UsageError before any server is started.
+ResultPair measure_pair(const CompareOptions& options) {
+  const auto configuration = [&](const std::string& file) {
+    return in_file(file, [&] { return read_configuration(file, options); });
+  };
+  Configuration a = configuration(options.files[0]), b = configuration(options.files[1]);
+  check_apart(a, b);
+  share_proxies(a, b);
+
+  const auto measurement = [](const Configuration& one) {
+    return in_file(one.file,
+                   [&] { return std::make_unique<Measurement>(one.options, one.selected); });
+  };
+  Both made{measurement(a), measurement(b)};
+  // Before the measurements, whose metrics and servers have threads.
+  Session session(OutputOptions{.quiet = options.output.quiet});
+  const Both both = std::move(made);
+  for (std::size_t i = 0; i < both.size(); ++i) {
+    const std::string& file = i == 0 ? a.file : b.file;
+    if (in_file(file, [&] { return both.at(i)->deploy(session); })) continue;
+    return {{}, {}, "", "", session.interrupted_early()};
+  }
+  const int code = measure_in_turn(both, session);
+  return {both[0]->result(), both[1]->result(), both[0]->out(), both[1]->out(), code};
+}
+
+// The comparison
+
 results::Result load_runs(const std::string& path) {
   results::Result result = must(results::load(path));
   if (result.runs.empty()) throw UsageError("{}: it contains no runs to compare", path);
@@ -72,28 +238,10 @@ results::Result load_runs(const std::string& path) {
 /// One line, however much differs.
 std::string joined(const std::vector<std::string>& differences) {
   constexpr std::size_t kMost = 8;
-  const std::vector<std::string> first(
-      differences.begin(),
-      differences.begin() + static_cast<std::ptrdiff_t>(std::min(kMost, differences.size())));
+  const auto first = std::span(differences).first(std::min(kMost, differences.size()));
   std::string line = fmt::format("{}", fmt::join(first, "; "));
   if (differences.size() > kMost) line += fmt::format("; {} more", differences.size() - kMost);
   return line;
-}
-
-ResultPair load_pair(const CompareOptions& options) {
-  const auto& files = options.files;
-  return {load_runs(files[0]), load_runs(files[1]), files[0], files[1]};
-}
-
-ResultPair run_pair(const CompareOptions& options) {
-  must(results::render(results::comparison_table({}), {}, look_of(options.output)), "--columns");
-  PairOptions how{.a = options.files[0],
-                  .b = options.files[1],
-                  .repeat = options.repeat,
-                  .quiet = options.output.quiet};
-  how.least_repeat =
-      static_cast<int>(results::repetitions_of_gates(options.fail_on.size(), options.confidence));
-  return measure_pair(how);
 }
 
 results::ResultComparison compared(const ResultPair& pair, const CompareOptions& options) {
@@ -135,17 +283,22 @@ int show(const results::ResultComparison& comparison, const CompareOptions& opti
   Ending ending;
   ending.errors = !print_text(must(text, "--columns"));
   for (const std::string& line : gate_lines(comparison)) console.warn(line);
-  ending.threshold_missed =
-      std::any_of(comparison.gates.begin(), comparison.gates.end(), [&](const results::Gate& gate) {
-        using Outcome = results::Gate::Outcome;
-        return gate.outcome != Outcome::kept &&
-               (gate.outcome != Outcome::not_excluded || options.strict_gate);
-      });
+  ending.threshold_missed = std::ranges::any_of(comparison.gates, [&](const results::Gate& gate) {
+    using enum results::Gate::Outcome;
+    return gate.outcome != kept && (gate.outcome != not_excluded || options.strict_gate);
+  });
   return exit_code_of(ending);
 }
 
 int compare(const CompareOptions& options) {
-  const ResultPair pair = options.run ? run_pair(options) : load_pair(options);
+  const auto& files = options.files;
+  ResultPair pair;
+  if (options.run) {
+    must(results::render(results::comparison_table({}), {}, look_of(options.output)), "--columns");
+    pair = measure_pair(options);
+  } else {
+    pair = {load_runs(files[0]), load_runs(files[1]), files[0], files[1]};
+  }
   if (pair.code == exit_code::kInterrupted || pair.a.runs.empty() || pair.b.runs.empty()) {
     return pair.code;
   }

@@ -20,6 +20,21 @@
 namespace lockbench::cli {
 namespace {
 
+/// The first one is the default.
+std::vector<Command> all_commands() {
+  return {overview_command(), run_command(),     capacity_command(), renewal_command(),
+          quorum_command(),   hazards_command(), compare_command(),  report_command(),
+          show_command(),     merge_command(),   choose_command(),   list_command(),
+          doctor_command(),   probe_command(),   watch_command(),    clean_command()};
+  // Of what the functions in them own, which the analyzer takes for lost:
+}  // NOLINT(clang-analyzer-cplusplus.NewDeleteLeaks)
+
+/// Null: there is none of that name.
+const Command* find_command(const std::vector<Command>& commands, std::string_view name) {
+  const auto found = std::ranges::find(commands, name, &Command::name);
+  return found == commands.end() ? nullptr : &*found;
+}
+
 void print_overview(const std::vector<Command>& commands) {
   fmt::print(
       "A benchmark and observability toolkit for distributed locks.\n\n"
@@ -51,13 +66,12 @@ UsageError no_such_command(const std::string& name, const std::vector<Command>& 
                     did_you_mean(name, names));
 }
 
+bool is_help(const std::string& word) { return word == "--help" || word == "-h"; }
+
 /// Under MPI: only rank 0 has something to say.
 int execute_as_rank(const Command& command, std::span<const std::string> args,
                     const loadgen::cluster::Launched& launched) {
-  const bool help = std::any_of(args.begin(), args.end(), [](const std::string& word) {
-    return word == "--help" || word == "-h";
-  });
-  const bool all = command.over_ranks && !help;
+  const bool all = command.over_ranks && std::ranges::none_of(args, is_help);
   if (launched.rank > 0) return all ? serve_rank() : exit_code::kFine;
   if (!all) return command.execute(args);
   prepare_signals();
@@ -78,7 +92,7 @@ void occupy_standard_streams() {
 int choose_and_execute(std::span<const std::string> args) {
   const std::vector<Command> commands = all_commands();
   const std::string first = args.empty() ? "" : args.front();
-  if (first == "--help" || first == "-h") {
+  if (is_help(first)) {
     print_overview(commands);
     return exit_code::kFine;
   }
@@ -103,20 +117,6 @@ int choose_and_execute(std::span<const std::string> args) {
 }
 
 }  // namespace
-
-std::vector<Command> all_commands() {
-  return {overview_command(), run_command(),     capacity_command(), renewal_command(),
-          quorum_command(),   hazards_command(), compare_command(),  report_command(),
-          show_command(),     merge_command(),   choose_command(),   list_command(),
-          doctor_command(),   probe_command(),   watch_command(),    clean_command()};
-  // Of what the functions in them own, which the analyzer takes for lost:
-}  // NOLINT(clang-analyzer-cplusplus.NewDeleteLeaks)
-
-const Command* find_command(const std::vector<Command>& commands, std::string_view name) {
-  const auto found = std::find_if(commands.begin(), commands.end(),
-                                  [&](const Command& command) { return command.name == name; });
-  return found == commands.end() ? nullptr : &*found;
-}
 
 void check_command_is_first(const std::vector<std::string>& strategies) {
   const std::vector<Command> commands = all_commands();

@@ -1,17 +1,19 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <thread>
 
 #include "cli/commands/commands.h"
-#include "cli/console/deploy.h"
 #include "cli/console/facts.h"
-#include "cli/console/publish.h"
+#include "cli/console/session.h"
 #include "cli/options/text.h"
 #include "loadgen/cluster/peers.h"
 #include "strategies/registry.h"
 #include "strategies/store.h"
 #include "testbed/servers/machine.h"
+
+// The commands that put no load on servers: doctor, clean.
 
 namespace lockbench::cli {
 namespace {
@@ -70,55 +72,42 @@ void check_store(std::vector<Finding>& findings, const StoreKind& store,
   }
 }
 
-Finding check_open_files(const deployment::Request& request) {
+/// Of this machine and build.
+std::vector<Finding> check_machine(const deployment::Request& request) {
+  const unsigned cores = std::thread::hardware_concurrency();
+  const std::string clock = clock_source();
+  const bool slow = clock == "hpet" || clock == "acpi_pm" || clock == "jiffies";
   const auto needed = deployment::open_files_for(request, all_strategies());
   const std::uint64_t limit = testbed::hard_open_file_limit();
-  return {"open files", limit >= needed,
-          fmt::format("at most {}; {} clients need up to {}", limit, request.clients, needed)};
-}
-
-Finding check_account() {
   const auto account = testbed::server_account();
-  if (!account) return {"private servers", false, account.error()};
-  return {"private servers", true, "run as " + (account->name.empty() ? "you" : account->name)};
-}
-
-Finding check_cores() {
-  const unsigned cores = std::thread::hardware_concurrency();
-  return {"cores", true,
-          cores > 1
-              ? fmt::format("{}", cores)
-              : std::string("1: clients and servers will share it, which shows in every figure")};
-}
-
-Finding check_clock() {
-  const std::string source = clock_source();
-  const bool slow = source == "hpet" || source == "acpi_pm" || source == "jiffies";
-  return {"clock source", true,
-          slow ? source + ": slow to read, which shows in short times" : source};
-}
-
-Finding check_mpi() {
-  const std::string missing = loadgen::cluster::without_mpi();
-  if (!missing.empty()) return {"MPI", true, "no runs over several hosts: " + missing};
-  return {"MPI", true, loadgen::cluster::mpi_version()};
+  const std::string no_mpi = loadgen::cluster::without_mpi();
+  return {
+      {"cores", true,
+       cores > 1 ? fmt::format("{}", cores)
+                 : "1: clients and servers will share it, which shows in every figure"},
+      {"clock source", true, clock + (slow ? ": slow to read, which shows in short times" : "")},
+      {"open files", limit >= needed,
+       fmt::format("at most {}; {} clients need up to {}", limit, request.clients, needed)},
+      {"private servers", account.has_value(),
+       account ? "run as " + (account->name.empty() ? "you" : account->name) : account.error()},
+      {"MPI", true,
+       no_mpi.empty() ? loadgen::cluster::mpi_version() : "no runs over several hosts: " + no_mpi}};
 }
 
 struct DoctorOptions : LoadOptions {
   static constexpr std::string_view kCommand = "doctor";
 
   void declare(OptionList& options) {
-    OptionList::Names taken = {"clients", "resource", "counter-redis", "store-timeout"};
-    for (const StoreKind* kind : store_kinds()) taken.push_back(kind->name);
-    options.only(taken, [&] { LoadOptions::declare(options); });
+    options.only({"clients", "resource", "counter-redis", "store-timeout"},
+                 [&] { LoadOptions::declare(options); });
+    declare_servers(options, servers);
   }
   static void complete(const OptionList& /*options*/) {}
 };
 
 int doctor(const DoctorOptions& options) {
   const deployment::Request request = request_of(options);
-  std::vector<Finding> findings = {check_cores(), check_clock(), check_open_files(request),
-                                   check_account(), check_mpi()};
+  std::vector<Finding> findings = check_machine(request);
   for (const StoreKind* store : store_kinds()) check_store(findings, *store, request);
   if (request.given_counter) {
     check_endpoint(findings, "counter-redis", "redis", *request.given_counter,
@@ -134,6 +123,72 @@ int doctor(const DoctorOptions& options) {
   return good ? exit_code::kFine : exit_code::kErrors;
 }
 
+/// Strictly, as the id becomes a part of patterns and of names that are dropped.
+tl::expected<std::string, std::string> parse_run_id(const std::string& text) {
+  if (is_run_id(text)) return text;
+  return tl::unexpected(fmt::format(
+      "\"{}\" is not the id of a run, such as 20261121T012530Z-4f3a9c", presentable(text)));
+}
+
+struct CleanOptions {
+  static constexpr std::string_view kCommand = "clean";
+  std::optional<std::string> run;
+  ServerUrls servers;
+  Duration command_timeout = std::chrono::seconds(3);
+  OutputOptions output;
+
+  void declare(OptionList& options) {
+    options.add("run", "ID", run, parsed(parse_run_id),
+                "the run: the second part of its keys, and the name of its result file; required");
+    options.heading("Stores");
+    declare_servers(options, servers);
+    options.add("store-timeout", "D", command_timeout,
+                duration(std::chrono::milliseconds(1), std::chrono::hours(1)),
+                "time to wait for one answer of a store");
+    options.only({"config"}, [&] { output.declare(options); });
+  }
+
+  void complete(const OptionList& /*options*/) const {
+    if (!run) throw UsageError("clean requires --run ID");
+    if (std::ranges::any_of(servers, [](const auto& urls) { return !urls.second.empty(); })) return;
+    throw UsageError("nothing to clean: give servers, such as --redis URL");
+  }
+};
+
+/// False: something may be left.
+bool clean_server(const StoreKind& kind, const std::string& url, const CleanOptions& options,
+                  Session& session) {
+  const std::string server =
+      fmt::format("{} {}", kind.name, presentable(kind.display(url).value_or("?")));
+  if (kind.listing == Listing::none) {
+    fmt::print("{}: it cannot list keys; those of the run end with their TTL\n", server);
+    return true;
+  }
+  const auto removed =
+      kind.make(url, options.command_timeout)->remove_run(*options.run, session.stop());
+  if (removed) {
+    fmt::print("{}: {} removed\n", server, *removed);
+    return true;
+  }
+  session.console().warn(
+      fmt::format("{}: not cleaned: {}", server, presentable(removed.error().message)));
+  return false;
+}
+
+int clean(const CleanOptions& options) {
+  Session session(OutputOptions{}, false, "stopping");
+  bool complete = true;
+  for (const StoreKind* kind : store_kinds()) {
+    const auto urls = options.servers.find(kind->name);
+    if (urls == options.servers.end()) continue;
+    for (const std::string& url : urls->second) {
+      if (!session.stopped()) complete = clean_server(*kind, url, options, session) && complete;
+    }
+  }
+  if (session.stopped()) return exit_code::kInterrupted;
+  return complete ? exit_code::kFine : exit_code::kErrors;
+}
+
 }  // namespace
 
 Command doctor_command() {
@@ -142,6 +197,14 @@ Command doctor_command() {
        .summary = "Check which servers, programs and endpoints can be used.",
        .example = "lockbench doctor --redis redis://host:6379"},
       doctor);
+}
+
+Command clean_command() {
+  return make_command<CleanOptions>(
+      {.task = kDecide,
+       .summary = "Remove what a killed run left in a store.",
+       .example = "lockbench clean --run 20261121T012530Z-4f3a9c --redis redis://host:6379"},
+      clean);
 }
 
 }  // namespace lockbench::cli

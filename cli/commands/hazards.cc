@@ -3,18 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "cli/commands/commands.h"
-#include "cli/commands/finish.h"
-#include "cli/console/publish.h"
 #include "cli/console/session.h"
-#include "cli/options/load_options.h"
-#include "cli/options/select.h"
 #include "cli/options/text.h"
-#include "cli/options/value_types.h"
 #include "hazards/player.h"
 #include "results/file/model.h"
 #include "strategies/registry.h"
@@ -25,32 +21,19 @@ namespace {
 using hazards::Cell;
 using hazards::Repeated;
 
-/// The names of all scenarios.
-std::string scenario_names() {
-  std::string names;
-  for (const hazards::Scenario* scenario : hazards::all_scenarios()) {
-    names += fmt::format(" {}", scenario->name);
+tl::expected<std::string, std::string> parse_cell(const std::string& text) {
+  if (text.find_first_of("*?[") != std::string::npos) {
+    return tl::unexpected(fmt::format("\"{}\": globs are not allowed", text));
   }
-  return names;
-}
-
-ValueType<std::string> scenario_and_strategy() {
-  auto type = path();  // recorded as null if empty
-  type.parse = [](const std::string& text) -> tl::expected<std::string, std::string> {
-    if (text.find_first_of("*?[") != std::string::npos) {
-      return tl::unexpected(fmt::format("\"{}\": globs are not allowed", text));
-    }
-    if (text.find('/') != std::string::npos) return text;
-    return tl::unexpected(
-        fmt::format("\"{}\" is not SCENARIO/STRATEGY, such as late-release/redis-set-nx", text));
-  };
-  return type;
+  if (text.find('/') != std::string::npos) return text;
+  return tl::unexpected(
+      fmt::format("\"{}\" is not SCENARIO/STRATEGY, such as late-release/redis-set-nx", text));
 }
 
 struct HazardOptions {
   static constexpr std::string_view kCommand = "hazards";
   std::vector<std::string> scenarios, strategies;  ///< names and globs as given; none: all
-  std::string explain;                             ///< "SCENARIO/STRATEGY", or empty
+  std::optional<std::string> explain;              ///< "SCENARIO/STRATEGY"
   bool quick = false;
   bool tls = false;  ///< of the servers
   int at_once = 6;   ///< plays side by side
@@ -59,15 +42,18 @@ struct HazardOptions {
 
   void declare(OptionList& options) {
     const std::vector<std::string> all = {"all"};
-    Option& names = options.add("scenarios", "SCENARIO", scenarios, any_text(),
-                                "name or glob, such as 'crash-*', of:" + scenario_names(), "all");
+    std::string help = "name or glob, such as 'crash-*', of:";
+    for (const auto* scenario : hazards::all_scenarios()) {
+      help += fmt::format(" {}", scenario->name);
+    }
+    Option& names = options.add("scenarios", "SCENARIO", scenarios, any_text(), help, "all");
     names.positional = true;
     names.value_if_unset = all;
     options
         .add("strategies", "S,...", strategies, any_text(), "names and globs, separated by commas",
              "all")
         .value_if_unset = all;
-    options.add("explain", "SCENARIO/STRATEGY", explain, scenario_and_strategy(),
+    options.add("explain", "SCENARIO/STRATEGY", explain, parsed(parse_cell),
                 "play this one and show everything that happened");
     options.add_flag("quick", quick, "play only the most telling scenarios");
     options.add("repeat", "N", repeat, whole_number(1, 1000),
@@ -78,31 +64,28 @@ struct HazardOptions {
   }
 
   void complete(const OptionList& /*options*/) const {
-    if (!explain.empty() && !(scenarios.empty() && strategies.empty())) {
+    if (explain && !(scenarios.empty() && strategies.empty())) {
       throw UsageError("--explain names its scenario and strategy; no others can be given");
     }
   }
 };
 
-/// Names and globs ("crash-*", "all"; none at all: all).
+/// Those of these names and globs ("crash-*", "all"; none at all: all).
 std::vector<const hazards::Scenario*> select_scenarios(const std::vector<std::string>& patterns,
                                                        bool quick) {
   const auto all = hazards::all_scenarios();
+  std::vector<std::string_view> names;
+  for (const hazards::Scenario* scenario : all) names.push_back(scenario->name);
   std::vector<const hazards::Scenario*> selected;
   for (const std::string& pattern : patterns.empty() ? std::vector<std::string>{"all"} : patterns) {
-    bool found = false;
-    for (const hazards::Scenario* scenario : all) {
-      if (!matches(pattern, scenario->name)) continue;
-      found = true;
-      const bool there = std::find(selected.begin(), selected.end(), scenario) != selected.end();
-      if (!there && (scenario->quick || !quick)) selected.push_back(scenario);
+    if (std::ranges::none_of(names, [&](auto name) { return matches(pattern, name); })) {
+      throw UsageError("no such scenario \"{}\"{} (lockbench hazards --help shows all)", pattern,
+                       did_you_mean(pattern, names));
     }
-    if (found) continue;
-    std::vector<std::string_view> names;
-    names.reserve(all.size());
-    for (const hazards::Scenario* scenario : all) names.push_back(scenario->name);
-    throw UsageError("no such scenario \"{}\"{} (lockbench hazards --help shows all)", pattern,
-                     did_you_mean(pattern, names));
+    for (const hazards::Scenario* scenario : all) {
+      if (!matches(pattern, scenario->name) || (quick && !scenario->quick)) continue;
+      if (std::ranges::count(selected, scenario) == 0) selected.push_back(scenario);
+    }
   }
   if (selected.empty()) throw UsageError("--quick leaves none of these scenarios");
   return selected;
@@ -127,25 +110,14 @@ std::vector<const Descriptor*> select_built(const std::vector<std::string>& patt
 
 /// In the order in which they are shown.
 std::vector<Cell> cells_of(const HazardOptions& options, std::vector<results::Skipped>& skipped) {
-  std::vector<std::string> scenarios = options.scenarios, strategies = options.strategies;
-  if (const std::string& explain = options.explain; !explain.empty()) {
-    const std::size_t slash = explain.find('/');
-    scenarios = {explain.substr(0, slash)};
-    strategies = {explain.substr(slash + 1)};
-  }
-  const auto plays = select_scenarios(scenarios, options.quick);
-  const auto selected = select_built(strategies, skipped);
+  const auto plays = select_scenarios(options.scenarios, options.quick);
   std::vector<Cell> cells;
-  for (const Descriptor* strategy : selected) {
+  for (const Descriptor* strategy : select_built(options.strategies, skipped)) {
     for (const hazards::Scenario* scenario : plays) {
       cells.push_back(make_cell(*scenario, *strategy));
     }
   }
   return cells;
-}
-
-results::OptionValue value_of(const hazards::Fact& fact) {
-  return std::visit([](const auto& value) -> results::OptionValue { return value; }, fact);
 }
 
 results::Hazard to_result(const Repeated& repeated) {
@@ -155,7 +127,10 @@ results::Hazard to_result(const Repeated& repeated) {
                          .expected = std::string(to_string(cell.expected)),
                          .observed = std::string(to_string(*cell.observed)),
                          .agrees = cell.agrees()};
-  for (const auto& [name, fact] : cell.evidence) hazard.evidence[name] = value_of(fact);
+  for (const auto& [name, fact] : cell.evidence) {
+    results::OptionValue& place = hazard.evidence[name];
+    std::visit([&](const auto& value) { place = value; }, fact);
+  }
   hazard.evidence["reason"] = cell.reason;
   hazard.evidence["outcomes"] = repeated.tally();
   if (repeated.unstable()) hazard.evidence["unstable"] = true;
@@ -166,7 +141,7 @@ results::Hazard to_result(const Repeated& repeated) {
 }
 
 std::string text_of(const results::Result& result, const HazardOptions& options) {
-  const bool one_play = options.output.format == Format::table && !options.explain.empty();
+  const bool one_play = options.output.format == Format::table && options.explain;
   if (!one_play || result.hazards->empty()) return render(result, options.output);
   return results::styled(results::explain(result.hazards->front()), look_of(options.output).style);
 }
@@ -175,22 +150,25 @@ std::string text_of(const results::Result& result, const HazardOptions& options)
 class HazardProgress {
  public:
   HazardProgress(Console& console, const std::vector<Cell>& cells)
-      : console_(console), total_(std::count_if(cells.begin(), cells.end(), [](const Cell& cell) {
-          return !cell.played();
-        })) {}
+      : console_(console),
+        total_(std::ranges::count_if(cells, [](const Cell& cell) { return !cell.played(); })) {}
 
   void on_done(const Cell& cell) {
     if (cell.took == Duration::zero()) return;  // not played
     ++done_;
-    const std::string name = fmt::format("{} / {}", cell.scenario->name, cell.strategy->name);
+    std::string trouble;
     if (!cell.played()) {
-      warn_once(fmt::format("{} could not be played: {}", name, cell.reason));
+      trouble = " could not be played: " + cell.reason;
     } else if (cell.disturbed) {
-      warn_once(fmt::format("{}: not played: {}", name, cell.reason));
+      trouble = ": not played: " + cell.reason;
     } else if (!cell.agrees()) {
-      warn_once(fmt::format("{}: {}, but {} is declared", name, to_string(*cell.observed),
-                            to_string(cell.expected)));
+      trouble = fmt::format(": {}, but {} is declared", to_string(*cell.observed),
+                            to_string(cell.expected));
     }
+    const std::string warning =
+        fmt::format("{} / {}{}", cell.scenario->name, cell.strategy->name, trouble);
+    // Repeated plays of a cell often give the same warning.
+    if (!trouble.empty() && warned_.insert(warning).second) console_.warn(warning);
     const std::string line = fmt::format("{} of {} plays done", done_, total_);
     if (console_.terminal()) {
       console_.status(line);
@@ -200,11 +178,6 @@ class HazardProgress {
   }
 
  private:
-  /// Repeated plays of a cell often give the same warning.
-  void warn_once(const std::string& line) {
-    if (warned_.insert(line).second) console_.warn(line);
-  }
-
   Console& console_;
   const std::ptrdiff_t total_;
   std::ptrdiff_t done_ = 0;
@@ -226,63 +199,54 @@ results::Result with_plays(results::Result result, const std::vector<Repeated>& 
 
 /// That a strategy could not be played is an error if it was named.
 Ending ending_of(const std::vector<Repeated>& cells, const HazardOptions& options) {
-  std::set<std::string_view> named(options.strategies.begin(), options.strategies.end());
-  const std::string_view explain = options.explain;
-  if (!explain.empty()) named = {explain.substr(explain.find('/') + 1)};
   Ending ending;
-  for (const Repeated& cell : cells) {
-    const bool skipped =
-        cell.shown.disturbed || (!cell.shown.played() && !cell.shown.reason.empty());
-    ending.errors |=
-        !cell.failures.empty() || (skipped && named.contains(cell.shown.strategy->name));
-    ending.exclusion_broken |= cell.shown.played() && !cell.shown.agrees();
+  for (const auto& [shown, outcomes, failures] : cells) {
+    const bool named = std::ranges::count(options.strategies, shown.strategy->name) > 0;
+    const bool skipped = shown.disturbed || (!shown.played() && !shown.reason.empty());
+    ending.errors |= !failures.empty() || (skipped && named);
+    ending.exclusion_broken |= shown.played() && !shown.agrees();
   }
   return ending;
 }
 
-void warn_of_unstable(const std::vector<Repeated>& cells, Console& console) {
-  for (const Repeated& cell : cells) {
-    if (!cell.shown.played() || !cell.unstable()) continue;
-    console.warn(fmt::format("unstable: {} / {}: {}", cell.shown.scenario->name,
-                             cell.shown.strategy->name, cell.tally()));
+int play_hazards(const HazardOptions& given) {
+  HazardOptions options = given;
+  if (const auto& explain = given.explain) {
+    const std::size_t slash = explain->find('/');
+    options.scenarios = {explain->substr(0, slash)};
+    options.strategies = {explain->substr(slash + 1)};
   }
-}
-
-/// Plays all, and keeps what is over.
-void play_and_keep(hazards::ServerPool& servers, std::vector<Cell>& plays, std::size_t cells,
-                   const HazardOptions& options, const results::Result& result, ResultFile& file,
-                   Session& session) {
-  HazardProgress progress(session.console(), plays);
-  std::vector<Cell> over = plays;  // those of `plays` change meanwhile
-  const auto on_done = [&](const Cell& cell) {
-    progress.on_done(cell);
-    over.at(static_cast<std::size_t>(&cell - plays.data())) = cell;
-    if (file.has_time()) file.keep(with_plays(result, hazards::gather(over, cells)));
-  };
-  play_all(servers, plays, options.at_once, on_done, session.stop());
-}
-
-int play_hazards(const HazardOptions& options) {
   results::Result result = begin_result(options.output);
   const std::vector<Cell> cells = cells_of(options, result.skipped);
   result.hazards.emplace();
   const std::string out = out_path(options.output, result);
   Session session(options.output);
   Console& console = session.console();
-  result.workload = workload_record(options);
+  result.workload = workload_record(given);
   result.interrupted = true;  // until it is over
   ResultFile file(out, console);
   std::vector<Cell> plays = hazards::repeated(cells, options.repeat);
   std::vector<Repeated> played;
   {
     const auto servers = must(hazards::ServerPool::open({.tls = options.tls}));
-    play_and_keep(*servers, plays, cells.size(), options, result, file, session);
+    HazardProgress progress(console, plays);
+    std::vector<Cell> over = plays;  // those of `plays` change meanwhile
+    const auto on_done = [&](const Cell& cell) {
+      progress.on_done(cell);
+      over.at(static_cast<std::size_t>(&cell - plays.data())) = cell;
+      if (file.has_time()) file.keep(with_plays(result, hazards::gather(over, cells.size())));
+    };
+    play_all(*servers, plays, options.at_once, on_done, session.stop());
     result.interrupted = session.stopped();
     played = hazards::gather(plays, cells.size());
     result = with_plays(std::move(result), played);
     file.keep(result);
   }
-  warn_of_unstable(played, console);
+  for (const Repeated& cell : played) {
+    if (!cell.shown.played() || !cell.unstable()) continue;
+    console.warn(fmt::format("unstable: {} / {}: {}", cell.shown.scenario->name,
+                             cell.shown.strategy->name, cell.tally()));
+  }
   return finish(result, options.output, file, ending_of(played, options), text_of(result, options));
 }
 

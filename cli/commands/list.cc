@@ -7,8 +7,6 @@
 #include <utility>
 
 #include "cli/commands/commands.h"
-#include "cli/options/select.h"
-#include "cli/options/value_types.h"
 #include "deployment/deployment.h"
 #include "strategies/redis/client/rights.h"
 #include "strategies/registry.h"
@@ -103,20 +101,19 @@ std::string traits_text(const Json& traits) {
 
 /// What breaks it, a line for each way in which it shows.
 std::vector<std::string> hazard_lines(const Json& hazards) {
-  std::vector<std::pair<std::string, std::vector<std::string>>> by_outcome;
-  for (const Json& hazard : hazards) {
-    const auto outcome = hazard["outcome"].get<std::string>();
-    auto known = std::find_if(by_outcome.begin(), by_outcome.end(),
-                              [&](const auto& one) { return one.first == outcome; });
-    if (known == by_outcome.end()) known = by_outcome.insert(known, {outcome, {}});
-    known->second.push_back(hazard["scenario"].get<std::string>());
-  }
-  if (by_outcome.empty()) return {"none known"};
   std::vector<std::string> lines;
-  lines.reserve(by_outcome.size());
-  for (const auto& [outcome, scenarios] : by_outcome) {
-    lines.push_back(fmt::format("{}: {}", outcome, fmt::join(scenarios, ", ")));
+  for (const Json& hazard : hazards) {
+    const auto outcome = hazard["outcome"].get<std::string>() + ": ";
+    const auto scenario = hazard["scenario"].get<std::string>();
+    const auto known = std::ranges::find_if(
+        lines, [&](const std::string& line) { return line.starts_with(outcome); });
+    if (known == lines.end()) {
+      lines.push_back(outcome + scenario);
+    } else {
+      *known += ", " + scenario;
+    }
   }
+  if (lines.empty()) lines.emplace_back("none known");
   return lines;
 }
 
@@ -136,12 +133,13 @@ void print_strategy(const Json& strategy) {
   };
   const Json& traits = strategy["traits"];
   fmt::print("{}\n", strategy["name"].get<std::string>());
+  const std::string here =
+      strategy["available"]
+          ? "available"
+          : "not available: " + strategy["unavailable_because"].get<std::string>();
   const auto summary = strategy["summary"].get<std::string>();
-  if (summary.empty()) {  // left out of this build: nothing else is known of it
-    line("here", "not available: " + strategy["unavailable_because"].get<std::string>());
-    fmt::print("\n");
-    return;
-  }
+  // Left out of this build: nothing else is known of it.
+  if (summary.empty()) return line("here", here + "\n");
   line("", summary);
   line("acquire", joined(strategy["acquire"], "; ", "no command"));
   line("release", joined(strategy["release"], "; ", "no command"));
@@ -154,10 +152,7 @@ void print_strategy(const Json& strategy) {
     line(std::exchange(label, ""), text);
   }
   line("source", strategy["source"].get<std::string>());
-  line("here", strategy["available"]
-                   ? "available"
-                   : "not available: " + strategy["unavailable_because"].get<std::string>());
-  fmt::print("\n");
+  line("here", here + "\n");
 }
 
 struct ListOptions {

@@ -3,17 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 
-#include "cli/commands/finish.h"
-#include "cli/commands/hdr_files.h"
-#include "cli/commands/run_plan.h"
-#include "cli/console/progress.h"
-#include "cli/console/publish.h"
+#include "cli/commands/commands.h"
 #include "cli/console/ranks.h"
 #include "results/file/load.h"
 #include "results/file/option_values.h"
-#include "results/file/save.h"
 #include "results/stats/comparison.h"
 #include "results/tables/units.h"
 
@@ -28,6 +24,26 @@ OptionRecord workload_of(const RunOptions& options) {
   return workload;
 }
 
+constexpr std::chrono::seconds kBetweenLines{5};
+
+std::string_view name_of(loadgen::Progress::Phase phase) {
+  constexpr std::array<std::string_view, 4> kNames{"connecting", "warming_up", "measuring",
+                                                   "draining"};
+  return kNames.at(static_cast<std::size_t>(phase));
+}
+
+std::string phase_text(const loadgen::Progress& progress) {
+  using Phase = loadgen::Progress::Phase;
+  if (progress.phase == Phase::connecting) {
+    return fmt::format("connecting {}/{} clients", progress.clients_connected, progress.clients);
+  }
+  if (progress.phase == Phase::draining) return "draining";
+  return fmt::format("{} {:.0f} %", progress.phase == Phase::measuring ? "measuring" : "warming up",
+                     std::clamp(progress.done, 0.0, 1.0) * 100);
+}
+
+int run(const RunOptions& options) { return measure(options, select_for_load(options)); }
+
 }  // namespace
 
 Measurement::Measurement(const RunOptions& options, std::vector<Selected> selected)
@@ -35,9 +51,6 @@ Measurement::Measurement(const RunOptions& options, std::vector<Selected> select
   result_.workload = workload_of(options_);
   out_ = out_path(options_.output, result_);
   if (options_.output.resume) resume();
-  if (options_.hdr.empty()) return;
-  // The directory is created if necessary.
-  must(results::check_writable(std::filesystem::path(options_.hdr) / "lockbench.hgrm"), "--hdr");
 }
 
 void Measurement::resume() {
@@ -56,14 +69,13 @@ void Measurement::resume() {
 void Measurement::check_resumed() const {
   if (!resumed_) return;
   auto differences = results::incompatibilities(*resumed_, result_);
-  const auto add = [&](std::string_view what, const std::string& a, const std::string& b) {
-    if (a != b) differences.push_back(fmt::format("{} {} and {}", what, a, b));
-  };
-  const auto seed = [](const results::Result& result) {
-    return fmt::format("{}", results::workload_number(result, "seed").value_or(0));
-  };
-  add("commit", resumed_->lockbench.commit, result_.lockbench.commit);
-  add("seed", seed(*resumed_), seed(result_));
+  if (resumed_->lockbench.commit != result_.lockbench.commit) {
+    differences.push_back(
+        fmt::format("commit {} and {}", resumed_->lockbench.commit, result_.lockbench.commit));
+  }
+  const double before = results::workload_number(*resumed_, "seed").value_or(0);
+  const double now = results::workload_number(result_, "seed").value_or(0);
+  if (before != now) differences.push_back(fmt::format("seed {} and {}", before, now));
   if (differences.empty()) return;
   throw UsageError("--resume: {} was measured otherwise: {}", out_, differences.front());
 }
@@ -82,13 +94,6 @@ bool Measurement::deploy(Session& session) {
   return true;
 }
 
-bool Measurement::is_done(const Descriptor& strategy, int repetition,
-                          const results::Load& load) const {
-  return std::any_of(result_.runs.begin(), result_.runs.end(), [&](const results::Run& run) {
-    return run.strategy == strategy.name && run.repetition == repetition && run.load == load;
-  });
-}
-
 loadgen::RunPlan Measurement::plan_of(const loadgen::Workload& point) {
   const bool far = point.rtt != options_.workload.rtt;
   loadgen::RunPlan plan = plan_on(*servers_, result_.id);
@@ -99,7 +104,9 @@ loadgen::RunPlan Measurement::plan_of(const loadgen::Workload& point) {
   }
   plan.is_done = [this, load = loadgen::load_of(point)](const Descriptor& strategy,
                                                         int repetition) {
-    return is_done(strategy, repetition, load);
+    return std::ranges::any_of(result_.runs, [&](const results::Run& run) {
+      return run.strategy == strategy.name && run.repetition == repetition && run.load == load;
+    });
   };
   if (far) plan.endpoints = servers_->far_endpoints;
   plan.servers_stay = [this](const Descriptor& strategy) {
@@ -149,32 +156,24 @@ void Measurement::take(const loadgen::RunReport& report, Console& console) {
     result_.skipped.push_back({one.strategy, "did not start: " + one.reason});
   }
   errors_ |= faults_->failed();
-  if (note_lost_ranks(out_, result_, console)) errors_ = true;
-  if (result_.interrupted) skip_the_rest();
-  file_->keep(result_);
-}
-
-void Measurement::skip_the_rest() {
-  const auto has = [](const auto& list, std::string_view name) {
-    return std::any_of(list.begin(), list.end(),
-                       [&](const auto& entry) { return entry.strategy == name; });
-  };
   for (const auto& [strategy, named] : selected_) {
-    if (has(result_.runs, strategy->name) || has(result_.skipped, strategy->name)) continue;
-    result_.skipped.push_back({std::string(strategy->name), "interrupted"});
+    if (!result_.interrupted) break;
+    const auto known =
+        std::ranges::count(result_.runs, strategy->name, &results::Run::strategy) +
+        std::ranges::count(result_.skipped, strategy->name, &results::Skipped::strategy);
+    if (known == 0) result_.skipped.push_back({std::string(strategy->name), "interrupted"});
   }
+  file_->keep(result_);
 }
 
 int Measurement::finish(bool show, Console& console) {
   const bool pushed = metrics_->push(console);
-  const bool exported = options_.hdr.empty() || save_hdr_files(result_, options_.hdr, console);
   const auto missed = missed_thresholds(options_.thresholds, result_, selected_);
   Ending ending = ending_of(result_);
   ending.strict = options_.output.strict;
-  ending.errors |= errors_ || !pushed || !exported;
+  ending.errors |= errors_ || !pushed;
   ending.nothing_granted = ending.nothing_granted && !options_.allow_no_grants;
   ending.threshold_missed = !missed.empty();
-  if (ending.rank_lost) result_.exit_code = static_cast<std::uint64_t>(exit_code_of(ending));
   const auto text = show ? std::nullopt : std::optional(std::string());
   const int code = cli::finish(result_, options_.output, *file_, ending, text);
   // After the table, so that they are the last lines.
@@ -215,6 +214,51 @@ void announce(const std::vector<loadgen::RunPlan>& plans, Console& console) {
   if (all > kShort) {
     console.note(fmt::format("this takes up to {}", results::human_seconds(all)));
   }
+}
+
+std::string progress_text(const loadgen::Progress& progress) {
+  std::string text =
+      fmt::format("{}{}{} ({}/{}) {}", progress.strategy, progress.load.empty() ? "" : " ",
+                  progress.load, progress.run, progress.runs, phase_text(progress));
+  if (progress.phase != loadgen::Progress::Phase::connecting) {
+    text += fmt::format(", {} sections/s", results::human_number(progress.sections_per_second));
+  }
+  if (progress.failed > 0) text += fmt::format(", {} failed", progress.failed);
+  return text;
+}
+
+void ProgressView::on_progress(const loadgen::Progress& progress) {
+  std::string line;
+  if (console_.terminal()) {
+    // Some terminals wrap the line when the last column is written.
+    const int columns = std::max(console_.width() - 1, 0);
+    console_.status(progress_text(progress).substr(0, static_cast<std::size_t>(columns)));
+  } else if (const TimePoint now = now_(); now >= next_line_) {
+    next_line_ = now + kBetweenLines;
+    line = progress_text(progress);
+  }
+  console_.event("progress",
+                 {{"strategy", std::string(progress.strategy)},
+                  {"load", std::string(progress.load)},
+                  {"run", std::int64_t{progress.run}},
+                  {"runs", std::int64_t{progress.runs}},
+                  {"phase", std::string(name_of(progress.phase))},
+                  {"done", std::clamp(progress.done, 0.0, 1.0)},
+                  {"clients_connected", std::int64_t{progress.clients_connected}},
+                  {"sections_per_second", progress.sections_per_second},
+                  {"failed", static_cast<std::int64_t>(progress.failed)}},
+                 line);
+}
+
+void ProgressView::on_warning(const std::string& line) { console_.warn("warning: " + line); }
+
+Command run_command() {
+  return make_command<RunOptions>(
+      {.task = kMeasure,
+       .summary = "Measure and audit strategies under a load; show and save the result.",
+       .example = "lockbench run 'redis-*' --clients 32 --hold 2ms --duration 10s",
+       .over_ranks = true},
+      run);
 }
 
 }  // namespace lockbench::cli

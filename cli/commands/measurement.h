@@ -1,16 +1,16 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "cli/commands/fault_servers.h"
 #include "cli/commands/metrics.h"
+#include "cli/console/deploy.h"
 #include "cli/console/publish.h"
 #include "cli/console/session.h"
 #include "cli/options/load_options.h"
-#include "cli/options/select.h"
 #include "deployment/deployment.h"
 #include "loadgen/run/runner.h"
 #include "results/file/model.h"
@@ -51,10 +51,7 @@ class Measurement {
   void resume();
   /// A UsageError if the file that is resumed was measured otherwise, as far as that is known yet.
   void check_resumed() const;
-  bool is_done(const Descriptor& strategy, int repetition, const results::Load& load) const;
   loadgen::RunPlan plan_of(const loadgen::Workload& point);
-  /// The strategies that it did not come to.
-  void skip_the_rest();
 
   const RunOptions options_;
   std::vector<Selected> selected_;
@@ -78,5 +75,24 @@ inline constexpr Duration kBesidesLoad = std::chrono::milliseconds(300);
 
 /// Says how long the plans take, unless that is short.
 void announce(const std::vector<loadgen::RunPlan>& plans, Console& console);
+
+/// "redis-setnx (3/12) measuring 45 %, 12.3k sections/s, 2 failed"
+std::string progress_text(const loadgen::Progress& progress);
+
+/// Shows the progress of the runs: in place on a terminal, a line every 5 s elsewhere.
+class ProgressView : public loadgen::ProgressObserver {
+ public:
+  /// `console` must outlive the view; `now` is the clock for these 5 s.
+  ProgressView(Console& console, std::function<TimePoint()> now)
+      : console_(console), now_(std::move(now)) {}
+
+  void on_progress(const loadgen::Progress& progress) override;
+  void on_warning(const std::string& line) override;
+
+ private:
+  Console& console_;
+  std::function<TimePoint()> now_;
+  TimePoint next_line_ = TimePoint::min();
+};
 
 }  // namespace lockbench::cli

@@ -7,6 +7,7 @@
 #include "cli/console/deploy.h"
 #include "cli/console/facts.h"
 #include "cli/console/ranks.h"
+#include "results/file/option_values.h"
 #include "strategies/carrier.h"
 #include "testbed/servers/machine.h"
 
@@ -17,19 +18,14 @@ namespace {
 constexpr std::array kRunFacts = {"clients", "keys", "hold",  "think",    "rate", "arrival",
                                   "ttl",     "wait", "renew", "resource", "rtt"};
 
-std::string text_of(const results::OptionValue& value) {
-  if (const auto* text = std::get_if<std::string>(&value)) return *text;
-  if (const auto* whole = std::get_if<std::int64_t>(&value)) return std::to_string(*whole);
-  if (const auto* number = std::get_if<double>(&value)) return fmt::format("{}", *number);
-  return "";
-}
-
 exporter::Facts facts_of(const LoadOptions& options, const std::string& run_id) {
   exporter::Facts facts;
   facts.run.emplace_back("run", run_id);
   auto record = run_record(options);
   leave_to_the_loads(options, record);
-  for (const char* name : kRunFacts) facts.run.emplace_back(name, text_of(record.at(name)));
+  for (const char* name : kRunFacts) {
+    facts.run.emplace_back(name, results::value_text(record.at(name)));
+  }
   facts.build = build_facts();
   facts.deployments = options.metrics.deployments;
   if (Ranks::joined() != nullptr) facts.rank = "0";

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "cli/console/console.h"
+#include "cli/console/deploy.h"
 #include "cli/options/load_options.h"
-#include "cli/options/select.h"
 #include "exporter/exporter.h"
 #include "loadgen/run/runner.h"
 
@@ -26,8 +26,7 @@ class Metrics {
                        const std::string& run_id, Console& console);
 
   /// Observes runs; null if no metrics are asked for.
-  loadgen::RunWatcher* watcher() { return metrics(); }
-  exporter::RunMetrics* metrics() { return metrics_.get(); }
+  exporter::RunMetrics* watcher() { return metrics_.get(); }
 
   /// Pushes once the runs are over. False, with a warning, if --push failed.
   bool push(Console& console);

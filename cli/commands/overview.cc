@@ -4,7 +4,6 @@
 #include "cli/commands/commands.h"
 #include "cli/commands/measurement.h"
 #include "strategies/registry.h"
-#include "strategies/store.h"
 
 namespace lockbench::cli {
 namespace {
@@ -22,10 +21,10 @@ struct OverviewOptions : RunOptions {
   }
 
   void declare(OptionList& options) {
-    OptionList::Names taken = {"strategies",       "threads", "duration",     "warmup",
-                               "contended-grants", "repeat",  "store-timeout"};
-    for (const StoreKind* kind : store_kinds()) taken.push_back(kind->name);
-    options.only(taken, [&] { LoadOptions::declare(options); });
+    options.only({"strategies", "threads", "duration", "warmup", "contended-grants", "repeat",
+                  "store-timeout"},
+                 [&] { LoadOptions::declare(options); });
+    declare_servers(options, servers);
     options.at("strategies").default_text = "a typical one of each family";
     options.without({"strict"}, [&] { output.declare(options); });
     options.heading("Load");
@@ -54,9 +53,8 @@ std::vector<Selected> usual(bool all) {
   for (const Descriptor* strategy : all_strategies()) {
     if (all || strategy->typical) selected.push_back({strategy, false});
   }
-  std::stable_sort(selected.begin(), selected.end(), [](const Selected& a, const Selected& b) {
-    const auto key = [](const Descriptor& one) { return std::pair(is_flawed(one), !one.typical); };
-    return key(*a.strategy) < key(*b.strategy);
+  std::ranges::stable_sort(selected, {}, [](const Selected& one) {
+    return std::pair(is_flawed(*one.strategy), !one.strategy->typical);
   });
   return selected;
 }

@@ -1,16 +1,17 @@
+#include "cli/commands/probe.h"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
 #include <chrono>
 #include <random>
+#include <utility>
 
 #include "cli/commands/commands.h"
 #include "cli/commands/metrics.h"
-#include "cli/commands/probe_health.h"
 #include "cli/console/facts.h"
 #include "cli/console/session.h"
-#include "cli/options/value_types.h"
 #include "loadgen/run/runner.h"
 #include "strategies/registry.h"
 #include "strategies/store.h"
@@ -20,6 +21,7 @@ namespace lockbench::cli {
 namespace {
 
 using namespace std::chrono_literals;
+using loadgen::FailureReason;
 
 // A probe is a sequence of runs of this length, so that the records of a run stay small.
 constexpr Duration kRound = 10min;
@@ -32,6 +34,9 @@ constexpr WaitPolicy kReconnecting = {.kind = WaitKind::backoff, .min = 200ms, .
 constexpr double kSectionsForAMeeting = 10;
 // How long it may take after a failure until the strategy counts as working.
 constexpr Duration kCalm = 5s;
+
+// A store that fails in changing ways must not fill the log.
+constexpr Duration kBetweenReasons = std::chrono::seconds(10);
 
 struct ProbeOptions : LoadOptions {
   static constexpr std::string_view kCommand = "probe";
@@ -55,11 +60,10 @@ struct ProbeOptions : LoadOptions {
     options.add("deployment", "NAME", deployment, any_text(),
                 "name of what is probed: label deployment of all metrics",
                 "the servers' addresses");
-    OptionList::Names taken = {"strategies",   "threads",      "hold",         "ttl",
-                               "wait",         "renew",        "node-timeout", "wait-replicas",
-                               "wait-timeout", "store-timeout"};
-    for (const StoreKind* kind : store_kinds()) taken.push_back(kind->name);
-    options.only(taken, [&] { LoadOptions::declare(options); });
+    options.only({"strategies", "threads", "hold", "ttl", "wait", "renew", "node-timeout",
+                  "wait-replicas", "wait-timeout", "store-timeout"},
+                 [&] { LoadOptions::declare(options); });
+    declare_servers(options, servers);
     options.at("strategies").default_text = "all that promise exclusion, on the servers given";
     options.at("renew").default_text = "the strategy's own, or else auto";
     options.at("hold").help =
@@ -152,7 +156,7 @@ class Prober {
         metrics_(metrics),
         until_(until),
         health_(plan_.strategies.front()->name, calm_of(plan_.workload), console,
-                [this](std::optional<loadgen::FailureReason> reason) { tell(reason); }) {}
+                [this](std::optional<FailureReason> reason) { tell(reason); }) {}
 
   void probe(const std::stop_token& stop) {
     const auto env = make_system_env(std::random_device()());
@@ -195,7 +199,7 @@ class Prober {
 
   const Descriptor& strategy() const { return *plan_.strategies.front(); }
 
-  void tell(std::optional<loadgen::FailureReason> reason) {
+  void tell(std::optional<FailureReason> reason) {
     if (metrics_ == nullptr) return;
     std::optional<std::string> why;
     if (reason) why = fmt::format("{}: {}", info_of(*reason).name, info_of(*reason).meaning);
@@ -241,7 +245,7 @@ int probe_all(const loadgen::RunPlan& common, const std::vector<Selected>& selec
     if (!renew && !one.strategy->traits.renews) renew = {.kind = RenewPolicy::Kind::automatic};
     // Each removes only its own keys at the end of a round.
     plan.run_id += fmt::format("-{}", probers.size());
-    probers.push_back(std::make_unique<Prober>(std::move(plan), metrics.metrics(), until, console));
+    probers.push_back(std::make_unique<Prober>(std::move(plan), metrics.watcher(), until, console));
   }
   {
     std::vector<Thread> threads;
@@ -299,6 +303,69 @@ int probe(const ProbeOptions& given) {
 }
 
 }  // namespace
+
+void ProbeHealth::on_progress(const loadgen::Progress& progress) {
+  if (progress.phase == loadgen::Progress::Phase::connecting) {
+    sections_ = 0;
+    failures_ = {};
+  }
+  const bool worked = progress.sections > std::exchange(sections_, progress.sections);
+  Failures lately = progress.failures;
+  for (std::size_t i = 0; i < lately.values.size(); ++i) lately.values[i] -= failures_.values[i];
+  failures_ = progress.failures;
+  if (const auto reason = main_reason(lately)) {
+    fails(*reason, progress.messages[*reason]);
+  } else if (progress.stuck > 0) {
+    fails(FailureReason::taken, {});
+  } else if (worked) {
+    works();
+  }
+}
+
+void ProbeHealth::on_warning(const std::string& line) { console_.warn("warning: " + line); }
+
+void ProbeHealth::on_unreachable(const std::string& why) { fails(loadgen::reason_of(why), why); }
+
+std::optional<FailureReason> ProbeHealth::main_reason(Failures failures) {
+  // Sections that were never begun are many, and an error says why.
+  Failures errors = failures;
+  errors[FailureReason::taken] = errors[FailureReason::slow] = 0;
+  if (std::ranges::max(errors.values) > 0) failures[FailureReason::slow] = 0;
+  const auto most = std::ranges::max_element(failures.values);
+  if (*most == 0) return std::nullopt;
+  return static_cast<FailureReason>(most - failures.values.begin());
+}
+
+void ProbeHealth::fails(FailureReason reason, const std::string& message) {
+  const TimePoint now = now_();
+  report_(reason);
+  calm_since_.reset();
+  const bool begins = !said_;
+  if (begins) failing_since_ = now;
+  const bool too_soon = now - said_at_ < kBetweenReasons && said_ != FailureReason::slow;
+  if (!begins && (said_ == reason || too_soon)) return;
+  said_ = reason;
+  said_at_ = now;
+  const loadgen::FailureReasonInfo& info = loadgen::info_of(reason);
+  say(fmt::format("{}failing: {}: {}", begins ? "" : "still ", info.name,
+                  message.empty() ? info.meaning : message));
+}
+
+void ProbeHealth::works() {
+  if (!std::exchange(proven_, true) && !said_) report_(std::nullopt);
+  if (!said_) return;
+  const TimePoint now = now_();
+  if (!calm_since_) calm_since_ = now;
+  if (now - *calm_since_ < calm_) return;
+  said_.reset();
+  report_(std::nullopt);
+  say(fmt::format("working again after {:.0f} s", seconds(*calm_since_ - failing_since_)));
+}
+
+void ProbeHealth::say(const std::string& what) {
+  console_.warn(
+      fmt::format("{} {}: {}", rfc3339(std::chrono::system_clock::now()), strategy_, what));
+}
 
 Command probe_command() {
   return make_command<ProbeOptions>(

@@ -1,12 +1,8 @@
 #include <algorithm>
 
 #include "cli/commands/commands.h"
-#include "cli/commands/finish.h"
-#include "cli/commands/run_plan.h"
-#include "cli/console/deploy.h"
 #include "cli/console/ranks.h"
 #include "cli/console/session.h"
-#include "cli/options/value_types.h"
 #include "loadgen/experiments/renewal_experiment.h"
 #include "loadgen/run/runner.h"
 #include "strategies/registry.h"
@@ -37,20 +33,6 @@ loadgen::Workload foreground_of(const RenewalOptions& options) {
   workload.key_per_client = true;
   workload.duration = std::max(workload.duration, RenewalTiming{}.first(workload.ttl));
   return workload;
-}
-
-int finish_renewal(const RenewalOptions& options, const results::Result& result,
-                   const std::string& error, ResultFile& file) {
-  if (!error.empty()) file.console().warn(error);
-  const auto any = [&](auto holds) {
-    return std::any_of(result.runs.begin(), result.runs.end(), holds);
-  };
-  const bool lost =
-      any([](const results::Run& run) { return run.renewal && run.renewal->lost > 0; });
-  const bool broken =
-      any([](const results::Run& run) { return run.audit.verdict == results::Verdict::violated; });
-  return finish(result, options.output, file,
-                {.exclusion_broken = broken, .errors = !error.empty() || lost});
 }
 
 int renewal(const RenewalOptions& given) {
@@ -92,10 +74,14 @@ int renewal(const RenewalOptions& given) {
   const auto measured = loadgen::measure_renewal(
       plan, [&](const std::string& line) { console.note(line); }, session.stop());
   result.interrupted = measured.interrupted;
-  std::string error = measured.error;
-  if (note_lost_ranks(out, result, console) && error.empty()) error = "a rank was lost";
   keep(measured.runs);
-  return finish_renewal(options, result, error, file);
+  if (!measured.error.empty()) console.warn(measured.error);
+  Ending ending{.errors = !measured.error.empty()};
+  for (const results::Run& run : result.runs) {
+    ending.errors |= run.renewal && run.renewal->lost > 0;
+    ending.exclusion_broken |= run.audit.verdict == results::Verdict::violated;
+  }
+  return finish(result, options.output, file, ending);
 }
 
 }  // namespace

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "cli/commands/commands.h"
-#include "cli/commands/finish.h"
 #include "cli/commands/watch_options.h"
 #include "cli/console/console.h"
 #include "cli/console/facts.h"

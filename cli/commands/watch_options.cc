@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "cli/options/text.h"
-#include "cli/options/value_types.h"
 #include "strategies/store.h"
 
 namespace lockbench::cli {
@@ -21,33 +20,21 @@ ValueType<std::string> lock_name() {
   });
 }
 
-Option name_option(WatchOptions& values) {
-  Option option;
-  option.parse = [&values](const std::string& text) -> tl::expected<void, std::string> {
-    auto families = watch::Families::parse(text);
-    if (!families) return tl::unexpected(families.error());
-    values.families = *std::move(families);
-    values.name = text;
-    return {};
-  };
-  option.value = [&values]() -> results::OptionValue {
-    if (values.name.empty()) return nullptr;
-    return values.name;
-  };
-  return option;
+ValueType<std::string> family_expression() {
+  return parsed([](const std::string& text) {
+    return watch::Families::parse(text).map([&](const auto&) { return text; });
+  });
 }
 
 /// The stores' help is written for commands that have servers of their own.
 void say_that_it_is_watched(Option& option) {
-  constexpr std::string_view kInstead = " instead of a private one", kUse = "use ";
-  constexpr std::string_view kNodes = "the nodes of Redlock, other strategies use the first";
-  const auto replace = [&](std::string_view from, std::string_view to) {
+  using Words = std::pair<std::string_view, std::string_view>;
+  for (const auto& [from, to] : {Words{"use ", "watch "}, Words{" instead of a private one", ""},
+                                 Words{"the nodes of Redlock, other strategies use the first",
+                                       "each server is watched by itself"}}) {
     const std::size_t at = option.help.find(from);
     if (at != std::string::npos) option.help.replace(at, from.size(), to);
-  };
-  replace(kInstead, "");
-  if (option.help.starts_with(kUse)) option.help.replace(0, kUse.size(), "watch ");
-  replace(kNodes, "each server is watched by itself");
+  }
 }
 
 }  // namespace
@@ -67,10 +54,10 @@ void WatchOptions::declare(OptionList& options) {
            "\"table(name,lock_until,locked_by)\"",
            "tables with ShedLock's columns")
       .comma_separated = false;
-  options.add_custom("name", "REGEX", name_option(*this),
-                     "groups locks into families: an expression that matches whole names and has "
-                     "a group (?<family>...), such as 'lock:(?<family>[a-z]+):.*'",
-                     "by --locks, or by what the names begin with");
+  options.add("name", "REGEX", name, family_expression(),
+              "groups locks into families: an expression that matches whole names and has a group "
+              "(?<family>...), such as 'lock:(?<family>[a-z]+):.*'",
+              "by --locks, or by what the names begin with");
   options.heading("How");
   options.add("budget", "R", request.budget, number(1, 100'000),
               "commands per second to each server, at most");
@@ -114,7 +101,7 @@ watch::LedgerOptions WatchOptions::ledger_options() const {
 }
 
 watch::Families WatchOptions::grouping() const {
-  if (families) return *families;
+  if (name) return watch::Families::parse(*name).value();
   return request.locks.empty() ? watch::Families() : watch::Families(request.locks);
 }
 

@@ -18,8 +18,7 @@ struct WatchOptions {
 
   ServerUrls servers;
   watch::Request request;
-  std::optional<watch::Families> families;  ///< of --name
-  std::string name;                         ///< as it was given
+  std::optional<std::string> name;  ///< the expression
   std::optional<Duration> held_longer, duration;
   bool once = false, no_screen = false;
   std::string workload;  ///< the file to write; empty: none

@@ -1,20 +1,78 @@
 #include "cli/console/deploy.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <fnmatch.h>
 
 #include <algorithm>
+
+#include "cli/options/text.h"
 
 namespace lockbench::cli {
 namespace {
 
+using deployment::each;
+using deployment::PrivateStore;
 using Done = tl::expected<void, std::string>;
 using loadgen::FaultKind;
 
+bool is_glob(std::string_view pattern) {
+  return pattern == "all" || pattern.find_first_of("*?[") != std::string_view::npos;
+}
+
+UsageError no_such_strategy(const std::string& pattern,
+                            const std::vector<const Descriptor*>& catalogue) {
+  // Probably a value whose option is missing; its secret must not be shown.
+  if (pattern.find("://") != std::string::npos || pattern.find('=') != std::string::npos) {
+    return UsageError(
+        "a URL is not a strategy: servers are given with --redis URL, --postgres DSN, --zookeeper "
+        "HOSTS");
+  }
+  if (is_glob(pattern)) {
+    return UsageError("no strategy matches \"{}\" (lockbench list shows all)", pattern);
+  }
+  std::vector<std::string_view> names;
+  names.reserve(catalogue.size());
+  for (const Descriptor* strategy : catalogue) names.push_back(strategy->name);
+  return UsageError("no such strategy \"{}\"{} (lockbench list shows all)", pattern,
+                    did_you_mean(pattern, names));
+}
+
+/// --wait: refused if a named strategy does not support it. The others keep their own.
+void check_waiting(const std::vector<Selected>& selected, const std::optional<WaitPolicy>& wait) {
+  if (!wait) return;
+  for (const auto& [strategy, named] : selected) {
+    const auto& choices = strategy->traits.waiting_choices;
+    if (!named || std::ranges::count(choices, wait->kind) > 0) continue;
+    std::vector<std::string_view> allowed;
+    allowed.reserve(choices.size());
+    for (const WaitKind kind : choices) allowed.push_back(to_string(kind));
+    throw UsageError("--wait: {} cannot wait by {}: {}", strategy->name, to_string(wait->kind),
+                     allowed.empty() ? std::string("its waiting policy is fixed")
+                                     : fmt::format("allowed: {}", fmt::join(allowed, ", ")));
+  }
+}
+
+/// --renew: refused if a named strategy cannot be renewed by a timer, or if the interval is not
+/// shorter than the TTL.
+void check_renewal(const std::vector<Selected>& selected, const std::optional<RenewPolicy>& renew,
+                   Duration ttl) {
+  if (!renew || renew->kind == RenewPolicy::Kind::off) return;
+  if (renew->kind == RenewPolicy::Kind::every && renew->period >= ttl) {
+    throw UsageError("--renew: the renewal interval ({}) must be shorter than the TTL ({})",
+                     format_duration(renew->period), format_duration(ttl));
+  }
+  for (const auto& [strategy, named] : selected) {
+    if (!named || strategy->traits.renewable) continue;
+    throw UsageError("--renew: {} cannot be renewed by a timer: only off is allowed",
+                     strategy->name);
+  }
+}
+
 bool has(const LoadOptions& options, std::initializer_list<FaultKind> kinds) {
-  return std::any_of(options.faults.begin(), options.faults.end(),
-                     [&](const loadgen::Fault& fault) {
-                       return std::find(kinds.begin(), kinds.end(), fault.kind) != kinds.end();
-                     });
+  return std::ranges::any_of(options.faults, [&](const loadgen::Fault& fault) {
+    return std::ranges::count(kinds, fault.kind) > 0;
+  });
 }
 
 std::string unfit_for_nodes(const loadgen::Fault& fault, int nodes) {
@@ -56,18 +114,13 @@ std::string unable(const Descriptor& strategy, const LoadOptions& options) {
 
 Done skip_unable(const LoadOptions& options, std::vector<Selected>& selected,
                  std::vector<results::Skipped>& skipped) {
-  // Each round takes one reason's strategies out, so this ends.
-  while (true) {
-    const auto first = std::find_if(selected.begin(), selected.end(), [&](const Selected& one) {
-      return !unable(*one.strategy, options).empty();
-    });
-    if (first == selected.end()) return {};
-    const std::string reason = unable(*first->strategy, options);
-    auto done =
-        skip([&](const Descriptor& strategy) { return unable(strategy, options) == reason; },
-             reason, selected, skipped);
-    if (!done) return done;
+  for (const Selected& one : std::vector(selected)) {
+    const std::string reason = unable(*one.strategy, options);
+    if (reason.empty()) continue;
+    const auto concerns = [&](const Descriptor& other) { return &other == one.strategy; };
+    if (Done done = skip(concerns, reason, selected, skipped); !done) return done;
   }
+  return {};
 }
 
 /// Faults strike private servers only, and a partition must cut some client off.
@@ -87,7 +140,59 @@ Done check_faults(const LoadOptions& options, const std::vector<Selected>& selec
   return {};
 }
 
+/// The servers that the fault concerns: of several nodes the last ones, else all that are the
+/// store.
+PrivateStore::Servers struck(const PrivateStore& store, const loadgen::Fault& fault) {
+  if (fault.kind != FaultKind::node_kill && fault.kind != FaultKind::node_freeze) {
+    return store.whole_store();
+  }
+  const PrivateStore::Servers all = store.servers();
+  const auto few = std::min(all.size(), static_cast<std::size_t>(fault.nodes));
+  return {all.end() - static_cast<std::ptrdiff_t>(few), all.end()};
+}
+
 }  // namespace
+
+bool matches(const std::string& pattern, std::string_view name) {
+  return pattern == "all" || fnmatch(pattern.c_str(), std::string(name).c_str(), 0) == 0;
+}
+
+std::vector<const Descriptor*> with_absent(std::vector<const Descriptor*> built) {
+  const auto absent = absent_strategies();
+  built.insert(built.end(), absent.begin(), absent.end());
+  return built;
+}
+
+std::vector<Selected> select_strategies(const std::vector<std::string>& patterns,
+                                        const std::vector<const Descriptor*>& catalogue) {
+  std::vector<Selected> selected;
+  for (const std::string& pattern : patterns.empty() ? std::vector<std::string>{"all"} : patterns) {
+    bool found = false;
+    for (const Descriptor* strategy : catalogue) {
+      if (!matches(pattern, strategy->name)) continue;
+      found = true;
+      const bool named = !is_glob(pattern);
+      const auto same = std::ranges::find(selected, strategy, &Selected::strategy);
+      if (same == selected.end()) {
+        selected.push_back({strategy, named});
+      } else {
+        same->named = same->named || named;
+      }
+    }
+    if (!found) throw no_such_strategy(pattern, catalogue);
+  }
+  return selected;
+}
+
+std::vector<Selected> select_for_load(const LoadOptions& options,
+                                      std::vector<const Descriptor*> built) {
+  std::vector<Selected> selected =
+      select_strategies(options.strategies, with_absent(std::move(built)));
+  const StrategyOptions& asked = options.workload.strategy;
+  check_waiting(selected, asked.wait);
+  check_renewal(selected, asked.renew, options.workload.ttl);
+  return selected;
+}
 
 deployment::Request request_of(const LoadOptions& options) {
   const loadgen::Workload& load = options.workload;
@@ -163,6 +268,76 @@ tl::expected<deployment::Deployment, std::string> deploy(const LoadOptions& opti
     return skip(concerns, reason, selected, skipped);
   };
   return deployment::deploy(request_of(options), strategies, drop, stop);
+}
+
+loadgen::RunPlan plan_on(const deployment::Deployment& servers, const std::string& run_id) {
+  loadgen::RunPlan plan;
+  plan.run_id = run_id;
+  plan.endpoints = servers.endpoints;
+  plan.counter_url = servers.counter_url;
+  plan.private_cpu.of = [&servers](std::string_view set) { return servers.cpu_seconds_of(set); };
+  plan.private_cpu.all = [&servers] { return servers.cpu_seconds(); };
+  plan.warms_up = [&servers](const Descriptor& strategy) { return servers.warms_up(strategy); };
+  return plan;
+}
+
+template <class Work>
+tl::expected<void, std::string> FaultServers::attempt(const Descriptor& strategy, Work work) {
+  try {
+    work(*deployment_.stores.at(server_set(strategy)));
+    return {};
+  } catch (const std::exception& failure) {
+    failed_ = true;
+    return tl::unexpected<std::string>(failure.what());
+  }
+}
+
+tl::expected<void, std::string> FaultServers::inject(const Descriptor& strategy,
+                                                     const loadgen::Fault& fault) {
+  return attempt(strategy, [&](PrivateStore& store) {
+    switch (fault.kind) {
+      case FaultKind::store_kill:
+      case FaultKind::node_kill:
+        return each(struck(store, fault), [](auto& server) { return server.kill_hard(); });
+      case FaultKind::store_freeze:
+      case FaultKind::node_freeze:
+        return each(struck(store, fault), [](auto& server) { return server.freeze(); });
+      case FaultKind::failover:
+        return store.kill_leader();
+      case FaultKind::partition:
+        for (const auto& line : store.lines()) {
+          line->hold(testbed::Direction::both, {.new_ones = false, .share = fault.share});
+          // A client that is cut off and reconnects stays cut off.
+          line->hold(testbed::Direction::both, {.open = false});
+        }
+        return;
+      case FaultKind::delay:
+        for (const auto& line : store.lines())
+          line->delay(deployment::each_way(rtt_ + fault.delay));
+        return;
+    }
+  });
+}
+
+tl::expected<void, std::string> FaultServers::heal(const Descriptor& strategy,
+                                                   const loadgen::Fault& fault) {
+  return attempt(strategy, [&](PrivateStore& store) {
+    switch (fault.kind) {
+      case FaultKind::store_kill:
+      case FaultKind::node_kill:
+        each(struck(store, fault), [](auto& server) { return server.restart(true); });
+        return store.settle();
+      case FaultKind::store_freeze:
+      case FaultKind::node_freeze:
+        return each(struck(store, fault), [](auto& server) { return server.thaw(); });
+      case FaultKind::failover:
+        return store.replace_leader();
+      case FaultKind::partition:
+      case FaultKind::delay:
+        for (const auto& line : store.lines()) line->heal();
+        return;
+    }
+  });
 }
 
 }  // namespace lockbench::cli

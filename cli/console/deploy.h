@@ -8,11 +8,37 @@
 #include <vector>
 
 #include "cli/options/load_options.h"
-#include "cli/options/select.h"
 #include "deployment/deployment.h"
+#include "loadgen/run/fault.h"
+#include "loadgen/run/runner.h"
 #include "results/file/model.h"
+#include "strategies/descriptor.h"
+#include "strategies/registry.h"
 
 namespace lockbench::cli {
+
+// The strategies of a load, and its servers.
+
+/// A strategy to run. One that was named must run; one that a glob matched may be skipped.
+struct Selected {
+  const Descriptor* strategy = nullptr;
+  bool named = false;
+};
+
+/// Whether a pattern, which is a name, a glob or "all", means this name.
+bool matches(const std::string& pattern, std::string_view name);
+
+/// And the strategies that this build leaves out.
+std::vector<const Descriptor*> with_absent(std::vector<const Descriptor*> built = all_strategies());
+
+/// The strategies of these names and globs ("redis-*", "all"; none: all), in this order, each once.
+std::vector<Selected> select_strategies(const std::vector<std::string>& patterns,
+                                        const std::vector<const Descriptor*>& catalogue);
+
+/// The strategies to put under load, checked against --wait and --renew. `built` are those of this
+/// build to choose from; the strategies that it leaves out are added.
+std::vector<Selected> select_for_load(const LoadOptions& options,
+                                      std::vector<const Descriptor*> built = all_strategies());
 
 /// What the servers of a load must be, as the options say.
 deployment::Request request_of(const LoadOptions& options);
@@ -29,5 +55,32 @@ tl::expected<deployment::Deployment, std::string> deploy(const LoadOptions& opti
                                                          std::vector<Selected>& selected,
                                                          std::vector<results::Skipped>& skipped,
                                                          const std::stop_token& stop = {});
+
+/// Of runs on these servers, which must outlive it. The caller sets the workload and the rest.
+loadgen::RunPlan plan_on(const deployment::Deployment& servers, const std::string& run_id);
+
+/// Injects the faults of a run into the private servers of a deployment, and the lines to them.
+class FaultServers : public loadgen::FaultTarget {
+ public:
+  /// `rtt`: what the lines add to a round trip. The deployment outlives it.
+  FaultServers(const deployment::Deployment& deployment, Duration rtt)
+      : deployment_(deployment), rtt_(rtt) {}
+
+  tl::expected<void, std::string> inject(const Descriptor& strategy,
+                                         const loadgen::Fault& fault) override;
+  tl::expected<void, std::string> heal(const Descriptor& strategy,
+                                       const loadgen::Fault& fault) override;
+
+  /// A fault could not be injected or healed. For after the runs.
+  bool failed() const { return failed_; }
+
+ private:
+  template <class Work>
+  tl::expected<void, std::string> attempt(const Descriptor& strategy, Work work);
+
+  const deployment::Deployment& deployment_;
+  const Duration rtt_;
+  bool failed_ = false;
+};
 
 }  // namespace lockbench::cli

@@ -46,45 +46,40 @@ Hello hello() {
   return hello;
 }
 
-/// The metrics of one rank, from the first run that asks for them.
+/// The metrics of a rank above 0, from the first run that asks for them. Without them it goes on.
 class RankMetrics {
  public:
   explicit RankMetrics(int rank) : rank_(rank) {}
 
   loadgen::RunWatcher* of(const loadgen::cluster::Order& order) {
     if (order.metrics.empty() && order.push.empty()) return nullptr;
-    if (exporter_ == nullptr && !failed_) start(order);
-    return exporter_ == nullptr ? nullptr : metrics_.get();
+    if (exporter_ == nullptr) start(order);
+    return metrics_.get();
   }
 
   /// After the last run.
   void push() const {
     if (exporter_ == nullptr || push_.empty()) return;
-    const auto target = exporter::parse_push_target(push_);
-    if (!target) return complain("push", target.error());
-    if (const auto pushed = exporter_->push(*target); !pushed) complain("push", pushed.error());
+    const auto pushed = exporter::parse_push_target(push_).and_then(
+        [&](const exporter::PushTarget& target) { return exporter_->push(target); });
+    if (!pushed) complain("push", pushed.error());
   }
 
  private:
   void start(const loadgen::cluster::Order& order) {
     constexpr unsigned kConnections = 16;
-    std::vector<const Descriptor*> built;
-    for (const Descriptor* strategy : all_strategies()) {
-      if (strategy->not_built.empty()) built.push_back(strategy);
-    }
     exporter::Facts facts;
     facts.run.emplace_back("run", order.run_id);
     facts.rank = std::to_string(rank_);
     facts.build = build_facts();
-    metrics_ = std::make_shared<exporter::RunMetrics>(built, order.workload.nodes);
-    push_ = order.push;
-    // The run goes on without them.
-    failed_ = true;
+    metrics_ = std::make_shared<exporter::RunMetrics>(all_strategies(), order.workload.nodes);
     exporter_ = exporter::Exporter::make(metrics_, facts);
+    push_ = order.push;
     if (exporter_ == nullptr || order.metrics.empty()) return;
-    const auto address = exporter::parse_listen_address(order.metrics);
-    if (!address) return complain("metrics-listen", address.error());
-    const auto serving = exporter_->serve(*address, kConnections);
+    const auto serving = exporter::parse_listen_address(order.metrics)
+                             .and_then([&](const exporter::ListenAddress& address) {
+                               return exporter_->serve(address, kConnections);
+                             });
     if (!serving) complain("metrics-listen", serving.error());
   }
 
@@ -96,7 +91,6 @@ class RankMetrics {
   std::string push_;
   std::shared_ptr<exporter::RunMetrics> metrics_;
   std::unique_ptr<exporter::Exporter> exporter_;
-  bool failed_ = false;
 };
 
 Ranks*& instance() {
@@ -219,10 +213,9 @@ loadgen::RunMaker maker_of(const std::string& out, const results::Result& result
   return ranks == nullptr ? loadgen::RunMaker() : ranks->maker(out, result, metrics);
 }
 
-bool note_lost_ranks(const std::string& out, results::Result& result, Console& console) {
+bool warn_of_lost_ranks(const std::string& out, Console& console) {
   const Ranks* const ranks = Ranks::joined();
   if (ranks == nullptr || !ranks->lost_some()) return false;
-  result.exit_code = exit_code::kErrors;
   // With --out - there are no such files.
   console.warn(out == kStdout
                    ? "a rank was lost"

@@ -55,8 +55,8 @@ int serve_rank();
 loadgen::RunMaker maker_of(const std::string& out, const results::Result& result,
                            const MetricsOptions& metrics = {});
 
-/// After the last run: if a rank was lost, marks the result, says what can be done, and returns
-/// true.
-bool note_lost_ranks(const std::string& out, results::Result& result, Console& console);
+/// After the last run: if a rank was lost, says what can be done, and returns true. `out`: the
+/// result file.
+bool warn_of_lost_ranks(const std::string& out, Console& console);
 
 }  // namespace lockbench::cli

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "cli/console/console.h"
+#include "cli/console/deploy.h"
 #include "cli/options/load_options.h"
-#include "cli/options/select.h"
 #include "deployment/deployment.h"
 #include "results/file/model.h"
 #include "strategies/thread.h"

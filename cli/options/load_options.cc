@@ -5,7 +5,6 @@
 
 #include <algorithm>
 
-#include "cli/options/value_types.h"
 #include "exporter/addresses.h"
 #include "loadgen/cluster/peers.h"
 #include "strategies/store.h"
@@ -17,6 +16,24 @@ using namespace std::chrono_literals;
 using loadgen::LockOrder;
 
 constexpr int kMaxReplicas = 16;
+
+/// Drawn anew for each section: 2ms, exp(2ms).
+ValueType<loadgen::DurationDistribution> distribution() {
+  using loadgen::DurationDistribution;
+  return {.parse = [](const std::string& text) -> tl::expected<DurationDistribution, std::string> {
+            auto distribution = DurationDistribution::parse(text);
+            if (distribution || distribution.error().find(text) != std::string::npos) {
+              return distribution;
+            }
+            return tl::unexpected(fmt::format("\"{}\": {}", text, distribution.error()));
+          },
+          .text = [](const DurationDistribution& value) { return value.to_string(); },
+          .record = [](const DurationDistribution& value) -> results::OptionValue {
+            const std::string text = value.to_string();
+            if (const auto constant = parse_duration(text)) return seconds(*constant);
+            return text;
+          }};
+}
 
 ValueType<WaitPolicy> wait_policy() {
   const auto parse = [](const std::string& text) -> tl::expected<WaitPolicy, std::string> {
@@ -70,20 +87,17 @@ ValueType<std::string> server_url(const StoreKind& kind) {
 }
 
 ValueType<std::string> push_url() {
-  const auto parse = [](const std::string& text) -> tl::expected<std::string, std::string> {
-    const auto target = exporter::parse_push_target(text);
-    if (!target) return tl::unexpected(target.error());
-    return text;
+  const auto parse = [](const std::string& text) {
+    return exporter::parse_push_target(text).map([&](const auto&) { return text; });
   };
   return parsed(parse,
                 [](const std::string& url) { return exporter::parse_push_target(url)->display(); });
 }
 
 ValueType<loadgen::Trace> trace_file() {
-  const auto parse = [](const std::string& text) -> tl::expected<loadgen::Trace, std::string> {
-    const auto file = path().parse(text);
-    if (!file) return tl::unexpected(file.error());
-    return loadgen::Trace::read(*file);
+  const auto parse = [](const std::string& text) {
+    return path().parse(text).and_then(
+        [](const std::string& file) { return loadgen::Trace::read(file); });
   };
   return parsed(parse, &loadgen::Trace::path);
 }
@@ -99,15 +113,12 @@ void declare_files(OptionList& options, std::vector<std::string>& files, std::st
 }
 
 void LoadOptions::declare_keys(OptionList& options) {
-  const auto set = [this](std::optional<int> keys) {
-    workload.key_per_client = !keys;
-    workload.keys = keys.value_or(workload.keys);
+  Option& keys = options.add("keys", "N", workload.keys, number_or_word(10'000'000, "per-client"),
+                             "distinct locks; per-client: one for each client, without contention");
+  keys.value = [this]() -> results::OptionValue {
+    if (workload.key_per_client) return std::string("per-client");
+    return std::int64_t{workload.keys};
   };
-  const auto get = [this] {
-    return workload.key_per_client ? std::nullopt : std::optional(workload.keys);
-  };
-  options.add_custom("keys", "N", number_or_word(10'000'000, "per-client", set, get),
-                     "distinct locks; per-client: one for each client, without contention", "1");
   options.add("key-skew", "S", workload.key_skew, number(0, 10),
               "Zipf exponent of the choice among the keys; 0: uniform");
   options.add("hot-set", "SET", workload.hot_set,
@@ -219,13 +230,9 @@ void LoadOptions::declare_locks(OptionList& options) {
               "time to wait for one node of Redlock", "50ms, or TTL/20 if that is less");
   options.add("replicas", "N", replicas, whole_number(0, kMaxReplicas),
               "replicas of the private Redis of redis-wait");
-  options.add_custom("wait-replicas", "K",
-                     number_or_word(
-                         kMaxReplicas, "all", [this](auto number) { wait_replicas = number; },
-                         [this] { return wait_replicas; }),
-                     "replicas that must acknowledge a lock of redis-wait; all: as many as "
-                     "--replicas; a number is required for those of --redis",
-                     "all");
+  options.add("wait-replicas", "K", wait_replicas, number_or_word(kMaxReplicas, "all"),
+              "replicas that must acknowledge a lock of redis-wait; all: as many as --replicas; a "
+              "number is required for those of --redis");
   options.add("wait-timeout", "D", strategy.wait_timeout, duration(1ms, 1h),
               "time within which the replicas of redis-wait must acknowledge");
 }
@@ -328,8 +335,6 @@ void RunOptions::declare(OptionList& options) {
               parsed(results::parse_threshold, &results::Threshold::text),
               "exit 99 if a run misses this, such as 'acquire.p99<5ms'");
   options.add_flag("allow-no-grants", allow_no_grants, "exit 0, not 2, if a run granted nothing");
-  options.add("hdr", "DIR", hdr, path(),
-              "also write HdrHistogram files of each run: percentiles in µs (.hgrm)");
 }
 
 std::vector<loadgen::Workload> LoadOptions::points() const {
@@ -412,12 +417,16 @@ void LoadOptions::complete_ranks(const OptionList& options) {
 }
 
 void LoadOptions::complete(const OptionList& options) {
+  if (workload.keys == 0) {
+    workload.key_per_client = true;
+    workload.keys = 1;
+  }
   if (options.given("arrival") && !workload.rate) throw UsageError("--arrival requires --rate");
   complete_ranks(options);
-  workload.strategy.wait_replicas = wait_replicas;
   // How many replicas belong to the user's server, it cannot tell: some may be away.
-  const bool own = servers_of("redis").empty();
-  if (!wait_replicas && own && replicas > 0) workload.strategy.wait_replicas = replicas;
+  const bool all = wait_replicas == 0 && servers_of("redis").empty();
+  const int waited_for = all ? replicas : wait_replicas;
+  if (waited_for > 0) workload.strategy.wait_replicas = waited_for;
   if (counter_redis && workload.resource == loadgen::Resource::memory) {
     throw UsageError("--counter-redis requires --resource redis or redis-fenced");
   }

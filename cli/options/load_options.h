@@ -1,6 +1,5 @@
 #pragma once
 
-#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -8,7 +7,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "cli/options/option.h"
+#include "cli/options/value_types.h"
 #include "exporter/addresses.h"
 #include "loadgen/run/fault.h"
 #include "loadgen/run/workload.h"
@@ -66,7 +65,7 @@ struct LoadOptions {
   ServerUrls servers;
   std::optional<std::string> counter_redis;  ///< a URL, secrets included
   int replicas = 2;                          ///< of the private Redis of redis-wait
-  std::optional<int> wait_replicas;          ///< that must acknowledge; nothing: all
+  int wait_replicas = 0;                     ///< that must acknowledge; 0: all
   bool tls = false;                          ///< of private servers
   /// Clients reach private servers through proxies, even if these add nothing.
   bool through_proxies = false;
@@ -100,7 +99,6 @@ struct LoadOptions {
 struct RunOptions : LoadOptions {
   static constexpr std::string_view kCommand = "run";
   std::vector<results::Threshold> thresholds;
-  std::string hdr;  ///< directory for HdrHistogram files; empty: none
   bool allow_no_grants = false;
 
   void declare(OptionList& options);

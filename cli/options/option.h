@@ -123,9 +123,6 @@ class OptionList {
               const ValueType<typename ItemOf<Place>::type>& type, std::string help,
               std::string default_text = "");
   Option& add_flag(std::string_view name, bool& place, std::string help);
-  /// For an option with rules of its own: `parse` and `value` are up to the caller.
-  Option& add_custom(std::string_view name, std::string_view value_name, Option option,
-                     std::string help, std::string default_text = "");
 
   /// Of the options that `declare` adds, takes those of these names, or the others.
   void only(const Names& names, const std::function<void()>& declare) {
@@ -156,6 +153,8 @@ class OptionList {
   OptionRecord record() const;
 
  private:
+  Option& insert(std::string_view name, std::string_view value_name, Option option,
+                 std::string help, std::string default_text = "");
   void take(const std::function<bool(std::string_view)>& takes,
             const std::function<void()>& declare);
   void read_config();
@@ -210,7 +209,7 @@ Option& OptionList::add(std::string_view name, std::string_view value_name, Plac
     if (default_text.empty()) default_text = type.text(place);
   }
   if (!type.choices.empty()) help += ": " + type.choices;
-  return add_custom(name, value_name, std::move(option), std::move(help), std::move(default_text));
+  return insert(name, value_name, std::move(option), std::move(help), std::move(default_text));
 }
 
 }  // namespace lockbench::cli

@@ -180,11 +180,11 @@ Option& OptionList::add_flag(std::string_view name, bool& place, std::string hel
     return {};
   };
   option.value = [&place] { return place; };
-  return add_custom(name, "", std::move(option), std::move(help));
+  return insert(name, "", std::move(option), std::move(help));
 }
 
-Option& OptionList::add_custom(std::string_view name, std::string_view value_name, Option option,
-                               std::string help, std::string default_text) {
+Option& OptionList::insert(std::string_view name, std::string_view value_name, Option option,
+                           std::string help, std::string default_text) {
   option.name = name;
   option.value_name = value_name;
   option.help = std::move(help);

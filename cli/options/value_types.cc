@@ -18,24 +18,22 @@ tl::expected<std::int64_t, std::string> WholeNumber::parse(const std::string& te
   return tl::unexpected(fmt::format("\"{}\" is not a whole number from {} to {}", text, min, max));
 }
 
-Option number_or_word(int max, std::string_view word, std::function<void(std::optional<int>)> set,
-                      std::function<std::optional<int>()> get) {
-  Option option;
-  option.parse = [=](const std::string& text) -> tl::expected<void, std::string> {
-    const auto given = parse_number<std::int64_t>(text);
-    if (text != word && (!given || *given < 1 || *given > max)) {
-      return tl::unexpected(
-          fmt::format("\"{}\" is neither a whole number from 1 to {} nor {}", text, max, word));
-    }
-    set(given ? std::optional(static_cast<int>(*given)) : std::nullopt);
-    return {};
+ValueType<int> number_or_word(int max, std::string_view word) {
+  const auto text = [=](int value) {
+    return value == 0 ? std::string(word) : std::to_string(value);
   };
-  option.value = [=]() -> results::OptionValue {
-    const std::optional<int> now = get();
-    if (!now) return std::string(word);
-    return std::int64_t{*now};
-  };
-  return option;
+  return {.parse = [=](const std::string& given) -> tl::expected<int, std::string> {
+            if (given == word) return 0;
+            const auto number = parse_number<std::int64_t>(given);
+            if (number && *number >= 1 && *number <= max) return static_cast<int>(*number);
+            return tl::unexpected(fmt::format(
+                "\"{}\" is neither a whole number from 1 to {} nor {}", given, max, word));
+          },
+          .text = text,
+          .record = [=](int value) -> results::OptionValue {
+            if (value == 0) return text(value);
+            return std::int64_t{value};
+          }};
 }
 
 ValueType<double> number(double min, double max) {
@@ -70,23 +68,6 @@ ValueType<Duration> duration(Duration min, Duration max) {
           },
           .text = format_duration,
           .record = [](Duration value) { return seconds(value); }};
-}
-
-ValueType<loadgen::DurationDistribution> distribution() {
-  using loadgen::DurationDistribution;
-  return {.parse = [](const std::string& text) -> tl::expected<DurationDistribution, std::string> {
-            auto distribution = DurationDistribution::parse(text);
-            if (distribution || distribution.error().find(text) != std::string::npos) {
-              return distribution;
-            }
-            return tl::unexpected(fmt::format("\"{}\": {}", text, distribution.error()));
-          },
-          .text = [](const DurationDistribution& value) { return value.to_string(); },
-          .record = [](const DurationDistribution& value) -> results::OptionValue {
-            const std::string text = value.to_string();
-            if (const auto constant = parse_duration(text)) return seconds(*constant);
-            return text;
-          }};
 }
 
 ValueType<std::string> path() {

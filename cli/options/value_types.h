@@ -11,7 +11,6 @@
 #include <utility>
 
 #include "cli/options/option.h"
-#include "loadgen/run/duration_distribution.h"
 #include "strategies/duration.h"
 
 namespace lockbench::cli {
@@ -34,10 +33,8 @@ struct WholeNumber {
 };
 inline WholeNumber whole_number(std::int64_t min, std::int64_t max) { return {min, max}; }
 
-/// A whole number from 1 to `max`, or a word in its place. `set` gets no number for the word, and
-/// `get` has none if the word was given last.
-Option number_or_word(int max, std::string_view word, std::function<void(std::optional<int>)> set,
-                      std::function<std::optional<int>()> get);
+/// A whole number from 1 to `max`, or a word, which is 0.
+ValueType<int> number_or_word(int max, std::string_view word);
 
 ValueType<double> number(double min, double max);
 
@@ -46,9 +43,6 @@ ValueType<Duration> duration(Duration min, Duration max);
 /// The error if `duration`, given as `text`, is outside the range.
 tl::expected<void, std::string> check_range(const std::string& text, Duration duration,
                                             Duration min, Duration max);
-
-/// Drawn anew for each section: 2ms, exp(2ms).
-ValueType<loadgen::DurationDistribution> distribution();
 
 /// The path of a file or directory. Its user checks that it can be opened.
 ValueType<std::string> path();

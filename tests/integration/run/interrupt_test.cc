@@ -76,26 +76,28 @@ TEST_P(InterruptedCommand, SavesWhatWasOverAndLeavesNothingElse) {
   EXPECT_EQ(scratch.files(), std::vector<std::string>{"r.json"}) << "no server's folder is left";
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    EachOf, InterruptedCommand,
-    testing::Values(Stopped{"capacity",
-                            {"capacity", "redis-queue", "redis-fenced", "--hold", "2ms", "--slo",
-                             "acquire.p99<20ms", "--duration", "1s", "--warmup", "100ms"},
-                            "1 steps",
-                            Json::json_pointer("/capacity/0/rates"),
-                            1},
-                    Stopped{"quorum",
-                            {"quorum", "--nodes", "1", "--duration", "400ms", "--clients", "2"},
-                            "point 3 of 8",
-                            Json::json_pointer("/runs")},
-                    Stopped{"hazards",
-                            {"hazards", "pause-holding", "overrun-holding", "--strategies",
-                             "redis-set-nx-lua", "--repeat", "10", "--at-once", "1"},
-                            "1 of 20 plays done",
-                            Json::json_pointer("/hazards"),
-                            0,
-                            true}),
-    [](const auto& test) { return test.param.name; });
+std::vector<Stopped> stopped() {
+  return {{"capacity",
+           {"capacity", "redis-queue", "redis-fenced", "--hold", "2ms", "--slo", "acquire.p99<20ms",
+            "--duration", "1s", "--warmup", "100ms"},
+           "1 steps",
+           Json::json_pointer("/capacity/0/rates"),
+           1},
+          {"quorum",
+           {"quorum", "--nodes", "1", "--duration", "400ms", "--clients", "2"},
+           "point 3 of 8",
+           Json::json_pointer("/runs")},
+          {"hazards",
+           {"hazards", "pause-holding", "overrun-holding", "--strategies", "redis-set-nx-lua",
+            "--repeat", "10", "--at-once", "1"},
+           "1 of 20 plays done",
+           Json::json_pointer("/hazards"),
+           0,
+           true}};
+}
+
+INSTANTIATE_TEST_SUITE_P(EachOf, InterruptedCommand, testing::ValuesIn(stopped()),
+                         [](const auto& test) { return test.param.name; });
 
 namespace fs = std::filesystem;
 
@@ -117,14 +119,7 @@ TEST(KilledHazards, LeaveNoProcessBehindNotEvenAStoppedOne) {
   EXPECT_TRUE(Foster::all_end(all));
 }
 
-/// A command that takes several steps, and where its result says what is over.
-struct Steps {
-  std::string name;
-  std::vector<std::string> command;
-  Json::json_pointer over;
-};
-
-class KilledCommand : public testing::TestWithParam<Steps> {};
+class KilledCommand : public testing::TestWithParam<Stopped> {};
 
 TEST_P(KilledCommand, LeavesWhatWasOverToItsReaders) {
   const Scratch scratch;
@@ -151,20 +146,8 @@ TEST_P(KilledCommand, LeavesWhatWasOverToItsReaders) {
   expect_in(shown.out, "interrupted");
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    EachOf, KilledCommand,
-    testing::Values(Steps{"capacity",
-                          {"capacity", "local-mutex", "--slo", "acquire.p99<5s", "--duration",
-                           "200ms", "--warmup", "0ms"},
-                          Json::json_pointer("/capacity")},
-                    Steps{"quorum",
-                          {"quorum", "--nodes", "1", "--duration", "1s", "--clients", "2"},
-                          Json::json_pointer("/runs")},
-                    Steps{"hazards",
-                          {"hazards", "pause-holding", "late-release", "--strategies",
-                           "redis-set-nx", "--repeat", "10", "--at-once", "1"},
-                          Json::json_pointer("/hazards")}),
-    [](const auto& test) { return test.param.name; });
+INSTANTIATE_TEST_SUITE_P(EachOf, KilledCommand, testing::ValuesIn(stopped()),
+                         [](const auto& test) { return test.param.name; });
 
 TEST(KilledRun, IsSavedAsFarAsItCameAndCanBeResumed) {
   const Scratch scratch;

@@ -1,30 +1,14 @@
-#include "cli/commands/capacity.h"
 #include "tests/unit/cli/fixtures.h"
 
 namespace lockbench::cli {
 namespace {
 
-using namespace std::chrono_literals;
 using testing::HasSubstr;
 
 /// What the command itself refuses, before anything starts.
 std::string refusal_of(std::vector<std::string> args) {
   args.insert(args.begin(), "capacity");
   return ran(args).err;
-}
-
-TEST(CapacityOptions, AreRead) {
-  const auto options = parse<CapacityOptions>({"redis-queue", "--slo", "acquire.p99<20ms", "--slo",
-                                               "acquire.p50<1ms", "--clients", "64", "--duration",
-                                               "1s", "--time", "90s", "--planned-rate", "120.5"});
-  ASSERT_TRUE(options) << options.error();
-  const CapacityOptions& capacity = *options;
-  ASSERT_EQ(capacity.objective.size(), 2U);
-  EXPECT_EQ(capacity.objective[1].figure, "acquire.p50");
-  EXPECT_EQ(capacity.workload.clients, 64);
-  EXPECT_EQ(capacity.workload.duration, 1s);
-  EXPECT_EQ(capacity.time, 90s);
-  EXPECT_EQ(capacity.planned_rate, 120.5);
 }
 
 TEST(CapacityOptions, SayWhatIsWrong) {

@@ -27,6 +27,12 @@ void expect_refused(const Ran& ran, const testing::Matcher<const std::string&>& 
   EXPECT_THAT(ran.err, message);
 }
 
+Ran gated(const TemporaryFile& a, const TemporaryFile& b, const std::string& gate,
+          std::vector<std::string> more = {}) {
+  more.insert(more.begin(), {a.path(), b.path(), "--fail-on", gate});
+  return compare(more);
+}
+
 /// Two results of one kind, the second slower by half.
 class Compare : public testing::Test {
  protected:
@@ -67,34 +73,27 @@ TEST_F(Compare, EveryFormatHasTheSameFindings) {
 }
 
 TEST_F(Compare, FailsOnARegressionBeyondTheBound) {
-  const Ran missed = compare({a_.path(), b_.path(), "--fail-on", "acquire.p50>+10%", "--fail-on",
-                              "sections_per_second<-99%"});
+  const Ran missed = gated(a_, b_, "acquire.p50>+10%", {"--fail-on", "sections_per_second<-99%"});
   EXPECT_EQ(missed.code, 99);
   EXPECT_THAT(missed.err, AllOf(HasSubstr("acquire.p50>+10%: strategy-0 is worse: 7"),
                                 Not(HasSubstr("sections_per_second"))));
   EXPECT_NE(missed.out, "") << "the comparison is shown all the same";
-  EXPECT_EQ(compare({a_.path(), b_.path(), "--fail-on", "acquire.p50>+500%"}).code, 0);
-  EXPECT_EQ(compare({b_.path(), a_.path(), "--fail-on", "acquire.p50>+10%"}).code, 0);
-  EXPECT_EQ(compare({a_.path(), a_.path(), "--fail-on", "acquire.p50>+0%"}).code, 0);
+  EXPECT_EQ(gated(a_, b_, "acquire.p50>+500%").code, 0);
+  EXPECT_EQ(gated(b_, a_, "acquire.p50>+10%").code, 0);
+  EXPECT_EQ(gated(a_, a_, "acquire.p50>+0%").code, 0);
 }
 
 TEST_F(Compare, AGateThatCannotBeExcludedFailsIfStrict) {
   const TemporaryFile again("q.json", to_json(simulated_result({}, 3)));
-  const std::vector<std::string> open{a_.path(), again.path(), "--fail-on", "acquire.p99>+0%"};
-  const Ran ran = compare(open);
+  const Ran ran = gated(a_, again, "acquire.p99>+0%");
   EXPECT_EQ(ran.code, 0) << ran.err;
   EXPECT_THAT(ran.err, testing::ContainsRegex("acquire.p99>.0%: cannot be excluded for strategy-.:"
                                               ".*with a power of 80 %\n"));
-  auto strict = open;
-  strict.emplace_back("--strict-gate");
-  EXPECT_EQ(compare(strict).code, 99);
-  EXPECT_EQ(
-      compare({a_.path(), again.path(), "--fail-on", "acquire.p99>+500%", "--strict-gate"}).code,
-      0);
-  const auto gates = nlohmann::json::parse(compare({a_.path(), again.path(), "--fail-on",
-                                                    "acquire.p99>+0%", "--format", "json"})
-                                               .out)
-                         .at("gates");
+  EXPECT_EQ(gated(a_, again, "acquire.p99>+0%", {"--strict-gate"}).code, 99);
+  EXPECT_EQ(gated(a_, again, "acquire.p99>+500%", {"--strict-gate"}).code, 0);
+  const auto gates =
+      nlohmann::json::parse(gated(a_, again, "acquire.p99>+0%", {"--format", "json"}).out)
+          .at("gates");
   ASSERT_EQ(gates.size(), 3U);
   EXPECT_GT(gates.at(0).at("detectable"), 0);
 }
@@ -107,20 +106,17 @@ TEST_F(Compare, ItNeedsRepetitionsAndAGateSoundResults) {
   doubtful.interrupted = true;
   doubtful.runs[0].generator.valid = false;
   const TemporaryFile stopped("s.json", to_json(doubtful));
-  const std::vector<std::string> gate{a_.path(), stopped.path(), "--fail-on", "acquire.p99>+10%"};
-  expect_refused(compare(gate),
+  const std::string gate = "acquire.p99>+10%";
+  expect_refused(gated(a_, stopped, gate),
                  AllOf(HasSubstr("B was interrupted"), HasSubstr("1 of 15 runs of B is invalid"),
                        HasSubstr("--force")));
-  auto forced = gate;
-  forced.emplace_back("--force");
-  EXPECT_EQ(compare(forced).code, 0);
+  EXPECT_EQ(gated(a_, stopped, gate, {"--force"}).code, 0);
   EXPECT_THAT(compare({a_.path(), stopped.path()}).out, HasSubstr("B was interrupted"));
 }
 
 TEST_F(Compare, AFigureBeyondTheUsualOnesCanFail) {
-  EXPECT_EQ(compare({a_.path(), b_.path(), "--fail-on", "acquire.max>+5%"}).code, 99);
-  EXPECT_THAT(compare({a_.path(), b_.path(), "--fail-on", "acquire.max>+5%"}).out,
-              HasSubstr("acquire.max"));
+  EXPECT_EQ(gated(a_, b_, "acquire.max>+5%").code, 99);
+  EXPECT_THAT(gated(a_, b_, "acquire.max>+5%").out, HasSubstr("acquire.max"));
 }
 
 /// As it is, but that this strategy grants nothing.
@@ -133,41 +129,40 @@ results::Result without_grants(results::Result result, const std::string& strate
 
 TEST_F(Compare, AFigureThatVanishedFails) {
   const TemporaryFile dead("l.json", to_json(without_grants(fast_, "strategy-1")));
-  const Ran gone = compare({a_.path(), dead.path(), "--fail-on", "acquire.p99>+10%"});
+  const Ran gone = gated(a_, dead, "acquire.p99>+10%");
   EXPECT_EQ(gone.code, 99);
   EXPECT_EQ(gone.err, "acquire.p99>+10%: acquire.p99 of strategy-1 was not measured in B\n");
   EXPECT_THAT(gone.out, testing::ContainsRegex("acquire.p99 .* (–|-) .*not measured in B\n"));
-  EXPECT_EQ(compare({a_.path(), dead.path(), "--fail-on", "hold.p50>+10%"}).code, 0);
+  EXPECT_EQ(gated(a_, dead, "hold.p50>+10%").code, 0);
   const Ran csv = compare({a_.path(), dead.path(), "--format", "csv"});
   EXPECT_THAT(csv.out, testing::ContainsRegex("acquire.p99,[0-9.e-]+,,true,,,,,not measured in B"));
 
-  const Ran back = compare({dead.path(), a_.path(), "--fail-on", "acquire.p99>+10%"});
+  const Ran back = gated(dead, a_, "acquire.p99>+10%");
   EXPECT_EQ(back.code, 0) << back.err;
   EXPECT_THAT(back.out, HasSubstr("not measured in A\n"));
   EXPECT_EQ(back.err, "acquire.p99>+10%: cannot be excluded for strategy-1: not measured in A\n");
-  EXPECT_EQ(
-      compare({dead.path(), a_.path(), "--fail-on", "acquire.p99>+10%", "--strict-gate"}).code, 99);
+  EXPECT_EQ(gated(dead, a_, "acquire.p99>+10%", {"--strict-gate"}).code, 99);
 }
 
 TEST_F(Compare, AStrategyThatVanishedFails) {
   const TemporaryFile fewer("m.json", to_json(simulated_result({.strategies = 2}, 1)));
-  const Ran gone = compare({a_.path(), fewer.path(), "--fail-on", "sections_per_second<-5%"});
+  const Ran gone = gated(a_, fewer, "sections_per_second<-5%");
   EXPECT_EQ(gone.code, 99);
   EXPECT_THAT(gone.err, HasSubstr("sections_per_second of strategy-2 was not measured in B\n"));
-  EXPECT_EQ(compare({fewer.path(), a_.path(), "--fail-on", "sections_per_second<-5%"}).code, 0);
+  EXPECT_EQ(gated(fewer, a_, "sections_per_second<-5%").code, 0);
   EXPECT_EQ(compare({a_.path(), fewer.path()}).code, 0) << "nothing was to be kept";
 }
 
 TEST_F(Compare, AFigureThatNobodyMeasuredFails) {
-  const Ran never = compare({a_.path(), a_.path(), "--fail-on", "renewal.margin.p50<-10%"});
+  const Ran never = gated(a_, a_, "renewal.margin.p50<-10%");
   EXPECT_EQ(never.code, 99);
   EXPECT_EQ(never.err,
             "renewal.margin.p50<-10%: renewal.margin.p50 was measured neither in A nor in B\n");
-  const Ran counted = compare({a_.path(), a_.path(), "--fail-on", "audit.lost_updates>+0"});
+  const Ran counted = gated(a_, a_, "audit.lost_updates>+0");
   EXPECT_EQ(counted.code, 0) << "none is a figure: " << counted.err;
 
   const TemporaryFile some("n.json", to_json(without_grants(fast_, "strategy-1")));
-  const Ran others = compare({some.path(), some.path(), "--fail-on", "acquire.p99>+10%"});
+  const Ran others = gated(some, some, "acquire.p99>+10%");
   EXPECT_EQ(others.code, 0) << others.err;
   EXPECT_THAT(others.out, HasSubstr("acquire.p99 is in neither result: strategy-1\n"));
 }
@@ -235,8 +230,7 @@ TEST_F(Compare, MistakesAreOneLine) {
   expect_refused(compare({}), HasSubstr("expected two result files"));
   expect_refused(compare({a_.path()}), HasSubstr("given: 1"));
   expect_refused(compare({a_.path(), b_.path(), a_.path()}), HasSubstr("given: 3"));
-  expect_refused(compare({a_.path(), b_.path(), "--fail-on", "acquire.p9>+1%"}),
-                 HasSubstr("no such figure"));
+  expect_refused(gated(a_, b_, "acquire.p9>+1%"), HasSubstr("no such figure"));
   expect_refused(compare({a_.path(), b_.path(), "--confidence", "1"}), HasSubstr("0.5 to 0.999"));
   expect_refused(compare({a_.path(), b_.path(), "--repeat", "5"}), HasSubstr("requires --run"));
   expect_refused(compare({a_.path(), b_.path(), "--strict-gate"}), HasSubstr("requires --fail-on"));

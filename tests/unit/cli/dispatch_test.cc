@@ -100,7 +100,7 @@ TEST(List, SaysWhetherWhenAndByWhatALockIsRenewed) {
   EXPECT_THAT(table, HasSubstr("  renewal   by no timer\n"));
 }
 
-/// Strategies of Redis and without a store.
+/// Strategies of Redis, without a store, and of a store that this build leaves out.
 class Deploy : public testing::Test {
  protected:
   Deploy() {
@@ -108,104 +108,64 @@ class Deploy : public testing::Test {
     redis_.backend = "redis";
     local_.name = "local-x";
     local_.backend = "local";
+    unbuilt_.name = "store-x";
+    unbuilt_.backend = "store";
+    unbuilt_.not_built = "built without libstore";
     options_.workload.strategy.command_timeout = 1s;
   }
 
   std::string error(std::vector<Selected> selected) {
-    const auto deployment = deploy(options_, selected, skipped_);
+    std::vector<results::Skipped> skipped;
+    const auto deployment = deploy(options_, selected, skipped);
+    EXPECT_THAT(skipped, SizeIs(0));
     return deployment ? "deployed" : deployment.error();
   }
 
+  void expect_that_a_glob_may_lack(const Descriptor& strategy, const std::string& why) {
+    std::vector<Selected> selected = {{&strategy, false}, {&local_, false}};
+    std::vector<results::Skipped> skipped;
+    const auto deployment = deploy(options_, selected, skipped);
+    ASSERT_TRUE(deployment) << deployment.error();
+    ASSERT_THAT(selected, SizeIs(1));
+    EXPECT_EQ(selected.front().strategy, &local_);
+    ASSERT_THAT(skipped, SizeIs(1));
+    EXPECT_EQ(skipped.front().strategy, strategy.name);
+    EXPECT_THAT(skipped.front().reason, HasSubstr(why));
+    EXPECT_THAT(error({{&local_, false}, {&strategy, true}}),
+                HasSubstr(std::string(strategy.name) + " cannot run here: " + why));
+    selected = {{&strategy, false}};
+    EXPECT_THAT(deploy(options_, selected, skipped).error(),
+                HasSubstr("nothing can run here: " + why));
+  }
+
   LoadOptions options_;
-  Descriptor redis_, local_;
-  std::vector<results::Skipped> skipped_;
+  Descriptor redis_, local_, unbuilt_;
 };
 
-/// A strategy that this build leaves out.
-class Unbuilt : public Deploy {
- protected:
-  Unbuilt() {
-    unbuilt_.name = "store-x";
-    unbuilt_.backend = "store";
-    unbuilt_.not_built = "built without libstore: install the package libstore-dev";
-  }
-  Descriptor unbuilt_;
-};
-
-TEST_F(Unbuilt, IsSkippedWhenAGlobBroughtItIn) {
-  std::vector<Selected> selected = {{&unbuilt_, false}, {&local_, false}};
-  ASSERT_TRUE(deploy(options_, selected, skipped_));
-  ASSERT_THAT(selected, SizeIs(1));
-  EXPECT_EQ(selected.front().strategy, &local_);
-  ASSERT_THAT(skipped_, SizeIs(1));
-  EXPECT_EQ(skipped_.front().strategy, "store-x");
-  EXPECT_EQ(skipped_.front().reason, unbuilt_.not_built);
+TEST_F(Deploy, WithoutAStoreThatThisBuildLeavesOut) {
+  expect_that_a_glob_may_lack(unbuilt_, "built without libstore");
 }
 
-TEST_F(Unbuilt, IsAnErrorWhenNamed) {
-  EXPECT_EQ(error({{&local_, false}, {&unbuilt_, true}}),
-            "store-x cannot run here: built without libstore: install the package libstore-dev");
-}
-
-/// A Redis that was named, and that nobody serves.
-class Unreachable : public Deploy {
- protected:
-  Unreachable() { options_.servers["redis"] = {"redis://:hunter2@127.0.0.1:1"}; }
-};
-
-TEST_F(Unreachable, IsAnErrorHoweverItsStrategiesWereChosen) {
-  for (const bool named : {false, true}) {
-    const std::string message = error({{&local_, true}, {&redis_, named}});
-    EXPECT_THAT(message, testing::StartsWith("--redis: 127.0.0.1:1"));
-    EXPECT_THAT(message, Not(HasSubstr("hunter2")));
-    EXPECT_THAT(skipped_, SizeIs(0));
-  }
-}
-
-TEST_F(Unreachable, CounterIsAnErrorAlsoForAGlob) {
-  options_.workload.resource = loadgen::Resource::redis;
-  EXPECT_THAT(error({{&local_, false}}), HasSubstr("the counter's server: 127.0.0.1:1"));
-}
-
-TEST_F(Unreachable, DoesNotMatterToWhatNeedsNoStore) {
-  std::vector<Selected> selected = {{&local_, true}};
-  const auto deployment = deploy(options_, selected, skipped_);
-  ASSERT_TRUE(deployment);
-  EXPECT_TRUE(deployment->facts.empty());
-}
-
-/// A machine without redis-server, and no Redis named.
-class WithoutServer : public Deploy {
-  const test::Variable path_{"PATH", "/nowhere"};
-};
-
-TEST_F(WithoutServer, WhatAGlobBroughtInIsSkipped) {
-  std::vector<Selected> selected = {{&redis_, false}, {&local_, false}};
-  const auto deployment = deploy(options_, selected, skipped_);
-  ASSERT_TRUE(deployment) << deployment.error();
-  ASSERT_THAT(selected, SizeIs(1));
-  EXPECT_EQ(selected.front().strategy, &local_);
-  ASSERT_THAT(skipped_, SizeIs(1));
-  EXPECT_EQ(skipped_.front().strategy, "redis-x");
-  EXPECT_THAT(skipped_.front().reason, HasSubstr("install the package redis-server"));
-}
-
-TEST_F(WithoutServer, WhatWasNamedIsAnError) {
-  EXPECT_THAT(error({{&local_, false}, {&redis_, true}}),
-              HasSubstr("redis-x cannot run here: redis-server not found"));
-}
-
-TEST_F(WithoutServer, NothingLeftToRunIsAnError) {
-  EXPECT_THAT(error({{&redis_, false}}), HasSubstr("nothing can run here: redis-server not found"));
-}
-
-TEST_F(WithoutServer, ACounterThatNeedsOneIsAnError) {
-  for (const loadgen::Resource resource :
-       {loadgen::Resource::redis, loadgen::Resource::redis_fenced}) {
+TEST_F(Deploy, WithoutAServersProgram) {
+  const test::Variable path("PATH", "/nowhere");
+  expect_that_a_glob_may_lack(redis_, "redis-server not found: install the package redis-server");
+  for (const auto resource : {loadgen::Resource::redis, loadgen::Resource::redis_fenced}) {
     options_.workload.resource = resource;
     EXPECT_THAT(error({{&local_, false}}),
                 HasSubstr("the counter's server: redis-server not found"));
   }
+}
+
+TEST_F(Deploy, AServerThatWasGivenAndIsNotThereIsAnErrorForWhatNeedsIt) {
+  options_.servers["redis"] = {"redis://:hunter2@127.0.0.1:1"};
+  for (const bool named : {false, true}) {
+    const std::string message = error({{&local_, true}, {&redis_, named}});
+    EXPECT_THAT(message, testing::StartsWith("--redis: 127.0.0.1:1"));
+    EXPECT_THAT(message, Not(HasSubstr("hunter2")));
+  }
+  EXPECT_EQ(error({{&local_, true}}), "deployed");
+  options_.workload.resource = loadgen::Resource::redis;
+  EXPECT_THAT(error({{&local_, false}}), HasSubstr("the counter's server: 127.0.0.1:1"));
 }
 
 TEST(OpenFiles, ASecondConnectionIsCountedWhereTheCounterNeedsOne) {

@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
+#include "cli/commands/measurement.h"
 #include "cli/console/facts.h"
-#include "cli/console/progress.h"
 #include "cli/console/publish.h"
 #include "results/file/load.h"
 #include "results/tables/outcomes.h"
@@ -138,13 +138,6 @@ TEST(Facts, TimesAndIds) {
   EXPECT_EQ(run_id(time, 1), "20261121T012530Z-000001");
 }
 
-TEST(Facts, OnlyOptimisedBuildsAreTrusted) {
-  EXPECT_TRUE(figures_can_be_trusted({"", "", "Release"}));
-  EXPECT_FALSE(figures_can_be_trusted({"", "", "Debug"}));
-  EXPECT_FALSE(figures_can_be_trusted({"", "", "RelWithDebInfo+thread"}));
-  EXPECT_FALSE(figures_can_be_trusted({"", "", ""}));
-}
-
 loadgen::Progress some_progress() {
   loadgen::Progress progress;
   progress.strategy = "redis-setnx";
@@ -166,14 +159,6 @@ TEST(ProgressText, SaysHowFarItIs) {
   connecting.clients_connected = 120;
   connecting.clients = 10'000;
   EXPECT_EQ(progress_text(connecting), "redis-setnx (3/12) connecting 120/10000 clients");
-}
-
-TEST(ProgressBar, FitsIntoTheTerminal) {
-  for (int width = 0; width <= 200; ++width) {
-    EXPECT_LE(progress_bar(some_progress(), width).size(), static_cast<std::size_t>(width));
-  }
-  EXPECT_THAT(progress_bar(some_progress(), 100),
-              testing::StartsWith("[====                ] redis"));
 }
 
 TEST(ProgressView, SpacesItsLinesWhereThereIsNoTerminal) {

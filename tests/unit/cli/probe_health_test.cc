@@ -1,7 +1,6 @@
-#include "cli/commands/probe_health.h"
-
 #include <algorithm>
 
+#include "cli/commands/probe.h"
 #include "tests/unit/cli/fixtures.h"
 
 namespace lockbench::cli {

@@ -2,7 +2,7 @@
 #include <filesystem>
 
 #include "cli/commands/commands.h"
-#include "cli/commands/finish.h"
+#include "cli/console/publish.h"
 #include "results/file/json.h"
 #include "tests/integration/support/program.h"
 #include "tests/support/variable.h"

@@ -1,5 +1,4 @@
-#include "cli/options/select.h"
-
+#include "cli/console/deploy.h"
 #include "cli/options/text.h"
 #include "strategies/registry.h"
 #include "tests/unit/cli/fixtures.h"
@@ -71,59 +70,44 @@ TEST_F(Select, AGlobMustMatchSomething) {
   EXPECT_EQ(error({"none", "etcd*"}), "no strategy matches \"etcd*\" (lockbench list shows all)");
 }
 
-TEST_F(Select, WaitingIsRefusedOnlyForNamedStrategies) {
-  const auto policy = WaitPolicy::poll(std::chrono::milliseconds(1));
-  const auto error_with = [](const std::vector<Selected>& selected,
-                             const std::optional<WaitPolicy>& wait) {
-    return usage_error_of([&] { check_waiting(selected, wait); });
-  };
-  EXPECT_EQ(error_with({{&queue_, true}}, std::nullopt), "accepted");
-  EXPECT_EQ(error_with({{&queue_, false}, {&plain_, true}}, policy), "accepted");
-  EXPECT_THAT(error_with({{&plain_, true}, {&queue_, true}}, policy),
-              HasSubstr("redis-queue cannot wait by poll"));
-  queue_.traits.waiting_choices = {WaitKind::backoff};
-  EXPECT_THAT(error_with({{&queue_, true}}, policy), HasSubstr("allowed: backoff"));
+/// Why these strategies cannot be put under load.
+std::string refusal(LoadOptions options, std::vector<std::string> strategies,
+                    const std::vector<const Descriptor*>& catalogue) {
+  options.strategies = std::move(strategies);
+  return usage_error_of([&] { select_for_load(options, catalogue); });
 }
 
-std::string renewal_error(const std::vector<Selected>& selected,
-                          const std::optional<RenewPolicy>& renew, Duration ttl) {
-  return usage_error_of([&] { check_renewal(selected, renew, ttl); });
+TEST_F(Select, WaitingIsRefusedOnlyForNamedStrategies) {
+  LoadOptions options;
+  EXPECT_EQ(refusal(options, {"redis-queue"}, catalogue_), "accepted");
+  options.workload.strategy.wait = WaitPolicy::poll(std::chrono::milliseconds(1));
+  EXPECT_EQ(refusal(options, {"redis-q*", "redis-setnx"}, catalogue_), "accepted");
+  EXPECT_THAT(refusal(options, {"redis-setnx", "redis-queue"}, catalogue_),
+              HasSubstr("--wait: redis-queue cannot wait by poll"));
+  queue_.traits.waiting_choices = {WaitKind::backoff};
+  EXPECT_THAT(refusal(options, {"redis-queue"}, catalogue_), HasSubstr("allowed: backoff"));
 }
 
 TEST_F(Select, RenewalIsRefusedOnlyForNamedStrategiesThatNoTimerCanRenew) {
   using Kind = RenewPolicy::Kind;
-  constexpr Duration kTtl = std::chrono::seconds(1);
   px_.traits.renewable = true;
-  EXPECT_EQ(renewal_error({{&plain_, true}}, std::nullopt, kTtl), "accepted");
+  LoadOptions options;
+  options.workload.ttl = std::chrono::seconds(1);
+  EXPECT_EQ(refusal(options, {"redis-setnx"}, catalogue_), "accepted");
   for (const Kind kind : {Kind::automatic, Kind::every}) {
-    const RenewPolicy policy{kind, std::chrono::milliseconds(5)};
-    EXPECT_EQ(renewal_error({{&plain_, false}, {&px_, true}}, policy, kTtl), "accepted")
+    options.workload.strategy.renew = RenewPolicy{kind, std::chrono::milliseconds(5)};
+    EXPECT_EQ(refusal(options, {"redis-setn?", "redis-set-nx"}, catalogue_), "accepted")
         << "a glob's keep theirs";
-    EXPECT_EQ(renewal_error({{&px_, true}, {&plain_, true}}, policy, kTtl),
+    EXPECT_EQ(refusal(options, {"redis-set-nx", "redis-setnx"}, catalogue_),
               "--renew: redis-setnx cannot be renewed by a timer: only off is allowed");
   }
-  EXPECT_EQ(renewal_error({{&plain_, true}}, RenewPolicy{Kind::off}, kTtl), "accepted");
-}
-
-TEST_F(Select, RenewalMustComeBeforeTheEnd) {
-  px_.traits.renewable = true;
-  const RenewPolicy policy{RenewPolicy::Kind::every, std::chrono::seconds(2)};
-  EXPECT_EQ(renewal_error({{&px_, true}}, policy, std::chrono::milliseconds(2001)), "accepted");
-  EXPECT_THAT(renewal_error({{&px_, false}}, policy, std::chrono::seconds(2)),
-              HasSubstr("interval (2s) must be shorter than the TTL (2s)"));
-}
-
-TEST(SelectForLoad, RefusesWhatNamedStrategiesCannotDo) {
-  LoadOptions options;
-  options.strategies = {"local-mutex"};
-  const auto error = [&] { return usage_error_of([&] { select_for_load(options); }); };
-  EXPECT_EQ(select_for_load(options).size(), 1U);
-  options.workload.strategy.wait = WaitPolicy::poll(std::chrono::milliseconds(1));
-  EXPECT_THAT(error(), HasSubstr("--wait: local-mutex"));
-  options.workload.strategy.wait.reset();
-  options.workload.strategy.renew = RenewPolicy{RenewPolicy::Kind::automatic};
-  EXPECT_THAT(error(), HasSubstr("--renew: local-mutex"));
-  EXPECT_THAT(usage_error_of([&] { select_for_load(options, {}); }), HasSubstr("no such strategy"));
+  options.workload.strategy.renew = RenewPolicy{Kind::off};
+  EXPECT_EQ(refusal(options, {"redis-setnx"}, catalogue_), "accepted");
+  options.workload.strategy.renew = RenewPolicy{Kind::every, std::chrono::seconds(1)};
+  EXPECT_THAT(refusal(options, {"redis-set-nx"}, catalogue_),
+              HasSubstr("interval (1s) must be shorter than the TTL (1s)"));
+  options.workload.ttl = std::chrono::milliseconds(1001);
+  EXPECT_EQ(refusal(options, {"redis-set-nx"}, catalogue_), "accepted");
 }
 
 TEST(Text, IsPresentable) {

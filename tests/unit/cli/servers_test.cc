@@ -51,13 +51,6 @@ class Answering {
   const std::jthread thread_{[this] { serve(); }};
 };
 
-TEST(AskServer, SaysWhatItIs) {
-  const auto server = ask_server("redis", test::shared_redis().url(), test::kPatience);
-  ASSERT_TRUE(server) << server.error();
-  EXPECT_THAT(server->version, testing::MatchesRegex("[0-9]+\\..*"));
-  EXPECT_THAT(server->endpoints, testing::ElementsAre(StartsWith("127.0.0.1:")));
-}
-
 TEST(AskServer, AServerThatWantsAPasswordIsRefused) {
   testbed::RedisOptions options;
   options.users = {"default on >hunter2 ~* &* +@all"};

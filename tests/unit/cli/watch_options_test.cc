@@ -2,7 +2,7 @@
 
 #include <filesystem>
 
-#include "cli/commands/finish.h"
+#include "cli/console/publish.h"
 #include "tests/unit/cli/fixtures.h"
 
 namespace lockbench::cli {
@@ -45,17 +45,6 @@ TEST(WatchOptions, EveryOptionReachesTheWatch) {
   EXPECT_EQ(options->workload, "w.toml");
   EXPECT_EQ(options->metrics.listen->port, 9466);
   EXPECT_TRUE(options->no_screen);
-}
-
-TEST(WatchOptions, AreKeysOfTheTomlFileToo) {
-  const TemporaryFile file("watch.toml",
-                           "redis = [\"redis://h:6379\"]\nlocks = [\"lock:*\"]\nbudget = 20\n"
-                           "held-longer = \"5s\"\nname = 'lock:(?<family>[a-z]+):.*'\n");
-  const auto options = parse_watch({"--config", file.path()});
-  ASSERT_TRUE(options) << options.error();
-  EXPECT_THAT(options->servers.at("redis"), ElementsAre("redis://h:6379"));
-  EXPECT_EQ(options->request.budget, 20);
-  EXPECT_EQ(options->grouping().family_of("lock:order:17"), "order");
 }
 
 TEST(WatchOptions, GroupByNameBeforeLocks) {

@@ -1,5 +1,3 @@
-#include "cli/commands/capacity.h"
-#include "cli/commands/choose.h"
 #include "tests/unit/cli/fixtures.h"
 #include "watch/workload.h"
 
