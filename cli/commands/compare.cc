@@ -126,6 +126,7 @@ void check_apart(const Configuration& a, const Configuration& b) {
   const OutputOptions& out_b = b.options.output;
   if (same(out_a.out, out_b.out)) throw refusal("have the same out: " + out_a.out);
   if (same(out_a.report, out_b.report)) throw refusal("have the same report: " + out_a.report);
+  if (same(a.options.hdr, b.options.hdr)) throw refusal("have the same hdr: " + a.options.hdr);
   const auto& listen_a = a.options.metrics.listen;
   const auto& listen_b = b.options.metrics.listen;
   if (listen_a && listen_b && listen_a->port != 0 &&

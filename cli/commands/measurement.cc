@@ -7,9 +7,11 @@
 #include <filesystem>
 
 #include "cli/commands/commands.h"
+#include "cli/commands/hdr_files.h"
 #include "cli/console/ranks.h"
 #include "results/file/load.h"
 #include "results/file/option_values.h"
+#include "results/file/save.h"
 #include "results/stats/comparison.h"
 #include "results/tables/units.h"
 
@@ -51,6 +53,9 @@ Measurement::Measurement(const RunOptions& options, std::vector<Selected> select
   result_.workload = workload_of(options_);
   out_ = out_path(options_.output, result_);
   if (options_.output.resume) resume();
+  if (options_.hdr.empty()) return;
+  // The directory is created if necessary.
+  must(results::check_writable(std::filesystem::path(options_.hdr) / "lockbench.hgrm"), "--hdr");
 }
 
 void Measurement::resume() {
@@ -168,10 +173,11 @@ void Measurement::take(const loadgen::RunReport& report, Console& console) {
 
 int Measurement::finish(bool show, Console& console) {
   const bool pushed = metrics_->push(console);
+  const bool exported = options_.hdr.empty() || save_hdr_files(result_, options_.hdr, console);
   const auto missed = missed_thresholds(options_.thresholds, result_, selected_);
   Ending ending = ending_of(result_);
   ending.strict = options_.output.strict;
-  ending.errors |= errors_ || !pushed;
+  ending.errors |= errors_ || !pushed || !exported;
   ending.nothing_granted = ending.nothing_granted && !options_.allow_no_grants;
   ending.threshold_missed = !missed.empty();
   const auto text = show ? std::nullopt : std::optional(std::string());

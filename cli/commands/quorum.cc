@@ -47,7 +47,7 @@ class FaultyNodes : public loadgen::QuorumNodes {
         rtt_(rtt),
         slow_(slow) {}
 
-  Endpoints endpoints(int nodes, const loadgen::QuorumFault& fault) override {
+  Endpoints endpoints(const results::Nodes& nodes) override {
     // A proxy costs time even where it adds no delay: only those are used that are to add some.
     const bool far = rtt_ > Duration::zero();
     const auto url = [&](const deployment::PrivateStore& store, std::size_t i, bool by_proxy) {
@@ -55,24 +55,24 @@ class FaultyNodes : public loadgen::QuorumNodes {
       return by_proxy ? server.url_form().on({store.lines().at(i)->port()}) : server.url();
     };
     Endpoints endpoints;
-    for (int i = 0; i < nodes; ++i) {
-      const bool slow = i >= nodes - fault.slow;
-      endpoints["redis"].push_back(url(nodes_, static_cast<std::size_t>(i), far || slow));
+    for (std::size_t i = 0; i < nodes.count; ++i) {
+      const bool slow = i >= nodes.count - nodes.slow;
+      endpoints["redis"].push_back(url(nodes_, i, far || slow));
     }
     endpoints["redis-replicated"] = {url(replicated_, 0, far)};
     return endpoints;
   }
 
-  tl::expected<void, std::string> inject(int nodes, const loadgen::QuorumFault& fault) override {
+  tl::expected<void, std::string> inject(const results::Nodes& nodes) override {
     return attempt([&] {
       const auto servers = nodes_.servers();
       // From the last node on, each with one fault.
-      auto next = static_cast<std::size_t>(nodes);
-      for (int i = 0; i < fault.slow; ++i) {
+      std::size_t next = nodes.count;
+      for (std::uint64_t i = 0; i < nodes.slow; ++i) {
         nodes_.lines().at(--next)->delay(deployment::each_way(rtt_ + slow_));
       }
-      for (int i = 0; i < fault.frozen; ++i) need(servers.at(--next)->freeze());
-      for (int i = 0; i < fault.down; ++i) need(servers.at(--next)->kill_hard());
+      for (std::uint64_t i = 0; i < nodes.frozen; ++i) need(servers.at(--next)->freeze());
+      for (std::uint64_t i = 0; i < nodes.down; ++i) need(servers.at(--next)->kill_hard());
     });
   }
 

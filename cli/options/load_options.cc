@@ -335,6 +335,8 @@ void RunOptions::declare(OptionList& options) {
               parsed(results::parse_threshold, &results::Threshold::text),
               "exit 99 if a run misses this, such as 'acquire.p99<5ms'");
   options.add_flag("allow-no-grants", allow_no_grants, "exit 0, not 2, if a run granted nothing");
+  options.add("hdr", "DIR", hdr, path(),
+              "also write HdrHistogram files of each run: percentiles in µs (.hgrm)");
 }
 
 std::vector<loadgen::Workload> LoadOptions::points() const {

@@ -191,7 +191,7 @@ TEST(Options, HelpShowsEachWithItsDefaultInGroupsAfterAnExample) {
   std::size_t place = 0;
   for (const char* shown : {"\nLoad:", "--clients", "\nLocks:", "--renew-cap", "\nSeveral nodes:",
                             "--wait-replicas", "\nFaults:", "--fault", "\nStores:", "--redis",
-                            "--rtt", "\nMetrics:", "--linger", "\nResults:", "--strict"}) {
+                            "--rtt", "\nMetrics:", "--linger", "\nResults:", "--hdr"}) {
     const std::size_t next = text.find(shown, place);
     ASSERT_NE(next, std::string::npos) << shown;
     place = next;
