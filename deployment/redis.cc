@@ -93,7 +93,7 @@ class RedisStore : public PrivateStore {
 
   void cut_replication() override {
     if (sentinels_) {
-      group_->replication()->hold(testbed::Direction::both, {.number = replication_});
+      group_->replication()->hold({.number = replication_});
       return;
     }
     for (std::size_t i = 0; i < group_->replicas(); ++i) group_->replication(i)->hold();

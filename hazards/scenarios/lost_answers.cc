@@ -166,7 +166,7 @@ Verdict lost_notification(Play& play) {
   waiter.start_acquire(play.stuck_after());
   waiter.await_waiting();
   testbed::Proxy& line = waiter.line();
-  line.black_hole(testbed::Direction::both, {.number = await_silence(line).accepted});
+  line.black_hole({.number = await_silence(line).accepted});
   play.record_fault("the waiter's notification connection is cut silently");
   const TimePoint released_at = BootClock::now();
   require_release(holder.release(held));

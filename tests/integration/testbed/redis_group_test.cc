@@ -101,12 +101,11 @@ TEST_F(Replication, MayLackOnOneReplicaOnly) {
 TEST_F(Replication, CanBeCut) {
   const auto group = start({.replicas = 1, .proxies = pool_.get()});
   const auto link = [&] { return fact(group->replica(0), "master_link_status"); };
-  group->replication()->refuse();
-  group->replication()->cut();
+  group->replication()->lead_to(free_loopback_port().value());
   EXPECT_TRUE(eventually([&] { return link() == "down"; }));
   ASSERT_EQ(ask(group->primary().port(), "SET key value"), "+OK");
   EXPECT_EQ(ask(group->replica(0).port(), "EXISTS key"), ":0");
-  group->replication()->heal();
+  group->replication()->lead_to(group->primary().port());
   EXPECT_TRUE(eventually([&] { return ask(group->replica(0).port(), "EXISTS key") == ":1"; }));
 }
 
