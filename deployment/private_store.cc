@@ -19,6 +19,24 @@ namespace {
 
 }  // namespace
 
+tl::expected<std::unique_ptr<LocalHost>, std::string> LocalHost::open(bool tls) {
+  std::unique_ptr<LocalHost> host(new LocalHost);
+  return attempt([&] {
+    host->testbed_ = need(testbed::Testbed::start());
+    if (tls) {
+      const testbed::Testbed& its = *host->testbed_;
+      const auto authority = need(testbed::Authority::make(its.folder() / "tls", its.account()));
+      host->tls_ = need(authority->issue("server"));
+    }
+    host->proxies_ = need(testbed::ProxyPool::start());
+    return std::move(host);
+  });
+}
+
+std::unique_ptr<testbed::Proxy> LocalHost::line_to(std::uint16_t port, Duration rtt) {
+  return need(testbed::start_proxy(*proxies_, port, {.delay = each_way(rtt)}));
+}
+
 PrivateStore::Servers PrivateStore::servers() const {
   Servers all;
   for (const auto& server : servers_) all.push_back(server.get());

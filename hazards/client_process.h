@@ -48,4 +48,8 @@ class ClientProcess {
   int socket_ = -1;  ///< this side's end
 };
 
+/// Main loop of a client process: carries out the requests that come by the socket (see
+/// messages.h), until the other side is gone. Returns the exit code.
+int serve_client(int socket);
+
 }  // namespace lockbench::hazards

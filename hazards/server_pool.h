@@ -7,7 +7,6 @@
 #include <string>
 #include <tl/expected.hpp>
 
-#include "deployment/local_host.h"
 #include "deployment/private_store.h"
 #include "strategies/descriptor.h"
 

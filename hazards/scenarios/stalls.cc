@@ -15,31 +15,6 @@ Verdict pause(Play& play, Lapse lapse) {
   return play_lapse(play, lapse);
 }
 
-const ScenarioRegistration pause_holding_scenario({
-    .name = "pause-holding",
-    .question = "The holder is paused for longer than the TTL: does its stale write get through?",
-    .needs = Scenario::Needs::expiry_despite_contenders,
-    .quick = true,
-    .play = [](Play& play) { return pause(play, {.contends = true}); },
-});
-
-const ScenarioRegistration pause_holding_late_scenario({
-    .name = "pause-holding-late",
-    .question = "As pause-holding, but the successor first asks after the TTL: is an update lost?",
-    .like = "pause-holding",
-    .needs = Scenario::Needs::expiry,
-    .play = [](Play& play) { return pause(play, {}); },
-});
-
-const ScenarioRegistration pause_holding_fenced_scenario({
-    .name = "pause-holding-fenced",
-    .question =
-        "As pause-holding, but the resource checks fencing numbers: is the stale write rejected?",
-    .needs = Scenario::Needs::expiry,
-    .quick = true,
-    .play = [](Play& play) { return pause(play, {.fenced = true}); },
-});
-
 Verdict partition(Play& play, Lapse lapse) {
   lapse.what = "the holder was cut off";
   lapse.begin = [&play](Actor& holder) {
@@ -53,33 +28,6 @@ Verdict partition(Play& play, Lapse lapse) {
   lapse.behind_line = true;
   return play_lapse(play, lapse);
 }
-
-const ScenarioRegistration partition_holder_scenario({
-    .name = "partition-holder",
-    .question = "The network cuts the holder off for two TTLs: does it know before another enters?",
-    .needs = Scenario::Needs::expiry_despite_contenders,
-    .exempts = only_with_connections,
-    .play = [](Play& play) { return partition(play, {.contends = true, .looks = true}); },
-});
-
-const ScenarioRegistration partition_holder_late_scenario({
-    .name = "partition-holder-late",
-    .question = "As partition-holder, but the contender first asks after the TTL: does it know?",
-    .like = "partition-holder",
-    .needs = Scenario::Needs::expiry,
-    .exempts = only_with_connections,
-    .play = [](Play& play) { return partition(play, {.looks = true}); },
-});
-
-const ScenarioRegistration partition_holder_fenced_scenario({
-    .name = "partition-holder-fenced",
-    .question =
-        "A holder that is cut off writes to a resource that checks numbers: is it rejected?",
-    .like = "pause-holding-fenced",
-    .needs = Scenario::Needs::expiry,
-    .exempts = only_with_connections,
-    .play = [](Play& play) { return partition(play, {.fenced = true}); },
-});
 
 /// The holder's client knows one member only, the second client the others.
 Verdict isolation(Play& play, bool leads, Lapse lapse) {
@@ -110,33 +58,6 @@ std::optional<std::string> only_for_clusters(const Descriptor& strategy) {
   return "its servers do not vote";
 }
 
-const ScenarioRegistration member_isolated_scenario({
-    .name = "member-isolated",
-    .question = "The holder's member is cut off from the others: does the holder know in time?",
-    .setup = Setup::split,
-    .needs = Scenario::Needs::expiry,
-    .exempts = only_for_clusters,
-    .play = [](Play& play) { return isolation(play, /*leads=*/false, {.looks = true}); },
-});
-
-const ScenarioRegistration leader_isolated_scenario({
-    .name = "leader-isolated",
-    .question = "The leader is cut off with the holder's client: does the holder know in time?",
-    .setup = Setup::split,
-    .needs = Scenario::Needs::expiry,
-    .exempts = only_for_clusters,
-    .play = [](Play& play) { return isolation(play, /*leads=*/true, {.looks = true}); },
-});
-
-const ScenarioRegistration member_isolated_fenced_scenario({
-    .name = "member-isolated-fenced",
-    .question = "As member-isolated, but the resource checks numbers: is the late write rejected?",
-    .setup = Setup::split,
-    .needs = Scenario::Needs::expiry,
-    .exempts = only_for_clusters,
-    .play = [](Play& play) { return isolation(play, /*leads=*/false, {.fenced = true}); },
-});
-
 constexpr std::string_view kTooLong = "the work took longer than the TTL";
 
 Verdict runaway_holder(Play& play) {
@@ -152,49 +73,6 @@ Verdict runaway_holder_capped(Play& play) {
   return verdict_of_return(play, next, held.answered_at);
 }
 
-const ScenarioRegistration overrun_holding_scenario({
-    .name = "overrun-holding",
-    .question = "The work takes longer than the TTL: does the holder know before another enters?",
-    .needs = Scenario::Needs::expiry_despite_contenders,
-    .quick = true,
-    .play =
-        [](Play& play) {
-          return play_lapse(play, {.what = kTooLong, .contends = true, .looks = true});
-        },
-});
-
-const ScenarioRegistration overrun_holding_late_scenario({
-    .name = "overrun-holding-late",
-    .question = "As overrun-holding, but the contender first asks after the TTL: does it know?",
-    .like = "overrun-holding",
-    .needs = Scenario::Needs::expiry,
-    .play = [](Play& play) { return play_lapse(play, {.what = kTooLong, .looks = true}); },
-});
-
-const ScenarioRegistration overrun_holding_fenced_scenario({
-    .name = "overrun-holding-fenced",
-    .question =
-        "The holder writes after its TTL to a resource that checks numbers: is it rejected?",
-    .needs = Scenario::Needs::expiry,
-    .play = [](Play& play) { return play_lapse(play, {.what = kTooLong, .fenced = true}); },
-});
-
-const ScenarioRegistration runaway_holder_scenario({
-    .name = "runaway-holder",
-    .question = "The holder is alive but its work never ends: does the lock become free?",
-    .default_outcome = HazardOutcome::recovers,
-    .play = runaway_holder,
-});
-
-const ScenarioRegistration runaway_holder_capped_scenario({
-    .name = "runaway-holder-capped",
-    .question = "As runaway-holder, with --renew-cap: does the lock become free?",
-    .default_outcome = HazardOutcome::recovers,
-    .exempts = only_if([](const Descriptor& one) { return one.traits.renews; },
-                       "it has no renewal timer"),
-    .play = runaway_holder_capped,
-});
-
 /// The holder's clock is set back after the grant, so that it computes that its lock is still
 /// valid.
 Verdict release_late(Play& play, Duration clock_behind) {
@@ -207,25 +85,6 @@ Verdict release_late(Play& play, Duration clock_behind) {
   require_late_release(holder, held, holder.release(held));
   return verdict_of_release(play, "second");
 }
-
-const ScenarioRegistration late_release_scenario({
-    .name = "late-release",
-    .question =
-        "The first holder releases after its lock expired: does it free the second client's lock?",
-    .needs = Scenario::Needs::expiry,
-    .quick = true,
-    .play = [](Play& play) { return release_late(play, {}); },
-});
-
-const ScenarioRegistration holder_clock_behind_scenario({
-    .name = "holder-clock-behind",
-    .question = "The holder's clock is behind and it releases late: does it free another's lock?",
-    .needs = Scenario::Needs::expiry,
-    .exempts =
-        only_if([](const Descriptor& one) { return one.traits.release_check != OwnerCheck::none; },
-                "its release checks nothing, not even a clock: see late-release"),
-    .play = [](Play& play) { return release_late(play, std::chrono::hours(1)); },
-});
 
 /// Stalls a release before each of its commands in turn: one of these places is between check and
 /// delete.
@@ -264,15 +123,6 @@ Verdict release_race(Play& play) {
   return verdict;
 }
 
-const ScenarioRegistration release_race_scenario({
-    .name = "release-race",
-    .question =
-        "A client stalls between check and delete of its release: does it free another's lock?",
-    .needs = Scenario::Needs::expiry,
-    .quick = true,
-    .play = release_race,
-});
-
 /// The second client does not renew, so its lock lasts one TTL. If it lasts much longer, the first
 /// client has prolonged it.
 Verdict foreign_renewal(Play& play) {
@@ -309,17 +159,6 @@ Verdict foreign_renewal(Play& play) {
               milliseconds(ttl) + ", it lasted " + milliseconds(lasted)};
 }
 
-const ScenarioRegistration foreign_renewal_scenario({
-    .name = "foreign-renewal",
-    .question =
-        "The first holder renews after its lock expired: does it prolong the second client's lock?",
-    .needs = Scenario::Needs::expiry,
-    .quick = true,
-    .exempts = only_if([](const Descriptor& one) { return one.traits.renew_check.has_value(); },
-                       "its validity cannot be prolonged by a client"),
-    .play = foreign_renewal,
-});
-
 /// The store ends the session of a holder that is alive, connected and sends keep-alives.
 Verdict session_expiry(Play& play) {
   Actor& holder = play.client("holder", {.checks_fencing = true});
@@ -355,13 +194,121 @@ Verdict session_expiry(Play& play) {
           "the first client wrote although another client already held the lock"};
 }
 
-const ScenarioRegistration session_expiry_scenario({
-    .name = "session-expiry",
-    .question = "The store ends the session of a working client: is its late write rejected?",
-    .quick = true,
-    .exempts = only_if([](const Descriptor& one) { return one.traits.expiry == Expiry::session; },
-                       "it does not use a session"),
-    .play = session_expiry,
+const ScenarioRegistration stalls_scenarios({
+    {.name = "pause-holding",
+     .question = "The holder is paused for longer than the TTL: does its stale write get through?",
+     .needs = Scenario::Needs::expiry_despite_contenders,
+     .quick = true,
+     .play = [](Play& play) { return pause(play, {.contends = true}); }},
+    {.name = "pause-holding-late",
+     .question = "As pause-holding, but the successor first asks after the TTL: is an update lost?",
+     .like = "pause-holding",
+     .needs = Scenario::Needs::expiry,
+     .play = [](Play& play) { return pause(play, {}); }},
+    {.name = "pause-holding-fenced",
+     .question =
+         "As pause-holding, but the resource checks fencing numbers: is the stale write rejected?",
+     .needs = Scenario::Needs::expiry,
+     .quick = true,
+     .play = [](Play& play) { return pause(play, {.fenced = true}); }},
+    {.name = "partition-holder",
+     .question =
+         "The network cuts the holder off for two TTLs: does it know before another enters?",
+     .needs = Scenario::Needs::expiry_despite_contenders,
+     .exempts = only_with_connections,
+     .play = [](Play& play) { return partition(play, {.contends = true, .looks = true}); }},
+    {.name = "partition-holder-late",
+     .question = "As partition-holder, but the contender first asks after the TTL: does it know?",
+     .like = "partition-holder",
+     .needs = Scenario::Needs::expiry,
+     .exempts = only_with_connections,
+     .play = [](Play& play) { return partition(play, {.looks = true}); }},
+    {.name = "partition-holder-fenced",
+     .question =
+         "A holder that is cut off writes to a resource that checks numbers: is it rejected?",
+     .like = "pause-holding-fenced",
+     .needs = Scenario::Needs::expiry,
+     .exempts = only_with_connections,
+     .play = [](Play& play) { return partition(play, {.fenced = true}); }},
+    {.name = "member-isolated",
+     .question = "The holder's member is cut off from the others: does the holder know in time?",
+     .setup = Setup::split,
+     .needs = Scenario::Needs::expiry,
+     .exempts = only_for_clusters,
+     .play = [](Play& play) { return isolation(play, /*leads=*/false, {.looks = true}); }},
+    {.name = "leader-isolated",
+     .question = "The leader is cut off with the holder's client: does the holder know in time?",
+     .setup = Setup::split,
+     .needs = Scenario::Needs::expiry,
+     .exempts = only_for_clusters,
+     .play = [](Play& play) { return isolation(play, /*leads=*/true, {.looks = true}); }},
+    {.name = "member-isolated-fenced",
+     .question = "As member-isolated, but the resource checks numbers: is the late write rejected?",
+     .setup = Setup::split,
+     .needs = Scenario::Needs::expiry,
+     .exempts = only_for_clusters,
+     .play = [](Play& play) { return isolation(play, /*leads=*/false, {.fenced = true}); }},
+    {.name = "overrun-holding",
+     .question = "The work takes longer than the TTL: does the holder know before another enters?",
+     .needs = Scenario::Needs::expiry_despite_contenders,
+     .quick = true,
+     .play =
+         [](Play& play) {
+           return play_lapse(play, {.what = kTooLong, .contends = true, .looks = true});
+         }},
+    {.name = "overrun-holding-late",
+     .question = "As overrun-holding, but the contender first asks after the TTL: does it know?",
+     .like = "overrun-holding",
+     .needs = Scenario::Needs::expiry,
+     .play = [](Play& play) { return play_lapse(play, {.what = kTooLong, .looks = true}); }},
+    {.name = "overrun-holding-fenced",
+     .question =
+         "The holder writes after its TTL to a resource that checks numbers: is it rejected?",
+     .needs = Scenario::Needs::expiry,
+     .play = [](Play& play) { return play_lapse(play, {.what = kTooLong, .fenced = true}); }},
+    {.name = "runaway-holder",
+     .question = "The holder is alive but its work never ends: does the lock become free?",
+     .default_outcome = HazardOutcome::recovers,
+     .play = runaway_holder},
+    {.name = "runaway-holder-capped",
+     .question = "As runaway-holder, with --renew-cap: does the lock become free?",
+     .default_outcome = HazardOutcome::recovers,
+     .exempts = only_if([](const Descriptor& one) { return one.traits.renews; },
+                        "it has no renewal timer"),
+     .play = runaway_holder_capped},
+    {.name = "late-release",
+     .question =
+         "The first holder releases after its lock expired: does it free the second client's lock?",
+     .needs = Scenario::Needs::expiry,
+     .quick = true,
+     .play = [](Play& play) { return release_late(play, {}); }},
+    {.name = "holder-clock-behind",
+     .question = "The holder's clock is behind and it releases late: does it free another's lock?",
+     .needs = Scenario::Needs::expiry,
+     .exempts =
+         only_if([](const Descriptor& one) { return one.traits.release_check != OwnerCheck::none; },
+                 "its release checks nothing, not even a clock: see late-release"),
+     .play = [](Play& play) { return release_late(play, std::chrono::hours(1)); }},
+    {.name = "release-race",
+     .question =
+         "A client stalls between check and delete of its release: does it free another's lock?",
+     .needs = Scenario::Needs::expiry,
+     .quick = true,
+     .play = release_race},
+    {.name = "foreign-renewal",
+     .question = "The first holder renews after its lock expired: does it prolong the second "
+                 "client's lock?",
+     .needs = Scenario::Needs::expiry,
+     .quick = true,
+     .exempts = only_if([](const Descriptor& one) { return one.traits.renew_check.has_value(); },
+                        "its validity cannot be prolonged by a client"),
+     .play = foreign_renewal},
+    {.name = "session-expiry",
+     .question = "The store ends the session of a working client: is its late write rejected?",
+     .quick = true,
+     .exempts = only_if([](const Descriptor& one) { return one.traits.expiry == Expiry::session; },
+                        "it does not use a session"),
+     .play = session_expiry},
 });
 
 }  // namespace

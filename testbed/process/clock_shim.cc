@@ -69,7 +69,6 @@ void ClockShim::put_under(ServerSpec& server) const {
   const std::vector<std::string> before = {"/usr/bin/env", "LD_PRELOAD=" + lent_.string(),
                                            "LOCKBENCH_CLOCK_FILE=" + file_.string()};
   server.argv.insert(server.argv.begin(), before.begin(), before.end());
-  server.clock = this;
 }
 
 }  // namespace lockbench::testbed

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "testbed/proxy/proxy_connection.h"
+#include "testbed/servers/ports.h"
 
 namespace lockbench::testbed {
 
@@ -77,7 +78,7 @@ class ProxyCore : public std::enable_shared_from_this<ProxyCore> {
   /// `scratch`: the read buffer that all proxies of a loop share.
   ProxyCore(asio::io_context& io, std::vector<char>& scratch, const tcp::endpoint& server,
             const ProxyOptions& options)
-      : shared_{io, scratch, server, options.buffer_bytes},
+      : shared_{io, scratch, server},
         delay_(options.delay),
         address_(asio::ip::make_address_v4(options.address)),
         acceptor_(io),
@@ -221,17 +222,16 @@ tl::expected<std::unique_ptr<ProxyPool>, std::string> ProxyPool::start() {
 
 tl::expected<std::unique_ptr<Proxy>, std::string> start_proxy(ProxyPool& pool, std::uint16_t server,
                                                               const ProxyOptions& options) {
-  using Started = tl::expected<std::unique_ptr<Proxy>, std::string>;
   ProxyLoop& loop = *pool.loop;
   const tcp::endpoint endpoint(asio::ip::address_v4::loopback(), server);
-  return start_on_free_port<Proxy>(options.choose_port, [&](std::uint16_t port) -> Started {
+  const auto start = [&](std::uint16_t port) {
     const auto core = std::make_shared<ProxyCore>(loop.io, loop.scratch, endpoint, options);
     const std::error_code error = loop.call([&] { return core->listen(port); });
-    if (error) {
-      return tl::unexpected(fmt::format("a proxy on port {}: {}", port, error.message()));
-    }
+    if (error) throw Failure(fmt::format("a proxy on port {}: {}", port, error.message()));
     return std::make_unique<Proxy>(pool.loop, core, port);
-  });
+  };
+  if (options.port != 0) return attempt([&] { return start(options.port); });
+  return start_on_free_port<Proxy>(free_loopback_port, start);
 }
 
 Proxy::Proxy(std::shared_ptr<ProxyLoop> loop, std::shared_ptr<ProxyCore> core, std::uint16_t port)

@@ -1,13 +1,10 @@
 #pragma once
 
 #include <chrono>
-#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <tl/expected.hpp>
-
-#include "testbed/servers/ports.h"
 
 namespace lockbench::testbed {
 
@@ -30,11 +27,8 @@ struct Connections {
 struct ProxyOptions {
   /// Permanent delay each way; heal() returns to it.
   std::chrono::nanoseconds delay{0};
-  /// Buffer of one connection in one direction. When it is full the sender waits. Bounds the
-  /// throughput under a delay: bytes per delay.
-  std::size_t buffer_bytes = std::size_t{4} << 20;
   std::string address = "127.0.0.1";  ///< where it listens: a loopback address
-  PortChooser choose_port = free_loopback_port;
+  std::uint16_t port = 0;             ///< 0: a free one
 };
 
 /// The thread that serves any number of proxies and connections. Proxies may outlive the pool: the

@@ -14,6 +14,10 @@ namespace {
 
 using Socket = asio::ip::tcp::socket;
 
+/// Of one connection in one direction. When it is full the sender waits. Bounds the throughput
+/// under a delay: bytes per delay.
+constexpr std::size_t kBufferBytes = std::size_t{4} << 20;
+
 bool not_now(const std::error_code& error) {
   return error == asio::error::would_block || error == asio::error::try_again;
 }
@@ -59,7 +63,7 @@ void ProxyWay::adapt() {
 
 void ProxyWay::await_input() {
   if (!started_ || reading_ || input_over_ || over_ || faults_.obstacle == Obstacle::hold) return;
-  if (queued_bytes_ >= shared_.buffer_bytes) return;
+  if (queued_bytes_ >= kBufferBytes) return;
   reading_ = true;
   from_.async_wait(Socket::wait_read,
                    [this, connection = owner_.shared_from_this()](const std::error_code&) {

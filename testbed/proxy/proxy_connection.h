@@ -41,7 +41,6 @@ struct ProxyShared {
   asio::io_context& io;
   std::vector<char>& scratch;  ///< read buffer of all connections, so that an idle one is cheap
   asio::ip::tcp::endpoint server;
-  std::size_t buffer_bytes;
   ProxyCounts counts{};
 };
 
@@ -91,7 +90,7 @@ class ProxyWay {
   const Faults& faults_;
   std::uint64_t& delivered_;
   std::deque<Chunk> queue_;
-  std::size_t queued_bytes_ = 0;  // at most a read more than buffer_bytes
+  std::size_t queued_bytes_ = 0;  // at most a read more than kBufferBytes
   asio::steady_timer timer_;
   bool started_ = false, reading_ = false, delivering_later_ = false;
   bool input_over_ = false, over_ = false, lost_something_ = false;

@@ -22,13 +22,9 @@ using Done = tl::expected<void, std::string>;
 
 constexpr std::chrono::seconds kInStepWithin{10};
 
-/// Replication begins at once and notices a lost peer soon. SIGTERM ends the server at once:
-/// without `now` a primary first waits for its replicas, without `force` it refuses while it writes
-/// its first append-only file.
-constexpr std::array<const char*, 3> kQuickReplication = {
-    "repl-diskless-sync-delay 0", "repl-ping-replica-period 1", "shutdown-on-sigterm now force"};
-
-using Started = tl::expected<std::unique_ptr<Server>, std::string>;
+/// Replication begins at once and notices a lost peer soon.
+constexpr std::array<const char*, 2> kQuickReplication = {"repl-diskless-sync-delay 0",
+                                                          "repl-ping-replica-period 1"};
 
 /// Waits until nothing is missing.
 Done await_nothing(const std::function<std::string()>& missing) {
@@ -47,9 +43,9 @@ Done await_nothing(const std::function<std::string()>& missing) {
 }
 
 /// They follow these ports in turn.
-std::vector<Started> start_replicas(Testbed& testbed, const RedisOptions& options, int count,
-                                    const std::vector<std::uint16_t>& sources) {
-  std::vector<Started> started(static_cast<std::size_t>(count));
+std::vector<StartedServer> start_replicas(Testbed& testbed, const RedisOptions& options, int count,
+                                          const std::vector<std::uint16_t>& sources) {
+  std::vector<StartedServer> started(static_cast<std::size_t>(count));
   in_parallel(started.size(), [&](std::size_t i) {
     // In the configuration rather than by command: a replica that is restarted is a replica again.
     RedisOptions own = options;
@@ -164,24 +160,21 @@ tl::expected<std::unique_ptr<RedisGroup>, std::string> start_redis_group(
   RedisOptions server = options.server;
   server.config.insert(server.config.end(), kQuickReplication.begin(), kQuickReplication.end());
   std::unique_ptr<RedisGroup> group(new RedisGroup);
-  auto primary = start_redis(testbed, server);
-  if (!primary) return tl::unexpected(std::move(primary.error()));
-  group->primary_ = *std::move(primary);
-  std::vector<std::uint16_t> sources;
-  const int lines = options.proxies == nullptr ? 0 : options.proxy_each ? options.replicas : 1;
-  for (int line = 0; line < lines; ++line) {
-    auto proxy = start_proxy(*options.proxies, group->primary_->port());
-    if (!proxy) return tl::unexpected(std::move(proxy.error()));
-    sources.push_back((*proxy)->port());
-    group->lines_.push_back(*std::move(proxy));
-  }
-  if (sources.empty()) sources.push_back(group->primary_->port());
-  for (Started& replica : start_replicas(testbed, server, options.replicas, sources)) {
-    if (!replica) return tl::unexpected(std::move(replica.error()));
-    group->replicas_.push_back(*std::move(replica));
-  }
-  if (auto in_step = group->await_in_step(); !in_step) return tl::unexpected(in_step.error());
-  return group;
+  return attempt([&] {
+    group->primary_ = need(start_redis(testbed, server));
+    std::vector<std::uint16_t> sources;
+    const int lines = options.proxies == nullptr ? 0 : options.proxy_each ? options.replicas : 1;
+    for (int line = 0; line < lines; ++line) {
+      group->lines_.push_back(need(start_proxy(*options.proxies, group->primary_->port())));
+      sources.push_back(group->lines_.back()->port());
+    }
+    if (sources.empty()) sources.push_back(group->primary_->port());
+    for (StartedServer& replica : start_replicas(testbed, server, options.replicas, sources)) {
+      group->replicas_.push_back(need(std::move(replica)));
+    }
+    need(group->await_in_step());
+    return std::move(group);
+  });
 }
 
 }  // namespace lockbench::testbed

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <string>
@@ -8,7 +10,7 @@
 #include <vector>
 
 #include "testbed/proxy/proxy.h"
-#include "testbed/servers/redis_server.h"
+#include "testbed/servers/kinds.h"
 
 namespace lockbench::testbed {
 
@@ -70,5 +72,29 @@ tl::expected<std::map<std::string, std::string>, std::string> replication_facts(
 /// The replicas start side by side; the wait for them is bounded by 10 s.
 tl::expected<std::unique_ptr<RedisGroup>, std::string> start_redis_group(
     Testbed& testbed, const RedisGroupOptions& options = {});
+
+/// Three sentinels that watch one primary on loopback and promote its replica when it dies.
+/// Thread-safe.
+class SentinelGroup {
+ public:
+  explicit SentinelGroup(std::vector<std::unique_ptr<Server>> sentinels)
+      : sentinels_(std::move(sentinels)) {}
+
+  /// "redis+sentinel://user:secret@127.0.0.1:PORT,.../name"
+  std::string url() const { return joint_url(sentinels_); }
+  Server& sentinel(std::size_t index) { return *sentinels_.at(index); }
+  /// Waits until all of them regard the server on this port as the master.
+  tl::expected<void, std::string> await_master(std::uint16_t port,
+                                               std::chrono::milliseconds within);
+
+ private:
+  const std::vector<std::unique_ptr<Server>> sentinels_;
+};
+
+/// `primary`: its port, or that of a proxy in front of it that all use; one replica follows it.
+/// `tls`: that the sentinels and the servers speak; null: none.
+/// Returns when all sentinels know each other, the primary and the replica; waits for 20 s at most.
+tl::expected<std::unique_ptr<SentinelGroup>, std::string> start_sentinels(
+    Testbed& testbed, std::uint16_t primary, const TlsFiles* tls = nullptr);
 
 }  // namespace lockbench::testbed

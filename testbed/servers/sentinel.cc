@@ -1,5 +1,3 @@
-#include "testbed/servers/sentinel.h"
-
 #include <fmt/format.h>
 
 #include <functional>
@@ -7,8 +5,7 @@
 #include <thread>
 #include <utility>
 
-#include "testbed/servers/ports.h"
-#include "testbed/servers/redis_server.h"
+#include "testbed/servers/redis_group.h"
 
 namespace lockbench::testbed {
 namespace {
@@ -27,7 +24,7 @@ constexpr std::chrono::milliseconds kDownAfter{1000};
 /// A sentinel rewrites this file with what it learns.
 std::string configuration(const Testbed& testbed, std::uint16_t primary, const TlsFiles* tls,
                           std::uint16_t port) {
-  return redis_login_config(testbed) + redis_port_config(port, tls) +
+  return redis_access_config(testbed, port, tls) +
          fmt::format(
              "user default off\n"
              "bind 127.0.0.1\ndaemonize no\nlogfile \"\"\n"
@@ -39,33 +36,20 @@ std::string configuration(const Testbed& testbed, std::uint16_t primary, const T
              kName, primary, kSentinels / 2 + 1, kDownAfter.count(), kUser, testbed.secret());
 }
 
-tl::expected<std::unique_ptr<Server>, std::string> start_one(Testbed& testbed,
-                                                             const std::string& program,
-                                                             std::uint16_t primary,
-                                                             const TlsFiles* tls,
-                                                             std::uint16_t port) {
-  const auto folder = testbed.make_server_folder("sentinel");
-  if (!folder) return tl::unexpected(folder.error());
-  const auto path = *folder / "sentinel.conf";
-  const auto written = testbed.write_file(path, configuration(testbed, primary, tls, port));
-  if (!written) return tl::unexpected(written.error());
-  ServerSpec spec;
-  spec.folder = *folder;
-  spec.name = kRedisSentinel.name;
+std::unique_ptr<Server> start_one(Testbed& testbed, const std::string& program,
+                                  std::uint16_t primary, const TlsFiles* tls, std::uint16_t port) {
+  ServerSpec spec = ServerSpec::in_new_folder(testbed, kRedisSentinel.name, {port});
+  const auto path = spec.folder / "sentinel.conf";
+  need(testbed.write_file(path, configuration(testbed, primary, tls, port)));
   spec.argv = {program, path.string()};
-  spec.ports = {port};
-  spec.url = {"redis+sentinel://" + testbed.login(), fmt::format("/{}", kName)};
-  if (tls != nullptr) {
-    spec.tls = tls;
-    spec.url.before = "rediss+sentinel://" + testbed.login();
-    spec.url.after += tls->query();
-  }
+  spec.url.after = fmt::format("/{}", kName);
+  spec.speak("redis+sentinel", "rediss+sentinel", testbed.login(), tls);
   // The log shows that this process has the port.
   spec.ready = [](const Server& server) {
     if (server.log().find("Sentinel ID is") == std::string::npos) return false;
     return ask_redis_line(server, "PING") == "+PONG";
   };
-  return Server::start(testbed, std::move(spec));
+  return need(Server::start(testbed, std::move(spec)));
 }
 
 /// What a sentinel knows of its masters, a line each: "master0:name=...,status=ok,address=...,
@@ -99,8 +83,6 @@ Done await(const std::vector<std::unique_ptr<Server>>& sentinels, std::string_vi
 
 }  // namespace
 
-std::string SentinelGroup::url() const { return joint_url(sentinels_); }
-
 Done SentinelGroup::await_master(std::uint16_t port, std::chrono::milliseconds within) {
   return await(sentinels_, fmt::format("address=127.0.0.1:{},", port), within);
 }
@@ -108,22 +90,21 @@ Done SentinelGroup::await_master(std::uint16_t port, std::chrono::milliseconds w
 tl::expected<std::unique_ptr<SentinelGroup>, std::string> start_sentinels(Testbed& testbed,
                                                                           std::uint16_t primary,
                                                                           const TlsFiles* tls) {
-  const auto program = find_program(kRedisSentinel);
-  if (!program) return tl::unexpected(program.error());
-  std::unique_ptr<SentinelGroup> group(new SentinelGroup);
-  for (int i = 0; i < kSentinels; ++i) {
-    auto started = start_on_free_port<Server>(free_loopback_port, [&](std::uint16_t port) {
-      return start_one(testbed, program->string(), primary, tls, port);
-    });
-    if (!started) return tl::unexpected(std::move(started.error()));
-    group->sentinels_.push_back(*std::move(started));
-  }
-  const std::string acquainted =
-      fmt::format("status=ok,address=127.0.0.1:{},slaves=1,sentinels={}", primary, kSentinels);
-  if (auto ready = await(group->sentinels_, acquainted, kAcquaintedWithin); !ready) {
-    return tl::unexpected(ready.error());
-  }
-  return group;
+  return attempt([&] {
+    const std::string program = need(find_program(kRedisSentinel)).string();
+    std::vector<std::unique_ptr<Server>> sentinels;
+    for (int i = 0; i < kSentinels; ++i) {
+      sentinels.push_back(
+          need(start_on_free_port<Server>(testbed.choose_port, [&](std::uint16_t port) {
+            return start_one(testbed, program, primary, tls, port);
+          })));
+    }
+    need(await(
+        sentinels,
+        fmt::format("status=ok,address=127.0.0.1:{},slaves=1,sentinels={}", primary, kSentinels),
+        kAcquaintedWithin));
+    return std::make_unique<SentinelGroup>(std::move(sentinels));
+  });
 }
 
 }  // namespace lockbench::testbed

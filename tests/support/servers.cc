@@ -71,9 +71,9 @@ testbed::Testbed& shared_testbed() {
 testbed::Server& shared_redis() {
   static const std::unique_ptr<testbed::Server> server = [] {
     testbed::RedisOptions options;
-    options.unix_socket = true;
-    options.users = {
-        fmt::format("{} on >{} ~lockbench:* &lockbench:* -@all +@read +@write +@scripting "
+    options.config = {
+        "unixsocket socket", "unixsocketperm 700",
+        fmt::format("user {} on >{} ~lockbench:* &lockbench:* -@all +@read +@write +@scripting "
                     "+@transaction +@connection "
                     "+@pubsub +time -@dangerous",
                     kPlainUser, kPlainPassword)};

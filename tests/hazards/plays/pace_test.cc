@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "hazards/player.h"
-#include "hazards/timeline.h"
+#include "hazards/play.h"
 #include "strategies/carrier.h"
 #include "tests/hazards/support/fixtures.h"
 

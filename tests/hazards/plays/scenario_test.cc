@@ -16,7 +16,7 @@ TEST(Scenarios, AreFoundByName) {
 }
 
 TEST(Scenarios, HaveOneNameEach) {
-  EXPECT_THROW(ScenarioRegistration({.name = "late-release"}), std::logic_error);
+  EXPECT_THROW(ScenarioRegistration({{.name = "late-release"}}), std::logic_error);
 }
 
 TEST(Scenarios, AskAQuestionAndExpectASafeAnswer) {

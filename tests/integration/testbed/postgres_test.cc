@@ -10,8 +10,7 @@
 #include <string>
 
 #include "testbed/process/remains.h"
-#include "testbed/servers/pgbouncer_server.h"
-#include "testbed/servers/postgres_server.h"
+#include "testbed/servers/kinds.h"
 #include "tests/integration/testbed/support.h"
 #include "tests/support/variable.h"
 

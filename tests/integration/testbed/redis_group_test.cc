@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "strategies/redis/client/connection.h"
-#include "testbed/servers/sentinel.h"
 #include "tests/integration/testbed/support.h"
 
 namespace lockbench::testbed {

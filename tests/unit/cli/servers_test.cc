@@ -60,7 +60,7 @@ TEST(AskServer, SaysWhatItIs) {
 
 TEST(AskServer, AServerThatWantsAPasswordIsRefused) {
   testbed::RedisOptions options;
-  options.users = {"default on >hunter2 ~* &* +@all"};
+  options.config = {"user default on >hunter2 ~* &* +@all"};
   const auto locked = test::own_redis(options);
   const std::string display = locked->address();
   const auto without = ask_server("redis", "redis://" + display, test::kPatience);
