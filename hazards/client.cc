@@ -9,7 +9,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "hazards/client_process.h"
+#include "hazards/messages.h"
 #include "loadgen/record/redis_counter.h"
 #include "strategies/observer.h"
 #include "strategies/registry.h"

@@ -1,5 +1,3 @@
-#include "hazards/client_process.h"
-
 #include <fmt/format.h>
 #include <poll.h>
 #include <spawn.h>
@@ -14,6 +12,8 @@
 #include <cstring>
 #include <exception>
 #include <thread>
+
+#include "hazards/play.h"
 
 namespace lockbench::hazards {
 namespace {

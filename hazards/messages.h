@@ -120,4 +120,8 @@ bool send(int socket, const Message& message);
 template <class Message>
 std::optional<Message> receive(int socket);
 
+/// Main loop of a client process: carries out the requests that come by the socket, until the other
+/// side is gone. Returns the exit code.
+int serve_client(int socket);
+
 }  // namespace lockbench::hazards

@@ -10,6 +10,12 @@
 namespace lockbench::hazards {
 namespace {
 
+/// For Scenario::exempts: the scenario applies to locks on several independent nodes only.
+std::optional<std::string> only_for_quorums(const Descriptor& strategy) {
+  if (strategy.traits.nodes > 1) return std::nullopt;
+  return "the lock does not use several independent nodes";
+}
+
 using Fault = void (PrivateStore::*)(std::size_t node);
 
 /// With the strategy's own node timeout a client may miss the answers of healthy nodes on a busy

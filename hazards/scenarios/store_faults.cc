@@ -5,6 +5,29 @@
 namespace lockbench::hazards {
 namespace {
 
+/// A client acquires the lock with a long TTL, the fault strikes, and a second client tries:
+/// `double-grant` or `safe`. `refused` if the store does not grant the lock to the first client.
+Verdict while_held(Play& play, const std::function<void(PrivateStore&)>& fault,
+                   std::string_view what, const ActorSettings& settings = {}) {
+  play.set_ttl(kLongTtl);
+  Actor& holder = play.client("holder", settings);
+  const Grant held = holder.acquire(std::chrono::seconds(5));
+  if (held.outcome == AcquireOutcome::refused) {
+    return {HazardOutcome::refused, "the lock is not granted, as a failover could lose it"};
+  }
+  if (!held.granted()) throw Failure("the holder did not get the lock: " + held.reason);
+  const TimePoint struck_at = BootClock::now();
+  fault(play.store());
+  play.record_fault(std::string(what));
+  const Grant second = play.client("second", settings).acquire(std::chrono::seconds(2));
+  if (second.granted() && held.valid_until) {
+    require_in_time("after the fault, the second client got the lock", *held.valid_until,
+                    second.answered_at, {});
+  }
+  if (second.granted()) record_belief_gap(play, holder, held, struck_at);
+  return verdict_of_two(play, second, what);
+}
+
 /// `what`: what happened to the server, or to one of them.
 Verdict strike(Play& play, const std::function<void(PrivateStore&)>& fault, std::string_view what) {
   return while_held(play, fault, fmt::format("{} {}", play.store().struck(), what));

@@ -26,7 +26,6 @@
 #include <vector>
 
 #include "testbed/process/process_tree.h"
-#include "testbed/process/remains.h"
 #include "testbed/process/wire.h"
 
 namespace lockbench::testbed {

@@ -42,19 +42,6 @@ Done await_nothing(const std::function<std::string()>& missing) {
   return {};
 }
 
-/// They follow these ports in turn.
-std::vector<StartedServer> start_replicas(Testbed& testbed, const RedisOptions& options, int count,
-                                          const std::vector<std::uint16_t>& sources) {
-  std::vector<StartedServer> started(static_cast<std::size_t>(count));
-  in_parallel(started.size(), [&](std::size_t i) {
-    // In the configuration rather than by command: a replica that is restarted is a replica again.
-    RedisOptions own = options;
-    own.config.push_back(fmt::format("replicaof 127.0.0.1 {}", sources[i % sources.size()]));
-    started[i] = start_redis(testbed, own);
-  });
-  return started;
-}
-
 bool is(const Facts& facts, const std::string& field, std::string_view value) {
   const auto found = facts.find(field);
   return found != facts.end() && found->second == value;
@@ -89,9 +76,8 @@ std::string missing(RedisGroup& group, std::size_t first) {
 
 Done told(const Server& server, std::string_view command, std::string_view what) {
   const auto answer = ask_redis_line(server, command);
-  if (!answer) return tl::unexpected(fmt::format("{}: {}", what, answer.error()));
-  if (!answer->starts_with("+OK")) return tl::unexpected(fmt::format("{}: {}", what, *answer));
-  return {};
+  if (answer && answer->starts_with("+OK")) return {};
+  return tl::unexpected(fmt::format("{}: {}", what, answer ? *answer : answer.error()));
 }
 
 }  // namespace
@@ -132,11 +118,11 @@ Done RedisGroup::follow(std::size_t index) {
 
 Done RedisGroup::fail_over() {
   if (replicas_.empty()) return tl::unexpected<std::string>("there is no replica to promote");
-  Done done = told(replica(0), "REPLICAOF NO ONE", "promotion");
-  if (!done) return done;
-  std::swap(primary_, replicas_.front());
-  for (std::size_t i = 1; i < replicas_.size() && done; ++i) done = follow(i);
-  return done;
+  return attempt([&] {
+    need(told(replica(0), "REPLICAOF NO ONE", "promotion"));
+    std::swap(primary_, replicas_.front());
+    for (std::size_t i = 1; i < replicas_.size(); ++i) need(follow(i));
+  });
 }
 
 Done RedisGroup::await_followers() {
@@ -144,15 +130,15 @@ Done RedisGroup::await_followers() {
 }
 
 Done RedisGroup::rejoin() {
-  if (auto started = replica(0).restart(true); !started) return started;
-  if (auto follows = follow(0); !follows) return follows;
-  return await_in_step();
+  return replica(0).restart(true).and_then([&] { return follow(0); }).and_then([&] {
+    return await_in_step();
+  });
 }
 
 Done RedisGroup::lead_again() {
-  // Its configuration may still name the server that it followed first.
-  if (auto leads = told(primary(), "REPLICAOF NO ONE", "leading again"); !leads) return leads;
-  return await_in_step();
+  return told(primary(), "REPLICAOF NO ONE", "leading again").and_then([&] {
+    return await_in_step();
+  });
 }
 
 tl::expected<std::unique_ptr<RedisGroup>, std::string> start_redis_group(
@@ -169,9 +155,14 @@ tl::expected<std::unique_ptr<RedisGroup>, std::string> start_redis_group(
       sources.push_back(group->lines_.back()->port());
     }
     if (sources.empty()) sources.push_back(group->primary_->port());
-    for (StartedServer& replica : start_replicas(testbed, server, options.replicas, sources)) {
-      group->replicas_.push_back(need(std::move(replica)));
-    }
+    group->replicas_.resize(static_cast<std::size_t>(options.replicas));
+    in_parallel(group->replicas_.size(), [&](std::size_t i) {
+      // In the configuration rather than by command: a replica that is restarted is a replica
+      // again.
+      RedisOptions own = server;
+      own.config.push_back(fmt::format("replicaof 127.0.0.1 {}", sources[i % sources.size()]));
+      group->replicas_[i] = need(start_redis(testbed, own));
+    });
     need(group->await_in_step());
     return std::move(group);
   });

@@ -10,7 +10,7 @@
 
 #include "testbed/failure.h"
 #include "testbed/process/clock_shim.h"
-#include "testbed/process/remains.h"
+#include "testbed/process/process_tree.h"
 #include "testbed/servers/authority.h"
 #include "testbed/servers/ports.h"
 

@@ -47,11 +47,6 @@ TEST_F(Replication, IsInStepFromTheStart) {
   EXPECT_EQ(group->replication(), nullptr);
 }
 
-TEST_F(Replication, MayHaveNoReplicas) {
-  const auto group = start({.replicas = 0});
-  EXPECT_EQ(fact(group->primary(), "connected_slaves"), "0");
-}
-
 TEST_F(Replication, AReplicaThatIsRestartedIsOneAgain) {
   const auto group = start({.replicas = 1});
   ASSERT_TRUE(group->replica(0).restart(true));
@@ -95,23 +90,6 @@ TEST_F(Replication, MayLackOnOneReplicaOnly) {
       group->primary().port(), "SET key value\r\nWAIT 1 500\r\n", 6s,
       [](std::string_view text) { return std::count(text.begin(), text.end(), '\n') == 2; });
   EXPECT_EQ(answer, "+OK\r\n:1\r\n");
-}
-
-TEST_F(Replication, CanBeCut) {
-  const auto group = start({.replicas = 1, .proxies = pool_.get()});
-  const auto link = [&] { return fact(group->replica(0), "master_link_status"); };
-  group->replication()->lead_to(free_loopback_port().value());
-  EXPECT_TRUE(eventually([&] { return link() == "down"; }));
-  ASSERT_EQ(ask(group->primary().port(), "SET key value"), "+OK");
-  EXPECT_EQ(ask(group->replica(0).port(), "EXISTS key"), ":0");
-  group->replication()->lead_to(group->primary().port());
-  EXPECT_TRUE(eventually([&] { return ask(group->replica(0).port(), "EXISTS key") == ":1"; }));
-}
-
-TEST_F(Replication, PromotionOfADeadReplicaFails) {
-  const auto group = start({.replicas = 1});
-  ASSERT_TRUE(group->replica(0).kill_hard());
-  EXPECT_FALSE(group->fail_over());
 }
 
 TEST_F(Replication, AReplicaTakesThePlaceOfItsPrimaryWhichFollowsItThen) {
