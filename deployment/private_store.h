@@ -110,11 +110,8 @@ class PrivateStore {
   Servers whole_store() const;
   /// The URLs for clients: one for each node, through the proxies if there are any.
   virtual std::vector<std::string> urls() const;
-  Endpoints endpoints() const;
-  /// For clients that know these members of a cluster only.
-  Endpoints endpoints_of(const std::vector<std::size_t>& members) const;
-  /// The same through these ports in front of the servers.
-  Endpoints endpoints_through(const std::vector<std::uint16_t>& ports) const;
+  /// Those, or the same by these ports alone: of proxies, or of some members of a cluster.
+  Endpoints endpoints(const std::vector<std::uint16_t>& ports = {}) const;
   /// Of the nodes. Throws Failure for a cluster, whose clients choose a member themselves.
   std::vector<std::uint16_t> ports() const;
 
@@ -228,15 +225,11 @@ struct NotStarted {
 };
 
 /// Thrown for a setup that this kind of store does not support.
-class NotOffered : public Failure {
- public:
+struct NotOffered : Failure {
   explicit NotOffered(const std::string& reason,
-                      NotStarted::Why why = NotStarted::Why::never_needed)
-      : Failure(reason), why_(why) {}
-  NotStarted::Why why() const { return why_; }
-
- private:
-  const NotStarted::Why why_;
+                      NotStarted::Why cause = NotStarted::Why::never_needed)
+      : Failure(reason), why(cause) {}
+  const NotStarted::Why why;
 };
 
 /// What the program says of itself when run with --version; "unknown" if it does not.
@@ -259,9 +252,13 @@ struct PrivateStoreKind {
 using PrivateStoreRegistration = Named<PrivateStoreKind>;
 
 /// By name.
-std::vector<const PrivateStoreKind*> private_store_kinds();
+inline std::vector<const PrivateStoreKind*> private_store_kinds() {
+  return PrivateStoreRegistration::all();
+}
 /// Null for what needs no server.
-const PrivateStoreKind* find_private_store_kind(std::string_view name);
+inline const PrivateStoreKind* find_private_store_kind(std::string_view name) {
+  return PrivateStoreRegistration::find(name);
+}
 
 tl::expected<std::unique_ptr<PrivateStore>, NotStarted> start_private_store(
     const PrivateStoreKind& kind, LocalHost& host, const StoreRequest& request);

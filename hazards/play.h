@@ -77,23 +77,21 @@ class ClientProcess {
   /// The next message. Empty if none arrives in time or the process has died.
   std::optional<Answer> receive(Duration within);
 
-  void kill();    ///< SIGKILL; returns when it is dead
-  void stop();    ///< SIGSTOP; returns when it is stopped
-  void resume();  ///< SIGCONT
-  /// Waits for the process to die or stop itself at a fault that was armed.
-  void await_death(Duration within);
-  void await_stop(Duration within);
+  void signal(int number);
+  /// Waits for the process to die or to be stopped, by a signal or at a fault that was armed.
+  void await_death();
+  void await_stop();
 
  private:
   /// Whether waitpid reports the change in time. `options`: WUNTRACED for a stop, 0 for the end.
-  bool await_change(int options, Duration within);
-  void signal(int number);
+  bool await_change(int options);
 
   pid_t pid_ = -1;
   int socket_ = -1;  ///< this side's end
 };
 
 class Play;
+class ServerPool;
 
 /// A client process that a play controls. Its actions and answers go into the timeline. Every call
 /// is bounded in time, and throws Failure if the process does not do what was asked.
@@ -151,8 +149,6 @@ class Actor {
   Answer call(const Request& request);
   /// The answer to a request that does not wait for the lock.
   Answer answer();
-  /// Empty if no message arrives in time.
-  std::optional<Answer> try_receive(Duration within);
   Answer receive(Duration within);
   Request acquire_request(Duration wait) const;
   /// Each tells the timeline what came of a request.
@@ -189,7 +185,7 @@ class Play {
 
   /// The TTL that clients ask for, or the longer one that the store granted instead.
   Duration ttl() const { return ttl_; }
-  void set_ttl(Duration ttl);
+  void set_ttl(Duration ttl) { ttl_ = ttl; }
   /// A lock that no client gets within this time counts as stuck: one TTL until it expires, and
   /// five more.
   Duration stuck_after() const { return 6 * ttl_; }

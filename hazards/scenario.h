@@ -6,11 +6,16 @@
 #include <string_view>
 #include <vector>
 
-#include "hazards/server_pool.h"
+#include "deployment/private_store.h"
 #include "strategies/descriptor.h"
 #include "strategies/named.h"
 
 namespace lockbench::hazards {
+
+using deployment::Limit;
+using deployment::NotStarted;
+using deployment::PrivateStore;
+using deployment::Setup;
 
 class Play;
 

@@ -84,13 +84,52 @@ class ProxyCore : public std::enable_shared_from_this<ProxyCore> {
         acceptor_(io),
         pause_(io) {}
 
-  std::error_code listen(std::uint16_t port);
-  void apply(const Fault& fault, const Connections& which);
-  std::error_code vanish();
-  void cut();
-  void heal();
-  void lead_to(std::uint16_t server);
-  void close();
+  std::error_code listen(std::uint16_t port) {
+    const tcp::endpoint own(address_, port);
+    std::error_code error;
+    acceptor_.open(own.protocol(), error);
+    if (!error) acceptor_.set_option(tcp::acceptor::reuse_address(true), error);
+    if (!error) acceptor_.bind(own, error);
+    if (!error) acceptor_.listen(tcp::acceptor::max_listen_connections, error);
+    if (!error) accept();
+    return error;
+  }
+
+  void apply(const Fault& fault, const Connections& which) {
+    if (which.new_ones) remember({which, fault});
+    if (!which.open) return;
+    for (const auto& connection : chosen(which)) connection->strike(fault);
+  }
+
+  std::error_code vanish() {
+    apply(Obstacle::black_hole, {});
+    for (const auto& connection : chosen({})) {
+      if (const std::error_code error = connection->drop_server_packets()) return error;
+    }
+    return {};
+  }
+
+  void cut() {
+    for (const auto& connection : chosen({})) connection->abort();
+  }
+
+  void heal() {
+    rules_.clear();
+    for (const auto& connection : chosen({})) connection->heal(delay_);
+  }
+
+  void lead_to(std::uint16_t server) {
+    shared_.server.port(server);
+    cut();
+  }
+
+  void close() {
+    std::error_code ignored;
+    acceptor_.close(ignored);
+    pause_.cancel();
+    cut();
+  }
+
   ProxyCounts counts() const {
     ProxyCounts counts = shared_.counts;
     counts.open = open_.size();
@@ -103,11 +142,54 @@ class ProxyCore : public std::enable_shared_from_this<ProxyCore> {
     Fault fault;
   };
 
-  void accept();
-  void admit(tcp::socket client);
-  void remember(const Rule& rule);
+  void accept() {
+    acceptor_.async_accept(
+        [core = shared_from_this()](const std::error_code& error, tcp::socket client) {
+          if (!core->acceptor_.is_open()) return;
+          if (!error) {
+            // First, as a connection may fail to be admitted.
+            core->accept();
+            return core->admit(std::move(client));
+          }
+          // Most likely there are no free files: the client stays in the kernel's queue meanwhile.
+          constexpr std::chrono::milliseconds kPause{10};
+          core->pause_.expires_after(kPause);
+          core->pause_.async_wait([core](const std::error_code&) {
+            if (core->acceptor_.is_open()) core->accept();
+          });
+        });
+  }
+
+  void admit(tcp::socket client) {
+    const std::uint64_t number = ++shared_.counts.accepted;
+    Faults faults{.delay = delay_};
+    for (const Rule& rule : rules_) {
+      if (rule.which.has(number)) faults.add(rule.fault);
+    }
+    const auto connection = std::make_shared<ProxyConnection>(
+        std::move(client), shared_, faults, [this, number] { open_.erase(number); });
+    open_.emplace(number, connection);
+    connection->start();
+  }
+
+  void remember(const Rule& rule) {
+    // A rule of the same kind for the same connections is replaced, so that the list stays short.
+    std::erase_if(rules_, [&](const Rule& old) {
+      return old.which == rule.which && old.fault.index() == rule.fault.index();
+    });
+    constexpr std::size_t kMostRules = 1000;
+    if (rules_.size() >= kMostRules) throw std::length_error("too many different faults at once");
+    rules_.push_back(rule);
+  }
+
   /// A copy of open_, as closing a connection removes it from there.
-  std::vector<std::shared_ptr<ProxyConnection>> chosen(const Connections& which) const;
+  std::vector<std::shared_ptr<ProxyConnection>> chosen(const Connections& which) const {
+    std::vector<std::shared_ptr<ProxyConnection>> result;
+    for (const auto& [number, connection] : open_) {
+      if (which.has(number)) result.push_back(connection);
+    }
+    return result;
+  }
 
   ProxyShared shared_;
   const nanoseconds delay_;
@@ -117,100 +199,6 @@ class ProxyCore : public std::enable_shared_from_this<ProxyCore> {
   std::vector<Rule> rules_;  // for connections to come, the oldest first
   std::map<std::uint64_t, std::shared_ptr<ProxyConnection>> open_;
 };
-
-std::error_code ProxyCore::listen(std::uint16_t port) {
-  const tcp::endpoint own(address_, port);
-  std::error_code error;
-  acceptor_.open(own.protocol(), error);
-  if (!error) acceptor_.set_option(tcp::acceptor::reuse_address(true), error);
-  if (!error) acceptor_.bind(own, error);
-  if (!error) acceptor_.listen(tcp::acceptor::max_listen_connections, error);
-  if (!error) accept();
-  return error;
-}
-
-void ProxyCore::accept() {
-  acceptor_.async_accept(
-      [core = shared_from_this()](const std::error_code& error, tcp::socket client) {
-        if (!core->acceptor_.is_open()) return;
-        if (!error) {
-          // First, as a connection may fail to be admitted.
-          core->accept();
-          return core->admit(std::move(client));
-        }
-        // Most likely there are no free files: the client stays in the kernel's queue meanwhile.
-        constexpr std::chrono::milliseconds kPause{10};
-        core->pause_.expires_after(kPause);
-        core->pause_.async_wait([core](const std::error_code&) {
-          if (core->acceptor_.is_open()) core->accept();
-        });
-      });
-}
-
-void ProxyCore::admit(tcp::socket client) {
-  const std::uint64_t number = ++shared_.counts.accepted;
-  Faults faults{.delay = delay_};
-  for (const Rule& rule : rules_) {
-    if (rule.which.has(number)) faults.add(rule.fault);
-  }
-  const auto connection = std::make_shared<ProxyConnection>(
-      std::move(client), shared_, faults, [this, number] { open_.erase(number); });
-  open_.emplace(number, connection);
-  connection->start();
-}
-
-void ProxyCore::remember(const Rule& rule) {
-  // A rule of the same kind for the same connections is replaced, so that the list stays short.
-  std::erase_if(rules_, [&](const Rule& old) {
-    return old.which == rule.which && old.fault.index() == rule.fault.index();
-  });
-  constexpr std::size_t kMostRules = 1000;
-  if (rules_.size() >= kMostRules) throw std::length_error("too many different faults at once");
-  rules_.push_back(rule);
-}
-
-void ProxyCore::apply(const Fault& fault, const Connections& which) {
-  if (which.new_ones) remember({which, fault});
-  if (!which.open) return;
-  for (const auto& connection : chosen(which)) connection->strike(fault);
-}
-
-std::error_code ProxyCore::vanish() {
-  apply(Obstacle::black_hole, {});
-  for (const auto& connection : chosen({})) {
-    if (const std::error_code error = connection->drop_server_packets()) return error;
-  }
-  return {};
-}
-
-std::vector<std::shared_ptr<ProxyConnection>> ProxyCore::chosen(const Connections& which) const {
-  std::vector<std::shared_ptr<ProxyConnection>> result;
-  for (const auto& [number, connection] : open_) {
-    if (which.has(number)) result.push_back(connection);
-  }
-  return result;
-}
-
-void ProxyCore::cut() {
-  for (const auto& connection : chosen({})) connection->abort();
-}
-
-void ProxyCore::heal() {
-  rules_.clear();
-  for (const auto& connection : chosen({})) connection->heal(delay_);
-}
-
-void ProxyCore::lead_to(std::uint16_t server) {
-  shared_.server.port(server);
-  cut();
-}
-
-void ProxyCore::close() {
-  std::error_code ignored;
-  acceptor_.close(ignored);
-  pause_.cancel();
-  cut();
-}
 
 tl::expected<std::unique_ptr<ProxyPool>, std::string> ProxyPool::start() {
   try {

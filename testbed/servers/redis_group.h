@@ -3,7 +3,6 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <string>
 #include <tl/expected.hpp>
@@ -35,8 +34,7 @@ class RedisGroup {
   /// for all replicas, unless each has its own.
   Proxy* replication(std::size_t replica = 0);
 
-  /// Waits until every replica's link is up and it acknowledges what the primary writes; for at
-  /// most 10 s.
+  /// Waits until every replica acknowledges what the primary writes; for at most 10 s.
   tl::expected<void, std::string> await_in_step();
 
   /// After the primary was killed: promotes the first replica, with the data it has, and has the
@@ -64,12 +62,8 @@ class RedisGroup {
   std::vector<std::unique_ptr<Server>> replicas_;
 };
 
-/// The fields of INFO replication.
-tl::expected<std::map<std::string, std::string>, std::string> replication_facts(
-    const Server& server);
-
-/// Primary and replicas, all in step: every replica's link is up, and the primary counts them all.
-/// The replicas start side by side; the wait for them is bounded by 10 s.
+/// Primary and replicas, all in step. The replicas start side by side; the wait for them is bounded
+/// by 10 s.
 tl::expected<std::unique_ptr<RedisGroup>, std::string> start_redis_group(
     Testbed& testbed, const RedisGroupOptions& options = {});
 

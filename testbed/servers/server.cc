@@ -144,14 +144,13 @@ Server::Result Server::launch_locked() {
     process_ = *process;
   }
   auto ready = await_ready(**process);
-  if (ready) ready = runs_by_clock(loads);
+  // The loader only warns if a library cannot be preloaded.
+  if (ready && spec_.clock != nullptr && spec_.clock->loads() <= loads) {
+    ready =
+        tl::unexpected(failure(fmt::format("has not loaded {}", spec_.clock->library().string())));
+  }
   if (!ready) (void)kill_locked();  // the first failure is reported
   return ready;
-}
-
-Server::Result Server::runs_by_clock(std::int64_t loads_before) const {
-  if (spec_.clock == nullptr || spec_.clock->loads() > loads_before) return {};
-  return tl::unexpected(failure(fmt::format("has not loaded {}", spec_.clock->library().string())));
 }
 
 Server::Result Server::await_ready(const Process& process) {

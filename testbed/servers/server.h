@@ -114,8 +114,6 @@ class Server final {
   Result launch_locked();
   Result kill_locked();
   Result await_ready(const Process& process);
-  /// The loader only warns if a library cannot be preloaded, so this is checked.
-  Result runs_by_clock(std::int64_t loads_before) const;
   Result clear_data() const;
   std::string failure(std::string_view what) const;
 

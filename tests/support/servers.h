@@ -29,6 +29,9 @@ testbed::Testbed& shared_testbed();
 testbed::Server& shared_redis();
 /// For tests that kill, freeze or configure it.
 std::unique_ptr<testbed::Server> own_redis(testbed::RedisOptions options = {});
+/// Whether a Redis says this line, such as "role:slave", in INFO replication; false without an
+/// answer.
+bool says_of_replication(const testbed::Server& server, std::string_view line);
 /// Where nobody listens.
 std::uint16_t closed_port();
 
