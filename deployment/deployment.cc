@@ -171,35 +171,32 @@ tl::expected<results::Server, std::string> facts_of(const WantedStore& need,
   return facts;
 }
 
-/// Fills in the endpoints and facts of these servers; the error says why they cannot be used.
-Done provide(WantedStore& need, const Request& request, Deployment& deployment,
+/// Fills in the endpoints and facts of these servers. Throws Failure if they cannot be used.
+void provide(WantedStore& wanted, const Request& request, Deployment& deployment,
              const std::stop_token& stop) {
   std::shared_ptr<PrivateStore> store;
-  if (need.started.valid()) {
-    Started started = need.started.get();
-    if (!started) return tl::unexpected(started.error().reason);
+  if (wanted.started.valid()) {
+    Started started = wanted.started.get();
+    if (!started) throw Failure(started.error().reason);
     store = *std::move(started);
   }
-  std::vector<std::string> urls = store ? store->urls() : need.given;
-  auto facts = facts_of(need, urls, request, deployment.warnings, stop);
-  if (!facts) return tl::unexpected(facts.error());
-  deployment.facts[need.set] = *std::move(facts);
-  if (store && need.lines) {
+  std::vector<std::string> urls = store ? store->urls() : wanted.given;
+  deployment.facts[wanted.set] = need(facts_of(wanted, urls, request, deployment.warnings, stop));
+  if (store && wanted.lines) {
     store->draw_lines(*deployment.host, request.rtt);
     urls = store->urls();
   }
-  std::vector<std::string> sets = {need.set};
-  if (need.for_all) sets.emplace_back(need.kind->name);
-  if (store && request.far_rtt > Duration::zero() && !need.counter()) {
+  std::vector<std::string> sets = {wanted.set};
+  if (wanted.for_all) sets.emplace_back(wanted.kind->name);
+  if (store && request.far_rtt > Duration::zero() && !wanted.counter()) {
     store->draw_lines(*deployment.host, request.far_rtt);
     for (const std::string& set : sets) deployment.far_endpoints[set] = store->urls();
   }
   for (const std::string& set : sets) {
     if (store) deployment.stores[set] = store;
-    if (!need.counter()) deployment.endpoints[set] = urls;
+    if (!wanted.counter()) deployment.endpoints[set] = urls;
   }
-  if (need.counter()) deployment.counter_url = urls.front();
-  return {};
+  if (wanted.counter()) deployment.counter_url = urls.front();
 }
 
 /// Why there are too few replicas, or why that is not known; empty if there are enough, or if the
@@ -228,12 +225,7 @@ std::string lacks_replicas(const WantedStore& need, const Request& request,
 /// Provides one need; drops the strategies that it leaves without servers.
 Done serve(WantedStore& need, const Request& request, const Drop& drop, Deployment& deployment,
            const std::stop_token& stop) {
-  Done provided;
-  try {
-    provided = provide(need, request, deployment, stop);
-  } catch (const Failure& failure) {
-    provided = tl::unexpected<std::string>(failure.what());
-  }
+  const Done provided = attempt([&] { provide(need, request, deployment, stop); });
   if (provided) {
     const std::string lack = lacks_replicas(need, request, deployment);
     if (lack.empty()) return {};

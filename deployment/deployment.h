@@ -11,7 +11,6 @@
 #include <tl/expected.hpp>
 #include <vector>
 
-#include "deployment/local_host.h"
 #include "deployment/private_store.h"
 #include "results/file/model.h"
 #include "strategies/descriptor.h"

@@ -1,7 +1,7 @@
 #include "deployment/private_store.h"
 #include "strategies/etcd/chubby.h"
 #include "strategies/etcd/client/connection.h"
-#include "testbed/servers/etcd_server.h"
+#include "testbed/servers/kinds.h"
 
 namespace lockbench::deployment {
 namespace {

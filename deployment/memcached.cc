@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "deployment/private_store.h"
-#include "testbed/servers/memcached_server.h"
+#include "testbed/servers/kinds.h"
 
 namespace lockbench::deployment {
 namespace {

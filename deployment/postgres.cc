@@ -6,8 +6,7 @@
 #include "deployment/private_store.h"
 #include "strategies/postgres/client/names.h"
 #include "strategies/postgres/client/session.h"
-#include "testbed/servers/pgbouncer_server.h"
-#include "testbed/servers/postgres_server.h"
+#include "testbed/servers/kinds.h"
 
 namespace lockbench::deployment {
 namespace {

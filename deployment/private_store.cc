@@ -19,6 +19,24 @@ namespace {
 
 }  // namespace
 
+tl::expected<std::unique_ptr<LocalHost>, std::string> LocalHost::open(bool tls) {
+  std::unique_ptr<LocalHost> host(new LocalHost);
+  return attempt([&] {
+    host->testbed_ = need(testbed::Testbed::start());
+    if (tls) {
+      const testbed::Testbed& its = *host->testbed_;
+      const auto authority = need(testbed::Authority::make(its.folder() / "tls", its.account()));
+      host->tls_ = need(authority->issue("server"));
+    }
+    host->proxies_ = need(testbed::ProxyPool::start());
+    return std::move(host);
+  });
+}
+
+std::unique_ptr<testbed::Proxy> LocalHost::line_to(std::uint16_t port, Duration rtt) {
+  return need(testbed::start_proxy(*proxies_, port, {.delay = each_way(rtt)}));
+}
+
 PrivateStore::Servers PrivateStore::servers() const {
   Servers all;
   for (const auto& server : servers_) all.push_back(server.get());
@@ -41,20 +59,9 @@ std::vector<std::string> PrivateStore::urls() const {
   return urls_on(ports);
 }
 
-Endpoints PrivateStore::endpoints() const {
+Endpoints PrivateStore::endpoints(const std::vector<std::uint16_t>& ports) const {
   if (servers().empty()) return {};
-  return {{store_, urls()}};
-}
-
-Endpoints PrivateStore::endpoints_of(const std::vector<std::size_t>& members) const {
-  std::vector<std::uint16_t> ports;
-  ports.reserve(members.size());
-  for (const std::size_t member : members) ports.push_back(servers_.at(member)->port());
-  return endpoints_through(ports);
-}
-
-Endpoints PrivateStore::endpoints_through(const std::vector<std::uint16_t>& ports) const {
-  return {{store_, urls_on(ports)}};
+  return {{store_, ports.empty() ? urls() : urls_on(ports)}};
 }
 
 std::vector<std::string> PrivateStore::urls_on(const std::vector<std::uint16_t>& ports) const {
@@ -204,20 +211,12 @@ void each(const PrivateStore::Servers& servers,
   for (const auto& one : done) need(one);
 }
 
-std::vector<const PrivateStoreKind*> private_store_kinds() {
-  return PrivateStoreRegistration::all();
-}
-
-const PrivateStoreKind* find_private_store_kind(std::string_view name) {
-  return PrivateStoreRegistration::find(name);
-}
-
 tl::expected<std::unique_ptr<PrivateStore>, NotStarted> start_private_store(
     const PrivateStoreKind& kind, LocalHost& host, const StoreRequest& request) {
   try {
     return kind.start(host, request);
   } catch (const NotOffered& impossible) {
-    return tl::unexpected(NotStarted{impossible.what(), impossible.why()});
+    return tl::unexpected(NotStarted{impossible.what(), impossible.why});
   } catch (const Failure& failure) {
     return tl::unexpected(NotStarted{failure.what()});
   }

@@ -12,15 +12,43 @@
 #include <vector>
 
 #include "deployment/failure.h"
-#include "deployment/local_host.h"
 #include "strategies/descriptor.h"
+#include "strategies/duration.h"
 #include "strategies/named.h"
 #include "testbed/process/clock_shim.h"
 #include "testbed/proxy/mesh.h"
 #include "testbed/proxy/proxy.h"
+#include "testbed/servers/authority.h"
 #include "testbed/servers/server.h"
+#include "testbed/servers/testbed.h"
 
 namespace lockbench::deployment {
+
+/// This machine, where private servers and proxies in front of them are started. Outlives its
+/// servers. Thread-safe.
+class LocalHost {
+ public:
+  /// `tls`: with an authority whose certificates servers have, and which clients trust.
+  static tl::expected<std::unique_ptr<LocalHost>, std::string> open(bool tls = false);
+
+  testbed::Testbed& testbed() { return *testbed_; }
+  testbed::ProxyPool& proxies() { return *proxies_; }
+  /// For all servers. Null: they speak no TLS.
+  const testbed::TlsFiles* tls() const { return tls_ ? &*tls_ : nullptr; }
+  /// A proxy in front of the server on this port, which adds `rtt` to each round trip. Throws
+  /// Failure if it cannot be started.
+  std::unique_ptr<testbed::Proxy> line_to(std::uint16_t port, Duration rtt = {});
+
+ private:
+  LocalHost() = default;
+
+  std::optional<testbed::TlsFiles> tls_;
+  std::unique_ptr<testbed::Testbed> testbed_;
+  std::unique_ptr<testbed::ProxyPool> proxies_;
+};
+
+/// The delay each way of a line that adds `rtt` to a round trip: rounded up.
+inline Duration each_way(Duration rtt) { return (rtt + Duration(1)) / 2; }
 
 /// What private servers are started for: what must be possible with them.
 enum class Setup {
@@ -82,11 +110,8 @@ class PrivateStore {
   Servers whole_store() const;
   /// The URLs for clients: one for each node, through the proxies if there are any.
   virtual std::vector<std::string> urls() const;
-  Endpoints endpoints() const;
-  /// For clients that know these members of a cluster only.
-  Endpoints endpoints_of(const std::vector<std::size_t>& members) const;
-  /// The same through these ports in front of the servers.
-  Endpoints endpoints_through(const std::vector<std::uint16_t>& ports) const;
+  /// Those, or the same by these ports alone: of proxies, or of some members of a cluster.
+  Endpoints endpoints(const std::vector<std::uint16_t>& ports = {}) const;
   /// Of the nodes. Throws Failure for a cluster, whose clients choose a member themselves.
   std::vector<std::uint16_t> ports() const;
 
@@ -200,15 +225,11 @@ struct NotStarted {
 };
 
 /// Thrown for a setup that this kind of store does not support.
-class NotOffered : public Failure {
- public:
+struct NotOffered : Failure {
   explicit NotOffered(const std::string& reason,
-                      NotStarted::Why why = NotStarted::Why::never_needed)
-      : Failure(reason), why_(why) {}
-  NotStarted::Why why() const { return why_; }
-
- private:
-  const NotStarted::Why why_;
+                      NotStarted::Why cause = NotStarted::Why::never_needed)
+      : Failure(reason), why(cause) {}
+  const NotStarted::Why why;
 };
 
 /// What the program says of itself when run with --version; "unknown" if it does not.
@@ -231,9 +252,13 @@ struct PrivateStoreKind {
 using PrivateStoreRegistration = Named<PrivateStoreKind>;
 
 /// By name.
-std::vector<const PrivateStoreKind*> private_store_kinds();
+inline std::vector<const PrivateStoreKind*> private_store_kinds() {
+  return PrivateStoreRegistration::all();
+}
 /// Null for what needs no server.
-const PrivateStoreKind* find_private_store_kind(std::string_view name);
+inline const PrivateStoreKind* find_private_store_kind(std::string_view name) {
+  return PrivateStoreRegistration::find(name);
+}
 
 tl::expected<std::unique_ptr<PrivateStore>, NotStarted> start_private_store(
     const PrivateStoreKind& kind, LocalHost& host, const StoreRequest& request);

@@ -7,7 +7,6 @@
 #include "strategies/redis/client/connection.h"
 #include "testbed/process/parallel.h"
 #include "testbed/servers/redis_group.h"
-#include "testbed/servers/sentinel.h"
 
 namespace lockbench::deployment {
 namespace {
@@ -21,47 +20,40 @@ testbed::RedisOptions options_for(const LocalHost& host, const StoreRequest& req
   return options;
 }
 
-/// One Redis, or a primary with replicas.
+/// One Redis, a primary with replicas, or independent servers for a quorum. The setup is that of
+/// the first node, which faults strike.
 class RedisStore : public PrivateStore {
  public:
   RedisStore(LocalHost& host, const StoreRequest& request)
-      : PrivateStore("redis", request.setup == Setup::durable) {
-    testbed::RedisOptions options = options_for(host, request);
-    options.clock = clock_for(host, request.setup);
-    const bool watched = request.setup == Setup::watched;
-    const bool separable = watched || request.setup == Setup::replicated;
-    if (request.replicas == 0 && !separable) {
-      add(testbed::start_redis(host.testbed(), options));
-      return;
-    }
-    testbed::RedisGroupOptions group{.replicas = request.replicas, .server = options};
-    if (separable) {
-      group.replicas = std::max(request.replicas, 1);
-      group.proxies = &host.proxies();
-      // Sentinels make replicas follow the very address that they watch.
-      group.proxy_each = !watched;
-    }
-    group_ = need(testbed::start_redis_group(host.testbed(), group));
-    if (!watched) return;
-    const testbed::Proxy& line = *group_->replication();
-    replication_ = line.counts().accepted;
-    sentinels_ = need(testbed::start_sentinels(host.testbed(), line.port(), host.tls()));
+      : PrivateStore("redis", request.setup == Setup::durable),
+        others_(static_cast<std::size_t>(request.nodes - 1)) {
+    testbed::RedisOptions other = options_for(host, request);
+    testbed::in_parallel(others_.size() + 1, [&](std::size_t node) {
+      if (node == 0) return start_first(host, request);
+      others_[node - 1] = need(testbed::start_redis(host.testbed(), other));
+    });
   }
 
   Servers servers() const override {
-    if (!group_) return PrivateStore::servers();
-    return {&group_->primary()};
+    Servers all = group_ ? Servers{&group_->primary()} : PrivateStore::servers();
+    for (const auto& node : others_) all.push_back(node.get());
+    return all;
   }
   Servers every_server() const override {
-    if (!group_) return PrivateStore::servers();
-    Servers all = {&group_->primary()};
-    for (std::size_t i = 0; i < group_->replicas(); ++i) all.push_back(&group_->replica(i));
+    Servers all = servers();
+    for (std::size_t i = 0; group_ && i < group_->replicas(); ++i) {
+      all.push_back(&group_->replica(i));
+    }
     return all;
   }
   int replicas() const override { return group_ ? static_cast<int>(group_->replicas()) : 0; }
   std::vector<std::string> urls() const override {
     if (sentinels_) return {sentinels_->url()};
     return PrivateStore::urls();
+  }
+  std::string struck() const override {
+    if (others_.empty()) return PrivateStore::struck();
+    return fmt::format("one of its {} nodes", others_.size() + 1);
   }
 
   std::string value_of(const std::string& key) override { return ask({"GET", key}).text; }
@@ -93,7 +85,7 @@ class RedisStore : public PrivateStore {
 
   void cut_replication() override {
     if (sentinels_) {
-      group_->replication()->hold(testbed::Direction::both, {.number = replication_});
+      group_->replication()->hold({.number = replication_});
       return;
     }
     for (std::size_t i = 0; i < group_->replicas(); ++i) group_->replication(i)->hold();
@@ -124,6 +116,29 @@ class RedisStore : public PrivateStore {
   }
 
  private:
+  void start_first(LocalHost& host, const StoreRequest& request) {
+    testbed::RedisOptions options = options_for(host, request);
+    options.clock = clock_for(host, request.setup);
+    const bool watched = request.setup == Setup::watched;
+    const bool separable = watched || request.setup == Setup::replicated;
+    if (request.replicas == 0 && !separable) {
+      add(testbed::start_redis(host.testbed(), options));
+      return;
+    }
+    testbed::RedisGroupOptions group{.replicas = request.replicas, .server = options};
+    if (separable) {
+      group.replicas = std::max(request.replicas, 1);
+      group.proxies = &host.proxies();
+      // Sentinels make replicas follow the very address that they watch.
+      group.proxy_each = !watched;
+    }
+    group_ = need(testbed::start_redis_group(host.testbed(), group));
+    if (!watched) return;
+    const testbed::Proxy& line = *group_->replication();
+    replication_ = line.counts().accepted;
+    sentinels_ = need(testbed::start_sentinels(host.testbed(), line.port(), host.tls()));
+  }
+
   redis::Reply ask(std::initializer_list<std::string_view> command) {
     const std::scoped_lock lock(mutex_);
     if (!connection_) {
@@ -134,6 +149,7 @@ class RedisStore : public PrivateStore {
     return need(connection_->call(command));
   }
 
+  std::vector<std::unique_ptr<testbed::Server>> others_;  ///< nodes of a quorum
   std::unique_ptr<testbed::RedisGroup> group_;
   std::unique_ptr<testbed::SentinelGroup> sentinels_;
   std::uint64_t replication_ = 0;  ///< its number among the connections of a line for all replicas
@@ -142,48 +158,11 @@ class RedisStore : public PrivateStore {
   std::unique_ptr<redis::Connection> connection_;
 };
 
-/// Independent Redis servers for a quorum. The setup is the first one's: faults that strike "the
-/// server" strike that node.
-class RedisNodes : public PrivateStore {
- public:
-  RedisNodes(LocalHost& host, const StoreRequest& request) : PrivateStore("redis") {
-    const auto count = static_cast<std::size_t>(request.nodes);
-    StoreRequest others = request;
-    if (request.setup != Setup::load && request.setup != Setup::durable) {
-      others.setup = Setup::volatile_;
-    }
-    nodes_.resize(count);
-    testbed::in_parallel(count, [&](std::size_t i) {
-      nodes_[i] = std::make_unique<RedisStore>(host, i == 0 ? request : others);
-    });
-  }
-
-  Servers servers() const override {
-    Servers all;
-    for (const auto& node : nodes_) all.push_back(node->servers().front());
-    return all;
-  }
-
-  std::string struck() const override { return fmt::format("one of its {} nodes", nodes_.size()); }
-  std::string value_of(const std::string& key) override { return nodes_.front()->value_of(key); }
-  void restart() override { nodes_.front()->restart(); }
-  void jump_clock(Duration ahead) override { nodes_.front()->jump_clock(ahead); }
-  void fill_memory(const std::string& key, const std::string& policy) override {
-    nodes_.front()->fill_memory(key, policy);
-  }
-  void cut_replication() override { nodes_.front()->cut_replication(); }
-  void fail_over() override { nodes_.front()->fail_over(); }
-
- private:
-  std::vector<std::unique_ptr<RedisStore>> nodes_;
-};
-
 const PrivateStoreRegistration private_redis({
     .name = "redis",
     .program = testbed::kRedisServer.name,
     .find_program = [] { return testbed::find_program(testbed::kRedisServer); },
     .start = [](LocalHost& host, const StoreRequest& request) -> std::unique_ptr<PrivateStore> {
-      if (request.nodes > 1) return std::make_unique<RedisNodes>(host, request);
       return std::make_unique<RedisStore>(host, request);
     },
     .replicates = true,

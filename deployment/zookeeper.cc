@@ -4,7 +4,7 @@
 #include "strategies/zookeeper/client/link.h"
 #include "strategies/zookeeper/client/paths.h"
 #include "strategies/zookeeper/client/session.h"
-#include "testbed/servers/zookeeper_server.h"
+#include "testbed/servers/kinds.h"
 
 namespace lockbench::deployment {
 namespace {

@@ -1,8 +1,7 @@
-#include "hazards/client.h"
-
 #include <sys/prctl.h>
 
 #include <csignal>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -53,6 +52,64 @@ class RoundCounter : public StrategyObserver {
 
  private:
   int rounds_ = 0, split_ = 0;
+};
+
+/// An Env with faults for one client: it counts commands, can fail at one of them, and can shift
+/// the wall clock. Used on that client's thread.
+class FaultEnv : public ForwardingEnv {
+ public:
+  /// `on_waiting` is called once after each expect_wait(), when an acquisition has found the lock
+  /// taken and starts to wait.
+  FaultEnv(std::unique_ptr<Env> world, std::function<void()> on_waiting)
+      : ForwardingEnv(std::move(world)), on_waiting_(std::move(on_waiting)) {}
+
+  /// Replaces the previous fault and restarts its count.
+  void arm(const CommandFault& fault) {
+    fault_ = fault;
+    passed_ = 0;
+  }
+  void expect_wait(bool expected) { expects_wait_ = expected; }
+  void shift_wall_clock(Duration by) { wall_offset_ += by; }
+  /// Commands sent since the last call.
+  int take_count() { return std::exchange(sent_, 0); }
+
+  WallTime wall_now() override { return ForwardingEnv::wall_now() + wall_offset_; }
+  WaitResult wait(Event* event, TimePoint deadline, const std::stop_token& stop) override {
+    report_waiting();
+    return ForwardingEnv::wait(event, deadline, stop);
+  }
+  CommandFate before_command(const CommandInfo& command) override {
+    ++sent_;
+    if (command.blocks) report_waiting();
+    strikes(CommandFault::Place::before);
+    return ForwardingEnv::before_command(command);
+  }
+  CommandFate after_command(const CommandInfo& command, CommandEnd end) override {
+    const CommandFate fate = ForwardingEnv::after_command(command, end);
+    return strikes(CommandFault::Place::after) ? CommandFate::drop : fate;
+  }
+
+ private:
+  void report_waiting() {
+    if (std::exchange(expects_wait_, false)) on_waiting_();
+  }
+
+  /// True if the answer must be dropped.
+  bool strikes(CommandFault::Place place) {
+    if (!fault_ || fault_->place != place || ++passed_ != fault_->command) return false;
+    const CommandFault::Action action = fault_->action;
+    fault_.reset();
+    if (action == CommandFault::Action::die) std::raise(SIGKILL);
+    if (action == CommandFault::Action::stall) std::raise(SIGSTOP);
+    return action == CommandFault::Action::drop_answer;
+  }
+
+  std::function<void()> on_waiting_;
+  std::optional<CommandFault> fault_;
+  int passed_ = 0;  ///< commands that have passed the fault's place since arm()
+  int sent_ = 0;
+  Duration wall_offset_{};
+  bool expects_wait_ = false;
 };
 
 class Client {

@@ -1,5 +1,3 @@
-#include "hazards/client_process.h"
-
 #include <fmt/format.h>
 #include <poll.h>
 #include <spawn.h>
@@ -15,12 +13,12 @@
 #include <exception>
 #include <thread>
 
+#include "hazards/play.h"
+
 namespace lockbench::hazards {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-constexpr std::chrono::seconds kExitTimeout{10};
 
 /// Each write is one read at the other end.
 std::array<int, 2> make_sockets() {
@@ -90,8 +88,9 @@ std::optional<Answer> ClientProcess::receive(Duration within) {
   }
 }
 
-bool ClientProcess::await_change(int options, Duration within) {
-  const auto deadline = Clock::now() + within;
+bool ClientProcess::await_change(int options) {
+  constexpr std::chrono::seconds kWithin{10};
+  const auto deadline = Clock::now() + kWithin;
   while (true) {
     int status = 0;
     const pid_t changed = waitpid(pid_, &status, options | WNOHANG);
@@ -105,29 +104,17 @@ bool ClientProcess::await_change(int options, Duration within) {
   }
 }
 
-void ClientProcess::await_death(Duration within) {
-  if (!await_change(0, within)) throw Failure("a client process did not die in time");
+void ClientProcess::await_death() {
+  if (!await_change(0)) throw Failure("a client process did not die in time");
 }
 
-void ClientProcess::await_stop(Duration within) {
-  if (!await_change(WUNTRACED, within)) throw Failure("a client process did not stop in time");
+void ClientProcess::await_stop() {
+  if (!await_change(WUNTRACED)) throw Failure("a client process did not stop in time");
 }
 
 void ClientProcess::signal(int number) {
   if (pid_ <= 0 || ::kill(pid_, number) != 0)
     throw Failure("a client process has died unexpectedly");
 }
-
-void ClientProcess::kill() {
-  signal(SIGKILL);
-  await_death(kExitTimeout);
-}
-
-void ClientProcess::stop() {
-  signal(SIGSTOP);
-  await_stop(kExitTimeout);
-}
-
-void ClientProcess::resume() { signal(SIGCONT); }
 
 }  // namespace lockbench::hazards

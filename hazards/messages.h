@@ -6,13 +6,29 @@
 #include <string>
 #include <vector>
 
-#include "hazards/fault_env.h"
 #include "loadgen/record/counter.h"
 #include "strategies/descriptor.h"
+#include "strategies/env.h"
 
 /// What a play and its client processes tell each other over a socket that keeps messages apart
 /// (SOCK_SEQPACKET). All processes of a machine share the time of BootClock.
 namespace lockbench::hazards {
+
+/// A fault at one command of a client.
+struct CommandFault {
+  enum class Action {
+    die,          ///< SIGKILL to itself
+    stall,        ///< SIGSTOP to itself: the whole process stops until SIGCONT
+    drop_answer,  ///< the command takes effect, but the client gets no answer
+  };
+  enum class Place {
+    before,  ///< before it is sent
+    after,   ///< after its answer was read
+  };
+  Action action = Action::die;
+  int command = 1;  ///< number of the command since arm(), from 1
+  Place place = Place::after;
+};
 
 /// How one client of a play differs from the defaults.
 struct ActorSettings {
@@ -103,5 +119,9 @@ bool send(int socket, const Message& message);
 /// message; that says what is wrong with it.
 template <class Message>
 std::optional<Message> receive(int socket);
+
+/// Main loop of a client process: carries out the requests that come by the socket, until the other
+/// side is gone. Returns the exit code.
+int serve_client(int socket);
 
 }  // namespace lockbench::hazards

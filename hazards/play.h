@@ -1,6 +1,10 @@
 #pragma once
 
+#include <sys/types.h>
+
+#include <algorithm>
 #include <deque>
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <optional>
@@ -9,13 +13,85 @@
 #include <variant>
 #include <vector>
 
-#include "hazards/client_process.h"
+#include "deployment/failure.h"
+#include "hazards/messages.h"
 #include "hazards/scenario.h"
-#include "hazards/timeline.h"
 
 namespace lockbench::hazards {
 
+using deployment::Failure;
+using deployment::need;
+
+/// What happened in one play: who did or learned what, and when. Not thread-safe.
+class Timeline {
+ public:
+  struct Entry {
+    TimePoint at;
+    std::string who, what;
+  };
+
+  /// Entries may arrive out of order: an answer carries the time at which the client received it.
+  void add(TimePoint at, std::string who, std::string what) {
+    const auto later =
+        std::upper_bound(entries_.begin(), entries_.end(), at,
+                         [](TimePoint time, const Entry& entry) { return time < entry.at; });
+    entries_.insert(later, {at, std::move(who), std::move(what)});
+  }
+  void add_now(std::string who, std::string what) {
+    add(BootClock::now(), std::move(who), std::move(what));
+  }
+
+  const std::vector<Entry>& entries() const { return entries_; }
+
+ private:
+  std::vector<Entry> entries_;
+};
+
+/// A step of the play itself came late, as on a machine that stalls. The play is then `not-played`:
+/// what followed says nothing about the lock.
+class Disturbed : public Failure {
+ public:
+  using Failure::Failure;
+};
+
+/// Throws Disturbed if `step`, which was due at `due`, happened later than that by more than
+/// `tolerance`.
+void require_in_time(std::string_view step, TimePoint due, TimePoint happened_at,
+                     Duration tolerance);
+
+/// A client in its own process (`PROGRAM client`), controlled by messages over a socket, which can
+/// really be killed and stopped. Not thread-safe; the process ends with the thread that started it.
+/// Throws Failure if the process does not do what was asked.
+class ClientProcess {
+ public:
+  explicit ClientProcess(const std::filesystem::path& program);
+  ClientProcess(const ClientProcess&) = delete;
+  ClientProcess& operator=(const ClientProcess&) = delete;
+  /// Kills it if it still runs.
+  ~ClientProcess();
+
+  template <class Message>
+  void send(const Message& message) {
+    if (!hazards::send(socket_, message)) throw Failure("a client process has ended");
+  }
+  /// The next message. Empty if none arrives in time or the process has died.
+  std::optional<Answer> receive(Duration within);
+
+  void signal(int number);
+  /// Waits for the process to die or to be stopped, by a signal or at a fault that was armed.
+  void await_death();
+  void await_stop();
+
+ private:
+  /// Whether waitpid reports the change in time. `options`: WUNTRACED for a stop, 0 for the end.
+  bool await_change(int options);
+
+  pid_t pid_ = -1;
+  int socket_ = -1;  ///< this side's end
+};
+
 class Play;
+class ServerPool;
 
 /// A client process that a play controls. Its actions and answers go into the timeline. Every call
 /// is bounded in time, and throws Failure if the process does not do what was asked.
@@ -73,8 +149,6 @@ class Actor {
   Answer call(const Request& request);
   /// The answer to a request that does not wait for the lock.
   Answer answer();
-  /// Empty if no message arrives in time.
-  std::optional<Answer> try_receive(Duration within);
   Answer receive(Duration within);
   Request acquire_request(Duration wait) const;
   /// Each tells the timeline what came of a request.
@@ -111,7 +185,7 @@ class Play {
 
   /// The TTL that clients ask for, or the longer one that the store granted instead.
   Duration ttl() const { return ttl_; }
-  void set_ttl(Duration ttl);
+  void set_ttl(Duration ttl) { ttl_ = ttl; }
   /// A lock that no client gets within this time counts as stuck: one TTL until it expires, and
   /// five more.
   Duration stuck_after() const { return 6 * ttl_; }

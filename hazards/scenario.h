@@ -6,11 +6,16 @@
 #include <string_view>
 #include <vector>
 
-#include "hazards/server_pool.h"
+#include "deployment/private_store.h"
 #include "strategies/descriptor.h"
 #include "strategies/named.h"
 
 namespace lockbench::hazards {
+
+using deployment::Limit;
+using deployment::NotStarted;
+using deployment::PrivateStore;
+using deployment::Setup;
 
 class Play;
 
@@ -56,13 +61,17 @@ auto only_if(Applies applies, std::string_view why_not) {
   };
 }
 
-/// Stands at the end of the scenario's file.
-using ScenarioRegistration = Named<Scenario>;
+/// Stands at the end of a file of scenarios.
+struct ScenarioRegistration {
+  explicit ScenarioRegistration(const std::vector<Scenario>& scenarios) {
+    for (const Scenario& scenario : scenarios) Named<Scenario>{scenario};
+  }
+};
 
 /// Sorted by name.
-std::vector<const Scenario*> all_scenarios();
+inline std::vector<const Scenario*> all_scenarios() { return Named<Scenario>::all(); }
 /// Null if there is none of that name.
-const Scenario* find_scenario(std::string_view name);
+inline const Scenario* find_scenario(std::string_view name) { return Named<Scenario>::find(name); }
 
 /// The reason why the scenario does not apply to the strategy; empty if it does.
 std::optional<std::string> not_applicable(const Scenario& scenario, const Descriptor& strategy);

@@ -13,7 +13,7 @@
 #include "cli/console/ranks.h"
 #include "cli/console/session.h"
 #include "cli/options/text.h"
-#include "hazards/client.h"
+#include "hazards/messages.h"
 #include "strategies/registry.h"
 #include "strategies/store.h"
 

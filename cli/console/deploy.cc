@@ -306,9 +306,9 @@ tl::expected<void, std::string> FaultServers::inject(const Descriptor& strategy,
         return store.kill_leader();
       case FaultKind::partition:
         for (const auto& line : store.lines()) {
-          line->hold(testbed::Direction::both, {.new_ones = false, .share = fault.share});
+          line->hold({.new_ones = false, .share = fault.share});
           // A client that is cut off and reconnects stays cut off.
-          line->hold(testbed::Direction::both, {.open = false});
+          line->hold({.open = false});
         }
         return;
       case FaultKind::delay:

@@ -31,25 +31,6 @@ Verdict contention(Play& play) {
   return {HazardOutcome::safe, "the other client had to wait, and no update was lost"};
 }
 
-const ScenarioRegistration several_processes_scenario({
-    .name = "several-processes",
-    .question = "Two clients in two processes, without a fault: do both hold the lock?",
-    .for_controls = true,
-    .exempts = only_if([](const Descriptor& one) { return one.traits.promises_exclusion; },
-                       "a control: it grants the lock to everybody"),
-    .play = several_processes,
-});
-
-const ScenarioRegistration contention_scenario({
-    .name = "contention",
-    .question = "Two clients contend for the lock, without a fault: is an update lost?",
-    .quick = true,
-    .for_controls = true,
-    .exempts = only_if([](const Descriptor& one) { return !one.traits.one_process; },
-                       "it works within one process only: see several-processes"),
-    .play = contention,
-});
-
 Verdict owner_collision(Play& play) {
   play.set_ttl(kLongTtl);
   play.client("holder", {.number = 1}).must_acquire();
@@ -64,18 +45,6 @@ Verdict client_clock_ahead(Play& play) {
   play.client("holder").must_acquire();
   return verdict_of_two(play, contender.acquire(), "the contender's clock is ahead");
 }
-
-const ScenarioRegistration owner_collision_scenario({
-    .name = "owner-collision",
-    .question = "Two processes use the same client number: do both hold the lock?",
-    .play = owner_collision,
-});
-
-const ScenarioRegistration client_clock_ahead_scenario({
-    .name = "client-clock-ahead",
-    .question = "A contender's clock is ahead: does it take the lock away from its holder?",
-    .play = client_clock_ahead,
-});
 
 Verdict reentry(Play& play) {
   play.set_ttl(std::chrono::seconds(6));
@@ -105,13 +74,6 @@ Verdict reentry(Play& play) {
   return {HazardOutcome::stuck, "granted twice, but still taken after both releases"};
 }
 
-const ScenarioRegistration reentry_scenario({
-    .name = "reentry",
-    .question =
-        "The holder acquires the lock a second time: is it counted, freed too early or deadlocked?",
-    .play = reentry,
-});
-
 /// The visitor uses an old lease that it has already released.
 Verdict release_without_holding(Play& play) {
   play.set_ttl(kLongTtl);
@@ -129,11 +91,34 @@ Verdict release_without_holding(Play& play) {
   return verdict_of_release(play, "holder");
 }
 
-const ScenarioRegistration release_without_holding_scenario({
-    .name = "release-without-holding",
-    .question = "A client that was refused releases in its clean-up: does it free another's lock?",
-    .quick = true,
-    .play = release_without_holding,
+const ScenarioRegistration controls_scenarios({
+    {.name = "several-processes",
+     .question = "Two clients in two processes, without a fault: do both hold the lock?",
+     .for_controls = true,
+     .exempts = only_if([](const Descriptor& one) { return one.traits.promises_exclusion; },
+                        "a control: it grants the lock to everybody"),
+     .play = several_processes},
+    {.name = "contention",
+     .question = "Two clients contend for the lock, without a fault: is an update lost?",
+     .quick = true,
+     .for_controls = true,
+     .exempts = only_if([](const Descriptor& one) { return !one.traits.one_process; },
+                        "it works within one process only: see several-processes"),
+     .play = contention},
+    {.name = "owner-collision",
+     .question = "Two processes use the same client number: do both hold the lock?",
+     .play = owner_collision},
+    {.name = "client-clock-ahead",
+     .question = "A contender's clock is ahead: does it take the lock away from its holder?",
+     .play = client_clock_ahead},
+    {.name = "reentry",
+     .question = "The holder acquires the lock a second time: is it counted, freed too early or "
+                 "deadlocked?",
+     .play = reentry},
+    {.name = "release-without-holding",
+     .question = "A client that was refused releases in its clean-up: does it free another's lock?",
+     .quick = true,
+     .play = release_without_holding},
 });
 
 }  // namespace

@@ -53,43 +53,9 @@ Verdict host_crash_user_timeout(Play& play) {
   return host_crash(play);
 }
 
-const ScenarioRegistration crash_holding_scenario({
-    .name = "crash-holding",
-    .question = "The holder process dies inside its section: does the lock become free?",
-    .default_outcome = HazardOutcome::recovers,
-    .quick = true,
-    .play = crash_holding,
-});
-
-const ScenarioRegistration host_crash_scenario({
-    .name = "host-crash",
-    .question = "The holder's host vanishes with its connections open: does the lock become free?",
-    .default_outcome = HazardOutcome::recovers,
-    .exempts = only_with_connections,
-    .play = host_crash,
-});
-
 const auto only_for_connection_locks =
     only_if([](const Descriptor& one) { return one.traits.ends_with_connection; },
             "the lock does not depend on a connection");
-
-const ScenarioRegistration host_crash_keepalive_scenario({
-    .name = "host-crash-keepalive",
-    .question = "As host-crash, with TCP keepalives at the server: does the lock become free?",
-    .default_outcome = HazardOutcome::recovers,
-    .setup = Setup::durable,
-    .exempts = only_for_connection_locks,
-    .play = host_crash_keepalive,
-});
-
-const ScenarioRegistration host_crash_user_timeout_scenario({
-    .name = "host-crash-user-timeout",
-    .question = "As host-crash, with tcp_user_timeout only: does the lock become free?",
-    .default_outcome = HazardOutcome::recovers,
-    .setup = Setup::durable,
-    .exempts = only_for_connection_locks,
-    .play = host_crash_user_timeout,
-});
 
 /// On a quorum answers come in any order, some after the grant. So the fault is placed before the
 /// next command is sent.
@@ -139,14 +105,6 @@ Verdict crash_mid_acquire(Play& play) {
   return slowest;
 }
 
-const ScenarioRegistration crash_mid_acquire_scenario({
-    .name = "crash-mid-acquire",
-    .question = "A client dies between the commands of its acquisition: does the lock become free?",
-    .default_outcome = HazardOutcome::recovers,
-    .quick = true,
-    .play = crash_mid_acquire,
-});
-
 /// A dead waiter's queue entry ends with its session; servers and a busy machine add to that.
 /// Without a session the bound is below the TTL, so that the expiry of the lock is not the cause.
 Duration bound_of(const Play& play) {
@@ -168,13 +126,6 @@ Verdict crash_waiting(Play& play) {
   require_release(holder.release(held));
   return verdict_of_return(play, next.finish_acquire(), released_at, bound_of(play));
 }
-
-const ScenarioRegistration crash_waiting_scenario({
-    .name = "crash-waiting",
-    .question = "A client dies while it waits, then the holder releases: is the next one served?",
-    .default_outcome = HazardOutcome::recovers,
-    .play = crash_waiting,
-});
 
 /// A holder and a waiter of a lock of their own.
 struct Pair {
@@ -222,12 +173,45 @@ Verdict lock_delay(Play& play) {
           what + ": a write that the dead holder has sent in time may still arrive"};
 }
 
-const ScenarioRegistration lock_delay_scenario({
-    .name = "lock-delay",
-    .question = "A holder dies at any time after its last renewal: is the lock-delay always whole?",
-    .exempts = only_if([](const Descriptor& one) { return one.traits.lock_delay; },
-                       "it promises no delay after a failure"),
-    .play = lock_delay,
+const ScenarioRegistration crashes_scenarios({
+    {.name = "crash-holding",
+     .question = "The holder process dies inside its section: does the lock become free?",
+     .default_outcome = HazardOutcome::recovers,
+     .quick = true,
+     .play = crash_holding},
+    {.name = "host-crash",
+     .question = "The holder's host vanishes with its connections open: does the lock become free?",
+     .default_outcome = HazardOutcome::recovers,
+     .exempts = only_with_connections,
+     .play = host_crash},
+    {.name = "host-crash-keepalive",
+     .question = "As host-crash, with TCP keepalives at the server: does the lock become free?",
+     .default_outcome = HazardOutcome::recovers,
+     .setup = Setup::durable,
+     .exempts = only_for_connection_locks,
+     .play = host_crash_keepalive},
+    {.name = "host-crash-user-timeout",
+     .question = "As host-crash, with tcp_user_timeout only: does the lock become free?",
+     .default_outcome = HazardOutcome::recovers,
+     .setup = Setup::durable,
+     .exempts = only_for_connection_locks,
+     .play = host_crash_user_timeout},
+    {.name = "crash-mid-acquire",
+     .question =
+         "A client dies between the commands of its acquisition: does the lock become free?",
+     .default_outcome = HazardOutcome::recovers,
+     .quick = true,
+     .play = crash_mid_acquire},
+    {.name = "crash-waiting",
+     .question = "A client dies while it waits, then the holder releases: is the next one served?",
+     .default_outcome = HazardOutcome::recovers,
+     .play = crash_waiting},
+    {.name = "lock-delay",
+     .question =
+         "A holder dies at any time after its last renewal: is the lock-delay always whole?",
+     .exempts = only_if([](const Descriptor& one) { return one.traits.lock_delay; },
+                        "it promises no delay after a failure"),
+     .play = lock_delay},
 });
 
 }  // namespace

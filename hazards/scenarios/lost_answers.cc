@@ -72,20 +72,6 @@ Verdict lost_answer_release(Play& play) {
   return verdict;
 }
 
-const ScenarioRegistration lost_answer_acquire_scenario({
-    .name = "lost-answer-acquire",
-    .question =
-        "The answer to an acquisition is lost, the client retries: does it recognise its own lock?",
-    .play = lost_answer_acquire,
-});
-
-const ScenarioRegistration lost_answer_release_scenario({
-    .name = "lost-answer-release",
-    .question =
-        "The answer to a release is lost, the client repeats it: does it free another's lock?",
-    .play = lost_answer_release,
-});
-
 /// Two clients find the lock expired. One stalls before its GETSET, the other one takes the lock
 /// over. Then the late GETSET overwrites the winner's expiry.
 Verdict getset_rewrite(Play& play) {
@@ -123,15 +109,6 @@ Verdict getset_rewrite(Play& play) {
           "the loser changed the expiry, and the holder could no longer release its lock"};
 }
 
-const ScenarioRegistration getset_rewrite_scenario({
-    .name = "getset-rewrite",
-    .question = "A losing client's late GETSET changes the expiry: can the holder still release?",
-    .exempts = only_if(
-        [](const Descriptor& one) { return one.traits.release_check == OwnerCheck::local_clock; },
-        "its value contains no expiry time"),
-    .play = getset_rewrite,
-});
-
 using testbed::ProxyCounts;
 
 /// Waits until the proxy has been idle for 200 ms: everything in flight has arrived.
@@ -166,7 +143,7 @@ Verdict lost_notification(Play& play) {
   waiter.start_acquire(play.stuck_after());
   waiter.await_waiting();
   testbed::Proxy& line = waiter.line();
-  line.black_hole(testbed::Direction::both, {.number = await_silence(line).accepted});
+  line.black_hole({.number = await_silence(line).accepted});
   play.record_fault("the waiter's notification connection is cut silently");
   const TimePoint released_at = BootClock::now();
   require_release(holder.release(held));
@@ -176,17 +153,31 @@ Verdict lost_notification(Play& play) {
   return verdict_of_return(play, waiter.finish_acquire(), released_at, play.ttl() * 3 / 2);
 }
 
-const ScenarioRegistration lost_notification_scenario({
-    .name = "lost-notification",
-    .question = "The notification for a waiter is lost: does it get the lock within a bound?",
-    .default_outcome = HazardOutcome::recovers,
-    .exempts = [](const Descriptor& strategy) -> std::optional<std::string> {
-      const auto& ways = strategy.traits.waiting_choices;
-      const bool listens = std::find(ways.begin(), ways.end(), WaitKind::notify) != ways.end();
-      if (listens || strategy.traits.waiting.kind == WaitKind::notify) return std::nullopt;
-      return "its waiters do not listen for notifications";
-    },
-    .play = lost_notification,
+const ScenarioRegistration lost_answers_scenarios({
+    {.name = "lost-answer-acquire",
+     .question = "The answer to an acquisition is lost, the client retries: does it recognise its "
+                 "own lock?",
+     .play = lost_answer_acquire},
+    {.name = "lost-answer-release",
+     .question =
+         "The answer to a release is lost, the client repeats it: does it free another's lock?",
+     .play = lost_answer_release},
+    {.name = "getset-rewrite",
+     .question = "A losing client's late GETSET changes the expiry: can the holder still release?",
+     .exempts = only_if(
+         [](const Descriptor& one) { return one.traits.release_check == OwnerCheck::local_clock; },
+         "its value contains no expiry time"),
+     .play = getset_rewrite},
+    {.name = "lost-notification",
+     .question = "The notification for a waiter is lost: does it get the lock within a bound?",
+     .default_outcome = HazardOutcome::recovers,
+     .exempts = [](const Descriptor& strategy) -> std::optional<std::string> {
+       const auto& ways = strategy.traits.waiting_choices;
+       const bool listens = std::find(ways.begin(), ways.end(), WaitKind::notify) != ways.end();
+       if (listens || strategy.traits.waiting.kind == WaitKind::notify) return std::nullopt;
+       return "its waiters do not listen for notifications";
+     },
+     .play = lost_notification},
 });
 
 }  // namespace

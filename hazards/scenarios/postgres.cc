@@ -57,23 +57,6 @@ std::optional<std::string> only_with_a_pooler(const Descriptor& strategy) {
   return std::nullopt;
 }
 
-const ScenarioRegistration pooler_leaked_lock_scenario({
-    .name = "pooler-leaked-lock",
-    .question =
-        "A transaction pooler sends the release to another session: is the lock left behind?",
-    .setup = Setup::pooled,
-    .exempts = only_with_a_pooler,
-    .play = leaked_lock,
-});
-
-const ScenarioRegistration pooler_reentry_scenario({
-    .name = "pooler-reentry",
-    .question = "A transaction pooler gives a second client the holder's session: do both hold it?",
-    .setup = Setup::pooled,
-    .exempts = only_with_a_pooler,
-    .play = strangers_reentry,
-});
-
 constexpr std::chrono::seconds kLimit{2};
 
 /// The waiter has a transaction open in the database while it waits longer than the limit.
@@ -166,51 +149,53 @@ const auto only_with_transactions =
     only_if([](const Descriptor& one) { return store_traits(one.backend).transactions; },
             "its store has no transactions");
 
-const ScenarioRegistration transaction_timeout_statement_scenario({
-    .name = "transaction-timeout-statement",
-    .question =
-        "A wait for the lock is longer than statement_timeout: does the transaction survive?",
-    .setup = Setup::durable,
-    .exempts = only_with_transactions,
-    .play =
-        [](Play& play) { return wait_in_transaction(play, Limit::statement, "long statements"); },
-});
-
-const ScenarioRegistration transaction_timeout_idle_scenario({
-    .name = "transaction-timeout-idle",
-    .question =
-        "A wait is longer than idle_in_transaction_session_timeout: does the transaction survive?",
-    .setup = Setup::durable,
-    .exempts = only_with_transactions,
-    .play =
-        [](Play& play) {
-          return wait_in_transaction(play, Limit::idle_transaction, "idle transactions");
-        },
-});
-
-const ScenarioRegistration transaction_timeout_inside_statement_scenario({
-    .name = "transaction-timeout-inside-statement",
-    .question = "A wait inside a transaction is longer than statement_timeout: does it survive?",
-    .setup = Setup::durable,
-    .exempts = only_with_server_side_waits,
-    .play = [](Play& play) { return wait_inside(play, Limit::statement, "long statements"); },
-});
-
-const ScenarioRegistration transaction_timeout_inside_lock_scenario({
-    .name = "transaction-timeout-inside-lock",
-    .question = "A wait inside a transaction is longer than lock_timeout: does it survive?",
-    .setup = Setup::durable,
-    .exempts = only_with_server_side_waits,
-    .play = [](Play& play) { return wait_inside(play, Limit::lock_wait, "waits for locks"); },
-});
-
-const ScenarioRegistration transaction_timeout_inside_idle_scenario({
-    .name = "transaction-timeout-inside-idle",
-    .question = "A wait inside a transaction is longer than the idle timeout: does it survive?",
-    .setup = Setup::durable,
-    .exempts = only_with_server_side_waits,
-    .play =
-        [](Play& play) { return wait_inside(play, Limit::idle_transaction, "idle transactions"); },
+const ScenarioRegistration postgres_scenarios({
+    {.name = "pooler-leaked-lock",
+     .question =
+         "A transaction pooler sends the release to another session: is the lock left behind?",
+     .setup = Setup::pooled,
+     .exempts = only_with_a_pooler,
+     .play = leaked_lock},
+    {.name = "pooler-reentry",
+     .question =
+         "A transaction pooler gives a second client the holder's session: do both hold it?",
+     .setup = Setup::pooled,
+     .exempts = only_with_a_pooler,
+     .play = strangers_reentry},
+    {.name = "transaction-timeout-statement",
+     .question =
+         "A wait for the lock is longer than statement_timeout: does the transaction survive?",
+     .setup = Setup::durable,
+     .exempts = only_with_transactions,
+     .play =
+         [](Play& play) { return wait_in_transaction(play, Limit::statement, "long statements"); }},
+    {.name = "transaction-timeout-idle",
+     .question =
+         "A wait is longer than idle_in_transaction_session_timeout: does the transaction survive?",
+     .setup = Setup::durable,
+     .exempts = only_with_transactions,
+     .play =
+         [](Play& play) {
+           return wait_in_transaction(play, Limit::idle_transaction, "idle transactions");
+         }},
+    {.name = "transaction-timeout-inside-statement",
+     .question = "A wait inside a transaction is longer than statement_timeout: does it survive?",
+     .setup = Setup::durable,
+     .exempts = only_with_server_side_waits,
+     .play = [](Play& play) { return wait_inside(play, Limit::statement, "long statements"); }},
+    {.name = "transaction-timeout-inside-lock",
+     .question = "A wait inside a transaction is longer than lock_timeout: does it survive?",
+     .setup = Setup::durable,
+     .exempts = only_with_server_side_waits,
+     .play = [](Play& play) { return wait_inside(play, Limit::lock_wait, "waits for locks"); }},
+    {.name = "transaction-timeout-inside-idle",
+     .question = "A wait inside a transaction is longer than the idle timeout: does it survive?",
+     .setup = Setup::durable,
+     .exempts = only_with_server_side_waits,
+     .play =
+         [](Play& play) {
+           return wait_inside(play, Limit::idle_transaction, "idle transactions");
+         }},
 });
 
 }  // namespace

@@ -10,6 +10,12 @@
 namespace lockbench::hazards {
 namespace {
 
+/// For Scenario::exempts: the scenario applies to locks on several independent nodes only.
+std::optional<std::string> only_for_quorums(const Descriptor& strategy) {
+  if (strategy.traits.nodes > 1) return std::nullopt;
+  return "the lock does not use several independent nodes";
+}
+
 using Fault = void (PrivateStore::*)(std::size_t node);
 
 /// With the strategy's own node timeout a client may miss the answers of healthy nodes on a busy
@@ -76,31 +82,6 @@ Verdict minority_frozen(Play& play) {
   return last_nodes(play, 2, &PrivateStore::freeze_node, "two of five nodes are frozen");
 }
 
-const ScenarioRegistration redlock_minority_down_scenario({
-    .name = "redlock-minority-down",
-    .question = "Two of five nodes are dead: is the lock still granted, to one client at a time?",
-    .setup = Setup::volatile_,
-    .exempts = only_for_quorums,
-    .play = minority_down,
-});
-
-const ScenarioRegistration redlock_majority_down_scenario({
-    .name = "redlock-majority-down",
-    .question = "Three of five nodes are dead: is the lock still granted?",
-    .setup = Setup::volatile_,
-    .quick = true,
-    .exempts = only_for_quorums,
-    .play = majority_down,
-});
-
-const ScenarioRegistration redlock_minority_frozen_scenario({
-    .name = "redlock-minority-frozen",
-    .question = "Two of five nodes are frozen: is the lock still granted, and at what cost?",
-    .setup = Setup::volatile_,
-    .exempts = only_for_quorums,
-    .play = minority_frozen,
-});
-
 /// The first client is cut off from two of five nodes, so it holds the lock with exactly three
 /// votes. The network heals, a fault removes one of the votes, and a second client acquires.
 Verdict by_three_votes(Play& play, const std::function<void(const Grant&, Actor& second)>& fault) {
@@ -162,31 +143,6 @@ Verdict node_clock_jump(Play& play) {
   });
 }
 
-const ScenarioRegistration redlock_node_restart_empty_scenario({
-    .name = "redlock-node-restart-empty",
-    .question = "One of three voters is killed and restarts empty: do two clients hold the lock?",
-    .setup = Setup::volatile_,
-    .quick = true,
-    .exempts = only_for_quorums,
-    .play = node_restart_empty,
-});
-
-const ScenarioRegistration redlock_node_restart_delayed_scenario({
-    .name = "redlock-node-restart-delayed",
-    .question = "As before, but it restarts only after one TTL: do two clients hold the lock?",
-    .setup = Setup::volatile_,
-    .exempts = only_for_quorums,
-    .play = node_restart_delayed,
-});
-
-const ScenarioRegistration redlock_clock_jump_scenario({
-    .name = "redlock-clock-jump",
-    .question = "The wall clock of one of three voters jumps ahead: do two clients hold the lock?",
-    .setup = Setup::clocked,
-    .exempts = only_for_quorums,
-    .play = node_clock_jump,
-});
-
 /// Every answer takes longer than the TTL. A first acquisition with a long TTL shows that the votes
 /// do arrive.
 Verdict slow_nodes(Play& play) {
@@ -216,14 +172,6 @@ Verdict slow_nodes(Play& play) {
   const Grant second = play.client("second").acquire(std::chrono::seconds(2));
   return verdict_of_two(play, second, "the lock had expired when it was granted");
 }
-
-const ScenarioRegistration redlock_slow_nodes_scenario({
-    .name = "redlock-slow-nodes",
-    .question = "Votes arrive when the validity is used up: is the lock granted anyway?",
-    .quick = true,
-    .exempts = only_for_quorums,
-    .play = slow_nodes,
-});
 
 constexpr std::chrono::seconds kWait{15};
 
@@ -278,11 +226,48 @@ Verdict split_vote(Play& play) {
                       milliseconds(longest), rounds)};
 }
 
-const ScenarioRegistration redlock_split_vote_scenario({
-    .name = "redlock-split-vote",
-    .question = "Nobody has a majority and many clients retry at once: does each get the lock?",
-    .exempts = only_for_quorums,
-    .play = split_vote,
+const ScenarioRegistration quorums_scenarios({
+    {.name = "redlock-minority-down",
+     .question = "Two of five nodes are dead: is the lock still granted, to one client at a time?",
+     .setup = Setup::volatile_,
+     .exempts = only_for_quorums,
+     .play = minority_down},
+    {.name = "redlock-majority-down",
+     .question = "Three of five nodes are dead: is the lock still granted?",
+     .setup = Setup::volatile_,
+     .quick = true,
+     .exempts = only_for_quorums,
+     .play = majority_down},
+    {.name = "redlock-minority-frozen",
+     .question = "Two of five nodes are frozen: is the lock still granted, and at what cost?",
+     .setup = Setup::volatile_,
+     .exempts = only_for_quorums,
+     .play = minority_frozen},
+    {.name = "redlock-node-restart-empty",
+     .question = "One of three voters is killed and restarts empty: do two clients hold the lock?",
+     .setup = Setup::volatile_,
+     .quick = true,
+     .exempts = only_for_quorums,
+     .play = node_restart_empty},
+    {.name = "redlock-node-restart-delayed",
+     .question = "As before, but it restarts only after one TTL: do two clients hold the lock?",
+     .setup = Setup::volatile_,
+     .exempts = only_for_quorums,
+     .play = node_restart_delayed},
+    {.name = "redlock-clock-jump",
+     .question = "The wall clock of one of three voters jumps ahead: do two clients hold the lock?",
+     .setup = Setup::clocked,
+     .exempts = only_for_quorums,
+     .play = node_clock_jump},
+    {.name = "redlock-slow-nodes",
+     .question = "Votes arrive when the validity is used up: is the lock granted anyway?",
+     .quick = true,
+     .exempts = only_for_quorums,
+     .play = slow_nodes},
+    {.name = "redlock-split-vote",
+     .question = "Nobody has a majority and many clients retry at once: does each get the lock?",
+     .exempts = only_for_quorums,
+     .play = split_vote},
 });
 
 }  // namespace

@@ -1,11 +1,165 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <thread>
 
 #include "hazards/verdicts.h"
 
 namespace lockbench::hazards {
 namespace {
+
+/// Waits until a lock that nobody renews has run out, as whole seconds and ticks are counted by its
+/// store.
+void await_expiry(const Play& play, const Grant& held) {
+  // A contender that asks a moment too early may prolong the lock, or start to wait.
+  const Duration margin = play.ttl() / 4;
+  const TimePoint end = held.answered_at + play.ttl();
+  play.wait_until(std::max(end, held.valid_until.value_or(end)) + margin);
+}
+
+/// `not-applicable`, for a lock that is still its holder's when the play needs it to have run out.
+Verdict not_run_out(std::string_view meanwhile) {
+  return {HazardOutcome::not_applicable,
+          fmt::format("the lock did not run out: {}, and nobody else got it", meanwhile)};
+}
+
+/// Stops the holder until its lock has run out and lets a second client acquire the lock with a
+/// long TTL. Returns the second client's answer: not granted if the lock did not run out. The
+/// holder stays stopped.
+Grant take_over(Play& play, Actor& holder, const Grant& held, Actor& second) {
+  const Duration wait = play.stuck_after();
+  holder.stop();
+  await_expiry(play, held);
+  play.set_ttl(kLongTtl);
+  Grant grant = second.acquire(wait);
+  require_answer(grant);
+  return grant;
+}
+
+// Plays in which a lock may run out while its holder works. The holder reads the protected counter;
+// a fault delays it; a second client is granted the lock and writes; then it is the holder's turn.
+
+/// How these plays differ.
+struct Lapse {
+  std::string_view what{};  ///< "the holder was cut off"
+  /// The fault, and its end at least two TTLs after the grant. Unset: the work just takes long.
+  std::function<void(Actor&)> begin{}, end{};
+  /// The second client asks from the grant on; otherwise first when the lock's time is over.
+  bool contends = false;
+  /// For how long it asks at least, where members may take long to elect a leader.
+  Duration patience{};
+  /// The holder looks at its lease before it writes. Otherwise it writes anyway: it has looked
+  /// before the fault, or does not look at all.
+  bool looks = false;
+  bool fenced = false;       ///< the counter checks fencing numbers
+  bool behind_line = false;  ///< the holder connects through proxies
+  /// The members of a cluster that each connects to; empty: all.
+  std::vector<std::size_t> holders_members{}, seconds_members{};
+};
+
+/// Whether the client keeps its lock for as long as it lives and reaches the store.
+bool is_renewed(const Traits& traits) {
+  return traits.renews || (traits.expiry == Expiry::session && !traits.ends_with_connection);
+}
+
+/// A cluster that elects another leader answers nobody meanwhile: the client goes on asking.
+Grant acquire_at_last(Actor& client, Duration wait) {
+  const TimePoint deadline = BootClock::now() + wait;
+  Grant grant = client.acquire(wait);
+  while (grant.outcome == AcquireOutcome::failed || grant.outcome == AcquireOutcome::unknown) {
+    const Duration left = deadline - BootClock::now();
+    if (left <= Duration::zero()) break;
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    grant = client.acquire(left);
+  }
+  require_answer(grant);
+  return grant;
+}
+
+Verdict verdict_of_belief(Play& play, Actor& holder, const Grant& held, const Grant& next,
+                          std::string_view what) {
+  const auto gap = record_belief_gap(play, holder, held, next.answered_at);
+  if (gap && *gap <= Duration::zero()) {
+    return {HazardOutcome::known_loss,
+            fmt::format("{}: the holder had stopped treating the lock as its own before a second "
+                        "client got it",
+                        what)};
+  }
+  return {HazardOutcome::double_grant,
+          fmt::format("{}: a second client got the lock while the first one still treated it as "
+                      "its own",
+                      what)};
+}
+
+/// The holder writes, however late.
+Verdict verdict_of_write(Play& play, Actor& holder, const Grant& held, const Grant& next,
+                         bool rejected, std::string_view what) {
+  const loadgen::WriteResult written = holder.write(held);
+  const std::uint64_t lost = play.accepted_writes() - play.counter();
+  play.note("lost_updates", static_cast<std::int64_t>(lost));
+  if (lost > 0) {
+    return {HazardOutcome::lost_update,
+            fmt::format("{}: it wrote a value based on an old read, and the second client's update "
+                        "was lost",
+                        what)};
+  }
+  if (rejected) {
+    return {HazardOutcome::unavailable,
+            fmt::format("the counter rejects the rightful holder: its fencing number is {}, the "
+                        "first holder's was {}",
+                        next.fencing.value_or(0), held.fencing.value_or(0))};
+  }
+  if (written != loadgen::WriteResult::rejected_stale) {
+    throw Failure("the late write was accepted, but no update was lost");
+  }
+  return {HazardOutcome::safe, "the counter rejected the late write by its fencing number"};
+}
+
+/// `not-applicable` if the lock did not run out: the play did not reach its question. `safe` if
+/// it was kept by renewal, or if the counter rejected the late write. If another client got it:
+/// `known-loss` or `double-grant`, by what the holder believed at that time; for a holder that
+/// does not look `lost-update`.
+Verdict play_lapse(Play& play, const Lapse& lapse) {
+  Actor& holder = play.client("holder", {.behind_line = lapse.behind_line,
+                                         .checks_fencing = lapse.fenced,
+                                         .members = lapse.holders_members});
+  // Its grant shows when the store gave up the lock. Strategies that queue are woken instead.
+  Actor& second = play.client(
+      "second",
+      {.checks_fencing = lapse.fenced, .wait = "poll:1ms", .members = lapse.seconds_members});
+  const Grant held = holder.must_acquire();
+  holder.read(held);
+  if (lapse.begin) lapse.begin(holder);
+  if (lapse.contends) {
+    require_in_time("the second client's turn came", held.answered_at, BootClock::now(),
+                    play.ttl() / 2);
+  } else {
+    await_expiry(play, held);
+  }
+  const Grant next = acquire_at_last(second, std::max(play.stuck_after(), lapse.patience));
+  play.note("second_granted", next.granted());
+  Verdict verdict;
+  if (next.granted() && lapse.looks) {
+    verdict = verdict_of_belief(play, holder, held, next, lapse.what);
+  }
+  bool rejected = false;
+  if (next.granted() && !lapse.looks) {
+    second.read(next);
+    rejected = second.write(next) != loadgen::WriteResult::accepted;
+  }
+  if (lapse.end) {
+    play.wait_until(held.answered_at + 2 * play.ttl());
+    lapse.end(holder);
+  }
+  if (!next.granted()) {
+    if (!lapse.begin && is_renewed(play.traits())) {
+      return {HazardOutcome::safe, "renewal kept the lock while its holder used it"};
+    }
+    return not_run_out(lapse.what);
+  }
+  if (lapse.looks) return verdict;
+  return verdict_of_write(play, holder, held, next, rejected, lapse.what);
+}
 
 /// Stops the holder between its look at the lease and its write.
 Verdict pause(Play& play, Lapse lapse) {
@@ -14,31 +168,6 @@ Verdict pause(Play& play, Lapse lapse) {
   lapse.end = [](Actor& holder) { holder.resume(); };
   return play_lapse(play, lapse);
 }
-
-const ScenarioRegistration pause_holding_scenario({
-    .name = "pause-holding",
-    .question = "The holder is paused for longer than the TTL: does its stale write get through?",
-    .needs = Scenario::Needs::expiry_despite_contenders,
-    .quick = true,
-    .play = [](Play& play) { return pause(play, {.contends = true}); },
-});
-
-const ScenarioRegistration pause_holding_late_scenario({
-    .name = "pause-holding-late",
-    .question = "As pause-holding, but the successor first asks after the TTL: is an update lost?",
-    .like = "pause-holding",
-    .needs = Scenario::Needs::expiry,
-    .play = [](Play& play) { return pause(play, {}); },
-});
-
-const ScenarioRegistration pause_holding_fenced_scenario({
-    .name = "pause-holding-fenced",
-    .question =
-        "As pause-holding, but the resource checks fencing numbers: is the stale write rejected?",
-    .needs = Scenario::Needs::expiry,
-    .quick = true,
-    .play = [](Play& play) { return pause(play, {.fenced = true}); },
-});
 
 Verdict partition(Play& play, Lapse lapse) {
   lapse.what = "the holder was cut off";
@@ -53,33 +182,6 @@ Verdict partition(Play& play, Lapse lapse) {
   lapse.behind_line = true;
   return play_lapse(play, lapse);
 }
-
-const ScenarioRegistration partition_holder_scenario({
-    .name = "partition-holder",
-    .question = "The network cuts the holder off for two TTLs: does it know before another enters?",
-    .needs = Scenario::Needs::expiry_despite_contenders,
-    .exempts = only_with_connections,
-    .play = [](Play& play) { return partition(play, {.contends = true, .looks = true}); },
-});
-
-const ScenarioRegistration partition_holder_late_scenario({
-    .name = "partition-holder-late",
-    .question = "As partition-holder, but the contender first asks after the TTL: does it know?",
-    .like = "partition-holder",
-    .needs = Scenario::Needs::expiry,
-    .exempts = only_with_connections,
-    .play = [](Play& play) { return partition(play, {.looks = true}); },
-});
-
-const ScenarioRegistration partition_holder_fenced_scenario({
-    .name = "partition-holder-fenced",
-    .question =
-        "A holder that is cut off writes to a resource that checks numbers: is it rejected?",
-    .like = "pause-holding-fenced",
-    .needs = Scenario::Needs::expiry,
-    .exempts = only_with_connections,
-    .play = [](Play& play) { return partition(play, {.fenced = true}); },
-});
 
 /// The holder's client knows one member only, the second client the others.
 Verdict isolation(Play& play, bool leads, Lapse lapse) {
@@ -110,33 +212,6 @@ std::optional<std::string> only_for_clusters(const Descriptor& strategy) {
   return "its servers do not vote";
 }
 
-const ScenarioRegistration member_isolated_scenario({
-    .name = "member-isolated",
-    .question = "The holder's member is cut off from the others: does the holder know in time?",
-    .setup = Setup::split,
-    .needs = Scenario::Needs::expiry,
-    .exempts = only_for_clusters,
-    .play = [](Play& play) { return isolation(play, /*leads=*/false, {.looks = true}); },
-});
-
-const ScenarioRegistration leader_isolated_scenario({
-    .name = "leader-isolated",
-    .question = "The leader is cut off with the holder's client: does the holder know in time?",
-    .setup = Setup::split,
-    .needs = Scenario::Needs::expiry,
-    .exempts = only_for_clusters,
-    .play = [](Play& play) { return isolation(play, /*leads=*/true, {.looks = true}); },
-});
-
-const ScenarioRegistration member_isolated_fenced_scenario({
-    .name = "member-isolated-fenced",
-    .question = "As member-isolated, but the resource checks numbers: is the late write rejected?",
-    .setup = Setup::split,
-    .needs = Scenario::Needs::expiry,
-    .exempts = only_for_clusters,
-    .play = [](Play& play) { return isolation(play, /*leads=*/false, {.fenced = true}); },
-});
-
 constexpr std::string_view kTooLong = "the work took longer than the TTL";
 
 Verdict runaway_holder(Play& play) {
@@ -152,49 +227,6 @@ Verdict runaway_holder_capped(Play& play) {
   return verdict_of_return(play, next, held.answered_at);
 }
 
-const ScenarioRegistration overrun_holding_scenario({
-    .name = "overrun-holding",
-    .question = "The work takes longer than the TTL: does the holder know before another enters?",
-    .needs = Scenario::Needs::expiry_despite_contenders,
-    .quick = true,
-    .play =
-        [](Play& play) {
-          return play_lapse(play, {.what = kTooLong, .contends = true, .looks = true});
-        },
-});
-
-const ScenarioRegistration overrun_holding_late_scenario({
-    .name = "overrun-holding-late",
-    .question = "As overrun-holding, but the contender first asks after the TTL: does it know?",
-    .like = "overrun-holding",
-    .needs = Scenario::Needs::expiry,
-    .play = [](Play& play) { return play_lapse(play, {.what = kTooLong, .looks = true}); },
-});
-
-const ScenarioRegistration overrun_holding_fenced_scenario({
-    .name = "overrun-holding-fenced",
-    .question =
-        "The holder writes after its TTL to a resource that checks numbers: is it rejected?",
-    .needs = Scenario::Needs::expiry,
-    .play = [](Play& play) { return play_lapse(play, {.what = kTooLong, .fenced = true}); },
-});
-
-const ScenarioRegistration runaway_holder_scenario({
-    .name = "runaway-holder",
-    .question = "The holder is alive but its work never ends: does the lock become free?",
-    .default_outcome = HazardOutcome::recovers,
-    .play = runaway_holder,
-});
-
-const ScenarioRegistration runaway_holder_capped_scenario({
-    .name = "runaway-holder-capped",
-    .question = "As runaway-holder, with --renew-cap: does the lock become free?",
-    .default_outcome = HazardOutcome::recovers,
-    .exempts = only_if([](const Descriptor& one) { return one.traits.renews; },
-                       "it has no renewal timer"),
-    .play = runaway_holder_capped,
-});
-
 /// The holder's clock is set back after the grant, so that it computes that its lock is still
 /// valid.
 Verdict release_late(Play& play, Duration clock_behind) {
@@ -207,25 +239,6 @@ Verdict release_late(Play& play, Duration clock_behind) {
   require_late_release(holder, held, holder.release(held));
   return verdict_of_release(play, "second");
 }
-
-const ScenarioRegistration late_release_scenario({
-    .name = "late-release",
-    .question =
-        "The first holder releases after its lock expired: does it free the second client's lock?",
-    .needs = Scenario::Needs::expiry,
-    .quick = true,
-    .play = [](Play& play) { return release_late(play, {}); },
-});
-
-const ScenarioRegistration holder_clock_behind_scenario({
-    .name = "holder-clock-behind",
-    .question = "The holder's clock is behind and it releases late: does it free another's lock?",
-    .needs = Scenario::Needs::expiry,
-    .exempts =
-        only_if([](const Descriptor& one) { return one.traits.release_check != OwnerCheck::none; },
-                "its release checks nothing, not even a clock: see late-release"),
-    .play = [](Play& play) { return release_late(play, std::chrono::hours(1)); },
-});
 
 /// Stalls a release before each of its commands in turn: one of these places is between check and
 /// delete.
@@ -264,17 +277,8 @@ Verdict release_race(Play& play) {
   return verdict;
 }
 
-const ScenarioRegistration release_race_scenario({
-    .name = "release-race",
-    .question =
-        "A client stalls between check and delete of its release: does it free another's lock?",
-    .needs = Scenario::Needs::expiry,
-    .quick = true,
-    .play = release_race,
-});
-
-/// The second client does not renew, so its lock lasts one TTL. If it lasts much longer, the first
-/// client has prolonged it.
+/// The second client does not renew, so its lock lasts one TTL. If it lasts much longer, the
+/// first client has prolonged it.
 Verdict foreign_renewal(Play& play) {
   Actor& holder = play.client("holder");
   Actor& second = play.client("second", {.renews = false});
@@ -308,17 +312,6 @@ Verdict foreign_renewal(Play& play) {
           "the first holder's renewal prolonged the second client's lock: its TTL was " +
               milliseconds(ttl) + ", it lasted " + milliseconds(lasted)};
 }
-
-const ScenarioRegistration foreign_renewal_scenario({
-    .name = "foreign-renewal",
-    .question =
-        "The first holder renews after its lock expired: does it prolong the second client's lock?",
-    .needs = Scenario::Needs::expiry,
-    .quick = true,
-    .exempts = only_if([](const Descriptor& one) { return one.traits.renew_check.has_value(); },
-                       "its validity cannot be prolonged by a client"),
-    .play = foreign_renewal,
-});
 
 /// The store ends the session of a holder that is alive, connected and sends keep-alives.
 Verdict session_expiry(Play& play) {
@@ -355,13 +348,121 @@ Verdict session_expiry(Play& play) {
           "the first client wrote although another client already held the lock"};
 }
 
-const ScenarioRegistration session_expiry_scenario({
-    .name = "session-expiry",
-    .question = "The store ends the session of a working client: is its late write rejected?",
-    .quick = true,
-    .exempts = only_if([](const Descriptor& one) { return one.traits.expiry == Expiry::session; },
-                       "it does not use a session"),
-    .play = session_expiry,
+const ScenarioRegistration stalls_scenarios({
+    {.name = "pause-holding",
+     .question = "The holder is paused for longer than the TTL: does its stale write get through?",
+     .needs = Scenario::Needs::expiry_despite_contenders,
+     .quick = true,
+     .play = [](Play& play) { return pause(play, {.contends = true}); }},
+    {.name = "pause-holding-late",
+     .question = "As pause-holding, but the successor first asks after the TTL: is an update lost?",
+     .like = "pause-holding",
+     .needs = Scenario::Needs::expiry,
+     .play = [](Play& play) { return pause(play, {}); }},
+    {.name = "pause-holding-fenced",
+     .question = "As pause-holding, but the resource checks fencing numbers: is the stale write "
+                 "rejected?",
+     .needs = Scenario::Needs::expiry,
+     .quick = true,
+     .play = [](Play& play) { return pause(play, {.fenced = true}); }},
+    {.name = "partition-holder",
+     .question =
+         "The network cuts the holder off for two TTLs: does it know before another enters?",
+     .needs = Scenario::Needs::expiry_despite_contenders,
+     .exempts = only_with_connections,
+     .play = [](Play& play) { return partition(play, {.contends = true, .looks = true}); }},
+    {.name = "partition-holder-late",
+     .question = "As partition-holder, but the contender first asks after the TTL: does it know?",
+     .like = "partition-holder",
+     .needs = Scenario::Needs::expiry,
+     .exempts = only_with_connections,
+     .play = [](Play& play) { return partition(play, {.looks = true}); }},
+    {.name = "partition-holder-fenced",
+     .question =
+         "A holder that is cut off writes to a resource that checks numbers: is it rejected?",
+     .like = "pause-holding-fenced",
+     .needs = Scenario::Needs::expiry,
+     .exempts = only_with_connections,
+     .play = [](Play& play) { return partition(play, {.fenced = true}); }},
+    {.name = "member-isolated",
+     .question = "The holder's member is cut off from the others: does the holder know in time?",
+     .setup = Setup::split,
+     .needs = Scenario::Needs::expiry,
+     .exempts = only_for_clusters,
+     .play = [](Play& play) { return isolation(play, /*leads=*/false, {.looks = true}); }},
+    {.name = "leader-isolated",
+     .question = "The leader is cut off with the holder's client: does the holder know in time?",
+     .setup = Setup::split,
+     .needs = Scenario::Needs::expiry,
+     .exempts = only_for_clusters,
+     .play = [](Play& play) { return isolation(play, /*leads=*/true, {.looks = true}); }},
+    {.name = "member-isolated-fenced",
+     .question = "As member-isolated, but the resource checks numbers: is the late write rejected?",
+     .setup = Setup::split,
+     .needs = Scenario::Needs::expiry,
+     .exempts = only_for_clusters,
+     .play = [](Play& play) { return isolation(play, /*leads=*/false, {.fenced = true}); }},
+    {.name = "overrun-holding",
+     .question = "The work takes longer than the TTL: does the holder know before another enters?",
+     .needs = Scenario::Needs::expiry_despite_contenders,
+     .quick = true,
+     .play =
+         [](Play& play) {
+           return play_lapse(play, {.what = kTooLong, .contends = true, .looks = true});
+         }},
+    {.name = "overrun-holding-late",
+     .question = "As overrun-holding, but the contender first asks after the TTL: does it know?",
+     .like = "overrun-holding",
+     .needs = Scenario::Needs::expiry,
+     .play = [](Play& play) { return play_lapse(play, {.what = kTooLong, .looks = true}); }},
+    {.name = "overrun-holding-fenced",
+     .question =
+         "The holder writes after its TTL to a resource that checks numbers: is it rejected?",
+     .needs = Scenario::Needs::expiry,
+     .play = [](Play& play) { return play_lapse(play, {.what = kTooLong, .fenced = true}); }},
+    {.name = "runaway-holder",
+     .question = "The holder is alive but its work never ends: does the lock become free?",
+     .default_outcome = HazardOutcome::recovers,
+     .play = runaway_holder},
+    {.name = "runaway-holder-capped",
+     .question = "As runaway-holder, with --renew-cap: does the lock become free?",
+     .default_outcome = HazardOutcome::recovers,
+     .exempts = only_if([](const Descriptor& one) { return one.traits.renews; },
+                        "it has no renewal timer"),
+     .play = runaway_holder_capped},
+    {.name = "late-release",
+     .question = "The first holder releases after its lock expired: does it free the second "
+                 "client's lock?",
+     .needs = Scenario::Needs::expiry,
+     .quick = true,
+     .play = [](Play& play) { return release_late(play, {}); }},
+    {.name = "holder-clock-behind",
+     .question = "The holder's clock is behind and it releases late: does it free another's lock?",
+     .needs = Scenario::Needs::expiry,
+     .exempts =
+         only_if([](const Descriptor& one) { return one.traits.release_check != OwnerCheck::none; },
+                 "its release checks nothing, not even a clock: see late-release"),
+     .play = [](Play& play) { return release_late(play, std::chrono::hours(1)); }},
+    {.name = "release-race",
+     .question =
+         "A client stalls between check and delete of its release: does it free another's lock?",
+     .needs = Scenario::Needs::expiry,
+     .quick = true,
+     .play = release_race},
+    {.name = "foreign-renewal",
+     .question = "The first holder renews after its lock expired: does it prolong the second "
+                 "client's lock?",
+     .needs = Scenario::Needs::expiry,
+     .quick = true,
+     .exempts = only_if([](const Descriptor& one) { return one.traits.renew_check.has_value(); },
+                        "its validity cannot be prolonged by a client"),
+     .play = foreign_renewal},
+    {.name = "session-expiry",
+     .question = "The store ends the session of a working client: is its late write rejected?",
+     .quick = true,
+     .exempts = only_if([](const Descriptor& one) { return one.traits.expiry == Expiry::session; },
+                        "it does not use a session"),
+     .play = session_expiry},
 });
 
 }  // namespace

@@ -5,6 +5,29 @@
 namespace lockbench::hazards {
 namespace {
 
+/// A client acquires the lock with a long TTL, the fault strikes, and a second client tries:
+/// `double-grant` or `safe`. `refused` if the store does not grant the lock to the first client.
+Verdict while_held(Play& play, const std::function<void(PrivateStore&)>& fault,
+                   std::string_view what, const ActorSettings& settings = {}) {
+  play.set_ttl(kLongTtl);
+  Actor& holder = play.client("holder", settings);
+  const Grant held = holder.acquire(std::chrono::seconds(5));
+  if (held.outcome == AcquireOutcome::refused) {
+    return {HazardOutcome::refused, "the lock is not granted, as a failover could lose it"};
+  }
+  if (!held.granted()) throw Failure("the holder did not get the lock: " + held.reason);
+  const TimePoint struck_at = BootClock::now();
+  fault(play.store());
+  play.record_fault(std::string(what));
+  const Grant second = play.client("second", settings).acquire(std::chrono::seconds(2));
+  if (second.granted() && held.valid_until) {
+    require_in_time("after the fault, the second client got the lock", *held.valid_until,
+                    second.answered_at, {});
+  }
+  if (second.granted()) record_belief_gap(play, holder, held, struck_at);
+  return verdict_of_two(play, second, what);
+}
+
 /// `what`: what happened to the server, or to one of them.
 Verdict strike(Play& play, const std::function<void(PrivateStore&)>& fault, std::string_view what) {
   return while_held(play, fault, fmt::format("{} {}", play.store().struck(), what));
@@ -31,54 +54,6 @@ const auto only_for_redis =
     only_if([](const Descriptor& one) { return store_traits(one.backend).evicts_keys; },
             "it does not use Redis");
 
-const ScenarioRegistration store_restart_empty_scenario({
-    .name = "store-restart-empty",
-    .question = "The store is killed and restarts empty: do two clients hold the lock?",
-    .setup = Setup::volatile_,
-    .quick = true,
-    .play = restart,
-});
-
-const ScenarioRegistration store_restart_durable_scenario({
-    .name = "store-restart-durable",
-    .question = "The store is killed and restarts with its data: do two clients hold the lock?",
-    .setup = Setup::durable,
-    .play = restart,
-});
-
-const ScenarioRegistration store_clock_jump_scenario({
-    .name = "store-clock-jump",
-    .question = "The store's wall clock jumps ahead: do two clients hold the lock?",
-    .setup = Setup::clocked,
-    .play = clock_jump,
-});
-
-const ScenarioRegistration redis_eviction_scenario({
-    .name = "redis-eviction",
-    .question = "Redis runs out of memory under volatile-ttl: do two clients hold the lock?",
-    .setup = Setup::cramped,
-    .exempts = only_for_redis,
-    .play = [](Play& play) { return eviction(play, "volatile-ttl"); },
-});
-
-const ScenarioRegistration redis_eviction_lru_scenario({
-    .name = "redis-eviction-lru",
-    .question = "Redis runs out of memory under allkeys-lru: do two clients hold the lock?",
-    .setup = Setup::cramped,
-    .exempts = only_for_redis,
-    .play = [](Play& play) { return eviction(play, "allkeys-lru"); },
-});
-
-const ScenarioRegistration memcached_eviction_scenario({
-    .name = "memcached-eviction",
-    .question =
-        "memcached runs out of memory for items of the lock's size: do two clients hold the lock?",
-    .setup = Setup::cramped,
-    .exempts = only_if([](const Descriptor& one) { return store_traits(one.backend).evicts_items; },
-                       "it does not use memcached"),
-    .play = [](Play& play) { return eviction(play, ""); },
-});
-
 Verdict failover(Play& play) {
   play.store().cut_replication();
   play.record_fault("replication is cut");
@@ -103,49 +78,9 @@ Verdict wrong_replica(Play& play) {
                     {.wait_replicas = 1});
 }
 
-const ScenarioRegistration failover_sentinel_scenario({
-    .name = "failover-sentinel",
-    .question =
-        "Sentinels replace a primary whose last grant was not replicated: do two hold the lock?",
-    .setup = Setup::watched,
-    .exempts = [](const Descriptor& strategy) -> std::optional<std::string> {
-      if (!store_traits(strategy.backend).sentinels) return "its store has no sentinels";
-      if (strategy.traits.nodes > 1)
-        return "its nodes are independent: there is no failover between them";
-      if (strategy.traits.needs_replicas) return "it grants no lock without replicas: see failover";
-      return std::nullopt;
-    },
-    .play = failover,
-});
-
-const ScenarioRegistration failover_scenario({
-    .name = "failover",
-    .question = "The primary dies before a grant is replicated: do two hold the lock?",
-    .setup = Setup::replicated,
-    .quick = true,
-    .play = failover,
-});
-
 const auto only_with_replicas =
     only_if([](const Descriptor& one) { return one.traits.needs_replicas; },
             "it does not wait for replicas: see failover");
-
-const ScenarioRegistration failover_acknowledged_scenario({
-    .name = "failover-acknowledged",
-    .question = "The replicas acknowledge a grant, then the primary dies: do two hold the lock?",
-    .setup = Setup::replicated,
-    .exempts = only_with_replicas,
-    .play = acknowledged,
-});
-
-const ScenarioRegistration failover_wrong_replica_scenario({
-    .name = "failover-wrong-replica",
-    .question =
-        "One of two replicas acknowledges the grant, the other takes over: do two hold the lock?",
-    .setup = Setup::replicated,
-    .exempts = only_with_replicas,
-    .play = wrong_replica,
-});
 
 /// The store may lose the lock and the fencing numbers. The first client has read the fenced
 /// counter before, which registers its number, and writes after the second client. If the lock
@@ -219,23 +154,6 @@ const auto only_with_fencing =
     only_if([](const Descriptor& one) { return one.traits.fencing; },
             "its grants have no fencing numbers: see pause-holding-fenced");
 
-const ScenarioRegistration restart_fenced_scenario({
-    .name = "restart-fenced",
-    .question =
-        "The store restarts empty and loses the fencing numbers: what does a fenced counter do?",
-    .setup = Setup::volatile_,
-    .exempts = only_with_fencing,
-    .play = numbers_after_restart,
-});
-
-const ScenarioRegistration failover_fenced_scenario({
-    .name = "failover-fenced",
-    .question = "A replica without the last fencing number takes over: is an update lost?",
-    .setup = Setup::replicated,
-    .exempts = only_with_fencing,
-    .play = numbers_after_failover,
-});
-
 Verdict rogue_delete(Play& play) {
   play.set_ttl(std::chrono::seconds(6));
   Actor& holder = play.client("holder");
@@ -253,10 +171,81 @@ Verdict rogue_delete(Play& play) {
   return verdict_of_two(play, second, what);
 }
 
-const ScenarioRegistration rogue_delete_scenario({
-    .name = "rogue-delete",
-    .question = "An outside client deletes the key: do two clients hold the lock?",
-    .play = rogue_delete,
+const ScenarioRegistration store_faults_scenarios({
+    {.name = "store-restart-empty",
+     .question = "The store is killed and restarts empty: do two clients hold the lock?",
+     .setup = Setup::volatile_,
+     .quick = true,
+     .play = restart},
+    {.name = "store-restart-durable",
+     .question = "The store is killed and restarts with its data: do two clients hold the lock?",
+     .setup = Setup::durable,
+     .play = restart},
+    {.name = "store-clock-jump",
+     .question = "The store's wall clock jumps ahead: do two clients hold the lock?",
+     .setup = Setup::clocked,
+     .play = clock_jump},
+    {.name = "redis-eviction",
+     .question = "Redis runs out of memory under volatile-ttl: do two clients hold the lock?",
+     .setup = Setup::cramped,
+     .exempts = only_for_redis,
+     .play = [](Play& play) { return eviction(play, "volatile-ttl"); }},
+    {.name = "redis-eviction-lru",
+     .question = "Redis runs out of memory under allkeys-lru: do two clients hold the lock?",
+     .setup = Setup::cramped,
+     .exempts = only_for_redis,
+     .play = [](Play& play) { return eviction(play, "allkeys-lru"); }},
+    {.name = "memcached-eviction",
+     .question =
+         "memcached runs out of memory for items of the lock's size: do two clients hold the lock?",
+     .setup = Setup::cramped,
+     .exempts =
+         only_if([](const Descriptor& one) { return store_traits(one.backend).evicts_items; },
+                 "it does not use memcached"),
+     .play = [](Play& play) { return eviction(play, ""); }},
+    {.name = "failover-sentinel",
+     .question =
+         "Sentinels replace a primary whose last grant was not replicated: do two hold the lock?",
+     .setup = Setup::watched,
+     .exempts = [](const Descriptor& strategy) -> std::optional<std::string> {
+       if (!store_traits(strategy.backend).sentinels) return "its store has no sentinels";
+       if (strategy.traits.nodes > 1)
+         return "its nodes are independent: there is no failover between them";
+       if (strategy.traits.needs_replicas)
+         return "it grants no lock without replicas: see failover";
+       return std::nullopt;
+     },
+     .play = failover},
+    {.name = "failover",
+     .question = "The primary dies before a grant is replicated: do two hold the lock?",
+     .setup = Setup::replicated,
+     .quick = true,
+     .play = failover},
+    {.name = "failover-acknowledged",
+     .question = "The replicas acknowledge a grant, then the primary dies: do two hold the lock?",
+     .setup = Setup::replicated,
+     .exempts = only_with_replicas,
+     .play = acknowledged},
+    {.name = "failover-wrong-replica",
+     .question =
+         "One of two replicas acknowledges the grant, the other takes over: do two hold the lock?",
+     .setup = Setup::replicated,
+     .exempts = only_with_replicas,
+     .play = wrong_replica},
+    {.name = "restart-fenced",
+     .question =
+         "The store restarts empty and loses the fencing numbers: what does a fenced counter do?",
+     .setup = Setup::volatile_,
+     .exempts = only_with_fencing,
+     .play = numbers_after_restart},
+    {.name = "failover-fenced",
+     .question = "A replica without the last fencing number takes over: is an update lost?",
+     .setup = Setup::replicated,
+     .exempts = only_with_fencing,
+     .play = numbers_after_failover},
+    {.name = "rogue-delete",
+     .question = "An outside client deletes the key: do two clients hold the lock?",
+     .play = rogue_delete},
 });
 
 }  // namespace

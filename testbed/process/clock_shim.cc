@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "testbed/failure.h"
 #include "testbed/servers/machine.h"
 #include "testbed/servers/server.h"
 
@@ -40,21 +41,16 @@ tl::expected<ClockPage*, std::string> map_new_file(const fs::path& path) {
 
 tl::expected<std::unique_ptr<ClockShim>, std::string> ClockShim::make(Testbed& testbed,
                                                                       fs::path library) {
-  if (library.empty()) {
-    auto found = find_beside("lockbench-clock-shim.so");
-    if (!found) return tl::unexpected(found.error());
-    library = *std::move(found);
-  }
-  auto folder = testbed.make_server_folder("clock");
-  if (!folder) return tl::unexpected(folder.error());
-  auto lent = testbed.lend(library, *folder);
-  if (!lent) return tl::unexpected(lent.error());
-  const fs::path file = *folder / "page";
-  const auto page = map_new_file(file);
-  if (!page) return tl::unexpected(page.error());
-  std::unique_ptr<ClockShim> shim(new ClockShim(std::move(library), *std::move(lent), file, *page));
-  if (const auto given = testbed.account().own(file); !given) return tl::unexpected(given.error());
-  return shim;
+  return attempt([&] {
+    if (library.empty()) library = need(find_beside("lockbench-clock-shim.so"));
+    const fs::path folder = need(testbed.make_server_folder("clock"));
+    fs::path lent = need(testbed.lend(library, folder));
+    const fs::path file = folder / "page";
+    ClockPage* const page = need(map_new_file(file));
+    std::unique_ptr<ClockShim> shim(new ClockShim(std::move(library), std::move(lent), file, page));
+    need(testbed.account().own(file));
+    return shim;
+  });
 }
 
 ClockShim::~ClockShim() { munmap(page_, sizeof(ClockPage)); }
@@ -69,7 +65,6 @@ void ClockShim::put_under(ServerSpec& server) const {
   const std::vector<std::string> before = {"/usr/bin/env", "LD_PRELOAD=" + lent_.string(),
                                            "LOCKBENCH_CLOCK_FILE=" + file_.string()};
   server.argv.insert(server.argv.begin(), before.begin(), before.end());
-  server.clock = this;
 }
 
 }  // namespace lockbench::testbed

@@ -31,7 +31,7 @@ class ClockShim {
   /// Moves the server's clock ahead of the machine's; negative: behind.
   void set(std::chrono::nanoseconds ahead);
 
-  /// Makes a server use this clock, and fail to start if it cannot.
+  /// Makes a server use this clock.
   void put_under(ServerSpec& server) const;
 
   /// How many programs have loaded it. They count themselves, as the maps of another user's process

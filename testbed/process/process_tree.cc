@@ -1,9 +1,12 @@
 #include "testbed/process/process_tree.h"
 
+#include <sys/shm.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <chrono>
 #include <csignal>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <set>
@@ -16,6 +19,8 @@
 namespace lockbench::testbed {
 namespace {
 
+namespace fs = std::filesystem;
+
 void add_children(pid_t parent, std::set<pid_t>& found) {
   const std::string process = std::to_string(parent);
   std::ifstream list("/proc/" + process + "/task/" + process + "/children");
@@ -26,7 +31,7 @@ void add_children(pid_t parent, std::set<pid_t>& found) {
 
 /// Empty if there is no such process any more. A stream's buffer throws if the process ends while
 /// it is read; getline does not.
-std::string text_of(const std::filesystem::path& path) {
+std::string text_of(const fs::path& path) {
   std::ifstream file(path);
   std::string text;
   std::getline(file, text, '\0');
@@ -56,7 +61,7 @@ std::optional<ProcessCpu> cpu_of_all(pid_t leader) {
 }
 
 /// Whether this thread has stopped; true if it is gone.
-bool stands_still(const std::filesystem::path& thread) {
+bool stands_still(const fs::path& thread) {
   const std::string text = text_of(thread / "stat");
   const std::string_view state = after_name(text).substr(0, 1);
   return state.empty() || std::string_view("TtZX").find(state) != std::string_view::npos;
@@ -68,8 +73,8 @@ void await_stopped(pid_t pid) {
   std::error_code gone;
   for (int look = 0; look < kLooks; ++look) {
     bool all = true;
-    std::filesystem::directory_iterator thread("/proc/" + std::to_string(pid) + "/task", gone);
-    for (; !gone && thread != std::filesystem::directory_iterator(); thread.increment(gone)) {
+    fs::directory_iterator thread("/proc/" + std::to_string(pid) + "/task", gone);
+    for (; !gone && thread != fs::directory_iterator(); thread.increment(gone)) {
       all = all && stands_still(thread->path());
     }
     if (all) return;
@@ -96,6 +101,28 @@ std::set<pid_t> stop_descendants(pid_t leader) {
     if (all) break;
   }
   return stopped;
+}
+
+/// PostgreSQL guards its data by a small System V segment. It removes that, and this lock file,
+/// when it ends in order.
+constexpr const char* kLockFile = "postmaster.pid";
+
+void remove_segment_of(const fs::path& lock_file) {
+  std::ifstream file(lock_file);
+  pid_t maker = 0;
+  file >> maker;
+  constexpr int kLinesBefore = 6;
+  std::string skipped, key;
+  for (int line = 0; line < kLinesBefore; ++line) std::getline(file, skipped);
+  int segment = -1;
+  if (!(file >> key >> segment)) return;
+  struct stat facts {};
+  shmid_ds shared{};
+  if (lstat(lock_file.c_str(), &facts) != 0 || shmctl(segment, IPC_STAT, &shared) != 0) return;
+  // Whatever the file says, another user's and another process's stay. initdb's is negative.
+  if (shared.shm_perm.uid != facts.st_uid || shared.shm_cpid != std::abs(maker)) return;
+  // Processes that are still dying keep it until they are gone.
+  static_cast<void>(shmctl(segment, IPC_RMID, nullptr));
 }
 
 }  // namespace
@@ -138,6 +165,14 @@ std::optional<double> cpu_seconds_of_tree(pid_t leader) {
   }
   if (!reading) return std::nullopt;
   return reading->own_seconds + reading->children_seconds;
+}
+
+void remove_remains(const fs::path& path, std::error_code& error) {
+  std::error_code unseen;  // remove_all() says what is wrong
+  for (fs::recursive_directory_iterator at(path, unseen), end; at != end; at.increment(unseen)) {
+    if (at->path().filename() == kLockFile) remove_segment_of(at->path());
+  }
+  fs::remove_all(path, error);
 }
 
 }  // namespace lockbench::testbed

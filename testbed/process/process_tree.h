@@ -2,8 +2,10 @@
 
 #include <sys/types.h>
 
+#include <filesystem>
 #include <optional>
 #include <string_view>
+#include <system_error>
 
 namespace lockbench::testbed {
 
@@ -25,5 +27,9 @@ struct ProcessCpu {
 };
 /// From the text of /proc/PID/stat; nothing if it is of another form.
 std::optional<ProcessCpu> parse_process_cpu(std::string_view stat, double ticks_per_second);
+
+/// Removes a file or folder of servers that have ended, and the shared memory of each PostgreSQL
+/// that was killed there, which would stay until the machine is restarted.
+void remove_remains(const std::filesystem::path& path, std::error_code& error);
 
 }  // namespace lockbench::testbed

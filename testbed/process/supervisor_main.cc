@@ -26,7 +26,6 @@
 #include <vector>
 
 #include "testbed/process/process_tree.h"
-#include "testbed/process/remains.h"
 #include "testbed/process/wire.h"
 
 namespace lockbench::testbed {
@@ -100,26 +99,10 @@ struct Child {
   int socket;  ///< -1: the testbed has hung up
 };
 
-class Supervision {
- public:
-  /// Returns when the other side has closed the connection.
-  void serve();
-  /// Kills all processes, and returns when they are gone, at the latest after kPatience.
-  void kill_all();
+using Children = std::vector<Child>;
 
- private:
-  static constexpr std::chrono::seconds kPatience{5};
-
-  /// False: the other side has closed the connection.
-  bool start();
-  static void obey(Child& child);
-  /// False: there is nothing left to reap.
-  bool reap();
-
-  std::vector<Child> children_;
-};
-
-bool Supervision::start() {
+/// False: the other side has closed the connection.
+bool start(Children& children) {
   constexpr std::size_t kArgv = 3;
   int socket = -1;
   const auto fields = wire::receive(STDIN_FILENO, &socket);
@@ -131,7 +114,7 @@ bool Supervision::start() {
                            .folder = fields->at(1),
                            .user = fields->at(2)});
   if (pid) {
-    children_.push_back({*pid, socket});
+    children.push_back({*pid, socket});
     // If the other side is gone, the sockets will show that too.
     (void)wire::send(socket, {"", std::to_string(*pid)});
   } else {
@@ -141,7 +124,7 @@ bool Supervision::start() {
   return true;
 }
 
-void Supervision::obey(Child& child) {
+void obey(Child& child) {
   const auto fields = wire::receive(child.socket);
   if (!fields) {
     signal_tree(child.pid, SIGKILL);
@@ -153,52 +136,56 @@ void Supervision::obey(Child& child) {
   (void)wire::send(child.socket, {sent ? "" : "the signal cannot be sent"});
 }
 
-bool Supervision::reap() {
+/// False: there is nothing left to reap.
+bool reap(Children& children) {
   siginfo_t info{};
   int found = 0;
   while ((found = waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT)) == 0 && info.si_pid != 0) {
     const pid_t pid = info.si_pid;
     info = {};
-    const auto child = std::find_if(children_.begin(), children_.end(),
+    const auto child = std::find_if(children.begin(), children.end(),
                                     [pid](const Child& each) { return each.pid == pid; });
     // Until the leader is reaped its group id cannot be reused: kill what it left behind.
-    if (child != children_.end()) kill(-pid, SIGKILL);
+    if (child != children.end()) kill(-pid, SIGKILL);
     waitpid(pid, nullptr, 0);
-    if (child == children_.end()) continue;  // an orphan that was reparented to this process
+    if (child == children.end()) continue;  // an orphan that was reparented to this process
     if (child->socket >= 0) close(child->socket);
-    children_.erase(child);
+    children.erase(child);
   }
   return found == 0;
 }
 
-void Supervision::serve() {
+/// Returns when the other side has closed the connection.
+void serve(Children& children) {
   sigset_t all_but_child;  // blocked while it waits
   sigfillset(&all_but_child);
   sigdelset(&all_but_child, SIGCHLD);
   bool connected = true;
   while (connected) {
     std::vector<pollfd> files{{STDIN_FILENO, POLLIN, 0}};
-    for (const Child& child : children_) files.push_back({child.socket, POLLIN, 0});
+    for (const Child& child : children) files.push_back({child.socket, POLLIN, 0});
     if (ppoll(files.data(), files.size(), nullptr, &all_but_child) > 0) {
-      for (std::size_t i = 0; i < children_.size(); ++i) {
-        if (files[i + 1].revents != 0) obey(children_[i]);
+      for (std::size_t i = 0; i < children.size(); ++i) {
+        if (files[i + 1].revents != 0) obey(children[i]);
       }
-      if (files.front().revents != 0) connected = start();
+      if (files.front().revents != 0) connected = start(children);
     } else if (errno != EINTR) {
       return;
     }
-    reap();
+    reap(children);
   }
 }
 
-void Supervision::kill_all() {
-  for (const Child& child : children_) signal_tree(child.pid, SIGKILL);
+/// Kills all processes, and returns when they are gone, at the latest after kPatience.
+void kill_all(Children& children) {
+  constexpr std::chrono::seconds kPatience{5};
+  for (const Child& child : children) signal_tree(child.pid, SIGKILL);
   const auto until = std::chrono::steady_clock::now() + kPatience;
-  const std::string children = fmt::format("/proc/{0}/task/{0}/children", getpid());
-  while (reap() && std::chrono::steady_clock::now() < until) {
+  const std::string orphans = fmt::format("/proc/{0}/task/{0}/children", getpid());
+  while (reap(children) && std::chrono::steady_clock::now() < until) {
     // Processes that left their group and whose parent has ended are our direct children now (see
     // PR_SET_CHILD_SUBREAPER), and not reaped, so their pids cannot have been reused.
-    std::ifstream list(children);
+    std::ifstream list(orphans);
     for (pid_t pid = 0; list >> pid;) kill(pid, SIGKILL);
     // There is no notice of new ones.
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
@@ -227,9 +214,9 @@ int main(int argc, char** argv) {
     return 1;
   }
   if (!lockbench::testbed::detach()) return 2;
-  lockbench::testbed::Supervision supervisor;
-  supervisor.serve();
-  supervisor.kill_all();
+  lockbench::testbed::Children children;
+  lockbench::testbed::serve(children);
+  lockbench::testbed::kill_all(children);
   std::error_code error;
   lockbench::testbed::remove_remains(argv[1], error);
   return error ? 2 : 0;

@@ -2,8 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <utility>
-
+#include "testbed/failure.h"
 #include "testbed/servers/machine.h"
 #include "testbed/servers/server.h"
 #include "testbed/servers/testbed.h"
@@ -18,24 +17,18 @@ std::string Mesh::address_of(std::size_t from, std::size_t to) {
   return from == to ? "127.0.0.1" : fmt::format("127.0.{}.{}", from + 1, to + 1);
 }
 
-tl::expected<void, std::string> Mesh::connect(
-    const std::vector<std::vector<std::uint16_t>>& ports) {
+void Mesh::connect(const std::vector<std::vector<std::uint16_t>>& ports) {
   lines_.clear();
   members_ = ports.size();
   for (std::size_t from = 0; from < members_; ++from) {
     for (std::size_t to = 0; to < members_; ++to) {
       if (from == to) continue;
       for (const std::uint16_t port : ports[to]) {
-        ProxyOptions options;
-        options.address = address_of(from, to);
-        options.choose_port = [port]() -> tl::expected<std::uint16_t, std::string> { return port; };
-        auto proxy = start_proxy(proxies_, port, options);
-        if (!proxy) return tl::unexpected(std::move(proxy.error()));
-        lines_.push_back({from, to, *std::move(proxy)});
+        const ProxyOptions options{.address = address_of(from, to), .port = port};
+        lines_.push_back({from, to, need(start_proxy(proxies_, port, options))});
       }
     }
   }
-  return {};
 }
 
 /// As the shim reads them.
@@ -52,16 +45,11 @@ std::string Mesh::hosts_of(std::size_t member) const {
   return hosts;
 }
 
-tl::expected<void, std::string> Mesh::put_under(const Testbed& testbed, std::size_t member,
-                                                ServerSpec& server) const {
-  const auto beside = find_beside("lockbench-hosts-shim.so");
-  if (!beside) return tl::unexpected(beside.error());
-  const auto shim = testbed.lend(*beside, server.folder);
-  if (!shim) return tl::unexpected(shim.error());
-  const std::vector<std::string> before = {"/usr/bin/env", "LD_PRELOAD=" + shim->string(),
+void Mesh::put_under(const Testbed& testbed, std::size_t member, ServerSpec& server) const {
+  const auto shim = need(testbed.lend(need(find_beside("lockbench-hosts-shim.so")), server.folder));
+  const std::vector<std::string> before = {"/usr/bin/env", "LD_PRELOAD=" + shim.string(),
                                            "LOCKBENCH_HOSTS=" + hosts_of(member)};
   server.argv.insert(server.argv.begin(), before.begin(), before.end());
-  return {};
 }
 
 void Mesh::isolate(std::size_t member) {

@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <tl/expected.hpp>
 #include <vector>
 
 #include "testbed/proxy/proxy.h"
@@ -23,15 +22,14 @@ class Mesh {
  public:
   explicit Mesh(ProxyPool& proxies) : proxies_(proxies) {}
 
-  /// Begins anew, with lines to these ports of each member.
-  tl::expected<void, std::string> connect(const std::vector<std::vector<std::uint16_t>>& ports);
+  /// Begins anew, with lines to these ports of each member. Throws Failure.
+  void connect(const std::vector<std::vector<std::uint16_t>>& ports);
 
   /// How all members call this one.
   static std::string name_of(std::size_t member);
-  /// Leads this member to its own proxies wherever it resolves or connects by the C library; the
-  /// error says what is missing.
-  tl::expected<void, std::string> put_under(const Testbed& testbed, std::size_t member,
-                                            ServerSpec& server) const;
+  /// Leads this member to its own proxies wherever it resolves or connects by the C library. Throws
+  /// Failure if something is missing for that.
+  void put_under(const Testbed& testbed, std::size_t member, ServerSpec& server) const;
 
   /// Nothing arrives between this member and the others any more, until heal() delivers all of it.
   void isolate(std::size_t member);

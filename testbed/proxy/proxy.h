@@ -1,21 +1,15 @@
 #pragma once
 
 #include <chrono>
-#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <tl/expected.hpp>
 
-#include "testbed/servers/ports.h"
-
 namespace lockbench::testbed {
 
-class Proxy;
 class ProxyCore;
 class ProxyLoop;
-
-enum class Direction { to_server, to_client, both };
 
 /// The connections of a proxy that a fault affects: all, unless told otherwise.
 struct Connections {
@@ -33,32 +27,21 @@ struct Connections {
 struct ProxyOptions {
   /// Permanent delay each way; heal() returns to it.
   std::chrono::nanoseconds delay{0};
-  /// Buffer of one connection in one direction. When it is full the sender waits. Bounds the
-  /// throughput under a delay: bytes per delay.
-  std::size_t buffer_bytes = std::size_t{4} << 20;
   std::string address = "127.0.0.1";  ///< where it listens: a loopback address
-  PortChooser choose_port = free_loopback_port;
+  std::uint16_t port = 0;             ///< 0: a free one
 };
 
 /// The thread that serves any number of proxies and connections. Proxies may outlive the pool: the
 /// thread ends with the last of them.
-class ProxyPool {
- public:
+struct ProxyPool {
   static tl::expected<std::unique_ptr<ProxyPool>, std::string> start();
 
- private:
-  friend tl::expected<std::unique_ptr<Proxy>, std::string> start_proxy(ProxyPool& pool,
-                                                                       std::uint16_t server,
-                                                                       const ProxyOptions& options);
-  explicit ProxyPool(std::shared_ptr<ProxyLoop> loop) : loop_(std::move(loop)) {}
-
-  const std::shared_ptr<ProxyLoop> loop_;
+  const std::shared_ptr<ProxyLoop> loop;
 };
 
 /// Counted since the proxy was started.
 struct ProxyCounts {
-  std::uint64_t accepted = 0;   ///< connections, refused ones included
-  std::uint64_t refused = 0;    ///< reset as soon as they were accepted
+  std::uint64_t accepted = 0;   ///< connections
   std::uint64_t open = 0;       ///< now
   std::uint64_t to_server = 0;  ///< bytes delivered
   std::uint64_t to_client = 0;
@@ -70,6 +53,8 @@ struct ProxyCounts {
 /// same kind replaces an earlier one.
 class Proxy {
  public:
+  /// See start_proxy().
+  Proxy(std::shared_ptr<ProxyLoop> loop, std::shared_ptr<ProxyCore> core, std::uint16_t port);
   Proxy(const Proxy&) = delete;
   Proxy& operator=(const Proxy&) = delete;
   /// Resets what is open.
@@ -79,28 +64,24 @@ class Proxy {
 
   /// Delays bytes, and the end of the stream, by at least this, in order. Bytes in transit keep
   /// their earlier delay. Connecting is not delayed: a connection is accepted at once.
-  void delay(std::chrono::nanoseconds each_way, Direction direction = Direction::both,
-             const Connections& which = {});
+  void delay(std::chrono::nanoseconds each_way, const Connections& which = {});
 
   /// The other end has vanished: all bytes sent or in transit are lost, and neither side learns
   /// that a connection was closed. New connections are accepted, as the kernel would, and never
-  /// answered, whichever the direction. heal() resets the connections that have lost anything.
-  void black_hole(Direction direction = Direction::both, const Connections& which = {});
+  /// answered. heal() resets the connections that have lost anything.
+  void black_hole(const Connections& which = {});
 
-  /// The clients' host has vanished: a black hole both ways in which the server's kernel gets no
-  /// TCP acknowledgements and no answers to keepalive probes either, which a silent proxy would
-  /// still send. The error says why the kernel refused that.
-  tl::expected<void, std::string> vanish(const Connections& which = {});
+  /// The clients' host has vanished: a black hole in which the server's kernel gets no TCP
+  /// acknowledgements and no answers to keepalive probes either, which a silent proxy would still
+  /// send. The error says why the kernel refused that.
+  tl::expected<void, std::string> vanish();
 
   /// The network is partitioned and TCP retransmits: nothing arrives, but nothing is lost, and
   /// heal() delivers all of it, however late. New connections are treated as in a black hole.
-  void hold(Direction direction = Direction::both, const Connections& which = {});
+  void hold(const Connections& which = {});
 
   /// Resets open connections at once, both ends.
-  void cut(const Connections& which = {.new_ones = false});
-
-  /// Resets new connections as soon as they are accepted; open ones continue.
-  void refuse(const Connections& which = {.open = false});
+  void cut();
 
   /// Ends all faults, and returns to the permanent delay.
   void heal();
@@ -111,11 +92,6 @@ class Proxy {
   ProxyCounts counts() const;
 
  private:
-  friend tl::expected<std::unique_ptr<Proxy>, std::string> start_proxy(ProxyPool& pool,
-                                                                       std::uint16_t server,
-                                                                       const ProxyOptions& options);
-  Proxy(std::shared_ptr<ProxyLoop> loop, std::shared_ptr<ProxyCore> core, std::uint16_t port);
-
   const std::shared_ptr<ProxyLoop> loop_;
   const std::shared_ptr<ProxyCore> core_;  // used on the loop's thread only
   const std::uint16_t port_;

@@ -14,6 +14,10 @@ namespace {
 
 using Socket = asio::ip::tcp::socket;
 
+/// Of one connection in one direction. When it is full the sender waits. Bounds the throughput
+/// under a delay: bytes per delay.
+constexpr std::size_t kBufferBytes = std::size_t{4} << 20;
+
 bool not_now(const std::error_code& error) {
   return error == asio::error::would_block || error == asio::error::try_again;
 }
@@ -33,24 +37,22 @@ void reset(Socket& socket) {
 
 }  // namespace
 
-ProxyWay::ProxyWay(ProxyConnection& owner, Socket& from, Socket& to, ProxyShared& shared,
-                   std::uint64_t& delivered, WayFaults faults)
+ProxyWay::ProxyWay(ProxyConnection& owner, Socket& from, Socket& to, std::uint64_t& delivered)
     : owner_(owner),
       from_(from),
       to_(to),
-      shared_(shared),
+      shared_(owner.shared_),
+      faults_(owner.faults_),
       delivered_(delivered),
-      faults_(faults),
-      timer_(shared.io) {}
+      timer_(owner.shared_.io) {}
 
 void ProxyWay::start() {
   started_ = true;
   await_input();
 }
 
-void ProxyWay::set_obstacle(Obstacle obstacle) {
-  faults_.obstacle = obstacle;
-  if (obstacle == Obstacle::black_hole && !queue_.empty()) {
+void ProxyWay::adapt() {
+  if (faults_.obstacle == Obstacle::black_hole && !queue_.empty()) {
     swallow(queued_bytes_);
     queue_.clear();
     queued_bytes_ = 0;
@@ -61,7 +63,7 @@ void ProxyWay::set_obstacle(Obstacle obstacle) {
 
 void ProxyWay::await_input() {
   if (!started_ || reading_ || input_over_ || over_ || faults_.obstacle == Obstacle::hold) return;
-  if (queued_bytes_ >= shared_.buffer_bytes) return;
+  if (queued_bytes_ >= kBufferBytes) return;
   reading_ = true;
   from_.async_wait(Socket::wait_read,
                    [this, connection = owner_.shared_from_this()](const std::error_code&) {
@@ -172,31 +174,27 @@ void ProxyWay::swallow(std::size_t bytes) {
   shared_.counts.swallowed += bytes;
 }
 
-ProxyConnection::ProxyConnection(Socket client, ProxyShared& shared, WayFaults to_server,
-                                 WayFaults to_client, std::function<void()> on_end)
+ProxyConnection::ProxyConnection(Socket client, ProxyShared& shared, const Faults& faults,
+                                 std::function<void()> on_end)
     : client_(std::move(client)),
       server_(shared.io),
       shared_(shared),
-      to_server_(*this, client_, server_, shared, shared.counts.to_server, to_server),
-      to_client_(*this, server_, client_, shared, shared.counts.to_client, to_client),
+      faults_(faults),
+      to_server_(*this, client_, server_, shared.counts.to_server),
+      to_client_(*this, server_, client_, shared.counts.to_client),
       on_end_(std::move(on_end)) {}
 
 void ProxyConnection::start() {
   prepare(client_);
-  if (obstructed()) return wait_in_vain();
+  if (faults_.obstacle != Obstacle::none) return wait_in_vain();
   server_.async_connect(shared_.server,
                         [connection = shared_from_this()](const std::error_code& error) {
                           if (!connection->closed_) connection->connected(error);
                         });
 }
 
-bool ProxyConnection::obstructed() const {
-  return to_server_.faults().obstacle != Obstacle::none ||
-         to_client_.faults().obstacle != Obstacle::none;
-}
-
 void ProxyConnection::connected(const std::error_code& error) {
-  if (error) return obstructed() ? wait_in_vain() : abort();
+  if (error) return faults_.obstacle == Obstacle::none ? abort() : wait_in_vain();
   prepare(server_);
   to_server_.start();
   to_client_.start();
@@ -205,7 +203,7 @@ void ProxyConnection::connected(const std::error_code& error) {
 /// Reads the client's bytes, so that a client that has given up is noticed and closed.
 void ProxyConnection::wait_in_vain() {
   in_vain_ = true;
-  to_server_.set_obstacle(Obstacle::black_hole);
+  faults_.obstacle = Obstacle::black_hole;
   to_server_.start();
 }
 
@@ -213,13 +211,18 @@ void ProxyConnection::input_was_swallowed() {
   if (in_vain_) close();
 }
 
+void ProxyConnection::strike(const Fault& fault) {
+  faults_.add(fault);
+  for (ProxyWay* way : {&to_server_, &to_client_}) {
+    if (!closed_) way->adapt();
+  }
+}
+
 void ProxyConnection::heal(std::chrono::nanoseconds delay) {
   if (in_vain_ || lost_server_ || to_server_.lost_something() || to_client_.lost_something())
     return abort();
-  for (ProxyWay* way : {&to_server_, &to_client_}) {
-    way->set_delay(delay);
-    if (!closed_) way->set_obstacle(Obstacle::none);
-  }
+  faults_.delay = delay;
+  strike(Obstacle::none);
 }
 
 std::error_code ProxyConnection::drop_server_packets() {

@@ -12,6 +12,7 @@
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <variant>
 #include <vector>
 
 #include "testbed/proxy/proxy.h"
@@ -21,10 +22,18 @@ namespace lockbench::testbed {
 
 enum class Obstacle { none, hold, black_hole };
 
-/// The faults on one direction of a connection.
-struct WayFaults {
+/// One fault, the same in both directions: a delay, or an obstacle.
+using Fault = std::variant<std::chrono::nanoseconds, Obstacle>;
+
+/// The faults of a connection.
+struct Faults {
   std::chrono::nanoseconds delay{0};
   Obstacle obstacle = Obstacle::none;
+
+  void add(const Fault& fault) {
+    if (const auto* each_way = std::get_if<std::chrono::nanoseconds>(&fault)) delay = *each_way;
+    if (const auto* other = std::get_if<Obstacle>(&fault)) obstacle = *other;
+  }
 };
 
 /// Shared by the connections of one proxy.
@@ -32,7 +41,6 @@ struct ProxyShared {
   asio::io_context& io;
   std::vector<char>& scratch;  ///< read buffer of all connections, so that an idle one is cheap
   asio::ip::tcp::endpoint server;
-  std::size_t buffer_bytes;
   ProxyCounts counts{};
 };
 
@@ -42,12 +50,11 @@ class ProxyConnection;
 class ProxyWay {
  public:
   ProxyWay(ProxyConnection& owner, asio::ip::tcp::socket& from, asio::ip::tcp::socket& to,
-           ProxyShared& shared, std::uint64_t& delivered, WayFaults faults);
+           std::uint64_t& delivered);
 
   void start();
-  void set_delay(std::chrono::nanoseconds delay) { faults_.delay = delay; }
-  void set_obstacle(Obstacle obstacle);
-  const WayFaults& faults() const { return faults_; }
+  /// The connection's faults are others now.
+  void adapt();
   /// A black hole has swallowed bytes or the end of the stream.
   bool lost_something() const { return lost_something_; }
   /// Nothing more will be delivered.
@@ -80,10 +87,10 @@ class ProxyWay {
   ProxyConnection& owner_;
   asio::ip::tcp::socket &from_, &to_;
   ProxyShared& shared_;
+  const Faults& faults_;
   std::uint64_t& delivered_;
-  WayFaults faults_;
   std::deque<Chunk> queue_;
-  std::size_t queued_bytes_ = 0;  // at most a read more than buffer_bytes
+  std::size_t queued_bytes_ = 0;  // at most a read more than kBufferBytes
   asio::steady_timer timer_;
   bool started_ = false, reading_ = false, delivering_later_ = false;
   bool input_over_ = false, over_ = false, lost_something_ = false;
@@ -92,13 +99,12 @@ class ProxyWay {
 /// Owned by its pending operations and by the proxy, which outlives it until close().
 class ProxyConnection : public std::enable_shared_from_this<ProxyConnection> {
  public:
-  ProxyConnection(asio::ip::tcp::socket client, ProxyShared& shared, WayFaults to_server,
-                  WayFaults to_client, std::function<void()> on_end);
+  ProxyConnection(asio::ip::tcp::socket client, ProxyShared& shared, const Faults& faults,
+                  std::function<void()> on_end);
 
   /// Connects to the server, unless a fault prevents it: then the client waits.
   void start();
-  ProxyWay& to_server() { return to_server_; }
-  ProxyWay& to_client() { return to_client_; }
+  void strike(const Fault& fault);
   /// The faults are over: continues, or is reset if it has lost bytes.
   void heal(std::chrono::nanoseconds delay);
   /// Drops what the server sends before the kernel's TCP sees it. Cannot be undone.
@@ -109,7 +115,6 @@ class ProxyConnection : public std::enable_shared_from_this<ProxyConnection> {
  private:
   friend class ProxyWay;
 
-  bool obstructed() const;
   void connected(const std::error_code& error);
   void wait_in_vain();
   void way_is_over();
@@ -118,6 +123,7 @@ class ProxyConnection : public std::enable_shared_from_this<ProxyConnection> {
 
   asio::ip::tcp::socket client_, server_;
   ProxyShared& shared_;
+  Faults faults_;
   ProxyWay to_server_, to_client_;
   std::function<void()> on_end_;
   bool in_vain_ = false;      // never connected to the server: the client gets no answer

@@ -15,13 +15,13 @@
 #include <utility>
 #include <vector>
 
+#include "testbed/failure.h"
 #include "testbed/servers/testbed.h"
 
 namespace lockbench::testbed {
 namespace {
 
 namespace fs = std::filesystem;
-using Done = tl::expected<void, std::string>;
 
 constexpr long kDay = 24L * 60 * 60;
 /// A run may last for weeks; the clock of a client may be behind.
@@ -75,7 +75,7 @@ X509* sign(const Contents& contents, EVP_PKEY* key, const X509* issuer, EVP_PKEY
 }
 
 /// A file of what `write` puts into memory.
-Done write_pem(const fs::path& path, const Account& account,
+void write_pem(const fs::path& path, const Account& account,
                const std::function<int(BIO*)>& write) {
   BIO* const memory = BIO_new(BIO_s_mem());
   std::string text;
@@ -84,20 +84,17 @@ Done write_pem(const fs::path& path, const Account& account,
     BIO_read(memory, text.data(), static_cast<int>(text.size()));
   }
   BIO_free(memory);
-  if (text.empty()) return tl::unexpected(fmt::format("OpenSSL cannot write {}", path.string()));
-  return account.write_file(path, text);
+  if (text.empty()) throw Failure(fmt::format("OpenSSL cannot write {}", path.string()));
+  need(account.write_file(path, text));
 }
 
-Done write_certificate(const fs::path& path, const Account& account, const X509* certificate) {
-  return write_pem(path, account,
-                   [&](BIO* memory) { return PEM_write_bio_X509(memory, certificate); });
+void write_certificate(const fs::path& path, const Account& account, const X509* certificate) {
+  write_pem(path, account, [&](BIO* memory) { return PEM_write_bio_X509(memory, certificate); });
 }
 
 EVP_PKEY* make_key() { return EVP_PKEY_Q_keygen(nullptr, nullptr, "EC", "P-256"); }
 
-tl::unexpected<std::string> no_certificate() {
-  return tl::unexpected<std::string>("OpenSSL makes no certificate");
-}
+constexpr const char* kNoCertificate = "OpenSSL makes no certificate";
 
 }  // namespace
 
@@ -127,15 +124,16 @@ tl::expected<std::unique_ptr<Authority>, std::string> Authority::make(fs::path f
   if (made->key_) {
     made->certificate_.reset(sign(contents, made->key_.get(), nullptr, made->key_.get()));
   }
-  if (!made->certificate_) return no_certificate();
-  const fs::path& its = made->folder_;
-  if (mkdir(its.c_str(), 0700) != 0) {
-    return tl::unexpected(fmt::format("cannot make {}: {}", its.string(), std::strerror(errno)));
-  }
-  if (auto given = made->account_.own(its); !given) return tl::unexpected(given.error());
-  const auto written = write_certificate(made->ca(), made->account_, made->certificate_.get());
-  if (!written) return tl::unexpected(written.error());
-  return made;
+  return attempt([&] {
+    if (!made->certificate_) throw Failure(kNoCertificate);
+    const fs::path& its = made->folder_;
+    if (mkdir(its.c_str(), 0700) != 0) {
+      throw Failure(fmt::format("cannot make {}: {}", its.string(), std::strerror(errno)));
+    }
+    need(made->account_.own(its));
+    write_certificate(made->ca(), made->account_, made->certificate_.get());
+    return std::move(made);
+  });
 }
 
 tl::expected<TlsFiles, std::string> Authority::issue(std::string_view name, Flaw flaw) const {
@@ -148,39 +146,37 @@ tl::expected<TlsFiles, std::string> Authority::issue(std::string_view name, Flaw
     contents.from = -2 * kDay;
     contents.until = -kDay;
   }
-  const Owned<EVP_PKEY> key(make_key());
-  if (!key) return no_certificate();
-  const bool alone = flaw == Flaw::self_signed;
-  const Owned<X509> certificate(alone ? sign(contents, key.get(), nullptr, key.get())
+  return attempt([&] {
+    const Owned<EVP_PKEY> key(make_key());
+    const bool alone = flaw == Flaw::self_signed;
+    const Owned<X509> certificate(!key ? nullptr
+                                  : alone
+                                      ? sign(contents, key.get(), nullptr, key.get())
                                       : sign(contents, key.get(), certificate_.get(), key_.get()));
-  if (!certificate) return no_certificate();
-  TlsFiles files{.ca = ca(),
-                 .certificate = folder_ / fmt::format("{}.pem", name),
-                 .key = folder_ / fmt::format("{}.key", name)};
-  auto written = write_certificate(files.certificate, account_, certificate.get());
-  if (written) {
-    written = write_pem(files.key, account_, [&](BIO* memory) {
+    if (!certificate) throw Failure(kNoCertificate);
+    TlsFiles files{.ca = ca(),
+                   .certificate = folder_ / fmt::format("{}.pem", name),
+                   .key = folder_ / fmt::format("{}.key", name)};
+    write_certificate(files.certificate, account_, certificate.get());
+    write_pem(files.key, account_, [&](BIO* memory) {
       return PEM_write_bio_PrivateKey(memory, key.get(), nullptr, nullptr, 0, nullptr, nullptr);
     });
-  }
-  if (!written) return tl::unexpected(written.error());
-  return files;
+    return files;
+  });
 }
 
 tl::expected<std::vector<TlsFiles>, std::string> certify_members(Testbed& testbed,
                                                                  std::string_view what,
                                                                  std::size_t count) {
-  const auto folder = testbed.make_server_folder(what);
-  if (!folder) return tl::unexpected(folder.error());
-  const auto authority = Authority::make(*folder / "authority", testbed.account());
-  if (!authority) return tl::unexpected(authority.error());
-  std::vector<TlsFiles> all;
-  for (std::size_t i = 0; i < count; ++i) {
-    auto files = (*authority)->issue(fmt::format("member-{}", i + 1));
-    if (!files) return tl::unexpected(files.error());
-    all.push_back(*std::move(files));
-  }
-  return all;
+  return attempt([&] {
+    const fs::path folder = need(testbed.make_server_folder(what)) / "authority";
+    const auto authority = need(Authority::make(folder, testbed.account()));
+    std::vector<TlsFiles> all;
+    for (std::size_t i = 0; i < count; ++i) {
+      all.push_back(need(authority->issue(fmt::format("member-{}", i + 1))));
+    }
+    return all;
+  });
 }
 
 }  // namespace lockbench::testbed

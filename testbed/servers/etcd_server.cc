@@ -1,5 +1,3 @@
-#include "testbed/servers/etcd_server.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,7 +8,7 @@
 #include <thread>
 #include <utility>
 
-#include "testbed/servers/authority.h"
+#include "testbed/servers/kinds.h"
 
 namespace lockbench::testbed {
 namespace {
@@ -49,38 +47,33 @@ std::string on_loopback(std::string_view scheme, std::uint16_t port) {
   return fmt::format("{}://127.0.0.1:{}", scheme, port);
 }
 
-tl::expected<std::vector<Member>, std::string> choose(const EtcdOptions& options, int count) {
+std::vector<Member> choose(Testbed& testbed, const EtcdOptions& options, int count) {
   const std::size_t each = count == 1 ? 1 : 2;
-  const auto ports = distinct_ports(options.choose_port, each * static_cast<std::size_t>(count));
-  if (!ports) return tl::unexpected(ports.error());
+  const auto ports =
+      need(distinct_ports(testbed.choose_port, each * static_cast<std::size_t>(count)));
   if (each == 1) {
-    return std::vector<Member>{{.name = "member-1",
-                                .client_port = ports->front(),
-                                .peer_url = fmt::format("unix://{}", kPeerSocket)}};
+    return {{.name = "member-1",
+             .client_port = ports.front(),
+             .peer_url = fmt::format("unix://{}", kPeerSocket)}};
   }
+  const auto certificates =
+      need(certify_members(testbed, "etcd-peers", static_cast<std::size_t>(count)));
   std::vector<Member> members;
   std::vector<std::vector<std::uint16_t>> peer_ports;
-  for (std::size_t i = 0; i < ports->size(); i += each) {
-    const std::uint16_t peer_port = ports->at(i + 1);
-    const std::string peer_url =
-        options.mesh == nullptr ? on_loopback("https", peer_port)
-                                : fmt::format("https://{}:{}", Mesh::name_of(i / 2), peer_port);
-    members.push_back({.name = fmt::format("member-{}", i / 2 + 1),
-                       .client_port = ports->at(i),
+  for (std::size_t i = 0; i < certificates.size(); ++i) {
+    const std::uint16_t peer_port = ports.at(2 * i + 1);
+    const std::string peer_url = options.mesh == nullptr
+                                     ? on_loopback("https", peer_port)
+                                     : fmt::format("https://{}:{}", Mesh::name_of(i), peer_port);
+    members.push_back({.name = fmt::format("member-{}", i + 1),
+                       .client_port = ports.at(2 * i),
                        .peer_port = peer_port,
-                       .peer_url = peer_url});
+                       .peer_url = peer_url,
+                       .peer_tls = certificates[i]});
     peer_ports.push_back({peer_port});
   }
-  if (options.mesh == nullptr) return members;
-  return options.mesh->connect(peer_ports).map([&] { return members; });
-}
-
-tl::expected<void, std::string> certify(Testbed& testbed, std::vector<Member>& members) {
-  if (members.size() == 1) return {};
-  auto files = certify_members(testbed, "etcd-peers", members.size());
-  if (!files) return tl::unexpected(files.error());
-  for (std::size_t i = 0; i < members.size(); ++i) members[i].peer_tls = std::move(files->at(i));
-  return {};
+  if (options.mesh != nullptr) options.mesh->connect(peer_ports);
+  return members;
 }
 
 /// `client_url`: where it listens for clients.
@@ -166,8 +159,7 @@ bool done(const Answer& answer) {
 
 /// Makes the root user of the etcd that listens on this unix socket, and requires everybody to
 /// authenticate from now on. Takes at most some seconds.
-tl::expected<void, std::string> enable_etcd_auth(const fs::path& socket,
-                                                 const std::string& secret) {
+void enable_etcd_auth(const fs::path& socket, const std::string& secret) {
   constexpr std::chrono::seconds kPatience{10};
   constexpr std::chrono::milliseconds kPause{50};
   const auto deadline = std::chrono::steady_clock::now() + kPatience;
@@ -179,100 +171,75 @@ tl::expected<void, std::string> enable_etcd_auth(const fs::path& socket,
     Answer answer = post(socket, method, body);
     while (!done(answer)) {
       if (std::chrono::steady_clock::now() > deadline) {
-        return tl::unexpected(fmt::format("etcd: authentication cannot be enabled: {}: {}", method,
-                                          answer ? *answer : answer.error()));
+        throw Failure(fmt::format("etcd: authentication cannot be enabled: {}: {}", method,
+                                  answer ? *answer : answer.error()));
       }
       std::this_thread::sleep_for(kPause);
       answer = post(socket, method, body);
     }
   }
-  return {};
 }
 
-/// What the first start and later ones have in common.
-tl::expected<ServerSpec, std::string> spec_in(const fs::path& folder, const Testbed& testbed,
-                                              const EtcdOptions& options, std::size_t number,
-                                              std::vector<std::string> argv) {
-  ServerSpec spec;
-  spec.folder = folder;
-  spec.name = kEtcd.name;
-  spec.argv = std::move(argv);
+/// For the first start and later ones.
+std::unique_ptr<Server> start_spec(Testbed& testbed, const EtcdOptions& options, std::size_t number,
+                                   ServerSpec spec) {
   spec.ready = etcd_is_ready;
-  if (options.mesh == nullptr) return spec;
-  // Go looks up names by the C library if it is told to.
-  spec.argv.insert(spec.argv.begin(), {"/usr/bin/env", "GODEBUG=netdns=cgo"});
-  return options.mesh->put_under(testbed, number, spec).map([&] { return spec; });
+  if (options.mesh != nullptr) {
+    // Go looks up names by the C library if it is told to.
+    spec.argv.insert(spec.argv.begin(), {"/usr/bin/env", "GODEBUG=netdns=cgo"});
+    options.mesh->put_under(testbed, number, spec);
+  }
+  return need(Server::start(testbed, std::move(spec)));
 }
-
-using Started = tl::expected<std::unique_ptr<Server>, std::string>;
-using Members = tl::expected<std::vector<Member>, std::string>;
 
 /// Starts members that nobody can reach without entering their folders, and has them require
 /// authentication. They have ended when this returns.
-Members set_up(Testbed& testbed, const std::string& program, int count,
-               const EtcdOptions& options) {
+std::vector<Member> set_up(Testbed& testbed, const std::string& program, int count,
+                           const EtcdOptions& options) {
   std::vector<Member> members;
-  const auto begin = [&]() -> Members {
-    auto chosen = choose(options, count);
-    if (!chosen) return chosen;
-    if (auto certified = certify(testbed, *chosen); !certified) {
-      return tl::unexpected(certified.error());
-    }
-    members = *chosen;
-    return chosen;
+  const auto begin = [&] { return members = choose(testbed, options, count); };
+  const auto start = [&](std::size_t number, const std::vector<Member>& all) {
+    ServerSpec spec = ServerSpec::in_new_folder(testbed, "etcd-setup");
+    spec.name = kEtcd.name;
+    spec.argv = arguments(program, all[number], all, "unix://" + std::string(kSetupSocket));
+    return start_spec(testbed, options, number, std::move(spec));
   };
-  const auto start = [&](std::size_t number, const std::vector<Member>& all) -> Started {
-    const auto folder = testbed.make_server_folder("etcd-setup");
-    if (!folder) return tl::unexpected(folder.error());
-    auto spec =
-        spec_in(*folder, testbed, options, number,
-                arguments(program, all[number], all, "unix://" + std::string(kSetupSocket)));
-    if (!spec) return tl::unexpected(spec.error());
-    return Server::start(testbed, *std::move(spec));
-  };
-  const auto servers = start_all_on_free_ports<Server, Member>(begin, start);
-  if (!servers) return tl::unexpected(servers.error());
-  const auto enabled =
-      enable_etcd_auth(servers->front()->data_folder() / kSetupSocket, testbed.secret());
-  if (!enabled) return tl::unexpected(enabled.error());
+  const auto servers = need(start_all_on_free_ports<Server, Member>(begin, start));
+  enable_etcd_auth(servers.front()->data_folder() / kSetupSocket, testbed.secret());
   for (std::size_t i = 0; i < members.size(); ++i) {
-    if (auto killed = servers->at(i)->kill_hard(); !killed) return tl::unexpected(killed.error());
-    const auto folder = testbed.make_server_folder(kEtcd.name);
-    if (!folder) return tl::unexpected(folder.error());
+    need(servers.at(i)->kill_hard());
+    members[i].folder = need(testbed.make_server_folder(kEtcd.name));
     std::error_code error;
-    fs::rename(servers->at(i)->data_folder() / kData, *folder / "data" / kData, error);
-    if (error) return tl::unexpected(fmt::format("cannot move etcd's data: {}", error.message()));
-    members[i].folder = *folder;
+    fs::rename(servers.at(i)->data_folder() / kData, members[i].folder / "data" / kData, error);
+    if (error) throw Failure(fmt::format("cannot move etcd's data: {}", error.message()));
   }
   return members;
 }
 
-Started start_member(Testbed& testbed, const std::string& program, const EtcdOptions& options,
-                     std::size_t number, const std::vector<Member>& all) {
+std::unique_ptr<Server> start_member(Testbed& testbed, const std::string& program,
+                                     const EtcdOptions& options, std::size_t number,
+                                     const std::vector<Member>& all) {
   const Member& member = all[number];
-  const std::string scheme = options.tls == nullptr ? "http" : "https";
-  auto argv = arguments(program, member, all, on_loopback(scheme, member.client_port));
-  if (options.tls != nullptr) add_tls(*options.tls, argv);
+  ServerSpec spec;
+  spec.folder = member.folder;
+  spec.name = kEtcd.name;
+  spec.argv = arguments(program, member, all,
+                        on_loopback(options.tls == nullptr ? "http" : "https", member.client_port));
+  if (options.tls != nullptr) add_tls(*options.tls, spec.argv);
   if (all.size() == 1) {
-    argv.insert(argv.begin(), {"/bin/sh", "-c", std::string(kWithSeed), std::string(kEtcd.name)});
+    spec.argv.insert(spec.argv.begin(),
+                     {"/bin/sh", "-c", std::string(kWithSeed), std::string(kEtcd.name)});
   }
-  auto spec = spec_in(member.folder, testbed, options, number, std::move(argv));
-  if (!spec) return tl::unexpected(spec.error());
-  spec->ports = {member.client_port};
-  if (member.peer_port != 0) spec->ports.push_back(member.peer_port);
-  spec->url = {scheme + "://" + testbed.login(kEtcdRoot)};
-  if (options.tls != nullptr) {
-    spec->url.after = options.tls->query();
-    spec->tls = options.tls;
-  }
-  spec->leads = leads;
-  return Server::start(testbed, *std::move(spec));
+  spec.ports = {member.client_port};
+  if (member.peer_port != 0) spec.ports.push_back(member.peer_port);
+  spec.speak("http", "https", testbed.login(kEtcdRoot), options.tls);
+  spec.leads = leads;
+  return start_spec(testbed, options, number, std::move(spec));
 }
 
 }  // namespace
 
-tl::expected<std::vector<std::unique_ptr<Server>>, std::string> start_etcd_cluster(
-    Testbed& testbed, int members, const EtcdOptions& options) {
+StartedCluster start_etcd_cluster(Testbed& testbed, int members, const EtcdOptions& options) {
   const auto program = find_program(kEtcd);
   if (!program) return tl::unexpected(program.error());
   return start_all_on_free_ports<Server, Member>(
@@ -282,8 +249,7 @@ tl::expected<std::vector<std::unique_ptr<Server>>, std::string> start_etcd_clust
       });
 }
 
-tl::expected<std::unique_ptr<Server>, std::string> start_etcd(Testbed& testbed,
-                                                              const EtcdOptions& options) {
+StartedServer start_etcd(Testbed& testbed, const EtcdOptions& options) {
   return start_etcd_cluster(testbed, 1, options).map([](auto members) {
     return std::move(members.front());
   });

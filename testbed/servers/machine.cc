@@ -14,19 +14,12 @@
 #include <system_error>
 
 namespace lockbench::testbed {
-namespace {
-
-constexpr std::uint64_t kFilesBesideClients = 128;  // listeners, logs, data, reserves
-
-}  // namespace
-
-tl::expected<std::filesystem::path, std::string> find_program(const Program& program) {
-  const char* path = std::getenv("PATH");
-  return find_program(program, path == nullptr ? "/usr/local/bin:/usr/bin:/bin" : path);
-}
-
 tl::expected<std::filesystem::path, std::string> find_program(const Program& program,
-                                                              std::string_view path) {
+                                                              std::string_view more) {
+  const char* const set = std::getenv("PATH");
+  std::string folders = set == nullptr ? "/usr/local/bin:/usr/bin:/bin" : set;
+  if (!more.empty()) folders.append(":").append(more);
+  std::string_view path = folders;
   while (!path.empty()) {
     const std::size_t end = path.find(':');
     const std::string_view folder = path.substr(0, end);
@@ -117,20 +110,9 @@ std::uint64_t hard_open_file_limit() {
 }
 
 std::uint64_t clients_possible() {
+  constexpr std::uint64_t kFilesBesideClients = 128;  // listeners, logs, data, reserves
   const std::uint64_t files = hard_open_file_limit();
   return files - std::min(files, kFilesBesideClients);
-}
-
-tl::expected<std::uint64_t, std::string> clients_allowed(std::string_view server,
-                                                         std::uint32_t wanted) {
-  constexpr std::uint64_t kGenerous = 50'000;
-  if (wanted > clients_possible()) {
-    return tl::unexpected(
-        fmt::format("{} needs {} open files for {} clients, the limit is {}: raise it (ulimit -Hn)",
-                    server, wanted + kFilesBesideClients, wanted, hard_open_file_limit()));
-  }
-  if (wanted != 0) return wanted;
-  return std::clamp<std::uint64_t>(clients_possible(), 1, kGenerous);
 }
 
 }  // namespace lockbench::testbed

@@ -17,11 +17,10 @@ struct Program {
   std::string_view package;  ///< the Debian package that has it
 };
 
-/// The program's absolute path, looked for in the folders of `path` (as in $PATH, which is the
-/// default). The error reads "redis-server not found: install the package redis-server".
-tl::expected<std::filesystem::path, std::string> find_program(const Program& program);
+/// The program's absolute path, looked for in the folders of $PATH, then in those of `more`, which
+/// is of the same form. The error reads "redis-server not found: install the package redis-server".
 tl::expected<std::filesystem::path, std::string> find_program(const Program& program,
-                                                              std::string_view path);
+                                                              std::string_view more = {});
 
 /// A file that is built and installed beside this program. The error names its path.
 tl::expected<std::filesystem::path, std::string> find_beside(std::string_view name);
@@ -54,11 +53,5 @@ std::uint64_t hard_open_file_limit();
 
 /// How many clients a server of one process can have within the hard limit.
 std::uint64_t clients_possible();
-
-/// How many clients a server of one process may have within the limit of open files: `wanted`, or,
-/// if that is 0, as many as the limit allows, at most 50,000. The error names the server and the
-/// remedy.
-tl::expected<std::uint64_t, std::string> clients_allowed(std::string_view server,
-                                                         std::uint32_t wanted);
 
 }  // namespace lockbench::testbed

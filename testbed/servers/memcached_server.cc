@@ -1,13 +1,11 @@
-#include "testbed/servers/memcached_server.h"
-
 #include <fmt/format.h>
 
 #include <utility>
 
+#include "testbed/servers/kinds.h"
+
 namespace lockbench::testbed {
 namespace {
-
-using Started = tl::expected<std::unique_ptr<Server>, std::string>;
 
 /// Checks that this process answers: another may have taken the port first.
 bool memcached_is_ready(const Server& server) {
@@ -18,7 +16,7 @@ bool memcached_is_ready(const Server& server) {
   return answer && answer->starts_with(fmt::format("STAT pid {}\r\n", server.pid()));
 }
 
-void enable_tls(const Testbed& testbed, const TlsFiles& files, ServerSpec& spec) {
+void enable_tls(const TlsFiles& files, ServerSpec& spec) {
   constexpr std::string_view kRequired = "2";  // of a client: its certificate
   std::string options =
       fmt::format("ssl_chain_cert={},ssl_key={}", files.certificate.string(), files.key.string());
@@ -26,44 +24,29 @@ void enable_tls(const Testbed& testbed, const TlsFiles& files, ServerSpec& spec)
     options += fmt::format(",ssl_verify_mode={},ssl_ca_cert={}", kRequired, files.ca.string());
   }
   spec.argv.insert(spec.argv.end(), {"--enable-ssl", "--extended=" + options});
-  spec.url = {"memcaches://" + testbed.login(), files.query()};
-  spec.tls = &files;
-}
-
-Started start_on(Testbed& testbed, const MemcachedOptions& options, const std::string& program,
-                 std::uint64_t clients, std::uint16_t port) {
-  ServerSpec spec;
-  auto folder = testbed.make_server_folder(kMemcached.name);
-  if (!folder) return tl::unexpected(folder.error());
-  spec.folder = *std::move(folder);
-  const auto users = spec.folder / "users";
-  const auto written = testbed.write_file(users, fmt::format("{}:{}\n", kUser, testbed.secret()));
-  if (!written) return tl::unexpected(written.error());
-  spec.argv = {program,
-               "--auth-file=" + users.string(),
-               "--listen=127.0.0.1",
-               fmt::format("--port={}", port),
-               "--udp-port=0",
-               fmt::format("--conn-limit={}", clients),
-               fmt::format("--memory-limit={}", options.memory_megabytes)};
-  spec.name = kMemcached.name;
-  spec.url = {"memcached://" + testbed.login()};
-  if (options.tls != nullptr) enable_tls(testbed, *options.tls, spec);
-  if (options.clock != nullptr) options.clock->put_under(spec);
-  spec.ports = {port};
-  spec.ready = memcached_is_ready;
-  return Server::start(testbed, std::move(spec));
 }
 
 }  // namespace
 
-Started start_memcached(Testbed& testbed, const MemcachedOptions& options) {
+StartedServer start_memcached(Testbed& testbed, const MemcachedOptions& options) {
   const auto program = find_program(kMemcached);
   if (!program) return tl::unexpected(program.error());
-  const auto clients = clients_allowed(kMemcached.name, options.max_clients);
-  if (!clients) return tl::unexpected(clients.error());
-  return start_on_free_port<Server>(options.choose_port, [&](std::uint16_t port) {
-    return start_on(testbed, options, program->string(), *clients, port);
+  return start_on_free_port<Server>(testbed.choose_port, [&](std::uint16_t port) {
+    ServerSpec spec = ServerSpec::in_new_folder(testbed, kMemcached.name, {port});
+    const auto users = spec.folder / "users";
+    need(testbed.write_file(users, fmt::format("{}:{}\n", kUser, testbed.secret())));
+    spec.argv = {program->string(),
+                 "--auth-file=" + users.string(),
+                 "--listen=127.0.0.1",
+                 fmt::format("--port={}", port),
+                 "--udp-port=0",
+                 fmt::format("--conn-limit={}", options.max_clients),
+                 fmt::format("--memory-limit={}", options.memory_megabytes)};
+    spec.speak("memcached", "memcaches", testbed.login(), options.tls);
+    if (options.tls != nullptr) enable_tls(*options.tls, spec);
+    spec.clock = options.clock;
+    spec.ready = memcached_is_ready;
+    return need(Server::start(testbed, std::move(spec)));
   });
 }
 

@@ -22,6 +22,8 @@
 #include <random>
 #include <system_error>
 
+#include "testbed/servers/authority.h"
+
 namespace lockbench::testbed {
 namespace {
 

@@ -11,10 +11,12 @@
 #include <tl/expected.hpp>
 #include <vector>
 
+#include "testbed/failure.h"
 #include "testbed/process/parallel.h"
-#include "testbed/servers/authority.h"
 
 namespace lockbench::testbed {
+
+struct TlsFiles;
 
 /// Proposes a port for a new server.
 using PortChooser = std::function<tl::expected<std::uint16_t, std::string>()>;
@@ -47,12 +49,12 @@ inline bool says_port_taken(std::string_view error) {
 }
 /// Starts all members of a cluster side by side, as none is ready before most are, and tries other
 /// ports if another process took one of them first. `choose` proposes ports for all; `start` starts
-/// one of them, counted from 0, and is called by several threads.
+/// one of them, counted from 0, and is called by several threads. Both may throw Failure.
 template <typename Server, typename Member>
 tl::expected<std::vector<std::unique_ptr<Server>>, std::string> start_all_on_free_ports(
-    const std::function<tl::expected<std::vector<Member>, std::string>()>& choose,
-    const std::function<tl::expected<std::unique_ptr<Server>, std::string>(
-        std::size_t number, const std::vector<Member>& all)>& start) {
+    const std::function<std::vector<Member>()>& choose,
+    const std::function<std::unique_ptr<Server>(std::size_t number,
+                                                const std::vector<Member>& all)>& start) {
   using Started = tl::expected<std::unique_ptr<Server>, std::string>;
   const auto started = [](const Started& one) { return one.has_value(); };
   const auto lost_its_port = [](const Started& one) {
@@ -60,11 +62,12 @@ tl::expected<std::vector<std::unique_ptr<Server>>, std::string> start_all_on_fre
   };
   constexpr int kAttempts = 5;
   std::string error;
-  for (int attempt = 0; attempt < kAttempts; ++attempt) {
-    const auto members = choose();
+  for (int attempts = 0; attempts < kAttempts; ++attempts) {
+    const auto members = attempt(choose);
     if (!members) return tl::unexpected(members.error());
     std::vector<Started> all(members->size());
-    in_parallel(all.size(), [&](std::size_t i) { all[i] = start(i, *members); });
+    in_parallel(all.size(),
+                [&](std::size_t i) { all[i] = attempt([&] { return start(i, *members); }); });
     // A member without its port leaves the others without a majority: report the port, not that.
     auto failed = std::find_if(all.begin(), all.end(), lost_its_port);
     const bool again = failed != all.end();
@@ -84,11 +87,10 @@ tl::expected<std::vector<std::unique_ptr<Server>>, std::string> start_all_on_fre
 /// The same for a single server.
 template <typename Server>
 tl::expected<std::unique_ptr<Server>, std::string> start_on_free_port(
-    const PortChooser& choose,
-    const std::function<tl::expected<std::unique_ptr<Server>, std::string>(std::uint16_t)>& start) {
+    const PortChooser& choose, const std::function<std::unique_ptr<Server>(std::uint16_t)>& start) {
   using Ports = std::vector<std::uint16_t>;
   return start_all_on_free_ports<Server, std::uint16_t>(
-             [&] { return distinct_ports(choose, 1); },
+             [&] { return need(distinct_ports(choose, 1)); },
              [&](std::size_t /*number*/, const Ports& ports) { return start(ports.front()); })
       .map([](auto servers) { return std::move(servers.front()); });
 }

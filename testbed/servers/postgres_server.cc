@@ -1,5 +1,3 @@
-#include "testbed/servers/postgres_server.h"
-
 #include <fmt/format.h>
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
@@ -9,16 +7,15 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <cstdlib>
 #include <system_error>
 #include <utility>
+
+#include "testbed/servers/kinds.h"
 
 namespace lockbench::testbed {
 namespace {
 
 namespace fs = std::filesystem;
-using Started = tl::expected<std::unique_ptr<Server>, std::string>;
-using Done = tl::expected<void, std::string>;
 
 /// Creates the cluster, if there is none, and executes the server. So a restart without data is the
 /// same as a first start, and a kill while the server starts ends initdb too. initdb does not sync:
@@ -130,7 +127,7 @@ std::string scram_verifier(std::string_view secret) {
 }
 
 /// Also writes who may connect.
-Done speak_tls(const Testbed& testbed, const TlsFiles& files, ServerSpec& spec) {
+void speak_tls(const Testbed& testbed, const TlsFiles& files, ServerSpec& spec) {
   const fs::path hosts = spec.folder / "hba";
   std::vector<std::string> settings = {"ssl=on", "ssl_cert_file=" + files.certificate.string(),
                                        "ssl_key_file=" + files.key.string(),
@@ -139,58 +136,45 @@ Done speak_tls(const Testbed& testbed, const TlsFiles& files, ServerSpec& spec) 
   for (const std::string& setting : settings) spec.argv.insert(spec.argv.end(), {"-c", setting});
   spec.url.after = files.query("/postgres?gssencmode=disable&sslmode=verify-full&sslrootcert=");
   spec.tls = &files;
-  return testbed.write_file(
-      hosts, fmt::format("local all all scram-sha-256\n"
-                         "hostssl all,replication all 127.0.0.1/32 scram-sha-256 {}\n",
-                         files.asks_clients ? "clientcert=verify-ca" : ""));
+  need(testbed.write_file(hosts,
+                          fmt::format("local all all scram-sha-256\n"
+                                      "hostssl all,replication all 127.0.0.1/32 scram-sha-256 {}\n",
+                                      files.asks_clients ? "clientcert=verify-ca" : "")));
 }
 
-Started start_on(Testbed& testbed, const PostgresOptions& options, const fs::path& bin,
-                 std::uint16_t port) {
-  ServerSpec spec;
-  spec.name = kPostgres.name;
-  auto folder = testbed.make_server_folder(kPostgres.name);
-  if (!folder) return tl::unexpected(folder.error());
-  spec.folder = *std::move(folder);
+std::unique_ptr<Server> start_on(Testbed& testbed, const PostgresOptions& options,
+                                 const fs::path& bin, std::uint16_t port) {
+  ServerSpec spec = ServerSpec::in_new_folder(testbed, kPostgres.name, {port});
   const fs::path data = spec.folder / "data";
   const std::string socket = fmt::format("{}/.s.PGSQL.{}", data.string(), port);
   const bool short_enough = socket.size() < sizeof(sockaddr_un::sun_path);
   // It stays: a start without data needs it again, and so does a replica that lost its primary.
   const fs::path password = spec.folder / "password";
   const bool first = options.primary_port == 0;  // initdb takes a verifier, a replica a passfile
-  const auto written = testbed.write_file(
-      password, (first ? scram_verifier(testbed.secret()) : "*:*:*:*:" + testbed.secret()) + "\n");
-  if (!written) return tl::unexpected(written.error());
+  need(testbed.write_file(
+      password, (first ? scram_verifier(testbed.secret()) : "*:*:*:*:" + testbed.secret()) + "\n"));
   spec.argv =
       arguments(options, bin, data / "cluster", password, short_enough ? data : fs::path(), port);
   spec.url = {"postgresql://" + testbed.login(kSuperuser), std::string(kPlainDatabase)};
-  if (options.tls != nullptr) {
-    const auto secured = speak_tls(testbed, *options.tls, spec);
-    if (!secured) return tl::unexpected(secured.error());
-  }
-  if (options.clock != nullptr) options.clock->put_under(spec);
-  spec.ports = {port};
-  spec.stop_signal = SIGINT;  // ends sessions instead of waiting for them
+  if (options.tls != nullptr) speak_tls(testbed, *options.tls, spec);
+  spec.clock = options.clock;
   spec.ready = postgres_is_ready;
-  return Server::start(testbed, std::move(spec));
+  return need(Server::start(testbed, std::move(spec)));
 }
 
 }  // namespace
 
 tl::expected<fs::path, std::string> find_postgres() {
-  const char* path = std::getenv("PATH");
-  const std::string everywhere =
-      (path == nullptr ? std::string() : std::string(path) + ":") + debian_folders();
-  return find_program(kPostgres, everywhere);
+  return find_program(kPostgres, debian_folders());
 }
 
-Started start_postgres(Testbed& testbed, const PostgresOptions& options) {
+StartedServer start_postgres(Testbed& testbed, const PostgresOptions& options) {
   const auto program = find_postgres();
   if (!program) return tl::unexpected(program.error());
   std::error_code error;
   const fs::path real = fs::canonical(*program, error);
   const fs::path bin = (error ? *program : real).parent_path();
-  return start_on_free_port<Server>(options.choose_port, [&](std::uint16_t port) {
+  return start_on_free_port<Server>(testbed.choose_port, [&](std::uint16_t port) {
     return start_on(testbed, options, bin, port);
   });
 }

@@ -6,7 +6,6 @@
 #include <array>
 #include <chrono>
 #include <functional>
-#include <sstream>
 #include <string_view>
 #include <thread>
 #include <utility>
@@ -17,28 +16,24 @@ namespace lockbench::testbed {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-using Facts = std::map<std::string, std::string>;
 using Done = tl::expected<void, std::string>;
 
 constexpr std::chrono::seconds kInStepWithin{10};
+constexpr std::string_view kNoReplication = "replication did not begin";
 
-/// Replication begins at once and notices a lost peer soon. SIGTERM ends the server at once:
-/// without `now` a primary first waits for its replicas, without `force` it refuses while it writes
-/// its first append-only file.
-constexpr std::array<const char*, 3> kQuickReplication = {
-    "repl-diskless-sync-delay 0", "repl-ping-replica-period 1", "shutdown-on-sigterm now force"};
+/// Replication begins at once and notices a lost peer soon.
+constexpr std::array<const char*, 2> kQuickReplication = {"repl-diskless-sync-delay 0",
+                                                          "repl-ping-replica-period 1"};
 
-using Started = tl::expected<std::unique_ptr<Server>, std::string>;
-
-/// Waits until nothing is missing.
-Done await_nothing(const std::function<std::string()>& missing) {
-  constexpr std::chrono::milliseconds kPause{5};
-  const auto deadline = Clock::now() + kInStepWithin;
+/// Waits until nothing is missing; `without`: what the error says that was waited for.
+Done await_nothing(std::string_view without, std::chrono::milliseconds within,
+                   const std::function<std::string()>& missing) {
+  constexpr std::chrono::milliseconds kPause{10};
+  const auto deadline = Clock::now() + within;
   std::string still = missing();
   while (!still.empty()) {
     if (Clock::now() > deadline) {
-      return tl::unexpected(
-          fmt::format("replication did not begin within {} s: {}", kInStepWithin.count(), still));
+      return tl::unexpected(fmt::format("{} within {} ms: {}", without, within.count(), still));
     }
     std::this_thread::sleep_for(kPause);
     still = missing();
@@ -46,28 +41,10 @@ Done await_nothing(const std::function<std::string()>& missing) {
   return {};
 }
 
-/// They follow these ports in turn.
-std::vector<Started> start_replicas(Testbed& testbed, const RedisOptions& options, int count,
-                                    const std::vector<std::uint16_t>& sources) {
-  std::vector<Started> started(static_cast<std::size_t>(count));
-  in_parallel(started.size(), [&](std::size_t i) {
-    // In the configuration rather than by command: a replica that is restarted is a replica again.
-    RedisOptions own = options;
-    own.config.push_back(fmt::format("replicaof 127.0.0.1 {}", sources[i % sources.size()]));
-    started[i] = start_redis(testbed, own);
-  });
-  return started;
-}
-
-bool is(const Facts& facts, const std::string& field, std::string_view value) {
-  const auto found = facts.find(field);
-  return found != facts.end() && found->second == value;
-}
-
-/// Empty once `replicas` of them have all that this primary has written. The state in INFO is not
-/// enough: a replica that acknowledges before the primary has noticed that all data is sent counts
-/// as online, but is sent nothing for another second. PUBLISH is replicated and leaves no data
-/// behind.
+/// Empty once `replicas` of them have all that this primary has written. The state in INFO does not
+/// show that: a replica that acknowledges before the primary has noticed that all data is sent
+/// counts as online, but is sent nothing for another second. PUBLISH is replicated and leaves no
+/// data behind.
 std::string missing_at(const Server& primary, std::size_t replicas) {
   const auto both = [](std::string_view answer) {
     return std::count(answer.begin(), answer.end(), '\n') == 2;
@@ -81,52 +58,84 @@ std::string missing_at(const Server& primary, std::size_t replicas) {
                      there.substr(0, there.find('\r')));
 }
 
-/// What is missing until the replicas from this one on are in step; else empty.
-std::string missing(RedisGroup& group, std::size_t first) {
-  for (std::size_t i = first; i < group.replicas(); ++i) {
-    const auto facts = replication_facts(group.replica(i));
-    if (!facts) return facts.error();
-    if (!is(*facts, "master_link_status", "up")) return fmt::format("replica {} has no link", i);
-  }
-  return missing_at(group.primary(), group.replicas() - first);
-}
-
 Done told(const Server& server, std::string_view command, std::string_view what) {
   const auto answer = ask_redis_line(server, command);
-  if (!answer) return tl::unexpected(fmt::format("{}: {}", what, answer.error()));
-  if (!answer->starts_with("+OK")) return tl::unexpected(fmt::format("{}: {}", what, *answer));
-  return {};
+  if (answer && answer->starts_with("+OK")) return {};
+  return tl::unexpected(fmt::format("{}: {}", what, answer ? *answer : answer.error()));
+}
+
+// Sentinels.
+
+constexpr std::chrono::seconds kAcquaintedWithin{20};
+
+constexpr int kSentinels = 3;
+/// Of the master, as clients ask for it.
+constexpr std::string_view kName = "lock";
+/// Silence after which the primary counts as down. Short, but longer than a busy machine's pauses.
+constexpr std::chrono::milliseconds kDownAfter{1000};
+
+/// A sentinel rewrites this file with what it learns.
+std::string configuration(const Testbed& testbed, std::uint16_t primary, const TlsFiles* tls,
+                          std::uint16_t port) {
+  return redis_access_config(testbed, port, tls) +
+         fmt::format(
+             "user default off\n"
+             "bind 127.0.0.1\ndaemonize no\nlogfile \"\"\n"
+             "sentinel sentinel-user {4}\nsentinel sentinel-pass {5}\n"
+             "sentinel monitor {0} 127.0.0.1 {1} {2}\n"
+             "sentinel auth-user {0} {4}\nsentinel auth-pass {0} {5}\n"
+             "sentinel down-after-milliseconds {0} {3}\n"
+             "sentinel failover-timeout {0} 10000\n",
+             kName, primary, kSentinels / 2 + 1, kDownAfter.count(), kUser, testbed.secret());
+}
+
+std::unique_ptr<Server> start_one(Testbed& testbed, const std::string& program,
+                                  std::uint16_t primary, const TlsFiles* tls, std::uint16_t port) {
+  ServerSpec spec = ServerSpec::in_new_folder(testbed, kRedisSentinel.name, {port});
+  const auto path = spec.folder / "sentinel.conf";
+  need(testbed.write_file(path, configuration(testbed, primary, tls, port)));
+  spec.argv = {program, path.string()};
+  spec.url.after = fmt::format("/{}", kName);
+  spec.speak("redis+sentinel", "rediss+sentinel", testbed.login(), tls);
+  // The log shows that this process has the port.
+  spec.ready = [](const Server& server) {
+    if (server.log().find("Sentinel ID is") == std::string::npos) return false;
+    return ask_redis_line(server, "PING") == "+PONG";
+  };
+  return need(Server::start(testbed, std::move(spec)));
+}
+
+/// What a sentinel knows of its masters, a line each: "master0:name=...,status=ok,address=...,
+/// slaves=...,sentinels=..."
+std::string knowledge(const Server& sentinel) {
+  // The second answer shows that the first is complete.
+  const auto answer = ask_redis(sentinel, "INFO sentinel\r\nPING\r\n",
+                                [](std::string_view text) { return text.ends_with("+PONG\r\n"); });
+  if (!answer) return answer.error();
+  const std::size_t at = answer->find("master0:");
+  return at == std::string::npos ? *answer : answer->substr(at, answer->find("\r\n", at) - at);
+}
+
+Done await(const std::vector<std::unique_ptr<Server>>& sentinels, std::string_view part,
+           std::chrono::milliseconds within) {
+  return await_nothing(fmt::format("sentinel: no {}", part), within, [&]() -> std::string {
+    for (const auto& sentinel : sentinels) {
+      const std::string known = knowledge(*sentinel);
+      if (known.find(part) == std::string::npos) return "but " + known;
+    }
+    return {};
+  });
 }
 
 }  // namespace
-
-tl::expected<Facts, std::string> replication_facts(const Server& server) {
-  // A bulk string of lines ends with an empty line; an error is one line.
-  const auto whole = [](std::string_view answer) {
-    return answer.ends_with(answer.starts_with('$') ? "\r\n\r\n" : "\r\n");
-  };
-  const auto answer = ask_redis(server, "INFO replication\r\n", whole);
-  if (!answer) return tl::unexpected(fmt::format("{}: {}", server.address(), answer.error()));
-  if (!answer->starts_with('$')) {
-    return tl::unexpected(
-        fmt::format("{}: {}", server.address(), answer->substr(0, answer->find("\r\n"))));
-  }
-  Facts facts;
-  std::istringstream lines(*answer);
-  for (std::string line; std::getline(lines, line);) {
-    const std::size_t colon = line.find(':');
-    if (colon == std::string::npos) continue;
-    facts.emplace(line.substr(0, colon), line.substr(colon + 1, line.find('\r') - colon - 1));
-  }
-  return facts;
-}
 
 Proxy* RedisGroup::replication(std::size_t replica) {
   return lines_.empty() ? nullptr : lines_.at(replica % lines_.size()).get();
 }
 
 Done RedisGroup::await_in_step() {
-  return await_nothing([this] { return missing(*this, 0); });
+  return await_nothing(kNoReplication, kInStepWithin,
+                       [this] { return missing_at(primary(), replicas()); });
 }
 
 Done RedisGroup::follow(std::size_t index) {
@@ -136,27 +145,28 @@ Done RedisGroup::follow(std::size_t index) {
 
 Done RedisGroup::fail_over() {
   if (replicas_.empty()) return tl::unexpected<std::string>("there is no replica to promote");
-  Done done = told(replica(0), "REPLICAOF NO ONE", "promotion");
-  if (!done) return done;
-  std::swap(primary_, replicas_.front());
-  for (std::size_t i = 1; i < replicas_.size() && done; ++i) done = follow(i);
-  return done;
+  return attempt([&] {
+    need(told(replica(0), "REPLICAOF NO ONE", "promotion"));
+    std::swap(primary_, replicas_.front());
+    for (std::size_t i = 1; i < replicas_.size(); ++i) need(follow(i));
+  });
 }
 
 Done RedisGroup::await_followers() {
-  return await_nothing([this] { return missing(*this, 1); });
+  return await_nothing(kNoReplication, kInStepWithin,
+                       [this] { return missing_at(primary(), replicas() - 1); });
 }
 
 Done RedisGroup::rejoin() {
-  if (auto started = replica(0).restart(true); !started) return started;
-  if (auto follows = follow(0); !follows) return follows;
-  return await_in_step();
+  return replica(0).restart(true).and_then([&] { return follow(0); }).and_then([&] {
+    return await_in_step();
+  });
 }
 
 Done RedisGroup::lead_again() {
-  // Its configuration may still name the server that it followed first.
-  if (auto leads = told(primary(), "REPLICAOF NO ONE", "leading again"); !leads) return leads;
-  return await_in_step();
+  return told(primary(), "REPLICAOF NO ONE", "leading again").and_then([&] {
+    return await_in_step();
+  });
 }
 
 tl::expected<std::unique_ptr<RedisGroup>, std::string> start_redis_group(
@@ -164,24 +174,50 @@ tl::expected<std::unique_ptr<RedisGroup>, std::string> start_redis_group(
   RedisOptions server = options.server;
   server.config.insert(server.config.end(), kQuickReplication.begin(), kQuickReplication.end());
   std::unique_ptr<RedisGroup> group(new RedisGroup);
-  auto primary = start_redis(testbed, server);
-  if (!primary) return tl::unexpected(std::move(primary.error()));
-  group->primary_ = *std::move(primary);
-  std::vector<std::uint16_t> sources;
-  const int lines = options.proxies == nullptr ? 0 : options.proxy_each ? options.replicas : 1;
-  for (int line = 0; line < lines; ++line) {
-    auto proxy = start_proxy(*options.proxies, group->primary_->port());
-    if (!proxy) return tl::unexpected(std::move(proxy.error()));
-    sources.push_back((*proxy)->port());
-    group->lines_.push_back(*std::move(proxy));
-  }
-  if (sources.empty()) sources.push_back(group->primary_->port());
-  for (Started& replica : start_replicas(testbed, server, options.replicas, sources)) {
-    if (!replica) return tl::unexpected(std::move(replica.error()));
-    group->replicas_.push_back(*std::move(replica));
-  }
-  if (auto in_step = group->await_in_step(); !in_step) return tl::unexpected(in_step.error());
-  return group;
+  return attempt([&] {
+    group->primary_ = need(start_redis(testbed, server));
+    std::vector<std::uint16_t> sources;
+    const int lines = options.proxies == nullptr ? 0 : options.proxy_each ? options.replicas : 1;
+    for (int line = 0; line < lines; ++line) {
+      group->lines_.push_back(need(start_proxy(*options.proxies, group->primary_->port())));
+      sources.push_back(group->lines_.back()->port());
+    }
+    if (sources.empty()) sources.push_back(group->primary_->port());
+    group->replicas_.resize(static_cast<std::size_t>(options.replicas));
+    in_parallel(group->replicas_.size(), [&](std::size_t i) {
+      // In the configuration rather than by command: a replica that is restarted is a replica
+      // again.
+      RedisOptions own = server;
+      own.config.push_back(fmt::format("replicaof 127.0.0.1 {}", sources[i % sources.size()]));
+      group->replicas_[i] = need(start_redis(testbed, own));
+    });
+    need(group->await_in_step());
+    return std::move(group);
+  });
+}
+
+Done SentinelGroup::await_master(std::uint16_t port, std::chrono::milliseconds within) {
+  return await(sentinels_, fmt::format("address=127.0.0.1:{},", port), within);
+}
+
+tl::expected<std::unique_ptr<SentinelGroup>, std::string> start_sentinels(Testbed& testbed,
+                                                                          std::uint16_t primary,
+                                                                          const TlsFiles* tls) {
+  return attempt([&] {
+    const std::string program = need(find_program(kRedisSentinel)).string();
+    std::vector<std::unique_ptr<Server>> sentinels;
+    for (int i = 0; i < kSentinels; ++i) {
+      sentinels.push_back(
+          need(start_on_free_port<Server>(testbed.choose_port, [&](std::uint16_t port) {
+            return start_one(testbed, program, primary, tls, port);
+          })));
+    }
+    need(await(
+        sentinels,
+        fmt::format("status=ok,address=127.0.0.1:{},slaves=1,sentinels={}", primary, kSentinels),
+        kAcquaintedWithin));
+    return std::make_unique<SentinelGroup>(std::move(sentinels));
+  });
 }
 
 }  // namespace lockbench::testbed

@@ -1,14 +1,15 @@
 #pragma once
 
+#include <chrono>
 #include <cstddef>
-#include <map>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <tl/expected.hpp>
 #include <vector>
 
 #include "testbed/proxy/proxy.h"
-#include "testbed/servers/redis_server.h"
+#include "testbed/servers/kinds.h"
 
 namespace lockbench::testbed {
 
@@ -33,8 +34,7 @@ class RedisGroup {
   /// for all replicas, unless each has its own.
   Proxy* replication(std::size_t replica = 0);
 
-  /// Waits until every replica's link is up and it acknowledges what the primary writes; for at
-  /// most 10 s.
+  /// Waits until every replica acknowledges what the primary writes; for at most 10 s.
   tl::expected<void, std::string> await_in_step();
 
   /// After the primary was killed: promotes the first replica, with the data it has, and has the
@@ -62,13 +62,33 @@ class RedisGroup {
   std::vector<std::unique_ptr<Server>> replicas_;
 };
 
-/// The fields of INFO replication.
-tl::expected<std::map<std::string, std::string>, std::string> replication_facts(
-    const Server& server);
-
-/// Primary and replicas, all in step: every replica's link is up, and the primary counts them all.
-/// The replicas start side by side; the wait for them is bounded by 10 s.
+/// Primary and replicas, all in step. The replicas start side by side; the wait for them is bounded
+/// by 10 s.
 tl::expected<std::unique_ptr<RedisGroup>, std::string> start_redis_group(
     Testbed& testbed, const RedisGroupOptions& options = {});
+
+/// Three sentinels that watch one primary on loopback and promote its replica when it dies.
+/// Thread-safe.
+class SentinelGroup {
+ public:
+  explicit SentinelGroup(std::vector<std::unique_ptr<Server>> sentinels)
+      : sentinels_(std::move(sentinels)) {}
+
+  /// "redis+sentinel://user:secret@127.0.0.1:PORT,.../name"
+  std::string url() const { return joint_url(sentinels_); }
+  Server& sentinel(std::size_t index) { return *sentinels_.at(index); }
+  /// Waits until all of them regard the server on this port as the master.
+  tl::expected<void, std::string> await_master(std::uint16_t port,
+                                               std::chrono::milliseconds within);
+
+ private:
+  const std::vector<std::unique_ptr<Server>> sentinels_;
+};
+
+/// `primary`: its port, or that of a proxy in front of it that all use; one replica follows it.
+/// `tls`: that the sentinels and the servers speak; null: none.
+/// Returns when all sentinels know each other, the primary and the replica; waits for 20 s at most.
+tl::expected<std::unique_ptr<SentinelGroup>, std::string> start_sentinels(
+    Testbed& testbed, std::uint16_t primary, const TlsFiles* tls = nullptr);
 
 }  // namespace lockbench::testbed

@@ -8,8 +8,10 @@
 #include <system_error>
 #include <utility>
 
+#include "testbed/failure.h"
 #include "testbed/process/clock_shim.h"
-#include "testbed/process/remains.h"
+#include "testbed/process/process_tree.h"
+#include "testbed/servers/authority.h"
 #include "testbed/servers/ports.h"
 
 namespace lockbench::testbed {
@@ -49,8 +51,24 @@ std::string joint_url(const std::vector<std::unique_ptr<Server>>& servers) {
   return servers.front()->url_form().on(ports);
 }
 
-tl::expected<std::unique_ptr<Server>, std::string> Server::start(const Testbed& testbed,
-                                                                 ServerSpec spec) {
+ServerSpec ServerSpec::in_new_folder(Testbed& testbed, std::string_view name,
+                                     std::vector<std::uint16_t> ports) {
+  ServerSpec spec;
+  spec.folder = need(testbed.make_server_folder(name));
+  spec.name = name;
+  spec.ports = std::move(ports);
+  return spec;
+}
+
+void ServerSpec::speak(std::string_view plain, std::string_view secured, const std::string& login,
+                       const TlsFiles* files) {
+  tls = files;
+  url.before = fmt::format("{}://{}", files == nullptr ? plain : secured, login);
+  if (files != nullptr) url.after += files->query();
+}
+
+StartedServer Server::start(const Testbed& testbed, ServerSpec spec) {
+  if (spec.clock != nullptr) spec.clock->put_under(spec);
   std::unique_ptr<Server> server(new Server(testbed, std::move(spec)));
   const auto launched = server->launch_locked();  // no other thread knows it yet
   if (launched) return server;
@@ -69,7 +87,7 @@ Server::Server(const Testbed& testbed, ServerSpec spec)
 Server::~Server() {
   const std::lock_guard lock(lifecycle_);
   // An error is ignored: the supervisor kills what is left when it ends.
-  if (!stop_locked()) return;
+  if (!kill_locked()) return;
   std::error_code ignored;
   remove_remains(spec_.folder, ignored);
 }
@@ -126,14 +144,13 @@ Server::Result Server::launch_locked() {
     process_ = *process;
   }
   auto ready = await_ready(**process);
-  if (ready) ready = runs_by_clock(loads);
+  // The loader only warns if a library cannot be preloaded.
+  if (ready && spec_.clock != nullptr && spec_.clock->loads() <= loads) {
+    ready =
+        tl::unexpected(failure(fmt::format("has not loaded {}", spec_.clock->library().string())));
+  }
   if (!ready) (void)kill_locked();  // the first failure is reported
   return ready;
-}
-
-Server::Result Server::runs_by_clock(std::int64_t loads_before) const {
-  if (spec_.clock == nullptr || spec_.clock->loads() > loads_before) return {};
-  return tl::unexpected(failure(fmt::format("has not loaded {}", spec_.clock->library().string())));
 }
 
 Server::Result Server::await_ready(const Process& process) {
@@ -149,20 +166,6 @@ Server::Result Server::await_ready(const Process& process) {
   }
   return tl::unexpected(
       failure(fmt::format("was not ready within {} ms", spec_.ready_within.count())));
-}
-
-Server::Result Server::stop() {
-  const std::lock_guard lock(lifecycle_);
-  return stop_locked();
-}
-
-Server::Result Server::stop_locked() {
-  if (!alive()) return {};
-  const auto its = process();
-  // A frozen server cannot handle the signal.
-  const bool asked = its->signal(spec_.stop_signal) && its->signal(SIGCONT);
-  if (asked && its->wait_for_exit(Clock::now() + spec_.stop_grace)) return {};
-  return kill_locked();
 }
 
 Server::Result Server::kill_hard() {
@@ -191,7 +194,7 @@ Server::Result Server::clear_data() const {
 
 Server::Result Server::restart(bool keep_data) {
   const std::lock_guard lock(lifecycle_);
-  if (auto stopped = stop_locked(); !stopped) return stopped;
+  if (auto killed = kill_locked(); !killed) return killed;
   if (!keep_data) {
     if (auto cleared = clear_data(); !cleared) return cleared;
   }

@@ -23,6 +23,9 @@ class ClockShim;
 class Server;
 struct TlsFiles;
 
+using StartedServer = tl::expected<std::unique_ptr<Server>, std::string>;
+using StartedCluster = tl::expected<std::vector<std::unique_ptr<Server>>, std::string>;
+
 /// The URL of servers on loopback: the text before and after HOST:PORT.
 struct UrlForm {
   std::string before{}, after{};
@@ -33,16 +36,21 @@ struct UrlForm {
 
 /// How to run one server.
 struct ServerSpec {
+  /// Of a server in a new folder, which is called after it. Throws Failure.
+  static ServerSpec in_new_folder(Testbed& testbed, std::string_view name,
+                                  std::vector<std::uint16_t> ports = {});
+  /// What clients' URLs begin with, and end with, by the server's way to speak. `plain`, `secured`:
+  /// the schemes; `files` null: no TLS.
+  void speak(std::string_view plain, std::string_view secured, const std::string& login,
+             const TlsFiles* files);
+
   std::filesystem::path folder;      ///< from Testbed::make_server_folder
   std::string name;                  ///< in messages; empty: the program's file name
   std::vector<std::string> argv;     ///< argv[0] is the absolute path of the program
   std::vector<std::uint16_t> ports;  ///< the first is the one that clients use
   UrlForm url;
-  std::filesystem::path unix_socket;           ///< empty: none
-  const TlsFiles* tls = nullptr;               ///< that it speaks TLS with; null: none
-  const ClockShim* clock = nullptr;            ///< that it must use once it is ready
-  int stop_signal = SIGTERM;                   ///< for an orderly stop
-  std::chrono::milliseconds stop_grace{5000};  ///< from that signal to SIGKILL
+  const TlsFiles* tls = nullptr;     ///< that it speaks TLS with; null: none
+  const ClockShim* clock = nullptr;  ///< that it uses; null: the machine's
   std::chrono::milliseconds ready_within{120'000};
   /// Whether the server can be used; called until it returns true or the time is up. Must return
   /// within about a second.
@@ -52,17 +60,16 @@ struct ServerSpec {
 };
 
 /// One running server: a process with all its children under the testbed's supervisor, run by the
-/// testbed's account. Thread-safe: it is started and stopped by one thread at a time. Stopping
-/// takes at most stop_grace and a few seconds, starting at most ready_within and a few seconds.
+/// testbed's account. Thread-safe: it is started and killed by one thread at a time. Killing it
+/// takes at most a few seconds, starting it at most ready_within and a few seconds.
 class Server final {
  public:
   /// Returns when the server is ready. If it ends instead, the error carries the end of its log.
-  static tl::expected<std::unique_ptr<Server>, std::string> start(const Testbed& testbed,
-                                                                  ServerSpec spec);
+  static StartedServer start(const Testbed& testbed, ServerSpec spec);
 
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
-  /// Stops the server and removes its folder.
+  /// Kills the server and removes its folder.
   ~Server();
 
   bool alive() const;  ///< the process exists; true for a frozen one
@@ -78,7 +85,6 @@ class Server final {
   /// What url() has as its password.
   const std::string& secret() const { return secret_; }
   const UrlForm& url_form() const { return spec_.url; }
-  const std::filesystem::path& unix_socket() const { return spec_.unix_socket; }
   /// To ask it something; null: it speaks no TLS.
   const TlsFiles* tls() const { return spec_.tls; }
   /// Whether it leads its cluster; false if it does not answer.
@@ -93,12 +99,9 @@ class Server final {
   tl::expected<void, std::string> signal(int signo);
   tl::expected<void, std::string> freeze() { return signal(SIGSTOP); }
   tl::expected<void, std::string> thaw() { return signal(SIGCONT); }
-  /// Stops it in order, with SIGKILL after the grace, and waits for its end. No error if it has
-  /// ended already.
-  tl::expected<void, std::string> stop();
   /// Sends SIGKILL and waits for its end. No error if it has ended already.
   tl::expected<void, std::string> kill_hard();
-  /// Stops the server if it runs, and starts it again on the same ports with its data, or without.
+  /// Kills the server if it runs, and starts it again on the same ports with its data, or without.
   tl::expected<void, std::string> restart(bool keep_data);
 
  private:
@@ -109,11 +112,8 @@ class Server final {
   std::shared_ptr<Process> process() const;
   /// Starts the process and awaits readiness; a server that does not become ready is killed.
   Result launch_locked();
-  Result stop_locked();
   Result kill_locked();
   Result await_ready(const Process& process);
-  /// The loader only warns if a library cannot be preloaded, so this is checked.
-  Result runs_by_clock(std::int64_t loads_before) const;
   Result clear_data() const;
   std::string failure(std::string_view what) const;
 

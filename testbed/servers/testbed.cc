@@ -12,7 +12,8 @@
 #include <system_error>
 #include <utility>
 
-#include "testbed/process/remains.h"
+#include "testbed/failure.h"
+#include "testbed/process/process_tree.h"
 #include "testbed/servers/machine.h"
 
 namespace lockbench::testbed {
@@ -70,23 +71,20 @@ tl::expected<std::string, std::string> make_secret() {
 }  // namespace
 
 tl::expected<std::unique_ptr<Testbed>, std::string> Testbed::start() {
-  const auto program = find_beside("lockbench-supervisor");
-  if (!program) return tl::unexpected(program.error());
-  auto account = server_account();
-  if (!account) return tl::unexpected(account.error());
-  auto secret = make_secret();
-  if (!secret) return tl::unexpected(secret.error());
-  auto folder = make_folder();
-  if (!folder) return tl::unexpected(folder.error());
-  auto supervisor =
-      open_to(*account, *folder).and_then([&] { return Supervisor::spawn(*program, *folder); });
-  if (!supervisor) {
-    std::error_code ignored;
-    fs::remove_all(*folder, ignored);
-    return tl::unexpected(supervisor.error());
-  }
-  return std::unique_ptr<Testbed>(new Testbed(*std::move(folder), *std::move(account),
-                                              *std::move(secret), *std::move(supervisor)));
+  return attempt([] {
+    const fs::path program = need(find_beside("lockbench-supervisor"));
+    Account account = need(server_account());
+    std::string secret = need(make_secret());
+    fs::path folder = need(make_folder());
+    auto supervisor =
+        open_to(account, folder).and_then([&] { return Supervisor::spawn(program, folder); });
+    if (!supervisor) {
+      std::error_code ignored;
+      fs::remove_all(folder, ignored);
+    }
+    return std::unique_ptr<Testbed>(new Testbed(std::move(folder), std::move(account),
+                                                std::move(secret), need(std::move(supervisor))));
+  });
 }
 
 Testbed::Testbed(fs::path folder, Account account, std::string secret,

@@ -11,6 +11,7 @@
 
 #include "testbed/process/supervisor.h"
 #include "testbed/servers/machine.h"
+#include "testbed/servers/ports.h"
 
 namespace lockbench::testbed {
 
@@ -53,6 +54,9 @@ class Testbed {
                                                         const std::filesystem::path& folder) const;
 
   const std::shared_ptr<Supervisor>& supervisor() const { return supervisor_; }
+
+  /// For the servers that are started after it was set.
+  PortChooser choose_port = free_loopback_port;
 
  private:
   Testbed(std::filesystem::path folder, Account account, std::string secret,

@@ -1,5 +1,3 @@
-#include "testbed/servers/zookeeper_server.h"
-
 #include <fmt/format.h>
 #include <openssl/evp.h>
 
@@ -10,15 +8,12 @@
 #include <system_error>
 #include <utility>
 
-#include "testbed/servers/authority.h"
-#include "testbed/servers/machine.h"
+#include "testbed/servers/kinds.h"
 
 namespace lockbench::testbed {
 namespace {
 
 namespace fs = std::filesystem;
-using Started = tl::expected<std::unique_ptr<Server>, std::string>;
-using Done = tl::expected<void, std::string>;
 
 constexpr Program kJava{"java", "default-jre-headless"};
 /// Its manifest names the jars that it needs, except for a logger.
@@ -62,32 +57,18 @@ struct Voter {
   TlsFiles tls{};  ///< in an ensemble
 };
 
-Done certify(Testbed& testbed, std::vector<Voter>& members) {
-  if (members.size() == 1) return {};
-  auto files = certify_members(testbed, "zookeeper-peers", members.size());
-  if (!files) return tl::unexpected(files.error());
-  for (std::size_t i = 0; i < members.size(); ++i) members[i].tls = std::move(files->at(i));
-  return {};
-}
-
-tl::expected<std::vector<Voter>, std::string> choose(Testbed& testbed,
-                                                     const ZookeeperOptions& options,
-                                                     std::size_t size) {
-  const std::size_t each = size == 1 ? 1 : 3;
-  const auto ports = distinct_ports(options.choose_port, each * size);
-  if (!ports) return tl::unexpected(ports.error());
+std::vector<Voter> choose(Testbed& testbed, const ZookeeperOptions& options, std::size_t size) {
+  if (size == 1) return {{.clients = need(testbed.choose_port())}};
+  const auto ports = need(distinct_ports(testbed.choose_port, 3 * size));
+  const auto certificates = need(certify_members(testbed, "zookeeper-peers", size));
   std::vector<Voter> members;
-  for (std::size_t i = 0; i < ports->size(); i += each) {
-    members.push_back({ports->at(i), ports->at(i + each / 2), ports->at(i + each - 1)});
-  }
-  if (auto certified = certify(testbed, members); !certified) {
-    return tl::unexpected(certified.error());
-  }
-  if (options.mesh == nullptr) return members;
   std::vector<std::vector<std::uint16_t>> between;
-  between.reserve(members.size());
-  for (const Voter& member : members) between.push_back({member.peers, member.election});
-  return options.mesh->connect(between).map([&] { return members; });
+  for (std::size_t i = 0; i < size; ++i) {
+    members.push_back({ports.at(3 * i), ports.at(3 * i + 1), ports.at(3 * i + 2), certificates[i]});
+    between.push_back({members.back().peers, members.back().election});
+  }
+  if (options.mesh != nullptr) options.mesh->connect(between);
+  return members;
 }
 
 std::vector<std::string> arguments(const ZookeeperOptions& options, const fs::path& java,
@@ -218,56 +199,38 @@ std::string contents_of(const fs::path& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-Done write_files(const Testbed& testbed, const ZookeeperOptions& options, const fs::path& folder,
-                 std::size_t number, const std::vector<Voter>& all) {
-  std::string config = configuration(options, folder, number, all);
-  Done written =
-      testbed.write_file(folder / kSnapshot, zookeeper_snapshot(kUser, testbed.secret()));
-  if (written && all.size() > 1) {
-    const TlsFiles& tls = all[number].tls;
-    config += peer_configuration(tls, folder / kPeerKey);
-    written =
-        testbed.write_file(folder / kPeerKey, contents_of(tls.key) + contents_of(tls.certificate));
-  }
-  if (written && options.tls != nullptr) {
-    config += client_configuration(*options.tls, folder / kClientKey);
-    written = testbed.write_file(
-        folder / kClientKey, contents_of(options.tls->key) + contents_of(options.tls->certificate));
-  }
-  return written ? testbed.write_file(folder / kConfig, config) : written;
+/// A key and its certificate, as Java wants them: in one file.
+void write_key(const Testbed& testbed, const fs::path& path, const TlsFiles& tls) {
+  need(testbed.write_file(path, contents_of(tls.key) + contents_of(tls.certificate)));
 }
 
-Started start_member(Testbed& testbed, const ZookeeperOptions& options, const fs::path& java,
-                     const fs::path& jar, std::size_t number, const std::vector<Voter>& all) {
-  ServerSpec spec;
-  spec.name = kZookeeper;
-  auto folder = testbed.make_server_folder(kZookeeper);
-  if (!folder) return tl::unexpected(folder.error());
-  spec.folder = *std::move(folder);
-  const auto written = write_files(testbed, options, spec.folder, number, all);
-  if (!written) return tl::unexpected(written.error());
+std::unique_ptr<Server> start_member(Testbed& testbed, const ZookeeperOptions& options,
+                                     const fs::path& java, const fs::path& jar, std::size_t number,
+                                     const std::vector<Voter>& all) {
+  const Voter& own = all[number];
+  ServerSpec spec = ServerSpec::in_new_folder(testbed, kZookeeper, {own.clients});
+  std::string config = configuration(options, spec.folder, number, all);
+  need(testbed.write_file(spec.folder / kSnapshot, zookeeper_snapshot(kUser, testbed.secret())));
+  if (all.size() > 1) {
+    spec.ports.insert(spec.ports.end(), {own.peers, own.election});
+    config += peer_configuration(own.tls, spec.folder / kPeerKey);
+    write_key(testbed, spec.folder / kPeerKey, own.tls);
+  }
+  if (options.tls != nullptr) {
+    config += client_configuration(*options.tls, spec.folder / kClientKey);
+    write_key(testbed, spec.folder / kClientKey, *options.tls);
+  }
+  need(testbed.write_file(spec.folder / kConfig, config));
   spec.argv = {"/bin/sh", "-c", std::string(kStart), "zookeeper", std::to_string(number + 1)};
   for (std::string& word : arguments(options, java, jar, spec.folder)) {
     spec.argv.push_back(std::move(word));
   }
-  if (options.clock != nullptr) options.clock->put_under(spec);
-  if (options.mesh != nullptr) {
-    if (auto led = options.mesh->put_under(testbed, number, spec); !led) {
-      return tl::unexpected(std::move(led.error()));
-    }
-  }
-  spec.ports = {all[number].clients};
-  for (const std::uint16_t port : {all[number].peers, all[number].election}) {
-    if (all.size() > 1) spec.ports.push_back(port);
-  }
-  spec.url = {"zk://" + testbed.login()};
-  if (options.tls != nullptr) {
-    spec.url = {"zks://" + testbed.login(), options.tls->query()};
-    spec.tls = options.tls;
-  }
+  if (options.mesh != nullptr) options.mesh->put_under(testbed, number, spec);
+  spec.clock = options.clock;
+  spec.speak("zk", "zks", testbed.login(), options.tls);
   spec.ready = zookeeper_is_ready;
   spec.leads = [](const Server& server) { return zookeeper_mode(server) == "leader"; };
-  return Server::start(testbed, std::move(spec));
+  return need(Server::start(testbed, std::move(spec)));
 }
 
 }  // namespace
@@ -293,8 +256,8 @@ std::string zookeeper_version(const fs::path& jar) {
   return "unknown";
 }
 
-tl::expected<std::vector<std::unique_ptr<Server>>, std::string> start_zookeeper_ensemble(
-    Testbed& testbed, int size, const ZookeeperOptions& options) {
+StartedCluster start_zookeeper_ensemble(Testbed& testbed, int size,
+                                        const ZookeeperOptions& options) {
   const auto jar = find_zookeeper();
   if (!jar) return tl::unexpected(jar.error());
   const auto java = find_program(kJava);
@@ -306,7 +269,7 @@ tl::expected<std::vector<std::unique_ptr<Server>>, std::string> start_zookeeper_
       });
 }
 
-Started start_zookeeper(Testbed& testbed, const ZookeeperOptions& options) {
+StartedServer start_zookeeper(Testbed& testbed, const ZookeeperOptions& options) {
   return start_zookeeper_ensemble(testbed, 1, options).map([](auto members) {
     return std::move(members.front());
   });

@@ -4,7 +4,7 @@
 #include <stdexcept>
 
 #include "strategies/redis/scripts.h"
-#include "testbed/servers/redis_server.h"
+#include "testbed/servers/kinds.h"
 #include "tests/bench/harness.h"
 
 // What the harness adds to a lock: an acquisition and release of redis-set-nx-lua as a client of a

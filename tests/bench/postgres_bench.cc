@@ -5,7 +5,7 @@
 #include <stdexcept>
 
 #include "strategies/postgres/client/names.h"
-#include "testbed/servers/postgres_server.h"
+#include "testbed/servers/kinds.h"
 #include "tests/bench/harness.h"
 
 // What the harness adds to postgres-advisory: against the same two statements by libpq's blocking

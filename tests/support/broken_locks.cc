@@ -11,6 +11,7 @@
 #include "strategies/redis/client/single_node.h"
 #include "strategies/redis/scripts.h"
 #include "strategies/registry.h"
+#include "tests/support/broken_token_locks.h"
 
 namespace lockbench::test {
 namespace {
@@ -362,52 +363,6 @@ struct KeepRenewing {
   }
 };
 
-// Locks that are broken deeper.
-
-struct NeverExpires : redis::TokenLock {
-  using TokenLock::TokenLock;
-  StoreResult<redis::TryResult> try_acquire(const AcquireRequest& request, Lease& lease) override {
-    const TimePoint asked_at = env().now();
-    const auto reply = redis().call({"SET", lease.key, lease.token, "NX"}, request.stop);
-    if (!reply) return tl::unexpected(reply.error());
-    lease.state = redis::valid_until(asked_at + request.ttl);
-    return reply->is_text("OK");
-  }
-};
-
-/// SETNX, and an EXPIRE that was not sent: reports failed although the lock exists.
-struct CallsHalfALockFailure : redis::TokenLock {
-  using TokenLock::TokenLock;
-  StoreResult<redis::TryResult> try_acquire(const AcquireRequest& request, Lease& lease) override {
-    const auto taken = redis().call({"SETNX", lease.key, lease.token}, request.stop);
-    if (!taken) return tl::unexpected(taken.error());
-    if (!taken->is_integer(1)) return false;
-    const auto expires = redis().call({"EXPIRE", lease.key, "10"}, request.stop);
-    if (!expires) return tl::unexpected(expires.error());
-    lease.state = redis::valid_until(env().now());
-    return true;
-  }
-};
-
-struct Textbook : redis::TokenLock {
-  using TokenLock::TokenLock;
-  StoreResult<redis::TryResult> try_acquire(const AcquireRequest& request, Lease& lease) override {
-    return set_nx_px(request, lease, lease.token);
-  }
-};
-
-struct DoesNotTidyUp : Textbook {
-  using Textbook::Textbook;
-  StoreResult<bool> undo(const Lease&, const std::stop_token&) override { return false; }
-};
-
-struct TimerRenewsUnchecked : Textbook {
-  using Textbook::Textbook;
-  std::optional<redis::RenewalProtocol> renewal_protocol() const override {
-    return redis::RenewalProtocol{};
-  }
-};
-
 /// Keeps the wake-up of a client that leaves without the lock.
 struct HoardsWakeups : Flawed {
   explicit HoardsWakeups(const Context& context)
@@ -444,8 +399,6 @@ struct HoardsWakeups : Flawed {
   std::unique_ptr<Event> woken_;
 };
 
-using Make = std::function<std::unique_ptr<LockStrategy>(const Context&)>;
-
 Make behaving(Behaviour behaviour) {
   return [behaviour = std::move(behaviour)](const Context& context) {
     return std::make_unique<Flawed>(context, behaviour);
@@ -459,7 +412,7 @@ Make releasing(ReleaseResult (*release)(Flawed&, const Lease&)) {
   return behaving({.release = release});
 }
 
-/// Those whose flaw is not in the descriptor alone.
+/// Those whose flaw is in what they do.
 // NOLINTNEXTLINE(readability-function-size): a table
 std::map<Flaw, Make> all_makers() {
   using enum AcquireOutcome;
@@ -482,17 +435,14 @@ std::map<Flaw, Make> all_makers() {
       {Flaw::leaves_an_unnamed_key, acquiring(leave_an_unnamed_key)},
       {Flaw::forgets_to_release, releasing(forget_to_release)},
       {Flaw::leaks_a_connection, behaving({.connect = leak_a_connection})},
-      {Flaw::never_expires, construct<NeverExpires>},
       {Flaw::counts_validity_from_the_answer, acquiring(count_validity_from_the_answer)},
       {Flaw::hands_out_old_leases, acquiring(hand_out_an_old_lease)},
       {Flaw::sends_undeclared, acquiring(send_undeclared)},
       {Flaw::sends_unreported, acquiring(SendUnreported{})},
       {Flaw::does_not_fall_back, releasing(not_fall_back)},
       {Flaw::mislabels_the_key, behaving({.keyless = true})},
-      {Flaw::does_not_tidy_up, construct<DoesNotTidyUp>},
       {Flaw::calls_a_lost_answer_failure, acquiring(miscall<unknown, failed>)},
       {Flaw::calls_a_cut_refusal, acquiring(miscall<failed, refused>)},
-      {Flaw::calls_half_a_lock_failure, construct<CallsHalfALockFailure>},
       {Flaw::calls_a_lost_release_success, releasing(call_a_lost_release_success)},
       {Flaw::never_looks_for_the_server,
        behaving({.connect = [](Flawed&) { return StoreResult<void>(); }})},
@@ -506,7 +456,6 @@ std::map<Flaw, Make> all_makers() {
                                                          std::string& url = context.urls.front();
                                                          url = url.substr(0, url.find("?db="));
                                                        }})},
-      {Flaw::timer_renews_unchecked, construct<TimerRenewsUnchecked>},
       {Flaw::forgets_to_renew,
        behaving({.mislead = [](Context& context, StrategyOptions&) { context.renewing.reset(); }})},
       {Flaw::keeps_renewing, acquiring(KeepRenewing{})},
@@ -552,7 +501,8 @@ Descriptor declaration_of(Flaw flaw) {
 
 std::map<Flaw, Descriptor> all_broken_locks() {
   constexpr auto kLast = static_cast<int>(Flaw::tells_the_password);
-  const std::map<Flaw, Make> makers = all_makers();
+  std::map<Flaw, Make> makers = all_makers();
+  makers.merge(broken_token_locks());
   std::map<Flaw, Descriptor> locks;
   for (int i = 0; i <= kLast; ++i) {
     const Flaw flaw{i};

@@ -71,9 +71,9 @@ testbed::Testbed& shared_testbed() {
 testbed::Server& shared_redis() {
   static const std::unique_ptr<testbed::Server> server = [] {
     testbed::RedisOptions options;
-    options.unix_socket = true;
-    options.users = {
-        fmt::format("{} on >{} ~lockbench:* &lockbench:* -@all +@read +@write +@scripting "
+    options.config = {
+        "unixsocket socket", "unixsocketperm 700",
+        fmt::format("user {} on >{} ~lockbench:* &lockbench:* -@all +@read +@write +@scripting "
                     "+@transaction +@connection "
                     "+@pubsub +time -@dangerous",
                     kPlainUser, kPlainPassword)};
@@ -92,6 +92,14 @@ void log_in(redisContext& context) {
 std::unique_ptr<testbed::Server> own_redis(testbed::RedisOptions options) {
   options.durable = false;
   return must(testbed::start_redis(shared_testbed(), options));
+}
+
+bool says_of_replication(const testbed::Server& server, std::string_view line) {
+  // The second answer shows that the first is complete.
+  const auto answer =
+      testbed::ask_redis(server, "INFO replication\r\nPING\r\n",
+                         [](std::string_view text) { return text.ends_with("+PONG\r\n"); });
+  return answer && answer->find(fmt::format("\n{}\r\n", line)) != std::string::npos;
 }
 
 std::uint16_t closed_port() { return must(testbed::free_loopback_port()); }

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "testbed/servers/redis_server.h"
+#include "testbed/servers/kinds.h"
 
 struct redisContext;
 
@@ -24,11 +24,14 @@ inline constexpr std::string_view kPlainPasswordInUrl = "se%3Acr%2Fet%40%251";
 
 /// Ended with the program, and all servers with it.
 testbed::Testbed& shared_testbed();
-/// Started on first use, ended with the program: a Redis that keeps nothing on disk, with a unix
-/// socket and the user above. Leave it running.
+/// Started on first use, ended with the program: a Redis that keeps nothing on disk, with the
+/// unix socket "socket" in its data folder and the user above. Leave it running.
 testbed::Server& shared_redis();
 /// For tests that kill, freeze or configure it.
 std::unique_ptr<testbed::Server> own_redis(testbed::RedisOptions options = {});
+/// Whether a Redis says this line, such as "role:slave", in INFO replication; false without an
+/// answer.
+bool says_of_replication(const testbed::Server& server, std::string_view line);
 /// Where nobody listens.
 std::uint16_t closed_port();
 

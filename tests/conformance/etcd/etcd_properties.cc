@@ -117,7 +117,7 @@ std::string late_creation_leaves_no_contender(const Descriptor& descriptor) {
   client->release(*warm.lease);
   EtcdProbe& probe = shared_etcd().probe();
   const std::int64_t before = probe.revision();
-  (*line)->delay(2 * options.command_timeout, testbed::Direction::to_server);
+  (*line)->delay(2 * options.command_timeout);
   const AcquireResult lost = client->try_once(bench.key(), kTtl);
   if (lost.outcome != AcquireOutcome::unknown) return unexpected(lost, AcquireOutcome::unknown);
   (*line)->heal();

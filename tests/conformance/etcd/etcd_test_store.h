@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "testbed/servers/etcd_server.h"
+#include "testbed/servers/kinds.h"
 #include "tests/conformance/common/properties.h"
 #include "tests/conformance/common/test_store.h"
 #include "tests/conformance/etcd/probe.h"

@@ -6,7 +6,7 @@
 #include <stdexcept>
 
 #include "strategies/etcd/client/rpc.grpc.pb.h"
-#include "testbed/servers/etcd_server.h"
+#include "testbed/servers/kinds.h"
 #include "tests/support/eventually.h"
 #include "tests/support/servers.h"
 

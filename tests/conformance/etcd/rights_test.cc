@@ -6,7 +6,7 @@
 #include <stdexcept>
 
 #include "strategies/registry.h"
-#include "testbed/servers/etcd_server.h"
+#include "testbed/servers/kinds.h"
 #include "tests/conformance/common/full_use.h"
 #include "tests/conformance/etcd/etcd_test_store.h"
 #include "tests/support/etcd_gateway.h"

@@ -4,7 +4,7 @@
 
 #include "deployment/failure.h"
 #include "strategies/carrier.h"
-#include "testbed/servers/memcached_server.h"
+#include "testbed/servers/kinds.h"
 #include "tests/conformance/memcached/probe.h"
 #include "tests/support/servers.h"
 

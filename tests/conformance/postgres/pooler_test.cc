@@ -3,7 +3,7 @@
 
 #include "deployment/failure.h"
 #include "strategies/registry.h"
-#include "testbed/servers/pgbouncer_server.h"
+#include "testbed/servers/kinds.h"
 #include "tests/conformance/common/bench.h"
 #include "tests/conformance/postgres/postgres_test_store.h"
 #include "tests/support/test_names.h"

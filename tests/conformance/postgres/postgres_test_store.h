@@ -3,7 +3,7 @@
 #include <memory>
 #include <string>
 
-#include "testbed/servers/postgres_server.h"
+#include "testbed/servers/kinds.h"
 #include "tests/conformance/common/test_store.h"
 #include "tests/conformance/postgres/probe.h"
 

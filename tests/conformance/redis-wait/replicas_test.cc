@@ -192,10 +192,7 @@ TEST_F(Replicas, HaveNotAcknowledgedWhatAnotherConnectionWrote) {
 TEST_F(Replicas, OneThatIsAwayFromTheStartIsMissed) {
   must(replica(1).freeze());
   RedisProbe(primary().port()).ask({"CLIENT", "KILL", "TYPE", "replica"});
-  ASSERT_TRUE(eventually([&] {
-    auto facts = testbed::replication_facts(primary());
-    return facts && (*facts)["connected_slaves"] == "1";
-  }));
+  ASSERT_TRUE(eventually([&] { return says_of_replication(primary(), "connected_slaves:1"); }));
   Bench bench(redis_wait(), store_, within(kBound));
   const auto client = bench.client();
   EXPECT_EQ(client->try_once(bench.key()).outcome, AcquireOutcome::refused);

@@ -13,8 +13,8 @@ namespace lockbench::test {
 ReplicatedStore::ReplicatedStore() {
   testbed::RedisGroupOptions options{.replicas = kReplicas};
   options.server.durable = false;
-  options.server.users = {
-      "lockonly on >secret ~lockbench:* -@all +@read +@write +@scripting +wait"};
+  options.server.config = {
+      "user lockonly on >secret ~lockbench:* -@all +@read +@write +@scripting +wait"};
   auto group = testbed::start_redis_group(shared_testbed(), options);
   if (!group) throw std::runtime_error(group.error());
   group_ = *std::move(group);
@@ -34,8 +34,7 @@ void ReplicatedStore::settle() {
 
 bool ReplicatedStore::replicas_follow() {
   for (std::size_t i = 0; i < kReplicas; ++i) {
-    auto facts = testbed::replication_facts(group_->replica(i));
-    if (!facts || (*facts)["master_link_status"] != "up") return false;
+    if (!says_of_replication(group_->replica(i), "master_link_status:up")) return false;
   }
   // What was written before they came they are taken to have: it is the second that shows.
   RedisProbe& primary = probe();

@@ -106,7 +106,7 @@ TEST_F(Connection, AnswersOfABrokenPipelineAreUnanswered) {
 
 TEST_F(Connection, LogsInWithThePasswordOfTheDefaultUser) {
   testbed::RedisOptions options;
-  options.users = {"default on >open-sesame ~* &* +@all"};
+  options.config = {"user default on >open-sesame ~* &* +@all"};
   const auto server = own_redis(options);
   const std::string address = fmt::format("127.0.0.1:{}", server->port());
   EXPECT_TRUE(connect_to("redis://:open-sesame@" + address)->call({"PING"}).has_value());

@@ -77,8 +77,9 @@ std::string works_for_a_plain_user(const Descriptor& descriptor) {
 std::string works_over_a_unix_socket(const Descriptor& descriptor) {
   constexpr int kDatabase = 5;
   RedisProbe(shared_redis().port()).ask({"FLUSHALL"});
-  Bench bench(descriptor, fmt::format("unix://{}:{}@{}?db={}", kPlainUser, kPlainPasswordInUrl,
-                                      shared_redis().unix_socket().string(), kDatabase));
+  Bench bench(descriptor,
+              fmt::format("unix://{}:{}@{}?db={}", kPlainUser, kPlainPasswordInUrl,
+                          (shared_redis().data_folder() / "socket").string(), kDatabase));
   return acquire_and_release(bench, kDatabase);
 }
 

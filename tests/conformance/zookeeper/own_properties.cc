@@ -5,6 +5,7 @@
 #include "tests/conformance/common/properties.h"
 #include "tests/conformance/common/waiter.h"
 #include "tests/conformance/zookeeper/zookeeper_test_store.h"
+#include "tests/support/servers.h"
 
 namespace lockbench::test {
 namespace {
@@ -42,10 +43,9 @@ std::string end_of_the_session_is_known(const Descriptor& descriptor) {
   Waiter waiter(bench.client(), bench.key());
   if (!waiter.waits()) return "it did not wait";
   // Else it would come back before its session has ended.
-  proxy->refuse();
-  proxy->cut();
+  proxy->lead_to(closed_port());
   ZookeeperProbe::end_session(port, session);
-  proxy->heal();
+  proxy->lead_to(port);
   const AcquireResult& next = waiter.join();
   if (!next.lease) return "the next: " + unexpected(next, AcquireOutcome::acquired);
   if (*next.lease->fencing <= *held.lease->fencing) return "fencing numbers do not grow";

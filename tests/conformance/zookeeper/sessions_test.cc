@@ -141,8 +141,7 @@ TEST_P(ZookeeperSessions, OfAKilledClientLeaveNothing) {
   const auto client = bench.client();
   ASSERT_TRUE(client->try_once(bench.key(), seconds(2)).lease);
   EXPECT_TRUE(probe.look("/lockbench").there);
-  (*proxy)->refuse();
-  (*proxy)->cut();
+  (*proxy)->lead_to(closed_port());
   EXPECT_TRUE(eventually([&] { return !probe.look("/lockbench").there; }));
 }
 

@@ -3,7 +3,7 @@
 #include <memory>
 #include <string>
 
-#include "testbed/servers/zookeeper_server.h"
+#include "testbed/servers/kinds.h"
 #include "tests/conformance/common/properties.h"
 #include "tests/conformance/common/test_store.h"
 #include "tests/conformance/zookeeper/probe.h"

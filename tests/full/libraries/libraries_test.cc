@@ -6,8 +6,7 @@
 #include <array>
 #include <csignal>
 
-#include "testbed/servers/etcd_server.h"
-#include "testbed/servers/zookeeper_server.h"
+#include "testbed/servers/kinds.h"
 #include "tests/folders.h"
 #include "tests/integration/support/documents.h"
 #include "tests/integration/support/program.h"

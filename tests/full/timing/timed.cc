@@ -6,10 +6,7 @@
 
 #include "deployment/failure.h"
 #include "strategies/duration.h"
-#include "testbed/servers/etcd_server.h"
-#include "testbed/servers/memcached_server.h"
-#include "testbed/servers/postgres_server.h"
-#include "testbed/servers/zookeeper_server.h"
+#include "testbed/servers/kinds.h"
 #include "tests/support/servers.h"
 
 namespace lockbench::test {

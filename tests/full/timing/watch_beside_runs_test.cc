@@ -5,9 +5,7 @@
 #include <algorithm>
 #include <csignal>
 
-#include "testbed/servers/etcd_server.h"
-#include "testbed/servers/postgres_server.h"
-#include "testbed/servers/zookeeper_server.h"
+#include "testbed/servers/kinds.h"
 #include "tests/full/timing/certificate.h"
 #include "tests/integration/support/program.h"
 #include "tests/support/must.h"

@@ -20,10 +20,8 @@ class Around : public LockStrategy {
 };
 
 /// Always grants the same fencing number.
-class SameNumber : public Around {
- public:
+struct SameNumber : Around {
   using Around::Around;
-
   AcquireResult acquire(const AcquireRequest& request) override {
     AcquireResult result = Around::acquire(request);
     if (result.lease) result.lease->fencing = 1;
@@ -32,10 +30,8 @@ class SameNumber : public Around {
 };
 
 /// Never looks at the clock: treats its lease as valid until it releases.
-class NeverDoubts : public Around {
- public:
+struct NeverDoubts : Around {
   using Around::Around;
-
   AcquireResult acquire(const AcquireRequest& request) override {
     AcquireResult result = Around::acquire(request);
     if (result.lease) result.lease->state = std::make_shared<LeaseState>(TimePoint::max());

@@ -11,28 +11,22 @@
 namespace lockbench::redis {
 namespace {
 
-class Sound : public TokenLock {
- public:
+struct Sound : TokenLock {
   using TokenLock::TokenLock;
-
   StoreResult<TryResult> try_acquire(const AcquireRequest& request, Lease& lease) override {
     return set_nx_px(request, lease, lease.token);
   }
 };
 
 /// Releases without checking the owner.
-class UncheckedRelease : public Sound {
- public:
+struct UncheckedRelease : Sound {
   using Sound::Sound;
-
- protected:
   StoreResult<bool> give_back(const Lease& lease, const std::stop_token& stop) override {
     return release_unchecked(redis(), lease, stop);
   }
 };
 
-class UncheckedRenewal : public Sound {
- public:
+struct UncheckedRenewal : Sound {
   using Sound::Sound;
   RenewResult renew(const Lease& lease, Duration ttl) override {
     return renew_unchecked(redis(), env(), lease, ttl);
@@ -40,10 +34,8 @@ class UncheckedRenewal : public Sound {
 };
 
 /// Treats its lease as valid for a little too long.
-class Overstays : public Sound {
- public:
+struct Overstays : Sound {
   using Sound::Sound;
-
   StoreResult<TryResult> try_acquire(const AcquireRequest& request, Lease& lease) override {
     auto tried = Sound::try_acquire(request, lease);
     if (tried && tried->granted) {
@@ -54,10 +46,8 @@ class Overstays : public Sound {
 };
 
 /// Waits for the replicas, but does not send them its key.
-class KeepsToThePrimary : public Sound {
- public:
+struct KeepsToThePrimary : Sound {
   using Sound::Sound;
-
   StoreResult<TryResult> try_acquire(const AcquireRequest& request, Lease& lease) override {
     constexpr std::string_view kSet =
         "redis.set_repl(redis.REPL_NONE) "
@@ -76,10 +66,8 @@ class KeepsToThePrimary : public Sound {
 };
 
 /// Takes the end of a wait for a grant, without trying again.
-class SkipsTheRecheck : public Sound {
- public:
+struct SkipsTheRecheck : Sound {
   using Sound::Sound;
-
   StoreResult<TryResult> try_acquire(const AcquireRequest& request, Lease& lease) override {
     if (lease.key == waited_for_) {
       lease.state = valid_until(env().now() + request.ttl);
@@ -94,11 +82,8 @@ class SkipsTheRecheck : public Sound {
 };
 
 /// Checks the owner in every second play only: keys are numbered.
-class Flickers : public Sound {
- public:
+struct Flickers : Sound {
   using Sound::Sound;
-
- protected:
   StoreResult<bool> give_back(const Lease& lease, const std::stop_token& stop) override {
     const std::size_t number = lease.key.find('{') + 1;
     const bool careless = std::stoul(lease.key.substr(number)) % 2 == 0;
@@ -107,21 +92,16 @@ class Flickers : public Sound {
 };
 
 /// Does not clean up after an acquisition with unknown outcome.
-class Untidy : public Sound {
- public:
+struct Untidy : Sound {
   using Sound::Sound;
-
- protected:
   StoreResult<bool> undo(const Lease& /*lease*/, const std::stop_token& /*stop*/) override {
     return false;
   }
 };
 
 /// Its fencing numbers decrease.
-class CountsDown : public Sound {
- public:
+struct CountsDown : Sound {
   using Sound::Sound;
-
   StoreResult<TryResult> try_acquire(const AcquireRequest& request, Lease& lease) override {
     constexpr std::int64_t kFirst = 1000;
     auto tried = Sound::try_acquire(request, lease);
@@ -134,10 +114,8 @@ class CountsDown : public Sound {
 };
 
 /// Never expires.
-class Eternal : public Sound {
- public:
+struct Eternal : Sound {
   using Sound::Sound;
-
   StoreResult<TryResult> try_acquire(const AcquireRequest& request, Lease& lease) override {
     const TimePoint asked_at = env().now();
     const auto set = redis().call({"SET", lease.key, lease.token, "NX"}, request.stop);
@@ -149,10 +127,8 @@ class Eternal : public Sound {
 };
 
 /// Identifies owners by client number, and does not count acquisitions.
-class Confused : public Sound {
- public:
+struct Confused : Sound {
   using Sound::Sound;
-
   StoreResult<TryResult> try_acquire(const AcquireRequest& request, Lease& lease) override {
     auto tried = Sound::try_acquire(request, lease);
     if (!tried || tried->granted) return tried;
@@ -162,16 +138,12 @@ class Confused : public Sound {
     lease.state = valid_until(env().now() + request.ttl);
     return true;
   }
-
- protected:
   std::string make_token() override { return std::to_string(client()); }
 };
 
 /// Grants every request.
-class Blind : public Sound {
- public:
+struct Blind : Sound {
   using Sound::Sound;
-
   StoreResult<TryResult> try_acquire(const AcquireRequest& request, Lease& lease) override {
     lease.state = valid_until(env().now() + request.ttl);
     return true;
@@ -227,26 +199,20 @@ RenewResult renew_by_script(Connection& redis, Env& env, const Lease& lease, Dur
 }
 
 /// Claims a renewal timer in its traits but has none.
-class ForgetsToRenew : public Sound {
- public:
+struct ForgetsToRenew : Sound {
   using Sound::Sound;
   RenewResult renew(const Lease& lease, Duration ttl) override {
     return renew_by_script(redis(), env(), lease, ttl);
   }
-
- protected:
   std::optional<RenewalProtocol> renewal_protocol() const override { return std::nullopt; }
 };
 
 /// As ForgetsToRenew, but never expires.
-class Endless : public Eternal {
- public:
+struct Endless : Eternal {
   using Eternal::Eternal;
   RenewResult renew(const Lease& lease, Duration ttl) override {
     return renew_by_script(redis(), env(), lease, ttl);
   }
-
- protected:
   std::optional<RenewalProtocol> renewal_protocol() const override { return std::nullopt; }
 };
 

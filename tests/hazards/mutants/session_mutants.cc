@@ -6,10 +6,8 @@ namespace lockbench {
 namespace {
 
 /// Its fencing numbers decrease, from one client to the next.
-class CountsDown : public Around {
- public:
+struct CountsDown : Around {
   using Around::Around;
-
   AcquireResult acquire(const AcquireRequest& request) override {
     constexpr std::uint64_t kFirst = 1'000'000'000'000;
     AcquireResult result = Around::acquire(request);

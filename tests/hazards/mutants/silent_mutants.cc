@@ -42,10 +42,8 @@ class CutOff : public Around {
 };
 
 /// After one lost answer no more answers arrive.
-class SilentForGood : public Around {
- public:
+struct SilentForGood : Around {
   using Around::Around;
-
   AcquireResult acquire(const AcquireRequest& request) override {
     if (silent_) return {.outcome = AcquireOutcome::failed, .reason = "the store does not answer"};
     AcquireResult result = Around::acquire(request);
@@ -59,10 +57,8 @@ class SilentForGood : public Around {
 
 /// Gets no answer to a release, or none to a repeated release.
 template <bool kFirstToo>
-class UnheardRelease : public Around {
- public:
+struct UnheardRelease : Around {
   using Around::Around;
-
   ReleaseResult release(const Lease& lease) override {
     ReleaseResult result = Around::release(lease);
     const bool first = released_.insert(lease.token).second;

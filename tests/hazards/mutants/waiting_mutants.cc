@@ -9,10 +9,8 @@ namespace lockbench::redis {
 namespace {
 
 /// A ticket queue that does not drop dead waiters.
-class WaitsForTheDead : public TokenLock {
- public:
+struct WaitsForTheDead : TokenLock {
   using TokenLock::TokenLock;
-
   StoreResult<TryResult> try_acquire(const AcquireRequest& request, Lease& lease) override {
     if (lease.token != drawn_by_) {
       const auto drawn = redis().call({"INCR", lease.key + ":drawn"}, request.stop);
@@ -43,10 +41,8 @@ class WaitsForTheDead : public TokenLock {
 };
 
 /// The same, but it skips a waiter after a whole TTL.
-class WaitsOutTheDead : public WaitsForTheDead {
- public:
+struct WaitsOutTheDead : WaitsForTheDead {
   using WaitsForTheDead::WaitsForTheDead;
-
   StoreResult<TryResult> try_acquire(const AcquireRequest& request, Lease& lease) override {
     const std::string seen = served();
     auto tried = WaitsForTheDead::try_acquire(request, lease);
@@ -63,15 +59,11 @@ class WaitsOutTheDead : public WaitsForTheDead {
 };
 
 /// Tries again only after a notification.
-class TrustsTheMessage : public TokenLock {
- public:
+struct TrustsTheMessage : TokenLock {
   using TokenLock::TokenLock;
-
   StoreResult<TryResult> try_acquire(const AcquireRequest& request, Lease& lease) override {
     return set_nx_px(request, lease, lease.token);
   }
-
- protected:
   WaitResult wait_turn(const AcquireRequest& request, const Lease& lease,
                        std::uint32_t earlier_waits, Duration longest) override {
     const TimePoint until = wakes_at(request);
@@ -86,28 +78,21 @@ class TrustsTheMessage : public TokenLock {
 };
 
 /// Tries again after a notification, or after two TTLs.
-class WakesLate : public TrustsTheMessage {
- public:
+struct WakesLate : TrustsTheMessage {
   using TrustsTheMessage::TrustsTheMessage;
-
- protected:
   TimePoint wakes_at(const AcquireRequest& request) override {
     return std::min(env().now() + 2 * request.ttl, request.deadline);
   }
 };
 
 /// Releases only if the value is exactly what it wrote.
-class KnowsItsOwnTimeOnly : public GetsetLock {
- public:
+struct KnowsItsOwnTimeOnly : GetsetLock {
   using GetsetLock::GetsetLock;
-
   StoreResult<bool> give_back(const Lease& lease, const std::stop_token& stop) override {
     const auto value = redis().call({"GET", lease.key}, stop);
     if (!value) return tl::unexpected(value.error());
     return value->is_text(lease.token) ? GetsetLock::give_back(lease, stop) : false;
   }
-
- protected:
   bool takes_over(const std::string& seen, const std::optional<std::string>& replaced) override {
     return replaced == seen;
   }

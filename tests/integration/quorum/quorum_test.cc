@@ -37,8 +37,8 @@ TEST(RedisWait, RunsOnAPrivatePrimaryWithReplicas) {
 TEST(RedisWait, WithoutEnoughReplicasOrTheirNumberCannotRun) {
   testbed::RedisGroupOptions options{.replicas = 1};
   options.server.durable = false;
-  options.server.users = {
-      "lockonly on >secret ~lockbench:* -@all +@read +@write +@scripting "
+  options.server.config = {
+      "user lockonly on >secret ~lockbench:* -@all +@read +@write +@scripting "
       "+@connection +wait +unlink"};
   const auto group = must(testbed::start_redis_group(shared_testbed(), options));
   const std::string one = fmt::format("127.0.0.1:{}", group->primary().port());

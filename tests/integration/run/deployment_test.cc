@@ -8,7 +8,7 @@
 #include <sstream>
 #include <stdexcept>
 
-#include "testbed/servers/postgres_server.h"
+#include "testbed/servers/kinds.h"
 #include "tests/integration/support/documents.h"
 #include "tests/integration/support/program.h"
 #include "tests/support/servers.h"
@@ -38,11 +38,11 @@ std::vector<std::string> keys_of(const SeenCommand& command) {
 class SharedDeployment : public testing::Test {
  protected:
   SharedDeployment()
-      : server_(own_redis(
-            {.users = {fmt::format("{} on >{} resetkeys ~lockbench:* &lockbench:* -@all +@read "
-                                   "+@write +@scripting +@transaction +@connection +@pubsub +time "
-                                   "-@dangerous",
-                                   kPlainUser, kPlainPassword)}})),
+      : server_(own_redis({.config = {fmt::format(
+                               "user {} on >{} resetkeys ~lockbench:* &lockbench:* -@all +@read "
+                               "+@write +@scripting +@transaction +@connection +@pubsub +time "
+                               "-@dangerous",
+                               kPlainUser, kPlainPassword)}})),
         url_(fmt::format("redis://{}:{}@127.0.0.1:{}", kPlainUser, kPlainPasswordInUrl,
                          server_->port())),
         probe_(server_->port()) {

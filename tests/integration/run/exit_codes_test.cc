@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "testbed/servers/redis_server.h"
+#include "testbed/servers/kinds.h"
 #include "tests/folders.h"
 #include "tests/integration/support/documents.h"
 #include "tests/integration/support/program.h"

@@ -6,12 +6,8 @@
 
 #include "strategies/store.h"
 #include "testbed/servers/authority.h"
-#include "testbed/servers/etcd_server.h"
-#include "testbed/servers/memcached_server.h"
-#include "testbed/servers/postgres_server.h"
+#include "testbed/servers/kinds.h"
 #include "testbed/servers/redis_group.h"
-#include "testbed/servers/sentinel.h"
-#include "testbed/servers/zookeeper_server.h"
 #include "tests/integration/support/documents.h"
 #include "tests/integration/support/program.h"
 #include "tests/support/must.h"

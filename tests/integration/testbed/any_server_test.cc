@@ -7,15 +7,10 @@
 #include <functional>
 #include <memory>
 #include <ostream>
-#include <stdexcept>
 #include <string>
-#include <utility>
 #include <vector>
 
-#include "testbed/servers/etcd_server.h"
-#include "testbed/servers/memcached_server.h"
-#include "testbed/servers/postgres_server.h"
-#include "testbed/servers/zookeeper_server.h"
+#include "testbed/servers/kinds.h"
 #include "tests/integration/testbed/support.h"
 
 namespace lockbench::testbed {
@@ -25,11 +20,9 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t kNowhere = std::string::npos;
 
-using StartedServer = tl::expected<std::unique_ptr<Server>, std::string>;
-
 struct Kind {
   std::string name;
-  std::function<StartedServer(Testbed&, PortChooser)> start;
+  std::function<StartedServer(Testbed&)> start;
   std::function<bool(const Server&)> serves;
   std::function<bool(const Server&)> write;  ///< false if that failed
   std::function<bool(const Server&)> has;    ///< what was written
@@ -37,19 +30,6 @@ struct Kind {
 
   friend std::ostream& operator<<(std::ostream& out, const Kind& kind) { return out << kind.name; }
 };
-
-template <class Options>
-auto on_port_of_choice(StartedServer (*start)(Testbed&, const Options&)) {
-  return [start](Testbed& testbed, PortChooser choose) {
-    Options options;
-    options.choose_port = std::move(choose);
-    return start(testbed, options);
-  };
-}
-
-StartedServer start_open_redis(Testbed& testbed, const RedisOptions& options) {
-  return start_redis(testbed, open_to_all(options));
-}
 
 bool etcd_serves(const Server& etcd) {
   return ask_line(etcd.port(), "GET /health HTTP/1.0\r\n\r\n", test::kPatience).has_value();
@@ -60,28 +40,28 @@ fs::path trace_in(const Server& zookeeper) { return zookeeper.data_folder() / "t
 std::vector<Kind> kinds() {
   return {
       {.name = "redis",
-       .start = on_port_of_choice(start_open_redis),
+       .start = [](Testbed& t) { return start_redis(t, open_to_all()); },
        .serves = [](const Server& s) { return ask(s.port(), "PING") == "+PONG"; },
        .write = [](const Server& s) { return ask(s.port(), "SET k v") == "+OK"; },
        .has = [](const Server& s) { return ask(s.port(), "EXISTS k") == ":1"; }},
       {.name = "etcd",
-       .start = on_port_of_choice(start_etcd),
+       .start = [](Testbed& t) { return start_etcd(t); },
        .serves = etcd_serves,
        .write = [](const Server& s) { return put_into_etcd(s).find(" 200 ") != kNowhere; },
        .has = [](const Server& s) { return get_from_etcd(s).find("dg==") != kNowhere; }},
       {.name = "memcached",
-       .start = on_port_of_choice(start_memcached),
+       .start = [](Testbed& t) { return start_memcached(t); },
        .serves = [](const Server& s) { return ask_memcached(s, "version").starts_with("V"); },
        .write = [](const Server& s) { return ask_memcached(s, "set k 0 0 1\r\nv") == "STORED"; },
        .has = [](const Server& s) { return ask_memcached(s, "get k") == "VALUE k 0 1"; },
        .keeps = false},
       {.name = "postgres",
-       .start = on_port_of_choice(start_postgres),
+       .start = [](Testbed& t) { return start_postgres(t); },
        .serves = [](const Server& s) { return psql(s, "SELECT 1") == "1"; },
        .write = [](const Server& s) { return psql(s, "CREATE TABLE t AS VALUES (7)").empty(); },
        .has = [](const Server& s) { return psql(s, "TABLE t") == "7"; }},
       {.name = "zookeeper",
-       .start = on_port_of_choice(start_zookeeper),
+       .start = [](Testbed& t) { return start_zookeeper(t); },
        .serves = [](const Server& s) { return zookeeper_mode(s) == "standalone"; },
        .write = [](const Server& s) { return (std::ofstream(trace_in(s)) << 1).good(); },
        .has = [](const Server& s) { return fs::exists(trace_in(s)); }}};
@@ -89,11 +69,7 @@ std::vector<Kind> kinds() {
 
 class AnyServer : public testing::TestWithParam<Kind> {
  protected:
-  std::unique_ptr<Server> must_start_one(PortChooser choose = free_loopback_port) {
-    StartedServer started = GetParam().start(*testbed_, std::move(choose));
-    if (!started) throw std::runtime_error(started.error());
-    return *std::move(started);
-  }
+  std::unique_ptr<Server> must_start_one() { return need(GetParam().start(*testbed_)); }
 
   std::unique_ptr<Testbed> testbed_ = must_start();
 };
@@ -118,7 +94,7 @@ TEST_P(AnyServer, ComesBackOnItsPortWithItsDataOrWithout) {
   EXPECT_TRUE(pid_is_gone(pid));
   EXPECT_FALSE(server->alive());
   EXPECT_FALSE(GetParam().serves(*server));
-  // After its death, and after an orderly stop.
+  // After its death, and while it runs.
   for (int restart = 0; restart < 2; ++restart) {
     ASSERT_TRUE(server->restart(true));
     EXPECT_TRUE(server->alive());
@@ -134,9 +110,10 @@ TEST_P(AnyServer, TriesAnotherPortWhenItLosesTheRace) {
   const auto other = must_start_one();  // answers, but is not ours
   const std::uint16_t good = free_loopback_port().value();
   int calls = 0;
-  const auto server = must_start_one([&]() -> tl::expected<std::uint16_t, std::string> {
+  testbed_->choose_port = [&]() -> tl::expected<std::uint16_t, std::string> {
     return calls++ == 0 ? other->port() : good;
-  });
+  };
+  const auto server = must_start_one();
   EXPECT_EQ(server->port(), good);
   EXPECT_EQ(calls, 2);
 }

@@ -13,8 +13,7 @@
 #include <memory>
 #include <thread>
 
-#include "testbed/servers/memcached_server.h"
-#include "testbed/servers/postgres_server.h"
+#include "testbed/servers/kinds.h"
 #include "tests/integration/testbed/support.h"
 #include "tests/support/must.h"
 

@@ -4,8 +4,7 @@
 #include <algorithm>
 #include <set>
 
-#include "testbed/servers/etcd_server.h"
-#include "testbed/servers/zookeeper_server.h"
+#include "testbed/servers/kinds.h"
 #include "tests/integration/testbed/support.h"
 
 namespace lockbench::testbed {
@@ -69,15 +68,14 @@ TEST_F(Zookeeper, AnEnsembleTriesOtherPortsWhenItLosesTheRaceAndDrawsNoneTwice) 
   ASSERT_NE(other, nullptr);
   int calls = 0;
   std::uint16_t last = 0;
-  ZookeeperOptions options;
-  options.choose_port = [&]() -> tl::expected<std::uint16_t, std::string> {
+  testbed_->choose_port = [&]() -> tl::expected<std::uint16_t, std::string> {
     ++calls;
     if (calls == 1) return other->port();
     if (calls == 12) return last;  // drawn a moment ago
     last = free_loopback_port().value();
     return last;
   };
-  const auto servers = start_zookeeper_ensemble(*testbed_, 3, options);
+  const auto servers = start_zookeeper_ensemble(*testbed_);
   ASSERT_TRUE(servers) << servers.error();
   EXPECT_EQ(servers->size(), 3U);
   EXPECT_EQ(calls, 9 + 9 + 1);

@@ -32,19 +32,19 @@ TEST(DistinctPorts, AreNotDrawnForEver) {
 }
 
 struct NoServer {};
-using Started = tl::expected<std::unique_ptr<NoServer>, std::string>;
+using NoServers = std::unique_ptr<NoServer>;
 
 /// So many attempts in which one of three loses its port, and the others find no majority.
 auto start_without_ports(int lost, int& attempts) {
   return start_all_on_free_ports<NoServer, int>(
-      [&]() -> tl::expected<std::vector<int>, std::string> {
+      [&] {
         ++attempts;
         return std::vector<int>{0, 1, 2};
       },
-      [&](std::size_t number, const std::vector<int>& /*all*/) -> Started {
+      [&](std::size_t number, const std::vector<int>& /*all*/) -> NoServers {
         if (attempts > lost) return std::make_unique<NoServer>();
-        if (number == 1) return tl::unexpected("bind: " + std::string(kPortTaken));
-        return tl::unexpected<std::string>("was not ready within 1 ms");
+        if (number == 1) throw Failure("bind: " + std::string(kPortTaken));
+        throw Failure("was not ready within 1 ms");
       });
 }
 
@@ -67,13 +67,13 @@ TEST(PortsOfACluster, AreNotDrawnForEver) {
 TEST(PortsOfACluster, AreNotDrawnAgainWhereSomethingElseIsWrong) {
   int attempts = 0;
   const auto started = start_all_on_free_ports<NoServer, int>(
-      [&]() -> tl::expected<std::vector<int>, std::string> {
+      [&] {
         ++attempts;
         return std::vector<int>{0, 1};
       },
-      [](std::size_t number, const std::vector<int>& /*all*/) -> Started {
+      [](std::size_t number, const std::vector<int>& /*all*/) -> NoServers {
         if (number == 0) return std::make_unique<NoServer>();
-        return tl::unexpected<std::string>("no folder");
+        throw Failure("no folder");
       });
   ASSERT_FALSE(started);
   EXPECT_EQ(started.error(), "no folder");

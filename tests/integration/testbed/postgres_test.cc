@@ -9,9 +9,8 @@
 #include <sstream>
 #include <string>
 
-#include "testbed/process/remains.h"
-#include "testbed/servers/pgbouncer_server.h"
-#include "testbed/servers/postgres_server.h"
+#include "testbed/process/process_tree.h"
+#include "testbed/servers/kinds.h"
 #include "tests/integration/testbed/support.h"
 #include "tests/support/variable.h"
 
@@ -155,74 +154,46 @@ TEST_F(Postgres, AReplicaFollowsUntilItIsPromoted) {
 
 namespace fs = std::filesystem;
 
-/// Shared memory that this process has made, and a folder with a lock file as PostgreSQL writes it.
-class Remains : public testing::Test {
- protected:
-  Remains() : segment_(shmget(IPC_PRIVATE, 56, IPC_CREAT | 0600)) {
-    std::string name = (fs::temp_directory_path() / "lockbench-remains-XXXXXX").string();
-    if (mkdtemp(name.data()) != nullptr) folder_ = name;
-  }
-  ~Remains() override {
-    shmctl(segment_, IPC_RMID, nullptr);
-    std::error_code ignored;
-    fs::remove_all(folder_, ignored);
-  }
-
-  fs::path write_lock_file(pid_t maker) const {
-    fs::create_directory(folder_ / "cluster");
-    fs::path path = folder_ / "cluster" / "postmaster.pid";
-    std::ofstream(path) << fmt::format(
-        "{}\n/data\n1795655079\n5432\n/socket\n127.0.0.1\n{:>9} {:>9}\nready   \n", maker, 0,
-        segment_);
-    return path;
-  }
-  /// What is to be removed is.
-  void remove() {
-    std::error_code error;
-    remove_remains(folder_, error);
-    EXPECT_FALSE(error) << error.message();
-    EXPECT_FALSE(fs::exists(folder_));
-  }
-  bool segment_is_there() const {
-    shmid_ds facts{};
-    return shmctl(segment_, IPC_STAT, &facts) == 0;
-  }
-
-  const int segment_;
-  fs::path folder_;
+/// A lock file as PostgreSQL writes it, beside shared memory that this process has made.
+struct LockFile {
+  const char* what;
+  pid_t maker = getpid();  ///< as the file says
+  bool whole = true;
+  bool own = true;  ///< this user's
+  bool segment_goes = false;
 };
 
-TEST_F(Remains, AreAFolderAndTheSegmentThatItsServerMade) {
-  write_lock_file(getpid());
-  ASSERT_TRUE(segment_is_there());
-  remove();
-  EXPECT_FALSE(segment_is_there());
-}
-
-/// PostgreSQL writes the process as a negative number then.
-TEST_F(Remains, AreAlsoThoseOfAServerThatWasKilledAsItMadeItsData) {
-  write_lock_file(-getpid());
-  remove();
-  EXPECT_FALSE(segment_is_there());
-}
-
-TEST_F(Remains, AreNothingOfAnotherProcess) {
-  write_lock_file(getppid());
-  remove();
-  EXPECT_TRUE(segment_is_there());
-}
-
-TEST_F(Remains, AreNothingOfAnotherUser) {
-  if (geteuid() != 0) GTEST_SKIP() << "only root gives files away";
-  ASSERT_EQ(chown(write_lock_file(getpid()).c_str(), 1, 1), 0);
-  remove();
-  EXPECT_TRUE(segment_is_there());
-}
-
-TEST_F(Remains, OfALockFileThatWasNotWrittenToItsEndAreTheFolder) {
-  std::ofstream(write_lock_file(getpid())) << getpid() << "\n/data\n";
-  remove();
-  EXPECT_TRUE(segment_is_there());
+/// The folder goes, and with it the segment that its server made.
+TEST(Remains, AreTheFolderAndTheSegmentThatItsServerMade) {
+  const LockFile files[] = {
+      {.what = "our own", .segment_goes = true},
+      // PostgreSQL writes the process as a negative number then.
+      {.what = "killed as it made its data", .maker = -getpid(), .segment_goes = true},
+      {.what = "another process's", .maker = getppid()},
+      {.what = "not written to its end", .whole = false},
+      {.what = "another user's", .own = false}};
+  for (const LockFile& file : files) {
+    if (!file.own && geteuid() != 0) continue;  // only root gives files away
+    const int segment = shmget(IPC_PRIVATE, 56, IPC_CREAT | 0600);
+    std::string folder = (fs::temp_directory_path() / "lockbench-remains-XXXXXX").string();
+    ASSERT_NE(mkdtemp(folder.data()), nullptr);
+    fs::create_directory(fs::path(folder) / "cluster");
+    const fs::path path = fs::path(folder) / "cluster" / "postmaster.pid";
+    std::ofstream(path) << file.maker << "\n/data\n";
+    if (file.whole) {
+      std::ofstream(path, std::ios::app)
+          << fmt::format("1795655079\n5432\n/socket\n127.0.0.1\n0 {:>9}\nready   \n", segment);
+    }
+    if (!file.own) ASSERT_EQ(chown(path.c_str(), 1, 1), 0);
+    std::error_code error;
+    remove_remains(folder, error);
+    EXPECT_FALSE(error) << error.message();
+    EXPECT_FALSE(fs::exists(folder)) << file.what;
+    shmid_ds facts{};
+    EXPECT_EQ(shmctl(segment, IPC_STAT, &facts) != 0, file.segment_goes) << file.what;
+    shmctl(segment, IPC_RMID, nullptr);
+  }
+  if (geteuid() != 0) GTEST_SKIP() << "another user's: only root gives files away";
 }
 
 }  // namespace

@@ -82,41 +82,22 @@ TEST(ProcessTree, ProcessesThatEndWhileLookedAtAreNoError) {
   kill_and_reap(leader);
 }
 
-class OpenFiles : public testing::Test {
- protected:
-  OpenFiles() {
-    getrlimit(RLIMIT_NOFILE, &before_);
-    rlimit low = before_;
-    low.rlim_cur = 100;
-    setrlimit(RLIMIT_NOFILE, &low);
-  }
-  ~OpenFiles() override { setrlimit(RLIMIT_NOFILE, &before_); }
-
-  static rlim_t soft() {
-    rlimit now{};
-    getrlimit(RLIMIT_NOFILE, &now);
-    return now.rlim_cur;
-  }
-
-  rlimit before_{};
-};
-
-TEST_F(OpenFiles, LimitIsRaised) {
-  EXPECT_EQ(raise_open_file_limit(200), 200U);
-  EXPECT_EQ(soft(), 200U);
-}
-
-TEST_F(OpenFiles, LimitIsNeverLowered) {
+TEST(OpenFiles, LimitIsRaisedUpToTheHardOneAndNeverLowered) {
+  rlimit before{};
+  getrlimit(RLIMIT_NOFILE, &before);
+  rlimit low = before;
+  low.rlim_cur = 100;
+  setrlimit(RLIMIT_NOFILE, &low);
   EXPECT_EQ(raise_open_file_limit(50), 100U);
-  EXPECT_EQ(soft(), 100U);
-}
-
-TEST_F(OpenFiles, LimitStopsAtTheHardOneAndSaysSo) {
-  const auto raised = raise_open_file_limit(before_.rlim_max + 1);
+  EXPECT_EQ(raise_open_file_limit(200), 200U);
+  const auto raised = raise_open_file_limit(before.rlim_max + 1);
+  rlimit now{};
+  getrlimit(RLIMIT_NOFILE, &now);
+  setrlimit(RLIMIT_NOFILE, &before);
   ASSERT_FALSE(raised);
-  EXPECT_NE(raised.error().find(std::to_string(before_.rlim_max + 1)), std::string::npos);
-  EXPECT_NE(raised.error().find(std::to_string(before_.rlim_max)), std::string::npos);
-  EXPECT_EQ(soft(), before_.rlim_max);
+  EXPECT_NE(raised.error().find(std::to_string(before.rlim_max + 1)), std::string::npos);
+  EXPECT_NE(raised.error().find(std::to_string(before.rlim_max)), std::string::npos);
+  EXPECT_EQ(now.rlim_cur, before.rlim_max);
 }
 
 }  // namespace

@@ -42,7 +42,7 @@ TEST_F(ProxyTest, LetsEverythingThrough) {
 
 TEST_F(ProxyTest, ManyBytesPassThroughASmallBuffer) {
   constexpr std::size_t kBytes = 20'000'000;
-  const auto line = proxy({.delay = 1ms, .buffer_bytes = 100'000});
+  const auto line = proxy({.delay = 1ms});
   TcpClient client(line->port());
   std::string value;
   value.resize(kBytes, 'x');
@@ -54,9 +54,9 @@ TEST_F(ProxyTest, ManyBytesPassThroughASmallBuffer) {
 }
 
 TEST_F(ProxyTest, AFullBufferKeepsTheSenderWaiting) {
-  const auto line = proxy({.buffer_bytes = 100'000});
+  const auto line = proxy();
   TcpClient client(line->port());
-  line->delay(1h, Direction::to_server);
+  line->delay(1h);
   std::string much;
   much.resize(64'000'000, 'x');  // what the kernel keeps is a few millions
   EXPECT_LT(client.send(much, 1s), much.size());
@@ -92,16 +92,6 @@ TEST_F(ProxyTest, AServerThatIsNotThereResetsTheClient) {
   EXPECT_EQ(client.end(), End::reset);
 }
 
-TEST_F(ProxyTest, TriesAnotherPortWhenItLosesTheRace) {
-  const std::uint16_t good = free_loopback_port().value();
-  int calls = 0;
-  ProxyOptions options;
-  options.choose_port = [&]() -> tl::expected<std::uint16_t, std::string> {
-    return calls++ == 0 ? server->port() : good;
-  };
-  EXPECT_EQ(proxy(options)->port(), good);
-}
-
 TEST_F(ProxyTest, DelaysEachWay) {
   const auto line = proxy();
   TcpClient client(line->port());
@@ -110,28 +100,14 @@ TEST_F(ProxyTest, DelaysEachWay) {
   EXPECT_GE(time_of(client, "PING"), 2 * kDelay);
   TcpClient later(line->port());
   EXPECT_GE(time_of(later, "PING"), 2 * kDelay);
-  line->delay(0ms, Direction::to_server);
-  EXPECT_GE(time_of(client, "PING"), kDelay);
-  line->delay(1h);
-  line->heal();
-  EXPECT_EQ(client.ask("PING"), "+PONG");
 }
 
-TEST_F(ProxyTest, HealingGoesBackToTheLinesOwnDelay) {
-  const auto line = proxy({.delay = kDelay});
-  TcpClient client(line->port());
-  EXPECT_GE(time_of(client, "PING"), 2 * kDelay);
-  for (const Clock::duration other : {Clock::duration(0ms), Clock::duration(1h)}) {
-    line->delay(other);
-    line->heal();
-    EXPECT_GE(time_of(client, "PING"), 2 * kDelay);
-  }
-}
-
-TEST_F(ProxyTest, ADelayKeepsManyCommandsInOrder) {
+TEST_F(ProxyTest, HealingGoesBackToTheLinesOwnDelayWhichKeepsManyCommandsInOrder) {
   constexpr std::size_t kCommands = 5000;
   const auto line = proxy({.delay = kDelay});
   TcpClient client(line->port());
+  line->delay(1h);
+  line->heal();
   std::string wanted;
   for (int i = 0; i < 50; ++i) wanted += echoed(kCommands / 50);
   const auto took = time_of([&] {
@@ -145,12 +121,10 @@ TEST_F(ProxyTest, AShorterDelayDoesNotOvertakeALongerOne) {
   const auto line = proxy();
   TcpClient client(line->port()), other(line->port());
   ASSERT_EQ(client.ask("PING"), "+PONG");
-  line->delay(200ms, Direction::to_client, {.number = 1});
+  line->delay(200ms, {.number = 1});
   const auto took = time_of([&] {
     client.send("ECHO first\r\n");
-    ASSERT_TRUE(eventually([&] { return line->counts().to_server > 6; }));
-    // The server answers the first before these, so that its answer is on its way.
-    EXPECT_EQ(direct_.ask("PING"), "+PONG");
+    // Later than the first, which is on its way by then.
     EXPECT_EQ(other.ask("PING"), "+PONG");
     line->delay(0ms);
     client.send("ECHO second\r\n");
@@ -201,10 +175,10 @@ TEST_F(ProxyTest, EndsWhileItIsBusyAndFaultsComeFromEverywhere) {
     for (int player = 0; player < 3; ++player) {
       players.emplace_back([&] {
         for (int i = 0; i < 20; ++i) {
-          line->black_hole(Direction::to_client, {.share = 0.5});
-          line->hold(Direction::to_server, {.number = 2});
+          line->black_hole({.share = 0.5});
+          line->hold({.number = 2});
           line->delay(std::chrono::microseconds(i * 100));
-          line->cut({.new_ones = false, .share = 0.3});
+          line->cut();
           line->heal();
         }
       });

@@ -155,40 +155,6 @@ TEST_F(Script, GetsItsArgumentsWholeAndNoSurprises) {
   EXPECT_EQ(std::stoull(log.substr(ignored + 8), nullptr, 16) & 0x7fffffff, 0U) << log;
 }
 
-TEST_F(Script, StopsInGoodOrderWithItsOwnSignal) {
-  auto spec = script(
-      "trap 'echo bye; exit 0' INT; trap '' TERM; echo ready; "
-      "while :; do sleep 0.01; done");
-  spec.stop_signal = SIGINT;
-  const auto server = Server::start(*testbed_, spec).value();
-  ASSERT_TRUE(server->alive());
-  ASSERT_TRUE(server->stop());
-  EXPECT_FALSE(server->alive());
-  EXPECT_NE(server->log().find("bye"), std::string::npos);
-  EXPECT_TRUE(server->stop());       // fine once more
-  EXPECT_TRUE(server->kill_hard());  // likewise
-  EXPECT_FALSE(server->freeze());    // but there is nothing to signal
-}
-
-TEST_F(Script, IsKilledWhenItDoesNotStopWithinTheGrace) {
-  auto spec = script("trap 'echo asked' TERM; echo ready; while :; do sleep 0.01; done");
-  spec.stop_grace = milliseconds(200);
-  const auto server = Server::start(*testbed_, spec).value();
-  ASSERT_TRUE(server->stop());
-  EXPECT_NE(server->log().find("asked"), std::string::npos);
-  EXPECT_TRUE(pid_is_gone(server->pid()));
-}
-
-TEST_F(Script, StopsAlsoWhenFrozen) {
-  const auto server = start(
-      "trap 'echo bye; exit 0' TERM; echo ready; "
-      "while :; do sleep 0.01; done");
-  ASSERT_TRUE(server->freeze());
-  EXPECT_TRUE(server->alive());
-  ASSERT_TRUE(server->stop());
-  EXPECT_NE(server->log().find("bye"), std::string::npos);  // in good order, not killed
-}
-
 TEST_F(Script, TakesItsOwnChildrenWithIt) {
   const auto server = start("sleep 600 & echo $! > child; echo ready; wait");
   const pid_t child = read_pid(server->data_folder() / "child");
@@ -257,7 +223,8 @@ TEST_F(Script, MayOutliveItsTestbed) {
   testbed_.reset();
   EXPECT_TRUE(pid_is_gone(pid));
   EXPECT_FALSE(server->alive());
-  EXPECT_TRUE(server->stop());
+  EXPECT_TRUE(server->kill_hard()) << "fine once more";
+  EXPECT_FALSE(server->freeze()) << "there is nothing to signal";
   EXPECT_FALSE(server->restart(true));
 }
 

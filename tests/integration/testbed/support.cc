@@ -10,10 +10,8 @@
 #include <fstream>
 #include <stdexcept>
 
-#include "testbed/servers/etcd_server.h"
-#include "testbed/servers/memcached_server.h"
+#include "testbed/servers/kinds.h"
 #include "testbed/servers/ports.h"
-#include "testbed/servers/postgres_server.h"
 #include "tests/support/etcd_gateway.h"
 #include "tests/support/output_of.h"
 
@@ -93,7 +91,7 @@ std::unique_ptr<Testbed> must_start() {
 }
 
 RedisOptions open_to_all(RedisOptions options) {
-  options.users.emplace_back("default on nopass ~* &* +@all");
+  options.config.emplace_back("user default on nopass ~* &* +@all");
   return options;
 }
 

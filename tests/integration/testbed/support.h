@@ -9,7 +9,7 @@
 #include <string_view>
 #include <tl/expected.hpp>
 
-#include "testbed/servers/redis_server.h"
+#include "testbed/servers/kinds.h"
 #include "testbed/servers/testbed.h"
 #include "tests/support/eventually.h"
 

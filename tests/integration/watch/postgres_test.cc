@@ -7,7 +7,7 @@
 #include <functional>
 
 #include "deployment/failure.h"
-#include "testbed/servers/postgres_server.h"
+#include "testbed/servers/kinds.h"
 #include "tests/integration/watch/sightings.h"
 #include "tests/support/output_of.h"
 #include "tests/support/servers.h"

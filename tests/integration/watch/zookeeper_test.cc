@@ -4,7 +4,7 @@
 
 #include "deployment/failure.h"
 #include "strategies/zookeeper/client/session.h"
-#include "testbed/servers/zookeeper_server.h"
+#include "testbed/servers/kinds.h"
 #include "tests/integration/watch/sightings.h"
 #include "tests/support/servers.h"
 

@@ -53,7 +53,7 @@ class Answering {
 
 TEST(AskServer, AServerThatWantsAPasswordIsRefused) {
   testbed::RedisOptions options;
-  options.users = {"default on >hunter2 ~* &* +@all"};
+  options.config = {"user default on >hunter2 ~* &* +@all"};
   const auto locked = test::own_redis(options);
   const std::string display = locked->address();
   const auto without = ask_server("redis", "redis://" + display, test::kPatience);

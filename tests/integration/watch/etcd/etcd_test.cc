@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "deployment/failure.h"
-#include "testbed/servers/etcd_server.h"
+#include "testbed/servers/kinds.h"
 #include "tests/integration/watch/sightings.h"
 #include "tests/support/etcd_gateway.h"
 #include "tests/support/servers.h"

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <stdexcept>
+#include <string>
+#include <tl/expected.hpp>
+#include <type_traits>
+#include <utility>
+
+namespace lockbench::testbed {
+
+/// A server or another process did not do what was asked of it.
+class Failure : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// The value; throws Failure where there is an error instead: a text, or what has one as `message`.
+template <class T, class E>
+T need(tl::expected<T, E> result) {
+  if constexpr (std::is_same_v<E, std::string>) {
+    if (!result) throw Failure(result.error());
+  } else {
+    if (!result) throw Failure(result.error().message);
+  }
+  if constexpr (!std::is_void_v<T>) return *std::move(result);
+}
+
+/// The result of the work; what it throws as Failure is the error.
+template <class Work>
+tl::expected<std::invoke_result_t<const Work&>, std::string> attempt(const Work& work) {
+  try {
+    if constexpr (std::is_void_v<std::invoke_result_t<const Work&>>) {
+      work();
+      return {};
+    } else {
+      return work();
+    }
+  } catch (const Failure& failure) {
+    return tl::unexpected<std::string>(failure.what());
+  }
+}
+
+}  // namespace lockbench::testbed

@@ -1,0 +1,135 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <string>
+#include <string_view>
+#include <tl/expected.hpp>
+#include <vector>
+
+#include "testbed/process/clock_shim.h"
+#include "testbed/proxy/mesh.h"
+#include "testbed/servers/authority.h"
+#include "testbed/servers/machine.h"
+#include "testbed/servers/ports.h"
+#include "testbed/servers/server.h"
+
+/// The kinds of servers. Each is started on free loopback ports, with the testbed's secret as its
+/// password, and is ready to be used. In options, `tls`: clients come by nothing but TLS; null: no
+/// TLS. `clock`: the clock that the server uses; null: the machine's.
+namespace lockbench::testbed {
+
+inline constexpr Program kRedisServer{"redis-server", "redis-server"};
+inline constexpr Program kRedisSentinel{"redis-sentinel", "redis-sentinel"};
+inline constexpr Program kMemcached{"memcached", "memcached"};
+inline constexpr Program kPostgres{"postgres", "postgresql"};
+inline constexpr Program kPgbouncer{"pgbouncer", "pgbouncer"};
+inline constexpr Program kEtcd{"etcd", "etcd-server"};
+/// Its name in messages: the program itself is a jar that Java runs.
+inline constexpr std::string_view kZookeeper = "zookeeper";
+
+struct RedisOptions {
+  bool durable = true;  ///< append-only file, fsync every second; false: nothing is saved
+  std::uint32_t max_clients = 10'000;
+  /// Further lines of redis.conf. Without one that begins with "user default " nobody gets in who
+  /// does not log in.
+  std::vector<std::string> config;
+  const TlsFiles* tls = nullptr;
+  const ClockShim* clock = nullptr;
+};
+/// Passwords are in a configuration file that only the servers' account can read.
+StartedServer start_redis(Testbed& testbed, const RedisOptions& options = {});
+
+/// User and secret of the testbed, and the port, of a Redis or a Sentinel as lines of its
+/// configuration; TLS also to other servers.
+std::string redis_access_config(const Testbed& testbed, std::uint16_t port, const TlsFiles* tls);
+
+/// The answers to inline commands of the user who may do everything, with `whole` as in ask_until.
+/// A Redis server that runs takes at most a second.
+tl::expected<std::string, std::string> ask_redis(
+    const Server& server, std::string_view commands,
+    const std::function<bool(std::string_view)>& whole);
+/// The first line of the answer.
+tl::expected<std::string, std::string> ask_redis_line(const Server& server,
+                                                      std::string_view command);
+
+struct MemcachedOptions {
+  std::uint32_t max_clients = 10'000;
+  std::uint32_t memory_megabytes = 64;
+  const TlsFiles* tls = nullptr;
+  const ClockShim* clock = nullptr;
+};
+/// TCP only. Its data does not survive a restart.
+StartedServer start_memcached(Testbed& testbed, const MemcachedOptions& options = {});
+
+/// The answers to commands, with `whole` as in ask_until.
+tl::expected<std::string, std::string> ask_memcached(
+    const Server& server, std::string_view commands, std::chrono::milliseconds within,
+    const std::function<bool(std::string_view)>& whole);
+
+/// Who logs in, in PostgreSQL and in the poolers in front of it.
+inline constexpr std::string_view kSuperuser = "postgres";
+/// What a URL without TLS ends with. It leaves nothing to the environment.
+inline constexpr std::string_view kPlainDatabase = "/postgres?gssencmode=disable&sslmode=disable";
+
+struct PostgresOptions {
+  std::uint32_t max_clients = 100;
+  std::vector<std::string> config;  ///< further settings: "deadlock_timeout=2s"
+  std::uint16_t primary_port = 0;   ///< follows the one there, as its replica; 0: a primary
+  const TlsFiles* tls = nullptr;
+  const ClockShim* clock = nullptr;
+};
+/// The server program, in PATH or where Debian keeps it; the newest version if there are several.
+tl::expected<std::filesystem::path, std::string> find_postgres();
+/// A PostgreSQL with a cluster of its own: as durable as PostgreSQL is by default. Its superuser
+/// logs in with the secret, also on its socket. Other clusters are not touched.
+StartedServer start_postgres(Testbed& testbed, const PostgresOptions& options = {});
+
+struct PgbouncerOptions {
+  std::string pool_mode = "transaction";  ///< or "session"
+  int pool_size = 20;                     ///< server sessions
+};
+/// A PgBouncer in front of the PostgreSQL on port `postgres`, for its superuser. It opens server
+/// connections as they are needed, and gives a client the one that was used last.
+StartedServer start_pgbouncer(Testbed& testbed, std::uint16_t postgres,
+                              const PgbouncerOptions& options = {});
+
+/// The user who may do everything: authentication cannot be enabled without one of this name.
+inline constexpr std::string_view kEtcdRoot = "root";
+
+struct EtcdOptions {
+  Mesh* mesh = nullptr;  ///< what lies between the members of a cluster; null: nothing
+  const TlsFiles* tls = nullptr;
+};
+/// An etcd of one member, as durable as etcd is by default. Its elections are quicker than by
+/// default, so that its shortest lease is of one second.
+StartedServer start_etcd(Testbed& testbed, const EtcdOptions& options = {});
+/// Members of one cluster, started side by side; ready when all of them serve. Those that are
+/// restarted must keep their data.
+StartedCluster start_etcd_cluster(Testbed& testbed, int members = 3,
+                                  const EtcdOptions& options = {});
+
+struct ZookeeperOptions {
+  std::vector<std::string> config;  ///< further settings, which replace ours: "snapCount=1000"
+  std::vector<std::string> java;    ///< further arguments of Java's: "-Dname=value"
+  const ClockShim* clock = nullptr;
+  Mesh* mesh = nullptr;  ///< what lies between the members of an ensemble; null: nothing
+  const TlsFiles* tls = nullptr;
+};
+/// Where Debian keeps the server's jar; the error also says if there is no Java to run it.
+tl::expected<std::filesystem::path, std::string> find_zookeeper();
+/// "3.8.0", taken from the jar's full name; "unknown" if that has none.
+std::string zookeeper_version(const std::filesystem::path& jar);
+/// As durable as ZooKeeper is by default, for any number of clients. Its root belongs to the
+/// testbed's user. Other servers are not touched.
+StartedServer start_zookeeper(Testbed& testbed, const ZookeeperOptions& options = {});
+/// An ensemble of `size` (three, or five), all of them ready. Only they can join it.
+StartedCluster start_zookeeper_ensemble(Testbed& testbed, int size = 3,
+                                        const ZookeeperOptions& options = {});
+/// "leader", "follower" or "standalone"; empty if it does not serve at the moment.
+std::string zookeeper_mode(const Server& server);
+
+}  // namespace lockbench::testbed
