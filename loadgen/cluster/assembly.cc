@@ -6,6 +6,7 @@
 #include <map>
 #include <utility>
 
+#include "loadgen/cluster/wire.h"
 #include "loadgen/run/named_load.h"
 #include "loadgen/run/setup.h"
 #include "loadgen/run/summary.h"
@@ -20,26 +21,14 @@ namespace {
 constexpr double kFar = 1.5, kFarSeconds = 0.0005;
 constexpr double kHighestCpuShare = 0.9;
 // A rank that begins later than this has lost a part of the load.
-constexpr Duration kLate = std::chrono::milliseconds(50);
+constexpr double kLateSeconds = 0.05;
 // No load is longer, in seconds: a series beyond that is none.
 constexpr std::size_t kMostSeconds = 10'000'000;
+constexpr const char* kNoPart = "it was lost: what it sent is no part of this run";
 
 bool is_far(double value, double median) {
   const double low = std::min(value, median), high = std::max(value, median);
   return high > kFar * low && high - low > kFarSeconds;
-}
-
-/// Whether all that the record says of clients is of those that its rank has.
-bool is_of(const Share& share, const Record& record) {
-  const auto is_own = [&, first = share.number(0)](std::int32_t client) {
-    return client >= first && client < first + share.count();
-  };
-  return std::all_of(record.counts.begin(), record.counts.end(),
-                     [&](const CountsOf& of) {
-                       return of.client == CountsOf::kServices || is_own(of.client);
-                     }) &&
-         std::all_of(record.waits.begin(), record.waits.end(),
-                     [&](const WaitsOf& of) { return is_own(of.client); });
 }
 
 bool lacks_some(const std::vector<RankReport>& ranks) {
@@ -57,14 +46,17 @@ std::vector<results::SeriesPoint> series_of(const std::vector<RankReport>& ranks
     HistogramSnapshot acquired;
     for (const RankReport& rank : ranks) {
       if (i >= rank.part.series.size()) continue;
-      const results::SeriesPoint& own = rank.part.series[i].point;
+      const results::SeriesPoint& own = rank.part.series[i];
       sum.t = std::max(sum.t, own.t);
       sum.warmup = sum.warmup || own.warmup;
       sum.sections += own.sections;
       sum.failed += own.failed;
       sum.waiters += own.waiters;
       sum.holders += own.holders;
-      acquired.merge(to_snapshot(rank.part.series[i].acquired));
+      HistogramSnapshot samples;
+      if (i < rank.part.acquired.size() && from_bytes(rank.part.acquired[i], samples)) {
+        acquired.merge(samples);
+      }
     }
     sum.acquire_p50 = seconds(acquired.percentile(0.5));
     sum.acquire_p99 = seconds(acquired.percentile(0.99));
@@ -72,61 +64,34 @@ std::vector<results::SeriesPoint> series_of(const std::vector<RankReport>& ranks
   return series;
 }
 
-/// The measured waits of a rank's clients that ended with a grant.
-HistogramSnapshot acquired_by(const RankReport& rank) {
-  HistogramSnapshot acquired;
-  for (const auto& [place, samples] : rank.part.record.histograms) {
-    if (place == place_of(Phase::measured, Timing::acquired)) acquired.merge(to_snapshot(samples));
-  }
-  return acquired;
-}
-
-std::uint64_t sections_of(const RankReport& rank) {
-  std::uint64_t sections = 0;
-  for (const CountsOf& of : rank.part.record.counts) {
-    if (of.phase != static_cast<std::uint8_t>(Phase::measured) || of.client < 0) continue;
-    for (const auto& [kind, count] : of.counts) {
-      if (kind == static_cast<std::uint8_t>(Count::sections)) sections += count;
-    }
-  }
-  return sections;
-}
-
-std::vector<std::string> notes_of(const RankReport& rank) {
-  std::vector<std::string> notes = rank.part.generator.reasons;
-  if (!rank.lost.empty()) notes.insert(notes.begin(), rank.lost);
-  if (const Duration late = rank.part.late + rank.delay; rank.there && late > kLate) {
-    notes.push_back(fmt::format("it began up to {:.0f} ms late", seconds(late) * 1e3));
-  }
-  return notes;
-}
-
 std::vector<results::Rank> table_of(int clients, const std::vector<RankReport>& ranks) {
   std::uint64_t all = 0;
   std::vector<double> p50s, p99s;
   std::vector<results::Rank> table;
   for (const RankReport& rank : ranks) {
-    const Part& part = rank.part;
-    results::Rank& row = table.emplace_back();
+    results::Rank& row = table.emplace_back(rank.part.row);
     row.rank = table.size() - 1;
     row.host = rank.hello.host;
     const Share share{static_cast<int>(row.rank), static_cast<int>(ranks.size()), clients};
     row.clients = static_cast<std::uint64_t>(share.count());
-    row.sections = sections_of(rank);
     all += row.sections;
-    if (const HistogramSnapshot acquired = acquired_by(rank); acquired.count() > 0) {
-      row.acquire_p50 = p50s.emplace_back(seconds(acquired.percentile(0.5)));
-      row.acquire_p99 = p99s.emplace_back(seconds(acquired.percentile(0.99)));
-      row.outlier = ranks.size() > 2;  // unless it is near the others
+    row.outlier = row.acquire_p99 > 0 && ranks.size() > 2;  // unless it is near the others
+    if (row.acquire_p99 > 0) {
+      p50s.push_back(row.acquire_p50);
+      p99s.push_back(row.acquire_p99);
     }
-    row.cpu_seconds = part.generator.cpu_seconds;
-    if (part.wall_seconds > 0) {
-      row.cpu_share = row.cpu_seconds / (part.wall_seconds * std::max(1, rank.hello.cores));
+    row.cpu_seconds = rank.part.generator.cpu_seconds;
+    if (rank.part.wall_seconds > 0) {
+      row.cpu_share = row.cpu_seconds / (rank.part.wall_seconds * std::max(1, rank.hello.cores));
     }
-    row.lag_p99_seconds = seconds(part.lag_p99);
-    row.late_seconds = seconds(part.late + rank.delay);
+    row.late_seconds += seconds(rank.delay);
     row.lost = !rank.lost.empty();
-    row.notes = notes_of(rank);
+    if (row.lost) row.notes.push_back(rank.lost);
+    const auto& reasons = rank.part.generator.reasons;
+    row.notes.insert(row.notes.end(), reasons.begin(), reasons.end());
+    if (rank.there && row.late_seconds > kLateSeconds) {
+      row.notes.push_back(fmt::format("it began up to {:.0f} ms late", row.late_seconds * 1e3));
+    }
   }
   const double p50 = results::median(p50s).value_or(0), p99 = results::median(p99s).value_or(0);
   for (results::Rank& row : table) {
@@ -138,13 +103,14 @@ std::vector<results::Rank> table_of(int clients, const std::vector<RankReport>& 
 
 }  // namespace
 
-tl::expected<void, std::string> accept(Part part, int clients, std::vector<RankReport>& ranks) {
-  const auto count = static_cast<int>(ranks.size());
-  const bool possible = part.rank >= 0 && part.rank < count && part.series.size() <= kMostSeconds &&
-                        is_of({part.rank, count, clients}, part.record);
-  if (!possible) return tl::unexpected<std::string>("what it sent is no part of this run");
-  RankReport& rank = ranks[static_cast<std::size_t>(part.rank)];
-  if (rank.is_settled()) return tl::unexpected(fmt::format("two parts are of rank {}", part.rank));
+tl::expected<void, std::string> accept(Part part, std::vector<RankReport>& ranks) {
+  if (part.row.rank >= ranks.size() || part.series.size() > kMostSeconds) {
+    return tl::unexpected<std::string>(kNoPart);
+  }
+  RankReport& rank = ranks[part.row.rank];
+  if (rank.is_settled()) {
+    return tl::unexpected(fmt::format("two parts are of rank {}", part.row.rank));
+  }
   rank.there = true;
   rank.part = std::move(part);
   return {};
@@ -152,7 +118,7 @@ tl::expected<void, std::string> accept(Part part, int clients, std::vector<RankR
 
 std::unique_ptr<WholeRun> assemble(const RunPlan& plan, const Descriptor& strategy,
                                    const Order& order, std::unique_ptr<Counter> counter,
-                                   const std::vector<RankReport>& ranks) {
+                                   std::vector<RankReport>& ranks) {
   const std::unique_ptr<Env> env = plan.make_env(0);
   auto whole = std::make_unique<WholeRun>();
   // NOLINTNEXTLINE(modernize-make-unique): it cannot be moved
@@ -160,8 +126,13 @@ std::unique_ptr<WholeRun> assemble(const RunPlan& plan, const Descriptor& strate
       plan, strategy, order.repetition, order.number, {.clients = plan.workload.clients}, *env)));
   RunShared& run = *whole->run;
   run.counter = std::move(counter);
-  for (const RankReport& rank : ranks) {
-    absorb(rank.part.record, run);
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    RankReport& rank = ranks[i];
+    if (!rank.there) continue;
+    const Share share{static_cast<int>(i), static_cast<int>(ranks.size()), plan.workload.clients};
+    if (!absorb(rank.part.record, share, run)) {
+      rank = {.hello = rank.hello, .delay = rank.delay, .lost = kNoPart};
+    }
     whole->measured = std::max(whole->measured, rank.part.measured);
   }
   whole->series = series_of(ranks);
@@ -251,7 +222,6 @@ tl::expected<results::Run, std::string> merge(const std::vector<PartFile>& files
   const Descriptor* const strategy = find_strategy(order.strategy);
   if (strategy == nullptr) return tl::unexpected("no such strategy: " + order.strategy);
   RunPlan plan = plan_of(order);
-  const int clients = plan.workload.clients;
   // Their names went with the secrets.
   plan.endpoints[std::string(server_set(*strategy))].resize(static_cast<std::size_t>(first.nodes));
   std::vector<RankReport> ranks(static_cast<std::size_t>(first.ranks));
@@ -264,9 +234,8 @@ tl::expected<results::Run, std::string> merge(const std::vector<PartFile>& files
           order.run_id, order.number, first.ranks, file.order.run_id, file.order.number,
           file.ranks));
     }
-    if (auto added = accept(file.part, clients, ranks); !added)
-      return tl::unexpected(added.error());
-    ranks.at(static_cast<std::size_t>(file.part.rank)).hello = file.hello;
+    if (auto added = accept(file.part, ranks); !added) return tl::unexpected(added.error());
+    ranks.at(file.part.row.rank).hello = file.hello;
   }
   for (RankReport& rank : ranks) {
     if (!rank.there) {
@@ -289,7 +258,7 @@ tl::expected<results::Run, std::string> merge(const std::vector<PartFile>& files
       "put together from the files of its ranks: the servers are not in them, nor is what the "
       "counter held in the end");
   result.generator.valid = false;
-  complete(result, clients, ranks);
+  complete(result, plan.workload.clients, ranks);
   return result;
 }
 

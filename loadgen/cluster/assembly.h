@@ -17,21 +17,21 @@ struct RankReport {
   /// How much later than the first one it may have begun, beside what it knows itself.
   Duration delay{};
   bool there = false;  ///< its part is
-  Part part;
-  std::string lost;  ///< why it is left out, or why its part is not whole
+  Part part{};
+  std::string lost{};  ///< why it is left out, or why its part is not whole
 
   bool is_settled() const { return there || !lost.empty(); }
 };
 
-/// Takes over a part of a run of so many clients. The error says why it cannot be added.
-tl::expected<void, std::string> accept(Part part, int clients, std::vector<RankReport>& ranks);
+/// Takes over a part of a run. The error says why it cannot be added.
+tl::expected<void, std::string> accept(Part part, std::vector<RankReport>& ranks);
 
 /// The parts put together: histograms bucket by bucket, counts as sums, seconds of the series
-/// aligned. A rank that has no part is left out. The ranks' writes are added to those that the
-/// counter knows. The plan and the strategy outlive the result.
+/// aligned. A rank that has no part, or whose record is damaged, is left out and lost. The ranks'
+/// writes are added to those that the counter knows. The plan and the strategy outlive the result.
 std::unique_ptr<WholeRun> assemble(const RunPlan& plan, const Descriptor& strategy,
                                    const Order& order, std::unique_ptr<Counter> counter,
-                                   const std::vector<RankReport>& ranks);
+                                   std::vector<RankReport>& ranks);
 
 /// Adds the generators of other ranks, of which rank 0 judges those on its own host.
 void add_to(RunEvidence& evidence, const std::vector<RankReport>& ranks);

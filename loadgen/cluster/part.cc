@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "loadgen/cluster/wire.h"
 #include "results/file/save.h"
 
@@ -13,174 +11,105 @@ namespace {
 /// The first bytes of a rank's file; the build that wrote it follows on the same line.
 constexpr std::string_view kName = "lockbench.part/1 ";
 
-constexpr auto kCountKinds = static_cast<std::size_t>(Count::kinds);
-
-void add(const Samples& samples, ShardedHistogram& to) {
-  // The bounds of none would count as samples.
-  if (!samples.buckets.empty() || samples.overflow > 0) to.add(to_snapshot(samples));
+std::vector<int> used_keys_of(const RunShared& run) {
+  std::vector<int> keys;
+  run.used.for_each([&](int key) {
+    keys.push_back(key);
+    return true;
+  });
+  return keys;
 }
 
-bool is_phase(std::uint8_t value) { return value < kPhases.size(); }
-
-void absorb_counts(const CountsOf& of, RunShared& run) {
-  if (!is_phase(of.phase)) return;
-  const auto phase = static_cast<Phase>(of.phase);
-  if (of.client == CountsOf::kServices) {
-    for (const auto& [kind, count] : of.counts) {
-      if (kind < kCountKinds) run.recorder.add(phase, static_cast<Count>(kind), count);
-    }
-    return;
-  }
-  if (of.client < 0 || of.client >= run.recorder.client_count()) return;
-  Counts more;
-  for (const auto& [kind, count] : of.counts) {
-    if (kind < kClientCounts) more.values[kind] = count;
-  }
-  more.longest_wait = of.longest_wait;
-  more.longest_cut = of.longest_cut;
-  run.recorder.client(of.client).add(phase, more);
+std::vector<CounterTally> tallies_of(const RunShared& run) {
+  std::vector<CounterTally> tallies;
+  if (!run.counter) return tallies;
+  run.counter->for_each([&](const CounterTally& tally) {
+    if (tally != CounterTally{.key = tally.key}) tallies.push_back(tally);
+  });
+  return tallies;
 }
 
-/// All of a run, each at its place.
-std::vector<ShardedHistogram*> histograms_of(Recorder& recorder) {
-  std::vector<ShardedHistogram*> all;
-  for (const Phase phase : kPhases) {
-    for (ShardedHistogram& timing : recorder.histograms(phase).values) all.push_back(&timing);
-  }
-  for (const Phase phase : kPhases) {
-    for (Recorder::Node& node : recorder.histograms(phase).nodes) {
-      for (ShardedHistogram& taken : node.taken) all.push_back(&taken);
-    }
-  }
-  return all;
-}
-
-std::vector<std::atomic<std::uint64_t>*> votes_of(Recorder& recorder) {
-  std::vector<std::atomic<std::uint64_t>*> all;
-  for (const Phase phase : kPhases) {
-    for (Recorder::Node& node : recorder.histograms(phase).nodes) {
-      for (auto& votes : node.votes) all.push_back(&votes);
-    }
-  }
-  return all;
-}
-
-void take_counts(const RunShared& run, Record& record) {
-  const auto take = [&record](std::int32_t client, Phase phase, const Counts& counts) {
-    CountsOf of{.client = client,
-                .phase = static_cast<std::uint8_t>(phase),
-                .counts = {},
-                .longest_wait = counts.longest_wait,
-                .longest_cut = counts.longest_cut};
-    for (std::size_t i = 0; i < kCountKinds; ++i) {
-      const std::uint64_t count = counts.values[i];
-      if (count > 0) of.counts.emplace_back(static_cast<std::uint8_t>(i), count);
-    }
-    const bool waited = std::max(of.longest_wait, of.longest_cut) > Duration::zero();
-    if (waited || !of.counts.empty()) record.counts.push_back(std::move(of));
+/// Writes what a rank has recorded of its share, or reads it and adds it to the run if `adds`.
+template <bool kReads>
+void pass(Wire<kReads>& wire, const Share& share, RunShared& run, bool adds) {
+  Recorder& recorder = run.recorder;
+  const auto each = [&](const auto& own, const auto& add) {
+    auto value = kReads ? decltype(own())() : own();
+    wire.pass(value);
+    if (adds) add(value);
+  };
+  const auto each_of = [&](ShardedHistogram& histogram) {
+    each([&] { return histogram.empty() ? HistogramSnapshot() : histogram.snapshot(); },
+         [&](const HistogramSnapshot& more) { histogram.add(more); });
   };
   for (const Phase phase : kPhases) {
-    take(CountsOf::kServices, phase, run.recorder.service_counts(phase));
-    for (int i = 0; i < run.share.count(); ++i) {
-      const int client = run.share.number(i);
-      take(client, phase, run.recorder.client(client).counts(phase));
+    Recorder::Histograms& histograms = recorder.histograms(phase);
+    for (ShardedHistogram& timing : histograms.values) each_of(timing);
+    for (Recorder::Node& node : histograms.nodes) {
+      for (ShardedHistogram& taken : node.taken) each_of(taken);
+      for (auto& votes : node.votes) {
+        each([&] { return votes.load(); }, [&](std::uint64_t more) { votes += more; });
+      }
+    }
+    each([&] { return recorder.service_counts(phase); },
+         [&](const Counts& more) { recorder.add(phase, more); });
+    for (int i = 0; i < share.count(); ++i) {
+      ClientRecord& client = recorder.client(share.number(i));
+      each([&] { return client.counts(phase); },
+           [&](const Counts& more) { client.add(phase, more); });
     }
   }
+  for (int i = 0; i < share.count(); ++i) {
+    ClientWaits& waits = recorder.waits();
+    const int client = share.number(i);
+    each([&] { return waits.buckets_of(client); },
+         [&](const auto& all) {
+           for (const ClientWaits::Bucket& more : all) waits.add(client, more);
+         });
+  }
+  each([&] { return recorder.command_snapshots(); },
+       [&](const auto& all) {
+         for (const auto& [command, more] : all) recorder.command(command).add(more);
+       });
+  each([&] { return recorder.failure_counts(); },
+       [&](const auto& all) {
+         for (const auto& [message, times] : all) recorder.failure(message, times);
+       });
+  each([&] { return recorder.replicas_wanted(); },
+       [&](std::uint64_t wanted) {
+         if (wanted > 0) recorder.want_replicas(wanted);
+       });
+  const int keys = run.workload.key_count();
+  each([&] { return used_keys_of(run); },
+       [&](const auto& all) {
+         for (const int key : all) {
+           if (key >= 0 && key < keys + run.workload.clients) run.used.mark(key);
+         }
+       });
+  each([&] { return tallies_of(run); },
+       [&](const auto& all) {
+         for (const CounterTally& more : all) {
+           if (run.counter && more.key >= 0 && more.key < keys) run.counter->add(more);
+         }
+       });
+  each([&] { return run.audit.totals(); }, [&](const AuditTotals& more) { run.audit.add(more); });
 }
 
 }  // namespace
 
-HistogramSnapshot to_snapshot(const Samples& samples) {
-  HistogramSnapshot snapshot;
-  for (const auto& [index, count] : samples.buckets) {
-    if (index < snapshot.buckets.size()) snapshot.buckets[index] = count;
-  }
-  snapshot.overflow = samples.overflow;
-  snapshot.sum = samples.sum;
-  snapshot.min = samples.min;
-  snapshot.max = samples.max;
-  return snapshot;
+std::string record_of(RunShared& run) {
+  Wire<false> wire;
+  pass(wire, run.share, run, false);
+  return wire.take();
 }
 
-Samples to_samples(const HistogramSnapshot& snapshot) {
-  Samples samples{.buckets = {},
-                  .overflow = snapshot.overflow,
-                  .sum = snapshot.sum,
-                  .min = snapshot.min,
-                  .max = snapshot.max};
-  for (std::size_t i = 0; i < snapshot.buckets.size(); ++i) {
-    const std::uint64_t count = snapshot.buckets[i];
-    if (count > 0) samples.buckets.emplace_back(static_cast<std::uint32_t>(i), count);
+bool absorb(const std::string& record, const Share& share, RunShared& run) {
+  for (const bool adds : {false, true}) {
+    Wire<true> wire(record);
+    pass(wire, share, run, adds);
+    if (!wire.done()) return false;
   }
-  return samples;
-}
-
-Record record_of(RunShared& run) {
-  Record record;
-  Recorder& recorder = run.recorder;
-  std::uint32_t place = 0;
-  for (const ShardedHistogram* histogram : histograms_of(recorder)) {
-    const std::uint32_t at = place++;
-    if (histogram->empty()) continue;
-    record.histograms.emplace_back(at, to_samples(histogram->snapshot()));
-  }
-  place = 0;
-  for (const auto* votes : votes_of(recorder)) {
-    if (const std::uint64_t count = votes->load()) record.votes.emplace_back(place, count);
-    ++place;
-  }
-  for (const auto& [command, times] : recorder.command_snapshots()) {
-    record.commands.emplace_back(command, to_samples(times));
-  }
-  take_counts(run, record);
-  for (const auto& [message, times] : recorder.failure_counts()) {
-    record.failures.emplace_back(message, times);
-  }
-  run.used.for_each([&](int key) {
-    record.used_keys.push_back(key);
-    return true;
-  });
-  if (run.counter) {
-    run.counter->for_each([&](const CounterTally& tally) {
-      if (tally != CounterTally{.key = tally.key}) record.tallies.push_back(tally);
-    });
-  }
-  record.audit = run.audit.totals();
-  record.replicas_wanted = recorder.replicas_wanted();
-  for (int i = 0; i < run.share.count(); ++i) {
-    const int client = run.share.number(i);
-    recorder.waits().for_each(client, [&](std::size_t bucket, bool censored, std::uint32_t waits) {
-      record.waits.push_back({client, static_cast<std::uint32_t>(bucket), censored, waits});
-    });
-  }
-  return record;
-}
-
-void absorb(const Record& record, RunShared& run) {
-  Recorder& recorder = run.recorder;
-  const auto histograms = histograms_of(recorder);
-  for (const auto& [place, samples] : record.histograms) {
-    if (place < histograms.size()) add(samples, *histograms[place]);
-  }
-  const auto all_votes = votes_of(recorder);
-  for (const auto& [place, votes] : record.votes) {
-    if (place < all_votes.size()) *all_votes[place] += votes;
-  }
-  for (const auto& [command, samples] : record.commands) add(samples, recorder.command(command));
-  for (const CountsOf& of : record.counts) absorb_counts(of, run);
-  for (const auto& [message, times] : record.failures) recorder.failure(message, times);
-  const int keys = run.workload.key_count();
-  for (const std::int32_t key : record.used_keys) {
-    if (key >= 0 && key < keys + run.workload.clients) run.used.mark(key);
-  }
-  for (const CounterTally& tally : record.tallies) {
-    if (run.counter && tally.key >= 0 && tally.key < keys) run.counter->add(tally);
-  }
-  run.audit.add(record.audit);
-  if (record.replicas_wanted > 0) recorder.want_replicas(record.replicas_wanted);
-  for (const WaitsOf& of : record.waits) {
-    recorder.waits().add(of.client, of.bucket, of.censored, of.waits);
-  }
+  return true;
 }
 
 std::string path_of(const Order& order, int rank) {
@@ -188,7 +117,7 @@ std::string path_of(const Order& order, int rank) {
 }
 
 tl::expected<void, std::string> save(const PartFile& file) {
-  const std::string path = path_of(file.order, file.part.rank);
+  const std::string path = path_of(file.order, static_cast<int>(file.part.row.rank));
   if (auto writable = results::check_writable(path); !writable) return writable;
   return results::replace(path, fmt::format("{}{}\n", kName, file.hello.build) + to_bytes(file));
 }
@@ -209,7 +138,7 @@ tl::expected<PartFile, std::string> read_part(const std::string& text, const std
   const bool possible = workload.clients > 0 && workload.clients <= kMost && workload.keys > 0 &&
                         workload.keys <= Trace::kMostKeys * 8 && file.ranks > 0 &&
                         file.ranks <= kMostRanks && file.nodes >= 0 && file.nodes < 1000 &&
-                        file.part.rank >= 0 && file.part.rank < file.ranks;
+                        file.part.row.rank < static_cast<std::uint64_t>(file.ranks);
   if (!possible) return bad("it is damaged");
   return file;
 }

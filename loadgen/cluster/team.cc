@@ -128,11 +128,16 @@ class LeadersRun : public RankRun {
   std::unique_ptr<WholeRun> gather(const PartOfRun& of) override {
     Part own = part_of(of);
     keep(own);
-    // The counter knows what this rank has written.
-    own.record.tallies.clear();
+    // It knows what this rank has written: the record that is added has no writes.
+    std::unique_ptr<Counter> counter = std::move(of.run.counter);
+    own.record = record_of(of.run);
     add(std::move(own), 0);
     await_parts();
-    return assemble(plan_, strategy_, order_, std::move(of.run.counter), ranks_);
+    auto whole = assemble(plan_, strategy_, order_, std::move(counter), ranks_);
+    for (int rank = 0; rank < link_.size(); ++rank) {
+      if (const std::string why = report_of(rank).lost; !why.empty()) lose(rank, why);
+    }
+    return whole;
   }
 
   void add_to(RunEvidence& evidence) const override { cluster::add_to(evidence, ranks_); }
@@ -191,14 +196,14 @@ class LeadersRun : public RankRun {
     auto& [ticket, part] = sent;
     // Of an earlier run, after which it was given up.
     if (is_part && ticket != order_.ticket) return;
-    if (!is_part || part.rank != message.from) {
+    if (!is_part || part.row.rank != static_cast<std::uint64_t>(message.from)) {
       return lose(message.from, "it was lost: what it sent is no part of this run");
     }
     add(std::move(part), message.from);
   }
 
   void add(Part part, int rank) {
-    const auto added = accept(std::move(part), plan_.workload.clients, ranks_);
+    const auto added = accept(std::move(part), ranks_);
     if (!added) lose(rank, added.error());
   }
 
@@ -336,7 +341,7 @@ RankRun::RankRun(Link& link, Order order, Hello hello)
       next_file_(link.now() + kBetweenFiles) {}
 
 void RankRun::note(const PartOfRun& part, const HistogramSnapshot& acquired, bool at_once) {
-  acquired_.push_back(to_samples(acquired));
+  acquired_.push_back(to_bytes(acquired));
   const TimePoint begun = link_.now();
   if (!at_once && begun < next_file_) return;
   keep(part_of(part));
@@ -346,18 +351,22 @@ void RankRun::note(const PartOfRun& part, const HistogramSnapshot& acquired, boo
 
 Part RankRun::part_of(const PartOfRun& of) const {
   Part part;
-  part.rank = share_.rank;
+  const Recorder& recorder = of.run.recorder;
+  const auto& timings = recorder.histograms(Phase::measured);
+  const HistogramSnapshot acquired = timings[Timing::acquired].snapshot();
+  part.row.rank = static_cast<std::uint64_t>(share_.rank);
+  part.row.sections = recorder.totals(Phase::measured)[Count::sections];
+  part.row.acquire_p50 = seconds(acquired.percentile(0.5));
+  part.row.acquire_p99 = seconds(acquired.percentile(0.99));
+  part.row.lag_p99_seconds = seconds(timings[Timing::wake_lag].snapshot().percentile(0.99));
+  part.row.late_seconds = seconds(of.late);
   part.measured = of.measured;
   part.wall_seconds = of.wall_seconds;
-  part.late = of.late;
-  const auto& timings = of.run.recorder.histograms(Phase::measured);
-  part.lag_p99 = timings[Timing::wake_lag].snapshot().percentile(0.99);
   part.complete = of.complete;
   part.generator = of.generator;
   part.record = record_of(of.run);
-  for (std::size_t i = 0; i < of.series.size(); ++i) {
-    part.series.push_back({of.series[i], acquired_.at(i)});
-  }
+  part.series = of.series;
+  part.acquired = acquired_;
   return part;
 }
 

@@ -42,6 +42,22 @@ void ClientWaits::record(int client, Duration wait, bool censored) noexcept {
   count.store(count.load(memory_order_relaxed) + 1, memory_order_relaxed);
 }
 
+std::vector<ClientWaits::Bucket> ClientWaits::buckets_of(int client) const {
+  std::vector<Bucket> found;
+  for (const bool censored : {false, true}) {
+    for (std::uint32_t i = 0; i < kBuckets; ++i) {
+      const std::uint32_t waits = bucket(client, i, censored).load(memory_order_relaxed);
+      if (waits > 0) found.push_back({i, censored, waits});
+    }
+  }
+  return found;
+}
+
+void ClientWaits::add(int client, const Bucket& more) noexcept {
+  if (more.index >= kBuckets) return;
+  bucket(client, more.index, more.censored).fetch_add(more.waits, memory_order_relaxed);
+}
+
 ClientWaits::Waits ClientWaits::waits_of(int client) const {
   Waits waits;
   for (std::size_t i = 0; i < kBuckets; ++i) {

@@ -272,6 +272,7 @@ void ShardedHistogram::record_evenly(Duration longest, std::uint64_t samples,
 
 void ShardedHistogram::add(const HistogramSnapshot& more) noexcept {
   constexpr auto kRelaxed = std::memory_order_relaxed;
+  if (more.count() == 0) return;  // whose bounds would count as samples
   Shard& shard = shards_[0];
   shard.widen_to(more.min.count());
   shard.widen_to(more.max.count());

@@ -117,6 +117,12 @@ void Recorder::add(Phase phase, Count what, std::uint64_t more) {
   services_[static_cast<std::size_t>(phase)][what].fetch_add(more, memory_order_relaxed);
 }
 
+void Recorder::add(Phase phase, const Counts& more) {
+  for (std::size_t i = 0; i < more.values.size(); ++i) {
+    if (more.values[i] != 0) add(phase, static_cast<Count>(i), more.values[i]);
+  }
+}
+
 void Recorder::renewal(Phase phase, const RenewalReport& report) {
   add(phase, Count::renewal_commands, static_cast<std::uint64_t>(report.commands));
   Histograms& into = histograms(phase);

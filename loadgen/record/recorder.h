@@ -31,6 +31,10 @@ struct Counts : ByKind<Count, std::uint64_t> {
   Duration longest_cut{};  ///< wait that ended without a grant, by a timeout or the end of the run
 
   Counts& operator+=(const Counts& more);
+  template <class Visit>
+  void parts(Visit&& visit) {
+    visit(values, longest_wait, longest_cut);
+  }
 };
 
 inline constexpr std::array kVotes{Vote::granted, Vote::refused, Vote::failed};
@@ -127,6 +131,7 @@ class Recorder {
 
   /// For the services, which belong to no client.
   void add(Phase phase, Count what, std::uint64_t more = 1);
+  void add(Phase phase, const Counts& more);
   void renewal(Phase phase, const RenewalReport& report);
   void vote(Phase phase, int node, Vote vote, Duration taken, bool late = false);
   void round(Phase phase, bool split, std::optional<Duration> validity);

@@ -32,13 +32,13 @@ PartFile part_file(int rank, int sections) {
   made.order.strategy = "none";
   made.order.workload.clients = kClientsOfTwo;
   Part& part = made.part;
-  part.rank = rank;
+  part.row.rank = static_cast<std::uint64_t>(rank);
+  part.row.sections = static_cast<std::uint64_t>(2 * sections);
   made.hello.host = made.hello.boot = "host-" + std::to_string(rank);
   part.measured = 2s;
   part.complete = true;
   part.record = record_of(run.shared());
-  part.series = {
-      {.point = {.t = 1, .sections = static_cast<std::uint64_t>(2 * sections)}, .acquired = {}}};
+  part.series = {{.t = 1, .sections = part.row.sections}};
   return made;
 }
 
@@ -87,15 +87,18 @@ TEST(Merge, FilesOfDifferentRunsOrTwiceTheSameRankAreRefused) {
   EXPECT_FALSE(merge({}));
 }
 
-TEST(Merge, WhatARankSaysOfAnotherOnesClientsIsRefused) {
+TEST(Merge, ARankWhoseRecordIsDamagedIsLeftOut) {
   PartFile wrong = part_file(1, 5);
-  wrong.part.record.counts.front().client = 0;
-  EXPECT_THAT(merge({part_file(0, 5), wrong}).error(), HasSubstr("no part of this run"));
+  wrong.part.record.pop_back();
+  const auto run = merge({part_file(0, 5), wrong});
+  EXPECT_THAT(run->ranks[1].notes, testing::Contains(HasSubstr("no part of this run")));
+  EXPECT_TRUE(run->ranks[1].lost);
+  EXPECT_EQ(run->sections, 10U);
 }
 
 TEST(Merge, ARankThatBeganLateSaysSo) {
   PartFile late = part_file(1, 5);
-  late.part.late = 80ms;
+  late.part.row.late_seconds = 0.08;
   const auto run = merge({part_file(0, 5), late});
   EXPECT_DOUBLE_EQ(run->ranks[1].late_seconds, 0.08);
   EXPECT_THAT(run->ranks[1].notes, testing::Contains(HasSubstr("80 ms late")));
@@ -126,7 +129,7 @@ TEST(PartFile, OfARunThatCannotBeIsRefused) {
   };
   EXPECT_TRUE(read(part_file(1, 1)));
   PartFile wrong = part_file(1, 1);
-  wrong.part.rank = 2;
+  wrong.part.row.rank = 2;
   EXPECT_FALSE(read(wrong));
   wrong = part_file(1, 1);
   wrong.ranks = 1'000'000'000;

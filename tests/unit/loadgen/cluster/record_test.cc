@@ -3,7 +3,6 @@
 #include <random>
 
 #include "loadgen/cluster/part.h"
-#include "loadgen/cluster/wire.h"
 #include "loadgen/run/summary.h"
 #include "results/file/json.h"
 #include "strategies/registry.h"
@@ -25,6 +24,8 @@ class RankUnderTest : public RunUnderTest {
     shared().share = {rank, ranks, kClientsOfRecord};
   }
 };
+
+Share all_clients() { return {.clients = kClientsOfRecord}; }
 
 /// One client's wait.
 struct Sample {
@@ -93,9 +94,8 @@ TEST(Record, RanksThatRecordedEachItsShareGiveTheSameResultAsOneProcess) {
     }
   }
   for (auto& rank : ranks) {
-    Record received;
-    ASSERT_TRUE(from_bytes(to_bytes(record_of(rank->shared())), received));
-    absorb(received, together.shared());
+    const Share& share = rank->shared().share;
+    ASSERT_TRUE(absorb(record_of(rank->shared()), share, together.shared()));
   }
   EXPECT_EQ(summary(together.shared()), summary(alone.shared()));
 }
@@ -103,7 +103,9 @@ TEST(Record, RanksThatRecordedEachItsShareGiveTheSameResultAsOneProcess) {
 TEST(Record, TheVotesOfNodesAddUp) {
   RankUnderTest one(0, 2, 3), whole(0, 1, 3);
   for (int i = 0; i < 3; ++i) one.recorder().vote(Phase::measured, 2, Vote::granted, 5ms);
-  for (int rank = 0; rank < 2; ++rank) absorb(record_of(one.shared()), whole.shared());
+  for (int rank = 0; rank < 2; ++rank) {
+    ASSERT_TRUE(absorb(record_of(one.shared()), one.shared().share, whole.shared()));
+  }
   const Recorder::Node& node = whole.recorder().histograms(Phase::measured).nodes[2];
   EXPECT_EQ(node.count(Vote::granted), 6U);
   const HistogramSnapshot taken = node.taken_by(Vote::granted).snapshot();
@@ -125,8 +127,9 @@ TEST(Record, WhatTheAuditsOfRanksFoundAddsUp) {
   };
   overlap(one);
   overlap(other);
-  absorb(record_of(one.shared()), whole.shared());
-  absorb(record_of(other.shared()), whole.shared());
+  for (RankUnderTest* rank : {&one, &other}) {
+    ASSERT_TRUE(absorb(record_of(rank->shared()), rank->shared().share, whole.shared()));
+  }
   const AuditTotals totals = whole.shared().audit.totals();
   EXPECT_EQ(totals.overlaps, 2U);
   EXPECT_EQ(totals.overlap_time, 4ms);
@@ -134,29 +137,25 @@ TEST(Record, WhatTheAuditsOfRanksFoundAddsUp) {
   EXPECT_EQ(totals.longest_streak, 1U);
 }
 
-TEST(Record, OfARunWithoutSamplesIsEmpty) {
-  RankUnderTest rank;
-  const Record nothing = record_of(rank.shared());
-  EXPECT_TRUE(nothing.histograms.empty());
-  EXPECT_TRUE(nothing.counts.empty());
-  EXPECT_TRUE(nothing.used_keys.empty());
-  EXPECT_TRUE(nothing.waits.empty());
+TEST(Record, OneThatIsDamagedIsRefusedAndAddsNothing) {
+  RankUnderTest one, run;
+  one.grant(1ms);
+  one.recorder().failure("it took too long");
+  const std::string whole = record_of(one.shared());
+  for (std::size_t length = 0; length < whole.size(); length += 50) {
+    EXPECT_FALSE(absorb(whole.substr(0, length), all_clients(), run.shared())) << length;
+  }
+  EXPECT_FALSE(absorb(whole + "x", all_clients(), run.shared()));
+  EXPECT_FALSE(absorb(std::string(100'000, '\xff'), all_clients(), run.shared()));
+  EXPECT_EQ(run.recorder().totals()[Count::sections], 0U);
+  EXPECT_TRUE(run.recorder().failures().empty());
 }
 
-TEST(Record, WhatIsNoPartOfTheRunIsIgnored) {
+TEST(Record, KeysThatTheRunHasNotAreIgnored) {
+  test::RunUnderTest other(*find_strategy("none"), kClientsOfRecord, 0, make_reported_counter(9));
+  other.shared().counter->add({.key = 5, .accepted = 1});
   RankUnderTest run;
-  Record wrong;
-  wrong.histograms.push_back({9999, {.overflow = 1}});
-  wrong.votes.emplace_back(77, 1);
-  wrong.counts.push_back({.client = kClientsOfRecord, .counts = {{0, 1}}});
-  wrong.counts.push_back({.client = 0, .phase = 3, .counts = {{0, 1}}});
-  wrong.counts.push_back({.client = 0, .phase = 1, .counts = {{200, 1}}});
-  wrong.used_keys = {-1, 1'000'000};
-  wrong.tallies.push_back({.key = 5, .accepted = 1});
-  wrong.waits.push_back({.client = 99, .bucket = 1, .waits = 1});
-  absorb(wrong, run.shared());
-  EXPECT_EQ(run.recorder().totals()[Count::sections], 0U);
-  EXPECT_FALSE(run.recorder().waits().by_client());
+  ASSERT_TRUE(absorb(record_of(other.shared()), all_clients(), run.shared()));
   EXPECT_TRUE(run.shared().used.none());
   EXPECT_EQ(run.shared().counter->totals()->accepted, 0U);
 }
