@@ -1,4 +1,4 @@
-#include "exporter/figures.h"
+#include "exporter/run_metrics.h"
 
 #include <gtest/gtest.h>
 
