@@ -7,7 +7,7 @@
 #include "cli/commands/finish.h"
 #include "cli/console/facts.h"
 #include "cli/console/publish.h"
-#include "loadgen/cluster/assembly.h"
+#include "loadgen/cluster/part.h"
 #include "results/file/json.h"
 #include "results/file/load.h"
 

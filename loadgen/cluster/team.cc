@@ -7,7 +7,6 @@
 #include <thread>
 #include <utility>
 
-#include "loadgen/cluster/assembly.h"
 #include "loadgen/run/live_run.h"
 #include "loadgen/run/setup.h"
 #include "strategies/registry.h"

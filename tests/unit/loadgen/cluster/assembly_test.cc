@@ -1,4 +1,4 @@
-#include "loadgen/cluster/assembly.h"
+#include "loadgen/cluster/part.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
