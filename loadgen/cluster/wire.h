@@ -112,8 +112,7 @@ class Wire {
     for (Duration* figure : {&samples.sum, &samples.min, &samples.max}) pass(*figure);
   }
   template <class T>
-  requires(std::is_aggregate_v<T> && !HasParts<T>)
-  void pass(T& thing) {
+  requires(std::is_aggregate_v<T> && !HasParts<T>) void pass(T& thing) {
     boost::pfr::for_each_field(thing, [this](auto& member) { this->pass(member); });
   }
   template <HasParts T>

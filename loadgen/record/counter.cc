@@ -94,19 +94,11 @@ std::unique_ptr<Counter> make_reported_counter(int keys) {
 }
 
 WriteResult KeyWrites::note(WriteResult result) noexcept {
-  switch (result) {
-    case WriteResult::accepted:
-      accepted.fetch_add(1, memory_order_relaxed);
-      break;
-    case WriteResult::rejected_stale:
-      rejected_stale.fetch_add(1, memory_order_relaxed);
-      break;
-    case WriteResult::unknown:
-      unknown.fetch_add(1, memory_order_relaxed);
-      break;
-    case WriteResult::failed:
-      break;
-  }
+  if (result == WriteResult::failed) return result;
+  auto& count = result == WriteResult::accepted  ? accepted
+                : result == WriteResult::unknown ? unknown
+                                                 : rejected_stale;
+  count.fetch_add(1, memory_order_relaxed);
   return result;
 }
 

@@ -1,5 +1,3 @@
-#include "loadgen/cluster/part.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -7,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "loadgen/cluster/part.h"
 #include "loadgen/cluster/wire.h"
 #include "strategies/registry.h"
 #include "tests/support/run_shared.h"
