@@ -24,13 +24,6 @@ class RunMetricsTest : public testing::Test {
   test::RunUnderTest run_{first_};
 };
 
-TEST_F(RunMetricsTest, KnowsEveryStrategyFromTheStart) {
-  ASSERT_EQ(metrics_.read().size(), 2U);
-  EXPECT_EQ(of_strategy(1).strategy, &second_);
-  EXPECT_EQ(of_strategy(1).totals.timings[loadgen::Timing::acquired].count(), 0U);
-  EXPECT_EQ(of_strategy(1).present.clients, 0U);
-}
-
 TEST_F(RunMetricsTest, SeesARunThatIsUnderWay) {
   run_.workload().rate = 50;
   metrics_.run_begins(run_.shared());
