@@ -4,6 +4,7 @@
 #include <limits>
 #include <optional>
 #include <string_view>
+#include <type_traits>
 #include <variant>
 
 #include "results/tables/observed.h"
@@ -119,6 +120,15 @@ struct Metric {
   void (*fill)(const StrategyMetrics& metrics, Series& series);
 };
 
+template <auto Member>
+void total(const StrategyMetrics& metrics, Series& series) {
+  series.number(metrics.totals.*Member);
+}
+template <auto Member>
+void present(const StrategyMetrics& metrics, Series& series) {
+  series.number(metrics.present.*Member);
+}
+
 constexpr auto kOthers = std::to_array<Metric>({
     {"lockbench_sections_total", kCounter,
      "Sections by the outcome of their acquisition; acquired ones count when they are over, others "
@@ -147,37 +157,31 @@ constexpr auto kOthers = std::to_array<Metric>({
      }},
     {"lockbench_lost_updates_total", kCounter,
      "Updates of the protected counter that were lost; known at each run's end.",
-     [](const StrategyMetrics& m, Series& series) { series.number(m.totals.lost_updates); }},
+     total<&Totals::lost_updates>},
     {"lockbench_overlaps_total", kCounter,
-     "Entries into a section while another client was inside.",
-     [](const StrategyMetrics& m, Series& series) { series.number(m.totals.overlaps); }},
+     "Entries into a section while another client was inside.", total<&Totals::overlaps>},
     {"lockbench_fence_regressions_total", kCounter,
      "Grants whose fencing number was not above all earlier ones.",
-     [](const StrategyMetrics& m, Series& series) { series.number(m.totals.fence_regressions); }},
+     total<&Totals::fence_regressions>},
     {"lockbench_fence_resets_total", kCounter,
      "Grants whose fencing number was below that of the grant before: the store lost its numbers.",
-     [](const StrategyMetrics& m, Series& series) { series.number(m.totals.fence_resets); }},
+     total<&Totals::fence_resets>},
     {"lockbench_stuck_locks", kGauge,
      "Locks that an acquisition found taken until it gave up, though no client of the run held "
      "them; until the next grant.",
-     [](const StrategyMetrics& m, Series& series) { series.number(m.present.stuck); }},
-    {"lockbench_holders", kGauge, "Clients inside their section.",
-     [](const StrategyMetrics& m, Series& series) { series.number(m.present.holders); }},
-    {"lockbench_waiters", kGauge, "Clients waiting for the lock.",
-     [](const StrategyMetrics& m, Series& series) { series.number(m.present.waiters); }},
-    {"lockbench_clients", kGauge, "Clients of the current run.",
-     [](const StrategyMetrics& m, Series& series) { series.number(m.present.clients); }},
+     present<&Present::stuck>},
+    {"lockbench_holders", kGauge, "Clients inside their section.", present<&Present::holders>},
+    {"lockbench_waiters", kGauge, "Clients waiting for the lock.", present<&Present::waiters>},
+    {"lockbench_clients", kGauge, "Clients of the current run.", present<&Present::clients>},
     {"lockbench_target_sections_per_second", kGauge,
      "Target rate of the current run; 0 in closed loop.",
-     [](const StrategyMetrics& m, Series& series) {
-       series.number(m.present.target_sections_per_second);
-     }},
+     present<&Present::target_sections_per_second>},
     {"lockbench_ttl_seconds", kGauge, "Time to live that the latest run asks for.",
-     [](const StrategyMetrics& m, Series& series) { series.number(m.present.ttl_seconds); }},
+     present<&Present::ttl_seconds>},
     {"lockbench_fairness_jain", kGauge,
      "Jain's index over the clients' sections of the last 30 to 60 s of the latest run; 0: there "
      "were none.",
-     [](const StrategyMetrics& m, Series& series) { series.number(m.present.jain); }},
+     present<&Present::jain>},
     {"lockbench_fault_active", kGauge, "1 while the fault is in force.",
      [](const StrategyMetrics& m, Series& series) {
        for (std::size_t i = 0; i < loadgen::kFaults.size(); ++i) {
@@ -209,39 +213,31 @@ void add_row(const Row& row, MetricType type, const std::vector<StrategyMetrics>
 /// Prometheus' own word for "there is none".
 constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 
-/// The series of one row. Numbers come from the families as a result file has them, histograms from
-/// the samples behind them.
-class FamilySeries {
- public:
-  FamilySeries(MetricFamily& metric, const FamilyPicture& picture, const Observed& family)
-      : metric_(metric), picture_(picture), family_(family) {}
-
-  template <class Number>
-  void operator()(Number Observed::*member) const {
-    add_number(metric_, labels(), static_cast<double>(family_.*member));
-  }
-  template <class Number>
-  void operator()(std::optional<Number> Observed::*member) const {
-    const auto& number = family_.*member;
-    add_number(metric_, labels(), number ? static_cast<double>(*number) : kNone);
-  }
-  void operator()(results::Distribution Observed::* /*hold*/) const { add(picture_.figures.hold); }
-  void operator()(std::optional<results::Distribution> Observed::* /*wait*/) const {
-    add(picture_.figures.wait);
-  }
-
- private:
-  void add(const loadgen::HistogramSnapshot& samples) const {
+/// Adds the series of one row and family. Numbers come from the family as a result file has it,
+/// histograms from the samples behind it.
+void add_figure(MetricFamily& metric, const FamilyRow& row, const FamilyPicture& picture,
+                const Observed& family) {
+  const Labels labels{{"store", family.store}, {"family", family.family}};
+  const auto add = [&](const loadgen::HistogramSnapshot& samples) {
     LatencyBuckets buckets;
     buckets.add(samples);
-    add_histogram(metric_, labels(), buckets);
-  }
-  Labels labels() const { return {{"store", family_.store}, {"family", family_.family}}; }
-
-  MetricFamily& metric_;
-  const FamilyPicture& picture_;
-  const Observed& family_;
-};
+    add_histogram(metric, labels, buckets);
+  };
+  const auto visit = [&](auto member) {
+    const auto& figure = family.*member;
+    using Figure = std::remove_cvref_t<decltype(figure)>;
+    if constexpr (std::is_same_v<Figure, results::Distribution>) {
+      add(picture.figures.hold);
+    } else if constexpr (std::is_same_v<Figure, std::optional<results::Distribution>>) {
+      add(picture.figures.wait);
+    } else if constexpr (requires { figure.has_value(); }) {
+      add_number(metric, labels, figure ? static_cast<double>(*figure) : kNone);
+    } else {
+      add_number(metric, labels, static_cast<double>(figure));
+    }
+  };
+  std::visit(visit, row.member);
+}
 
 MetricType type_of(const FamilyRow& row) {
   const bool histogram =
@@ -257,7 +253,7 @@ void add_families(std::vector<MetricFamily>& all, const watch::Picture& picture)
     if (row.metric == nullptr) continue;
     MetricFamily& metric = add_family(all, row.metric, row.help, type_of(row));
     for (std::size_t i = 0; i < families.size(); ++i) {
-      std::visit(FamilySeries(metric, picture.families[i], families[i]), row.member);
+      add_figure(metric, row, picture.families[i], families[i]);
     }
   }
 }

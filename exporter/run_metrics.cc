@@ -26,9 +26,8 @@ void add_histograms(const loadgen::Recorder::Histograms& from, Totals& to) {
   }
 }
 
-/// Of a run that may be under way.
-Totals totals_of(const loadgen::RunShared& run) {
-  Totals totals;
+/// Adds a run, which may be under way.
+void add_run(const loadgen::RunShared& run, Totals& totals) {
   for (const loadgen::Phase phase : kCounted) {
     add_histograms(run.recorder.histograms(phase), totals);
     totals.counts += run.recorder.totals(phase);
@@ -37,10 +36,9 @@ Totals totals_of(const loadgen::RunShared& run) {
   for (const loadgen::CountInfo& info : loadgen::kCounts) {
     if (info.whole_run) totals.counts[info.kind] += ending[info.kind];
   }
-  totals.overlaps = run.audit.overlaps();
-  totals.fence_regressions = run.audit.fence_regressions();
-  totals.fence_resets = run.audit.fence_resets();
-  return totals;
+  totals.overlaps += run.audit.overlaps();
+  totals.fence_regressions += run.audit.fence_regressions();
+  totals.fence_resets += run.audit.fence_resets();
 }
 
 /// Of this process: clients between which the load is divided, which are no rivals.
@@ -85,12 +83,6 @@ void LatencyBuckets::add(const loadgen::HistogramSnapshot& fine) {
   sum_ += fine.sum;
 }
 
-LatencyBuckets& LatencyBuckets::operator+=(const LatencyBuckets& more) {
-  for (std::size_t i = 0; i < counts_.size(); ++i) counts_[i] += more.counts_[i];
-  sum_ += more.sum_;
-  return *this;
-}
-
 std::uint64_t LatencyBuckets::count() const {
   return std::accumulate(counts_.begin(), counts_.end(), std::uint64_t{0});
 }
@@ -99,26 +91,6 @@ std::array<std::uint64_t, LatencyBuckets::kBounds> LatencyBuckets::cumulative() 
   std::array<std::uint64_t, kBounds> sums{};
   std::partial_sum(counts_.begin(), counts_.begin() + kBounds, sums.begin());
   return sums;
-}
-
-NodeTotals& NodeTotals::operator+=(const NodeTotals& more) {
-  for (std::size_t vote = 0; vote < loadgen::kVotes.size(); ++vote) {
-    votes[vote] += more.votes[vote];
-    taken[vote] += more.taken[vote];
-  }
-  return *this;
-}
-
-Totals& Totals::operator+=(const Totals& more) {
-  timings += more.timings;
-  counts += more.counts;
-  nodes.resize(std::max(nodes.size(), more.nodes.size()));
-  for (std::size_t node = 0; node < more.nodes.size(); ++node) nodes[node] += more.nodes[node];
-  overlaps += more.overlaps;
-  fence_regressions += more.fence_regressions;
-  fence_resets += more.fence_resets;
-  lost_updates += more.lost_updates;
-  return *this;
 }
 
 RunMetrics::RunMetrics(const std::vector<const Descriptor*>& strategies, int nodes, Now now)
@@ -138,7 +110,7 @@ std::vector<StrategyMetrics> RunMetrics::read() const {
     StrategyMetrics& metrics = all.emplace_back(entry.finished);
     if (entry.live == nullptr) continue;
     const loadgen::RunShared& run = *entry.live;
-    metrics.totals += totals_of(run);
+    add_run(run, metrics.totals);
     metrics.present.holders = run.recorder.clients_in(loadgen::ClientState::holding);
     metrics.present.waiters = run.recorder.clients_in(loadgen::ClientState::waiting);
     metrics.present.clients = static_cast<std::uint64_t>(run.share.count());
@@ -175,7 +147,7 @@ void RunMetrics::run_ends(const loadgen::RunShared& run, const results::Run* res
   const std::scoped_lock lock(mutex_);
   Entry* const entry = find(run.strategy.name);
   if (entry == nullptr || entry->live != &run) return;
-  entry->finished.totals += totals_of(run);
+  add_run(run, entry->finished.totals);
   entry->finished.present.jain = jain_of(*entry);
   entry->live = nullptr;
   if (result != nullptr) entry->finished.totals.lost_updates += result->audit.lost_updates;

@@ -51,7 +51,6 @@ class LatencyBuckets {
   /// these: a sample within 0.8 % of a bound may be counted on the other side. Count and sum are
   /// exact.
   void add(const loadgen::HistogramSnapshot& fine);
-  LatencyBuckets& operator+=(const LatencyBuckets& more);
 
   std::uint64_t count() const;
   double sum_seconds() const { return seconds(sum_); }
@@ -67,8 +66,6 @@ class LatencyBuckets {
 struct NodeTotals {
   std::array<std::uint64_t, loadgen::kVotes.size()> votes{};
   std::array<LatencyBuckets, loadgen::kVotes.size()> taken;  ///< of the votes that were waited for
-
-  NodeTotals& operator+=(const NodeTotals& more);
 };
 
 /// What only grows, from the start of the process, warm-up included. Plain data.
@@ -78,8 +75,6 @@ struct Totals {
   std::vector<NodeTotals> nodes;
   std::uint64_t overlaps = 0, fence_regressions = 0, fence_resets = 0;
   std::uint64_t lost_updates = 0;  ///< of finished runs: known only at a run's end
-
-  Totals& operator+=(const Totals& more);
 };
 
 /// The current state.

@@ -39,15 +39,6 @@ std::vector<int> used_keys_of(const RunShared& run) {
   return keys;
 }
 
-std::vector<CounterTally> tallies_of(const RunShared& run) {
-  std::vector<CounterTally> tallies;
-  if (!run.counter) return tallies;
-  run.counter->for_each([&](const CounterTally& tally) {
-    if (tally != CounterTally{.key = tally.key}) tallies.push_back(tally);
-  });
-  return tallies;
-}
-
 /// Writes what a rank has recorded of its share, or reads it and adds it to the run if `adds`.
 template <bool kReads>
 void pass(Wire<kReads>& wire, const Share& share, RunShared& run, bool adds) {
@@ -105,7 +96,7 @@ void pass(Wire<kReads>& wire, const Share& share, RunShared& run, bool adds) {
            if (key >= 0 && key < keys + run.workload.clients) run.used.mark(key);
          }
        });
-  each([&] { return tallies_of(run); },
+  each([&] { return run.counter ? run.counter->tallies() : std::vector<CounterTally>(); },
        [&](const auto& all) {
          for (const CounterTally& more : all) {
            if (run.counter && more.key >= 0 && more.key < keys) run.counter->add(more);

@@ -242,8 +242,9 @@ class Silent : public ProgressObserver {
 /// One run as another rank than 0 sees it.
 class MembersRun : public RankRun {
  public:
-  MembersRun(Link& link, const Order& order, const Hello& hello)
-      : RankRun(link, order, hello), stop_(link.stop().get_token()) {}
+  /// `left`: becomes what rank 0 says of the end of all runs, if it does.
+  MembersRun(Link& link, const Order& order, const Hello& hello, std::optional<bool>& left)
+      : RankRun(link, order, hello), stop_(link.stop().get_token()), left_(left) {}
 
   bool judges_machine() const override { return order_.judges_machine; }
 
@@ -282,8 +283,6 @@ class MembersRun : public RankRun {
     }
     if (over_ && !keeps_file_) forget_file();
   }
-  /// What rank 0 said of the end of all runs, if it has.
-  std::optional<bool> left() const { return left_; }
 
  private:
   void take(const Message& message) {
@@ -297,12 +296,12 @@ class MembersRun : public RankRun {
 
   const std::stop_token stop_;
   bool over_ = false, keeps_file_ = true;
-  std::optional<bool> left_;
+  std::optional<bool>& left_;
 };
 
-/// Returns what rank 0 said of the end of all runs meanwhile.
-std::optional<bool> follow(const Order& order, Link& link, const Hello& hello, RunPlan plan) {
-  MembersRun joint(link, order, hello);
+void follow(const Order& order, Link& link, const Hello& hello, RunPlan plan,
+            std::optional<bool>& left) {
+  MembersRun joint(link, order, hello, left);
   const Descriptor* const strategy = find_strategy(order.strategy);
   if (strategy == nullptr || !strategy->not_built.empty()) {
     static_cast<void>(joint.ready(tl::unexpected(order.strategy + " is not in this rank's build")));
@@ -317,17 +316,6 @@ std::optional<bool> follow(const Order& order, Link& link, const Hello& hello, R
     static_cast<void>(run.execute());
   }
   joint.await_over();
-  return joint.left();
-}
-
-/// After a stop. A launcher kills the others as soon as one rank has ended: none goes before rank 0
-/// has saved the result.
-std::optional<bool> await_leave(Link& link) {
-  const TimePoint until = link.now() + kUntilLeft;
-  while (link.now() < until) {
-    if (const auto left = leave_of(link.next(until))) return left;
-  }
-  return std::nullopt;
 }
 
 }  // namespace
@@ -433,10 +421,14 @@ bool serve(Link& link, const Hello& hello, const RunPlan& own,
     if (message && message->kind == Kind::order && from_bytes(message->body, order)) {
       RunPlan plan = own;
       if (watcher_of) plan.watcher = watcher_of(order);
-      left = follow(order, link, hello, std::move(plan));
+      follow(order, link, hello, std::move(plan), left);
     }
   }
-  return left ? *left : await_leave(link).value_or(false);
+  // After a stop. A launcher kills the others as soon as one rank has ended: none goes before rank
+  // 0 has saved the result.
+  const TimePoint until = link.now() + kUntilLeft;
+  while (!left && link.now() < until) left = leave_of(link.next(until));
+  return left.value_or(false);
 }
 
 }  // namespace lockbench::loadgen::cluster

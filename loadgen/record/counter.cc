@@ -63,8 +63,13 @@ class ReportedCounter : public Counter {
 
 }  // namespace
 
-void Counter::for_each(const std::function<void(const CounterTally&)>& visit) const {
-  keys_.for_each([&](int key, const KeyWrites& writes) { visit(writes.tally(key)); });
+std::vector<CounterTally> Counter::tallies() const {
+  std::vector<CounterTally> found;
+  keys_.for_each([&](int key, const KeyWrites& writes) {
+    const CounterTally tally = writes.tally(key);
+    if (tally != CounterTally{.key = key}) found.push_back(tally);
+  });
+  return found;
 }
 
 CounterTally KeyWrites::tally(int key) const noexcept {
