@@ -54,22 +54,9 @@ class ClientWaits {
     void operator()(Row* rows) const;
   };
   using Rows = std::unique_ptr<Row[], Unmap>;  // NOLINT(modernize-avoid-c-arrays): zero pages
-  /// What each bucket weighs.
-  using Weights = std::array<double, kBuckets>;
-  /// Waits, and what they would be if none of the censored ones had ever ended.
-  struct Waits {
-    Weights seen{}, latest{};
-  };
-  struct Percentile {
-    double value = 0;
-    bool at_least = false;
-  };
 
   static Rows make_rows(int clients);
   std::atomic<std::uint32_t>& bucket(int client, std::size_t index, bool censored) const;
-  Waits waits_of(int client) const;
-  static std::size_t bucket_at(const Weights& weights, double share);
-  static Percentile percentile(const Waits& waits, double share);
 
   const int clients_;
   Rows rows_;
