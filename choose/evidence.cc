@@ -226,23 +226,18 @@ FaultReport Evidence::report(std::string_view scenario, const Descriptor& strate
   return report(*found, strategy);
 }
 
-template <class T>
-Evidence::Experiment Evidence::experiment(std::optional<T> results::Load::*varied) const {
+Evidence::Experiment Evidence::experiment(bool (*has)(const results::Load&)) const {
   for (const auto* sources : {&files_, &reference_}) {
     for (const Source& source : *sources) {
       Experiment found{.runs = {}, .source = source.name};
       for (const results::Run& run : source.result.runs) {
-        if (run.load.*varied) found.runs.push_back(&run);
+        if (has(run.load)) found.runs.push_back(&run);
       }
       if (!found.runs.empty()) return found;
     }
   }
   return {};
 }
-template Evidence::Experiment Evidence::experiment(
-    std::optional<std::uint64_t> results::Load::*) const;
-template Evidence::Experiment Evidence::experiment(
-    std::optional<results::Nodes> results::Load::*) const;
 
 std::vector<Source> reference() {
   std::vector<Source> sources;

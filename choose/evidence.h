@@ -74,8 +74,7 @@ class Evidence {
     std::string source;
   };
   /// The runs whose load has what an experiment varies, of the first source that has any.
-  template <class T>
-  Experiment experiment(std::optional<T> results::Load::*varied) const;
+  Experiment experiment(bool (*has)(const results::Load&)) const;
 
  private:
   std::vector<Source> files_, reference_;

@@ -95,7 +95,8 @@ void add_round_trip(Stall& stall, const Requirements& requirements) {
 Setting renewed_ttl(const Descriptor& strategy, const Requirements& requirements,
                     const Evidence& evidence) {
   Stall stall = longest_stall(strategy, evidence);
-  const auto measured = evidence.experiment(&results::Load::held_locks);
+  const auto measured =
+      evidence.experiment([](const results::Load& load) { return load.held_locks.has_value(); });
   const auto clients = static_cast<std::uint64_t>(requirements.clients.value_or(1));
   if (const auto* run = run_for(measured.runs, clients)) {
     const double latest = run->renewal->slip.max;
@@ -283,7 +284,8 @@ std::string hold_of(const Requirements& requirements, const Load& asked) {
 }
 
 std::string quorum_costs(const Descriptor& strategy, const Evidence& evidence) {
-  const auto measured = evidence.experiment(&results::Load::nodes);
+  const auto measured =
+      evidence.experiment([](const results::Load& load) { return load.nodes.has_value(); });
   std::map<std::uint64_t, std::vector<double>> p50s;
   for (const results::Run* run : measured.runs) {
     const auto& load = run->load;

@@ -10,10 +10,10 @@
 #include <array>
 #include <chrono>
 #include <exception>
-#include <functional>
 #include <future>
 #include <system_error>
 #include <thread>
+#include <variant>
 
 #include "exporter/collect.h"
 #include "exporter/http_endpoint.h"
@@ -35,27 +35,20 @@ std::string host_name() {
 }
 
 /// What Prometheus' library asks on every scrape or push. Thread-safe.
-template <class Metrics>
-class Collected : public prometheus::Collectable {
- public:
-  Collected(std::shared_ptr<const Metrics> metrics, Facts facts)
-      : metrics_(std::move(metrics)), facts_(std::move(facts)) {}
+struct Collected : prometheus::Collectable {
+  Collected(Metrics of, Facts about) : metrics(std::move(of)), facts(std::move(about)) {}
 
   std::vector<prometheus::MetricFamily> Collect() const override {
-    return collect(*metrics_, facts_);
+    return std::visit([this](const auto& some) { return collect(*some, facts); }, metrics);
   }
 
- private:
-  std::shared_ptr<const Metrics> metrics_;
-  Facts facts_;
+  const Metrics metrics;
+  const Facts facts;
 };
 
 class RealExporter : public Exporter {
  public:
-  /// `failing`: a line for each thing that is not ready. `rank`: as in Facts.
-  RealExporter(std::shared_ptr<prometheus::Collectable> collector,
-               std::function<std::vector<std::string>()> failing, std::string rank)
-      : collector_(std::move(collector)), failing_(std::move(failing)), rank_(std::move(rank)) {}
+  explicit RealExporter(std::shared_ptr<Collected> collected) : collected_(std::move(collected)) {}
 
   tl::expected<ListenAddress, std::string> serve(const ListenAddress& address,
                                                  unsigned connections) override {
@@ -69,14 +62,15 @@ class RealExporter : public Exporter {
   tl::expected<void, std::string> push(const PushTarget& target) override {
     // The library supports neither time-outs nor paths: it joins its first two arguments with a
     // colon and appends /metrics.
-    std::packaged_task<int()> task([target, metrics = collector_, rank = rank_] {
+    std::packaged_task<int()> task([target, collected = collected_] {
       auto labels = prometheus::Gateway::GetInstanceLabel(host_name());
       // Ranks of one host must not replace each other's.
+      const std::string& rank = collected->facts.rank;
       if (!rank.empty()) labels.emplace("rank", rank);
       prometheus::Gateway gateway(fmt::format("{}://{}", target.scheme, target.host),
                                   target.port + target.path, "lockbench", labels, target.user,
                                   target.password);
-      gateway.RegisterCollectable(metrics);
+      gateway.RegisterCollectable(collected);
       // A PUT, in spite of its name. Push() is a POST, which keeps what only an earlier push had.
       return gateway.PushAdd();
     });
@@ -114,7 +108,8 @@ class RealExporter : public Exporter {
   }
 
   Page readiness() const {
-    const std::vector<std::string> failing = failing_();
+    const auto failing =
+        std::visit([](const auto& some) { return some->failing(); }, collected_->metrics);
     if (failing.empty()) return {.body = "ready\n"};
     return {.status = 503, .body = fmt::format("{}\n", fmt::join(failing, "\n"))};
   }
@@ -124,40 +119,25 @@ class RealExporter : public Exporter {
     constexpr std::chrono::milliseconds kMaxAge{100};
     const auto now = std::chrono::steady_clock::now();
     if (text_.empty() || now - made_at_ > kMaxAge) {
-      text_ = prometheus::TextSerializer().Serialize(collector_->Collect());
+      text_ = prometheus::TextSerializer().Serialize(collected_->Collect());
       made_at_ = now;
     }
     return text_;
   }
 
-  std::shared_ptr<prometheus::Collectable> collector_;
-  const std::function<std::vector<std::string>()> failing_;
-  const std::string rank_;  ///< empty: this is no rank
+  const std::shared_ptr<Collected> collected_;
   // Used on the endpoint's thread only:
   std::string text_;
   std::chrono::steady_clock::time_point made_at_;
   std::unique_ptr<HttpEndpoint> endpoint_;  ///< last: its thread uses the other members
 };
 
-template <class Metrics>
-std::unique_ptr<Exporter> exporter_of(std::shared_ptr<const Metrics> metrics, const Facts& facts) {
-  return std::make_unique<RealExporter>(
-      std::make_shared<Collected<Metrics>>(metrics, facts),
-      [metrics] { return metrics->failing(); }, facts.rank);
-}
-
 }  // namespace
 
 tl::expected<void, std::string> available() { return {}; }
 
-std::unique_ptr<Exporter> Exporter::make(std::shared_ptr<const RunMetrics> metrics,
-                                         const Facts& facts) {
-  return exporter_of(std::move(metrics), facts);
-}
-
-std::unique_ptr<Exporter> Exporter::make(std::shared_ptr<const WatchMetrics> metrics,
-                                         const Facts& facts) {
-  return exporter_of(std::move(metrics), facts);
+std::unique_ptr<Exporter> Exporter::make(Metrics metrics, const Facts& facts) {
+  return std::make_unique<RealExporter>(std::make_shared<Collected>(std::move(metrics), facts));
 }
 
 }  // namespace lockbench::exporter

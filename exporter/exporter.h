@@ -1,10 +1,9 @@
 #pragma once
 
 #include <memory>
-#include <optional>
 #include <string>
 #include <tl/expected.hpp>
-#include <vector>
+#include <variant>
 
 #include "exporter/addresses.h"
 #include "exporter/run_metrics.h"
@@ -18,15 +17,15 @@ inline constexpr unsigned kMostConnections = 1280;
 /// Whether this build can export; the error says what is missing.
 tl::expected<void, std::string> available();
 
+using Metrics =
+    std::variant<std::shared_ptr<const RunMetrics>, std::shared_ptr<const WatchMetrics>>;
+
 /// The metrics of one process, served over HTTP and pushed.
 class Exporter {
  public:
   /// Nothing is served yet. Null if not available(). Of runs: all series of their strategies exist
   /// from now on, at 0.
-  static std::unique_ptr<Exporter> make(std::shared_ptr<const RunMetrics> metrics,
-                                        const Facts& facts);
-  static std::unique_ptr<Exporter> make(std::shared_ptr<const WatchMetrics> metrics,
-                                        const Facts& facts);
+  static std::unique_ptr<Exporter> make(Metrics metrics, const Facts& facts);
   virtual ~Exporter() = default;
 
   /// Serves /metrics, /-/healthy, /-/ready and a front page as long as this object lives. Returns

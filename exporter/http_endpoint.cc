@@ -29,68 +29,61 @@ MHD_Result send(MHD_Connection* connection, const Page& page) {
   return queued;
 }
 
-MHD_Result on_request(void* endpoint, MHD_Connection* connection, const char* path,
-                      const char* method, const char* /*version*/, const char* /*body*/,
-                      std::size_t* /*body_size*/, void** /*state*/) {
-  const std::string_view verb = method;
-  if (verb != MHD_HTTP_METHOD_GET && verb != MHD_HTTP_METHOD_HEAD) {
-    return send(connection, {.status = MHD_HTTP_METHOD_NOT_ALLOWED, .body = "GET or HEAD\n"});
-  }
-  auto* const server = static_cast<HttpEndpoint*>(endpoint);
-  server->open().asked(connection);
-  return send(connection, server->answer(path));
-}
-
-void on_connection(void* endpoint, MHD_Connection* connection, void** /*state*/,
-                   MHD_ConnectionNotificationCode what) {
-  OpenConnections& open = static_cast<HttpEndpoint*>(endpoint)->open();
-  if (what == MHD_CONNECTION_NOTIFY_CLOSED) return open.remove(connection);
-  const MHD_ConnectionInfo* const info =
-      MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
-  if (info != nullptr) open.add(connection, info->connect_fd);
-}
-
 }  // namespace
 
-void OpenConnections::add(MHD_Connection* connection, int socket) {
-  const auto now = Clock::now();
-  open_.push_back({connection, socket, now});
-  // One place stays free: at the limit no connection would be let in, and so none be shut.
-  while (open_.size() > 1 && (open_.size() >= most_ || now - open_.front().since > longest_)) {
-    shut_oldest();
+struct Daemon {
+  static MHD_Result on_request(void* endpoint, MHD_Connection* connection, const char* path,
+                               const char* method, const char* /*version*/, const char* /*body*/,
+                               std::size_t* /*body_size*/, void** /*state*/) {
+    const std::string_view verb = method;
+    if (verb != MHD_HTTP_METHOD_GET && verb != MHD_HTTP_METHOD_HEAD) {
+      return send(connection, {.status = MHD_HTTP_METHOD_NOT_ALLOWED, .body = "GET or HEAD\n"});
+    }
+    auto& self = *static_cast<HttpEndpoint*>(endpoint);
+    if (const auto one = find(self, connection); one != self.open_.end()) {
+      one->since = HttpEndpoint::Clock::now();
+      self.open_.splice(self.open_.end(), self.open_, one);
+    }
+    // An exception must not pass through the C library that calls this.
+    try {
+      return send(connection, self.answer_(path));
+    } catch (const std::exception&) {
+      return send(connection,
+                  {.status = MHD_HTTP_INTERNAL_SERVER_ERROR, .body = "no memory for an answer\n"});
+    }
   }
-}
 
-void OpenConnections::asked(MHD_Connection* connection) {
-  const auto one = find(connection);
-  if (one == open_.end()) return;
-  one->since = Clock::now();
-  open_.splice(open_.end(), open_, one);
-}
-
-void OpenConnections::remove(MHD_Connection* connection) {
-  if (const auto one = find(connection); one != open_.end()) open_.erase(one);
-}
-
-std::list<OpenConnections::Open>::iterator OpenConnections::find(MHD_Connection* connection) {
-  return std::find_if(open_.begin(), open_.end(),
-                      [=](const Open& one) { return one.connection == connection; });
-}
-
-void OpenConnections::shut_oldest() {
-  // The daemon, on whose thread this is, sees the end of the stream and closes it.
-  ::shutdown(open_.front().socket, SHUT_RDWR);
-  open_.pop_front();
-}
-
-Page HttpEndpoint::answer(std::string_view path) const {
-  // An exception must not pass through the C library that calls this.
-  try {
-    return answer_(path);
-  } catch (const std::exception&) {
-    return {.status = MHD_HTTP_INTERNAL_SERVER_ERROR, .body = "no memory for an answer\n"};
+  static void on_connection(void* endpoint, MHD_Connection* connection, void** /*state*/,
+                            MHD_ConnectionNotificationCode what) {
+    auto& self = *static_cast<HttpEndpoint*>(endpoint);
+    if (what == MHD_CONNECTION_NOTIFY_CLOSED) {
+      if (const auto one = find(self, connection); one != self.open_.end()) self.open_.erase(one);
+      return;
+    }
+    const MHD_ConnectionInfo* const info =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+    if (info != nullptr) add(self, {connection, info->connect_fd, HttpEndpoint::Clock::now()});
   }
-}
+
+ private:
+  /// Makes room: shuts the oldest one if there are too many, and all whose request takes longer. So
+  /// slow clients cannot exhaust the limit.
+  static void add(HttpEndpoint& self, const HttpEndpoint::Open& added) {
+    auto& open = self.open_;
+    open.push_back(added);
+    // One place stays free: at the limit no connection would be let in, and so none be shut.
+    while (open.size() > 1 && (open.size() >= self.most_ ||
+                               added.since - open.front().since > self.longest_request_)) {
+      // The daemon, on whose thread this is, sees the end of the stream and closes it.
+      ::shutdown(open.front().socket, SHUT_RDWR);
+      open.pop_front();
+    }
+  }
+
+  static std::list<HttpEndpoint::Open>::iterator find(HttpEndpoint& self, MHD_Connection* wanted) {
+    return std::ranges::find(self.open_, wanted, &HttpEndpoint::Open::connection);
+  }
+};
 
 tl::expected<std::unique_ptr<HttpEndpoint>, std::string> HttpEndpoint::start(
     ListenAddress address, Answer answer, unsigned connections,
@@ -98,14 +91,15 @@ tl::expected<std::unique_ptr<HttpEndpoint>, std::string> HttpEndpoint::start(
   const auto listener = listen_on(address);
   if (!listener) return tl::unexpected(listener.error());
   std::unique_ptr<HttpEndpoint> endpoint(
-      new HttpEndpoint(std::move(address), std::move(answer), {connections, longest_request}));
+      new HttpEndpoint(std::move(address), std::move(answer), connections, longest_request));
   // Without MHD_USE_ERROR_LOG: malformed requests need not concern the user. The daemon owns the
   // listening socket from here on.
   endpoint->daemon_ = MHD_start_daemon(
-      MHD_USE_EPOLL_INTERNAL_THREAD, 0, nullptr, nullptr, on_request, endpoint.get(),
+      MHD_USE_EPOLL_INTERNAL_THREAD, 0, nullptr, nullptr, Daemon::on_request, endpoint.get(),
       MHD_OPTION_LISTEN_SOCKET, *listener, MHD_OPTION_CONNECTION_LIMIT, connections,
       MHD_OPTION_CONNECTION_TIMEOUT, kIdleSeconds, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
-      kRequestBytes, MHD_OPTION_NOTIFY_CONNECTION, &on_connection, endpoint.get(), MHD_OPTION_END);
+      kRequestBytes, MHD_OPTION_NOTIFY_CONNECTION, &Daemon::on_connection, endpoint.get(),
+      MHD_OPTION_END);
   if (endpoint->daemon_ == nullptr) {
     return tl::unexpected(fmt::format("cannot serve on {}: no thread could be started",
                                       endpoint->address_.to_string()));

@@ -1,8 +1,11 @@
 #include "exporter/run_metrics.h"
 
 #include <algorithm>
+#include <functional>
+#include <numeric>
 
 #include "loadgen/run/worker.h"
+#include "results/stats/statistics.h"
 
 namespace lockbench::exporter {
 namespace {
@@ -23,9 +26,8 @@ void add_histograms(const loadgen::Recorder::Histograms& from, Totals& to) {
   }
 }
 
-/// Of a run that may be under way.
-Totals totals_of(const loadgen::RunShared& run) {
-  Totals totals;
+/// Adds a run, which may be under way.
+void add_run(const loadgen::RunShared& run, Totals& totals) {
   for (const loadgen::Phase phase : kCounted) {
     add_histograms(run.recorder.histograms(phase), totals);
     totals.counts += run.recorder.totals(phase);
@@ -34,10 +36,9 @@ Totals totals_of(const loadgen::RunShared& run) {
   for (const loadgen::CountInfo& info : loadgen::kCounts) {
     if (info.whole_run) totals.counts[info.kind] += ending[info.kind];
   }
-  totals.overlaps = run.audit.overlaps();
-  totals.fence_regressions = run.audit.fence_regressions();
-  totals.fence_resets = run.audit.fence_resets();
-  return totals;
+  totals.overlaps += run.audit.overlaps();
+  totals.fence_regressions += run.audit.fence_regressions();
+  totals.fence_resets += run.audit.fence_resets();
 }
 
 /// Of this process: clients between which the load is divided, which are no rivals.
@@ -45,26 +46,51 @@ std::size_t dividing_clients(const loadgen::RunShared& run) {
   return static_cast<std::size_t>(std::min(run.share.count(), run.workload.scheduled_clients()));
 }
 
-}  // namespace
+using Places = std::array<std::uint8_t, loadgen::kHistogramBuckets>;
 
-NodeTotals& NodeTotals::operator+=(const NodeTotals& more) {
-  for (std::size_t vote = 0; vote < loadgen::kVotes.size(); ++vote) {
-    votes[vote] += more.votes[vote];
-    taken[vote] += more.taken[vote];
+Places make_places() {
+  Places places{};
+  std::size_t coarse = 0;
+  for (std::size_t fine = 0; fine < places.size(); ++fine) {
+    const std::int64_t middle = loadgen::HistogramLayout::midpoint(fine);
+    while (coarse < LatencyBuckets::kBounds && middle > LatencyBuckets::bound(coarse)) ++coarse;
+    places[fine] = static_cast<std::uint8_t>(coarse);
   }
-  return *this;
+  return places;
 }
 
-Totals& Totals::operator+=(const Totals& more) {
-  timings += more.timings;
-  counts += more.counts;
-  nodes.resize(std::max(nodes.size(), more.nodes.size()));
-  for (std::size_t node = 0; node < more.nodes.size(); ++node) nodes[node] += more.nodes[node];
-  overlaps += more.overlaps;
-  fence_regressions += more.fence_regressions;
-  fence_resets += more.fence_resets;
-  lost_updates += more.lost_updates;
-  return *this;
+}  // namespace
+
+FairnessWindow::FairnessWindow(std::size_t clients, TimePoint now)
+    : older_(clients), newer_(clients), newer_at_(now) {}
+
+double FairnessWindow::jain(const std::vector<std::uint64_t>& sections, TimePoint now) {
+  std::vector<std::uint64_t> lately(sections.size());
+  std::ranges::transform(sections, older_, lately.begin(), std::minus());
+  if (now - newer_at_ >= kShortest) {
+    older_ = std::move(newer_);
+    newer_ = sections;
+    newer_at_ = now;
+  }
+  const bool none = std::ranges::all_of(lately, [](std::uint64_t own) { return own == 0; });
+  return none ? 0 : results::jain_index(lately);
+}
+
+void LatencyBuckets::add(const loadgen::HistogramSnapshot& fine) {
+  static const Places places = make_places();
+  for (std::size_t i = 0; i < places.size(); ++i) counts_[places[i]] += fine.buckets[i];
+  counts_[kBounds] += fine.overflow;
+  sum_ += fine.sum;
+}
+
+std::uint64_t LatencyBuckets::count() const {
+  return std::accumulate(counts_.begin(), counts_.end(), std::uint64_t{0});
+}
+
+std::array<std::uint64_t, LatencyBuckets::kBounds> LatencyBuckets::cumulative() const {
+  std::array<std::uint64_t, kBounds> sums{};
+  std::partial_sum(counts_.begin(), counts_.begin() + kBounds, sums.begin());
+  return sums;
 }
 
 RunMetrics::RunMetrics(const std::vector<const Descriptor*>& strategies, int nodes, Now now)
@@ -84,7 +110,7 @@ std::vector<StrategyMetrics> RunMetrics::read() const {
     StrategyMetrics& metrics = all.emplace_back(entry.finished);
     if (entry.live == nullptr) continue;
     const loadgen::RunShared& run = *entry.live;
-    metrics.totals += totals_of(run);
+    add_run(run, metrics.totals);
     metrics.present.holders = run.recorder.clients_in(loadgen::ClientState::holding);
     metrics.present.waiters = run.recorder.clients_in(loadgen::ClientState::waiting);
     metrics.present.clients = static_cast<std::uint64_t>(run.share.count());
@@ -121,7 +147,7 @@ void RunMetrics::run_ends(const loadgen::RunShared& run, const results::Run* res
   const std::scoped_lock lock(mutex_);
   Entry* const entry = find(run.strategy.name);
   if (entry == nullptr || entry->live != &run) return;
-  entry->finished.totals += totals_of(run);
+  add_run(run, entry->finished.totals);
   entry->finished.present.jain = jain_of(*entry);
   entry->live = nullptr;
   if (result != nullptr) entry->finished.totals.lost_updates += result->audit.lost_updates;

@@ -7,7 +7,7 @@
 
 #include "cli/commands/commands.h"
 #include "cli/console/facts.h"
-#include "loadgen/cluster/assembly.h"
+#include "loadgen/cluster/part.h"
 #include "results/file/json.h"
 #include "results/file/load.h"
 #include "results/file/save.h"

@@ -141,13 +141,11 @@ void Link::take(Message message) {
 }
 
 std::optional<Launched> launched() {
-  struct Names {
-    const char *rank, *size;
-  };
   // Slurm says how many tasks a step has; PMIx alone tells the rank.
-  for (const Names& names : {Names{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
-                             Names{"PMIX_RANK", "SLURM_STEP_NUM_TASKS"}}) {
-    const auto rank = number_in(names.rank), size = number_in(names.size);
+  for (const auto& [rank_name, size_name] :
+       {std::pair("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
+        std::pair("PMIX_RANK", "SLURM_STEP_NUM_TASKS")}) {
+    const auto rank = number_in(rank_name), size = number_in(size_name);
     if (rank && size && *rank >= 0 && *rank < *size) return Launched{*rank, *size};
   }
   return std::nullopt;

@@ -1,11 +1,12 @@
 #pragma once
 
-#include <cstdint>
+#include <memory>
 #include <string>
 #include <tl/expected.hpp>
-#include <utility>
 #include <vector>
 
+#include "loadgen/record/certificate.h"
+#include "loadgen/run/live_run.h"
 #include "loadgen/run/runner.h"
 #include "loadgen/run/worker.h"
 #include "results/file/model.h"
@@ -38,76 +39,23 @@ struct Hello {
   int cores = 1;
 };
 
-// What one rank has recorded of a run, in a form that is added to a record of the whole run: bucket
-// by bucket and count by count, so that nothing is lost and no percentile is averaged.
-
-/// Samples of one histogram.
-struct Samples {
-  std::vector<std::pair<std::uint32_t, std::uint64_t>> buckets;  ///< index and count
-  std::uint64_t overflow = 0;
-  Duration sum{}, min{}, max{};
-};
-
-/// Counts of one client, or of the services.
-struct CountsOf {
-  static constexpr std::int32_t kServices = -1;
-  std::int32_t client = kServices;
-  std::uint8_t phase = 0;
-  std::vector<std::pair<std::uint8_t, std::uint64_t>> counts;
-  Duration longest_wait{}, longest_cut{};
-};
-/// Of one client's waits, those of one length.
-struct WaitsOf {
-  std::int32_t client = 0;
-  std::uint32_t bucket = 0;
-  bool censored = false;
-  std::uint32_t waits = 0;
-};
-
-struct Record {
-  /// With their places: those of place_of(), and then those of the nodes of a quorum.
-  std::vector<std::pair<std::uint32_t, Samples>> histograms;
-  std::vector<std::pair<std::string, Samples>> commands;
-  std::vector<std::pair<std::uint32_t, std::uint64_t>> votes;  ///< of the nodes, with their places
-  std::vector<CountsOf> counts;
-  std::vector<std::pair<std::string, std::uint64_t>> failures;
-  std::vector<std::int32_t> used_keys;
-  std::vector<CounterTally> tallies;
-  AuditTotals audit;
-  std::uint64_t replicas_wanted = 0;
-  std::vector<WaitsOf> waits;
-};
-
-constexpr std::uint32_t place_of(Phase phase, Timing timing) {
-  return static_cast<std::uint32_t>(phase) * static_cast<std::uint32_t>(Timing::kinds) +
-         static_cast<std::uint32_t>(timing);
-}
-
-/// Of the clients of the run's share. The run may be under way.
-Record record_of(RunShared& run);
-/// Adds a record of the same run that another rank took. What is no part of such a run is ignored.
-/// For one thread, which alone writes to the run.
-void absorb(const Record& record, RunShared& run);
-
-HistogramSnapshot to_snapshot(const Samples& samples);
-Samples to_samples(const HistogramSnapshot& snapshot);
-
-/// One second of a rank's load.
-struct Second {
-  results::SeriesPoint point;
-  Samples acquired;
-};
+/// All that this process has recorded of its share of a run, which may be under way: bucket by
+/// bucket and count by count, so that nothing is lost and no percentile is averaged.
+std::string record_of(RunShared& run);
+/// Adds the record of a rank, which has that share of the same run. False: it is none, and nothing
+/// was added. For one thread, which alone writes to the run.
+bool absorb(const std::string& record, const Share& share, RunShared& run);
 
 /// What a rank has done of a run so far.
 struct Part {
-  int rank = 0;
+  results::Rank row;  ///< the rank's number, its sections, waits, lag and lateness
   Duration measured{};
   double wall_seconds = 0;
-  Duration late{}, lag_p99{};
   bool complete = false;         ///< the rank ended by itself, or was told to stop
   results::Generator generator;  ///< of this rank alone
-  Record record;
-  std::vector<Second> series;
+  std::string record;
+  std::vector<results::SeriesPoint> series;
+  std::vector<std::string> acquired;  ///< in each second of the series; a HistogramSnapshot's bytes
 };
 
 /// The same as a file.
@@ -127,5 +75,40 @@ tl::expected<void, std::string> save(const PartFile& file);
 bool is_part(const std::string& text);
 /// From anywhere: the error says in one line what is wrong with it.
 tl::expected<PartFile, std::string> read_part(const std::string& text, const std::string& build);
+
+/// What is known of a rank of a run.
+struct RankReport {
+  Hello hello;
+  /// How much later than the first one it may have begun, beside what it knows itself.
+  Duration delay{};
+  bool there = false;  ///< its part is
+  Part part{};
+  std::string lost{};  ///< why it is left out, or why its part is not whole
+
+  bool is_settled() const { return there || !lost.empty(); }
+};
+
+/// Takes over a part of a run. The error says why it cannot be added.
+tl::expected<void, std::string> accept(Part part, std::vector<RankReport>& ranks);
+
+/// The parts put together: histograms bucket by bucket, counts as sums, seconds of the series
+/// aligned. A rank that has no part, or whose record is damaged, is left out and lost. The ranks'
+/// writes are added to those that the counter knows. The plan and the strategy outlive the result.
+std::unique_ptr<WholeRun> assemble(const RunPlan& plan, const Descriptor& strategy,
+                                   const Order& order, std::unique_ptr<Counter> counter,
+                                   std::vector<RankReport>& ranks);
+
+/// Adds the generators of other ranks, of which rank 0 judges those on its own host.
+void add_to(RunEvidence& evidence, const std::vector<RankReport>& ranks);
+/// Adds to the run what concerns its ranks: the section `ranks`, the threads and CPU of all, and
+/// each rank's reasons against the figures, with its name.
+void complete(results::Run& run, int clients, const std::vector<RankReport>& ranks);
+
+/// The plan of an order, which outlives it, for this process.
+RunPlan plan_of(const Order& order, RunPlan plan = {});
+
+/// One run from the files of its ranks. They must be of one run, each rank once; those that are
+/// missing, or that did not end by themselves, are marked as lost.
+tl::expected<results::Run, std::string> merge(const std::vector<PartFile>& files);
 
 }  // namespace lockbench::loadgen::cluster

@@ -7,7 +7,6 @@
 #include <thread>
 #include <utility>
 
-#include "loadgen/cluster/assembly.h"
 #include "loadgen/run/live_run.h"
 #include "strategies/registry.h"
 
@@ -127,11 +126,16 @@ class LeadersRun : public RankRun {
   std::unique_ptr<WholeRun> gather(const PartOfRun& of) override {
     Part own = part_of(of);
     keep(own);
-    // The counter knows what this rank has written.
-    own.record.tallies.clear();
+    // It knows what this rank has written: the record that is added has no writes.
+    std::unique_ptr<Counter> counter = std::move(of.run.counter);
+    own.record = record_of(of.run);
     add(std::move(own), 0);
     await_parts();
-    return assemble(plan_, strategy_, order_, std::move(of.run.counter), ranks_);
+    auto whole = assemble(plan_, strategy_, order_, std::move(counter), ranks_);
+    for (int rank = 0; rank < link_.size(); ++rank) {
+      if (const std::string why = report_of(rank).lost; !why.empty()) lose(rank, why);
+    }
+    return whole;
   }
 
   void add_to(RunEvidence& evidence) const override { cluster::add_to(evidence, ranks_); }
@@ -190,14 +194,14 @@ class LeadersRun : public RankRun {
     auto& [ticket, part] = sent;
     // Of an earlier run, after which it was given up.
     if (is_part && ticket != order_.ticket) return;
-    if (!is_part || part.rank != message.from) {
+    if (!is_part || part.row.rank != static_cast<std::uint64_t>(message.from)) {
       return lose(message.from, "it was lost: what it sent is no part of this run");
     }
     add(std::move(part), message.from);
   }
 
   void add(Part part, int rank) {
-    const auto added = accept(std::move(part), plan_.workload.clients, ranks_);
+    const auto added = accept(std::move(part), ranks_);
     if (!added) lose(rank, added.error());
   }
 
@@ -237,8 +241,9 @@ class Silent : public ProgressObserver {
 /// One run as another rank than 0 sees it.
 class MembersRun : public RankRun {
  public:
-  MembersRun(Link& link, const Order& order, const Hello& hello)
-      : RankRun(link, order, hello), stop_(link.stop().get_token()) {}
+  /// `left`: becomes what rank 0 says of the end of all runs, if it does.
+  MembersRun(Link& link, const Order& order, const Hello& hello, std::optional<bool>& left)
+      : RankRun(link, order, hello), stop_(link.stop().get_token()), left_(left) {}
 
   bool judges_machine() const override { return order_.judges_machine; }
 
@@ -277,8 +282,6 @@ class MembersRun : public RankRun {
     }
     if (over_ && !keeps_file_) forget_file();
   }
-  /// What rank 0 said of the end of all runs, if it has.
-  std::optional<bool> left() const { return left_; }
 
  private:
   void take(const Message& message) {
@@ -292,12 +295,12 @@ class MembersRun : public RankRun {
 
   const std::stop_token stop_;
   bool over_ = false, keeps_file_ = true;
-  std::optional<bool> left_;
+  std::optional<bool>& left_;
 };
 
-/// Returns what rank 0 said of the end of all runs meanwhile.
-std::optional<bool> follow(const Order& order, Link& link, const Hello& hello, RunPlan plan) {
-  MembersRun joint(link, order, hello);
+void follow(const Order& order, Link& link, const Hello& hello, RunPlan plan,
+            std::optional<bool>& left) {
+  MembersRun joint(link, order, hello, left);
   const Descriptor* const strategy = find_strategy(order.strategy);
   if (strategy == nullptr || !strategy->not_built.empty()) {
     static_cast<void>(joint.ready(tl::unexpected(order.strategy + " is not in this rank's build")));
@@ -312,17 +315,6 @@ std::optional<bool> follow(const Order& order, Link& link, const Hello& hello, R
     static_cast<void>(run.execute());
   }
   joint.await_over();
-  return joint.left();
-}
-
-/// After a stop. A launcher kills the others as soon as one rank has ended: none goes before rank 0
-/// has saved the result.
-std::optional<bool> await_leave(Link& link) {
-  const TimePoint until = link.now() + kUntilLeft;
-  while (link.now() < until) {
-    if (const auto left = leave_of(link.next(until))) return left;
-  }
-  return std::nullopt;
 }
 
 }  // namespace
@@ -335,7 +327,7 @@ RankRun::RankRun(Link& link, Order order, Hello hello)
       next_file_(link.now() + kBetweenFiles) {}
 
 void RankRun::note(const PartOfRun& part, const HistogramSnapshot& acquired, bool at_once) {
-  acquired_.push_back(to_samples(acquired));
+  acquired_.push_back(to_bytes(acquired));
   const TimePoint begun = link_.now();
   if (!at_once && begun < next_file_) return;
   keep(part_of(part));
@@ -345,18 +337,22 @@ void RankRun::note(const PartOfRun& part, const HistogramSnapshot& acquired, boo
 
 Part RankRun::part_of(const PartOfRun& of) const {
   Part part;
-  part.rank = share_.rank;
+  const Recorder& recorder = of.run.recorder;
+  const auto& timings = recorder.histograms(Phase::measured);
+  const HistogramSnapshot acquired = timings[Timing::acquired].snapshot();
+  part.row.rank = static_cast<std::uint64_t>(share_.rank);
+  part.row.sections = recorder.totals(Phase::measured)[Count::sections];
+  part.row.acquire_p50 = seconds(acquired.percentile(0.5));
+  part.row.acquire_p99 = seconds(acquired.percentile(0.99));
+  part.row.lag_p99_seconds = seconds(timings[Timing::wake_lag].snapshot().percentile(0.99));
+  part.row.late_seconds = seconds(of.late);
   part.measured = of.measured;
   part.wall_seconds = of.wall_seconds;
-  part.late = of.late;
-  const auto& timings = of.run.recorder.histograms(Phase::measured);
-  part.lag_p99 = timings[Timing::wake_lag].snapshot().percentile(0.99);
   part.complete = of.complete;
   part.generator = of.generator;
   part.record = record_of(of.run);
-  for (std::size_t i = 0; i < of.series.size(); ++i) {
-    part.series.push_back({of.series[i], acquired_.at(i)});
-  }
+  part.series = of.series;
+  part.acquired = acquired_;
   return part;
 }
 
@@ -424,10 +420,14 @@ bool serve(Link& link, const Hello& hello, const RunPlan& own,
     if (message && message->kind == Kind::order && from_bytes(message->body, order)) {
       RunPlan plan = own;
       if (watcher_of) plan.watcher = watcher_of(order);
-      left = follow(order, link, hello, std::move(plan));
+      follow(order, link, hello, std::move(plan), left);
     }
   }
-  return left ? *left : await_leave(link).value_or(false);
+  // After a stop. A launcher kills the others as soon as one rank has ended: none goes before rank
+  // 0 has saved the result.
+  const TimePoint until = link.now() + kUntilLeft;
+  while (!left && link.now() < until) left = leave_of(link.next(until));
+  return left.value_or(false);
 }
 
 }  // namespace lockbench::loadgen::cluster

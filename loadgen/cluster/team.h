@@ -81,7 +81,7 @@ class RankRun : public JointRun {
   const Share share_;
 
  private:
-  std::vector<Samples> acquired_;  ///< in each second of the series
+  std::vector<std::string> acquired_;  ///< in each second of the series
   TimePoint next_file_;
   bool saved_ = false;
 };

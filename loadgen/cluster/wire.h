@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <bit>
 #include <boost/pfr/core.hpp>
 #include <concepts>
@@ -12,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "loadgen/record/histogram.h"
 #include "strategies/duration.h"
 
 namespace lockbench::loadgen::cluster {
@@ -19,7 +21,7 @@ namespace lockbench::loadgen::cluster {
 // The form in which ranks send each other structs: member by member, and whole numbers in as few
 // bytes as they need. Only ranks of the same build talk, so there are no versions.
 
-/// Its members are private, and thing.parts(visit) calls visit(member, member...).
+/// Its members are private or inherited, and thing.parts(visit) calls visit(member, member...).
 template <class T>
 concept HasParts = requires(T& thing) {
   thing.parts(0);
@@ -74,6 +76,10 @@ class Wire {
       for (T& value : values) pass(value);
     }
   }
+  template <class T, std::size_t N>
+  void pass(std::array<T, N>& values) {
+    for (T& value : values) pass(value);
+  }
   template <class Key, class Value, class Less>
   void pass(std::map<Key, Value, Less>& values) {
     std::vector<std::pair<Key, Value>> all(values.begin(), values.end());
@@ -92,9 +98,21 @@ class Wire {
     if (kReads) value.reset();
     if (there) pass(kReads ? value.emplace() : *value);
   }
+  /// Of the buckets those that hold something, with their places. Reads into an empty one.
+  void pass(HistogramSnapshot& samples) {
+    std::vector<std::pair<std::uint32_t, std::uint64_t>> filled;
+    for (std::uint32_t at = 0; !kReads && at < kHistogramBuckets; ++at) {
+      if (samples.buckets[at] > 0) filled.emplace_back(at, samples.buckets[at]);
+    }
+    pass(filled);
+    for (const auto& [at, count] : filled) {
+      if (kReads && at < kHistogramBuckets) samples.buckets[at] = count;
+    }
+    pass(samples.overflow);
+    for (Duration* figure : {&samples.sum, &samples.min, &samples.max}) pass(*figure);
+  }
   template <class T>
-  requires std::is_aggregate_v<T>
-  void pass(T& thing) {
+  requires(std::is_aggregate_v<T> && !HasParts<T>) void pass(T& thing) {
     boost::pfr::for_each_field(thing, [this](auto& member) { this->pass(member); });
   }
   template <HasParts T>

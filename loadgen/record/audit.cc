@@ -63,7 +63,7 @@ AuditTotals Audit::totals(TimePoint now) const noexcept {
   totals.overlaps = overlaps_.load(memory_order_relaxed);
   totals.fence_regressions = fence_regressions_.load(memory_order_relaxed);
   totals.longest_streak = longest_streak_.load(memory_order_relaxed);
-  totals.overlap_time = overlap_time_.load(memory_order_relaxed);
+  totals.overlap_time = Duration(overlap_ns_.load(memory_order_relaxed));
   if (totals.overlaps == 0) return totals;
   slots_.for_each(
       [&](int, const Slot& slot) { totals.overlap_time += slot.conflict.total(now - origin_); });
@@ -74,10 +74,7 @@ void Audit::add(const AuditTotals& more) noexcept {
   overlaps_.fetch_add(more.overlaps, memory_order_relaxed);
   fence_regressions_.fetch_add(more.fence_regressions, memory_order_relaxed);
   raise_to(longest_streak_, more.longest_streak);
-  Duration seen = overlap_time_.load(memory_order_relaxed);
-  while (
-      !overlap_time_.compare_exchange_weak(seen, seen + more.overlap_time, memory_order_relaxed)) {
-  }
+  overlap_ns_.fetch_add(more.overlap_time.count(), memory_order_relaxed);
 }
 
 void Audit::check_fencing(Slot& slot, Mode mode, std::uint64_t fencing, AcquireMark mark) noexcept {

@@ -118,7 +118,7 @@ class Audit {
   alignas(kCacheLine) std::atomic<std::uint64_t> overlaps_{0};
   std::atomic<std::uint64_t> fence_regressions_{0}, fence_resets_{0};
   std::atomic<std::uint64_t> longest_streak_{0};
-  std::atomic<Duration> overlap_time_{Duration::zero()};  ///< that was found elsewhere
+  std::atomic<std::int64_t> overlap_ns_{0};  ///< that was found elsewhere
 };
 
 }  // namespace lockbench::loadgen

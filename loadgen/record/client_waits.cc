@@ -11,6 +11,33 @@ namespace {
 
 using std::memory_order_relaxed;
 
+/// What waits weigh by their bucket, and what they would if no censored one had ever ended.
+struct Waits {
+  explicit Waits(std::size_t buckets) : seen(buckets), latest(buckets) {}
+
+  void add(const ClientWaits::Bucket& bucket, double weight) {
+    seen[bucket.index] += weight;
+    (bucket.censored ? latest.back() : latest[bucket.index]) += weight;
+  }
+
+  std::vector<double> seen, latest;
+};
+
+/// The bucket of a percentile.
+std::size_t bucket_at(const std::vector<double>& weights, double share) {
+  const double total = std::accumulate(weights.begin(), weights.end(), 0.0);
+  double below = 0;
+  std::size_t last = 0;
+  for (std::size_t i = 0; i < weights.size(); ++i) {
+    if (weights[i] == 0) continue;
+    last = i;
+    below += weights[i];
+    // Sums of shares are off by rounding.
+    if (below >= share * total * (1 - 1e-12)) break;
+  }
+  return last;
+}
+
 }  // namespace
 
 void ClientWaits::Unmap::operator()(Row* rows) const { ::munmap(rows, bytes); }
@@ -42,52 +69,46 @@ void ClientWaits::record(int client, Duration wait, bool censored) noexcept {
   count.store(count.load(memory_order_relaxed) + 1, memory_order_relaxed);
 }
 
-ClientWaits::Waits ClientWaits::waits_of(int client) const {
-  Waits waits;
-  for (std::size_t i = 0; i < kBuckets; ++i) {
-    const auto complete = static_cast<double>(bucket(client, i, false).load(memory_order_relaxed));
-    const auto censored = static_cast<double>(bucket(client, i, true).load(memory_order_relaxed));
-    waits.seen[i] = complete + censored;
-    waits.latest[i] += complete;
-    waits.latest.back() += censored;
+std::vector<ClientWaits::Bucket> ClientWaits::buckets_of(int client) const {
+  std::vector<Bucket> found;
+  for (const bool censored : {false, true}) {
+    for (std::uint32_t i = 0; i < kBuckets; ++i) {
+      const std::uint32_t waits = bucket(client, i, censored).load(memory_order_relaxed);
+      if (waits > 0) found.push_back({i, censored, waits});
+    }
   }
-  return waits;
+  return found;
 }
 
-/// The bucket of a percentile.
-std::size_t ClientWaits::bucket_at(const Weights& weights, double share) {
-  const double total = std::accumulate(weights.begin(), weights.end(), 0.0);
-  double below = 0;
-  std::size_t last = 0;
-  for (std::size_t i = 0; i < weights.size(); ++i) {
-    if (weights[i] == 0) continue;
-    last = i;
-    below += weights[i];
-    // Sums of shares are off by rounding.
-    if (below >= share * total * (1 - 1e-12)) break;
-  }
-  return last;
-}
-
-ClientWaits::Percentile ClientWaits::percentile(const Waits& waits, double share) {
-  const std::size_t bucket = bucket_at(waits.seen, share);
-  const auto middle = std::min<std::int64_t>(Layout::midpoint(bucket), Layout::kHighest);
-  // The neighbouring bucket is the same figure within the histogram's error.
-  return {seconds(Duration(middle)), bucket_at(waits.latest, share) > bucket + 1};
+void ClientWaits::add(int client, const Bucket& more) noexcept {
+  if (more.index >= kBuckets) return;
+  bucket(client, more.index, more.censored).fetch_add(more.waits, memory_order_relaxed);
 }
 
 std::optional<results::ByClient> ClientWaits::by_client() const {
-  Waits all;
+  struct Percentile {
+    double value = 0;
+    bool at_least = false;
+  };
+  const auto percentile = [](const Waits& waits, double share) -> Percentile {
+    const std::size_t bucket = bucket_at(waits.seen, share);
+    const auto middle = std::min<std::int64_t>(Layout::midpoint(bucket), Layout::kHighest);
+    // The neighbouring bucket is the same figure within the histogram's error.
+    return {seconds(Duration(middle)), bucket_at(waits.latest, share) > bucket + 1};
+  };
+  Waits all(kBuckets);
   Percentile worst;
   bool any = false;
   for (int client = 0; client < clients_; ++client) {
-    const Waits own = waits_of(client);
-    const double waits = std::accumulate(own.seen.begin(), own.seen.end(), 0.0);
-    if (waits == 0) continue;
+    const std::vector<Bucket> buckets = buckets_of(client);
+    if (buckets.empty()) continue;
     any = true;
-    for (std::size_t i = 0; i < kBuckets; ++i) {
-      all.seen[i] += own.seen[i] / waits;
-      all.latest[i] += own.latest[i] / waits;
+    double total = 0;
+    for (const Bucket& bucket : buckets) total += bucket.waits;
+    Waits own(kBuckets);
+    for (const Bucket& bucket : buckets) {
+      own.add(bucket, bucket.waits);
+      all.add(bucket, bucket.waits / total);
     }
     const Percentile p99 = percentile(own, 0.99);
     if (p99.value > worst.value || (p99.value == worst.value && p99.at_least)) worst = p99;

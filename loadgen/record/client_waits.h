@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "loadgen/record/atomics.h"
 #include "loadgen/record/histogram.h"
@@ -23,22 +24,17 @@ class ClientWaits {
   /// as one hour.
   void record(int client, Duration wait, bool censored) noexcept;
 
-  /// Calls visit(bucket, censored, waits) for each bucket of this client that holds some.
-  template <class Visit>
-  void for_each(int client, Visit&& visit) const {
-    for (const bool censored : {false, true}) {
-      for (std::size_t i = 0; i < kBuckets; ++i) {
-        const std::uint32_t waits = bucket(client, i, censored).load(std::memory_order_relaxed);
-        if (waits > 0) visit(i, censored, waits);
-      }
-    }
-  }
+  /// Waits of about the same length.
+  struct Bucket {
+    std::uint32_t index = 0;
+    bool censored = false;
+    std::uint32_t waits = 0;
+  };
+  /// Those of this client that hold some.
+  std::vector<Bucket> buckets_of(int client) const;
   /// Adds waits that were recorded elsewhere, on the thread that records the client's. Ignores a
   /// bucket that there is not.
-  void add(int client, std::size_t index, bool censored, std::uint32_t waits) noexcept {
-    if (index >= kBuckets || client < 0 || client >= clients_) return;
-    bucket(client, index, censored).fetch_add(waits, std::memory_order_relaxed);
-  }
+  void add(int client, const Bucket& more) noexcept;
 
   /// Percentiles over all clients, each of which weighs the same, and those of the worst. A client
   /// without waits does not count; nothing if none has any.
@@ -58,22 +54,9 @@ class ClientWaits {
     void operator()(Row* rows) const;
   };
   using Rows = std::unique_ptr<Row[], Unmap>;  // NOLINT(modernize-avoid-c-arrays): zero pages
-  /// What each bucket weighs.
-  using Weights = std::array<double, kBuckets>;
-  /// Waits, and what they would be if none of the censored ones had ever ended.
-  struct Waits {
-    Weights seen{}, latest{};
-  };
-  struct Percentile {
-    double value = 0;
-    bool at_least = false;
-  };
 
   static Rows make_rows(int clients);
   std::atomic<std::uint32_t>& bucket(int client, std::size_t index, bool censored) const;
-  Waits waits_of(int client) const;
-  static std::size_t bucket_at(const Weights& weights, double share);
-  static Percentile percentile(const Waits& waits, double share);
 
   const int clients_;
   Rows rows_;

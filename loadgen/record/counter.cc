@@ -63,8 +63,13 @@ class ReportedCounter : public Counter {
 
 }  // namespace
 
-void Counter::for_each(const std::function<void(const CounterTally&)>& visit) const {
-  keys_.for_each([&](int key, const KeyWrites& writes) { visit(writes.tally(key)); });
+std::vector<CounterTally> Counter::tallies() const {
+  std::vector<CounterTally> found;
+  keys_.for_each([&](int key, const KeyWrites& writes) {
+    const CounterTally tally = writes.tally(key);
+    if (tally != CounterTally{.key = key}) found.push_back(tally);
+  });
+  return found;
 }
 
 CounterTally KeyWrites::tally(int key) const noexcept {
@@ -94,19 +99,11 @@ std::unique_ptr<Counter> make_reported_counter(int keys) {
 }
 
 WriteResult KeyWrites::note(WriteResult result) noexcept {
-  switch (result) {
-    case WriteResult::accepted:
-      accepted.fetch_add(1, memory_order_relaxed);
-      break;
-    case WriteResult::rejected_stale:
-      rejected_stale.fetch_add(1, memory_order_relaxed);
-      break;
-    case WriteResult::unknown:
-      unknown.fetch_add(1, memory_order_relaxed);
-      break;
-    case WriteResult::failed:
-      break;
-  }
+  if (result == WriteResult::failed) return result;
+  auto& count = result == WriteResult::accepted  ? accepted
+                : result == WriteResult::unknown ? unknown
+                                                 : rejected_stale;
+  count.fetch_add(1, memory_order_relaxed);
   return result;
 }
 

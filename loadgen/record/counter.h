@@ -2,12 +2,12 @@
 
 #include <atomic>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <stop_token>
 #include <string>
 #include <tl/expected.hpp>
+#include <vector>
 
 #include "loadgen/record/atomics.h"
 #include "loadgen/record/per_key.h"
@@ -86,8 +86,8 @@ class Counter {
   virtual ~Counter() = default;
   /// Thread-safe. `env` must outlive the session.
   virtual std::unique_ptr<CounterSession> open(Env& env) = 0;
-  /// Calls visit for each key that was used. Thread-safe.
-  void for_each(const std::function<void(const CounterTally&)>& visit) const;
+  /// Of each key that was used. Thread-safe.
+  std::vector<CounterTally> tallies() const;
   /// Adds the writes of another process to the same counters. Thread-safe.
   void add(const CounterTally& tally) { keys_[tally.key].add(tally); }
   /// Exact when no write is under way. Call only on the thread that made the counter.

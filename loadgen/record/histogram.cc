@@ -13,6 +13,7 @@ namespace {
 constexpr double kSameFigure = 1.05;
 
 using Layout = HistogramLayout;
+constexpr auto kRelaxed = std::memory_order_relaxed;
 
 Duration clipped_midpoint(const HistogramSnapshot& snapshot, std::size_t index) {
   return std::max(snapshot.min, std::min(snapshot.max, Duration(Layout::midpoint(index))));
@@ -234,7 +235,6 @@ void ShardedHistogram::Shard::widen_to(std::int64_t value) noexcept {
 }
 
 void ShardedHistogram::record(Duration sample) noexcept {
-  constexpr auto kRelaxed = std::memory_order_relaxed;
   const std::int64_t value = std::max<std::int64_t>(0, sample.count());
   Shard& shard = shards_[static_cast<std::size_t>(sched_getcpu()) & (shard_count_ - 1)];
   shard.widen_to(value);
@@ -248,7 +248,6 @@ void ShardedHistogram::record(Duration sample) noexcept {
 
 void ShardedHistogram::record_evenly(Duration longest, std::uint64_t samples,
                                      std::uint64_t left_out) noexcept {
-  constexpr auto kRelaxed = std::memory_order_relaxed;
   constexpr double kMostSum = 4e18;  // leaves room in 63 bits
   if (samples <= left_out || longest <= Duration::zero()) return;
   Shard& shard = shards_[0];
@@ -271,7 +270,7 @@ void ShardedHistogram::record_evenly(Duration longest, std::uint64_t samples,
 }
 
 void ShardedHistogram::add(const HistogramSnapshot& more) noexcept {
-  constexpr auto kRelaxed = std::memory_order_relaxed;
+  if (more.count() == 0) return;  // whose bounds would count as samples
   Shard& shard = shards_[0];
   shard.widen_to(more.min.count());
   shard.widen_to(more.max.count());
@@ -283,7 +282,6 @@ void ShardedHistogram::add(const HistogramSnapshot& more) noexcept {
 }
 
 bool ShardedHistogram::empty() const noexcept {
-  constexpr auto kRelaxed = std::memory_order_relaxed;
   for (std::size_t s = 0; s < shard_count_; ++s) {
     if (shards_[s].min.load(kRelaxed) != std::numeric_limits<std::int64_t>::max()) return false;
   }
@@ -291,7 +289,6 @@ bool ShardedHistogram::empty() const noexcept {
 }
 
 HistogramSnapshot ShardedHistogram::snapshot() const {
-  constexpr auto kRelaxed = std::memory_order_relaxed;
   HistogramSnapshot result;
   std::int64_t lowest = std::numeric_limits<std::int64_t>::max();
   std::int64_t highest = 0;

@@ -191,6 +191,11 @@ constexpr ExportedAs renewal_metric(const char* outcome) {
           "outcome", outcome};
 }
 
+/// A timing whose samples are those of another one, cut off.
+constexpr TimingInfo cut(Timing kind, Timing censors, ExportedAs exported = {}) {
+  return {.kind = kind, .exported = exported, .censors = censors};
+}
+
 constexpr CountInfo failure_row(FailureReason reason) {
   return {count_of(reason),
           nullptr,
@@ -203,39 +208,29 @@ constexpr CountInfo failure_row(FailureReason reason) {
 /// In the order of Timing.
 inline constexpr auto kTimings = std::to_array<TimingInfo>({
     {Timing::acquired, field<&results::Run::acquire>, acquire_metric("acquired")},
-    {.kind = Timing::timed_out,
-     .exported = acquire_metric("timed_out"),
-     .censors = Timing::acquired},
+    cut(Timing::timed_out, Timing::acquired, acquire_metric("timed_out")),
     {Timing::refused, nullptr, acquire_metric("refused")},
     {Timing::failed, nullptr, acquire_metric("failed")},
     {Timing::unknown, nullptr, acquire_metric("unknown")},
-    {.kind = Timing::abandoned,
-     .exported = acquire_metric("abandoned"),
-     .censors = Timing::acquired},
+    cut(Timing::abandoned, Timing::acquired, acquire_metric("abandoned")),
     {Timing::uncontended, nullptr,
      metric("lockbench_uncontended_acquire_duration_seconds",
             "Time from a section's intended start to its grant, if no other client of the run held "
             "or wanted the lock in a conflicting mode.")},
     {Timing::acquire_service, field<&results::Run::acquire_service>},
-    {.kind = Timing::service_cut, .censors = Timing::acquire_service},
+    cut(Timing::service_cut, Timing::acquire_service),
     {Timing::exclusive, field<&results::Run::acquire_by_mode, &results::ByMode::exclusive>,
      mode_metric("exclusive", kAcquired)},
-    {.kind = Timing::exclusive_cut,
-     .exported = mode_metric("exclusive", kCutOff),
-     .censors = Timing::exclusive},
+    cut(Timing::exclusive_cut, Timing::exclusive, mode_metric("exclusive", kCutOff)),
     {Timing::shared, field<&results::Run::acquire_by_mode, &results::ByMode::shared>,
      mode_metric("shared", kAcquired)},
-    {.kind = Timing::shared_cut,
-     .exported = mode_metric("shared", kCutOff),
-     .censors = Timing::shared},
+    cut(Timing::shared_cut, Timing::shared, mode_metric("shared", kCutOff)),
     {Timing::transaction, field<&results::Run::transactions, &results::Transactions::acquire>,
      transaction_metric(kAcquired)},
-    {.kind = Timing::transaction_cut,
-     .exported = transaction_metric(kCutOff),
-     .censors = Timing::transaction},
+    cut(Timing::transaction_cut, Timing::transaction, transaction_metric(kCutOff)),
     {Timing::transaction_service,
      field<&results::Run::transactions, &results::Transactions::acquire_service>},
-    {.kind = Timing::transaction_service_cut, .censors = Timing::transaction_service},
+    cut(Timing::transaction_service_cut, Timing::transaction_service),
     {Timing::hold, field<&results::Run::hold>,
      metric("lockbench_hold_duration_seconds",
             "Time inside the section; of several locks, from the grant of each.")},
@@ -244,7 +239,7 @@ inline constexpr auto kTimings = std::to_array<TimingInfo>({
     {Timing::handoff, field<&results::Run::handoff>,
      metric("lockbench_handoff_duration_seconds",
             "Time from the start of a release to the next grant to a client that was waiting.")},
-    {.kind = Timing::handoff_cut, .censors = Timing::handoff},
+    cut(Timing::handoff_cut, Timing::handoff),
     {Timing::turnaround, field<&results::Run::turnaround>,
      metric("lockbench_turnaround_duration_seconds",
             "Time from the start of a release at which a client waited to the next grant.")},

@@ -38,7 +38,7 @@ class PerKey {
   }
 
   /// Null: there is none, as the key was never used.
-  const State* find(int key) const {
+  State* find(int key) const {
     const auto at = static_cast<std::size_t>(key);
     if (states_ != nullptr) return &states_[at];
     const std::uint32_t number = numbers_[at].load(std::memory_order_acquire);
@@ -48,16 +48,9 @@ class PerKey {
   /// Calls visit(key, state) for each State that is there, in ascending order of the keys.
   template <class Visit>
   void for_each(Visit&& visit) const {
-    for (std::size_t key = 0; key < keys_; ++key) {
-      if (const State* const state = find(static_cast<int>(key))) {
-        visit(static_cast<int>(key), *state);
-      }
+    for (int key = 0; key < static_cast<int>(keys_); ++key) {
+      if (State* const state = find(key)) visit(key, *state);
     }
-  }
-  template <class Visit>
-  void for_each(Visit&& visit) {
-    const PerKey& self = *this;
-    self.for_each([&](int key, const State& state) { visit(key, const_cast<State&>(state)); });
   }
 
  private:

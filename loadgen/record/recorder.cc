@@ -24,37 +24,31 @@ Counts& Counts::operator+=(const Counts& more) {
 
 // Only the client's thread writes, so no atomic read-modify-write is needed.
 
-void ClientRecord::Numbers::add(std::size_t what, std::uint64_t more) {
-  sums[what].store(sums[what].load(memory_order_relaxed) + more, memory_order_relaxed);
-}
-
-void ClientRecord::Numbers::raise(Duration wait, bool cut) {
-  std::atomic<Duration>& longest = cut ? longest_cut : longest_wait;
-  if (wait > longest.load(memory_order_relaxed)) longest.store(wait, memory_order_relaxed);
+void ClientRecord::add(Phase phase, Count what, std::uint64_t more) {
+  auto& sum = numbers_[static_cast<std::size_t>(phase)].sums[static_cast<std::size_t>(what)];
+  sum.store(sum.load(memory_order_relaxed) + more, memory_order_relaxed);
 }
 
 void ClientRecord::add(Phase phase, const Counts& more) {
-  Numbers& to = numbers(phase);
   for (std::size_t i = 0; i < kClientCounts; ++i) {
-    if (more.values[i] != 0) to.add(i, more.values[i]);
+    if (more.values[i] != 0) add(phase, static_cast<Count>(i), more.values[i]);
   }
-  to.raise(more.longest_wait, false);
-  to.raise(more.longest_cut, true);
-}
-
-void ClientRecord::add(Phase phase, Count what) {
-  numbers(phase).add(static_cast<std::size_t>(what), 1);
+  add_wait(phase, more.longest_wait, false);
+  add_wait(phase, more.longest_cut, true);
 }
 
 void ClientRecord::add_wait(Phase phase, Duration wait, bool cut) {
-  numbers(phase).raise(wait, cut);
+  Numbers& numbers = numbers_[static_cast<std::size_t>(phase)];
+  std::atomic<Duration>& longest = cut ? numbers.longest_cut : numbers.longest_wait;
+  if (wait > longest.load(memory_order_relaxed)) longest.store(wait, memory_order_relaxed);
 }
 
 Counts ClientRecord::counts(Phase phase) const {
   const Numbers& numbers = numbers_[static_cast<std::size_t>(phase)];
   Counts counts;
-  for (std::size_t i = 0; i < kClientCounts; ++i)
+  for (std::size_t i = 0; i < kClientCounts; ++i) {
     counts.values[i] = numbers.sums[i].load(memory_order_relaxed);
+  }
   counts.longest_wait = numbers.longest_wait.load(memory_order_relaxed);
   counts.longest_cut = numbers.longest_cut.load(memory_order_relaxed);
   return counts;
@@ -115,6 +109,12 @@ std::uint64_t Recorder::outcome_count(Phase phase, AcquireOutcome outcome) const
 
 void Recorder::add(Phase phase, Count what, std::uint64_t more) {
   services_[static_cast<std::size_t>(phase)][what].fetch_add(more, memory_order_relaxed);
+}
+
+void Recorder::add(Phase phase, const Counts& more) {
+  for (std::size_t i = 0; i < more.values.size(); ++i) {
+    if (more.values[i] != 0) add(phase, static_cast<Count>(i), more.values[i]);
+  }
 }
 
 void Recorder::renewal(Phase phase, const RenewalReport& report) {
@@ -205,9 +205,9 @@ std::vector<std::string> Recorder::failures() const {
   for (const auto& [message, count] : failures_) sorted.emplace_back(count, message);
   std::sort(sorted.rbegin(), sorted.rend());
   std::vector<std::string> lines;
-  lines.reserve(sorted.size());
-  for (const auto& [count, message] : sorted)
+  for (const auto& [count, message] : sorted) {
     lines.push_back(fmt::format("{} × {}", count, message));
+  }
   return lines;
 }
 

@@ -21,16 +21,16 @@ namespace lockbench::loadgen {
 
 enum class ClientState : std::uint8_t { idle, waiting, holding };
 
-inline constexpr std::array kOutcomes{AcquireOutcome::acquired, AcquireOutcome::timed_out,
-                                      AcquireOutcome::refused,  AcquireOutcome::failed,
-                                      AcquireOutcome::unknown,  AcquireOutcome::abandoned};
-
 /// Sums over clients, or one client's share of them.
 struct Counts : ByKind<Count, std::uint64_t> {
   Duration longest_wait{};
   Duration longest_cut{};  ///< wait that ended without a grant, by a timeout or the end of the run
 
   Counts& operator+=(const Counts& more);
+  template <class Visit>
+  void parts(Visit&& visit) {
+    visit(values, longest_wait, longest_cut);
+  }
 };
 
 inline constexpr std::array kVotes{Vote::granted, Vote::refused, Vote::failed};
@@ -40,8 +40,8 @@ inline constexpr std::array kVotes{Vote::granted, Vote::refused, Vote::failed};
 class alignas(64) ClientRecord {
  public:
   void add(Phase phase, const Counts& more);
-  /// The same of a single one.
-  void add(Phase phase, Count what);
+  /// The same of a single one, which is less than kClientCounts.
+  void add(Phase phase, Count what, std::uint64_t more = 1);
   /// The same of one wait. `cut`: it ended without a grant.
   void add_wait(Phase phase, Duration wait, bool cut);
   Counts counts(Phase phase) const;
@@ -55,11 +55,7 @@ class alignas(64) ClientRecord {
     // Beside the first sums, which each section adds to as well.
     std::atomic<Duration> longest_wait{Duration::zero()}, longest_cut{Duration::zero()};
     std::array<std::atomic<std::uint64_t>, kClientCounts> sums{};
-
-    void add(std::size_t what, std::uint64_t more);
-    void raise(Duration wait, bool cut);
   };
-  Numbers& numbers(Phase phase) { return numbers_[static_cast<std::size_t>(phase)]; }
 
   std::array<Numbers, kPhases.size()> numbers_;
 };
@@ -127,6 +123,7 @@ class Recorder {
 
   /// For the services, which belong to no client.
   void add(Phase phase, Count what, std::uint64_t more = 1);
+  void add(Phase phase, const Counts& more);
   void renewal(Phase phase, const RenewalReport& report);
   void vote(Phase phase, int node, Vote vote, Duration taken, bool late = false);
   void round(Phase phase, bool split, std::optional<Duration> validity);

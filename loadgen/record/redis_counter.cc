@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -16,8 +18,6 @@ namespace {
 
 // Keys per round trip when all are read or removed.
 constexpr std::size_t kBatch = 256;
-
-using Key = int;
 
 /// A missing key counts as 0.
 tl::expected<Reading, std::string> to_reading(const redis::Reply& reply,
@@ -142,32 +142,58 @@ class RedisCounter : public Counter {
                       "that the lock lost",
                       options_.endpoint.display()));
     }
-    const auto read = for_each_value([&totals](const KeyWrites& writes, std::uint64_t value) {
-      const std::uint64_t initial = writes.value.load(std::memory_order_relaxed) - 1;
-      writes.add_to(totals, std::max(value, initial) - initial);
+    std::vector<std::pair<int, const KeyWrites*>> written;
+    keys_.for_each([&](int key, const KeyWrites& writes) {
+      // Without a write under way, all that may have happened to the other keys are refused reads.
+      if (writes.value.load(std::memory_order_relaxed) == 0) return writes.add_to(totals, 0);
+      written.emplace_back(key, &writes);
     });
-    if (!read) return tl::unexpected(read.error());
-    // Without a write under way, all that may have happened to the other keys are refused reads.
-    keys_.for_each([&totals](Key, const KeyWrites& writes) {
-      if (!has_initial_value(writes)) writes.add_to(totals, 0);
-    });
+    for (std::size_t first = 0; first < written.size(); first += kBatch) {
+      const std::size_t end = std::min(written.size(), first + kBatch);
+      for (std::size_t i = first; i < end; ++i) {
+        connection_->queue({"GET", options_.key_name(written[i].first)});
+      }
+      std::optional<std::string> failure;
+      // Every answer must be received, also after a failure.
+      for (std::size_t i = first; i < end; ++i) {
+        const KeyWrites& writes = *written[i].second;
+        const auto reply = connection_->receive();
+        const auto reading =
+            reply ? to_reading(*reply, options_.endpoint) : tl::unexpected(reply.error().message);
+        if (reading) {
+          const std::uint64_t initial = writes.value.load(std::memory_order_relaxed) - 1;
+          writes.add_to(totals, std::max(reading->value, initial) - initial);
+        } else if (!failure) {
+          failure = reading.error();
+        }
+      }
+      if (failure) return tl::unexpected(*failure);
+    }
     return totals;
   }
 
   tl::expected<void, std::string> remove_keys(const std::stop_token& stop) override {
     // The server may have closed it, or may have been frozen.
     connection_->close();
-    std::vector<std::string> names;
-    for (const auto& [key, writes] : keys_where([](const KeyWrites& writes) {
-           return writes.stored.load(std::memory_order_relaxed);
-         })) {
-      names.push_back(options_.key_name(key));
-      if (options_.checks_fencing) names.push_back(options_.fence_name(key));
-      if (names.size() < kBatch) continue;
-      if (auto removed = remove(names, stop); !removed) return removed;
-      names.clear();
+    std::vector<int> stored;
+    keys_.for_each([&](int key, const KeyWrites& writes) {
+      if (writes.stored.load(std::memory_order_relaxed)) stored.push_back(key);
+    });
+    for (std::size_t first = 0; first < stored.size(); first += kBatch) {
+      if (stop.stop_requested()) {
+        return tl::unexpected(options_.endpoint.display() + ": stopped before the end");
+      }
+      std::vector<std::string> names;
+      for (std::size_t i = first; i < std::min(stored.size(), first + kBatch); ++i) {
+        names.push_back(options_.key_name(stored[i]));
+        if (options_.checks_fencing) names.push_back(options_.fence_name(stored[i]));
+      }
+      std::vector<std::string_view> command{"UNLINK"};
+      command.insert(command.end(), names.begin(), names.end());
+      const auto reply = connection_->call(command, stop);
+      if (!reply) return tl::unexpected(reply.error().message);
     }
-    return remove(names, stop);
+    return {};
   }
 
  private:
@@ -177,55 +203,6 @@ class RedisCounter : public Counter {
     const bool refused = !info && info.error().kind == StoreError::Kind::rejected;
     if (!info && !refused) return tl::unexpected(info.error().message);
     return refused ? std::string() : redis::info_field(info->text, "run_id");
-  }
-
-  tl::expected<void, std::string> remove(const std::vector<std::string>& names,
-                                         const std::stop_token& stop) {
-    if (names.empty()) return {};
-    if (stop.stop_requested()) {
-      return tl::unexpected(options_.endpoint.display() + ": stopped before the end");
-    }
-    std::vector<std::string_view> command{"UNLINK"};
-    command.insert(command.end(), names.begin(), names.end());
-    const auto reply = connection_->call(command, stop);
-    if (!reply) return tl::unexpected(reply.error().message);
-    return {};
-  }
-
-  static bool has_initial_value(const KeyWrites& writes) {
-    return writes.value.load(std::memory_order_relaxed) != 0;
-  }
-
-  using KeyAndWrites = std::pair<Key, const KeyWrites*>;
-  std::vector<KeyAndWrites> keys_where(bool (*holds)(const KeyWrites&)) const {
-    std::vector<KeyAndWrites> found;
-    keys_.for_each([&](Key key, const KeyWrites& writes) {
-      if (holds(writes)) found.emplace_back(key, &writes);
-    });
-    return found;
-  }
-
-  /// Reads every key that was written, in batches; stops after the batch in which something failed.
-  tl::expected<void, std::string> for_each_value(
-      const std::function<void(const KeyWrites&, std::uint64_t)>& on_value) {
-    const std::vector<KeyAndWrites> written = keys_where(has_initial_value);
-    for (std::size_t first = 0; first < written.size(); first += kBatch) {
-      const std::size_t end = std::min(written.size(), first + kBatch);
-      for (std::size_t i = first; i < end; ++i) {
-        connection_->queue({"GET", options_.key_name(written[i].first)});
-      }
-      tl::expected<void, std::string> outcome;
-      // Every answer must be received, also after a failure.
-      for (std::size_t i = first; i < end; ++i) {
-        const auto reply = connection_->receive();
-        const auto reading =
-            reply ? to_reading(*reply, options_.endpoint) : tl::unexpected(reply.error().message);
-        if (reading) on_value(*written[i].second, reading->value);
-        if (!reading && outcome) outcome = tl::unexpected(reading.error());
-      }
-      if (!outcome) return outcome;
-    }
-    return {};
   }
 
   const RedisCounterOptions options_;

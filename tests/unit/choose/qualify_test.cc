@@ -246,19 +246,6 @@ TEST(Exclusion, ThatWasSeenBrokenRulesOut) {
               ElementsAre(Field(&Reason::text, HasSubstr("3 fencing numbers"))));
 }
 
-TEST(Exclusion, ThatAQuorumBrokeRulesOut) {
-  World world;
-  for (const char* name : {"x", "y"}) world.add(made_up(name));
-  results::Run kept = measured("y", 1), broken = measured("x", 1);
-  kept.load.nodes = broken.load.nodes = {.count = 5};
-  broken.audit = {.verdict = results::Verdict::violated};
-  world.file().runs = {kept, broken};
-  const Answer answer = world.choose({.clients = 2});
-  EXPECT_THAT(names(answer.ranked), ElementsAre("y"));
-  EXPECT_THAT(candidate(answer, "x").against,
-              ElementsAre(Field(&Reason::text, "it broke exclusion")));
-}
-
 TEST(Relaxations, AreTheSmallestThatLetOthersIn) {
   World world;
   const KnownHazard fails{"failover", HazardOutcome::double_grant};

@@ -4,7 +4,6 @@
 
 #include <barrier>
 #include <mutex>
-#include <shared_mutex>
 #include <thread>
 #include <vector>
 
@@ -38,12 +37,6 @@ class AuditTest : public testing::Test {
 
   Audit audit_{2, kOrigin};
 };
-
-TEST_F(AuditTest, OneAfterTheOtherIsNoOverlap) {
-  for (int i = 0; i < 10; ++i) leave(enter(kExclusive, 10 * i), 10 * i + 10);
-  EXPECT_EQ(audit_.totals(at(100)).overlaps, 0U);
-  EXPECT_EQ(audit_.totals(at(100)).overlap_time, Duration::zero());
-}
 
 TEST_F(AuditTest, TwoExclusiveOnesOverlap) {
   const Entry first = enter(kExclusive, 10);
@@ -88,14 +81,6 @@ TEST_F(AuditTest, ASharedOneMustNotJoinAnExclusiveOne) {
   EXPECT_EQ(audit_.totals(at(80)).overlap_time, nanoseconds(40));
 }
 
-TEST_F(AuditTest, KeysDoNotConcernEachOther) {
-  const Entry first = enter(kExclusive, 0, 0);
-  const Entry second = enter(kExclusive, 0, 1);
-  leave(first, 10, 0);
-  leave(second, 10, 1);
-  EXPECT_EQ(audit_.totals(at(10)).overlaps, 0U);
-}
-
 TEST_F(AuditTest, AnOverlapCountsWhileItLasts) {
   const Entry first = enter(kExclusive, 0);
   const Entry second = enter(kExclusive, 10);
@@ -133,22 +118,14 @@ TEST_F(AuditTest, GrowingFencingNumbersAreFine) {
   EXPECT_EQ(audit_.totals().fence_regressions, 0U);
 }
 
-TEST_F(AuditTest, RepeatedFencingNumbersAreRegressions) {
-  pass(0);
-  pass(0);
-  EXPECT_EQ(audit_.totals().fence_regressions, 1U);
-  pass(7);
-  pass(7);
-  pass(7);
+TEST_F(AuditTest, RepeatedAndDecreasingFencingNumbersAreRegressions) {
+  for (const std::uint64_t number : {0U, 0U, 7U, 7U, 7U}) pass(number);
   EXPECT_EQ(audit_.totals().fence_regressions, 3U);
-}
-
-TEST_F(AuditTest, DecreasingFencingNumbersAreRegressions) {
   pass(9);
   pass(8);
   pass(9);  // 8 did not lower the mark
   pass(10);
-  EXPECT_EQ(audit_.totals().fence_regressions, 2U);
+  EXPECT_EQ(audit_.totals().fence_regressions, 5U);
 }
 
 TEST_F(AuditTest, AStoreThatLostItsNumbersIsOneResetAndManyRegressions) {
@@ -266,34 +243,6 @@ TEST(Audit, ALockThatLetsTwoInIsCaught) {
   EXPECT_EQ(audit.totals().overlaps, std::uint64_t{kRounds});
   EXPECT_GT(audit.totals().overlap_time, Duration::zero());
   EXPECT_EQ(audit.totals().overlap_time, audit.totals(tick()).overlap_time);
-}
-
-TEST(Audit, ARightSharedLockStaysAtZero) {
-  Audit audit(1);
-  std::shared_mutex mutex;
-  const auto section = [&](int client, Mode mode) {
-    const Entry entry = audit.enter(0, client, mode, std::nullopt, {}, tick());
-    std::this_thread::yield();
-    audit.leave(0, entry, tick());
-  };
-  {
-    std::vector<std::jthread> threads;
-    threads.reserve(4);
-    for (int client = 0; client < 4; ++client) {
-      threads.emplace_back([&, client] {
-        for (int i = 0; i < 500; ++i) {
-          if (i % 4 == client) {
-            const std::unique_lock guard(mutex);
-            section(client, kExclusive);
-          } else {
-            const std::shared_lock guard(mutex);
-            section(client, kShared);
-          }
-        }
-      });
-    }
-  }
-  EXPECT_EQ(audit.totals().overlaps, 0U);
 }
 
 }  // namespace

@@ -2,239 +2,222 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
+
 namespace lockbench::loadgen {
 namespace {
 
 using namespace std::chrono_literals;
 
 /// A run that there is nothing to say against.
-class CertificateTest : public testing::Test {
- protected:
-  CertificateTest() {
-    evidence_.wall_seconds = 10;
-    evidence_.cpu_seconds = 10;
-    evidence_.cores = 2;
-    evidence_.acquire.record(2ms);
-    evidence_.wake_lag.record(100us);
-  }
+RunEvidence good_run() {
+  RunEvidence run;
+  run.wall_seconds = run.cpu_seconds = 10;
+  run.cores = 2;
+  run.acquire.record(2ms);
+  run.wake_lag.record(100us);
+  return run;
+}
 
-  void expect_valid() const {
-    const results::Generator generator = certify(evidence_);
-    EXPECT_TRUE(generator.valid) << generator.reasons.at(0);
-    EXPECT_TRUE(generator.reasons.empty());
-  }
-  void expect_only_reason(std::string_view part) const {
-    const results::Generator generator = certify(evidence_);
-    EXPECT_FALSE(generator.valid);
-    ASSERT_EQ(generator.reasons.size(), 1U);
-    EXPECT_NE(generator.reasons[0].find(part), std::string::npos) << generator.reasons[0];
-  }
+HistogramSnapshot just(Duration sample) {
+  HistogramSnapshot one;
+  one.record(sample);
+  return one;
+}
 
-  RunEvidence evidence_;
+/// Changes a good run, and the only reason that is given against it then; empty: it is valid.
+struct CertificateCase {
+  std::string what;
+  std::function<void(RunEvidence&)> change;
+  std::string reason{};
 };
 
-TEST_F(CertificateTest, NothingToSay) {
-  expect_valid();
-  EXPECT_DOUBLE_EQ(certify(evidence_).cpu_seconds, 10);
-  EXPECT_DOUBLE_EQ(certify(evidence_).cpu_share, 0.5);
+std::vector<CertificateCase> of_the_generator() {
+  return {
+      {"Good", [](RunEvidence&) {}},
+      {"WithoutLengthOrSamples", [](RunEvidence& run) { run = {}; }},
+      {"MuchCpu", [](RunEvidence& run) { run.cpu_seconds = 17.9; }},
+      {"AllCpu", [](RunEvidence& run) { run.cpu_seconds = 19; }, "used 95 % of the CPU"},
+      {"AllCpuForALockInThisProcess",
+       [](RunEvidence& run) {
+         run.cpu_seconds = 20;
+         run.has_store = false;
+       }},
+      {"WokeUpLate", [](RunEvidence& run) { run.wake_lag.record(5ms); },
+       "started late: p99 5000 µs after the schedule, of an acquire p99 of 2000 µs"},
+      {"LateByLittleOfTheWait",
+       [](RunEvidence& run) {
+         run.wake_lag = just(5ms);
+         run.acquire = just(30ms);
+       }},
+      {"LateByTheTimersNoise",
+       [](RunEvidence& run) {
+         run.wake_lag = just(90us);
+         run.acquire = just(200us);
+       }},
+      {"NoiseThatIsMostOfTheWait",
+       [](RunEvidence& run) {
+         run.wake_lag = just(150us);
+         run.acquire = just(200us);
+       },
+       "started late: p99 150 µs"},
+      {"NoiseThatIsMostOfTheMedianWait",
+       [](RunEvidence& run) {
+         run.wake_lag = run.acquire = {};
+         for (int i = 0; i < 100; ++i) {
+           run.wake_lag.record(150us);
+           run.acquire.record(i < 90 ? 200us : 20ms);
+         }
+       },
+       "started late"},
+      {"ALockInThisProcessIsQuickerThanAnyTimer",
+       [](RunEvidence& run) {
+         run.has_store = false;
+         run.wake_lag = just(99us);
+         run.acquire = just(100us);
+       }},
+      {"BeganLittleLate", [](RunEvidence& run) { run.schedule_lag.record(900us); }},
+      {"AllClientsWereBusy", [](RunEvidence& run) { run.schedule_lag.record(5ms); },
+       std::string(results::kNotTheLoadAskedFor)},
+      {"Overflow", [](RunEvidence& run) { run.overflowed_samples = 3; }, "3 samples were above"},
+  };
 }
 
-TEST_F(CertificateTest, ARunWithoutLengthOrSamples) {
-  evidence_ = {};
-  expect_valid();
-  EXPECT_EQ(certify(evidence_).cpu_share, 0);
+/// The busiest of the threads that clients share, and a server.
+std::function<void(RunEvidence&)> busy(double thread, std::optional<double> server,
+                                       const std::function<void(RunEvidence&)>& more = {}) {
+  return [=](RunEvidence& run) {
+    run.busiest_thread_seconds = thread;
+    run.each_server_cpu_seconds = server;
+    if (more) more(run);
+  };
 }
 
-TEST_F(CertificateTest, TheGeneratorUsedAllOfTheCpu) {
-  evidence_.cpu_seconds = 17.9;
-  expect_valid();
-  evidence_.cpu_seconds = 19;
-  expect_only_reason("used 95 % of the CPU");
+std::vector<CertificateCase> of_threads() {
+  return {
+      {"NotFull", busy(9.4, 3)},
+      {"Full", busy(9.8, 3), "busy 98 % of the time, and a server only 30 %"},
+      {"FullAndServersDoNotTell", busy(9.8, {}), "the servers do not tell"},
+      {"FullAsTheServer", busy(9.9, 8.1)},
+      {"FullAsTheMachine", busy(9.9, 3,
+                                [](RunEvidence& run) {
+                                  run.machine.cpu =
+                                      MachineCpu{.total = 20, .busy = 18.5, .programs = 18};
+                                })},
+      {"FullWithASchedule", busy(9.9, 3, [](RunEvidence& run) { run.closed_loop = false; })},
+      {"FullOfALockInThisProcess", busy(9.9, 3, [](RunEvidence& run) { run.has_store = false; })},
+  };
 }
 
-TEST_F(CertificateTest, ALockInThisProcessMayUseAllOfIt) {
-  evidence_.cpu_seconds = 20;
-  evidence_.has_store = false;
-  expect_valid();
-  EXPECT_DOUBLE_EQ(certify(evidence_).cpu_share, 1);
+/// CPU of a machine of two cores, and of private servers.
+std::function<void(RunEvidence&)> machine(const MachineCpu& cpu, std::optional<double> servers) {
+  return [=](RunEvidence& run) {
+    run.machine.cpu = cpu;
+    run.private_cpu_seconds = servers;
+  };
 }
 
-TEST_F(CertificateTest, IdleClientsWokeUpLate) {
-  evidence_.wake_lag.record(5ms);
-  expect_only_reason("started late: p99 5000 µs after the schedule, of an acquire p99 of 2000 µs");
+std::vector<CertificateCase> of_the_machine() {
+  const MachineCpu shared{.total = 20, .busy = 15, .programs = 15};
+  const auto stolen = [](double seconds) {
+    return machine({.total = 20, .busy = 10, .programs = 10, .stolen = seconds}, {});
+  };
+  const auto held_up = [](double seconds) {
+    return [=](RunEvidence& run) { run.machine.throttled_seconds = seconds; };
+  };
+  const auto jumped = [](double seconds) {
+    return [=](RunEvidence& run) { run.wall_clock_jump_seconds = seconds; };
+  };
+  const auto suspended = [](double seconds) {
+    return [=](RunEvidence& run) { run.suspended_seconds = seconds; };
+  };
+  return {
+      {"OtherProgramsUsedLittle", machine(shared, 3)},
+      {"OtherProgramsUsedMuch", machine(shared, 1),
+       "other programs used 20 % of the machine's CPU"},
+      {"TheUsersServersMayBeThose", machine({.total = 20, .busy = 20, .programs = 20}, {})},
+      {"LittleWasStolen", stolen(0.4)},
+      {"MuchWasStolen", stolen(1), "other virtual machines took 5.0 % of the CPU (steal)"},
+      {"AFewTicksOfAShortRun",
+       [](RunEvidence& run) {
+         run = {};
+         machine({.total = 0.2, .busy = 0.06, .programs = 0.06, .stolen = 0.04}, 0)(run);
+       }},
+      {"ALimitThatHardlyMatters", held_up(0.19)},
+      {"ALimitThatMatters", held_up(4.5),
+       "a CPU limit held threads up for 4.50 s: raise that of the container"},
+      {"TheClockMoved", jumped(0.04)},
+      {"TheClockMovedBack", jumped(-0.04)},
+      {"TheClockJumped", jumped(0.25), "clock jumped by 0.250 s"},
+      {"TheClockJumpedBack", jumped(-3), "clock jumped by -3.000 s"},
+      {"HardlySuspended", suspended(0.04)},
+      {"Suspended", suspended(12), "suspended for 12.000 s"},
+      {"AServerRestarted",
+       [](RunEvidence& run) { run.restarted_servers = {"127.0.0.1:1 restarted during the run"}; },
+       "127.0.0.1:1 restarted"},
+  };
 }
 
-TEST_F(CertificateTest, LatenessThatIsLittleAgainstWhatIsMeasured) {
-  evidence_.wake_lag = {};
-  evidence_.acquire = {};
-  evidence_.wake_lag.record(5ms);
-  evidence_.acquire.record(30ms);
-  expect_valid();
-}
+class Certificate : public testing::TestWithParam<CertificateCase> {};
 
-TEST_F(CertificateTest, LatenessWithinTheTimersNoiseThatIsMostOfTheFigure) {
-  evidence_.acquire = {};
-  evidence_.acquire.record(200us);
-  evidence_.wake_lag = {};
-  evidence_.wake_lag.record(90us);
-  expect_valid();
-  evidence_.wake_lag = {};
-  evidence_.wake_lag.record(150us);
-  expect_only_reason("started late: p99 150 µs");
-}
-
-TEST_F(CertificateTest, LatenessIsComparedWithTheMedianToo) {
-  evidence_.wake_lag = {};
-  evidence_.acquire = {};
-  for (int i = 0; i < 100; ++i) {
-    evidence_.wake_lag.record(150us);
-    evidence_.acquire.record(i < 90 ? 200us : 20ms);
+TEST_P(Certificate, HasThatReasonAlone) {
+  RunEvidence run = good_run();
+  GetParam().change(run);
+  const results::Generator generator = certify(run);
+  EXPECT_EQ(generator.valid, GetParam().reason.empty());
+  ASSERT_EQ(generator.reasons.size(), generator.valid ? 0U : 1U) << generator.reasons.at(0);
+  if (!generator.valid) {
+    EXPECT_NE(generator.reasons[0].find(GetParam().reason), std::string::npos)
+        << generator.reasons[0];
   }
-  expect_only_reason("started late");
 }
 
-TEST_F(CertificateTest, ALockInThisProcessIsQuickerThanAnyTimer) {
-  evidence_.has_store = false;
-  evidence_.acquire = {};
-  evidence_.acquire.record(100us);
-  evidence_.wake_lag = {};
-  evidence_.wake_lag.record(99us);
-  expect_valid();
+std::string name_of_case(const testing::TestParamInfo<CertificateCase>& one) {
+  return one.param.what;
 }
 
-TEST_F(CertificateTest, AllClientsWereBusy) {
-  evidence_.schedule_lag.record(900us);
-  expect_valid();
-  evidence_.schedule_lag.record(5ms);
-  expect_only_reason(results::kNotTheLoadAskedFor);
-}
+INSTANTIATE_TEST_SUITE_P(Generator, Certificate, testing::ValuesIn(of_the_generator()),
+                         name_of_case);
+INSTANTIATE_TEST_SUITE_P(Threads, Certificate, testing::ValuesIn(of_threads()), name_of_case);
+INSTANTIATE_TEST_SUITE_P(Machine, Certificate, testing::ValuesIn(of_the_machine()), name_of_case);
 
-TEST_F(CertificateTest, WhatTheMachineDidIsRecorded) {
-  evidence_.machine = {.cpu = MachineCpu{.total = 20, .busy = 14, .programs = 13, .stolen = 0.2},
-                       .pressure_seconds = 3};
-  evidence_.private_cpu_seconds = 2;
-  expect_valid();
-  const results::Generator generator = certify(evidence_);
+TEST(CertificateFigures, AreSharesOfTheMachine) {
+  RunEvidence run = good_run();
+  run.machine = {.cpu = MachineCpu{.total = 20, .busy = 14, .programs = 13, .stolen = 0.2},
+                 .pressure_seconds = 3};
+  run.private_cpu_seconds = 2;
+  run.busiest_thread_seconds = 9.4;
+  const results::Generator generator = certify(run);
+  EXPECT_DOUBLE_EQ(generator.cpu_seconds, 10);
+  EXPECT_DOUBLE_EQ(generator.cpu_share, 0.5);
   EXPECT_DOUBLE_EQ(generator.machine_cpu_share.value(), 0.7);
   EXPECT_DOUBLE_EQ(generator.other_cpu_share.value(), 0.05);
   EXPECT_DOUBLE_EQ(generator.steal_share.value(), 0.01);
   EXPECT_DOUBLE_EQ(generator.pressure_share.value(), 0.3);
+  EXPECT_DOUBLE_EQ(generator.busiest_thread_share.value(), 0.94);
+  run.private_cpu_seconds = 3.1;
+  EXPECT_EQ(certify(run).other_cpu_share, 0) << "our own use is more exact than the machine's";
 }
 
-TEST_F(CertificateTest, AKernelThatTellsNothing) {
-  evidence_.private_cpu_seconds = 2;
-  expect_valid();
-  const results::Generator generator = certify(evidence_);
-  EXPECT_FALSE(generator.machine_cpu_share || generator.other_cpu_share || generator.steal_share ||
-               generator.pressure_share);
+TEST(CertificateFigures, ThatNobodyTellsAreMissing) {
+  RunEvidence run = good_run();
+  run.private_cpu_seconds = 2;
+  const results::Generator silent = certify(run);
+  EXPECT_FALSE(silent.machine_cpu_share || silent.other_cpu_share || silent.steal_share ||
+               silent.pressure_share);
+  machine({.total = 20, .busy = 20, .programs = 20}, {})(run);
+  EXPECT_FALSE(certify(run).other_cpu_share) << "the user's servers may be on this machine";
+  EXPECT_EQ(certify({}).cpu_share, 0);
 }
 
-TEST_F(CertificateTest, OtherProgramsUsedMuchOfTheMachine) {
-  evidence_.machine.cpu = MachineCpu{.total = 20, .busy = 15, .programs = 15};
-  evidence_.private_cpu_seconds = 3;
-  expect_valid();
-  evidence_.private_cpu_seconds = 1;
-  expect_only_reason("other programs used 20 % of the machine's CPU");
-}
-
-TEST_F(CertificateTest, TheUsersServersMayBeThoseOtherPrograms) {
-  evidence_.machine.cpu = MachineCpu{.total = 20, .busy = 20, .programs = 20};
-  expect_valid();
-  EXPECT_FALSE(certify(evidence_).other_cpu_share);
-}
-
-TEST_F(CertificateTest, OurOwnUseIsMoreExactThanTheMachines) {
-  evidence_.machine.cpu = MachineCpu{.total = 20, .busy = 10, .programs = 10};
-  evidence_.private_cpu_seconds = 0.1;
-  EXPECT_EQ(certify(evidence_).other_cpu_share, 0);
-}
-
-TEST_F(CertificateTest, OtherVirtualMachinesTookTheCpu) {
-  evidence_.machine.cpu = MachineCpu{.total = 20, .busy = 10, .programs = 10, .stolen = 0.4};
-  expect_valid();
-  evidence_.machine.cpu->stolen = 1;
-  expect_only_reason("other virtual machines took 5.0 % of the CPU (steal)");
-}
-
-TEST_F(CertificateTest, ACpuLimitHeldThreadsUp) {
-  evidence_.machine.throttled_seconds = 0.19;
-  expect_valid();
-  evidence_.machine.throttled_seconds = 4.5;
-  expect_only_reason("a CPU limit held threads up for 4.50 s: raise that of the container");
-}
-
-TEST_F(CertificateTest, AFewTicksOfAShortRunSayNothing) {
-  evidence_ = {};
-  evidence_.private_cpu_seconds = 0;
-  evidence_.machine.cpu = MachineCpu{.total = 0.2, .busy = 0.06, .programs = 0.06, .stolen = 0.04};
-  expect_valid();
-}
-
-TEST_F(CertificateTest, AThreadThatClientsShareWasFullAndTheServersWereNot) {
-  evidence_.busiest_thread_seconds = 9.4;
-  evidence_.each_server_cpu_seconds = 3;
-  expect_valid();
-  EXPECT_DOUBLE_EQ(certify(evidence_).busiest_thread_share.value(), 0.94);
-  evidence_.busiest_thread_seconds = 9.8;
-  expect_only_reason("busy 98 % of the time, and a server only 30 %");
-  evidence_.each_server_cpu_seconds = {};
-  expect_only_reason("the servers do not tell");
-}
-
-TEST_F(CertificateTest, AFullThreadOfTheGeneratorWhereSomethingElseIsTheLimit) {
-  evidence_.busiest_thread_seconds = 9.9;
-  evidence_.each_server_cpu_seconds = 8.1;
-  expect_valid();
-  evidence_.each_server_cpu_seconds = 3;
-  evidence_.machine.cpu = MachineCpu{.total = 20, .busy = 18.5, .programs = 18};
-  expect_valid();
-}
-
-TEST_F(CertificateTest, AFullThreadOfTheGeneratorThatLimitsNothing) {
-  evidence_.busiest_thread_seconds = 9.9;
-  evidence_.each_server_cpu_seconds = 3;
-  evidence_.closed_loop = false;
-  expect_valid();
-  evidence_.closed_loop = true;
-  evidence_.has_store = false;
-  expect_valid();
-}
-
-TEST_F(CertificateTest, SamplesOverflowed) {
-  evidence_.overflowed_samples = 3;
-  expect_only_reason("3 samples were above");
-}
-
-TEST_F(CertificateTest, TheClockJumped) {
-  for (const double jump : {0.04, -0.04}) {
-    evidence_.wall_clock_jump_seconds = jump;
-    expect_valid();
-  }
-  evidence_.wall_clock_jump_seconds = 0.25;
-  expect_only_reason("clock jumped by 0.250 s");
-  evidence_.wall_clock_jump_seconds = -3;
-  expect_only_reason("clock jumped by -3.000 s");
-}
-
-TEST_F(CertificateTest, TheMachineWasSuspended) {
-  evidence_.suspended_seconds = 0.04;
-  expect_valid();
-  evidence_.suspended_seconds = 12;
-  expect_only_reason("suspended for 12.000 s");
-}
-
-TEST_F(CertificateTest, AServerRestarted) {
-  evidence_.restarted_servers = {"127.0.0.1:1 restarted during the run"};
-  expect_only_reason("127.0.0.1:1 restarted");
-}
-
-TEST_F(CertificateTest, EveryReasonIsALine) {
-  evidence_.cpu_seconds = 20;
-  evidence_.wake_lag.record(5ms);
-  evidence_.overflowed_samples = 1;
-  evidence_.wall_clock_jump_seconds = 1;
-  evidence_.restarted_servers = {"one", "two"};
-  EXPECT_EQ(certify(evidence_).reasons.size(), 6U);
+TEST(CertificateFigures, EveryReasonIsALine) {
+  RunEvidence run = good_run();
+  run.cpu_seconds = 20;
+  run.wake_lag.record(5ms);
+  run.overflowed_samples = 1;
+  run.wall_clock_jump_seconds = 1;
+  run.restarted_servers = {"one", "two"};
+  EXPECT_EQ(certify(run).reasons.size(), 6U);
 }
 
 }  // namespace

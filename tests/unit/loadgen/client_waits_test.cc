@@ -29,14 +29,6 @@ TEST(ClientWaits, AClientWithManyGrantsWeighsAsMuchAsOneWithFew) {
   EXPECT_THAT(figures->at_least, IsEmpty());
 }
 
-TEST(ClientWaits, TheWorstClientIsTheOneWithTheHighestP99) {
-  ClientWaits waits(3);
-  record(waits, 0, 100, 2ms);
-  record(waits, 1, 100, 700ms);
-  record(waits, 2, 100, 3ms);
-  EXPECT_NEAR(waits.by_client()->worst_p99, 0.7, 0.03);
-}
-
 TEST(ClientWaits, WaitsThatWereCutOffAreLowerBounds) {
   ClientWaits waits(2);
   record(waits, 0, 1000, 1ms);

@@ -89,14 +89,6 @@ TEST_F(HandoffTest, TheReleaseTellsIfTheGrantIsSeenFirst) {
   EXPECT_EQ(handoffs(), Ns{20});
 }
 
-TEST_F(HandoffTest, EachHandoffIsToldOnce) {
-  release(100);
-  grant(130);
-  finish(100);
-  take(140);
-  EXPECT_EQ(handoffs(), Ns{30});
-}
-
 TEST_F(HandoffTest, WithoutAWaiterThereIsNone) {
   std::vector<Duration> unserved;
   tracker_.gave_up(0, waiting_, after_ns(60), unserved);
@@ -188,14 +180,6 @@ TEST_F(HandoffTest, AtTheEndTheReleasesThatNobodyTookUpAreKnown) {
   release(200);
   EXPECT_EQ(tracker_.unserved(after_ns(1000)),
             (std::vector<Duration>{nanoseconds(900), nanoseconds(800)}));
-}
-
-TEST_F(HandoffTest, KeysDoNotConcernEachOther) {
-  release(100);
-  tracker_.granted(1, tracker_.begin_wait(1), after_ns(130), completed_);
-  EXPECT_EQ(handoffs(), Ns{});
-  grant(130);
-  EXPECT_EQ(handoffs(), Ns{30});
 }
 
 TEST_F(HandoffTest, ASharedReleaseHandsNothingOn) {

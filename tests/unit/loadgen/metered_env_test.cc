@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "tests/support/fake_redis.h"
+#include "tests/support/sim_env.h"
 
 namespace lockbench::loadgen {
 namespace {
@@ -78,17 +78,6 @@ TEST_F(MeteredEnvTest, CommandsThatOverlapAreOneStretchOfTime) {
   env_.after_command(kCommand, CommandEnd::answered);
   EXPECT_EQ(env_.effort().commands, 2U);
   EXPECT_EQ(env_.effort().round_trip, 7ms);
-}
-
-TEST_F(MeteredEnvTest, APipelineIsOneRoundTrip) {
-  redis::FakeRedis server(clock_);
-  server.set_round_trip(40ms);
-  const auto connection = server.make({.host = "fake"}, 1s, env_);
-  for (const char* command : {"SETNX", "GETSET"}) connection->queue({command, "k", "1"});
-  for (int i = 0; i < 2; ++i) ASSERT_TRUE(connection->receive());
-  ASSERT_TRUE(connection->call({"GET", "k"}));
-  EXPECT_EQ(env_.effort().commands, 3U);
-  EXPECT_EQ(env_.effort().round_trip, 80ms);
 }
 
 TEST_F(MeteredEnvTest, WhatNobodyWaitsForAnyMoreTakesNoTime) {

@@ -73,17 +73,6 @@ TEST(Recorder, OneCountOrOneWaitIsAddedByItself) {
   EXPECT_EQ(client.counts(Phase::unmeasured).longest_wait, 0ms);
 }
 
-TEST(Recorder, KnowsWhatItsClientsDo) {
-  Recorder recorder(4);
-  EXPECT_EQ(recorder.clients_in(ClientState::idle), 4U);
-  recorder.client(0).state = ClientState::waiting;
-  recorder.client(2).state = ClientState::waiting;
-  recorder.client(3).state = ClientState::holding;
-  EXPECT_EQ(recorder.clients_in(ClientState::idle), 1U);
-  EXPECT_EQ(recorder.clients_in(ClientState::waiting), 2U);
-  EXPECT_EQ(recorder.clients_in(ClientState::holding), 1U);
-}
-
 TEST(Recorder, CanBeReadWhileItIsWritten) {
   constexpr int kClients = 4;
   constexpr std::uint64_t kSections = 20'000;

@@ -1,0 +1,322 @@
+#include "exporter/collect.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <prometheus/text_serializer.h>
+
+#include <algorithm>
+#include <set>
+
+#include "loadgen/run/summary.h"
+#include "tests/support/run_shared.h"
+
+namespace lockbench::exporter {
+namespace {
+
+using namespace std::chrono_literals;
+using loadgen::Phase;
+using prometheus::MetricFamily;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+
+class CollectRunsTest : public testing::Test {
+ protected:
+  std::string page() const {
+    return prometheus::TextSerializer().Serialize(
+        collect(metrics_, {.run = {{"run", "r1"}}, .build = {"1.2", "c0ffee", "Debug"}}));
+  }
+  std::vector<MetricFamily> families() const { return collect(metrics_, {}); }
+
+  const Descriptor strategy_{.name = "tested", .backend = "store"};
+  RunMetrics metrics_{std::vector<const Descriptor*>{&strategy_}};
+  test::RunUnderTest run_{strategy_};
+};
+
+TEST_F(CollectRunsTest, EverySeriesIsThereBeforeTheFirstRun) {
+  const std::string text = page();
+  EXPECT_THAT(text, HasSubstr("lockbench_sections_total{strategy=\"tested\",backend=\"store\","
+                              "outcome=\"acquired\"} 0\n"));
+  EXPECT_THAT(text,
+              HasSubstr("lockbench_lost_updates_total{strategy=\"tested\",backend=\"store\"} 0\n"));
+  EXPECT_THAT(text, HasSubstr("outcome=\"abandoned\",le=\"+Inf\"} 0\n"));
+  EXPECT_THAT(text, HasSubstr("part=\"notified\"} 0\n"));
+  EXPECT_THAT(text, HasSubstr("mode=\"shared\",outcome=\"cut_off\",le=\"+Inf\"} 0\n"));
+  EXPECT_THAT(text, HasSubstr("fault=\"partition\"} 0\n"));
+  EXPECT_THAT(text, HasSubstr("lockbench_build_info{version=\"1.2\",commit=\"c0ffee\","
+                              "build_type=\"Debug\"} 1\n"));
+  EXPECT_THAT(text, HasSubstr("backend=\"store\",run=\"r1\",promises_exclusion=\"true\"} 1\n"));
+}
+
+TEST_F(CollectRunsTest, NamesAndHelpAreThereAndNoneTwice) {
+  for (const auto& all : {families(), collect(WatchMetrics(), {})}) {
+    std::set<std::string> names;
+    for (const MetricFamily& family : all) {
+      EXPECT_TRUE(family.name.starts_with("lockbench_")) << family.name;
+      EXPECT_FALSE(family.help.empty()) << family.name;
+      EXPECT_TRUE(names.insert(family.name).second) << family.name;
+    }
+  }
+}
+
+TEST_F(CollectRunsTest, AHistogramsBucketsGrowUpToItsCount) {
+  metrics_.run_begins(run_.shared());
+  for (const Duration waited : {Duration(1us), Duration(1ms), Duration(2h)}) run_.grant(waited);
+  for (const MetricFamily& family : families()) {
+    if (family.name != "lockbench_acquire_duration_seconds") continue;
+    const auto& histogram = family.metric.front().histogram;
+    ASSERT_EQ(histogram.bucket.size(), LatencyBuckets::kBounds);
+    EXPECT_DOUBLE_EQ(histogram.bucket.front().upper_bound, 5e-6);
+    EXPECT_EQ(histogram.bucket.front().cumulative_count, 1U);
+    EXPECT_EQ(histogram.bucket.back().cumulative_count, 2U);
+    EXPECT_EQ(histogram.sample_count, 3U);
+    EXPECT_DOUBLE_EQ(histogram.sample_sum, 7200.001001);
+  }
+  metrics_.run_ends(run_.shared(), nullptr);
+}
+
+TEST_F(CollectRunsTest, SaysWhichDeploymentIfItHasAName) {
+  const std::string text = prometheus::TextSerializer().Serialize(
+      collect(metrics_, {.run = {}, .build = {}, .deployments = {{"store", "eu-1"}}}));
+  EXPECT_THAT(text, HasSubstr("lockbench_overlaps_total{strategy=\"tested\",backend=\"store\","
+                              "deployment=\"eu-1\"} 0\n"));
+  EXPECT_THAT(text, HasSubstr("reason=\"oom\",deployment=\"eu-1\"} 0\n"));
+  EXPECT_THAT(page(), Not(HasSubstr("deployment=")));
+}
+
+TEST_F(CollectRunsTest, NothingSaysWhoseLockItIs) {
+  metrics_.run_begins(run_.shared());
+  run_.grant(1ms);
+  EXPECT_THAT(page(), Not(HasSubstr("lockbench:run")));
+  metrics_.run_ends(run_.shared(), nullptr);
+}
+
+/// A run in which every metric of the list has a value of its own.
+class EveryMetricTest : public testing::Test {
+ protected:
+  static constexpr int kNodes = 2;
+
+  template <class Kind>
+  static std::uint64_t value_of(Kind kind) {
+    return static_cast<std::uint64_t>(kind) + 1;
+  }
+
+  static void happen(test::RunUnderTest& run, Phase phase, Duration sample = 1ms) {
+    for (const auto& row : loadgen::kTimings) {
+      for (std::uint64_t i = 0; i < value_of(row.kind); ++i) {
+        run.recorder().histograms(phase)[row.kind].record(sample);
+      }
+    }
+    for (const auto& row : loadgen::kCounts) {
+      if (static_cast<std::size_t>(row.kind) < loadgen::kClientCounts) {
+        run.add(row.kind, value_of(row.kind), phase);
+      } else {
+        run.recorder().add(phase, row.kind, value_of(row.kind));
+      }
+    }
+    for (int node = 0; node < kNodes; ++node) {
+      run.recorder().vote(phase, node, Vote::granted, sample);
+    }
+  }
+
+  std::unique_ptr<test::RunUnderTest> make_run() const {
+    return std::make_unique<test::RunUnderTest>(strategy_, 2, kNodes,
+                                                loadgen::make_memory_counter(1));
+  }
+
+  static results::Run summary_of(test::RunUnderTest& run) {
+    run.endpoints()["redis"] = {"redis://127.0.0.1:7001", "redis://127.0.0.1:7002"};
+    results::Run result;
+    loadgen::summarise(run.shared(), 2s, result);
+    return result;
+  }
+
+  /// The series of that metric, or null.
+  static const prometheus::ClientMetric* find(const std::vector<prometheus::MetricFamily>& families,
+                                              const loadgen::ExportedAs& exported) {
+    for (const auto& family : families) {
+      if (family.name != exported.name) continue;
+      for (const auto& metric : family.metric) {
+        const auto has = [&](const char* name, const char* value) {
+          return std::any_of(metric.label.begin(), metric.label.end(), [&](const auto& label) {
+            return label.name == name && label.value == value;
+          });
+        };
+        if (exported.label != nullptr && !has(exported.label, exported.label_value)) continue;
+        if (exported.outcome != nullptr && !has("outcome", exported.outcome)) continue;
+        return &metric;
+      }
+    }
+    return nullptr;
+  }
+
+  const Descriptor strategy_{.name = "tested", .backend = "redis", .traits = {.nodes = kNodes}};
+  RunMetrics metrics_{std::vector<const Descriptor*>{&strategy_}, kNodes};
+};
+
+TEST_F(EveryMetricTest, IsInTheResult) {
+  const auto run = make_run();
+  happen(*run, Phase::unmeasured);
+  happen(*run, Phase::measured);
+  results::Run result = summary_of(*run);
+  for (const auto& row : loadgen::kTimings) {
+    if (row.in_run == nullptr) continue;
+    const results::Distribution* const distribution = row.in_run(result);
+    ASSERT_NE(distribution, nullptr) << value_of(row.kind);
+    EXPECT_EQ(distribution->count, value_of(row.kind)) << value_of(row.kind);
+  }
+  for (const auto& row : loadgen::kCounts) {
+    if (row.in_run == nullptr) continue;
+    const std::uint64_t* const sum = row.in_run(result);
+    ASSERT_NE(sum, nullptr) << value_of(row.kind);
+    EXPECT_EQ(*sum, (row.whole_run ? 2 : 1) * value_of(row.kind)) << value_of(row.kind);
+  }
+}
+
+TEST_F(EveryMetricTest, EveryFieldOfARunHasAMetric) {
+  results::Run result;
+  const auto has_row = [&](const auto& rows, const auto* field) {
+    return std::any_of(rows.begin(), rows.end(), [&](const auto& row) {
+      return row.in_run != nullptr && row.in_run(result) == field;
+    });
+  };
+  for (const auto& field : results::kRunDistributions) {
+    EXPECT_TRUE(has_row(loadgen::kTimings, &(result.*field.member))) << field.name;
+  }
+  for (const auto& field : results::kRunCounts) {
+    EXPECT_TRUE(has_row(loadgen::kCounts, &(result.*field.member))) << field.name;
+  }
+}
+
+TEST_F(EveryMetricTest, IsExportedAndAddedUpOverRuns) {
+  for (std::uint64_t runs = 1; runs <= 2; ++runs) {
+    const auto run = make_run();
+    metrics_.run_begins(run->shared());
+    for (const Phase phase : loadgen::kPhases) happen(*run, phase);
+    if (runs == 1) metrics_.run_ends(run->shared(), nullptr);
+    if (runs == 1) continue;
+    const auto families = collect(metrics_, {});
+    // Of three phases the end counts only for the audit.
+    for (const auto& row : loadgen::kTimings) {
+      if (row.exported.name == nullptr) continue;
+      const auto* const series = find(families, row.exported);
+      ASSERT_NE(series, nullptr) << row.exported.name;
+      EXPECT_EQ(series->histogram.sample_count, runs * 2 * value_of(row.kind)) << row.exported.name;
+    }
+    for (const auto& row : loadgen::kCounts) {
+      if (row.exported.name == nullptr) continue;
+      const auto* const series = find(families, row.exported);
+      ASSERT_NE(series, nullptr) << row.exported.name;
+      const std::uint64_t sum = runs * (row.whole_run ? 3 : 2) * value_of(row.kind);
+      EXPECT_DOUBLE_EQ(series->counter.value, static_cast<double>(sum) * row.unit)
+          << row.exported.name;
+    }
+    metrics_.run_ends(run->shared(), nullptr);
+  }
+}
+
+TEST_F(EveryMetricTest, CountsAsOverflowInEveryDistribution) {
+  const auto run = make_run();
+  happen(*run, Phase::measured, 2h);
+  results::Run result = summary_of(*run);
+  std::uint64_t expected = kNodes;
+  for (const auto& row : loadgen::kTimings) {
+    if (row.in_run != nullptr) expected += value_of(row.kind);
+  }
+  EXPECT_EQ(loadgen::overflowed_samples(result), expected);
+}
+
+watch::Picture sample_picture() {
+  watch::Picture picture;
+  watch::SourcePicture source;
+  source.facts = {.store = "redis",
+                  .endpoint = "redis://h:6379",
+                  .way = "CLIENT TRACKING",
+                  .accuracy = watch::Accuracy::at_least};
+  source.missed = 3;
+  source.commands = 77;
+  picture.sources.push_back(source);
+  watch::FamilyPicture family;
+  family.store = "redis";
+  family.family = "lock:order:*";
+  family.locks = 9;
+  family.figures.acquisitions = 12;
+  family.figures.expired_while_held = 2;
+  family.figures.held_now = 4;
+  family.figures.oldest_hold = 90s;
+  family.figures.hold.record(20ms);
+  family.most_waited_for = "lock:order:secret-customer";
+  picture.families.push_back(family);
+  watch::LockPicture lock;
+  lock.name = "lock:order:secret-customer";
+  lock.holder = "owner-hash";
+  picture.worst.push_back(lock);
+  return picture;
+}
+
+class CollectWatchTest : public testing::Test {
+ protected:
+  std::string page() const {
+    return prometheus::TextSerializer().Serialize(
+        collect(metrics_, {.run = {}, .build = {"1.2", "c0ffee", "Debug"}}));
+  }
+
+  WatchMetrics metrics_;
+};
+
+TEST_F(CollectWatchTest, HasFiguresByFamilyAndBySource) {
+  metrics_.show(sample_picture());
+  const std::string text = page();
+  const std::string family = "{store=\"redis\",family=\"lock:order:*\"}";
+  const std::string source = "{store=\"redis\",endpoint=\"redis://h:6379\"}";
+  EXPECT_THAT(text, HasSubstr("lockbench_watch_acquisitions_total" + family + " 12\n"));
+  EXPECT_THAT(text, HasSubstr("lockbench_watch_expired_while_held_total" + family + " 2\n"));
+  EXPECT_THAT(text, HasSubstr("lockbench_watch_held" + family + " 4\n"));
+  EXPECT_THAT(text, HasSubstr("lockbench_watch_oldest_hold_seconds" + family + " 90\n"));
+  EXPECT_THAT(text, HasSubstr("lockbench_watch_hold_duration_seconds_count" + family + " 1\n"));
+  EXPECT_THAT(text, HasSubstr("lockbench_watch_sees" + source + " 1\n"));
+  EXPECT_THAT(text, HasSubstr("lockbench_watch_missed_total" + source + " 3\n"));
+  EXPECT_THAT(text, HasSubstr("lockbench_watch_commands_total" + source + " 77\n"));
+  EXPECT_THAT(text, HasSubstr("way=\"CLIENT TRACKING\",accuracy=\"at_least\"} 1\n"));
+  EXPECT_THAT(text, HasSubstr("lockbench_build_info{version=\"1.2\",commit=\"c0ffee\","
+                              "build_type=\"Debug\"} 1\n"));
+}
+
+TEST_F(CollectWatchTest, WhatIsNotKnownIsNotZero) {
+  metrics_.show(sample_picture());
+  EXPECT_THAT(page(), HasSubstr("lockbench_watch_waiters{store=\"redis\","
+                                "family=\"lock:order:*\"} Nan\n"));
+  EXPECT_THAT(page(), HasSubstr("lockbench_watch_margin_min_seconds{store=\"redis\","
+                                "family=\"lock:order:*\"} Nan\n"));
+  watch::Picture known = sample_picture();
+  known.families[0].figures.waits_known = true;
+  known.families[0].figures.smallest_margin = 250ms;
+  metrics_.show(known);
+  EXPECT_THAT(page(), HasSubstr("lockbench_watch_waiters{store=\"redis\","
+                                "family=\"lock:order:*\"} 0\n"));
+  EXPECT_THAT(page(), HasSubstr("lockbench_watch_margin_min_seconds{store=\"redis\","
+                                "family=\"lock:order:*\"} 0.25\n"));
+}
+
+TEST_F(CollectWatchTest, NamesNeitherLocksNorOwners) {
+  metrics_.show(sample_picture());
+  EXPECT_THAT(page(), Not(HasSubstr("secret-customer")));
+  EXPECT_THAT(page(), Not(HasSubstr("owner-hash")));
+}
+
+TEST_F(CollectWatchTest, IsReadyWhileEverySourceSees) {
+  EXPECT_THAT(metrics_.failing(), ElementsAre("nothing was seen yet"));
+  metrics_.show(sample_picture());
+  EXPECT_THAT(metrics_.failing(), IsEmpty());
+  watch::Picture blind = sample_picture();
+  blind.sources[0].sees = false;
+  blind.sources[0].blind_reason = "connection refused";
+  metrics_.show(blind);
+  EXPECT_THAT(metrics_.failing(), ElementsAre("redis://h:6379: connection refused"));
+  EXPECT_THAT(page(), HasSubstr("lockbench_watch_sees{store=\"redis\","
+                                "endpoint=\"redis://h:6379\"} 0\n"));
+}
+
+}  // namespace
+}  // namespace lockbench::exporter
