@@ -26,15 +26,13 @@ class Fenced : public TokenLock {
   using TokenLock::TokenLock;
 
   StoreResult<TryResult> try_acquire(const AcquireRequest& request, Lease& lease) override {
-    const auto milliseconds = ceil_milliseconds(request.ttl);
-    const TimePoint asked_at = env().now();
+    const std::string ttl = std::to_string(ceil_milliseconds(request.ttl));
     const std::string counter = lease.key + std::string(kCounter);
     const auto number = redis().call(kNumberOrNil, scripts::fenced_acquire, {lease.key, counter},
-                                     {lease.token, std::to_string(milliseconds)}, request.stop);
+                                     {lease.token, ttl}, request.stop);
     if (!number) return tl::unexpected(number.error());
     if (!number->has_value()) return false;
     lease.fencing = static_cast<std::uint64_t>(**number);
-    lease.state = valid_until(asked_at + std::chrono::milliseconds(milliseconds));
     return true;
   }
 

@@ -12,6 +12,7 @@ namespace lockbench::redis {
 namespace {
 
 constexpr Duration kAfterFailure = std::chrono::milliseconds(10);
+
 /// The answer to "ask".
 struct Place {
   bool granted = false;
@@ -49,16 +50,13 @@ class ListQueue : public TokenLock {
   StoreResult<TryResult> try_acquire(const AcquireRequest& request, Lease& lease) override {
     heartbeat_ = std::clamp<Duration>(request.ttl / 10, std::chrono::milliseconds(10),
                                       std::chrono::milliseconds(500));
-    const auto milliseconds = ceil_milliseconds(request.ttl);
-    const TimePoint asked_at = env().now();
-    const bool may_wait = request.deadline > asked_at;
-    const auto answer = call(kPlace, "ask", lease, request.stop, std::to_string(milliseconds),
-                             may_wait ? "1" : "0");
+    const bool may_wait = request.deadline > env().now();
+    const auto answer = call(kPlace, "ask", lease, request.stop,
+                             std::to_string(ceil_milliseconds(request.ttl)), may_wait ? "1" : "0");
     if (!answer) return tl::unexpected(answer.error());
     waiters_before_ = answer->granted ? 0 : answer->number;
     if (!answer->granted) return false;
     lease.fencing = static_cast<std::uint64_t>(answer->number);
-    lease.state = valid_until(asked_at + std::chrono::milliseconds(milliseconds));
     return true;
   }
 
@@ -73,12 +71,11 @@ class ListQueue : public TokenLock {
     const Duration blocks_for =
         std::clamp<Duration>(longest, std::chrono::milliseconds(1), next_heartbeat);
     const std::string list = fmt::format("{}:wake:{}", lease.key, lease.token);
+    const std::string timeout = fmt::format("{:.3f}", seconds(blocks_for));
+    const std::string_view words[] = {"BLPOP", list, timeout};
+    redis().queue(Command(words), {}, blocks_for);
     // The next request shows the result; after a failure it is delayed.
-    const auto woken = redis().read(
-        kWoken, "BLPOP",
-        redis().call_blocking({"BLPOP", list, fmt::format("{:.3f}", seconds(blocks_for))},
-                              blocks_for, stop));
-    if (!woken) {
+    if (!redis().read(kWoken, words[0], redis().receive(stop))) {
       env().wait(nullptr, env().now() + std::min(blocks_for, kAfterFailure), stop);
     }
     return stop.stop_requested() ? WaitResult::stopped : WaitResult::timed_out;

@@ -27,15 +27,12 @@ class ReadWrite : public TokenLock {
 
   StoreResult<TryResult> try_acquire(const AcquireRequest& request, Lease& lease) override {
     lease.mode = request.mode;
-    const auto milliseconds = ceil_milliseconds(request.ttl);
-    const TimePoint asked_at = env().now();
-    const bool may_wait = request.deadline > asked_at;
-    const auto left =
-        call(kNilOrTimeLeft, request.mode == Mode::shared ? "read" : "write", lease, request.stop,
-             std::to_string(milliseconds), may_wait ? keeps_out_for_ : Duration::zero());
+    const bool may_wait = request.deadline > env().now();
+    const auto left = call(kNilOrTimeLeft, request.mode == Mode::shared ? "read" : "write", lease,
+                           request.stop, std::to_string(ceil_milliseconds(request.ttl)),
+                           may_wait ? keeps_out_for_ : Duration::zero());
     if (!left) return tl::unexpected(left.error());
     if (left->has_value()) return TryResult(false, **left);
-    lease.state = valid_until(asked_at + std::chrono::milliseconds(milliseconds));
     return true;
   }
 

@@ -17,8 +17,8 @@ class SetNx : public UncheckedLock {
  public:
   using UncheckedLock::UncheckedLock;
 
-  StoreResult<TryResult> try_acquire(const AcquireRequest& request, Lease& lease) override {
-    return set_nx_px(request, lease, "1");
+  StoreResult<TryResult> try_acquire(const AcquireRequest& request, Lease& /*lease*/) override {
+    return set_nx_px(request, "1");
   }
 };
 
@@ -47,29 +47,26 @@ std::string host_and_process() {
 
 /// SET NX PX with a value that names the owner; the release reads it and then deletes the key, and
 /// between these two steps the lock may be granted to another client.
-class SetNxCheck : public SingleNodeLock {
+class SetNxCheck : public UncheckedLock {
  public:
-  using SingleNodeLock::SingleNodeLock;
+  using UncheckedLock::UncheckedLock;
 
   StoreResult<TryResult> try_acquire(const AcquireRequest& request, Lease& lease) override {
-    auto tried = set_nx_px(request, lease, lease.token);
-    if (tried && tried->granted) held_.insert(lease.key);
-    return tried;
+    const auto set = set_nx_px(request, lease.token);
+    if (set.value_or(false)) held_.insert(lease.key);
+    return set;
   }
 
   StoreResult<bool> give_back(const Lease& lease, const std::stop_token& stop) override {
     held_.erase(lease.key);
-    const auto owner = redis().call(kTextOrNil, {"GET", lease.key}, stop);
-    if (!owner) return tl::unexpected(owner.error());
-    return *owner == lease.token ? release_unchecked(redis(), lease, stop) : false;
+    const auto mine = is_mine(lease, stop);
+    return mine.value_or(false) ? UncheckedLock::give_back(lease, stop) : mine;
   }
 
   RenewResult renew(const Lease& lease, Duration ttl) override {
-    const auto owner = redis().call(kTextOrNil, {"GET", lease.key});
-    if (!owner) return {RenewOutcome::failed, owner.error().message};
-    if (*owner == lease.token) return renew_unchecked(redis(), env(), lease, ttl);
-    lease.state->mark_lost(env().now());
-    return {RenewOutcome::not_owner, {}};
+    const auto mine = is_mine(lease, {});
+    if (mine.value_or(false)) return UncheckedLock::renew(lease, ttl);
+    return to_renew_result(mine, lease, env(), {}, {});
   }
 
  protected:
@@ -86,6 +83,12 @@ class SetNxCheck : public SingleNodeLock {
   std::string make_token() override { return fmt::format("{}:{}", process_, client()); }
 
  private:
+  StoreResult<bool> is_mine(const Lease& lease, const std::stop_token& stop) {
+    return redis().call(kTextOrNil, {"GET", lease.key}, stop).map([&](const auto& owner) {
+      return owner == lease.token;
+    });
+  }
+
   const std::string process_ = host_and_process();
   std::set<std::string> held_;  ///< keys, until they are released
 };

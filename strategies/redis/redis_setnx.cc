@@ -16,14 +16,11 @@ class Setnx : public Base {
   using Base::Base;
 
   StoreResult<TryResult> try_acquire(const AcquireRequest& request, Lease& lease) override {
-    const auto set = this->set_nx(lease.key, lease.token.empty() ? "1" : lease.token, request.stop);
-    if (!set) return tl::unexpected(set.error());
-    if (!*set) return false;
-    lease.state = valid_until(TimePoint::max());
-    return true;
+    return this->set_nx(lease.key, lease.token.empty() ? "1" : lease.token, request.stop);
   }
 
  protected:
+  Duration validity(Duration /*ttl*/) const override { return Duration::max(); }
   std::optional<RenewalProtocol> renewal_protocol() const override { return std::nullopt; }
 };
 
@@ -65,22 +62,17 @@ class SetnxExpire : public UncheckedLock {
 
   StoreResult<TryResult> try_acquire(const AcquireRequest& request, Lease& lease) override {
     const auto set = set_nx(lease.key, "1", request.stop);
-    if (!set) return tl::unexpected(set.error());
-    if (!*set) return false;
-
-    const auto seconds = ceil_seconds(request.ttl);
-    const TimePoint asked_at = env().now();
-    auto expires =
-        redis().call(kFlag, {"EXPIRE", lease.key, std::to_string(seconds)}, request.stop);
-    if (!expires) {
-      // The lock is held, perhaps without a TTL.
-      expires.error().kind = StoreError::Kind::unanswered;
-      return tl::unexpected(expires.error());
-    }
-    if (!*expires) return false;  // the key is gone already
-    lease.state = valid_until(asked_at + std::chrono::seconds(seconds));
-    return true;
+    if (!set || !*set) return set;
+    begin_validity();
+    const std::string seconds = std::to_string(ceil_seconds(request.ttl));
+    auto expires = redis().call(kFlag, {"EXPIRE", lease.key, seconds}, request.stop);
+    // The lock is held, perhaps without a TTL.
+    if (!expires) expires.error().kind = StoreError::Kind::unanswered;
+    return expires;  // false: the key is gone already
   }
+
+ protected:
+  Duration validity(Duration ttl) const override { return std::chrono::seconds(ceil_seconds(ttl)); }
 };
 
 const Registration redis_setnx_expire(with_known_hazards({
@@ -121,11 +113,9 @@ class SetnxExpireMulti : public UncheckedLock {
   using UncheckedLock::UncheckedLock;
 
   StoreResult<TryResult> try_acquire(const AcquireRequest& request, Lease& lease) override {
-    const auto seconds = ceil_seconds(request.ttl);
-    const TimePoint asked_at = env().now();
     redis().queue({"MULTI"});
     redis().queue({"SETNX", lease.key, "1"});
-    redis().queue({"EXPIRE", lease.key, std::to_string(seconds)});
+    redis().queue({"EXPIRE", lease.key, std::to_string(ceil_seconds(request.ttl))});
     redis().queue({"EXEC"});
     auto begun = redis().read(kOk, "MULTI", redis().receive(request.stop));
     auto set = redis().read(kQueued, "SETNX", redis().receive(request.stop));
@@ -138,10 +128,11 @@ class SetnxExpireMulti : public UncheckedLock {
     for (auto* const answer : {&begun, &set, &expires, &done}) {
       if (!*answer) return tl::unexpected(std::move(answer->error()));
     }
-    if (!*done) return false;
-    lease.state = valid_until(asked_at + std::chrono::seconds(seconds));
-    return true;
+    return done;
   }
+
+ protected:
+  Duration validity(Duration ttl) const override { return std::chrono::seconds(ceil_seconds(ttl)); }
 };
 
 const Registration redis_setnx_expire_multi(with_known_hazards({

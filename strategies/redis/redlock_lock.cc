@@ -6,7 +6,7 @@
 
 #include "strategies/carrier.h"
 #include "strategies/endpoints.h"
-#include "strategies/redis/client/renewal_channel.h"
+#include "strategies/redis/client/renewal.h"
 #include "strategies/redis/scripts.h"
 #include "strategies/registry.h"
 #include "strategies/waiting/retry.h"

@@ -120,7 +120,7 @@ AcquireResult granted(const AcquireRequest& request, std::string token, TimePoin
           .lease = Lease{.key = std::string(request.key),
                          .token = std::move(token),
                          .mode = request.mode,
-                         .state = redis::valid_until(valid_until)}};
+                         .state = std::make_shared<LeaseState>(valid_until)}};
 }
 
 // Acquisitions.
@@ -263,7 +263,7 @@ AcquireResult miscall(Flawed& lock, const AcquireRequest& request) {
 // Releases and renewals.
 
 ReleaseResult release_unchecked(Flawed& lock, const Lease& lease) {
-  return to_release_result(redis::release_unchecked(lock.redis(), lease));
+  return to_release_result(lock.redis().call(redis::kFlag, {"DEL", lease.key}));
 }
 
 ReleaseResult forget_to_release(Flawed& /*lock*/, const Lease& /*lease*/) {
@@ -295,7 +295,10 @@ ReleaseResult tell_in_vain(Flawed& lock, const Lease& lease) {
 }
 
 RenewResult renew_unchecked(Flawed& lock, const Lease& lease, Duration ttl) {
-  return redis::renew_unchecked(lock.redis(), lock.env(), lease, ttl);
+  const TimePoint asked_at = lock.env().now();
+  const auto renewed = lock.redis().call(
+      redis::kFlag, {"PEXPIRE", lease.key, std::to_string(ceil_milliseconds(ttl))});
+  return to_renew_result(renewed, lease, lock.env(), asked_at, ttl);
 }
 
 RenewResult renew_nothing(Flawed& /*lock*/, const Lease& /*lease*/, Duration /*ttl*/) {
@@ -367,11 +370,7 @@ struct KeepRenewing {
 struct NeverExpires : redis::TokenLock {
   using TokenLock::TokenLock;
   StoreResult<redis::TryResult> try_acquire(const AcquireRequest& request, Lease& lease) override {
-    const TimePoint asked_at = env().now();
-    const auto reply = redis().call({"SET", lease.key, lease.token, "NX"}, request.stop);
-    if (!reply) return tl::unexpected(reply.error());
-    lease.state = redis::valid_until(asked_at + request.ttl);
-    return reply->is_text("OK");
+    return redis().call(redis::kOkOrNil, {"SET", lease.key, lease.token, "NX"}, request.stop);
   }
 };
 
@@ -384,25 +383,18 @@ struct CallsHalfALockFailure : redis::TokenLock {
     if (!taken->is_integer(1)) return false;
     const auto expires = redis().call({"EXPIRE", lease.key, "10"}, request.stop);
     if (!expires) return tl::unexpected(expires.error());
-    lease.state = redis::valid_until(env().now());
     return true;
   }
+  Duration validity(Duration /*ttl*/) const override { return {}; }
 };
 
-struct Textbook : redis::TokenLock {
+struct DoesNotTidyUp : redis::TokenLock {
   using TokenLock::TokenLock;
-  StoreResult<redis::TryResult> try_acquire(const AcquireRequest& request, Lease& lease) override {
-    return set_nx_px(request, lease, lease.token);
-  }
-};
-
-struct DoesNotTidyUp : Textbook {
-  using Textbook::Textbook;
   StoreResult<bool> undo(const Lease&, const std::stop_token&) override { return false; }
 };
 
-struct TimerRenewsUnchecked : Textbook {
-  using Textbook::Textbook;
+struct TimerRenewsUnchecked : redis::TokenLock {
+  using TokenLock::TokenLock;
   std::optional<redis::RenewalProtocol> renewal_protocol() const override {
     return redis::RenewalProtocol{};
   }

@@ -211,7 +211,8 @@ class SocketConnection : public Connection, private Client {
             .endpoint = display_,
             .name = pending.name,
             .key = pending.key,
-            .blocks = pending.blocks_for > Duration::zero()};
+            // WAIT waits for replicas, not for the lock.
+            .blocks = pending.blocks_for > Duration::zero() && pending.name != "WAIT"};
   }
 
   std::string describe(Transport::Status status) const {
@@ -393,25 +394,24 @@ class SocketFactory : public ConnectionFactory {
 
 }  // namespace
 
-StoreResult<Reply> Connection::call(const Script& script,
-                                    std::initializer_list<std::string_view> keys,
-                                    std::initializer_list<std::string_view> args,
-                                    const std::stop_token& stop) {
+void Connection::queue(const Script& script, bool in_full, WordList keys, WordList args) {
   // Of any script here; allocating them for each call would show.
   constexpr std::size_t kMostWords = 16, kFixed = 3;
   const std::string key_count = std::to_string(keys.size());
-  std::array<std::string_view, kMostWords> words{"EVALSHA", script.sha1, key_count};
+  std::array<std::string_view, kMostWords> words{in_full ? "EVAL" : "EVALSHA",
+                                                 in_full ? script.source : script.sha1, key_count};
   if (kFixed + keys.size() + args.size() > kMostWords) throw std::length_error("a long command");
   const auto behind_keys = std::copy(keys.begin(), keys.end(), words.begin() + kFixed);
   const auto end = std::copy(args.begin(), args.end(), behind_keys);
-  const Command command(words.begin(), end);
+  queue(Command(words.begin(), end), script.name);
+}
 
-  queue(command, script.name);
+StoreResult<Reply> Connection::call(const Script& script, WordList keys, WordList args,
+                                    const std::stop_token& stop) {
+  queue(script, false, keys, args);
   StoreResult<Reply> reply = receive(stop);
   if (reply || reply.error().code != StoreError::Code::unknown_script) return reply;
-  words[0] = "EVAL";
-  words[1] = script.source;
-  queue(command, script.name);
+  queue(script, true, keys, args);
   return receive(stop);
 }
 

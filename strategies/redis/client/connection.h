@@ -44,6 +44,7 @@ struct Form {
 
 /// A command's words; the views need to live only until it is queued.
 using Command = std::span<const std::string_view>;
+using WordList = std::initializer_list<std::string_view>;
 
 /// A Lua script from a .lua file beside the strategies, embedded at build time.
 struct Script {
@@ -92,15 +93,21 @@ class Connection {
 
   virtual void close() noexcept = 0;
 
+  void queue(WordList command) { queue(Command(command.begin(), command.size())); }
+  /// EVALSHA, or with `in_full` EVAL, which works also if the server does not know the script.
+  void queue(const Script& script, bool in_full, WordList keys, WordList args);
+
   /// One command, one round trip.
   StoreResult<Reply> call(Command command, const std::stop_token& stop = {}) {
     queue(command);
     return receive(stop);
   }
-  StoreResult<Reply> call(std::initializer_list<std::string_view> command,
-                          const std::stop_token& stop = {}) {
+  StoreResult<Reply> call(WordList command, const std::stop_token& stop = {}) {
     return call(Command(command.begin(), command.size()), stop);
   }
+  /// EVALSHA, then EVAL if the server does not know the script.
+  StoreResult<Reply> call(const Script& script, WordList keys, WordList args,
+                          const std::stop_token& stop = {});
 
   /// The answer to the command with this name. Any answer that is not of this form closes the
   /// connection and counts as unanswered: it may belong to another command.
@@ -111,29 +118,11 @@ class Connection {
     return tl::unexpected(not_understood(form.expected, name, *reply));
   }
   template <class T>
-  StoreResult<T> call(const Form<T>& form, std::initializer_list<std::string_view> command,
-                      const std::stop_token& stop = {}) {
+  StoreResult<T> call(const Form<T>& form, WordList command, const std::stop_token& stop = {}) {
     return read(form, *command.begin(), call(command, stop));
   }
-  void queue(std::initializer_list<std::string_view> command) {
-    queue(Command(command.begin(), command.size()));
-  }
-
-  /// A command that waits at the server for at most `blocks_for`, and then answers nil.
-  StoreResult<Reply> call_blocking(std::initializer_list<std::string_view> command,
-                                   Duration blocks_for, const std::stop_token& stop) {
-    queue(Command(command.begin(), command.size()), {}, blocks_for);
-    return receive(stop);
-  }
-
-  /// EVALSHA, then EVAL if the server does not know the script.
-  StoreResult<Reply> call(const Script& script, std::initializer_list<std::string_view> keys,
-                          std::initializer_list<std::string_view> args,
-                          const std::stop_token& stop = {});
   template <class T>
-  StoreResult<T> call(const Form<T>& form, const Script& script,
-                      std::initializer_list<std::string_view> keys,
-                      std::initializer_list<std::string_view> args,
+  StoreResult<T> call(const Form<T>& form, const Script& script, WordList keys, WordList args,
                       const std::stop_token& stop = {}) {
     return read(form, script.name, call(script, keys, args, stop));
   }

@@ -2,7 +2,6 @@
 // difference. They register themselves in the programs that they are linked into.
 
 #include "strategies/redis/client/answers.h"
-#include "strategies/redis/client/replicas.h"
 #include "strategies/redis/client/single_node.h"
 #include "strategies/redis/scripts.h"
 #include "strategies/registry.h"
@@ -11,58 +10,43 @@
 namespace lockbench::redis {
 namespace {
 
-class Sound : public TokenLock {
+/// Releases without checking the owner.
+class UncheckedRelease : public TokenLock {
  public:
   using TokenLock::TokenLock;
 
-  StoreResult<TryResult> try_acquire(const AcquireRequest& request, Lease& lease) override {
-    return set_nx_px(request, lease, lease.token);
-  }
-};
-
-/// Releases without checking the owner.
-class UncheckedRelease : public Sound {
- public:
-  using Sound::Sound;
-
  protected:
   StoreResult<bool> give_back(const Lease& lease, const std::stop_token& stop) override {
-    return release_unchecked(redis(), lease, stop);
+    return redis().call(kFlag, {"DEL", lease.key}, stop);
   }
 };
 
-class UncheckedRenewal : public Sound {
+class UncheckedRenewal : public TokenLock {
  public:
-  using Sound::Sound;
-  RenewResult renew(const Lease& lease, Duration ttl) override {
-    return renew_unchecked(redis(), env(), lease, ttl);
-  }
+  using TokenLock::TokenLock;
+
+ protected:
+  std::optional<RenewalProtocol> renewal_protocol() const override { return RenewalProtocol{}; }
 };
 
 /// Treats its lease as valid for a little too long.
-class Overstays : public Sound {
+class Overstays : public TokenLock {
  public:
-  using Sound::Sound;
+  using TokenLock::TokenLock;
 
-  StoreResult<TryResult> try_acquire(const AcquireRequest& request, Lease& lease) override {
-    auto tried = Sound::try_acquire(request, lease);
-    if (tried && tried->granted) {
-      lease.state = valid_until(lease.state->valid_until() + std::chrono::milliseconds(200));
-    }
-    return tried;
-  }
+ protected:
+  Duration validity(Duration ttl) const override { return ttl + std::chrono::milliseconds(200); }
 };
 
 /// Waits for the replicas, but does not send them its key.
-class KeepsToThePrimary : public Sound {
+class KeepsToThePrimary : public TokenLock {
  public:
-  using Sound::Sound;
+  using TokenLock::TokenLock;
 
   StoreResult<TryResult> try_acquire(const AcquireRequest& request, Lease& lease) override {
     constexpr std::string_view kSet =
         "redis.set_repl(redis.REPL_NONE) "
         "return redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2])";
-    const TimePoint asked_at = env().now();
     const auto set = redis().call(
         {"EVAL", kSet, "1", lease.key, lease.token, std::to_string(ceil_milliseconds(request.ttl))},
         request.stop);
@@ -70,23 +54,19 @@ class KeepsToThePrimary : public Sound {
     if (!set->is_text("OK")) return false;
     const auto acknowledged = redis().call({"WAIT", "1", "1000"}, request.stop);
     if (!acknowledged) return tl::unexpected(acknowledged.error());
-    lease.state = valid_until(asked_at + request.ttl);
     return acknowledged->integer >= 1;
   }
 };
 
 /// Takes the end of a wait for a grant, without trying again.
-class SkipsTheRecheck : public Sound {
+class SkipsTheRecheck : public TokenLock {
  public:
-  using Sound::Sound;
+  using TokenLock::TokenLock;
 
   StoreResult<TryResult> try_acquire(const AcquireRequest& request, Lease& lease) override {
-    if (lease.key == waited_for_) {
-      lease.state = valid_until(env().now() + request.ttl);
-      return true;
-    }
+    if (lease.key == waited_for_) return true;
     waited_for_ = lease.key;
-    return Sound::try_acquire(request, lease);
+    return TokenLock::try_acquire(request, lease);
   }
 
  private:
@@ -94,22 +74,22 @@ class SkipsTheRecheck : public Sound {
 };
 
 /// Checks the owner in every second play only: keys are numbered.
-class Flickers : public Sound {
+class Flickers : public TokenLock {
  public:
-  using Sound::Sound;
+  using TokenLock::TokenLock;
 
  protected:
   StoreResult<bool> give_back(const Lease& lease, const std::stop_token& stop) override {
     const std::size_t number = lease.key.find('{') + 1;
     const bool careless = std::stoul(lease.key.substr(number)) % 2 == 0;
-    return careless ? release_unchecked(redis(), lease) : Sound::give_back(lease, stop);
+    return careless ? redis().call(kFlag, {"DEL", lease.key}) : TokenLock::give_back(lease, stop);
   }
 };
 
 /// Does not clean up after an acquisition with unknown outcome.
-class Untidy : public Sound {
+class Untidy : public TokenLock {
  public:
-  using Sound::Sound;
+  using TokenLock::TokenLock;
 
  protected:
   StoreResult<bool> undo(const Lease& /*lease*/, const std::stop_token& /*stop*/) override {
@@ -118,13 +98,13 @@ class Untidy : public Sound {
 };
 
 /// Its fencing numbers decrease.
-class CountsDown : public Sound {
+class CountsDown : public TokenLock {
  public:
-  using Sound::Sound;
+  using TokenLock::TokenLock;
 
   StoreResult<TryResult> try_acquire(const AcquireRequest& request, Lease& lease) override {
     constexpr std::int64_t kFirst = 1000;
-    auto tried = Sound::try_acquire(request, lease);
+    auto tried = TokenLock::try_acquire(request, lease);
     if (!tried || !tried->granted) return tried;
     const auto counted = redis().call({"DECR", lease.key + ":number"}, request.stop);
     if (!counted) return tl::unexpected(counted.error());
@@ -134,33 +114,26 @@ class CountsDown : public Sound {
 };
 
 /// Never expires.
-class Eternal : public Sound {
+class Eternal : public TokenLock {
  public:
-  using Sound::Sound;
+  using TokenLock::TokenLock;
 
   StoreResult<TryResult> try_acquire(const AcquireRequest& request, Lease& lease) override {
-    const TimePoint asked_at = env().now();
-    const auto set = redis().call({"SET", lease.key, lease.token, "NX"}, request.stop);
-    if (!set) return tl::unexpected(set.error());
-    if (!set->is_text("OK")) return false;
-    lease.state = valid_until(asked_at + request.ttl);
-    return true;
+    return redis().call(kOkOrNil, {"SET", lease.key, lease.token, "NX"}, request.stop);
   }
 };
 
 /// Identifies owners by client number, and does not count acquisitions.
-class Confused : public Sound {
+class Confused : public TokenLock {
  public:
-  using Sound::Sound;
+  using TokenLock::TokenLock;
 
   StoreResult<TryResult> try_acquire(const AcquireRequest& request, Lease& lease) override {
-    auto tried = Sound::try_acquire(request, lease);
+    auto tried = TokenLock::try_acquire(request, lease);
     if (!tried || tried->granted) return tried;
     const auto owner = redis().call({"GET", lease.key}, request.stop);
     if (!owner) return tl::unexpected(owner.error());
-    if (!owner->is_text(lease.token)) return false;
-    lease.state = valid_until(env().now() + request.ttl);
-    return true;
+    return owner->is_text(lease.token);
   }
 
  protected:
@@ -168,14 +141,11 @@ class Confused : public Sound {
 };
 
 /// Grants every request.
-class Blind : public Sound {
+class Blind : public TokenLock {
  public:
-  using Sound::Sound;
+  using TokenLock::TokenLock;
 
-  StoreResult<TryResult> try_acquire(const AcquireRequest& request, Lease& lease) override {
-    lease.state = valid_until(env().now() + request.ttl);
-    return true;
-  }
+  StoreResult<TryResult> try_acquire(const AcquireRequest&, Lease&) override { return true; }
 };
 
 /// A defect of sessions too, of a lock on Redis.
@@ -227,9 +197,9 @@ RenewResult renew_by_script(Connection& redis, Env& env, const Lease& lease, Dur
 }
 
 /// Claims a renewal timer in its traits but has none.
-class ForgetsToRenew : public Sound {
+class ForgetsToRenew : public TokenLock {
  public:
-  using Sound::Sound;
+  using TokenLock::TokenLock;
   RenewResult renew(const Lease& lease, Duration ttl) override {
     return renew_by_script(redis(), env(), lease, ttl);
   }
@@ -250,7 +220,7 @@ class Endless : public Eternal {
   std::optional<RenewalProtocol> renewal_protocol() const override { return std::nullopt; }
 };
 
-const Registration sound(described<Sound>("test-sound"));
+const Registration sound(described<TokenLock>("test-sound"));
 const Registration unchecked_release(described<UncheckedRelease>("test-unchecked-release"));
 const Registration unchecked_renewal(described<UncheckedRenewal>("test-unchecked-renewal"));
 const Registration hasty(with_timer(described<SkipsTheRecheck>("test-skips-the-recheck")));

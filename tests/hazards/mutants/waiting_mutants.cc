@@ -2,8 +2,9 @@
 
 #include <algorithm>
 
-#include "strategies/redis/getset_lock.h"
+#include "strategies/redis/client/single_node.h"
 #include "strategies/registry.h"
+#include "tests/hazards/mutants/around.h"
 
 namespace lockbench::redis {
 namespace {
@@ -23,9 +24,7 @@ class WaitsForTheDead : public TokenLock {
     const auto served = redis().call({"GET", lease.key + ":served"}, request.stop);
     if (!served) return tl::unexpected(served.error());
     served_ = served->is_nil() ? "0" : served->text;
-    if (served_ != std::to_string(number_ - 1)) return false;
-    lease.state = valid_until(env().now() + request.ttl);
-    return true;
+    return served_ == std::to_string(number_ - 1);
   }
 
  protected:
@@ -67,10 +66,6 @@ class TrustsTheMessage : public TokenLock {
  public:
   using TokenLock::TokenLock;
 
-  StoreResult<TryResult> try_acquire(const AcquireRequest& request, Lease& lease) override {
-    return set_nx_px(request, lease, lease.token);
-  }
-
  protected:
   WaitResult wait_turn(const AcquireRequest& request, const Lease& lease,
                        std::uint32_t earlier_waits, Duration longest) override {
@@ -97,20 +92,23 @@ class WakesLate : public TrustsTheMessage {
 };
 
 /// Releases only if the value is exactly what it wrote.
-class KnowsItsOwnTimeOnly : public GetsetLock {
+class KnowsItsOwnTimeOnly : public Around {
  public:
-  using GetsetLock::GetsetLock;
+  explicit KnowsItsOwnTimeOnly(const Context& context)
+      : Around("redis-getset-cas", context),
+        redis_(context.services.get_or_make<ConnectionFactory>(make_connection_factory)
+                   .make(parse_endpoint(context.urls.front()).value(), context.options.timeouts(),
+                         context.env)) {}
 
-  StoreResult<bool> give_back(const Lease& lease, const std::stop_token& stop) override {
-    const auto value = redis().call({"GET", lease.key}, stop);
-    if (!value) return tl::unexpected(value.error());
-    return value->is_text(lease.token) ? GetsetLock::give_back(lease, stop) : false;
+  ReleaseResult release(const Lease& lease) override {
+    const auto value = redis_->call({"GET", lease.key});
+    if (!value) return {ReleaseOutcome::failed, value.error().message};
+    if (value->is_text(lease.token)) return Around::release(lease);
+    return {ReleaseOutcome::not_owner, {}};
   }
 
- protected:
-  bool takes_over(const std::string& seen, const std::optional<std::string>& replaced) override {
-    return replaced == seen;
-  }
+ private:
+  const std::unique_ptr<Connection> redis_;
 };
 
 template <class Mutant>
