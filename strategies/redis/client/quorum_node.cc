@@ -32,10 +32,9 @@ const Script* script_of(NodeRequest::Kind kind) {
 
 }  // namespace
 
-QuorumNode::QuorumNode(int number, std::string display, std::unique_ptr<Connection> connection,
-                       Duration answer_timeout, StrategyObserver& observer, Env& env)
+QuorumNode::QuorumNode(int number, std::unique_ptr<Connection> connection, Duration answer_timeout,
+                       StrategyObserver& observer, Env& env)
     : number_(number),
-      display_(std::move(display)),
       connection_(std::move(connection)),
       answer_timeout_(answer_timeout),
       observer_(observer),
@@ -47,7 +46,8 @@ bool QuorumNode::ready(Duration max_silence, Duration connect_within, const std:
   if (sent_.size() >= kMaxUnanswered) return false;
   const auto connected = connection_->connect_within(connect_within, stop);
   if (!connected) failure_ = connected.error().message;
-  if (connected && !*connected && failure_.empty()) failure_ = display_ + ": not connected yet";
+  if (connected && !*connected && failure_.empty())
+    failure_ = connection_->display() + ": not connected yet";
   return connected && *connected;
 }
 
@@ -59,7 +59,7 @@ void QuorumNode::read_overdue(Duration max_silence) {
   read_answers(false);
   if (waits_too_long(max_silence) || sent_.size() >= kMaxUnanswered) {
     failure_ =
-        fmt::format("{}: no answer within {}", display_,
+        fmt::format("{}: no answer within {}", connection_->display(),
                     format_duration(std::min(env_.now() - sent_.front().sent_at, answer_timeout_)));
   }
   if (waits_too_long(answer_timeout_)) {
@@ -78,9 +78,10 @@ void QuorumNode::ask(const NodeRequestPtr& request) {
     pending_.pop_front();
     if (env_.now() < pending.until) send(pending.request);
   }
-  send(request->kind == NodeRequest::Kind::release ? with_ttl(request) : request);
+  if (request->kind == NodeRequest::Kind::release) requested_.erase(request->token);
+  send(request);
   connection_->flush();
-  awaited_ = sent_.back().request;
+  awaited_ = request;
 }
 
 void QuorumNode::skip(const NodeRequestPtr& request) {
@@ -88,22 +89,13 @@ void QuorumNode::skip(const NodeRequestPtr& request) {
   if (request->kind == NodeRequest::Kind::acquire)
     observer_.on_vote(number_, Vote::failed, {}, false);
   if (request->kind != NodeRequest::Kind::release || !may_hold(request->token)) return;
-  const NodeRequestPtr release = with_ttl(request);
+  requested_.erase(request->token);
   // Pipelined behind the request that it undoes, so it cannot arrive before it.
   const bool can_follow =
       !sent_.empty() && sent_.size() < kMaxUnansweredWithReleases && connection_->descriptor() >= 0;
-  if (!can_follow) return add_pending(release);
-  send(release);
+  if (!can_follow) return add_pending(request);
+  send(request);
   connection_->flush();
-}
-
-NodeRequestPtr QuorumNode::with_ttl(const NodeRequestPtr& request) {
-  const auto held = requested_.find(request->token);
-  if (held == requested_.end()) return request;
-  auto release = std::make_shared<NodeRequest>(*request);
-  release->ttl = held->second->ttl;
-  requested_.erase(held);
-  return release;
 }
 
 bool& QuorumNode::knows_script_of(const NodeRequest& request) {
@@ -114,17 +106,12 @@ void QuorumNode::send(const NodeRequestPtr& request) {
   const std::string milliseconds = std::to_string(ceil_milliseconds(request->ttl));
   const Script* const script = script_of(request->kind);
   const bool with_source = script != nullptr && !knows_script_of(*request);
-  if (script != nullptr) {
-    const std::string_view words[] = {with_source ? "EVAL" : "EVALSHA",
-                                      with_source ? script->source : script->sha1,
-                                      "1",
-                                      request->key,
-                                      request->token,
-                                      milliseconds};
-    const bool has_ttl = request->kind == NodeRequest::Kind::renew;
-    connection_->queue(Command(words, has_ttl ? 6 : 5), script->name, {});
-  } else {
+  if (script == nullptr) {
     connection_->queue({"SET", request->key, request->token, "NX", "PX", milliseconds});
+  } else if (request->kind == NodeRequest::Kind::renew) {
+    connection_->queue(*script, with_source, {request->key}, {request->token, milliseconds});
+  } else {
+    connection_->queue(*script, with_source, {request->key}, {request->token});
   }
   broken_ = false;  // by now all that was lost with the last connection has been handled
   sent_.push_back({.request = request, .sent_at = env_.now(), .with_source = with_source});
@@ -132,9 +119,7 @@ void QuorumNode::send(const NodeRequestPtr& request) {
 
 void QuorumNode::add_pending(const NodeRequestPtr& request) {
   if (pending_.size() == kMaxPendingReleases) pending_.pop_front();  // the oldest expires first
-  // Of an unknown TTL: for an hour.
-  const Duration lasts = request->ttl > Duration::zero() ? request->ttl : std::chrono::hours(1);
-  pending_.push_back({.request = request, .until = env_.now() + lasts});
+  pending_.push_back({.request = request, .until = env_.now() + request->ttl});
 }
 
 std::optional<QuorumNode::Answer> QuorumNode::answer() {
@@ -197,7 +182,8 @@ void QuorumNode::note_failure(const StoreError& error, const NodeRequestPtr& req
 }
 
 void QuorumNode::give_up(Duration waited) {
-  failure_ = fmt::format("{}: no answer within {}", display_, format_duration(waited));
+  failure_ =
+      fmt::format("{}: no answer within {}", connection_->display(), format_duration(waited));
   if (awaited_ && awaited_->kind == NodeRequest::Kind::acquire) {
     observer_.on_vote(number_, Vote::failed, waited, false);
   }

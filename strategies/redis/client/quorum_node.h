@@ -19,7 +19,7 @@ struct NodeRequest {
   enum class Kind { acquire, renew, release };
   Kind kind = Kind::acquire;
   std::string key, token;
-  Duration ttl{};  ///< of `acquire` and `renew`
+  Duration ttl{};  ///< of `release`: after which the lock will have expired at the latest
 };
 using NodeRequestPtr = std::shared_ptr<const NodeRequest>;
 
@@ -35,8 +35,8 @@ class QuorumNode {
 
   /// `number` is the node's place in the quorum; after `answer_timeout` without an answer the
   /// connection is closed.
-  QuorumNode(int number, std::string display, std::unique_ptr<Connection> connection,
-             Duration answer_timeout, StrategyObserver& observer, Env& env);
+  QuorumNode(int number, std::unique_ptr<Connection> connection, Duration answer_timeout,
+             StrategyObserver& observer, Env& env);
 
   StoreResult<void> connect(const std::stop_token& stop) { return connection_->connect(stop); }
 
@@ -81,8 +81,6 @@ class QuorumNode {
   void send(const NodeRequestPtr& request);
   void add_pending(const NodeRequestPtr& request);
   bool& knows_script_of(const NodeRequest& request);
-  /// The same release with the TTL that the lock was requested with.
-  NodeRequestPtr with_ttl(const NodeRequestPtr& request);
   /// Reads what has come in. `failed_only`: only if the connection broke, which fails what was
   /// sent.
   void read_answers(bool failed_only);
@@ -94,7 +92,6 @@ class QuorumNode {
   void read_overdue(Duration max_silence);
 
   const int number_;
-  const std::string display_;
   std::unique_ptr<Connection> connection_;
   const Duration answer_timeout_;
   StrategyObserver& observer_;

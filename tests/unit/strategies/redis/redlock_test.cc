@@ -456,7 +456,7 @@ class QuorumNodeTest : public testing::Test {
   SimEnv env_{clock_};
   FakeRedis redis_{clock_};
   Votes votes_;
-  QuorumNode node_{0, "fake:1", redis_.make({.host = "fake"}, 1s, env_), 1s, votes_, env_};
+  QuorumNode node_{0, redis_.make({.host = "fake"}, 1s, env_), 1s, votes_, env_};
 };
 
 TEST_F(QuorumNodeTest, PendingReleasesAreBounded) {
