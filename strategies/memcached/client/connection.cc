@@ -16,9 +16,13 @@ constexpr std::size_t kLongestKey = 250;
 constexpr std::string_view kUnfit =
     "a key must have 1 to 250 characters, without spaces and control characters";
 
+/// Without spaces and control characters.
+bool is_one_word(std::string_view text) {
+  return std::ranges::all_of(text, [](unsigned char c) { return c > ' ' && c != 0x7f; });
+}
+
 bool fits(std::string_view key) {
-  return !key.empty() && key.size() <= kLongestKey &&
-         std::ranges::all_of(key, [](unsigned char c) { return c > ' ' && c != 0x7f; });
+  return !key.empty() && key.size() <= kLongestKey && is_one_word(key);
 }
 
 /// A command that stores a value, with its end.
@@ -64,6 +68,28 @@ bool is_answer(const StoreResult<T>& result) {
 Duration until(TimePoint end) { return std::max(end - Carrier::current().now(), Duration::zero()); }
 
 }  // namespace
+
+tl::expected<Endpoint, std::string> parse_endpoint(std::string_view text) {
+  const UrlForm form{.what = "the address of a memcached server",
+                     .allowed =
+                         "[memcached://][user:password@]HOST[:PORT], or memcaches:// for TLS, with "
+                         "?cacert=FILE and other settings",
+                     .schemes = {"", "memcached", "memcaches"},
+                     .default_port = 11211,
+                     .login = UrlForm::Login::user_password,
+                     .tls = text.starts_with("memcaches://")};
+  auto url = parse_url(text, form);
+  if (!url) return tl::unexpected(std::move(url.error()));
+  if (!url->path.empty() && url->path != "/") return invalid_url("a path is not allowed", form);
+  // They would end what is sent to authenticate.
+  if (!is_one_word(url->user) || !is_one_word(url->password)) {
+    return invalid_url("user and password must not contain spaces and control characters", form);
+  }
+  return Endpoint{.server = std::move(url->hosts.front()),
+                  .user = std::move(url->user),
+                  .password = std::move(url->password),
+                  .tls = std::move(url->tls)};
+}
 
 Connection::Connection(Endpoint endpoint, const Timeouts& timeouts, Env& env)
     : endpoint_(std::move(endpoint)),

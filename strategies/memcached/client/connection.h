@@ -8,15 +8,55 @@
 #include <string>
 #include <string_view>
 
+#include "strategies/duration.h"
 #include "strategies/env.h"
 #include "strategies/errors.h"
-#include "strategies/memcached/client/endpoint.h"
 #include "strategies/memcached/client/replies.h"
 #include "strategies/store.h"
 #include "strategies/timeouts.h"
+#include "strategies/tls.h"
 #include "strategies/transport/socket.h"
+#include "strategies/url.h"
 
 namespace lockbench::memcached {
+
+/// One memcached server: [memcached://|memcaches://][user:password@]HOST[:PORT], with an IPv6
+/// address in brackets. memcaches:// is for TLS, with the settings of tls.h behind a question mark.
+struct Endpoint {
+  HostPort server;
+  std::string user, password;                ///< both empty without authentication
+  std::shared_ptr<const TlsSettings> tls{};  ///< null: none
+
+  /// Without credentials, for people, files and metrics.
+  std::string display() const { return server.display(); }
+};
+
+/// The error says what is wrong and what is allowed, and never repeats the text, which may hold a
+/// secret.
+tl::expected<Endpoint, std::string> parse_endpoint(std::string_view text);
+
+/// memcached takes larger numbers for absolute times.
+inline constexpr std::int64_t kLongestExpiry = 60LL * 60 * 24 * 30;
+
+/// memcached reads its clock once a second, a little late each time, so that now and then it counts
+/// two seconds at once: an item may live so much less than asked, and is asked to live longer.
+inline constexpr std::chrono::seconds kKeptLonger{2};
+
+/// The expiry that is asked for, and how long the lock is valid.
+struct ItemTtl {
+  std::int64_t asked = 0;  ///< seconds
+  Duration kept{};
+
+  static tl::expected<ItemTtl, StoreError> of(Duration ttl) {
+    const std::chrono::seconds kept(ceil_seconds(ttl));
+    const std::int64_t asked = (kept + kKeptLonger).count();
+    if (asked > kLongestExpiry) {
+      return tl::unexpected(StoreError{StoreError::Kind::not_sent,
+                                       "memcached: a TTL can be at most 30 days less 2 s"});
+    }
+    return ItemTtl{.asked = asked, .kept = kept};
+  }
+};
 
 /// One connection to one memcached server, in the text protocol; used by one thread. Constructing
 /// it does not connect; a command connects first if there is no connection, within the command
