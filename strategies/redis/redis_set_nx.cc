@@ -5,7 +5,7 @@
 #include <set>
 #include <string>
 
-#include "strategies/redis/client/answers.h"
+#include "strategies/redis/client/protocol.h"
 #include "strategies/redis/client/single_node.h"
 #include "strategies/registry.h"
 

@@ -1,6 +1,6 @@
 #include <utility>
 
-#include "strategies/redis/client/answers.h"
+#include "strategies/redis/client/protocol.h"
 #include "strategies/redis/client/single_node.h"
 #include "strategies/registry.h"
 

@@ -1,7 +1,6 @@
 #include <array>
 #include <chrono>
 
-#include "strategies/redis/client/answers.h"
 #include "strategies/redis/client/protocol.h"
 #include "tests/fuzz/scripted_transport.h"
 #include "tests/fuzz/target.h"

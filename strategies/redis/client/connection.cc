@@ -8,9 +8,7 @@
 #include <utility>
 
 #include "strategies/carrier.h"
-#include "strategies/redis/client/answers.h"
 #include "strategies/redis/client/protocol.h"
-#include "strategies/redis/client/sentinel.h"
 
 namespace lockbench::redis {
 namespace {

@@ -5,11 +5,12 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <limits>
 #include <utility>
+#include <vector>
 
 #include "strategies/carrier.h"
 #include "strategies/number.h"
-#include "strategies/redis/client/answers.h"
 
 namespace lockbench::redis {
 namespace {
@@ -109,6 +110,36 @@ class Parser {
   std::size_t used_ = 0, needed_ = 0;
 };
 
+std::string describe(const Reply& reply) {
+  switch (reply.type) {
+    case Reply::Type::nil:
+      return "nil";
+    case Reply::Type::status:
+      return "the status " + printable(reply.text);
+    case Reply::Type::error:
+      return "the error " + printable(reply.text);
+    case Reply::Type::integer:
+      return fmt::format("the integer {}", reply.integer);
+    case Reply::Type::string:
+      return fmt::format("text of {} bytes", reply.text.size());
+    case Reply::Type::array:
+      return fmt::format("an array of {}", reply.elements.size());
+  }
+  return "something else";
+}
+
+bool is_text(const Reply& reply) {
+  return reply.type == Reply::Type::string || reply.type == Reply::Type::status;
+}
+
+std::optional<bool> read_ok(const Reply& reply) {
+  return reply.is_text("OK") ? std::optional(true) : std::nullopt;
+}
+
+std::optional<std::string> read_text(const Reply& reply) {
+  return is_text(reply) ? std::optional(reply.text) : std::nullopt;
+}
+
 /// Why the server that answers ROLE like this is not to be used; empty: it is a master.
 std::string why_no_master(const Reply& role) {
   if (role.type != Reply::Type::array || role.elements.empty()) {
@@ -116,6 +147,27 @@ std::string why_no_master(const Reply& role) {
   }
   if (role.elements.front().is_text("master")) return {};
   return "the server that the sentinels name as master is a replica";
+}
+
+/// Why a login failed, by the answer to AUTH. None of the server's own words: it knows the password
+/// by now, and may repeat it.
+std::string why_not_logged_in(const Reply& reply) {
+  // DENIED and ERR also answer what comes first on a connection that a server does not want.
+  for (const char* const code : {"WRONGPASS", "NOAUTH", "NOPERM", "DENIED", "ERR"}) {
+    if (reply.type == Reply::Type::error && reply.text.starts_with(code)) {
+      return fmt::format("AUTH was refused: {}", code);
+    }
+  }
+  return "AUTH was not answered with OK";
+}
+
+/// The host and port in the answer; nothing if it is something else.
+std::optional<SocketAddress> address_in(const Reply& reply) {
+  if (reply.type != Reply::Type::array || reply.elements.size() != 2) return std::nullopt;
+  const std::string& host = reply.elements[0].text;
+  const auto port = parse_number<std::uint16_t>(reply.elements[1].text);
+  if (host.empty() || !port || *port == 0) return std::nullopt;
+  return SocketAddress{.host = host, .port = *port};
 }
 
 // Formatting into a string takes several times as long.
@@ -126,6 +178,52 @@ void append_size(std::string& out, char type, std::size_t size) {
   *end++ = '\r';
   *end++ = '\n';
   out.append(line.data(), end);
+}
+
+/// The password is sent only to a sentinel that asks for one: many have none.
+tl::expected<Reply, std::string> ask_sentinel(Transport& transport, const Endpoint& endpoint,
+                                              Command command, Duration timeout,
+                                              const std::stop_token& stop) {
+  const TimePoint end = Carrier::current().now() + timeout;
+  const auto left = [&] { return std::max(end - Carrier::current().now(), Duration::zero()); };
+  ReplyReader reader;
+  auto reply = exchange_once(transport, reader, command, timeout, stop);
+  const bool asks = reply && reply->code == StoreError::Code::no_login;
+  if (!asks || endpoint.password.empty()) return reply;
+  std::vector<std::string_view> login{kLogin, endpoint.user, endpoint.password};
+  if (endpoint.user.empty()) login.erase(login.begin() + 1);
+  auto done = exchange_once(transport, reader, login, left(), stop);
+  if (!done) return done;
+  if (!done->is_text("OK")) return tl::unexpected(why_not_logged_in(*done));
+  return exchange_once(transport, reader, command, left(), stop);
+}
+
+/// The master that one of the endpoint's sentinels names; the error names the sentinel that failed
+/// last, and no secret.
+tl::expected<SocketAddress, std::string> find_master(const Endpoint& endpoint,
+                                                     const Timeouts& timeouts,
+                                                     const std::stop_token& stop) {
+  const std::string_view question[] = {"SENTINEL", "get-master-addr-by-name", endpoint.master};
+  // A sentinel that hangs must not use up the time of the others. Connecting and answering get one
+  // share each.
+  const Duration share = timeouts.answer / (2 * static_cast<int>(endpoint.sentinels.size()));
+  std::string failure;
+  for (const HostPort& sentinel : endpoint.sentinels) {
+    // Without this, the remaining sentinels would be tried one after the other.
+    if (stop.stop_requested()) return tl::unexpected<std::string>("stopped while it asked them");
+    const auto answer = connect_socket({.host = sentinel.host, .port = sentinel.port}, share, stop,
+                                       endpoint.tls.get())
+                            .and_then([&](const std::unique_ptr<Transport>& transport) {
+                              return ask_sentinel(*transport, endpoint, question, share, stop);
+                            });
+    if (const auto master = answer ? address_in(*answer) : std::nullopt) return *master;
+    const std::string why = !answer            ? answer.error()
+                            : answer->is_nil() ? "it does not watch " + endpoint.master
+                            : answer->type == Reply::Type::error ? answer->text
+                                                                 : "its answer is not an address";
+    failure = fmt::format("{}: {}", sentinel.display(), why);
+  }
+  return tl::unexpected(fmt::format("no sentinel knows the master; {}", failure));
 }
 
 }  // namespace
@@ -142,6 +240,64 @@ std::string_view key_of(Command command) {
   if (command[0] == "WAIT" || command[0] == "INFO") return {};
   const std::size_t place = command[0].starts_with("EVAL") ? 3 : 1;
   return place < command.size() ? command[place] : std::string_view();
+}
+
+std::string describe_answer(std::string_view name, const Reply& reply, std::string_view expected) {
+  return fmt::format("it answered {} with {}, expected {}", name, describe(reply), expected);
+}
+
+std::optional<std::int64_t> number_in(const Reply& reply, std::int64_t least, std::int64_t most) {
+  const bool fits =
+      reply.type == Reply::Type::integer && reply.integer >= least && reply.integer <= most;
+  return fits ? std::optional(reply.integer) : std::nullopt;
+}
+
+const Form<bool> kOk{"OK", read_ok};
+
+const Form<bool> kOkOrNil{"OK or nil", [](const Reply& reply) {
+                            return reply.is_nil() ? std::optional(false) : read_ok(reply);
+                          }};
+
+const Form<bool> kFlag{"0 or 1", [](const Reply& reply) -> std::optional<bool> {
+                         const auto flag = number_in(reply, 0, 1);
+                         if (!flag) return std::nullopt;
+                         return *flag == 1;
+                       }};
+
+const Form<std::int64_t> kCount{"a count", [](const Reply& reply) {
+                                  return number_in(reply, 0,
+                                                   std::numeric_limits<std::int32_t>::max());
+                                }};
+
+const Form<std::string> kText{"text", read_text};
+
+const Form<std::optional<std::string>> kTextOrNil{
+    "text or nil", [](const Reply& reply) -> std::optional<std::optional<std::string>> {
+      if (reply.is_nil()) return std::optional<std::string>();
+      if (!is_text(reply)) return std::nullopt;
+      return std::optional(reply.text);
+    }};
+
+const Form<std::optional<Duration>> kNilOrTimeLeft{
+    "nil or milliseconds", [](const Reply& reply) -> std::optional<std::optional<Duration>> {
+      if (reply.is_nil()) return std::optional<Duration>();
+      const auto left = number_in(reply, -1, ceil_milliseconds(kLongestDuration));
+      if (!left) return std::nullopt;
+      return std::optional(*left < 0 ? Duration::max()
+                                     : Duration(std::chrono::milliseconds(*left)));
+    }};
+
+tl::expected<Push, std::string> read_push(const Reply& reply) {
+  if (reply.type == Reply::Type::error) return tl::unexpected(printable(reply.text));
+  const bool triple = reply.type == Reply::Type::array && reply.elements.size() == 3;
+  if (triple && reply.elements[1].type == Reply::Type::string) {
+    const Reply& kind = reply.elements[0];
+    const std::string& channel = reply.elements[1].text;
+    if (kind.is_text("message")) return Push{Push::Kind::message, channel};
+    if (kind.is_text("subscribe")) return Push{Push::Kind::subscribed, channel};
+    if (kind.is_text("unsubscribe")) return Push{Push::Kind::unsubscribed, channel};
+  }
+  return tl::unexpected(fmt::format("it sent {}, expected a message", describe(reply)));
 }
 
 void ReplyReader::feed(std::span<const char> bytes) {
@@ -221,16 +377,6 @@ StoreError error_at(const std::string& display, StoreError::Kind kind, std::stri
   return {kind, std::move(text)};
 }
 
-std::string why_not_logged_in(const Reply& reply) {
-  // DENIED and ERR also answer what comes first on a connection that a server does not want.
-  for (const char* const code : {"WRONGPASS", "NOAUTH", "NOPERM", "DENIED", "ERR"}) {
-    if (reply.type == Reply::Type::error && reply.text.starts_with(code)) {
-      return fmt::format("AUTH was refused: {}", code);
-    }
-  }
-  return "AUTH was not answered with OK";
-}
-
 std::string info_field(std::string_view info, std::string_view name) {
   const std::string line = "\n" + std::string(name) + ":";
   const std::size_t at = info.find(line);
@@ -245,19 +391,56 @@ StoreResult<int> connected_replicas(Connection& redis) {
   });
 }
 
-StoreResult<void> greet(const Endpoint& endpoint,
-                        const std::function<StoreResult<Reply>(Command)>& exchange) {
-  const auto say = [&](std::initializer_list<std::string_view> command) {
-    return exchange(Command(command.begin(), command.size()));
+tl::expected<std::unique_ptr<Transport>, std::string> connect_server(const Endpoint& endpoint,
+                                                                     const Timeouts& timeouts,
+                                                                     const std::stop_token& stop) {
+  const TlsSettings* const tls = endpoint.tls.get();
+  if (endpoint.sentinels.empty()) return connect_socket(endpoint.address(), timeouts, stop, tls);
+  // As connect_socket() does it; the sentinels and the server have one half each.
+  if (stop.stop_requested()) {
+    return connect_server(endpoint, time_to_connect_after_stop(timeouts) / 2, {});
+  }
+  const auto master = find_master(endpoint, timeouts, stop);
+  if (!master) return tl::unexpected(master.error());
+  return connect_socket(*master, timeouts, stop, tls).map_error([&](const std::string& why) {
+    return fmt::format("{}: {}", display_address(master->host, std::to_string(master->port)), why);
+  });
+}
+
+StoreResult<void> greet(const Endpoint& endpoint, Transport& transport, ReplyReader& reader,
+                        Duration timeout, const std::stop_token& stop, Env* env) {
+  const std::string display = endpoint.display();
+  const auto fail = [&](StoreError::Kind kind, std::string_view why) {
+    return tl::unexpected(error_at(display, kind, why));
   };
-  const auto demand_ok = [&](std::initializer_list<std::string_view> command) -> StoreResult<void> {
-    const auto reply = say(command);
+  const auto say = [&](WordList words) -> StoreResult<Reply> {
+    const std::string_view name = *words.begin();
+    const CommandInfo info{.store = "redis", .endpoint = display, .name = name, .key = {}};
+    if (env != nullptr && env->before_command(info) == CommandFate::drop) {
+      env->after_command(info, CommandEnd::lost);
+      return fail(StoreError::Kind::not_sent, "the connection was cut");
+    }
+    auto reply =
+        exchange_once(transport, reader, Command(words.begin(), words.size()), timeout, stop);
+    const bool accepted = reply && reply->type != Reply::Type::error;
+    if (env != nullptr) {
+      env->after_command(info, accepted ? CommandEnd::answered : CommandEnd::lost);
+    }
+    if (accepted) return *std::move(reply);
+    if (!reply) return fail(StoreError::Kind::not_sent, reply.error());
+    StoreError refused = error_at(display, StoreError::Kind::rejected,
+                                  name == kLogin ? why_not_logged_in(*reply) : reply->text);
+    refused.code = reply->code;
+    return tl::unexpected(std::move(refused));
+  };
+  const auto demand_ok = [&](WordList words) -> StoreResult<void> {
+    const auto reply = say(words);
     if (!reply) return tl::unexpected(reply.error());
     if (reply->is_text("OK")) return {};
-    const std::string_view name = *command.begin();
-    const std::string why =
-        name == kLogin ? why_not_logged_in(*reply) : describe_answer(name, *reply, kOk.expected);
-    return tl::unexpected(StoreError{StoreError::Kind::not_sent, endpoint.display() + ": " + why});
+    const std::string_view name = *words.begin();
+    return fail(StoreError::Kind::not_sent, name == kLogin
+                                                ? why_not_logged_in(*reply)
+                                                : describe_answer(name, *reply, kOk.expected));
   };
   if (!endpoint.password.empty()) {
     auto done = endpoint.user.empty() ? demand_ok({kLogin, endpoint.password})
@@ -270,39 +453,11 @@ StoreResult<void> greet(const Endpoint& endpoint,
     if (!role && role.error().code != StoreError::Code::no_permission) {
       return tl::unexpected(role.error());
     }
-    if (const std::string why = role ? why_no_master(*role) : ""; !why.empty()) {
-      return tl::unexpected(
-          StoreError{StoreError::Kind::not_sent, endpoint.display() + ": " + why});
-    }
+    const std::string why = role ? why_no_master(*role) : "";
+    if (!why.empty()) return fail(StoreError::Kind::not_sent, why);
   }
   if (endpoint.database == 0) return {};
   return demand_ok({"SELECT", std::to_string(endpoint.database)});
-}
-
-StoreResult<void> greet(const Endpoint& endpoint, Transport& transport, ReplyReader& reader,
-                        Duration timeout, const std::stop_token& stop, Env* env) {
-  const std::string display = endpoint.display();
-  const auto fail = [&](StoreError::Kind kind, std::string_view why) {
-    return tl::unexpected(error_at(display, kind, why));
-  };
-  return greet(endpoint, [&](Command command) -> StoreResult<Reply> {
-    const CommandInfo info{.store = "redis", .endpoint = display, .name = command[0], .key = {}};
-    if (env != nullptr && env->before_command(info) == CommandFate::drop) {
-      env->after_command(info, CommandEnd::lost);
-      return fail(StoreError::Kind::not_sent, "the connection was cut");
-    }
-    auto reply = exchange_once(transport, reader, command, timeout, stop);
-    const bool accepted = reply && reply->type != Reply::Type::error;
-    if (env != nullptr) {
-      env->after_command(info, accepted ? CommandEnd::answered : CommandEnd::lost);
-    }
-    if (accepted) return *std::move(reply);
-    if (!reply) return fail(StoreError::Kind::not_sent, reply.error());
-    StoreError refused = error_at(display, StoreError::Kind::rejected,
-                                  command[0] == kLogin ? why_not_logged_in(*reply) : reply->text);
-    refused.code = reply->code;
-    return tl::unexpected(std::move(refused));
-  });
 }
 
 }  // namespace lockbench::redis

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <deque>
 
-#include "strategies/redis/client/answers.h"
+#include "strategies/redis/client/protocol.h"
 
 namespace lockbench::redis {
 namespace {

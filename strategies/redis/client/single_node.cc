@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "strategies/endpoints.h"
-#include "strategies/redis/client/answers.h"
+#include "strategies/redis/client/protocol.h"
 #include "strategies/redis/scripts.h"
 #include "strategies/waiting/retry.h"
 

@@ -8,7 +8,7 @@
 
 #include "strategies/descriptor.h"
 #include "strategies/outcomes.h"
-#include "strategies/redis/client/answers.h"
+#include "strategies/redis/client/protocol.h"
 #include "strategies/redis/client/connection.h"
 #include "strategies/redis/client/notification_hub.h"
 #include "strategies/redis/client/renewal.h"

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "strategies/redis/client/answers.h"
 #include "strategies/redis/client/protocol.h"
 
 namespace lockbench::redis {

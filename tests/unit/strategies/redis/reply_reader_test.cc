@@ -3,7 +3,6 @@
 
 #include <array>
 
-#include "strategies/redis/client/answers.h"
 #include "strategies/redis/client/protocol.h"
 
 namespace lockbench::redis {
