@@ -42,16 +42,14 @@ class Fenced : public TokenLock {
   }
 };
 
-const Registration redis_fenced(with_known_hazards({
+const Registration redis_fenced(on_redis({
     .name = "redis-fenced",
-    .backend = "redis",
     .summary = "SET NX PX and INCR in one script: each grant carries a growing fencing number",
     .acquire_commands = {"EVALSHA fenced_acquire key key:fencing token ttl"},
     .release_commands = {"EVALSHA release_if_token key token"},
     .source = "Martin Kleppmann, \"How to do distributed locking\"",
     .libraries = {{"Java", "Redisson getFencedLock", "lockAndGetToken with a lease time of {ttl}"}},
-    .traits = {.expiry = Expiry::ttl,
-               .release_check = OwnerCheck::atomic,
+    .traits = {.release_check = OwnerCheck::atomic,
                .renew_check = OwnerCheck::atomic,
                .fencing = true,
                .renewable = true,

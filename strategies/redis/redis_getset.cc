@@ -67,13 +67,12 @@ class Getset : public SingleNodeLock {
 };
 
 Descriptor described(Descriptor form) {
-  form.backend = "redis";
   form.acquire_commands = {"SETNX key now+ttl", "GET key", "GETSET key now+ttl"};
   form.release_commands = {"DEL key"};
   form.superseded_by = "redis-set-nx-lua";
   form.superseded_because = "it trusts the clocks of all clients";
   form.traits = {.release_check = OwnerCheck::local_clock, .waiting_choices = kWaitingChoices};
-  return with_known_hazards(std::move(form));
+  return on_redis(std::move(form));
 }
 
 const Registration redis_getset(described({

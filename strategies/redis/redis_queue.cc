@@ -111,9 +111,8 @@ class ListQueue : public TokenLock {
   std::int64_t waiters_before_ = 0;
 };
 
-const Registration redis_queue(with_known_hazards({
+const Registration redis_queue(on_redis({
     .name = "redis-queue",
-    .backend = "redis",
     .summary =
         "First come, first served: a release grants the lock to the next live waiter and wakes it",
     .acquire_commands = {"EVALSHA queue key key:queue key:liveness key:numbers ask token",
@@ -124,8 +123,7 @@ const Registration redis_queue(with_known_hazards({
     .typical = true,
     .libraries = {{"Java", "Redisson getFairLock (fair by a queue too, with other keys)",
                    "lockWatchdogTimeout = {ttl}"}},
-    .traits = {.expiry = Expiry::ttl,
-               .release_check = OwnerCheck::atomic,
+    .traits = {.release_check = OwnerCheck::atomic,
                .renew_check = OwnerCheck::atomic,
                .fencing = true,
                .renews = RenewalTiming{},

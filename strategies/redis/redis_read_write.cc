@@ -28,12 +28,9 @@ class ReadWrite : public TokenLock {
   StoreResult<TryResult> try_acquire(const AcquireRequest& request, Lease& lease) override {
     lease.mode = request.mode;
     const bool may_wait = request.deadline > env().now();
-    const auto left = call(kNilOrTimeLeft, request.mode == Mode::shared ? "read" : "write", lease,
-                           request.stop, std::to_string(ceil_milliseconds(request.ttl)),
-                           may_wait ? keeps_out_for_ : Duration::zero());
-    if (!left) return tl::unexpected(left.error());
-    if (left->has_value()) return TryResult(false, **left);
-    return true;
+    return call(kNilOrTimeLeft, request.mode == Mode::shared ? "read" : "write", lease,
+                request.stop, std::to_string(ceil_milliseconds(request.ttl)),
+                may_wait ? keeps_out_for_ : Duration::zero());
   }
 
  protected:
@@ -63,9 +60,8 @@ class ReadWrite : public TokenLock {
   const Duration keeps_out_for_;
 };
 
-const Registration redis_read_write(with_known_hazards({
+const Registration redis_read_write(on_redis({
     .name = "redis-read-write",
-    .backend = "redis",
     .summary = "One writer or several readers, each with a TTL of its own, renewed; writers can be "
                "preferred",
     .acquire_commands = {"EVALSHA read_write key token ttl write|read"},
@@ -74,8 +70,7 @@ const Registration redis_read_write(with_known_hazards({
     .source = "lockbench's own design",
     .libraries = {{"Java", "Redisson getReadWriteLock (with other keys)",
                    "lockWatchdogTimeout = {ttl}"}},
-    .traits = {.expiry = Expiry::ttl,
-               .release_check = OwnerCheck::atomic,
+    .traits = {.release_check = OwnerCheck::atomic,
                .renew_check = OwnerCheck::atomic,
                .renews = RenewalTiming{},
                .renewable = true,

@@ -29,15 +29,15 @@ class ReentrantLock : public SingleNodeLock {
     (void)settle_doubts(lease, request.stop);  // after a failure, the release tries again
     begin_validity();
     const Script& script = scripts::reentrant_acquire;
-    const auto left = redis().read(
+    const auto tried = redis().read(
         kNilOrTimeLeft, script.name,
         run(script, lease.key, {lease.token, milliseconds(request.ttl)}, request.stop));
-    if (!left) return tl::unexpected(left.error());
-    if (left->has_value()) return TryResult(false, **left);
-    Held& held = held_[lease.key];
-    ++held.count;
-    held.ttl = request.ttl;
-    return true;
+    if (tried && tried->granted) {
+      Held& held = held_[lease.key];
+      ++held.count;
+      held.ttl = request.ttl;
+    }
+    return tried;
   }
 
  protected:
@@ -144,16 +144,14 @@ class Reentrant : public ReentrantLock {
   std::string make_token() override { return std::to_string(client()); }
 };
 
-const Registration redis_reentrant(with_known_hazards({
+const Registration redis_reentrant(on_redis({
     .name = "redis-reentrant",
-    .backend = "redis",
     .summary =
         "A hash counts how often its owner, a thread number, took it; waits as long as PTTL says",
     .acquire_commands = {"EVALSHA reentrant_acquire key owner ttl"},
     .release_commands = {"EVALSHA reentrant_release key owner ttl"},
     .source = "common practice: Redisson's hash, with another owner",
-    .traits = {.expiry = Expiry::ttl,
-               .release_check = OwnerCheck::atomic,
+    .traits = {.release_check = OwnerCheck::atomic,
                .renew_check = OwnerCheck::atomic,
                .reentrant = true,
                .renewable = true,
@@ -182,9 +180,8 @@ class RedissonLock : public ReentrantLock {
   const std::string owner_;
 };
 
-const Registration redis_reentrant_notify(with_known_hazards({
+const Registration redis_reentrant_notify(on_redis({
     .name = "redis-reentrant-notify",
-    .backend = "redis",
     .summary = "Redisson's lock on a single server: re-entrant, renewed, a release wakes waiting "
                "clients by PUBLISH",
     .acquire_commands = {"EVALSHA reentrant_acquire key owner ttl", "SUBSCRIBE channel",
@@ -194,8 +191,7 @@ const Registration redis_reentrant_notify(with_known_hazards({
     .source = "Redisson's RLock and LockPubSub",
     .typical = true,
     .libraries = {{"Java", "Redisson RLock", "lockWatchdogTimeout = {ttl}"}},
-    .traits = {.expiry = Expiry::ttl,
-               .release_check = OwnerCheck::atomic,
+    .traits = {.release_check = OwnerCheck::atomic,
                .renew_check = OwnerCheck::atomic,
                .reentrant = true,
                .renews = RenewalTiming{},
@@ -252,9 +248,8 @@ class ReentrantWait : public RedissonLock {
   }
 };
 
-const Registration redis_reentrant_wait(with_known_hazards({
+const Registration redis_reentrant_wait(on_redis({
     .name = "redis-reentrant-wait",
-    .backend = "redis",
     .summary = "Redisson's lock on a server with replicas: as redis-reentrant-notify, and WAIT "
                "after each script; refused if no replica acknowledges",
     .acquire_commands = {"EVALSHA reentrant_acquire key owner ttl", "WAIT replicas timeout",
@@ -265,8 +260,7 @@ const Registration redis_reentrant_wait(with_known_hazards({
     .source = "Redisson's RLock with checkLockSyncedSlaves",
     .libraries = {{"Java", "Redisson RLock with replicas",
                    "lockWatchdogTimeout = {ttl}, checkLockSyncedSlaves, slavesSyncTimeout"}},
-    .traits = {.expiry = Expiry::ttl,
-               .release_check = OwnerCheck::atomic,
+    .traits = {.release_check = OwnerCheck::atomic,
                .renew_check = OwnerCheck::atomic,
                .reentrant = true,
                .renews = RenewalTiming{},

@@ -22,17 +22,15 @@ class SetNx : public UncheckedLock {
   }
 };
 
-const Registration redis_set_nx(with_known_hazards({
+const Registration redis_set_nx(on_redis({
     .name = "redis-set-nx",
-    .backend = "redis",
     .summary = "SET NX PX and DEL: after an overrun it deletes its successor's lock",
     .acquire_commands = {"SET key 1 NX PX ttl"},
     .release_commands = {"DEL key"},
     .source = "common practice",
     .superseded_by = "redis-set-nx-lua",
     .superseded_because = "its release frees the lock of another client",
-    .traits = {.expiry = Expiry::ttl,
-               .release_check = OwnerCheck::none,
+    .traits = {.release_check = OwnerCheck::none,
                .renew_check = OwnerCheck::none,
                .renewable = true,
                .waiting_choices = kWaitingChoices},
@@ -93,26 +91,23 @@ class SetNxCheck : public UncheckedLock {
   std::set<std::string> held_;  ///< keys, until they are released
 };
 
-const Registration redis_set_nx_check(with_known_hazards({
+const Registration redis_set_nx_check(on_redis({
     .name = "redis-set-nx-check",
-    .backend = "redis",
     .summary = "SET NX PX with host:process:thread, released by GET and then DEL: two steps",
     .acquire_commands = {"SET key token NX PX ttl"},
     .release_commands = {"GET key", "DEL key"},
     .source = "common practice",
     .superseded_by = "redis-set-nx-lua",
     .superseded_because = "between its check and its release the lock can change hands",
-    .traits = {.expiry = Expiry::ttl,
-               .release_check = OwnerCheck::two_steps,
+    .traits = {.release_check = OwnerCheck::two_steps,
                .renew_check = OwnerCheck::two_steps,
                .waiting_choices = kWaitingChoices},
     .make = construct<SetNxCheck>,
 }));
 
 /// The textbook lock: SET NX PX with a random token, and a release that checks it in one step.
-const Registration redis_set_nx_lua(with_known_hazards({
+const Registration redis_set_nx_lua(on_redis({
     .name = "redis-set-nx-lua",
-    .backend = "redis",
     .summary =
         "SET NX PX with a random token, released by a script that checks it: the textbook lock",
     .acquire_commands = {"SET key token NX PX ttl"},
@@ -124,8 +119,7 @@ const Registration redis_set_nx_lua(with_known_hazards({
                   {"Python", "redis-py Lock", "timeout = {ttl}, sleep, blocking_timeout"},
                   {"JavaScript", "redlock with one client",
                    "duration = {ttl}, retryDelay, retryCount"}},
-    .traits = {.expiry = Expiry::ttl,
-               .release_check = OwnerCheck::atomic,
+    .traits = {.release_check = OwnerCheck::atomic,
                .renew_check = OwnerCheck::atomic,
                .renewable = true,
                .waiting_choices = kWaitingChoices},
@@ -134,9 +128,8 @@ const Registration redis_set_nx_lua(with_known_hazards({
 
 /// The textbook lock with a timer that renews it while it is held, checking the owner: a task may
 /// take longer than the TTL.
-const Registration redis_watchdog(with_known_hazards({
+const Registration redis_watchdog(on_redis({
     .name = "redis-watchdog",
-    .backend = "redis",
     .summary = "SET NX PX, renewed every third of the TTL by a script that checks the token",
     .acquire_commands = {"SET key token NX PX ttl"},
     .release_commands = {"EVALSHA release_if_token key token"},
@@ -148,8 +141,7 @@ const Registration redis_watchdog(with_known_hazards({
                   {"Python", "python-redis-lock", "expire = {ttl}, auto_renewal = True"},
                   {"JavaScript", "redlock with one client",
                    "using() with duration = {ttl}, automaticExtensionThreshold"}},
-    .traits = {.expiry = Expiry::ttl,
-               .release_check = OwnerCheck::atomic,
+    .traits = {.release_check = OwnerCheck::atomic,
                .renew_check = OwnerCheck::atomic,
                .renews = RenewalTiming{},
                .renewable = true,
@@ -169,9 +161,8 @@ class WatchdogNaive : public TokenLock {
   }
 };
 
-const Registration redis_watchdog_naive(with_known_hazards({
+const Registration redis_watchdog_naive(on_redis({
     .name = "redis-watchdog-naive",
-    .backend = "redis",
     .summary = "SET NX PX, renewed by EXPIRE (whole seconds) without checking the owner",
     .acquire_commands = {"SET key token NX PX ttl"},
     .release_commands = {"EVALSHA release_if_token key token"},
@@ -179,8 +170,7 @@ const Registration redis_watchdog_naive(with_known_hazards({
     .source = "common practice: a guard thread",
     .superseded_by = "redis-watchdog",
     .superseded_because = "it renews the lock of another client",
-    .traits = {.expiry = Expiry::ttl,
-               .release_check = OwnerCheck::atomic,
+    .traits = {.release_check = OwnerCheck::atomic,
                .renew_check = OwnerCheck::none,
                .renews = RenewalTiming{.first_share = 0.8, .share = 0.5},
                .renewable = true,

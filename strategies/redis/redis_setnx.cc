@@ -24,9 +24,8 @@ class Setnx : public Base {
   std::optional<RenewalProtocol> renewal_protocol() const override { return std::nullopt; }
 };
 
-const Registration redis_setnx(with_known_hazards({
+const Registration redis_setnx(on_redis({
     .name = "redis-setnx",
-    .backend = "redis",
     .summary = "SETNX and DEL, no TTL: a crashed holder blocks all clients for ever",
     .acquire_commands = {"SETNX key 1"},
     .release_commands = {"DEL key"},
@@ -39,9 +38,8 @@ const Registration redis_setnx(with_known_hazards({
     .make = construct<Setnx<UncheckedLock>>,
 }));
 
-const Registration redis_setnx_token(with_known_hazards({
+const Registration redis_setnx_token(on_redis({
     .name = "redis-setnx-token",
-    .backend = "redis",
     .summary = "SETNX with the owner's token, released by a script that checks it; no TTL",
     .acquire_commands = {"SETNX key token"},
     .release_commands = {"EVALSHA release_if_token key token"},
@@ -75,9 +73,8 @@ class SetnxExpire : public UncheckedLock {
   Duration validity(Duration ttl) const override { return std::chrono::seconds(ceil_seconds(ttl)); }
 };
 
-const Registration redis_setnx_expire(with_known_hazards({
+const Registration redis_setnx_expire(on_redis({
     .name = "redis-setnx-expire",
-    .backend = "redis",
     .summary =
         "SETNX, then EXPIRE as a second step (whole seconds): a crash in between blocks for ever",
     .acquire_commands = {"SETNX key 1", "EXPIRE key seconds"},
@@ -85,8 +82,7 @@ const Registration redis_setnx_expire(with_known_hazards({
     .source = "common practice",
     .superseded_by = "redis-set-nx-lua",
     .superseded_because = "SET NX PX does both in one command since Redis 2.6.12",
-    .traits = {.expiry = Expiry::ttl,
-               .release_check = OwnerCheck::none,
+    .traits = {.release_check = OwnerCheck::none,
                .renew_check = OwnerCheck::none,
                .ttl_in_seconds = true,
                .renewable = true,
@@ -135,17 +131,15 @@ class SetnxExpireMulti : public UncheckedLock {
   Duration validity(Duration ttl) const override { return std::chrono::seconds(ceil_seconds(ttl)); }
 };
 
-const Registration redis_setnx_expire_multi(with_known_hazards({
+const Registration redis_setnx_expire_multi(on_redis({
     .name = "redis-setnx-expire-multi",
-    .backend = "redis",
     .summary = "SETNX and EXPIRE in MULTI (whole seconds): refused clients extend the holder's TTL",
     .acquire_commands = {"MULTI", "SETNX key 1", "EXPIRE key seconds", "EXEC"},
     .release_commands = {"DEL key"},
     .source = "common practice",
     .superseded_by = "redis-set-nx-lua",
     .superseded_because = "SET NX PX does both in one command since Redis 2.6.12",
-    .traits = {.expiry = Expiry::ttl,
-               .release_check = OwnerCheck::none,
+    .traits = {.release_check = OwnerCheck::none,
                .renew_check = OwnerCheck::none,
                // Refused clients that keep asking keep extending the TTL: a crash blocks for ever,
                // and no overrun happens.

@@ -24,9 +24,8 @@ class WaitForReplicas : public TokenLock {
   }
 };
 
-const Registration redis_wait(with_known_hazards({
+const Registration redis_wait(on_redis({
     .name = "redis-wait",
-    .backend = "redis",
     .summary = "SET NX PX, then WAIT for the replicas; released and refused if too few acknowledge "
                "in time",
     .acquire_commands = {"SET key token NX PX ttl", "WAIT replicas timeout"},

@@ -2,6 +2,7 @@
 #include <chrono>
 
 #include "strategies/redis/client/protocol.h"
+#include "strategies/redis/client/single_node.h"
 #include "tests/fuzz/scripted_transport.h"
 #include "tests/fuzz/target.h"
 

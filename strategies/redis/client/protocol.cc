@@ -278,15 +278,6 @@ const Form<std::optional<std::string>> kTextOrNil{
       return std::optional(reply.text);
     }};
 
-const Form<std::optional<Duration>> kNilOrTimeLeft{
-    "nil or milliseconds", [](const Reply& reply) -> std::optional<std::optional<Duration>> {
-      if (reply.is_nil()) return std::optional<Duration>();
-      const auto left = number_in(reply, -1, ceil_milliseconds(kLongestDuration));
-      if (!left) return std::nullopt;
-      return std::optional(*left < 0 ? Duration::max()
-                                     : Duration(std::chrono::milliseconds(*left)));
-    }};
-
 tl::expected<Push, std::string> read_push(const Reply& reply) {
   if (reply.type == Reply::Type::error) return tl::unexpected(printable(reply.text));
   const bool triple = reply.type == Reply::Type::array && reply.elements.size() == 3;

@@ -53,8 +53,6 @@ extern const Form<bool> kFlag;     ///< 0 or 1: whether something was changed
 extern const Form<std::int64_t> kCount;
 extern const Form<std::string> kText;
 extern const Form<std::optional<std::string>> kTextOrNil;
-/// PTTL of what is in the way, Duration::max() if that does not end; nothing: granted.
-extern const Form<std::optional<Duration>> kNilOrTimeLeft;
 // NOLINTEND(readability-identifier-naming)
 
 /// A message to a subscriber, or the error.

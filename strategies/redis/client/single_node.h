@@ -25,6 +25,9 @@ struct TryResult {
       : granted(is_granted), frees_itself_in(longest) {}
 };
 
+/// nil: granted; otherwise PTTL of what is in the way, -1 if that does not end.
+extern const Form<TryResult> kNilOrTimeLeft;  // NOLINT(readability-identifier-naming)
+
 /// The part that all locks on one Redis share: the connection, waiting, renewal by a timer, and
 /// cleaning up after a lost answer. A strategy adds its commands.
 class SingleNodeLock : public LockStrategy {
@@ -169,6 +172,12 @@ class UncheckedLock : public SingleNodeLock {
   }
   std::optional<RenewalProtocol> renewal_protocol() const override { return RenewalProtocol{}; }
 };
+
+/// With the hazards that follow from its traits.
+inline Descriptor on_redis(Descriptor strategy) {
+  strategy.backend = "redis";
+  return with_known_hazards(std::move(strategy));
+}
 
 /// The ways of waiting that a lock on one Redis supports.
 inline constexpr std::initializer_list<WaitKind> kWaitingChoices{WaitKind::poll, WaitKind::backoff,

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "strategies/redis/client/protocol.h"
+#include "strategies/redis/client/single_node.h"
 
 namespace lockbench::redis {
 namespace {
