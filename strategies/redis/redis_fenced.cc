@@ -1,6 +1,5 @@
 #include <limits>
 
-#include "strategies/redis/client/protocol.h"
 #include "strategies/redis/client/single_node.h"
 #include "strategies/redis/scripts.h"
 #include "strategies/registry.h"
@@ -10,13 +9,11 @@ namespace {
 
 constexpr std::string_view kCounter = ":fencing";
 
-constexpr Form<std::optional<std::int64_t>> kNumberOrNil{
-    "a fencing number or nil",
-    [](const Reply& reply) -> std::optional<std::optional<std::int64_t>> {
-      if (reply.is_nil()) return std::optional<std::int64_t>();
-      const auto number = number_in(reply, 1, std::numeric_limits<std::int64_t>::max());
-      if (!number) return std::nullopt;
-      return number;
+/// 0: nil.
+constexpr Form<std::int64_t> kNumberOrNil{
+    "a fencing number or nil", [](const Reply& reply) {
+      return reply.is_nil() ? std::optional<std::int64_t>(0)
+                            : number_in(reply, 1, std::numeric_limits<std::int64_t>::max());
     }};
 
 /// Every grant carries a higher number: a resource that remembers the highest number it has seen
@@ -31,9 +28,8 @@ class Fenced : public TokenLock {
     const auto number = redis().call(kNumberOrNil, scripts::fenced_acquire, {lease.key, counter},
                                      {lease.token, ttl}, request.stop);
     if (!number) return tl::unexpected(number.error());
-    if (!number->has_value()) return false;
-    lease.fencing = static_cast<std::uint64_t>(**number);
-    return true;
+    lease.fencing = static_cast<std::uint64_t>(*number);
+    return *number > 0;
   }
 
  protected:

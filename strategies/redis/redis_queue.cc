@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <limits>
 
-#include "strategies/redis/client/protocol.h"
 #include "strategies/redis/client/single_node.h"
 #include "strategies/redis/scripts.h"
 #include "strategies/registry.h"

@@ -1,6 +1,5 @@
 #include <utility>
 
-#include "strategies/redis/client/protocol.h"
 #include "strategies/redis/client/single_node.h"
 #include "strategies/registry.h"
 
@@ -104,9 +103,9 @@ constexpr Form<bool> kBothDone{
 
 /// SETNX and EXPIRE in one transaction. EXPIRE runs even if SETNX was refused, so every refused
 /// client extends the holder's TTL.
-class SetnxExpireMulti : public UncheckedLock {
+class SetnxExpireMulti : public SetnxExpire {
  public:
-  using UncheckedLock::UncheckedLock;
+  using SetnxExpire::SetnxExpire;
 
   StoreResult<TryResult> try_acquire(const AcquireRequest& request, Lease& lease) override {
     redis().queue({"MULTI"});
@@ -126,9 +125,6 @@ class SetnxExpireMulti : public UncheckedLock {
     }
     return done;
   }
-
- protected:
-  Duration validity(Duration ttl) const override { return std::chrono::seconds(ceil_seconds(ttl)); }
 };
 
 const Registration redis_setnx_expire_multi(on_redis({

@@ -278,9 +278,11 @@ class RedlockLock : public LockStrategy {
   bool count_answer(std::size_t node, Votes& votes) {
     const auto answer = nodes_[node].answer();
     if (!answer) return false;
-    votes.granted += answer->vote == Vote::granted ? 1 : 0;
-    votes.refused += answer->vote == Vote::refused ? 1 : 0;
-    if (answer->vote == Vote::failed) votes.fail(nodes_[node], answer->may_have_taken_effect);
+    if (*answer) {
+      ++(**answer ? votes.granted : votes.refused);
+    } else {
+      votes.fail(nodes_[node], answer->error().kind == StoreError::Kind::unanswered);
+    }
     return true;
   }
 
@@ -303,7 +305,7 @@ class RedlockLock : public LockStrategy {
 
   void keep_renewed(Lease& lease, TimePoint granted_at, Duration ttl) {
     if (!renewing_) return;
-    if (renewal_channels_.empty()) make_renewal_channels(ttl);
+    if (scheduler_ == nullptr) make_renewal_channels(ttl);
     lease.renewal = scheduler_->keep({.key = lease.key,
                                       .token = lease.token,
                                       .state = lease.state,

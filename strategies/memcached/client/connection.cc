@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <iterator>
 #include <utility>
+#include <vector>
 
 #include "strategies/carrier.h"
 
@@ -58,11 +60,6 @@ ParseResult<std::size_t> parse_deletions(std::string_view bytes, std::size_t cou
     all.size += (*one)->size;
   }
   return all;
-}
-
-template <class T>
-bool is_answer(const StoreResult<T>& result) {
-  return result || result.error().kind == StoreError::Kind::rejected;
 }
 
 Duration until(TimePoint end) { return std::max(end - Carrier::current().now(), Duration::zero()); }
@@ -144,21 +141,25 @@ StoreResult<void> Connection::greet(std::string_view name, std::string_view requ
 }
 
 template <class T, class Parse>
-StoreResult<T> Connection::call(std::string_view name, std::string_view key,
+StoreResult<T> Connection::call(std::string_view name, std::span<const std::string_view> keys,
                                 std::string_view request, const std::stop_token& stop,
                                 const Parse& parse) {
-  if (!fits(key)) return fail(StoreError::Kind::not_sent, kUnfit);
+  if (!std::ranges::all_of(keys, fits)) return fail(StoreError::Kind::not_sent, kUnfit);
+  bool cut = false, dropped = false;
+  for (const std::string_view key : keys) {
+    cut = env_.before_command(info(name, key)) == CommandFate::drop || cut;
+  }
   StoreResult<T> answer = fail(StoreError::Kind::not_sent, "the connection was cut");
-  if (env_.before_command(info(name, key)) != CommandFate::drop) {
+  if (!cut) {
     answer = connect(stop).and_then([&] { return exchange<T>(request, timeouts_, stop, parse); });
   }
-  const bool answered = is_answer(answer);
-  const CommandFate fate =
-      env_.after_command(info(name, key), answered ? CommandEnd::answered : CommandEnd::lost);
-  if (!answered || fate == CommandFate::drop) close();
-  if (answered && fate == CommandFate::drop) {
-    return fail(StoreError::Kind::unanswered, "the answer was lost");
+  const bool answered = answer || answer.error().kind == StoreError::Kind::rejected;
+  const CommandEnd end = answered ? CommandEnd::answered : CommandEnd::lost;
+  for (const std::string_view key : keys) {
+    dropped = env_.after_command(info(name, key), end) == CommandFate::drop || dropped;
   }
+  if (!answered || dropped) close();
+  if (answered && dropped) return fail(StoreError::Kind::unanswered, "the answer was lost");
   return answer;
 }
 
@@ -211,56 +212,44 @@ StoreResult<T> Connection::receive(Duration timeout, const std::stop_token& stop
 
 StoreResult<bool> Connection::add(std::string_view key, std::string_view value,
                                   std::int64_t seconds, const std::stop_token& stop) {
-  return call<bool>("add", key, storing("add", key, seconds, value), stop,
+  return call<bool>("add", {&key, 1}, storing("add", key, seconds, value), stop,
                     one_of({.yes = "STORED", .no = "NOT_STORED"}));
 }
 
 StoreResult<std::optional<Item>> Connection::gets(std::string_view key,
                                                   const std::stop_token& stop) {
   return call<std::optional<Item>>(
-      "gets", key, fmt::format("gets {}\r\n", key), stop,
+      "gets", {&key, 1}, fmt::format("gets {}\r\n", key), stop,
       [key](std::string_view bytes) { return parse_item(bytes, key); });
 }
 
 StoreResult<bool> Connection::cas(std::string_view key, std::string_view value,
                                   std::int64_t seconds, std::uint64_t version,
                                   const std::stop_token& stop) {
-  return call<bool>("cas", key, storing("cas", key, seconds, value, fmt::format(" {}", version)),
-                    stop, one_of({.yes = "STORED", .no = "EXISTS", .or_no = "NOT_FOUND"}));
+  return call<bool>("cas", {&key, 1},
+                    storing("cas", key, seconds, value, fmt::format(" {}", version)), stop,
+                    one_of({.yes = "STORED", .no = "EXISTS", .or_no = "NOT_FOUND"}));
 }
 
 StoreResult<bool> Connection::remove(std::string_view key, const std::stop_token& stop) {
-  return call<bool>("delete", key, fmt::format("delete {}\r\n", key), stop, parse_deleted);
+  return call<bool>("delete", {&key, 1}, fmt::format("delete {}\r\n", key), stop, parse_deleted);
 }
 
 StoreResult<bool> Connection::touch(std::string_view key, std::int64_t seconds) {
-  return call<bool>("touch", key, fmt::format("touch {} {}\r\n", key, seconds), {},
+  return call<bool>("touch", {&key, 1}, fmt::format("touch {} {}\r\n", key, seconds), {},
                     one_of({.yes = "TOUCHED", .no = "NOT_FOUND"}));
 }
 
 StoreResult<std::size_t> Connection::remove_all(std::span<const std::string> keys,
                                                 const std::stop_token& stop) {
-  if (!std::ranges::all_of(keys, fits)) return fail(StoreError::Kind::not_sent, kUnfit);
+  const std::vector<std::string_view> views(keys.begin(), keys.end());
   std::string request;
-  bool cut = false;
-  for (const std::string& key : keys) {
+  for (const std::string_view key : views) {
     fmt::format_to(std::back_inserter(request), "delete {}\r\n", key);
-    cut = env_.before_command(info("delete", key)) == CommandFate::drop || cut;
   }
-  StoreResult<std::size_t> removed = fail(StoreError::Kind::not_sent, "the connection was cut");
-  if (!cut) {
-    removed = connect(stop).and_then([&] {
-      return exchange<std::size_t>(request, timeouts_, stop, [&](std::string_view bytes) {
-        return parse_deletions(bytes, keys.size());
-      });
-    });
-  }
-  for (const std::string& key : keys) {
-    env_.after_command(info("delete", key),
-                       is_answer(removed) ? CommandEnd::answered : CommandEnd::lost);
-  }
-  if (!removed) close();
-  return removed;
+  return call<std::size_t>("delete", views, request, stop, [&](std::string_view bytes) {
+    return parse_deletions(bytes, views.size());
+  });
 }
 
 StoreResult<StoreFacts> Connection::facts() {

@@ -91,10 +91,10 @@ class Connection {
  private:
   // `parse` returns a ParseResult<T> for what has come.
 
-  /// One command, reported to the Env.
+  /// One command for each of these keys, reported to the Env; they are sent together.
   template <class T, class Parse>
-  StoreResult<T> call(std::string_view name, std::string_view key, std::string_view request,
-                      const std::stop_token& stop, const Parse& parse);
+  StoreResult<T> call(std::string_view name, std::span<const std::string_view> keys,
+                      std::string_view request, const std::stop_token& stop, const Parse& parse);
   /// A part of what a new connection begins with.
   template <class T, class Parse>
   StoreResult<void> greet(std::string_view name, std::string_view request, TimePoint end,

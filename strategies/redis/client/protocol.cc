@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <limits>
 #include <utility>
 #include <vector>
@@ -24,77 +23,62 @@ constexpr int kDeepest = 7;
 constexpr std::string_view kLogin = "AUTH";
 
 /// Reads one answer from the front of what has come.
-class Parser {
- public:
+struct Parser {
   enum class State { complete, partial, invalid };
 
-  explicit Parser(std::string_view bytes) : bytes_(bytes) {}
+  std::string_view bytes;
+  std::size_t used = 0;
+  std::size_t needed = 0;  ///< for a partial answer: how many bytes to wait for, at least
 
   State read(Reply& reply, int depth = 0) {
-    const std::size_t end = bytes_.find("\r\n", used_);
-    needed_ = bytes_.size() + 1;
+    const std::size_t end = bytes.find("\r\n", used);
+    needed = bytes.size() + 1;
     if (end == std::string_view::npos) return State::partial;
-    const std::string_view line = bytes_.substr(used_, end - used_);
-    used_ = end + 2;
+    const std::string_view line = bytes.substr(used, end - used);
+    used = end + 2;
     if (line.empty()) return State::invalid;
     const std::string_view rest = line.substr(1);
+    const auto number = parse_number<std::int64_t>(rest);
     switch (line.front()) {
       case '+':
-        return read_line(Reply::Type::status, rest, reply);
+        reply.type = Reply::Type::status;
+        reply.text = rest;
+        return State::complete;
       case '-':
+        reply.type = Reply::Type::error;
+        reply.text = rest;
         reply.code = error_code(rest);
-        return read_line(Reply::Type::error, rest, reply);
+        return State::complete;
       case ':':
-        return read_integer(rest, reply);
+        reply.type = Reply::Type::integer;
+        reply.integer = number.value_or(0);
+        return number ? State::complete : State::invalid;
       case '$':
-        return read_text(rest, reply);
       case '*':
-        return depth < kDeepest ? read_array(rest, reply, depth) : State::invalid;
+        if (!number || *number < -1) return State::invalid;
+        if (*number == -1) return State::complete;  // nil
+        if (line.front() == '$') return read_text(*number, reply);
+        return depth < kDeepest ? read_array(*number, reply, depth) : State::invalid;
       default:
         return State::invalid;
     }
   }
 
-  std::size_t used() const { return used_; }
-  /// For a partial answer: how many bytes to wait for, at least.
-  std::size_t needed() const { return needed_; }
-
- private:
-  static State read_line(Reply::Type type, std::string_view text, Reply& reply) {
-    reply.type = type;
-    reply.text = text;
-    return State::complete;
-  }
-
-  static State read_integer(std::string_view text, Reply& reply) {
-    const auto number = parse_number<std::int64_t>(text);
-    reply.type = Reply::Type::integer;
-    reply.integer = number.value_or(0);
-    return number ? State::complete : State::invalid;
-  }
-
-  /// A length that is -1 means nil.
-  State read_text(std::string_view length, Reply& reply) {
-    const auto size = parse_number<std::int64_t>(length);
-    if (!size || *size < -1) return State::invalid;
-    if (*size == -1) return State::complete;
-    if (*size > static_cast<std::int64_t>(kLongestReply)) return too_long();
-    const auto bytes = static_cast<std::size_t>(*size);
-    needed_ = used_ + bytes + 2;
-    if (bytes_.size() < needed_) return State::partial;
+  State read_text(std::int64_t size, Reply& reply) {
+    if (size > static_cast<std::int64_t>(kLongestReply)) return too_long();
+    const auto length = static_cast<std::size_t>(size);
+    needed = used + length + 2;
+    if (bytes.size() < needed) return State::partial;
     reply.type = Reply::Type::string;
-    reply.text = bytes_.substr(used_, bytes);
-    used_ = needed_;
-    return bytes_.substr(used_ - 2, 2) == "\r\n" ? State::complete : State::invalid;
+    reply.text = bytes.substr(used, length);
+    used = needed;
+    return bytes.substr(used - 2, 2) == "\r\n" ? State::complete : State::invalid;
   }
 
-  State read_array(std::string_view length, Reply& reply, int depth) {
-    const auto size = parse_number<std::int64_t>(length);
-    if (!size || *size < -1) return State::invalid;
-    if (*size == -1) return State::complete;
-    if (*size > kMostElements) return too_long();
+  State read_array(std::int64_t size, Reply& reply, int depth) {
+    if (size > kMostElements) return too_long();
     reply.type = Reply::Type::array;
-    for (std::int64_t i = 0; i < *size; ++i) {
+    for (std::int64_t i = 0; i < size; ++i) {
       const State state = read(reply.elements.emplace_back(), depth + 1);
       if (state != State::complete) return state;
     }
@@ -102,12 +86,9 @@ class Parser {
   }
 
   State too_long() {
-    needed_ = kLongestReply + 1;
+    needed = kLongestReply + 1;
     return State::partial;
   }
-
-  const std::string_view bytes_;
-  std::size_t used_ = 0, needed_ = 0;
 };
 
 std::string describe(const Reply& reply) {
@@ -170,14 +151,9 @@ std::optional<SocketAddress> address_in(const Reply& reply) {
   return SocketAddress{.host = host, .port = *port};
 }
 
-// Formatting into a string takes several times as long.
 void append_size(std::string& out, char type, std::size_t size) {
-  std::array<char, 24> line;  // NOLINT(*-member-init): written before it is read
-  line[0] = type;
-  char* end = std::to_chars(line.data() + 1, line.data() + line.size() - 2, size).ptr;
-  *end++ = '\r';
-  *end++ = '\n';
-  out.append(line.data(), end);
+  const fmt::format_int digits(size);  // fmt::format_to() takes several times as long
+  out.append(1, type).append(digits.data(), digits.size()).append("\r\n");
 }
 
 /// The password is sent only to a sentinel that asks for one: many have none.
@@ -300,16 +276,16 @@ void ReplyReader::feed(std::span<const char> bytes) {
 tl::expected<std::optional<Reply>, std::string> ReplyReader::next() {
   const std::string_view left = std::string_view(bytes_).substr(used_);
   if (left.size() < needed_) return std::nullopt;
-  Parser parser(left);
+  Parser parser{.bytes = left};
   Reply reply;
   switch (parser.read(reply)) {
     case Parser::State::complete:
-      used_ += parser.used();
+      used_ += parser.used;
       needed_ = 1;
       return reply;
     case Parser::State::partial:
-      if (parser.needed() > kLongestReply) return tl::unexpected("an answer that is too long"s);
-      needed_ = parser.needed();
+      if (parser.needed > kLongestReply) return tl::unexpected("an answer that is too long"s);
+      needed_ = parser.needed;
       return std::nullopt;
     case Parser::State::invalid:
       break;
@@ -374,12 +350,6 @@ std::string info_field(std::string_view info, std::string_view name) {
   if (at == std::string_view::npos) return {};
   const std::size_t begin = at + line.size();
   return std::string(info.substr(begin, info.find_first_of("\r\n", begin) - begin));
-}
-
-StoreResult<int> connected_replicas(Connection& redis) {
-  return redis.call(kText, {"INFO", "replication"}).map([](const std::string& info) {
-    return parse_number<int>(info_field(info, "connected_slaves")).value_or(0);
-  });
 }
 
 tl::expected<std::unique_ptr<Transport>, std::string> connect_server(const Endpoint& endpoint,

@@ -78,8 +78,6 @@ StoreError error_at(const std::string& display, StoreError::Kind kind, std::stri
 
 /// The value of "name:value\r\n" in the answer to INFO; empty if it is missing.
 std::string info_field(std::string_view info, std::string_view name);
-/// The number of connected replicas.
-StoreResult<int> connected_replicas(Connection& redis);
 
 /// Connects to the endpoint's server. If it has sentinels, they are asked for their master first,
 /// and the first that knows it is believed (redis.io, "Guidelines for Redis clients with support

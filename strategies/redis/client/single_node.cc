@@ -175,7 +175,20 @@ WaitResult SingleNodeLock::wait_for_message(const AcquireRequest& request, Durat
 
 void SingleNodeLock::keep_renewed(Lease& lease, Duration ttl) {
   if (!renewing_) return;
-  if (scheduler_ == nullptr && !find_scheduler(ttl)) return;
+  if (scheduler_ == nullptr) {
+    const auto protocol = renewal_protocol();
+    if (!protocol) return;
+    scheduler_ = &renewal_scheduler(services_);
+    // An answer that comes after the lease's end is useless.
+    using Milliseconds = std::chrono::milliseconds;  // whole ones: messages show it
+    const Duration timeout =
+        std::min<Duration>(std::max(std::chrono::floor<Milliseconds>(ttl / 3), Milliseconds(10)),
+                           options_.command_timeout);
+    renewal_channel_ = endpoint_.display() + " " + std::string(protocol->name());
+    scheduler_->provide_channel(renewal_channel_, [&](Env& env) {
+      return make_renewal_channel(factory_.make(endpoint_, timeout, env), *protocol, replicas_);
+    });
+  }
   lease.renewal = scheduler_->keep({.key = lease.key,
                                     .token = lease.token,
                                     .state = lease.state,
@@ -184,22 +197,6 @@ void SingleNodeLock::keep_renewed(Lease& lease, Duration ttl) {
                                     .timing = *renewing_,
                                     .cap = options_.renew_cap,
                                     .channels = {renewal_channel_}});
-}
-
-bool SingleNodeLock::find_scheduler(Duration ttl) {
-  const auto protocol = renewal_protocol();
-  if (!protocol) return false;
-  scheduler_ = &renewal_scheduler(services_);
-  // An answer that comes after the lease's end is useless.
-  using Milliseconds = std::chrono::milliseconds;  // whole ones: messages show it
-  const Duration timeout =
-      std::min<Duration>(std::max(std::chrono::floor<Milliseconds>(ttl / 3), Milliseconds(10)),
-                         options_.command_timeout);
-  renewal_channel_ = endpoint_.display() + " " + std::string(protocol->name());
-  scheduler_->provide_channel(renewal_channel_, [&](Env& env) {
-    return make_renewal_channel(factory_.make(endpoint_, timeout, env), *protocol, replicas_);
-  });
-  return true;
 }
 
 StoreResult<bool> SingleNodeLock::set_nx_px(const AcquireRequest& request, std::string_view value) {

@@ -8,9 +8,9 @@
 
 #include "strategies/descriptor.h"
 #include "strategies/outcomes.h"
-#include "strategies/redis/client/protocol.h"
 #include "strategies/redis/client/connection.h"
 #include "strategies/redis/client/notification_hub.h"
+#include "strategies/redis/client/protocol.h"
 #include "strategies/redis/client/renewal.h"
 
 namespace lockbench::redis {
@@ -123,7 +123,6 @@ class SingleNodeLock : public LockStrategy {
   void notify_released(const Lease& lease, const std::stop_token& stop);
   WaitResult wait_for_message(const AcquireRequest& request, Duration longest);
   void keep_renewed(Lease& lease, Duration ttl);
-  bool find_scheduler(Duration ttl);
 
   Env& env_;
   Services& services_;

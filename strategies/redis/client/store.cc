@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "strategies/number.h"
 #include "strategies/redis/client/protocol.h"
 
 namespace lockbench::redis {
@@ -41,7 +42,8 @@ std::string_view run_of(std::string_view key) {
   return end == std::string_view::npos ? std::string_view() : key.substr(0, end);
 }
 
-/// INFO for the facts, UNLINK and SCAN for tidying up.
+/// INFO for the facts, UNLINK and SCAN for tidying up. Each call begins with a new connection: the
+/// server may have closed one that was idle during a run, or may have been replaced.
 class RedisStore : public Store {
  public:
   RedisStore(const Endpoint& endpoint, Duration command_timeout)
@@ -52,7 +54,7 @@ class RedisStore : public Store {
   std::string display() const override { return display_; }
 
   StoreResult<void> reach(const std::stop_token& stop) override {
-    renew_connection();
+    redis_->close();
     if (auto connected = redis_->connect(stop); !connected) return connected;
     const auto reply = redis_->call({"PING"}, stop);
     if (reply) {
@@ -66,24 +68,25 @@ class RedisStore : public Store {
   }
 
   StoreResult<StoreFacts> facts() override {
-    renew_connection();
+    redis_->close();
     const auto server = redis_->call(kText, {"INFO", "server"});
     if (!server) return tl::unexpected(server.error());
     const auto cpu = redis_->call(kText, {"INFO", "cpu"});
     if (!cpu) return tl::unexpected(cpu.error());
-    const auto replicas = connected_replicas(*redis_);
+    const auto replication = redis_->call(kText, {"INFO", "replication"}).value_or("");
     const auto seconds = [&](std::string_view name) {
       return std::strtod(info_field(*cpu, name).c_str(), nullptr);
     };
-    return StoreFacts{.version = printable(info_field(*server, "redis_version")),
-                      .instance = info_field(*server, "run_id"),
-                      .cpu_seconds = seconds("used_cpu_user") + seconds("used_cpu_sys"),
-                      .replicas = replicas.value_or(0)};
+    return StoreFacts{
+        .version = printable(info_field(*server, "redis_version")),
+        .instance = info_field(*server, "run_id"),
+        .cpu_seconds = seconds("used_cpu_user") + seconds("used_cpu_sys"),
+        .replicas = parse_number<int>(info_field(replication, "connected_slaves")).value_or(0)};
   }
 
   StoreResult<std::size_t> remove_keys(std::span<const std::string> keys,
                                        const std::stop_token& stop) override {
-    renew_connection();
+    redis_->close();
     return unlink(keys, stop);
   }
 
@@ -91,7 +94,7 @@ class RedisStore : public Store {
                                       const std::stop_token& stop) override {
     // Of a billion keys; a scan of an honest server ends by itself.
     constexpr int kMostPages = 1'000'000;
-    renew_connection();
+    redis_->close();
     const std::string pattern = fmt::format("{}{}[-:]*", kPrefix, run_id);
     std::string cursor = "0";
     std::size_t removed = 0;
@@ -129,9 +132,6 @@ class RedisStore : public Store {
     }
     return removed;
   }
-
-  /// The server may have closed a connection that was idle during a run, or may have been replaced.
-  void renew_connection() { redis_->close(); }
 
   const std::string display_;
   std::unique_ptr<Env> env_;

@@ -98,17 +98,6 @@ TEST_F(SocketConnection, NoAnswerWithinTheTimeoutIsUnanswered) {
   EXPECT_NE(reply.error().message.find("60ms"), std::string::npos);
 }
 
-TEST_F(SocketConnection, AStopGivesUpAnAnswer) {
-  const auto connection = connect();
-  EXPECT_FALSE(connection->call({"PING"}));  // this one is cut
-  std::stop_source stop;
-  stop.request_stop();
-  const auto reply = connection->call({"PING"}, stop.get_token());
-  ASSERT_FALSE(reply);
-  EXPECT_EQ(reply.error().message.find("no answer within"), std::string::npos)
-      << reply.error().message;
-}
-
 /// Accepts one connection after the other. To whatever comes first it says the first of the lines,
 /// to what comes next the second.
 class ScriptedServer {

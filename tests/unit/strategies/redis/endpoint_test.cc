@@ -1,4 +1,4 @@
-#include "strategies/redis/client/endpoint.h"
+#include "strategies/redis/client/connection.h"
 
 #include <gtest/gtest.h>
 
