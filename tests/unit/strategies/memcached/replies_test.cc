@@ -1,4 +1,4 @@
-#include "strategies/memcached/client/replies.h"
+#include "strategies/memcached/client/connection.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
