@@ -12,7 +12,7 @@
 #include "strategies/carrier.h"
 #include "strategies/endpoints.h"
 #include "strategies/redis/client/quorum_node.h"
-#include "strategies/redis/client/renewal.h"
+#include "strategies/redis/client/single_node.h"
 #include "strategies/redis/scripts.h"
 #include "strategies/registry.h"
 #include "strategies/waiting/retry.h"
@@ -375,9 +375,8 @@ std::unique_ptr<LockStrategy> make(const Context& context) {
 }
 
 /// Redlock as its description has it: one node after the other.
-const Registration redlock(with_known_hazards({
+const Registration redlock(on_redis({
     .name = "redlock",
-    .backend = "redis",
     .summary = "SET NX PX on a majority of independent nodes, asked one after the other",
     .acquire_commands = {"SET key token NX PX ttl", "EVALSHA release_if_token key token"},
     .release_commands = {"EVALSHA release_if_token key token"},
@@ -389,9 +388,8 @@ const Registration redlock(with_known_hazards({
 }));
 
 /// Redlock at the speed of its majority: asks all nodes at once and does not wait for late answers.
-const Registration redlock_parallel(with_known_hazards({
+const Registration redlock_parallel(on_redis({
     .name = "redlock-parallel",
-    .backend = "redis",
     .summary = "SET NX PX on all independent nodes at once, granted by the majority",
     .acquire_commands = {"SET key token NX PX ttl", "EVALSHA release_if_token key token"},
     .release_commands = {"EVALSHA release_if_token key token"},
