@@ -104,8 +104,6 @@ ParseResult<std::size_t> parse_deletions(std::string_view bytes, std::size_t cou
   return all;
 }
 
-Duration until(TimePoint end) { return std::max(end - Carrier::current().now(), Duration::zero()); }
-
 }  // namespace
 
 ParseResult<bool> parse_choice(std::string_view bytes, const Choice& choice) {
@@ -243,7 +241,8 @@ StoreResult<void> Connection::greet(std::string_view name, std::string_view requ
                                     const std::stop_token& stop, const Parse& parse) {
   StoreResult<T> answer = fail(StoreError::Kind::not_sent, "the connection was cut");
   if (env_.before_command(info(name, {})) != CommandFate::drop) {
-    answer = exchange<T>(request, until(end), stop, parse);
+    answer = exchange<T>(request, std::max(end - Carrier::current().now(), Duration::zero()), stop,
+                         parse);
   }
   env_.after_command(info(name, {}), answer ? CommandEnd::answered : CommandEnd::lost);
   if (answer) return {};

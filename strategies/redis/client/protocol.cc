@@ -92,21 +92,12 @@ struct Parser {
 };
 
 std::string describe(const Reply& reply) {
-  switch (reply.type) {
-    case Reply::Type::nil:
-      return "nil";
-    case Reply::Type::status:
-      return "the status " + printable(reply.text);
-    case Reply::Type::error:
-      return "the error " + printable(reply.text);
-    case Reply::Type::integer:
-      return fmt::format("the integer {}", reply.integer);
-    case Reply::Type::string:
-      return fmt::format("text of {} bytes", reply.text.size());
-    case Reply::Type::array:
-      return fmt::format("an array of {}", reply.elements.size());
-  }
-  return "something else";
+  using Type = Reply::Type;
+  if (reply.type == Type::nil) return "nil";
+  if (reply.type == Type::integer) return fmt::format("the integer {}", reply.integer);
+  if (reply.type == Type::string) return fmt::format("text of {} bytes", reply.text.size());
+  if (reply.type == Type::array) return fmt::format("an array of {}", reply.elements.size());
+  return (reply.type == Type::error ? "the error " : "the status ") + printable(reply.text);
 }
 
 bool is_text(const Reply& reply) {

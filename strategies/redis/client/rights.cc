@@ -16,12 +16,6 @@ namespace {
 using boost::algorithm::to_lower_copy;
 using Commands = std::set<std::string>;
 
-/// For a database, behind sentinels, and before and after a run. AUTH needs no right.
-const Commands& commands_of_stores() {
-  static const Commands commands{"select", "role", "ping", "info", "scan", "unlink"};
-  return commands;
-}
-
 /// X of each redis.call('X', ...) and redis.pcall('X', ...).
 void add_calls(std::string_view source, Commands& commands) {
   constexpr std::string_view kCall = "call('";
@@ -48,7 +42,8 @@ void add(std::string_view command, Commands& commands) {
 }  // namespace
 
 std::string acl_command(std::span<const Descriptor* const> strategies) {
-  Commands commands = commands_of_stores();
+  // For a database, behind sentinels, and before and after a run. AUTH needs no right.
+  Commands commands{"select", "role", "ping", "info", "scan", "unlink"};
   for (const Descriptor* strategy : strategies) {
     if (strategy->backend != "redis") continue;
     for (const auto* list :

@@ -16,23 +16,14 @@ constexpr std::string_view kPrefix = "lockbench:";
 constexpr std::string_view kScanned = "1000";
 
 /// What SCAN answers.
-struct Page {
-  std::string cursor;
-  std::vector<std::string> keys;
-};
-
-const Form<Page> page_form{
-    "a cursor and keys", [](const Reply& reply) -> std::optional<Page> {
-      if (reply.type != Reply::Type::array || reply.elements.size() != 2) return std::nullopt;
-      const Reply &cursor = reply.elements[0], &keys = reply.elements[1];
-      if (cursor.type != Reply::Type::string || keys.type != Reply::Type::array) {
-        return std::nullopt;
-      }
-      Page page{.cursor = cursor.text, .keys = {}};
-      page.keys.reserve(keys.elements.size());
-      for (const Reply& key : keys.elements) page.keys.push_back(key.text);
-      return page;
-    }};
+const Form<Reply> page_form{"a cursor and keys", [](const Reply& reply) {
+                              const auto& parts = reply.elements;
+                              const bool fits = reply.type == Reply::Type::array &&
+                                                parts.size() == 2 &&
+                                                parts[0].type == Reply::Type::string &&
+                                                parts[1].type == Reply::Type::array;
+                              return fits ? std::optional(reply) : std::nullopt;
+                            }};
 
 /// The run of a key lockbench:<run id>:...
 std::string_view run_of(std::string_view key) {
@@ -100,15 +91,17 @@ class RedisStore : public Store {
     std::size_t removed = 0;
     for (int page = 0; page < kMostPages; ++page) {
       if (stop.stop_requested()) return removal_stopped(display_);
-      auto found =
+      const auto found =
           redis_->call(page_form, {"SCAN", cursor, "MATCH", pattern, "COUNT", kScanned}, stop);
       if (!found) return tl::unexpected(found.error());
-      std::erase_if(found->keys,
-                    [&](const std::string& key) { return !is_of_run(run_of(key), run_id); });
-      auto gone = unlink(found->keys, stop);
+      std::vector<std::string> keys;
+      for (const Reply& key : found->elements[1].elements) {
+        if (is_of_run(run_of(key.text), run_id)) keys.push_back(key.text);
+      }
+      auto gone = unlink(keys, stop);
       if (!gone) return gone;
       removed += *gone;
-      cursor = std::move(found->cursor);
+      cursor = found->elements[0].text;
       if (cursor == "0") return removed;
     }
     return tl::unexpected(
