@@ -1,5 +1,3 @@
-#include "strategies/memcached/client/connection.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -7,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "strategies/memcached/client/connection.h"
 #include "tests/support/memcached_replies.h"
 
 namespace lockbench::memcached {

@@ -1,6 +1,6 @@
-#include "strategies/redis/client/connection.h"
-
 #include <gtest/gtest.h>
+
+#include "strategies/redis/client/connection.h"
 
 namespace lockbench::redis {
 namespace {
