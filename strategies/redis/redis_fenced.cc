@@ -1,6 +1,5 @@
 #include <limits>
 
-#include "strategies/redis/client/answers.h"
 #include "strategies/redis/client/single_node.h"
 #include "strategies/redis/scripts.h"
 #include "strategies/registry.h"
@@ -10,13 +9,11 @@ namespace {
 
 constexpr std::string_view kCounter = ":fencing";
 
-constexpr Form<std::optional<std::int64_t>> kNumberOrNil{
-    "a fencing number or nil",
-    [](const Reply& reply) -> std::optional<std::optional<std::int64_t>> {
-      if (reply.is_nil()) return std::optional<std::int64_t>();
-      const auto number = number_in(reply, 1, std::numeric_limits<std::int64_t>::max());
-      if (!number) return std::nullopt;
-      return number;
+/// 0: nil.
+constexpr Form<std::int64_t> kNumberOrNil{
+    "a fencing number or nil", [](const Reply& reply) {
+      return reply.is_nil() ? std::optional<std::int64_t>(0)
+                            : number_in(reply, 1, std::numeric_limits<std::int64_t>::max());
     }};
 
 /// Every grant carries a higher number: a resource that remembers the highest number it has seen
@@ -26,16 +23,13 @@ class Fenced : public TokenLock {
   using TokenLock::TokenLock;
 
   StoreResult<TryResult> try_acquire(const AcquireRequest& request, Lease& lease) override {
-    const auto milliseconds = ceil_milliseconds(request.ttl);
-    const TimePoint asked_at = env().now();
+    const std::string ttl = std::to_string(ceil_milliseconds(request.ttl));
     const std::string counter = lease.key + std::string(kCounter);
     const auto number = redis().call(kNumberOrNil, scripts::fenced_acquire, {lease.key, counter},
-                                     {lease.token, std::to_string(milliseconds)}, request.stop);
+                                     {lease.token, ttl}, request.stop);
     if (!number) return tl::unexpected(number.error());
-    if (!number->has_value()) return false;
-    lease.fencing = static_cast<std::uint64_t>(**number);
-    lease.state = valid_until(asked_at + std::chrono::milliseconds(milliseconds));
-    return true;
+    lease.fencing = static_cast<std::uint64_t>(*number);
+    return *number > 0;
   }
 
  protected:
@@ -44,16 +38,14 @@ class Fenced : public TokenLock {
   }
 };
 
-const Registration redis_fenced(with_known_hazards({
+const Registration redis_fenced(on_redis({
     .name = "redis-fenced",
-    .backend = "redis",
     .summary = "SET NX PX and INCR in one script: each grant carries a growing fencing number",
     .acquire_commands = {"EVALSHA fenced_acquire key key:fencing token ttl"},
     .release_commands = {"EVALSHA release_if_token key token"},
     .source = "Martin Kleppmann, \"How to do distributed locking\"",
     .libraries = {{"Java", "Redisson getFencedLock", "lockAndGetToken with a lease time of {ttl}"}},
-    .traits = {.expiry = Expiry::ttl,
-               .release_check = OwnerCheck::atomic,
+    .traits = {.release_check = OwnerCheck::atomic,
                .renew_check = OwnerCheck::atomic,
                .fencing = true,
                .renewable = true,

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <limits>
 
-#include "strategies/redis/client/answers.h"
 #include "strategies/redis/client/single_node.h"
 #include "strategies/redis/scripts.h"
 #include "strategies/registry.h"
@@ -12,6 +11,7 @@ namespace lockbench::redis {
 namespace {
 
 constexpr Duration kAfterFailure = std::chrono::milliseconds(10);
+
 /// The answer to "ask".
 struct Place {
   bool granted = false;
@@ -49,16 +49,13 @@ class ListQueue : public TokenLock {
   StoreResult<TryResult> try_acquire(const AcquireRequest& request, Lease& lease) override {
     heartbeat_ = std::clamp<Duration>(request.ttl / 10, std::chrono::milliseconds(10),
                                       std::chrono::milliseconds(500));
-    const auto milliseconds = ceil_milliseconds(request.ttl);
-    const TimePoint asked_at = env().now();
-    const bool may_wait = request.deadline > asked_at;
-    const auto answer = call(kPlace, "ask", lease, request.stop, std::to_string(milliseconds),
-                             may_wait ? "1" : "0");
+    const bool may_wait = request.deadline > env().now();
+    const auto answer = call(kPlace, "ask", lease, request.stop,
+                             std::to_string(ceil_milliseconds(request.ttl)), may_wait ? "1" : "0");
     if (!answer) return tl::unexpected(answer.error());
     waiters_before_ = answer->granted ? 0 : answer->number;
     if (!answer->granted) return false;
     lease.fencing = static_cast<std::uint64_t>(answer->number);
-    lease.state = valid_until(asked_at + std::chrono::milliseconds(milliseconds));
     return true;
   }
 
@@ -73,12 +70,11 @@ class ListQueue : public TokenLock {
     const Duration blocks_for =
         std::clamp<Duration>(longest, std::chrono::milliseconds(1), next_heartbeat);
     const std::string list = fmt::format("{}:wake:{}", lease.key, lease.token);
+    const std::string timeout = fmt::format("{:.3f}", seconds(blocks_for));
+    const std::string_view words[] = {"BLPOP", list, timeout};
+    redis().queue(Command(words), {}, blocks_for);
     // The next request shows the result; after a failure it is delayed.
-    const auto woken = redis().read(
-        kWoken, "BLPOP",
-        redis().call_blocking({"BLPOP", list, fmt::format("{:.3f}", seconds(blocks_for))},
-                              blocks_for, stop));
-    if (!woken) {
+    if (!redis().read(kWoken, words[0], redis().receive(stop))) {
       env().wait(nullptr, env().now() + std::min(blocks_for, kAfterFailure), stop);
     }
     return stop.stop_requested() ? WaitResult::stopped : WaitResult::timed_out;
@@ -114,9 +110,8 @@ class ListQueue : public TokenLock {
   std::int64_t waiters_before_ = 0;
 };
 
-const Registration redis_queue(with_known_hazards({
+const Registration redis_queue(on_redis({
     .name = "redis-queue",
-    .backend = "redis",
     .summary =
         "First come, first served: a release grants the lock to the next live waiter and wakes it",
     .acquire_commands = {"EVALSHA queue key key:queue key:liveness key:numbers ask token",
@@ -127,8 +122,7 @@ const Registration redis_queue(with_known_hazards({
     .typical = true,
     .libraries = {{"Java", "Redisson getFairLock (fair by a queue too, with other keys)",
                    "lockWatchdogTimeout = {ttl}"}},
-    .traits = {.expiry = Expiry::ttl,
-               .release_check = OwnerCheck::atomic,
+    .traits = {.release_check = OwnerCheck::atomic,
                .renew_check = OwnerCheck::atomic,
                .fencing = true,
                .renews = RenewalTiming{},

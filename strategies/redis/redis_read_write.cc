@@ -1,6 +1,5 @@
 #include <algorithm>
 
-#include "strategies/redis/client/answers.h"
 #include "strategies/redis/client/single_node.h"
 #include "strategies/redis/scripts.h"
 #include "strategies/registry.h"
@@ -27,16 +26,10 @@ class ReadWrite : public TokenLock {
 
   StoreResult<TryResult> try_acquire(const AcquireRequest& request, Lease& lease) override {
     lease.mode = request.mode;
-    const auto milliseconds = ceil_milliseconds(request.ttl);
-    const TimePoint asked_at = env().now();
-    const bool may_wait = request.deadline > asked_at;
-    const auto left =
-        call(kNilOrTimeLeft, request.mode == Mode::shared ? "read" : "write", lease, request.stop,
-             std::to_string(milliseconds), may_wait ? keeps_out_for_ : Duration::zero());
-    if (!left) return tl::unexpected(left.error());
-    if (left->has_value()) return TryResult(false, **left);
-    lease.state = valid_until(asked_at + std::chrono::milliseconds(milliseconds));
-    return true;
+    const bool may_wait = request.deadline > env().now();
+    return call(kNilOrTimeLeft, request.mode == Mode::shared ? "read" : "write", lease,
+                request.stop, std::to_string(ceil_milliseconds(request.ttl)),
+                may_wait ? keeps_out_for_ : Duration::zero());
   }
 
  protected:
@@ -66,9 +59,8 @@ class ReadWrite : public TokenLock {
   const Duration keeps_out_for_;
 };
 
-const Registration redis_read_write(with_known_hazards({
+const Registration redis_read_write(on_redis({
     .name = "redis-read-write",
-    .backend = "redis",
     .summary = "One writer or several readers, each with a TTL of its own, renewed; writers can be "
                "preferred",
     .acquire_commands = {"EVALSHA read_write key token ttl write|read"},
@@ -77,8 +69,7 @@ const Registration redis_read_write(with_known_hazards({
     .source = "lockbench's own design",
     .libraries = {{"Java", "Redisson getReadWriteLock (with other keys)",
                    "lockWatchdogTimeout = {ttl}"}},
-    .traits = {.expiry = Expiry::ttl,
-               .release_check = OwnerCheck::atomic,
+    .traits = {.release_check = OwnerCheck::atomic,
                .renew_check = OwnerCheck::atomic,
                .renews = RenewalTiming{},
                .renewable = true,

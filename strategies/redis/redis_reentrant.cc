@@ -1,12 +1,8 @@
 #include <fmt/format.h>
 
-#include <initializer_list>
 #include <map>
 #include <string>
-#include <vector>
 
-#include "strategies/redis/client/answers.h"
-#include "strategies/redis/client/replicas.h"
 #include "strategies/redis/client/single_node.h"
 #include "strategies/redis/scripts.h"
 #include "strategies/registry.h"
@@ -28,26 +24,83 @@ class ReentrantLock : public SingleNodeLock {
  public:
   using SingleNodeLock::SingleNodeLock;
 
-  StoreResult<TryResult> try_acquire(const AcquireRequest& request, Lease& lease) override;
+  StoreResult<TryResult> try_acquire(const AcquireRequest& request, Lease& lease) override {
+    latest_ttl_ = request.ttl;
+    (void)settle_doubts(lease, request.stop);  // after a failure, the release tries again
+    begin_validity();
+    const Script& script = scripts::reentrant_acquire;
+    const auto tried = redis().read(
+        kNilOrTimeLeft, script.name,
+        run(script, lease.key, {lease.token, milliseconds(request.ttl)}, request.stop));
+    if (tried && tried->granted) {
+      Held& held = held_[lease.key];
+      ++held.count;
+      held.ttl = request.ttl;
+    }
+    return tried;
+  }
 
  protected:
-  StoreResult<bool> give_back(const Lease& lease, const std::stop_token& stop) override;
-  StoreResult<bool> undo(const Lease& lease, const std::stop_token& stop) override;
+  StoreResult<bool> give_back(const Lease& lease, const std::stop_token& stop) override {
+    const auto held = held_.find(lease.key);
+    const Duration ttl = held == held_.end() ? latest_ttl_ : held->second.ttl;
+    if (held != held_.end() && --held->second.count == 0) held_.erase(held);
+    const auto released = release_once(lease, ttl, stop);
+    if (!released) {
+      doubt(lease);
+      return tl::unexpected(released.error());
+    }
+    if (*released == Released::counted_down) {
+      // This client no longer holds it, so the server must not count it either.
+      if (auto settled = settle_doubts(lease, stop); !settled) {
+        return tl::unexpected(std::move(settled.error()));
+      }
+    }
+    return *released != Released::not_held;
+  }
+
+  StoreResult<bool> undo(const Lease& lease, const std::stop_token& stop) override {
+    if (held_.contains(lease.key)) {
+      doubt(lease);  // whether it was counted once more is unknown
+      return false;
+    }
+    const auto released = release_once(lease, latest_ttl_, stop);
+    if (!released) doubt(lease);
+    return released.map([](Released result) { return result == Released::freed; });
+  }
+
   StoreResult<bool> decline(const Lease& lease, const std::stop_token& stop) override {
     return give_back(lease, stop);
   }
-  std::optional<RenewalProtocol> renewal_protocol() const override;
-
+  std::optional<RenewalProtocol> renewal_protocol() const override {
+    return RenewalProtocol{.script = &scripts::reentrant_renew};
+  }
   /// The release script publishes when it frees the lock.
   bool release_notifies() const override { return true; }
 
   /// Runs one of the lock's scripts.
-  virtual StoreResult<Reply> run(const Script& script, std::string_view key,
-                                 std::initializer_list<std::string_view> args,
-                                 const std::stop_token& stop);
+  virtual StoreResult<Reply> run(const Script& script, std::string_view key, WordList args,
+                                 const std::stop_token& stop) {
+    return redis().call(script, {key}, args, stop);
+  }
+
   enum class Released { freed, counted_down, not_held };
   /// Takes one off the count, whatever this client remembers.
-  StoreResult<Released> release_once(const Lease& lease, Duration ttl, const std::stop_token& stop);
+  StoreResult<Released> release_once(const Lease& lease, Duration ttl,
+                                     const std::stop_token& stop) {
+    static constexpr Form<Released> kForm{
+        "0, 1 or nil", [](const Reply& reply) -> std::optional<Released> {
+          if (reply.is_nil()) return Released::not_held;
+          const auto freed = number_in(reply, 0, 1);
+          if (!freed) return std::nullopt;
+          return *freed == 1 ? Released::freed : Released::counted_down;
+        }};
+    const std::string left = milliseconds(ttl), channel = channel_of(lease.key);
+    const Script& script = scripts::reentrant_release;
+    return redis().read(kForm, script.name,
+                        notifies() ? run(script, lease.key, {lease.token, left, channel}, stop)
+                                   : run(script, lease.key, {lease.token, left}, stop));
+  }
 
  private:
   struct Held {
@@ -55,127 +108,31 @@ class ReentrantLock : public SingleNodeLock {
     Duration ttl{};
   };
 
+  static std::string milliseconds(Duration ttl) { return std::to_string(ceil_milliseconds(ttl)); }
+
   /// Remembers that the server may count this lock once more than this client.
-  void doubt(const Lease& lease);
+  void doubt(const Lease& lease) {
+    if (doubts_.size() < kMaxDoubts || doubts_.contains(lease.key)) ++doubts_[lease.key];
+  }
+
   /// Releases what the server may still count for a lock that this client does not hold.
-  StoreResult<void> settle_doubts(const Lease& lease, const std::stop_token& stop);
+  StoreResult<void> settle_doubts(const Lease& lease, const std::stop_token& stop) {
+    const auto doubts = doubts_.find(lease.key);
+    if (doubts == doubts_.end() || held_.contains(lease.key)) return {};
+    // One by one, as another client may have the same owner name (redis-reentrant).
+    for (bool counted = true; counted && doubts->second > 0; --doubts->second) {
+      const auto left = release_once(lease, latest_ttl_, stop);
+      if (!left) return tl::unexpected(left.error());
+      counted = *left == Released::counted_down;
+    }
+    doubts_.erase(doubts);
+    return {};
+  }
 
   std::map<std::string, Held> held_;
   std::map<std::string, int> doubts_;  ///< lost answers by key
   Duration latest_ttl_{};              ///< of the latest request
 };
-
-/// With an owner that is unique among processes, as Redisson's.
-class RedissonLock : public ReentrantLock {
- public:
-  explicit RedissonLock(const Context& context);
-
- protected:
-  std::string make_token() override { return owner_; }
-
- private:
-  const std::string owner_;
-};
-
-StoreResult<Reply> ReentrantLock::run(const Script& script, std::string_view key,
-                                      std::initializer_list<std::string_view> args,
-                                      const std::stop_token& stop) {
-  return redis().call(script, {key}, args, stop);
-}
-
-StoreResult<TryResult> ReentrantLock::try_acquire(const AcquireRequest& request, Lease& lease) {
-  const auto milliseconds = ceil_milliseconds(request.ttl);
-  latest_ttl_ = request.ttl;
-  (void)settle_doubts(lease, request.stop);  // after a failure, the release tries again
-  const TimePoint asked_at = env().now();
-  const auto left = redis().read(kNilOrTimeLeft, scripts::reentrant_acquire.name,
-                                 run(scripts::reentrant_acquire, lease.key,
-                                     {lease.token, std::to_string(milliseconds)}, request.stop));
-  if (!left) return tl::unexpected(left.error());
-  if (left->has_value()) return TryResult(false, **left);
-  Held& held = held_[lease.key];
-  ++held.count;
-  held.ttl = request.ttl;
-  lease.state = valid_until(asked_at + std::chrono::milliseconds(milliseconds));
-  return true;
-}
-
-StoreResult<ReentrantLock::Released> ReentrantLock::release_once(const Lease& lease, Duration ttl,
-                                                                 const std::stop_token& stop) {
-  static constexpr Form<Released> kForm{
-      "0, 1 or nil", [](const Reply& reply) -> std::optional<Released> {
-        if (reply.is_nil()) return Released::not_held;
-        const auto freed = number_in(reply, 0, 1);
-        if (!freed) return std::nullopt;
-        return *freed == 1 ? Released::freed : Released::counted_down;
-      }};
-  const std::string milliseconds = std::to_string(ceil_milliseconds(ttl));
-  const Script& script = scripts::reentrant_release;
-  return redis().read(
-      kForm, script.name,
-      notifies() ? run(script, lease.key, {lease.token, milliseconds, channel_of(lease.key)}, stop)
-                 : run(script, lease.key, {lease.token, milliseconds}, stop));
-}
-
-StoreResult<bool> ReentrantLock::give_back(const Lease& lease, const std::stop_token& stop) {
-  const auto held = held_.find(lease.key);
-  const Duration ttl = held == held_.end() ? latest_ttl_ : held->second.ttl;
-  if (held != held_.end() && --held->second.count == 0) held_.erase(held);
-  const auto released = release_once(lease, ttl, stop);
-  if (!released) {
-    doubt(lease);
-    return tl::unexpected(released.error());
-  }
-  if (*released == Released::counted_down) {
-    // This client no longer holds it, so the server must not count it either.
-    if (auto settled = settle_doubts(lease, stop); !settled) {
-      return tl::unexpected(std::move(settled.error()));
-    }
-  }
-  return *released != Released::not_held;
-}
-
-StoreResult<bool> ReentrantLock::undo(const Lease& lease, const std::stop_token& stop) {
-  // If it was held already, whether it was counted again is unknown.
-  const bool held = held_.contains(lease.key);
-  const auto freed =
-      held ? StoreResult<Released>(Released::counted_down) : release_once(lease, latest_ttl_, stop);
-  if (held || !freed) doubt(lease);
-  if (!freed) return tl::unexpected(freed.error());
-  return *freed == Released::freed;
-}
-
-void ReentrantLock::doubt(const Lease& lease) {
-  if (doubts_.size() < kMaxDoubts || doubts_.contains(lease.key)) ++doubts_[lease.key];
-}
-
-StoreResult<void> ReentrantLock::settle_doubts(const Lease& lease, const std::stop_token& stop) {
-  const auto doubts = doubts_.find(lease.key);
-  if (doubts == doubts_.end() || held_.contains(lease.key)) return {};
-  // One by one, as another client may have the same owner name (redis-reentrant).
-  for (bool counted = true; counted && doubts->second > 0; --doubts->second) {
-    const auto left = release_once(lease, latest_ttl_, stop);
-    if (!left) return tl::unexpected(left.error());
-    counted = *left == Released::counted_down;
-  }
-  doubts_.erase(doubts);
-  return {};
-}
-
-std::optional<RenewalProtocol> ReentrantLock::renewal_protocol() const {
-  return RenewalProtocol{.script = &scripts::reentrant_renew};
-}
-
-RedissonLock::RedissonLock(const Context& context)
-    : ReentrantLock(context),
-      owner_(fmt::format("{}:{}",
-                         context.services
-                             .get_or_make<ProcessId>([&] {
-                               return std::make_shared<ProcessId>(
-                                   ProcessId{random_token(context.env)});
-                             })
-                             .text,
-                         context.client)) {}
 
 /// The owner is a number that is unique within its process only, as in the article's code: clients
 /// of two processes may have the same owner.
@@ -187,16 +144,14 @@ class Reentrant : public ReentrantLock {
   std::string make_token() override { return std::to_string(client()); }
 };
 
-const Registration redis_reentrant(with_known_hazards({
+const Registration redis_reentrant(on_redis({
     .name = "redis-reentrant",
-    .backend = "redis",
     .summary =
         "A hash counts how often its owner, a thread number, took it; waits as long as PTTL says",
     .acquire_commands = {"EVALSHA reentrant_acquire key owner ttl"},
     .release_commands = {"EVALSHA reentrant_release key owner ttl"},
     .source = "common practice: Redisson's hash, with another owner",
-    .traits = {.expiry = Expiry::ttl,
-               .release_check = OwnerCheck::atomic,
+    .traits = {.release_check = OwnerCheck::atomic,
                .renew_check = OwnerCheck::atomic,
                .reentrant = true,
                .renewable = true,
@@ -206,10 +161,27 @@ const Registration redis_reentrant(with_known_hazards({
 }));
 
 /// Redisson's lock on a single server (redis-reentrant-wait: on one with replicas): the owner is
-/// unique, a timer renews it, and a release notifies waiting clients.
-const Registration redis_reentrant_notify(with_known_hazards({
+/// unique among processes, a timer renews it, and a release notifies waiting clients.
+class RedissonLock : public ReentrantLock {
+ public:
+  explicit RedissonLock(const Context& context, Replicas needed = Replicas::none)
+      : ReentrantLock(context, needed),
+        owner_(fmt::format("{}:{}", process_of(context).text, context.client)) {}
+
+ protected:
+  std::string make_token() override { return owner_; }
+
+ private:
+  static const ProcessId& process_of(const Context& context) {
+    return context.services.get_or_make<ProcessId>(
+        [&] { return std::make_shared<ProcessId>(ProcessId{random_token(context.env)}); });
+  }
+
+  const std::string owner_;
+};
+
+const Registration redis_reentrant_notify(on_redis({
     .name = "redis-reentrant-notify",
-    .backend = "redis",
     .summary = "Redisson's lock on a single server: re-entrant, renewed, a release wakes waiting "
                "clients by PUBLISH",
     .acquire_commands = {"EVALSHA reentrant_acquire key owner ttl", "SUBSCRIBE channel",
@@ -219,8 +191,7 @@ const Registration redis_reentrant_notify(with_known_hazards({
     .source = "Redisson's RLock and LockPubSub",
     .typical = true,
     .libraries = {{"Java", "Redisson RLock", "lockWatchdogTimeout = {ttl}"}},
-    .traits = {.expiry = Expiry::ttl,
-               .release_check = OwnerCheck::atomic,
+    .traits = {.release_check = OwnerCheck::atomic,
                .renew_check = OwnerCheck::atomic,
                .reentrant = true,
                .renews = RenewalTiming{},
@@ -242,11 +213,9 @@ const Registration redis_reentrant_notify(with_known_hazards({
 /// here that of the option. A renewal that no replica acknowledged does not prolong the lease.
 class ReentrantWait : public RedissonLock {
  public:
-  explicit ReentrantWait(const Context& context)
-      : RedissonLock(context), replicas_(context, false) {}
+  explicit ReentrantWait(const Context& context) : RedissonLock(context, Replicas::one) {}
 
   StoreResult<TryResult> try_acquire(const AcquireRequest& request, Lease& lease) override {
-    if (auto known = prepare(); !known) return tl::unexpected(known.error());
     auto tried = RedissonLock::try_acquire(request, lease);
     if (tried || !is_unsafe(tried.error())) return tried;
     const auto freed = release_once(lease, request.ttl, request.stop);
@@ -254,64 +223,33 @@ class ReentrantWait : public RedissonLock {
     return tl::unexpected(StoreError{StoreError::Kind::unanswered, freed.error().message});
   }
 
-  RenewResult renew(const Lease& lease, Duration ttl) override {
-    const TimePoint asked_at = env().now();
-    const auto milliseconds = ceil_milliseconds(ttl);
-    const Script& script = scripts::reentrant_renew;
-    const auto renewed =
-        redis().read(kFlag, script.name,
-                     run(script, lease.key, {lease.token, std::to_string(milliseconds)}, {}));
-    return to_renew_result(renewed, lease, env(), asked_at,
-                           std::chrono::milliseconds(milliseconds));
-  }
-
  protected:
-  StoreResult<void> prepare() override { return replicas_.check(endpoint()); }
-
-  std::optional<RenewalProtocol> renewal_protocol() const override {
-    auto protocol = RedissonLock::renewal_protocol();
-    protocol->wait = replicas_.wait();
-    return protocol;
-  }
-
-  StoreResult<Reply> run(const Script& script, std::string_view key,
-                         std::initializer_list<std::string_view> args,
+  StoreResult<Reply> run(const Script& script, std::string_view key, WordList args,
                          const std::stop_token& stop) override {
-    std::vector<std::string_view> words{"EVALSHA", script.sha1, "1", key};
-    words.insert(words.end(), args);
-    auto reply = run_synced(words, script.name, stop);
+    auto reply = run_synced(script, false, key, args, stop);
     if (reply || reply.error().code != StoreError::Code::unknown_script) return reply;
-    words[0] = "EVAL";
-    words[1] = script.source;
-    return run_synced(words, script.name, stop);
+    return run_synced(script, true, key, args, stop);
   }
 
  private:
   /// It took effect on the primary, but no replica is known to have it.
   static bool is_unsafe(const StoreError& error) { return error.kind == StoreError::Kind::refused; }
 
-  StoreResult<Reply> run_synced(Command command, std::string_view name,
-                                const std::stop_token& stop) {
-    redis().queue(command, name);
-    replicas_.queue(redis());
+  StoreResult<Reply> run_synced(const Script& script, bool in_full, std::string_view key,
+                                WordList args, const std::stop_token& stop) {
+    redis().queue(script, in_full, {key}, args);
+    queue_wait();
     auto reply = redis().receive(stop);
-    auto acknowledged = replicas_.receive(redis(), stop);
-    if (!reply) return reply;
-    if (!acknowledged) {
-      // The script took effect.
-      return tl::unexpected(
-          StoreError{StoreError::Kind::unanswered, std::move(acknowledged.error().message)});
-    }
-    if (*acknowledged >= replicas_.wait().needed) return reply;
-    return tl::unexpected(replicas_.wait().too_few(endpoint(), *acknowledged));
+    auto kept = receive_wait(stop);
+    if (!reply || kept) return reply;
+    // The script took effect.
+    if (!is_unsafe(kept.error())) kept.error().kind = StoreError::Kind::unanswered;
+    return tl::unexpected(std::move(kept.error()));
   }
-
-  Replicas replicas_;
 };
 
-const Registration redis_reentrant_wait(with_known_hazards({
+const Registration redis_reentrant_wait(on_redis({
     .name = "redis-reentrant-wait",
-    .backend = "redis",
     .summary = "Redisson's lock on a server with replicas: as redis-reentrant-notify, and WAIT "
                "after each script; refused if no replica acknowledges",
     .acquire_commands = {"EVALSHA reentrant_acquire key owner ttl", "WAIT replicas timeout",
@@ -322,8 +260,7 @@ const Registration redis_reentrant_wait(with_known_hazards({
     .source = "Redisson's RLock with checkLockSyncedSlaves",
     .libraries = {{"Java", "Redisson RLock with replicas",
                    "lockWatchdogTimeout = {ttl}, checkLockSyncedSlaves, slavesSyncTimeout"}},
-    .traits = {.expiry = Expiry::ttl,
-               .release_check = OwnerCheck::atomic,
+    .traits = {.release_check = OwnerCheck::atomic,
                .renew_check = OwnerCheck::atomic,
                .reentrant = true,
                .renews = RenewalTiming{},

@@ -5,7 +5,6 @@
 #include <set>
 #include <string>
 
-#include "strategies/redis/client/answers.h"
 #include "strategies/redis/client/single_node.h"
 #include "strategies/registry.h"
 
@@ -17,22 +16,20 @@ class SetNx : public UncheckedLock {
  public:
   using UncheckedLock::UncheckedLock;
 
-  StoreResult<TryResult> try_acquire(const AcquireRequest& request, Lease& lease) override {
-    return set_nx_px(request, lease, "1");
+  StoreResult<TryResult> try_acquire(const AcquireRequest& request, Lease& /*lease*/) override {
+    return set_nx_px(request, "1");
   }
 };
 
-const Registration redis_set_nx(with_known_hazards({
+const Registration redis_set_nx(on_redis({
     .name = "redis-set-nx",
-    .backend = "redis",
     .summary = "SET NX PX and DEL: after an overrun it deletes its successor's lock",
     .acquire_commands = {"SET key 1 NX PX ttl"},
     .release_commands = {"DEL key"},
     .source = "common practice",
     .superseded_by = "redis-set-nx-lua",
     .superseded_because = "its release frees the lock of another client",
-    .traits = {.expiry = Expiry::ttl,
-               .release_check = OwnerCheck::none,
+    .traits = {.release_check = OwnerCheck::none,
                .renew_check = OwnerCheck::none,
                .renewable = true,
                .waiting_choices = kWaitingChoices},
@@ -47,29 +44,26 @@ std::string host_and_process() {
 
 /// SET NX PX with a value that names the owner; the release reads it and then deletes the key, and
 /// between these two steps the lock may be granted to another client.
-class SetNxCheck : public SingleNodeLock {
+class SetNxCheck : public UncheckedLock {
  public:
-  using SingleNodeLock::SingleNodeLock;
+  using UncheckedLock::UncheckedLock;
 
   StoreResult<TryResult> try_acquire(const AcquireRequest& request, Lease& lease) override {
-    auto tried = set_nx_px(request, lease, lease.token);
-    if (tried && tried->granted) held_.insert(lease.key);
-    return tried;
+    const auto set = set_nx_px(request, lease.token);
+    if (set.value_or(false)) held_.insert(lease.key);
+    return set;
   }
 
   StoreResult<bool> give_back(const Lease& lease, const std::stop_token& stop) override {
     held_.erase(lease.key);
-    const auto owner = redis().call(kTextOrNil, {"GET", lease.key}, stop);
-    if (!owner) return tl::unexpected(owner.error());
-    return *owner == lease.token ? release_unchecked(redis(), lease, stop) : false;
+    const auto mine = is_mine(lease, stop);
+    return mine.value_or(false) ? UncheckedLock::give_back(lease, stop) : mine;
   }
 
   RenewResult renew(const Lease& lease, Duration ttl) override {
-    const auto owner = redis().call(kTextOrNil, {"GET", lease.key});
-    if (!owner) return {RenewOutcome::failed, owner.error().message};
-    if (*owner == lease.token) return renew_unchecked(redis(), env(), lease, ttl);
-    lease.state->mark_lost(env().now());
-    return {RenewOutcome::not_owner, {}};
+    const auto mine = is_mine(lease, {});
+    if (mine.value_or(false)) return UncheckedLock::renew(lease, ttl);
+    return to_renew_result(mine, lease, env(), {}, {});
   }
 
  protected:
@@ -86,30 +80,33 @@ class SetNxCheck : public SingleNodeLock {
   std::string make_token() override { return fmt::format("{}:{}", process_, client()); }
 
  private:
+  StoreResult<bool> is_mine(const Lease& lease, const std::stop_token& stop) {
+    return redis().call(kTextOrNil, {"GET", lease.key}, stop).map([&](const auto& owner) {
+      return owner == lease.token;
+    });
+  }
+
   const std::string process_ = host_and_process();
   std::set<std::string> held_;  ///< keys, until they are released
 };
 
-const Registration redis_set_nx_check(with_known_hazards({
+const Registration redis_set_nx_check(on_redis({
     .name = "redis-set-nx-check",
-    .backend = "redis",
     .summary = "SET NX PX with host:process:thread, released by GET and then DEL: two steps",
     .acquire_commands = {"SET key token NX PX ttl"},
     .release_commands = {"GET key", "DEL key"},
     .source = "common practice",
     .superseded_by = "redis-set-nx-lua",
     .superseded_because = "between its check and its release the lock can change hands",
-    .traits = {.expiry = Expiry::ttl,
-               .release_check = OwnerCheck::two_steps,
+    .traits = {.release_check = OwnerCheck::two_steps,
                .renew_check = OwnerCheck::two_steps,
                .waiting_choices = kWaitingChoices},
     .make = construct<SetNxCheck>,
 }));
 
 /// The textbook lock: SET NX PX with a random token, and a release that checks it in one step.
-const Registration redis_set_nx_lua(with_known_hazards({
+const Registration redis_set_nx_lua(on_redis({
     .name = "redis-set-nx-lua",
-    .backend = "redis",
     .summary =
         "SET NX PX with a random token, released by a script that checks it: the textbook lock",
     .acquire_commands = {"SET key token NX PX ttl"},
@@ -121,8 +118,7 @@ const Registration redis_set_nx_lua(with_known_hazards({
                   {"Python", "redis-py Lock", "timeout = {ttl}, sleep, blocking_timeout"},
                   {"JavaScript", "redlock with one client",
                    "duration = {ttl}, retryDelay, retryCount"}},
-    .traits = {.expiry = Expiry::ttl,
-               .release_check = OwnerCheck::atomic,
+    .traits = {.release_check = OwnerCheck::atomic,
                .renew_check = OwnerCheck::atomic,
                .renewable = true,
                .waiting_choices = kWaitingChoices},
@@ -131,9 +127,8 @@ const Registration redis_set_nx_lua(with_known_hazards({
 
 /// The textbook lock with a timer that renews it while it is held, checking the owner: a task may
 /// take longer than the TTL.
-const Registration redis_watchdog(with_known_hazards({
+const Registration redis_watchdog(on_redis({
     .name = "redis-watchdog",
-    .backend = "redis",
     .summary = "SET NX PX, renewed every third of the TTL by a script that checks the token",
     .acquire_commands = {"SET key token NX PX ttl"},
     .release_commands = {"EVALSHA release_if_token key token"},
@@ -145,8 +140,7 @@ const Registration redis_watchdog(with_known_hazards({
                   {"Python", "python-redis-lock", "expire = {ttl}, auto_renewal = True"},
                   {"JavaScript", "redlock with one client",
                    "using() with duration = {ttl}, automaticExtensionThreshold"}},
-    .traits = {.expiry = Expiry::ttl,
-               .release_check = OwnerCheck::atomic,
+    .traits = {.release_check = OwnerCheck::atomic,
                .renew_check = OwnerCheck::atomic,
                .renews = RenewalTiming{},
                .renewable = true,
@@ -166,9 +160,8 @@ class WatchdogNaive : public TokenLock {
   }
 };
 
-const Registration redis_watchdog_naive(with_known_hazards({
+const Registration redis_watchdog_naive(on_redis({
     .name = "redis-watchdog-naive",
-    .backend = "redis",
     .summary = "SET NX PX, renewed by EXPIRE (whole seconds) without checking the owner",
     .acquire_commands = {"SET key token NX PX ttl"},
     .release_commands = {"EVALSHA release_if_token key token"},
@@ -176,13 +169,47 @@ const Registration redis_watchdog_naive(with_known_hazards({
     .source = "common practice: a guard thread",
     .superseded_by = "redis-watchdog",
     .superseded_because = "it renews the lock of another client",
-    .traits = {.expiry = Expiry::ttl,
-               .release_check = OwnerCheck::atomic,
+    .traits = {.release_check = OwnerCheck::atomic,
                .renew_check = OwnerCheck::none,
                .renews = RenewalTiming{.first_share = 0.8, .share = 0.5},
                .renewable = true,
                .waiting_choices = kWaitingChoices},
     .make = construct<WatchdogNaive>,
+}));
+
+/// SET NX PX, then WAIT until the replicas have it too, as article 004 considers. If too few
+/// acknowledge in time, the lock is released and the acquisition refused. A renewal counts only
+/// once the replicas have the new TTL.
+class WaitForReplicas : public TokenLock {
+ public:
+  explicit WaitForReplicas(const Context& context) : TokenLock(context, Replicas::all) {}
+
+  StoreResult<TryResult> try_acquire(const AcquireRequest& request, Lease& lease) override {
+    const auto taken = TokenLock::try_acquire(request, lease);
+    if (!taken || !taken->granted) return taken;
+    const StoreResult<void> kept = await_replicas(request.stop);
+    if (kept) return taken;
+    // After a lost answer acquire() releases the lock.
+    if (kept.error().kind == StoreError::Kind::unanswered) return tl::unexpected(kept.error());
+    const auto freed = give_back(lease, request.stop);
+    if (freed) return tl::unexpected(kept.error());
+    return tl::unexpected(StoreError{StoreError::Kind::unanswered, freed.error().message});
+  }
+};
+
+const Registration redis_wait(on_redis({
+    .name = "redis-wait",
+    .summary = "SET NX PX, then WAIT for the replicas; released and refused if too few acknowledge "
+               "in time",
+    .acquire_commands = {"SET key token NX PX ttl", "WAIT replicas timeout"},
+    .release_commands = {"EVALSHA release_if_token key token"},
+    .source = "redis.io \"WAIT\"",
+    .typical = true,
+    .traits = {.release_check = OwnerCheck::atomic,
+               .renew_check = OwnerCheck::atomic,
+               .needs_replicas = true,
+               .waiting_choices = kWaitingChoices},
+    .make = construct<WaitForReplicas>,
 }));
 
 }  // namespace

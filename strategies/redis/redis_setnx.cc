@@ -1,6 +1,5 @@
 #include <utility>
 
-#include "strategies/redis/client/answers.h"
 #include "strategies/redis/client/single_node.h"
 #include "strategies/registry.h"
 
@@ -16,20 +15,16 @@ class Setnx : public Base {
   using Base::Base;
 
   StoreResult<TryResult> try_acquire(const AcquireRequest& request, Lease& lease) override {
-    const auto set = this->set_nx(lease.key, lease.token.empty() ? "1" : lease.token, request.stop);
-    if (!set) return tl::unexpected(set.error());
-    if (!*set) return false;
-    lease.state = valid_until(TimePoint::max());
-    return true;
+    return this->set_nx(lease.key, lease.token.empty() ? "1" : lease.token, request.stop);
   }
 
  protected:
+  Duration validity(Duration /*ttl*/) const override { return Duration::max(); }
   std::optional<RenewalProtocol> renewal_protocol() const override { return std::nullopt; }
 };
 
-const Registration redis_setnx(with_known_hazards({
+const Registration redis_setnx(on_redis({
     .name = "redis-setnx",
-    .backend = "redis",
     .summary = "SETNX and DEL, no TTL: a crashed holder blocks all clients for ever",
     .acquire_commands = {"SETNX key 1"},
     .release_commands = {"DEL key"},
@@ -42,9 +37,8 @@ const Registration redis_setnx(with_known_hazards({
     .make = construct<Setnx<UncheckedLock>>,
 }));
 
-const Registration redis_setnx_token(with_known_hazards({
+const Registration redis_setnx_token(on_redis({
     .name = "redis-setnx-token",
-    .backend = "redis",
     .summary = "SETNX with the owner's token, released by a script that checks it; no TTL",
     .acquire_commands = {"SETNX key token"},
     .release_commands = {"EVALSHA release_if_token key token"},
@@ -65,27 +59,21 @@ class SetnxExpire : public UncheckedLock {
 
   StoreResult<TryResult> try_acquire(const AcquireRequest& request, Lease& lease) override {
     const auto set = set_nx(lease.key, "1", request.stop);
-    if (!set) return tl::unexpected(set.error());
-    if (!*set) return false;
-
-    const auto seconds = ceil_seconds(request.ttl);
-    const TimePoint asked_at = env().now();
-    auto expires =
-        redis().call(kFlag, {"EXPIRE", lease.key, std::to_string(seconds)}, request.stop);
-    if (!expires) {
-      // The lock is held, perhaps without a TTL.
-      expires.error().kind = StoreError::Kind::unanswered;
-      return tl::unexpected(expires.error());
-    }
-    if (!*expires) return false;  // the key is gone already
-    lease.state = valid_until(asked_at + std::chrono::seconds(seconds));
-    return true;
+    if (!set || !*set) return set;
+    begin_validity();
+    const std::string seconds = std::to_string(ceil_seconds(request.ttl));
+    auto expires = redis().call(kFlag, {"EXPIRE", lease.key, seconds}, request.stop);
+    // The lock is held, perhaps without a TTL.
+    if (!expires) expires.error().kind = StoreError::Kind::unanswered;
+    return expires;  // false: the key is gone already
   }
+
+ protected:
+  Duration validity(Duration ttl) const override { return std::chrono::seconds(ceil_seconds(ttl)); }
 };
 
-const Registration redis_setnx_expire(with_known_hazards({
+const Registration redis_setnx_expire(on_redis({
     .name = "redis-setnx-expire",
-    .backend = "redis",
     .summary =
         "SETNX, then EXPIRE as a second step (whole seconds): a crash in between blocks for ever",
     .acquire_commands = {"SETNX key 1", "EXPIRE key seconds"},
@@ -93,8 +81,7 @@ const Registration redis_setnx_expire(with_known_hazards({
     .source = "common practice",
     .superseded_by = "redis-set-nx-lua",
     .superseded_because = "SET NX PX does both in one command since Redis 2.6.12",
-    .traits = {.expiry = Expiry::ttl,
-               .release_check = OwnerCheck::none,
+    .traits = {.release_check = OwnerCheck::none,
                .renew_check = OwnerCheck::none,
                .ttl_in_seconds = true,
                .renewable = true,
@@ -116,16 +103,14 @@ constexpr Form<bool> kBothDone{
 
 /// SETNX and EXPIRE in one transaction. EXPIRE runs even if SETNX was refused, so every refused
 /// client extends the holder's TTL.
-class SetnxExpireMulti : public UncheckedLock {
+class SetnxExpireMulti : public SetnxExpire {
  public:
-  using UncheckedLock::UncheckedLock;
+  using SetnxExpire::SetnxExpire;
 
   StoreResult<TryResult> try_acquire(const AcquireRequest& request, Lease& lease) override {
-    const auto seconds = ceil_seconds(request.ttl);
-    const TimePoint asked_at = env().now();
     redis().queue({"MULTI"});
     redis().queue({"SETNX", lease.key, "1"});
-    redis().queue({"EXPIRE", lease.key, std::to_string(seconds)});
+    redis().queue({"EXPIRE", lease.key, std::to_string(ceil_seconds(request.ttl))});
     redis().queue({"EXEC"});
     auto begun = redis().read(kOk, "MULTI", redis().receive(request.stop));
     auto set = redis().read(kQueued, "SETNX", redis().receive(request.stop));
@@ -138,23 +123,19 @@ class SetnxExpireMulti : public UncheckedLock {
     for (auto* const answer : {&begun, &set, &expires, &done}) {
       if (!*answer) return tl::unexpected(std::move(answer->error()));
     }
-    if (!*done) return false;
-    lease.state = valid_until(asked_at + std::chrono::seconds(seconds));
-    return true;
+    return done;
   }
 };
 
-const Registration redis_setnx_expire_multi(with_known_hazards({
+const Registration redis_setnx_expire_multi(on_redis({
     .name = "redis-setnx-expire-multi",
-    .backend = "redis",
     .summary = "SETNX and EXPIRE in MULTI (whole seconds): refused clients extend the holder's TTL",
     .acquire_commands = {"MULTI", "SETNX key 1", "EXPIRE key seconds", "EXEC"},
     .release_commands = {"DEL key"},
     .source = "common practice",
     .superseded_by = "redis-set-nx-lua",
     .superseded_because = "SET NX PX does both in one command since Redis 2.6.12",
-    .traits = {.expiry = Expiry::ttl,
-               .release_check = OwnerCheck::none,
+    .traits = {.release_check = OwnerCheck::none,
                .renew_check = OwnerCheck::none,
                // Refused clients that keep asking keep extending the TTL: a crash blocks for ever,
                // and no overrun happens.

@@ -1,302 +1,26 @@
 #include "strategies/redis/redlock_lock.h"
 
 #include <fmt/format.h>
+#include <poll.h>
 
 #include <algorithm>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
 
 #include "strategies/carrier.h"
 #include "strategies/endpoints.h"
-#include "strategies/redis/client/renewal_channel.h"
+#include "strategies/redis/client/quorum_node.h"
+#include "strategies/redis/client/single_node.h"
 #include "strategies/redis/scripts.h"
 #include "strategies/registry.h"
 #include "strategies/waiting/retry.h"
 
 namespace lockbench::redis {
-namespace {
-
-// For releases, which know no TTL.
-constexpr Duration kNodeTimeout = std::chrono::milliseconds(50);
-
-NodeRequestPtr make_request(NodeRequest::Kind kind, const Lease& lease, Duration ttl = {}) {
-  return std::make_shared<NodeRequest>(
-      NodeRequest{.kind = kind, .key = lease.key, .token = lease.token, .ttl = ttl});
-}
-
-}  // namespace
-
-RedlockLock::RedlockLock(const Context& context, Order order)
-    : env_(context.env),
-      services_(context.services),
-      factory_(context.services.get_or_make<ConnectionFactory>(make_connection_factory)),
-      observer_(context.services.get<StrategyObserver>()),
-      order_(order),
-      options_(context.options),
-      waiting_(context.waiting),
-      renewing_(context.renewing),
-      endpoints_(endpoints_of(context, parse_endpoint)) {
-  const Duration timeout = options_.command_timeout;
-  // Connecting and sending must not hold up a round for longer than an answer may.
-  const Duration blocking = std::min(options_.node_timeout.value_or(kNodeTimeout), timeout);
-  for (const Endpoint& endpoint : endpoints_) {
-    nodes_.emplace_back(static_cast<int>(nodes_.size()), endpoint.display(),
-                        factory_.make(endpoint, {blocking, options_.after_stop}, env_), timeout,
-                        observer_, env_);
-  }
-}
-
-RedlockLock::~RedlockLock() {
-  for (QuorumNode& node : nodes_) node.send_pending_releases();
-  // The last chance for releases that wait for a connection. By now all nodes are connecting.
-  const TimePoint until = env_.now() + kNodeTimeout;
-  for (QuorumNode& node : nodes_) {
-    if (node.pending_releases() == 0) continue;
-    node.ready(options_.command_timeout, std::max(until - env_.now(), Duration::zero()));
-    node.send_pending_releases();
-  }
-}
-
-StoreResult<void> RedlockLock::connect() {
-  int reached = 0;
-  StoreResult<void> first_failure;
-  for (QuorumNode& node : nodes_) {
-    auto connected = node.connect({});
-    reached += connected ? 1 : 0;
-    if (!connected && first_failure) first_failure = std::move(connected);
-  }
-  return is_majority(reached) ? StoreResult<void>() : first_failure;
-}
-
-AcquireResult RedlockLock::acquire(const AcquireRequest& request) {
-  Lease lease{.key = std::string(request.key)};
-  return retry(request, env_, waiting_, [&](const AcquireRequest& once) -> Attempt {
-    lease.token = random_token(env_);
-    const StoreResult<bool> granted = try_round(once, lease);
-    if (!granted) return tl::unexpected(granted.error());
-    return *granted ? std::optional(std::move(lease)) : std::nullopt;
-  });
-}
-
-StoreResult<bool> RedlockLock::try_round(const AcquireRequest& request, Lease& lease) {
-  const TimePoint started = env_.now();
-  const Duration per_node = node_timeout(request.ttl);
-  Limits limits{.per_node = per_node, .stop = request.stop};
-  // A round that began before the deadline ends soon after it; a single attempt asks every node.
-  if (request.deadline > started && request.deadline < TimePoint::max() - per_node) {
-    limits.until = request.deadline + per_node;
-  }
-  const Votes votes =
-      ask_nodes(make_request(NodeRequest::Kind::acquire, lease, request.ttl), limits);
-  const Duration validity = validity_of(request.ttl, env_.now() - started);
-  const bool won = is_majority(votes.granted);
-  const bool granted = won && validity > Duration::zero();
-  observer_.on_round(!won && votes.granted > 0 && votes.refused > 0,
-                     granted ? std::optional(validity) : std::nullopt);
-  if (granted) {
-    const TimePoint end = started + request.ttl - drift_of(request.ttl);
-    lease.state = std::make_shared<LeaseState>(end, started);
-    keep_renewed(lease, started, request.ttl);
-    return true;
-  }
-  give_back(lease, per_node);
-  if (!is_blocking(votes.failed())) return false;
-  // A majority may hold the lock although it did not answer; the releases and the TTL free it.
-  const bool perhaps = is_majority(votes.granted + votes.unanswered);
-  return tl::unexpected(StoreError{
-      perhaps ? StoreError::Kind::unanswered : StoreError::Kind::not_sent, describe(votes)});
-}
-
-RedlockLock::Votes RedlockLock::ask_nodes(const NodeRequestPtr& request, const Limits& limits) {
-  Votes votes;
-  if (order_ == Order::parallel) choose_nodes(limits.per_node);
-  const std::size_t step = order_ == Order::parallel ? nodes_.size() : 1;
-  for (std::size_t first = 0; first < nodes_.size(); first += step) {
-    ask_range(first, first + step, request, limits, votes);
-  }
-  for (QuorumNode& node : nodes_) node.stop_waiting();
-  return votes;
-}
-
-void RedlockLock::choose_nodes(Duration per_node) {
-  chosen_.assign(nodes_.size(), false);
-  int ready = 0;
-  for (std::size_t node = 0; node < nodes_.size(); ++node) {
-    chosen_[node] = nodes_[node].ready(per_node);
-    ready += chosen_[node] ? 1 : 0;
-  }
-  if (is_majority(ready)) return;
-  // All are connecting by now, side by side.
-  const TimePoint until = env_.now() + per_node;
-  for (std::size_t node = 0; node < nodes_.size(); ++node) {
-    if (chosen_[node]) continue;
-    chosen_[node] = nodes_[node].ready(per_node, std::max(until - env_.now(), Duration::zero()));
-  }
-}
-
-void RedlockLock::ask_range(std::size_t first, std::size_t last, const NodeRequestPtr& request,
-                            const Limits& limits, Votes& votes) {
-  const auto add_reason = [&](std::size_t node) {
-    if (votes.reason.empty()) votes.reason = nodes_[node].failure();
-  };
-  const TimePoint asked_at = env_.now();
-  // No failures: nobody asked them.
-  if (asked_at >= limits.until) return;
-  const TimePoint give_up_at = std::min(asked_at + limits.per_node, limits.until);
-  const bool stopped = limits.stop.stop_requested();
-  const auto can_be_asked = [&](std::size_t node) {
-    return order_ == Order::sequential
-               ? nodes_[node].ready(limits.per_node, give_up_at - asked_at, limits.stop)
-               : chosen_[node];
-  };
-  awaited_.clear();
-  for (std::size_t node = first; node < last; ++node) {
-    if (!stopped && can_be_asked(node)) {
-      nodes_[node].ask(request);
-      awaited_.push_back(node);
-    } else {
-      nodes_[node].skip(request);
-      ++votes.no_effect;
-      add_reason(node);
-    }
-  }
-  bool over = false;
-  while (!over && !awaited_.empty() && !decided(request->kind, votes)) {
-    // An answer that is there when the time is up still counts: this client was late, not the node.
-    const Duration left = std::max(give_up_at - env_.now(), Duration::zero());
-    wait_for_answers(left, limits.stop);
-    auto polled = polled_.begin();
-    std::erase_if(awaited_, [&](std::size_t node) {
-      return (polled++)->revents != 0 && count_answer(node, votes);
-    });
-    over = left == Duration::zero() || limits.stop.stop_requested();
-  }
-  if (decided(request->kind, votes)) return;  // answers still to come are read later
-  for (const std::size_t node : awaited_) {
-    nodes_[node].give_up(give_up_at - asked_at);
-    ++votes.unanswered;
-    add_reason(node);
-  }
-}
-
-void RedlockLock::wait_for_answers(Duration longest, const std::stop_token& stop) {
-  polled_.clear();
-  bool some_there = false;
-  for (const std::size_t node : awaited_) {
-    const int descriptor = nodes_[node].descriptor();
-    some_there = some_there || descriptor < 0;
-    polled_.push_back({.fd = descriptor, .events = POLLIN, .revents = POLLIN});
-  }
-  if (!some_there) Carrier::current().poll(polled_, longest, stop);
-}
-
-bool RedlockLock::decided(NodeRequest::Kind kind, const Votes& votes) const {
-  // An acquisition has failed for whatever reasons; a lease is lost only if enough nodes say so.
-  const int against = kind == NodeRequest::Kind::acquire ? votes.refused + votes.failed()
-                                                         : std::max(votes.refused, votes.failed());
-  return order_ == Order::parallel && (is_majority(votes.granted) || is_blocking(against));
-}
-
-bool RedlockLock::count_answer(std::size_t node, Votes& votes) {
-  const auto answer = nodes_[node].answer();
-  if (!answer) return false;
-  votes.granted += answer->vote == Vote::granted ? 1 : 0;
-  votes.refused += answer->vote == Vote::refused ? 1 : 0;
-  if (answer->vote != Vote::failed) return true;
-  ++(answer->may_have_taken_effect ? votes.unanswered : votes.no_effect);
-  if (votes.reason.empty()) votes.reason = nodes_[node].failure();
-  return true;
-}
-
-void RedlockLock::give_back(const Lease& lease, Duration per_node) {
-  const NodeRequestPtr release = make_request(NodeRequest::Kind::release, lease);
-  const TimePoint until = env_.now() + per_node;
-  for (QuorumNode& node : nodes_) {
-    // It is worth waiting for a new connection only where the lock may be held.
-    const bool may_hold = node.may_hold(lease.token);
-    const Duration left = std::max(until - env_.now(), Duration::zero());
-    if (node.ready(per_node, may_hold ? left : Duration::zero())) {
-      node.ask(release);
-      node.stop_waiting();
-    } else {
-      node.skip(release);
-    }
-  }
-}
-
-ReleaseResult RedlockLock::release(const Lease& lease) {
-  if (lease.renewal) lease.renewal->stop();
-  const Votes votes = ask_nodes(make_request(NodeRequest::Kind::release, lease),
-                                {.per_node = options_.node_timeout.value_or(kNodeTimeout)});
-  if (is_majority(votes.granted)) {
-    for (QuorumNode& node : nodes_) {
-      if (node.pending_releases() > 0) node.send_pending_releases();
-    }
-    return {ReleaseOutcome::released, {}};
-  }
-  if (is_blocking(votes.refused)) return {ReleaseOutcome::not_owner, {}};
-  return {ReleaseOutcome::failed, describe(votes)};
-}
-
-RenewResult RedlockLock::renew(const Lease& lease, Duration ttl) {
-  const TimePoint started = env_.now();
-  const Votes votes = ask_nodes(make_request(NodeRequest::Kind::renew, lease, ttl),
-                                {.per_node = node_timeout(ttl)});
-  const Duration validity = validity_of(ttl, env_.now() - started);
-  if (is_majority(votes.granted) && validity > Duration::zero()) {
-    lease.state->extend(started + ttl - drift_of(ttl), started);
-    return {RenewOutcome::renewed, {}};
-  }
-  if (is_blocking(votes.refused)) {
-    lease.state->mark_lost(env_.now());
-    return {RenewOutcome::not_owner, {}};
-  }
-  return {RenewOutcome::failed, describe(votes)};
-}
-
-void RedlockLock::keep_renewed(Lease& lease, TimePoint granted_at, Duration ttl) {
-  if (!renewing_) return;
-  if (renewal_channels_.empty()) make_renewal_channels(ttl);
-  lease.renewal = scheduler_->keep({.key = lease.key,
-                                    .token = lease.token,
-                                    .state = lease.state,
-                                    .granted_at = granted_at,
-                                    .ttl = ttl,
-                                    .drift = drift_of(ttl),
-                                    .timing = *renewing_,
-                                    .cap = options_.renew_cap,
-                                    .channels = renewal_channels_,
-                                    .quorum = majority_of(nodes())});
-}
-
-void RedlockLock::make_renewal_channels(Duration ttl) {
-  const RenewalProtocol protocol{.script = &scripts::renew_if_token};
-  const Duration timeout = std::max(node_timeout(ttl), Duration(std::chrono::milliseconds(10)));
-  scheduler_ = &renewal_scheduler(services_);
-  for (const Endpoint& endpoint : endpoints_) {
-    // Not the channels of other locks, whose timeouts differ. The number keeps nodes apart that
-    // differ in their database or credentials only.
-    const std::string name = fmt::format("{} {} of quorum node {}", endpoint.display(),
-                                         protocol.name(), renewal_channels_.size());
-    scheduler_->provide_channel(name, [&](Env& env) {
-      return make_renewal_channel(factory_.make(endpoint, timeout, env), protocol);
-    });
-    renewal_channels_.push_back(name);
-  }
-}
-
-std::string RedlockLock::describe(const Votes& votes) const {
-  if (votes.failed() == 0) return fmt::format("no majority of {} nodes", nodes());
-  return nodes() == 1
-             ? votes.reason
-             : fmt::format("{} of {} nodes failed: {}", votes.failed(), nodes(), votes.reason);
-}
-
-Duration RedlockLock::node_timeout(Duration ttl) const {
-  return std::min(options_.node_timeout.value_or(node_timeout_of(ttl)), options_.command_timeout);
-}
 
 Traits redlock_traits() {
   return {
-      .expiry = Expiry::ttl,
       .release_check = OwnerCheck::atomic,
       .renew_check = OwnerCheck::atomic,
       .renewable = true,
@@ -307,14 +31,352 @@ Traits redlock_traits() {
 
 namespace {
 
-/// Redlock as its description has it: one node after the other.
-std::unique_ptr<LockStrategy> make(const Context& context) {
-  return std::make_unique<RedlockLock>(context, RedlockLock::Order::sequential);
+// For releases, which know no TTL.
+constexpr Duration kNodeTimeout = std::chrono::milliseconds(50);
+
+NodeRequestPtr make_request(NodeRequest::Kind kind, const Lease& lease, Duration ttl) {
+  return std::make_shared<NodeRequest>(
+      NodeRequest{.kind = kind, .key = lease.key, .token = lease.token, .ttl = ttl});
 }
 
-const Registration redlock(with_known_hazards({
+/// A lock on a majority of independent Redis servers, all endpoints that are given (redis.io,
+/// "Distributed Locks with Redis"). Every round asks every node.
+class RedlockLock : public LockStrategy {
+ public:
+  enum class Order {
+    /// Waits for each node before it asks the next. Each is connected only when it is its turn, in
+    /// the time that it has to answer.
+    sequential,
+    parallel,  ///< asks all; done once a majority has decided, and reads later answers later
+  };
+
+  RedlockLock(const Context& context, Order order)
+      : env_(context.env),
+        services_(context.services),
+        factory_(context.services.get_or_make<ConnectionFactory>(make_connection_factory)),
+        observer_(context.services.get<StrategyObserver>()),
+        order_(order),
+        options_(context.options),
+        waiting_(context.waiting),
+        renewing_(context.renewing),
+        endpoints_(endpoints_of(context, parse_endpoint)) {
+    const Duration timeout = options_.command_timeout;
+    // Connecting and sending must not hold up a round for longer than an answer may.
+    const Duration blocking = std::min(options_.node_timeout.value_or(kNodeTimeout), timeout);
+    for (const Endpoint& endpoint : endpoints_) {
+      nodes_.emplace_back(static_cast<int>(nodes_.size()),
+                          factory_.make(endpoint, {blocking, options_.after_stop}, env_), timeout,
+                          observer_, env_);
+    }
+  }
+
+  ~RedlockLock() override {
+    for (QuorumNode& node : nodes_) node.send_pending_releases();
+    // The last chance for releases that wait for a connection. By now all nodes are connecting.
+    const TimePoint until = env_.now() + kNodeTimeout;
+    for (QuorumNode& node : nodes_) {
+      if (node.pending_releases() == 0) continue;
+      node.ready(options_.command_timeout, std::max(until - env_.now(), Duration::zero()));
+      node.send_pending_releases();
+    }
+  }
+
+  /// Fails unless it reaches a majority.
+  StoreResult<void> connect() override {
+    int reached = 0;
+    StoreResult<void> first_failure;
+    for (QuorumNode& node : nodes_) {
+      auto connected = node.connect({});
+      reached += connected ? 1 : 0;
+      if (!connected && first_failure) first_failure = std::move(connected);
+    }
+    return is_majority(reached) ? StoreResult<void>() : first_failure;
+  }
+
+  AcquireResult acquire(const AcquireRequest& request) override {
+    Lease lease{.key = std::string(request.key)};
+    return retry(request, env_, waiting_, [&](const AcquireRequest& once) -> Attempt {
+      lease.token = random_token(env_);
+      const StoreResult<bool> granted = try_round(once, lease);
+      if (!granted) return tl::unexpected(granted.error());
+      return *granted ? std::optional(std::move(lease)) : std::nullopt;
+    });
+  }
+
+  ReleaseResult release(const Lease& lease) override {
+    if (lease.renewal) lease.renewal->stop();
+    const Votes votes = ask_nodes(make_request(NodeRequest::Kind::release, lease, longest_ttl_),
+                                  {.per_node = options_.node_timeout.value_or(kNodeTimeout)});
+    if (is_majority(votes.granted)) {
+      for (QuorumNode& node : nodes_) {
+        if (node.pending_releases() > 0) node.send_pending_releases();
+      }
+      return {ReleaseOutcome::released, {}};
+    }
+    if (is_blocking(votes.refused)) return {ReleaseOutcome::not_owner, {}};
+    return {ReleaseOutcome::failed, describe(votes)};
+  }
+
+  RenewResult renew(const Lease& lease, Duration ttl) override {
+    const TimePoint started = env_.now();
+    longest_ttl_ = std::max(longest_ttl_, ttl);
+    const Votes votes = ask_nodes(make_request(NodeRequest::Kind::renew, lease, ttl),
+                                  {.per_node = node_timeout(ttl)});
+    const Duration validity = validity_of(ttl, env_.now() - started);
+    if (is_majority(votes.granted) && validity > Duration::zero()) {
+      lease.state->extend(started + ttl - drift_of(ttl), started);
+      return {RenewOutcome::renewed, {}};
+    }
+    if (is_blocking(votes.refused)) {
+      lease.state->mark_lost(env_.now());
+      return {RenewOutcome::not_owner, {}};
+    }
+    return {RenewOutcome::failed, describe(votes)};
+  }
+
+ private:
+  struct Votes {
+    int granted = 0, refused = 0;
+    int no_effect = 0;   ///< failed for sure
+    int unanswered = 0;  ///< may have taken effect
+    std::string reason;  ///< of the first failure
+    int failed() const { return no_effect + unanswered; }
+    void fail(const QuorumNode& node, bool may_have_taken_effect) {
+      ++(may_have_taken_effect ? unanswered : no_effect);
+      if (reason.empty()) reason = node.failure();
+    }
+  };
+  struct Limits {
+    Duration per_node{};
+    TimePoint until = TimePoint::max();  ///< for all nodes together; then no more are asked
+    std::stop_token stop{};
+  };
+
+  StoreResult<bool> try_round(const AcquireRequest& request, Lease& lease) {
+    const TimePoint started = env_.now();
+    const Duration per_node = node_timeout(request.ttl);
+    longest_ttl_ = std::max(longest_ttl_, request.ttl);
+    Limits limits{.per_node = per_node, .stop = request.stop};
+    // A round that began before the deadline ends soon after it; a single attempt asks every node.
+    if (request.deadline > started && request.deadline < TimePoint::max() - per_node) {
+      limits.until = request.deadline + per_node;
+    }
+    const Votes votes =
+        ask_nodes(make_request(NodeRequest::Kind::acquire, lease, request.ttl), limits);
+    const Duration validity = validity_of(request.ttl, env_.now() - started);
+    const bool won = is_majority(votes.granted);
+    const bool granted = won && validity > Duration::zero();
+    observer_.on_round(!won && votes.granted > 0 && votes.refused > 0,
+                       granted ? std::optional(validity) : std::nullopt);
+    if (granted) {
+      const TimePoint end = started + request.ttl - drift_of(request.ttl);
+      lease.state = std::make_shared<LeaseState>(end, started);
+      keep_renewed(lease, started, request.ttl);
+      return true;
+    }
+    give_back(lease, per_node);
+    if (!is_blocking(votes.failed())) return false;
+    // A majority may hold the lock although it did not answer; the releases and the TTL free it.
+    const bool perhaps = is_majority(votes.granted + votes.unanswered);
+    return tl::unexpected(StoreError{
+        perhaps ? StoreError::Kind::unanswered : StoreError::Kind::not_sent, describe(votes)});
+  }
+
+  /// Sends the request to every node that can be asked and counts the answers.
+  Votes ask_nodes(const NodeRequestPtr& request, const Limits& limits) {
+    Votes votes;
+    if (order_ == Order::parallel) choose_nodes(limits.per_node);
+    const std::size_t step = order_ == Order::parallel ? nodes_.size() : 1;
+    for (std::size_t first = 0; first < nodes_.size(); first += step) {
+      ask_range(first, first + step, request, limits, votes);
+    }
+    for (QuorumNode& node : nodes_) node.stop_waiting();
+    return votes;
+  }
+
+  /// Sets which nodes to ask at once. Without a majority of ready nodes it waits for the others.
+  void choose_nodes(Duration per_node) {
+    chosen_.assign(nodes_.size(), false);
+    int ready = 0;
+    for (std::size_t node = 0; node < nodes_.size(); ++node) {
+      chosen_[node] = nodes_[node].ready(per_node);
+      ready += chosen_[node] ? 1 : 0;
+    }
+    if (is_majority(ready)) return;
+    // All are connecting by now, side by side.
+    const TimePoint until = env_.now() + per_node;
+    for (std::size_t node = 0; node < nodes_.size(); ++node) {
+      if (chosen_[node]) continue;
+      chosen_[node] = nodes_[node].ready(per_node, std::max(until - env_.now(), Duration::zero()));
+    }
+  }
+
+  /// Asks the nodes from `first` to `last - 1` at once, if there is time left.
+  void ask_range(std::size_t first, std::size_t last, const NodeRequestPtr& request,
+                 const Limits& limits, Votes& votes) {
+    const TimePoint asked_at = env_.now();
+    // No failures: nobody asked them.
+    if (asked_at >= limits.until) return;
+    const TimePoint give_up_at = std::min(asked_at + limits.per_node, limits.until);
+    const bool stopped = limits.stop.stop_requested();
+    const auto can_be_asked = [&](std::size_t node) {
+      return order_ == Order::sequential
+                 ? nodes_[node].ready(limits.per_node, give_up_at - asked_at, limits.stop)
+                 : chosen_[node];
+    };
+    awaited_.clear();
+    for (std::size_t node = first; node < last; ++node) {
+      if (!stopped && can_be_asked(node)) {
+        nodes_[node].ask(request);
+        awaited_.push_back(node);
+      } else {
+        nodes_[node].skip(request);
+        votes.fail(nodes_[node], false);
+      }
+    }
+    bool over = false;
+    while (!over && !awaited_.empty() && !decided(request->kind, votes)) {
+      // An answer that is there when the time is up still counts: this client was late, not the
+      // node.
+      const Duration left = std::max(give_up_at - env_.now(), Duration::zero());
+      wait_for_answers(left, limits.stop);
+      auto polled = polled_.begin();
+      std::erase_if(awaited_, [&](std::size_t node) {
+        return (polled++)->revents != 0 && count_answer(node, votes);
+      });
+      over = left == Duration::zero() || limits.stop.stop_requested();
+    }
+    if (decided(request->kind, votes)) return;  // answers still to come are read later
+    for (const std::size_t node : awaited_) {
+      nodes_[node].give_up(give_up_at - asked_at);
+      votes.fail(nodes_[node], true);
+    }
+  }
+
+  /// Waits until one of the awaited answers may be there, and marks in `polled_` where to look.
+  void wait_for_answers(Duration longest, const std::stop_token& stop) {
+    polled_.clear();
+    bool some_there = false;
+    for (const std::size_t node : awaited_) {
+      const int descriptor = nodes_[node].descriptor();
+      some_there = some_there || descriptor < 0;
+      polled_.push_back({.fd = descriptor, .events = POLLIN, .revents = POLLIN});
+    }
+    if (!some_there) Carrier::current().poll(polled_, longest, stop);
+  }
+
+  /// Whether later answers cannot change the result any more.
+  bool decided(NodeRequest::Kind kind, const Votes& votes) const {
+    // An acquisition has failed for whatever reasons; a lease is lost only if enough nodes say so.
+    const int against = kind == NodeRequest::Kind::acquire
+                            ? votes.refused + votes.failed()
+                            : std::max(votes.refused, votes.failed());
+    return order_ == Order::parallel && (is_majority(votes.granted) || is_blocking(against));
+  }
+
+  /// False: its answer has not come yet.
+  bool count_answer(std::size_t node, Votes& votes) {
+    const auto answer = nodes_[node].answer();
+    if (!answer) return false;
+    if (*answer) {
+      ++(**answer ? votes.granted : votes.refused);
+    } else {
+      votes.fail(nodes_[node], answer->error().kind == StoreError::Kind::unanswered);
+    }
+    return true;
+  }
+
+  /// Releases the lock on every node after a lost round, without waiting for the answers.
+  void give_back(const Lease& lease, Duration per_node) {
+    const NodeRequestPtr release = make_request(NodeRequest::Kind::release, lease, longest_ttl_);
+    const TimePoint until = env_.now() + per_node;
+    for (QuorumNode& node : nodes_) {
+      // It is worth waiting for a new connection only where the lock may be held.
+      const bool may_hold = node.may_hold(lease.token);
+      const Duration left = std::max(until - env_.now(), Duration::zero());
+      if (node.ready(per_node, may_hold ? left : Duration::zero())) {
+        node.ask(release);
+        node.stop_waiting();
+      } else {
+        node.skip(release);
+      }
+    }
+  }
+
+  void keep_renewed(Lease& lease, TimePoint granted_at, Duration ttl) {
+    if (!renewing_) return;
+    if (scheduler_ == nullptr) make_renewal_channels(ttl);
+    lease.renewal = scheduler_->keep({.key = lease.key,
+                                      .token = lease.token,
+                                      .state = lease.state,
+                                      .granted_at = granted_at,
+                                      .ttl = ttl,
+                                      .drift = drift_of(ttl),
+                                      .timing = *renewing_,
+                                      .cap = options_.renew_cap,
+                                      .channels = renewal_channels_,
+                                      .quorum = majority_of(nodes())});
+  }
+
+  void make_renewal_channels(Duration ttl) {
+    const RenewalProtocol protocol{.script = &scripts::renew_if_token};
+    const Duration timeout = std::max(node_timeout(ttl), Duration(std::chrono::milliseconds(10)));
+    scheduler_ = &renewal_scheduler(services_);
+    for (const Endpoint& endpoint : endpoints_) {
+      // Not the channels of other locks, whose timeouts differ. The number keeps nodes apart that
+      // differ in their database or credentials only.
+      const std::string name = fmt::format("{} {} of quorum node {}", endpoint.display(),
+                                           protocol.name(), renewal_channels_.size());
+      scheduler_->provide_channel(name, [&](Env& env) {
+        return make_renewal_channel(factory_.make(endpoint, timeout, env), protocol);
+      });
+      renewal_channels_.push_back(name);
+    }
+  }
+
+  int nodes() const { return static_cast<int>(nodes_.size()); }
+  bool is_majority(int votes) const { return votes >= majority_of(nodes()); }
+  /// Whether so many votes against it rule out a majority for it.
+  bool is_blocking(int votes) const { return votes > nodes() - majority_of(nodes()); }
+
+  std::string describe(const Votes& votes) const {
+    if (votes.failed() == 0) return fmt::format("no majority of {} nodes", nodes());
+    return nodes() == 1
+               ? votes.reason
+               : fmt::format("{} of {} nodes failed: {}", votes.failed(), nodes(), votes.reason);
+  }
+
+  Duration node_timeout(Duration ttl) const {
+    return std::min(options_.node_timeout.value_or(node_timeout_of(ttl)), options_.command_timeout);
+  }
+
+  Env& env_;
+  Services& services_;
+  ConnectionFactory& factory_;
+  StrategyObserver& observer_;
+  const Order order_;
+  const StrategyOptions options_;
+  const WaitPolicy waiting_;
+  const std::optional<RenewalTiming> renewing_;
+  const std::vector<Endpoint> endpoints_;
+  std::vector<QuorumNode> nodes_;
+  std::vector<std::string> renewal_channels_;  ///< made when first needed
+  RenewalScheduler* scheduler_ = nullptr;      ///< found with the channels
+  Duration longest_ttl_{};                     ///< that was asked for
+  // Of the current round; members, so that a round allocates nothing.
+  std::vector<bool> chosen_;
+  std::vector<std::size_t> awaited_;
+  std::vector<pollfd> polled_;
+};
+
+template <RedlockLock::Order kOrder>
+std::unique_ptr<LockStrategy> make(const Context& context) {
+  return std::make_unique<RedlockLock>(context, kOrder);
+}
+
+/// Redlock as its description has it: one node after the other.
+const Registration redlock(on_redis({
     .name = "redlock",
-    .backend = "redis",
     .summary = "SET NX PX on a majority of independent nodes, asked one after the other",
     .acquire_commands = {"SET key token NX PX ttl", "EVALSHA release_if_token key token"},
     .release_commands = {"EVALSHA release_if_token key token"},
@@ -322,17 +384,12 @@ const Registration redlock(with_known_hazards({
     .libraries = {{"Java", "Redisson getMultiLock over independent servers", "lease time = {ttl}"},
                   {"Python", "redlock-py", "lock(resource, {ttl}), retry_count, retry_delay"}},
     .traits = redlock_traits(),
-    .make = make,
+    .make = make<RedlockLock::Order::sequential>,
 }));
 
 /// Redlock at the speed of its majority: asks all nodes at once and does not wait for late answers.
-std::unique_ptr<LockStrategy> make_parallel(const Context& context) {
-  return std::make_unique<RedlockLock>(context, RedlockLock::Order::parallel);
-}
-
-const Registration redlock_parallel(with_known_hazards({
+const Registration redlock_parallel(on_redis({
     .name = "redlock-parallel",
-    .backend = "redis",
     .summary = "SET NX PX on all independent nodes at once, granted by the majority",
     .acquire_commands = {"SET key token NX PX ttl", "EVALSHA release_if_token key token"},
     .release_commands = {"EVALSHA release_if_token key token"},
@@ -344,7 +401,7 @@ const Registration redlock_parallel(with_known_hazards({
          {"Python", "pottery Redlock", "auto_release_time = {ttl}, masters"},
          {"JavaScript", "redlock", "duration = {ttl}, driftFactor, retryDelay, retryCount"}},
     .traits = redlock_traits(),
-    .make = make_parallel,
+    .make = make<RedlockLock::Order::parallel>,
 }));
 
 }  // namespace

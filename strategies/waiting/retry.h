@@ -20,34 +20,28 @@ template <class Wait, class TryOnce>
 AcquireResult retry_after(Wait&& wait, const AcquireRequest& request, Env& env,
                           TryOnce&& try_once) {
   AcquireResult result;
+  const auto ended = [&](AcquireOutcome outcome) {
+    result.outcome = outcome;
+    return std::move(result);
+  };
   const bool may_wait = request.deadline > env.now();
   while (true) {
     ++result.attempts;
     Attempt attempt = try_once(request);
     if (!attempt) {
-      result.outcome = outcome_of(attempt.error(), request.stop);
-      if (result.outcome != AcquireOutcome::refused) {
-        result.reason = std::move(attempt.error().message);
-      }
-      return result;
+      const AcquireOutcome outcome = outcome_of(attempt.error(), request.stop);
+      if (outcome != AcquireOutcome::refused) result.reason = std::move(attempt.error().message);
+      return ended(outcome);
     }
     if (attempt->has_value()) {
-      result.outcome = AcquireOutcome::acquired;
       result.lease = std::move(*attempt);
-      return result;
+      return ended(AcquireOutcome::acquired);
     }
-    if (!may_wait) {
-      result.outcome = AcquireOutcome::refused;
-      return result;
-    }
+    if (!may_wait) return ended(AcquireOutcome::refused);
     const TimePoint now = env.now();
-    if (now >= request.deadline) {
-      result.outcome = AcquireOutcome::timed_out;
-      return result;
-    }
+    if (now >= request.deadline) return ended(AcquireOutcome::timed_out);
     if (wait(result.attempts - 1, request.deadline - now) == WaitResult::stopped) {
-      result.outcome = AcquireOutcome::abandoned;
-      return result;
+      return ended(AcquireOutcome::abandoned);
     }
   }
 }

@@ -1,4 +1,4 @@
-#include "strategies/memcached/client/replies.h"
+#include "strategies/memcached/client/connection.h"
 #include "tests/fuzz/target.h"
 
 namespace lockbench::fuzz {

@@ -1,8 +1,8 @@
 #include <array>
 #include <chrono>
 
-#include "strategies/redis/client/answers.h"
 #include "strategies/redis/client/protocol.h"
+#include "strategies/redis/client/single_node.h"
 #include "tests/fuzz/scripted_transport.h"
 #include "tests/fuzz/target.h"
 

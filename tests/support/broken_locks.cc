@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "strategies/redis/client/answers.h"
+#include "strategies/redis/client/protocol.h"
 #include "strategies/redis/client/single_node.h"
 #include "strategies/redis/scripts.h"
 #include "strategies/registry.h"
@@ -121,7 +121,7 @@ AcquireResult granted(const AcquireRequest& request, std::string token, TimePoin
           .lease = Lease{.key = std::string(request.key),
                          .token = std::move(token),
                          .mode = request.mode,
-                         .state = redis::valid_until(valid_until)}};
+                         .state = std::make_shared<LeaseState>(valid_until)}};
 }
 
 // Acquisitions.
@@ -264,7 +264,7 @@ AcquireResult miscall(Flawed& lock, const AcquireRequest& request) {
 // Releases and renewals.
 
 ReleaseResult release_unchecked(Flawed& lock, const Lease& lease) {
-  return to_release_result(redis::release_unchecked(lock.redis(), lease));
+  return to_release_result(lock.redis().call(redis::kFlag, {"DEL", lease.key}));
 }
 
 ReleaseResult forget_to_release(Flawed& /*lock*/, const Lease& /*lease*/) {
@@ -296,7 +296,10 @@ ReleaseResult tell_in_vain(Flawed& lock, const Lease& lease) {
 }
 
 RenewResult renew_unchecked(Flawed& lock, const Lease& lease, Duration ttl) {
-  return redis::renew_unchecked(lock.redis(), lock.env(), lease, ttl);
+  const TimePoint asked_at = lock.env().now();
+  const auto renewed = lock.redis().call(
+      redis::kFlag, {"PEXPIRE", lease.key, std::to_string(ceil_milliseconds(ttl))});
+  return to_renew_result(renewed, lease, lock.env(), asked_at, ttl);
 }
 
 RenewResult renew_nothing(Flawed& /*lock*/, const Lease& /*lease*/, Duration /*ttl*/) {

@@ -1,6 +1,6 @@
 #include "tests/support/broken_token_locks.h"
 
-#include "strategies/redis/client/answers.h"
+#include "strategies/redis/client/protocol.h"
 #include "strategies/redis/client/single_node.h"
 
 namespace lockbench::test {
@@ -9,11 +9,7 @@ namespace {
 struct NeverExpires : redis::TokenLock {
   using TokenLock::TokenLock;
   StoreResult<redis::TryResult> try_acquire(const AcquireRequest& request, Lease& lease) override {
-    const TimePoint asked_at = env().now();
-    const auto reply = redis().call({"SET", lease.key, lease.token, "NX"}, request.stop);
-    if (!reply) return tl::unexpected(reply.error());
-    lease.state = redis::valid_until(asked_at + request.ttl);
-    return reply->is_text("OK");
+    return redis().call(redis::kOkOrNil, {"SET", lease.key, lease.token, "NX"}, request.stop);
   }
 };
 
@@ -26,25 +22,18 @@ struct CallsHalfALockFailure : redis::TokenLock {
     if (!taken->is_integer(1)) return false;
     const auto expires = redis().call({"EXPIRE", lease.key, "10"}, request.stop);
     if (!expires) return tl::unexpected(expires.error());
-    lease.state = redis::valid_until(env().now());
     return true;
   }
+  Duration validity(Duration /*ttl*/) const override { return {}; }
 };
 
-struct Textbook : redis::TokenLock {
+struct DoesNotTidyUp : redis::TokenLock {
   using TokenLock::TokenLock;
-  StoreResult<redis::TryResult> try_acquire(const AcquireRequest& request, Lease& lease) override {
-    return set_nx_px(request, lease, lease.token);
-  }
-};
-
-struct DoesNotTidyUp : Textbook {
-  using Textbook::Textbook;
   StoreResult<bool> undo(const Lease&, const std::stop_token&) override { return false; }
 };
 
-struct TimerRenewsUnchecked : Textbook {
-  using Textbook::Textbook;
+struct TimerRenewsUnchecked : redis::TokenLock {
+  using TokenLock::TokenLock;
   std::optional<redis::RenewalProtocol> renewal_protocol() const override {
     return redis::RenewalProtocol{};
   }

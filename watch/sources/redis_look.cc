@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "strategies/number.h"
-#include "strategies/redis/client/sentinel.h"
+#include "strategies/redis/client/protocol.h"
 #include "watch/sources/patterns.h"
 
 namespace lockbench::watch {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "strategies/redis/client/endpoint.h"
+#include "strategies/redis/client/connection.h"
 #include "watch/sources/patterns.h"
 #include "watch/sources/redis_book.h"
 #include "watch/sources/redis_look.h"

@@ -1,22 +1,104 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
 #include <stop_token>
 #include <string>
 #include <string_view>
+#include <tl/expected.hpp>
 
+#include "strategies/duration.h"
 #include "strategies/env.h"
 #include "strategies/errors.h"
-#include "strategies/memcached/client/endpoint.h"
-#include "strategies/memcached/client/replies.h"
 #include "strategies/store.h"
 #include "strategies/timeouts.h"
+#include "strategies/tls.h"
 #include "strategies/transport/socket.h"
+#include "strategies/url.h"
 
 namespace lockbench::memcached {
+
+/// One memcached server: [memcached://|memcaches://][user:password@]HOST[:PORT], with an IPv6
+/// address in brackets. memcaches:// is for TLS, with the settings of tls.h behind a question mark.
+struct Endpoint {
+  HostPort server;
+  std::string user, password;                ///< both empty without authentication
+  std::shared_ptr<const TlsSettings> tls{};  ///< null: none
+
+  /// Without credentials, for people, files and metrics.
+  std::string display() const { return server.display(); }
+};
+
+/// The error says what is wrong and what is allowed, and never repeats the text, which may hold a
+/// secret.
+tl::expected<Endpoint, std::string> parse_endpoint(std::string_view text);
+
+/// memcached takes larger numbers for absolute times.
+inline constexpr std::int64_t kLongestExpiry = 60LL * 60 * 24 * 30;
+
+/// memcached reads its clock once a second, a little late each time, so that now and then it counts
+/// two seconds at once: an item may live so much less than asked, and is asked to live longer.
+inline constexpr std::chrono::seconds kKeptLonger{2};
+
+/// The expiry that is asked for, and how long the lock is valid.
+struct ItemTtl {
+  std::int64_t asked = 0;  ///< seconds
+  Duration kept{};
+
+  static tl::expected<ItemTtl, StoreError> of(Duration ttl) {
+    const std::chrono::seconds kept(ceil_seconds(ttl));
+    const std::int64_t asked = (kept + kKeptLonger).count();
+    if (asked > kLongestExpiry) {
+      return tl::unexpected(StoreError{StoreError::Kind::not_sent,
+                                       "memcached: a TTL can be at most 30 days less 2 s"});
+    }
+    return ItemTtl{.asked = asked, .kept = kept};
+  }
+};
+
+// The replies of memcached's text protocol (protocol.txt). Each function reads one from the front
+// of what a server has sent, however broken that is, and changes nothing.
+
+struct Item {
+  std::string value;
+  std::uint64_t version = 0;  ///< changes with every change of the item ("cas unique")
+};
+
+/// A reply and its size in bytes.
+template <class T>
+struct Parsed {
+  T value;
+  std::size_t size = 0;
+};
+
+struct BadReply {
+  std::string why;  ///< printable
+  /// The server said that it did not do it. Otherwise the reply is not one to this command.
+  bool refused = false;
+};
+
+/// Nothing: the reply is not complete.
+template <class T>
+using ParseResult = tl::expected<std::optional<Parsed<T>>, BadReply>;
+
+/// What is answered in one line: `yes` if it was done, one of the others if not.
+struct Choice {
+  std::string_view yes;
+  std::string_view no{}, or_no{};
+};
+
+ParseResult<bool> parse_choice(std::string_view bytes, const Choice& choice);
+/// The answer to "gets key": the item, or nothing.
+ParseResult<std::optional<Item>> parse_item(std::string_view bytes, std::string_view key);
+/// The answer to "version".
+ParseResult<std::string> parse_version(std::string_view bytes);
+using Stats = std::map<std::string, std::string, std::less<>>;
+/// The answer to "stats".
+ParseResult<Stats> parse_stats(std::string_view bytes);
 
 /// One connection to one memcached server, in the text protocol; used by one thread. Constructing
 /// it does not connect; a command connects first if there is no connection, within the command
@@ -51,10 +133,10 @@ class Connection {
  private:
   // `parse` returns a ParseResult<T> for what has come.
 
-  /// One command, reported to the Env.
+  /// One command for each of these keys, reported to the Env; they are sent together.
   template <class T, class Parse>
-  StoreResult<T> call(std::string_view name, std::string_view key, std::string_view request,
-                      const std::stop_token& stop, const Parse& parse);
+  StoreResult<T> call(std::string_view name, std::span<const std::string_view> keys,
+                      std::string_view request, const std::stop_token& stop, const Parse& parse);
   /// A part of what a new connection begins with.
   template <class T, class Parse>
   StoreResult<void> greet(std::string_view name, std::string_view request, TimePoint end,

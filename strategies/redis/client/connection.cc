@@ -7,13 +7,31 @@
 #include <stdexcept>
 #include <utility>
 
-#include "strategies/carrier.h"
-#include "strategies/redis/client/answers.h"
+#include "strategies/number.h"
 #include "strategies/redis/client/protocol.h"
-#include "strategies/redis/client/sentinel.h"
 
 namespace lockbench::redis {
 namespace {
+
+UrlForm form_of(std::string_view url) {
+  const bool unix_socket = url.starts_with("unix://");
+  const bool tls = url.starts_with("rediss");
+  const bool sentinels = url.starts_with(tls ? "rediss+sentinel://" : "redis+sentinel://");
+  return {.what = "a Redis URL",
+          .allowed =
+              "redis://[[user]:password@]host[:port][/db], "
+              "unix://[[user]:password@]/path[?db=N] or "
+              "redis+sentinel://[[user]:password@]host[:port][,host[:port]...]/name[/db]; "
+              "rediss:// and rediss+sentinel:// for TLS, with ?cacert=FILE and other settings",
+          .schemes = {"redis", "unix", "redis+sentinel", "rediss", "rediss+sentinel"},
+          .default_port = static_cast<std::uint16_t>(sentinels ? 26379 : 6379),
+          .max_hosts = unix_socket ? 0U
+                       : sentinels ? 32U
+                                   : 1U,
+          .login = UrlForm::Login::password,
+          .query = unix_socket,
+          .tls = tls};
+}
 
 /// The server that a connection or a subscriber uses.
 class Client {
@@ -154,13 +172,16 @@ class SocketConnection : public Connection, private Client {
     const Pending& pending = pendings_[0];
     if (pending.state == Pending::State::queued) return std::nullopt;
     if (pending.broken()) {
-      return settled(fail(kind_of(pending), broken_reason_));
+      const bool sent = pending.state == Pending::State::unanswered;
+      return settled(
+          fail(sent ? StoreError::Kind::unanswered : StoreError::Kind::not_sent, broken_reason_));
     }
     auto read = read_reply(*transport_, *reader_, longest, stop);
     if (read && !*read) return std::nullopt;
     StoreResult<Reply> reply =
         read ? checked(**std::move(read)) : fail(StoreError::Kind::unanswered, read.error());
-    if (is_answer(reply) && is_last_sent() && reader_->holds_bytes()) {
+    const bool last = pendings_.size() == 1 || pendings_[1].state != Pending::State::sent;
+    if (is_answer(reply) && last && reader_->holds_bytes()) {
       // It would be taken for the answer to the next command.
       reply = fail(StoreError::Kind::unanswered, "an answer that nobody asked for");
     }
@@ -177,11 +198,6 @@ class SocketConnection : public Connection, private Client {
 
   static bool is_answer(const StoreResult<Reply>& reply) {
     return reply || reply.error().kind == StoreError::Kind::rejected;
-  }
-
-  /// Whether no answer may follow that to the oldest command.
-  bool is_last_sent() const {
-    return pendings_.size() == 1 || pendings_[1].state != Pending::State::sent;
   }
 
   /// Finishes the oldest command.
@@ -201,17 +217,13 @@ class SocketConnection : public Connection, private Client {
     return reply;
   }
 
-  static StoreError::Kind kind_of(const Pending& pending) {
-    return pending.state == Pending::State::unanswered ? StoreError::Kind::unanswered
-                                                       : StoreError::Kind::not_sent;
-  }
-
   CommandInfo info(const Pending& pending) const {
     return {.store = "redis",
             .endpoint = display_,
             .name = pending.name,
             .key = pending.key,
-            .blocks = pending.blocks_for > Duration::zero()};
+            // WAIT waits for replicas, not for the lock.
+            .blocks = pending.blocks_for > Duration::zero() && pending.name != "WAIT"};
   }
 
   std::string describe(Transport::Status status) const {
@@ -393,25 +405,78 @@ class SocketFactory : public ConnectionFactory {
 
 }  // namespace
 
-StoreResult<Reply> Connection::call(const Script& script,
-                                    std::initializer_list<std::string_view> keys,
-                                    std::initializer_list<std::string_view> args,
-                                    const std::stop_token& stop) {
+std::string Endpoint::display() const {
+  if (!path.empty()) return "unix:" + path;
+  if (sentinels.empty()) return display_address(host, std::to_string(port));
+  std::string all;
+  for (const HostPort& sentinel : sentinels) all += (all.empty() ? "" : ",") + sentinel.display();
+  return all + "/" + master;
+}
+
+tl::expected<Endpoint, std::string> parse_endpoint(std::string_view text) {
+  const UrlForm form = form_of(text);
+  auto url = parse_url(text, form);
+  if (!url) return tl::unexpected(std::move(url.error()));
+  Endpoint endpoint{.user = std::move(url->user),
+                    .password = std::move(url->password),
+                    .tls = std::move(url->tls)};
+  std::string_view path = url->path;
+  std::string_view database;
+  if (url->scheme == "unix") {
+    database = url->query;
+    endpoint.path = path;
+    if (!path.starts_with('/')) return invalid_url("a unix socket needs an absolute path", form);
+    // The size of sockaddr_un's path, less its final zero.
+    if (path.size() > 107) {
+      return invalid_url("a unix socket's path has at most 107 characters", form);
+    }
+    if (database.empty()) return endpoint;
+    if (!database.starts_with("db=")) return invalid_url("the only parameter is db=N", form);
+    database.remove_prefix(3);
+  } else {
+    path.remove_prefix(std::min<std::size_t>(path.size(), 1));
+    if (url->scheme.ends_with("+sentinel")) {
+      database = cut_at(path, '/');
+      if (path.empty()) return invalid_url("the master's name is missing", form);
+      if (path.find('@') != std::string_view::npos) {
+        return invalid_url("an @ in the master's name; a / in a password is written %2F", form);
+      }
+      endpoint.master = path;
+      endpoint.sentinels = std::move(url->hosts);
+    } else {
+      database = path;
+      endpoint.host = url->hosts.front().host;
+      endpoint.port = url->hosts.front().port;
+    }
+    if (database.empty()) return endpoint;
+  }
+  constexpr int kMostDatabases = 1'000'000;
+  const auto number = parse_number<int>(database);
+  if (!number || *number < 0 || *number > kMostDatabases) {
+    return invalid_url("the database must be a number", form);
+  }
+  endpoint.database = *number;
+  return endpoint;
+}
+
+void Connection::queue(const Script& script, bool in_full, WordList keys, WordList args) {
   // Of any script here; allocating them for each call would show.
   constexpr std::size_t kMostWords = 16, kFixed = 3;
   const std::string key_count = std::to_string(keys.size());
-  std::array<std::string_view, kMostWords> words{"EVALSHA", script.sha1, key_count};
+  std::array<std::string_view, kMostWords> words{in_full ? "EVAL" : "EVALSHA",
+                                                 in_full ? script.source : script.sha1, key_count};
   if (kFixed + keys.size() + args.size() > kMostWords) throw std::length_error("a long command");
   const auto behind_keys = std::copy(keys.begin(), keys.end(), words.begin() + kFixed);
   const auto end = std::copy(args.begin(), args.end(), behind_keys);
-  const Command command(words.begin(), end);
+  queue(Command(words.begin(), end), script.name);
+}
 
-  queue(command, script.name);
+StoreResult<Reply> Connection::call(const Script& script, WordList keys, WordList args,
+                                    const std::stop_token& stop) {
+  queue(script, false, keys, args);
   StoreResult<Reply> reply = receive(stop);
   if (reply || reply.error().code != StoreError::Code::unknown_script) return reply;
-  words[0] = "EVAL";
-  words[1] = script.source;
-  queue(command, script.name);
+  queue(script, true, keys, args);
   return receive(stop);
 }
 

@@ -8,15 +8,45 @@
 #include <stop_token>
 #include <string>
 #include <string_view>
+#include <tl/expected.hpp>
 #include <utility>
 #include <vector>
 
 #include "strategies/env.h"
 #include "strategies/errors.h"
-#include "strategies/redis/client/endpoint.h"
 #include "strategies/timeouts.h"
+#include "strategies/tls.h"
+#include "strategies/transport/socket.h"
+#include "strategies/url.h"
 
 namespace lockbench::redis {
+
+/// One Redis server. Its URL is redis://[[user]:password@]host[:port][/db],
+/// unix://[[user]:password@]/path[?db=N], or, for the current master that these sentinels name,
+/// redis+sentinel://[[user]:password@]host[:port][,host[:port]...]/name[/db]. User and password are
+/// the server's, and for sentinels that ask for one. With rediss:// or rediss+sentinel:// all of
+/// them speak TLS, by the settings behind a question mark (tls.h).
+struct Endpoint {
+  std::string host;  ///< empty for a unix socket
+  int port = 6379;
+  std::string path;  ///< of a unix socket
+  std::string user, password;
+  int database = 0;
+  std::vector<HostPort>
+      sentinels{};       ///< to be asked for host and port; empty: those above are used
+  std::string master{};  ///< the name by which the sentinels know it
+  std::shared_ptr<const TlsSettings> tls{};  ///< null: none
+
+  /// "127.0.0.1:6379", "unix:/run/redis.sock" or "10.0.0.1:26379,10.0.0.2:26379/name": without
+  /// credentials, for people, files and metrics.
+  std::string display() const;
+  /// For an endpoint without sentinels.
+  SocketAddress address() const { return {.host = host, .port = port, .path = path}; }
+};
+
+/// The error says what is wrong and what is allowed, and never repeats the URL, which may hold a
+/// secret.
+tl::expected<Endpoint, std::string> parse_endpoint(std::string_view url);
 
 /// A server's answer.
 struct Reply {
@@ -44,6 +74,7 @@ struct Form {
 
 /// A command's words; the views need to live only until it is queued.
 using Command = std::span<const std::string_view>;
+using WordList = std::initializer_list<std::string_view>;
 
 /// A Lua script from a .lua file beside the strategies, embedded at build time.
 struct Script {
@@ -92,15 +123,21 @@ class Connection {
 
   virtual void close() noexcept = 0;
 
+  void queue(WordList command) { queue(Command(command.begin(), command.size())); }
+  /// EVALSHA, or with `in_full` EVAL, which works also if the server does not know the script.
+  void queue(const Script& script, bool in_full, WordList keys, WordList args);
+
   /// One command, one round trip.
   StoreResult<Reply> call(Command command, const std::stop_token& stop = {}) {
     queue(command);
     return receive(stop);
   }
-  StoreResult<Reply> call(std::initializer_list<std::string_view> command,
-                          const std::stop_token& stop = {}) {
+  StoreResult<Reply> call(WordList command, const std::stop_token& stop = {}) {
     return call(Command(command.begin(), command.size()), stop);
   }
+  /// EVALSHA, then EVAL if the server does not know the script.
+  StoreResult<Reply> call(const Script& script, WordList keys, WordList args,
+                          const std::stop_token& stop = {});
 
   /// The answer to the command with this name. Any answer that is not of this form closes the
   /// connection and counts as unanswered: it may belong to another command.
@@ -111,29 +148,11 @@ class Connection {
     return tl::unexpected(not_understood(form.expected, name, *reply));
   }
   template <class T>
-  StoreResult<T> call(const Form<T>& form, std::initializer_list<std::string_view> command,
-                      const std::stop_token& stop = {}) {
+  StoreResult<T> call(const Form<T>& form, WordList command, const std::stop_token& stop = {}) {
     return read(form, *command.begin(), call(command, stop));
   }
-  void queue(std::initializer_list<std::string_view> command) {
-    queue(Command(command.begin(), command.size()));
-  }
-
-  /// A command that waits at the server for at most `blocks_for`, and then answers nil.
-  StoreResult<Reply> call_blocking(std::initializer_list<std::string_view> command,
-                                   Duration blocks_for, const std::stop_token& stop) {
-    queue(Command(command.begin(), command.size()), {}, blocks_for);
-    return receive(stop);
-  }
-
-  /// EVALSHA, then EVAL if the server does not know the script.
-  StoreResult<Reply> call(const Script& script, std::initializer_list<std::string_view> keys,
-                          std::initializer_list<std::string_view> args,
-                          const std::stop_token& stop = {});
   template <class T>
-  StoreResult<T> call(const Form<T>& form, const Script& script,
-                      std::initializer_list<std::string_view> keys,
-                      std::initializer_list<std::string_view> args,
+  StoreResult<T> call(const Form<T>& form, const Script& script, WordList keys, WordList args,
                       const std::stop_token& stop = {}) {
     return read(form, script.name, call(script, keys, args, stop));
   }

@@ -1,6 +1,5 @@
 #include "strategies/redis/client/notification_hub.h"
 
-#include <utility>
 #include <vector>
 
 #include "strategies/waiting/wait_policy.h"
@@ -22,33 +21,6 @@ NotificationHub::NotificationHub(const Endpoint& endpoint, Duration command_time
     : env_(std::move(env)),
       subscriber_(factory.make_subscriber(endpoint, command_timeout, *env_)) {}
 
-NotificationHub::Waiter::Waiter(NotificationHub& hub, const std::string& channel, Event& event)
-    : hub_(hub), event_(event) {
-  hub_.join(*this, channel);
-}
-
-NotificationHub::Waiter::~Waiter() { hub_.leave(*this); }
-
-bool NotificationHub::Waiter::subscribed() const {
-  const std::scoped_lock lock(hub_.mutex_);
-  return channel_->subscribed;
-}
-
-void NotificationHub::Waiter::woken() {
-  const std::scoped_lock lock(hub_.mutex_);
-  if (std::exchange(signalled_, false)) asking_ = true;
-}
-
-void NotificationHub::Waiter::found_taken() {
-  const std::scoped_lock lock(hub_.mutex_);
-  asking_ = false;
-}
-
-std::size_t NotificationHub::channels() const {
-  const std::scoped_lock lock(mutex_);
-  return channels_.size();
-}
-
 void NotificationHub::join(Waiter& waiter, const std::string& channel) {
   const std::scoped_lock lock(mutex_);
   const auto [found, added] = channels_.try_emplace(channel);
@@ -58,10 +30,7 @@ void NotificationHub::join(Waiter& waiter, const std::string& channel) {
   joined.unused_since.reset();
   // The task notices a failure and reconnects.
   if (added && connected_) (void)subscriber_->subscribe(channel);
-  if (!task_) start_task();
-}
-
-void NotificationHub::start_task() {
+  if (task_) return;
   const auto report = [this](const std::string& why) {
     env_->report("messages of released locks are not received any more: " + why);
   };
@@ -112,20 +81,17 @@ StoreResult<std::optional<Push>> NotificationHub::next_push(const std::stop_toke
   if (auto connected = subscriber_->connect(stop); !connected) {
     return tl::unexpected(std::move(connected.error()));
   }
-  subscribe_to_all();
-  return subscriber_->receive(kTick, stop);
-}
-
-void NotificationHub::subscribe_to_all() {
   std::vector<std::string> names;
   {
     const std::scoped_lock lock(mutex_);
     // Clients that come from here on subscribe themselves.
-    if (std::exchange(connected_, true)) return;
-    names.reserve(channels_.size());
-    for (const auto& [name, channel] : channels_) names.push_back(name);
+    if (!std::exchange(connected_, true)) {
+      for (const auto& [name, channel] : channels_) names.push_back(name);
+    }
   }
-  (void)subscriber_->subscribe_to_all(names);  // after a failure the next receive() fails
+  // After a failure the next receive() fails.
+  if (!names.empty()) (void)subscriber_->subscribe_to_all(names);
+  return subscriber_->receive(kTick, stop);
 }
 
 void NotificationHub::take(const Push& push) {

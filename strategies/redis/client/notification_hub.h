@@ -6,6 +6,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "strategies/carrier.h"
 #include "strategies/redis/client/connection.h"
@@ -25,8 +26,14 @@ class NotificationHub {
   NotificationHub(const NotificationHub&) = delete;
   NotificationHub& operator=(const NotificationHub&) = delete;
 
+  class Waiter;
+
  private:
-  struct Channel;
+  struct Channel {
+    std::list<Waiter*> waiters;  ///< oldest first
+    bool subscribed = false;
+    std::optional<TimePoint> unused_since{};  ///< as noticed by the task
+  };
 
  public:
   /// One client's wait for the messages of one channel, from construction to destruction. Used by
@@ -34,18 +41,30 @@ class NotificationHub {
   class Waiter {
    public:
     /// `event` is set by a message, and when the subscription begins or is lost.
-    Waiter(NotificationHub& hub, const std::string& channel, Event& event);
+    Waiter(NotificationHub& hub, const std::string& channel, Event& event)
+        : hub_(hub), event_(event) {
+      hub_.join(*this, channel);
+    }
     Waiter(const Waiter&) = delete;
     Waiter& operator=(const Waiter&) = delete;
-    ~Waiter();
+    ~Waiter() { hub_.leave(*this); }
 
     /// Whether messages are received. Releases before that are missed.
-    bool subscribed() const;
+    bool subscribed() const {
+      const std::scoped_lock lock(hub_.mutex_);
+      return channel_->subscribed;
+    }
     /// To be called after a wait: the client asks for the lock next.
-    void woken();
+    void woken() {
+      const std::scoped_lock lock(hub_.mutex_);
+      if (std::exchange(signalled_, false)) asking_ = true;
+    }
     /// The client asked and another one has the lock, whose release will be announced: the wake-up
     /// is used up.
-    void found_taken();
+    void found_taken() {
+      const std::scoped_lock lock(hub_.mutex_);
+      asking_ = false;
+    }
     /// The client has the lock: its wake-up need not be passed on.
     void satisfied() { satisfied_ = true; }
 
@@ -63,23 +82,18 @@ class NotificationHub {
   };
 
   /// The number of channels that are, or are to be, subscribed.
-  std::size_t channels() const;
+  std::size_t channels() const {
+    const std::scoped_lock lock(mutex_);
+    return channels_.size();
+  }
 
  private:
-  struct Channel {
-    std::list<Waiter*> waiters;  ///< oldest first
-    bool subscribed = false;
-    std::optional<TimePoint> unused_since{};  ///< as noticed by the task
-  };
-
   void join(Waiter& waiter, const std::string& channel);
-  void start_task();
   void leave(Waiter& waiter);
   static void wake_one(Channel& channel);
   void listen(const std::stop_token& stop);
-  /// Connects if there is no connection.
+  /// Connects if there is no connection, and subscribes to all channels.
   StoreResult<std::optional<Push>> next_push(const std::stop_token& stop);
-  void subscribe_to_all();
   void take(const Push& push);
   void disconnected();
   void drop_unused();

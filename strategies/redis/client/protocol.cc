@@ -4,12 +4,12 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
+#include <limits>
 #include <utility>
+#include <vector>
 
 #include "strategies/carrier.h"
 #include "strategies/number.h"
-#include "strategies/redis/client/answers.h"
 
 namespace lockbench::redis {
 namespace {
@@ -23,77 +23,62 @@ constexpr int kDeepest = 7;
 constexpr std::string_view kLogin = "AUTH";
 
 /// Reads one answer from the front of what has come.
-class Parser {
- public:
+struct Parser {
   enum class State { complete, partial, invalid };
 
-  explicit Parser(std::string_view bytes) : bytes_(bytes) {}
+  std::string_view bytes;
+  std::size_t used = 0;
+  std::size_t needed = 0;  ///< for a partial answer: how many bytes to wait for, at least
 
   State read(Reply& reply, int depth = 0) {
-    const std::size_t end = bytes_.find("\r\n", used_);
-    needed_ = bytes_.size() + 1;
+    const std::size_t end = bytes.find("\r\n", used);
+    needed = bytes.size() + 1;
     if (end == std::string_view::npos) return State::partial;
-    const std::string_view line = bytes_.substr(used_, end - used_);
-    used_ = end + 2;
+    const std::string_view line = bytes.substr(used, end - used);
+    used = end + 2;
     if (line.empty()) return State::invalid;
     const std::string_view rest = line.substr(1);
+    const auto number = parse_number<std::int64_t>(rest);
     switch (line.front()) {
       case '+':
-        return read_line(Reply::Type::status, rest, reply);
+        reply.type = Reply::Type::status;
+        reply.text = rest;
+        return State::complete;
       case '-':
+        reply.type = Reply::Type::error;
+        reply.text = rest;
         reply.code = error_code(rest);
-        return read_line(Reply::Type::error, rest, reply);
+        return State::complete;
       case ':':
-        return read_integer(rest, reply);
+        reply.type = Reply::Type::integer;
+        reply.integer = number.value_or(0);
+        return number ? State::complete : State::invalid;
       case '$':
-        return read_text(rest, reply);
       case '*':
-        return depth < kDeepest ? read_array(rest, reply, depth) : State::invalid;
+        if (!number || *number < -1) return State::invalid;
+        if (*number == -1) return State::complete;  // nil
+        if (line.front() == '$') return read_text(*number, reply);
+        return depth < kDeepest ? read_array(*number, reply, depth) : State::invalid;
       default:
         return State::invalid;
     }
   }
 
-  std::size_t used() const { return used_; }
-  /// For a partial answer: how many bytes to wait for, at least.
-  std::size_t needed() const { return needed_; }
-
- private:
-  static State read_line(Reply::Type type, std::string_view text, Reply& reply) {
-    reply.type = type;
-    reply.text = text;
-    return State::complete;
-  }
-
-  static State read_integer(std::string_view text, Reply& reply) {
-    const auto number = parse_number<std::int64_t>(text);
-    reply.type = Reply::Type::integer;
-    reply.integer = number.value_or(0);
-    return number ? State::complete : State::invalid;
-  }
-
-  /// A length that is -1 means nil.
-  State read_text(std::string_view length, Reply& reply) {
-    const auto size = parse_number<std::int64_t>(length);
-    if (!size || *size < -1) return State::invalid;
-    if (*size == -1) return State::complete;
-    if (*size > static_cast<std::int64_t>(kLongestReply)) return too_long();
-    const auto bytes = static_cast<std::size_t>(*size);
-    needed_ = used_ + bytes + 2;
-    if (bytes_.size() < needed_) return State::partial;
+  State read_text(std::int64_t size, Reply& reply) {
+    if (size > static_cast<std::int64_t>(kLongestReply)) return too_long();
+    const auto length = static_cast<std::size_t>(size);
+    needed = used + length + 2;
+    if (bytes.size() < needed) return State::partial;
     reply.type = Reply::Type::string;
-    reply.text = bytes_.substr(used_, bytes);
-    used_ = needed_;
-    return bytes_.substr(used_ - 2, 2) == "\r\n" ? State::complete : State::invalid;
+    reply.text = bytes.substr(used, length);
+    used = needed;
+    return bytes.substr(used - 2, 2) == "\r\n" ? State::complete : State::invalid;
   }
 
-  State read_array(std::string_view length, Reply& reply, int depth) {
-    const auto size = parse_number<std::int64_t>(length);
-    if (!size || *size < -1) return State::invalid;
-    if (*size == -1) return State::complete;
-    if (*size > kMostElements) return too_long();
+  State read_array(std::int64_t size, Reply& reply, int depth) {
+    if (size > kMostElements) return too_long();
     reply.type = Reply::Type::array;
-    for (std::int64_t i = 0; i < *size; ++i) {
+    for (std::int64_t i = 0; i < size; ++i) {
       const State state = read(reply.elements.emplace_back(), depth + 1);
       if (state != State::complete) return state;
     }
@@ -101,13 +86,31 @@ class Parser {
   }
 
   State too_long() {
-    needed_ = kLongestReply + 1;
+    needed = kLongestReply + 1;
     return State::partial;
   }
-
-  const std::string_view bytes_;
-  std::size_t used_ = 0, needed_ = 0;
 };
+
+std::string describe(const Reply& reply) {
+  using Type = Reply::Type;
+  if (reply.type == Type::nil) return "nil";
+  if (reply.type == Type::integer) return fmt::format("the integer {}", reply.integer);
+  if (reply.type == Type::string) return fmt::format("text of {} bytes", reply.text.size());
+  if (reply.type == Type::array) return fmt::format("an array of {}", reply.elements.size());
+  return (reply.type == Type::error ? "the error " : "the status ") + printable(reply.text);
+}
+
+bool is_text(const Reply& reply) {
+  return reply.type == Reply::Type::string || reply.type == Reply::Type::status;
+}
+
+std::optional<bool> read_ok(const Reply& reply) {
+  return reply.is_text("OK") ? std::optional(true) : std::nullopt;
+}
+
+std::optional<std::string> read_text(const Reply& reply) {
+  return is_text(reply) ? std::optional(reply.text) : std::nullopt;
+}
 
 /// Why the server that answers ROLE like this is not to be used; empty: it is a master.
 std::string why_no_master(const Reply& role) {
@@ -118,14 +121,76 @@ std::string why_no_master(const Reply& role) {
   return "the server that the sentinels name as master is a replica";
 }
 
-// Formatting into a string takes several times as long.
+/// Why a login failed, by the answer to AUTH. None of the server's own words: it knows the password
+/// by now, and may repeat it.
+std::string why_not_logged_in(const Reply& reply) {
+  // DENIED and ERR also answer what comes first on a connection that a server does not want.
+  for (const char* const code : {"WRONGPASS", "NOAUTH", "NOPERM", "DENIED", "ERR"}) {
+    if (reply.type == Reply::Type::error && reply.text.starts_with(code)) {
+      return fmt::format("AUTH was refused: {}", code);
+    }
+  }
+  return "AUTH was not answered with OK";
+}
+
+/// The host and port in the answer; nothing if it is something else.
+std::optional<SocketAddress> address_in(const Reply& reply) {
+  if (reply.type != Reply::Type::array || reply.elements.size() != 2) return std::nullopt;
+  const std::string& host = reply.elements[0].text;
+  const auto port = parse_number<std::uint16_t>(reply.elements[1].text);
+  if (host.empty() || !port || *port == 0) return std::nullopt;
+  return SocketAddress{.host = host, .port = *port};
+}
+
 void append_size(std::string& out, char type, std::size_t size) {
-  std::array<char, 24> line;  // NOLINT(*-member-init): written before it is read
-  line[0] = type;
-  char* end = std::to_chars(line.data() + 1, line.data() + line.size() - 2, size).ptr;
-  *end++ = '\r';
-  *end++ = '\n';
-  out.append(line.data(), end);
+  const fmt::format_int digits(size);  // fmt::format_to() takes several times as long
+  out.append(1, type).append(digits.data(), digits.size()).append("\r\n");
+}
+
+/// The password is sent only to a sentinel that asks for one: many have none.
+tl::expected<Reply, std::string> ask_sentinel(Transport& transport, const Endpoint& endpoint,
+                                              Command command, Duration timeout,
+                                              const std::stop_token& stop) {
+  const TimePoint end = Carrier::current().now() + timeout;
+  const auto left = [&] { return std::max(end - Carrier::current().now(), Duration::zero()); };
+  ReplyReader reader;
+  auto reply = exchange_once(transport, reader, command, timeout, stop);
+  const bool asks = reply && reply->code == StoreError::Code::no_login;
+  if (!asks || endpoint.password.empty()) return reply;
+  std::vector<std::string_view> login{kLogin, endpoint.user, endpoint.password};
+  if (endpoint.user.empty()) login.erase(login.begin() + 1);
+  auto done = exchange_once(transport, reader, login, left(), stop);
+  if (!done) return done;
+  if (!done->is_text("OK")) return tl::unexpected(why_not_logged_in(*done));
+  return exchange_once(transport, reader, command, left(), stop);
+}
+
+/// The master that one of the endpoint's sentinels names; the error names the sentinel that failed
+/// last, and no secret.
+tl::expected<SocketAddress, std::string> find_master(const Endpoint& endpoint,
+                                                     const Timeouts& timeouts,
+                                                     const std::stop_token& stop) {
+  const std::string_view question[] = {"SENTINEL", "get-master-addr-by-name", endpoint.master};
+  // A sentinel that hangs must not use up the time of the others. Connecting and answering get one
+  // share each.
+  const Duration share = timeouts.answer / (2 * static_cast<int>(endpoint.sentinels.size()));
+  std::string failure;
+  for (const HostPort& sentinel : endpoint.sentinels) {
+    // Without this, the remaining sentinels would be tried one after the other.
+    if (stop.stop_requested()) return tl::unexpected<std::string>("stopped while it asked them");
+    const auto answer = connect_socket({.host = sentinel.host, .port = sentinel.port}, share, stop,
+                                       endpoint.tls.get())
+                            .and_then([&](const std::unique_ptr<Transport>& transport) {
+                              return ask_sentinel(*transport, endpoint, question, share, stop);
+                            });
+    if (const auto master = answer ? address_in(*answer) : std::nullopt) return *master;
+    const std::string why = !answer            ? answer.error()
+                            : answer->is_nil() ? "it does not watch " + endpoint.master
+                            : answer->type == Reply::Type::error ? answer->text
+                                                                 : "its answer is not an address";
+    failure = fmt::format("{}: {}", sentinel.display(), why);
+  }
+  return tl::unexpected(fmt::format("no sentinel knows the master; {}", failure));
 }
 
 }  // namespace
@@ -144,6 +209,55 @@ std::string_view key_of(Command command) {
   return place < command.size() ? command[place] : std::string_view();
 }
 
+std::string describe_answer(std::string_view name, const Reply& reply, std::string_view expected) {
+  return fmt::format("it answered {} with {}, expected {}", name, describe(reply), expected);
+}
+
+std::optional<std::int64_t> number_in(const Reply& reply, std::int64_t least, std::int64_t most) {
+  const bool fits =
+      reply.type == Reply::Type::integer && reply.integer >= least && reply.integer <= most;
+  return fits ? std::optional(reply.integer) : std::nullopt;
+}
+
+const Form<bool> kOk{"OK", read_ok};
+
+const Form<bool> kOkOrNil{"OK or nil", [](const Reply& reply) {
+                            return reply.is_nil() ? std::optional(false) : read_ok(reply);
+                          }};
+
+const Form<bool> kFlag{"0 or 1", [](const Reply& reply) -> std::optional<bool> {
+                         const auto flag = number_in(reply, 0, 1);
+                         if (!flag) return std::nullopt;
+                         return *flag == 1;
+                       }};
+
+const Form<std::int64_t> kCount{"a count", [](const Reply& reply) {
+                                  return number_in(reply, 0,
+                                                   std::numeric_limits<std::int32_t>::max());
+                                }};
+
+const Form<std::string> kText{"text", read_text};
+
+const Form<std::optional<std::string>> kTextOrNil{
+    "text or nil", [](const Reply& reply) -> std::optional<std::optional<std::string>> {
+      if (reply.is_nil()) return std::optional<std::string>();
+      if (!is_text(reply)) return std::nullopt;
+      return std::optional(reply.text);
+    }};
+
+tl::expected<Push, std::string> read_push(const Reply& reply) {
+  if (reply.type == Reply::Type::error) return tl::unexpected(printable(reply.text));
+  const bool triple = reply.type == Reply::Type::array && reply.elements.size() == 3;
+  if (triple && reply.elements[1].type == Reply::Type::string) {
+    const Reply& kind = reply.elements[0];
+    const std::string& channel = reply.elements[1].text;
+    if (kind.is_text("message")) return Push{Push::Kind::message, channel};
+    if (kind.is_text("subscribe")) return Push{Push::Kind::subscribed, channel};
+    if (kind.is_text("unsubscribe")) return Push{Push::Kind::unsubscribed, channel};
+  }
+  return tl::unexpected(fmt::format("it sent {}, expected a message", describe(reply)));
+}
+
 void ReplyReader::feed(std::span<const char> bytes) {
   bytes_.erase(0, used_);
   used_ = 0;
@@ -153,16 +267,16 @@ void ReplyReader::feed(std::span<const char> bytes) {
 tl::expected<std::optional<Reply>, std::string> ReplyReader::next() {
   const std::string_view left = std::string_view(bytes_).substr(used_);
   if (left.size() < needed_) return std::nullopt;
-  Parser parser(left);
+  Parser parser{.bytes = left};
   Reply reply;
   switch (parser.read(reply)) {
     case Parser::State::complete:
-      used_ += parser.used();
+      used_ += parser.used;
       needed_ = 1;
       return reply;
     case Parser::State::partial:
-      if (parser.needed() > kLongestReply) return tl::unexpected("an answer that is too long"s);
-      needed_ = parser.needed();
+      if (parser.needed > kLongestReply) return tl::unexpected("an answer that is too long"s);
+      needed_ = parser.needed;
       return std::nullopt;
     case Parser::State::invalid:
       break;
@@ -221,16 +335,6 @@ StoreError error_at(const std::string& display, StoreError::Kind kind, std::stri
   return {kind, std::move(text)};
 }
 
-std::string why_not_logged_in(const Reply& reply) {
-  // DENIED and ERR also answer what comes first on a connection that a server does not want.
-  for (const char* const code : {"WRONGPASS", "NOAUTH", "NOPERM", "DENIED", "ERR"}) {
-    if (reply.type == Reply::Type::error && reply.text.starts_with(code)) {
-      return fmt::format("AUTH was refused: {}", code);
-    }
-  }
-  return "AUTH was not answered with OK";
-}
-
 std::string info_field(std::string_view info, std::string_view name) {
   const std::string line = "\n" + std::string(name) + ":";
   const std::size_t at = info.find(line);
@@ -239,25 +343,56 @@ std::string info_field(std::string_view info, std::string_view name) {
   return std::string(info.substr(begin, info.find_first_of("\r\n", begin) - begin));
 }
 
-StoreResult<int> connected_replicas(Connection& redis) {
-  return redis.call(kText, {"INFO", "replication"}).map([](const std::string& info) {
-    return parse_number<int>(info_field(info, "connected_slaves")).value_or(0);
+tl::expected<std::unique_ptr<Transport>, std::string> connect_server(const Endpoint& endpoint,
+                                                                     const Timeouts& timeouts,
+                                                                     const std::stop_token& stop) {
+  const TlsSettings* const tls = endpoint.tls.get();
+  if (endpoint.sentinels.empty()) return connect_socket(endpoint.address(), timeouts, stop, tls);
+  // As connect_socket() does it; the sentinels and the server have one half each.
+  if (stop.stop_requested()) {
+    return connect_server(endpoint, time_to_connect_after_stop(timeouts) / 2, {});
+  }
+  const auto master = find_master(endpoint, timeouts, stop);
+  if (!master) return tl::unexpected(master.error());
+  return connect_socket(*master, timeouts, stop, tls).map_error([&](const std::string& why) {
+    return fmt::format("{}: {}", display_address(master->host, std::to_string(master->port)), why);
   });
 }
 
-StoreResult<void> greet(const Endpoint& endpoint,
-                        const std::function<StoreResult<Reply>(Command)>& exchange) {
-  const auto say = [&](std::initializer_list<std::string_view> command) {
-    return exchange(Command(command.begin(), command.size()));
+StoreResult<void> greet(const Endpoint& endpoint, Transport& transport, ReplyReader& reader,
+                        Duration timeout, const std::stop_token& stop, Env* env) {
+  const std::string display = endpoint.display();
+  const auto fail = [&](StoreError::Kind kind, std::string_view why) {
+    return tl::unexpected(error_at(display, kind, why));
   };
-  const auto demand_ok = [&](std::initializer_list<std::string_view> command) -> StoreResult<void> {
-    const auto reply = say(command);
+  const auto say = [&](WordList words) -> StoreResult<Reply> {
+    const std::string_view name = *words.begin();
+    const CommandInfo info{.store = "redis", .endpoint = display, .name = name, .key = {}};
+    if (env != nullptr && env->before_command(info) == CommandFate::drop) {
+      env->after_command(info, CommandEnd::lost);
+      return fail(StoreError::Kind::not_sent, "the connection was cut");
+    }
+    auto reply =
+        exchange_once(transport, reader, Command(words.begin(), words.size()), timeout, stop);
+    const bool accepted = reply && reply->type != Reply::Type::error;
+    if (env != nullptr) {
+      env->after_command(info, accepted ? CommandEnd::answered : CommandEnd::lost);
+    }
+    if (accepted) return *std::move(reply);
+    if (!reply) return fail(StoreError::Kind::not_sent, reply.error());
+    StoreError refused = error_at(display, StoreError::Kind::rejected,
+                                  name == kLogin ? why_not_logged_in(*reply) : reply->text);
+    refused.code = reply->code;
+    return tl::unexpected(std::move(refused));
+  };
+  const auto demand_ok = [&](WordList words) -> StoreResult<void> {
+    const auto reply = say(words);
     if (!reply) return tl::unexpected(reply.error());
     if (reply->is_text("OK")) return {};
-    const std::string_view name = *command.begin();
-    const std::string why =
-        name == kLogin ? why_not_logged_in(*reply) : describe_answer(name, *reply, kOk.expected);
-    return tl::unexpected(StoreError{StoreError::Kind::not_sent, endpoint.display() + ": " + why});
+    const std::string_view name = *words.begin();
+    return fail(StoreError::Kind::not_sent, name == kLogin
+                                                ? why_not_logged_in(*reply)
+                                                : describe_answer(name, *reply, kOk.expected));
   };
   if (!endpoint.password.empty()) {
     auto done = endpoint.user.empty() ? demand_ok({kLogin, endpoint.password})
@@ -270,39 +405,11 @@ StoreResult<void> greet(const Endpoint& endpoint,
     if (!role && role.error().code != StoreError::Code::no_permission) {
       return tl::unexpected(role.error());
     }
-    if (const std::string why = role ? why_no_master(*role) : ""; !why.empty()) {
-      return tl::unexpected(
-          StoreError{StoreError::Kind::not_sent, endpoint.display() + ": " + why});
-    }
+    const std::string why = role ? why_no_master(*role) : "";
+    if (!why.empty()) return fail(StoreError::Kind::not_sent, why);
   }
   if (endpoint.database == 0) return {};
   return demand_ok({"SELECT", std::to_string(endpoint.database)});
-}
-
-StoreResult<void> greet(const Endpoint& endpoint, Transport& transport, ReplyReader& reader,
-                        Duration timeout, const std::stop_token& stop, Env* env) {
-  const std::string display = endpoint.display();
-  const auto fail = [&](StoreError::Kind kind, std::string_view why) {
-    return tl::unexpected(error_at(display, kind, why));
-  };
-  return greet(endpoint, [&](Command command) -> StoreResult<Reply> {
-    const CommandInfo info{.store = "redis", .endpoint = display, .name = command[0], .key = {}};
-    if (env != nullptr && env->before_command(info) == CommandFate::drop) {
-      env->after_command(info, CommandEnd::lost);
-      return fail(StoreError::Kind::not_sent, "the connection was cut");
-    }
-    auto reply = exchange_once(transport, reader, command, timeout, stop);
-    const bool accepted = reply && reply->type != Reply::Type::error;
-    if (env != nullptr) {
-      env->after_command(info, accepted ? CommandEnd::answered : CommandEnd::lost);
-    }
-    if (accepted) return *std::move(reply);
-    if (!reply) return fail(StoreError::Kind::not_sent, reply.error());
-    StoreError refused = error_at(display, StoreError::Kind::rejected,
-                                  command[0] == kLogin ? why_not_logged_in(*reply) : reply->text);
-    refused.code = reply->code;
-    return tl::unexpected(std::move(refused));
-  });
 }
 
 }  // namespace lockbench::redis

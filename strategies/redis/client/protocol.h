@@ -1,6 +1,7 @@
 #pragma once
 
-#include <functional>
+#include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -37,6 +38,26 @@ class ReplyReader {
   std::size_t needed_ = 1;  ///< after those, before it is worth looking
 };
 
+// What the commands of Redis, and the scripts of several strategies, can answer.
+
+/// "it answered SET with the integer 1, expected OK or nil"
+std::string describe_answer(std::string_view name, const Reply& reply, std::string_view expected);
+
+/// An integer within these bounds.
+std::optional<std::int64_t> number_in(const Reply& reply, std::int64_t least, std::int64_t most);
+
+// NOLINTBEGIN(readability-identifier-naming): constants, though what they hold is made at the start
+extern const Form<bool> kOk;
+extern const Form<bool> kOkOrNil;  ///< SET with NX: whether it was set
+extern const Form<bool> kFlag;     ///< 0 or 1: whether something was changed
+extern const Form<std::int64_t> kCount;
+extern const Form<std::string> kText;
+extern const Form<std::optional<std::string>> kTextOrNil;
+// NOLINTEND(readability-identifier-naming)
+
+/// A message to a subscriber, or the error.
+tl::expected<Push, std::string> read_push(const Reply& reply);
+
 /// By the first word of an error reply.
 StoreError::Code error_code(std::string_view text);
 
@@ -55,23 +76,22 @@ tl::expected<Reply, std::string> exchange_once(Transport& transport, ReplyReader
 /// In one line, which names the server unless `why` does.
 StoreError error_at(const std::string& display, StoreError::Kind kind, std::string_view why);
 
-/// Why a login failed, by the answer to AUTH. None of the server's own words: it knows the password
-/// by now, and may repeat it.
-std::string why_not_logged_in(const Reply& reply);
-
 /// The value of "name:value\r\n" in the answer to INFO; empty if it is missing.
 std::string info_field(std::string_view info, std::string_view name);
-/// The number of connected replicas.
-StoreResult<int> connected_replicas(Connection& redis);
 
-/// What a new connection begins with: AUTH, SELECT, and ROLE where sentinels named the master.
-/// `exchange` sends one command and returns its answer.
-StoreResult<void> greet(const Endpoint& endpoint,
-                        const std::function<StoreResult<Reply>(Command)>& exchange);
+/// Connects to the endpoint's server. If it has sentinels, they are asked for their master first,
+/// and the first that knows it is believed (redis.io, "Guidelines for Redis clients with support
+/// for Redis Sentinel"): `timeouts.answer` is for all of them, and again for the server. Their
+/// answer may be out of date; greet() checks the server's role. The error says why there is no
+/// connection, without naming the endpoint.
+tl::expected<std::unique_ptr<Transport>, std::string> connect_server(const Endpoint& endpoint,
+                                                                     const Timeouts& timeouts,
+                                                                     const std::stop_token& stop);
 
-/// The same on this transport; `timeout` is for each step. The commands are reported to `env`
-/// unless it is null, with their first word only, as the others may be secret. Errors contain no
-/// secret; they are of kind `rejected` for an error reply, otherwise `not_sent`.
+/// What a new connection begins with: AUTH, SELECT, and ROLE where sentinels named the master;
+/// `timeout` is for each step. The commands are reported to `env` unless it is null, with their
+/// first word only, as the others may be secret. Errors contain no secret; they are of kind
+/// `rejected` for an error reply, otherwise `not_sent`.
 StoreResult<void> greet(const Endpoint& endpoint, Transport& transport, ReplyReader& reader,
                         Duration timeout, const std::stop_token& stop, Env* env);
 

@@ -1,16 +1,21 @@
 #pragma once
 
-#include <array>
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 
 #include "strategies/observer.h"
-#include "strategies/redis/client/connection.h"
+#include "strategies/redis/client/protocol.h"
+#include "strategies/redis/scripts.h"
 
 namespace lockbench::redis {
 
@@ -19,7 +24,7 @@ struct NodeRequest {
   enum class Kind { acquire, renew, release };
   Kind kind = Kind::acquire;
   std::string key, token;
-  Duration ttl{};  ///< of `acquire` and `renew`
+  Duration ttl{};  ///< of `release`: after which the lock will have expired at the latest
 };
 using NodeRequestPtr = std::shared_ptr<const NodeRequest>;
 
@@ -28,33 +33,103 @@ using NodeRequestPtr = std::shared_ptr<const NodeRequest>;
 /// can be reached again. For one thread.
 class QuorumNode {
  public:
-  struct Answer {
-    Vote vote = Vote::failed;
-    bool may_have_taken_effect = false;  ///< of a failed request
-  };
-
   /// `number` is the node's place in the quorum; after `answer_timeout` without an answer the
   /// connection is closed.
-  QuorumNode(int number, std::string display, std::unique_ptr<Connection> connection,
-             Duration answer_timeout, StrategyObserver& observer, Env& env);
+  QuorumNode(int number, std::unique_ptr<Connection> connection, Duration answer_timeout,
+             StrategyObserver& observer, Env& env)
+      : number_(number),
+        connection_(std::move(connection)),
+        answer_timeout_(answer_timeout),
+        observer_(observer),
+        env_(env) {}
 
   StoreResult<void> connect(const std::stop_token& stop) { return connection_->connect(stop); }
 
   /// Whether it can be asked: connected (waits at most `connect_within` for that), and not with
-  /// many requests unanswered. Reads answers that are overdue by more than `max_silence` before.
-  bool ready(Duration max_silence, Duration connect_within = {}, const std::stop_token& stop = {});
+  /// many requests unanswered. Reads answers if one is overdue by more than `max_silence`; after
+  /// the answer timeout it closes the connection.
+  bool ready(Duration max_silence, Duration connect_within = {}, const std::stop_token& stop = {}) {
+    const auto silence = [&] {
+      return sent_.empty() ? Duration::zero() : env_.now() - sent_.front().sent_at;
+    };
+    const auto is_overdue = [&] {
+      return silence() > max_silence || sent_.size() >= kMaxUnanswered;
+    };
+    read_answers(true);
+    if (is_overdue()) read_answers(false);
+    if (is_overdue()) {
+      const Duration waited = std::min(silence(), answer_timeout_);
+      if (silence() > answer_timeout_) {
+        connection_->close();  // what was sent counts as unanswered
+        read_answers(true);
+      }
+      failure_ = no_answer_within(waited);
+    }
+    if (sent_.size() >= kMaxUnanswered) return false;
+    const auto connected = connection_->connect_within(connect_within, stop);
+    if (!connected) failure_ = connected.error().message;
+    if (connected && !*connected && failure_.empty()) {
+      failure_ = connection_->display() + ": not connected yet";
+    }
+    return connected && *connected;
+  }
 
   /// Sends a request to a node that is ready, and waits for this answer only.
-  void ask(const NodeRequestPtr& request);
+  void ask(const NodeRequestPtr& request) {
+    // An answer that was not read yet may show that the script is known.
+    const Script* const script = script_of(request->kind);
+    if (script != nullptr && !known_scripts_.contains(script)) read_answers(false);
+    if (request->kind == NodeRequest::Kind::acquire) requested_.emplace(request->token, request);
+    // Half of the room is left for requests.
+    for (std::size_t left = pending_.size(); left > 0 && sent_.size() < kMaxUnanswered / 2;
+         --left) {
+      const PendingRelease pending = std::move(pending_.front());
+      pending_.pop_front();
+      if (env_.now() < pending.until) send(pending.request);
+    }
+    if (request->kind == NodeRequest::Kind::release) requested_.erase(request->token);
+    send(request);
+    connection_->flush();
+    awaited_ = request;
+  }
+
   /// Does not send the request. A release of a lock that the node may hold is sent later.
-  void skip(const NodeRequestPtr& request);
+  void skip(const NodeRequestPtr& request) {
+    awaited_ = nullptr;
+    if (request->kind == NodeRequest::Kind::acquire)
+      observer_.on_vote(number_, Vote::failed, {}, false);
+    if (request->kind != NodeRequest::Kind::release || !may_hold(request->token)) return;
+    requested_.erase(request->token);
+    // Pipelined behind the request that it undoes, so it cannot arrive before it.
+    const bool can_follow = !sent_.empty() && sent_.size() < kMaxUnansweredWithReleases &&
+                            connection_->descriptor() >= 0;
+    if (!can_follow) return add_pending(request);
+    send(request);
+    connection_->flush();
+  }
+
   /// Whether the node may hold the lock with this token.
   bool may_hold(std::string_view token) const { return requested_.contains(token); }
 
-  /// The awaited answer, if it has come.
-  std::optional<Answer> answer();
+  /// The awaited answer, if it has come: whether the node did what it was asked to do.
+  std::optional<StoreResult<bool>> answer() {
+    while (!sent_.empty()) {
+      auto reply = connection_->receive_within(Duration::zero());
+      if (!reply) return std::nullopt;
+      if (auto awaited = settle(*std::move(reply))) return awaited;
+    }
+    return std::nullopt;
+  }
+
   /// The awaited answer did not come in time.
-  void give_up(Duration waited);
+  void give_up(Duration waited) {
+    failure_ = no_answer_within(waited);
+    if (awaited_ && awaited_->kind == NodeRequest::Kind::acquire) {
+      observer_.on_vote(number_, Vote::failed, waited, false);
+    }
+    awaited_ = nullptr;
+  }
+
   /// Answers from now on are late.
   void stop_waiting() { awaited_ = nullptr; }
 
@@ -65,9 +140,22 @@ class QuorumNode {
   /// Releases that could not be sent yet.
   std::size_t pending_releases() const { return pending_.size(); }
   /// Sends them if that does not take a wait.
-  void send_pending_releases();
+  void send_pending_releases() {
+    read_answers(false);
+    if (pending_.empty() || !ready(answer_timeout_)) return;
+    for (; !pending_.empty() && sent_.size() < kMaxUnansweredWithReleases; pending_.pop_front())
+      send(pending_.front().request);
+    connection_->flush();
+  }
 
  private:
+  // Bounds on requests without an answer; the second one leaves room for the releases that follow
+  // them. Only a client that decides without waiting for a silent node meets them before the answer
+  // timeout.
+  static constexpr std::size_t kMaxUnanswered = 256;
+  static constexpr std::size_t kMaxUnansweredWithReleases = 512;
+  static constexpr std::size_t kMaxPendingReleases = 256;
+
   struct Sent {
     NodeRequestPtr request;
     TimePoint sent_at{};
@@ -78,23 +166,88 @@ class QuorumNode {
     TimePoint until{};  ///< the lock will have expired by then
   };
 
-  void send(const NodeRequestPtr& request);
-  void add_pending(const NodeRequestPtr& request);
-  bool& knows_script_of(const NodeRequest& request);
-  /// The same release with the TTL that the lock was requested with.
-  NodeRequestPtr with_ttl(const NodeRequestPtr& request);
+  static const Script* script_of(NodeRequest::Kind kind) {
+    if (kind == NodeRequest::Kind::acquire) return nullptr;
+    return kind == NodeRequest::Kind::renew ? &scripts::renew_if_token : &scripts::release_if_token;
+  }
+
+  void send(const NodeRequestPtr& request) {
+    const std::string milliseconds = std::to_string(ceil_milliseconds(request->ttl));
+    const Script* const script = script_of(request->kind);
+    const bool with_source = script != nullptr && !known_scripts_.contains(script);
+    if (script == nullptr) {
+      connection_->queue({"SET", request->key, request->token, "NX", "PX", milliseconds});
+    } else if (request->kind == NodeRequest::Kind::renew) {
+      connection_->queue(*script, with_source, {request->key}, {request->token, milliseconds});
+    } else {
+      connection_->queue(*script, with_source, {request->key}, {request->token});
+    }
+    broken_ = false;  // by now all that was lost with the last connection has been handled
+    sent_.push_back({.request = request, .sent_at = env_.now(), .with_source = with_source});
+  }
+
+  void add_pending(const NodeRequestPtr& request) {
+    if (pending_.size() == kMaxPendingReleases) pending_.pop_front();  // the oldest expires first
+    pending_.push_back({.request = request, .until = env_.now() + request->ttl});
+  }
+
   /// Reads what has come in. `failed_only`: only if the connection broke, which fails what was
   /// sent.
-  void read_answers(bool failed_only);
+  void read_answers(bool failed_only) {
+    while (!sent_.empty() && !(failed_only && connection_->descriptor() >= 0)) {
+      auto reply = connection_->receive_within(Duration::zero());
+      if (!reply) return;
+      (void)settle(*std::move(reply));
+    }
+  }
+
   /// Handles the answer to the oldest request; returns it if it was awaited.
-  std::optional<Answer> settle(StoreResult<Reply> reply);
-  void note_failure(const StoreError& error, const NodeRequestPtr& request);
-  /// Reads answers if one is overdue, or there is no room for more. Closes the connection after the
-  /// answer timeout.
-  void read_overdue(Duration max_silence);
+  std::optional<StoreResult<bool>> settle(StoreResult<Reply> reply) {
+    const Sent sent = std::move(sent_.front());
+    sent_.pop_front();
+    const NodeRequest& request = *sent.request;
+    const Script* const script = script_of(request.kind);
+    if (script != nullptr && !sent.with_source && !reply &&
+        reply.error().code == StoreError::Code::unknown_script) {
+      known_scripts_.erase(script);
+      send(sent.request);
+      connection_->flush();
+      return std::nullopt;
+    }
+    StoreResult<bool> yes = script == nullptr
+                                ? connection_->read(kOkOrNil, "SET", std::move(reply))
+                                : connection_->read(kFlag, script->name, std::move(reply));
+    if (!yes) {
+      note_failure(yes.error(), sent.request);
+    } else if (script != nullptr) {
+      known_scripts_.insert(script);
+    }
+    const bool awaited = awaited_ == sent.request;
+    if (request.kind == NodeRequest::Kind::acquire) {
+      const Vote vote = !yes ? Vote::failed : *yes ? Vote::granted : Vote::refused;
+      observer_.on_vote(number_, vote, env_.now() - sent.sent_at, !awaited);
+    }
+    if (!awaited) return std::nullopt;
+    awaited_ = nullptr;
+    return yes;
+  }
+
+  void note_failure(const StoreError& error, const NodeRequestPtr& request) {
+    if (error.kind == StoreError::Kind::rejected) {
+      failure_ = error.message;
+      return;
+    }
+    known_scripts_.clear();  // the next connection may be to another server
+    if (request->kind == NodeRequest::Kind::release) add_pending(request);
+    // The rest of what was sent on a connection that broke fails for the same reason.
+    if (!std::exchange(broken_, true)) failure_ = error.message;
+  }
+
+  std::string no_answer_within(Duration waited) const {
+    return fmt::format("{}: no answer within {}", connection_->display(), format_duration(waited));
+  }
 
   const int number_;
-  const std::string display_;
   std::unique_ptr<Connection> connection_;
   const Duration answer_timeout_;
   StrategyObserver& observer_;
@@ -104,9 +257,9 @@ class QuorumNode {
   /// Acquire requests that were not released yet, by token.
   std::unordered_map<std::string_view, NodeRequestPtr> requested_;
   NodeRequestPtr awaited_;
-  /// By kind of request: scripts that an answer on this connection proved known to the server.
-  /// Until then they are sent in full, as a NOSCRIPT answer may come when nobody reads it any more.
-  std::array<bool, 3> known_scripts_{};
+  /// Those that an answer on this connection proved known to the server. Until then they are sent
+  /// in full, as a NOSCRIPT answer may come when nobody reads it any more.
+  std::set<const Script*> known_scripts_;
   bool broken_ = false;  ///< the connection broke: everything sent on it is one failure
   std::string failure_;
 };

@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
-#include <cctype>
+#include <boost/algorithm/string/case_conv.hpp>
 #include <set>
+#include <string>
 
 #include "strategies/redis/scripts.h"
 #include "strategies/url.h"
@@ -13,20 +13,8 @@
 namespace lockbench::redis {
 namespace {
 
+using boost::algorithm::to_lower_copy;
 using Commands = std::set<std::string>;
-
-/// For a database, behind sentinels, and before and after a run. AUTH needs no right.
-const Commands& commands_of_stores() {
-  static const Commands commands{"select", "role", "ping", "info", "scan", "unlink"};
-  return commands;
-}
-
-std::string lower(std::string_view text) {
-  std::string word(text);
-  std::transform(word.begin(), word.end(), word.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return word;
-}
 
 /// X of each redis.call('X', ...) and redis.pcall('X', ...).
 void add_calls(std::string_view source, Commands& commands) {
@@ -35,14 +23,14 @@ void add_calls(std::string_view source, Commands& commands) {
     const std::size_t call = source.find(kCall);
     if (call == std::string_view::npos) return;
     source.remove_prefix(call + kCall.size());
-    commands.insert(lower(source.substr(0, source.find('\''))));
+    commands.insert(to_lower_copy(std::string(source.substr(0, source.find('\'')))));
   }
 }
 
 /// `command` as a descriptor has it: "SET key token NX PX ttl", "EVALSHA script key token".
 void add(std::string_view command, Commands& commands) {
   std::string_view rest = cut_at(command, ' ');
-  commands.insert(lower(command));
+  commands.insert(to_lower_copy(std::string(command)));
   if (command != "EVALSHA") return;
   commands.insert("eval");  // if the server does not know the script
   const std::string_view name = rest.substr(0, rest.find(' '));
@@ -54,7 +42,8 @@ void add(std::string_view command, Commands& commands) {
 }  // namespace
 
 std::string acl_command(std::span<const Descriptor* const> strategies) {
-  Commands commands = commands_of_stores();
+  // For a database, behind sentinels, and before and after a run. AUTH needs no right.
+  Commands commands{"select", "role", "ping", "info", "scan", "unlink"};
   for (const Descriptor* strategy : strategies) {
     if (strategy->backend != "redis") continue;
     for (const auto* list :

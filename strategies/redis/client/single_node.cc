@@ -1,45 +1,145 @@
 #include "strategies/redis/client/single_node.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <deque>
+#include <utility>
 
 #include "strategies/endpoints.h"
-#include "strategies/redis/client/answers.h"
+#include "strategies/redis/client/protocol.h"
 #include "strategies/redis/scripts.h"
 #include "strategies/waiting/retry.h"
 
 namespace lockbench::redis {
 namespace {
 
-RenewResult renew_by(const RenewalProtocol& protocol, Connection& redis, Env& env,
-                     const Lease& lease, Duration ttl) {
-  const TimePoint asked_at = env.now();
-  const std::string argument = protocol.argument(ttl);
-  const auto renewed =
-      protocol.script != nullptr
-          ? redis.call(kFlag, *protocol.script, {lease.key}, {lease.token, argument})
-          : redis.call(kFlag, {protocol.unchecked, lease.key, argument});
-  return to_renew_result(renewed, lease, env, asked_at, protocol.granted(ttl));
+/// kKeptFor, for EX.
+constexpr std::string_view kKeptSeconds = "86400";
+static_assert(kKeptFor == std::chrono::seconds(86'400));
+
+std::optional<ReplicaWait> wait_of(const StrategyOptions& options,
+                                   SingleNodeLock::Replicas needed) {
+  if (needed == SingleNodeLock::Replicas::none) return std::nullopt;
+  const int replicas = options.wait_replicas.value_or(0);
+  return ReplicaWait{
+      .replicas = replicas,
+      .needed = needed == SingleNodeLock::Replicas::all ? replicas : std::min(replicas, 1),
+      .within = options.wait_timeout};
 }
+
+class RedisRenewals : public RenewalChannel {
+ public:
+  RedisRenewals(std::unique_ptr<Connection> connection, const RenewalProtocol& protocol,
+                std::optional<ReplicaWait> wait)
+      : connection_(std::move(connection)), protocol_(protocol), wait_(wait) {}
+
+  void queue(std::string_view key, std::string_view token, Duration ttl) override {
+    const bool first = queued_++ == 0;
+    const std::string argument = protocol_.argument(ttl);
+    if (protocol_.script == nullptr) {
+      return connection_->queue({protocol_.unchecked, key, argument});
+    }
+    // The first of a batch carries the script's source, so that the others find it even after a
+    // restart of the server: in a pipeline none can be repeated after NOSCRIPT.
+    connection_->queue(*protocol_.script, first, {key}, {token, argument});
+  }
+
+  void flush(const std::stop_token& stop) override {
+    if (wait_) wait_->queue(*connection_);
+    connection_->flush(stop);
+    sent_ = std::exchange(queued_, 0);
+  }
+
+  RenewalAnswer answer(const std::stop_token& stop) override {
+    if (!wait_) return next_answer(stop);
+    if (answers_.empty()) receive_batch(stop);
+    const RenewalAnswer first = answers_.front();
+    answers_.pop_front();
+    return first;
+  }
+
+  std::string failure() const override { return failure_; }
+
+ private:
+  RenewalAnswer next_answer(const std::stop_token& stop) {
+    const auto renewed = connection_->read(kFlag, protocol_.name(), connection_->receive(stop));
+    if (renewed) return *renewed ? RenewalAnswer::renewed : RenewalAnswer::not_owner;
+    failure_ = renewed.error().message;
+    return RenewalAnswer::failed;
+  }
+
+  /// All answers of a batch, and what became of it on the replicas.
+  void receive_batch(const std::stop_token& stop) {
+    for (; sent_ > 0; --sent_) answers_.push_back(next_answer(stop));
+    const auto kept = wait_->receive(*connection_, stop);
+    if (kept) return;
+    failure_ = kept.error().message;
+    std::replace(answers_.begin(), answers_.end(), RenewalAnswer::renewed, RenewalAnswer::failed);
+  }
+
+  std::unique_ptr<Connection> connection_;
+  const RenewalProtocol protocol_;
+  const std::optional<ReplicaWait> wait_;
+  std::size_t queued_ = 0, sent_ = 0;  ///< in this batch; of the latest, without an answer
+  std::deque<RenewalAnswer> answers_;  ///< received ahead of their turn
+  std::string failure_;
+};
 
 }  // namespace
 
-SingleNodeLock::SingleNodeLock(const Context& context)
+void ReplicaWait::queue(Connection& redis) const {
+  const std::string count = std::to_string(replicas);
+  const std::string milliseconds =
+      std::to_string(std::max<std::int64_t>(1, ceil_milliseconds(within)));
+  const std::string_view words[] = {"WAIT", count, milliseconds};
+  redis.queue(Command(words), {}, within);
+}
+
+StoreResult<void> ReplicaWait::receive(Connection& redis, const std::stop_token& stop,
+                                       const std::function<void(int)>& seen) const {
+  const auto acknowledged = redis.read(kCount, "WAIT", redis.receive(stop));
+  if (!acknowledged) return tl::unexpected(acknowledged.error());
+  if (seen) seen(static_cast<int>(*acknowledged));
+  if (*acknowledged >= needed) return {};
+  return tl::unexpected(
+      StoreError{StoreError::Kind::refused,
+                 fmt::format("{}: {} of {} replicas acknowledged within {}", redis.display(),
+                             *acknowledged, replicas, format_duration(within))});
+}
+
+std::unique_ptr<RenewalChannel> make_renewal_channel(std::unique_ptr<Connection> connection,
+                                                     const RenewalProtocol& protocol,
+                                                     std::optional<ReplicaWait> wait) {
+  return std::make_unique<RedisRenewals>(std::move(connection), protocol, wait);
+}
+
+const Form<TryResult> kNilOrTimeLeft{
+    "nil or milliseconds", [](const Reply& reply) -> std::optional<TryResult> {
+      if (reply.is_nil()) return TryResult(true);
+      const auto left = number_in(reply, -1, ceil_milliseconds(kLongestDuration));
+      if (!left) return std::nullopt;
+      return *left < 0 ? TryResult(false) : TryResult(false, std::chrono::milliseconds(*left));
+    }};
+
+SingleNodeLock::SingleNodeLock(const Context& context, Replicas needed)
     : env_(context.env),
       services_(context.services),
       options_(context.options),
       endpoint_(endpoints_of(context, parse_endpoint).front()),
       waiting_(context.waiting),
       renewing_(context.renewing),
+      replicas_(wait_of(context.options, needed)),
       client_(context.client),
       factory_(context.services.get_or_make<ConnectionFactory>(make_connection_factory)),
       redis_(factory_.make(endpoint_, options_.timeouts(), env_)) {}
 
 AcquireResult SingleNodeLock::acquire(const AcquireRequest& request) {
   Lease lease{.key = std::string(request.key), .token = make_token()};
-  TimePoint asked_at{};
   Duration frees_itself_in = Duration::max();
   const auto try_once = [&](const AcquireRequest& once) -> Attempt {
-    asked_at = env_.now();
+    if (auto known = know_replicas(); !known) return tl::unexpected(std::move(known.error()));
+    begin_validity();
     const StoreResult<TryResult> tried = try_acquire(once, lease);
     if (!tried) return tl::unexpected(tried.error());
     frees_itself_in = tried->frees_itself_in;
@@ -47,7 +147,9 @@ AcquireResult SingleNodeLock::acquire(const AcquireRequest& request) {
       if (listening_) listening_->found_taken();
       return std::nullopt;
     }
-    if (env_.now() >= lease.state->valid_until()) {
+    const Duration valid = validity(request.ttl);
+    const TimePoint end = valid == Duration::max() ? TimePoint::max() : asked_at_ + valid;
+    if (env_.now() >= end) {
       auto freed = decline(lease, once.stop);
       if (!freed) {
         freed.error().kind = StoreError::Kind::unanswered;  // it may be held
@@ -56,6 +158,7 @@ AcquireResult SingleNodeLock::acquire(const AcquireRequest& request) {
       if (*freed) notify_released(lease, once.stop);
       return std::nullopt;
     }
+    lease.state = std::make_shared<LeaseState>(end, asked_at_);
     return std::optional(std::move(lease));
   };
   const auto wait = [&](std::uint32_t earlier_waits, Duration left) {
@@ -65,7 +168,7 @@ AcquireResult SingleNodeLock::acquire(const AcquireRequest& request) {
   if (listening_ && result.lease) listening_->satisfied();
   listening_.reset();
   if (result.lease) {
-    keep_renewed(*result.lease, asked_at, request.ttl);
+    keep_renewed(*result.lease, request.ttl);
   } else if (result.outcome == AcquireOutcome::unknown) {
     if (undo(lease, request.stop).value_or(false)) notify_released(lease, request.stop);
   } else if (result.outcome != AcquireOutcome::refused) {
@@ -84,7 +187,47 @@ ReleaseResult SingleNodeLock::release(const Lease& lease) {
 RenewResult SingleNodeLock::renew(const Lease& lease, Duration ttl) {
   const auto protocol = renewal_protocol();
   if (!protocol) return {RenewOutcome::unsupported, {}};
-  return renew_by(*protocol, redis(), env(), lease, ttl);
+  const TimePoint asked_at = env_.now();
+  const std::string argument = protocol->argument(ttl);
+  const auto renewed =
+      protocol->script != nullptr
+          ? redis_->call(kFlag, *protocol->script, {lease.key}, {lease.token, argument})
+          : redis_->call(kFlag, {protocol->unchecked, lease.key, argument});
+  if (replicas_ && renewed.value_or(false)) {
+    const auto kept = await_replicas({});
+    if (!kept) return {RenewOutcome::failed, kept.error().message};
+  }
+  return to_renew_result(renewed, lease, env_, asked_at, protocol->granted(ttl));
+}
+
+StoreResult<void> SingleNodeLock::know_replicas() const {
+  if (!replicas_ || replicas_->replicas > 0) return {};
+  return tl::unexpected(
+      StoreError{StoreError::Kind::rejected,
+                 endpoint_.display() +
+                     ": the number of replicas to wait for is not given: set --wait-replicas"});
+}
+
+void SingleNodeLock::queue_wait() {
+  waits_since_ = env_.now();
+  replicas_->queue(*redis_);
+}
+
+StoreResult<void> SingleNodeLock::receive_wait(const std::stop_token& stop) {
+  return replicas_->receive(*redis_, stop, [&](int acknowledged) {
+    services_.get<StrategyObserver>().on_acknowledged(env_.now() - waits_since_, acknowledged,
+                                                      replicas_->needed);
+  });
+}
+
+StoreResult<void> SingleNodeLock::await_replicas(const std::stop_token& stop) {
+  const auto connection = redis_->times_connected();
+  queue_wait();
+  auto kept = receive_wait(stop);
+  // On a new connection without writes, WAIT would count every replica.
+  if (redis_->times_connected() == connection) return kept;
+  return tl::unexpected(StoreError{StoreError::Kind::unanswered,
+                                   endpoint_.display() + ": the connection was lost before WAIT"});
 }
 
 void SingleNodeLock::notify_released(const Lease& lease, const std::stop_token& stop) {
@@ -118,46 +261,36 @@ WaitResult SingleNodeLock::wait_for_message(const AcquireRequest& request, Durat
   return result;
 }
 
-void SingleNodeLock::keep_renewed(Lease& lease, TimePoint granted_at, Duration ttl) {
-  lease.state->extend(lease.state->valid_until(), granted_at);
+void SingleNodeLock::keep_renewed(Lease& lease, Duration ttl) {
   if (!renewing_) return;
-  if (scheduler_ == nullptr && !find_scheduler(ttl)) return;
+  if (scheduler_ == nullptr) {
+    const auto protocol = renewal_protocol();
+    if (!protocol) return;
+    scheduler_ = &renewal_scheduler(services_);
+    // An answer that comes after the lease's end is useless.
+    using Milliseconds = std::chrono::milliseconds;  // whole ones: messages show it
+    const Duration timeout =
+        std::min<Duration>(std::max(std::chrono::floor<Milliseconds>(ttl / 3), Milliseconds(10)),
+                           options_.command_timeout);
+    renewal_channel_ = endpoint_.display() + " " + std::string(protocol->name());
+    scheduler_->provide_channel(renewal_channel_, [&](Env& env) {
+      return make_renewal_channel(factory_.make(endpoint_, timeout, env), *protocol, replicas_);
+    });
+  }
   lease.renewal = scheduler_->keep({.key = lease.key,
                                     .token = lease.token,
                                     .state = lease.state,
-                                    .granted_at = granted_at,
+                                    .granted_at = asked_at_,
                                     .ttl = ttl,
                                     .timing = *renewing_,
                                     .cap = options_.renew_cap,
                                     .channels = {renewal_channel_}});
 }
 
-bool SingleNodeLock::find_scheduler(Duration ttl) {
-  const auto protocol = renewal_protocol();
-  if (!protocol) return false;
-  scheduler_ = &renewal_scheduler(services_);
-  // An answer that comes after the lease's end is useless.
-  using Milliseconds = std::chrono::milliseconds;  // whole ones: messages show it
-  const Duration timeout =
-      std::min<Duration>(std::max(std::chrono::floor<Milliseconds>(ttl / 3), Milliseconds(10)),
-                         options_.command_timeout);
-  renewal_channel_ = endpoint_.display() + " " + std::string(protocol->name());
-  scheduler_->provide_channel(renewal_channel_, [&](Env& env) {
-    return make_renewal_channel(factory_.make(endpoint_, timeout, env), *protocol);
-  });
-  return true;
-}
-
-StoreResult<TryResult> SingleNodeLock::set_nx_px(const AcquireRequest& request, Lease& lease,
-                                                 std::string_view value) {
-  const auto milliseconds = ceil_milliseconds(request.ttl);
-  const TimePoint asked_at = env_.now();
-  const auto set = redis_->call(
-      kOkOrNil, {"SET", lease.key, value, "NX", "PX", std::to_string(milliseconds)}, request.stop);
-  if (!set) return tl::unexpected(set.error());
-  if (!*set) return false;
-  lease.state = valid_until(asked_at + std::chrono::milliseconds(milliseconds));
-  return true;
+StoreResult<bool> SingleNodeLock::set_nx_px(const AcquireRequest& request, std::string_view value) {
+  const std::string milliseconds = std::to_string(ceil_milliseconds(request.ttl));
+  return redis_->call(kOkOrNil, {"SET", request.key, value, "NX", "PX", milliseconds},
+                      request.stop);
 }
 
 StoreResult<bool> SingleNodeLock::set_nx(std::string_view key, std::string_view value,
@@ -185,15 +318,6 @@ std::optional<RenewalProtocol> TokenLock::renewal_protocol() const {
 
 StoreResult<bool> TokenLock::give_back(const Lease& lease, const std::stop_token& stop) {
   return redis().call(kFlag, scripts::release_if_token, {lease.key}, {lease.token}, stop);
-}
-
-StoreResult<bool> release_unchecked(Connection& redis, const Lease& lease,
-                                    const std::stop_token& stop) {
-  return redis.call(kFlag, {"DEL", lease.key}, stop);
-}
-
-RenewResult renew_unchecked(Connection& redis, Env& env, const Lease& lease, Duration ttl) {
-  return renew_by({}, redis, env, lease, ttl);
 }
 
 }  // namespace lockbench::redis

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <initializer_list>
 #include <memory>
 #include <optional>
@@ -10,33 +11,80 @@
 #include "strategies/outcomes.h"
 #include "strategies/redis/client/connection.h"
 #include "strategies/redis/client/notification_hub.h"
-#include "strategies/redis/client/renewal_channel.h"
+#include "strategies/redis/client/protocol.h"
+#include "strategies/renewal.h"
 
 namespace lockbench::redis {
 
-/// The result of one attempt.
-struct TryResult {
-  bool granted = false;
-  Duration frees_itself_in = Duration::max();  ///< when the holder's TTL ends, if known
+/// The replicas that a lock waits for with WAIT, and how long. Those that are connected at some
+/// moment may not be all, and a lock that only these have is lost if another one takes over; so
+/// their number is given.
+struct ReplicaWait {
+  int replicas = 0;  ///< that are waited for
+  int needed = 0;    ///< of them
+  Duration within{};
 
-  TryResult(bool is_granted) : granted(is_granted) {}  // NOLINT(google-explicit-constructor)
-  TryResult(bool is_granted, Duration longest) : granted(is_granted), frees_itself_in(longest) {}
+  /// Queues WAIT, which covers what the same connection wrote before.
+  void queue(Connection& redis) const;
+  /// Its answer; `refused` if too few have acknowledged. `seen` is told how many.
+  StoreResult<void> receive(Connection& redis, const std::stop_token& stop,
+                            const std::function<void(int)>& seen = {}) const;
 };
 
-/// kKeptFor, for EX.
-inline constexpr std::string_view kKeptSeconds = "86400";
-static_assert(kKeptFor == std::chrono::seconds(86'400));
+/// How a lock on Redis is renewed: by a script with the lock as its key and token and milliseconds
+/// as arguments, which returns 1 if the caller holds it; without a script, by a command that does
+/// not check the owner.
+struct RenewalProtocol {
+  const Script* script = nullptr;
+  /// PEXPIRE counts in milliseconds, EXPIRE in whole seconds.
+  std::string_view unchecked = "PEXPIRE";
+
+  std::string_view name() const { return script != nullptr ? script->name : unchecked; }
+  /// The TTL that the server grants, rounded up to its unit.
+  Duration granted(Duration ttl) const {
+    if (in_seconds()) return std::chrono::seconds(ceil_seconds(ttl));
+    return std::chrono::milliseconds(ceil_milliseconds(ttl));
+  }
+  /// The command's argument.
+  std::string argument(Duration ttl) const {
+    return std::to_string(in_seconds() ? ceil_seconds(ttl) : ceil_milliseconds(ttl));
+  }
+
+ private:
+  bool in_seconds() const { return script == nullptr && unchecked == "EXPIRE"; }
+};
+
+/// With `wait`, a renewal counts once enough replicas have it.
+std::unique_ptr<RenewalChannel> make_renewal_channel(std::unique_ptr<Connection> connection,
+                                                     const RenewalProtocol& protocol,
+                                                     std::optional<ReplicaWait> wait = {});
+
+/// The result of one attempt.
+struct TryResult {
+  bool granted;
+  Duration frees_itself_in;  ///< when the holder's TTL ends, if known
+
+  // NOLINTNEXTLINE(google-explicit-constructor): a flag is the usual result
+  TryResult(bool is_granted = false, Duration longest = Duration::max())
+      : granted(is_granted), frees_itself_in(longest) {}
+};
+
+/// nil: granted; otherwise PTTL of what is in the way, -1 if that does not end.
+extern const Form<TryResult> kNilOrTimeLeft;  // NOLINT(readability-identifier-naming)
 
 /// The part that all locks on one Redis share: the connection, waiting, renewal by a timer, and
 /// cleaning up after a lost answer. A strategy adds its commands.
 class SingleNodeLock : public LockStrategy {
  public:
+  /// How many of the server's replicas must know of the lock, where it waits for them.
+  enum class Replicas { none, one, all };
+
   /// Uses the first Redis endpoint.
-  explicit SingleNodeLock(const Context& context);
+  explicit SingleNodeLock(const Context& context, Replicas needed = Replicas::none);
 
   StoreResult<void> connect() final {
     auto connected = redis_->connect();
-    return connected ? prepare() : connected;
+    return connected ? know_replicas() : connected;
   }
   AcquireResult acquire(const AcquireRequest& request) final;
   /// Stops the renewal, releases the lock, and notifies waiting clients if they wait for that.
@@ -45,12 +93,16 @@ class SingleNodeLock : public LockStrategy {
   RenewResult renew(const Lease& lease, Duration ttl) override;
 
  protected:
-  /// Called after connect(), for what must be known before the first acquisition.
-  virtual StoreResult<void> prepare() { return {}; }
-
-  /// One attempt. `lease` has the key and this acquisition's token; if granted, the strategy sets
-  /// its state. Not granted: another client has the lock.
+  /// One attempt. `lease` has the key and this acquisition's token. Not granted: another client has
+  /// the lock.
   virtual StoreResult<TryResult> try_acquire(const AcquireRequest& request, Lease& lease) = 0;
+
+  /// How long a grant is valid; Duration::max(): for ever. By default the TTL as PX has it.
+  virtual Duration validity(Duration ttl) const {
+    return std::chrono::milliseconds(ceil_milliseconds(ttl));
+  }
+  /// Validity counts from here, not from the beginning of the attempt.
+  void begin_validity() { asked_at_ = env_.now(); }
 
   /// The release itself. False: this client does not hold the lock any more.
   virtual StoreResult<bool> give_back(const Lease& lease, const std::stop_token& stop) = 0;
@@ -83,21 +135,25 @@ class SingleNodeLock : public LockStrategy {
   /// The owner that the protocol stores, if any.
   virtual std::string make_token() { return {}; }
 
-  /// SET key value NX PX ttl, and the lease's validity from the moment before it was sent.
-  StoreResult<TryResult> set_nx_px(const AcquireRequest& request, Lease& lease,
-                                   std::string_view value);
+  /// SET key value NX PX ttl. True: the key was set.
+  StoreResult<bool> set_nx_px(const AcquireRequest& request, std::string_view value);
 
   /// SETNX and GETSET, which give a key no TTL; if keys are to be bounded, SET with one of
-  /// kKeptFor. True: the key was set.
+  /// kKeptFor.
   StoreResult<bool> set_nx(std::string_view key, std::string_view value,
                            const std::stop_token& stop);
   StoreResult<std::optional<std::string>> get_set(std::string_view key, std::string_view value,
                                                   const std::stop_token& stop);
 
+  /// Queues WAIT, which covers what the same connection wrote before.
+  void queue_wait();
+  /// Its answer; `refused` if too few replicas have acknowledged in time.
+  StoreResult<void> receive_wait(const std::stop_token& stop);
+  /// Both, for what was written last.
+  StoreResult<void> await_replicas(const std::stop_token& stop);
+
   Connection& redis() { return *redis_; }
   Env& env() { return env_; }
-  /// Without credentials.
-  std::string endpoint() const { return endpoint_.display(); }
   int client() const { return client_; }
   /// Whether clients wait for a message.
   bool notifies() const { return waiting_.kind == WaitKind::notify; }
@@ -105,11 +161,12 @@ class SingleNodeLock : public LockStrategy {
   static std::string channel_of(std::string_view key) { return std::string(key) + ":released"; }
 
  private:
+  /// Fails if the lock waits for replicas, and their number is not given.
+  StoreResult<void> know_replicas() const;
   /// Announces a release. If the message is lost, clients wait until the TTL ends.
   void notify_released(const Lease& lease, const std::stop_token& stop);
   WaitResult wait_for_message(const AcquireRequest& request, Duration longest);
-  void keep_renewed(Lease& lease, TimePoint granted_at, Duration ttl);
-  bool find_scheduler(Duration ttl);
+  void keep_renewed(Lease& lease, Duration ttl);
 
   Env& env_;
   Services& services_;
@@ -117,9 +174,12 @@ class SingleNodeLock : public LockStrategy {
   const Endpoint endpoint_;
   const WaitPolicy waiting_;
   const std::optional<RenewalTiming> renewing_;
+  const std::optional<ReplicaWait> replicas_;
   const int client_;
   ConnectionFactory& factory_;
   std::unique_ptr<Connection> redis_;
+  TimePoint asked_at_{};  ///< the beginning of a grant's validity
+  TimePoint waits_since_{};
   RenewalScheduler* scheduler_ = nullptr;  ///< found, with its channel, when first needed
   std::string renewal_channel_;
   std::unique_ptr<Event> woken_;                      ///< set by a message; made when first needed
@@ -134,7 +194,7 @@ class TokenLock : public SingleNodeLock {
  protected:
   /// SET NX PX with the token.
   StoreResult<TryResult> try_acquire(const AcquireRequest& request, Lease& lease) override {
-    return set_nx_px(request, lease, lease.token);
+    return set_nx_px(request, lease.token);
   }
   StoreResult<bool> give_back(const Lease& lease, const std::stop_token& stop) override;
   std::optional<RenewalProtocol> renewal_protocol() const override;
@@ -144,12 +204,6 @@ class TokenLock : public SingleNodeLock {
   std::string make_token() override { return random_token(env()); }
 };
 
-/// DEL, without checking the owner.
-StoreResult<bool> release_unchecked(Connection& redis, const Lease& lease,
-                                    const std::stop_token& stop = {});
-/// PEXPIRE, without checking the owner.
-RenewResult renew_unchecked(Connection& redis, Env& env, const Lease& lease, Duration ttl);
-
 /// For locks that are released and renewed without checking the owner: DEL and PEXPIRE.
 class UncheckedLock : public SingleNodeLock {
  public:
@@ -157,17 +211,19 @@ class UncheckedLock : public SingleNodeLock {
 
  protected:
   StoreResult<bool> give_back(const Lease& lease, const std::stop_token& stop) override {
-    return release_unchecked(redis(), lease, stop);
+    return redis().call(kFlag, {"DEL", lease.key}, stop);
   }
   std::optional<RenewalProtocol> renewal_protocol() const override { return RenewalProtocol{}; }
 };
 
+/// With the hazards that follow from its traits.
+inline Descriptor on_redis(Descriptor strategy) {
+  strategy.backend = "redis";
+  return with_known_hazards(std::move(strategy));
+}
+
 /// The ways of waiting that a lock on one Redis supports.
 inline constexpr std::initializer_list<WaitKind> kWaitingChoices{WaitKind::poll, WaitKind::backoff,
                                                                  WaitKind::notify};
-
-inline std::shared_ptr<LeaseState> valid_until(TimePoint end) {
-  return std::make_shared<LeaseState>(end);
-}
 
 }  // namespace lockbench::redis

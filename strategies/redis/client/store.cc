@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "strategies/redis/client/answers.h"
+#include "strategies/number.h"
 #include "strategies/redis/client/protocol.h"
 
 namespace lockbench::redis {
@@ -16,23 +16,14 @@ constexpr std::string_view kPrefix = "lockbench:";
 constexpr std::string_view kScanned = "1000";
 
 /// What SCAN answers.
-struct Page {
-  std::string cursor;
-  std::vector<std::string> keys;
-};
-
-const Form<Page> page_form{
-    "a cursor and keys", [](const Reply& reply) -> std::optional<Page> {
-      if (reply.type != Reply::Type::array || reply.elements.size() != 2) return std::nullopt;
-      const Reply &cursor = reply.elements[0], &keys = reply.elements[1];
-      if (cursor.type != Reply::Type::string || keys.type != Reply::Type::array) {
-        return std::nullopt;
-      }
-      Page page{.cursor = cursor.text, .keys = {}};
-      page.keys.reserve(keys.elements.size());
-      for (const Reply& key : keys.elements) page.keys.push_back(key.text);
-      return page;
-    }};
+const Form<Reply> page_form{"a cursor and keys", [](const Reply& reply) {
+                              const auto& parts = reply.elements;
+                              const bool fits = reply.type == Reply::Type::array &&
+                                                parts.size() == 2 &&
+                                                parts[0].type == Reply::Type::string &&
+                                                parts[1].type == Reply::Type::array;
+                              return fits ? std::optional(reply) : std::nullopt;
+                            }};
 
 /// The run of a key lockbench:<run id>:...
 std::string_view run_of(std::string_view key) {
@@ -42,7 +33,8 @@ std::string_view run_of(std::string_view key) {
   return end == std::string_view::npos ? std::string_view() : key.substr(0, end);
 }
 
-/// INFO for the facts, UNLINK and SCAN for tidying up.
+/// INFO for the facts, UNLINK and SCAN for tidying up. Each call begins with a new connection: the
+/// server may have closed one that was idle during a run, or may have been replaced.
 class RedisStore : public Store {
  public:
   RedisStore(const Endpoint& endpoint, Duration command_timeout)
@@ -53,7 +45,7 @@ class RedisStore : public Store {
   std::string display() const override { return display_; }
 
   StoreResult<void> reach(const std::stop_token& stop) override {
-    renew_connection();
+    redis_->close();
     if (auto connected = redis_->connect(stop); !connected) return connected;
     const auto reply = redis_->call({"PING"}, stop);
     if (reply) {
@@ -67,24 +59,25 @@ class RedisStore : public Store {
   }
 
   StoreResult<StoreFacts> facts() override {
-    renew_connection();
+    redis_->close();
     const auto server = redis_->call(kText, {"INFO", "server"});
     if (!server) return tl::unexpected(server.error());
     const auto cpu = redis_->call(kText, {"INFO", "cpu"});
     if (!cpu) return tl::unexpected(cpu.error());
-    const auto replicas = connected_replicas(*redis_);
+    const auto replication = redis_->call(kText, {"INFO", "replication"}).value_or("");
     const auto seconds = [&](std::string_view name) {
       return std::strtod(info_field(*cpu, name).c_str(), nullptr);
     };
-    return StoreFacts{.version = printable(info_field(*server, "redis_version")),
-                      .instance = info_field(*server, "run_id"),
-                      .cpu_seconds = seconds("used_cpu_user") + seconds("used_cpu_sys"),
-                      .replicas = replicas.value_or(0)};
+    return StoreFacts{
+        .version = printable(info_field(*server, "redis_version")),
+        .instance = info_field(*server, "run_id"),
+        .cpu_seconds = seconds("used_cpu_user") + seconds("used_cpu_sys"),
+        .replicas = parse_number<int>(info_field(replication, "connected_slaves")).value_or(0)};
   }
 
   StoreResult<std::size_t> remove_keys(std::span<const std::string> keys,
                                        const std::stop_token& stop) override {
-    renew_connection();
+    redis_->close();
     return unlink(keys, stop);
   }
 
@@ -92,21 +85,23 @@ class RedisStore : public Store {
                                       const std::stop_token& stop) override {
     // Of a billion keys; a scan of an honest server ends by itself.
     constexpr int kMostPages = 1'000'000;
-    renew_connection();
+    redis_->close();
     const std::string pattern = fmt::format("{}{}[-:]*", kPrefix, run_id);
     std::string cursor = "0";
     std::size_t removed = 0;
     for (int page = 0; page < kMostPages; ++page) {
       if (stop.stop_requested()) return removal_stopped(display_);
-      auto found =
+      const auto found =
           redis_->call(page_form, {"SCAN", cursor, "MATCH", pattern, "COUNT", kScanned}, stop);
       if (!found) return tl::unexpected(found.error());
-      std::erase_if(found->keys,
-                    [&](const std::string& key) { return !is_of_run(run_of(key), run_id); });
-      auto gone = unlink(found->keys, stop);
+      std::vector<std::string> keys;
+      for (const Reply& key : found->elements[1].elements) {
+        if (is_of_run(run_of(key.text), run_id)) keys.push_back(key.text);
+      }
+      auto gone = unlink(keys, stop);
       if (!gone) return gone;
       removed += *gone;
-      cursor = std::move(found->cursor);
+      cursor = found->elements[0].text;
       if (cursor == "0") return removed;
     }
     return tl::unexpected(
@@ -130,9 +125,6 @@ class RedisStore : public Store {
     }
     return removed;
   }
-
-  /// The server may have closed a connection that was idle during a run, or may have been replaced.
-  void renew_connection() { redis_->close(); }
 
   const std::string display_;
   std::unique_ptr<Env> env_;

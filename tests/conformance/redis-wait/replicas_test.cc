@@ -188,27 +188,6 @@ TEST_F(Replicas, HaveNotAcknowledgedWhatAnotherConnectionWrote) {
   EXPECT_FALSE(is_on(primary(), "lockbench:stopped"));
 }
 
-/// One that is away is not counted by its primary; when it comes back it could take over.
-TEST_F(Replicas, OneThatIsAwayFromTheStartIsMissed) {
-  must(replica(1).freeze());
-  RedisProbe(primary().port()).ask({"CLIENT", "KILL", "TYPE", "replica"});
-  ASSERT_TRUE(eventually([&] { return says_of_replication(primary(), "connected_slaves:1"); }));
-  Bench bench(redis_wait(), store_, within(kBound));
-  const auto client = bench.client();
-  EXPECT_EQ(client->try_once(bench.key()).outcome, AcquireOutcome::refused);
-  must(replica(1).thaw());
-  store_.settle();
-  const AcquireResult held = client->try_once(bench.key());
-  ASSERT_TRUE(held.lease) << unexpected(held, AcquireOutcome::acquired);
-  for (std::size_t r = 0; r < kReplicas; ++r) EXPECT_TRUE(is_on(replica(r), bench.key()));
-}
-
-TEST_F(Replicas, NeedNoPermissionToCountThem) {
-  const std::string url = fmt::format("redis://lockonly:secret@127.0.0.1:{}", primary().port());
-  Bench bench(redis_wait(), url, within(kPatience, kReplicas));
-  EXPECT_TRUE(bench.client()->try_once("lockbench:plain").lease);
-}
-
 TEST_F(Replicas, WithoutTheirNumberNothingIsGranted) {
   const auto env = make_system_env(1);
   Services services;
@@ -288,20 +267,6 @@ TEST_F(ReentrantWait, AReleaseThatNoReplicaKnowsOfFailsAndFrees) {
   EXPECT_FALSE(is_on(primary(), bench_.key()));
 }
 
-TEST_F(ReentrantWait, ARenewalCountsOnceAReplicaKnowsOfIt) {
-  const AcquireResult held = client_->try_once(bench_.key());
-  ASSERT_TRUE(held.lease) << unexpected(held, AcquireOutcome::acquired);
-  const TimePoint was = held.lease->state->valid_until();
-  freeze({0, 1});
-  EXPECT_EQ(client_->lock().renew(*held.lease, 2 * kLongTtl).outcome, RenewOutcome::failed);
-  EXPECT_EQ(held.lease->state->valid_until(), was);
-  must(replica(0).thaw());
-  EXPECT_TRUE(eventually([&] {
-    return client_->lock().renew(*held.lease, 2 * kLongTtl).outcome == RenewOutcome::renewed;
-  }));
-  EXPECT_GT(held.lease->state->valid_until(), was);
-}
-
 class FailedRenewals : public StrategyObserver {
  public:
   void on_renewal(const RenewalReport& report) override {
@@ -310,7 +275,7 @@ class FailedRenewals : public StrategyObserver {
   std::atomic<int> count = 0;
 };
 
-TEST_F(ReentrantWait, SoDoesATimersRenewal) {
+TEST_F(ReentrantWait, ATimersRenewalCountsOnceAReplicaKnowsOfIt) {
   StrategyOptions options = within(kBound);
   options.renew = RenewPolicy{.kind = RenewPolicy::Kind::every, .period = milliseconds(20)};
   Bench bench(*find_strategy("redis-reentrant-wait"), store_, options);

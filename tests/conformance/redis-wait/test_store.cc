@@ -13,8 +13,6 @@ namespace lockbench::test {
 ReplicatedStore::ReplicatedStore() {
   testbed::RedisGroupOptions options{.replicas = kReplicas};
   options.server.durable = false;
-  options.server.config = {
-      "user lockonly on >secret ~lockbench:* -@all +@read +@write +@scripting +wait"};
   auto group = testbed::start_redis_group(shared_testbed(), options);
   if (!group) throw std::runtime_error(group.error());
   group_ = *std::move(group);

@@ -1,8 +1,7 @@
 // Locks with one defect that declare what a correct lock does: the plays must detect the
 // difference. They register themselves in the programs that they are linked into.
 
-#include "strategies/redis/client/answers.h"
-#include "strategies/redis/client/replicas.h"
+#include "strategies/redis/client/protocol.h"
 #include "strategies/redis/client/single_node.h"
 #include "strategies/redis/scripts.h"
 #include "strategies/registry.h"
@@ -11,48 +10,43 @@
 namespace lockbench::redis {
 namespace {
 
-struct Sound : TokenLock {
-  using TokenLock::TokenLock;
-  StoreResult<TryResult> try_acquire(const AcquireRequest& request, Lease& lease) override {
-    return set_nx_px(request, lease, lease.token);
-  }
-};
-
 /// Releases without checking the owner.
-struct UncheckedRelease : Sound {
-  using Sound::Sound;
+class UncheckedRelease : public TokenLock {
+ public:
+  using TokenLock::TokenLock;
+
+ protected:
   StoreResult<bool> give_back(const Lease& lease, const std::stop_token& stop) override {
-    return release_unchecked(redis(), lease, stop);
+    return redis().call(kFlag, {"DEL", lease.key}, stop);
   }
 };
 
-struct UncheckedRenewal : Sound {
-  using Sound::Sound;
-  RenewResult renew(const Lease& lease, Duration ttl) override {
-    return renew_unchecked(redis(), env(), lease, ttl);
-  }
+class UncheckedRenewal : public TokenLock {
+ public:
+  using TokenLock::TokenLock;
+
+ protected:
+  std::optional<RenewalProtocol> renewal_protocol() const override { return RenewalProtocol{}; }
 };
 
 /// Treats its lease as valid for a little too long.
-struct Overstays : Sound {
-  using Sound::Sound;
-  StoreResult<TryResult> try_acquire(const AcquireRequest& request, Lease& lease) override {
-    auto tried = Sound::try_acquire(request, lease);
-    if (tried && tried->granted) {
-      lease.state = valid_until(lease.state->valid_until() + std::chrono::milliseconds(200));
-    }
-    return tried;
-  }
+class Overstays : public TokenLock {
+ public:
+  using TokenLock::TokenLock;
+
+ protected:
+  Duration validity(Duration ttl) const override { return ttl + std::chrono::milliseconds(200); }
 };
 
 /// Waits for the replicas, but does not send them its key.
-struct KeepsToThePrimary : Sound {
-  using Sound::Sound;
+class KeepsToThePrimary : public TokenLock {
+ public:
+  using TokenLock::TokenLock;
+
   StoreResult<TryResult> try_acquire(const AcquireRequest& request, Lease& lease) override {
     constexpr std::string_view kSet =
         "redis.set_repl(redis.REPL_NONE) "
         "return redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2])";
-    const TimePoint asked_at = env().now();
     const auto set = redis().call(
         {"EVAL", kSet, "1", lease.key, lease.token, std::to_string(ceil_milliseconds(request.ttl))},
         request.stop);
@@ -60,21 +54,19 @@ struct KeepsToThePrimary : Sound {
     if (!set->is_text("OK")) return false;
     const auto acknowledged = redis().call({"WAIT", "1", "1000"}, request.stop);
     if (!acknowledged) return tl::unexpected(acknowledged.error());
-    lease.state = valid_until(asked_at + request.ttl);
     return acknowledged->integer >= 1;
   }
 };
 
 /// Takes the end of a wait for a grant, without trying again.
-struct SkipsTheRecheck : Sound {
-  using Sound::Sound;
+class SkipsTheRecheck : public TokenLock {
+ public:
+  using TokenLock::TokenLock;
+
   StoreResult<TryResult> try_acquire(const AcquireRequest& request, Lease& lease) override {
-    if (lease.key == waited_for_) {
-      lease.state = valid_until(env().now() + request.ttl);
-      return true;
-    }
+    if (lease.key == waited_for_) return true;
     waited_for_ = lease.key;
-    return Sound::try_acquire(request, lease);
+    return TokenLock::try_acquire(request, lease);
   }
 
  private:
@@ -82,29 +74,37 @@ struct SkipsTheRecheck : Sound {
 };
 
 /// Checks the owner in every second play only: keys are numbered.
-struct Flickers : Sound {
-  using Sound::Sound;
+class Flickers : public TokenLock {
+ public:
+  using TokenLock::TokenLock;
+
+ protected:
   StoreResult<bool> give_back(const Lease& lease, const std::stop_token& stop) override {
     const std::size_t number = lease.key.find('{') + 1;
     const bool careless = std::stoul(lease.key.substr(number)) % 2 == 0;
-    return careless ? release_unchecked(redis(), lease) : Sound::give_back(lease, stop);
+    return careless ? redis().call(kFlag, {"DEL", lease.key}) : TokenLock::give_back(lease, stop);
   }
 };
 
 /// Does not clean up after an acquisition with unknown outcome.
-struct Untidy : Sound {
-  using Sound::Sound;
+class Untidy : public TokenLock {
+ public:
+  using TokenLock::TokenLock;
+
+ protected:
   StoreResult<bool> undo(const Lease& /*lease*/, const std::stop_token& /*stop*/) override {
     return false;
   }
 };
 
 /// Its fencing numbers decrease.
-struct CountsDown : Sound {
-  using Sound::Sound;
+class CountsDown : public TokenLock {
+ public:
+  using TokenLock::TokenLock;
+
   StoreResult<TryResult> try_acquire(const AcquireRequest& request, Lease& lease) override {
     constexpr std::int64_t kFirst = 1000;
-    auto tried = Sound::try_acquire(request, lease);
+    auto tried = TokenLock::try_acquire(request, lease);
     if (!tried || !tried->granted) return tried;
     const auto counted = redis().call({"DECR", lease.key + ":number"}, request.stop);
     if (!counted) return tl::unexpected(counted.error());
@@ -114,40 +114,38 @@ struct CountsDown : Sound {
 };
 
 /// Never expires.
-struct Eternal : Sound {
-  using Sound::Sound;
+class Eternal : public TokenLock {
+ public:
+  using TokenLock::TokenLock;
+
   StoreResult<TryResult> try_acquire(const AcquireRequest& request, Lease& lease) override {
-    const TimePoint asked_at = env().now();
-    const auto set = redis().call({"SET", lease.key, lease.token, "NX"}, request.stop);
-    if (!set) return tl::unexpected(set.error());
-    if (!set->is_text("OK")) return false;
-    lease.state = valid_until(asked_at + request.ttl);
-    return true;
+    return redis().call(kOkOrNil, {"SET", lease.key, lease.token, "NX"}, request.stop);
   }
 };
 
 /// Identifies owners by client number, and does not count acquisitions.
-struct Confused : Sound {
-  using Sound::Sound;
+class Confused : public TokenLock {
+ public:
+  using TokenLock::TokenLock;
+
   StoreResult<TryResult> try_acquire(const AcquireRequest& request, Lease& lease) override {
-    auto tried = Sound::try_acquire(request, lease);
+    auto tried = TokenLock::try_acquire(request, lease);
     if (!tried || tried->granted) return tried;
     const auto owner = redis().call({"GET", lease.key}, request.stop);
     if (!owner) return tl::unexpected(owner.error());
-    if (!owner->is_text(lease.token)) return false;
-    lease.state = valid_until(env().now() + request.ttl);
-    return true;
+    return owner->is_text(lease.token);
   }
+
+ protected:
   std::string make_token() override { return std::to_string(client()); }
 };
 
 /// Grants every request.
-struct Blind : Sound {
-  using Sound::Sound;
-  StoreResult<TryResult> try_acquire(const AcquireRequest& request, Lease& lease) override {
-    lease.state = valid_until(env().now() + request.ttl);
-    return true;
-  }
+class Blind : public TokenLock {
+ public:
+  using TokenLock::TokenLock;
+
+  StoreResult<TryResult> try_acquire(const AcquireRequest&, Lease&) override { return true; }
 };
 
 /// A defect of sessions too, of a lock on Redis.
@@ -199,24 +197,30 @@ RenewResult renew_by_script(Connection& redis, Env& env, const Lease& lease, Dur
 }
 
 /// Claims a renewal timer in its traits but has none.
-struct ForgetsToRenew : Sound {
-  using Sound::Sound;
+class ForgetsToRenew : public TokenLock {
+ public:
+  using TokenLock::TokenLock;
   RenewResult renew(const Lease& lease, Duration ttl) override {
     return renew_by_script(redis(), env(), lease, ttl);
   }
+
+ protected:
   std::optional<RenewalProtocol> renewal_protocol() const override { return std::nullopt; }
 };
 
 /// As ForgetsToRenew, but never expires.
-struct Endless : Eternal {
+class Endless : public Eternal {
+ public:
   using Eternal::Eternal;
   RenewResult renew(const Lease& lease, Duration ttl) override {
     return renew_by_script(redis(), env(), lease, ttl);
   }
+
+ protected:
   std::optional<RenewalProtocol> renewal_protocol() const override { return std::nullopt; }
 };
 
-const Registration sound(described<Sound>("test-sound"));
+const Registration sound(described<TokenLock>("test-sound"));
 const Registration unchecked_release(described<UncheckedRelease>("test-unchecked-release"));
 const Registration unchecked_renewal(described<UncheckedRenewal>("test-unchecked-renewal"));
 const Registration hasty(with_timer(described<SkipsTheRecheck>("test-skips-the-recheck")));

@@ -2,15 +2,18 @@
 
 #include <algorithm>
 
-#include "strategies/redis/getset_lock.h"
+#include "strategies/redis/client/single_node.h"
 #include "strategies/registry.h"
+#include "tests/hazards/mutants/around.h"
 
 namespace lockbench::redis {
 namespace {
 
 /// A ticket queue that does not drop dead waiters.
-struct WaitsForTheDead : TokenLock {
+class WaitsForTheDead : public TokenLock {
+ public:
   using TokenLock::TokenLock;
+
   StoreResult<TryResult> try_acquire(const AcquireRequest& request, Lease& lease) override {
     if (lease.token != drawn_by_) {
       const auto drawn = redis().call({"INCR", lease.key + ":drawn"}, request.stop);
@@ -21,9 +24,7 @@ struct WaitsForTheDead : TokenLock {
     const auto served = redis().call({"GET", lease.key + ":served"}, request.stop);
     if (!served) return tl::unexpected(served.error());
     served_ = served->is_nil() ? "0" : served->text;
-    if (served_ != std::to_string(number_ - 1)) return false;
-    lease.state = valid_until(env().now() + request.ttl);
-    return true;
+    return served_ == std::to_string(number_ - 1);
   }
 
  protected:
@@ -41,8 +42,10 @@ struct WaitsForTheDead : TokenLock {
 };
 
 /// The same, but it skips a waiter after a whole TTL.
-struct WaitsOutTheDead : WaitsForTheDead {
+class WaitsOutTheDead : public WaitsForTheDead {
+ public:
   using WaitsForTheDead::WaitsForTheDead;
+
   StoreResult<TryResult> try_acquire(const AcquireRequest& request, Lease& lease) override {
     const std::string seen = served();
     auto tried = WaitsForTheDead::try_acquire(request, lease);
@@ -59,11 +62,11 @@ struct WaitsOutTheDead : WaitsForTheDead {
 };
 
 /// Tries again only after a notification.
-struct TrustsTheMessage : TokenLock {
+class TrustsTheMessage : public TokenLock {
+ public:
   using TokenLock::TokenLock;
-  StoreResult<TryResult> try_acquire(const AcquireRequest& request, Lease& lease) override {
-    return set_nx_px(request, lease, lease.token);
-  }
+
+ protected:
   WaitResult wait_turn(const AcquireRequest& request, const Lease& lease,
                        std::uint32_t earlier_waits, Duration longest) override {
     const TimePoint until = wakes_at(request);
@@ -78,24 +81,34 @@ struct TrustsTheMessage : TokenLock {
 };
 
 /// Tries again after a notification, or after two TTLs.
-struct WakesLate : TrustsTheMessage {
+class WakesLate : public TrustsTheMessage {
+ public:
   using TrustsTheMessage::TrustsTheMessage;
+
+ protected:
   TimePoint wakes_at(const AcquireRequest& request) override {
     return std::min(env().now() + 2 * request.ttl, request.deadline);
   }
 };
 
 /// Releases only if the value is exactly what it wrote.
-struct KnowsItsOwnTimeOnly : GetsetLock {
-  using GetsetLock::GetsetLock;
-  StoreResult<bool> give_back(const Lease& lease, const std::stop_token& stop) override {
-    const auto value = redis().call({"GET", lease.key}, stop);
-    if (!value) return tl::unexpected(value.error());
-    return value->is_text(lease.token) ? GetsetLock::give_back(lease, stop) : false;
+class KnowsItsOwnTimeOnly : public Around {
+ public:
+  explicit KnowsItsOwnTimeOnly(const Context& context)
+      : Around("redis-getset-cas", context),
+        redis_(context.services.get_or_make<ConnectionFactory>(make_connection_factory)
+                   .make(parse_endpoint(context.urls.front()).value(), context.options.timeouts(),
+                         context.env)) {}
+
+  ReleaseResult release(const Lease& lease) override {
+    const auto value = redis_->call({"GET", lease.key});
+    if (!value) return {ReleaseOutcome::failed, value.error().message};
+    if (value->is_text(lease.token)) return Around::release(lease);
+    return {ReleaseOutcome::not_owner, {}};
   }
-  bool takes_over(const std::string& seen, const std::optional<std::string>& replaced) override {
-    return replaced == seen;
-  }
+
+ private:
+  const std::unique_ptr<Connection> redis_;
 };
 
 template <class Mutant>

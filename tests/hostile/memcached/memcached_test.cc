@@ -5,6 +5,7 @@
 
 #include "tests/hostile/memcached/memcached_speaker.h"
 #include "tests/support/hostile_life.h"
+#include "tests/support/memcached_replies.h"
 #include "tests/support/test_names.h"
 
 namespace lockbench::test {
@@ -33,7 +34,9 @@ class HostileMemcached : public testing::TestWithParam<const Descriptor*> {
 };
 
 TEST_P(HostileMemcached, GetsNoLockGrantedThatItDidNotGrant) {
-  std::vector<Misdeed> all = misdeeds(memcached_replies(), "STORED\r\n");
+  std::vector<std::string> replies = memcached_replies("lockbench:hostile:{k}");
+  replies.emplace_back("STORED\r\nSTORED\r\n");
+  std::vector<Misdeed> all = misdeeds(replies, "STORED\r\n");
   for (const char* flood : {"x", "STAT a b\r\n", "\r\n"}) {
     all.push_back({Misdeed::Kind::flood, flood});
   }

@@ -3,11 +3,8 @@
 #include <deque>
 #include <functional>
 #include <memory>
-#include <thread>
-#include <vector>
 
 #include "strategies/registry.h"
-#include "tests/support/eventually.h"
 #include "tests/support/sim_env.h"
 
 namespace lockbench {
@@ -58,7 +55,6 @@ class LocalMutexTest : public testing::Test {
   };
 
   Client& simulated() { return clients_.emplace_back(std::make_unique<SimEnv>(clock_), services_); }
-  Client& real() { return clients_.emplace_back(make_system_env(clients_.size()), services_); }
 
   SimClock clock_;
   Services services_;
@@ -90,25 +86,6 @@ TEST_F(LocalMutexTest, DoesNotExcludeAnotherProcess) {
   Client stranger(std::make_unique<SimEnv>(clock_), other_process);
   a.must_acquire();
   stranger.must_acquire();
-}
-
-TEST_F(LocalMutexTest, ExcludesThreads) {
-  constexpr int kThreads = 4, kRounds = 500;
-  int counter = 0;
-  std::vector<std::jthread> threads;
-  threads.reserve(kThreads);
-  for (int i = 0; i < kThreads; ++i) {
-    threads.emplace_back([&counter, &client = real()] {
-      for (int round = 0; round < kRounds; ++round) {
-        const AcquireResult result = client.acquire(test::kPatience);
-        ASSERT_EQ(result.outcome, AcquireOutcome::acquired);
-        ++counter;
-        client.lock->release(*result.lease);
-      }
-    });
-  }
-  threads.clear();
-  EXPECT_EQ(counter, kThreads * kRounds);
 }
 
 }  // namespace

@@ -3,8 +3,7 @@
 
 #include <chrono>
 
-#include "strategies/memcached/client/endpoint.h"
-#include "strategies/memcached/client/item_ttl.h"
+#include "strategies/memcached/client/connection.h"
 
 namespace lockbench::memcached {
 namespace {

@@ -1,11 +1,12 @@
-#include "strategies/memcached/client/replies.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <string>
 #include <vector>
+
+#include "strategies/memcached/client/connection.h"
+#include "tests/support/memcached_replies.h"
 
 namespace lockbench::memcached {
 namespace {
@@ -14,46 +15,16 @@ using testing::HasSubstr;
 
 constexpr Choice kAdd{.yes = "STORED", .no = "NOT_STORED"};
 
-/// Every reply of the protocol, and what only looks like one.
-const std::vector<std::string> all = {
-    "STORED\r\n",
-    "NOT_STORED\r\n",
-    "EXISTS\r\n",
-    "NOT_FOUND\r\n",
-    "DELETED\r\n",
-    "TOUCHED\r\n",
-    "OK\r\n",
-    "END\r\n",
-    "ERROR\r\n",
-    "CLIENT_ERROR bad command line format\r\n",
-    "SERVER_ERROR out of memory\r\n",
-    "VERSION 1.6.18\r\n",
-    "STAT pid 1\r\nEND\r\n",
-    "VALUE k 0 1 7\r\nx\r\nEND\r\n",
-    "VALUE other 0 1 7\r\nx\r\nEND\r\n",
-    "VALUE k 0 1\r\nx\r\nEND\r\n",
-    "VALUE k 0 1 7 7\r\nx\r\nEND\r\n",
-    "VALUE k 0 1 7\r\nxy\r\nEND\r\n",
-    "VALUE k 0 -1 7\r\n",
-    "VALUE k 0 18446744073709551615 7\r\n",
-    "VALUE k 0 99999999999999999999 7\r\n",
-    "VALUE k 0 1 99999999999999999999\r\nx\r\nEND\r\n",
-    "VALUE\r\n",
-    "STAT\r\n",
-    "\r\n",
-    "\n",
-    "stored\r\n",
-    "12\r\n",
-    "HD\r\n",
-    std::string(3000, 'x'),
-    std::string("STORED\0\r\n", 9),
-    "\x1b]0;title\x07\r\n",
-};
+std::vector<std::string> all_replies() {
+  std::vector<std::string> all = test::memcached_replies("k");
+  all.emplace_back(3000, 'x');
+  return all;
+}
 
 /// Neither more nor less than these is understood; all else has a reason that can be shown.
 template <class Parse>
 void expect_only(const std::vector<std::string>& understood, const Parse& parse) {
-  for (const std::string& reply : all) {
+  for (const std::string& reply : all_replies()) {
     const auto parsed = parse(reply);
     const bool expected = std::ranges::find(understood, reply) != understood.end();
     EXPECT_EQ(parsed && parsed->has_value(), expected) << reply;
@@ -87,7 +58,7 @@ TEST(Replies, AChoiceIsOneOfItsWords) {
 
 TEST(Replies, AnItemIsTheOneAskedFor) {
   const auto parse = [](std::string_view bytes) { return parse_item(bytes, "k"); };
-  expect_only({"END\r\n", "VALUE k 0 1 7\r\nx\r\nEND\r\n"}, parse);
+  expect_only({"END\r\n", "VALUE k 0 1 1\r\nx\r\nEND\r\n"}, parse);
   const auto item = parse("VALUE k 5 8 18446744073709551615\r\na\r\nEND\r\n\r\nEND\r\n");
   ASSERT_TRUE(item && *item && (*item)->value);
   EXPECT_EQ((*item)->value->value, "a\r\nEND\r\n");

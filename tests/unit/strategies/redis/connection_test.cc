@@ -6,7 +6,7 @@
 #include <array>
 #include <thread>
 
-#include "strategies/redis/client/sentinel.h"
+#include "strategies/redis/client/protocol.h"
 #include "strategies/redis/scripts.h"
 #include "tests/support/fake_redis.h"
 #include "tests/support/listener.h"
@@ -98,17 +98,6 @@ TEST_F(SocketConnection, NoAnswerWithinTheTimeoutIsUnanswered) {
   EXPECT_NE(reply.error().message.find("60ms"), std::string::npos);
 }
 
-TEST_F(SocketConnection, AStopGivesUpAnAnswer) {
-  const auto connection = connect();
-  EXPECT_FALSE(connection->call({"PING"}));  // this one is cut
-  std::stop_source stop;
-  stop.request_stop();
-  const auto reply = connection->call({"PING"}, stop.get_token());
-  ASSERT_FALSE(reply);
-  EXPECT_EQ(reply.error().message.find("no answer within"), std::string::npos)
-      << reply.error().message;
-}
-
 /// Accepts one connection after the other. To whatever comes first it says the first of the lines,
 /// to what comes next the second.
 class ScriptedServer {
@@ -158,13 +147,26 @@ class Scripted : public testing::Test {
     return make_connection_factory()->make(
         {.host = "127.0.0.1", .port = server.port(), .password = password}, kPatience, env_);
   }
+  /// Of a master called lock, watched by these.
+  static Endpoint watched_by(std::initializer_list<const ScriptedServer*> sentinels) {
+    Endpoint endpoint{.user = "ann", .password = "hunter2", .database = 4};
+    for (const ScriptedServer* sentinel : sentinels) {
+      endpoint.sentinels.push_back({"127.0.0.1", static_cast<std::uint16_t>(sentinel->port())});
+    }
+    endpoint.master = "lock";
+    return endpoint;
+  }
   /// What comes of asking it for its master.
   static std::string ask(const ScriptedServer& sentinel) {
-    Endpoint endpoint{.user = "ann", .password = "hunter2"};
-    endpoint.sentinels = {{"127.0.0.1", static_cast<std::uint16_t>(sentinel.port())}};
-    endpoint.master = "lock";
-    const auto transport = connect_server(endpoint, kPatience, {});
+    const auto transport = connect_server(watched_by({&sentinel}), kPatience, {});
     return transport ? "connected" : transport.error();
+  }
+  static std::string array(const std::vector<std::string>& words) {
+    std::string all = "*" + std::to_string(words.size()) + "\r\n";
+    for (const std::string& word : words) {
+      all += "$" + std::to_string(word.size()) + "\r\n" + word + "\r\n";
+    }
+    return all;
   }
 
   SimClock clock_;
@@ -200,7 +202,7 @@ TEST_F(Scripted, ASurplusAnswerIsNotTakenForTheNext) {
 }
 
 TEST_F(Scripted, ASentinelGetsThePasswordOnlyIfItAsks) {
-  const std::string address = "*2\r\n$9\r\n127.0.0.1\r\n$1\r\n1\r\n";
+  const std::string address = array({"127.0.0.1", "1"});
   ScriptedServer open({address});
   // Nobody listens there; but the sentinel has answered.
   EXPECT_THAT(ask(open), HasSubstr("127.0.0.1:1: "));
@@ -214,6 +216,51 @@ TEST_F(Scripted, ASentinelGetsThePasswordOnlyIfItAsks) {
   ScriptedServer refusing({"-NOAUTH Authentication required.\r\n", "-WRONGPASS hunter2\r\n"});
   EXPECT_THAT(ask(refusing), testing::AllOf(HasSubstr("AUTH was refused: WRONGPASS"),
                                             testing::Not(HasSubstr("hunter2"))));
+}
+
+TEST_F(Scripted, AnAnswerThatNamesNoMasterIsExplained) {
+  const std::string no_address = "its answer is not an address";
+  const std::pair<std::string, std::string> cases[] = {
+      {"$-1\r\n", "it does not watch lock"},
+      {"-ERR no\r\n", "ERR no"},
+      {"+OK\r\n", no_address},
+      {":3\r\n", no_address},
+      {array({"10.0.0.7"}), no_address},
+      {array({"10.0.0.7", "x"}), no_address},
+      {array({"10.0.0.7", "0"}), no_address},
+      {array({"10.0.0.7", "65536"}), no_address},
+      {array({"", "6379"}), no_address},
+      {array({"10.0.0.7", "6379", "1"}), no_address},
+  };
+  for (const auto& [answer, reason] : cases) {
+    const ScriptedServer sentinel({answer});
+    EXPECT_THAT(ask(sentinel), HasSubstr(std::to_string(sentinel.port()) + ": " + reason));
+  }
+}
+
+TEST_F(Scripted, TheNextSentinelIsAskedAndTheRoleOfItsMasterChecked) {
+  const std::string refused = "-NOPERM no permissions to run the 'role' command\r\n";
+  for (const auto& [role, is_master] : {std::pair(array({"master", "0"}), true),
+                                        {refused, true},
+                                        {array({"slave", "10.0.0.7"}), false},
+                                        {array({}), false},
+                                        {std::string("-LOADING it loads\r\n"), false}}) {
+    ScriptedServer master({"+OK\r\n", role, "+OK\r\n"});
+    const ScriptedServer other({"$-1\r\n"});
+    ScriptedServer sentinel({array({"127.0.0.1", std::to_string(master.port())})});
+    const Endpoint endpoint = watched_by({&other, &sentinel});
+    const auto connected = make_connection_factory()->make(endpoint, kPatience, env_)->connect();
+    EXPECT_EQ(connected.has_value(), is_master) << role;
+    if (!connected) {
+      EXPECT_THAT(connected.error().message, HasSubstr(endpoint.display()));
+    }
+    EXPECT_THAT(sentinel.stop(), ElementsAre(HasSubstr("get-master-addr-by-name")));
+    const auto told = master.stop();
+    ASSERT_EQ(told.size(), is_master ? 3U : 2U) << role;
+    EXPECT_THAT(told[0], HasSubstr("hunter2"));
+    EXPECT_THAT(told[1], HasSubstr("ROLE"));
+    EXPECT_THAT(told.back(), HasSubstr(is_master ? "SELECT" : "ROLE"));
+  }
 }
 
 TEST_F(Scripted, NoneOfTheWordsThatAnswerALoginAreRepeated) {

@@ -3,8 +3,8 @@
 
 #include <array>
 
-#include "strategies/redis/client/answers.h"
 #include "strategies/redis/client/protocol.h"
+#include "strategies/redis/client/single_node.h"
 
 namespace lockbench::redis {
 namespace {

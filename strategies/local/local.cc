@@ -21,12 +21,6 @@ class LockTable {
     Grant grant = kNotGranted;
   };
 
-  Grant try_take(const std::string& key) {
-    const std::scoped_lock guard(mutex_);
-    Lock& lock = locks_[key];
-    return lock.holder == kNotGranted ? lock.holder = ++last_grant_ : kNotGranted;
-  }
-
   /// If not granted, `waiter` is in the queue until its event is set or it leaves.
   Grant take_or_queue(const std::string& key, Waiter& waiter) {
     const std::scoped_lock guard(mutex_);
@@ -103,21 +97,18 @@ class LocalMutex : public LockStrategy {
   /// Sets the grant in `waiter`.
   AcquireOutcome take(const std::string& key, const AcquireRequest& request,
                       LockTable::Waiter& waiter) {
-    if (request.deadline <= env_.now()) {
-      waiter.grant = table_.try_take(key);
-      return waiter.grant ? AcquireOutcome::acquired : AcquireOutcome::refused;
-    }
-    if (const auto grant = table_.take_or_queue(key, waiter)) {
-      waiter.grant = grant;
-      return AcquireOutcome::acquired;
-    }
-    const WaitResult waited = env_.wait(granted_.get(), request.deadline, request.stop);
+    waiter.grant = table_.take_or_queue(key, waiter);
+    if (waiter.grant) return AcquireOutcome::acquired;
+    const bool waits = request.deadline > env_.now();
+    const WaitResult waited =
+        waits ? env_.wait(granted_.get(), request.deadline, request.stop) : WaitResult::timed_out;
     if (waited == WaitResult::signalled) return AcquireOutcome::acquired;
     if (table_.leave(key, waiter)) {
       // Granted between the end of the wait and leaving: consume the signal.
       env_.wait(granted_.get(), TimePoint::max(), {});
       return AcquireOutcome::acquired;
     }
+    if (!waits) return AcquireOutcome::refused;
     return waited == WaitResult::stopped ? AcquireOutcome::abandoned : AcquireOutcome::timed_out;
   }
 
@@ -141,6 +132,40 @@ const Registration local_mutex(Descriptor{
                .waiting_choices = {}},
     .hazards = {{"several-processes", HazardOutcome::double_grant}},
     .make = construct<LocalMutex>,
+});
+
+/// No lock: a control that the audit must catch.
+class None : public LockStrategy {
+ public:
+  explicit None(const Context&) {}
+
+  StoreResult<void> connect() override { return {}; }
+
+  AcquireResult acquire(const AcquireRequest& request) override {
+    AcquireResult result;
+    result.outcome = AcquireOutcome::acquired;
+    result.attempts = 1;
+    result.lease = Lease{.key = std::string(request.key),
+                         .mode = request.mode,
+                         .state = std::make_shared<LeaseState>(TimePoint::max())};
+    return result;
+  }
+
+  ReleaseResult release(const Lease&) override { return {ReleaseOutcome::released, {}}; }
+
+  RenewResult renew(const Lease&, Duration) override { return {RenewOutcome::unsupported, {}}; }
+};
+
+const Registration none(Descriptor{
+    .name = "none",
+    .backend = "local",
+    .summary = "No lock: the control that must lose updates",
+    .source = "control",
+    .typical = true,
+    .traits =
+        {.expiry = Expiry::none, .promises_exclusion = false, .nodes = 0, .waiting_choices = {}},
+    .hazards = {{"contention", HazardOutcome::lost_update}},
+    .make = construct<None>,
 });
 
 }  // namespace
