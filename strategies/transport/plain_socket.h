@@ -26,9 +26,9 @@ class OwnedSocket {
 };
 
 /// Takes over a connected socket, for any carrier: the present one keeps it until its end. `tcp`:
-/// not a unix socket. `timeouts.answer`: its own, where it blocks.
+/// not a unix socket. `after_stop`: as in Timeouts.
 tl::expected<std::unique_ptr<Transport>, std::string> make_plain_socket(OwnedSocket socket,
                                                                         bool tcp,
-                                                                        const Timeouts& timeouts);
+                                                                        Duration after_stop);
 
 }  // namespace lockbench

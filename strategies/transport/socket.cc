@@ -126,17 +126,16 @@ class Attempts {
 /// Looks the name up, connects, and does the TLS handshake, each in its turn.
 class SocketConnecting : public Connecting {
  public:
-  SocketConnecting(const SocketAddress& address, const Timeouts& timeouts, Duration time_to_connect,
+  SocketConnecting(const SocketAddress& address, const Timeouts& timeouts,
                    std::shared_ptr<const TlsContext> context, const Resolver& resolver)
       : host_(address.host),
         tcp_(address.path.empty()),
         timeouts_(timeouts),
-        time_to_connect_(time_to_connect),
         context_(std::move(context)) {
     if (tcp_) {
       lookup_ = look_up(address.host, address.port, resolver);
     } else {
-      attempts_.emplace(std::vector<PeerAddress>{unix_address(address.path)}, time_to_connect);
+      attempts_.emplace(std::vector<PeerAddress>{unix_address(address.path)}, timeouts.answer);
     }
   }
 
@@ -148,7 +147,7 @@ class SocketConnecting : public Connecting {
       if (!addresses) return nullptr;
       if (!*addresses) return tl::unexpected(std::move(addresses->error()));
       if ((*addresses)->empty()) return tl::unexpected<std::string>("its name has no address");
-      attempts_.emplace(std::move(**addresses), time_to_connect_);
+      attempts_.emplace(std::move(**addresses), timeouts_.answer);
     }
     if (!shaking_) {
       auto plain = connect(left(), stop);
@@ -175,13 +174,12 @@ class SocketConnecting : public Connecting {
     auto socket = attempts_->get(longest, stop);
     if (!socket) return tl::unexpected(std::move(socket.error()));
     if (socket->fd() < 0) return nullptr;
-    return make_plain_socket(*std::move(socket), tcp_, timeouts_);
+    return make_plain_socket(*std::move(socket), tcp_, timeouts_.after_stop);
   }
 
   const std::string host_;
   const bool tcp_;
   const Timeouts timeouts_;
-  const Duration time_to_connect_;
   const std::shared_ptr<const TlsContext> context_;  ///< null: without TLS
   std::shared_ptr<Lookup> lookup_;
   std::optional<Attempts> attempts_;
@@ -191,16 +189,15 @@ class SocketConnecting : public Connecting {
 }  // namespace
 
 tl::expected<std::unique_ptr<Connecting>, std::string> begin_connecting(
-    const SocketAddress& address, const Timeouts& timeouts, Duration time_to_connect,
-    const TlsSettings* tls, const Resolver& resolver) {
+    const SocketAddress& address, const Timeouts& timeouts, const TlsSettings* tls,
+    const Resolver& resolver) {
   std::shared_ptr<const TlsContext> context;
   if (tls != nullptr) {
     auto shared = TlsContext::share(*tls);
     if (!shared) return tl::unexpected(std::move(shared.error()));
     context = *std::move(shared);
   }
-  return std::make_unique<SocketConnecting>(address, timeouts, time_to_connect, std::move(context),
-                                            resolver);
+  return std::make_unique<SocketConnecting>(address, timeouts, std::move(context), resolver);
 }
 
 std::string describe(Transport::Status status, Duration timeout, Transport* transport) {
@@ -224,7 +221,7 @@ tl::expected<std::unique_ptr<Transport>, std::string> connect_socket(const Socke
                                                                      const TlsSettings* tls) {
   const bool stopped = stop.stop_requested();
   const Duration longest = stopped ? time_to_connect_after_stop(timeouts) : timeouts.answer;
-  const auto connecting = begin_connecting(address, timeouts, longest, tls);
+  const auto connecting = begin_connecting(address, {longest, timeouts.after_stop}, tls);
   if (!connecting) return tl::unexpected(connecting.error());
   auto connected = (*connecting)->get(longest, stopped ? std::stop_token() : stop);
   if (!connected || *connected) return connected;

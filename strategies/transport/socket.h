@@ -34,15 +34,12 @@ class Transport {
   };
 
   virtual ~Transport() = default;
-  /// Sends everything within the timeout, or fails. With none it does not wait on a shared carrier,
-  /// and on a thread no longer than for the connection's own.
+  /// Sends everything within the timeout, or fails. With none it does not wait.
   virtual Status send(std::string_view bytes, Duration timeout) = 0;
   /// Waits for at least one byte. A stop ends the wait, but gives an answer under way some time to
   /// arrive.
   virtual Received receive(std::span<char> buffer, Duration timeout,
                            const std::stop_token& stop) = 0;
-  /// False after a stop has interrupted it: it still receives answers under way, but nothing else.
-  virtual bool usable() const = 0;
   /// To poll for input; -1 if bytes are there already.
   virtual int descriptor() const = 0;
   /// After `closed`, where nobody else receives: why, as far as that is known.
@@ -65,12 +62,11 @@ class Connecting {
 };
 
 /// Does not wait. A name is looked up beside the caller, and its addresses are tried one after the
-/// other, of both families, each for a share of `time_to_connect`, which get() then has in all.
-/// `timeouts.answer` becomes the socket's own timeout. `tls`: null: none; needed during this call
-/// only.
+/// other, of both families, each for a share of `timeouts.answer`, which get() then has in all.
+/// `tls`: null: none; needed during this call only.
 tl::expected<std::unique_ptr<Connecting>, std::string> begin_connecting(
-    const SocketAddress& address, const Timeouts& timeouts, Duration time_to_connect,
-    const TlsSettings* tls = nullptr, const Resolver& resolver = resolve);
+    const SocketAddress& address, const Timeouts& timeouts, const TlsSettings* tls = nullptr,
+    const Resolver& resolver = resolve);
 
 /// For a connection that is begun after the stop: a clean-up, as after a lost answer, needs one.
 inline Duration time_to_connect_after_stop(const Timeouts& timeouts) {

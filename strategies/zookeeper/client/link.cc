@@ -13,9 +13,8 @@ constexpr Duration kShortestPause = std::chrono::milliseconds(10);
 constexpr Duration kLongestPause = std::chrono::milliseconds(250);
 
 Connector by_sockets(const std::shared_ptr<const TlsSettings>& tls) {
-  return [tls](const HostPort& server, Duration timeout, Duration patience) {
-    return begin_connecting({.host = server.host, .port = server.port}, timeout, patience,
-                            tls.get());
+  return [tls](const HostPort& server, Duration patience) {
+    return begin_connecting({.host = server.host, .port = server.port}, patience, tls.get());
   };
 }
 
@@ -58,7 +57,7 @@ std::optional<Greeting> Link::advance(const Identity& session, Duration ttl, Env
 }
 
 void Link::dial(TimePoint now) {
-  auto dialling = connector_(servers_[next_], Packets::kPace, patience_);
+  auto dialling = connector_(servers_[next_], patience_);
   if (!dialling) return fail(now, std::move(dialling.error()));
   dialling_ = *std::move(dialling);
   give_up_at_ = now + patience_;

@@ -15,10 +15,9 @@
 
 namespace lockbench::zookeeper {
 
-/// Begins to connect to a server. `timeout` becomes the connection's own; it has `patience` to
-/// connect.
+/// Begins to connect to a server, which has `patience` to accept.
 using Connector = std::function<tl::expected<std::unique_ptr<Connecting>, std::string>(
-    const HostPort& server, Duration timeout, Duration patience)>;
+    const HostPort& server, Duration patience)>;
 
 /// A session's connection to one server of its ensemble, and the way to the next one. The servers
 /// are tried in a random order. One thread at a time.

@@ -4,8 +4,6 @@
 
 #include <array>
 
-#include "strategies/carrier.h"
-
 namespace lockbench::zookeeper {
 
 std::string_view Reader::take(std::size_t size) {
@@ -45,11 +43,6 @@ std::vector<std::string> Reader::texts() {
   texts.reserve(count);
   for (std::size_t i = 0; i < count && ok_; ++i) texts.emplace_back(text());
   return texts;
-}
-
-bool Packets::send(std::string_view framed) {
-  const Duration longest = Carrier::current().shared() ? Duration::zero() : kPatience;
-  return transport_->send(framed, longest) == Transport::Status::ok;
 }
 
 Transport::Status Packets::receive(Duration longest, const std::stop_token& stop) {

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "strategies/carrier.h"
 #include "strategies/zookeeper/client/keeper.h"
 
 // What clients and the keeper call. What the server sends is dealt with in answers.cc.
@@ -109,11 +108,10 @@ bool Session::await(Lock& lock, const std::stop_token& stop, const std::function
 
 void Session::step_until(TimePoint give_up_at, Lock& lock, const std::stop_token& stop) {
   const TimePoint now = env_.now();
-  if (!Carrier::current().shared() || state_ != State::connected) {
+  if (state_ != State::connected) {
     step(lock, env_, std::min(give_up_at - now, Packets::kPace));
     return;
   }
-  // A fiber wakes for nothing but what it waits for: with thousands, looks at a stop add up.
   const TimePoint silent_at = std::max(heard_ + timeout_ * 2 / 3, now + Packets::kPace);
   step(lock, env_, std::min(give_up_at, silent_at) - now, stop);
 }
