@@ -28,7 +28,7 @@ TEST(PlainSocket, ACommandWithoutAStopIsNotCutByThatOfTheOneBefore) {
   std::array<int, 2> ends{};
   ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()), 0);
   const OwnedSocket peer(ends[1]);
-  const auto socket = make_plain_socket(OwnedSocket(ends[0]), false, kPatience).value();
+  const auto socket = make_plain_socket(OwnedSocket(ends[0]), false, Timeouts::kAfterStop).value();
   const auto answer = [&](std::string_view bytes) {
     const auto size = static_cast<ssize_t>(bytes.size());
     return ::send(peer.fd(), bytes.data(), bytes.size(), MSG_NOSIGNAL) == size;
@@ -57,7 +57,7 @@ class SharedCarrier : public testing::Test {
     fd_ = ends[0];
     peer_ = OwnedSocket(ends[1]);
     carrier_.emplace();
-    socket_ = make_plain_socket(OwnedSocket(fd_), false, kPatience).value();
+    socket_ = make_plain_socket(OwnedSocket(fd_), false, Timeouts::kAfterStop).value();
   }
   ~SharedCarrier() override { socket_.reset(); }
 
