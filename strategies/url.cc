@@ -85,6 +85,12 @@ std::size_t end_of_servers(std::string_view text, const UrlForm& form) {
 
 }  // namespace
 
+std::string Url::display() const {
+  std::string all;
+  for (const HostPort& host : hosts) all += (all.empty() ? "" : ",") + host.display();
+  return all + path;
+}
+
 std::string HostPort::display() const { return display_address(host, std::to_string(port)); }
 
 std::string display_address(std::string_view host, std::string_view port) {

@@ -15,12 +15,12 @@ namespace lockbench::etcd {
 
 /// A client's session: a lease, and in some protocols a second one that outlives it.
 struct Session {
-  std::vector<LeaseId> leases;    ///< the first is the session's own
-  std::optional<KeptLease> kept;  ///< all of them; nothing while it is opened
-  int places = 0;                 ///< locks held or queued for on it
-  bool retired = false;           ///< takes no new locks, and ends with its last one
-
-  LeaseState& state() const { return *kept->state(); }
+  std::vector<LeaseId> leases;        ///< the first is the session's own
+  Duration ttl{};                     ///< of that one, as granted
+  std::shared_ptr<LeaseState> state;  ///< null while it is opened
+  std::shared_ptr<Renewal> renewal;   ///< likewise
+  int places = 0;                     ///< locks held or queued for on it
+  bool retired = false;               ///< takes no new locks, and ends with its last one
 };
 
 /// One acquisition's place in a lock's queue.

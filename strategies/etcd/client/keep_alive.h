@@ -9,24 +9,11 @@
 
 namespace lockbench::etcd {
 
-/// An etcd lease that the run's scheduler keeps alive from its grant until stop(). Its state has
-/// the end of its validity, by the granted TTL, and its loss.
-class KeptLease {
- public:
-  /// `asked_at`: the time before the grant was requested. `outlasting`: leases with longer TTLs
-  /// that are renewed right before this one, so that they end later by the difference whenever the
-  /// renewals cease. May be empty.
-  KeptLease(const Context& context, const Endpoint& endpoint, const GrantedLease& granted,
-            TimePoint asked_at, const std::vector<LeaseId>& outlasting);
-
-  Duration ttl() const { return granted_.ttl; }
-  const std::shared_ptr<LeaseState>& state() const { return state_; }
-  void stop() { renewal_->stop(); }
-
- private:
-  GrantedLease granted_;
-  std::shared_ptr<LeaseState> state_;
-  std::shared_ptr<Renewal> renewal_;
-};
+/// Has the run's scheduler keep etcd leases alive from their grant on. `leases`: the last is the one
+/// of this TTL, whose validity `state` shows; those before it have longer TTLs and are renewed right
+/// before it, so that they end later by the difference when the renewals cease.
+std::shared_ptr<Renewal> keep_alive(const Context& context, const Endpoint& endpoint,
+                                    const std::vector<LeaseId>& leases, Duration ttl,
+                                    TimePoint asked_at, std::shared_ptr<LeaseState> state);
 
 }  // namespace lockbench::etcd
