@@ -182,7 +182,7 @@ StoreResult<void> Session::open(Duration ttl, const std::stop_token& stop) {
     identity_ = {};
     contact_ = {};
     silent_ = false;
-    link_.begin(patience_with_each(ttl, timeouts_.answer, endpoint_.servers.size()));
+    link_.begin(patience_with_each(ttl, timeouts_.answer, endpoint_.hosts.size()));
     await(lock, stop, [this] { return state_ != State::connecting || link_.is_hopeless(); });
     if (state_ != State::connected) {
       if (!link_.is_hopeless()) return not_connected(stop);
@@ -194,7 +194,7 @@ StoreResult<void> Session::open(Duration ttl, const std::stop_token& stop) {
       return fail(StoreError::Kind::not_sent, kept.error());
     }
   }
-  return endpoint_.chroot.empty() ? StoreResult<void>() : look_for_root(stop);
+  return endpoint_.path.empty() ? StoreResult<void>() : look_for_root(stop);
 }
 
 StoreResult<void> Session::look_for_root(const std::stop_token& stop) {
@@ -205,7 +205,7 @@ StoreResult<void> Session::look_for_root(const std::stop_token& stop) {
     return tl::unexpected(std::move(replies.error()));
   }
   if (replies->front().done()) return {};
-  return fail(StoreError::Kind::not_sent, "there is no node " + endpoint_.chroot);
+  return fail(StoreError::Kind::not_sent, "there is no node " + endpoint_.path);
 }
 
 tl::unexpected<StoreError> Session::not_connected(const std::stop_token& stop) const {

@@ -55,7 +55,7 @@ class ZookeeperStore : public Store {
     // number on that its start determines, and the lower 16 bits count.
     constexpr int kCountingBits = 16;
     Endpoint first = endpoint_;
-    first.servers.resize(1);
+    first.hosts.resize(1);
     Session session(first, timeout_, *env_, nullptr);
     if (auto connected = session.connect(kTtl); !connected) {
       return tl::unexpected(connected.error());
@@ -63,7 +63,7 @@ class ZookeeperStore : public Store {
     const auto number = static_cast<std::uint64_t>(session.id());
     session.close();
     return StoreFacts{
-        .version = version_of(first.servers.front(), first.tls.get(), timeout_).value_or("unknown"),
+        .version = version_of(first.hosts.front(), first.tls.get(), timeout_).value_or("unknown"),
         .instance = std::to_string(number >> kCountingBits),
         .cpu_seconds = std::nullopt};
   }
@@ -184,7 +184,7 @@ const StoreRegistration zookeeper_store({
     },
     .secrecy = [](const std::string& url) -> Secrecy {
       const Endpoint endpoint = parse_endpoint(url).value();
-      return secrecy_by_scheme(endpoint.tls != nullptr, !endpoint.user.empty(), endpoint.servers,
+      return secrecy_by_scheme(endpoint.tls != nullptr, !endpoint.user.empty(), endpoint.hosts,
                                "zks://");
     },
     .make = [](const std::string& url, Duration command_timeout) -> std::unique_ptr<Store> {
