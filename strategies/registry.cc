@@ -1,20 +1,10 @@
 #include "strategies/registry.h"
 
 #include <algorithm>
-#include <deque>
-#include <stdexcept>
-#include <string>
 #include <tuple>
 
 namespace lockbench {
 namespace {
-
-// A deque, as callers keep the descriptors' addresses. Static in a function, as registrations run
-// before main in any order.
-std::deque<Descriptor>& registered() {
-  static std::deque<Descriptor> strategies;
-  return strategies;
-}
 
 auto catalogue_order(const Descriptor* strategy) {
   return std::tuple(strategy->traits.promises_exclusion, store_traits(strategy->backend).servers,
@@ -22,12 +12,9 @@ auto catalogue_order(const Descriptor* strategy) {
 }
 
 std::vector<const Descriptor*> in_catalogue_order(bool built) {
-  std::vector<const Descriptor*> strategies;
-  for (const Descriptor& strategy : registered()) {
-    if (strategy.not_built.empty() == built) strategies.push_back(&strategy);
-  }
-  std::sort(strategies.begin(), strategies.end(),
-            [](const auto* a, const auto* b) { return catalogue_order(a) < catalogue_order(b); });
+  auto strategies = Registration::all();
+  std::erase_if(strategies, [&](const auto* one) { return one->not_built.empty() != built; });
+  std::ranges::sort(strategies, {}, catalogue_order);
   return strategies;
 }
 
@@ -38,22 +25,8 @@ std::vector<const Descriptor*> all_strategies() { return in_catalogue_order(true
 std::vector<const Descriptor*> absent_strategies() { return in_catalogue_order(false); }
 
 const Descriptor* find_strategy(std::string_view name) {
-  for (const Descriptor& strategy : registered()) {
-    if (strategy.name == name && strategy.not_built.empty()) return &strategy;
-  }
-  return nullptr;
-}
-
-Registration::Registration(Descriptor descriptor) {
-  if (find_strategy(descriptor.name) != nullptr) {
-    throw std::logic_error("two strategies are called " + std::string(descriptor.name));
-  }
-  registered().push_back(std::move(descriptor));
-}
-
-AbsentStrategy::AbsentStrategy(std::string_view name, std::string_view backend,
-                               std::string_view reason) {
-  registered().push_back(Descriptor{.name = name, .backend = backend, .not_built = reason});
+  const Descriptor* const strategy = Registration::find(name);
+  return strategy != nullptr && strategy->not_built.empty() ? strategy : nullptr;
 }
 
 }  // namespace lockbench

@@ -29,7 +29,7 @@ TEST(Registry, FindsNoOtherName) {
   EXPECT_EQ(find_strategy("redis-setnx "), nullptr);
 }
 
-const AbsentStrategy absent("store-x", "store", "built without libstore");
+const Registration absent({.name = "store-x", .backend = "store", .not_built = "built without libstore"});
 
 TEST(Registry, ListsLeftOutStrategiesSeparately) {
   const auto strategies = absent_strategies();
