@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "strategies/number.h"
-#include "strategies/postgres/client/names.h"
+#include "strategies/postgres/client/endpoint.h"
 #include "strategies/waiting/retry.h"
 
 namespace lockbench::postgres {

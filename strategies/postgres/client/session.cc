@@ -2,19 +2,22 @@
 
 #include <fmt/format.h>
 #include <libpq-fe.h>
+#include <openssl/ssl.h>
+#include <openssl/x509_vfy.h>
 #include <poll.h>
 #include <sys/ioctl.h>
 
 #include <algorithm>
 #include <array>
 #include <new>
+#include <optional>
 #include <utility>
 
 #include "strategies/carrier.h"
 #include "strategies/number.h"
-#include "strategies/postgres/client/tls_witness.h"
 #include "strategies/transport/lookup.h"
 #include "strategies/transport/socket.h"
+#include "strategies/transport/tls_transport.h"
 
 namespace lockbench::postgres {
 namespace {
@@ -58,15 +61,23 @@ std::string_view field(const PGresult& result, int name) {
   return text == nullptr ? "" : text;
 }
 
-/// What an error says to a lock.
-enum class SqlState { lock_not_available, query_canceled, session_over, other };
-
-SqlState sql_state_of(const PGresult& result) {
-  const std::string_view code = field(result, PG_DIAG_SQLSTATE);
-  if (code == "55P03") return SqlState::lock_not_available;
-  if (code == "57014") return SqlState::query_canceled;
+/// What an error says to a lock, if anything.
+std::optional<Answer::Kind> meaning_of(const PGresult& error) {
+  const std::string_view code = field(error, PG_DIAG_SQLSTATE);
+  if (code == "55P03") return Answer::Kind::lock_not_available;
+  if (code == "57014") return Answer::Kind::cancelled;
   // Ended by an administrator, or a shutdown.
-  return code.starts_with("57P") ? SqlState::session_over : SqlState::other;
+  if (code.starts_with("57P")) return Answer::Kind::session_over;
+  return std::nullopt;
+}
+
+/// What OpenSSL says of the certificate of the session that this thread has freed last: libpq says
+/// only that it was refused, and frees the session that knows why within the call that learned it.
+thread_local long last_verdict = X509_V_OK;
+
+/// OpenSSL calls it for every session that is freed, once dial() has asked for it.
+void note_verdict(void* session, void*, CRYPTO_EX_DATA*, int, long, void*) {
+  last_verdict = SSL_get_verify_result(static_cast<SSL*>(session));
 }
 
 /// What overrides a URL's host; empty: nothing does.
@@ -160,9 +171,7 @@ StoreResult<Answer> Session::call(const Statement& statement, std::string_view k
   } else if (auto connected = connect(patience.stop); !connected) {
     answer = tl::unexpected(std::move(connected.error()));
   } else {
-    Patience own = patience;
-    if (statement.waits) own.waiting_stop = env_.waiting_stop(patience.stop);
-    answer = exchange(statement, key, parameters, own);
+    answer = exchange(statement, key, parameters, patience);
   }
   const bool answered = answer || answer.error().kind == StoreError::Kind::rejected;
   const bool in_vain = statement.waits && answered && !(answer && answer->done());
@@ -291,8 +300,9 @@ bool Session::takes_more() {
   return received_ <= kLongestAnswer;
 }
 
-tl::expected<void, std::string> Session::dial(TlsWitness& tls, Duration longest,
-                                              const std::stop_token& stop) {
+tl::expected<void, std::string> Session::dial(Duration longest, const std::stop_token& stop) {
+  static const int watching = SSL_get_ex_new_index(0, nullptr, nullptr, nullptr, note_verdict);
+  static_cast<void>(watching);
   Hosts hosts;
   if (!endpoint_.name.empty()) {
     const auto found = look_up(endpoint_.name, kAnyPort)->get(longest, stop);
@@ -310,8 +320,7 @@ tl::expected<void, std::string> Session::dial(TlsWitness& tls, Duration longest,
                                          nullptr};
   const std::array<const char*, 5> values{endpoint_.dsn.c_str(), hosts.names.c_str(),
                                           hosts.addresses.c_str(), "lockbench", nullptr};
-  connection_.reset(
-      tls.observe([&] { return PQconnectStartParams(names.data(), values.data(), 1); }));
+  connection_.reset(PQconnectStartParams(names.data(), values.data(), 1));
   if (!connection_) throw std::bad_alloc();
   PQsetNoticeProcessor(connection_.get(), ignore_notice, nullptr);
   received_ = 0;
@@ -332,9 +341,9 @@ StoreResult<void> Session::connect_within(Duration longest, const std::stop_toke
     return error;
   };
   const TimePoint give_up_at = env_.now() + longest;
-  TlsWitness tls;
-  if (auto dialled = dial(tls, longest, stop); !dialled) return failed(dialled.error());
+  if (auto dialled = dial(longest, stop); !dialled) return failed(dialled.error());
   PostgresPollingStatusType status = PGRES_POLLING_WRITING;
+  long verdict = X509_V_OK;
   while (PQstatus(connection_.get()) != CONNECTION_BAD && status != PGRES_POLLING_OK &&
          status != PGRES_POLLING_FAILED) {
     if (stop.stop_requested()) return failed("stopped while connecting");
@@ -346,12 +355,17 @@ StoreResult<void> Session::connect_within(Duration longest, const std::stop_toke
     if (!takes_more()) return failed("an answer that is too long");
     // PQconnectPoll blocks if the socket is not ready.
     if (poll(&ready, 1, 0) <= 0) continue;
-    status = tls.observe([this] { return PQconnectPoll(connection_.get()); });
+    last_verdict = X509_V_OK;
+    status = PQconnectPoll(connection_.get());
+    if (last_verdict != X509_V_OK) verdict = last_verdict;
   }
   if (PQstatus(connection_.get()) != CONNECTION_OK) {
     const std::string said = first_line(PQerrorMessage(connection_.get()));
     const bool refused = said.find("certificate verify failed") != std::string::npos;
-    return failed(refused && !tls.refusal().empty() ? tls.refusal() : said);
+    // libpq checks the name itself, and says so.
+    return failed(refused && verdict != X509_V_OK
+                      ? untrusted(verdict, "this server", "sslrootcert")
+                      : said);
   }
   PQsetnonblocking(connection_.get(), 1);
   return {};
@@ -382,8 +396,11 @@ bool Session::send(const Statement& statement, std::span<const std::string> para
 /// How long the answer to a statement is awaited, and when the statement is interrupted. A stop
 /// that was noticed is not waited for again: it would end each wait at once.
 struct Session::Limits {
-  Limits(bool waits, const Patience& its_patience, const Timeouts& its_timeouts, TimePoint now)
+  /// `its_waiting_stop` ends the wait for a lock; the Env may request it before the other stop.
+  Limits(bool waits, const Patience& its_patience, std::stop_token its_waiting_stop,
+         const Timeouts& its_timeouts, TimePoint now)
       : patience(its_patience),
+        waiting_stop(std::move(its_waiting_stop)),
         timeouts(its_timeouts),
         wait_is_over(!waits),
         cancelled(!waits),
@@ -391,7 +408,7 @@ struct Session::Limits {
         give_up_at(later(waits ? std::max(now, patience.wait_until) : now, timeouts.answer)) {}
 
   void notice_stops(TimePoint now) {
-    const bool ends_wait = !wait_is_over && patience.waiting_stop.stop_requested();
+    const bool ends_wait = !wait_is_over && waiting_stop.stop_requested();
     const bool hurries = !hurried && patience.stop.stop_requested();
     wait_is_over = wait_is_over || ends_wait;
     hurried = hurried || hurries;
@@ -404,11 +421,12 @@ struct Session::Limits {
     interrupt_at = TimePoint::max();
   }
   std::stop_token next_stop() const {
-    if (!wait_is_over) return patience.waiting_stop;
+    if (!wait_is_over) return waiting_stop;
     return hurried ? std::stop_token() : patience.stop;
   }
 
   const Patience& patience;
+  const std::stop_token waiting_stop;
   const Timeouts& timeouts;
   bool wait_is_over;     ///< for a lock
   bool cancelled;        ///< or nothing is to be
@@ -434,9 +452,7 @@ StoreResult<bool> Session::await_input(bool unsent, Limits& limits, std::string_
   return PQconsumeInput(connection_.get()) != 0;
 }
 
-StoreResult<Session::ResultPtr> Session::collect(bool waits, std::string_view key,
-                                                 const Patience& patience) {
-  Limits limits(waits, patience, timeouts_, env_.now());
+StoreResult<Session::ResultPtr> Session::collect(Limits& limits, std::string_view key) {
   ResultPtr last;
   int results = 0;
   // Bounded by the limits.
@@ -464,7 +480,10 @@ StoreResult<Session::ResultPtr> Session::collect(bool waits, std::string_view ke
 }
 
 StoreResult<Answer> Session::answer_to(bool waits, std::string_view key, const Patience& patience) {
-  const auto collected = collect(waits, key, patience);
+  const std::stop_token waiting_stop =
+      waits ? env_.waiting_stop(patience.stop) : std::stop_token();
+  Limits limits(waits, patience, waiting_stop, timeouts_, env_.now());
+  const auto collected = collect(limits, key);
   if (!collected) return tl::unexpected(collected.error());
   pg_result& result = **collected;
   Answer answer;
@@ -481,26 +500,14 @@ StoreResult<Answer> Session::answer_to(bool waits, std::string_view key, const P
     answer.rows = *rows;
     return answer;
   }
-  switch (sql_state_of(result)) {
-    case SqlState::lock_not_available:
-      answer.kind = Answer::Kind::lock_not_available;
-      return answer;
-    case SqlState::session_over:
-      answer.kind = Answer::Kind::session_over;
-      return answer;
-    case SqlState::query_canceled:
-      if (patience.waiting_stop.stop_requested() || patience.stop.stop_requested()) {
-        answer.kind = Answer::Kind::cancelled;
-        return answer;
-      }
-      if (waits && env_.now() >= patience.wait_until) {
-        answer.kind = Answer::Kind::lock_not_available;
-        return answer;
-      }
-      break;
-    case SqlState::other:
-      break;
+  auto meaning = meaning_of(result);
+  const bool stopped = waiting_stop.stop_requested() || patience.stop.stop_requested();
+  if (meaning == Answer::Kind::cancelled && !stopped) {
+    // Cancelled because it was overdue, or by somebody else.
+    const bool overdue = waits && env_.now() >= patience.wait_until;
+    meaning = overdue ? std::optional(Answer::Kind::lock_not_available) : std::nullopt;
   }
+  if (meaning) return Answer{.kind = *meaning};
   if (PQstatus(connection_.get()) == CONNECTION_BAD) return broken(StoreError::Kind::unanswered);
   return fail(StoreError::Kind::rejected, field(result, PG_DIAG_MESSAGE_PRIMARY));
 }

@@ -20,8 +20,6 @@ struct pg_result;
 
 namespace lockbench::postgres {
 
-class TlsWitness;
-
 struct Statement {
   enum class How {
     prepared,  ///< prepared once per connection, which costs the first call another round trip
@@ -57,8 +55,6 @@ struct Answer {
 struct Patience {
   TimePoint wait_until{};
   std::stop_token stop;
-  /// Ends the wait for a lock; the Env may request it before `stop`.
-  std::stop_token waiting_stop{};
 };
 
 /// One connection to one database, through libpq's non-blocking calls, with deadlines and stops;
@@ -115,13 +111,12 @@ class Session {
   StoreResult<void> connect_within(Duration longest, const std::stop_token& stop);
   /// Begins to connect; waits for nothing but the look-up of the host, for `longest` at most. The
   /// error says why it cannot.
-  tl::expected<void, std::string> dial(TlsWitness& tls, Duration longest,
-                                       const std::stop_token& stop);
+  tl::expected<void, std::string> dial(Duration longest, const std::stop_token& stop);
   /// Prepares the statement unless this connection already has.
   StoreResult<Answer> prepare(const std::string& sql, const Patience& patience);
   bool send(const Statement& statement, std::span<const std::string> parameters);
   /// All results of what was sent; of several, the first error or the last one.
-  StoreResult<ResultPtr> collect(bool waits, std::string_view key, const Patience& patience);
+  StoreResult<ResultPtr> collect(Limits& limits, std::string_view key);
   /// Waits for one of the limits at most, and cancels the statement when it is to be interrupted.
   /// False: the connection was closed.
   StoreResult<bool> await_input(bool unsent, Limits& limits, std::string_view key);

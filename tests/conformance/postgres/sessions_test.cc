@@ -5,7 +5,7 @@
 #include <csignal>
 #include <thread>
 
-#include "strategies/postgres/client/names.h"
+#include "strategies/postgres/client/endpoint.h"
 #include "strategies/registry.h"
 #include "strategies/store.h"
 #include "tests/conformance/common/bench.h"

@@ -2,7 +2,7 @@
 
 #include "deployment/failure.h"
 #include "strategies/carrier.h"
-#include "strategies/postgres/client/names.h"
+#include "strategies/postgres/client/endpoint.h"
 #include "tests/conformance/postgres/postgres_test_store.h"
 #include "tests/support/servers.h"
 
