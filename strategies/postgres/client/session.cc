@@ -216,16 +216,30 @@ StoreResult<Answer> Session::prepare(const std::string& sql, const Patience& pat
   return answer;
 }
 
+StoreResult<Answer> Session::set_up(const Statement& statement, std::string_view key,
+                                    std::span<const std::string> parameters,
+                                    const std::stop_token& stop) {
+  auto answer = call(statement, key, parameters, {.wait_until = {}, .stop = stop});
+  if (answer && !answer->done()) {
+    return fail(StoreError::Kind::rejected, fmt::format("{} was not carried out", statement.name));
+  }
+  // The lock itself was not requested.
+  if (!answer && answer.error().kind == StoreError::Kind::unanswered) {
+    answer.error().kind = StoreError::Kind::not_sent;
+  }
+  return answer;
+}
+
 StoreResult<void> Session::use_schema(const std::string& schema, std::string_view key,
                                       const std::stop_token& stop) {
   if (schema == schema_) return {};
-  const auto answer =
-      call(make_schema(schema, timeouts_), key, {}, {.wait_until = {}, .stop = stop});
+  const auto answer = set_up(make_schema(schema, timeouts_), key, {}, stop);
   if (!answer) return tl::unexpected(answer.error());
-  if (!answer->done()) return fail(StoreError::Kind::rejected, "the schema could not be made");
   lock_timeout_ = -1;  // no longer what it was set to
   if (!parse_number<std::uint64_t>(answer->value)) {
-    return not_understood("the number of a process", *answer);
+    StoreError error = not_understood("the number of a process", *answer).value();
+    error.kind = StoreError::Kind::not_sent;
+    return tl::unexpected(std::move(error));
   }
   process_ = answer->value;
   // A pooler makes up the process that it announces for a connection.
@@ -250,7 +264,7 @@ StoreResult<void> Session::check_pooler(std::string_view key, const std::stop_to
   for (int round = 0; round < kRounds; ++round) {
     const auto theirs = other.call(ask, key, {}, {.wait_until = {}, .stop = stop});
     if (!theirs) return {};
-    const auto ours = call(ask, key, {}, {.wait_until = {}, .stop = stop});
+    const auto ours = set_up(ask, key, {}, stop);
     if (!ours) return tl::unexpected(ours.error());
     const bool changed = ours->value != process_ || (!others.empty() && theirs->value != others);
     if (changed || ours->value == theirs->value) {
@@ -274,11 +288,9 @@ StoreResult<void> Session::set_lock_timeout(std::int64_t milliseconds, std::stri
                                    .sql = "SELECT set_config('lock_timeout', $1, false)",
                                    .answered = "SELECT"};
   const std::string value = std::to_string(milliseconds);
-  const auto answer = call(statement, key, {&value, 1}, {.wait_until = {}, .stop = stop});
-  if (!answer) return tl::unexpected(answer.error());
-  if (!answer->done()) return fail(StoreError::Kind::rejected, "lock_timeout could not be set");
-  lock_timeout_ = milliseconds;
-  return {};
+  return set_up(statement, key, {&value, 1}, stop).map([&](const Answer& /*done*/) {
+    lock_timeout_ = milliseconds;
+  });
 }
 
 tl::unexpected<StoreError> Session::broken(StoreError::Kind kind) const {

@@ -78,10 +78,11 @@ class Session {
 
   /// Makes sure that this schema and its tables exist, and that statements find them by their bare
   /// names; once per connection. Fails as `refused` behind a transaction pooler, which would give
-  /// these settings, and locks of the session, to other clients.
+  /// these settings, and locks of the session, to other clients. No failure is `unanswered`, as no
+  /// lock was requested.
   StoreResult<void> use_schema(const std::string& schema, std::string_view key,
                                const std::stop_token& stop);
-  /// Sets how long the server lets a statement wait for a lock; 0: for ever.
+  /// Sets how long the server lets a statement wait for a lock; 0: for ever. Fails likewise.
   StoreResult<void> set_lock_timeout(std::int64_t milliseconds, std::string_view key,
                                      const std::stop_token& stop);
 
@@ -108,6 +109,9 @@ class Session {
 
   StoreResult<Answer> exchange(const Statement& statement, std::string_view key,
                                std::span<const std::string> parameters, const Patience& patience);
+  /// A statement that is no part of a lock: its loss counts as not sent.
+  StoreResult<Answer> set_up(const Statement& statement, std::string_view key,
+                             std::span<const std::string> parameters, const std::stop_token& stop);
   StoreResult<void> connect_within(Duration longest, const std::stop_token& stop);
   /// Begins to connect; waits for nothing but the look-up of the host, for `longest` at most. The
   /// error says why it cannot.
