@@ -464,31 +464,33 @@ StoreResult<bool> Session::await_input(bool unsent, Limits& limits, std::string_
   return PQconsumeInput(connection_.get()) != 0;
 }
 
-StoreResult<Session::ResultPtr> Session::collect(Limits& limits, std::string_view key) {
-  ResultPtr last;
-  int results = 0;
+StoreResult<bool> Session::await_result(Limits& limits, std::string_view key) {
   // Bounded by the limits.
   while (true) {
     const int unsent = PQflush(connection_.get());
-    if (unsent < 0) break;
-    if (unsent > 0 || PQisBusy(connection_.get()) != 0) {
-      const auto open = await_input(unsent > 0, limits, key);
-      if (!open) return tl::unexpected(open.error());
-      if (!*open) break;
-      continue;
-    }
+    if (unsent < 0) return false;
+    if (unsent == 0 && PQisBusy(connection_.get()) == 0) return true;
+    auto open = await_input(unsent > 0, limits, key);
+    if (!open || !*open) return open;
+  }
+}
+
+StoreResult<Session::ResultPtr> Session::collect(Limits& limits, std::string_view key) {
+  ResultPtr last;
+  for (int results = 0; results <= kMostResults; ++results) {
+    const auto open = await_result(limits, key);
+    if (!open) return tl::unexpected(open.error());
+    if (!*open && last) return last;
+    // What was read before the connection ended may say why.
     ResultPtr next(PQgetResult(connection_.get()));
-    if (!next) break;
-    if (is_copy(PQresultStatus(next.get())) || ++results > kMostResults) {
-      return fail(StoreError::Kind::unanswered, "an answer that fits no statement");
-    }
+    if (!next && !last) return broken(StoreError::Kind::unanswered);
+    if (!next) return last;
+    if (!*open) return next;
+    if (is_copy(PQresultStatus(next.get()))) break;
     // Keeps the first error.
     if (!last || PQresultStatus(last.get()) != PGRES_FATAL_ERROR) last = std::move(next);
   }
-  // What was read before the connection ended may say why.
-  if (!last) last.reset(PQgetResult(connection_.get()));
-  if (!last) return broken(StoreError::Kind::unanswered);
-  return last;
+  return fail(StoreError::Kind::unanswered, "an answer that fits no statement");
 }
 
 StoreResult<Answer> Session::answer_to(bool waits, std::string_view key, const Patience& patience) {

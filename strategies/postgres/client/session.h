@@ -121,6 +121,8 @@ class Session {
   bool send(const Statement& statement, std::span<const std::string> parameters);
   /// All results of what was sent; of several, the first error or the last one.
   StoreResult<ResultPtr> collect(Limits& limits, std::string_view key);
+  /// Waits until a result can be taken. False: the connection was closed.
+  StoreResult<bool> await_result(Limits& limits, std::string_view key);
   /// Waits for one of the limits at most, and cancels the statement when it is to be interrupted.
   /// False: the connection was closed.
   StoreResult<bool> await_input(bool unsent, Limits& limits, std::string_view key);
