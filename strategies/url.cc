@@ -23,7 +23,8 @@ tl::unexpected<std::string> refuse(std::string_view why) {
   return tl::unexpected(fmt::format("TLS: {}; allowed: {}", why, kTlsQuery));
 }
 
-tl::expected<void, std::string> set(TlsSettings& settings, std::string_view name, std::string value) {
+tl::expected<void, std::string> set(TlsSettings& settings, std::string_view name,
+                                    std::string value) {
   std::string* const file = name == "cacert" ? &settings.ca_file
                             : name == "cert" ? &settings.certificate_file
                             : name == "key"  ? &settings.key_file

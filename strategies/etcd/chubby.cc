@@ -16,8 +16,8 @@ constexpr Duration kJeopardyTick = std::chrono::milliseconds(20);
 /// its place in the queue, which ends with the session, and its guard, which ends a lock-delay
 /// later. No client is granted the lock while there is a guard that excludes it, and only an
 /// orderly release removes a guard: so the delay follows failures only, and is measured by the
-/// store's clock. A sequencer is the key, the mode and the fencing number of a lease: the revision in
-/// which its guard was created.
+/// store's clock. A sequencer is the key, the mode and the fencing number of a lease: the revision
+/// in which its guard was created.
 class Chubby : public LeaseQueueLock {
  public:
   explicit Chubby(const Context& context)

@@ -110,7 +110,8 @@ Connection::Send Connection::send_by(std::unique_ptr<Stub> Channel::*stub, Start
                                      const Request& request, Response& response) {
   return [this, stub, start, &request, &response](grpc::ClientContext* context) {
     Stub& service = *((*channel_).*stub);
-    return channel_->finish((service.*start)(context, request, channel_->completions->queue()), response);
+    const auto begun = (service.*start)(context, request, channel_->completions->queue());
+    return channel_->finish(begun, response);
   };
 }
 

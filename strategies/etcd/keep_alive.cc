@@ -1,5 +1,3 @@
-#include "strategies/etcd/client/keep_alive.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,9 +8,9 @@
 #include <vector>
 
 #include "strategies/etcd/client/channel.h"
+#include "strategies/etcd/lock.h"
 
 namespace lockbench::etcd {
-
 namespace {
 
 /// Renews leases on one LeaseKeepAlive stream that stays open from batch to batch, each operation
