@@ -26,16 +26,16 @@ std::string not_started(int error) {
 tl::expected<Thread, std::string> Thread::start(Body body, OnFailure on_failure) {
   Thread started;
   try {
-    started.thread_ = std::jthread([body = std::move(body), on_failure = std::move(on_failure)](
-                                       const std::stop_token& stop) {
-      try {
-        body(stop);
-      } catch (const std::exception& error) {
-        on_failure(error.what());
-      } catch (...) {
-        on_failure("an unknown exception");
-      }
-    });
+    started.thread_ = std::jthread(
+        [body = std::move(body), on_failure = std::move(on_failure)](const std::stop_token& stop) {
+          try {
+            body(stop);
+          } catch (const std::exception& error) {
+            on_failure(error.what());
+          } catch (...) {
+            on_failure("an unknown exception");
+          }
+        });
   } catch (const std::system_error& error) {
     return tl::unexpected(not_started(error.code().value()));
   }

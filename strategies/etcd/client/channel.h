@@ -158,9 +158,8 @@ class Stream {
   template <class Stub, class Method>
   bool begin(Stub& stub, Method method, const std::stop_token& stop,
              Duration longest = Duration::max()) {
-    return run(stop, longest, [&](void* tag) {
-      stream_ = (stub.*method)(&context_, completions_->queue(), tag);
-    });
+    return run(stop, longest,
+               [&](void* tag) { stream_ = (stub.*method)(&context_, completions_->queue(), tag); });
   }
   bool write(const Request& request, const std::stop_token& stop,
              Duration longest = Duration::max()) {

@@ -375,9 +375,8 @@ StoreResult<void> Session::connect_within(Duration longest, const std::stop_toke
     const std::string said = first_line(PQerrorMessage(connection_.get()));
     const bool refused = said.find("certificate verify failed") != std::string::npos;
     // libpq checks the name itself, and says so.
-    return failed(refused && verdict != X509_V_OK
-                      ? untrusted(verdict, "this server", "sslrootcert")
-                      : said);
+    return failed(refused && verdict != X509_V_OK ? untrusted(verdict, "this server", "sslrootcert")
+                                                  : said);
   }
   PQsetnonblocking(connection_.get(), 1);
   return {};
@@ -494,8 +493,7 @@ StoreResult<Session::ResultPtr> Session::collect(Limits& limits, std::string_vie
 }
 
 StoreResult<Answer> Session::answer_to(bool waits, std::string_view key, const Patience& patience) {
-  const std::stop_token waiting_stop =
-      waits ? env_.waiting_stop(patience.stop) : std::stop_token();
+  const std::stop_token waiting_stop = waits ? env_.waiting_stop(patience.stop) : std::stop_token();
   Limits limits(waits, patience, waiting_stop, timeouts_, env_.now());
   const auto collected = collect(limits, key);
   if (!collected) return tl::unexpected(collected.error());

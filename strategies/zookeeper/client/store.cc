@@ -18,8 +18,7 @@ constexpr Duration kTtl = std::chrono::seconds(10);
 /// `tls` may be null. Nothing without an answer within the timeout.
 std::optional<std::string> version_of(const HostPort& server, const TlsSettings* tls,
                                       Duration timeout) {
-  const auto socket =
-      connect_socket({.host = server.host, .port = server.port}, timeout, {}, tls);
+  const auto socket = connect_socket({.host = server.host, .port = server.port}, timeout, {}, tls);
   if (!socket || (*socket)->send("srvr", timeout) != Transport::Status::ok) {
     return std::nullopt;
   }

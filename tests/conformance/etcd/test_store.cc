@@ -1,5 +1,3 @@
-#include "tests/conformance/etcd/etcd_test_store.h"
-
 #include <fmt/format.h>
 #include <grpcpp/grpcpp.h>
 
@@ -13,6 +11,7 @@
 #include "strategies/etcd/client/rpc.grpc.pb.h"
 #include "testbed/servers/etcd_server.h"
 #include "tests/conformance/common/properties.h"
+#include "tests/conformance/etcd/etcd_test_store.h"
 #include "tests/support/eventually.h"
 #include "tests/support/servers.h"
 

@@ -1,5 +1,3 @@
-#include "tests/conformance/postgres/postgres_test_store.h"
-
 #include <fmt/format.h>
 #include <libpq-fe.h>
 
@@ -8,6 +6,7 @@
 #include "deployment/failure.h"
 #include "strategies/carrier.h"
 #include "strategies/postgres/client/endpoint.h"
+#include "tests/conformance/postgres/postgres_test_store.h"
 #include "tests/support/servers.h"
 
 namespace lockbench::test {

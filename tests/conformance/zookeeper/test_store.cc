@@ -1,5 +1,3 @@
-#include "tests/conformance/zookeeper/zookeeper_test_store.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,6 +6,7 @@
 
 #include "deployment/failure.h"
 #include "testbed/servers/ports.h"
+#include "tests/conformance/zookeeper/zookeeper_test_store.h"
 #include "tests/support/eventually.h"
 #include "tests/support/servers.h"
 #include "tests/support/zookeeper_bytes.h"

@@ -26,8 +26,9 @@ TEST(Registry, HasEveryStrategyOnce) {
   }
 }
 
-const Registration absent(
-    {.name = "store-x", .backend = "store", .not_built = "built without libstore"});
+const Registration absent({.name = "store-x",
+                           .backend = "store",
+                           .not_built = "built without libstore"});
 
 TEST(Registry, ListsLeftOutStrategiesSeparately) {
   const auto strategies = absent_strategies();
