@@ -10,7 +10,6 @@
 #include <thread>
 #include <utility>
 
-#include "strategies/transport/plain_socket.h"
 #include "strategies/transport/socket.h"
 #include "tests/support/listener.h"
 #include "tests/unit/strategies/transport/scripted_carrier.h"

@@ -1,4 +1,4 @@
-#include "strategies/transport/plain_socket.h"
+#include "strategies/transport/socket.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
