@@ -345,10 +345,6 @@ std::string describe(Transport::Status status, Duration timeout, Transport* tran
   }
 }
 
-std::string Connecting::too_late(Duration timeout) const {
-  return "no connection within " + format_duration(timeout);
-}
-
 tl::expected<std::unique_ptr<Transport>, std::string> connect_socket(const SocketAddress& address,
                                                                      const Timeouts& timeouts,
                                                                      const std::stop_token& stop,

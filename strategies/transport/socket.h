@@ -82,7 +82,9 @@ class Connecting {
   virtual tl::expected<std::unique_ptr<Transport>, std::string> get(
       Duration longest, const std::stop_token& stop) = 0;
   /// That it took too long, and at what: "no connection within 3s".
-  virtual std::string too_late(Duration timeout) const;
+  virtual std::string too_late(Duration timeout) const {
+    return "no connection within " + format_duration(timeout);
+  }
 };
 
 /// Does not wait. A name is looked up beside the caller, and its addresses are tried one after the

@@ -51,11 +51,6 @@ std::string first_line(const char* message) {
   return line.empty() ? "the connection was closed" : std::string(line);
 }
 
-/// Such a result comes again and again until data is copied, which no statement here does.
-bool is_copy(ExecStatusType status) {
-  return status == PGRES_COPY_IN || status == PGRES_COPY_OUT || status == PGRES_COPY_BOTH;
-}
-
 std::string_view field(const PGresult& result, int name) {
   const char* const text = PQresultErrorField(&result, name);
   return text == nullptr ? "" : text;
@@ -78,22 +73,6 @@ thread_local long last_verdict = X509_V_OK;
 /// OpenSSL calls it for every session that is freed, once dial() has asked for it.
 void note_verdict(void* session, void*, CRYPTO_EX_DATA*, int, long, void*) {
   last_verdict = SSL_get_verify_result(static_cast<SSL*>(session));
-}
-
-/// What overrides a URL's host; empty: nothing does.
-struct Hosts {
-  std::string names, addresses;
-};
-
-/// Each address needs a name beside it.
-Hosts hosts_at(const std::string& name, const std::vector<PeerAddress>& addresses) {
-  Hosts hosts;
-  for (const PeerAddress& address : addresses) {
-    const char* const comma = hosts.names.empty() ? "" : ",";
-    hosts.names += comma + name;
-    hosts.addresses += comma + address.display();
-  }
-  return hosts;
 }
 
 TimePoint later(TimePoint time, Duration by) {
@@ -315,7 +294,8 @@ bool Session::takes_more() {
 tl::expected<void, std::string> Session::dial(Duration longest, const std::stop_token& stop) {
   static const int watching = SSL_get_ex_new_index(0, nullptr, nullptr, nullptr, note_verdict);
   static_cast<void>(watching);
-  Hosts hosts;
+  // In place of the URL's host, unless they are empty. Each address needs a name beside it.
+  std::string hosts, addresses;
   if (!endpoint_.name.empty()) {
     const auto found = look_up(endpoint_.name, kAnyPort)->get(longest, stop);
     if (!found && stop.stop_requested()) {
@@ -326,12 +306,16 @@ tl::expected<void, std::string> Session::dial(Duration longest, const std::stop_
                             ": its name is still being looked up");
     }
     if (!*found) return tl::unexpected(found->error());
-    hosts = hosts_at(endpoint_.name, **found);
+    for (const PeerAddress& address : **found) {
+      const char* const comma = hosts.empty() ? "" : ",";
+      hosts += comma + endpoint_.name;
+      addresses += comma + address.display();
+    }
   }
   const std::array<const char*, 5> names{"dbname", "host", "hostaddr", "fallback_application_name",
                                          nullptr};
-  const std::array<const char*, 5> values{endpoint_.dsn.c_str(), hosts.names.c_str(),
-                                          hosts.addresses.c_str(), "lockbench", nullptr};
+  const std::array<const char*, 5> values{endpoint_.dsn.c_str(), hosts.c_str(), addresses.c_str(),
+                                          "lockbench", nullptr};
   connection_.reset(PQconnectStartParams(names.data(), values.data(), 1));
   if (!connection_) throw std::bad_alloc();
   PQsetNoticeProcessor(connection_.get(), ignore_notice, nullptr);
@@ -485,7 +469,9 @@ StoreResult<Session::ResultPtr> Session::collect(Limits& limits, std::string_vie
     if (!next && !last) return broken(StoreError::Kind::unanswered);
     if (!next) return last;
     if (!*open) return next;
-    if (is_copy(PQresultStatus(next.get()))) break;
+    // Such a result comes again and again until data is copied, which no statement here does.
+    const ExecStatusType status = PQresultStatus(next.get());
+    if (status == PGRES_COPY_IN || status == PGRES_COPY_OUT || status == PGRES_COPY_BOTH) break;
     // Keeps the first error.
     if (!last || PQresultStatus(last.get()) != PGRES_FATAL_ERROR) last = std::move(next);
   }
