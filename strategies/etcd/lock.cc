@@ -1,6 +1,7 @@
 #include "strategies/etcd/lock.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "strategies/endpoints.h"
@@ -25,11 +26,9 @@ LeaseQueueLock::LeaseQueueLock(const Context& context)
 
 LeaseQueueLock::~LeaseQueueLock() {
   try {
-    std::vector<std::shared_ptr<Session>> all;
-    for (const auto& [seconds, session] : sessions_) all.push_back(session);
-    for (const auto& [token, place] : held_) all.push_back(place.session);
-    std::sort(all.begin(), all.end());
-    all.erase(std::unique(all.begin(), all.end()), all.end());
+    std::set<std::shared_ptr<Session>> all;
+    for (const auto& [seconds, session] : sessions_) all.insert(session);
+    for (const auto& [token, place] : held_) all.insert(place.session);
     for (const auto& session : all) end(*session, {}, {});
   } catch (...) {  // NOLINT(bugprone-empty-catch): a destructor never throws, whatever gRPC does
     // What stays behind expires with its leases.
