@@ -4,7 +4,7 @@
 #include <thread>
 
 #include "deployment/private_store.h"
-#include "strategies/postgres/client/names.h"
+#include "strategies/postgres/client/endpoint.h"
 #include "strategies/postgres/client/session.h"
 #include "testbed/servers/kinds.h"
 

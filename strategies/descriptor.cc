@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <tuple>
 
+#include "strategies/registry.h"
 #include "strategies/words.h"
 
 namespace lockbench {
@@ -50,6 +52,18 @@ std::optional<RenewalTiming> timing_of(const Traits& traits,
   return traits.renews;
 }
 
+auto catalogue_order(const Descriptor* strategy) {
+  return std::tuple(strategy->traits.promises_exclusion, store_traits(strategy->backend).servers,
+                    strategy->backend, strategy->name);
+}
+
+std::vector<const Descriptor*> in_catalogue_order(bool built) {
+  auto strategies = Registration::all();
+  std::erase_if(strategies, [&](const auto* one) { return one->not_built.empty() != built; });
+  std::ranges::sort(strategies, {}, catalogue_order);
+  return strategies;
+}
+
 }  // namespace
 
 const StoreTraits& store_traits(std::string_view backend) {
@@ -84,6 +98,15 @@ std::string_view to_string(OwnerCheck check) { return word_of<OwnerCheck::atomic
 
 std::string_view to_string(HazardOutcome outcome) {
   return word_of<HazardOutcome::not_played>(kOutcomes, outcome);
+}
+
+std::vector<const Descriptor*> all_strategies() { return in_catalogue_order(true); }
+
+std::vector<const Descriptor*> absent_strategies() { return in_catalogue_order(false); }
+
+const Descriptor* find_strategy(std::string_view name) {
+  const Descriptor* const strategy = Registration::find(name);
+  return strategy != nullptr && strategy->not_built.empty() ? strategy : nullptr;
 }
 
 }  // namespace lockbench

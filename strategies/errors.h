@@ -29,6 +29,13 @@ template <class T>
 using StoreResult = tl::expected<T, StoreError>;
 
 /// What a store said, as a part of a message: without control characters, and cut.
-std::string printable(std::string_view said);
+inline std::string printable(std::string_view said) {
+  constexpr std::size_t kLongest = 300;
+  std::string shown(said.substr(0, kLongest));
+  for (char& byte : shown) {
+    if (static_cast<unsigned char>(byte) < ' ' || byte == 0x7f) byte = ' ';
+  }
+  return said.size() > kLongest ? shown + "..." : shown;
+}
 
 }  // namespace lockbench

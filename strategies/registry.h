@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "strategies/descriptor.h"
+#include "strategies/named.h"
 
 namespace lockbench {
 
@@ -18,15 +19,6 @@ const Descriptor* find_strategy(std::string_view name);
 
 /// Registers a strategy when the program starts:
 ///   const Registration redis_mine(Descriptor{...});
-class Registration {
- public:
-  explicit Registration(Descriptor descriptor);
-};
-
-/// Registers the name of a strategy that this build leaves out.
-class AbsentStrategy {
- public:
-  AbsentStrategy(std::string_view name, std::string_view backend, std::string_view reason);
-};
+using Registration = Named<Descriptor>;
 
 }  // namespace lockbench

@@ -1,12 +1,11 @@
 #pragma once
 
-#include <pthread.h>
-
 #include <functional>
 #include <future>
 #include <stop_token>
 #include <string>
 #include <system_error>
+#include <thread>
 #include <tl/expected.hpp>
 #include <type_traits>
 
@@ -21,36 +20,19 @@ class Thread {
   using Body = std::function<void(const std::stop_token& stop)>;
   /// Called on the thread, with one line, if the body threw. Must not throw.
   using OnFailure = std::function<void(const std::string& why)>;
-  /// With thousands of clients in one process, each should cost kilobytes.
-  enum class Stack { usual, small };
 
   Thread() = default;  ///< none
   /// The error says that there is no thread, and why.
-  static tl::expected<Thread, std::string> start(Body body, OnFailure on_failure,
-                                                 Stack stack = Stack::usual);
+  static tl::expected<Thread, std::string> start(Body body, OnFailure on_failure);
 
-  Thread(Thread&& other) noexcept { swap(other); }
-  Thread& operator=(Thread&& other) noexcept {
-    finish();
-    swap(other);
-    return *this;
-  }
-  Thread(const Thread&) = delete;
-  Thread& operator=(const Thread&) = delete;
-  ~Thread() { finish(); }
-
-  bool started() const { return started_; }
+  bool started() const { return thread_.joinable(); }
   /// What it has used of a processor so far; zero if the body is over, or without a thread.
-  Duration cpu_time() const;
+  Duration cpu_time();
   /// Asks the body to stop, and joins. Does nothing without a thread.
-  void finish() noexcept;
+  void finish() noexcept { thread_ = {}; }
 
  private:
-  void swap(Thread& other) noexcept;
-
-  pthread_t handle_{};
-  bool started_ = false;
-  std::stop_source stop_{std::nostopstate};
+  std::jthread thread_;
 };
 
 /// Runs `work` in the background, or at once if no thread can be started. The future has what it

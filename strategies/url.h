@@ -23,6 +23,9 @@ struct HostPort {
 
 /// [scheme://][user:password@]host[:port][,host[:port]...][/path][?query]
 struct Url {
+  /// Hosts and path: without credentials, for people, files and metrics.
+  std::string display() const;
+
   std::string scheme;
   std::string user, password;  ///< percent-decoded
   std::vector<HostPort> hosts;

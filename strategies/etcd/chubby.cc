@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "strategies/etcd/client/messages.h"
 #include "strategies/etcd/lock.h"
 #include "strategies/registry.h"
 
@@ -15,7 +16,8 @@ constexpr Duration kJeopardyTick = std::chrono::milliseconds(20);
 /// its place in the queue, which ends with the session, and its guard, which ends a lock-delay
 /// later. No client is granted the lock while there is a guard that excludes it, and only an
 /// orderly release removes a guard: so the delay follows failures only, and is measured by the
-/// store's clock. The generation is the revision in which the guard was created.
+/// store's clock. A sequencer is the key, the mode and the fencing number of a lease: the revision
+/// in which its guard was created.
 class Chubby : public LeaseQueueLock {
  public:
   explicit Chubby(const Context& context)
@@ -30,10 +32,10 @@ class Chubby : public LeaseQueueLock {
     // Bounded by the grace period, after which the session counts as expired.
     while (true) {
       const TimePoint now = env().now();
-      const SessionStanding standing = standing_of(session.state(), now, lock_delay_);
+      const SessionStanding standing = standing_of(*session.state, now, lock_delay_);
       if (standing == SessionStanding::safe) return true;
       if (standing == SessionStanding::expired) {
-        session.state().mark_lost(now);
+        session.state->mark_lost(now);
         return false;
       }
       if (now >= request.deadline) return false;
@@ -97,13 +99,14 @@ class Chubby : public LeaseQueueLock {
     return place.mode == Mode::shared ? guards_of(place.lock, Mode::exclusive)
                                       : guards_of(place.lock);
   }
-  static Operation put_guard(const Place& place) {
+  static etcdserverpb::RequestOp put_guard(const Place& place) {
     return put(guard(place), place.session->leases.back());
   }
 
   /// Takes the lock if its place is there, no guard excludes it and the condition holds.
-  Looked look_if(const Place& place, Condition no_rivals, const std::stop_token& stop) {
-    const Txn txn{.conditions = {created_in(own_key(place), place.revision), std::move(no_rivals),
+  Looked look_if(const Place& place, const etcdserverpb::Compare& no_rivals,
+                 const std::stop_token& stop) {
+    const Txn txn{.conditions = {created_in(own_key(place), place.revision), no_rivals,
                                  none_below(guards(place))},
                   .then = {get(own_key(place)), put_guard(place)},
                   .otherwise = {get(own_key(place)), newest(rivals(place), 1, place.revision - 1),
@@ -163,25 +166,4 @@ const Registration chubby(with_known_hazards({
 }));
 
 }  // namespace
-
-Sequencer sequencer_of(const Lease& lease) {
-  return {.name = lease.key, .mode = lease.mode, .generation = lease.fencing.value_or(0)};
-}
-
-StoreResult<bool> check_sequencer(Connection& etcd, const Sequencer& sequencer,
-                                  const std::stop_token& stop) {
-  // One read of guards and places: a guard without a place belongs to a holder whose session ended.
-  const auto keys = etcd.list(sequencer.name, sequencer.name + "/", 0, stop);
-  if (!keys) return tl::unexpected(keys.error());
-  const std::string guards = guards_of(sequencer.name, sequencer.mode);
-  const auto guard = std::ranges::find_if(*keys, [&](const Key& key) {
-    return key.name.starts_with(guards) &&
-           static_cast<std::uint64_t>(key.created) == sequencer.generation;
-  });
-  if (guard == keys->end()) return false;
-  const std::string place =
-      queue_of(sequencer.name, sequencer.mode) + guard->name.substr(guards.size());
-  return std::ranges::any_of(*keys, [&](const Key& key) { return key.name == place; });
-}
-
 }  // namespace lockbench::etcd

@@ -1,14 +1,12 @@
 #pragma once
 
-#include <cstdint>
 #include <string>
 #include <string_view>
 
-#include "strategies/etcd/client/connection.h"
 #include "strategies/lease.h"
 
-// The parts of Chubby's contract that other programs can use (Burrows, "The Chubby lock service for
-// loosely-coupled distributed systems", 2006).
+// Names and rules of `chubby` (Burrows, "The Chubby lock service for loosely-coupled distributed
+// systems", 2006).
 namespace lockbench::etcd {
 
 // The keys of a lock. LOCK/queue/ holds a key for each client that wants or has the lock, on the
@@ -37,23 +35,5 @@ inline SessionStanding standing_of(const LeaseState& session, TimePoint now, Dur
   if (now < valid_until) return SessionStanding::safe;
   return now - valid_until < grace ? SessionStanding::jeopardy : SessionStanding::expired;
 }
-
-/// What the holder of a lock shows to the servers that it works with (Burrows, 2.4). Each grant of
-/// a lock has a higher generation than those before it.
-struct Sequencer {
-  std::string name;  ///< of the lock
-  Mode mode = Mode::exclusive;
-  std::uint64_t generation = 0;
-
-  bool operator==(const Sequencer&) const = default;
-};
-
-/// For a lease that chubby has granted.
-Sequencer sequencer_of(const Lease& lease);
-
-/// For a server that is shown a sequencer: whether the lock is held in this mode and generation, by
-/// a session that exists. On the server's own connection.
-StoreResult<bool> check_sequencer(Connection& etcd, const Sequencer& sequencer,
-                                  const std::stop_token& stop = {});
 
 }  // namespace lockbench::etcd

@@ -1,3 +1,4 @@
+#include "strategies/etcd/client/messages.h"
 #include "strategies/etcd/lock.h"
 #include "strategies/registry.h"
 

@@ -1,6 +1,7 @@
 #include "strategies/etcd/lock.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "strategies/endpoints.h"
@@ -25,11 +26,9 @@ LeaseQueueLock::LeaseQueueLock(const Context& context)
 
 LeaseQueueLock::~LeaseQueueLock() {
   try {
-    std::vector<std::shared_ptr<Session>> all;
-    for (const auto& [seconds, session] : sessions_) all.push_back(session);
-    for (const auto& [token, place] : held_) all.push_back(place.session);
-    std::sort(all.begin(), all.end());
-    all.erase(std::unique(all.begin(), all.end()), all.end());
+    std::set<std::shared_ptr<Session>> all;
+    for (const auto& [seconds, session] : sessions_) all.insert(session);
+    for (const auto& [token, place] : held_) all.insert(place.session);
     for (const auto& session : all) end(*session, {}, {});
   } catch (...) {  // NOLINT(bugprone-empty-catch): a destructor never throws, whatever gRPC does
     // What stays behind expires with its leases.
@@ -41,14 +40,16 @@ StoreResult<std::shared_ptr<Session>> LeaseQueueLock::open_session(const Acquire
   const TimePoint asked_at = env_.now();
   const auto own = add_lease(*session, request.ttl, request);
   if (!own) return tl::unexpected(own.error());
-  std::vector<LeaseId> outlasting;
   if (const auto longer = outlasts_by()) {
     // The server may have granted the first more than was asked for.
     const auto second = add_lease(*session, own->ttl + *longer, request);
     if (!second) return tl::unexpected(second.error());
-    outlasting.push_back(second->id);
   }
-  session->kept.emplace(context_, endpoint_, *own, asked_at, outlasting);
+  session->ttl = own->ttl;
+  session->state = std::make_shared<LeaseState>(asked_at + own->ttl, asked_at);
+  session->renewal =
+      keep_alive(context_, endpoint_, {session->leases.rbegin(), session->leases.rend()}, own->ttl,
+                 asked_at, session->state);
   return session;
 }
 
@@ -79,7 +80,7 @@ StoreResult<std::shared_ptr<Session>> LeaseQueueLock::session_for(const AcquireR
 }
 
 bool LeaseQueueLock::usable(const Session& session, const AcquireRequest&) {
-  return session.state().valid_at(env_.now());
+  return session.state->valid_at(env_.now());
 }
 
 void LeaseQueueLock::retire(const std::shared_ptr<Session>& session) {
@@ -88,9 +89,9 @@ void LeaseQueueLock::retire(const std::shared_ptr<Session>& session) {
 }
 
 void LeaseQueueLock::end(Session& session, std::string_view key, const std::stop_token& stop) {
-  if (session.kept) session.kept->stop();
+  if (session.renewal) session.renewal->stop();
   // A lost session has no locks any more; the lease that outlives it expires by itself.
-  if (session.kept && session.state().lost_at()) return;
+  if (session.state && session.state->lost_at()) return;
   for (const LeaseId lease : session.leases) {
     const auto revoked = etcd_.revoke_lease(lease, key, stop);
     // After a stop, do not wait twice for a store that does not answer: the lease expires.
@@ -113,7 +114,7 @@ void LeaseQueueLock::leave_later(Place& place, const std::stop_token& stop) {
 void LeaseQueueLock::leave_pending(const std::stop_token& stop) {
   while (!pending_.empty()) {
     const Place& place = pending_.back();
-    const bool gone = place.session->places == 0 || place.session->state().lost_at();
+    const bool gone = place.session->places == 0 || place.session->state->lost_at();
     if (!gone && !leave(place, stop)) return;
     pending_.pop_back();
   }
@@ -139,7 +140,7 @@ class LeaseQueueLock::Acquisition {
       if (!looked) return failed(looked.error(), entering);
       const bool gone = !*looked || !(*looked)->there;
       if (!gone) return judge(**looked);
-      if (!*looked) place_.session->state().mark_lost(lock_.env_.now());
+      if (!*looked) place_.session->state->mark_lost(lock_.env_.now());
       drop_place();
       if (attempt == 1) {
         return tl::unexpected(
@@ -154,7 +155,7 @@ class LeaseQueueLock::Acquisition {
     if (stop.stop_requested()) return WaitResult::stopped;
     if (!behind_) return WaitResult::signalled;
     // At most a TTL, to notice if the session and its place have ended meanwhile.
-    const TimePoint until = lock_.env_.now() + std::min(left, place_.session->kept->ttl());
+    const TimePoint until = lock_.env_.now() + std::min(left, place_.session->ttl);
     const auto watched = lock_.etcd_.await_deletion(request_.key, *behind_, until, stop);
     if (!watched) {
       lock_.env_.wait(nullptr, lock_.env_.now() + std::min(left, kAfterFailure), stop);
@@ -195,7 +196,7 @@ class LeaseQueueLock::Acquisition {
   Attempt judge(const Standing& standing) {
     behind_ = standing.behind;
     if (!standing.granted) return std::nullopt;
-    const auto& state = place_.session->kept->state();
+    const auto& state = place_.session->state;
     if (!state->valid_at(lock_.env_.now())) {
       // Granted too late: the session may have ended.
       lock_.retire(place_.session);

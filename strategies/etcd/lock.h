@@ -9,18 +9,25 @@
 
 #include "strategies/descriptor.h"
 #include "strategies/etcd/client/connection.h"
-#include "strategies/etcd/client/keep_alive.h"
+#include "strategies/renewal.h"
 
 namespace lockbench::etcd {
 
+/// Has the run's scheduler keep etcd leases alive from their grant on. `leases`: the last one is of
+/// this TTL, and `state` shows its validity; those before it have longer TTLs and are renewed right
+/// before it, so that they end later by the difference when the renewals cease.
+std::shared_ptr<Renewal> keep_alive(const Context& context, const Endpoint& endpoint,
+                                    const std::vector<LeaseId>& leases, Duration ttl,
+                                    TimePoint asked_at, std::shared_ptr<LeaseState> state);
+
 /// A client's session: a lease, and in some protocols a second one that outlives it.
 struct Session {
-  std::vector<LeaseId> leases;    ///< the first is the session's own
-  std::optional<KeptLease> kept;  ///< all of them; nothing while it is opened
-  int places = 0;                 ///< locks held or queued for on it
-  bool retired = false;           ///< takes no new locks, and ends with its last one
-
-  LeaseState& state() const { return *kept->state(); }
+  std::vector<LeaseId> leases;        ///< the first is the session's own
+  Duration ttl{};                     ///< of that one, as granted
+  std::shared_ptr<LeaseState> state;  ///< null while it is opened
+  std::shared_ptr<Renewal> renewal;   ///< likewise
+  int places = 0;                     ///< locks held or queued for on it
+  bool retired = false;               ///< takes no new locks, and ends with its last one
 };
 
 /// One acquisition's place in a lock's queue.

@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "strategies/number.h"
-#include "strategies/postgres/client/names.h"
+#include "strategies/postgres/client/endpoint.h"
 #include "strategies/waiting/retry.h"
 
 namespace lockbench::postgres {
@@ -17,18 +17,6 @@ std::int64_t milliseconds_until(TimePoint deadline, TimePoint now) {
   return std::min<std::int64_t>(left, std::numeric_limits<std::int32_t>::max());
 }
 
-AcquireOutcome outcome_of_grant(Grant::Kind kind, bool may_wait) {
-  switch (kind) {
-    case Grant::Kind::granted:
-      return AcquireOutcome::acquired;
-    case Grant::Kind::taken:
-      return may_wait ? AcquireOutcome::timed_out : AcquireOutcome::refused;
-    case Grant::Kind::stopped:
-      break;
-  }
-  return AcquireOutcome::abandoned;
-}
-
 }  // namespace
 
 StoreResult<void> ServerQueueLock::prepare(const AcquireRequest& request, bool may_wait) {
@@ -36,10 +24,6 @@ StoreResult<void> ServerQueueLock::prepare(const AcquireRequest& request, bool m
   if (ready && may_wait) {
     ready = session().set_lock_timeout(milliseconds_until(request.deadline, env_.now()),
                                        request.key, request.stop);
-  }
-  // The lock itself was not requested.
-  if (!ready && ready.error().kind == StoreError::Kind::unanswered) {
-    ready.error().kind = StoreError::Kind::not_sent;
   }
   return ready;
 }
@@ -59,8 +43,13 @@ AcquireResult ServerQueueLock::acquire(const AcquireRequest& request) {
     result.reason = std::move(grant.error().message);
     return result;
   }
-  result.outcome = outcome_of_grant(grant->kind, may_wait);
-  if (result.outcome != AcquireOutcome::acquired) return result;
+  if (grant->kind != Grant::Kind::granted) {
+    result.outcome = grant->kind == Grant::Kind::stopped ? AcquireOutcome::abandoned
+                     : may_wait                          ? AcquireOutcome::timed_out
+                                                         : AcquireOutcome::refused;
+    return result;
+  }
+  result.outcome = AcquireOutcome::acquired;
   // Confirmed by the grant: when it was asked for, another client may have held the lock.
   result.lease = Lease{.key = std::string(request.key),
                        .token = random_token(env_),

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "strategies/endpoints.h"
-#include "strategies/postgres/client/names.h"
+#include "strategies/postgres/client/endpoint.h"
 #include "strategies/postgres/lock.h"
 #include "strategies/registry.h"
 

@@ -2,7 +2,7 @@
 #include <utility>
 
 #include "strategies/endpoints.h"
-#include "strategies/postgres/client/names.h"
+#include "strategies/postgres/client/endpoint.h"
 #include "strategies/postgres/lock.h"
 #include "strategies/registry.h"
 #include "strategies/waiting/retry.h"
@@ -46,7 +46,8 @@ class LeaseLock : public LockStrategy {
 
   AcquireResult acquire(const AcquireRequest& request) override {
     // Before the attempts, since a refusal among those has no reason: this one needs it.
-    if (auto ready = prepare(request.key, request.stop); !ready) {
+    auto ready = session_.use_schema(schema_of_key(request.key), request.key, request.stop);
+    if (!ready) {
       AcquireResult result;
       result.outcome = outcome_of(ready.error(), request.stop);
       result.attempts = 1;
@@ -84,20 +85,12 @@ class LeaseLock : public LockStrategy {
     return granted;
   }
 
-  StoreResult<void> prepare(std::string_view key, const std::stop_token& stop) {
-    auto ready = session_.use_schema(schema_of_key(key), key, stop);
-    // The row itself was not touched.
-    if (!ready && ready.error().kind == StoreError::Kind::unanswered) {
-      ready.error().kind = StoreError::Kind::not_sent;
-    }
-    return ready;
-  }
-
   /// Whether the lease's row was changed. A row that another client keeps locked for longer than
   /// the session's lock_timeout counts as taken. Its holder's release or renewal fails then.
   StoreResult<bool> change(const Statement& statement, const Lease& lease,
                            const std::string& milliseconds, const std::stop_token& stop) {
-    if (auto ready = prepare(lease.key, stop); !ready) return tl::unexpected(ready.error());
+    const auto ready = session_.use_schema(schema_of_key(lease.key), lease.key, stop);
+    if (!ready) return tl::unexpected(ready.error());
     const std::array<std::string, 3> parameters{lease.key, lease.token, milliseconds};
     const auto answer = session_.call(statement, lease.key,
                                       std::span(parameters).first(milliseconds.empty() ? 2 : 3),

@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <system_error>
-#include <utility>
 
 #include "strategies/carrier.h"
 
@@ -60,15 +59,11 @@ void Poller::wake() noexcept {
 }
 
 std::span<const std::uint64_t> Poller::wait(Duration longest) {
-  Duration blocks_for = std::clamp(longest, Duration::zero(), kLongest);
-  if (Carrier& carrier = Carrier::current(); carrier.shared()) {
-    // The set is ready, like any descriptor, where one of its own is.
-    pollfd ready{.fd = epoll_, .events = POLLIN, .revents = 0};
-    carrier.poll({&ready, 1}, std::exchange(blocks_for, Duration::zero()), {});
-  }
+  // The set is ready, like any descriptor, where one of its own is.
+  pollfd ready{.fd = epoll_, .events = POLLIN, .revents = 0};
+  Carrier::current().poll({&ready, 1}, std::clamp(longest, Duration::zero(), kLongest), {});
   std::array<epoll_event, kAtOnce> events;  // NOLINT(*-member-init): written before it is read
-  const int count = ::epoll_wait(epoll_, events.data(), static_cast<int>(kAtOnce),
-                                 static_cast<int>(ceil_milliseconds(blocks_for)));
+  const int count = ::epoll_wait(epoll_, events.data(), static_cast<int>(kAtOnce), 0);
   std::size_t tags = 0;
   for (int i = 0; i < count; ++i) {
     const std::uint64_t tag = events.at(static_cast<std::size_t>(i)).data.u64;

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 #include <tl/expected.hpp>
+#include <utility>
 
 #include "strategies/duration.h"
 #include "strategies/timeouts.h"
@@ -34,15 +35,12 @@ class Transport {
   };
 
   virtual ~Transport() = default;
-  /// Sends everything within the timeout, or fails. With none it does not wait on a shared carrier,
-  /// and on a thread no longer than for the connection's own.
+  /// Sends everything within the timeout, or fails. With none it does not wait.
   virtual Status send(std::string_view bytes, Duration timeout) = 0;
   /// Waits for at least one byte. A stop ends the wait, but gives an answer under way some time to
   /// arrive.
   virtual Received receive(std::span<char> buffer, Duration timeout,
                            const std::stop_token& stop) = 0;
-  /// False after a stop has interrupted it: it still receives answers under way, but nothing else.
-  virtual bool usable() const = 0;
   /// To poll for input; -1 if bytes are there already.
   virtual int descriptor() const = 0;
   /// After `closed`, where nobody else receives: why, as far as that is known.
@@ -51,6 +49,29 @@ class Transport {
 
 /// The failure in words; `closed` has a reason if the transport is given.
 std::string describe(Transport::Status status, Duration timeout, Transport* transport = nullptr);
+
+/// Closes its socket.
+class OwnedSocket {
+ public:
+  explicit OwnedSocket(int fd = -1) : fd_(fd) {}
+  OwnedSocket(OwnedSocket&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  OwnedSocket& operator=(OwnedSocket&& other) noexcept {
+    std::swap(fd_, other.fd_);
+    return *this;
+  }
+  ~OwnedSocket();
+
+  int fd() const { return fd_; }
+
+ private:
+  int fd_;
+};
+
+/// Takes over a connected socket, for any carrier: the present one keeps it until its end. `tcp`:
+/// not a unix socket. `after_stop`: as in Timeouts.
+tl::expected<std::unique_ptr<Transport>, std::string> make_plain_socket(OwnedSocket socket,
+                                                                        bool tcp,
+                                                                        Duration after_stop);
 
 /// A TCP (with TCP_NODELAY) or unix socket that is being connected, with TLS or without.
 class Connecting {
@@ -61,16 +82,17 @@ class Connecting {
   virtual tl::expected<std::unique_ptr<Transport>, std::string> get(
       Duration longest, const std::stop_token& stop) = 0;
   /// That it took too long, and at what: "no connection within 3s".
-  virtual std::string too_late(Duration timeout) const;
+  virtual std::string too_late(Duration timeout) const {
+    return "no connection within " + format_duration(timeout);
+  }
 };
 
 /// Does not wait. A name is looked up beside the caller, and its addresses are tried one after the
-/// other, of both families, each for a share of `time_to_connect`, which get() then has in all.
-/// `timeouts.answer` becomes the socket's own timeout. `tls`: null: none; needed during this call
-/// only.
+/// other, of both families, each for a share of `timeouts.answer`, which get() then has in all.
+/// `tls`: null: none; needed during this call only.
 tl::expected<std::unique_ptr<Connecting>, std::string> begin_connecting(
-    const SocketAddress& address, const Timeouts& timeouts, Duration time_to_connect,
-    const TlsSettings* tls = nullptr, const Resolver& resolver = resolve);
+    const SocketAddress& address, const Timeouts& timeouts, const TlsSettings* tls = nullptr,
+    const Resolver& resolver = resolve);
 
 /// For a connection that is begun after the stop: a clean-up, as after a lost answer, needs one.
 inline Duration time_to_connect_after_stop(const Timeouts& timeouts) {

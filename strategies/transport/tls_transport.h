@@ -58,7 +58,6 @@ class TlsTransport : public Transport {
 
   Status send(std::string_view bytes, Duration timeout) override;
   Received receive(std::span<char> buffer, Duration timeout, const std::stop_token& stop) override;
-  bool usable() const override { return below_->usable(); }
   int descriptor() const override { return holds_bytes_ ? -1 : below_->descriptor(); }
   std::string why_closed() override;
 

@@ -4,7 +4,7 @@
 #include <array>
 #include <stdexcept>
 
-#include "strategies/postgres/client/names.h"
+#include "strategies/postgres/client/endpoint.h"
 #include "testbed/servers/kinds.h"
 #include "tests/bench/harness.h"
 

@@ -1,6 +1,6 @@
 #include <optional>
 
-#include "strategies/etcd/client/answers.h"
+#include "strategies/etcd/client/messages.h"
 #include "tests/fuzz/target.h"
 
 namespace lockbench::fuzz {

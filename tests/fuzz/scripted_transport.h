@@ -27,7 +27,6 @@ class ScriptedTransport : public Transport {
     rest_.remove_prefix(size);
     return {Status::ok, size};
   }
-  bool usable() const override { return true; }
   int descriptor() const override { return -1; }
 
  private:

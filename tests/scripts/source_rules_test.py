@@ -47,7 +47,7 @@ EXCEPTIONS = {
     "tests/unit/strategies/env_test.cc": "compares an Env's clocks with the system's",
     "tests/unit/loadgen/fibers/virtual_time_test.cc": "lets real time pass beside it",
     "tests/conformance/redis/redis_test_store.h": "reads a lock whose value is a time of day",
-    "tests/conformance/etcd/probe.cc": "gRPC takes deadlines by the time of day",
+    "tests/conformance/etcd/test_store.cc": "gRPC takes deadlines by the time of day",
     "tests/conformance/etcd/long_leases_test.cc": "likewise",
     "tests/hostile/etcd/hostile_etcd.h": "likewise",
     "tests/integration/support/program.cc": "bounds what it waits for by kPatience",

@@ -6,7 +6,7 @@
 #include <string_view>
 
 /// How ZooKeeper's messages are encoded, once more: a fake must not share the mistakes of the
-/// encoding that it tests (strategies/zookeeper/client/packets.h).
+/// encoding that it tests (strategies/zookeeper/client/messages.h).
 namespace lockbench::test::jute {
 
 /// In so many bytes, with the big end first.

@@ -3,7 +3,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include "strategies/etcd/client/endpoint.h"
+#include "strategies/etcd/client/connection.h"
 #include "watch/sources/etcd_locks.h"
 #include "watch/sources/etcd_reader.h"
 #include "watch/sources/patterns.h"

@@ -8,7 +8,6 @@
 #include <unordered_set>
 #include <utility>
 
-#include "strategies/zookeeper/client/endpoint.h"
 #include "strategies/zookeeper/client/link.h"
 #include "strategies/zookeeper/client/messages.h"
 #include "watch/sources/patterns.h"
@@ -77,7 +76,7 @@ class ZookeeperObserver {
       env_.before_command(info(requests[i]));
       const std::int32_t xid = next_xid_;
       next_xid_ = xid == std::numeric_limits<std::int32_t>::max() ? 1 : xid + 1;
-      all += zookeeper::write(xid, requests[i], endpoint_.chroot, false);
+      all += zookeeper::write(xid, requests[i], endpoint_.path, false);
       pending_.push_back({.xid = xid, .request = &requests[i], .answer = &answers[i]});
     }
     const TimePoint give_up_at = env_.now() + timeout_;
@@ -134,7 +133,7 @@ class ZookeeperObserver {
 
   StoreResult<void> greet_server(const std::stop_token& stop) {
     const TimePoint give_up_at = env_.now() + timeout_;
-    const auto servers = static_cast<std::int64_t>(endpoint_.servers.size());
+    const auto servers = static_cast<std::int64_t>(endpoint_.hosts.size());
     link_.begin(std::max<Duration>(timeout_ / servers, std::chrono::milliseconds(50)));
     while (env_.now() < give_up_at && !link_.is_hopeless()) {
       if (stop.stop_requested()) return broken("stopped while connecting");
@@ -168,7 +167,7 @@ class ZookeeperObserver {
     if (!header) return header.error();
     switch (header->xid) {
       case Xid::kEvent: {
-        auto event = read_event(from, endpoint_.chroot);
+        auto event = read_event(from, endpoint_.path);
         if (!event) return std::move(event.error());
         if (events_.size() >= kMostUnread) return "events without end";
         events_.push_back(std::move(event->path));
@@ -189,7 +188,7 @@ class ZookeeperObserver {
     pending.answer->code = header->code;
     if (zookeeper::ends_session(header->code)) return zookeeper::describe(header->code);
     if (header->code != Code::ok) return {};
-    auto reply = read_reply(*pending.request, endpoint_.chroot, from);
+    auto reply = read_reply(*pending.request, endpoint_.path, from);
     if (!reply) return std::move(reply.error());
     *pending.answer = *std::move(reply);
     return {};

@@ -1,5 +1,6 @@
 #include "strategies/etcd/client/channel.h"
 
+#include <arpa/inet.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,60 +10,35 @@
 #include <mutex>
 #include <utility>
 
-#include "strategies/carrier.h"
 #include "strategies/transport/socket.h"
 
 namespace lockbench::etcd {
 
-tl::expected<std::shared_ptr<Completions>, std::string> Completions::for_caller() {
-  if (!Carrier::current().shared()) return std::make_shared<Completions>();
-  // Of the process, as gRPC's own threads are; it ends with the last connection.
+tl::expected<std::shared_ptr<Completions>, std::string> Completions::shared() {
   static std::mutex mutex;
-  static std::weak_ptr<Completions> shared;
+  static std::weak_ptr<Completions> latest;
   const std::scoped_lock lock(mutex);
-  if (auto known = shared.lock()) return known;
+  if (auto known = latest.lock()) return known;
   auto made = std::make_shared<Completions>();
   auto thread = Thread::start(
-      [looked_at = made.get()](const std::stop_token&) {
-        looked_at->look(nullptr, gpr_inf_future(GPR_CLOCK_MONOTONIC));
+      [queue = made->queue()](const std::stop_token&) {
+        void* tag = nullptr;
+        bool ok = false;
+        while (queue->Next(&tag, &ok)) {
+          auto& operation = *static_cast<Completion*>(tag);
+          operation.ok_ = ok;
+          operation.event_->set();  // its caller may now destroy it
+        }
       },
       [](const std::string&) {});
   if (!thread) return tl::unexpected(std::move(thread.error()));
   made->thread_ = *std::move(thread);
-  shared = made;
+  latest = made;
   return made;
 }
 
-void Completions::look(const Completion* awaited, gpr_timespec deadline) {
-  void* tag = nullptr;
-  bool ok = false;
-  while ((awaited == nullptr || !awaited->ended_) &&
-         queue_.AsyncNext(&tag, &ok, deadline) == grpc::CompletionQueue::GOT_EVENT) {
-    static_cast<Completion*>(tag)->end(ok);
-  }
-}
-
-Completion::Completion(Completions& completions) : completions_(completions) {
-  if (completions.thread_.started()) event_ = Carrier::current().make_event();
-}
-
-void Completion::end(bool ok) noexcept {
-  ok_ = ok;
-  if (event_) {
-    event_->set();  // the caller may now destroy this
-  } else {
-    ended_ = true;
-  }
-}
-
 bool Completion::ends_by(TimePoint deadline) {
-  if (event_) {
-    ended_ = ended_ || Carrier::current().wait(event_.get(), deadline, {}) == WaitResult::signalled;
-  } else {
-    completions_.look(this, deadline == TimePoint::max()
-                                ? gpr_inf_future(GPR_CLOCK_MONOTONIC)
-                                : from_now(deadline - Carrier::current().now()));
-  }
+  ended_ = ended_ || Carrier::current().wait(event_.get(), deadline, {}) == WaitResult::signalled;
   return ended_;
 }
 
@@ -77,6 +53,17 @@ bool Completion::succeeds() {
 gpr_timespec from_now(Duration time) {
   return gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC),
                       gpr_time_from_nanos(std::max<std::int64_t>(time.count(), 0), GPR_TIMESPAN));
+}
+
+std::string grpc_target(const HostPort& member) {
+  const auto is_numeric = [&](int family) {
+    in6_addr parsed{};
+    return inet_pton(family, member.host.c_str(), &parsed) == 1;
+  };
+  const std::string_view scheme = is_numeric(AF_INET)    ? "ipv4:"
+                                  : is_numeric(AF_INET6) ? "ipv6:"
+                                                         : "dns:///";
+  return std::string(scheme) + member.display();
 }
 
 namespace {
@@ -162,8 +149,9 @@ Connection::Channel::Channel(const HostPort& member, const Endpoint& endpoint,
       watch(etcdserverpb::Watch::NewStub(channel)) {}
 
 void Connection::Channel::await_change(grpc_connectivity_state state, Duration longest) {
-  completions->run(
-      [&](void* tag) { channel->NotifyOnStateChange(state, from_now(longest), queue(), tag); });
+  Completion operation;
+  channel->NotifyOnStateChange(state, from_now(longest), completions->queue(), operation.tag());
+  operation.succeeds();
 }
 
 void prepare(grpc::ClientContext& context, Duration timeout, const std::string& token) {

@@ -8,25 +8,21 @@
 #include <string>
 #include <tl/expected.hpp>
 
-#include "strategies/duration.h"
-#include "strategies/env.h"
-#include "strategies/etcd/client/connection.h"
+#include "strategies/carrier.h"
+#include "strategies/etcd/client/messages.h"
 #include "strategies/etcd/client/rpc.grpc.pb.h"
 #include "strategies/thread.h"
 
 // Shared by the files that use gRPC.
 namespace lockbench::etcd {
 
-class Completion;
-
-/// Where gRPC tells which operations have ended. A caller with a thread of its own looks there
-/// itself: a switch between threads would add 35 us to the 105 of a call on loopback. Callers that
-/// share a thread must not block it: all those of the process have one queue, and a thread that
-/// looks there and wakes them.
+/// Where gRPC tells which operations have ended: one queue for all connections of the process, and
+/// a thread that looks there and wakes their callers, which may share a thread and so must not
+/// block it.
 class Completions {
  public:
-  /// For whatever the caller runs on. The error says that there is no thread.
-  static tl::expected<std::shared_ptr<Completions>, std::string> for_caller();
+  /// They end with the last connection. The error says that there is no thread.
+  static tl::expected<std::shared_ptr<Completions>, std::string> shared();
 
   Completions() = default;
   Completions(const Completions&) = delete;
@@ -34,27 +30,18 @@ class Completions {
   /// Nothing may be under way any more.
   ~Completions() { queue_.Shutdown(); }
 
-  grpc::CompletionQueue& queue() { return queue_; }
-  /// Has an operation started with a tag, and waits for its end, which the call's deadline or its
-  /// cancellation must bring. False if it failed.
-  template <class Start>
-  bool run(const Start& start);
+  grpc::CompletionQueue* queue() { return &queue_; }
 
  private:
-  friend class Completion;
-
-  /// Looks until `deadline` or, if it is given, the end of `awaited`.
-  void look(const Completion* awaited, gpr_timespec deadline);
-
   grpc::CompletionQueue queue_;
   Thread thread_;  ///< last: it ends with the queue, and is joined first
 };
 
-/// The end of one operation of gRPC, which is to be started with tag(). Whoever made it must wait
-/// for it, as gRPC writes to the caller's memory until then.
+/// The end of one operation of gRPC, which is to be started with tag(). Its maker must wait for it,
+/// as gRPC writes to the caller's memory until then.
 class Completion {
  public:
-  explicit Completion(Completions& completions);
+  Completion() = default;
   Completion(const Completion&) = delete;
   Completion& operator=(const Completion&) = delete;
 
@@ -69,27 +56,21 @@ class Completion {
   friend class Completions;
 
   bool ends_by(TimePoint deadline);
-  void end(bool ok) noexcept;
 
-  Completions& completions_;
-  std::unique_ptr<Event> event_;  ///< null: the caller looks itself
-  bool ended_ = false;            ///< as the caller knows
+  const std::unique_ptr<Event> event_ = Carrier::current().make_event();
+  bool ended_ = false;  ///< as the caller knows
   bool ok_ = false;
 };
 
-template <class Start>
-bool Completions::run(const Start& start) {
-  Completion operation(*this);
-  start(operation.tag());
-  return operation.succeeds();
-}
+/// As gRPC takes an address: a name is looked up, a numeric address is not.
+std::string grpc_target(const HostPort& member);
 
 /// A deadline for gRPC, on the monotonic clock.
 gpr_timespec from_now(Duration time);
 
 using Credentials = std::shared_ptr<grpc::ChannelCredentials>;
 
-/// For all channels to the endpoint. The error names the file that cannot be read.
+/// For all channels to the endpoint's members. The error names the file that cannot be read.
 tl::expected<Credentials, std::string> credentials_of(const Endpoint& endpoint);
 
 /// Why gRPC has no connection to this member, which it does not tell: one that lacks TLS, or has a
@@ -105,14 +86,15 @@ struct Connection::Channel {
   bool ready() const { return channel->GetState(false) == GRPC_CHANNEL_READY; }
   /// Waits until the state is another, for at most that time.
   void await_change(grpc_connectivity_state state, Duration longest);
-  /// For a call that has been started with queue(): waits for its end.
+  /// For a call that has been started with the queue: waits for its end.
   template <class Call, class Response>
   grpc::Status finish(const Call& call, Response& response) {
     grpc::Status status;
-    completions->run([&](void* tag) { call->Finish(&response, &status, tag); });
+    Completion operation;
+    call->Finish(&response, &status, operation.tag());
+    operation.succeeds();
     return status;
   }
-  grpc::CompletionQueue* queue() { return &completions->queue(); }
 
   std::shared_ptr<Completions> completions;
   std::shared_ptr<grpc::Channel> channel;
@@ -128,7 +110,8 @@ Connection::Send Connection::send_by(std::unique_ptr<Stub> Channel::*stub, Start
                                      const Request& request, Response& response) {
   return [this, stub, start, &request, &response](grpc::ClientContext* context) {
     Stub& service = *((*channel_).*stub);
-    return channel_->finish((service.*start)(context, request, channel_->queue()), response);
+    const auto begun = (service.*start)(context, request, channel_->completions->queue());
+    return channel_->finish(begun, response);
   };
 }
 
@@ -175,9 +158,8 @@ class Stream {
   template <class Stub, class Method>
   bool begin(Stub& stub, Method method, const std::stop_token& stop,
              Duration longest = Duration::max()) {
-    return run(stop, longest, [&](void* tag) {
-      stream_ = (stub.*method)(&context_, &completions_->queue(), tag);
-    });
+    return run(stop, longest,
+               [&](void* tag) { stream_ = (stub.*method)(&context_, completions_->queue(), tag); });
   }
   bool write(const Request& request, const std::stop_token& stop,
              Duration longest = Duration::max()) {
@@ -189,7 +171,7 @@ class Stream {
   }
   /// The same in steps: begin_read(), has_read() until it is true, end_read().
   void begin_read() {
-    reading_.emplace(*completions_);
+    reading_.emplace();
     stream_->Read(&response_, reading_->tag());
   }
   bool has_read(Duration longest) { return reading_->ends_within(longest); }
@@ -208,7 +190,7 @@ class Stream {
       context_.TryCancel();
       end_read();
     }
-    Completion operation(*completions_);
+    Completion operation;
     stream_->Finish(&status, operation.tag());
     if (!operation.ends_within(patience)) context_.TryCancel();
     operation.succeeds();
@@ -220,7 +202,7 @@ class Stream {
   template <class Start>
   bool run(const std::stop_token& stop, Duration longest, const Start& start) {
     const StopCallback on_stop(stop, CancelOnStop{context_});
-    Completion operation(*completions_);
+    Completion operation;
     start(operation.tag());
     const bool in_time = longest == Duration::max() || operation.ends_within(longest);
     if (!in_time) context_.TryCancel();

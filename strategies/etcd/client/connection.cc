@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "strategies/etcd/client/answers.h"
 #include "strategies/etcd/client/channel.h"
 
 namespace lockbench::etcd {
@@ -20,49 +19,28 @@ constexpr Duration kSlice = std::chrono::milliseconds(20);
 /// The second attempt is for a token that has expired.
 constexpr int kAttempts = 2;
 
-void add(etcdserverpb::TxnRequest& request, const Condition& condition) {
-  etcdserverpb::Compare& compare = *request.add_compare();
-  compare.set_target(etcdserverpb::Compare::CREATE);
-  compare.set_result(condition.is == Condition::Is::equal ? etcdserverpb::Compare::EQUAL
-                                                          : etcdserverpb::Compare::GREATER);
-  compare.set_key(condition.key);
-  compare.set_create_revision(condition.revision);
-  if (condition.prefix) compare.set_range_end(end_of_prefix(condition.key));
-}
-
-void fill(etcdserverpb::RequestOp& request, const Operation& operation) {
-  switch (operation.kind) {
-    case Operation::Kind::put:
-      request.mutable_request_put()->set_key(operation.key);
-      request.mutable_request_put()->set_lease(operation.lease);
-      return;
-    case Operation::Kind::remove:
-      request.mutable_request_delete_range()->set_key(operation.key);
-      return;
-    case Operation::Kind::get:
-    case Operation::Kind::newest:
-      break;
-  }
-  etcdserverpb::RangeRequest& range = *request.mutable_request_range();
-  range.set_key(operation.key);
-  range.set_keys_only(true);
-  if (operation.kind == Operation::Kind::get) return;
-  range.set_range_end(end_of_prefix(operation.key));
-  range.set_limit(operation.count);
-  range.set_sort_target(etcdserverpb::RangeRequest::CREATE);
-  range.set_sort_order(etcdserverpb::RangeRequest::DESCEND);
-  range.set_max_create_revision(operation.created_until);
-}
-
-etcdserverpb::TxnRequest to_request(const Txn& txn) {
-  etcdserverpb::TxnRequest request;
-  for (const Condition& condition : txn.conditions) add(request, condition);
-  for (const Operation& operation : txn.then) fill(*request.add_success(), operation);
-  for (const Operation& operation : txn.otherwise) fill(*request.add_failure(), operation);
-  return request;
-}
-
 }  // namespace
+
+tl::expected<Endpoint, std::string> parse_endpoint(std::string_view text) {
+  const UrlForm form{.what = "the address of an etcd server",
+                     .allowed =
+                         "etcd://[user:password@]host[:port][,host[:port]...], or http://, "
+                         "or https:// with ?cacert=FILE&cert=FILE&key=FILE&server-name=NAME",
+                     .schemes = {"", "etcd", "http", "https"},
+                     .default_port = 2379,
+                     .max_hosts = 32,
+                     .login = UrlForm::Login::user_password,
+                     .must_encode = "@,",
+                     .tls = text.starts_with("https://")};
+  auto url = parse_url(text, form);
+  if (!url) return url;
+  if (url->path == "/") url->path.clear();
+  if (!url->path.empty()) return invalid_url("a path is not allowed", form);
+  if (url->tls && url->tls->only_1_3) {
+    return invalid_url("min-tls=1.3 cannot be kept: gRPC does not let its users choose", form);
+  }
+  return url;
+}
 
 Verdict verdict_of(const grpc::Status& status) {
   // What has no code of its own is told by the text of the server, or of the library.
@@ -131,7 +109,7 @@ StoreResult<void> Connection::open(Duration limit, const std::stop_token& stop) 
   address_ = member().display();
   const auto credentials = credentials_of(endpoint_);
   if (!credentials) return fail(StoreError::Kind::not_sent, credentials.error());
-  auto completions = Completions::for_caller();
+  auto completions = Completions::shared();
   if (!completions) return fail(StoreError::Kind::not_sent, completions.error());
   completions_ = *std::move(completions);
   auto made = std::make_unique<Channel>(member(), endpoint_, *credentials, completions_);
@@ -166,7 +144,7 @@ StoreResult<void> Connection::connect(const std::stop_token& stop) {
   if (channel_ && !channel_->ready()) leave_member();
   if (!channel_) {
     const bool late = stop.stop_requested();
-    const std::size_t members = endpoint_.members.size();
+    const std::size_t members = endpoint_.hosts.size();
     const Duration limit =
         (late ? last_moment() : timeouts_.answer) / static_cast<std::int64_t>(members);
     StoreResult<void> opened;

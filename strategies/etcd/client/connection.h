@@ -11,9 +11,8 @@
 
 #include "strategies/env.h"
 #include "strategies/errors.h"
-#include "strategies/etcd/client/endpoint.h"
-#include "strategies/etcd/client/txn.h"
 #include "strategies/timeouts.h"
+#include "strategies/url.h"
 
 // Declared only, as gRPC's headers are slow to compile.
 namespace grpc {
@@ -24,6 +23,28 @@ class Status;
 namespace lockbench::etcd {
 
 class Completions;
+struct Txn;
+
+/// One etcd cluster: [etcd://|http://|https://][user:password@]host[:port][,host[:port]...], with
+/// https:// also a query as in TlsSettings. The hosts are its members, at least one.
+using Endpoint = Url;
+/// The error says what is wrong and what is allowed, and does not repeat the text.
+tl::expected<Endpoint, std::string> parse_endpoint(std::string_view text);
+
+using LeaseId = std::int64_t;
+
+/// A key that was found. etcd counts revisions for the whole store.
+struct Key {
+  std::string name;
+  std::int64_t created = 0;  ///< the revision in which it was created
+  LeaseId lease = 0;
+};
+
+struct TxnResult {
+  bool succeeded = false;  ///< the conditions held, so that `then` was done
+  std::int64_t revision = 0;
+  std::vector<std::vector<Key>> found;  ///< by operation
+};
 
 struct GrantedLease {
   LeaseId id = 0;
@@ -118,7 +139,7 @@ class Connection {
   StoreResult<bool> exchange(const Call& call, const Send& send);
   StoreResult<std::int64_t> remove_range(std::string_view lock, const std::string& key,
                                          const std::string& end, const std::stop_token& stop);
-  const HostPort& member() const { return endpoint_.members[next_ % endpoint_.members.size()]; }
+  const HostPort& member() const { return endpoint_.hosts[next_ % endpoint_.hosts.size()]; }
 
   const Endpoint endpoint_;
   const std::string display_;
@@ -129,7 +150,7 @@ class Connection {
   bool reached_ = false;  ///< a member, once
   std::size_t next_ = 0;  ///< the member that is, or is to be, connected to
   std::string address_;   ///< that member's
-  /// The latest channel's: to reconnect must not end and start the thread that fibers share.
+  /// The latest channel's: to reconnect must not end and start their thread.
   std::shared_ptr<Completions> completions_;
   std::unique_ptr<Channel> channel_;  ///< null without a connection
   std::string token_;                 ///< from the login; empty until it is needed

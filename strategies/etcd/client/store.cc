@@ -76,7 +76,7 @@ const StoreRegistration etcd_store({
         [](const std::string& url) {
           const Endpoint endpoint = parse_endpoint(url).value();
           return secrecy_by_scheme(endpoint.tls != nullptr, !endpoint.password.empty(),
-                                   endpoint.members, "https://");
+                                   endpoint.hosts, "https://");
         },
     .make = [](const std::string& url, Duration command_timeout) -> std::unique_ptr<Store> {
       return std::make_unique<EtcdStore>(parse_endpoint(url).value(), command_timeout);

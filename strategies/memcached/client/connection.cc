@@ -214,8 +214,7 @@ CommandInfo Connection::info(std::string_view name, std::string_view key) const 
 }
 
 StoreResult<void> Connection::connect(const std::stop_token& stop) {
-  // After a stop has interrupted it, a clean-up needs a new connection.
-  if (transport_ && transport_->usable()) return {};
+  if (transport_) return {};
   close();
   const TimePoint end = Carrier::current().now() + timeouts_.answer;
   auto transport = connect_socket({.host = endpoint_.server.host, .port = endpoint_.server.port},

@@ -2,19 +2,22 @@
 
 #include <fmt/format.h>
 #include <libpq-fe.h>
+#include <openssl/ssl.h>
+#include <openssl/x509_vfy.h>
 #include <poll.h>
 #include <sys/ioctl.h>
 
 #include <algorithm>
 #include <array>
 #include <new>
+#include <optional>
 #include <utility>
 
 #include "strategies/carrier.h"
 #include "strategies/number.h"
-#include "strategies/postgres/client/tls_witness.h"
 #include "strategies/transport/lookup.h"
 #include "strategies/transport/socket.h"
+#include "strategies/transport/tls_transport.h"
 
 namespace lockbench::postgres {
 namespace {
@@ -48,41 +51,28 @@ std::string first_line(const char* message) {
   return line.empty() ? "the connection was closed" : std::string(line);
 }
 
-/// Such a result comes again and again until data is copied, which no statement here does.
-bool is_copy(ExecStatusType status) {
-  return status == PGRES_COPY_IN || status == PGRES_COPY_OUT || status == PGRES_COPY_BOTH;
-}
-
 std::string_view field(const PGresult& result, int name) {
   const char* const text = PQresultErrorField(&result, name);
   return text == nullptr ? "" : text;
 }
 
-/// What an error says to a lock.
-enum class SqlState { lock_not_available, query_canceled, session_over, other };
-
-SqlState sql_state_of(const PGresult& result) {
-  const std::string_view code = field(result, PG_DIAG_SQLSTATE);
-  if (code == "55P03") return SqlState::lock_not_available;
-  if (code == "57014") return SqlState::query_canceled;
+/// What an error says to a lock, if anything.
+std::optional<Answer::Kind> meaning_of(const PGresult& error) {
+  const std::string_view code = field(error, PG_DIAG_SQLSTATE);
+  if (code == "55P03") return Answer::Kind::lock_not_available;
+  if (code == "57014") return Answer::Kind::cancelled;
   // Ended by an administrator, or a shutdown.
-  return code.starts_with("57P") ? SqlState::session_over : SqlState::other;
+  if (code.starts_with("57P")) return Answer::Kind::session_over;
+  return std::nullopt;
 }
 
-/// What overrides a URL's host; empty: nothing does.
-struct Hosts {
-  std::string names, addresses;
-};
+/// What OpenSSL says of the certificate of the session that this thread has freed last: libpq says
+/// only that it was refused, and frees the session that knows why within the call that learned it.
+thread_local long last_verdict = X509_V_OK;
 
-/// Each address needs a name beside it.
-Hosts hosts_at(const std::string& name, const std::vector<PeerAddress>& addresses) {
-  Hosts hosts;
-  for (const PeerAddress& address : addresses) {
-    const char* const comma = hosts.names.empty() ? "" : ",";
-    hosts.names += comma + name;
-    hosts.addresses += comma + address.display();
-  }
-  return hosts;
+/// OpenSSL calls it for every session that is freed, once dial() has asked for it.
+void note_verdict(void* session, void*, CRYPTO_EX_DATA*, int, long, void*) {
+  last_verdict = SSL_get_verify_result(static_cast<SSL*>(session));
 }
 
 TimePoint later(TimePoint time, Duration by) {
@@ -160,9 +150,7 @@ StoreResult<Answer> Session::call(const Statement& statement, std::string_view k
   } else if (auto connected = connect(patience.stop); !connected) {
     answer = tl::unexpected(std::move(connected.error()));
   } else {
-    Patience own = patience;
-    if (statement.waits) own.waiting_stop = env_.waiting_stop(patience.stop);
-    answer = exchange(statement, key, parameters, own);
+    answer = exchange(statement, key, parameters, patience);
   }
   const bool answered = answer || answer.error().kind == StoreError::Kind::rejected;
   const bool in_vain = statement.waits && answered && !(answer && answer->done());
@@ -207,16 +195,30 @@ StoreResult<Answer> Session::prepare(const std::string& sql, const Patience& pat
   return answer;
 }
 
+StoreResult<Answer> Session::set_up(const Statement& statement, std::string_view key,
+                                    std::span<const std::string> parameters,
+                                    const std::stop_token& stop) {
+  auto answer = call(statement, key, parameters, {.wait_until = {}, .stop = stop});
+  if (answer && !answer->done()) {
+    return fail(StoreError::Kind::rejected, fmt::format("{} was not carried out", statement.name));
+  }
+  // The lock itself was not requested.
+  if (!answer && answer.error().kind == StoreError::Kind::unanswered) {
+    answer.error().kind = StoreError::Kind::not_sent;
+  }
+  return answer;
+}
+
 StoreResult<void> Session::use_schema(const std::string& schema, std::string_view key,
                                       const std::stop_token& stop) {
   if (schema == schema_) return {};
-  const auto answer =
-      call(make_schema(schema, timeouts_), key, {}, {.wait_until = {}, .stop = stop});
+  const auto answer = set_up(make_schema(schema, timeouts_), key, {}, stop);
   if (!answer) return tl::unexpected(answer.error());
-  if (!answer->done()) return fail(StoreError::Kind::rejected, "the schema could not be made");
   lock_timeout_ = -1;  // no longer what it was set to
   if (!parse_number<std::uint64_t>(answer->value)) {
-    return not_understood("the number of a process", *answer);
+    StoreError error = not_understood("the number of a process", *answer).value();
+    error.kind = StoreError::Kind::not_sent;
+    return tl::unexpected(std::move(error));
   }
   process_ = answer->value;
   // A pooler makes up the process that it announces for a connection.
@@ -241,7 +243,7 @@ StoreResult<void> Session::check_pooler(std::string_view key, const std::stop_to
   for (int round = 0; round < kRounds; ++round) {
     const auto theirs = other.call(ask, key, {}, {.wait_until = {}, .stop = stop});
     if (!theirs) return {};
-    const auto ours = call(ask, key, {}, {.wait_until = {}, .stop = stop});
+    const auto ours = set_up(ask, key, {}, stop);
     if (!ours) return tl::unexpected(ours.error());
     const bool changed = ours->value != process_ || (!others.empty() && theirs->value != others);
     if (changed || ours->value == theirs->value) {
@@ -265,11 +267,9 @@ StoreResult<void> Session::set_lock_timeout(std::int64_t milliseconds, std::stri
                                    .sql = "SELECT set_config('lock_timeout', $1, false)",
                                    .answered = "SELECT"};
   const std::string value = std::to_string(milliseconds);
-  const auto answer = call(statement, key, {&value, 1}, {.wait_until = {}, .stop = stop});
-  if (!answer) return tl::unexpected(answer.error());
-  if (!answer->done()) return fail(StoreError::Kind::rejected, "lock_timeout could not be set");
-  lock_timeout_ = milliseconds;
-  return {};
+  return set_up(statement, key, {&value, 1}, stop).map([&](const Answer& /*done*/) {
+    lock_timeout_ = milliseconds;
+  });
 }
 
 tl::unexpected<StoreError> Session::broken(StoreError::Kind kind) const {
@@ -291,9 +291,11 @@ bool Session::takes_more() {
   return received_ <= kLongestAnswer;
 }
 
-tl::expected<void, std::string> Session::dial(TlsWitness& tls, Duration longest,
-                                              const std::stop_token& stop) {
-  Hosts hosts;
+tl::expected<void, std::string> Session::dial(Duration longest, const std::stop_token& stop) {
+  static const int watching = SSL_get_ex_new_index(0, nullptr, nullptr, nullptr, note_verdict);
+  static_cast<void>(watching);
+  // In place of the URL's host, unless they are empty. Each address needs a name beside it.
+  std::string hosts, addresses;
   if (!endpoint_.name.empty()) {
     const auto found = look_up(endpoint_.name, kAnyPort)->get(longest, stop);
     if (!found && stop.stop_requested()) {
@@ -304,14 +306,17 @@ tl::expected<void, std::string> Session::dial(TlsWitness& tls, Duration longest,
                             ": its name is still being looked up");
     }
     if (!*found) return tl::unexpected(found->error());
-    hosts = hosts_at(endpoint_.name, **found);
+    for (const PeerAddress& address : **found) {
+      const char* const comma = hosts.empty() ? "" : ",";
+      hosts += comma + endpoint_.name;
+      addresses += comma + address.display();
+    }
   }
   const std::array<const char*, 5> names{"dbname", "host", "hostaddr", "fallback_application_name",
                                          nullptr};
-  const std::array<const char*, 5> values{endpoint_.dsn.c_str(), hosts.names.c_str(),
-                                          hosts.addresses.c_str(), "lockbench", nullptr};
-  connection_.reset(
-      tls.observe([&] { return PQconnectStartParams(names.data(), values.data(), 1); }));
+  const std::array<const char*, 5> values{endpoint_.dsn.c_str(), hosts.c_str(), addresses.c_str(),
+                                          "lockbench", nullptr};
+  connection_.reset(PQconnectStartParams(names.data(), values.data(), 1));
   if (!connection_) throw std::bad_alloc();
   PQsetNoticeProcessor(connection_.get(), ignore_notice, nullptr);
   received_ = 0;
@@ -332,9 +337,9 @@ StoreResult<void> Session::connect_within(Duration longest, const std::stop_toke
     return error;
   };
   const TimePoint give_up_at = env_.now() + longest;
-  TlsWitness tls;
-  if (auto dialled = dial(tls, longest, stop); !dialled) return failed(dialled.error());
+  if (auto dialled = dial(longest, stop); !dialled) return failed(dialled.error());
   PostgresPollingStatusType status = PGRES_POLLING_WRITING;
+  long verdict = X509_V_OK;
   while (PQstatus(connection_.get()) != CONNECTION_BAD && status != PGRES_POLLING_OK &&
          status != PGRES_POLLING_FAILED) {
     if (stop.stop_requested()) return failed("stopped while connecting");
@@ -346,12 +351,16 @@ StoreResult<void> Session::connect_within(Duration longest, const std::stop_toke
     if (!takes_more()) return failed("an answer that is too long");
     // PQconnectPoll blocks if the socket is not ready.
     if (poll(&ready, 1, 0) <= 0) continue;
-    status = tls.observe([this] { return PQconnectPoll(connection_.get()); });
+    last_verdict = X509_V_OK;
+    status = PQconnectPoll(connection_.get());
+    if (last_verdict != X509_V_OK) verdict = last_verdict;
   }
   if (PQstatus(connection_.get()) != CONNECTION_OK) {
     const std::string said = first_line(PQerrorMessage(connection_.get()));
     const bool refused = said.find("certificate verify failed") != std::string::npos;
-    return failed(refused && !tls.refusal().empty() ? tls.refusal() : said);
+    // libpq checks the name itself, and says so.
+    return failed(refused && verdict != X509_V_OK ? untrusted(verdict, "this server", "sslrootcert")
+                                                  : said);
   }
   PQsetnonblocking(connection_.get(), 1);
   return {};
@@ -382,8 +391,11 @@ bool Session::send(const Statement& statement, std::span<const std::string> para
 /// How long the answer to a statement is awaited, and when the statement is interrupted. A stop
 /// that was noticed is not waited for again: it would end each wait at once.
 struct Session::Limits {
-  Limits(bool waits, const Patience& its_patience, const Timeouts& its_timeouts, TimePoint now)
+  /// `its_waiting_stop` ends the wait for a lock; the Env may request it before the other stop.
+  Limits(bool waits, const Patience& its_patience, std::stop_token its_waiting_stop,
+         const Timeouts& its_timeouts, TimePoint now)
       : patience(its_patience),
+        waiting_stop(std::move(its_waiting_stop)),
         timeouts(its_timeouts),
         wait_is_over(!waits),
         cancelled(!waits),
@@ -391,7 +403,7 @@ struct Session::Limits {
         give_up_at(later(waits ? std::max(now, patience.wait_until) : now, timeouts.answer)) {}
 
   void notice_stops(TimePoint now) {
-    const bool ends_wait = !wait_is_over && patience.waiting_stop.stop_requested();
+    const bool ends_wait = !wait_is_over && waiting_stop.stop_requested();
     const bool hurries = !hurried && patience.stop.stop_requested();
     wait_is_over = wait_is_over || ends_wait;
     hurried = hurried || hurries;
@@ -404,11 +416,12 @@ struct Session::Limits {
     interrupt_at = TimePoint::max();
   }
   std::stop_token next_stop() const {
-    if (!wait_is_over) return patience.waiting_stop;
+    if (!wait_is_over) return waiting_stop;
     return hurried ? std::stop_token() : patience.stop;
   }
 
   const Patience& patience;
+  const std::stop_token waiting_stop;
   const Timeouts& timeouts;
   bool wait_is_over;     ///< for a lock
   bool cancelled;        ///< or nothing is to be
@@ -434,37 +447,41 @@ StoreResult<bool> Session::await_input(bool unsent, Limits& limits, std::string_
   return PQconsumeInput(connection_.get()) != 0;
 }
 
-StoreResult<Session::ResultPtr> Session::collect(bool waits, std::string_view key,
-                                                 const Patience& patience) {
-  Limits limits(waits, patience, timeouts_, env_.now());
-  ResultPtr last;
-  int results = 0;
+StoreResult<bool> Session::await_result(Limits& limits, std::string_view key) {
   // Bounded by the limits.
   while (true) {
     const int unsent = PQflush(connection_.get());
-    if (unsent < 0) break;
-    if (unsent > 0 || PQisBusy(connection_.get()) != 0) {
-      const auto open = await_input(unsent > 0, limits, key);
-      if (!open) return tl::unexpected(open.error());
-      if (!*open) break;
-      continue;
-    }
+    if (unsent < 0) return false;
+    if (unsent == 0 && PQisBusy(connection_.get()) == 0) return true;
+    auto open = await_input(unsent > 0, limits, key);
+    if (!open || !*open) return open;
+  }
+}
+
+StoreResult<Session::ResultPtr> Session::collect(Limits& limits, std::string_view key) {
+  ResultPtr last;
+  for (int results = 0; results <= kMostResults; ++results) {
+    const auto open = await_result(limits, key);
+    if (!open) return tl::unexpected(open.error());
+    if (!*open && last) return last;
+    // What was read before the connection ended may say why.
     ResultPtr next(PQgetResult(connection_.get()));
-    if (!next) break;
-    if (is_copy(PQresultStatus(next.get())) || ++results > kMostResults) {
-      return fail(StoreError::Kind::unanswered, "an answer that fits no statement");
-    }
+    if (!next && !last) return broken(StoreError::Kind::unanswered);
+    if (!next) return last;
+    if (!*open) return next;
+    // Such a result comes again and again until data is copied, which no statement here does.
+    const ExecStatusType status = PQresultStatus(next.get());
+    if (status == PGRES_COPY_IN || status == PGRES_COPY_OUT || status == PGRES_COPY_BOTH) break;
     // Keeps the first error.
     if (!last || PQresultStatus(last.get()) != PGRES_FATAL_ERROR) last = std::move(next);
   }
-  // What was read before the connection ended may say why.
-  if (!last) last.reset(PQgetResult(connection_.get()));
-  if (!last) return broken(StoreError::Kind::unanswered);
-  return last;
+  return fail(StoreError::Kind::unanswered, "an answer that fits no statement");
 }
 
 StoreResult<Answer> Session::answer_to(bool waits, std::string_view key, const Patience& patience) {
-  const auto collected = collect(waits, key, patience);
+  const std::stop_token waiting_stop = waits ? env_.waiting_stop(patience.stop) : std::stop_token();
+  Limits limits(waits, patience, waiting_stop, timeouts_, env_.now());
+  const auto collected = collect(limits, key);
   if (!collected) return tl::unexpected(collected.error());
   pg_result& result = **collected;
   Answer answer;
@@ -481,26 +498,14 @@ StoreResult<Answer> Session::answer_to(bool waits, std::string_view key, const P
     answer.rows = *rows;
     return answer;
   }
-  switch (sql_state_of(result)) {
-    case SqlState::lock_not_available:
-      answer.kind = Answer::Kind::lock_not_available;
-      return answer;
-    case SqlState::session_over:
-      answer.kind = Answer::Kind::session_over;
-      return answer;
-    case SqlState::query_canceled:
-      if (patience.waiting_stop.stop_requested() || patience.stop.stop_requested()) {
-        answer.kind = Answer::Kind::cancelled;
-        return answer;
-      }
-      if (waits && env_.now() >= patience.wait_until) {
-        answer.kind = Answer::Kind::lock_not_available;
-        return answer;
-      }
-      break;
-    case SqlState::other:
-      break;
+  auto meaning = meaning_of(result);
+  const bool stopped = waiting_stop.stop_requested() || patience.stop.stop_requested();
+  if (meaning == Answer::Kind::cancelled && !stopped) {
+    // Cancelled because it was overdue, or by somebody else.
+    const bool overdue = waits && env_.now() >= patience.wait_until;
+    meaning = overdue ? std::optional(Answer::Kind::lock_not_available) : std::nullopt;
   }
+  if (meaning) return Answer{.kind = *meaning};
   if (PQstatus(connection_.get()) == CONNECTION_BAD) return broken(StoreError::Kind::unanswered);
   return fail(StoreError::Kind::rejected, field(result, PG_DIAG_MESSAGE_PRIMARY));
 }

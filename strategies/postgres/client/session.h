@@ -20,8 +20,6 @@ struct pg_result;
 
 namespace lockbench::postgres {
 
-class TlsWitness;
-
 struct Statement {
   enum class How {
     prepared,  ///< prepared once per connection, which costs the first call another round trip
@@ -57,8 +55,6 @@ struct Answer {
 struct Patience {
   TimePoint wait_until{};
   std::stop_token stop;
-  /// Ends the wait for a lock; the Env may request it before `stop`.
-  std::stop_token waiting_stop{};
 };
 
 /// One connection to one database, through libpq's non-blocking calls, with deadlines and stops;
@@ -82,10 +78,11 @@ class Session {
 
   /// Makes sure that this schema and its tables exist, and that statements find them by their bare
   /// names; once per connection. Fails as `refused` behind a transaction pooler, which would give
-  /// these settings, and locks of the session, to other clients.
+  /// these settings, and locks of the session, to other clients. No failure is `unanswered`, as no
+  /// lock was requested.
   StoreResult<void> use_schema(const std::string& schema, std::string_view key,
                                const std::stop_token& stop);
-  /// Sets how long the server lets a statement wait for a lock; 0: for ever.
+  /// Sets how long the server lets a statement wait for a lock; 0: for ever. Fails likewise.
   StoreResult<void> set_lock_timeout(std::int64_t milliseconds, std::string_view key,
                                      const std::stop_token& stop);
 
@@ -112,16 +109,20 @@ class Session {
 
   StoreResult<Answer> exchange(const Statement& statement, std::string_view key,
                                std::span<const std::string> parameters, const Patience& patience);
+  /// A statement that is no part of a lock: its loss counts as not sent.
+  StoreResult<Answer> set_up(const Statement& statement, std::string_view key,
+                             std::span<const std::string> parameters, const std::stop_token& stop);
   StoreResult<void> connect_within(Duration longest, const std::stop_token& stop);
   /// Begins to connect; waits for nothing but the look-up of the host, for `longest` at most. The
   /// error says why it cannot.
-  tl::expected<void, std::string> dial(TlsWitness& tls, Duration longest,
-                                       const std::stop_token& stop);
+  tl::expected<void, std::string> dial(Duration longest, const std::stop_token& stop);
   /// Prepares the statement unless this connection already has.
   StoreResult<Answer> prepare(const std::string& sql, const Patience& patience);
   bool send(const Statement& statement, std::span<const std::string> parameters);
   /// All results of what was sent; of several, the first error or the last one.
-  StoreResult<ResultPtr> collect(bool waits, std::string_view key, const Patience& patience);
+  StoreResult<ResultPtr> collect(Limits& limits, std::string_view key);
+  /// Waits until a result can be taken. False: the connection was closed.
+  StoreResult<bool> await_result(Limits& limits, std::string_view key);
   /// Waits for one of the limits at most, and cancels the statement when it is to be interrupted.
   /// False: the connection was closed.
   StoreResult<bool> await_input(bool unsent, Limits& limits, std::string_view key);

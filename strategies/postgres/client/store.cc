@@ -7,7 +7,6 @@
 
 #include "strategies/descriptor.h"
 #include "strategies/postgres/client/endpoint.h"
-#include "strategies/postgres/client/names.h"
 #include "strategies/postgres/client/session.h"
 
 namespace lockbench::postgres {

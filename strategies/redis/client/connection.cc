@@ -72,8 +72,7 @@ class SocketConnection : public Connection, private Client {
     // The sentinels are asked one after the other, each with a timeout.
     if (!endpoint_.sentinels.empty()) return connect(stop).map([] { return true; });
     if (!connecting_) {
-      auto begun =
-          begin_connecting(endpoint_.address(), timeouts_, timeouts_.answer, endpoint_.tls.get());
+      auto begun = begin_connecting(endpoint_.address(), timeouts_, endpoint_.tls.get());
       if (!begun) return fail(StoreError::Kind::not_sent, begun.error());
       connecting_ = *std::move(begun);
       connecting_since_ = env_.now();
@@ -107,10 +106,9 @@ class SocketConnection : public Connection, private Client {
 
   void flush(const std::stop_token& stop) override {
     if (out_.empty()) return;
-    // With no answer under way, a clean-up needs a new connection after a stop has interrupted this
-    // one, and any command after an answer that nobody asked for.
+    // After an answer that nobody asked for, a command needs a new connection.
     const bool idle = pendings_.empty() || pendings_[0].state == Pending::State::queued;
-    if (transport_ && idle && (!transport_->usable() || reader_->holds_bytes())) transport_.reset();
+    if (transport_ && idle && reader_->holds_bytes()) transport_.reset();
     if (auto connected = connect(stop); !connected) {
       break_connection(std::move(connected.error().message));
       return;

@@ -29,7 +29,7 @@ void Session::welcome(Greeting greeting, TimePoint now) {
     return std::ranges::none_of(bound_, [&](const Bound& bound) { return bound.path == path; });
   });
   if (!watched_.empty()) {
-    first += set_watches(identity_.seen, endpoint_.chroot,
+    first += set_watches(identity_.seen, endpoint_.path,
                          std::vector<std::string>(watched_.begin(), watched_.end()));
   }
   if (!first.empty() && !link_.packets().send(first)) return lose("the server closed it");
@@ -53,7 +53,7 @@ Session::Wrong Session::take(std::string_view packet, TimePoint now) {
   identity_.seen = std::max(identity_.seen, header->transaction);
   switch (header->xid) {
     case Xid::kEvent: {
-      const auto event = read_event(from, endpoint_.chroot);
+      const auto event = read_event(from, endpoint_.path);
       if (!event) return event.error();
       on_node(*event, now);
       return std::nullopt;
@@ -84,7 +84,7 @@ Session::Wrong Session::take_answer(const Header& header, Reader& from, TimePoin
   --pending.batch->left;
   answer.code = header.code;
   if (header.code == Code::ok) {
-    auto reply = read_reply(pending.request, endpoint_.chroot, from);
+    auto reply = read_reply(pending.request, endpoint_.path, from);
     if (!reply) {
       answer.code = Code::connection_loss;
       pending.batch->why = reply.error();
@@ -120,7 +120,7 @@ void Session::send(std::span<const Request> requests, const std::shared_ptr<Batc
   for (std::size_t i = 0; i < requests.size(); ++i) {
     const std::int32_t xid = next_xid_;
     next_xid_ = xid == std::numeric_limits<std::int32_t>::max() ? 1 : xid + 1;
-    all += write(xid, requests[i], endpoint_.chroot, !endpoint_.user.empty());
+    all += write(xid, requests[i], endpoint_.path, !endpoint_.user.empty());
     pending_.push_back({.xid = xid, .request = requests[i], .batch = batch, .index = i});
   }
   if (pending_.size() > kMostPending) return lose("the server answers nothing");

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <cstdint>
 #include <utility>
 
 namespace lockbench::zookeeper {
@@ -12,17 +14,67 @@ namespace {
 constexpr Duration kShortestPause = std::chrono::milliseconds(10);
 constexpr Duration kLongestPause = std::chrono::milliseconds(250);
 
+bool is_good_chroot(std::string_view chroot) {
+  if (chroot.find("//") != std::string_view::npos || chroot.ends_with('/')) return false;
+  return std::all_of(chroot.begin(), chroot.end(), [](char c) { return c > ' ' && c != 0x7f; });
+}
+
 Connector by_sockets(const std::shared_ptr<const TlsSettings>& tls) {
-  return [tls](const HostPort& server, Duration timeout, Duration patience) {
-    return begin_connecting({.host = server.host, .port = server.port}, timeout, patience,
-                            tls.get());
+  return [tls](const HostPort& server, Duration patience) {
+    return begin_connecting({.host = server.host, .port = server.port}, patience, tls.get());
   };
 }
 
 }  // namespace
 
+tl::expected<Endpoint, std::string> parse_endpoint(std::string_view text) {
+  constexpr std::uint16_t kPort = 2181, kTlsPort = 2281;
+  const bool tls = text.starts_with("zks://");
+  const bool with_scheme = tls || text.starts_with("zk://");
+  const UrlForm form{.what = "the address of a ZooKeeper server",
+                     .allowed =
+                         "[zk://[user:password@]]host[:port][,host[:port]...][/chroot], or "
+                         "zks:// with ?cacert=FILE&cert=FILE&key=FILE&server-name=NAME",
+                     .schemes = {"", "zk", "zks"},
+                     .default_port = tls ? kTlsPort : kPort,
+                     .max_hosts = 32,
+                     .login = with_scheme ? UrlForm::Login::user_password : UrlForm::Login::none,
+                     .tls = tls};
+  auto url = parse_url(text, form);
+  if (!url) return url;
+  if (url->user.find(':') != std::string::npos) {
+    return invalid_url("the user must not contain a colon", form);
+  }
+  if (url->path == "/") url->path.clear();
+  if (!is_good_chroot(url->path)) return invalid_url("not a valid chroot path", form);
+  return url;
+}
+
+Transport::Status Packets::receive(Duration longest, const std::stop_token& stop) {
+  received_.erase(0, std::exchange(read_, 0));
+  // On the stack of each fiber that waits; nearly all answers are short.
+  std::array<char, 4096> bytes;  // NOLINT(*-member-init): written before it is read
+  const auto got = transport_->receive(bytes, longest, stop);
+  if (got.status == Transport::Status::ok) received_.append(bytes.data(), got.bytes);
+  return got.status;
+}
+
+tl::expected<std::optional<std::string_view>, std::string> Packets::next() {
+  constexpr std::size_t kLength = sizeof(std::int32_t);
+  const std::string_view rest = std::string_view(received_).substr(read_);
+  if (rest.size() < kLength) return std::nullopt;
+  const std::int32_t length = Reader(rest).int32();
+  if (length < 0 || static_cast<std::size_t>(length) > kLargest) {
+    return tl::unexpected(fmt::format("it sent a packet of {} bytes", length));
+  }
+  const auto size = static_cast<std::size_t>(length);
+  if (rest.size() - kLength < size) return std::nullopt;
+  read_ += kLength + size;
+  return rest.substr(kLength, size);
+}
+
 Link::Link(const Endpoint& endpoint, Env& env, Connector connector)
-    : servers_(endpoint.servers),
+    : servers_(endpoint.hosts),
       connector_(connector ? std::move(connector) : by_sockets(endpoint.tls)) {
   for (std::size_t left = servers_.size(); left > 1; --left) {
     std::swap(servers_[left - 1], servers_[env.random() % left]);
@@ -58,7 +110,7 @@ std::optional<Greeting> Link::advance(const Identity& session, Duration ttl, Env
 }
 
 void Link::dial(TimePoint now) {
-  auto dialling = connector_(servers_[next_], Packets::kPace, patience_);
+  auto dialling = connector_(servers_[next_], patience_);
   if (!dialling) return fail(now, std::move(dialling.error()));
   dialling_ = *std::move(dialling);
   give_up_at_ = now + patience_;

@@ -3,22 +3,64 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
+#include <string_view>
 #include <tl/expected.hpp>
+#include <utility>
 #include <vector>
 
 #include "strategies/env.h"
 #include "strategies/transport/socket.h"
-#include "strategies/zookeeper/client/endpoint.h"
+#include "strategies/url.h"
 #include "strategies/zookeeper/client/messages.h"
-#include "strategies/zookeeper/client/packets.h"
 
 namespace lockbench::zookeeper {
 
-/// Begins to connect to a server. `timeout` becomes the connection's own; it has `patience` to
-/// connect.
+/// One ZooKeeper ensemble: [zk://[user:password@]]host[:port][,host[:port]...][/chroot], or zks://
+/// for TLS, with a query as in TlsSettings. User and password authenticate by the digest scheme;
+/// with them, only that user may touch the nodes that the locks create. The path is the prefix of
+/// all nodes ("/app"), often empty.
+using Endpoint = Url;
+/// The error says what is wrong and what is allowed, and does not repeat the text, which may hold a
+/// secret.
+tl::expected<Endpoint, std::string> parse_endpoint(std::string_view text);
+
+/// A connection that carries packets: each is sent behind its length, in four bytes. One thread at
+/// a time in each direction.
+class Packets {
+ public:
+  /// How long one wait lasts where no stop can end it.
+  static constexpr Duration kPace = std::chrono::milliseconds(20);
+  /// Larger ones are not accepted. A list of 20'000 waiters takes 1 MiB.
+  static constexpr std::size_t kLargest = std::size_t{4} << 20U;
+
+  explicit Packets(std::unique_ptr<Transport> transport) : transport_(std::move(transport)) {}
+
+  /// False: the connection is broken, or its server does not read. Does not wait, as its session
+  /// holds a mutex meanwhile.
+  bool send(std::string_view framed) {
+    return transport_->send(framed, Duration::zero()) == Transport::Status::ok;
+  }
+  /// Waits for bytes, for at most `longest`; looks only, if that is zero.
+  Transport::Status receive(Duration longest, const std::stop_token& stop = {});
+  /// The next whole packet that was received, without its length. Valid until the next receive().
+  /// The error says that the other side does not send packets.
+  tl::expected<std::optional<std::string_view>, std::string> next();
+
+  /// After a receive() that found it closed.
+  std::string why_closed() { return transport_->why_closed(); }
+  int descriptor() const { return transport_->descriptor(); }
+
+ private:
+  std::unique_ptr<Transport> transport_;
+  std::string received_;
+  std::size_t read_ = 0;  ///< so much of it was handed out
+};
+
+/// Begins to connect to a server, which has `patience` to accept.
 using Connector = std::function<tl::expected<std::unique_ptr<Connecting>, std::string>(
-    const HostPort& server, Duration timeout, Duration patience)>;
+    const HostPort& server, Duration patience)>;
 
 /// A session's connection to one server of its ensemble, and the way to the next one. The servers
 /// are tried in a random order. One thread at a time.

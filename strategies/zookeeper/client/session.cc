@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "strategies/carrier.h"
 #include "strategies/zookeeper/client/keeper.h"
 
 // What clients and the keeper call. What the server sends is dealt with in answers.cc.
@@ -109,11 +108,10 @@ bool Session::await(Lock& lock, const std::stop_token& stop, const std::function
 
 void Session::step_until(TimePoint give_up_at, Lock& lock, const std::stop_token& stop) {
   const TimePoint now = env_.now();
-  if (!Carrier::current().shared() || state_ != State::connected) {
+  if (state_ != State::connected) {
     step(lock, env_, std::min(give_up_at - now, Packets::kPace));
     return;
   }
-  // A fiber wakes for nothing but what it waits for: with thousands, looks at a stop add up.
   const TimePoint silent_at = std::max(heard_ + timeout_ * 2 / 3, now + Packets::kPace);
   step(lock, env_, std::min(give_up_at, silent_at) - now, stop);
 }
@@ -184,7 +182,7 @@ StoreResult<void> Session::open(Duration ttl, const std::stop_token& stop) {
     identity_ = {};
     contact_ = {};
     silent_ = false;
-    link_.begin(patience_with_each(ttl, timeouts_.answer, endpoint_.servers.size()));
+    link_.begin(patience_with_each(ttl, timeouts_.answer, endpoint_.hosts.size()));
     await(lock, stop, [this] { return state_ != State::connecting || link_.is_hopeless(); });
     if (state_ != State::connected) {
       if (!link_.is_hopeless()) return not_connected(stop);
@@ -196,7 +194,7 @@ StoreResult<void> Session::open(Duration ttl, const std::stop_token& stop) {
       return fail(StoreError::Kind::not_sent, kept.error());
     }
   }
-  return endpoint_.chroot.empty() ? StoreResult<void>() : look_for_root(stop);
+  return endpoint_.path.empty() ? StoreResult<void>() : look_for_root(stop);
 }
 
 StoreResult<void> Session::look_for_root(const std::stop_token& stop) {
@@ -207,7 +205,7 @@ StoreResult<void> Session::look_for_root(const std::stop_token& stop) {
     return tl::unexpected(std::move(replies.error()));
   }
   if (replies->front().done()) return {};
-  return fail(StoreError::Kind::not_sent, "there is no node " + endpoint_.chroot);
+  return fail(StoreError::Kind::not_sent, "there is no node " + endpoint_.path);
 }
 
 tl::unexpected<StoreError> Session::not_connected(const std::stop_token& stop) const {

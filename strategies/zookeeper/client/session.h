@@ -17,7 +17,6 @@
 #include "strategies/errors.h"
 #include "strategies/lease.h"
 #include "strategies/timeouts.h"
-#include "strategies/zookeeper/client/endpoint.h"
 #include "strategies/zookeeper/client/link.h"
 #include "strategies/zookeeper/client/messages.h"
 

@@ -18,11 +18,8 @@ constexpr Duration kTtl = std::chrono::seconds(10);
 /// `tls` may be null. Nothing without an answer within the timeout.
 std::optional<std::string> version_of(const HostPort& server, const TlsSettings* tls,
                                       Duration timeout) {
-  const auto dialling =
-      begin_connecting({.host = server.host, .port = server.port}, timeout, timeout, tls);
-  if (!dialling) return std::nullopt;
-  const auto socket = (*dialling)->get(timeout, {});
-  if (!socket || !*socket || (*socket)->send("srvr", timeout) != Transport::Status::ok) {
+  const auto socket = connect_socket({.host = server.host, .port = server.port}, timeout, {}, tls);
+  if (!socket || (*socket)->send("srvr", timeout) != Transport::Status::ok) {
     return std::nullopt;
   }
   std::string answer;
@@ -57,7 +54,7 @@ class ZookeeperStore : public Store {
     // number on that its start determines, and the lower 16 bits count.
     constexpr int kCountingBits = 16;
     Endpoint first = endpoint_;
-    first.servers.resize(1);
+    first.hosts.resize(1);
     Session session(first, timeout_, *env_, nullptr);
     if (auto connected = session.connect(kTtl); !connected) {
       return tl::unexpected(connected.error());
@@ -65,7 +62,7 @@ class ZookeeperStore : public Store {
     const auto number = static_cast<std::uint64_t>(session.id());
     session.close();
     return StoreFacts{
-        .version = version_of(first.servers.front(), first.tls.get(), timeout_).value_or("unknown"),
+        .version = version_of(first.hosts.front(), first.tls.get(), timeout_).value_or("unknown"),
         .instance = std::to_string(number >> kCountingBits),
         .cpu_seconds = std::nullopt};
   }
@@ -186,7 +183,7 @@ const StoreRegistration zookeeper_store({
     },
     .secrecy = [](const std::string& url) -> Secrecy {
       const Endpoint endpoint = parse_endpoint(url).value();
-      return secrecy_by_scheme(endpoint.tls != nullptr, !endpoint.user.empty(), endpoint.servers,
+      return secrecy_by_scheme(endpoint.tls != nullptr, !endpoint.user.empty(), endpoint.hosts,
                                "zks://");
     },
     .make = [](const std::string& url, Duration command_timeout) -> std::unique_ptr<Store> {

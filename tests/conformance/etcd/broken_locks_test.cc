@@ -4,6 +4,7 @@
 #include <ostream>
 #include <vector>
 
+#include "strategies/etcd/client/messages.h"
 #include "strategies/etcd/lock.h"
 #include "tests/conformance/common/bench.h"
 #include "tests/conformance/common/properties.h"

@@ -149,36 +149,5 @@ TEST_F(ChubbyTest, InJeopardyAClientWaitsAndIsSafeAgainWhenTheStoreComesBack) {
   EXPECT_EQ(client->release(*held.lease), ReleaseOutcome::released);
 }
 
-TEST_F(ChubbyTest, ASequencerIsGoodForAsLongAsItsLockIsHeldSo) {
-  Bench bench(strategy_);
-  const auto client = bench.client();
-  const auto env = make_system_env(1);
-  etcd::Connection server(etcd::parse_endpoint(url_of(shared_etcd().server().port())).value(),
-                          seconds(5), *env);
-  const auto good = [&](const etcd::Sequencer& sequencer) {
-    return etcd::check_sequencer(server, sequencer).value();
-  };
-  const AcquireResult first = acquire(*client, bench.key(), Mode::exclusive);
-  ASSERT_TRUE(first.lease) << first.reason;
-  const etcd::Sequencer shown = etcd::sequencer_of(*first.lease);
-  EXPECT_TRUE(good(shown));
-  EXPECT_FALSE(good({shown.name, Mode::shared, shown.generation}));
-  EXPECT_FALSE(good({shown.name, shown.mode, shown.generation + 1}));
-  EXPECT_FALSE(good({shown.name + "x", shown.mode, shown.generation}));
-  client->release(*first.lease);
-  EXPECT_FALSE(good(shown));
-  const AcquireResult second = acquire(*client, bench.key(), Mode::shared);
-  ASSERT_TRUE(second.lease) << second.reason;
-  EXPECT_FALSE(good(shown));
-  const etcd::Sequencer shared = etcd::sequencer_of(*second.lease);
-  EXPECT_GT(shared.generation, shown.generation);
-  EXPECT_TRUE(good(shared));
-  // Its session fails: the guard that stays does not vouch for it.
-  EtcdProbe& probe = shared_etcd().probe();
-  for (const auto& key : probe.keys(bench.key() + "/queue/")) probe.revoke(key.lease());
-  ASSERT_FALSE(probe.keys(bench.key() + "/guard/").empty());
-  EXPECT_FALSE(good(shared));
-}
-
 }  // namespace
 }  // namespace lockbench::test

@@ -1,15 +1,42 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "strategies/etcd/client/connection.h"
+#include "strategies/etcd/client/rpc.pb.h"
 #include "testbed/servers/kinds.h"
 #include "tests/conformance/common/properties.h"
 #include "tests/conformance/common/test_store.h"
-#include "tests/conformance/etcd/probe.h"
 
 namespace lockbench::test {
+
+/// Looks into an etcd of the shared testbed past the code under test. For one thread. Throws
+/// std::runtime_error where a call fails; waits for a server that is on its way up.
+class EtcdProbe {
+ public:
+  explicit EtcdProbe(std::uint16_t port);
+  EtcdProbe(const EtcdProbe&) = delete;
+  EtcdProbe& operator=(const EtcdProbe&) = delete;
+  ~EtcdProbe();
+
+  /// Those below `prefix` (empty: all), the oldest first.
+  std::vector<etcdserverpb::KeyValue> keys(const std::string& prefix = {});
+  /// Grows with every change of a key.
+  std::int64_t revision();
+  void put(const std::string& key, etcd::LeaseId lease = 0);
+  void remove_all(const std::string& prefix = {});
+  etcd::LeaseId grant(std::int64_t seconds);
+  void revoke(etcd::LeaseId lease);
+  /// Nothing left to live, in seconds: it is gone.
+  bool is_alive(etcd::LeaseId lease);
+
+ private:
+  struct Stubs;
+  std::unique_ptr<Stubs> stubs_;
+};
 
 class EtcdTestStore : public TestStore {
  public:

@@ -1,16 +1,149 @@
 #include <fmt/format.h>
+#include <grpcpp/grpcpp.h>
 
 #include <algorithm>
 #include <fstream>
 #include <map>
 #include <set>
+#include <stdexcept>
 
 #include "deployment/failure.h"
+#include "strategies/etcd/client/rpc.grpc.pb.h"
+#include "testbed/servers/kinds.h"
 #include "tests/conformance/common/properties.h"
 #include "tests/conformance/etcd/etcd_test_store.h"
+#include "tests/support/eventually.h"
 #include "tests/support/servers.h"
 
 namespace lockbench::test {
+namespace {
+
+void must(const grpc::Status& status) {
+  if (!status.ok()) throw std::runtime_error("probe: " + status.error_message());
+}
+
+/// For a range of all keys that begin so.
+template <class Request>
+void select(Request& request, const std::string& prefix) {
+  std::string end = prefix;
+  if (!end.empty()) ++end.back();
+  // A zero byte is the lowest key, and as an end stands for all that follows.
+  request.set_key(prefix.empty() ? std::string(1, '\0') : prefix);
+  request.set_range_end(end.empty() ? std::string(1, '\0') : end);
+}
+
+struct Call : grpc::ClientContext {
+  explicit Call(const std::string& token = {}) {
+    set_deadline(std::chrono::system_clock::now() + kPatience);
+    set_wait_for_ready(true);
+    if (!token.empty()) AddMetadata("token", token);
+  }
+};
+
+}  // namespace
+
+struct EtcdProbe::Stubs {
+  explicit Stubs(const std::shared_ptr<grpc::Channel>& channel)
+      : auth(etcdserverpb::Auth::NewStub(channel)),
+        kv(etcdserverpb::KV::NewStub(channel)),
+        lease(etcdserverpb::Lease::NewStub(channel)) {}
+
+  void log_in() {
+    etcdserverpb::AuthenticateRequest request;
+    request.set_name(std::string(testbed::kEtcdRoot));
+    request.set_password(shared_testbed().secret());
+    etcdserverpb::AuthenticateResponse response;
+    Call call;
+    must(auth->Authenticate(&call, request, &response));
+    token = response.token();
+  }
+
+  /// A server that was restarted has forgotten its tokens.
+  template <class Service, class Method, class Request, class Response>
+  void ask(Service& service, Method method, const Request& request, Response& response) {
+    if (token.empty()) log_in();
+    Call call(token);
+    const grpc::Status status = (service.*method)(&call, request, &response);
+    if (status.error_code() != grpc::StatusCode::UNAUTHENTICATED) return must(status);
+    log_in();
+    Call again(token);
+    must((service.*method)(&again, request, &response));
+  }
+
+  std::unique_ptr<etcdserverpb::Auth::Stub> auth;
+  std::unique_ptr<etcdserverpb::KV::Stub> kv;
+  std::unique_ptr<etcdserverpb::Lease::Stub> lease;
+  std::string token;
+};
+
+EtcdProbe::EtcdProbe(std::uint16_t port) {
+  grpc::ChannelArguments arguments;
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 50);
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 50);
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 100);
+  stubs_ = std::make_unique<Stubs>(grpc::CreateCustomChannel(
+      fmt::format("ipv4:127.0.0.1:{}", port), grpc::InsecureChannelCredentials(), arguments));
+}
+
+EtcdProbe::~EtcdProbe() = default;
+
+std::vector<etcdserverpb::KeyValue> EtcdProbe::keys(const std::string& prefix) {
+  etcdserverpb::RangeRequest request;
+  select(request, prefix);
+  request.set_sort_target(etcdserverpb::RangeRequest::CREATE);
+  request.set_sort_order(etcdserverpb::RangeRequest::ASCEND);
+  etcdserverpb::RangeResponse response;
+  stubs_->ask(*stubs_->kv, &etcdserverpb::KV::Stub::Range, request, response);
+  return {response.kvs().begin(), response.kvs().end()};
+}
+
+std::int64_t EtcdProbe::revision() {
+  etcdserverpb::RangeRequest request;
+  select(request, {});
+  etcdserverpb::RangeResponse response;
+  stubs_->ask(*stubs_->kv, &etcdserverpb::KV::Stub::Range, request, response);
+  return response.header().revision();
+}
+
+void EtcdProbe::put(const std::string& key, etcd::LeaseId lease) {
+  etcdserverpb::PutRequest request;
+  request.set_key(key);
+  request.set_lease(lease);
+  etcdserverpb::PutResponse response;
+  stubs_->ask(*stubs_->kv, &etcdserverpb::KV::Stub::Put, request, response);
+}
+
+void EtcdProbe::remove_all(const std::string& prefix) {
+  etcdserverpb::DeleteRangeRequest request;
+  select(request, prefix);
+  etcdserverpb::DeleteRangeResponse response;
+  stubs_->ask(*stubs_->kv, &etcdserverpb::KV::Stub::DeleteRange, request, response);
+}
+
+etcd::LeaseId EtcdProbe::grant(std::int64_t ttl) {
+  etcdserverpb::LeaseGrantRequest request;
+  request.set_ttl(ttl);
+  etcdserverpb::LeaseGrantResponse response;
+  stubs_->ask(*stubs_->lease, &etcdserverpb::Lease::Stub::LeaseGrant, request, response);
+  return response.id();
+}
+
+void EtcdProbe::revoke(etcd::LeaseId lease) {
+  etcdserverpb::LeaseRevokeRequest request;
+  request.set_id(lease);
+  etcdserverpb::LeaseRevokeResponse response;
+  stubs_->ask(*stubs_->lease, &etcdserverpb::Lease::Stub::LeaseRevoke, request, response);
+}
+
+bool EtcdProbe::is_alive(etcd::LeaseId lease) {
+  etcdserverpb::LeaseTimeToLiveRequest request;
+  request.set_id(lease);
+  etcdserverpb::LeaseTimeToLiveResponse response;
+  stubs_->ask(*stubs_->lease, &etcdserverpb::Lease::Stub::LeaseTimeToLive, request, response);
+  return response.ttl() >= 0;
+}
+
 namespace {
 
 std::string lock_of(const std::string& key) { return key.substr(0, key.find('/')); }

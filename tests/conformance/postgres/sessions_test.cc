@@ -3,9 +3,10 @@
 #include <sys/types.h>
 
 #include <csignal>
+#include <stop_token>
 #include <thread>
 
-#include "strategies/postgres/client/names.h"
+#include "strategies/postgres/client/endpoint.h"
 #include "strategies/registry.h"
 #include "strategies/store.h"
 #include "tests/conformance/common/bench.h"
@@ -126,6 +127,22 @@ TEST_P(PostgresSessions, AFrozenServerDoesNotKeepAStoppedWaiter) {
 
 INSTANTIATE_TEST_SUITE_P(Of, PostgresSessions, testing::Values("postgres-advisory", "postgres-row"),
                          [](const auto& tested) { return std::string(tested.param).substr(9); });
+
+/// The answer to the grant is lost, and its connection with it, as the client is stopped.
+AcquireResult acquire_and_lose_the_answer() {
+  Bench bench(*find_strategy("postgres-lease"));
+  const auto client = bench.client();
+  warm_up(*client, bench.key());
+  std::stop_source stop;
+  client->faults().next_answer_is_late({}, [&] { stop.request_stop(); });
+  client->faults().drop_answer(1);
+  return client->acquire(bench.key(), patience(), kLongTtl, stop.get_token());
+}
+
+TEST(LostAnswers, AreCleanedUpOnANewConnectionAlsoAfterAStop) {
+  EXPECT_EQ(acquire_and_lose_the_answer().outcome, AcquireOutcome::unknown);
+  EXPECT_EQ(shared_postgres().keys(), std::vector<std::string>());
+}
 
 TEST(Schema, IsMadeByManyAtOnceAndRemovedWithTheRun) {
   constexpr int kClients = 24;

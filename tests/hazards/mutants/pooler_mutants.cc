@@ -2,7 +2,7 @@
 // statements of one connection run in any session.
 
 #include "strategies/endpoints.h"
-#include "strategies/postgres/client/names.h"
+#include "strategies/postgres/client/endpoint.h"
 #include "strategies/postgres/lock.h"
 #include "strategies/registry.h"
 #include "strategies/waiting/retry.h"

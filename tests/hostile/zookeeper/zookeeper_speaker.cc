@@ -11,10 +11,7 @@ using jute::number;
 using jute::number_at;
 using jute::text;
 
-constexpr std::int32_t kDelete = 2, kExists = 3, kGetData = ZookeeperSpeaker::kGetData,
-                       kGetChildren = ZookeeperSpeaker::kGetChildren,
-                       kCreate2 = ZookeeperSpeaker::kCreate2, kSync = 9, kCreateContainer = 19,
-                       kClose = -11;
+constexpr std::int32_t kDelete = 2, kExists = 3, kSync = 9, kCreateContainer = 19, kClose = -11;
 constexpr std::int32_t kNoNode = -101, kNodeExists = -110, kNotEmpty = -111;
 
 std::string stat(std::int64_t made_by, std::int64_t owner) {

@@ -21,15 +21,14 @@ TEST(Registry, HasEveryStrategyOnce) {
        {"none", "local-mutex", "redis-setnx", "redis-getset-cas", "redis-set-nx-lua"}) {
     EXPECT_TRUE(names.contains(name)) << name;
   }
+  for (const char* other : {"", "redis", "redis-setnx "}) {
+    EXPECT_EQ(find_strategy(other), nullptr) << other;
+  }
 }
 
-TEST(Registry, FindsNoOtherName) {
-  EXPECT_EQ(find_strategy(""), nullptr);
-  EXPECT_EQ(find_strategy("redis"), nullptr);
-  EXPECT_EQ(find_strategy("redis-setnx "), nullptr);
-}
-
-const AbsentStrategy absent("store-x", "store", "built without libstore");
+const Registration absent({.name = "store-x",
+                           .backend = "store",
+                           .not_built = "built without libstore"});
 
 TEST(Registry, ListsLeftOutStrategiesSeparately) {
   const auto strategies = absent_strategies();

@@ -1,11 +1,69 @@
-#include <set>
+#include "strategies/renewal.h"
 
-#include "tests/unit/strategies/renewal_fixture.h"
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <deque>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "tests/support/fake_renewal_channel.h"
 
 namespace lockbench {
 namespace {
 
 using namespace std::chrono_literals;
+
+struct Reports : StrategyObserver {
+  void on_renewal(const RenewalReport& report) override { all.push_back(report); }
+  std::vector<RenewalReport> all;
+};
+
+/// The scheduler on simulated time.
+class RenewalTest : public testing::Test {
+ protected:
+  FakeRenewalStore& store(const std::string& name) {
+    FakeRenewalStore& made = stores_.emplace_back(clock_);
+    scheduler_.provide_channel(name, [&](Env&) { return made.connect(); });
+    return made;
+  }
+
+  RenewalOrder order(const std::string& key, Duration ttl = std::chrono::seconds(9)) {
+    return {.key = key,
+            .token = "token of " + key,
+            .state = std::make_shared<LeaseState>(clock_.now() + ttl, clock_.now()),
+            .granted_at = clock_.now(),
+            .ttl = ttl,
+            .channels = {"one"}};
+  }
+
+  /// Runs the scheduler.
+  void run(Duration time) {
+    const TimePoint end = clock_.now() + time;
+    constexpr int kMost = 100'000;
+    for (int i = 0; i < kMost; ++i) {
+      const TimePoint next = scheduler_.run_due();
+      if (next > end) break;
+      clock_.advance_to(std::max(next, clock_.now()));
+    }
+    if (clock_.now() < end) clock_.advance_to(end);
+  }
+
+  std::vector<std::string> keys_asked(const FakeRenewalStore& store) {
+    std::vector<std::string> keys;
+    for (const auto& asked : store.asked()) keys.push_back(asked.key);
+    return keys;
+  }
+
+  SimClock clock_;
+  Reports reports_;
+  std::deque<FakeRenewalStore> stores_;
+  RenewalScheduler scheduler_{std::make_unique<SimEnv>(clock_), reports_,
+                              RenewalScheduler::Drive::by_hand};
+  const TimePoint start_ = clock_.now();
+};
 
 TEST_F(RenewalTest, RenewsInTheOrderOfDueTimes) {
   FakeRenewalStore& one = store("one");
@@ -212,6 +270,51 @@ TEST_F(RenewalTest, ARenewalMayBeDestroyedWhileUnderWay) {
   EXPECT_EQ(one.asked().size(), 1U);
   run(30s);
   EXPECT_LE(one.asked().size(), 2U);  // nobody owns it any more
+  EXPECT_EQ(scheduler_.kept(), 0U);
+}
+
+class QuorumRenewalTest : public RenewalTest {
+ protected:
+  QuorumRenewalTest() {
+    RenewalOrder made = order("k");
+    made.channels = {"one", "two", "three"};
+    made.quorum = 2;
+    made.drift = 100ms;
+    for (const std::string& name : made.channels) nodes_.push_back(&store(name));
+    state_ = made.state;
+    kept_ = scheduler_.keep(std::move(made));
+  }
+  std::vector<FakeRenewalStore*> nodes_;
+  std::shared_ptr<LeaseState> state_;
+  std::shared_ptr<Renewal> kept_;
+};
+
+TEST_F(QuorumRenewalTest, AMajorityRenewsFromTheFirstRequestLessDrift) {
+  for (FakeRenewalStore* node : nodes_) node->set_round_trip(50ms);
+  nodes_[1]->answer_with(RenewalAnswer::failed);
+  run(3s);
+  EXPECT_EQ(state_->valid_until(), start_ + 3s + 9s - 100ms);
+  EXPECT_EQ(reports_.all.front().outcome, RenewalAnswer::renewed);
+  EXPECT_EQ(reports_.all.front().commands, 3) << "each node's is one";
+}
+
+TEST_F(QuorumRenewalTest, AMinorityIsTriedAgain) {
+  nodes_[0]->answer_with(RenewalAnswer::failed);
+  nodes_[2]->answer_with(RenewalAnswer::not_owner);
+  run(4s);
+  EXPECT_EQ(state_->valid_until(), start_ + 9s);
+  EXPECT_EQ(state_->lost_at(), std::nullopt);
+  EXPECT_GE(reports_.all.size(), 2U);
+  nodes_[0]->answer_with(RenewalAnswer::renewed);
+  run(1s);
+  EXPECT_GT(state_->valid_until(), start_ + 12s);
+}
+
+TEST_F(QuorumRenewalTest, ARefusalByTheMajorityLosesTheLease) {
+  nodes_[0]->answer_with(RenewalAnswer::not_owner);
+  nodes_[2]->answer_with(RenewalAnswer::not_owner);
+  run(4s);
+  EXPECT_EQ(state_->lost_at(), start_ + 3s);
   EXPECT_EQ(scheduler_.kept(), 0U);
 }
 

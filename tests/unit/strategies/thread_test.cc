@@ -29,7 +29,7 @@ TEST(Thread, IsAskedToStopAndJoinedWhenItIsDestroyed) {
           while (!stop.stop_requested()) std::this_thread::yield();
           ended = true;
         },
-        unexpected, Thread::Stack::small);
+        unexpected);
     ASSERT_TRUE(thread) << thread.error();
   }
   EXPECT_TRUE(ended);
@@ -58,7 +58,7 @@ TEST(Thread, CanBeMovedAndFinishedTwice) {
 
 TEST(Thread, KnowsWhatItUsedOfAProcessor) {
   EXPECT_EQ(Thread().cpu_time(), Duration::zero());
-  const auto thread = Thread::start(
+  auto thread = Thread::start(
       [](const std::stop_token& stop) {
         while (!stop.stop_requested()) std::this_thread::yield();
       },

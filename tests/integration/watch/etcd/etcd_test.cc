@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "deployment/failure.h"
+#include "strategies/etcd/client/messages.h"
 #include "testbed/servers/kinds.h"
 #include "tests/integration/watch/sightings.h"
 #include "tests/support/etcd_gateway.h"

@@ -5,9 +5,7 @@
 #include <limits>
 
 #include "strategies/etcd/chubby.h"
-#include "strategies/etcd/client/answers.h"
-#include "strategies/etcd/client/endpoint.h"
-#include "strategies/etcd/client/txn.h"
+#include "strategies/etcd/client/channel.h"
 #include "strategies/store.h"
 
 namespace lockbench::etcd {
@@ -37,9 +35,9 @@ TEST(EtcdEndpoint, IsShownWithoutItsCredentials) {
 
 TEST(EtcdEndpoint, NamesAreLookedUpAndAddressesAreNot) {
   const Endpoint endpoint = parse_endpoint("db:1,127.0.0.1:2,[::1]:3").value();
-  EXPECT_EQ(grpc_target(endpoint.members[0]), "dns:///db:1");
-  EXPECT_EQ(grpc_target(endpoint.members[1]), "ipv4:127.0.0.1:2");
-  EXPECT_EQ(grpc_target(endpoint.members[2]), "ipv6:[::1]:3");
+  EXPECT_EQ(grpc_target(endpoint.hosts[0]), "dns:///db:1");
+  EXPECT_EQ(grpc_target(endpoint.hosts[1]), "ipv4:127.0.0.1:2");
+  EXPECT_EQ(grpc_target(endpoint.hosts[2]), "ipv6:[::1]:3");
 }
 
 TEST(EtcdEndpoint, ErrorsSayWhatIsWrongWithoutRepeatingTheText) {

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include "strategies/postgres/client/endpoint.h"
-#include "strategies/postgres/client/names.h"
 
 namespace lockbench::postgres {
 namespace {

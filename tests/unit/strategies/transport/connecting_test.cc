@@ -10,7 +10,6 @@
 #include <thread>
 #include <utility>
 
-#include "strategies/transport/plain_socket.h"
 #include "strategies/transport/socket.h"
 #include "tests/support/listener.h"
 #include "tests/unit/strategies/transport/scripted_carrier.h"
@@ -25,8 +24,8 @@ using testing::HasSubstr;
 using Connected = tl::expected<std::unique_ptr<Transport>, std::string>;
 
 Connected connect_by(const Resolver& resolver, Duration time_to_connect = kPatience) {
-  auto connecting = begin_connecting({.host = "db.example", .port = 1}, kPatience, time_to_connect,
-                                     nullptr, resolver);
+  auto connecting =
+      begin_connecting({.host = "db.example", .port = 1}, time_to_connect, nullptr, resolver);
   if (!connecting) return tl::unexpected(connecting.error());
   return (*connecting)->get(kPatience, {});
 }
@@ -78,8 +77,7 @@ TEST(Connecting, AnAddressThatDoesNotAnswerLeavesTimeForTheNext) {
   std::vector<std::unique_ptr<Transport>> queue;
   std::vector<std::unique_ptr<Connecting>> more;
   for (int i = 0; i < 4; ++i) {
-    auto connecting =
-        begin_connecting({.host = "127.0.0.1", .port = deaf.port()}, kPatience, kPatience);
+    auto connecting = begin_connecting({.host = "127.0.0.1", .port = deaf.port()}, kPatience);
     ASSERT_TRUE(connecting);
     auto connected = (*connecting)->get(100ms, {});
     if (connected && !*connected) more.push_back(*std::move(connecting));
@@ -107,8 +105,7 @@ TEST(Connecting, WaitsForRoomInTheQueueOfAUnixSocket) {
   std::vector<std::unique_ptr<Transport>> queue;
   std::unique_ptr<Connecting> waits;
   for (int i = 0; i < 4 && !waits; ++i) {
-    auto connecting =
-        begin_connecting({.host = {}, .path = path.string()}, kPatience, kPatience).value();
+    auto connecting = begin_connecting({.host = {}, .path = path.string()}, kPatience).value();
     auto connected = connecting->get(Duration::zero(), {});
     ASSERT_TRUE(connected) << connected.error();
     if (*connected) {
@@ -152,8 +149,8 @@ TEST(Connecting, NamesEveryAddressThatFailed) {
 
 TEST(Connecting, ALookupThatHangsEndsWithTheTimeoutAndWithAStop) {
   HangingResolver hanging;
-  auto connecting = begin_connecting({.host = "hangs.example", .port = 1}, kPatience, kPatience,
-                                     nullptr, hanging.resolver());
+  auto connecting = begin_connecting({.host = "hangs.example", .port = 1}, kPatience, nullptr,
+                                     hanging.resolver());
   ASSERT_TRUE(connecting);
   const auto late = (*connecting)->get(20ms, {});
   ASSERT_TRUE(late) << late.error();
@@ -218,8 +215,8 @@ TEST(Connecting, ANumericAddressIsNotLookedUp) {
   const Resolver resolver = [](const std::string&, int) -> PeerAddresses {
     return tl::unexpected<std::string>("was looked up");
   };
-  auto connecting = begin_connecting({.host = "127.0.0.1", .port = server.port()}, kPatience,
-                                     kPatience, nullptr, resolver);
+  auto connecting =
+      begin_connecting({.host = "127.0.0.1", .port = server.port()}, kPatience, nullptr, resolver);
   ASSERT_TRUE(connecting);
   const auto connected = (*connecting)->get(kPatience, {});
   EXPECT_TRUE(connected && *connected) << (connected ? "too late" : connected.error());

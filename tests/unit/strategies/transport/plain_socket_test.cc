@@ -1,4 +1,4 @@
-#include "strategies/transport/plain_socket.h"
+#include "strategies/transport/socket.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -24,30 +24,6 @@ using namespace std::chrono_literals;
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-TEST(PlainSocket, ACommandWithoutAStopIsNotCutByThatOfTheOneBefore) {
-  std::array<int, 2> ends{};
-  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()), 0);
-  const OwnedSocket peer(ends[1]);
-  const auto socket = make_plain_socket(OwnedSocket(ends[0]), false, kPatience).value();
-  const auto answer = [&](std::string_view bytes) {
-    const auto size = static_cast<ssize_t>(bytes.size());
-    return ::send(peer.fd(), bytes.data(), bytes.size(), MSG_NOSIGNAL) == size;
-  };
-  std::array<char, 64> buffer{};
-  std::stop_source stop;
-  ASSERT_TRUE(answer("to the first"));
-  EXPECT_EQ(socket->receive(buffer, kPatience, stop.get_token()).status, Transport::Status::ok);
-  // The second is under way when the first one's stop comes.
-  EXPECT_EQ(socket->receive(buffer, Duration::zero(), {}).status, Transport::Status::timed_out);
-  stop.request_stop();
-  EXPECT_TRUE(socket->usable());
-  EXPECT_TRUE(answer("to the second"));
-  EXPECT_EQ(socket->receive(buffer, kPatience, {}).status, Transport::Status::ok);
-  // The third has that stop again.
-  EXPECT_EQ(socket->receive(buffer, kPatience, stop.get_token()).status,
-            Transport::Status::stopped);
-}
-
 class SharedCarrier : public testing::Test {
  protected:
   SharedCarrier() {
@@ -58,7 +34,7 @@ class SharedCarrier : public testing::Test {
     fd_ = ends[0];
     peer_ = OwnedSocket(ends[1]);
     carrier_.emplace();
-    socket_ = make_plain_socket(OwnedSocket(fd_), false, kPatience).value();
+    socket_ = make_plain_socket(OwnedSocket(fd_), false, Timeouts::kAfterStop).value();
   }
   ~SharedCarrier() override { socket_.reset(); }
 
@@ -134,7 +110,6 @@ TEST_F(SharedCarrier, AnAnswerUnderWayMayStillComeAfterAStop) {
   EXPECT_EQ(status_, Transport::Status::stopped);
   EXPECT_LE(carrier_->polled_for, Timeouts::kAfterStop);
   answer("for the next command");
-  EXPECT_TRUE(socket_->usable());
   EXPECT_EQ(receive(), "for the next command");
 }
 

@@ -38,7 +38,6 @@ class FakeTransport : public Transport {
     wire_->inbox.erase(0, size);
     return {Status::ok, size};
   }
-  bool usable() const override { return true; }
   int descriptor() const override { return -1; }
 
  private:
@@ -63,7 +62,7 @@ class FakeConnecting : public Connecting {
 }  // namespace
 
 Connector FakeEnsemble::connector() {
-  return [this](const HostPort& server, Duration,
+  return [this](const HostPort& server,
                 Duration) -> tl::expected<std::unique_ptr<Connecting>, std::string> {
     host_ = server.host;
     if (!servers_[host_].listens) return std::make_unique<FakeConnecting>(nullptr);

@@ -3,7 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tests/unit/strategies/transport/scripted_carrier.h"
 #include "tests/unit/strategies/zookeeper/fake_ensemble.h"
 
 namespace lockbench::zookeeper {
@@ -39,18 +38,6 @@ class SessionTest : public testing::Test {
   std::shared_ptr<LeaseState> lease_on(const std::string& path) {
     EXPECT_TRUE(call(Request::Kind::make_ephemeral, path));
     return session_->bind(path);
-  }
-  /// If the server is silent.
-  void expect_that_a_stop_ends_a_call_soon() {
-    ensemble_.server("one").answers = false;
-    std::stop_source source;
-    clock_.at(clock_.now() + seconds(1), [&] { source.request_stop(); });
-    const TimePoint begun = clock_.now();
-    const Request request{Request::Kind::exists, "/l"};
-    const auto stopped = session_->call({&request, 1}, "key", source.get_token());
-    ASSERT_FALSE(stopped);
-    EXPECT_THAT(stopped.error().message, HasSubstr("stopped"));
-    EXPECT_LE(clock_.now() - begun, seconds(1) + milliseconds(100));
   }
   /// Time passes, and the keeper does what it does.
   void keep_for(Duration duration) {
@@ -338,16 +325,18 @@ TEST_F(SessionTest, ClosingDoesNotWaitForAServerThatIsSilent) {
   EXPECT_EQ(clock_.now(), begun);
 }
 
-TEST_F(SessionTest, StopEndsACallSoon) {
-  connect();
-  expect_that_a_stop_ends_a_call_soon();
-}
-
-TEST_F(SessionTest, OnASharedCarrierACallWaitsInOnePieceAndAStopLosesNothing) {
+TEST_F(SessionTest, ACallWaitsInOnePieceAndAStopLosesNothing) {
   connect();
   const int waits = ensemble_.waits();
-  const test::ScriptedCarrier fiber;
-  expect_that_a_stop_ends_a_call_soon();
+  ensemble_.server("one").answers = false;
+  std::stop_source source;
+  clock_.at(clock_.now() + seconds(1), [&] { source.request_stop(); });
+  const TimePoint begun = clock_.now();
+  const Request request{Request::Kind::exists, "/l"};
+  const auto stopped = session_->call({&request, 1}, "key", source.get_token());
+  ASSERT_FALSE(stopped);
+  EXPECT_THAT(stopped.error().message, HasSubstr("stopped"));
+  EXPECT_LE(clock_.now() - begun, seconds(1) + milliseconds(100));
   EXPECT_EQ(ensemble_.waits() - waits, 2) << "for the stop, and for an answer under way";
   EXPECT_TRUE(session_->connected());
 }

@@ -1,8 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "strategies/zookeeper/client/endpoint.h"
-#include "strategies/zookeeper/client/messages.h"
+#include "strategies/zookeeper/client/link.h"
 #include "strategies/zookeeper/client/paths.h"
 
 namespace lockbench::zookeeper {

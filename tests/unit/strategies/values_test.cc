@@ -1,9 +1,13 @@
-#include "strategies/duration.h"
-
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <set>
 #include <utility>
+
+#include "strategies/duration.h"
+#include "strategies/number.h"
+#include "strategies/random.h"
+#include "strategies/store.h"
 
 namespace lockbench {
 namespace {
@@ -76,6 +80,60 @@ TEST(WholeUnits, AreRoundedUp) {
   EXPECT_EQ(ceil_seconds(1ms), 1);
   EXPECT_EQ(ceil_seconds(2s), 2);
   EXPECT_EQ(ceil_seconds(2s + 1ns), 3);
+}
+
+TEST(ParseNumber, TakesWhatIsANumberAsAWhole) {
+  EXPECT_EQ(parse_number<std::uint64_t>("0"), 0U);
+  EXPECT_EQ(parse_number<std::uint64_t>("18446744073709551615"), 18'446'744'073'709'551'615U);
+  for (const char* text : {"", "-1", "+1", " 1", "1 ", "1x", "18446744073709551616", "seven"}) {
+    EXPECT_FALSE(parse_number<std::uint64_t>(text)) << text;
+  }
+}
+
+TEST(ParseNumber, TakesWhatTheTypeHolds) {
+  EXPECT_EQ(parse_number<std::int64_t>("-1"), -1);
+  EXPECT_EQ(parse_number<std::uint16_t>("65535"), 65535);
+  EXPECT_FALSE(parse_number<std::uint16_t>("65536"));
+}
+
+TEST(Random, IsTheSameEverywhere) {
+  Random random(1);
+  EXPECT_EQ(random(), 0x8e250e551a5200bc);
+  EXPECT_EQ(random(), 0xe7976a548b46c55f);
+  EXPECT_EQ(Random(1, 5)(), 0x15f73994f1e0e21a);
+}
+
+TEST(Random, StreamsAndSeedsDiffer) {
+  std::set<std::uint64_t> seen;
+  for (std::uint64_t seed = 0; seed < 100; ++seed) {
+    for (std::uint64_t stream = 0; stream < 100; ++stream) seen.insert(Random(seed, stream)());
+  }
+  EXPECT_EQ(seen.size(), 10'000U);
+}
+
+TEST(RunId, IsStrict) {
+  for (const char* id : {"20261121T012530Z-4f3a9c", "20261121T012530Z-4f3a9c-0",
+                         "20261121T012530Z-4f3a9c-123456789"}) {
+    EXPECT_TRUE(is_run_id(id)) << id;
+  }
+  for (const char* other :
+       {"", "*", "20261121T012530Z", "20261121T012530Z-4f3a9", "20261121T012530Z-4f3a9c*",
+        "20261121T012530Z-4f3a9c:", "20261121T012530Z-4f3a9c-", "20261121T012530Z-4f3a9c-*",
+        "20261121T012530Z-4f3a9c-1-2", "20261121T012530Z-4f3a9c-1234567890",
+        "20261121T012530Z-4F3A9C", "2026112?T012530Z-4f3a9c", "20261121t012530z_4f3a9c",
+        " 20261121T012530Z-4f3a9c", "20261121T012530Z-4f3a9c\n", "../20261121T012530Z-4f3a9c"}) {
+    EXPECT_FALSE(is_run_id(other)) << other;
+  }
+}
+
+TEST(RunId, OfAPartBelongsToItsRun) {
+  EXPECT_TRUE(is_of_run("r", "r"));
+  EXPECT_TRUE(is_of_run("r-12", "r"));
+  EXPECT_TRUE(is_of_run("r-1", "r-1"));
+  for (const char* other : {"", "r1", "r-", "r-x", "r-1x", "r:", "rr", "s"}) {
+    EXPECT_FALSE(is_of_run(other, "r")) << other;
+  }
+  EXPECT_FALSE(is_of_run("r-12", "r-1"));
 }
 
 }  // namespace

@@ -1,5 +1,3 @@
-#include "strategies/etcd/client/keep_alive.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,9 +8,9 @@
 #include <vector>
 
 #include "strategies/etcd/client/channel.h"
+#include "strategies/etcd/lock.h"
 
 namespace lockbench::etcd {
-
 namespace {
 
 /// Renews leases on one LeaseKeepAlive stream that stays open from batch to batch, each operation
@@ -114,26 +112,24 @@ class LeaseRenewals : public RenewalChannel, private Connection {
 
 }  // namespace
 
-KeptLease::KeptLease(const Context& context, const Endpoint& endpoint, const GrantedLease& granted,
-                     TimePoint asked_at, const std::vector<LeaseId>& outlasting)
-    : granted_(granted), state_(std::make_shared<LeaseState>(asked_at + granted.ttl, asked_at)) {
+std::shared_ptr<Renewal> keep_alive(const Context& context, const Endpoint& endpoint,
+                                    const std::vector<LeaseId>& leases, Duration ttl,
+                                    TimePoint asked_at, std::shared_ptr<LeaseState> state) {
   RenewalScheduler& scheduler = renewal_scheduler(context.services);
   const std::string channel = endpoint.display() + " leases";
   // An answer that comes after the lease's end is useless.
-  const Duration timeout =
-      std::min<Duration>(std::chrono::floor<std::chrono::milliseconds>(granted.ttl / 3),
-                         context.options.command_timeout);
+  const Duration timeout = std::min<Duration>(
+      std::chrono::floor<std::chrono::milliseconds>(ttl / 3), context.options.command_timeout);
   scheduler.provide_channel(
       channel, [&](Env& env) { return std::make_unique<LeaseRenewals>(endpoint, timeout, env); });
   std::string token;
-  for (const LeaseId id : outlasting) token += fmt::format("{:x} ", id);
-  token += fmt::format("{:x} ", granted_.id);
-  renewal_ = scheduler.keep({.key = {},
-                             .token = std::move(token),
-                             .state = state_,
-                             .granted_at = asked_at,
-                             .ttl = granted.ttl,
-                             .channels = {channel}});
+  for (const LeaseId id : leases) token += fmt::format("{:x} ", id);
+  return scheduler.keep({.key = {},
+                         .token = std::move(token),
+                         .state = std::move(state),
+                         .granted_at = asked_at,
+                         .ttl = ttl,
+                         .channels = {channel}});
 }
 
 }  // namespace lockbench::etcd

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "strategies/etcd/client/connection.h"
+#include "strategies/etcd/client/rpc.pb.h"
+
+// The messages of etcd's API that locks need: how they are made, and what an answer must look like.
+// Protobuf vouches for the types only: an answer that does not fit its request is nothing.
+namespace lockbench::etcd {
+
+struct Txn {
+  std::vector<etcdserverpb::Compare> conditions{};
+  std::vector<etcdserverpb::RequestOp> then{}, otherwise{};
+};
+etcdserverpb::TxnRequest to_request(const Txn& txn);
+
+// Conditions compare the revisions in which keys were created.
+etcdserverpb::Compare exists(const std::string& key);
+etcdserverpb::Compare absent(const std::string& key);
+etcdserverpb::Compare created_in(const std::string& key, std::int64_t revision);
+etcdserverpb::Compare none_below(const std::string& prefix);
+/// No key of the prefix was created before this revision. Fails if the prefix is empty: etcd then
+/// compares revision 0.
+etcdserverpb::Compare none_below_before(const std::string& prefix, std::int64_t revision);
+
+etcdserverpb::RequestOp put(const std::string& key, LeaseId lease);
+etcdserverpb::RequestOp get(const std::string& key);
+/// `count` keys of the prefix, the newest first, that were created up to this revision (0: all).
+etcdserverpb::RequestOp newest(const std::string& prefix, std::int64_t count,
+                               std::int64_t created_until = 0);
+etcdserverpb::RequestOp remove(const std::string& key);
+
+/// The end of the range of all keys with this prefix, whose last byte must not be 0xff.
+std::string end_of_prefix(std::string prefix);
+
+std::vector<Key> read_keys(const etcdserverpb::RangeResponse& response);
+/// An answer for each operation that was done, of its kind and within its bounds.
+std::optional<TxnResult> read_txn(const Txn& txn, const etcdserverpb::TxnResponse& response);
+std::optional<GrantedLease> read_grant(const etcdserverpb::LeaseGrantResponse& response);
+/// Whether gRPC can carry it; with other bytes it ends the program.
+bool is_token(std::string_view text);
+
+}  // namespace lockbench::etcd
