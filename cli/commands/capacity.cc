@@ -10,7 +10,7 @@
 #include "cli/console/session.h"
 #include "cli/options/value_types.h"
 #include "loadgen/experiments/capacity_experiment.h"
-#include "results/stats/compared_figures.h"
+#include "results/stats/figures.h"
 
 namespace lockbench::cli {
 namespace {

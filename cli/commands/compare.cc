@@ -10,9 +10,9 @@
 #include "cli/console/console.h"
 #include "cli/console/publish.h"
 #include "cli/options/value_types.h"
-#include "results/file/load.h"
+#include "results/file/json.h"
 #include "results/stats/comparison.h"
-#include "results/stats/regression.h"
+#include "results/stats/threshold.h"
 #include "results/tables/comparison.h"
 
 namespace lockbench::cli {

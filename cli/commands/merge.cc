@@ -9,7 +9,6 @@
 #include "cli/console/publish.h"
 #include "loadgen/cluster/assembly.h"
 #include "results/file/json.h"
-#include "results/file/load.h"
 
 namespace lockbench::cli {
 namespace {

@@ -7,7 +7,7 @@
 #include "cli/console/console.h"
 #include "cli/console/publish.h"
 #include "cli/options/value_types.h"
-#include "results/file/load.h"
+#include "results/file/json.h"
 #include "results/file/save.h"
 
 namespace lockbench::cli {

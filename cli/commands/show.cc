@@ -1,6 +1,6 @@
 #include "cli/commands/commands.h"
 #include "cli/console/publish.h"
-#include "results/file/load.h"
+#include "results/file/json.h"
 
 namespace lockbench::cli {
 namespace {

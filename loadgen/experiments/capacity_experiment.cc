@@ -14,7 +14,7 @@
 #include "loadgen/experiments/capacity_rate.h"
 #include "loadgen/experiments/capacity_search.h"
 #include "loadgen/run/named_load.h"
-#include "results/stats/compared_figures.h"
+#include "results/stats/figures.h"
 #include "results/tables/units.h"
 
 namespace lockbench::loadgen {

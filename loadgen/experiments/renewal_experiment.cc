@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "loadgen/experiments/held_locks.h"
-#include "results/stats/significance.h"
 #include "results/stats/statistics.h"
 #include "strategies/registry.h"
 

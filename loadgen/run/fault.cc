@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "results/tables/text.h"
+#include "strategies/number.h"
 
 namespace lockbench::loadgen {
 namespace {
@@ -17,7 +17,7 @@ constexpr int kMostNodes = 15;
 constexpr Duration kLongestDelay = std::chrono::hours(1);
 
 Done read_nodes(std::string_view text, Fault& fault) {
-  const auto nodes = results::parse_number<int>(text);
+  const auto nodes = parse_number<int>(text);
   if (!nodes || *nodes < 1 || *nodes > kMostNodes) {
     return tl::unexpected(
         fmt::format("\"{}\" is not a number of nodes from 1 to {}", text, kMostNodes));
@@ -27,7 +27,7 @@ Done read_nodes(std::string_view text, Fault& fault) {
 }
 
 Done read_share(std::string_view text, Fault& fault) {
-  const auto share = results::parse_number<double>(text);
+  const auto share = parse_number<double>(text);
   // Written so that NaN is rejected too.
   if (!share || !(*share > 0 && *share <= 1)) {
     return tl::unexpected(

@@ -2,8 +2,12 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
+#include <cstdio>
+#include <cstring>
 #include <limits>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
@@ -344,11 +348,41 @@ tl::expected<Result, std::string> read_result(std::string_view text) {
   return result;
 }
 
+struct Close {
+  void operator()(std::FILE* file) const { (void)std::fclose(file); }
+};
+
+/// In pieces, as the size of pipes and devices is unknown. Stops beyond kMaxResultBytes.
+tl::expected<std::string, std::string> read_text(const std::string& path) {
+  constexpr std::size_t kPiece = 1 << 20;
+  errno = 0;
+  const std::unique_ptr<std::FILE, Close> file(std::fopen(path.c_str(), "rb"));
+  std::string text;
+  while (file && text.size() <= kMaxResultBytes) {
+    const std::size_t before = text.size();
+    text.resize(before + kPiece);
+    const std::size_t got = std::fread(text.data() + before, 1, kPiece, file.get());
+    text.resize(before + got);
+    if (got < kPiece) break;
+  }
+  if (!file || std::ferror(file.get()) != 0) {
+    return tl::unexpected(fmt::format("cannot be read: {}", std::strerror(errno)));
+  }
+  return text;
+}
+
 }  // namespace
 
 tl::expected<Result, std::string> from_json(std::string_view text) {
   return read_result(text).map_error(
       [](const std::string& error) { return clip(printable(error), kMaxErrorColumns); });
+}
+
+tl::expected<Result, std::string> load(const std::string& path) {
+  return read_text(path)
+      .and_then([](const std::string& text) { return from_json(text); })
+      .map_error(
+          [&](const std::string& error) { return printable(fmt::format("{}: {}", path, error)); });
 }
 
 }  // namespace lockbench::results

@@ -11,16 +11,43 @@
 #include <variant>
 #include <vector>
 
-#include "results/file/capacity.h"
-#include "results/file/distribution.h"
-#include "results/file/observed.h"
-
 namespace lockbench::results {
 
-/// The result file as plain data: what a run writes and everything else reads. Names follow the
-/// file; times are in seconds. `results/schema.json` is the file's JSON Schema. A figure
-/// that could not be measured is null in the file and not a number here; those of a distribution
-/// without samples are null there and 0 here.
+// The result file as plain data: what a run writes and everything else reads. Names follow the
+// file; times are in seconds. `results/schema.json` is the file's JSON Schema. A figure
+// that could not be measured is null in the file and not a number here; those of a distribution
+// without samples are null there and 0 here.
+
+/// One measured distribution. Percentiles come from the fine histogram.
+struct Distribution {
+  struct Bucket {
+    double upper = 0;
+    std::uint64_t count = 0;
+  };
+
+  /// What was cut off, by a timeout or the end of the run: its full length is not known.
+  struct Censored {
+    std::uint64_t count = 0;
+    std::vector<Bucket> buckets;  ///< by the length that was seen
+    std::uint64_t overflow = 0;
+  };
+
+  std::uint64_t count = 0;  ///< of complete samples
+  /// Over complete and censored samples, as if each of the latter had ended when it was cut off.
+  double mean = 0, stddev = 0, min = 0;
+  double p50 = 0, p90 = 0, p95 = 0, p99 = 0, p999 = 0, max = 0;
+  double relative_error = 0;
+  std::vector<Bucket> buckets;  ///< only those that hold something, growing
+  std::uint64_t overflow = 0;   ///< samples above the histogram's range, counted in `count`
+  Censored censored;
+  /// Figures that are lower bounds, as a censored sample decides.
+  std::vector<std::string> at_least;
+
+  bool any() const { return count + censored.count > 0; }
+  bool is_at_least(std::string_view figure) const {
+    return std::find(at_least.begin(), at_least.end(), figure) != at_least.end();
+  }
+};
 
 /// Of a lock that an experiment puts on so many nodes, and how many of them have a fault.
 struct Nodes {
@@ -358,6 +385,139 @@ struct Hazard {
   bool agrees = true;
   std::map<std::string, OptionValue> evidence;  ///< "reason" says it in plain words
   std::vector<HazardEvent> timeline;
+};
+
+// What `capacity` found.
+
+/// One run on the way to a capacity. Shares of CPU: the servers' of one core, not a number where it
+/// is not known, the generator's of all cores.
+struct CapacityStep {
+  std::string purpose;  ///< "search" or "confirm"
+  double rate = 0;      ///< offered sections per second
+  double achieved = 0;
+  Distribution acquire;
+  bool met = false;   ///< this step alone kept the objective and served the offered load
+  bool valid = true;  ///< false: the generator limited the load
+  double server_cpu_share = 0, generator_cpu_share = 0;
+  std::string reason;  ///< why it was not met or not valid; else empty
+};
+
+/// All steps at one rate together.
+struct CapacityRate {
+  double rate = 0;
+  std::string decision;  ///< "kept", "missed", or "open": neither could be shown
+  std::uint64_t samples = 0, steps = 0;
+  std::uint64_t missed_steps = 0;   ///< that alone missed the objective
+  std::uint64_t invalid_steps = 0;  ///< these can show that it is kept, not that it is missed
+  /// Where the objective's figure lies, with a confidence of 95 % on either side; not a number on a
+  /// side that the steps do not show. Of several objectives, of one that decides.
+  double figure_low = 0, figure_high = 0;
+  double rho = 0;  ///< share of the time for which a lock was taken: held, or being handed over
+  Distribution acquire;
+  std::string reason;  ///< of the decision, with figures
+};
+
+/// The highest load at which a strategy keeps an objective.
+struct Capacity {
+  std::string strategy, objective;
+  std::uint64_t clients = 1, keys = 1;
+  /// Sections per second: the highest that kept it, 0 if none did, and the lowest that missed it,
+  /// not a number if none did. What lies in between could not be decided.
+  double lowest = 0, highest = 0;
+  std::optional<double> ceiling;  ///< 1 / hold over all keys; nothing without a hold
+  std::string limit;              ///< "lock", "store", "generator", "clients" or "unknown"
+  std::string limit_reason;
+  bool confirmed = false;  ///< `lowest` and `highest` are close, and were measured again
+  /// Whether a run broke exclusion, promised or not; empty: no run was audited.
+  std::optional<bool> violated;
+  /// The planned rate divided by `lowest`, and by what share the load may grow until there.
+  std::optional<double> planned_rate, utilisation, headroom;
+  std::vector<CapacityRate> rates;  ///< growing
+  std::vector<CapacityStep> steps;  ///< in the order in which they were made
+
+  /// Whether that was shown: by a miss at a lower rate, or by the ceiling.
+  bool planned_too_high() const {
+    return planned_rate && (*planned_rate >= highest || (ceiling && *planned_rate >= *ceiling));
+  }
+  /// What was found at that rate; null if it was not measured.
+  const CapacityRate* at(double rate) const {
+    const auto found = std::find_if(rates.begin(), rates.end(),
+                                    [rate](const CapacityRate& one) { return one.rate == rate; });
+    return found == rates.end() ? nullptr : &*found;
+  }
+};
+
+// What `watch` saw.
+
+/// How often each thing happened to one lock, or to the locks of a family, since the watch began.
+struct ObservedCounts {
+  std::uint64_t acquisitions = 0, releases = 0;
+  std::uint64_t renewals = 0;  ///< seen as a TTL that grew under the same holder
+  std::uint64_t expired_while_held = 0;
+  std::uint64_t undecided = 0;  ///< ended so close to the expiry that either is possible
+  std::uint64_t session_lost = 0;
+  std::uint64_t taken_over = 0;     ///< taken by another client shortly after it had expired
+  std::uint64_t owner_changed = 0;  ///< without a release in between that could be seen
+  std::uint64_t without_ttl = 0;    ///< ended, and never had a TTL, where the store has one
+  std::uint64_t thin_margins = 0;   ///< released or renewed with less than a tenth of the TTL left
+  std::uint64_t most_waiting = 0;   ///< at once, so far
+};
+
+/// With what is so now.
+struct ObservedFigures : ObservedCounts {
+  std::uint64_t held_now = 0;
+  std::uint64_t without_ttl_now = 0;      ///< of those held now
+  std::uint64_t held_long_now = 0;        ///< longer than usual, or than the user allows
+  std::uint64_t renewal_stopped_now = 0;  ///< were renewed in time, and are not any more
+  double acquisitions_per_second = 0;     ///< in the last seconds
+  double largest_share = 0;               ///< of the acquisitions, of the client that took most
+};
+
+/// Locks of one family as a watch saw them. How exact counts are says `accuracy`: "exact",
+/// "at_least" or "sampled". results/tables/observed.h says where each figure goes.
+struct Observed : ObservedFigures {
+  std::string store, family, source, accuracy;
+  std::uint64_t locks = 0;                   ///< distinct ones
+  std::uint64_t no_ttl = 0;                  ///< those that ended without a TTL, and those held now
+  std::optional<std::uint64_t> waiting_now;  ///< nothing: the store does not tell
+  double oldest_hold = 0, oldest_wait = 0;   ///< seconds, now; 0: none
+  Distribution hold;
+  std::optional<Distribution> wait;  ///< nothing: the store does not tell
+  std::optional<double> margin_min;  ///< seconds of the TTL left at a release or renewal
+  std::uint64_t missed = 0;          ///< changes of this store that were not looked at
+};
+
+/// One of the locks that hurt most, with what happened to it last.
+struct ObservedLock {
+  struct Moment {
+    double t = 0;  ///< seconds since the watch began
+    std::string what, holder;
+    std::uint64_t waiting = 0;
+  };
+
+  std::string store, endpoint, family, lock, shape;
+  std::string trouble;                ///< what is wrong with it, in a word or two; empty: nothing
+  std::optional<std::string> holder;  ///< a hash; nothing: it is free
+  std::optional<double> held_seconds, ttl_left_seconds;
+  std::optional<std::uint64_t> waiting_now;
+  std::uint64_t acquisitions = 0, expired_while_held = 0, most_waiting = 0;
+  std::vector<Moment> history;
+};
+
+/// Something that on-call should know.
+struct ObservedFinding {
+  std::string kind, store, family;
+  std::optional<std::string> lock;  ///< the worst
+  std::uint64_t times = 0;
+  std::string evidence, advice;
+};
+
+/// A server that was watched, and how well it could be seen.
+struct ObservedSource {
+  std::string store, endpoint, way, accuracy, waiters;
+  std::vector<std::string> unseen;  ///< what it cannot see, a sentence each
+  double watched_seconds = 0, blind_seconds = 0;
+  std::uint64_t missed = 0, commands = 0;
 };
 
 struct Result {

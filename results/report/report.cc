@@ -10,12 +10,11 @@
 #include <string_view>
 
 #include "results/file/loads.h"
-#include "results/file/option_values.h"
 #include "results/report/charts.h"
 #include "results/report/page_files.h"
 #include "results/stats/comparison.h"
 #include "results/tables/observed.h"
-#include "results/tables/ranks.h"
+#include "results/tables/runs.h"
 #include "results/tables/show.h"
 #include "results/tables/text.h"
 

@@ -13,7 +13,6 @@
 #include <vector>
 
 #include "results/stats/figures.h"
-#include "results/stats/significance.h"
 #include "results/stats/statistics.h"
 
 namespace lockbench::results {

@@ -12,9 +12,7 @@
 #include <set>
 
 #include "results/file/loads.h"
-#include "results/stats/compared_figures.h"
 #include "results/stats/figures.h"
-#include "results/stats/significance.h"
 #include "results/stats/statistics.h"
 
 namespace lockbench::results {
@@ -414,6 +412,13 @@ std::string_view to_string(Finding finding) {
                                                    "not measured in A",
                                                    "not measured in B"};
   return kNames.at(static_cast<std::size_t>(finding));
+}
+
+double bound_of(const Regression& gate, const Difference& difference) {
+  double bound = gate.bound;
+  if (gate.is_share && !difference.relative) bound *= std::abs(difference.a);
+  if (!gate.is_share && difference.relative) bound /= difference.a;
+  return gate.more ? bound : -bound;
 }
 
 bool is_shown(Finding finding) {

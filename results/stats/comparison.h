@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "results/file/model.h"
-#include "results/stats/regression.h"
+#include "results/stats/threshold.h"
 #include "results/tables/units.h"
 
 namespace lockbench::results {
@@ -41,6 +41,9 @@ struct Difference {
   std::optional<double> p;  ///< adjusted for its family
   Finding finding = Finding::none_shown;
 };
+
+/// The gate's bound as a change, as in Difference: negative where B must not fall below A.
+double bound_of(const Regression& gate, const Difference& difference);
 
 struct ComparisonOptions {
   double confidence = 0.95;

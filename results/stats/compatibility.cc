@@ -4,7 +4,7 @@
 #include <array>
 #include <cmath>
 
-#include "results/file/option_values.h"
+#include "results/file/loads.h"
 #include "results/stats/comparison.h"
 #include "results/tables/text.h"
 

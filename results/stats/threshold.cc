@@ -9,7 +9,6 @@
 #include <cmath>
 #include <utility>
 
-#include "results/stats/compared_figures.h"
 #include "results/stats/figures.h"
 #include "results/tables/text.h"
 #include "results/tables/units.h"
@@ -17,7 +16,6 @@
 namespace lockbench::results {
 namespace {
 
-constexpr std::size_t kMaxLength = 200;
 constexpr std::size_t kSuggestions = 5;
 
 /// Two-character operators first: "<=" begins with "<".
@@ -115,6 +113,21 @@ tl::expected<Threshold, std::string> threshold_of(std::string_view text) {
   return Threshold{std::string(text), std::move(*name), found->second, *bound};
 }
 
+/// What `parse` makes of a text of bounded length; an error quotes it.
+template <class Expression>
+tl::expected<Expression, std::string> parsed(
+    std::string_view what, std::string_view text,
+    tl::expected<Expression, std::string> (&parse)(std::string_view)) {
+  constexpr std::size_t kMaxLength = 200;
+  if (text.size() > kMaxLength) {
+    return tl::unexpected(fmt::format("{} longer than {} characters",
+                                      what.empty() ? "expression" : "threshold", kMaxLength));
+  }
+  return parse(text).map_error([&](const std::string& error) {
+    return printable(fmt::format("{}'{}': {}", what, text, error));
+  });
+}
+
 bool holds(double measured, Comparison comparison, double bound) {
   switch (comparison) {
     case Comparison::less:
@@ -133,15 +146,34 @@ bool holds(double measured, Comparison comparison, double bound) {
   return false;
 }
 
+/// As a threshold, but for the sign and the percentage.
+tl::expected<Regression, std::string> regression_of(std::string_view text) {
+  const auto wrong_form = tl::unexpected(std::string(
+      "wanted is FIGURE>+NUMBER or FIGURE<-NUMBER with %, ns, us, ms, s, m, h or none"));
+  const std::size_t at = text.find_first_of("<>");
+  if (at == std::string_view::npos) return wrong_form;
+  const bool more = text[at] == '>';
+  std::string_view number = trimmed(text.substr(at + 1));
+  if (!number.starts_with(more ? '+' : '-')) return wrong_form;
+  number = trimmed(number.substr(1));
+  const bool is_share = number.ends_with('%');
+  if (is_share) number = trimmed(number.substr(0, number.size() - 1));
+  const auto figure = parse_figure(trimmed(text.substr(0, at)));
+  if (!figure) return tl::unexpected(figure.error());
+  const auto bound = parse_bound(number);
+  if (!bound) return tl::unexpected(bound.error());
+  if (!(*bound >= 0)) return wrong_form;
+  return Regression{std::string(text), *figure, more, is_share, is_share ? *bound / 100 : *bound};
+}
+
 }  // namespace
 
 tl::expected<Threshold, std::string> parse_threshold(std::string_view text) {
-  if (text.size() > kMaxLength) {
-    return tl::unexpected(fmt::format("threshold longer than {} characters", kMaxLength));
-  }
-  return threshold_of(text).map_error([text](const std::string& error) {
-    return printable(fmt::format("threshold '{}': {}", text, error));
-  });
+  return parsed("threshold ", text, threshold_of);
+}
+
+tl::expected<Regression, std::string> parse_regression(std::string_view text) {
+  return parsed("", text, regression_of);
 }
 
 ThresholdOutcome evaluate(const Threshold& threshold, const Run& run) {

@@ -1,5 +1,3 @@
-#include "results/tables/advice.h"
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -13,6 +11,7 @@
 #include "results/tables/experiments.h"
 #include "results/tables/loads.h"
 #include "results/tables/observed.h"
+#include "results/tables/show.h"
 #include "results/tables/text.h"
 #include "results/tables/units.h"
 

@@ -7,9 +7,7 @@
 #include <optional>
 
 #include "results/file/loads.h"
-#include "results/file/option_values.h"
 #include "results/stats/load_figures.h"
-#include "results/stats/tiers.h"
 #include "results/tables/text.h"
 #include "results/tables/units.h"
 

@@ -1,4 +1,4 @@
-#include "results/tables/advice.h"
+#include "results/tables/show.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -2,7 +2,6 @@
 #include <gtest/gtest.h>
 
 #include "results/tables/hazards.h"
-#include "results/tables/outcomes.h"
 #include "results/tables/show.h"
 #include "tests/unit/results/samples.h"
 

@@ -1,4 +1,4 @@
-#include "results/tables/hgrm.h"
+#include "results/tables/formats.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include "results/stats/load_figures.h"
-#include "results/stats/tiers.h"
 #include "results/tables/loads.h"
 #include "results/tables/show.h"
 #include "tests/unit/results/samples.h"

@@ -10,10 +10,8 @@
 
 #include "results/file/json.h"
 #include "results/stats/batches.h"
-#include "results/stats/compared_figures.h"
 #include "results/stats/comparison.h"
 #include "results/stats/figures.h"
-#include "results/stats/regression.h"
 #include "tests/unit/results/samples.h"
 
 namespace lockbench::results {
