@@ -86,7 +86,7 @@ ResultPair load_pair(const CompareOptions& options) {
 }
 
 ResultPair run_pair(const CompareOptions& options) {
-  must(results::render(results::comparison_table({}), {}, look_of(options.output)), "--columns");
+  must(results::render(results::comparison_block({}), look_of(options.output)), "--columns");
   PairOptions how{.a = options.files[0],
                   .b = options.files[1],
                   .repeat = options.repeat,
@@ -130,8 +130,7 @@ int show(const results::ResultComparison& comparison, const CompareOptions& opti
          Console& console) {
   const auto text = options.output.format == Format::json
                         ? results::to_json(comparison)
-                        : results::render(comparison_table(comparison), notes(comparison),
-                                          look_of(options.output));
+                        : results::render(comparison_block(comparison), look_of(options.output));
   Ending ending;
   ending.errors = !print_text(must(text, "--columns"));
   for (const std::string& line : gate_lines(comparison)) console.warn(line);

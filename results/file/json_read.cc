@@ -33,49 +33,31 @@ constexpr double kMostNumber = 1e18;
 constexpr std::size_t kMostMemory = kMaxResultBytes;
 constexpr std::size_t kMaxErrorColumns = 240;
 
-/// What is wrong with a value, and where below it.
-struct Problem {
-  std::string what, where{};
-};
-/// Nothing: it could be read.
-using MaybeProblem = std::optional<Problem>;
-
 constexpr const char* kNoObject = "is not an object";
 constexpr const char* kNoList = "is not a list";
 
-MaybeProblem below(std::string_view place, MaybeProblem problem) {
-  if (problem) problem->where.insert(0, place);
-  return problem;
-}
-
-MaybeProblem wrong_in(const std::vector<Distribution::Bucket>& buckets, std::uint64_t overflow,
-                      std::uint64_t count) {
-  double before = -1;
-  std::uint64_t samples = overflow;
-  for (const Distribution::Bucket& bucket : buckets) {
-    if (!(bucket.upper >= 0) || bucket.upper <= before) {
-      return Problem{"has buckets that do not grow"};
-    }
-    before = bucket.upper;
-    if (samples <= count) samples += bucket.count;
-  }
-  if (samples > count) return Problem{"has more samples in its buckets than it counts"};
-  return {};
-}
-
+/// Reads until something is wrong.
 class Reader {
  public:
+  /// What is wrong with a value, and where it is.
+  struct Problem {
+    std::string what, where{};
+  };
+
   /// `compact`: members of runs may be missing.
   explicit Reader(bool compact) : compact_(compact) {}
 
   template <class Struct>
-  MaybeProblem read(const json& from, Struct& to) {
-    if (kIsList<Struct> && !from.is_array()) return Problem{kNoList};
-    if (!kIsList<Struct> && !from.is_object()) return Problem{kNoObject};
+  void read(const json& from, Struct& to) {
+    if (kIsList<Struct> && !from.is_array()) return fail(kNoList);
+    if (!kIsList<Struct> && !from.is_object()) return fail(kNoObject);
     Members members(*this, from);
     describe(members, to);
-    return members.problem();
+    members.finish();
   }
+
+  /// Nothing: all could be read.
+  const std::optional<Problem>& problem() const { return problem_; }
 
  private:
   /// Reads what describe() shows it from the members of an object, or the elements of a list.
@@ -85,11 +67,11 @@ class Reader {
 
     template <class T>
     void operator()(const char* name, T& value) {
-      member(name, !reader_.may_lack_, [&](const json& one) { return reader_.read(one, value); });
+      member(name, !reader_.may_lack_, [&](const json& one) { reader_.read(one, value); });
     }
     template <class T>
     void left_out(const char* name, T& value) {
-      member(name, false, [&](const json& one) { return reader_.read(one, value); });
+      member(name, false, [&](const json& one) { reader_.read(one, value); });
     }
     void measured(const char* name, double& value, bool exists) {
       (*this)(name, value);
@@ -97,148 +79,155 @@ class Reader {
     }
     template <class Fill>
     void group(const char* name, Fill fill) {
-      member(name, !reader_.may_lack_, [&](const json& one) -> MaybeProblem {
-        if (!one.is_object()) return Problem{kNoObject};
+      member(name, !reader_.may_lack_, [&](const json& one) {
+        if (!one.is_object()) return reader_.fail(kNoObject);
         Members inner(reader_, one);
         fill(inner);
-        return inner.problem();
       });
     }
     void constant(const char* name, const char* text) {
       member(name, !reader_.may_lack_, [&](const json& one) {
-        return one == text ? MaybeProblem() : Problem{fmt::format("is not \"{}\"", text)};
+        if (one != text) reader_.fail(fmt::format("is not \"{}\"", text));
       });
     }
 
-    MaybeProblem problem() const {
-      if (problem_ || !from_.is_array() || next_ == from_.size()) return problem_;
-      return Problem{fmt::format("is not a list of {} values", next_)};
+    void finish() const {
+      if (reader_.problem_ || !from_.is_array() || next_ == from_.size()) return;
+      reader_.fail(fmt::format("is not a list of {} values", next_));
     }
 
    private:
     template <class Read>
     void member(const char* name, bool required, const Read& read) {
-      if (problem_) return;
+      if (reader_.problem_) return;
       if (from_.is_array()) {
-        if (next_ < from_.size()) problem_ = below(fmt::format("[{}]", next_), read(from_[next_]));
-        ++next_;
+        if (next_ < from_.size()) read(from_[next_]);
+        reader_.blame(fmt::format("[{}]", next_++));
         return;
       }
       const auto found = from_.find(name);
       if (found != from_.end()) {
-        problem_ = below(fmt::format(".{}", name), read(*found));
+        read(*found);
       } else if (required) {
-        problem_ = Problem{"is missing", fmt::format(".{}", name)};
+        reader_.fail("is missing");
       }
+      reader_.blame(fmt::format(".{}", name));
     }
 
     Reader& reader_;
     const json& from_;
     std::size_t next_ = 0;  ///< of the elements of a list
-    MaybeProblem problem_;  ///< of the members so far
   };
 
-  MaybeProblem read(const json& from, bool& to) {
-    if (!from.is_boolean()) return Problem{"is neither true nor false"};
+  void fail(std::string what) { problem_ = Problem{std::move(what)}; }
+  /// If the value there could not be read.
+  void blame(std::string_view place) {
+    if (problem_) problem_->where.insert(0, place);
+  }
+
+  void read(const json& from, bool& to) {
+    if (!from.is_boolean()) return fail("is neither true nor false");
     to = from.get<bool>();
-    return {};
   }
-  MaybeProblem read(const json& from, std::string& to) {
-    if (!from.is_string()) return Problem{"is not a text"};
+  void read(const json& from, std::string& to) {
+    if (!from.is_string()) return fail("is not a text");
     to = from.get_ref<const std::string&>();
-    return {};
   }
-  MaybeProblem read_count(const json& from, std::uint64_t most, std::uint64_t& to) {
-    if (!from.is_number_unsigned()) return Problem{"is not a whole number of at least 0"};
+  void read_count(const json& from, std::uint64_t most, std::uint64_t& to) {
+    if (!from.is_number_unsigned()) return fail("is not a whole number of at least 0");
     to = from.get<std::uint64_t>();
-    if (to > most) return Problem{fmt::format("is too large: at most {} is read", most)};
-    return {};
+    if (to > most) fail(fmt::format("is too large: at most {} is read", most));
   }
-  MaybeProblem read(const json& from, std::uint64_t& to) {
-    return read_count(from, kMostCount, to);
-  }
-  MaybeProblem read(const json& from, int& to) {
+  void read(const json& from, std::uint64_t& to) { read_count(from, kMostCount, to); }
+  void read(const json& from, int& to) {
     std::uint64_t count = 0;
-    MaybeProblem problem = read_count(from, std::numeric_limits<int>::max(), count);
-    if (!problem) to = static_cast<int>(count);
-    return problem;
+    read_count(from, std::numeric_limits<int>::max(), count);
+    if (!problem_) to = static_cast<int>(count);
   }
-  MaybeProblem read(const json& from, double& to) {
-    if (!from.is_number() && !from.is_null()) return Problem{"is not a number"};
+  void read(const json& from, double& to) {
+    if (!from.is_number() && !from.is_null()) return fail("is not a number");
     to = from.is_null() ? std::numeric_limits<double>::quiet_NaN() : from.get<double>();
-    if (!(std::abs(to) > kMostNumber)) return {};
-    return Problem{fmt::format("is too large: at most {:.0e} is read", kMostNumber)};
+    if (std::abs(to) > kMostNumber) {
+      fail(fmt::format("is too large: at most {:.0e} is read", kMostNumber));
+    }
   }
-  MaybeProblem read(const json& from, Verdict& to) {
+  void read(const json& from, Verdict& to) {
     const std::string name = from.is_string() ? from.get<std::string>() : "";
     const auto* const known = std::find(kVerdicts.begin(), kVerdicts.end(), name);
     if (known == kVerdicts.end()) {
-      return Problem{fmt::format("is none of {}", fmt::join(kVerdicts, ", "))};
+      return fail(fmt::format("is none of {}", fmt::join(kVerdicts, ", ")));
     }
     to = static_cast<Verdict>(known - kVerdicts.begin());
-    return {};
   }
-  MaybeProblem read(const json& from, OptionValue& to) {
+  void read(const json& from, OptionValue& to) {
     if (from.is_boolean()) return read(from, to.emplace<bool>());
     if (from.is_number_float()) return read(from, to.emplace<double>());
     if (from.is_string()) return read(from, to.emplace<std::string>());
     if (from.is_array()) return read(from, to.emplace<std::vector<std::string>>());
-    if (from.is_null()) {
-      to = nullptr;
-    } else if (from.is_number_unsigned() ? from.get<std::uint64_t>() >> 63U == 0
-                                         : from.is_number_integer()) {
-      to = from.get<std::int64_t>();
-    } else {
-      return Problem{"is not the value of an option"};
-    }
-    return {};
+    const bool whole = from.is_number_unsigned() ? from.get<std::uint64_t>() >> 63U == 0
+                                                 : from.is_number_integer();
+    if (!whole && !from.is_null()) return fail("is not the value of an option");
+    to = whole ? OptionValue(from.get<std::int64_t>()) : OptionValue(nullptr);
   }
-  MaybeProblem read(const json& from, Distribution& to) {
-    MaybeProblem problem = read<Distribution>(from, to);
-    if (!problem) problem = wrong_in(to.buckets, to.overflow, to.count);
-    if (problem) return problem;
-    return wrong_in(to.censored.buckets, to.censored.overflow, to.censored.count);
+  void read(const json& from, Distribution& to) {
+    read<Distribution>(from, to);
+    check(to.buckets, to.overflow, to.count);
+    check(to.censored.buckets, to.censored.overflow, to.censored.count);
   }
   template <class T>
-  MaybeProblem read(const json& from, std::optional<T>& to) {
+  void read(const json& from, std::optional<T>& to) {
     to.reset();
-    return from.is_null() ? MaybeProblem() : read(from, to.emplace());
+    if (!from.is_null()) read(from, to.emplace());
   }
   template <class T>
-  MaybeProblem read(const json& from, std::vector<T>& to) {
-    if (!from.is_array()) return Problem{kNoList};
+  void read(const json& from, std::vector<T>& to) {
+    if (!from.is_array()) return fail(kNoList);
     constexpr bool kOfRuns = std::is_same_v<T, Run>;
     if (kOfRuns) may_lack_ = compact_;
     to.clear();
     for (const json& one : from) {
       to.emplace_back();
-      MaybeProblem problem = take(sizeof(T));
-      if (!problem) problem = read(one, to.back());
-      if (problem) return below(fmt::format("[{}]", to.size() - 1), std::move(problem));
+      take(sizeof(T));
+      if (!problem_) read(one, to.back());
+      if (problem_) return blame(fmt::format("[{}]", to.size() - 1));
     }
     if (kOfRuns) may_lack_ = false;
-    return {};
   }
   template <class T>
-  MaybeProblem read(const json& from, std::map<std::string, T>& to) {
-    if (!from.is_object()) return Problem{kNoObject};
+  void read(const json& from, std::map<std::string, T>& to) {
+    if (!from.is_object()) return fail(kNoObject);
     for (const auto& [name, one] : from.items()) {
-      MaybeProblem problem = take(sizeof(T));
-      if (!problem) problem = read(one, to[name]);
-      if (problem) return below("." + name, std::move(problem));
+      take(sizeof(T));
+      if (!problem_) read(one, to[name]);
+      if (problem_) return blame("." + name);
     }
-    return {};
   }
 
-  MaybeProblem take(std::size_t bytes) {
+  void check(const std::vector<Distribution::Bucket>& buckets, std::uint64_t overflow,
+             std::uint64_t count) {
+    if (problem_) return;
+    double before = -1;
+    std::uint64_t samples = overflow;
+    for (const Distribution::Bucket& bucket : buckets) {
+      if (!(bucket.upper >= 0) || bucket.upper <= before) {
+        return fail("has buckets that do not grow");
+      }
+      before = bucket.upper;
+      if (samples <= count) samples += bucket.count;
+    }
+    if (samples > count) fail("has more samples in its buckets than it counts");
+  }
+
+  void take(std::size_t bytes) {
     memory_ += bytes;
-    if (memory_ <= kMostMemory) return {};
-    return Problem{fmt::format("is more than a result holds: {} bytes in memory", kMostMemory)};
+    if (memory_ <= kMostMemory) return;
+    fail(fmt::format("is more than a result holds: {} bytes in memory", kMostMemory));
   }
 
   const bool compact_;
   bool may_lack_ = false;
   std::size_t memory_ = 0;  ///< that lists and maps took so far, in bytes
+  std::optional<Problem> problem_;
 };
 
 /// Builds the document, unless it is nested too deep or names a member twice. With the library's
@@ -339,7 +328,8 @@ tl::expected<Result, std::string> read_result(std::string_view text) {
   Result result;
   const auto compact = document.find("compact");
   Reader reader(compact != document.end() && *compact == true);
-  if (const MaybeProblem problem = reader.read(document, result)) {
+  reader.read(document, result);
+  if (const auto& problem = reader.problem()) {
     return tl::unexpected(fmt::format("{} {}", problem->where.substr(1), problem->what));
   }
   if (std::string why = beyond_commands(result); !why.empty()) {

@@ -218,33 +218,6 @@ std::vector<Chart> charts_of(const Result& result) {
   return charts;
 }
 
-Chart by_rate(const Result& result) {
-  Chart chart{.title = "Time to acquire by rate",
-              .x = {"offered sections a second", false, Scale::linear},
-              .y = {"time to acquire", true}};
-  std::map<std::string, std::array<std::vector<Point>, 2>> figures;  ///< p50 and p99
-  for (const Run& run : result.runs) {
-    const std::string name = run.strategy + (run.load.name.empty() ? "" : ", " + run.load.name);
-    if (!run.load.rate || !run.acquire.any()) continue;
-    if (figures.size() == kMostStrategies && !figures.contains(name)) continue;
-    auto& [p50, p99] = figures[name];
-    if (p50.size() == kMostPoints) continue;
-    p50.emplace_back(*run.load.rate, run.acquire.p50);
-    p99.emplace_back(*run.load.rate, run.acquire.p99);
-  }
-  for (auto& [name, lines] : figures) {
-    for (auto* points : {&lines[0], &lines[1]}) {
-      std::stable_sort(points->begin(), points->end(),
-                       [](const Point& a, const Point& b) { return a.first < b.first; });
-      if (!(points->front().first < points->back().first)) continue;
-      const char* const which = points == lines.data() ? "p50" : "p99";
-      chart.lines.push_back({fmt::format("{}, {}", name, which), std::move(*points),
-                             chart.lines.size() < kMostShown});
-    }
-  }
-  return chart;
-}
-
 std::string to_json(const std::vector<Chart>& charts) {
   Json document = Json::array();
   for (const Chart& chart : charts) document.push_back(write(chart));

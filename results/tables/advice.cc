@@ -259,13 +259,11 @@ Sentences made_printable(Sentences lines) {
 std::vector<Sentence> advice(const Result& result, const KnownFlaws& flaws) {
   Sentences lines;
   if (has_several_loads(result)) {
-    for (const std::string& one : conclusions(result, flaws)) lines.push_back({Tone::plain, one});
+    for (const std::string& one : conclusions(result, flaws)) lines.emplace_back(one);
   } else {
     add_violations(result, lines);
   }
-  for (const std::string& found : experiment_findings(result)) {
-    lines.push_back({Tone::plain, found});
-  }
+  for (const std::string& found : experiment_findings(result)) lines.emplace_back(found);
   add_observed(result, lines);
   return made_printable(std::move(lines));
 }

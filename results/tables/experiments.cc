@@ -12,6 +12,8 @@
 namespace lockbench::results {
 namespace {
 
+std::string count(std::uint64_t number) { return human_count(static_cast<double>(number)); }
+
 std::string with_sign(double value, Unit unit) {
   return (value < 0 ? "−" : "") + human(std::abs(value), unit);
 }
@@ -44,7 +46,6 @@ std::vector<std::string> renewal_findings(const Result& result) {
     const double least = run.renewal->margin.min;
     if (run.renewal->margin.count > 0) margin = std::min(margin.value_or(least), least);
   }
-  const auto count = [](std::uint64_t number) { return human_count(static_cast<double>(number)); };
   return {fmt::format("{} locks renewed: cost to the other clients {}, smallest margin {}, {} lost",
                       count(held(*most)),
                       cost_text(*most->costs->throughput, Unit::share, "of their throughput"),
@@ -52,8 +53,6 @@ std::vector<std::string> renewal_findings(const Result& result) {
 }
 
 using Lines = std::vector<std::string>;
-
-std::string count(std::uint64_t number) { return human_count(static_cast<double>(number)); }
 
 std::string percent(double share) { return fmt::format("{:.0f} %", 100 * share); }
 
@@ -119,48 +118,32 @@ void add_interval(const Capacity& capacity, Lines& lines) {
   }
 }
 
-/// A step of a capacity.
-struct StepRow {
-  const Capacity* capacity;
-  const CapacityStep* step;
+/// A step, and what it shares with others.
+struct StepRow : CapacityStep {
+  std::string strategy, objective;
+  std::optional<bool> violated;
 };
 
-template <class T>
-auto of_step(T CapacityStep::*member) {
-  return [member](const StepRow& row) -> Cell { return row.step->*member; };
-}
+Cell acquire_p50(const StepRow& row) { return figure_cell(row.acquire, &Distribution::p50); }
+Cell acquire_p99(const StepRow& row) { return figure_cell(row.acquire, &Distribution::p99); }
+Cell met(const StepRow& row) { return {row.met, row.met ? Tone::good : Tone::bad}; }
+Cell valid(const StepRow& row) { return {row.valid, row.valid ? Tone::plain : Tone::doubtful}; }
 
-auto of_acquire(double Distribution::*figure) {
-  return [figure](const StepRow& row) { return figure_cell(row.step->acquire, figure); };
-}
-
-/// Of a step alone.
-auto of_judgement(bool CapacityStep::*member, Tone if_true, Tone if_false) {
-  return [=](const StepRow& row) -> Cell {
-    return {row.step->*member, row.step->*member ? if_true : if_false};
-  };
-}
-
-const std::vector<Field<StepRow>>& step_fields() {
-  static const std::vector<Field<StepRow>> fields{
-      {{"strategy", "", "strategy"}, [](const StepRow& row) { return row.capacity->strategy; }},
-      {{"objective", "", "objective"}, [](const StepRow& row) { return row.capacity->objective; }},
-      {{"purpose", "", "step"}, of_step(&CapacityStep::purpose)},
-      {{"offered_per_second", "", "offered /s", Unit::number}, of_step(&CapacityStep::rate)},
-      {{"sections_per_second", "", "served /s", Unit::number}, of_step(&CapacityStep::achieved)},
-      {{"acquire_p50_seconds", "acquire", "p50", Unit::seconds}, of_acquire(&Distribution::p50)},
-      {{"acquire_p99_seconds", "acquire", "p99", Unit::seconds}, of_acquire(&Distribution::p99)},
-      {{"met", "", "met"}, of_judgement(&CapacityStep::met, Tone::good, Tone::bad)},
-      {{"valid", "", "valid"}, of_judgement(&CapacityStep::valid, Tone::plain, Tone::doubtful)},
-      {{"server_cpu_share", "server", "CPU", Unit::share},
-       of_step(&CapacityStep::server_cpu_share)},
-      {{"generator_cpu_share", "generator", "CPU", Unit::share},
-       of_step(&CapacityStep::generator_cpu_share)},
-      {{"reason", "", "reason"}, of_step(&CapacityStep::reason)},
-      {{"violated", "", "violated"}, [](const StepRow& row) { return row.capacity->violated; }},
-  };
-  return fields;
-}
+const std::vector<Field<StepRow>> step_fields{
+    {{"strategy", "", "strategy"}, &StepRow::strategy},
+    {{"objective", "", "objective"}, &StepRow::objective},
+    {{"purpose", "", "step"}, &StepRow::purpose},
+    {{"offered_per_second", "", "offered /s", Unit::number}, &StepRow::rate},
+    {{"sections_per_second", "", "served /s", Unit::number}, &StepRow::achieved},
+    {{"acquire_p50_seconds", "acquire", "p50", Unit::seconds}, acquire_p50},
+    {{"acquire_p99_seconds", "acquire", "p99", Unit::seconds}, acquire_p99},
+    {{"met", "", "met"}, met},
+    {{"valid", "", "valid"}, valid},
+    {{"server_cpu_share", "server", "CPU", Unit::share}, &StepRow::server_cpu_share},
+    {{"generator_cpu_share", "generator", "CPU", Unit::share}, &StepRow::generator_cpu_share},
+    {{"reason", "", "reason"}, &StepRow::reason},
+    {{"violated", "", "violated"}, &StepRow::violated},
+};
 
 /// Fills a cell with a figure of the highest rate that is kept.
 template <class T>
@@ -253,9 +236,11 @@ Table capacity_table(const std::vector<Capacity>& capacities) {
 Table step_table(const std::vector<Capacity>& capacities) {
   std::vector<StepRow> rows;
   for (const Capacity& capacity : capacities) {
-    for (const CapacityStep& step : capacity.steps) rows.push_back({&capacity, &step});
+    for (const CapacityStep& step : capacity.steps) {
+      rows.push_back({step, capacity.strategy, capacity.objective, capacity.violated});
+    }
   }
-  return table_of(step_fields(), rows);
+  return table_of(step_fields, rows);
 }
 
 std::vector<std::string> findings(const Capacity& capacity) {

@@ -190,26 +190,25 @@ std::string markdown_text(std::string_view text) {
   return replaced(text, "\\|`*_<>[]", [](char c) { return std::string{'\\', c}; });
 }
 
-std::string to_markdown(const Table& table, const std::vector<std::string>& notes) {
+std::string to_markdown(const Block& block) {
   const auto row_of = [](const std::vector<std::string>& cells) {
     return fmt::format("| {} |\n", fmt::join(cells, " | "));
   };
   std::vector<std::string> titles;
   std::string rule = "|";
-  for (const Column& column : table.columns) {
+  for (const Column& column : block.table.columns) {
     titles.push_back(replaced(markdown_text(title(column)), "\n", [](char) { return "<br>"; }));
     rule += column.unit == Unit::text ? "---|" : "---:|";
   }
   std::string out = titles.empty() ? "" : row_of(titles) + rule + "\n";
-  for (const auto& row : table.rows) {
+  for (const auto& row : block.table.rows) {
     std::vector<std::string> cells;
-    cells.reserve(row.size());
     for (const Cell& cell : row) cells.push_back(markdown_text(cell.text));
     out += row_of(cells);
   }
-  out += notes.empty() || out.empty() ? "" : "\n";
-  for (const std::string& note : notes) out += fmt::format("- {}\n", markdown_text(note));
-  return out;
+  out += block.lines.empty() || out.empty() ? "" : "\n";
+  for (const Sentence& line : block.lines) out += fmt::format("- {}\n", markdown_text(line.text));
+  return block.title.empty() ? out : fmt::format("## {}\n\n{}", block.title, out);
 }
 
 std::string html_text(std::string_view text, std::size_t most) {
@@ -306,19 +305,19 @@ std::string colored(const std::string& text, Tone tone, const TextStyle& style) 
   return code.empty() ? text : fmt::format("{}{}{}", code, text, kReset);
 }
 
-std::string to_text(Table table, std::vector<std::string> notes, const TextStyle& style) {
+std::string to_text(Block block, const TextStyle& style) {
   std::string out;
-  if (!table.columns.empty()) {
-    const Layout layout(std::move(table), style);
+  if (!block.table.columns.empty()) {
+    const Layout layout(std::move(block.table), style);
     out = layout.text();
     if (!layout.left_out().empty()) {
-      notes.push_back(fmt::format("left out for lack of room ({}): {}", style.remedy,
-                                  fmt::join(layout.left_out(), ", ")));
+      block.lines.emplace_back(fmt::format("left out for lack of room ({}): {}", style.remedy,
+                                           fmt::join(layout.left_out(), ", ")));
     }
   }
-  out += notes.empty() || out.empty() ? "" : "\n";
-  for (const std::string& note : notes) out += folded(note, style) + "\n";
-  return out;
+  out += block.lines.empty() || out.empty() ? "" : "\n";
+  for (const Sentence& line : block.lines) out += folded(line.text, style) + "\n";
+  return block.title.empty() ? out : styled(block.title, style) + "\n\n" + out;
 }
 
 }  // namespace lockbench::results

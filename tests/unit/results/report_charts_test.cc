@@ -176,20 +176,6 @@ TEST(Charts, ShowAtFirstTheBestLockOfEachStoreWhereThereAreManyAndNoneThatBrokeI
   EXPECT_THAT(shown, ElementsAre("redis-8", "etcd"));
 }
 
-TEST(Charts, ByRateGrowAndNeedSeveralRates) {
-  Result result = minimal_result();
-  for (const double rate : {200.0, 100.0}) {
-    result.runs.push_back(exclusive_run("a", "redis", rate));
-    result.runs.back().load = Load{.name = "demand", .rate = rate};
-  }
-  result.runs.push_back(exclusive_run("once", "redis", 1));
-  result.runs.back().load.rate = 5;
-  const Chart chart = by_rate(result);
-  ASSERT_THAT(chart.lines, SizeIs(2));
-  EXPECT_EQ(chart.lines[1].name, "a, demand, p99");
-  EXPECT_THAT(chart.lines[1].points, ElementsAre(Pair(100, 0.00142), Pair(200, 0.00142)));
-}
-
 TEST(Charts, AsJsonHoldNothingThatHtmlWouldRead) {
   const std::string hostile = "</script><!--\"'`&amp; \xff\x1b[2J \xe2\x80\xa8";
   const Chart chart{.x = {hostile},

@@ -107,7 +107,7 @@ TEST(Page, CanBeReadWithoutItsScripts) {
   EXPECT_THAT(body, HasSubstr("violated exclusion: redis-set-nx: lost updates 12"));
   EXPECT_THAT(body, HasSubstr("<td class=\"bad\">violated</td>"));
   EXPECT_THAT(body, AllOf(HasSubstr("<th scope=\"row\">redis-set-nx</th>"),
-                          HasSubstr("All figures of each strategy"), HasSubstr("longest streak")));
+                          HasSubstr("All figures of each strategy"), HasSubstr("longest_streak")));
   EXPECT_THAT(body, HasSubstr("asks for the lock")) << "of a play";
 }
 
