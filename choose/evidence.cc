@@ -12,7 +12,6 @@
 
 #include "results/file/json.h"
 #include "results/file/loads.h"
-#include "results/stats/comparison.h"
 #include "results/stats/load_figures.h"
 #include "results/tables/hazards.h"
 

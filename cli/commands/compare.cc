@@ -11,6 +11,7 @@
 #include "cli/console/publish.h"
 #include "cli/options/value_types.h"
 #include "results/file/json.h"
+#include "results/file/loads.h"
 #include "results/stats/comparison.h"
 #include "results/stats/threshold.h"
 #include "results/tables/comparison.h"

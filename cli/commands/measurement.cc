@@ -15,7 +15,6 @@
 #include "results/file/json.h"
 #include "results/file/loads.h"
 #include "results/file/save.h"
-#include "results/stats/comparison.h"
 #include "results/tables/units.h"
 
 namespace lockbench::cli {

@@ -39,10 +39,11 @@ std::string workload_text(const Result& result, const std::string& key);
 /// As people read it: "yes", "0.002", "redis-* etcd"; empty for null.
 std::string value_text(const OptionValue& value);
 
-/// A number is the same whether it was written whole or not, and whatever unit it was read in.
-bool same_value(const OptionValue& a, const OptionValue& b);
-
 /// Whether the option of this key says where output goes, and nothing of what is measured.
 bool is_of_output(std::string_view key);
+
+/// Differences in workload, machine or servers that make two results incomparable, one line each.
+/// Repetitions, seed, output and the choice of strategies may differ.
+std::vector<std::string> incompatibilities(const Result& a, const Result& b);
 
 }  // namespace lockbench::results

@@ -13,7 +13,6 @@
 #include "results/file/loads.h"
 #include "results/report/charts.h"
 #include "results/report/page_files.h"
-#include "results/stats/comparison.h"
 #include "results/tables/observed.h"
 #include "results/tables/runs.h"
 #include "results/tables/show.h"

@@ -99,8 +99,4 @@ ResultComparison compare(const Result& a, const Result& b, const ComparisonOptio
 /// How many repetitions on each side so many gates need.
 std::size_t repetitions_of_gates(std::size_t gates, double confidence);
 
-/// Differences in workload, machine or servers that make two results incomparable, one line each.
-/// Repetitions, seed, output and the choice of strategies may differ.
-std::vector<std::string> incompatibilities(const Result& a, const Result& b);
-
 }  // namespace lockbench::results

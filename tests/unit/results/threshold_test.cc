@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "results/file/json.h"
-#include "results/stats/batches.h"
 #include "results/stats/comparison.h"
 #include "results/stats/figures.h"
 #include "tests/unit/results/samples.h"

@@ -1,3 +1,5 @@
+#include "results/file/json.h"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -16,12 +18,128 @@
 #include <vector>
 
 #include "results/file/fields.h"
-#include "results/file/json.h"
 #include "results/file/loads.h"
 #include "results/tables/text.h"
 
 namespace lockbench::results {
 namespace {
+
+using OrderedJson = nlohmann::ordered_json;
+
+class Writer {
+ public:
+  explicit Writer(OrderedJson empty) : document_(std::move(empty)) {}
+
+  template <class T>
+  void operator()(const char* name, const T& value) {
+    add(name, write(value));
+  }
+  template <class T>
+  void left_out(const char* name, const std::optional<T>& value) {
+    if (value) add(name, write(*value));
+  }
+  template <class T>
+  void left_out(const char* name, const std::vector<T>& values) {
+    if (!values.empty()) add(name, write(values));
+  }
+  void measured(const char* name, double value, bool exists) {
+    add(name, exists ? write(value) : OrderedJson());
+  }
+  template <class Fill>
+  void group(const char* name, Fill fill) {
+    Writer inner(OrderedJson::object());
+    fill(inner);
+    add(name, inner.take());
+  }
+  void constant(const char* name, const char* text) { add(name, text); }
+
+  OrderedJson take() { return std::move(document_); }
+
+  template <class Struct>
+  static OrderedJson write(const Struct& value) {
+    Writer writer(kIsList<Struct> ? OrderedJson::array() : OrderedJson::object());
+    describe(writer, value);
+    return writer.take();
+  }
+
+ private:
+  void add(const char* name, OrderedJson value) {
+    if (document_.is_array()) {
+      document_.push_back(std::move(value));
+    } else {
+      document_[name] = std::move(value);
+    }
+  }
+
+  static OrderedJson write(bool value) { return value; }
+  static OrderedJson write(int value) { return value; }
+  static OrderedJson write(std::int64_t value) { return value; }
+  static OrderedJson write(std::uint64_t value) { return value; }
+  static OrderedJson write(double value) {
+    return std::isfinite(value) ? OrderedJson(value) : OrderedJson();
+  }
+  static OrderedJson write(const std::string& value) { return value; }
+  static OrderedJson write(std::nullptr_t) { return nullptr; }
+  static OrderedJson write(Verdict value) { return to_string(value); }
+  static OrderedJson write(const OptionValue& value) {
+    return std::visit([](const auto& alternative) { return write(alternative); }, value);
+  }
+  template <class T>
+  static OrderedJson write(const std::optional<T>& value) {
+    return value ? write(*value) : OrderedJson();
+  }
+  template <class T>
+  static OrderedJson write(const std::vector<T>& values) {
+    OrderedJson array = OrderedJson::array();
+    for (const T& value : values) array.push_back(write(value));
+    return array;
+  }
+  template <class T>
+  static OrderedJson write(const std::map<std::string, T>& values) {
+    OrderedJson object = OrderedJson::object();
+    for (const auto& [name, value] : values) object[name] = write(value);
+    return object;
+  }
+
+  OrderedJson document_;
+};
+
+bool holds_scalars_only(const OrderedJson& value) {
+  return std::none_of(value.begin(), value.end(),
+                      [](const auto& element) { return element.is_structured(); });
+}
+
+/// Objects of scalars, arrays of scalars, and arrays of such arrays: a histogram's buckets.
+bool fits_one_line(const OrderedJson& value) {
+  if (!value.is_structured() || holds_scalars_only(value)) return true;
+  return value.is_array() && std::all_of(value.begin(), value.end(), [](const auto& element) {
+           return element.is_array() && holds_scalars_only(element);
+         });
+}
+
+std::string on_one_line(const OrderedJson& value) {
+  return value.dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
+}
+
+/// As deep as the document is, no deeper.
+void dump(const OrderedJson& value, std::size_t indent, std::string& out) {
+  if (fits_one_line(value)) {
+    out += on_one_line(value);
+    return;
+  }
+  out += value.is_array() ? "[" : "{";
+  bool first = true;
+  for (const auto& [key, member] : value.items()) {
+    out += first ? "\n" : ",\n";
+    first = false;
+    out.append(indent + 1, ' ');
+    if (value.is_object()) out += on_one_line(key) + ": ";
+    dump(member, indent + 1, out);
+  }
+  out += "\n";
+  out.append(indent, ' ');
+  out += value.is_array() ? "]" : "}";
+}
 
 using nlohmann::json;
 
@@ -362,6 +480,14 @@ tl::expected<std::string, std::string> read_text(const std::string& path) {
 }
 
 }  // namespace
+
+std::string json_text(const OrderedJson& document) {
+  std::string out;
+  dump(document, 0, out);
+  return out + "\n";
+}
+
+std::string to_json(const Result& result) { return json_text(Writer::write(result)); }
 
 tl::expected<Result, std::string> from_json(std::string_view text) {
   return read_result(text).map_error(
