@@ -46,38 +46,29 @@ class RunNotes {
 
   void add(const Run& run, const std::string& text) {
     const auto [at, fresh] = places_.try_emplace(without_numbers(text), notes_.size());
-    if (fresh) notes_.push_back({text, {}});
-    notes_[at->second].runs.push_back(&run);
+    if (fresh) notes_.push_back({text, run_name(run, result_)});
+    Note& note = notes_[at->second];
+    ++note.times;
+    const std::string name = name_of(run, result_);
+    if (note.seen.insert(name).second) note.names.push_back(name);
   }
 
   void take(std::string_view what, Tone tone, Sentences& lines) const {
-    for (const Note& note : notes_) {
-      const std::size_t count = note.runs.size();
-      lines.push_back(
-          {tone, fmt::format("{}: {}: {}{}", what, names_of(note.runs), note.text,
-                             count > 1 ? fmt::format(" (the first of {} runs)", count) : "")});
+    for (const auto& [text, first, names, seen, times] : notes_) {
+      const std::string line = times == 1 ? fmt::format("{}: {}: {}", what, first, text)
+                                          : fmt::format("{}: {}: {} (the first of {} runs)", what,
+                                                        listed(names, kMostNames), text, times);
+      lines.emplace_back(tone, line);
     }
   }
 
  private:
   struct Note {
-    std::string text;
-    std::vector<const Run*> runs;
+    std::string text, first;
+    std::vector<std::string> names{};
+    std::set<std::string> seen{};
+    std::size_t times = 0;
   };
-
-  std::string names_of(const std::vector<const Run*>& runs) const {
-    if (runs.size() == 1) return run_name(*runs.front(), result_);
-    std::set<std::string> seen;
-    std::vector<std::string> names;
-    for (const Run* run : runs) {
-      const std::string name = name_of(*run, result_);
-      if (seen.insert(name).second) names.push_back(name);
-    }
-    const std::size_t more = names.size() - std::min(names.size(), kMostNames);
-    names.resize(names.size() - more);
-    return fmt::format("{}{}", fmt::join(names, ", "),
-                       more > 0 ? fmt::format(" and {} more", more) : "");
-  }
 
   const Result& result_;
   std::vector<Note> notes_;
