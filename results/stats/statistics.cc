@@ -56,17 +56,13 @@ Variance variance_of(std::span<const double> values, double known) {
 }  // namespace
 
 std::optional<double> mean(std::span<const double> sample) {
-  if (sample.empty()) {
-    return std::nullopt;
-  }
+  if (sample.empty()) return std::nullopt;
   const double sum = std::accumulate(sample.begin(), sample.end(), 0.0);
   return sum / static_cast<double>(sample.size());
 }
 
 std::optional<double> stddev(std::span<const double> sample) {
-  if (sample.size() < 2) {
-    return std::nullopt;
-  }
+  if (sample.size() < 2) return std::nullopt;
   const double center = *mean(sample);
   double squares = 0;
   for (const double value : sample) {
@@ -79,9 +75,7 @@ std::optional<double> percentile(std::span<const double> sample, double share) {
   if (!(share >= 0 && share <= 1)) {
     throw std::invalid_argument("a percentile's share lies between 0 and 1");
   }
-  if (sample.empty()) {
-    return std::nullopt;
-  }
+  if (sample.empty()) return std::nullopt;
   std::vector<double> sorted(sample.begin(), sample.end());
   std::sort(sorted.begin(), sorted.end());
   const double rank = share * static_cast<double>(sorted.size() - 1);
@@ -100,9 +94,7 @@ double jain_index(std::span<const std::uint64_t> shares) {
     sum += value;
     squares += value * value;
   }
-  if (squares == 0) {
-    return 1;
-  }
+  if (squares == 0) return 1;
   return std::min(1.0, sum * sum / (static_cast<double>(shares.size()) * squares));
 }
 

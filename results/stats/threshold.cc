@@ -48,9 +48,7 @@ constexpr std::array<std::pair<std::string_view, double>, 7> kUnits{{
 
 std::string_view trimmed(std::string_view text) {
   const std::size_t first = text.find_first_not_of(' ');
-  if (first == std::string_view::npos) {
-    return {};
-  }
+  if (first == std::string_view::npos) return {};
   return text.substr(first, text.find_last_not_of(' ') - first + 1);
 }
 
@@ -94,9 +92,7 @@ tl::expected<double, std::string> parse_bound(std::string_view text) {
   const auto unit_at = static_cast<std::size_t>(end - text.data());
   const std::string_view unit = trimmed(text.substr(unit_at));
   for (const auto& [name, seconds] : kUnits) {
-    if (unit == name) {
-      return number * seconds;
-    }
+    if (unit == name) return number * seconds;
   }
   return tl::unexpected(fmt::format("no such unit '{}': ns, us, ms, s, m, h or none", unit));
 }
@@ -111,13 +107,9 @@ tl::expected<Threshold, std::string> threshold_of(std::string_view text) {
     return tl::unexpected(std::string("an operator is missing: one of < <= > >= == !="));
   }
   auto name = parse_figure(trimmed(text.substr(0, at)));
-  if (!name) {
-    return tl::unexpected(std::move(name.error()));
-  }
+  if (!name) return tl::unexpected(std::move(name.error()));
   const auto bound = parse_bound(trimmed(rest.substr(found->first.size())));
-  if (!bound) {
-    return tl::unexpected(bound.error());
-  }
+  if (!bound) return tl::unexpected(bound.error());
   return Threshold{std::string(text), std::move(*name), found->second, *bound};
 }
 

@@ -15,9 +15,7 @@ namespace {
 /// "+12.3 %", "×41", "-8 µs".
 std::string human_change(double change, const Difference& difference) {
   if (!std::isfinite(change)) return "–";
-  if (!difference.relative) {
-    return (change > 0 ? "+" : "") + human(change, difference.unit);
-  }
+  if (!difference.relative) return (change > 0 ? "+" : "") + human(change, difference.unit);
   constexpr double kLargestPercentage = 9.995;
   // With few repetitions the end of an interval can be far off.
   constexpr double kLargestFactor = 1000;

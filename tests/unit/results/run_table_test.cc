@@ -19,9 +19,7 @@ using testing::Not;
 
 std::string line_with(const std::string& text, const std::string& part) {
   for (const std::string& line : lines_of(text)) {
-    if (line.find(part) != std::string::npos) {
-      return line;
-    }
+    if (line.find(part) != std::string::npos) return line;
   }
   return "";
 }
