@@ -35,6 +35,13 @@ struct ValueText {
   }
 };
 
+/// Nothing if it is none.
+std::optional<double> number_of(const OptionValue& value) {
+  if (const auto* whole = std::get_if<std::int64_t>(&value)) return static_cast<double>(*whole);
+  if (const auto* broken = std::get_if<double>(&value)) return *broken;
+  return std::nullopt;
+}
+
 /// Whether they are the same, written whole or not, in whatever unit a number was read.
 bool same_value(const OptionValue& a, const OptionValue& b) {
   constexpr double kRounding = 1e-9;  // of another unit, as a share
@@ -128,12 +135,6 @@ std::vector<Result> split_by_load(const Result& result) {
     its.workload["rtt"] = run.load.rtt_seconds;
   }
   return results;
-}
-
-std::optional<double> number_of(const OptionValue& value) {
-  if (const auto* whole = std::get_if<std::int64_t>(&value)) return static_cast<double>(*whole);
-  if (const auto* broken = std::get_if<double>(&value)) return *broken;
-  return std::nullopt;
 }
 
 std::optional<double> workload_number(const Result& result, const std::string& key) {

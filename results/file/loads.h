@@ -28,8 +28,6 @@ std::string name_of(const Run& run, const Result& result);
 /// A result for each load, which its workload describes, in the order of their first runs.
 std::vector<Result> split_by_load(const Result& result);
 
-/// Nothing if it is none.
-std::optional<double> number_of(const OptionValue& value);
 /// The option's number in a result's workload; nothing if it has none of that name.
 std::optional<double> workload_number(const Result& result, const std::string& key);
 

@@ -180,31 +180,25 @@ std::optional<double> percentile_share(std::string_view path) {
   return std::nullopt;
 }
 
-std::vector<Distribution::Bucket> all_buckets(const Distribution& distribution) {
-  std::map<double, std::uint64_t> counts;
-  for (const auto* buckets : {&distribution.buckets, &distribution.censored.buckets}) {
-    for (const auto& bucket : *buckets) counts[bucket.upper] += bucket.count;
-  }
-  std::vector<Distribution::Bucket> all;
-  all.reserve(counts.size());
-  for (const auto& [upper, count] : counts) all.push_back({upper, count});
-  return all;
-}
-
 std::vector<PercentileStep> percentile_steps(const Distribution& distribution) {
-  const auto buckets = all_buckets(distribution);
+  std::map<double, std::uint64_t> buckets;  // of the complete and the censored samples together
   std::uint64_t total = distribution.overflow + distribution.censored.overflow;
-  for (const auto& bucket : buckets) total += bucket.count;
+  for (const auto* some : {&distribution.buckets, &distribution.censored.buckets}) {
+    for (const auto& [upper, count] : *some) {
+      buckets[upper] += count;
+      total += count;
+    }
+  }
   std::vector<PercentileStep> steps;
   double percent = 0;
   std::uint64_t below = 0;
-  for (const auto& bucket : buckets) {
-    below += bucket.count;
+  for (const auto& [upper, count] : buckets) {
+    below += count;
     const double reached = 100 * static_cast<double>(below) / static_cast<double>(total);
     // One bucket may pass several steps.
     for (; below < total && percent < 100 && percent <= reached; percent = next_step(percent)) {
       // The largest sample is known exactly.
-      steps.push_back({percent, std::min(bucket.upper, distribution.max), below});
+      steps.push_back({percent, std::min(upper, distribution.max), below});
     }
   }
   if (total > 0 && percent < 100) steps.push_back({percent, distribution.max, total});

@@ -33,9 +33,6 @@ std::optional<Distribution Run::*> distribution_of(std::string_view path);
 /// 0.99 for such a percentile; nothing for other figures.
 std::optional<double> percentile_share(std::string_view path);
 
-/// Buckets of the complete and the censored samples together, growing: what the figures are over.
-std::vector<Distribution::Bucket> all_buckets(const Distribution& distribution);
-
 /// How many samples are at most how long, in seconds.
 struct PercentileStep {
   double percent = 0;  ///< below 100

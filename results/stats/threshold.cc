@@ -199,21 +199,28 @@ struct Pool {
   double endless = 0;  ///< longer than every level
   double cut = 0;
 
-  Pool(std::span<const Distribution* const> batches, double refused, double failed)
-      : samples(refused + failed), endless(refused), cut(failed) {
-    for (const Distribution* batch : batches) {
+  Pool(std::span<const Run* const> runs, Distribution Run::*of) {
+    for (const Run* run : runs) {
+      const Distribution& batch = run->*of;
       const auto add = [&](const Distribution::Bucket& bucket, double Level::*kind) {
         Level& level = levels[bucket.upper];
         level.*kind += number(bucket.count);
         level.by_batch.emplace_back(sizes.size(), number(bucket.count));
       };
-      for (const auto& bucket : batch->buckets) add(bucket, &Level::complete);
-      for (const auto& bucket : batch->censored.buckets) add(bucket, &Level::cut);
-      sizes.push_back(number(batch->count + batch->censored.count));
-      endless_by_batch.push_back(number(batch->overflow + batch->censored.overflow));
+      for (const auto& bucket : batch.buckets) add(bucket, &Level::complete);
+      for (const auto& bucket : batch.censored.buckets) add(bucket, &Level::cut);
+      sizes.push_back(number(batch.count + batch.censored.count));
+      endless_by_batch.push_back(number(batch.overflow + batch.censored.overflow));
       samples += sizes.back();
       endless += endless_by_batch.back();
-      cut += number(batch->censored.count - batch->censored.overflow);
+      cut += number(batch.censored.count - batch.censored.overflow);
+      // Never granted, and in no distribution. Failures are often not the lock's: a server is gone.
+      if (of != &Run::acquire && of != &Run::acquire_service) continue;
+      const double refused = number(run->outcomes.refused);
+      const double failed = number(run->outcomes.failed + run->outcomes.unknown);
+      samples += refused + failed;
+      endless += refused;
+      cut += failed;
     }
   }
 };
@@ -269,6 +276,43 @@ Ruling by_interval(const Threshold& objective, Interval figure) {
   if (kept_end < bound) ruling.decision = Decision::kept;
   if (missed_end >= bound) ruling.decision = Decision::missed;
   return ruling;
+}
+
+/// Where a percentile lies, at a confidence of 95 % on either side; infinite on a side that the
+/// runs do not show. A share of 0.99 is p99.
+///
+/// The samples beyond a value are counted as clusters, as long waits come together: a Poisson
+/// distribution, overdispersed by as much as the runs differ, the more so the fewer they are. What
+/// was cut off may have been longer than any value. Sections that were refused are beyond every
+/// value, and those that failed may be.
+Interval percentile_interval(const Pool& pool, double share) {
+  if (pool.sizes.size() < kFewestBatches) return kAnywhere;
+  const double allowed = (1 - share) * pool.samples;
+  const double student = student_quantile(0.95, number(pool.sizes.size()) - 1) / kQuantile95;
+  // Few samples beyond a level tell the variance badly, so those beyond the percentile have a say.
+  const double broad = dispersion_with(pool, allowed);
+  const bool enough = allowed >= kBeyondPercentile * (1 - 1e-9);
+  Interval interval = kAnywhere;
+  // Waits in a queue grow one section at a time: of twice the longest, samples are independent.
+  if (enough && !pool.levels.empty() && poisson_upper_bound(pool.endless + pool.cut) < allowed) {
+    interval.high = 2 * pool.levels.begin()->first;
+  }
+  // Going down, the samples beyond a level grow from surely too few to surely too many.
+  Descent descent{pool};
+  for (const auto& [level, at] : pool.levels) {
+    const double perhaps = descent.beyond + (pool.cut - descent.cut_beyond);
+    double varies = overdispersion(std::max(broad, descent.dispersion()), student);
+    if (enough && varies * poisson_upper_bound(perhaps / varies) < allowed) interval.high = level;
+    descent.pass(at);
+    varies = overdispersion(std::max(broad, descent.dispersion()), student);
+    const double from_here = descent.beyond;
+    if (from_here >= kBeyondPercentile &&
+        varies * poisson_lower_bound(from_here / varies) > allowed) {
+      interval.low = level;
+      break;
+    }
+  }
+  return interval;
 }
 
 Ruling by_each_run(const Threshold& objective, std::span<const Run* const> runs) {
@@ -339,38 +383,6 @@ double samples_needed(std::span<const Threshold> objectives) {
   return most;
 }
 
-Interval percentile_interval(std::span<const Distribution* const> batches, double share,
-                             double refused, double failed) {
-  if (batches.size() < kFewestBatches) return kAnywhere;
-  const Pool pool(batches, refused, failed);
-  const double allowed = (1 - share) * pool.samples;
-  const double student = student_quantile(0.95, number(batches.size()) - 1) / kQuantile95;
-  // Few samples beyond a level tell the variance badly, so those beyond the percentile have a say.
-  const double broad = dispersion_with(pool, allowed);
-  const bool enough = allowed >= kBeyondPercentile * (1 - 1e-9);
-  Interval interval = kAnywhere;
-  // Waits in a queue grow one section at a time: of twice the longest, samples are independent.
-  if (enough && !pool.levels.empty() && poisson_upper_bound(pool.endless + pool.cut) < allowed) {
-    interval.high = 2 * pool.levels.begin()->first;
-  }
-  // Going down, the samples beyond a level grow from surely too few to surely too many.
-  Descent descent{pool};
-  for (const auto& [level, at] : pool.levels) {
-    const double perhaps = descent.beyond + (pool.cut - descent.cut_beyond);
-    double varies = overdispersion(std::max(broad, descent.dispersion()), student);
-    if (enough && varies * poisson_upper_bound(perhaps / varies) < allowed) interval.high = level;
-    descent.pass(at);
-    varies = overdispersion(std::max(broad, descent.dispersion()), student);
-    const double from_here = descent.beyond;
-    if (from_here >= kBeyondPercentile &&
-        varies * poisson_lower_bound(from_here / varies) > allowed) {
-      interval.low = level;
-      break;
-    }
-  }
-  return interval;
-}
-
 std::string_view to_string(Decision decision) {
   constexpr std::array<std::string_view, 3> kNames{"open", "kept", "missed"};
   return kNames.at(static_cast<std::size_t>(decision));
@@ -378,33 +390,18 @@ std::string_view to_string(Decision decision) {
 
 Ruling judge(const Threshold& objective, std::span<const Run* const> runs) {
   const std::string& figure = objective.figure;
-  Ruling ruling;
-  double samples = 0;
   if (const auto percentile = percentile_of(figure)) {
-    std::vector<const Distribution*> batches;
-    double refused = 0, failed = 0;
-    const bool of_acquire =
-        percentile->of == &Run::acquire || percentile->of == &Run::acquire_service;
-    for (const Run* run : runs) {
-      batches.push_back(&(run->*percentile->of));
-      samples += number(batches.back()->count + batches.back()->censored.count);
-      // Never granted, and in no distribution. Failures are often not the lock's: a server is gone.
-      if (!of_acquire) continue;
-      refused += number(run->outcomes.refused);
-      failed += number(run->outcomes.failed + run->outcomes.unknown);
-    }
-    ruling =
-        by_interval(objective, percentile_interval(batches, percentile->share, refused, failed));
-    samples += refused + failed;
-  } else {
-    const bool of_each = figure.ends_with(".max") || figure.ends_with(".min") ||
-                         figure.ends_with("longest_wait_seconds") ||
-                         (!objective.wants_less() && !objective.wants_more());
-    ruling =
-        of_each ? by_each_run(objective, runs) : by_interval(objective, mean_of_runs(figure, runs));
-    for (const Run* run : runs) samples += number(run->sections);
+    const Pool pool(runs, percentile->of);
+    Ruling ruling = by_interval(objective, percentile_interval(pool, percentile->share));
+    ruling.samples = pool.samples;
+    return ruling;
   }
-  ruling.samples = samples;
+  const bool of_each = figure.ends_with(".max") || figure.ends_with(".min") ||
+                       figure.ends_with("longest_wait_seconds") ||
+                       (!objective.wants_less() && !objective.wants_more());
+  Ruling ruling =
+      of_each ? by_each_run(objective, runs) : by_interval(objective, mean_of_runs(figure, runs));
+  for (const Run* run : runs) ruling.samples += number(run->sections);
   return ruling;
 }
 

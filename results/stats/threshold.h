@@ -72,16 +72,6 @@ double samples_needed(std::string_view figure);
 /// The most that one of them takes.
 double samples_needed(std::span<const Threshold> objectives);
 
-/// Where a percentile lies, at a confidence of 95 % on either side; infinite on a side that the
-/// runs do not show. A share of 0.99 is p99.
-///
-/// The samples beyond a value are counted as clusters, as long waits come together: a Poisson
-/// distribution, overdispersed by as much as the runs differ, the more so the fewer they are. What
-/// was cut off may have been longer than any value. Of further samples, `refused` are beyond every
-/// value, and `failed` may be.
-Interval percentile_interval(std::span<const Distribution* const> batches, double share,
-                             double refused = 0, double failed = 0);
-
 enum class Decision { open, kept, missed };
 std::string_view to_string(Decision decision);
 

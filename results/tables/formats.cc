@@ -82,6 +82,12 @@ std::string layout_line(const Distribution& distribution) {
 constexpr std::string_view kGap = "  ";
 constexpr std::string_view kBold = "\x1b[1m", kReset = "\x1b[0m";
 
+/// The escape code of the tone's color; empty for the plain one.
+std::string_view code_of(Tone tone) {
+  constexpr std::array<std::string_view, 4> kCodes{"", "\x1b[32m", "\x1b[31m", "\x1b[33m"};
+  return kCodes[static_cast<std::size_t>(tone)];
+}
+
 class Layout {
  public:
   Layout(Table table, const TextStyle& style) : table_(std::move(table)), style_(style) {
@@ -284,11 +290,6 @@ std::string to_hgrm(const Distribution& distribution) {
   out += fmt::format("#[Max     = {:12.3f}, Total count    = {:12}]\n",
                      kMicroseconds * distribution.max, samples);
   return out + layout_line(distribution);
-}
-
-std::string_view code_of(Tone tone) {
-  constexpr std::array<std::string_view, 4> kCodes{"", "\x1b[32m", "\x1b[31m", "\x1b[33m"};
-  return kCodes[static_cast<std::size_t>(tone)];
 }
 
 std::string styled(std::string_view text, const TextStyle& style) {

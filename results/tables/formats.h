@@ -30,8 +30,6 @@ std::string to_text(Block block, const TextStyle& style);
 std::string styled(std::string_view text, const TextStyle& style);
 /// The same, in lines that fit the width.
 std::string folded(std::string_view text, const TextStyle& style);
-/// The escape code of the tone's color; empty for the plain one.
-std::string_view code_of(Tone tone);
 /// With the escape codes of the tone, if the style has colors.
 std::string colored(const std::string& text, Tone tone, const TextStyle& style);
 
