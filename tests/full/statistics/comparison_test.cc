@@ -223,17 +223,6 @@ TEST(Compare, IntervalsAreThoseOfOneFigureAndFindingsOfAll) {
   EXPECT_LT(*among_few.p, *among_many.p);
 }
 
-TEST(Compare, MoreConfidenceMakesWiderIntervals) {
-  const Result a = simulated_result({}, 1);
-  const Result b = simulated_result({}, 2);
-  const auto width = [&](double confidence) {
-    const auto comparison = compare(a, b, {.confidence = confidence, .fail_on = {}});
-    const Difference& one = found(comparison, "acquire.p99");
-    return *one.high - *one.low;
-  };
-  EXPECT_GT(width(0.98), width(0.9));
-}
-
 TEST(Compare, AResultDoesNotDifferFromItself) {
   for (const int repetitions : {1, 5}) {
     const Result result = simulated_result({.repetitions = repetitions}, 7);

@@ -111,12 +111,6 @@ TEST(HazardMatrix, BreaksTablesThatWouldBeTooWide) {
   EXPECT_THAT(narrow, HasSubstr("scenario    3        4\n"));
 }
 
-TEST(HazardMatrix, IsColoredAndAsciiOnlyWhereAsked) {
-  EXPECT_THAT(text(some_cells()), Not(HasSubstr("\x1b")));
-  EXPECT_THAT(text(some_cells(), {.color = true}), HasSubstr("\x1b[31m✗ freed"));
-  EXPECT_THAT(text(some_cells(), {.ascii = true}), HasSubstr("late-release  +  x freed"));
-}
-
 TEST(HazardMatrix, SaysNothingGoodOfWhatWasNotPlayed) {
   auto cells = some_cells();
   cells.erase(cells.begin() + 3);

@@ -113,18 +113,10 @@ TEST(Table, ARangeFromNothingIsDoubtfulAndLostUpdatesAreRed) {
   EXPECT_THAT(lost, HasSubstr("\x1b[31mviolated\x1b[0m"));
   result.runs[0].audit.verdict = Verdict::unprotected;
   EXPECT_THAT(colored(result), HasSubstr("\x1b[33munprotected\x1b[0m"));
-}
-
-TEST(Table, ARunWithoutAnAuditIsNeverGreen) {
-  Result result = minimal_result();
-  result.runs = {run_at(100, 1), run_at(100, 2)};
-  result.runs[1].audit.verdict = Verdict::unaudited;
+  result.runs[0].audit.verdict = Verdict::unaudited;
   EXPECT_THAT(colored(result), HasSubstr("\x1b[33munaudited\x1b[0m"));
-  result.runs[0].audit.verdict = Verdict::violated;
-  EXPECT_THAT(plain(result), HasSubstr("violated"));
+  EXPECT_THAT(plain(result), Not(HasSubstr("\x1b")));
 }
-
-TEST(Table, NoColourUnlessAskedFor) { EXPECT_THAT(plain(full_result()), Not(HasSubstr("\x1b"))); }
 
 TEST(Table, NoLineIsWiderThanTheTerminal) {
   Result result = full_result();
@@ -180,13 +172,6 @@ TEST(Table, SeveralLocksASectionAndModesHaveColumnsOnlyWhereTheyOccur) {
   EXPECT_THAT(plain(result), AllOf(Not(HasSubstr("all locks")), Not(HasSubstr("aborts"))));
   result.runs[0].acquire_by_mode.reset();
   EXPECT_THAT(lines_of(plain(result)).at(0), Not(HasSubstr("exclusive")));
-}
-
-TEST(Table, OfSeveralLocksASectionAllFitIntoAHundredColumns) {
-  Result result = full_result();
-  const auto lines = lines_of(at_width(result, {}, 100));
-  EXPECT_THAT(lines.at(0), HasSubstr("all locks  all locks"));
-  EXPECT_THAT(lines.at(1), AllOf(HasSubstr("p50"), HasSubstr("p99"), HasSubstr("verdict")));
 }
 
 TEST(Table, WhatPeopleCompareFitsIntoAHundredColumnsBesideTheLongestName) {
@@ -248,22 +233,13 @@ TEST(Table, SaysWhatElseThereIsToSay) {
 
 TEST(Table, NotesAreBounded) {
   Result result = minimal_result();
-  result.runs = {simple_run("redlock")};
+  result.runs = {simple_run("redlock"), simple_run("redlock")};
   for (int i = 0; i < 1000; ++i) {
     result.runs[0].errors.push_back("failure number " + std::to_string(i));
   }
+  result.runs[1].errors = {"failure number 0"};  // the same is said once
   EXPECT_LT(lines_of(plain(result)).size(), 40U);
   EXPECT_THAT(plain(result), HasSubstr("and 980 more"));
-}
-
-TEST(Table, TheSameFailureOfSeveralRepetitionsIsSaidOnce) {
-  Result result = minimal_result();
-  result.runs = {run_at(100, 1), run_at(100, 2)};
-  result.runs[0].errors = result.runs[1].errors = {"connection refused"};
-  const std::string text = plain(result);
-  const std::size_t first = text.find("connection refused");
-  ASSERT_NE(first, std::string::npos);
-  EXPECT_EQ(text.find("connection refused", first + 1), std::string::npos) << text;
 }
 
 TEST(Table, WithoutRunsThereIsNoTable) {
