@@ -10,7 +10,7 @@
 
 #include "results/file/loads.h"
 #include "results/file/save.h"
-#include "results/tables/formats.h"
+#include "results/tables/hgrm.h"
 
 namespace lockbench::cli {
 namespace {

@@ -18,7 +18,7 @@
 namespace lockbench::results {
 namespace {
 
-constexpr std::size_t kMostNames = 3, kMostErrors = 20;
+constexpr std::size_t kMostNames = 3, kMostKinds = 20;
 
 using Sentences = std::vector<Sentence>;
 
@@ -39,7 +39,7 @@ std::string without_numbers(std::string text) {
 }
 
 /// What is said of runs, where each kind of text, whatever its numbers, gives one line: "RUN:
-/// TEXT", or "RUN, RUN and 7 more: TEXT (the first of 9 runs)".
+/// TEXT", or "RUN, RUN and 7 more: TEXT (the first of 9)".
 class RunNotes {
  public:
   explicit RunNotes(const Result& result) : result_(result) {}
@@ -54,11 +54,16 @@ class RunNotes {
   }
 
   void take(std::string_view what, Tone tone, Sentences& lines) const {
-    for (const auto& [text, first, names, seen, times] : notes_) {
+    for (std::size_t i = 0; i < std::min(notes_.size(), kMostKinds); ++i) {
+      const auto& [text, first, names, seen, times] = notes_[i];
       const std::string line = times == 1 ? fmt::format("{}: {}: {}", what, first, text)
-                                          : fmt::format("{}: {}: {} (the first of {} runs)", what,
+                                          : fmt::format("{}: {}: {} (the first of {})", what,
                                                         listed(names, kMostNames), text, times);
       lines.emplace_back(tone, line);
+    }
+    if (notes_.size() > kMostKinds) {
+      lines.emplace_back(
+          fmt::format("{}: and {} more, see the result file", what, notes_.size() - kMostKinds));
     }
   }
 
@@ -88,18 +93,17 @@ void add_invalid_runs(const Result& result, Sentences& lines) {
 
 /// A run without any grant has no figures to show.
 void add_ungranted(const Result& result, Sentences& lines) {
+  RunNotes notes(result);
   for (const Run& run : result.runs) {
     const Outcomes& seen = run.outcomes;
     const bool tried =
         seen.refused + seen.timed_out + seen.failed + seen.unknown + seen.abandoned > 0;
     if (run.sections_per_second > 0 || seen.acquired > 0 || !tried) continue;
-    lines.push_back(
-        {Tone::doubtful,
-         fmt::format(
-             "nothing granted: {}: {} refused, {} timed out, {} failed, {} unknown, {} abandoned",
-             run_name(run, result), seen.refused, seen.timed_out, seen.failed, seen.unknown,
-             seen.abandoned)});
+    notes.add(run,
+              fmt::format("{} refused, {} timed out, {} failed, {} unknown, {} abandoned",
+                          seen.refused, seen.timed_out, seen.failed, seen.unknown, seen.abandoned));
   }
+  notes.take("nothing granted", Tone::doubtful, lines);
 }
 
 /// Every run ends with up to one waiting acquisition per client. More than that is a backlog.
@@ -158,26 +162,12 @@ void add_ranks(const Result& result, Sentences& lines) {
                    "those within each rank; lost updates and stale writes are those of all"});
 }
 
-/// The same failure in several repetitions gives one line.
-void add_errors(const Result& result, Sentences& lines) {
-  std::set<std::string> said;
-  std::size_t left_out = 0;
+void add_failures(const Result& result, Sentences& lines) {
+  RunNotes notes(result);
   for (const Run& run : result.runs) {
-    for (const std::string& error : run.errors) {
-      std::string line = fmt::format("failure: {}: {}", run.strategy, error);
-      if (said.contains(line)) continue;
-      if (said.size() == kMostErrors) {
-        ++left_out;
-        continue;
-      }
-      lines.push_back({Tone::doubtful, line});
-      said.insert(std::move(line));
-    }
+    for (const std::string& error : run.errors) notes.add(run, error);
   }
-  if (left_out > 0) {
-    lines.push_back(
-        {Tone::plain, fmt::format("failure: and {} more, see the result file", left_out)});
-  }
+  notes.take("failure", Tone::doubtful, lines);
 }
 
 /// Strategies with the same reason share a line.
@@ -275,7 +265,7 @@ std::vector<Sentence> notes(const Result& result) {
   add_abandoned(result, lines);
   add_faults(result, lines);
   add_ranks(result, lines);
-  add_errors(result, lines);
+  add_failures(result, lines);
   add_skipped(result, lines);
   return made_printable(std::move(lines));
 }

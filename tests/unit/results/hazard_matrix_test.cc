@@ -121,13 +121,6 @@ TEST(HazardMatrix, SaysNothingGoodOfWhatWasNotPlayed) {
   EXPECT_THAT(markdown(cells), Not(HasSubstr("| etcd |")));
 }
 
-TEST(HazardMatrix, TellsALossThatTheHolderKnewOfFromTwoHolders) {
-  const std::string shown = markdown({cell("partition", "redis-one", "double-grant"),
-                                      cell("partition", "redis-two", "known-loss")});
-  EXPECT_THAT(shown, HasSubstr("| partition | ✗ double | ○ knew |\n"));
-  EXPECT_THAT(shown, HasSubstr("○ knew: the lock ran out"));
-}
-
 TEST(HazardMatrix, SaysWhyAFaultCannotBePlayedAndNothingGoodOfIt) {
   auto cells = some_cells();
   cells.push_back(cell("clock", "redis-one", "safe"));

@@ -1,3 +1,5 @@
+#include "results/tables/hgrm.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -6,7 +8,6 @@
 #include <vector>
 
 #include "results/stats/figures.h"
-#include "results/tables/formats.h"
 
 namespace lockbench::results {
 namespace {

@@ -148,11 +148,6 @@ TEST(Page, SeveralResultsStandSideBySide) {
   EXPECT_THAT(to_page(nothing_in_common, "n"), Not(HasSubstr("Side by side")));
 }
 
-TEST(Page, OfNoFileOrTooManyIsAMistake) {
-  EXPECT_THROW(to_page({}, "n"), std::invalid_argument);
-  EXPECT_THROW(to_page(std::vector<Source>(kMostFiles + 1), "n"), std::invalid_argument);
-}
-
 TEST(Page, TellsHowToRepeatItInOneHarmlessLineWhateverTheFileHolds) {
   Result result = minimal_result();
   EXPECT_THAT(page_of(result), Not(HasSubstr("The command to repeat it")));

@@ -122,16 +122,6 @@ TEST_F(SaveTest, AFullDiskSendsTheTextToTheTemporaryFolder) {
   EXPECT_THAT(saved->warning, HasSubstr(saved->path.string()));
 }
 
-TEST_F(SaveTest, AVanishedDirectorySendsTheTextToTheTemporaryFolder) {
-  ASSERT_TRUE(check_writable(place_ / "a.json").has_value());
-  fs::remove_all(place_);
-  const auto saved = save(place_ / "a.json", "text");
-  ASSERT_TRUE(saved.has_value()) << saved.error();
-  EXPECT_EQ(saved->path.filename(), "a.json");
-  EXPECT_EQ(content(saved->path), "text");
-  EXPECT_THAT(saved->warning, HasSubstr((place_ / "a.json").string()));
-}
-
 TEST_F(SaveTest, AMissingTemporaryFolderIsReplacedByTheUsualOne) {
   fs::remove_all(place_);
   fs::remove_all(refuge_);

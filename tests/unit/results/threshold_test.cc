@@ -5,7 +5,6 @@
 
 #include <cmath>
 #include <nlohmann/json.hpp>
-#include <random>
 #include <vector>
 
 #include "results/file/json.h"
@@ -333,28 +332,6 @@ TEST(Batches, OtherFiguresAreDecidedByTheRuns) {
   EXPECT_EQ(decision(runs, "audit.lost_updates==0"), Decision::kept);
   runs[5].audit.lost_updates = 1;
   EXPECT_EQ(decision(runs, "audit.lost_updates==0"), Decision::missed);
-}
-
-/// Batches of a process in which long waits come in clusters of ten.
-Runs clustered(double share, std::uint32_t seed) {
-  std::mt19937 random(seed);
-  Runs runs;
-  for (int i = 0; i < 10; ++i) {
-    std::poisson_distribution<std::uint64_t> clusters(500 * share / 10);
-    const std::uint64_t lasting = 10 * clusters(random);
-    runs.push_back(runs_of(1, batch(500 - lasting, lasting)).front());
-  }
-  return runs;
-}
-
-TEST(Batches, AreWrongAsSeldomAsTheySay) {
-  int wrong = 0;
-  constexpr int kTrials = 1000;
-  for (int i = 0; i < kTrials; ++i) {
-    // The percentile is just beyond the bound.
-    wrong += decision(clustered(0.0101, static_cast<std::uint32_t>(i))) == Decision::kept ? 1 : 0;
-  }
-  EXPECT_LT(wrong, 0.1 * kTrials) << "5 %, and what ten batches do not show of their variance";
 }
 
 }  // namespace
