@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdlib>
 #include <iterator>
 #include <limits>
 #include <map>
@@ -76,10 +77,7 @@ void add_marks(const Run& run, std::vector<Chart::Mark>& marks) {
 /// Five digits: more are not visible and would make the page larger.
 Json number(double value) {
   if (!std::isfinite(value)) return nullptr;
-  if (value == 0) return 0;
-  const double scale = std::pow(10.0, 4 - std::floor(std::log10(std::abs(value))));
-  const double rounded = std::round(value * scale) / scale;
-  return std::isfinite(rounded) ? Json(rounded) : Json(value);
+  return std::strtod(fmt::format("{:.5g}", value).c_str(), nullptr);
 }
 
 std::string text(std::string_view given) {

@@ -156,13 +156,14 @@ bool StrategyLoads::is_safe() const {
 }
 
 std::vector<StrategyLoads> strategy_loads(const Result& result) {
+  const auto points = points_of(result);
   std::vector<StrategyLoads> all;
   for (const Run& run : result.runs) {
     auto same = std::find_if(all.begin(), all.end(), [&](const StrategyLoads& one) {
       return one.strategy == run.strategy;
     });
     if (same == all.end()) {
-      all.push_back({run.strategy, run.backend, {}, points_of(result)});
+      all.push_back({run.strategy, run.backend, {}, points});
       same = all.end() - 1;
     }
     same->runs.push_back(&run);
@@ -240,16 +241,17 @@ std::vector<int> tiers(const std::vector<std::vector<double>>& values, double sc
   return found;
 }
 
-std::vector<Place> places(const Result& result, std::string_view load) {
-  std::vector<Place> found;
+std::map<std::string, int> tiers_under(const Result& result, std::string_view load) {
+  std::vector<std::string> names;
   std::vector<std::vector<double>> values;
   for (const StrategyLoads& strategy : strategy_loads(result)) {
     if (strategy.runs_of(load).empty()) continue;
-    found.push_back({strategy.strategy});
+    names.push_back(strategy.strategy);
     values.push_back(deciding_values(strategy, std::string(load)));
   }
   const std::vector<int> ranked = tiers(values, known_scatter(deciding_figure(load)));
-  for (std::size_t i = 0; i < found.size(); ++i) found[i].tier = ranked[i];
+  std::map<std::string, int> found;
+  for (std::size_t i = 0; i < names.size(); ++i) found[names[i]] = ranked[i];
   return found;
 }
 

@@ -88,15 +88,11 @@ std::vector<int> tiers(const std::vector<std::vector<double>>& values, double sc
 /// the slowest of a hundred, rarer ones and the longest by half. 0: not known.
 double known_scatter(std::string_view figure);
 
-/// A strategy's place under one load, by the figure that decides there: alone the time to acquire
-/// and release over the network; under demand the p99 of the response at the lowest rate (where a
-/// lock cannot keep up, it only tells how long the run was); else the longest wait. (Percentiles
-/// hide it: a client that waits for seconds and then keeps the lock for seconds has a low one.)
-struct Place {
-  std::string strategy;
-  int tier = 0;  ///< 0: not measured
-};
-/// In the order of strategy_loads().
-std::vector<Place> places(const Result& result, std::string_view load);
+/// The tier of each strategy under one load, by the figure that decides there: alone the time to
+/// acquire and release over the network; under demand the p99 of the response at the lowest rate
+/// (where a lock cannot keep up, it only tells how long the run was); else the longest wait.
+/// (Percentiles hide it: a client that waits for seconds and then keeps the lock for seconds has a
+/// low one.) 0: not measured.
+std::map<std::string, int> tiers_under(const Result& result, std::string_view load);
 
 }  // namespace lockbench::results

@@ -26,14 +26,19 @@ namespace {
 
 constexpr std::size_t kSuggestions = 5;
 
-/// Two-character operators first: "<=" begins with "<".
-constexpr std::array<std::pair<std::string_view, Comparison>, 6> kComparisons{{
-    {"<=", Comparison::less_equal},
-    {">=", Comparison::greater_equal},
-    {"==", Comparison::equal},
-    {"!=", Comparison::not_equal},
-    {"<", Comparison::less},
-    {">", Comparison::greater},
+struct Operator {
+  std::string_view sign;
+  Comparison comparison;
+  bool (*holds)(double measured, double bound);
+};
+/// Those of two characters first: "<=" begins with "<".
+constexpr std::array<Operator, 6> kOperators{{
+    {"<=", Comparison::less_equal, [](double a, double b) { return a <= b; }},
+    {">=", Comparison::greater_equal, [](double a, double b) { return a >= b; }},
+    {"==", Comparison::equal, [](double a, double b) { return a == b; }},
+    {"!=", Comparison::not_equal, [](double a, double b) { return a != b; }},
+    {"<", Comparison::less, [](double a, double b) { return a < b; }},
+    {">", Comparison::greater, [](double a, double b) { return a > b; }},
 }};
 
 constexpr std::array<std::pair<std::string_view, double>, 7> kUnits{{
@@ -101,16 +106,16 @@ tl::expected<Threshold, std::string> threshold_of(std::string_view text) {
   const std::size_t at = text.find_first_of("<>=!");
   const std::string_view rest = text.substr(std::min(at, text.size()));
   const auto* const found =
-      std::find_if(kComparisons.begin(), kComparisons.end(),
-                   [rest](const auto& candidate) { return rest.starts_with(candidate.first); });
-  if (found == kComparisons.end()) {
+      std::find_if(kOperators.begin(), kOperators.end(),
+                   [&](const auto& one) { return rest.starts_with(one.sign); });
+  if (found == kOperators.end()) {
     return tl::unexpected(std::string("an operator is missing: one of < <= > >= == !="));
   }
   auto name = parse_figure(trimmed(text.substr(0, at)));
   if (!name) return tl::unexpected(std::move(name.error()));
-  const auto bound = parse_bound(trimmed(rest.substr(found->first.size())));
+  const auto bound = parse_bound(trimmed(rest.substr(found->sign.size())));
   if (!bound) return tl::unexpected(bound.error());
-  return Threshold{std::string(text), std::move(*name), found->second, *bound};
+  return Threshold{std::string(text), std::move(*name), found->comparison, *bound};
 }
 
 /// What `parse` makes of a text of bounded length; an error quotes it.
@@ -128,22 +133,11 @@ tl::expected<Expression, std::string> parsed(
   });
 }
 
-bool holds(double measured, Comparison comparison, double bound) {
-  switch (comparison) {
-    case Comparison::less:
-      return measured < bound;
-    case Comparison::less_equal:
-      return measured <= bound;
-    case Comparison::greater:
-      return measured > bound;
-    case Comparison::greater_equal:
-      return measured >= bound;
-    case Comparison::equal:
-      return measured == bound;
-    case Comparison::not_equal:
-      return measured != bound;
-  }
-  return false;
+bool holds(double measured, const Threshold& threshold) {
+  const auto* const its = std::find_if(kOperators.begin(), kOperators.end(), [&](const auto& one) {
+    return one.comparison == threshold.comparison;
+  });
+  return its->holds(measured, threshold.bound);
 }
 
 /// As a threshold, but for the sign and the percentage.
@@ -362,7 +356,7 @@ tl::expected<Regression, std::string> parse_regression(std::string_view text) {
 ThresholdOutcome evaluate(const Threshold& threshold, const Run& run) {
   const Figure figure = find_figure(run, threshold.figure);
   if (!figure.value) return {{}, fmt::format("{} was not measured", threshold.figure), true};
-  const bool fits = holds(*figure.value, threshold.comparison, threshold.bound);
+  const bool fits = holds(*figure.value, threshold);
   // A lower bound shows only that a figure is large.
   if (fits && (!figure.at_least || threshold.wants_more())) return {figure.value, ""};
   const Unit unit = compared_figure(threshold.figure).unit;

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <map>
 #include <optional>
 
 #include "results/file/loads.h"
@@ -215,18 +216,12 @@ std::vector<Ranked> ranked(const std::vector<const StrategyLoads*>& strategies,
 /// "Cheapest ...: a and b with 2.1 ms to 2.3 ms; dearest: c with 9 ms." Strategies of the best
 /// one's tier share its place.
 std::string extremes(std::string_view best, std::string_view worst, const std::vector<Ranked>& all,
-                     const std::vector<Place>& ranking) {
-  const auto tier_of = [&](const Ranked& one) {
-    const auto found = std::find_if(ranking.begin(), ranking.end(), [&](const Place& place) {
-      return place.strategy == one.strategy;
-    });
-    return found == ranking.end() ? 0 : found->tier;
-  };
+                     const std::map<std::string, int>& places) {
   std::vector<std::string> leaders;
   const std::string first = bounded(all.front().figure);
   std::string last;
   for (const Ranked& one : all) {
-    if (tier_of(one) != tier_of(all.front())) continue;
+    if (places.at(one.strategy) != places.at(all.front().strategy)) continue;
     leaders.push_back(one.strategy);
     last = bounded(one.figure);
   }
@@ -267,8 +262,7 @@ std::string safe_sentence(const std::vector<const StrategyLoads*>& safe,
   }
   std::string text = fmt::format(
       "Safe under contention while nothing fails: {} (no violation; with 95 % confidence at most "
-      "{} "
-      "in a million contended grants).",
+      "{} in a million contended grants).",
       listed(names), human_number(most));
   if (!untested.empty()) text += fmt::format(" Not tested enough: {}.", listed(untested));
   return text;
@@ -349,11 +343,11 @@ std::vector<Block> load_tables(const Result& result, const KnownFlaws& flaws) {
                         : load == "demand" ? demand_fields(points)
                                            : closed_fields(result);
     std::vector<Row> rows;
-    const std::vector<Place> ranking = places(result, load);
+    const std::map<std::string, int> places = tiers_under(result, load);
     for (const StrategyLoads& one : strategies) {
       if (one.runs_of(load).empty()) continue;
       rows.push_back(
-          {&one, load, ranking[rows.size()].tier, !successor(flaws, one.strategy).empty()});
+          {&one, load, places.at(one.strategy), !successor(flaws, one.strategy).empty()});
     }
     std::stable_partition(rows.begin(), rows.end(), [](const Row& row) { return !row.superseded; });
     tables.push_back({.title = title_of(load, points), .table = table_of(fields, rows)});
@@ -378,14 +372,14 @@ std::vector<std::string> conclusions(const Result& result, const KnownFlaws& fla
       safe, [](const StrategyLoads& one) { return section_cost(one, one.points_of("alone") - 1); });
   if (!costs.empty()) {
     said.push_back(extremes("Cheapest over a network (acquire and release)", "dearest", costs,
-                            places(result, "alone")));
+                            tiers_under(result, "alone")));
   }
   const auto waits = ranked(safe, [](const StrategyLoads& one) {
     return one.figure("saturated", 0, "fairness.longest_wait_seconds");
   });
   if (!waits.empty()) {
     said.push_back(extremes("Fairest (longest wait for a saturated lock)", "least fair", waits,
-                            places(result, "saturated")));
+                            tiers_under(result, "saturated")));
   }
   if (contended) said.push_back(avoid_sentence(safe, all, flaws));
   const std::string candidate = !waits.empty()  ? waits.front().strategy

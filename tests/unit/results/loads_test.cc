@@ -16,9 +16,9 @@ using testing::AllOf;
 using testing::Contains;
 using testing::Each;
 using testing::ElementsAre;
-using testing::Field;
 using testing::HasSubstr;
 using testing::Not;
+using testing::Pair;
 using testing::SizeIs;
 
 const Load near{.name = "alone", .clients = 1};
@@ -129,8 +129,7 @@ TEST(Loads, TheLowestDemandDecides) {
   add_strategy(result, "late", 0.01);
   add_strategy(result, "early", 2);
   run_of(result, "late", high).acquire.p99 = 5;
-  EXPECT_THAT(places(result, "demand"),
-              ElementsAre(Field(&Place::tier, 1), Field(&Place::tier, 2)));
+  EXPECT_THAT(tiers_under(result, "demand"), ElementsAre(Pair("early", 2), Pair("late", 1)));
   EXPECT_THAT(
       conclusions(result, {})[3],
       HasSubstr("under contention early (p99 under the lowest demand 2 s or more; late: 10 ms"));
