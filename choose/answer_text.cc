@@ -7,7 +7,7 @@
 
 #include "choose/answer.h"
 #include "choose/steps.h"
-#include "results/stats/compared_figures.h"
+#include "results/stats/figures.h"
 #include "results/tables/text.h"
 
 namespace lockbench::choose {

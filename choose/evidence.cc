@@ -12,10 +12,8 @@
 
 #include "results/file/json.h"
 #include "results/file/loads.h"
-#include "results/file/option_values.h"
-#include "results/stats/comparison.h"
 #include "results/stats/load_figures.h"
-#include "results/tables/outcomes.h"
+#include "results/tables/hazards.h"
 
 namespace lockbench::choose {
 namespace {

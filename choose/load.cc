@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "results/file/option_values.h"
+#include "results/file/loads.h"
 #include "results/stats/statistics.h"
 #include "results/tables/units.h"
 

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "choose/steps.h"
-#include "results/stats/compared_figures.h"
 #include "results/stats/figures.h"
 #include "results/stats/load_figures.h"
 #include "results/tables/units.h"

@@ -9,10 +9,8 @@
 #include <utility>
 
 #include "choose/steps.h"
-#include "results/stats/compared_figures.h"
 #include "results/stats/figures.h"
 #include "results/stats/load_figures.h"
-#include "results/stats/tiers.h"
 
 namespace lockbench::choose {
 namespace {

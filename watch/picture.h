@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "loadgen/record/histogram.h"
-#include "results/file/observed.h"
+#include "results/file/model.h"
 #include "strategies/duration.h"
 #include "watch/sighting.h"
 

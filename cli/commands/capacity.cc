@@ -5,7 +5,7 @@
 #include "cli/console/ranks.h"
 #include "cli/console/session.h"
 #include "loadgen/experiments/capacity_experiment.h"
-#include "results/stats/compared_figures.h"
+#include "results/stats/figures.h"
 
 namespace lockbench::cli {
 namespace {

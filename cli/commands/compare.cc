@@ -10,9 +10,9 @@
 
 #include "cli/commands/commands.h"
 #include "cli/commands/measurement.h"
-#include "results/file/load.h"
+#include "results/file/json.h"
 #include "results/stats/comparison.h"
-#include "results/stats/regression.h"
+#include "results/stats/threshold.h"
 #include "results/tables/comparison.h"
 
 namespace lockbench::cli {
@@ -279,8 +279,7 @@ int show(const results::ResultComparison& comparison, const CompareOptions& opti
          Console& console) {
   const auto text = options.output.format == Format::json
                         ? results::to_json(comparison)
-                        : results::render(comparison_table(comparison), notes(comparison),
-                                          look_of(options.output));
+                        : results::render(comparison_block(comparison), look_of(options.output));
   Ending ending;
   ending.errors = !print_text(must(text, "--columns"));
   for (const std::string& line : gate_lines(comparison)) console.warn(line);
@@ -295,7 +294,7 @@ int compare(const CompareOptions& options) {
   const auto& files = options.files;
   ResultPair pair;
   if (options.run) {
-    must(results::render(results::comparison_table({}), {}, look_of(options.output)), "--columns");
+    must(results::render(results::comparison_block({}), look_of(options.output)), "--columns");
     pair = measure_pair(options);
   } else {
     pair = {load_runs(files[0]), load_runs(files[1]), files[0], files[1]};

@@ -9,10 +9,9 @@
 #include "cli/commands/commands.h"
 #include "cli/commands/hdr_files.h"
 #include "cli/console/ranks.h"
-#include "results/file/load.h"
-#include "results/file/option_values.h"
+#include "results/file/json.h"
+#include "results/file/loads.h"
 #include "results/file/save.h"
-#include "results/stats/comparison.h"
 #include "results/tables/units.h"
 
 namespace lockbench::cli {

@@ -7,7 +7,7 @@
 #include "cli/console/deploy.h"
 #include "cli/console/facts.h"
 #include "cli/console/ranks.h"
-#include "results/file/option_values.h"
+#include "results/file/loads.h"
 #include "strategies/carrier.h"
 #include "testbed/servers/machine.h"
 

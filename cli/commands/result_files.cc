@@ -9,7 +9,6 @@
 #include "cli/console/facts.h"
 #include "loadgen/cluster/part.h"
 #include "results/file/json.h"
-#include "results/file/load.h"
 #include "results/file/save.h"
 
 // The commands that only read files of results: show, report, merge.

@@ -16,6 +16,7 @@
 #include "cli/console/facts.h"
 #include "cli/options/text.h"
 #include "results/tables/text.h"
+#include "strategies/number.h"
 
 namespace lockbench::cli {
 namespace {
@@ -48,7 +49,7 @@ bool may_color(std::FILE* stream) { return is_terminal(stream) && environment("N
 
 std::optional<std::size_t> output_width(std::FILE* stream) {
   if (is_terminal(stream)) return screen_size(fileno(stream)).columns;
-  const auto width = results::parse_number<std::size_t>(environment("COLUMNS"));
+  const auto width = parse_number<std::size_t>(environment("COLUMNS"));
   return width > 0U ? width : std::nullopt;
 }
 
@@ -93,7 +94,7 @@ void Console::status(std::string_view line) {
 
 tl::expected<std::unique_ptr<Events>, std::string> Events::open(const std::string& target) {
   constexpr int kFirst = 3;
-  const auto descriptor = results::parse_number<int>(target);
+  const auto descriptor = parse_number<int>(target);
   std::FILE* file = nullptr;
   if (target == "-") {
     file = stdout;

@@ -15,7 +15,7 @@
 #include "results/file/json.h"
 #include "results/file/loads.h"
 #include "results/file/save.h"
-#include "results/tables/outcomes.h"
+#include "results/tables/hazards.h"
 #include "results/tables/text.h"
 #include "strategies/registry.h"
 

@@ -141,7 +141,7 @@ Lines findings_of(const results::Result& seen, const results::TextStyle& style) 
 Lines table_lines(const results::Table& table, results::TextStyle style) {
   if (table.rows.empty()) return {};
   style.remedy = "a wider terminal shows them";
-  const std::string text = results::to_text(results::shown(table), {}, style);
+  const std::string text = results::to_text({.table = results::shown(table)}, style);
   Lines lines;
   for (std::size_t from = 0; from < text.size();) {
     const std::size_t end = text.find('\n', from);

@@ -9,7 +9,7 @@
 #include "cli/options/config_file.h"
 #include "cli/options/option.h"
 #include "cli/options/text.h"
-#include "results/file/option_values.h"
+#include "results/file/loads.h"
 #include "results/tables/text.h"
 
 namespace lockbench::cli {

@@ -6,11 +6,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "results/tables/text.h"
+#include "strategies/number.h"
 
 namespace lockbench::cli {
-
-using results::parse_number;
 
 tl::expected<std::int64_t, std::string> WholeNumber::parse(const std::string& text) const {
   const auto number = parse_number<std::int64_t>(text);

@@ -12,7 +12,7 @@
 
 #include "loadgen/experiments/capacity_judgement.h"
 #include "loadgen/experiments/capacity_search.h"
-#include "results/stats/compared_figures.h"
+#include "results/stats/figures.h"
 #include "results/tables/units.h"
 
 namespace lockbench::loadgen {

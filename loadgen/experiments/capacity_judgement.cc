@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "loadgen/record/histogram.h"
-#include "results/stats/compared_figures.h"
+#include "results/stats/figures.h"
 #include "results/stats/load_figures.h"
 #include "results/tables/units.h"
 

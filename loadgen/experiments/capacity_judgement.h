@@ -7,7 +7,6 @@
 #include <string_view>
 
 #include "results/file/model.h"
-#include "results/stats/batches.h"
 #include "results/stats/threshold.h"
 
 namespace lockbench::loadgen {

@@ -5,7 +5,7 @@
 #include <map>
 #include <optional>
 
-#include "results/stats/batches.h"
+#include "results/stats/threshold.h"
 
 namespace lockbench::loadgen {
 

@@ -6,7 +6,6 @@
 #include <array>
 #include <utility>
 
-#include "results/stats/significance.h"
 #include "results/stats/statistics.h"
 #include "strategies/registry.h"
 

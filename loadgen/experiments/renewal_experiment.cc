@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "loadgen/record/recorder.h"
-#include "results/stats/significance.h"
 #include "results/stats/statistics.h"
 #include "strategies/registry.h"
 #include "strategies/thread.h"

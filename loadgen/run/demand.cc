@@ -6,7 +6,7 @@
 #include <cmath>
 #include <stdexcept>
 
-#include "results/tables/text.h"
+#include "strategies/number.h"
 
 namespace lockbench::loadgen {
 namespace {
@@ -18,13 +18,13 @@ constexpr Duration kShortestMove = std::chrono::milliseconds(1);
 bool set_part(HotSet& hot, std::string_view name, std::string_view value) {
   if (name == "share" && value.ends_with('%')) {
     value.remove_suffix(1);
-    const auto percent = results::parse_number<double>(value);
+    const auto percent = parse_number<double>(value);
     if (!percent || !(*percent > 0 && *percent <= 100)) return false;
     hot.share = *percent / 100;
     return true;
   }
   if (name == "keys") {
-    const auto keys = results::parse_number<int>(value);
+    const auto keys = parse_number<int>(value);
     hot.keys = keys.value_or(0);
     return hot.keys >= 1;
   }

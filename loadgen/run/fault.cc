@@ -12,7 +12,7 @@
 
 #include "loadgen/run/runner.h"
 #include "loadgen/run/worker.h"
-#include "results/tables/text.h"
+#include "strategies/number.h"
 
 namespace lockbench::loadgen {
 namespace {
@@ -38,7 +38,7 @@ Done read_parameter(std::optional<std::string_view> text, Fault& fault) {
   }
   if (!text) return {};
   if (fault.kind == FaultKind::partition) {
-    const auto share = results::parse_number<double>(*text);
+    const auto share = parse_number<double>(*text);
     // Written so that NaN is rejected too.
     if (!share || !(*share > 0 && *share <= 1)) {
       return wrong("a share of the connections above 0 and up to 1");
@@ -47,7 +47,7 @@ Done read_parameter(std::optional<std::string_view> text, Fault& fault) {
     return {};
   }
   if (fault.kind == FaultKind::node_kill || fault.kind == FaultKind::node_freeze) {
-    const auto nodes = results::parse_number<int>(*text);
+    const auto nodes = parse_number<int>(*text);
     if (!nodes || *nodes < 1 || *nodes > kMostNodes) {
       return wrong(fmt::format("a number of nodes from 1 to {}", kMostNodes));
     }

@@ -9,7 +9,7 @@
 #include <optional>
 #include <utility>
 
-#include "results/tables/text.h"
+#include "strategies/number.h"
 
 namespace lockbench::loadgen {
 namespace {
@@ -20,7 +20,7 @@ constexpr std::size_t kLongestLine = 128;
 std::optional<std::uint64_t> take_number(std::string_view& text) {
   const std::string_view field = text.substr(0, text.find(','));
   text.remove_prefix(std::min(text.size(), field.size() + 1));
-  return results::parse_number<std::uint64_t>(field);
+  return parse_number<std::uint64_t>(field);
 }
 
 struct Request {

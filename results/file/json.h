@@ -28,4 +28,8 @@ std::string to_json(const Result& result);
 /// ("runs[2].acquire.p99 is missing").
 tl::expected<Result, std::string> from_json(std::string_view text);
 
+/// Reads a result file, which may come from anywhere: its bounds are those of from_json(). The
+/// error is one printable line that names the file and what is wrong with it.
+tl::expected<Result, std::string> load(const std::string& path);
+
 }  // namespace lockbench::results

@@ -1,13 +1,17 @@
 #include "results/file/loads.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
+#include <cmath>
+#include <optional>
 
+#include "results/tables/text.h"
 #include "results/tables/units.h"
 
 namespace lockbench::results {
-
 namespace {
 
 std::string label(const Nodes& nodes, std::uint64_t clients) {
@@ -18,6 +22,63 @@ std::string label(const Nodes& nodes, std::uint64_t clients) {
     text += fmt::format(", {} slow by {}", nodes.slow, human_seconds(nodes.slow_seconds));
   }
   return text + fmt::format(", {} client{}", clients, clients == 1 ? "" : "s");
+}
+
+struct ValueText {
+  std::string operator()(std::nullptr_t) const { return ""; }
+  std::string operator()(bool value) const { return value ? "yes" : "no"; }
+  std::string operator()(std::int64_t value) const { return std::to_string(value); }
+  std::string operator()(double value) const { return fmt::format("{:.6g}", value); }
+  std::string operator()(const std::string& value) const { return value; }
+  std::string operator()(const std::vector<std::string>& value) const {
+    return fmt::format("{}", fmt::join(value, " "));
+  }
+};
+
+/// Nothing if it is none.
+std::optional<double> number_of(const OptionValue& value) {
+  if (const auto* whole = std::get_if<std::int64_t>(&value)) return static_cast<double>(*whole);
+  if (const auto* broken = std::get_if<double>(&value)) return *broken;
+  return std::nullopt;
+}
+
+/// Whether they are the same, written whole or not, in whatever unit a number was read.
+bool same_value(const OptionValue& a, const OptionValue& b) {
+  constexpr double kRounding = 1e-9;  // of another unit, as a share
+  const auto x = number_of(a), y = number_of(b);
+  if (!x || !y) return a == b;
+  // An infinite number equals only itself.
+  return *x == *y || std::abs(*x - *y) <= kRounding * std::min(std::abs(*x), std::abs(*y));
+}
+
+/// Besides output options, these change neither the load nor the servers.
+constexpr std::array<std::string_view, 5> kFree{"strategies", "repeat", "seed", "strict",
+                                                "threshold"};
+/// Of private servers. Files from before this option have none.
+constexpr const char* kTls = "tls";
+
+bool may_differ(std::string_view option) {
+  return is_of_output(option) || option == kTls ||
+         std::find(kFree.begin(), kFree.end(), option) != kFree.end();
+}
+
+std::string shown(std::string_view text) {
+  constexpr std::size_t kLongestValue = 40;
+  return text.empty() ? "none" : clip(printable(text), kLongestValue);
+}
+
+/// Proxies cost time, even if they add no delay, and so does TLS.
+std::string connections_of(const Result& result) {
+  const bool proxies =
+      result.workload.contains("through_proxies") || workload_number(result, "rtt").value_or(0) > 0;
+  const auto tls = result.workload.find(kTls);
+  const bool secured = tls != result.workload.end() && same_value(tls->second, true);
+  return fmt::format("{}{}", proxies ? "through proxies" : "direct", secured ? " with TLS" : "");
+}
+
+/// Firmware and kernel reserve varying amounts.
+std::string gibibytes(std::uint64_t bytes) {
+  return fmt::format("{:.0f} GiB", std::round(static_cast<double>(bytes) / (1 << 30)));
 }
 
 }  // namespace
@@ -74,6 +135,58 @@ std::vector<Result> split_by_load(const Result& result) {
     its.workload["rtt"] = run.load.rtt_seconds;
   }
   return results;
+}
+
+std::optional<double> workload_number(const Result& result, const std::string& key) {
+  const auto found = result.workload.find(key);
+  return found == result.workload.end() ? std::nullopt : number_of(found->second);
+}
+
+std::string workload_text(const Result& result, const std::string& key) {
+  const auto found = result.workload.find(key);
+  if (found == result.workload.end()) return "";
+  const auto* text = std::get_if<std::string>(&found->second);
+  return text == nullptr ? "" : *text;
+}
+
+std::string value_text(const OptionValue& value) { return std::visit(ValueText{}, value); }
+
+bool is_of_output(std::string_view key) {
+  constexpr std::array<std::string_view, 14> kKeys{
+      "out",  "format",         "columns", "quiet",  "config", "hdr",      "report",
+      "push", "metrics_listen", "linger",  "resume", "record", "workload", "events"};
+  return std::find(kKeys.begin(), kKeys.end(), key) != kKeys.end();
+}
+
+std::vector<std::string> incompatibilities(const Result& a, const Result& b) {
+  std::vector<std::string> lines;
+  const auto add = [&](std::string_view what, const std::string& of_a, const std::string& of_b) {
+    lines.push_back(fmt::format("{} {} and {}", shown(what), shown(of_a), shown(of_b)));
+  };
+  const auto compare = [&](std::string_view what, const std::string& of_a,
+                           const std::string& of_b) {
+    if (of_a != of_b) add(what, of_a, of_b);
+  };
+  // An option that one version did not have yet was at its default.
+  for (const auto& [option, value] : a.workload) {
+    const auto other = b.workload.find(option);
+    if (may_differ(option) || other == b.workload.end()) continue;
+    if (!same_value(value, other->second)) {
+      add(option, value_text(value), value_text(other->second));
+    }
+  }
+  compare("connections", connections_of(a), connections_of(b));
+  const Environment &on_a = a.environment, &on_b = b.environment;
+  compare("cpu", on_a.cpu, on_b.cpu);
+  compare("cores", std::to_string(on_a.cores), std::to_string(on_b.cores));
+  compare("kernel", on_a.kernel, on_b.kernel);
+  compare("memory", gibibytes(on_a.memory_bytes), gibibytes(on_b.memory_bytes));
+  for (const auto& [name, server] : on_a.servers) {
+    const auto other = on_b.servers.find(name);
+    if (other != on_b.servers.end()) compare(name, server.version, other->second.version);
+  }
+  compare("build", a.lockbench.build_type, b.lockbench.build_type);
+  return lines;
 }
 
 }  // namespace lockbench::results

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "results/file/model.h"
@@ -25,5 +27,21 @@ std::string name_of(const Run& run, const Result& result);
 
 /// A result for each load, which its workload describes, in the order of their first runs.
 std::vector<Result> split_by_load(const Result& result);
+
+/// The option's number in a result's workload; nothing if it has none of that name.
+std::optional<double> workload_number(const Result& result, const std::string& key);
+
+/// The option's text in a result's workload; empty if it has none or is of another type.
+std::string workload_text(const Result& result, const std::string& key);
+
+/// As people read it: "yes", "0.002", "redis-* etcd"; empty for null.
+std::string value_text(const OptionValue& value);
+
+/// Whether the option of this key says where output goes, and nothing of what is measured.
+bool is_of_output(std::string_view key);
+
+/// Differences in workload, machine or servers that make two results incomparable, one line each.
+/// Repetitions, seed, output and the choice of strategies may differ.
+std::vector<std::string> incompatibilities(const Result& a, const Result& b);
 
 }  // namespace lockbench::results

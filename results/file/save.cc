@@ -31,15 +31,15 @@ class File {
  public:
   explicit File(int descriptor) : descriptor_(descriptor) {}
   ~File() {
-    if (descriptor_ >= 0) {
-      ::close(descriptor_);
-    }
+    if (descriptor_ >= 0) ::close(descriptor_);
   }
   File(File&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
   File& operator=(File&&) = delete;
   File(const File&) = delete;
   File& operator=(const File&) = delete;
 
+  int descriptor() const { return descriptor_; }
+  int sync() const { return ::fsync(descriptor_) == 0 ? 0 : errno; }
   /// All of it, or the errno that prevented it.
   int write_all(std::string_view text) const {
     while (!text.empty()) {
@@ -54,19 +54,6 @@ class File {
     }
     return 0;
   }
-
-  int sync() const { return ::fsync(descriptor_) == 0 ? 0 : errno; }
-
-  int cut_to(std::size_t size) const {
-    return ::ftruncate(descriptor_, static_cast<off_t>(size)) == 0 ? 0 : errno;
-  }
-
-  /// Of another file. A file system without owners or modes refuses, and has nothing to keep.
-  void take_rights_of(const struct stat& other) const {
-    static_cast<void>(::fchown(descriptor_, other.st_uid, other.st_gid) == 0);
-    static_cast<void>(::fchmod(descriptor_, other.st_mode & kModeBits) == 0);
-  }
-
   /// Some file systems report a full disk only here.
   int close() { return ::close(std::exchange(descriptor_, -1)) == 0 ? 0 : errno; }
 
@@ -84,12 +71,8 @@ tl::expected<TemporaryFile, std::string> create_beside(const fs::path& path, mod
     fs::path name = path;
     name += fmt::format(".{}-{}.tmp", ::getpid(), i);
     const int descriptor = ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
-    if (descriptor >= 0) {
-      return TemporaryFile{std::move(name), File(descriptor)};
-    }
-    if (errno != EEXIST) {
-      return cannot("write", path, describe_errno(errno));
-    }
+    if (descriptor >= 0) return TemporaryFile{std::move(name), File(descriptor)};
+    if (errno != EEXIST) return cannot("write", path, describe_errno(errno));
   }
   return cannot("write", path, "too many temporary files are left beside it");
 }
@@ -98,18 +81,11 @@ tl::expected<TemporaryFile, std::string> create_beside(const fs::path& path, mod
 /// anyway.
 void sync_directory(const fs::path& directory) {
   const int descriptor = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (descriptor >= 0) {
-    static_cast<void>(File(descriptor).sync());
-  }
+  if (descriptor >= 0) static_cast<void>(File(descriptor).sync());
 }
 
 fs::path directory_of(const fs::path& path) {
   return path.has_parent_path() ? path.parent_path() : fs::path(".");
-}
-
-int write_and_sync(const File& file, std::string_view text) {
-  const int error = file.write_all(text);
-  return error == 0 ? file.sync() : error;
 }
 
 /// Not in one step: for a device, and for a file that cannot be replaced as something is mounted on
@@ -121,8 +97,8 @@ int write_in_place(const fs::path& path, std::string_view text) {
   File file(descriptor);
   int error = file.write_all(text);
   if (error == 0) {
-    error = file.cut_to(text.size());
-    if (error == 0) error = file.sync();
+    const bool cut = ::ftruncate(file.descriptor(), static_cast<off_t>(text.size())) == 0;
+    error = cut ? file.sync() : errno;
     // So says a device, which can be neither cut nor synced.
     if (error == EINVAL) error = 0;
   }
@@ -135,21 +111,20 @@ Outcome replace_file(const fs::path& path, std::string_view text) {
   const bool exists = ::stat(path.c_str(), &before) == 0;
   // Never readable by more than the file that it replaces.
   auto temporary = create_beside(path, exists ? before.st_mode & kModeBits : kMode);
-  if (!temporary) {
-    return tl::unexpected(std::move(temporary.error()));
+  if (!temporary) return tl::unexpected(std::move(temporary.error()));
+  File& file = temporary->file;
+  if (exists) {
+    // A file system without owners or modes refuses, and has nothing to keep.
+    static_cast<void>(::fchown(file.descriptor(), before.st_uid, before.st_gid) == 0);
+    static_cast<void>(::fchmod(file.descriptor(), before.st_mode & kModeBits) == 0);
   }
-  if (exists) temporary->file.take_rights_of(before);
-  int error = write_and_sync(temporary->file, text);
-  if (const int closed = temporary->file.close(); error == 0) {
-    error = closed;
-  }
-  bool renamed = false;
-  if (error == 0) {
-    renamed = ::rename(temporary->path.c_str(), path.c_str()) == 0;
-    if (!renamed) error = errno;
-  }
+  int error = file.write_all(text);
+  if (error == 0) error = file.sync();
+  if (const int closed = file.close(); error == 0) error = closed;
+  const bool renamed = error == 0 && ::rename(temporary->path.c_str(), path.c_str()) == 0;
+  if (error == 0 && !renamed) error = errno;
+  if (!renamed) ::unlink(temporary->path.c_str());
   if (error == EBUSY) error = write_in_place(path, text);
-  if (!renamed) ::unlink(temporary->path.c_str());  // what matters is the error that is reported
   if (error != 0) return cannot("write", path, describe_errno(error));
   sync_directory(directory_of(path));
   return {};
@@ -165,9 +140,7 @@ fs::path resolve(const fs::path& path) {
 tl::expected<fs::path, std::string> temporary_place(const fs::path& name) {
   std::error_code error;
   fs::path folder = fs::temp_directory_path(error);
-  if (error) {
-    folder = "/tmp";
-  }
+  if (error) folder = "/tmp";
   std::string place = (folder / "lockbench-XXXXXX").string();
   if (::mkdtemp(place.data()) == nullptr) {
     return cannot("create a folder in", folder, describe_errno(errno));
@@ -178,17 +151,11 @@ tl::expected<fs::path, std::string> temporary_place(const fs::path& name) {
 }  // namespace
 
 tl::expected<void, std::string> check_writable(const fs::path& path) {
-  if (!path.has_filename()) {
-    return cannot("write", path, "it names no file");
-  }
+  if (!path.has_filename()) return cannot("write", path, "it names no file");
   std::error_code error;
   fs::create_directories(directory_of(path), error);
-  if (error) {
-    return cannot("create the directory of", path, error.message());
-  }
-  if (fs::is_directory(path, error)) {
-    return cannot("write", path, "is a directory");
-  }
+  if (error) return cannot("create the directory of", path, error.message());
+  if (fs::is_directory(path, error)) return cannot("write", path, "is a directory");
   if (fs::is_character_file(path, error)) {
     return ::access(path.c_str(), W_OK) == 0 ? Outcome{}
                                              : cannot("write", path, describe_errno(errno));
@@ -197,9 +164,7 @@ tl::expected<void, std::string> check_writable(const fs::path& path) {
     return cannot("write", path, "not a file");
   }
   const auto probe = create_beside(resolve(path));
-  if (!probe) {
-    return tl::unexpected(probe.error());
-  }
+  if (!probe) return tl::unexpected(probe.error());
   ::unlink(probe->path.c_str());
   return {};
 }
@@ -218,13 +183,9 @@ tl::expected<void, std::string> replace(const fs::path& path, std::string_view t
 
 tl::expected<Saved, std::string> save(const fs::path& path, std::string_view text) {
   const Outcome asked = replace(path, text);
-  if (asked) {
-    return Saved{path, ""};
-  }
+  if (asked) return Saved{path, ""};
   const auto refuge = temporary_place(path.filename());
-  if (!refuge) {
-    return tl::unexpected(fmt::format("{}; {}", asked.error(), refuge.error()));
-  }
+  if (!refuge) return tl::unexpected(fmt::format("{}; {}", asked.error(), refuge.error()));
   if (const Outcome saved = replace(*refuge, text); !saved) {
     std::error_code ignored;
     fs::remove(refuge->parent_path(), ignored);

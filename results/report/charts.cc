@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdlib>
 #include <iterator>
 #include <limits>
 #include <map>
@@ -76,10 +77,7 @@ void add_marks(const Run& run, std::vector<Chart::Mark>& marks) {
 /// Five digits: more are not visible and would make the page larger.
 Json number(double value) {
   if (!std::isfinite(value)) return nullptr;
-  if (value == 0) return 0;
-  const double scale = std::pow(10.0, 4 - std::floor(std::log10(std::abs(value))));
-  const double rounded = std::round(value * scale) / scale;
-  return std::isfinite(rounded) ? Json(rounded) : Json(value);
+  return std::strtod(fmt::format("{:.5g}", value).c_str(), nullptr);
 }
 
 std::string text(std::string_view given) {
@@ -216,33 +214,6 @@ std::vector<Chart> charts_of(const Result& result) {
     if (!chart->lines.empty()) charts.push_back(std::move(*chart));
   }
   return charts;
-}
-
-Chart by_rate(const Result& result) {
-  Chart chart{.title = "Time to acquire by rate",
-              .x = {"offered sections a second", false, Scale::linear},
-              .y = {"time to acquire", true}};
-  std::map<std::string, std::array<std::vector<Point>, 2>> figures;  ///< p50 and p99
-  for (const Run& run : result.runs) {
-    const std::string name = run.strategy + (run.load.name.empty() ? "" : ", " + run.load.name);
-    if (!run.load.rate || !run.acquire.any()) continue;
-    if (figures.size() == kMostStrategies && !figures.contains(name)) continue;
-    auto& [p50, p99] = figures[name];
-    if (p50.size() == kMostPoints) continue;
-    p50.emplace_back(*run.load.rate, run.acquire.p50);
-    p99.emplace_back(*run.load.rate, run.acquire.p99);
-  }
-  for (auto& [name, lines] : figures) {
-    for (auto* points : {&lines[0], &lines[1]}) {
-      std::stable_sort(points->begin(), points->end(),
-                       [](const Point& a, const Point& b) { return a.first < b.first; });
-      if (!(points->front().first < points->back().first)) continue;
-      const char* const which = points == lines.data() ? "p50" : "p99";
-      chart.lines.push_back({fmt::format("{}, {}", name, which), std::move(*points),
-                             chart.lines.size() < kMostShown});
-    }
-  }
-  return chart;
 }
 
 std::string to_json(const std::vector<Chart>& charts) {

@@ -63,9 +63,6 @@ OverTime over_time(std::span<const SeriesPoint> series);
 
 /// Percentiles, throughput and waits over time of a result of one load.
 std::vector<Chart> charts_of(const Result& result);
-/// Waits by the rate that was offered, of strategies that were offered several; without lines if
-/// none was.
-Chart by_rate(const Result& result);
 
 /// As JSON that can stand inside an HTML element: no "<", ">" or "&", ASCII only. What is not a
 /// number is null.

@@ -5,17 +5,16 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 #include <random>
 #include <stdexcept>
 #include <string_view>
 
 #include "results/file/loads.h"
-#include "results/file/option_values.h"
 #include "results/report/charts.h"
 #include "results/report/page_files.h"
-#include "results/stats/comparison.h"
 #include "results/tables/observed.h"
-#include "results/tables/ranks.h"
+#include "results/tables/runs.h"
 #include "results/tables/show.h"
 #include "results/tables/text.h"
 
@@ -68,12 +67,13 @@ std::string to_html(const Block& block) {
   return heading(3, block.title) + results::to_html(block.table) + results::to_html(block.lines);
 }
 
-Table pairs(std::string key, std::string value) {
-  return {.columns = {{key, "", key}, {value, "", value}}};
-}
-
-void add_pair(Table& table, const std::string& name, const std::string& value) {
-  if (!value.empty()) table.rows.push_back({finished({}, name), finished({}, value)});
+/// Without the rows that have no value.
+std::string pairs_html(const std::string& name, const std::string& value,
+                       std::vector<std::pair<std::string, std::string>> rows) {
+  using Pair = std::pair<std::string, std::string>;
+  std::erase_if(rows, [](const Pair& row) { return row.second.empty(); });
+  return results::to_html(table_of<Pair>(
+      {{{name, "", name}, &Pair::first}, {{value, "", value}, &Pair::second}}, rows));
 }
 
 class Page {
@@ -100,41 +100,37 @@ class Page {
 
   /// Strategies that several results have, side by side.
   void add_overview(std::span<const Source> sources) {
-    Table table{.columns = {{"strategy", "", "strategy"}}};
-    std::vector<std::vector<const Run*>> runs;
+    std::vector<Field<std::string>> fields{
+        {{"strategy", "", "strategy"}, [](const std::string& strategy) { return strategy; }}};
+    std::map<std::string, std::size_t> times;
     std::vector<std::string> strategies;
     for (const Source& source : sources) {
       if (source.result.runs.empty() || is_experiment(source.result)) continue;
-      runs.push_back(typical_runs(source.result));
-      table.columns.push_back({"", name_of(source), "per s", Unit::number});
-      table.columns.push_back({"", "acquire", "p99", Unit::seconds});
-      for (const Run* run : runs.back()) {
-        const auto found = std::find(strategies.begin(), strategies.end(), run->strategy);
-        if (found == strategies.end()) strategies.push_back(run->strategy);
+      std::map<std::string, const Run*> runs;
+      for (const Run* run : typical_runs(source.result)) {
+        runs[run->strategy] = run;
+        if (++times[run->strategy] == 1) strategies.push_back(run->strategy);
       }
+      const auto rate = [runs](const std::string& strategy) {
+        const auto run = runs.find(strategy);
+        return run == runs.end() ? Cell() : Cell(run->second->sections_per_second);
+      };
+      const auto p99 = [runs](const std::string& strategy) {
+        const auto run = runs.find(strategy);
+        const bool timed = run != runs.end() && run->second->acquire.count > 0;
+        return timed ? Cell(run->second->acquire.p99) : Cell();
+      };
+      fields.push_back({{"", name_of(source), "per s", Unit::number}, rate});
+      fields.push_back({{"", "acquire", "p99", Unit::seconds}, p99});
     }
-    for (const std::string& strategy : strategies) {
-      std::vector<Cell> row{finished({}, strategy)};
-      std::size_t times = 0;
-      for (const auto& its : runs) {
-        const auto run = std::find_if(its.begin(), its.end(),
-                                      [&](const Run* one) { return one->strategy == strategy; });
-        const bool there = run != its.end();
-        times += there ? 1 : 0;
-        const bool timed = there && (*run)->acquire.count > 0;
-        row.push_back(
-            finished({.unit = Unit::number}, there ? Cell((*run)->sections_per_second) : Cell()));
-        row.push_back(
-            finished({.unit = Unit::seconds}, timed ? Cell((*run)->acquire.p99) : Cell()));
-      }
-      if (times > 1) table.rows.push_back(std::move(row));
-    }
-    if (table.rows.empty()) return;
+    std::erase_if(strategies, [&](const std::string& one) { return times[one] < 2; });
+    if (strategies.empty()) return;
     body_ += heading(2, "Side by side") +
              paragraph(
                  "Strategies that several results have. lockbench compare tells whether a "
                  "difference is significant.") +
-             results::to_html(table) + results::to_html(differences(sources));
+             results::to_html(table_of(fields, strategies)) +
+             results::to_html(differences(sources));
   }
 
   void add(const std::string& html) { body_ += html; }
@@ -193,7 +189,6 @@ class Page {
   /// Of each load its own: figures of different loads do not belong into one chart.
   void add_charts(const Result& result) {
     if (result.runs.empty()) return;
-    add_chart(by_rate(result), "");
     const bool several = has_several_loads(result);
     std::vector<Result> loads = several ? split_by_load(result) : std::vector{result};
     // The charts compare strategies, and these are points of one.
@@ -276,26 +271,24 @@ class Page {
     }
     const Environment& environment = result.environment;
     constexpr double kGiB = 1024.0 * 1024 * 1024;
-    Table facts = pairs("what", "which");
-    add_pair(facts, "result", result.id);
-    add_pair(facts, "lockbench",
-             fmt::format("{}, {}, {}", result.lockbench.version, result.lockbench.commit,
-                         result.lockbench.build_type));
-    add_pair(facts, "memory",
-             fmt::format("{:.1f} GiB", static_cast<double>(environment.memory_bytes) / kGiB));
-    add_pair(facts, "kernel", environment.kernel);
+    std::vector<std::pair<std::string, std::string>> facts{
+        {"result", result.id},
+        {"lockbench", fmt::format("{}, {}, {}", result.lockbench.version, result.lockbench.commit,
+                                  result.lockbench.build_type)},
+        {"memory", fmt::format("{:.1f} GiB", static_cast<double>(environment.memory_bytes) / kGiB)},
+        {"kernel", environment.kernel}};
     for (const auto& [name, server] : environment.servers) {
       const std::string secured = server.encryption ? ", " + *server.encryption : "";
-      add_pair(
-          facts, name,
-          fmt::format("{} at {}{}", server.version, fmt::join(server.endpoints, ", "), secured));
+      facts.emplace_back(name, fmt::format("{} at {}{}", server.version,
+                                           fmt::join(server.endpoints, ", "), secured));
     }
-    body_ += folded_away("Environment", results::to_html(facts));
-    Table settings = pairs("option", "value");
+    body_ += folded_away("Environment", pairs_html("what", "which", facts));
+    std::vector<std::pair<std::string, std::string>> settings;
     for (const auto& [name, value] : result.workload) {
-      if (!is_of_output(name)) add_pair(settings, name, value_text(value));
+      if (!is_of_output(name)) settings.emplace_back(name, value_text(value));
     }
-    body_ += folded_away("All settings (durations in seconds)", results::to_html(settings));
+    body_ +=
+        folded_away("All settings (durations in seconds)", pairs_html("option", "value", settings));
   }
 
   /// Harmless in a shell, whatever the file holds.

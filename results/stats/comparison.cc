@@ -6,15 +6,12 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <functional>
 #include <limits>
 #include <numbers>
 #include <set>
 
 #include "results/file/loads.h"
-#include "results/stats/compared_figures.h"
 #include "results/stats/figures.h"
-#include "results/stats/significance.h"
 #include "results/stats/statistics.h"
 
 namespace lockbench::results {
@@ -65,72 +62,58 @@ std::vector<StrategyRuns> strategies_of(const Result& result) {
   return strategies;
 }
 
-/// One figure of one strategy. Its Difference is at `place` among all.
+/// One figure of one strategy, and what is found of it.
 struct Item {
   ComparedFigure figure;
   std::vector<double> a, b;  ///< by repetition; logarithms where relative
-  bool relative = true;
-  std::size_t place = 0;
+  Difference found{};
   std::vector<const Regression*> gates{};
 
   bool has_both() const { return !a.empty() && !b.empty(); }
   bool has_repetitions() const { return std::min(a.size(), b.size()) >= kFewestRepetitions; }
-  double shown(double change) const { return relative ? std::expm1(change) : change; }
-  double center() const { return *median(b) - *median(a); }
+  double shown(double change) const { return found.relative ? std::expm1(change) : change; }
+  template <class Predicate>
+  bool all_values(Predicate are) const {
+    return std::ranges::all_of(a, are) && std::ranges::all_of(b, are);
+  }
 };
 
-Item make_item(const StrategyRuns& a, const StrategyRuns& b, const ComparedFigure& figure) {
+/// All but the p of what both sides have, and the finding that follows.
+Item make_item(const StrategyRuns& a, const StrategyRuns& b, const ComparedFigure& figure,
+               double confidence) {
   Item item{figure, a.values_of(figure.path), b.values_of(figure.path)};
-  for (const auto* side : {&item.a, &item.b}) {
-    for (const double value : *side) item.relative = item.relative && value > 0;
-  }
-  if (item.relative) {
-    for (auto* side : {&item.a, &item.b}) {
-      for (double& value : *side) value = std::log(value);
+  Difference& found = item.found;
+  found = {.strategy = a.name,
+           .figure = figure.path,
+           .unit = figure.unit,
+           .a_at_least = a.at_least.contains(figure.path),
+           .b_at_least = b.at_least.contains(figure.path),
+           .relative = item.all_values([](double value) { return value > 0; })};
+  const auto center_of = [&](std::vector<double>& values) {
+    if (found.relative) {
+      for (double& value : values) value = std::log(value);
     }
+    return median(values).value_or(std::numeric_limits<double>::quiet_NaN());
+  };
+  const double center_a = center_of(item.a), center_b = center_of(item.b);
+  found.a = found.relative ? std::exp(center_a) : center_a;
+  found.b = found.relative ? std::exp(center_b) : center_b;
+  found.change = item.shown(center_b - center_a);
+  if (!item.has_both()) {
+    found.finding = item.a.empty() ? Finding::not_in_a : Finding::not_in_b;
+  } else if (!item.has_repetitions()) {
+    found.finding = Finding::too_few;
+  } else {
+    const Interval change = bootstrap_interval(item.a, item.b, confidence);
+    found.low = item.shown(change.low);
+    found.high = item.shown(change.high);
   }
   return item;
 }
 
-/// Whether it is a count that is 0 on both sides.
-bool never_happened(const Item& item) {
-  const auto is_zero = [](double value) { return value == 0; };
-  return !item.relative && std::all_of(item.a.begin(), item.a.end(), is_zero) &&
-         std::all_of(item.b.begin(), item.b.end(), is_zero);
-}
-
-/// All but the finding and p of what both sides have.
-Difference difference_of(const Item& item, const StrategyRuns& a, const StrategyRuns& b,
-                         double confidence) {
-  constexpr double kNothing = std::numeric_limits<double>::quiet_NaN();
-  const auto value = [&](const std::vector<double>& values) {
-    const double center = median(values).value_or(kNothing);
-    return item.relative ? std::exp(center) : center;
-  };
-  Difference made{.strategy = a.name,
-                  .figure = item.figure.path,
-                  .unit = item.figure.unit,
-                  .a = value(item.a),
-                  .b = value(item.b),
-                  .a_at_least = a.at_least.contains(item.figure.path),
-                  .b_at_least = b.at_least.contains(item.figure.path),
-                  .relative = item.relative,
-                  .change = item.has_both() ? item.shown(item.center()) : kNothing};
-  if (!item.has_both()) {
-    made.finding = item.a.empty() ? Finding::not_in_a : Finding::not_in_b;
-  } else if (!item.has_repetitions()) {
-    made.finding = Finding::too_few;
-  } else {
-    const Interval change = bootstrap_interval(item.a, item.b, confidence);
-    made.low = item.shown(change.low);
-    made.high = item.shown(change.high);
-  }
-  return made;
-}
-
 /// A figure, and the side on which a difference of it is looked for.
 struct Test {
-  const Item* item;
+  Item* item;
   Side side;
 };
 
@@ -150,20 +133,21 @@ struct Family {
   }
 };
 
-Finding finding_of(const Item& item, double change) {
-  if (item.figure.good == Good::unknown) return change > 0 ? Finding::higher : Finding::lower;
-  return (change > 0) == (item.figure.good == Good::higher) ? Finding::better : Finding::worse;
+Finding finding_of(const Item& item) {
+  const bool more = item.found.change > 0;
+  if (item.figure.good == Good::unknown) return more ? Finding::higher : Finding::lower;
+  return more == (item.figure.good == Good::higher) ? Finding::better : Finding::worse;
 }
 
 /// Whether the figure itself, apart from chance, has changed.
-bool has_changed(const Item& item, const Difference& one) {
+bool has_changed(const Difference& one) {
   const bool noticeable =
-      !item.relative || item.figure.unit == Unit::count || std::abs(one.change) >= kLeastChange;
+      !one.relative || one.unit == Unit::count || std::abs(one.change) >= kLeastChange;
   return noticeable && (*one.low > 0 || *one.high < 0);
 }
 
 /// Holm's procedure: the least p against the alarms shared by all, the next by all but one, ...
-void judge(const Family& family, double all_alarms, std::vector<Difference>& differences) {
+void judge(const Family& family, double all_alarms) {
   const bool can_tell = family.reach() <= family.alarms;
   std::vector<std::pair<double, const Test*>> order;
   for (const Test& test : family.tests) {
@@ -175,15 +159,15 @@ void judge(const Family& family, double all_alarms, std::vector<Difference>& dif
     const auto& [p, test] = order[i];
     const double left = static_cast<double>(order.size() - i);
     adjusted = std::min(1.0, std::max(adjusted, p * left * all_alarms / family.alarms));
-    Difference& one = differences[test->item->place];
+    Difference& one = test->item->found;
     const bool is_other_side =
         test->side != Side::both && (test->side == Side::above) != (one.change > 0);
     if (is_other_side) continue;
     one.p = adjusted;
     if (!can_tell) {
       one.finding = Finding::too_few;
-    } else if (adjusted <= all_alarms && has_changed(*test->item, one)) {
-      one.finding = finding_of(*test->item, one.change);
+    } else if (adjusted <= all_alarms && has_changed(one)) {
+      one.finding = finding_of(*test->item);
     }
   }
 }
@@ -212,22 +196,17 @@ std::string why_nothing(const Family& family, double confidence) {
 double detectable(const Regression& gate, const Item& item, double alarms, double bound) {
   const Welch sample = welch(item.a, item.b);
   const double error = std::sqrt(std::numbers::pi / 2) * sample.error;  // medians' against means'
-  const double beyond = std::abs(item.relative ? std::log1p(std::max(bound, -1.0)) : bound);
+  const double beyond = std::abs(item.found.relative ? std::log1p(std::max(bound, -1.0)) : bound);
   const double change = std::max(student_quantile(1 - alarms, sample.degrees) * error, beyond) +
                         student_quantile(kPower, sample.degrees) * error;
   return item.shown(gate.more ? change : -change);
 }
 
-Gate judged(const Regression& gate, const Item& item, const Difference& one, double alarms) {
-  Gate made{gate, one.strategy, Gate::Outcome::kept, item.place, std::nullopt};
-  if (!item.has_both()) {
-    made.outcome = item.b.empty() ? Gate::Outcome::not_measured : Gate::Outcome::not_excluded;
-    return made;
-  }
-  if (!item.has_repetitions()) {
-    made.outcome = Gate::Outcome::not_excluded;
-    return made;
-  }
+Gate judged(const Regression& gate, const Item& item, std::size_t place, double alarms) {
+  const Difference& one = item.found;
+  Gate made{gate, one.strategy, Gate::Outcome::not_excluded, place, std::nullopt};
+  if (item.b.empty()) made.outcome = Gate::Outcome::not_measured;
+  if (!item.has_repetitions()) return made;
   const double bound = bound_of(gate, one);
   const auto is_beyond = [&](double change) { return gate.more ? change > bound : change < bound; };
   // What waits were cut off of may be larger: no evidence that B is worse than A, or that it is
@@ -236,8 +215,8 @@ Gate judged(const Regression& gate, const Item& item, const Difference& one, dou
   const bool may_be_missed = gate.more ? one.b_at_least : one.a_at_least;
   if (is_shown(one.finding) && is_beyond(one.change) && !may_be_kept) {
     made.outcome = Gate::Outcome::regression;
-  } else if (is_beyond(gate.more ? *one.high : *one.low) || may_be_missed) {
-    made.outcome = Gate::Outcome::not_excluded;
+  } else if (!is_beyond(gate.more ? *one.high : *one.low) && !may_be_missed) {
+    made.outcome = Gate::Outcome::kept;
   }
   made.detectable = detectable(gate, item, alarms, bound);
   return made;
@@ -262,18 +241,15 @@ class Pairing {
         if (gate.figure == figure.path) gates.push_back(&gate);
       }
       if (!is_in_b && gates.empty()) continue;
-      Item item = make_item(a, b, figure);
+      Item item = make_item(a, b, figure, comparison_.confidence);
       if (item.a.empty() && item.b.empty()) {
         if (is_in_b && !gates.empty()) comparison_.unmeasured[figure.path].push_back(a.name);
         continue;
       }
-      if (never_happened(item)) {
-        never_happened_.insert(figure.path);
-        continue;
-      }
-      item.place = comparison_.differences.size();
+      measured_.insert(figure.path);
+      // A count of what never happened tells nothing.
+      if (item.all_values([](double value) { return value == 0; })) continue;
       item.gates = std::move(gates);
-      comparison_.differences.push_back(difference_of(item, a, b, comparison_.confidence));
       items_.push_back(std::move(item));
     }
   }
@@ -281,32 +257,38 @@ class Pairing {
   void judge_all() {
     const double alarms = 1 - comparison_.confidence;
     Family first, others;
-    for (const Item& item : items_) {
+    for (Item& item : items_) {
       if (item.has_repetitions()) add_tests(item, first, others);
     }
     first.alarms = others.tests.empty() ? alarms : kShareOfFirst * alarms;
     others.alarms = alarms - (first.tests.empty() ? 0 : first.alarms);
-    for (const Family* family : {&first, &others}) judge(*family, alarms, comparison_.differences);
+    for (const Family* family : {&first, &others}) judge(*family, alarms);
     if (!first.tests.empty() && first.reach() > first.alarms) {
       const std::string why = why_nothing(first, comparison_.confidence);
       comparison_.notes.push_back(why);
       if (!gates_.empty()) comparison_.gates_undecided = why;
     }
-    for (const Item& item : items_) {
-      const double share =
-          first.alarms / static_cast<double>(std::max<std::size_t>(1, first.tests.size()));
+    const double share =
+        first.alarms / static_cast<double>(std::max<std::size_t>(1, first.tests.size()));
+    for (std::size_t place = 0; place < items_.size(); ++place) {
+      const Item& item = items_[place];
+      if (!item.gates.empty() && item.has_both() && !item.has_repetitions()) refuse_gate(item);
       for (const Regression* gate : item.gates) {
-        if (item.has_both() && !item.has_repetitions()) refuse_gate(item);
-        comparison_.gates.push_back(
-            judged(*gate, item, comparison_.differences[item.place], share));
+        comparison_.gates.push_back(judged(*gate, item, place, share));
       }
     }
-    add_unmeasured_gates();
+    // Gates on a figure that no strategy has.
+    for (const Regression& gate : gates_) {
+      if (!measured_.contains(gate.figure) && comparison_.unmeasured.contains(gate.figure)) {
+        comparison_.gates.push_back({gate, "", Gate::Outcome::not_measured, {}, {}});
+      }
+    }
     note_few_repetitions();
+    for (Item& item : items_) comparison_.differences.push_back(std::move(item.found));
   }
 
  private:
-  void add_tests(const Item& item, Family& first, Family& others) const {
+  void add_tests(Item& item, Family& first, Family& others) const {
     if (gates_.empty()) {
       const bool leads =
           std::find(kHeadline.begin(), kHeadline.end(), item.figure.path) != kHeadline.end();
@@ -327,21 +309,7 @@ class Pairing {
     comparison_.gates_undecided = fmt::format(
         "{} of {} was measured in {} repetitions of A and {} of B: {} of each are needed "
         "(--repeat)",
-        item.figure.path, comparison_.differences[item.place].strategy, item.a.size(),
-        item.b.size(), kFewestRepetitions);
-  }
-
-  /// Gates on a figure that no strategy has.
-  void add_unmeasured_gates() {
-    for (const Regression& gate : gates_) {
-      const bool is_measured = never_happened_.contains(gate.figure) ||
-                               std::any_of(items_.begin(), items_.end(), [&](const Item& item) {
-                                 return item.figure.path == gate.figure;
-                               });
-      const auto found = comparison_.unmeasured.find(gate.figure);
-      if (is_measured || found == comparison_.unmeasured.end()) continue;
-      comparison_.gates.push_back({gate, "", Gate::Outcome::not_measured, {}, {}});
-    }
+        item.figure.path, item.found.strategy, item.a.size(), item.b.size(), kFewestRepetitions);
   }
 
   void note_few_repetitions() {
@@ -367,7 +335,7 @@ class Pairing {
   std::vector<ComparedFigure> figures_;
   ResultComparison& comparison_;
   std::vector<Item> items_;
-  std::set<std::string> never_happened_;
+  std::set<std::string> measured_;  ///< figures that some strategy has
 };
 
 void add_doubts(const Result& result, std::string_view name, ResultComparison& comparison) {
@@ -416,6 +384,13 @@ std::string_view to_string(Finding finding) {
   return kNames.at(static_cast<std::size_t>(finding));
 }
 
+double bound_of(const Regression& gate, const Difference& difference) {
+  double bound = gate.bound;
+  if (gate.is_share && !difference.relative) bound *= std::abs(difference.a);
+  if (!gate.is_share && difference.relative) bound /= difference.a;
+  return gate.more ? bound : -bound;
+}
+
 bool is_shown(Finding finding) {
   return finding == Finding::better || finding == Finding::worse || finding == Finding::higher ||
          finding == Finding::lower;
@@ -430,25 +405,21 @@ ResultComparison compare(const Result& a, const Result& b, const ComparisonOptio
   ResultComparison comparison{.confidence = options.confidence};
   const std::vector<StrategyRuns> of_a = strategies_of(a);
   const std::vector<StrategyRuns> of_b = strategies_of(b);
-  std::map<std::string_view, const StrategyRuns*> in_b;
-  for (const StrategyRuns& strategy : of_b) in_b.emplace(strategy.name, &strategy);
-
   const StrategyRuns nothing;
   Pairing pairing(options, comparison);
-  std::set<std::string_view> common;
   for (const StrategyRuns& strategy : of_a) {
-    const auto found = in_b.find(strategy.name);
-    const bool is_in_b = found != in_b.end();
+    const auto found = std::ranges::find(of_b, strategy.name, &StrategyRuns::name);
+    const bool is_in_b = found != of_b.end();
     if (is_in_b) {
-      common.insert(strategy.name);
+      ++comparison.in_both;
     } else {
       comparison.only_in_a.push_back(strategy.name);
     }
-    pairing.add(strategy, is_in_b ? *found->second : nothing);
+    pairing.add(strategy, is_in_b ? *found : nothing);
   }
-  comparison.in_both = common.size();
   for (const StrategyRuns& strategy : of_b) {
-    if (!common.contains(strategy.name)) comparison.only_in_b.push_back(strategy.name);
+    if (std::ranges::find(of_a, strategy.name, &StrategyRuns::name) != of_a.end()) continue;
+    comparison.only_in_b.push_back(strategy.name);
   }
   pairing.judge_all();
   note_lower_bounds(comparison);

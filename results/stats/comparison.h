@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "results/file/model.h"
-#include "results/stats/regression.h"
+#include "results/stats/threshold.h"
 #include "results/tables/units.h"
 
 namespace lockbench::results {
@@ -41,6 +41,9 @@ struct Difference {
   std::optional<double> p;  ///< adjusted for its family
   Finding finding = Finding::none_shown;
 };
+
+/// The gate's bound as a change, as in Difference: negative where B must not fall below A.
+double bound_of(const Regression& gate, const Difference& difference);
 
 struct ComparisonOptions {
   double confidence = 0.95;
@@ -95,9 +98,5 @@ ResultComparison compare(const Result& a, const Result& b, const ComparisonOptio
 
 /// How many repetitions on each side so many gates need.
 std::size_t repetitions_of_gates(std::size_t gates, double confidence);
-
-/// Differences in workload, machine or servers that make two results incomparable, one line each.
-/// Repetitions, seed, output and the choice of strategies may differ.
-std::vector<std::string> incompatibilities(const Result& a, const Result& b);
 
 }  // namespace lockbench::results

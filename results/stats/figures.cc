@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "results/file/fields.h"
+#include "results/file/model.h"
 
 namespace lockbench::results {
 namespace {
@@ -94,6 +95,53 @@ double next_step(double percent) {
   return next > percent ? next : 100;
 }
 
+/// The figures that every comparison shows, and others whose direction is known, apart from times.
+struct Known {
+  std::string_view path;
+  Unit unit;
+  Good good;
+  bool is_usual = true;
+};
+constexpr std::array kKnown{
+    Known{"sections_per_second", Unit::number, Good::higher},
+    Known{"acquire.mean", Unit::seconds, Good::lower},
+    Known{"acquire.p50", Unit::seconds, Good::lower},
+    Known{"acquire.p99", Unit::seconds, Good::lower},
+    Known{"handoff.p50", Unit::seconds, Good::lower},
+    Known{"hold.p50", Unit::seconds, Good::lower},
+    Known{"release.p50", Unit::seconds, Good::lower},
+    Known{"commands_per_section", Unit::number, Good::lower},
+    Known{"server_cpu_seconds_per_section", Unit::seconds, Good::lower},
+    Known{"fairness.jain", Unit::number, Good::higher},
+    Known{"outcomes.timed_out", Unit::count, Good::lower},
+    Known{"outcomes.failed", Unit::count, Good::lower},
+    Known{"leases_lost", Unit::count, Good::lower},
+    Known{"audit.lost_updates", Unit::count, Good::lower},
+    Known{"audit.overlaps", Unit::count, Good::lower},
+    Known{"sections", Unit::count, Good::higher, false},
+    Known{"outcomes.acquired", Unit::count, Good::higher, false},
+    Known{"fairness.longest_wait_seconds", Unit::seconds, Good::lower, false},
+    Known{"transactions.aborts", Unit::count, Good::lower, false},
+    Known{"transactions.retries", Unit::count, Good::lower, false},
+    Known{"transactions.deadlocks", Unit::count, Good::lower, false},
+};
+
+bool is_count(std::string_view path) {
+  return path.starts_with("outcomes.") || path.starts_with("releases.") ||
+         (path.starts_with("audit.") && !path.ends_with("_seconds")) ||
+         std::any_of(kRunCounts.begin(), kRunCounts.end(),
+                     [&](const auto& count) { return path == count.name; });
+}
+
+/// Whether it is a time of a distribution.
+bool is_time(std::string_view path) {
+  constexpr std::array<std::string_view, 9> kTimes{"mean", "stddev", "min",  "p50", "p90",
+                                                   "p95",  "p99",    "p999", "max"};
+  const std::string_view last = path.substr(path.rfind('.') + 1);
+  return !path.starts_with("costs.") && !path.starts_with("fairness.") &&
+         std::find(kTimes.begin(), kTimes.end(), last) != kTimes.end();
+}
+
 }  // namespace
 
 std::vector<Figure> figures(const Run& run) {
@@ -132,35 +180,54 @@ std::optional<double> percentile_share(std::string_view path) {
   return std::nullopt;
 }
 
-std::vector<Distribution::Bucket> all_buckets(const Distribution& distribution) {
-  std::map<double, std::uint64_t> counts;
-  for (const auto* buckets : {&distribution.buckets, &distribution.censored.buckets}) {
-    for (const auto& bucket : *buckets) counts[bucket.upper] += bucket.count;
-  }
-  std::vector<Distribution::Bucket> all;
-  all.reserve(counts.size());
-  for (const auto& [upper, count] : counts) all.push_back({upper, count});
-  return all;
-}
-
 std::vector<PercentileStep> percentile_steps(const Distribution& distribution) {
-  const auto buckets = all_buckets(distribution);
+  std::map<double, std::uint64_t> buckets;  // of the complete and the censored samples together
   std::uint64_t total = distribution.overflow + distribution.censored.overflow;
-  for (const auto& bucket : buckets) total += bucket.count;
+  for (const auto* some : {&distribution.buckets, &distribution.censored.buckets}) {
+    for (const auto& [upper, count] : *some) {
+      buckets[upper] += count;
+      total += count;
+    }
+  }
   std::vector<PercentileStep> steps;
   double percent = 0;
   std::uint64_t below = 0;
-  for (const auto& bucket : buckets) {
-    below += bucket.count;
+  for (const auto& [upper, count] : buckets) {
+    below += count;
     const double reached = 100 * static_cast<double>(below) / static_cast<double>(total);
     // One bucket may pass several steps.
     for (; below < total && percent < 100 && percent <= reached; percent = next_step(percent)) {
       // The largest sample is known exactly.
-      steps.push_back({percent, std::min(bucket.upper, distribution.max), below});
+      steps.push_back({percent, std::min(upper, distribution.max), below});
     }
   }
   if (total > 0 && percent < 100) steps.push_back({percent, distribution.max, total});
   return steps;
+}
+
+ComparedFigure compared_figure(const std::string& path) {
+  const auto* const known = std::find_if(kKnown.begin(), kKnown.end(),
+                                         [&](const Known& one) { return one.path == path; });
+  if (known != kKnown.end()) return {path, known->unit, known->good};
+  if (is_time(path)) {
+    const bool left = path.starts_with("renewal.margin.") || path.starts_with("quorum.validity.");
+    return {path, Unit::seconds, left ? Good::higher : Good::lower};
+  }
+  if (path.ends_with("_seconds")) return {path, Unit::seconds, Good::unknown};
+  return {path, is_count(path) ? Unit::count : Unit::number, Good::unknown};
+}
+
+std::vector<ComparedFigure> compared_figures(std::span<const std::string> more) {
+  std::vector<ComparedFigure> figures;
+  for (const Known& one : kKnown) {
+    if (one.is_usual) figures.push_back({std::string(one.path), one.unit, one.good});
+  }
+  for (const std::string& path : more) {
+    const bool there = std::any_of(figures.begin(), figures.end(),
+                                   [&](const ComparedFigure& one) { return one.path == path; });
+    if (!there) figures.push_back(compared_figure(path));
+  }
+  return figures;
 }
 
 }  // namespace lockbench::results

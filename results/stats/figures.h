@@ -2,11 +2,13 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "results/file/model.h"
+#include "results/tables/units.h"
 
 namespace lockbench::results {
 
@@ -31,9 +33,6 @@ std::optional<Distribution Run::*> distribution_of(std::string_view path);
 /// 0.99 for such a percentile; nothing for other figures.
 std::optional<double> percentile_share(std::string_view path);
 
-/// Buckets of the complete and the censored samples together, growing: what the figures are over.
-std::vector<Distribution::Bucket> all_buckets(const Distribution& distribution);
-
 /// How many samples are at most how long, in seconds.
 struct PercentileStep {
   double percent = 0;  ///< below 100
@@ -43,5 +42,20 @@ struct PercentileStep {
 /// HdrHistogram's steps, five for each halving of the distance to 100 %, to the one that only the
 /// largest samples reach. Nothing without buckets; about 260 at the most.
 std::vector<PercentileStep> percentile_steps(const Distribution& distribution);
+
+enum class Good { higher, lower, unknown };
+
+/// A figure that results are compared by.
+struct ComparedFigure {
+  std::string path;
+  Unit unit = Unit::number;
+  Good good = Good::unknown;
+};
+
+/// The one of that path, whether its direction is known or not.
+ComparedFigure compared_figure(const std::string& path);
+
+/// The usual ones, and those of these paths.
+std::vector<ComparedFigure> compared_figures(std::span<const std::string> more);
 
 }  // namespace lockbench::results

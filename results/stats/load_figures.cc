@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <limits>
+#include <optional>
 #include <tuple>
 
 #include "results/stats/figures.h"
@@ -11,44 +13,68 @@
 namespace lockbench::results {
 namespace {
 
-bool has_load(const Run& run, std::string_view name) { return run.load.name == name; }
+/// Differences below are nothing that anybody would act on.
+constexpr double kTenth = 1.1;
 
-bool before(const Load& a, const Load& b) {
-  return std::tuple(a.rate.value_or(0), a.rtt_seconds) <
-         std::tuple(b.rate.value_or(0), b.rtt_seconds);
+std::vector<double> logarithms(std::vector<double> values) {
+  // A wait of nothing is one of a nanosecond.
+  for (double& value : values) value = std::log(std::max(value, 1e-9));
+  return values;
+}
+
+/// The known scatter of the longest waits; the rarer ones scatter at least as much.
+constexpr double kScatterOfWaits = 0.5;
+
+/// Whether `b`, which is higher, can be told apart from `a`. Both are logarithms.
+bool told_apart(const std::vector<double>& a, const std::vector<double>& b, double scatter) {
+  const Welch sample = welch(a, b, scatter);
+  return sample.difference >= std::log(kTenth) &&
+         sample.difference > student_quantile(0.975, sample.degrees) * sample.error;
+}
+
+const char* deciding_figure(std::string_view load) {
+  if (load == "alone") return "acquire.p50";
+  return load == "demand" ? "acquire.p99" : "fairness.longest_wait_seconds";
+}
+
+/// What decides under this load, by repetition.
+std::vector<double> deciding_values(const StrategyLoads& strategy, const std::string& load) {
+  std::vector<double> values;
+  const std::size_t point = load == "demand" ? 0 : strategy.points_of(load) - 1;
+  const char* const decides = deciding_figure(load);
+  for (const Run* run : strategy.counting_runs(load, point)) {
+    const auto value = [&](const char* path) { return figure(*run, path); };
+    std::optional<double> found = value(decides);
+    if (!found) continue;
+    if (load == "alone") *found += value("release.p50").value_or(0);
+    values.push_back(*found);
+  }
+  return values;
 }
 
 }  // namespace
 
+std::size_t StrategyLoads::points_of(std::string_view load) const {
+  const auto found = points.find(load);
+  return found == points.end() ? 0 : found->second.size();
+}
+
 std::vector<const Run*> StrategyLoads::runs_of(std::string_view load) const {
   std::vector<const Run*> found;
   std::copy_if(runs.begin(), runs.end(), std::back_inserter(found),
-               [&](const Run* run) { return has_load(*run, load); });
-  return found;
-}
-
-std::size_t StrategyLoads::points_of(std::string_view load) const {
-  return static_cast<std::size_t>(std::count_if(points.begin(), points.end(),
-                                                [&](const Load& one) { return one.name == load; }));
-}
-
-std::vector<const Run*> StrategyLoads::runs_of(std::string_view load, std::size_t point) const {
-  std::vector<Load> of_load;
-  std::copy_if(points.begin(), points.end(), std::back_inserter(of_load),
-               [&](const Load& one) { return one.name == load; });
-  std::vector<const Run*> found;
-  if (point >= of_load.size()) return found;
-  std::copy_if(runs.begin(), runs.end(), std::back_inserter(found),
-               [&](const Run* run) { return run->load == of_load[point]; });
+               [&](const Run* run) { return run->load.name == load; });
   return found;
 }
 
 std::vector<const Run*> StrategyLoads::counting_runs(std::string_view load,
                                                      std::size_t point) const {
-  const std::vector<const Run*> all = runs_of(load, point);
-  std::vector<const Run*> valid;
-  std::copy_if(all.begin(), all.end(), std::back_inserter(valid),
-               [](const Run* run) { return is_of_the_lock(*run); });
+  std::vector<const Run*> all, valid;
+  if (point >= points_of(load)) return {};
+  for (const Run* run : runs) {
+    if (run->load != points.find(load)->second[point]) continue;
+    all.push_back(run);
+    if (is_of_the_lock(*run)) valid.push_back(run);
+  }
   return valid.empty() ? all : valid;
 }
 
@@ -117,19 +143,6 @@ std::optional<double> served_share(const std::vector<const Run*>& runs) {
   return served == 0 ? 0 : served / (served + unserved);
 }
 
-std::optional<double> StrategyLoads::served_share(std::string_view load, std::size_t point) const {
-  return results::served_share(counting_runs(load, point));
-}
-
-std::optional<double> StrategyLoads::least_served(std::string_view load) const {
-  std::optional<double> least;
-  for (std::size_t point = 0; point < points.size(); ++point) {
-    const auto served = served_share(load, point);
-    if (served) least = std::min(least.value_or(1), *served);
-  }
-  return least;
-}
-
 bool StrategyLoads::broke_exclusion() const {
   return std::any_of(runs.begin(), runs.end(), [](const Run* run) {
     return run->audit.verdict == Verdict::violated || run->audit.verdict == Verdict::unprotected;
@@ -143,11 +156,7 @@ bool StrategyLoads::is_safe() const {
 }
 
 std::vector<StrategyLoads> strategy_loads(const Result& result) {
-  std::vector<Load> points;
-  for (const std::string& load : load_names(result)) {
-    const std::vector<Load> its = points_of(result, load);
-    points.insert(points.end(), its.begin(), its.end());
-  }
+  const auto points = points_of(result);
   std::vector<StrategyLoads> all;
   for (const Run& run : result.runs) {
     auto same = std::find_if(all.begin(), all.end(), [&](const StrategyLoads& one) {
@@ -175,15 +184,16 @@ std::vector<std::string> load_names(const Result& result) {
   return names;
 }
 
-std::vector<Load> points_of(const Result& result, std::string_view load) {
-  std::vector<Load> points;
+std::map<std::string, std::vector<Load>, std::less<>> points_of(const Result& result) {
+  std::map<std::string, std::vector<Load>, std::less<>> points;
   for (const Run& run : result.runs) {
-    if (!has_load(run, load)) continue;
-    if (std::find(points.begin(), points.end(), run.load) == points.end()) {
-      points.push_back(run.load);
-    }
+    auto& its = points[run.load.name];
+    if (std::find(its.begin(), its.end(), run.load) == its.end()) its.push_back(run.load);
   }
-  std::stable_sort(points.begin(), points.end(), before);
+  const auto order = [](const Load& load) {
+    return std::tuple(load.rate.value_or(0), load.rtt_seconds);
+  };
+  for (auto& [name, its] : points) std::ranges::stable_sort(its, {}, order);
   return points;
 }
 
@@ -199,58 +209,50 @@ Verdict worst_verdict(const std::vector<const Run*>& runs) {
   return *worst;
 }
 
-std::optional<double> round_trips(const StrategyLoads& strategy) {
-  const auto acquire = [&](std::size_t point) {
-    return strategy.figure("alone", point, "acquire.p50");
-  };
-  const auto release = [&](std::size_t point) {
-    return strategy.figure("alone", point, "release.p50");
-  };
-  const auto near = strategy.runs_of("alone", 0), far = strategy.runs_of("alone", 1);
-  if (near.empty() || far.empty() || !acquire(0) || !acquire(1)) return std::nullopt;
-  const double longer = far.front()->load.rtt_seconds - near.front()->load.rtt_seconds;
-  const auto released = [&](std::size_t point) {
-    const auto found = release(point);
-    return found ? found->value : 0;
-  };
-  return (acquire(1)->value + released(1) - acquire(0)->value - released(0)) / longer;
+double known_scatter(std::string_view figure) {
+  const bool waits = figure.starts_with("acquire") || figure.starts_with("fairness.by_client.") ||
+                     figure.starts_with("transactions.acquire");
+  const bool long_ones =
+      figure.ends_with("p99") || figure.ends_with("p999") || figure.ends_with(".max");
+  return (waits && long_ones) || figure == "fairness.longest_wait_seconds" ? kScatterOfWaits : 0;
 }
 
-std::optional<LoadFigure> section_cost(const StrategyLoads& strategy) {
-  const std::size_t farthest = strategy.points_of("alone") - 1;
-  const auto acquire = strategy.figure("alone", farthest, "acquire.p50");
-  if (!acquire) return std::nullopt;
-  const auto release = strategy.figure("alone", farthest, "release.p50");
-  return LoadFigure{acquire->value + (release ? release->value : 0), acquire->at_least};
-}
-
-std::optional<LoadFigure> demand_p99(const StrategyLoads& strategy) {
-  return strategy.figure("demand", 0, "acquire.p99");
-}
-
-std::optional<double> share_of_ideal(const StrategyLoads& strategy, std::string_view load) {
-  const auto rate = strategy.figure(load, 0, "sections_per_second");
-  const auto runs = strategy.runs_of(load, 0);
-  if (!rate || runs.front()->load.hold_seconds == 0) return std::nullopt;
-  return rate->value * runs.front()->load.hold_seconds;
-}
-
-std::optional<double> handed_over(const StrategyLoads& strategy, std::string_view load) {
-  return ratio_of_sums(strategy.counting_runs(load, 0), "direct_handoffs", "awaited_releases");
-}
-
-std::optional<double> overtakings(const StrategyLoads& strategy, std::string_view load) {
-  return ratio_of_sums(strategy.counting_runs(load, 0), "overtakings", "outcomes.acquired");
-}
-
-std::optional<double> violations_per_million(const StrategyLoads& strategy) {
-  std::uint64_t violations = 0, contended = 0;
-  for (const Run* run : strategy.runs) {
-    const Audit& audit = run->audit;
-    violations += std::max({audit.lost_updates, audit.overlaps, audit.fence_regressions});
-    contended += audit.contended_grants;
+std::vector<int> tiers(const std::vector<std::vector<double>>& values, double scatter) {
+  std::vector<std::vector<double>> samples;
+  samples.reserve(values.size());
+  for (const auto& one : values) samples.push_back(logarithms(one));
+  std::vector<std::size_t> order;
+  for (std::size_t i = 0; i < samples.size(); ++i) {
+    if (!samples[i].empty()) order.push_back(i);
   }
-  return most_per_million(violations, contended);
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    return *mean(samples[a]) < *mean(samples[b]);
+  });
+  std::vector<int> found(values.size(), 0);
+  int tier = 0;
+  std::size_t first = 0;
+  for (const std::size_t item : order) {
+    if (tier == 0 || told_apart(samples[first], samples[item], scatter)) {
+      ++tier;
+      first = item;
+    }
+    found[item] = tier;
+  }
+  return found;
+}
+
+std::map<std::string, int> tiers_under(const Result& result, std::string_view load) {
+  std::vector<std::string> names;
+  std::vector<std::vector<double>> values;
+  for (const StrategyLoads& strategy : strategy_loads(result)) {
+    if (strategy.runs_of(load).empty()) continue;
+    names.push_back(strategy.strategy);
+    values.push_back(deciding_values(strategy, std::string(load)));
+  }
+  const std::vector<int> ranked = tiers(values, known_scatter(deciding_figure(load)));
+  std::map<std::string, int> found;
+  for (std::size_t i = 0; i < names.size(); ++i) found[names[i]] = ranked[i];
+  return found;
 }
 
 }  // namespace lockbench::results

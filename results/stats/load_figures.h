@@ -1,5 +1,7 @@
 #pragma once
 
+#include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -14,8 +16,6 @@ namespace lockbench::results {
 
 /// A lower share served means that the lock cannot keep up.
 inline constexpr double kServed = 0.95;
-/// A wait that is so many times the best one is a reason to avoid a lock.
-inline constexpr double kMuchLonger = 10;
 
 /// Reasons against a run's figures that are not the lock's. Clients that cannot keep up are none:
 /// waits count from the intended start.
@@ -49,23 +49,17 @@ std::optional<double> ratio_of_sums(const std::vector<const Run*>& runs, const s
 struct StrategyLoads {
   std::string strategy, backend;
   std::vector<const Run*> runs;
-  /// The points of each load of the result, in the order of rate and round-trip time.
-  std::vector<Load> points;
+  std::map<std::string, std::vector<Load>, std::less<>> points;  ///< see points_of()
 
-  std::vector<const Run*> runs_of(std::string_view load) const;
   /// How many points the load has.
   std::size_t points_of(std::string_view load) const;
-  /// The runs under the n-th point of a load.
-  std::vector<const Run*> runs_of(std::string_view load, std::size_t point) const;
-  /// Those of them that count: whose figures are those of the lock, or all if none's are.
+  std::vector<const Run*> runs_of(std::string_view load) const;
+  /// The runs under the n-th point of a load that count: whose figures are those of the lock, or
+  /// all if none's are. None if there is no such point.
   std::vector<const Run*> counting_runs(std::string_view load, std::size_t point) const;
   /// The median over the repetitions that count; nothing without such runs.
   std::optional<LoadFigure> figure(std::string_view load, std::size_t point,
                                    const std::string& path) const;
-  /// Nothing without such runs.
-  std::optional<double> served_share(std::string_view load, std::size_t point) const;
-  /// The lowest over the points.
-  std::optional<double> least_served(std::string_view load) const;
 
   bool broke_exclusion() const;
   /// A lock in a store that broke exclusion in no run, of which one had enough contention to tell.
@@ -77,22 +71,28 @@ std::vector<StrategyLoads> strategy_loads(const Result& result);
 
 /// "alone", "demand": in the order of the result.
 std::vector<std::string> load_names(const Result& result);
-std::vector<Load> points_of(const Result& result, std::string_view load);
+/// The points of each load, in the order of rate and round-trip time.
+std::map<std::string, std::vector<Load>, std::less<>> points_of(const Result& result);
 
 Verdict worst_verdict(const std::vector<const Run*>& runs);
 
-/// How much longer a section, acquire and release, takes with a longer network, per round trip.
-std::optional<double> round_trips(const StrategyLoads& strategy);
-/// Acquire and release of a client alone, with the longest network.
-std::optional<LoadFigure> section_cost(const StrategyLoads& strategy);
-/// At the lowest rate.
-std::optional<LoadFigure> demand_p99(const StrategyLoads& strategy);
-/// Of the sections that one key could serve if it changed hands in no time.
-std::optional<double> share_of_ideal(const StrategyLoads& strategy, std::string_view load);
-/// Of the releases at which a client waited, those whose next grant went to such a client.
-std::optional<double> handed_over(const StrategyLoads& strategy, std::string_view load);
-std::optional<double> overtakings(const StrategyLoads& strategy, std::string_view load);
-/// An upper bound over all its runs together, with a confidence of 95 %.
-std::optional<double> violations_per_million(const StrategyLoads& strategy);
+/// Tiers of items by a figure, 1 for the lowest; 0 for items without values. `values[i]` are those
+/// of item i by repetition. Neighbours share a tier as long as they cannot be told apart from its
+/// first: they differ by less than a tenth, or the 95 % confidence interval of their ratio holds 1.
+/// `scatter`: the standard deviation of the figure's logarithm from run to run, where it is known;
+/// it counts beside the repetitions, and alone where there are none. 0: not known, and where no
+/// item has repetitions, single values are taken as they are.
+std::vector<int> tiers(const std::vector<std::vector<double>>& values, double scatter = 0);
+
+/// By how much a figure's logarithm is known to scatter from run to run: of waits under contention
+/// the slowest of a hundred, rarer ones and the longest by half. 0: not known.
+double known_scatter(std::string_view figure);
+
+/// The tier of each strategy under one load, by the figure that decides there: alone the time to
+/// acquire and release over the network; under demand the p99 of the response at the lowest rate
+/// (where a lock cannot keep up, it only tells how long the run was); else the longest wait.
+/// (Percentiles hide it: a client that waits for seconds and then keeps the lock for seconds has a
+/// low one.) 0: not measured.
+std::map<std::string, int> tiers_under(const Result& result, std::string_view load);
 
 }  // namespace lockbench::results

@@ -1,9 +1,11 @@
 #include "results/stats/statistics.h"
 
 #include <algorithm>
+#include <boost/math/distributions/students_t.hpp>
 #include <boost/math/special_functions/gamma.hpp>
 #include <cmath>
 #include <numeric>
+#include <random>
 #include <stdexcept>
 #include <vector>
 
@@ -16,20 +18,51 @@ using InDouble = boost::math::policies::policy<boost::math::policies::promote_do
 /// The bounds of more events are as good as their number; the library fails at some of them.
 constexpr double kMany = 1e9;
 
+/// Ten values on each side have 184,756 deals, which are all tried; of more, some are drawn.
+constexpr double kMostDeals = 200'000, kDrawn = 50'000;
+
+double deals(std::size_t of_a, std::size_t of_b) {
+  double ways = 1;
+  for (std::size_t i = 1; i <= std::min(of_a, of_b); ++i) {
+    ways *= static_cast<double>(of_a + of_b - i + 1) / static_cast<double>(i);
+    if (ways > kMostDeals) return kDrawn;
+  }
+  return ways;
+}
+
+/// Calls `take` with the sum of each choice of so many of the values.
+template <class Take>
+void each_choice(std::span<const double> values, std::size_t count, double sum, const Take& take) {
+  if (count == 0) return take(sum);
+  if (count == values.size()) return take(std::accumulate(values.begin(), values.end(), sum));
+  each_choice(values.subspan(1), count - 1, sum + values[0], take);
+  each_choice(values.subspan(1), count, sum, take);
+}
+
+/// The variance of single values, with its degrees of freedom.
+struct Variance {
+  double of_one = 0, degrees = 0;
+};
+
+Variance variance_of(std::span<const double> values, double known) {
+  constexpr double kWeightOfKnown = 4;
+  const auto size = static_cast<double>(values.size());
+  const double weight = known > 0 ? kWeightOfKnown : 0, degrees = weight + size - 1;
+  if (degrees == 0) return {};
+  const double own = std::pow(stddev(values).value_or(0), 2) * (size - 1);
+  return {(weight * known * known + own) / degrees, degrees};
+}
+
 }  // namespace
 
 std::optional<double> mean(std::span<const double> sample) {
-  if (sample.empty()) {
-    return std::nullopt;
-  }
+  if (sample.empty()) return std::nullopt;
   const double sum = std::accumulate(sample.begin(), sample.end(), 0.0);
   return sum / static_cast<double>(sample.size());
 }
 
 std::optional<double> stddev(std::span<const double> sample) {
-  if (sample.size() < 2) {
-    return std::nullopt;
-  }
+  if (sample.size() < 2) return std::nullopt;
   const double center = *mean(sample);
   double squares = 0;
   for (const double value : sample) {
@@ -42,9 +75,7 @@ std::optional<double> percentile(std::span<const double> sample, double share) {
   if (!(share >= 0 && share <= 1)) {
     throw std::invalid_argument("a percentile's share lies between 0 and 1");
   }
-  if (sample.empty()) {
-    return std::nullopt;
-  }
+  if (sample.empty()) return std::nullopt;
   std::vector<double> sorted(sample.begin(), sample.end());
   std::sort(sorted.begin(), sorted.end());
   const double rank = share * static_cast<double>(sorted.size() - 1);
@@ -63,9 +94,7 @@ double jain_index(std::span<const std::uint64_t> shares) {
     sum += value;
     squares += value * value;
   }
-  if (squares == 0) {
-    return 1;
-  }
+  if (squares == 0) return 1;
   return std::min(1.0, sum * sum / (static_cast<double>(shares.size()) * squares));
 }
 
@@ -86,6 +115,99 @@ std::optional<double> most_per_million(std::uint64_t events, std::uint64_t trial
   if (trials == 0) return std::nullopt;
   const double most = poisson_upper_bound(static_cast<double>(events));
   return std::min(1.0, most / static_cast<double>(trials)) * 1e6;
+}
+
+double student_quantile(double p, double degrees_of_freedom) {
+  if (!(p > 0 && p < 1 && degrees_of_freedom >= 1)) {
+    throw std::invalid_argument("Student's quantile: 0 < p < 1, degrees of freedom from 1");
+  }
+  return boost::math::quantile(boost::math::students_t(degrees_of_freedom), p);
+}
+
+std::optional<Interval> mean_interval(std::span<const double> sample, double noise) {
+  const auto deviation = stddev(sample);
+  if (!deviation) return std::nullopt;
+  constexpr double kBelowHighEnd = 0.975;
+  const auto size = static_cast<double>(sample.size());
+  const double half =
+      student_quantile(kBelowHighEnd, size - 1) * std::hypot(*deviation, noise) / std::sqrt(size);
+  const double center = *mean(sample);
+  return Interval{.low = center - half, .high = center + half};
+}
+
+Interval bootstrap_interval(std::span<const double> a, std::span<const double> b,
+                            double confidence) {
+  constexpr std::size_t kResamples = 1000;
+  std::mt19937_64 random(1);
+  std::vector<double> drawn;
+  const auto median_of_resampled = [&](std::span<const double> values) {
+    drawn.resize(values.size());
+    for (double& one : drawn) one = values[random() % values.size()];
+    const auto upper = drawn.begin() + static_cast<std::ptrdiff_t>(drawn.size() / 2);
+    std::nth_element(drawn.begin(), upper, drawn.end());
+    return drawn.size() % 2 == 1 ? *upper : (*upper + *std::max_element(drawn.begin(), upper)) / 2;
+  };
+  std::vector<double> differences(kResamples);
+  for (double& one : differences) one = median_of_resampled(b) - median_of_resampled(a);
+  const double tail = (1 - confidence) / 2;
+  return {.low = *percentile(differences, tail), .high = *percentile(differences, 1 - tail)};
+}
+
+double permutation_p(std::span<const double> a, std::span<const double> b, Side side) {
+  std::vector<double> values(a.begin(), a.end());
+  values.insert(values.end(), b.begin(), b.end());
+  const auto [least, most] = std::minmax_element(values.begin(), values.end());
+  const double rounding = 1e-9 * (*most - *least);
+  const double total = std::accumulate(values.begin(), values.end(), 0.0);
+  const auto of_a = static_cast<double>(a.size()), of_b = static_cast<double>(b.size());
+  // The mean of B less that of A, of the side that is looked at.
+  const auto distance = [&](double sum_of_b) {
+    const double difference = sum_of_b / of_b - (total - sum_of_b) / of_a;
+    return side == Side::both    ? std::abs(difference)
+           : side == Side::above ? difference
+                                 : -difference;
+  };
+  const double seen = distance(std::accumulate(b.begin(), b.end(), 0.0)) - rounding;
+  std::size_t as_far = 0, tried = 0;
+  const auto count = [&](double sum_of_b) {
+    ++tried;
+    if (distance(sum_of_b) >= seen) ++as_far;
+  };
+  if (deals(a.size(), b.size()) != kDrawn) {
+    each_choice(values, b.size(), 0, count);
+  } else {
+    std::mt19937_64 random(1);
+    count(std::accumulate(b.begin(), b.end(), 0.0));  // how they were dealt counts, too
+    while (static_cast<double>(tried) < kDrawn) {
+      double sum = 0;
+      for (std::size_t i = 0; i < b.size(); ++i) {
+        std::swap(values[i], values[i + random() % (values.size() - i)]);
+        sum += values[i];
+      }
+      count(sum);
+    }
+  }
+  return static_cast<double>(as_far) / static_cast<double>(tried);
+}
+
+double least_p(std::size_t of_a, std::size_t of_b, Side side) {
+  // A difference on either side has a mirror image only if both sides are of one size.
+  const double extremes = side == Side::both && of_a == of_b ? 2 : 1;
+  return std::min(1.0, extremes / deals(of_a, of_b));
+}
+
+Welch welch(std::span<const double> a, std::span<const double> b, double known) {
+  Variance va = variance_of(a, known), vb = variance_of(b, known);
+  // A single value says nothing of its scatter: the other's has to do.
+  if (va.degrees == 0) va = vb;
+  if (vb.degrees == 0) vb = va;
+  const double of_a = va.of_one / static_cast<double>(a.size());
+  const double of_b = vb.of_one / static_cast<double>(b.size());
+  const double difference = *mean(b) - *mean(a);
+  if (of_a + of_b == 0) return {difference, 0, 1};
+  const double degrees =
+      std::pow(of_a + of_b, 2) / (std::pow(of_a, 2) / va.degrees + std::pow(of_b, 2) / vb.degrees);
+  return {difference, std::sqrt(of_a + of_b), std::max(1.0, degrees)};
 }
 
 }  // namespace lockbench::results

@@ -7,27 +7,38 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <functional>
+#include <limits>
+#include <map>
+#include <numeric>
+#include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
-#include "results/stats/compared_figures.h"
 #include "results/stats/figures.h"
+#include "results/stats/statistics.h"
 #include "results/tables/text.h"
 #include "results/tables/units.h"
 
 namespace lockbench::results {
 namespace {
 
-constexpr std::size_t kMaxLength = 200;
 constexpr std::size_t kSuggestions = 5;
 
-/// Two-character operators first: "<=" begins with "<".
-constexpr std::array<std::pair<std::string_view, Comparison>, 6> kComparisons{{
-    {"<=", Comparison::less_equal},
-    {">=", Comparison::greater_equal},
-    {"==", Comparison::equal},
-    {"!=", Comparison::not_equal},
-    {"<", Comparison::less},
-    {">", Comparison::greater},
+struct Operator {
+  std::string_view sign;
+  Comparison comparison;
+  bool (*holds)(double measured, double bound);
+};
+/// Those of two characters first: "<=" begins with "<".
+constexpr std::array<Operator, 6> kOperators{{
+    {"<=", Comparison::less_equal, [](double a, double b) { return a <= b; }},
+    {">=", Comparison::greater_equal, [](double a, double b) { return a >= b; }},
+    {"==", Comparison::equal, [](double a, double b) { return a == b; }},
+    {"!=", Comparison::not_equal, [](double a, double b) { return a != b; }},
+    {"<", Comparison::less, [](double a, double b) { return a < b; }},
+    {">", Comparison::greater, [](double a, double b) { return a > b; }},
 }};
 
 constexpr std::array<std::pair<std::string_view, double>, 7> kUnits{{
@@ -42,9 +53,7 @@ constexpr std::array<std::pair<std::string_view, double>, 7> kUnits{{
 
 std::string_view trimmed(std::string_view text) {
   const std::size_t first = text.find_first_not_of(' ');
-  if (first == std::string_view::npos) {
-    return {};
-  }
+  if (first == std::string_view::npos) return {};
   return text.substr(first, text.find_last_not_of(' ') - first + 1);
 }
 
@@ -88,9 +97,7 @@ tl::expected<double, std::string> parse_bound(std::string_view text) {
   const auto unit_at = static_cast<std::size_t>(end - text.data());
   const std::string_view unit = trimmed(text.substr(unit_at));
   for (const auto& [name, seconds] : kUnits) {
-    if (unit == name) {
-      return number * seconds;
-    }
+    if (unit == name) return number * seconds;
   }
   return tl::unexpected(fmt::format("no such unit '{}': ns, us, ms, s, m, h or none", unit));
 }
@@ -99,55 +106,257 @@ tl::expected<Threshold, std::string> threshold_of(std::string_view text) {
   const std::size_t at = text.find_first_of("<>=!");
   const std::string_view rest = text.substr(std::min(at, text.size()));
   const auto* const found =
-      std::find_if(kComparisons.begin(), kComparisons.end(),
-                   [rest](const auto& candidate) { return rest.starts_with(candidate.first); });
-  if (found == kComparisons.end()) {
+      std::find_if(kOperators.begin(), kOperators.end(),
+                   [&](const auto& one) { return rest.starts_with(one.sign); });
+  if (found == kOperators.end()) {
     return tl::unexpected(std::string("an operator is missing: one of < <= > >= == !="));
   }
   auto name = parse_figure(trimmed(text.substr(0, at)));
-  if (!name) {
-    return tl::unexpected(std::move(name.error()));
-  }
-  const auto bound = parse_bound(trimmed(rest.substr(found->first.size())));
-  if (!bound) {
-    return tl::unexpected(bound.error());
-  }
-  return Threshold{std::string(text), std::move(*name), found->second, *bound};
+  if (!name) return tl::unexpected(std::move(name.error()));
+  const auto bound = parse_bound(trimmed(rest.substr(found->sign.size())));
+  if (!bound) return tl::unexpected(bound.error());
+  return Threshold{std::string(text), std::move(*name), found->comparison, *bound};
 }
 
-bool holds(double measured, Comparison comparison, double bound) {
-  switch (comparison) {
-    case Comparison::less:
-      return measured < bound;
-    case Comparison::less_equal:
-      return measured <= bound;
-    case Comparison::greater:
-      return measured > bound;
-    case Comparison::greater_equal:
-      return measured >= bound;
-    case Comparison::equal:
-      return measured == bound;
-    case Comparison::not_equal:
-      return measured != bound;
+/// What `parse` makes of a text of bounded length; an error quotes it.
+template <class Expression>
+tl::expected<Expression, std::string> parsed(
+    std::string_view what, std::string_view text,
+    tl::expected<Expression, std::string> (&parse)(std::string_view)) {
+  constexpr std::size_t kMaxLength = 200;
+  if (text.size() > kMaxLength) {
+    return tl::unexpected(fmt::format("{} longer than {} characters",
+                                      what.empty() ? "expression" : "threshold", kMaxLength));
   }
-  return false;
+  return parse(text).map_error([&](const std::string& error) {
+    return printable(fmt::format("{}'{}': {}", what, text, error));
+  });
+}
+
+bool holds(double measured, const Threshold& threshold) {
+  const auto* const its = std::find_if(kOperators.begin(), kOperators.end(), [&](const auto& one) {
+    return one.comparison == threshold.comparison;
+  });
+  return its->holds(measured, threshold.bound);
+}
+
+/// As a threshold, but for the sign and the percentage.
+tl::expected<Regression, std::string> regression_of(std::string_view text) {
+  const auto wrong_form = tl::unexpected(std::string(
+      "wanted is FIGURE>+NUMBER or FIGURE<-NUMBER with %, ns, us, ms, s, m, h or none"));
+  const std::size_t at = text.find_first_of("<>");
+  if (at == std::string_view::npos) return wrong_form;
+  const bool more = text[at] == '>';
+  std::string_view number = trimmed(text.substr(at + 1));
+  if (!number.starts_with(more ? '+' : '-')) return wrong_form;
+  number = trimmed(number.substr(1));
+  const bool is_share = number.ends_with('%');
+  if (is_share) number = trimmed(number.substr(0, number.size() - 1));
+  const auto figure = parse_figure(trimmed(text.substr(0, at)));
+  if (!figure) return tl::unexpected(figure.error());
+  const auto bound = parse_bound(number);
+  if (!bound) return tl::unexpected(bound.error());
+  if (!(*bound >= 0)) return wrong_form;
+  return Regression{std::string(text), *figure, more, is_share, is_share ? *bound / 100 : *bound};
+}
+
+constexpr double kInfinite = std::numeric_limits<double>::infinity();
+constexpr Interval kAnywhere{-kInfinite, kInfinite};
+constexpr double kBeyondPercentile = 10;
+/// Of a normal distribution.
+constexpr double kQuantile95 = 1.6448536269514722;
+
+/// A percentile of one of a run's distributions.
+struct Percentile {
+  Distribution Run::*of = nullptr;
+  double share = 0;
+};
+
+std::optional<Percentile> percentile_of(std::string_view figure) {
+  const auto member = distribution_of(figure);
+  const auto share = percentile_share(figure);
+  if (!member || !share) return std::nullopt;
+  return Percentile{*member, *share};
+}
+
+double number(std::uint64_t count) { return static_cast<double>(count); }
+
+/// Samples of all batches by length, those that were cut off apart.
+struct Pool {
+  struct Level {
+    double complete = 0, cut = 0;
+    std::vector<std::pair<std::size_t, double>> by_batch;
+  };
+  std::map<double, Level, std::greater<>> levels;
+  std::vector<double> sizes, endless_by_batch;
+  double samples = 0;
+  double endless = 0;  ///< longer than every level
+  double cut = 0;
+
+  Pool(std::span<const Run* const> runs, Distribution Run::*of) {
+    for (const Run* run : runs) {
+      const Distribution& batch = run->*of;
+      const auto add = [&](const Distribution::Bucket& bucket, double Level::*kind) {
+        Level& level = levels[bucket.upper];
+        level.*kind += number(bucket.count);
+        level.by_batch.emplace_back(sizes.size(), number(bucket.count));
+      };
+      for (const auto& bucket : batch.buckets) add(bucket, &Level::complete);
+      for (const auto& bucket : batch.censored.buckets) add(bucket, &Level::cut);
+      sizes.push_back(number(batch.count + batch.censored.count));
+      endless_by_batch.push_back(number(batch.overflow + batch.censored.overflow));
+      samples += sizes.back();
+      endless += endless_by_batch.back();
+      cut += number(batch.censored.count - batch.censored.overflow);
+      // Never granted, and in no distribution. Failures are often not the lock's: a server is gone.
+      if (of != &Run::acquire && of != &Run::acquire_service) continue;
+      const double refused = number(run->outcomes.refused);
+      const double failed = number(run->outcomes.failed + run->outcomes.unknown);
+      samples += refused + failed;
+      endless += refused;
+      cut += failed;
+    }
+  }
+};
+
+/// Goes from the longest samples to the shortest. `beyond`: those that it has passed.
+struct Descent {
+  const Pool& pool;
+  double beyond = pool.endless, cut_beyond = 0;
+  std::vector<double> beyond_by_batch = pool.endless_by_batch;
+
+  void pass(const Pool::Level& level) {
+    beyond += level.complete + level.cut;
+    cut_beyond += level.cut;
+    for (const auto& [batch, count] : level.by_batch) beyond_by_batch[batch] += count;
+  }
+
+  /// By how much `beyond` varies more than if samples fell independently: the variance between
+  /// batches, in multiples of what it then would be.
+  double dispersion() const {
+    const double all = std::accumulate(pool.sizes.begin(), pool.sizes.end(), 0.0);
+    const double far = std::accumulate(beyond_by_batch.begin(), beyond_by_batch.end(), 0.0);
+    if (!(far > 0)) return 1;
+    double squares = 0;
+    for (std::size_t i = 0; i < pool.sizes.size(); ++i) {
+      const double expected = pool.sizes[i] * far / all;
+      if (expected > 0) squares += std::pow(beyond_by_batch[i] - expected, 2) / expected;
+    }
+    return squares / (number(pool.sizes.size()) - 1);
+  }
+};
+
+/// The dispersion from the level on from which on there are so many samples.
+double dispersion_with(const Pool& pool, double beyond) {
+  Descent descent{pool};
+  for (const auto& [level, at] : pool.levels) {
+    descent.pass(at);
+    if (descent.beyond >= beyond) break;
+  }
+  return descent.dispersion();
+}
+
+/// Few batches show their variance badly: the wider the interval is, by Student.
+double overdispersion(double dispersion, double student_ratio) {
+  return std::max(1.0, dispersion * student_ratio * student_ratio);
+}
+
+Ruling by_interval(const Threshold& objective, Interval figure) {
+  Ruling ruling{.figure = figure};
+  const bool below = objective.wants_less();
+  const double kept_end = below ? figure.high : -figure.low;
+  const double missed_end = below ? figure.low : -figure.high;
+  const double bound = below ? objective.bound : -objective.bound;
+  if (kept_end < bound) ruling.decision = Decision::kept;
+  if (missed_end >= bound) ruling.decision = Decision::missed;
+  return ruling;
+}
+
+/// Where a percentile lies, at a confidence of 95 % on either side; infinite on a side that the
+/// runs do not show. A share of 0.99 is p99.
+///
+/// The samples beyond a value are counted as clusters, as long waits come together: a Poisson
+/// distribution, overdispersed by as much as the runs differ, the more so the fewer they are. What
+/// was cut off may have been longer than any value. Sections that were refused are beyond every
+/// value, and those that failed may be.
+Interval percentile_interval(const Pool& pool, double share) {
+  if (pool.sizes.size() < kFewestBatches) return kAnywhere;
+  const double allowed = (1 - share) * pool.samples;
+  const double student = student_quantile(0.95, number(pool.sizes.size()) - 1) / kQuantile95;
+  // Few samples beyond a level tell the variance badly, so those beyond the percentile have a say.
+  const double broad = dispersion_with(pool, allowed);
+  const bool enough = allowed >= kBeyondPercentile * (1 - 1e-9);
+  Interval interval = kAnywhere;
+  // Waits in a queue grow one section at a time: of twice the longest, samples are independent.
+  if (enough && !pool.levels.empty() && poisson_upper_bound(pool.endless + pool.cut) < allowed) {
+    interval.high = 2 * pool.levels.begin()->first;
+  }
+  // Going down, the samples beyond a level grow from surely too few to surely too many.
+  Descent descent{pool};
+  for (const auto& [level, at] : pool.levels) {
+    const double perhaps = descent.beyond + (pool.cut - descent.cut_beyond);
+    double varies = overdispersion(std::max(broad, descent.dispersion()), student);
+    if (enough && varies * poisson_upper_bound(perhaps / varies) < allowed) interval.high = level;
+    descent.pass(at);
+    varies = overdispersion(std::max(broad, descent.dispersion()), student);
+    const double from_here = descent.beyond;
+    if (from_here >= kBeyondPercentile &&
+        varies * poisson_lower_bound(from_here / varies) > allowed) {
+      interval.low = level;
+      break;
+    }
+  }
+  return interval;
+}
+
+Ruling by_each_run(const Threshold& objective, std::span<const Run* const> runs) {
+  if (runs.size() < kFewestBatches) return {.figure = kAnywhere};
+  Ruling ruling{.decision = Decision::kept, .figure = {kInfinite, -kInfinite}};
+  for (const Run* run : runs) {
+    const ThresholdOutcome outcome = evaluate(objective, *run);
+    if (outcome.measured) {
+      ruling.figure.low = std::min(ruling.figure.low, *outcome.measured);
+      ruling.figure.high = std::max(ruling.figure.high, *outcome.measured);
+    }
+    if (outcome.kept()) continue;
+    if (!outcome.is_unknown) {
+      ruling.decision = Decision::missed;
+    } else if (ruling.decision == Decision::kept) {
+      ruling.decision = Decision::open;
+    }
+  }
+  return ruling;
+}
+
+Interval mean_of_runs(const std::string& figure, std::span<const Run* const> runs) {
+  if (runs.size() < kFewestBatches) return kAnywhere;
+  std::vector<double> values;
+  bool at_least = false;
+  for (const Run* run : runs) {
+    const Figure found = find_figure(*run, figure);
+    if (!found.value) return kAnywhere;
+    values.push_back(*found.value);
+    at_least = at_least || found.at_least;
+  }
+  Interval interval = mean_interval(values).value_or(kAnywhere);
+  if (at_least) interval.high = kInfinite;
+  return interval;
 }
 
 }  // namespace
 
 tl::expected<Threshold, std::string> parse_threshold(std::string_view text) {
-  if (text.size() > kMaxLength) {
-    return tl::unexpected(fmt::format("threshold longer than {} characters", kMaxLength));
-  }
-  return threshold_of(text).map_error([text](const std::string& error) {
-    return printable(fmt::format("threshold '{}': {}", text, error));
-  });
+  return parsed("threshold ", text, threshold_of);
+}
+
+tl::expected<Regression, std::string> parse_regression(std::string_view text) {
+  return parsed("", text, regression_of);
 }
 
 ThresholdOutcome evaluate(const Threshold& threshold, const Run& run) {
   const Figure figure = find_figure(run, threshold.figure);
   if (!figure.value) return {{}, fmt::format("{} was not measured", threshold.figure), true};
-  const bool fits = holds(*figure.value, threshold.comparison, threshold.bound);
+  const bool fits = holds(*figure.value, threshold);
   // A lower bound shows only that a figure is large.
   if (fits && (!figure.at_least || threshold.wants_more())) return {figure.value, ""};
   const Unit unit = compared_figure(threshold.figure).unit;
@@ -155,6 +364,39 @@ ThresholdOutcome evaluate(const Threshold& threshold, const Run& run) {
           fmt::format("{} is {}{}", threshold.figure, figure.at_least ? "at least " : "",
                       human(*figure.value, unit)),
           fits || (figure.at_least && threshold.wants_more())};
+}
+
+double samples_needed(std::string_view figure) {
+  const auto percentile = percentile_of(figure);
+  return percentile ? std::round(kBeyondPercentile / (1 - percentile->share)) : 0;
+}
+
+double samples_needed(std::span<const Threshold> objectives) {
+  double most = 0;
+  for (const Threshold& one : objectives) most = std::max(most, samples_needed(one.figure));
+  return most;
+}
+
+std::string_view to_string(Decision decision) {
+  constexpr std::array<std::string_view, 3> kNames{"open", "kept", "missed"};
+  return kNames.at(static_cast<std::size_t>(decision));
+}
+
+Ruling judge(const Threshold& objective, std::span<const Run* const> runs) {
+  const std::string& figure = objective.figure;
+  if (const auto percentile = percentile_of(figure)) {
+    const Pool pool(runs, percentile->of);
+    Ruling ruling = by_interval(objective, percentile_interval(pool, percentile->share));
+    ruling.samples = pool.samples;
+    return ruling;
+  }
+  const bool of_each = figure.ends_with(".max") || figure.ends_with(".min") ||
+                       figure.ends_with("longest_wait_seconds") ||
+                       (!objective.wants_less() && !objective.wants_more());
+  Ruling ruling =
+      of_each ? by_each_run(objective, runs) : by_interval(objective, mean_of_runs(figure, runs));
+  for (const Run* run : runs) ruling.samples += number(run->sections);
+  return ruling;
 }
 
 }  // namespace lockbench::results

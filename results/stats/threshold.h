@@ -1,6 +1,9 @@
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <tl/expected.hpp>
@@ -41,5 +44,45 @@ struct ThresholdOutcome {
 
 /// A figure that the run does not have is not kept.
 ThresholdOutcome evaluate(const Threshold& threshold, const Run& run);
+
+/// A difference of B from A that counts as a regression: "acquire.p99>+10%",
+/// "sections_per_second<-5%", "handoff.p50>+200us", "audit.lost_updates>+0".
+struct Regression {
+  std::string text;    ///< as it was given
+  std::string figure;  ///< see figures.h
+  bool more = true;    ///< B exceeds A by more than the bound, or else falls below it by more
+  bool is_share = true;
+  double bound = 0;  ///< at least 0; a share of A (0.1: 10 %), or in the figure's own unit
+};
+
+/// FIGURE > + NUMBER UNIT or FIGURE < - NUMBER UNIT, with %, ns, us, ms, s, m, h or none. The error
+/// is one line that names the mistake and what is allowed.
+tl::expected<Regression, std::string> parse_regression(std::string_view text);
+
+// Runs of one load, each with a seed of its own, judged together by batch means (Law, Simulation
+// Modeling and Analysis): each run is a batch, and what differs between them says how far they can
+// be trusted. Samples of one run cannot say that, as waits in a queue follow from each other.
+
+/// With fewer runs nothing is decided.
+inline constexpr std::size_t kFewestBatches = 5;
+
+/// How many samples a figure takes: so many that ten lie beyond a percentile (p50 20, p99 1,000),
+/// 0 for other figures. With fewer nothing is kept; a miss takes ten samples beyond the bound.
+double samples_needed(std::string_view figure);
+/// The most that one of them takes.
+double samples_needed(std::span<const Threshold> objectives);
+
+enum class Decision { open, kept, missed };
+std::string_view to_string(Decision decision);
+
+/// What the runs show of one objective, and where its figure lies. A percentile is kept or missed
+/// if its interval lies wholly on one side of the bound. So is a mean or rate, by Student's t; of
+/// a maximum or minimum, and for == and !=, each run must keep the objective.
+struct Ruling {
+  Decision decision = Decision::open;
+  Interval figure;
+  double samples = 0;
+};
+Ruling judge(const Threshold& objective, std::span<const Run* const> runs);
 
 }  // namespace lockbench::results

@@ -1,5 +1,3 @@
-#include "results/tables/advice.h"
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -13,13 +11,14 @@
 #include "results/tables/experiments.h"
 #include "results/tables/loads.h"
 #include "results/tables/observed.h"
+#include "results/tables/show.h"
 #include "results/tables/text.h"
 #include "results/tables/units.h"
 
 namespace lockbench::results {
 namespace {
 
-constexpr std::size_t kMostNames = 3, kMostErrors = 20;
+constexpr std::size_t kMostNames = 3, kMostKinds = 20;
 
 using Sentences = std::vector<Sentence>;
 
@@ -40,45 +39,41 @@ std::string without_numbers(std::string text) {
 }
 
 /// What is said of runs, where each kind of text, whatever its numbers, gives one line: "RUN:
-/// TEXT", or "RUN, RUN and 7 more: TEXT (the first of 9 runs)".
+/// TEXT", or "RUN, RUN and 7 more: TEXT (the first of 9)".
 class RunNotes {
  public:
   explicit RunNotes(const Result& result) : result_(result) {}
 
   void add(const Run& run, const std::string& text) {
     const auto [at, fresh] = places_.try_emplace(without_numbers(text), notes_.size());
-    if (fresh) notes_.push_back({text, {}});
-    notes_[at->second].runs.push_back(&run);
+    if (fresh) notes_.push_back({text, run_name(run, result_)});
+    Note& note = notes_[at->second];
+    ++note.times;
+    const std::string name = name_of(run, result_);
+    if (note.seen.insert(name).second) note.names.push_back(name);
   }
 
   void take(std::string_view what, Tone tone, Sentences& lines) const {
-    for (const Note& note : notes_) {
-      const std::size_t count = note.runs.size();
-      lines.push_back(
-          {tone, fmt::format("{}: {}: {}{}", what, names_of(note.runs), note.text,
-                             count > 1 ? fmt::format(" (the first of {} runs)", count) : "")});
+    for (std::size_t i = 0; i < std::min(notes_.size(), kMostKinds); ++i) {
+      const auto& [text, first, names, seen, times] = notes_[i];
+      const std::string line = times == 1 ? fmt::format("{}: {}: {}", what, first, text)
+                                          : fmt::format("{}: {}: {} (the first of {})", what,
+                                                        listed(names, kMostNames), text, times);
+      lines.emplace_back(tone, line);
+    }
+    if (notes_.size() > kMostKinds) {
+      lines.emplace_back(
+          fmt::format("{}: and {} more, see the result file", what, notes_.size() - kMostKinds));
     }
   }
 
  private:
   struct Note {
-    std::string text;
-    std::vector<const Run*> runs;
+    std::string text, first;
+    std::vector<std::string> names{};
+    std::set<std::string> seen{};
+    std::size_t times = 0;
   };
-
-  std::string names_of(const std::vector<const Run*>& runs) const {
-    if (runs.size() == 1) return run_name(*runs.front(), result_);
-    std::set<std::string> seen;
-    std::vector<std::string> names;
-    for (const Run* run : runs) {
-      const std::string name = name_of(*run, result_);
-      if (seen.insert(name).second) names.push_back(name);
-    }
-    const std::size_t more = names.size() - std::min(names.size(), kMostNames);
-    names.resize(names.size() - more);
-    return fmt::format("{}{}", fmt::join(names, ", "),
-                       more > 0 ? fmt::format(" and {} more", more) : "");
-  }
 
   const Result& result_;
   std::vector<Note> notes_;
@@ -98,18 +93,17 @@ void add_invalid_runs(const Result& result, Sentences& lines) {
 
 /// A run without any grant has no figures to show.
 void add_ungranted(const Result& result, Sentences& lines) {
+  RunNotes notes(result);
   for (const Run& run : result.runs) {
     const Outcomes& seen = run.outcomes;
     const bool tried =
         seen.refused + seen.timed_out + seen.failed + seen.unknown + seen.abandoned > 0;
     if (run.sections_per_second > 0 || seen.acquired > 0 || !tried) continue;
-    lines.push_back(
-        {Tone::doubtful,
-         fmt::format(
-             "nothing granted: {}: {} refused, {} timed out, {} failed, {} unknown, {} abandoned",
-             run_name(run, result), seen.refused, seen.timed_out, seen.failed, seen.unknown,
-             seen.abandoned)});
+    notes.add(run,
+              fmt::format("{} refused, {} timed out, {} failed, {} unknown, {} abandoned",
+                          seen.refused, seen.timed_out, seen.failed, seen.unknown, seen.abandoned));
   }
+  notes.take("nothing granted", Tone::doubtful, lines);
 }
 
 /// Every run ends with up to one waiting acquisition per client. More than that is a backlog.
@@ -168,26 +162,12 @@ void add_ranks(const Result& result, Sentences& lines) {
                    "those within each rank; lost updates and stale writes are those of all"});
 }
 
-/// The same failure in several repetitions gives one line.
-void add_errors(const Result& result, Sentences& lines) {
-  std::set<std::string> said;
-  std::size_t left_out = 0;
+void add_failures(const Result& result, Sentences& lines) {
+  RunNotes notes(result);
   for (const Run& run : result.runs) {
-    for (const std::string& error : run.errors) {
-      std::string line = fmt::format("failure: {}: {}", run.strategy, error);
-      if (said.contains(line)) continue;
-      if (said.size() == kMostErrors) {
-        ++left_out;
-        continue;
-      }
-      lines.push_back({Tone::doubtful, line});
-      said.insert(std::move(line));
-    }
+    for (const std::string& error : run.errors) notes.add(run, error);
   }
-  if (left_out > 0) {
-    lines.push_back(
-        {Tone::plain, fmt::format("failure: and {} more, see the result file", left_out)});
-  }
+  notes.take("failure", Tone::doubtful, lines);
 }
 
 /// Strategies with the same reason share a line.
@@ -260,13 +240,11 @@ Sentences made_printable(Sentences lines) {
 std::vector<Sentence> advice(const Result& result, const KnownFlaws& flaws) {
   Sentences lines;
   if (has_several_loads(result)) {
-    for (const std::string& one : conclusions(result, flaws)) lines.push_back({Tone::plain, one});
+    for (const std::string& one : conclusions(result, flaws)) lines.emplace_back(one);
   } else {
     add_violations(result, lines);
   }
-  for (const std::string& found : experiment_findings(result)) {
-    lines.push_back({Tone::plain, found});
-  }
+  for (const std::string& found : experiment_findings(result)) lines.emplace_back(found);
   add_observed(result, lines);
   return made_printable(std::move(lines));
 }
@@ -287,7 +265,7 @@ std::vector<Sentence> notes(const Result& result) {
   add_abandoned(result, lines);
   add_faults(result, lines);
   add_ranks(result, lines);
-  add_errors(result, lines);
+  add_failures(result, lines);
   add_skipped(result, lines);
   return made_printable(std::move(lines));
 }

@@ -15,9 +15,7 @@ namespace {
 /// "+12.3 %", "×41", "-8 µs".
 std::string human_change(double change, const Difference& difference) {
   if (!std::isfinite(change)) return "–";
-  if (!difference.relative) {
-    return (change > 0 ? "+" : "") + human(change, difference.unit);
-  }
+  if (!difference.relative) return (change > 0 ? "+" : "") + human(change, difference.unit);
   constexpr double kLargestPercentage = 9.995;
   // With few repetitions the end of an interval can be far off.
   constexpr double kLargestFactor = 1000;
@@ -50,13 +48,11 @@ nlohmann::ordered_json object(const Difference& difference) {
           {"p", finite_or_null(difference.p)},     {"finding", to_string(difference.finding)}};
 }
 
-void add_names(const std::vector<std::string>& strategies, std::string_view what,
-               std::vector<std::string>& lines) {
+void add_names(const std::vector<std::string>& strategies, std::string_view what, Block& block) {
   if (strategies.empty()) return;
   std::vector<std::string> names;
-  names.reserve(strategies.size());
   for (const std::string& strategy : strategies) names.push_back(name(strategy));
-  lines.push_back(fmt::format("{}{}", what, fmt::join(names, ", ")));
+  block.lines.emplace_back(fmt::format("{}{}", what, fmt::join(names, ", ")));
 }
 
 std::string why_not_kept(const Gate& gate, const Difference& one) {
@@ -84,7 +80,7 @@ std::string why_not_kept(const Gate& gate, const Difference& one) {
 
 }  // namespace
 
-Table comparison_table(const ResultComparison& comparison) {
+Block comparison_block(const ResultComparison& comparison) {
   const auto figure = [](double Difference::*side, bool Difference::*at_least) {
     return [side, at_least](const Difference& one) -> Cell {
       return {one.*side, Tone::plain, (one.*at_least ? "≥ " : "") + human(one.*side, one.unit)};
@@ -111,18 +107,14 @@ Table comparison_table(const ResultComparison& comparison) {
        [](const auto& one) -> Cell { return human_interval(one); }},
       {{"finding", "", "finding"}, [](const auto& one) { return to_string(one.finding); }},
   };
-  return table_of(fields, comparison.differences);
-}
-
-std::vector<std::string> notes(const ResultComparison& comparison) {
-  std::vector<std::string> lines;
-  add_names(comparison.only_in_a, "only in A: ", lines);
-  add_names(comparison.only_in_b, "only in B: ", lines);
-  for (const auto& [figure, strategies] : comparison.unmeasured) {
-    add_names(strategies, fmt::format("{} is in neither result: ", figure), lines);
+  Block block{.table = table_of(fields, comparison.differences)};
+  add_names(comparison.only_in_a, "only in A: ", block);
+  add_names(comparison.only_in_b, "only in B: ", block);
+  for (const auto& [path, strategies] : comparison.unmeasured) {
+    add_names(strategies, fmt::format("{} is in neither result: ", path), block);
   }
-  lines.insert(lines.end(), comparison.notes.begin(), comparison.notes.end());
-  return lines;
+  block.lines.insert(block.lines.end(), comparison.notes.begin(), comparison.notes.end());
+  return block;
 }
 
 std::vector<std::string> gate_lines(const ResultComparison& comparison) {

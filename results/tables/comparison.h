@@ -8,11 +8,9 @@
 
 namespace lockbench::results {
 
-/// One row for each figure of each strategy.
-Table comparison_table(const ResultComparison& comparison);
-/// What to know besides the figures, in a line each: strategies of one side only, what limits the
-/// findings.
-std::vector<std::string> notes(const ResultComparison& comparison);
+/// One row for each figure of each strategy. The lines tell which strategies only one side has, and
+/// what limits the findings.
+Block comparison_block(const ResultComparison& comparison);
 
 /// One line for each gate that is not kept; of those that cannot be excluded, with the change that
 /// could have been found.

@@ -21,21 +21,19 @@ struct TextStyle {
   std::string_view remedy = "--columns all shows them";
 };
 
-/// A table for a terminal, with the lines `notes` below. If it does not fit into the width, it
-/// leaves out columns by rank; a last line names them and what was counted in them.
-std::string to_text(Table table, std::vector<std::string> notes, const TextStyle& style);
+/// For a terminal. A table that does not fit into the width leaves out columns by rank; a last line
+/// names them and what was counted in them.
+std::string to_text(Block block, const TextStyle& style);
 
 /// `text` as the style can show it.
 std::string styled(std::string_view text, const TextStyle& style);
 /// The same, in lines that fit the width.
 std::string folded(std::string_view text, const TextStyle& style);
-/// The escape code of the tone's color; empty for the plain one.
-std::string_view code_of(Tone tone);
 /// With the escape codes of the tone, if the style has colors.
 std::string colored(const std::string& text, Tone tone, const TextStyle& style);
 
-/// A GitHub table, with the notes as a list below.
-std::string to_markdown(const Table& table, const std::vector<std::string>& notes);
+/// A heading, a GitHub table, and the lines as a list below.
+std::string to_markdown(const Block& block);
 
 /// `text` with all characters escaped that Markdown would take for markup.
 std::string markdown_text(std::string_view text);

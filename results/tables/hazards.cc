@@ -7,9 +7,9 @@
 #include <array>
 #include <functional>
 #include <map>
+#include <set>
 
-#include "results/file/option_values.h"
-#include "results/tables/outcomes.h"
+#include "results/file/loads.h"
 #include "results/tables/text.h"
 
 namespace lockbench::results {
@@ -21,27 +21,82 @@ using Names = std::vector<std::string>;
 
 /// In the order in which they first occur.
 Names in_order(const std::vector<Hazard>& hazards, std::string Hazard::*name) {
-  std::map<std::string_view, bool> seen;
+  std::set<std::string_view> seen;
   Names names;
   for (const Hazard& hazard : hazards) {
-    if (seen.try_emplace(hazard.*name, true).second) names.push_back(hazard.*name);
+    if (seen.insert(hazard.*name).second) names.push_back(hazard.*name);
   }
   return names;
 }
 
+/// How a cell shows an outcome and how a legend explains it.
+struct OutcomeWord {
+  std::string_view name, shown, meaning;
+  Tone tone;              ///< plain: nothing was seen of the lock
+  int gravity;            ///< see gravity()
+  std::string_view mark;  ///< in Markdown, which has no colors
+
+  /// "✓", "✗ double": good and plain outcomes are told by their mark alone.
+  std::string text() const {
+    const bool marked = tone == Tone::plain || tone == Tone::good;
+    return marked ? std::string(mark) : fmt::format("{} {}", mark, shown);
+  }
+};
+
+/// The good ones first.
+constexpr std::array kOutcomes{
+    OutcomeWord{"safe", "safe", "the fault did no harm", Tone::good, 0, "✓"},
+    OutcomeWord{"recovers", "back", "the lock recovered without help", Tone::good, 0, "✓"},
+    OutcomeWord{"double-grant", "double", "two clients held the lock at once", Tone::bad, 3, "✗"},
+    OutcomeWord{"lost-update", "lost", "a stale write reached the protected counter", Tone::bad, 3,
+                "✗"},
+    OutcomeWord{"foreign-release", "freed", "a client released the lock of another", Tone::bad, 3,
+                "✗"},
+    OutcomeWord{"foreign-renewal", "renewed", "a client renewed the lock of another", Tone::bad, 3,
+                "✗"},
+    OutcomeWord{"stuck", "stuck", "no client can acquire the lock any more", Tone::doubtful, 3,
+                "■"},
+    OutcomeWord{"self-deadlock", "self", "the holder waits for itself", Tone::doubtful, 2, "■"},
+    OutcomeWord{"unavailable", "down", "no client can acquire the lock during the fault",
+                Tone::doubtful, 2, "■"},
+    OutcomeWord{"refused", "refused", "the strategy grants no lock rather than a doubtful one",
+                Tone::doubtful, 1, "■"},
+    OutcomeWord{"known-loss", "knew",
+                "the lock ran out, but its holder knew before another client got it",
+                Tone::doubtful, 1, "○"},
+    OutcomeWord{"not-applicable", "·", "does not apply to the strategy", Tone::plain, 0, "·"},
+    OutcomeWord{"not-played", "unplayed", "lockbench cannot cause this fault here", Tone::plain, 0,
+                "–"},
+};
+
+/// Null if it is unknown.
+const OutcomeWord* find_outcome(std::string_view name) {
+  const auto* const found = std::find_if(kOutcomes.begin(), kOutcomes.end(),
+                                         [&](const OutcomeWord& one) { return one.name == name; });
+  return found == kOutcomes.end() ? nullptr : found;
+}
+
 std::string reason_of(const Hazard& hazard) { return evidence_text(hazard, "reason"); }
 
-/// "✓", "✗ double": good and plain outcomes are told by their mark alone.
-std::string text_of(const OutcomeWord& word) {
-  const bool marked = word.tone == Tone::plain || word.tone == Tone::good;
-  return marked ? std::string(word.mark) : fmt::format("{} {}", word.mark, word.shown);
+/// Whether repeated plays ended differently.
+bool is_unstable(const Hazard& hazard) {
+  const auto found = hazard.evidence.find("unstable");
+  return found != hazard.evidence.end() && found->second == OptionValue(true);
+}
+
+bool is_marked_unlike_declared(const Hazard& hazard) {
+  return !hazard.agrees && !is_unstable(hazard);
 }
 
 Cell cell_of(const Hazard& hazard) {
-  const OutcomeWord* const word = find_outcome(hazard.observed);
-  if (word == nullptr) return {"?", Tone::doubtful};
-  const std::string_view suffix = word->tone == Tone::plain ? "" : outcome_suffix(hazard);
-  return {fmt::format("{}{}", text_of(*word), suffix), word->tone};
+  const OutcomeWord* const outcome = find_outcome(hazard.observed);
+  if (outcome == nullptr) return {"?", Tone::doubtful};
+  std::string text = outcome->text();
+  if (outcome->tone != Tone::plain) {
+    if (is_unstable(hazard)) text += '~';
+    if (is_marked_unlike_declared(hazard)) text += '!';
+  }
+  return {text, outcome->tone};
 }
 
 /// Strategies that share a column.
@@ -109,52 +164,55 @@ std::string names_of(const std::vector<Strategies>& columns) {
 }
 
 /// A row for each scenario that harms one of the strategies; scenarios that harm none are named
-/// below. `titles` are the columns'.
+/// below.
 Block block_of(const std::vector<Strategies>& columns, const Names& scenarios,
                const std::function<std::string(const Strategies&)>& title_of) {
-  Block block;
-  block.table.columns.push_back({"scenario", "", "scenario"});
+  std::vector<Field<std::size_t>> fields{
+      {{"scenario", "", "scenario"}, [&](std::size_t i) { return scenarios[i]; }}};
   for (const Strategies& column : columns) {
     const std::string title = title_of(column);
-    block.table.columns.push_back({title, "", title});
+    fields.push_back({{title, "", title}, [&](std::size_t i) { return column.cells[i]; }});
   }
+  std::vector<std::size_t> rows;
   Names harmless;
   for (std::size_t i = 0; i < scenarios.size(); ++i) {
     bool fine = false, harms = false, unknown = false;
-    std::vector<Cell> row{finished({}, scenarios[i])};
     for (const Strategies& column : columns) {
       const std::string& text = column.cells[i].text;
       fine = fine || text == kFine;
       unknown = unknown || text.empty() || text == kUnplayed;
       harms = harms || !(text.empty() || text == kFine || text == kNone || text == kUnplayed);
-      row.push_back(column.cells[i]);
     }
-    if (harms || (fine && unknown)) block.table.rows.push_back(std::move(row));
-    if (fine && !harms && !unknown) harmless.push_back(scenarios[i]);
+    if (harms || (fine && unknown)) {
+      rows.push_back(i);
+    } else if (fine) {
+      harmless.push_back(scenarios[i]);
+    }
   }
+  Block block;
+  if (!rows.empty()) block.table = table_of(fields, rows);
   if (!harmless.empty()) {
     block.lines.push_back({Tone::good, fmt::format("None of {} is harmed by {}.", names_of(columns),
                                                    fmt::join(harmless, ", "))});
   }
-  if (block.table.rows.empty()) block.table = {};
   return block;
 }
 
 std::vector<Sentence> legend_of(const std::vector<Hazard>& hazards) {
   std::vector<Sentence> legend{
       {Tone::good, fmt::format("{} safe, or the lock recovers without help", kFine)}};
-  const auto any = [&](const auto& is_so) {
-    return std::any_of(hazards.begin(), hazards.end(), is_so);
-  };
-  for (const OutcomeWord& word : outcome_words()) {
-    const auto occurs = [&](const Hazard& cell) { return cell.observed == word.outcome; };
-    if (word.tone == Tone::good || !any(occurs)) continue;
-    const std::string_view colon = word.tone == Tone::plain ? "" : ":";
-    legend.push_back({word.tone, fmt::format("{}{} {}", text_of(word), colon, word.meaning)});
+  for (const OutcomeWord& outcome : kOutcomes) {
+    const auto occurs = [&](const Hazard& hazard) { return hazard.observed == outcome.name; };
+    if (outcome.tone == Tone::good || std::ranges::none_of(hazards, occurs)) continue;
+    const std::string_view colon = outcome.tone == Tone::plain ? "" : ":";
+    legend.emplace_back(outcome.tone,
+                        fmt::format("{}{} {}", outcome.text(), colon, outcome.meaning));
   }
-  if (any(is_unstable)) legend.push_back({Tone::doubtful, "~ plays ended differently"});
-  if (any([](const Hazard& cell) { return outcome_suffix(cell) == "!"; })) {
-    legend.push_back({Tone::doubtful, "! differs from what the strategy declares"});
+  if (std::ranges::any_of(hazards, is_unstable)) {
+    legend.emplace_back(Tone::doubtful, "~ plays ended differently");
+  }
+  if (std::ranges::any_of(hazards, is_marked_unlike_declared)) {
+    legend.emplace_back(Tone::doubtful, "! differs from what the strategy declares");
   }
   return legend;
 }
@@ -260,6 +318,20 @@ std::string explain(const Hazard& hazard) {
     out += fmt::format("{}: {}\n", name, value_text(value));
   }
   return printable_page(out, false);
+}
+
+int gravity(std::string_view outcome) {
+  const OutcomeWord* const known = find_outcome(outcome);
+  return known == nullptr ? 3 : known->gravity;
+}
+
+bool does_harm(std::string_view outcome) { return gravity(outcome) > gravity("refused"); }
+
+std::string evidence_text(const Hazard& cell, const std::string& name) {
+  const auto found = cell.evidence.find(name);
+  const auto* text =
+      found == cell.evidence.end() ? nullptr : std::get_if<std::string>(&found->second);
+  return text == nullptr ? "" : *text;
 }
 
 }  // namespace lockbench::results

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "results/file/model.h"
@@ -27,5 +28,15 @@ std::vector<Sentence> hazard_failures(const std::vector<Hazard>& hazards);
 
 /// One play: its events, outcome and evidence.
 std::string explain(const Hazard& hazard);
+
+/// Whether the lock failed. A refusal is no failure, nor is a loss that the holder knew of in time;
+/// an unknown outcome counts as one.
+bool does_harm(std::string_view outcome);
+/// 3: exclusion is violated or everybody is blocked for good; 2: work stands still; 1: a refusal,
+/// or a loss that the holder knew of in time; 0: no harm.
+int gravity(std::string_view outcome);
+
+/// A text of a play's evidence: "reason"; empty if it has none of that name.
+std::string evidence_text(const Hazard& cell, const std::string& name);
 
 }  // namespace lockbench::results

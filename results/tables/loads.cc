@@ -4,12 +4,12 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <map>
 #include <optional>
 
 #include "results/file/loads.h"
-#include "results/file/option_values.h"
 #include "results/stats/load_figures.h"
-#include "results/stats/tiers.h"
+#include "results/stats/statistics.h"
 #include "results/tables/text.h"
 #include "results/tables/units.h"
 
@@ -17,6 +17,8 @@ namespace lockbench::results {
 namespace {
 
 constexpr const char* kOld = " (old)";
+/// A wait that is so many times the best one is a reason to avoid a lock.
+constexpr double kMuchLonger = 10;
 
 /// What replaces a strategy in practice; empty: nothing does.
 std::string successor(const KnownFlaws& flaws, const std::string& strategy) {
@@ -33,27 +35,12 @@ struct Row {
 };
 using RowField = Field<Row>;
 
-RowField strategy_column() {
-  return {{"strategy", "", "strategy"},
-          [](const Row& row) { return row.strategy->strategy + (row.superseded ? kOld : ""); }};
-}
-
-/// Strategies that cannot be told apart by the figure that decides share one.
-RowField tier_column() {
-  return {{"tier", "", "tier", Unit::count, 2}, [](const Row& row) -> Cell {
-            if (row.tier == 0) return {};
-            return row.tier;
-          }};
-}
-
-RowField verdict_column() {
-  return {{"verdict", "", "verdict", Unit::text, 1}, [](const Row& row) -> Cell {
-            const Verdict verdict = worst_verdict(row.strategy->runs_of(row.load));
-            return {to_string(verdict), verdict == Verdict::exclusive  ? Tone::good
-                                        : verdict == Verdict::violated ? Tone::bad
-                                                                       : Tone::doubtful};
-          }};
-}
+/// Strategies that cannot be told apart by the figure that decides share a tier.
+const std::vector<RowField> first_fields{
+    {{"strategy", "", "strategy"},
+     [](const Row& row) { return row.strategy->strategy + (row.superseded ? kOld : ""); }},
+    {{"tier", "", "tier", Unit::count, 2},
+     [](const Row& row) { return row.tier == 0 ? Cell() : Cell(row.tier); }}};
 
 /// The median of a figure over the repetitions of a point.
 RowField at_point(Column shown, std::size_t point, std::string path) {
@@ -62,8 +49,24 @@ RowField at_point(Column shown, std::size_t point, std::string path) {
           }};
 }
 
+/// Acquire and release of a client alone at that point.
+std::optional<LoadFigure> section_cost(const StrategyLoads& strategy, std::size_t point) {
+  const auto acquire = strategy.figure("alone", point, "acquire.p50");
+  if (!acquire) return std::nullopt;
+  const auto release = strategy.figure("alone", point, "release.p50");
+  return LoadFigure{acquire->value + (release ? release->value : 0), acquire->at_least};
+}
+
+/// How much longer a section takes with a longer network, per round trip.
+Cell round_trips(const Row& row) {
+  const auto near = section_cost(*row.strategy, 0), far = section_cost(*row.strategy, 1);
+  if (!near || !far) return {};
+  const std::vector<Load>& points = row.strategy->points.at("alone");
+  return (far->value - near->value) / (points[1].rtt_seconds - points[0].rtt_seconds);
+}
+
 std::vector<RowField> alone_fields(const std::vector<Load>& points) {
-  std::vector<RowField> fields{strategy_column(), tier_column()};
+  std::vector<RowField> fields = first_fields;
   for (std::size_t point = 0; point < points.size(); ++point) {
     const double rtt = points[point].rtt_seconds;
     const std::string where = rtt > 0 ? "RTT " + human_seconds(rtt) : "loopback";
@@ -76,33 +79,38 @@ std::vector<RowField> alone_fields(const std::vector<Load>& points) {
         at_point({key + "_release_p50_seconds", where, "release", Unit::seconds, 6 + rank}, point,
                  "release.p50"));
   }
-  fields.push_back({{"round_trips_per_section", "round", "trips", Unit::number, 1},
-                    [](const Row& row) -> Cell { return round_trips(*row.strategy); }});
-  fields.push_back(at_point({"commands_per_section", "cmds/", "sect.", Unit::number, 4}, 0,
-                            "commands_per_section"));
-  fields.push_back(at_point({"bytes_per_section", "bytes/", "sect.", Unit::number, 5},
-                            points.size() - 1, "bytes_per_section"));
-  fields.push_back(
-      at_point({"server_cpu_seconds_per_section", "server", "CPU/sect.", Unit::seconds, 3}, 0,
-               "server_cpu_seconds_per_section"));
+  fields.insert(
+      fields.end(),
+      {{{"round_trips_per_section", "round", "trips", Unit::number, 1}, round_trips},
+       at_point({"commands_per_section", "cmds/", "sect.", Unit::number, 4}, 0,
+                "commands_per_section"),
+       at_point({"bytes_per_section", "bytes/", "sect.", Unit::number, 5}, points.size() - 1,
+                "bytes_per_section"),
+       at_point({"server_cpu_seconds_per_section", "server", "CPU/sect.", Unit::seconds, 3}, 0,
+                "server_cpu_seconds_per_section")});
   return fields;
+}
+
+std::optional<double> served_at(const StrategyLoads& strategy, std::string_view load,
+                                std::size_t point) {
+  return served_share(strategy.counting_runs(load, point));
 }
 
 /// A percentile, unless too little was served: then one of the columns says how much.
 RowField response(Column shown, std::size_t point, std::string path, bool says_share) {
-  return {std::move(shown), [point, path = std::move(path), says_share](const Row& row) -> Cell {
-            const auto served = row.strategy->served_share(row.load, point);
-            if (served && *served < kServed) {
-              if (!says_share) return {};
-              return {std::optional<double>(), Tone::bad,
-                      fmt::format("{:.0f} % served", 100 * *served)};
-            }
-            return cell_of(row.strategy->figure(row.load, point, path));
-          }};
+  return {
+      std::move(shown), [point, path = std::move(path), says_share](const Row& row) -> Cell {
+        const auto served = served_at(*row.strategy, row.load, point);
+        if (!served || *served >= kServed) {
+          return cell_of(row.strategy->figure(row.load, point, path));
+        }
+        if (!says_share) return {};
+        return {std::optional<double>(), Tone::bad, fmt::format("{:.0f} % served", 100 * *served)};
+      }};
 }
 
 std::vector<RowField> demand_fields(const std::vector<Load>& points) {
-  std::vector<RowField> fields{strategy_column(), tier_column()};
+  std::vector<RowField> fields = first_fields;
   for (std::size_t point = 0; point < points.size(); ++point) {
     const std::string at = fmt::format("{}/s", human_number(points[point].rate.value_or(0)));
     const std::string key = fmt::format("point{}_", point + 1);
@@ -122,28 +130,41 @@ std::vector<RowField> demand_fields(const std::vector<Load>& points) {
   return fields;
 }
 
+/// Of the sections that one key could serve if it changed hands in no time.
+Cell share_of_ideal(const Row& row) {
+  const auto rate = row.strategy->figure(row.load, 0, "sections_per_second");
+  const double hold = row.strategy->points.at(row.load).front().hold_seconds;
+  return rate && hold > 0 ? Cell(rate->value * hold) : Cell();
+}
+
+RowField share_at_first_point(Column shown, std::string part, std::string whole) {
+  return {std::move(shown), [part, whole](const Row& row) -> Cell {
+            return ratio_of_sums(row.strategy->counting_runs(row.load, 0), part, whole);
+          }};
+}
+
 std::vector<RowField> closed_fields(const Result& result) {
-  const bool one_key = workload_number(result, "keys").value_or(1) == 1;
-  std::vector<RowField> fields{
-      strategy_column(), tier_column(),
-      at_point({"longest_wait_seconds", "longest", "wait", Unit::seconds, 1}, 0,
-               "fairness.longest_wait_seconds"),
-      at_point({"worst_client_p99_seconds", "worst", "client p99", Unit::seconds, 2}, 0,
-               "fairness.by_client.worst_p99"),
-      at_point({"sections_per_second", "sections", "/s", Unit::number, 4}, 0,
-               "sections_per_second")};
-  if (one_key) {
-    fields.push_back(
-        {{"share_of_ideal", "of", "1/hold", Unit::share, 5},
-         [](const Row& row) -> Cell { return share_of_ideal(*row.strategy, row.load); }});
+  std::vector<RowField> fields = first_fields;
+  fields.insert(
+      fields.end(),
+      {at_point({"longest_wait_seconds", "longest", "wait", Unit::seconds, 1}, 0,
+                "fairness.longest_wait_seconds"),
+       at_point({"worst_client_p99_seconds", "worst", "client p99", Unit::seconds, 2}, 0,
+                "fairness.by_client.worst_p99"),
+       at_point({"sections_per_second", "sections", "/s", Unit::number, 4}, 0,
+                "sections_per_second"),
+       {{"share_of_ideal", "of", "1/hold", Unit::share, 5}, share_of_ideal},
+       share_at_first_point({"handed_over_share", "handed", "over", Unit::share, 6},
+                            "direct_handoffs", "awaited_releases"),
+       share_at_first_point({"overtakings_per_grant", "overtaken/", "grant", Unit::number, 7},
+                            "overtakings", "outcomes.acquired"),
+       at_point({"violations_per_million", "violations", "per M ≤", Unit::number, 3}, 0,
+                "audit.violations_per_million"),
+       {{"verdict", "", "verdict", Unit::text, 1},
+        [](const Row& row) { return verdict_cell(row.strategy->runs_of(row.load)); }}});
+  if (workload_number(result, "keys").value_or(1) != 1) {
+    std::erase_if(fields, [](const RowField& one) { return one.column.key == "share_of_ideal"; });
   }
-  fields.push_back({{"handed_over_share", "handed", "over", Unit::share, 6},
-                    [](const Row& row) -> Cell { return handed_over(*row.strategy, row.load); }});
-  fields.push_back({{"overtakings_per_grant", "overtaken/", "grant", Unit::number, 7},
-                    [](const Row& row) -> Cell { return overtakings(*row.strategy, row.load); }});
-  fields.push_back(at_point({"violations_per_million", "violations", "per M ≤", Unit::number, 3}, 0,
-                            "audit.violations_per_million"));
-  fields.push_back(verdict_column());
   return fields;
 }
 
@@ -195,18 +216,12 @@ std::vector<Ranked> ranked(const std::vector<const StrategyLoads*>& strategies,
 /// "Cheapest ...: a and b with 2.1 ms to 2.3 ms; dearest: c with 9 ms." Strategies of the best
 /// one's tier share its place.
 std::string extremes(std::string_view best, std::string_view worst, const std::vector<Ranked>& all,
-                     const std::vector<Place>& ranking) {
-  const auto tier_of = [&](const Ranked& one) {
-    const auto found = std::find_if(ranking.begin(), ranking.end(), [&](const Place& place) {
-      return place.strategy == one.strategy;
-    });
-    return found == ranking.end() ? 0 : found->tier;
-  };
+                     const std::map<std::string, int>& places) {
   std::vector<std::string> leaders;
   const std::string first = bounded(all.front().figure);
   std::string last;
   for (const Ranked& one : all) {
-    if (tier_of(one) != tier_of(all.front())) continue;
+    if (places.at(one.strategy) != places.at(all.front().strategy)) continue;
     leaders.push_back(one.strategy);
     last = bounded(one.figure);
   }
@@ -218,6 +233,18 @@ std::string extremes(std::string_view best, std::string_view worst, const std::v
   return text + ".";
 }
 
+/// Of all its runs together: at most so many violations in a million contended grants, with a
+/// confidence of 95 %.
+double violations_bound(const StrategyLoads& strategy) {
+  std::uint64_t violations = 0, contended = 0;
+  for (const Run* run : strategy.runs) {
+    const Audit& audit = run->audit;
+    violations += std::max({audit.lost_updates, audit.overlaps, audit.fence_regressions});
+    contended += audit.contended_grants;
+  }
+  return most_per_million(violations, contended).value_or(0);
+}
+
 /// `advisable`: those that practice has not superseded.
 std::string safe_sentence(const std::vector<const StrategyLoads*>& safe,
                           const std::vector<const StrategyLoads*>& advisable) {
@@ -225,7 +252,7 @@ std::string safe_sentence(const std::vector<const StrategyLoads*>& safe,
   double most = 0;
   for (const StrategyLoads* one : safe) {
     names.push_back(one->strategy);
-    most = std::max(most, violations_per_million(*one).value_or(0));
+    most = std::max(most, violations_bound(*one));
   }
   if (names.empty()) return "Safe: no strategy was tested enough to say so.";
   for (const StrategyLoads* one : advisable) {
@@ -235,8 +262,7 @@ std::string safe_sentence(const std::vector<const StrategyLoads*>& safe,
   }
   std::string text = fmt::format(
       "Safe under contention while nothing fails: {} (no violation; with 95 % confidence at most "
-      "{} "
-      "in a million contended grants).",
+      "{} in a million contended grants).",
       listed(names), human_number(most));
   if (!untested.empty()) text += fmt::format(" Not tested enough: {}.", listed(untested));
   return text;
@@ -257,10 +283,15 @@ std::string avoid_sentence(const std::vector<const StrategyLoads*>& safe,
       }
     }
   }
-  const auto waits = ranked(safe, [](const StrategyLoads& one) { return demand_p99(one); });
+  const auto waits =
+      ranked(safe, [](const StrategyLoads& one) { return one.figure("demand", 0, "acquire.p99"); });
   std::optional<LoadFigure> shortest;
   for (const StrategyLoads* one : safe) {
-    if (one->least_served("demand").value_or(1) < kServed) overloaded.push_back(one->strategy);
+    for (std::size_t point = 0; point < one->points_of("demand"); ++point) {
+      if (served_at(*one, "demand", point).value_or(1) >= kServed) continue;
+      overloaded.push_back(one->strategy);
+      break;
+    }
   }
   for (const Ranked& one : waits) {
     if (one.figure.value < kMuchLonger * waits.front().figure.value) continue;
@@ -296,23 +327,30 @@ Cell cell_of(const std::optional<LoadFigure>& figure) {
   return cell;
 }
 
-std::vector<TitledTable> load_tables(const Result& result, const KnownFlaws& flaws) {
+Cell verdict_cell(const std::vector<const Run*>& runs) {
+  const Verdict worst = worst_verdict(runs);
+  const bool good = worst == Verdict::exclusive, bad = worst == Verdict::violated;
+  return {to_string(worst), good ? Tone::good : bad ? Tone::bad : Tone::doubtful};
+}
+
+std::vector<Block> load_tables(const Result& result, const KnownFlaws& flaws) {
   const std::vector<StrategyLoads> strategies = strategy_loads(result);
-  std::vector<TitledTable> tables;
+  const auto points_by_load = points_of(result);
+  std::vector<Block> tables;
   for (const std::string& load : load_names(result)) {
-    const std::vector<Load> points = points_of(result, load);
+    const std::vector<Load>& points = points_by_load.at(load);
     const auto fields = load == "alone"    ? alone_fields(points)
                         : load == "demand" ? demand_fields(points)
                                            : closed_fields(result);
     std::vector<Row> rows;
-    const std::vector<Place> ranking = places(result, load);
+    const std::map<std::string, int> places = tiers_under(result, load);
     for (const StrategyLoads& one : strategies) {
       if (one.runs_of(load).empty()) continue;
       rows.push_back(
-          {&one, load, ranking[rows.size()].tier, !successor(flaws, one.strategy).empty()});
+          {&one, load, places.at(one.strategy), !successor(flaws, one.strategy).empty()});
     }
     std::stable_partition(rows.begin(), rows.end(), [](const Row& row) { return !row.superseded; });
-    tables.push_back({title_of(load, points), table_of(fields, rows)});
+    tables.push_back({.title = title_of(load, points), .table = table_of(fields, rows)});
   }
   return tables;
 }
@@ -330,17 +368,18 @@ std::vector<std::string> conclusions(const Result& result, const KnownFlaws& fla
                                      [](const Run& run) { return run.load.clients > 1; });
   std::vector<std::string> said;
   if (contended) said.push_back(safe_sentence(safe, advisable));
-  const auto costs = ranked(safe, [](const StrategyLoads& one) { return section_cost(one); });
+  const auto costs = ranked(
+      safe, [](const StrategyLoads& one) { return section_cost(one, one.points_of("alone") - 1); });
   if (!costs.empty()) {
     said.push_back(extremes("Cheapest over a network (acquire and release)", "dearest", costs,
-                            places(result, "alone")));
+                            tiers_under(result, "alone")));
   }
   const auto waits = ranked(safe, [](const StrategyLoads& one) {
     return one.figure("saturated", 0, "fairness.longest_wait_seconds");
   });
   if (!waits.empty()) {
     said.push_back(extremes("Fairest (longest wait for a saturated lock)", "least fair", waits,
-                            places(result, "saturated")));
+                            tiers_under(result, "saturated")));
   }
   if (contended) said.push_back(avoid_sentence(safe, all, flaws));
   const std::string candidate = !waits.empty()  ? waits.front().strategy

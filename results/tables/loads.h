@@ -11,17 +11,15 @@
 
 namespace lockbench::results {
 
-struct TitledTable {
-  std::string title;
-  Table table;
-};
-
 /// For a result of several loads: a table for each name, with what that load decides. One row for
 /// each strategy, by store; what is superseded comes last, marked as old.
-std::vector<TitledTable> load_tables(const Result& result, const KnownFlaws& flaws);
+std::vector<Block> load_tables(const Result& result, const KnownFlaws& flaws);
 
 /// "≥ 1.4 s" of a lower bound.
 Cell cell_of(const std::optional<LoadFigure>& figure);
+
+/// The worst verdict of these runs.
+Cell verdict_cell(const std::vector<const Run*>& runs);
 
 /// What follows from the figures, in plain sentences: what is safe, what is cheapest, what is
 /// fairest, what to avoid and why, and what to run next. Nothing that is superseded is recommended.

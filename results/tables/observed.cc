@@ -4,7 +4,7 @@
 
 #include <algorithm>
 #include <string_view>
-#include <utility>
+#include <tuple>
 
 #include "results/tables/experiments.h"
 #include "results/tables/units.h"
@@ -14,10 +14,10 @@ namespace {
 
 using FamilyFields = std::vector<Field<Observed>>;
 
-/// The count of a family that was not seen in full: "≥12", "~12".
-Cell seen_count(const Observed& family, std::uint64_t count, bool bad) {
-  if (count == 0) return count;
-  const Tone tone = bad ? Tone::bad : Tone::plain;
+/// "≥12", "~12" of a family that was not seen in full.
+Cell seen(const Observed& family, std::uint64_t count, FamilyRow::Count kind) {
+  if (count == 0 || kind == FamilyRow::plain) return count;
+  const Tone tone = kind == FamilyRow::bad ? Tone::bad : Tone::plain;
   if (family.accuracy == "exact") return {count, tone};
   const bool at_least = family.accuracy == "at_least";
   Cell cell(count, tone, (at_least ? "≥" : "~") + human_count(static_cast<double>(count)));
@@ -25,74 +25,59 @@ Cell seen_count(const Observed& family, std::uint64_t count, bool bad) {
   return cell;
 }
 
-/// Adds the columns of one row, by what its member is.
-class Columns {
- public:
-  Columns(const FamilyRow& row, FamilyFields& into) : row_(row), into_(into) {}
+template <class Number>
+Cell seen(const Observed& /*family*/, const Number& number, FamilyRow::Count /*kind*/) {
+  return number;
+}
 
-  void operator()(std::uint64_t Observed::*count) const {
-    using Count = FamilyRow::Count;
-    if (row_.column.count == Count::plain) return add(count);
-    const bool bad = row_.column.count == Count::bad;
-    add([=](const Observed& family) { return seen_count(family, family.*count, bad); });
-  }
-  template <class Number>
-  void operator()(Number Observed::*number) const {
-    add(number);
-  }
-  void operator()(Distribution Observed::*distribution) const {
-    add_percentiles([=](const Observed& family) { return &(family.*distribution); });
-  }
-  void operator()(std::optional<Distribution> Observed::*distribution) const {
-    add_percentiles([=](const Observed& family) {
-      return family.*distribution ? &*(family.*distribution) : nullptr;
-    });
-  }
+Cell percentile(const Distribution& of, double Distribution::*figure) {
+  return figure_cell(of, figure);
+}
+Cell percentile(const std::optional<Distribution>& of, double Distribution::*figure) {
+  return of ? figure_cell(*of, figure) : Cell();
+}
 
- private:
-  void add(std::function<Cell(const Observed&)> cell) const {
-    const FamilyRow::Titled& given = row_.column;
-    const bool titled = *given.name != '\0';
-    into_.push_back({{.key = key(""),
-                      .group = given.group,
-                      .name = titled ? given.name : row_.name,
-                      .unit = row_.unit,
-                      .rank = given.rank,
-                      .show = titled ? given.show : Show::if_asked},
-                     std::move(cell)});
-  }
-  template <class Find>
-  void add_percentiles(Find find) const {
-    const FamilyRow::Titled& given = row_.column;
-    const auto add = [&](const char* name, double Distribution::*figure, int rank) {
-      into_.push_back({{.key = key(std::string("_") + name),
-                        .group = given.group,
-                        .name = name,
-                        .unit = row_.unit,
-                        .rank = rank,
-                        .show = given.show},
-                       [=](const Observed& family) {
-                         const Distribution* const of = find(family);
-                         return of == nullptr ? Cell() : figure_cell(*of, figure);
-                       }});
-    };
-    add("p50", &Distribution::p50, given.rank + 2);
-    add("p99", &Distribution::p99, given.rank);
-  }
-  std::string key(const std::string& part) const {
-    return row_.name + part + (row_.unit == Unit::seconds ? "_seconds" : "");
-  }
-
-  const FamilyRow& row_;
-  FamilyFields& into_;
-};
+/// A column for each number, and two for each distribution.
+void add_fields(const FamilyRow& row, FamilyFields& fields) {
+  const FamilyRow::Titled& given = row.column;
+  Column column{.key = row.name,
+                .group = given.group,
+                .name = given.name,
+                .unit = row.unit,
+                .rank = given.rank,
+                .show = given.show};
+  const char* const suffix = row.unit == Unit::seconds ? "_seconds" : "";
+  const auto add = [&](auto member) {
+    if constexpr (requires(const Observed& family) { percentile(family.*member, nullptr); }) {
+      for (const auto& [name, figure, later] :
+           {std::tuple("p50", &Distribution::p50, 2), std::tuple("p99", &Distribution::p99, 0)}) {
+        column.key = fmt::format("{}_{}{}", row.name, name, suffix);
+        column.name = name;
+        column.rank = given.rank + later;
+        fields.push_back({column, [member, figure = figure](const Observed& family) {
+                            return percentile(family.*member, figure);
+                          }});
+      }
+    } else {
+      column.key += suffix;
+      if (column.name.empty()) {
+        column.name = row.name;
+        column.show = Show::if_asked;
+      }
+      fields.push_back({column, [member, kind = given.count](const Observed& family) -> Cell {
+                          return seen(family, family.*member, kind);
+                        }});
+    }
+  };
+  std::visit(add, row.member);
+}
 
 FamilyFields family_fields() {
   FamilyFields fields{{{"store", "", "store"}, &Observed::store},
                       {{"family", "", "family"}, &Observed::family},
                       {{"source", "", "source", Unit::text, 0, Show::if_asked}, &Observed::source},
                       {{"accuracy", "", "accuracy", Unit::text, 9}, &Observed::accuracy}};
-  for (const FamilyRow& row : kFamilyRows) std::visit(Columns(row, fields), row.member);
+  for (const FamilyRow& row : kFamilyRows) add_fields(row, fields);
   return fields;
 }
 

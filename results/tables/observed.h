@@ -19,17 +19,17 @@ struct FamilyRow {
                               double Observed::*, std::optional<double> Observed::*,
                               Distribution Observed::*, std::optional<Distribution> Observed::*>;
   /// How a table shows a count of what was not seen in full.
-  enum class Count {
+  enum Count {
     plain,
     bounded,  ///< "≥12", "~12"
     bad,      ///< the same, of what should not happen
   };
   struct Titled {
     const char* group = "";
-    const char* name = "";  ///< empty: the column is shown only if it is asked for
+    const char* name = "";  ///< empty: the column of a number is shown only if it is asked for
     int rank = 0;
     Show show = Show::always;
-    Count count = Count::plain;
+    Count count = plain;
   };
 
   const char* name;
@@ -40,53 +40,47 @@ struct FamilyRow {
   Titled column{};
 };
 
-constexpr FamilyRow::Titled plain_column(const char* group, const char* name, int rank,
-                                         Show show = Show::always) {
-  return {group, name, rank, show, FamilyRow::Count::plain};
-}
-constexpr FamilyRow::Titled bounded_column(const char* group, const char* name, int rank,
-                                           Show show = Show::always) {
-  return {group, name, rank, show, FamilyRow::Count::bounded};
-}
-constexpr FamilyRow::Titled bad_column(const char* group, const char* name, int rank,
-                                       Show show = Show::always) {
-  return {group, name, rank, show, FamilyRow::Count::bad};
+constexpr FamilyRow::Titled titled(const char* group, const char* name, int rank,
+                                   Show show = Show::always,
+                                   FamilyRow::Count count = FamilyRow::plain) {
+  return {group, name, rank, show, count};
 }
 
 /// The one list of what a watch counts of a family. The result file, tables, the screen and the
 /// exporter derive from it.
 inline constexpr auto kFamilyRows = std::to_array<FamilyRow>({
     {"locks", Unit::count, &Observed::locks, "lockbench_watch_locks",
-     "Distinct locks that were seen.", plain_column("", "locks", 8)},
+     "Distinct locks that were seen.", titled("", "locks", 8)},
     {"acquisitions", Unit::count, &Observed::acquisitions, "lockbench_watch_acquisitions_total",
-     "Acquisitions that were seen.", bounded_column("", "acquired", 1)},
+     "Acquisitions that were seen.", titled("", "acquired", 1, Show::always, FamilyRow::bounded)},
     {"acquisitions_per_second", Unit::number, &Observed::acquisitions_per_second, nullptr,
      "Acquisitions per second in the last seconds.",
-     plain_column("acquired", "per s", 3, Show::if_asked)},
+     titled("acquired", "per s", 3, Show::if_asked)},
     {"releases", Unit::count, &Observed::releases, "lockbench_watch_releases_total",
-     "Locks that their holders gave back.", bounded_column("", "released", 7)},
+     "Locks that their holders gave back.",
+     titled("", "released", 7, Show::always, FamilyRow::bounded)},
     {"renewals", Unit::count, &Observed::renewals, "lockbench_watch_renewals_total",
      "Times to live that grew while the same client held the lock.",
-     bounded_column("", "renewed", 8, Show::if_any)},
+     titled("", "renewed", 8, Show::if_any, FamilyRow::bounded)},
     {"expired_while_held", Unit::count, &Observed::expired_while_held,
      "lockbench_watch_expired_while_held_total",
      "Holdings that ended by expiry, not by a release: the holder died or overran.",
-     bad_column("", "expired", 1)},
+     titled("", "expired", 1, Show::always, FamilyRow::bad)},
     {"undecided", Unit::count, &Observed::undecided, "lockbench_watch_undecided_ends_total",
      "Holdings that ended so close to the expiry that a release is as likely.",
-     bounded_column("", "undecided", 6, Show::if_any)},
+     titled("", "undecided", 6, Show::if_any, FamilyRow::bounded)},
     {"taken_over", Unit::count, &Observed::taken_over, "lockbench_watch_taken_over_total",
      "Expired locks that another client took at once: both may believe that they hold it.",
-     bad_column("taken", "over", 2)},
+     titled("taken", "over", 2, Show::always, FamilyRow::bad)},
     {"owner_changed", Unit::count, &Observed::owner_changed, "lockbench_watch_owner_changed_total",
      "Changes of a lock's holder without a release or an expiry in between.",
-     bad_column("owner", "changed", 3, Show::if_any)},
+     titled("owner", "changed", 3, Show::if_any, FamilyRow::bad)},
     {"session_lost", Unit::count, &Observed::session_lost, "lockbench_watch_sessions_lost_total",
      "Holdings that ended with the session or the connection of their holder.",
-     bad_column("session", "lost", 4, Show::if_any)},
+     titled("session", "lost", 4, Show::if_any, FamilyRow::bad)},
     {"no_ttl", Unit::count, &Observed::no_ttl, nullptr,
      "Holdings without a time to live, where the store has one, those held now included.",
-     bad_column("without", "TTL", 3, Show::if_any)},
+     titled("without", "TTL", 3, Show::if_any, FamilyRow::bad)},
     {"without_ttl", Unit::count, &Observed::without_ttl,
      "lockbench_watch_granted_without_ttl_total",
      "Holdings that ended without ever having had a time to live, where the store has one."},
@@ -95,9 +89,9 @@ inline constexpr auto kFamilyRows = std::to_array<FamilyRow>({
     {"thin_margins", Unit::count, &Observed::thin_margins, "lockbench_watch_thin_margins_total",
      "Releases and renewals with less than a tenth of the time to live left."},
     {"held_now", Unit::count, &Observed::held_now, "lockbench_watch_held", "Locks that are held.",
-     plain_column("held", "now", 2)},
+     titled("held", "now", 2)},
     {"waiting_now", Unit::count, &Observed::waiting_now, "lockbench_watch_waiters",
-     "Clients that wait; NaN where the store does not tell.", plain_column("waiting", "now", 3)},
+     "Clients that wait; NaN where the store does not tell.", titled("waiting", "now", 3)},
     {"most_waiting", Unit::count, &Observed::most_waiting, nullptr,
      "The most clients that waited at once."},
     {"held_long_now", Unit::count, &Observed::held_long_now, "lockbench_watch_held_long",
@@ -107,23 +101,23 @@ inline constexpr auto kFamilyRows = std::to_array<FamilyRow>({
      "Held locks whose holder renewed them in time and does not any more."},
     {"oldest_hold", Unit::seconds, &Observed::oldest_hold, "lockbench_watch_oldest_hold_seconds",
      "For how long the lock is held that is held for longest; 0: none is held.",
-     plain_column("oldest", "hold", 2, Show::if_asked)},
+     titled("oldest", "hold", 2, Show::if_asked)},
     {"oldest_wait", Unit::seconds, &Observed::oldest_wait, "lockbench_watch_oldest_wait_seconds",
      "For how long the client waits that waits for longest; 0: none, or not known.",
-     plain_column("oldest", "wait", 5, Show::if_asked)},
+     titled("oldest", "wait", 5, Show::if_asked)},
     {"hold", Unit::seconds, &Observed::hold, "lockbench_watch_hold_duration_seconds",
-     "For how long locks were held.", plain_column("hold", "", 2)},
+     "For how long locks were held.", titled("hold", "", 2)},
     {"wait", Unit::seconds, &Observed::wait, "lockbench_watch_wait_duration_seconds",
      "For how long clients waited, where the store tells who waits.",
-     plain_column("wait", "", 5, Show::if_any)},
+     titled("wait", "", 5, Show::if_any)},
     {"margin_min", Unit::seconds, &Observed::margin_min, "lockbench_watch_margin_min_seconds",
      "The shortest time to live that was left at a release or renewal, since the watch began; NaN: "
      "none was seen.",
-     plain_column("smallest", "margin", 5)},
+     titled("smallest", "margin", 5)},
     {"largest_share", Unit::share, &Observed::largest_share, "lockbench_watch_largest_share",
      "The share of the acquisitions that went to the client with most of them."},
     {"missed", Unit::count, &Observed::missed, nullptr,
-     "Changes of this store that were not looked at.", plain_column("", "missed", 6, Show::if_any)},
+     "Changes of this store that were not looked at.", titled("", "missed", 6, Show::if_any)},
 });
 
 /// What a watch saw, which the result must have: a row for each family of locks, in the order of

@@ -25,14 +25,6 @@ struct Group {
   const Run& first() const { return *runs.front(); }
 };
 
-std::vector<double> values(const Group& group, const std::string& path) {
-  std::vector<double> found;
-  for (const Run* run : group.runs) {
-    if (const auto value = figure(*run, path)) found.push_back(*value);
-  }
-  return found;
-}
-
 auto median_of(std::string path) {
   return [path = std::move(path)](const Group& group) -> Cell {
     return cell_of(median_figure(group.runs, path));
@@ -84,7 +76,10 @@ auto if_audited(Fill fill) {
 
 /// "110 ±18%": the median, and how far the farthest repetition is from it.
 Cell throughput(const Group& group) {
-  const std::vector<double> rates = values(group, "sections_per_second");
+  std::vector<double> rates;
+  for (const Run* run : group.runs) {
+    if (std::isfinite(run->sections_per_second)) rates.push_back(run->sections_per_second);
+  }
   const auto center = median(rates);
   if (!center || rates.size() < 2 || *center == 0) return center;
   double farthest = 0;
@@ -112,19 +107,15 @@ auto alarm(std::string path) {
   };
 }
 
-/// The fewest and the most sections of a client.
-std::pair<std::optional<double>, std::optional<double>> sections_of_clients(const Group& group) {
-  const auto& sections = group.first().fairness.per_client;
-  if (sections.empty()) return {};
-  const auto [least, most] = std::minmax_element(sections.begin(), sections.end());
-  return {static_cast<double>(*least), static_cast<double>(*most)};
+/// The sections of the client that `which` finds.
+auto sections_of(auto which) {
+  return [which](const Group& group) -> Cell {
+    const auto& sections = group.first().fairness.per_client;
+    return sections.empty() ? Cell() : Cell(*which(sections));
+  };
 }
 
-Cell verdict(const Group& group) {
-  const Verdict worst = worst_verdict(group.runs);
-  const bool good = worst == Verdict::exclusive, bad = worst == Verdict::violated;
-  return {to_string(worst), good ? Tone::good : bad ? Tone::bad : Tone::doubtful};
-}
+Cell verdict(const Group& group) { return verdict_cell(group.runs); }
 
 bool all_valid(const Group& group) {
   return std::all_of(group.runs.begin(), group.runs.end(),
@@ -137,19 +128,6 @@ Cell invalid_mark(const Group& group) {
 
 Cell reasons(const Group& group) {
   return fmt::format("{}", fmt::join(group.first().generator.reasons, "; "));
-}
-
-template <class T>
-auto of_load(T Load::*member) {
-  return [member](const Group& group) -> Cell { return group.first().load.*member; };
-}
-
-template <class T>
-auto of_nodes(T Nodes::*member) {
-  return [member](const Group& group) -> Cell {
-    const auto& nodes = group.first().load.nodes;
-    return nodes ? Cell((*nodes).*member) : Cell();
-  };
 }
 
 auto cost_of(std::optional<Cost> Costs::*member, Unit unit) {
@@ -176,13 +154,6 @@ Field<Group> only_if_asked(std::string key, Unit unit, std::function<Cell(const 
   return {std::move(column), std::move(fill)};
 }
 
-/// Not in CSV either.
-Field<Group> for_reports(std::string key, std::string group, std::string name, Unit unit,
-                         std::function<Cell(const Group&)> fill) {
-  return {{std::move(key), std::move(group), std::move(name), unit, 0, Show::if_asked, false},
-          std::move(fill)};
-}
-
 Field<Group> seconds(std::string key, std::string group, std::string name, int rank,
                      std::function<Cell(const Group&)> fill) {
   return {{std::move(key), std::move(group), std::move(name), Unit::seconds, rank, Show::if_any},
@@ -204,11 +175,11 @@ const std::vector<Field<Group>> run_fields{
     only_if_asked("backend", Unit::text, [](auto& group) { return group.first().backend; }),
     only_if_asked("repetition", Unit::count, median_of("repetition")),
     {{"load_label", "", "load", Unit::text, 0, Show::if_any, false}, &Group::load},
-    only_if_asked("load", Unit::text, of_load(&Load::name)),
-    only_if_asked("clients", Unit::count, of_load(&Load::clients)),
-    only_if_asked("hold_mean_seconds", Unit::seconds, of_load(&Load::hold_seconds)),
-    only_if_asked("rate", Unit::number, of_load(&Load::rate)),
-    only_if_asked("rtt_seconds", Unit::seconds, of_load(&Load::rtt_seconds)),
+    only_if_asked("load", Unit::text, [](auto& group) { return group.first().load.name; }),
+    only_if_asked("clients", Unit::count, median_of("load.clients")),
+    only_if_asked("hold_mean_seconds", Unit::seconds, median_of("load.hold_seconds")),
+    only_if_asked("rate", Unit::number, median_of("load.rate")),
+    only_if_asked("rtt_seconds", Unit::seconds, median_of("load.rtt_seconds")),
     only_if_asked("duration_seconds", Unit::seconds, median_of("duration_seconds")),
     only_if_asked("sections", Unit::count, sum_of("sections")),
     seconds("longest_wait_seconds", "longest", "wait", 1,
@@ -270,51 +241,34 @@ const std::vector<Field<Group>> run_fields{
     {{"run", "", "run", Unit::text, 11, Show::if_any, false}, invalid_mark},
     only_if_asked("invalid_because", Unit::text, reasons),
     {{"falls_to", "", "falls to", Unit::text, 10, Show::if_any, false}, &Group::flaw},
-    for_reports("attempts_per_grant", "attempts/", "grant", Unit::number,
-                median_of("attempts_per_grant")),
-    for_reports("wait_mean_seconds", "wait", "mean", Unit::seconds,
-                [](const Group& group) -> Cell {
-                  const auto trips = median(values(group, "wait.round_trip_seconds"));
-                  const auto backoff = median(values(group, "wait.backoff_seconds"));
-                  const auto notified = median(values(group, "wait.notified_seconds"));
-                  if (!trips || !backoff || !notified) return {};
-                  return *trips + *backoff + *notified;
-                }),
+    only_if_asked("attempts_per_grant", Unit::number, median_of("attempts_per_grant")),
     only_if_asked("acquire_by_client_p50_seconds", Unit::seconds,
                   median_of("fairness.by_client.p50")),
     only_if_asked("acquire_by_client_p99_seconds", Unit::seconds,
                   median_of("fairness.by_client.p99")),
     only_if_asked("at_least", Unit::text, bounds),
-    for_reports("longest_streak", "longest", "streak", Unit::count,
-                largest_of("fairness.longest_streak")),
-    for_reports("least_sections_of_a_client", "sections:", "least client", Unit::count,
-                [](auto& group) { return sections_of_clients(group).first; }),
-    for_reports("most_sections_of_a_client", "sections:", "most", Unit::count,
-                [](auto& group) { return sections_of_clients(group).second; }),
-    for_reports("renewal_failures", "renewals", "failed", Unit::count, alarm("renewal.failures")),
-    for_reports("renewals_lost", "found", "lost", Unit::count, alarm("renewal.lost")),
-    for_reports("renewal_commands_per_second", "commands", "/s", Unit::number,
-                median_of("renewal.commands_per_second")),
-    for_reports("renewal_p99_seconds", "took", "p99", Unit::seconds,
-                median_of("renewal.duration.p99")),
-    for_reports("renewal_slip_p99_seconds", "late", "p99", Unit::seconds,
-                median_of("renewal.slip.p99")),
-    for_reports("renewal_margin_p50_seconds", "validity left", "p50", Unit::seconds,
-                median_of("renewal.margin.p50")),
-    for_reports("renewal_margin_min_seconds", "validity left", "least", Unit::seconds,
-                median_of("renewal.margin.min")),
-    for_reports("replicas", "must", "acknowledge", Unit::count, median_of("replication.replicas")),
-    for_reports("replica_refusals", "refused", "by replicas", Unit::count,
-                alarm("replication.refusals")),
-    for_reports("replica_wait_max_seconds", "replica", "wait max", Unit::seconds,
-                largest_of("replication.wait.max")),
-    {{"held_locks", "locks", "held", Unit::count, 0, Show::if_asked}, of_load(&Load::held_locks)},
-    {{"nodes", "", "nodes", Unit::count, 0, Show::if_asked}, of_nodes(&Nodes::count)},
-    {{"nodes_down", "", "down", Unit::count, 0, Show::if_asked}, of_nodes(&Nodes::down)},
-    {{"nodes_frozen", "", "frozen", Unit::count, 0, Show::if_asked}, of_nodes(&Nodes::frozen)},
-    {{"nodes_slow", "", "slow", Unit::count, 0, Show::if_asked}, of_nodes(&Nodes::slow)},
+    only_if_asked("longest_streak", Unit::count, largest_of("fairness.longest_streak")),
+    only_if_asked("least_sections_of_a_client", Unit::count, sections_of(std::ranges::min_element)),
+    only_if_asked("most_sections_of_a_client", Unit::count, sections_of(std::ranges::max_element)),
+    only_if_asked("renewal_failures", Unit::count, alarm("renewal.failures")),
+    only_if_asked("renewals_lost", Unit::count, alarm("renewal.lost")),
+    only_if_asked("renewal_commands_per_second", Unit::number,
+                  median_of("renewal.commands_per_second")),
+    only_if_asked("renewal_p99_seconds", Unit::seconds, median_of("renewal.duration.p99")),
+    only_if_asked("renewal_slip_p99_seconds", Unit::seconds, median_of("renewal.slip.p99")),
+    only_if_asked("renewal_margin_p50_seconds", Unit::seconds, median_of("renewal.margin.p50")),
+    only_if_asked("renewal_margin_min_seconds", Unit::seconds, median_of("renewal.margin.min")),
+    only_if_asked("replicas", Unit::count, median_of("replication.replicas")),
+    only_if_asked("replica_refusals", Unit::count, alarm("replication.refusals")),
+    only_if_asked("replica_wait_max_seconds", Unit::seconds, largest_of("replication.wait.max")),
+    {{"held_locks", "locks", "held", Unit::count, 0, Show::if_asked}, median_of("load.held_locks")},
+    {{"nodes", "", "nodes", Unit::count, 0, Show::if_asked}, median_of("load.nodes.count")},
+    {{"nodes_down", "", "down", Unit::count, 0, Show::if_asked}, median_of("load.nodes.down")},
+    {{"nodes_frozen", "", "frozen", Unit::count, 0, Show::if_asked},
+     median_of("load.nodes.frozen")},
+    {{"nodes_slow", "", "slow", Unit::count, 0, Show::if_asked}, median_of("load.nodes.slow")},
     {{"slow_seconds", "slow", "by", Unit::seconds, 0, Show::if_asked},
-     of_nodes(&Nodes::slow_seconds)},
+     median_of("load.nodes.slow_seconds")},
     {{"throughput_cost", "cost of", "renewal", Unit::share, 2, Show::if_any},
      cost_of(&Costs::throughput, Unit::share)},
     only_if_asked("throughput_cost_low", Unit::share, median_of("costs.throughput.interval.low")),
@@ -346,6 +300,34 @@ std::vector<Group> groups_of(const Result& result, const KnownFlaws& flaws, bool
   return groups;
 }
 
+struct RankRow : Rank {
+  std::string run;
+};
+
+/// What is to be said of a rank.
+Cell remark(const RankRow& row) {
+  std::vector<std::string> words;
+  if (row.lost) words.emplace_back("lost");
+  if (row.outlier) words.emplace_back("outlier");
+  if (!row.notes.empty() && !row.lost) words.emplace_back("see below");
+  return {fmt::format("{}", fmt::join(words, ", ")), words.empty() ? Tone::plain : Tone::doubtful};
+}
+
+const std::vector<Field<RankRow>> rank_fields{
+    {{"run", "", "run", Unit::text, 3}, &RankRow::run},
+    {{"rank", "", "rank", Unit::count}, &RankRow::rank},
+    {{"host", "", "host"}, &RankRow::host},
+    {{"clients", "", "clients", Unit::count, 5}, &RankRow::clients},
+    {{"share", "share of", "sections", Unit::share, 2}, &RankRow::share},
+    {{"acquire_p50_seconds", "acquire", "p50", Unit::seconds, 1}, &RankRow::acquire_p50},
+    {{"acquire_p99_seconds", "acquire", "p99", Unit::seconds, 1}, &RankRow::acquire_p99},
+    {{"cpu_share", "host's", "CPU", Unit::share, 3}, &RankRow::cpu_share},
+    {{"lag_p99_seconds", "lag", "p99", Unit::seconds, 4, Show::if_any}, &RankRow::lag_p99_seconds},
+    {{"late_seconds", "began", "late by", Unit::seconds, 6, Show::if_asked},
+     &RankRow::late_seconds},
+    {{"remark", "", "", Unit::text, 0, Show::if_any}, remark},
+};
+
 }  // namespace
 
 Table run_table(const Result& result, const KnownFlaws& flaws) {
@@ -354,6 +336,14 @@ Table run_table(const Result& result, const KnownFlaws& flaws) {
 
 Table table_of_each_run(const Result& result, const KnownFlaws& flaws) {
   return table_of(run_fields, groups_of(result, flaws, false));
+}
+
+Table rank_table(const Result& result) {
+  std::vector<RankRow> rows;
+  for (const Run& run : result.runs) {
+    for (const Rank& rank : run.ranks) rows.push_back({rank, name_of(run, result)});
+  }
+  return table_of(rank_fields, rows);
 }
 
 }  // namespace lockbench::results

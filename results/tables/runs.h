@@ -23,4 +23,7 @@ Table run_table(const Result& result, const KnownFlaws& flaws);
 /// One row for each run.
 Table table_of_each_run(const Result& result, const KnownFlaws& flaws);
 
+/// A row for each rank of each run; none for runs of one process.
+Table rank_table(const Result& result);
+
 }  // namespace lockbench::results

@@ -28,13 +28,16 @@ tl::expected<std::string, std::string> render(const Result& result, const KnownF
 std::vector<Block> blocks_of(const Result& result, const KnownFlaws& flaws,
                              const MatrixStyle& matrix = {});
 std::string written(const Block& block, const Look& look);
-/// What CSV shows: one row for each thing that was measured.
-Table complete_table(const Result& result, const KnownFlaws& flaws);
 
 /// A table of the usual columns, or of those that were asked for, with the lines below it; as CSV,
 /// the table alone.
-tl::expected<std::string, std::string> render(const Table& table,
-                                              const std::vector<std::string>& notes,
-                                              const Look& look);
+tl::expected<std::string, std::string> render(const Block& block, const Look& look);
+
+/// What follows from a result's figures, in a sentence each; violations come first.
+std::vector<Sentence> advice(const Result& result, const KnownFlaws& flaws);
+
+/// What to know about a result besides its figures, one line each: interrupted, invalid runs and
+/// why, faults, failures, skipped strategies, how repetitions were merged.
+std::vector<Sentence> notes(const Result& result);
 
 }  // namespace lockbench::results

@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <numeric>
 
 #include "results/tables/text.h"
 
@@ -26,23 +25,24 @@ bool says_something(const Cell& cell) {
   return text == nullptr ? std::holds_alternative<bool>(cell.value) : !text->empty();
 }
 
-bool is_shown(const Table& table, std::size_t place) {
-  const Show show = table.columns[place].show;
-  return show == Show::always ||
-         (show == Show::if_any &&
-          std::any_of(table.rows.begin(), table.rows.end(),
-                      [place](const auto& row) { return says_something(row[place]); }));
+/// The columns at these places, in this order.
+Table with_columns(const Table& table, const std::vector<std::size_t>& places) {
+  Table out;
+  for (const std::size_t place : places) out.columns.push_back(table.columns[place]);
+  for (const auto& row : table.rows) {
+    auto& cells = out.rows.emplace_back();
+    for (const std::size_t place : places) cells.push_back(row[place]);
+  }
+  return out;
 }
 
-std::vector<std::size_t> all_places(const Table& table) {
-  std::vector<std::size_t> places(table.columns.size());
-  std::iota(places.begin(), places.end(), std::size_t{0});
-  return places;
-}
-
-Table never_left_out(Table table) {
-  for (Column& column : table.columns) column.rank = 0;
-  return table;
+template <class Wanted>
+Table with_columns_that(const Table& table, const Wanted& are_wanted) {
+  std::vector<std::size_t> places;
+  for (std::size_t place = 0; place < table.columns.size(); ++place) {
+    if (are_wanted(place)) places.push_back(place);
+  }
+  return with_columns(table, places);
 }
 
 }  // namespace
@@ -65,37 +65,39 @@ std::string title(const Column& column) {
   return text + column.name;
 }
 
-Table with_columns(const Table& table, const std::vector<std::size_t>& places) {
-  Table out;
-  for (const std::size_t place : places) out.columns.push_back(table.columns[place]);
-  for (const auto& row : table.rows) {
-    auto& cells = out.rows.emplace_back();
-    for (const std::size_t place : places) cells.push_back(row[place]);
-  }
-  return out;
+Table shown(const Table& table) {
+  return with_columns_that(table, [&](std::size_t place) {
+    const Show show = table.columns[place].show;
+    return show == Show::always ||
+           (show == Show::if_any &&
+            std::any_of(table.rows.begin(), table.rows.end(),
+                        [place](const auto& row) { return says_something(row[place]); }));
+  });
 }
 
-Table shown(const Table& table) {
-  std::vector<std::size_t> places = all_places(table);
-  std::erase_if(places, [&](std::size_t place) { return !is_shown(table, place); });
-  return with_columns(table, places);
+Table csv_columns(const Table& table) {
+  return with_columns_that(table, [&](std::size_t place) { return table.columns[place].in_csv; });
 }
 
 tl::expected<Table, std::string> chosen(const Table& table, const std::vector<std::string>& keys) {
-  std::vector<std::size_t> places;
-  for (const std::string& key : keys) {
-    if (key == "all") return never_left_out(table);
-    const auto found = std::find_if(table.columns.begin(), table.columns.end(),
-                                    [&](const Column& column) { return column.key == key; });
-    if (found == table.columns.end()) {
-      std::vector<std::string_view> known;
-      for (const Column& column : table.columns) known.emplace_back(column.key);
-      return tl::unexpected(fmt::format("there is no column \"{}\"; there are all, {}",
-                                        printable(key), fmt::join(known, ", ")));
+  Table found = table;
+  if (std::find(keys.begin(), keys.end(), "all") == keys.end()) {
+    std::vector<std::size_t> places;
+    for (const std::string& key : keys) {
+      const auto same = std::find_if(table.columns.begin(), table.columns.end(),
+                                     [&](const Column& column) { return column.key == key; });
+      if (same == table.columns.end()) {
+        std::vector<std::string_view> known;
+        for (const Column& column : table.columns) known.emplace_back(column.key);
+        return tl::unexpected(fmt::format("there is no column \"{}\"; there are all, {}",
+                                          printable(key), fmt::join(known, ", ")));
+      }
+      places.push_back(static_cast<std::size_t>(same - table.columns.begin()));
     }
-    places.push_back(static_cast<std::size_t>(found - table.columns.begin()));
+    found = with_columns(table, places);
   }
-  return never_left_out(with_columns(table, places));
+  for (Column& column : found.columns) column.rank = 0;  // none is left out for lack of room
+  return found;
 }
 
 }  // namespace lockbench::results

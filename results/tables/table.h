@@ -81,6 +81,9 @@ struct Table {
 struct Sentence {
   Tone tone = Tone::plain;
   std::string text;
+
+  Sentence(std::string said) : text(std::move(said)) {}
+  Sentence(Tone its_tone, std::string said) : tone(its_tone), text(std::move(said)) {}
 };
 
 /// A part of what is shown; each member may be empty.
@@ -116,10 +119,10 @@ Table table_of(const std::vector<Field<Row>>& fields, const std::vector<Row>& ro
 /// In one line: "acquire p99"; "fair-", "ness" is "fairness".
 std::string title(const Column& column);
 
-/// The columns at these places, in this order.
-Table with_columns(const Table& table, const std::vector<std::size_t>& places);
 /// What people see unless they ask for columns.
 Table shown(const Table& table);
+/// What CSV has unless columns are asked for.
+Table csv_columns(const Table& table);
 /// The columns of these keys in this order, however wide; "all" stands for every column. The error
 /// names what there is.
 tl::expected<Table, std::string> chosen(const Table& table, const std::vector<std::string>& keys);

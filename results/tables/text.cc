@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <boost/algorithm/string/classification.hpp>
+#include <boost/algorithm/string/split.hpp>
+#include <boost/locale/utf.hpp>
 #include <cstdint>
 #include <numeric>
 #include <utility>
@@ -17,21 +20,11 @@ struct Character {
 };
 
 Character first_character(std::string_view text) {
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  const std::uint32_t first = byte(0);
-  if (first < 0x80U) return {.code = first};
-  const std::size_t size = first >= 0xF0U ? 4 : first >= 0xE0U ? 3 : 2;
-  if (first < 0xC2U || first > 0xF4U || size > text.size()) return {};
-  std::uint32_t code = first & (0xFFU >> (size + 1));
-  for (std::size_t i = 1; i < size; ++i) {
-    if (starts_code_point(text[i])) return {};
-    code = (code << 6U) | (byte(i) & 0x3FU);
-  }
-  // Written longer than needed, a surrogate, or beyond Unicode.
-  constexpr std::array<std::uint32_t, 3> kLeast{0x80, 0x800, 0x10000};
-  const bool surrogate = code >= 0xD800U && code < 0xE000U;
-  if (code < kLeast.at(size - 2) || surrogate || code > 0x10FFFFU) return {};
-  return {.bytes = size, .code = code};
+  namespace utf = boost::locale::utf;
+  const char* at = text.data();
+  const auto code = utf::utf_traits<char>::decode(at, text.data() + text.size());
+  if (code == utf::illegal || code == utf::incomplete) return {};
+  return {static_cast<std::size_t>(at - text.data()), code};
 }
 
 /// Of "\x1b[", digits and "m" at the beginning; 0 for anything else.
@@ -48,17 +41,11 @@ std::size_t display_width(std::string_view text) {
 }
 
 std::string clip(std::string_view text, std::size_t columns) {
-  if (display_width(text) <= columns) {
-    return std::string(text);
-  }
-  if (columns == 0) {
-    return "";
-  }
+  if (display_width(text) <= columns) return std::string(text);
+  if (columns == 0) return "";
   std::size_t bytes = 0;
   for (std::size_t seen = 0; bytes < text.size(); ++bytes) {
-    if (starts_code_point(text[bytes]) && ++seen == columns) {
-      break;
-    }
+    if (starts_code_point(text[bytes]) && ++seen == columns) break;
   }
   return std::string(text.substr(0, bytes)) + "…";
 }
@@ -69,11 +56,7 @@ std::string printable(std::string_view text) {
   while (!text.empty()) {
     const auto [bytes, code] = first_character(text);
     const bool command = code < 0x20U || (code >= 0x7FU && code < 0xA0U);
-    if (command) {
-      out += ' ';
-    } else {
-      out += text.substr(0, bytes);
-    }
+    out += command ? " " : text.substr(0, bytes);
     text.remove_prefix(bytes);
   }
   return out;
@@ -163,12 +146,8 @@ std::string listed(const std::vector<std::string>& names, std::size_t most) {
 
 std::vector<std::string> split_at_commas(std::string_view text) {
   std::vector<std::string> words;
-  while (true) {
-    const std::size_t comma = std::min(text.find(','), text.size());
-    words.emplace_back(text.substr(0, comma));
-    if (comma == text.size()) return words;
-    text.remove_prefix(comma + 1);
-  }
+  boost::split(words, text, boost::is_any_of(","));
+  return words;
 }
 
 std::size_t edit_distance(std::string_view a, std::string_view b) {

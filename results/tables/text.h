@@ -1,8 +1,6 @@
 #pragma once
 
-#include <charconv>
 #include <cstddef>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -39,14 +37,5 @@ std::vector<std::string> split_at_commas(std::string_view text);
 
 /// Levenshtein's distance, in bytes.
 std::size_t edit_distance(std::string_view a, std::string_view b);
-
-/// The number that the whole text is; nothing if it is none.
-template <class Number>
-std::optional<Number> parse_number(std::string_view text) {
-  Number number{};
-  const char* const end = text.data() + text.size();
-  const auto [rest, error] = std::from_chars(text.data(), end, number);
-  return error == std::errc() && rest == end ? std::optional(number) : std::nullopt;
-}
 
 }  // namespace lockbench::results

@@ -24,9 +24,7 @@ std::string three_digits(double value) {
   std::string text = fmt::format("{:.{}f}", value, decimals);
   if (decimals > 0) {
     text.erase(text.find_last_not_of('0') + 1);
-    if (text.back() == '.') {
-      text.pop_back();
-    }
+    if (text.back() == '.') text.pop_back();
   }
   return text;
 }
@@ -50,9 +48,7 @@ std::string in_units(double value, std::span<const Scale> units) {
 std::string human_seconds(double seconds) {
   static constexpr std::array<Scale, 6> kScales{
       {{1e-9, " ns"}, {1e-6, " µs"}, {1e-3, " ms"}, {1, " s"}, {60, " min"}, {3600, " h"}}};
-  if (!std::isfinite(seconds)) {
-    return std::string(kNoNumber);
-  }
+  if (!std::isfinite(seconds)) return std::string(kNoNumber);
   return seconds == 0 ? "0 s" : in_units(seconds, kScales);
 }
 

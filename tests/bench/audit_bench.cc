@@ -53,27 +53,5 @@ void track_handoff(benchmark::State& state) {
 }
 BENCHMARK(track_handoff)->ThreadRange(1, kMostThreads);
 
-/// A client that takes its own lock again and again while another one starves.
-void track_overtakings(benchmark::State& state) {
-  loadgen::HandoffTracker tracker(1);
-  std::int64_t tick = 0;
-  std::vector<loadgen::Handoff> completed;
-  tracker.begin_wait(0);
-  for ([[maybe_unused]] auto _ : state) {
-    const loadgen::WaitTicket wait = tracker.begin_wait(0);
-    benchmark::DoNotOptimize(tracker.granted(0, wait, TimePoint(Duration(++tick)), completed));
-    const TimePoint release_started{Duration(++tick)};
-    tracker.release_started(0, Mode::exclusive, release_started);
-    tracker.release_finished(0, release_started, true, completed);
-  }
-}
-BENCHMARK(track_overtakings);
-
-void audit_totals(benchmark::State& state) {
-  const loadgen::Audit audit(static_cast<int>(state.range(0)));
-  for ([[maybe_unused]] auto _ : state) benchmark::DoNotOptimize(audit.totals());
-}
-BENCHMARK(audit_totals)->Arg(1)->Arg(100'000);
-
 }  // namespace
 }  // namespace lockbench

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "results/file/load.h"
+#include "results/file/json.h"
 #include "results/stats/comparison.h"
 
 namespace lockbench {

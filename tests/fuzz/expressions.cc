@@ -4,7 +4,6 @@
 #include "cli/options/value_types.h"
 #include "loadgen/run/duration_distribution.h"
 #include "loadgen/run/fault.h"
-#include "results/stats/regression.h"
 #include "results/stats/threshold.h"
 #include "strategies/waiting/wait_policy.h"
 #include "tests/fuzz/target.h"

@@ -47,18 +47,6 @@ Complaints reload(const Board& board) {
   return complaints;
 }
 
-Complaints label_promql(const Board& board) {
-  static const std::regex good(R"(label_values\(lockbench_[a-z_]+(\{[^{}]*\})?, [a-z]+\))");
-  Complaints complaints;
-  for (const Board& one : board.at("templating").at("list")) {
-    if (one.at("type") != "query") continue;
-    if (!std::regex_match(one.at("definition").get<std::string>(), good)) {
-      complaints.push_back(one.at("definition"));
-    }
-  }
-  return complaints;
-}
-
 template <class Bad>
 Complaints panels(const Board& board, Bad bad) {
   Complaints complaints;
@@ -120,7 +108,6 @@ const std::vector<LintRule>& lint_rules() {
       {"template-job-rule", [](const Board& board) { return template_query(board, "job", "Job"); }},
       {"template-instance-rule",
        [](const Board& board) { return template_query(board, "instance", "Instance"); }},
-      {"template-label-promql-rule", label_promql},
       {"template-on-time-change-reload-rule", reload},
       {"panel-datasource-rule",
        [](const Board& board) {
@@ -141,12 +128,6 @@ const std::vector<LintRule>& lint_rules() {
            return !known_units.contains(defaults.value("unit", ""));
          });
        }},
-      {"panel-no-targets-rule",
-       [](const Board& board) {
-         return panels(board, [](const Board& panel) {
-           return panel.value("targets", Board::array()).empty();
-         });
-       }},
       {"target-job-rule",
        [](const Board& board) {
          return targets(board, [](const std::string& expression) {
@@ -165,10 +146,6 @@ const std::vector<LintRule>& lint_rules() {
        [](const Board& board) { return targets(board, shows_a_bare_counter); }},
       {"target-smallest-is-worst-rule",
        [](const Board& board) { return targets(board, hides_the_smallest); }},
-      {"uneditable-dashboard",
-       [](const Board& board) {
-         return board.value("editable", true) ? Complaints{"it can be edited"} : Complaints{};
-       }},
   };
   return rules;
 }

@@ -268,7 +268,7 @@ TEST(ComparisonTable, BoundsWhatFewRepetitionsLeaveOpen) {
                         .high = 1e30};
   ResultComparison comparison;
   comparison.differences = {open};
-  EXPECT_EQ(chosen(comparison_table(comparison), {"interval"})->rows.at(0).at(0).text,
+  EXPECT_EQ(chosen(comparison_block(comparison).table, {"interval"})->rows.at(0).at(0).text,
             "-99.9 % … > ×1k");
 }
 

@@ -1,4 +1,4 @@
-#include "results/stats/significance.h"
+#include "results/stats/statistics.h"
 
 #include <gtest/gtest.h>
 

@@ -7,7 +7,7 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 
-#include "results/tables/text.h"
+#include "strategies/number.h"
 #include "tests/support/variable.h"
 #include "tests/unit/cli/fixtures.h"
 
@@ -41,7 +41,7 @@ std::vector<Json> events_in(const std::string& target, const std::string& file) 
   {
     auto events = Events::open(target);
     if (!events) throw std::runtime_error(events.error());
-    if (const auto descriptor = results::parse_number<int>(target)) {
+    if (const auto descriptor = parse_number<int>(target)) {
       EXPECT_EQ(fcntl(*descriptor, F_GETFD), FD_CLOEXEC) << "no server inherits it";
     }
     Console console(written.stream(), false, true, *std::move(events));

@@ -1,10 +1,9 @@
-#include "results/tables/advice.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <limits>
 
+#include "results/tables/show.h"
 #include "tests/unit/results/samples.h"
 
 namespace lockbench::results {

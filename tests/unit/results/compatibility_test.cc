@@ -1,7 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "results/stats/comparison.h"
+#include "results/file/loads.h"
 #include "tests/unit/results/samples.h"
 
 namespace lockbench::results {

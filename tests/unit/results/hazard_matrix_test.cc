@@ -2,7 +2,6 @@
 #include <gtest/gtest.h>
 
 #include "results/tables/hazards.h"
-#include "results/tables/outcomes.h"
 #include "results/tables/show.h"
 #include "tests/unit/results/samples.h"
 
@@ -112,12 +111,6 @@ TEST(HazardMatrix, BreaksTablesThatWouldBeTooWide) {
   EXPECT_THAT(narrow, HasSubstr("scenario    3        4\n"));
 }
 
-TEST(HazardMatrix, IsColoredAndAsciiOnlyWhereAsked) {
-  EXPECT_THAT(text(some_cells()), Not(HasSubstr("\x1b")));
-  EXPECT_THAT(text(some_cells(), {.color = true}), HasSubstr("\x1b[31m✗ freed"));
-  EXPECT_THAT(text(some_cells(), {.ascii = true}), HasSubstr("late-release  +  x freed"));
-}
-
 TEST(HazardMatrix, SaysNothingGoodOfWhatWasNotPlayed) {
   auto cells = some_cells();
   cells.erase(cells.begin() + 3);
@@ -126,13 +119,6 @@ TEST(HazardMatrix, SaysNothingGoodOfWhatWasNotPlayed) {
   cells.push_back(cell("eviction", "etcd", "not-applicable"));
   EXPECT_THAT(markdown(cells), HasSubstr("None of these hazards applies to etcd.\n"));
   EXPECT_THAT(markdown(cells), Not(HasSubstr("| etcd |")));
-}
-
-TEST(HazardMatrix, TellsALossThatTheHolderKnewOfFromTwoHolders) {
-  const std::string shown = markdown({cell("partition", "redis-one", "double-grant"),
-                                      cell("partition", "redis-two", "known-loss")});
-  EXPECT_THAT(shown, HasSubstr("| partition | ✗ double | ○ knew |\n"));
-  EXPECT_THAT(shown, HasSubstr("○ knew: the lock ran out"));
 }
 
 TEST(HazardMatrix, SaysWhyAFaultCannotBePlayedAndNothingGoodOfIt) {

@@ -30,27 +30,6 @@ TEST(Json, WhatIsWrittenReadAndWrittenIsTheSame) {
   }
 }
 
-TEST(Json, WhatARunDoesNotHaveIsNull) {
-  const json runs = json::parse(to_json(full_result())).at("runs");
-  EXPECT_EQ(runs.at(0).at("renewal").at("slip").at("count"), 1000);
-  EXPECT_EQ(runs.at(0).at("quorum").at("votes").at(0), json({"127.0.0.1:7001", 50, 6, 1}));
-  for (const char* part : {"renewal", "quorum", "replication", "herd_factor"}) {
-    EXPECT_FALSE(runs.at(0).at(part).is_null()) << part;
-    EXPECT_TRUE(runs.at(1).at(part).is_null()) << part;
-  }
-  const auto run = read_back(full_result()).runs.at(1);
-  EXPECT_FALSE(run.renewal || run.quorum || run.replication || run.herd_factor);
-}
-
-TEST(Json, EveryVerdictIsReadBack) {
-  for (const Verdict verdict :
-       {Verdict::exclusive, Verdict::violated, Verdict::unprotected, Verdict::unaudited}) {
-    Result result = full_result();
-    result.runs[0].audit.verdict = verdict;
-    EXPECT_EQ(read_back(result).runs[0].audit.verdict, verdict) << to_string(verdict);
-  }
-}
-
 TEST(Json, CountsAreExactUpToTheLargest) {
   Result result = full_result();
   result.runs[0].sections = std::uint64_t{1} << 53;
@@ -155,16 +134,6 @@ TEST(Json, UnknownFieldsArePassedOver) {
   EXPECT_TRUE(from_json(document.dump()).has_value());
 }
 
-TEST(Json, OfACapacityWhatIsNotKnownIsNull) {
-  Result result = full_result();
-  result.capacity->at(0).highest = std::numeric_limits<double>::quiet_NaN();
-  EXPECT_TRUE(json::parse(to_json(result)).at("capacity").at(0).at("highest").is_null());
-  EXPECT_TRUE(std::isnan(read_back(result).capacity->at(0).highest));
-  // A side of an interval that the steps do not show.
-  result.capacity->at(0).rates.at(0).figure_high = std::numeric_limits<double>::quiet_NaN();
-  EXPECT_TRUE(std::isnan(read_back(result).capacity->at(0).rates.at(0).figure_high));
-}
-
 TEST(Json, WhatAResultDoesNotHaveIsLeftOut) {
   const json document = json::parse(to_json(minimal_result()));
   for (const char* part : {"capacity", "hazards"}) {
@@ -225,12 +194,6 @@ TEST(Json, HostileTextIsRefusedInOnePrintableLine) {
   const std::string error = error_of_document(document);
   EXPECT_LE(error.size(), 300U);
   EXPECT_THAT(error, Not(testing::ContainsRegex("[\x1b\n]")));
-}
-
-TEST(Json, BracketsWithinTextsAreNoNesting) {
-  Result result = full_result();
-  result.id = std::string(1000, '[') + "\\\"";
-  EXPECT_EQ(read_back(result).id, result.id);
 }
 
 TEST(Json, AnotherSchemaIsNamed) {

@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include "results/stats/load_figures.h"
-#include "results/stats/tiers.h"
 #include "results/tables/loads.h"
 #include "results/tables/show.h"
 #include "tests/unit/results/samples.h"
@@ -17,9 +16,9 @@ using testing::AllOf;
 using testing::Contains;
 using testing::Each;
 using testing::ElementsAre;
-using testing::Field;
 using testing::HasSubstr;
 using testing::Not;
+using testing::Pair;
 using testing::SizeIs;
 
 const Load near{.name = "alone", .clients = 1};
@@ -130,8 +129,7 @@ TEST(Loads, TheLowestDemandDecides) {
   add_strategy(result, "late", 0.01);
   add_strategy(result, "early", 2);
   run_of(result, "late", high).acquire.p99 = 5;
-  EXPECT_THAT(places(result, "demand"),
-              ElementsAre(Field(&Place::tier, 1), Field(&Place::tier, 2)));
+  EXPECT_THAT(tiers_under(result, "demand"), ElementsAre(Pair("early", 2), Pair("late", 1)));
   EXPECT_THAT(
       conclusions(result, {})[3],
       HasSubstr("under contention early (p99 under the lowest demand 2 s or more; late: 10 ms"));
@@ -173,7 +171,7 @@ TEST(Loads, WhatIsSupersededIsListedLastAndNeverRecommended) {
   add_strategy(result, "old", 0.001);
   add_strategy(result, "new", 0.01);
   const KnownFlaws flaws{{"old", {"late-release", "new"}}, {"new", {"pause-holding"}}};
-  for (const TitledTable& one : load_tables(result, flaws)) {
+  for (const Block& one : load_tables(result, flaws)) {
     EXPECT_EQ(one.table.rows.at(0).at(0).text, "new");
     EXPECT_EQ(one.table.rows.at(1).at(0).text, "old (old)");
   }
@@ -214,16 +212,22 @@ TEST(Loads, WhatKeepsItsLockForLongIsNotFairHoweverLowItsPercentiles) {
 
 TEST(Loads, InvalidRunsCountOnlyWhereThereAreNoOthers) {
   Result result = minimal_result();
+  const auto p99 = [&] {
+    return strategy_loads(result)[0].figure("demand", 0, "acquire.p99")->value;
+  };
+  const auto served = [&] {
+    return served_share(strategy_loads(result)[0].counting_runs("demand", 1));
+  };
   add_strategy(result, "a", 9);
   for (results::Run& run : result.runs) {
     run.generator.valid = false;
     run.outcomes.timed_out = run.outcomes.acquired;
   }
-  EXPECT_EQ(demand_p99(strategy_loads(result)[0])->value, 9);
-  EXPECT_EQ(strategy_loads(result)[0].least_served("demand"), 0.5);
+  EXPECT_EQ(p99(), 9);
+  EXPECT_EQ(served(), 0.5);
   add_strategy(result, "a", 0.01);
-  EXPECT_EQ(demand_p99(strategy_loads(result)[0])->value, 0.01);
-  EXPECT_EQ(strategy_loads(result)[0].least_served("demand"), 1);
+  EXPECT_EQ(p99(), 0.01);
+  EXPECT_EQ(served(), 1);
 }
 
 TEST(Loads, OneClientAloneProvesNothingAboutSafety) {

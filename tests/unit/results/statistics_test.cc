@@ -8,7 +8,7 @@
 #include <stdexcept>
 #include <vector>
 
-#include "results/stats/tiers.h"
+#include "results/stats/load_figures.h"
 #include "results/tables/text.h"
 #include "results/tables/units.h"
 
