@@ -11,7 +11,6 @@
 
 #include "watch/family_book.h"
 #include "watch/findings.h"
-#include "watch/hashing.h"
 #include "watch/lock_table.h"
 #include "watch/sketches.h"
 
@@ -161,11 +160,7 @@ LockPicture picture_of(const LockRecord& record, const LockDetails* details,
   figures.accuracy = family.figures.accuracy;
   if (!record.holders.empty()) picture.holder = shown_hash(record.holders.front().owner);
   if (record.expiry) picture.ttl_left = std::max(*record.expiry - now, Duration::zero());
-  if (record.renewals > 1) picture.renewal_interval = record.renewal_interval;
   if (details == nullptr) return picture;
-  figures.hold = details->hold;
-  figures.wait = details->wait;
-  figures.smallest_margin = details->smallest_margin;
   picture.history = {details->history.begin(), details->history.end()};
   return picture;
 }
@@ -186,16 +181,16 @@ struct Ledger::State {
   };
 
   State(LedgerOptions given, Families by_name)
-      : options(given),
+      : options(std::move(given)),
         families(std::move(by_name)),
-        salt(given.salt ? Salt{*given.salt, ~*given.salt} : random_salt()),
-        locks(std::max<std::uint64_t>(1, given.most_locks)) {}
+        salt(options.salt.empty() ? random_salt() : options.salt),
+        locks(std::max<std::uint64_t>(1, options.most_locks)) {}
 
   // All under the mutex.
   std::mutex mutex;
   const LedgerOptions options;
   const Families families;
-  const Salt salt;
+  const std::string salt;
   std::vector<Endpoint> endpoints;
   LockTable locks;
   std::vector<FamilyBook> books;
@@ -357,7 +352,7 @@ struct Ledger::State {
 };
 
 Ledger::Ledger(LedgerOptions options, Families families)
-    : state_(std::make_unique<State>(options, std::move(families))) {}
+    : state_(std::make_unique<State>(std::move(options), std::move(families))) {}
 
 Ledger::~Ledger() = default;
 

@@ -1,7 +1,12 @@
 #include "watch/lock_record.h"
 
+#include <fmt/format.h>
+#include <openssl/sha.h>
+
 #include <algorithm>
+#include <cstring>
 #include <limits>
+#include <random>
 #include <utility>
 
 namespace lockbench::watch {
@@ -324,6 +329,23 @@ class Step {
 };
 
 }  // namespace
+
+std::uint64_t hash_of(std::string_view text, std::string_view salt) {
+  std::string salted(salt);
+  salted += text;
+  unsigned char digest[SHA256_DIGEST_LENGTH];
+  SHA256(reinterpret_cast<const unsigned char*>(salted.data()), salted.size(), digest);
+  std::uint64_t hash = 0;
+  std::memcpy(&hash, digest, sizeof(hash));
+  return hash;
+}
+
+std::string random_salt() {
+  std::random_device random;
+  return fmt::format("{:08x}{:08x}{:08x}{:08x}", random(), random(), random(), random());
+}
+
+std::string shown_hash(std::uint64_t hash) { return fmt::format("{:010x}", hash >> 24); }
 
 bool has_usually_ttl(Shape shape) {
   switch (shape) {

@@ -3,10 +3,10 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "strategies/duration.h"
-#include "watch/hashing.h"
 #include "watch/picture.h"
 
 namespace lockbench::watch {
@@ -16,6 +16,13 @@ namespace lockbench::watch {
 inline constexpr Duration kClockError = std::chrono::milliseconds(5);
 /// An end that lies less than this before the expiry may have been either.
 inline constexpr Duration kUndecidedWithin = std::chrono::milliseconds(100);
+
+/// Without the salt, which nobody knows, it does not tell what was hashed, not even by trying all
+/// likely owners.
+std::uint64_t hash_of(std::string_view text, std::string_view salt);
+std::string random_salt();
+/// The first ten hexadecimal digits, by which people tell owners apart.
+std::string shown_hash(std::uint64_t hash);
 
 /// Who holds a lock, or waits for it.
 struct Claim {
@@ -92,7 +99,7 @@ struct Happenings {
 
 /// What is known of the source when a sighting is judged.
 struct Judgement {
-  Salt salt;
+  std::string_view salt;
   Accuracy accuracy = Accuracy::sampled;
   std::uint32_t epoch = 0;
   TimePoint sees_since{};

@@ -53,14 +53,7 @@ void LockDetails::take(const Happenings& happenings, const LockRecord& record, b
     if (history.size() == kLongestHistory) history.pop_front();
     history.push_back({at, kind, owner == 0 ? "" : shown_hash(owner), record.waiting});
   };
-  for (const Happening& event : happenings.list) {
-    if (event.lasted) hold.record(*event.lasted);
-    if (event.waited && event.counted) wait.record(*event.waited);
-    if (event.margin) {
-      smallest_margin = std::min(smallest_margin.value_or(*event.margin), *event.margin);
-    }
-    add(event.at, event.kind, event.owner);
-  }
+  for (const Happening& event : happenings.list) add(event.at, event.kind, event.owner);
   if (queue_changed && happenings.list.empty()) {
     add(record.at, Moment::Kind::queue_changed, 0);
   }

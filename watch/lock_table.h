@@ -7,7 +7,6 @@
 #include <unordered_map>
 #include <vector>
 
-#include "loadgen/record/histogram.h"
 #include "watch/lock_record.h"
 #include "watch/picture.h"
 
@@ -42,8 +41,6 @@ class LockTable {
 /// What is kept of a few locks only.
 struct LockDetails {
   std::size_t place = 0;  ///< of the lock in the table
-  loadgen::HistogramSnapshot hold, wait;
-  std::optional<Duration> smallest_margin;
   std::deque<Moment> history;  ///< the latest
 
   void take(const Happenings& happenings, const LockRecord& record, bool queue_changed);

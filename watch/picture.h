@@ -55,8 +55,7 @@ struct LockPicture {
   Figures figures;
   std::optional<std::string> holder;  ///< a hash
   std::optional<Duration> ttl_left;
-  std::optional<Duration> renewal_interval;  ///< as learned from at least two renewals
-  std::vector<Moment> history;               ///< the latest, a bounded number, oldest first
+  std::vector<Moment> history;  ///< the latest, a bounded number, oldest first
 };
 
 /// Waiters of a family over the last half minute, in three parts: the fewest in each of them.

@@ -51,7 +51,7 @@ class LedgerTest : public testing::Test {
   }
 
   const TimePoint begin_ = TimePoint(1000s);
-  Ledger ledger_{{.most_locks = 100, .salt = 1}};
+  Ledger ledger_{{.most_locks = 100, .salt = "1"}};
 };
 
 TEST_F(LedgerTest, AReleaseEndsAHolding) {
@@ -199,7 +199,7 @@ TEST_F(LedgerTest, SaysHowHoldingsBeganAndEnded) {
                       counts.thin_margins);
   };
   for (const Story& story : stories) {
-    Ledger ledger({.salt = 1});
+    Ledger ledger({.salt = "1"});
     ledger.facts({.store = "redis", .endpoint = script_server, .accuracy = story.accuracy});
     for (const Sighting& sighting : story.seen) ledger.seen(script_server, sighting);
     const Picture all = ledger.read(begin_ + 60s);
@@ -418,7 +418,7 @@ TEST_F(LedgerTest, AQueueThatOnlyGrowsIsAConvoy) {
 }
 
 TEST_F(LedgerTest, ALockHeldForLongerThanAllowedIsSaid) {
-  Ledger strict({.held_longer = 5s, .salt = 1});
+  Ledger strict({.held_longer = 5s, .salt = "1"});
   strict.facts({.store = "redis", .endpoint = script_server, .accuracy = Accuracy::exact});
   strict.seen(script_server, held(1s, "a", 100s));
   EXPECT_FALSE(finding(strict.read(begin_ + 5s), Finding::Kind::held_long) != nullptr);
@@ -439,7 +439,7 @@ TEST_F(LedgerTest, LocksThatAreFreeForAWhileMakeRoomForNewOnes) {
 }
 
 TEST_F(LedgerTest, FamiliesBeyondTheirBoundAreOne) {
-  Ledger small({.most_families = 2, .salt = 1});
+  Ledger small({.most_families = 2, .salt = "1"});
   small.facts({.store = "redis", .endpoint = script_server, .accuracy = Accuracy::exact});
   for (const char* lock : {"a:1", "b:1", "c:1", "d:1"}) {
     small.seen(script_server, held(1s, "x", 10s, lock));
