@@ -6,6 +6,7 @@
 #include <array>
 #include <iterator>
 #include <string_view>
+#include <utility>
 
 #include "results/tables/observed.h"
 #include "results/tables/text.h"
@@ -26,7 +27,7 @@ constexpr Duration kForgotten = std::chrono::seconds(60);
 /// What each Accuracy means for the counts.
 constexpr std::array<std::string_view, 3> kMeanings{"exact", "counts are lower bounds", "sampled"};
 
-std::string summary(const Picture& picture) {
+std::string summary_of(const Picture& picture) {
   watch::Figures sum;
   for (const FamilyPicture& family : picture.families) {
     const watch::Figures& figures = family.figures;
@@ -227,10 +228,10 @@ std::vector<std::string> WatchLines::lines(const Picture& picture) {
     const std::string advice = finding.advice.empty() ? "" : ": " + finding.advice;
     lines.push_back(results::sentence_of(watch::finding_of(finding)) + advice);
   }
-  if (!summed_up_) summed_up_ = picture.at;
-  if (picture.at - *summed_up_ >= kBetweenSummaries) {
-    summed_up_ = picture.at;
-    lines.push_back(summary(picture));
+  if (picture.at >= sum_up_at_) {
+    sum_up_at_ = picture.at + kBetweenSummaries;
+    const std::string before = std::exchange(summary_, summary_of(picture));
+    if (summary_ != before) lines.push_back(summary_);
   }
   return lines;
 }
