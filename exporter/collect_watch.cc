@@ -6,7 +6,7 @@
 
 #include "exporter/collect.h"
 #include "results/tables/observed.h"
-#include "watch/record.h"
+#include "watch/picture.h"
 
 namespace lockbench::exporter {
 namespace {
@@ -20,12 +20,11 @@ using watch::SourcePicture;
 /// Prometheus' own word for "there is none".
 constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 
-/// The series of one row. Numbers come from the families as a result file has them, histograms from
-/// the samples behind them.
+/// The series of one row.
 class FamilySeries {
  public:
-  FamilySeries(MetricFamily& metric, const FamilyPicture& picture, const Observed& family)
-      : metric_(metric), picture_(picture), family_(family) {}
+  FamilySeries(MetricFamily& metric, const FamilyPicture& family)
+      : metric_(metric), family_(family) {}
 
   template <class Number>
   void operator()(Number Observed::*member) const {
@@ -36,9 +35,9 @@ class FamilySeries {
     const auto& number = family_.*member;
     add_number(metric_, labels(), number ? static_cast<double>(*number) : kNone);
   }
-  void operator()(results::Distribution Observed::* /*hold*/) const { add(picture_.figures.hold); }
+  void operator()(results::Distribution Observed::* /*hold*/) const { add(family_.holds); }
   void operator()(std::optional<results::Distribution> Observed::* /*wait*/) const {
-    add(picture_.figures.wait);
+    add(family_.waits);
   }
 
  private:
@@ -50,8 +49,7 @@ class FamilySeries {
   Labels labels() const { return {{"store", family_.store}, {"family", family_.family}}; }
 
   MetricFamily& metric_;
-  const FamilyPicture& picture_;
-  const Observed& family_;
+  const FamilyPicture& family_;
 };
 
 prometheus::MetricType type_of(const FamilyRow& row) {
@@ -63,12 +61,11 @@ prometheus::MetricType type_of(const FamilyRow& row) {
 }
 
 void add_families(std::vector<MetricFamily>& all, const watch::Picture& picture) {
-  const std::vector<Observed> families = watch::observed_of(picture);
   for (const FamilyRow& row : results::kFamilyRows) {
     if (row.metric == nullptr) continue;
     MetricFamily& metric = add_family(all, row.metric, row.help, type_of(row));
-    for (std::size_t i = 0; i < families.size(); ++i) {
-      std::visit(FamilySeries(metric, picture.families[i], families[i]), row.member);
+    for (const FamilyPicture& family : picture.families) {
+      std::visit(FamilySeries(metric, family), row.member);
     }
   }
 }

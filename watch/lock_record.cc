@@ -166,30 +166,30 @@ class Step {
     record_.loose_changes = stayed_free ? static_cast<std::uint32_t>(further % per_holding) : 0;
   }
 
-  static Moment::Kind kind_of(Ending ending) {
+  static Happening::Kind kind_of(Ending ending) {
     switch (ending) {
       case Ending::expired:
-        return Moment::Kind::expired;
+        return Happening::Kind::expired;
       case Ending::session_lost:
-        return Moment::Kind::session_lost;
+        return Happening::Kind::session_lost;
       case Ending::released:
         break;
     }
-    return Moment::Kind::released;
+    return Happening::Kind::released;
   }
 
   /// How the holding ended, as the store or else the TTL tells.
-  Moment::Kind kind_of_end(const Claim& holding, bool others_begin) const {
+  Happening::Kind kind_of_end(const Claim& holding, bool others_begin) const {
     if (next_.ended) return kind_of(*next_.ended);
     if (record_.expiry && next_.at >= *record_.expiry - kUndecidedWithin) {
       // In samples it may have been released at any time since the look before.
       const bool looked_late = judgement_.accuracy != Accuracy::sampled ||
                                record_.at >= *record_.expiry - kUndecidedWithin;
       const bool over = next_.at >= *record_.expiry - kClockError;
-      return over && looked_late ? Moment::Kind::expired : Moment::Kind::undecided;
+      return over && looked_late ? Happening::Kind::expired : Happening::Kind::undecided;
     }
-    return others_begin && was_written_over(holding) ? Moment::Kind::owner_changed
-                                                     : Moment::Kind::released;
+    return others_begin && was_written_over(holding) ? Happening::Kind::owner_changed
+                                                     : Happening::Kind::released;
   }
 
   /// Whether another client's name took the place of the holder's in one change.
@@ -207,7 +207,7 @@ class Step {
   void end(const Claim& holding, bool others_begin) {
     Happening event{
         .kind = kind_of_end(holding, others_begin), .owner = holding.owner, .at = next_.at};
-    if (event.kind == Moment::Kind::expired) {
+    if (event.kind == Happening::Kind::expired) {
       // Lost when the TTL ran out, however late that was seen.
       if (record_.expiry) event.at = std::clamp(*record_.expiry, holding.since, next_.at);
       event.was_renewed = record_.renewals >= kEnoughRenewals;
@@ -215,7 +215,7 @@ class Step {
       record_.expired_owner = holding.owner;
     }
     if (!holding.began_unseen) event.lasted = event.at - holding.since;
-    if (event.kind == Moment::Kind::released) take_margin(event);
+    if (event.kind == Happening::Kind::released) take_margin(event);
     event.leaked = record_.no_ttl && !record_.had_ttl && has_usually_ttl(record_.shape);
     found_.list.push_back(event);
   }
@@ -236,7 +236,7 @@ class Step {
   void begin(const Present& one) {
     const Claim& holding = one.holding;
     const bool seen = one.dated ? holding.since >= judgement_.sees_since : !holding.began_unseen;
-    Happening event{.kind = Moment::Kind::granted,
+    Happening event{.kind = Happening::Kind::granted,
                     .owner = holding.owner,
                     .at = holding.since,
                     .counted = seen,
@@ -262,7 +262,7 @@ class Step {
     if (!next_.ttl_left || !record_.expiry) return;
     if (next_.at + *next_.ttl_left <= *record_.expiry + kTtlError) return;
     const Claim& holding = holders_.front().holding;
-    Happening event{.kind = Moment::Kind::renewed, .owner = holding.owner, .at = next_.at};
+    Happening event{.kind = Happening::Kind::renewed, .owner = holding.owner, .at = next_.at};
     take_margin(event);
     if (!holding.began_unseen || record_.renewals > 0) {
       record_.renewal_interval = std::max(record_.renewal_interval, next_.at - record_.extended);

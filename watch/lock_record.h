@@ -73,7 +73,16 @@ bool has_usually_ttl(Shape shape);
 
 /// One thing that followed from a sighting.
 struct Happening {
-  Moment::Kind kind = Moment::Kind::granted;
+  enum class Kind {
+    granted,
+    renewed,
+    released,
+    expired,
+    undecided,  ///< released or expired
+    session_lost,
+    owner_changed,
+  };
+  Kind kind = Kind::granted;
   std::uint64_t owner = 0;
   TimePoint at{};
   bool counted = true;             ///< a grant that was seen

@@ -19,7 +19,6 @@
 #include "strategies/carrier.h"
 #include "strategies/store.h"
 #include "strategies/thread.h"
-#include "watch/record.h"
 #include "watch/workload.h"
 
 namespace lockbench::cli {

@@ -26,7 +26,7 @@ class WatchLines {
 
  private:
   /// Kind, store, family, endpoint.
-  using FindingName = std::tuple<watch::Finding::Kind, std::string, std::string, std::string>;
+  using FindingName = std::tuple<std::string, std::string, std::string, std::string>;
 
   std::map<FindingName, TimePoint> said_;  ///< when it was last there
   std::map<std::string, bool> saw_;        ///< by endpoint
