@@ -150,8 +150,7 @@ FamilyPicture FamilyBook::picture(TimePoint now, Accuracy of_source, std::uint64
   picture.hold = loadgen::to_distribution(picture.holds);
   if (picture.waiting_now) picture.wait = loadgen::to_distribution(picture.waits);
   // Where whole holdings were seen and nothing ever came together, each change was seen.
-  const bool all_seen =
-      of_source == Accuracy::at_least && !coalesced_ && picture.holds.count() > 0;
+  const bool all_seen = of_source == Accuracy::at_least && !coalesced_ && picture.holds.count() > 0;
   picture.sight = all_seen ? Accuracy::exact : of_source;
   picture.missed = missed;
   if (missed > 0) picture.sight = std::max(of_source, Accuracy::at_least);

@@ -63,7 +63,8 @@ tl::expected<Families, std::string> Families::parse(const std::string& expressio
   if (expression.size() > kLongestPattern) {
     return wrong(fmt::format("is longer than {} bytes", kLongestPattern));
   }
-  if (expression.find("(?<family>") == std::string::npos) return wrong("has no group (?<family>...)");
+  if (expression.find("(?<family>") == std::string::npos)
+    return wrong("has no group (?<family>...)");
   try {
     Families families;
     families.expression_ = std::make_shared<const Expression>(Expression{boost::regex(expression)});

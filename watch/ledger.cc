@@ -478,8 +478,8 @@ Picture Ledger::read(TimePoint now) {
     for (const std::size_t place : scan.worst()) {
       const LockRecord& record = state.locks.at(place);
       if (record.family >= picture.families.size()) continue;
-      LockPicture& lock = picture.worst.emplace_back(picture_of(
-          record, picture.families[record.family], scan.is_held_long(record), now));
+      LockPicture& lock = picture.worst.emplace_back(
+          picture_of(record, picture.families[record.family], scan.is_held_long(record), now));
       lock.endpoint = state.endpoints[record.endpoint].picture.facts.endpoint;
       if (const auto* const history = state.histories.find(place)) {
         lock.history = {history->begin(), history->end()};

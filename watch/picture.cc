@@ -63,8 +63,7 @@ class FamilyFindings {
   }
 
   /// The lock of the family with the highest sum above 0, of those in the picture.
-  std::optional<std::string> worst(
-      std::initializer_list<std::uint64_t Figures::*> of_these) const {
+  std::optional<std::string> worst(std::initializer_list<std::uint64_t Figures::*> of_these) const {
     std::optional<std::string> found;
     std::uint64_t highest = 0;
     for (const LockPicture& lock : picture_.worst) {
@@ -79,8 +78,8 @@ class FamilyFindings {
   }
 
   std::string ended_of_all(std::uint64_t number) const {
-    const std::uint64_t ended = family_.releases + family_.expired_while_held +
-                                family_.undecided + family_.session_lost + family_.owner_changed;
+    const std::uint64_t ended = family_.releases + family_.expired_while_held + family_.undecided +
+                                family_.session_lost + family_.owner_changed;
     return fmt::format("{}{} of {}", bound_of(family_), count(number),
                        counted(ended, "ended holding"));
   }
@@ -147,8 +146,8 @@ class FamilyFindings {
           counted(family_.undecided, "holding ended", "holdings ended"));
     }
     add("thin_margin", family_.thin_margins + family_.undecided,
-        worst({&Figures::thin_margins, &Figures::undecided}),
-        std::move(evidence), "give the lock a longer TTL, or renew it earlier");
+        worst({&Figures::thin_margins, &Figures::undecided}), std::move(evidence),
+        "give the lock a longer TTL, or renew it earlier");
   }
 
   void held() {

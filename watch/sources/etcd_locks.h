@@ -8,11 +8,24 @@
 #include <unordered_map>
 #include <vector>
 
+#include "strategies/etcd/client/txn.h"
 #include "watch/sighting.h"
-#include "watch/sources/etcd_reader.h"
 #include "watch/sources/lock_state.h"
 
 namespace lockbench::watch {
+
+/// A key and what it has.
+struct EtcdEntry {
+  std::string name, value;
+  std::int64_t created = 0;   ///< the revision in which it was created
+  std::int64_t modified = 0;  ///< and last changed
+  etcd::LeaseId lease = 0;
+};
+/// A change of a key: what it has now, or that it is gone.
+struct EtcdChange {
+  bool deleted = false;
+  EtcdEntry entry;  ///< of a deleted key: the name, and the revision as `modified`
+};
 
 /// Which lock a key of etcd belongs to.
 struct EtcdPlace {

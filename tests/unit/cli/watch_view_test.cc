@@ -218,9 +218,8 @@ TEST(WatchLines, TellsWhenAServerIsLostAndBack) {
   watch::Picture picture = sample();
   picture.findings.clear();
   picture.sources[0].facts.unseen = {"who waits"};
-  EXPECT_THAT(log.lines(picture),
-              ElementsAre(HasSubstr("CLIENT TRACKING"), "cannot see who waits",
-                          HasSubstr("2 families")));
+  EXPECT_THAT(log.lines(picture), ElementsAre(HasSubstr("CLIENT TRACKING"), "cannot see who waits",
+                                              HasSubstr("2 families")));
   EXPECT_THAT(log.lines(picture), IsEmpty());
   picture.sources[0].sees = false;
   picture.sources[0].blind_reason = "connection refused";

@@ -101,8 +101,7 @@ TEST(Findings, WhatHurtsMostComesFirst) {
   family(picture).thin_margins = 100'000;
   family(picture).expired_while_held = 1;
   family(picture).owner_changed = 1;
-  EXPECT_THAT(kinds_of(picture),
-              testing::ElementsAre("stolen", "expired", "thin_margin"));
+  EXPECT_THAT(kinds_of(picture), testing::ElementsAre("stolen", "expired", "thin_margin"));
 }
 
 TEST(Findings, AQueueIsAConvoyOnlyIfItGrowsAndIsLong) {
