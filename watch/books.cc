@@ -138,7 +138,6 @@ void FamilyBook::lock_added(std::uint64_t key, bool forgets) {
 }
 
 FamilyPicture FamilyBook::picture(TimePoint now, Accuracy of_source, std::uint64_t missed) {
-  constexpr std::int64_t kPart = 10;
   FamilyPicture picture = known_;
   if (forgot_) picture.locks = std::max(picture.locks, locks_.count());
   picture.owners = owners_.count();
@@ -155,11 +154,9 @@ FamilyPicture FamilyBook::picture(TimePoint now, Accuracy of_source, std::uint64
   picture.missed = missed;
   if (missed > 0) picture.sight = std::max(of_source, Accuracy::at_least);
   picture.accuracy = name_of(picture.sight);
-  if (queue_.known_for(now, 3 * kPart)) {
-    picture.queue = {.oldest = queue_.lowest(now, 3 * kPart, 2 * kPart),
-                     .middle = queue_.lowest(now, 2 * kPart, kPart),
-                     .latest = queue_.lowest(now, kPart, 0),
-                     .known = true};
+  if (const auto parts = queue_.parts(now)) {
+    picture.queue = {
+        .oldest = (*parts)[0], .middle = (*parts)[1], .latest = (*parts)[2], .known = true};
   }
   return picture;
 }

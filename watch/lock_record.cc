@@ -350,7 +350,6 @@ std::string shown_hash(std::uint64_t hash) { return fmt::format("{:010x}", hash 
 bool has_usually_ttl(Shape shape) {
   switch (shape) {
     case Shape::token:
-    case Shape::fenced_token:
     case Shape::redisson_hash:
     case Shape::etcd_queue:
     case Shape::etcd_key:
