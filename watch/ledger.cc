@@ -304,7 +304,7 @@ struct Ledger::State {
       return hurt_of(figures_of(lock, latest, false), lock.waiting);
     };
     if (auto* const history = histories.find_or_admit(place, hurt)) {
-      add(*history, happenings, record, began.value_or(record.at));
+      Histories::add(*history, happenings, record, began.value_or(record.at));
     }
   }
 

@@ -4,6 +4,7 @@
 #include <openssl/sha.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <limits>
 #include <random>
@@ -328,7 +329,39 @@ class Step {
   bool reentered_ = false;  ///< a holder has entered it once more, or left it once
 };
 
+/// Each kind of happening, in the order of its enum: its name, and where it is counted, unless that
+/// takes more than its kind.
+struct Row {
+  std::string_view name;
+  std::uint64_t Counts::*count;
+};
+constexpr auto kHappenings = std::to_array<Row>({{"granted", nullptr},
+                                                 {"renewed", &Counts::renewals},
+                                                 {"released", &Counts::releases},
+                                                 {"expired", &Counts::expired_while_held},
+                                                 {"undecided", &Counts::undecided},
+                                                 {"session_lost", &Counts::session_lost},
+                                                 {"owner_changed", &Counts::owner_changed}});
+static_assert(kHappenings.size() == static_cast<std::size_t>(Happening::Kind::owner_changed) + 1);
+
+const Row& row_of(Happening::Kind kind) { return kHappenings[static_cast<std::size_t>(kind)]; }
+
 }  // namespace
+
+std::string_view name_of(Happening::Kind kind) { return row_of(kind).name; }
+
+void add(Counts& counts, const Happenings& happenings) {
+  counts.acquisitions += happenings.unseen_holdings;
+  counts.releases += happenings.unseen_holdings;
+  for (const Happening& event : happenings.list) {
+    counts.without_ttl += event.leaked ? 1 : 0;
+    counts.thin_margins += event.thin ? 1 : 0;
+    if (const auto count = row_of(event.kind).count) ++(counts.*count);
+    if (event.kind != Happening::Kind::granted) continue;
+    counts.acquisitions += event.counted ? 1 : 0;
+    counts.taken_over += event.took_over ? 1 : 0;
+  }
+}
 
 std::uint64_t hash_of(std::string_view text, std::string_view salt) {
   std::string salted(salt);

@@ -97,6 +97,9 @@ struct Happening {
   std::optional<Duration> ttl;     ///< of a grant
 };
 
+/// "owner_changed": as the result file names it.
+std::string_view name_of(Happening::Kind kind);
+
 /// What follows from one sighting.
 struct Happenings {
   std::vector<Happening> list;
@@ -105,6 +108,9 @@ struct Happenings {
   bool coalesced = false;                           ///< several changes came as one
   std::optional<std::uint64_t> changes_of_holding;  ///< of one that was seen whole
 };
+
+/// Counts what happened to a lock; not how many wait.
+void add(Counts& counts, const Happenings& happenings);
 
 /// What is known of the source when a sighting is judged.
 struct Judgement {

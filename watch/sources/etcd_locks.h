@@ -85,11 +85,11 @@ class EtcdLocks {
     by_key_[entry.name] = {.lock = place->lock, .created = created};
     Lock& lock = locks_[place->lock];
     lock.shape = place->shape;
-    lock.queue[created] = {
-        .entry = entry.name,
-        .owner = entry.lease != 0 ? etcd_hex(entry.lease) : entry.value.substr(0, kLongestValue),
-        .shared = place->shared,
-        .lease = entry.lease};
+    Contender& contender = lock.queue[created];
+    contender.owner =
+        entry.lease != 0 ? etcd_hex(entry.lease) : entry.value.substr(0, kLongestValue);
+    contender.shared = place->shared;
+    contender.lease = entry.lease;
     return place->lock;
   }
   std::vector<Sighting> begun(TimePoint at) const {

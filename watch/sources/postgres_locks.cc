@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <array>
+#include <boost/algorithm/string/replace.hpp>
+#include <boost/regex.hpp>
 #include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -145,71 +147,35 @@ char lower(char letter) {
   return letter >= 'A' && letter <= 'Z' ? static_cast<char>(letter - 'A' + 'a') : letter;
 }
 
-/// PostgreSQL cuts longer names.
-constexpr std::size_t kLongestIdentifier = 63;
-constexpr std::string_view kBreaks = "\".(), \t\r\n";
-
-/// Takes one identifier from the beginning of the text; nothing if there is none.
-std::optional<std::string> take_identifier(std::string_view& text) {
-  std::string name;
-  if (text.starts_with('"')) {
-    text.remove_prefix(1);
-    while (!text.empty()) {
-      const char next = text.front();
-      text.remove_prefix(1);
-      if (next == '"') {
-        if (!text.starts_with('"')) break;
-        text.remove_prefix(1);
-      } else if (text.empty()) {
-        return std::nullopt;  // the closing quote is missing
-      }
-      name += next;
-    }
+/// What an identifier names: as in SQL, one in double quotes is taken as it is and others are
+/// folded to lower case. Nothing: PostgreSQL would cut it.
+std::optional<std::string> named_by(std::string identifier) {
+  constexpr std::size_t kLongest = 63;
+  if (identifier.starts_with('"')) {
+    identifier = identifier.substr(1, identifier.size() - 2);
+    boost::replace_all(identifier, "\"\"", "\"");
   } else {
-    while (!text.empty() && kBreaks.find(text.front()) == std::string_view::npos) {
-      const char next = text.front();
-      name += lower(next);
-      text.remove_prefix(1);
-    }
+    std::ranges::transform(identifier, identifier.begin(), lower);
   }
-  const bool fits =
-      !name.empty() && name.size() <= kLongestIdentifier && name.find('\0') == std::string::npos;
-  return fits ? std::optional(std::move(name)) : std::nullopt;
+  const bool fits = identifier.size() <= kLongest && identifier.find('\0') == std::string::npos;
+  return fits ? std::optional(std::move(identifier)) : std::nullopt;
 }
 
-bool take(std::string_view& text, char wanted) {
-  if (!text.starts_with(wanted)) return false;
-  text.remove_prefix(1);
-  return true;
-}
-
-bool take_columns(std::string_view& text, PostgresTable& table) {
-  const std::array<std::string*, 3> columns{&table.name, &table.until, &table.by};
-  for (std::size_t i = 0; i < columns.size(); ++i) {
-    if (i > 0 && !take(text, ',')) return false;
-    while (take(text, ' ')) {
-    }
-    auto column = take_identifier(text);
-    if (!column) return false;
-    *columns[i] = *std::move(column);
-    while (take(text, ' ')) {
-    }
-  }
-  return take(text, ')');
-}
-
-std::optional<PostgresTable> read(std::string_view text) {
+std::optional<PostgresTable> read_table_name(const std::string& text) {
+  static const std::string kName = R"(("(?:[^"]|"")+"|[^".(),\s]+))";
+  static const boost::regex kForm("(?:" + kName + R"(\.)?)" + kName + R"((?:\( *)" + kName +
+                                  " *, *" + kName + " *, *" + kName + R"( *\))?)");
+  boost::smatch found;
+  if (!boost::regex_match(text, found, kForm)) return std::nullopt;
   PostgresTable table;
-  auto first = take_identifier(text);
-  if (!first) return std::nullopt;
-  table.table = *std::move(first);
-  if (take(text, '.')) {
-    auto second = take_identifier(text);
-    if (!second) return std::nullopt;
-    table.schema = std::exchange(table.table, *std::move(second));
+  int group = 0;
+  for (std::string* const part :
+       {&table.schema, &table.table, &table.name, &table.until, &table.by}) {
+    if (!found[++group].matched) continue;
+    auto name = named_by(found[group].str());
+    if (!name) return std::nullopt;
+    *part = *std::move(name);
   }
-  if (take(text, '(') && !take_columns(text, table)) return std::nullopt;
-  if (!text.empty()) return std::nullopt;
   return table;
 }
 
@@ -364,8 +330,7 @@ std::string PostgresTable::quoted() const {
 }
 
 tl::expected<PostgresTable, std::string> parse_lock_table(std::string_view text) {
-  auto table = read(text);
-  if (table) return *std::move(table);
+  if (auto table = read_table_name(std::string(text))) return *std::move(table);
   return tl::unexpected(fmt::format(
       "\"{}\" is no lock table; allowed: schema.table or table(name,lock_until,locked_by)", text));
 }

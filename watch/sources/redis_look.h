@@ -180,7 +180,7 @@ class RedisLook {
     }
     return answers;
   }
-  /// Nothing: it must be asked again, as it is of another type or has no value or an empty one.
+  /// An error reply becomes one.
   StoreResult<Reply> receive(const std::stop_token& stop) {
     auto reply = connection_.receive(stop);
     if (reply || reply.error().kind != StoreError::Kind::rejected) return reply;
@@ -189,7 +189,7 @@ class RedisLook {
     refused.text = reply.error().message;
     return refused;
   }
-  /// An error reply becomes one.
+  /// Nothing: ask again: wrong type, missing, or empty.
   StoreResult<std::optional<Answer>> receive(const Question& question, TimePoint asked_at,
                                              const std::stop_token& stop) {
     RedisAnswers answers;

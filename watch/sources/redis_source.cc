@@ -148,8 +148,8 @@ class KeyProposals {
 };
 
 /// A connection on which the server speaks of itself, after commands such as SUBSCRIBE. For one
-/// thread. After a failure it is closed, until connect() is called again. Reports its
-/// commands to its Env.
+/// thread. After a failure it is closed, until a command connects again. Reports its commands to
+/// its Env.
 class RedisFeed {
  public:
   RedisFeed(redis::Endpoint endpoint, Duration command_timeout, Env& env)
@@ -158,6 +158,37 @@ class RedisFeed {
         timeout_(command_timeout),
         env_(env) {}
 
+  /// One command and the first thing that the server says then, which is the answer as long as it
+  /// has nothing to say of itself. An error reply is of kind `rejected`.
+  StoreResult<Reply> call(redis::Command command, const std::stop_token& stop) {
+    if (auto connected = connect(stop); !connected) {
+      return tl::unexpected(std::move(connected.error()));
+    }
+    const CommandInfo info{.store = "redis", .endpoint = display_, .name = command[0], .key = {}};
+    env_.before_command(info);
+    auto reply = redis::exchange_once(*transport_, reader_, command, timeout_, stop);
+    env_.after_command(info, reply ? CommandEnd::answered : CommandEnd::lost);
+    if (!reply) return broken(reply.error());
+    if (reply->type != Reply::Type::error) return *std::move(reply);
+    return tl::unexpected(redis::error_at(display_, StoreError::Kind::rejected, reply->text));
+  }
+  StoreResult<redis::Reply> call(std::initializer_list<std::string_view> command,
+                                 const std::stop_token& stop) {
+    return call(redis::Command(command.begin(), command.size()), stop);
+  }
+  /// After a command: what the server says next, an error reply included; nothing if it is silent
+  /// for `longest`. A stop ends the wait.
+  StoreResult<std::optional<Reply>> next(Duration longest, const std::stop_token& stop) {
+    auto reply = redis::read_reply(*transport_, reader_, longest, stop);
+    if (!reply) return broken(reply.error());
+    return *std::move(reply);
+  }
+  void close() noexcept {
+    transport_.reset();
+    reader_ = {};
+  }
+
+ private:
   /// Does nothing if there is a connection.
   StoreResult<void> connect(const std::stop_token& stop) {
     if (transport_) return {};
@@ -173,41 +204,7 @@ class RedisFeed {
     transport_ = *std::move(transport);
     return {};
   }
-  /// One command and the first thing that the server says then, which is the answer as long as it
-  /// has nothing to say of itself. An error reply is of kind `rejected`.
-  StoreResult<Reply> call(redis::Command command, const std::stop_token& stop) {
-    if (auto connected = connect(stop); !connected) {
-      return tl::unexpected(std::move(connected.error()));
-    }
-    const CommandInfo info{.store = "redis", .endpoint = display_, .name = command[0], .key = {}};
-    if (env_.before_command(info) == CommandFate::drop) {
-      env_.after_command(info, CommandEnd::lost);
-      return broken("the connection was cut");
-    }
-    auto reply = redis::exchange_once(*transport_, reader_, command, timeout_, stop);
-    env_.after_command(info, reply ? CommandEnd::answered : CommandEnd::lost);
-    if (!reply) return broken(reply.error());
-    if (reply->type != Reply::Type::error) return *std::move(reply);
-    return tl::unexpected(redis::error_at(display_, StoreError::Kind::rejected, reply->text));
-  }
-  StoreResult<redis::Reply> call(std::initializer_list<std::string_view> command,
-                                 const std::stop_token& stop) {
-    return call(redis::Command(command.begin(), command.size()), stop);
-  }
-  /// What the server says next, an error reply included; nothing if it is silent for `longest`.
-  /// A stop ends the wait.
-  StoreResult<std::optional<Reply>> next(Duration longest, const std::stop_token& stop) {
-    if (!transport_) return broken("not connected");
-    auto reply = redis::read_reply(*transport_, reader_, longest, stop);
-    if (!reply) return broken(reply.error());
-    return *std::move(reply);
-  }
-  void close() noexcept {
-    transport_.reset();
-    reader_ = {};
-  }
 
- private:
   tl::unexpected<StoreError> broken(std::string_view why) {
     close();
     return tl::unexpected(redis::error_at(display_, StoreError::Kind::unanswered, why));

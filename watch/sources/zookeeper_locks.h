@@ -91,7 +91,7 @@ class ZookeeperLocks {
       present.insert(sequence->sequence);
       const auto [place, added] = node.queue.try_emplace(sequence->sequence);
       if (!added) continue;
-      place->second.entry = name;
+      place->second.node = name;
       place->second.owner = sequence->maker.empty() ? name : sequence->maker;
       place->second.shared = sequence->shared;
       result.contenders.push_back(name);
@@ -124,7 +124,7 @@ class ZookeeperLocks {
     const auto sequence = read_sequence_node(name);
     if (node == nodes_.end() || !sequence) return;
     const auto place = node->second.queue.find(sequence->sequence);
-    if (place == node->second.queue.end() || place->second.entry != name) return;
+    if (place == node->second.queue.end() || place->second.node != name) return;
     if (session == 0) {
       node->second.queue.erase(place);
       node->second.others[name] = true;

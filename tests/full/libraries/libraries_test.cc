@@ -146,15 +146,6 @@ TEST(WatchedLibraries, RedisPy) {
                      python(scratch, "redis_py.py", holds_at({server->url(), "hold"})).report());
 }
 
-TEST(WatchedLibraries, RedisPyWithKeyspaceNotifications) {
-  const auto server = test::own_redis({.durable = false, .config = {"notify-keyspace-events KA"}});
-  Watched watched("redis", server->url(), {.locks = {"lock:*"}});
-  const Scratch scratch;
-  expect_as_reported(watched,
-                     python(scratch, "redis_py.py", holds_at({server->url(), "hold"})).report());
-  EXPECT_EQ(watched.figures().accuracy, "exact");
-}
-
 TEST(WatchedLibraries, RedisSemaphore) {
   const auto server = test::own_redis({.durable = false});
   Watched watched("redis", server->url(), {.locks = {"mutex:*"}});
