@@ -24,6 +24,7 @@ using zookeeper::Xid;
 using ZkRequest = zookeeper::Request;
 
 constexpr Duration kListenFor = std::chrono::milliseconds(20);
+constexpr Duration kProposeAgain = std::chrono::seconds(30);
 constexpr std::size_t kMostVisits = 64, kMostOwnersAsked = 256, kDeepest = 16;
 /// A list of children, and whose a new one is.
 constexpr std::uint64_t kPerVisit = 2;
@@ -273,14 +274,21 @@ class ZookeeperWatch {
                     "from the sequence, not whether they held the lock",
                     "whether a node was deleted by its client or ended with its session"}});
     reporter.restored();
-    if (patterns_.empty()) return propose(reporter, stop);
-    for (const std::string& root : roots_) visit(root);
+    const bool proposes = patterns_.empty();
+    const std::uint64_t cost = proposes ? 1 : kPerVisit;
+    TimePoint propose_at = env_.now();
     bool initial = true;
+    for (const std::string& root : roots_) visit(root);
     while (!stop.stop_requested()) {
-      if (auto listed = list_some(reporter, initial, stop); !listed) return listed;
-      if (initial && to_visit_.empty()) initial = false;
+      if (proposes && env_.now() >= propose_at) {
+        visit("/");
+        propose_at = env_.now() + kProposeAgain;
+      }
+      auto listed = proposes ? propose_some(reporter, stop) : list_some(reporter, initial, stop);
+      if (!listed) return listed;
+      if (to_visit_.empty()) initial = false;
       const TimePoint now = env_.now();
-      const TimePoint until = to_visit_.empty() ? now + kListenFor : budget_.next(kPerVisit, now);
+      const TimePoint until = to_visit_.empty() ? now + kListenFor : budget_.next(cost, now);
       auto events = observer_.events(std::min(until - now, kListenFor), stop);
       if (!events) return tl::unexpected(std::move(events.error()));
       for (const std::string& path : *events) visit(path);
@@ -291,28 +299,6 @@ class ZookeeperWatch {
   }
 
  private:
-  /// Goes through all nodes from time to time, without watches.
-  StoreResult<void> propose(Reporter& reporter, const std::stop_token& stop) {
-    constexpr Duration kPause = std::chrono::seconds(30);
-    TimePoint again_at = env_.now();
-    while (!stop.stop_requested()) {
-      if (env_.now() >= again_at) {
-        visit("/");
-        again_at = env_.now() + kPause;
-      }
-      if (!to_visit_.empty() && budget_.spend(1, env_.now())) {
-        if (auto proposed = propose_below(next_visit(), reporter, stop); !proposed) {
-          return proposed;
-        }
-      }
-      const TimePoint now = env_.now();
-      const Duration idle = to_visit_.empty() ? kListenFor : budget_.next(1, now) - now;
-      auto events = observer_.events(std::min(idle, kListenFor), stop);
-      if (!events) return tl::unexpected(std::move(events.error()));
-    }
-    return {};
-  }
-
   void visit(const std::string& path) {
     if (queued_.insert(path).second) to_visit_.push_back(path);
   }
@@ -420,9 +406,11 @@ class ZookeeperWatch {
     return {};
   }
 
-  StoreResult<void> propose_below(const std::string& path, Reporter& reporter,
-                                  const std::stop_token& stop) {
+  /// Without watches: all nodes are gone through again from time to time.
+  StoreResult<void> propose_some(Reporter& reporter, const std::stop_token& stop) {
     constexpr std::size_t kMostNodes = 100'000;
+    if (to_visit_.empty() || !budget_.spend(1, env_.now())) return {};
+    const std::string path = next_visit();
     const ZkRequest request{ZkRequest::Kind::children, path};
     auto answers = observer_.call({&request, 1}, stop);
     if (!answers) return tl::unexpected(std::move(answers.error()));

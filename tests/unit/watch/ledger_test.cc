@@ -54,20 +54,6 @@ class LedgerTest : public testing::Test {
   Ledger ledger_{{.most_locks = 100, .salt = "1"}};
 };
 
-TEST_F(LedgerTest, AReleaseEndsAHolding) {
-  look_by(Accuracy::exact);
-  see(held(1s, "a"));
-  see(free(3s));
-  const FamilyPicture seen = figures();
-  EXPECT_EQ(seen.acquisitions, 1U);
-  EXPECT_EQ(seen.releases, 1U);
-  EXPECT_EQ(seen.expired_while_held, 0U);
-  EXPECT_EQ(seen.holds.count(), 1U);
-  EXPECT_NEAR(seconds(seen.holds.mean()), 2, 0.001);
-  EXPECT_NEAR(seen.margin_min.value(), 8, 0.001);
-  EXPECT_EQ(seen.held_now, 0U);
-}
-
 TEST_F(LedgerTest, ALockOnTwoServersIsALockOnEach) {
   const std::string other_server = "127.0.0.1:2";
   look_by(Accuracy::exact);
