@@ -200,7 +200,7 @@ struct Ledger::State {
         salt(options.salt.empty() ? random_salt() : options.salt),
         locks(std::max<std::uint64_t>(1, options.most_locks)) {}
 
-  // All under the mutex.
+  // All under the mutex; for_each takes it.
   std::mutex mutex;
   const LedgerOptions options;
   const Families families;
@@ -326,6 +326,17 @@ struct Ledger::State {
     take(place, std::move(free));
     // Nor does the next one begin any, if the source tells only then that it was held all the time.
     locks.at(place).known = false;
+  }
+
+  /// Looks at the first locks under the mutex, some at a time, so that no source waits for long.
+  template <class Look>
+  void for_each(std::size_t places, const Look& look) {
+    for (std::size_t from = 0; from < places; from += kChunk) {
+      const std::lock_guard guard(mutex);
+      for (std::size_t place = from; place < std::min(from + kChunk, places); ++place) {
+        look(place, locks.at(place));
+      }
+    }
   }
 
   /// Since when no source sees; nothing: one does.
@@ -458,21 +469,17 @@ Picture Ledger::read(TimePoint now) {
     places = state.locks.size();
   }
   Scan scan(now, std::move(bounds));
-  for (std::size_t from = 0; from < places; from += kChunk) {
-    const std::lock_guard guard(state.mutex);
-    for (std::size_t place = from; place < std::min(from + kChunk, places); ++place) {
-      const LockRecord& record = state.locks.at(place);
-      // One that came after the families were read.
-      if (record.family >= picture.families.size()) continue;
-      FamilyPicture& family = picture.families[record.family];
-      if (state.was_freed_unseen(record, now)) {
-        family.held_now -= record.holders.size();
-        if (family.waiting_now) *family.waiting_now -= record.waiting;
-        state.free_unseen(place, now);
-      }
-      scan.look(place, record, family);
+  state.for_each(places, [&](std::size_t place, const LockRecord& record) {
+    // One that came after the families were read.
+    if (record.family >= picture.families.size()) return;
+    FamilyPicture& family = picture.families[record.family];
+    if (state.was_freed_unseen(record, now)) {
+      family.held_now -= record.holders.size();
+      if (family.waiting_now) *family.waiting_now -= record.waiting;
+      state.free_unseen(place, now);
     }
-  }
+    scan.look(place, record, family);
+  });
   {
     const std::lock_guard guard(state.mutex);
     for (const std::size_t place : scan.worst()) {
@@ -518,13 +525,10 @@ Usage Ledger::usage(TimePoint now) {
     if (state.began) usage.dispersion = dispersion_of(state.acquired.finished(now, *state.began));
     places = state.locks.size();
   }
-  for (std::size_t from = 0; from < places; from += kChunk) {
-    const std::lock_guard guard(state.mutex);
-    for (std::size_t place = from; place < std::min(from + kChunk, places); ++place) {
-      const std::uint64_t acquisitions = state.locks.at(place).counts.acquisitions;
-      if (acquisitions > 0) usage.by_lock.push_back(acquisitions);
-    }
-  }
+  state.for_each(places, [&](std::size_t /*place*/, const LockRecord& record) {
+    const std::uint64_t acquisitions = record.counts.acquisitions;
+    if (acquisitions > 0) usage.by_lock.push_back(acquisitions);
+  });
   return usage;
 }
 

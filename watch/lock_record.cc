@@ -167,21 +167,11 @@ class Step {
     record_.loose_changes = stayed_free ? static_cast<std::uint32_t>(further % per_holding) : 0;
   }
 
-  static Happening::Kind kind_of(Ending ending) {
-    switch (ending) {
-      case Ending::expired:
-        return Happening::Kind::expired;
-      case Ending::session_lost:
-        return Happening::Kind::session_lost;
-      case Ending::released:
-        break;
-    }
-    return Happening::Kind::released;
-  }
-
   /// How the holding ended, as the store or else the TTL tells.
   Happening::Kind kind_of_end(const Claim& holding, bool others_begin) const {
-    if (next_.ended) return kind_of(*next_.ended);
+    if (next_.ended == Ending::released) return Happening::Kind::released;
+    if (next_.ended == Ending::expired) return Happening::Kind::expired;
+    if (next_.ended == Ending::session_lost) return Happening::Kind::session_lost;
     if (record_.expiry && next_.at >= *record_.expiry - kUndecidedWithin) {
       // In samples it may have been released at any time since the look before.
       const bool looked_late = judgement_.accuracy != Accuracy::sampled ||
@@ -381,21 +371,10 @@ std::string random_salt() {
 std::string shown_hash(std::uint64_t hash) { return fmt::format("{:010x}", hash >> 24); }
 
 bool has_usually_ttl(Shape shape) {
-  switch (shape) {
-    case Shape::token:
-    case Shape::redisson_hash:
-    case Shape::etcd_queue:
-    case Shape::etcd_key:
-    case Shape::table_row:
-    case Shape::sequence_nodes:  // that of a session: no_ttl means nodes that are not ephemeral
-      return true;
-    case Shape::unknown:
-    case Shape::ephemeral_node:
-    case Shape::advisory:
-    case Shape::row:
-      break;
-  }
-  return false;
+  // That of sequence nodes is their session's: no_ttl means nodes that are not ephemeral.
+  constexpr std::array kWithTtl{Shape::token,    Shape::redisson_hash, Shape::etcd_queue,
+                                Shape::etcd_key, Shape::table_row,     Shape::sequence_nodes};
+  return std::ranges::find(kWithTtl, shape) != kWithTtl.end();
 }
 
 bool LockRecord::renewal_stopped(TimePoint now) const {

@@ -258,7 +258,7 @@ std::string_view name_of(Accuracy accuracy) {
 std::string_view name_of(Shape shape) {
   constexpr std::array<std::string_view, 10> kNames{
       "unknown",        "token",          "redisson_hash", "etcd_queue", "etcd_key",
-      "sequence_nodes", "ephemeral_node", "advisory",     "row",           "table_row"};
+      "sequence_nodes", "ephemeral_node", "advisory",      "row",        "table_row"};
   static_assert(kNames.size() == static_cast<std::size_t>(Shape::table_row) + 1);
   return kNames[static_cast<std::size_t>(shape)];
 }

@@ -51,15 +51,13 @@ class Distinct {
 class Frequent {
  public:
   void add(std::uint64_t hash) {
-    auto found = std::find_if(entries_.begin(), entries_.end(),
-                              [&](const Entry& entry) { return entry.hash == hash; });
+    auto found = std::ranges::find(entries_, hash, &Entry::hash);
     if (found == entries_.end() && entries_.size() < kEntries) {
       entries_.push_back({hash, 1, 0});
       return;
     }
     if (found == entries_.end()) {
-      found = std::min_element(entries_.begin(), entries_.end(),
-                               [](const Entry& a, const Entry& b) { return a.count < b.count; });
+      found = std::ranges::min_element(entries_, {}, &Entry::count);
       found->hash = hash;
       found->error = found->count;
     }

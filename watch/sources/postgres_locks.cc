@@ -202,8 +202,7 @@ Party party_of(const PostgresLock& lock, std::optional<Duration> lasted, TimePoi
 Party waiter_of(const PostgresLock& lock, TimePoint at) { return party_of(lock, lock.waited, at); }
 
 bool has(const std::vector<Party>& parties, const std::string& owner) {
-  return std::any_of(parties.begin(), parties.end(),
-                     [&](const Party& party) { return party.owner == owner; });
+  return std::ranges::find(parties, owner, &Party::owner) != parties.end();
 }
 
 void hold(Sighting& seen, Party party) {
@@ -397,8 +396,7 @@ std::vector<Sighting> PostgresBook::replace(Known& known, Known now, bool first,
       // PostgreSQL does not tell when a lock was granted. What is known of its session is a guess
       // for holdings that were there before the first look. Of later ones, the look that found them
       // is late by as much as that which finds them gone, and so right on average.
-      const auto old = std::find_if(before->second.holders.begin(), before->second.holders.end(),
-                                    [&](const Party& one) { return one.owner == party.owner; });
+      const auto old = std::ranges::find(before->second.holders, party.owner, &Party::owner);
       party.since = old != before->second.holders.end() ? old->since : std::nullopt;
     }
     seen.push_back(sighting);
