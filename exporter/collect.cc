@@ -8,7 +8,7 @@
 #include <variant>
 
 #include "results/tables/observed.h"
-#include "watch/record.h"
+#include "watch/picture.h"
 
 namespace lockbench::exporter {
 namespace {
@@ -213,10 +213,8 @@ void add_row(const Row& row, MetricType type, const std::vector<StrategyMetrics>
 /// Prometheus' own word for "there is none".
 constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 
-/// Adds the series of one row and family. Numbers come from the family as a result file has it,
-/// histograms from the samples behind it.
-void add_figure(MetricFamily& metric, const FamilyRow& row, const FamilyPicture& picture,
-                const Observed& family) {
+/// Adds the series of one row and family.
+void add_figure(MetricFamily& metric, const FamilyRow& row, const FamilyPicture& family) {
   const Labels labels{{"store", family.store}, {"family", family.family}};
   const auto add = [&](const loadgen::HistogramSnapshot& samples) {
     LatencyBuckets buckets;
@@ -227,9 +225,9 @@ void add_figure(MetricFamily& metric, const FamilyRow& row, const FamilyPicture&
     const auto& figure = family.*member;
     using Figure = std::remove_cvref_t<decltype(figure)>;
     if constexpr (std::is_same_v<Figure, results::Distribution>) {
-      add(picture.figures.hold);
+      add(family.holds);
     } else if constexpr (std::is_same_v<Figure, std::optional<results::Distribution>>) {
-      add(picture.figures.wait);
+      add(family.waits);
     } else if constexpr (requires { figure.has_value(); }) {
       add_number(metric, labels, figure ? static_cast<double>(*figure) : kNone);
     } else {
@@ -248,13 +246,10 @@ MetricType type_of(const FamilyRow& row) {
 }
 
 void add_families(std::vector<MetricFamily>& all, const watch::Picture& picture) {
-  const std::vector<Observed> families = watch::observed_of(picture);
   for (const FamilyRow& row : results::kFamilyRows) {
     if (row.metric == nullptr) continue;
     MetricFamily& metric = add_family(all, row.metric, row.help, type_of(row));
-    for (std::size_t i = 0; i < families.size(); ++i) {
-      add_figure(metric, row, picture.families[i], families[i]);
-    }
+    for (const FamilyPicture& family : picture.families) add_figure(metric, row, family);
   }
 }
 

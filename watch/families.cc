@@ -1,10 +1,14 @@
+// A name that takes longer, which is some milliseconds, belongs to kOther.
+#define BOOST_REGEX_MAX_STATE_COUNT 100'000
+
 #include "watch/families.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <boost/regex.hpp>
 #include <cctype>
-#include <regex>
+#include <stdexcept>
 #include <utility>
 
 #include "results/tables/text.h"
@@ -13,15 +17,6 @@ namespace lockbench::watch {
 namespace {
 
 constexpr std::string_view kSeparators = ":/.-_{}#|";
-
-std::regex::flag_type grammar() {
-  auto flags = std::regex::ECMAScript | std::regex::optimize;
-#ifdef __GLIBCXX__
-  // Keeps all states at once instead of trying one after the other: linear time, for any pattern.
-  flags |= std::regex_constants::__polynomial;
-#endif
-  return flags;
-}
 
 bool has_digit(std::string_view text) {
   return std::any_of(text.begin(), text.end(),
@@ -49,43 +44,15 @@ std::string_view beginning_of(std::string_view lock) {
   return without_separators_at_end(last_part == 0 ? lock : lock.substr(0, last_part));
 }
 
-/// The number of groups that begin before `end`, and whether an escape there is a reference back.
-struct Groups {
-  std::size_t before = 0;
-  bool refers_back = false;
-};
-
-Groups groups_of(std::string_view pattern, std::size_t end) {
-  Groups found;
-  bool in_class = false;
-  for (std::size_t i = 0; i < pattern.size(); ++i) {
-    const char c = pattern[i];
-    if (c == '\\') {
-      const char escaped = i + 1 < pattern.size() ? pattern[i + 1] : '\0';
-      if (!in_class && escaped >= '1' && escaped <= '9') found.refers_back = true;
-      ++i;
-    } else if (in_class) {
-      in_class = c != ']';
-    } else if (c == '[') {
-      in_class = true;
-    } else if (c == '(' && i < end && !pattern.substr(i).starts_with("(?")) {
-      ++found.before;
-    }
-  }
-  return found;
-}
-
 }  // namespace
 
 struct Families::Expression {
-  std::regex regex;
-  std::size_t group = 0;
+  boost::regex regex;
 };
 
 Families::Families(std::vector<std::string> globs) : globs_(std::move(globs)) {}
 
 tl::expected<Families, std::string> Families::parse(const std::string& expression) {
-  constexpr std::string_view kNamed = "(?<family>";
   const auto wrong = [&](std::string_view what) {
     return tl::unexpected(fmt::format(
         "\"{}\" {}; allowed: an expression with one group (?<family>...), such as "
@@ -96,22 +63,13 @@ tl::expected<Families, std::string> Families::parse(const std::string& expressio
   if (expression.size() > kLongestPattern) {
     return wrong(fmt::format("is longer than {} bytes", kLongestPattern));
   }
-  const std::size_t at = expression.find(kNamed);
-  if (at == std::string::npos) return wrong("has no group (?<family>...)");
-  std::string plain = expression;
-  plain.replace(at, kNamed.size(), "(");
-  if (plain.find("(?<") != std::string::npos) return wrong("has more than one named group");
-  if (plain.find("(?=") != std::string::npos || plain.find("(?!") != std::string::npos) {
-    return wrong("looks ahead, which is not linear");
-  }
-  const Groups groups = groups_of(plain, at);
-  if (groups.refers_back) return wrong("refers back to a group, which is not linear");
+  if (expression.find("(?<family>") == std::string::npos)
+    return wrong("has no group (?<family>...)");
   try {
     Families families;
-    families.expression_ = std::make_shared<const Expression>(
-        Expression{std::regex(plain, grammar()), groups.before + 1});
+    families.expression_ = std::make_shared<const Expression>(Expression{boost::regex(expression)});
     return families;
-  } catch (const std::regex_error& error) {
+  } catch (const boost::regex_error& error) {
     return wrong(fmt::format("is no expression ({})", error.what()));
   }
 }
@@ -119,11 +77,15 @@ tl::expected<Families, std::string> Families::parse(const std::string& expressio
 std::string Families::family_of(std::string_view lock) const {
   if (lock.size() > kLongestName) return std::string(kOther);
   if (expression_) {
-    std::match_results<std::string_view::const_iterator> found;
-    if (!std::regex_match(lock.begin(), lock.end(), found, expression_->regex)) {
-      return std::string(kOther);
+    std::string family;
+    try {
+      boost::match_results<std::string_view::const_iterator> found;
+      if (boost::regex_match(lock.begin(), lock.end(), found, expression_->regex)) {
+        family = results::printable(found["family"].str());
+      }
+    } catch (const std::runtime_error&) {
+      // It takes more steps than a name may.
     }
-    std::string family = results::printable(found[expression_->group].str());
     return family.empty() ? std::string(kOther) : family;
   }
   for (const std::string& glob : globs_) {

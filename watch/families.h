@@ -20,9 +20,8 @@ class Families {
   /// without globs, to what its name starts with, up to the first part with a digit in it.
   Families() = default;
   explicit Families(std::vector<std::string> globs);
-  /// An ECMAScript expression with one group `(?<family>...)`, which names the family; it must
-  /// match the whole name. Time is linear in the name's length. The error says what is wrong with
-  /// it.
+  /// A Perl expression with a group `(?<family>...)`, which names the family; it must match the
+  /// whole name, in a bounded number of steps. The error says what is wrong with it.
   static tl::expected<Families, std::string> parse(const std::string& expression);
 
   /// Never empty, and printable UTF-8, as labels of metrics must be, whatever the lock is called.

@@ -9,11 +9,7 @@
 #include <set>
 #include <utility>
 
-#include "watch/family_book.h"
-#include "watch/findings.h"
-#include "watch/hashing.h"
-#include "watch/lock_table.h"
-#include "watch/sketches.h"
+#include "watch/books.h"
 
 namespace lockbench::watch {
 namespace {
@@ -24,22 +20,50 @@ constexpr std::size_t kChunk = 4096;
 /// Locks in a picture.
 constexpr std::size_t kMostWorst = 20;
 
-/// How much a lock hurts, to order them.
-double hurt_of(const LockRecord& record, TimePoint now, bool held_long) {
-  const Counts& counts = record.counts;
-  const auto times = [](double weight, std::uint64_t count) {
-    return weight * static_cast<double>(count);
-  };
-  double hurt = times(20, counts.owner_changed) + times(10, counts.expired_while_held) +
-                times(10, counts.taken_over) + times(5, counts.session_lost) +
-                times(2, counts.without_ttl);
-  if (record.is_leak(now)) hurt += 20;
-  if (record.renewal_stopped(now)) hurt += 20;
-  if (held_long) hurt += 20;
-  hurt += times(1, record.waiting);
-  // Among those that do not hurt, the busy ones.
-  hurt += times(1e-3, counts.most_waiting) + times(1e-6, counts.acquisitions);
+/// What may be wrong with a lock, the most urgent first, and how much it hurts.
+struct Trouble {
+  std::uint64_t Figures::*count;
+  double weight;
+  std::string_view name;  ///< empty: it is no trouble by itself
+};
+constexpr auto kTroubles = std::to_array<Trouble>({
+    {&Figures::renewal_stopped_now, 20, "renewal stopped"},
+    {&Figures::without_ttl_now, 20, "no TTL"},
+    {&Figures::held_long_now, 20, "held long"},
+    {&Figures::taken_over, 10, "taken over"},
+    {&Figures::owner_changed, 20, "owner changed"},
+    {&Figures::expired_while_held, 10, "expired"},
+    {&Figures::session_lost, 5, "session lost"},
+    {&Figures::without_ttl, 2, ""},
+    // Among those that do not hurt, the busy ones.
+    {&Figures::most_waiting, 1e-3, ""},
+    {&Figures::acquisitions, 1e-6, ""},
+});
+
+std::string trouble_of(const Figures& lock) {
+  for (const Trouble& trouble : kTroubles) {
+    if (lock.*trouble.count > 0) return std::string(trouble.name);
+  }
+  return "";
+}
+
+/// To order locks.
+double hurt_of(const Figures& lock, std::uint64_t waiting) {
+  auto hurt = static_cast<double>(waiting);
+  for (const Trouble& trouble : kTroubles) {
+    hurt += trouble.weight * static_cast<double>(lock.*trouble.count);
+  }
   return hurt;
+}
+
+Figures figures_of(const LockRecord& record, TimePoint now, bool held_long) {
+  Figures figures;
+  static_cast<Counts&>(figures) = record.counts;
+  figures.held_now = record.holders.size();
+  figures.without_ttl_now = record.is_leak(now) ? 1 : 0;
+  figures.held_long_now = held_long ? 1 : 0;
+  figures.renewal_stopped_now = record.renewal_stopped(now) ? 1 : 0;
+  return figures;
 }
 
 /// Index of dispersion of counts; nothing for too few seconds or events.
@@ -66,7 +90,7 @@ std::vector<std::optional<Duration>> long_from(const std::vector<FamilyBook>& bo
   std::vector<std::optional<Duration>> bounds;
   for (const FamilyBook& book : books) {
     std::optional<Duration> bound = options.held_longer;
-    const loadgen::HistogramSnapshot& hold = book.figures().hold;
+    const loadgen::HistogramSnapshot& hold = book.known().holds;
     if (!bound && hold.count() >= kFewest) {
       bound = std::max(kTimesP99 * hold.percentile(0.99), kNeverLong);
     }
@@ -75,19 +99,13 @@ std::vector<std::optional<Duration>> long_from(const std::vector<FamilyBook>& bo
   return bounds;
 }
 
-/// For how long the one that began first has held, or waited.
-template <class Parties>
-std::optional<Duration> longest_of(const Parties& parties, TimePoint now) {
-  std::optional<Duration> longest;
-  for (const auto& party : parties) {
-    const Duration lasted = std::max(now - party.since, Duration::zero());
-    longest = longest ? std::max(*longest, lasted) : lasted;
+/// For how many seconds the one that began first has held, or waited.
+std::optional<double> longest_of(const std::vector<Claim>& claims, TimePoint now) {
+  std::optional<double> longest;
+  for (const Claim& claim : claims) {
+    longest = std::max(longest.value_or(0), seconds(now - claim.since));
   }
   return longest;
-}
-
-void raise(std::optional<Duration>& longest, const std::optional<Duration>& one) {
-  if (one && (!longest || *one > *longest)) longest = one;
 }
 
 /// What only the locks themselves tell of their families, and which hurt most.
@@ -96,27 +114,24 @@ class Scan {
   Scan(TimePoint now, std::vector<std::optional<Duration>> bounds)
       : now_(now), bounds_(std::move(bounds)), most_waiting_(bounds_.size()) {}
 
-  void look(std::size_t place, const LockRecord& record, std::vector<FamilyPicture>& families) {
-    Figures& figures = families[record.family].figures;
-    const bool is_long = is_held_long(record);
-    if (!record.is_free()) {
-      raise(figures.oldest_hold, longest_of(record.holders, now_));
-      raise(figures.oldest_wait, longest_of(record.waiters, now_));
-      figures.without_ttl_now += record.is_leak(now_) ? 1 : 0;
-      figures.held_long_now += is_long ? 1 : 0;
-      figures.renewal_stopped_now += record.renewal_stopped(now_) ? 1 : 0;
-      if (record.waiting > most_waiting_[record.family]) {
-        most_waiting_[record.family] = record.waiting;
-        families[record.family].most_waited_for = record.name;
-      }
+  void look(std::size_t place, const LockRecord& record, FamilyPicture& family) {
+    const Figures figures = figures_of(record, now_, is_held_long(record));
+    family.oldest_hold = std::max(family.oldest_hold, longest_of(record.holders, now_).value_or(0));
+    family.oldest_wait = std::max(family.oldest_wait, longest_of(record.waiters, now_).value_or(0));
+    family.without_ttl_now += figures.without_ttl_now;
+    family.held_long_now += figures.held_long_now;
+    family.renewal_stopped_now += figures.renewal_stopped_now;
+    if (record.waiting > most_waiting_[record.family]) {
+      most_waiting_[record.family] = record.waiting;
+      family.most_waited_for = record.name;
     }
-    keep(place, hurt_of(record, now_, is_long));
+    keep(place, hurt_of(figures, record.waiting));
   }
 
   bool is_held_long(const LockRecord& record) const {
     const auto held = longest_of(record.holders, now_);
     const auto& bound = bounds_[record.family];
-    return held && bound && *held > *bound;
+    return held && bound && *held > seconds(*bound);
   }
 
   /// Their places, the worst first.
@@ -145,28 +160,22 @@ class Scan {
   std::vector<std::pair<double, std::size_t>> worst_;
 };
 
-LockPicture picture_of(const LockRecord& record, const LockDetails* details,
-                       const FamilyPicture& family, TimePoint now) {
-  LockPicture picture{
-      .name = record.name, .store = family.store, .family = family.family, .shape = record.shape};
-  Figures& figures = picture.figures;
-  static_cast<Counts&>(figures) = record.counts;
-  figures.held_now = record.holders.size();
-  figures.waiting_now = record.waiting;
-  figures.without_ttl_now = record.is_leak(now) ? 1 : 0;
-  figures.renewal_stopped_now = record.renewal_stopped(now) ? 1 : 0;
-  figures.oldest_hold = longest_of(record.holders, now);
-  figures.oldest_wait = longest_of(record.waiters, now);
-  figures.waits_known = family.figures.waits_known;
-  figures.accuracy = family.figures.accuracy;
+LockPicture picture_of(const LockRecord& record, const FamilyPicture& family, bool held_long,
+                       TimePoint now) {
+  LockPicture picture;
+  picture.figures = figures_of(record, now, held_long);
+  picture.store = family.store;
+  picture.family = family.family;
+  picture.lock = record.name;
+  picture.shape = name_of(record.shape);
+  picture.trouble = trouble_of(picture.figures);
   if (!record.holders.empty()) picture.holder = shown_hash(record.holders.front().owner);
-  if (record.expiry) picture.ttl_left = std::max(*record.expiry - now, Duration::zero());
-  if (record.renewals > 1) picture.renewal_interval = record.renewal_interval;
-  if (details == nullptr) return picture;
-  figures.hold = details->hold;
-  figures.wait = details->wait;
-  figures.smallest_margin = details->smallest_margin;
-  picture.history = {details->history.begin(), details->history.end()};
+  picture.held_seconds = longest_of(record.holders, now);
+  if (record.expiry) picture.ttl_left_seconds = std::max(0.0, seconds(*record.expiry - now));
+  if (family.waiting_now) picture.waiting_now = record.waiting;
+  picture.acquisitions = record.counts.acquisitions;
+  picture.expired_while_held = record.counts.expired_while_held;
+  picture.most_waiting = record.counts.most_waiting;
   return picture;
 }
 
@@ -186,20 +195,20 @@ struct Ledger::State {
   };
 
   State(LedgerOptions given, Families by_name)
-      : options(given),
+      : options(std::move(given)),
         families(std::move(by_name)),
-        salt(given.salt ? Salt{*given.salt, ~*given.salt} : random_salt()),
-        locks(std::max<std::uint64_t>(1, given.most_locks)) {}
+        salt(options.salt.empty() ? random_salt() : options.salt),
+        locks(std::max<std::uint64_t>(1, options.most_locks)) {}
 
-  // All under the mutex.
+  // All under the mutex; for_each takes it.
   std::mutex mutex;
   const LedgerOptions options;
   const Families families;
-  const Salt salt;
+  const std::string salt;
   std::vector<Endpoint> endpoints;
   LockTable locks;
   std::vector<FamilyBook> books;
-  DetailedLocks details{64};
+  Histories histories{64};
   std::set<std::string> proposals;
   Distinct unfollowed, owners;
   std::optional<TimePoint> began;
@@ -224,7 +233,7 @@ struct Ledger::State {
   std::uint32_t book_of(const std::string& store, const std::string& lock, TimePoint at) {
     const auto find = [&](const std::string& family) {
       return std::find_if(books.begin(), books.end(), [&](const FamilyBook& book) {
-        return book.store() == store && book.family() == family;
+        return book.known().store == store && book.known().family == family;
       });
     };
     std::string family = families.family_of(lock);
@@ -251,7 +260,7 @@ struct Ledger::State {
       unfollowed.add(key);
       return std::nullopt;
     }
-    details.forget(*place);
+    histories.forget(*place);
     LockRecord& record = locks.at(*place);
     record.name = sighting.lock.substr(0, Families::kLongestName);
     record.endpoint = static_cast<std::uint16_t>(endpoint);
@@ -274,7 +283,7 @@ struct Ledger::State {
                               .changes_per_holding = book.changes_per_holding()};
     const Happenings happenings = derive(record, std::move(sighting), judgement);
     for (const Happening& event : happenings.list) {
-      if (event.kind != Moment::Kind::granted) continue;
+      if (event.kind != Happening::Kind::granted) continue;
       owners.add(event.owner);
       if (!event.counted) continue;
       acquired.add(event.at);
@@ -288,13 +297,14 @@ struct Ledger::State {
     held += record.holders.size() - held_before;
     waiting += record.waiting - waiting_before;
     most_at_once = std::max(most_at_once, held + waiting);
-    const bool queue_changed = record.waiting != waiting_before;
-    if (happenings.list.empty() && !queue_changed) return;
+    if (happenings.list.empty() && record.waiting == waiting_before) return;
     const auto hurt = [&](std::size_t other) {
-      return other >= locks.size() ? 0 : hurt_of(locks.at(other), latest, false);
+      if (other >= locks.size()) return 0.0;
+      const LockRecord& lock = locks.at(other);
+      return hurt_of(figures_of(lock, latest, false), lock.waiting);
     };
-    if (LockDetails* const kept = details.find_or_admit(place, hurt)) {
-      kept->take(happenings, record, queue_changed);
+    if (auto* const history = histories.find_or_admit(place, hurt)) {
+      Histories::add(*history, happenings, record, began.value_or(record.at));
     }
   }
 
@@ -318,6 +328,17 @@ struct Ledger::State {
     locks.at(place).known = false;
   }
 
+  /// Looks at the first locks under the mutex, some at a time, so that no source waits for long.
+  template <class Look>
+  void for_each(std::size_t places, const Look& look) {
+    for (std::size_t from = 0; from < places; from += kChunk) {
+      const std::lock_guard guard(mutex);
+      for (std::size_t place = from; place < std::min(from + kChunk, places); ++place) {
+        look(place, locks.at(place));
+      }
+    }
+  }
+
   /// Since when no source sees; nothing: one does.
   std::optional<TimePoint> blind_since() const {
     std::optional<TimePoint> since;
@@ -331,13 +352,18 @@ struct Ledger::State {
   /// The book's figures, as well as its sources see.
   FamilyPicture picture_of(FamilyBook& book, TimePoint now) const {
     Accuracy worst = Accuracy::exact;
-    bool missed = false;
+    std::uint64_t missed = 0;
+    std::string way;
     for (const Endpoint& endpoint : endpoints) {
-      if (endpoint.picture.facts.store != book.store()) continue;
-      worst = std::max(worst, endpoint.picture.facts.accuracy);
-      missed = missed || endpoint.picture.missed > 0;
+      const SourcePicture& source = endpoint.picture;
+      if (source.facts.store != book.known().store) continue;
+      worst = std::max(worst, source.facts.accuracy);
+      missed += source.missed;
+      if (way.empty()) way = source.facts.way;
     }
-    return book.picture(now, worst, missed);
+    FamilyPicture picture = book.picture(now, worst, missed);
+    picture.source = way;
+    return picture;
   }
 
   Duration seen_for(TimePoint now) const {
@@ -357,7 +383,7 @@ struct Ledger::State {
 };
 
 Ledger::Ledger(LedgerOptions options, Families families)
-    : state_(std::make_unique<State>(options, std::move(families))) {}
+    : state_(std::make_unique<State>(std::move(options), std::move(families))) {}
 
 Ledger::~Ledger() = default;
 
@@ -443,31 +469,32 @@ Picture Ledger::read(TimePoint now) {
     places = state.locks.size();
   }
   Scan scan(now, std::move(bounds));
-  for (std::size_t from = 0; from < places; from += kChunk) {
-    const std::lock_guard guard(state.mutex);
-    for (std::size_t place = from; place < std::min(from + kChunk, places); ++place) {
-      const LockRecord& record = state.locks.at(place);
-      // One that came after the families were read.
-      if (record.family >= picture.families.size()) continue;
-      if (state.was_freed_unseen(record, now)) {
-        Figures& figures = picture.families[record.family].figures;
-        figures.held_now -= record.holders.size();
-        figures.waiting_now -= record.waiting;
-        state.free_unseen(place, now);
-      }
-      scan.look(place, record, picture.families);
+  state.for_each(places, [&](std::size_t place, const LockRecord& record) {
+    // One that came after the families were read.
+    if (record.family >= picture.families.size()) return;
+    FamilyPicture& family = picture.families[record.family];
+    if (state.was_freed_unseen(record, now)) {
+      family.held_now -= record.holders.size();
+      if (family.waiting_now) *family.waiting_now -= record.waiting;
+      state.free_unseen(place, now);
     }
-  }
+    scan.look(place, record, family);
+  });
   {
     const std::lock_guard guard(state.mutex);
     for (const std::size_t place : scan.worst()) {
       const LockRecord& record = state.locks.at(place);
       if (record.family >= picture.families.size()) continue;
       LockPicture& lock = picture.worst.emplace_back(
-          picture_of(record, state.details.find(place), picture.families[record.family], now));
+          picture_of(record, picture.families[record.family], scan.is_held_long(record), now));
       lock.endpoint = state.endpoints[record.endpoint].picture.facts.endpoint;
-      lock.figures.held_long_now = scan.is_held_long(record) ? 1 : 0;
+      if (const auto* const history = state.histories.find(place)) {
+        lock.history = {history->begin(), history->end()};
+      }
     }
+  }
+  for (FamilyPicture& family : picture.families) {
+    family.no_ttl = family.without_ttl + family.without_ttl_now;
   }
   picture.findings = findings_of(picture);
   return picture;
@@ -483,11 +510,11 @@ Usage Ledger::usage(TimePoint now) {
     usage.accuracy = Accuracy::exact;
     for (FamilyBook& book : state.books) {
       const FamilyPicture family = state.picture_of(book, now);
-      usage.acquisitions += family.figures.acquisitions;
+      usage.acquisitions += family.acquisitions;
       usage.locks += family.locks;
-      usage.hold.merge(family.figures.hold);
-      usage.waits_known = usage.waits_known || family.figures.waits_known;
-      usage.accuracy = std::max(usage.accuracy, family.figures.accuracy);
+      usage.hold.merge(family.holds);
+      usage.waits_known = usage.waits_known || family.waiting_now;
+      usage.accuracy = std::max(usage.accuracy, family.sight);
     }
     usage.owners = state.owners.count();
     usage.ttl = state.ttl;
@@ -498,13 +525,10 @@ Usage Ledger::usage(TimePoint now) {
     if (state.began) usage.dispersion = dispersion_of(state.acquired.finished(now, *state.began));
     places = state.locks.size();
   }
-  for (std::size_t from = 0; from < places; from += kChunk) {
-    const std::lock_guard guard(state.mutex);
-    for (std::size_t place = from; place < std::min(from + kChunk, places); ++place) {
-      const std::uint64_t acquisitions = state.locks.at(place).counts.acquisitions;
-      if (acquisitions > 0) usage.by_lock.push_back(acquisitions);
-    }
-  }
+  state.for_each(places, [&](std::size_t /*place*/, const LockRecord& record) {
+    const std::uint64_t acquisitions = record.counts.acquisitions;
+    if (acquisitions > 0) usage.by_lock.push_back(acquisitions);
+  });
   return usage;
 }
 

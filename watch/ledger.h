@@ -19,8 +19,8 @@ struct LedgerOptions {
   std::size_t most_families = 50;        ///< further ones share "other"
   /// Holdings longer than this are long; nothing: than ten times the family's p99.
   std::optional<Duration> held_longer;
-  /// Of owners' hashes; nothing: a random one, so that hashes of two watches differ.
-  std::optional<std::uint64_t> salt;
+  /// Of owners' hashes; empty: a random one, so that hashes of two watches differ.
+  std::string salt{};
 };
 
 /// What was used of the locks, for the workload that follows from it. Bounded like the ledger.

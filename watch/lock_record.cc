@@ -1,7 +1,13 @@
 #include "watch/lock_record.h"
 
+#include <fmt/format.h>
+#include <openssl/sha.h>
+
 #include <algorithm>
+#include <array>
+#include <cstring>
 #include <limits>
+#include <random>
 #include <utility>
 
 namespace lockbench::watch {
@@ -161,30 +167,20 @@ class Step {
     record_.loose_changes = stayed_free ? static_cast<std::uint32_t>(further % per_holding) : 0;
   }
 
-  static Moment::Kind kind_of(Ending ending) {
-    switch (ending) {
-      case Ending::expired:
-        return Moment::Kind::expired;
-      case Ending::session_lost:
-        return Moment::Kind::session_lost;
-      case Ending::released:
-        break;
-    }
-    return Moment::Kind::released;
-  }
-
   /// How the holding ended, as the store or else the TTL tells.
-  Moment::Kind kind_of_end(const Claim& holding, bool others_begin) const {
-    if (next_.ended) return kind_of(*next_.ended);
+  Happening::Kind kind_of_end(const Claim& holding, bool others_begin) const {
+    if (next_.ended == Ending::released) return Happening::Kind::released;
+    if (next_.ended == Ending::expired) return Happening::Kind::expired;
+    if (next_.ended == Ending::session_lost) return Happening::Kind::session_lost;
     if (record_.expiry && next_.at >= *record_.expiry - kUndecidedWithin) {
       // In samples it may have been released at any time since the look before.
       const bool looked_late = judgement_.accuracy != Accuracy::sampled ||
                                record_.at >= *record_.expiry - kUndecidedWithin;
       const bool over = next_.at >= *record_.expiry - kClockError;
-      return over && looked_late ? Moment::Kind::expired : Moment::Kind::undecided;
+      return over && looked_late ? Happening::Kind::expired : Happening::Kind::undecided;
     }
-    return others_begin && was_written_over(holding) ? Moment::Kind::owner_changed
-                                                     : Moment::Kind::released;
+    return others_begin && was_written_over(holding) ? Happening::Kind::owner_changed
+                                                     : Happening::Kind::released;
   }
 
   /// Whether another client's name took the place of the holder's in one change.
@@ -202,7 +198,7 @@ class Step {
   void end(const Claim& holding, bool others_begin) {
     Happening event{
         .kind = kind_of_end(holding, others_begin), .owner = holding.owner, .at = next_.at};
-    if (event.kind == Moment::Kind::expired) {
+    if (event.kind == Happening::Kind::expired) {
       // Lost when the TTL ran out, however late that was seen.
       if (record_.expiry) event.at = std::clamp(*record_.expiry, holding.since, next_.at);
       event.was_renewed = record_.renewals >= kEnoughRenewals;
@@ -210,7 +206,7 @@ class Step {
       record_.expired_owner = holding.owner;
     }
     if (!holding.began_unseen) event.lasted = event.at - holding.since;
-    if (event.kind == Moment::Kind::released) take_margin(event);
+    if (event.kind == Happening::Kind::released) take_margin(event);
     event.leaked = record_.no_ttl && !record_.had_ttl && has_usually_ttl(record_.shape);
     found_.list.push_back(event);
   }
@@ -231,7 +227,7 @@ class Step {
   void begin(const Present& one) {
     const Claim& holding = one.holding;
     const bool seen = one.dated ? holding.since >= judgement_.sees_since : !holding.began_unseen;
-    Happening event{.kind = Moment::Kind::granted,
+    Happening event{.kind = Happening::Kind::granted,
                     .owner = holding.owner,
                     .at = holding.since,
                     .counted = seen,
@@ -257,7 +253,7 @@ class Step {
     if (!next_.ttl_left || !record_.expiry) return;
     if (next_.at + *next_.ttl_left <= *record_.expiry + kTtlError) return;
     const Claim& holding = holders_.front().holding;
-    Happening event{.kind = Moment::Kind::renewed, .owner = holding.owner, .at = next_.at};
+    Happening event{.kind = Happening::Kind::renewed, .owner = holding.owner, .at = next_.at};
     take_margin(event);
     if (!holding.began_unseen || record_.renewals > 0) {
       record_.renewal_interval = std::max(record_.renewal_interval, next_.at - record_.extended);
@@ -323,25 +319,62 @@ class Step {
   bool reentered_ = false;  ///< a holder has entered it once more, or left it once
 };
 
+/// Each kind of happening, in the order of its enum: its name, and where it is counted, unless that
+/// takes more than its kind.
+struct Row {
+  std::string_view name;
+  std::uint64_t Counts::*count;
+};
+constexpr auto kHappenings = std::to_array<Row>({{"granted", nullptr},
+                                                 {"renewed", &Counts::renewals},
+                                                 {"released", &Counts::releases},
+                                                 {"expired", &Counts::expired_while_held},
+                                                 {"undecided", &Counts::undecided},
+                                                 {"session_lost", &Counts::session_lost},
+                                                 {"owner_changed", &Counts::owner_changed}});
+static_assert(kHappenings.size() == static_cast<std::size_t>(Happening::Kind::owner_changed) + 1);
+
+const Row& row_of(Happening::Kind kind) { return kHappenings[static_cast<std::size_t>(kind)]; }
+
 }  // namespace
 
-bool has_usually_ttl(Shape shape) {
-  switch (shape) {
-    case Shape::token:
-    case Shape::fenced_token:
-    case Shape::redisson_hash:
-    case Shape::etcd_queue:
-    case Shape::etcd_key:
-    case Shape::table_row:
-    case Shape::sequence_nodes:  // that of a session: no_ttl means nodes that are not ephemeral
-      return true;
-    case Shape::unknown:
-    case Shape::ephemeral_node:
-    case Shape::advisory:
-    case Shape::row:
-      break;
+std::string_view name_of(Happening::Kind kind) { return row_of(kind).name; }
+
+void add(Counts& counts, const Happenings& happenings) {
+  counts.acquisitions += happenings.unseen_holdings;
+  counts.releases += happenings.unseen_holdings;
+  for (const Happening& event : happenings.list) {
+    counts.without_ttl += event.leaked ? 1 : 0;
+    counts.thin_margins += event.thin ? 1 : 0;
+    if (const auto count = row_of(event.kind).count) ++(counts.*count);
+    if (event.kind != Happening::Kind::granted) continue;
+    counts.acquisitions += event.counted ? 1 : 0;
+    counts.taken_over += event.took_over ? 1 : 0;
   }
-  return false;
+}
+
+std::uint64_t hash_of(std::string_view text, std::string_view salt) {
+  std::string salted(salt);
+  salted += text;
+  unsigned char digest[SHA256_DIGEST_LENGTH];
+  SHA256(reinterpret_cast<const unsigned char*>(salted.data()), salted.size(), digest);
+  std::uint64_t hash = 0;
+  std::memcpy(&hash, digest, sizeof(hash));
+  return hash;
+}
+
+std::string random_salt() {
+  std::random_device random;
+  return fmt::format("{:08x}{:08x}{:08x}{:08x}", random(), random(), random(), random());
+}
+
+std::string shown_hash(std::uint64_t hash) { return fmt::format("{:010x}", hash >> 24); }
+
+bool has_usually_ttl(Shape shape) {
+  // That of sequence nodes is their session's: no_ttl means nodes that are not ephemeral.
+  constexpr std::array kWithTtl{Shape::token,    Shape::redisson_hash, Shape::etcd_queue,
+                                Shape::etcd_key, Shape::table_row,     Shape::sequence_nodes};
+  return std::ranges::find(kWithTtl, shape) != kWithTtl.end();
 }
 
 bool LockRecord::renewal_stopped(TimePoint now) const {

@@ -3,10 +3,10 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "strategies/duration.h"
-#include "watch/hashing.h"
 #include "watch/picture.h"
 
 namespace lockbench::watch {
@@ -16,6 +16,13 @@ namespace lockbench::watch {
 inline constexpr Duration kClockError = std::chrono::milliseconds(5);
 /// An end that lies less than this before the expiry may have been either.
 inline constexpr Duration kUndecidedWithin = std::chrono::milliseconds(100);
+
+/// Without the salt, which nobody knows, it does not tell what was hashed, not even by trying all
+/// likely owners.
+std::uint64_t hash_of(std::string_view text, std::string_view salt);
+std::string random_salt();
+/// The first ten hexadecimal digits, by which people tell owners apart.
+std::string shown_hash(std::uint64_t hash);
 
 /// Who holds a lock, or waits for it.
 struct Claim {
@@ -66,7 +73,16 @@ bool has_usually_ttl(Shape shape);
 
 /// One thing that followed from a sighting.
 struct Happening {
-  Moment::Kind kind = Moment::Kind::granted;
+  enum class Kind {
+    granted,
+    renewed,
+    released,
+    expired,
+    undecided,  ///< released or expired
+    session_lost,
+    owner_changed,
+  };
+  Kind kind = Kind::granted;
   std::uint64_t owner = 0;
   TimePoint at{};
   bool counted = true;             ///< a grant that was seen
@@ -81,6 +97,9 @@ struct Happening {
   std::optional<Duration> ttl;     ///< of a grant
 };
 
+/// "owner_changed": as the result file names it.
+std::string_view name_of(Happening::Kind kind);
+
 /// What follows from one sighting.
 struct Happenings {
   std::vector<Happening> list;
@@ -90,9 +109,12 @@ struct Happenings {
   std::optional<std::uint64_t> changes_of_holding;  ///< of one that was seen whole
 };
 
+/// Counts what happened to a lock; not how many wait.
+void add(Counts& counts, const Happenings& happenings);
+
 /// What is known of the source when a sighting is judged.
 struct Judgement {
-  Salt salt;
+  std::string_view salt;
   Accuracy accuracy = Accuracy::sampled;
   std::uint32_t epoch = 0;
   TimePoint sees_since{};

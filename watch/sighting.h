@@ -13,7 +13,6 @@ namespace lockbench::watch {
 enum class Shape {
   unknown,
   token,           ///< a string that names the owner: SET NX PX
-  fenced_token,    ///< a token with a number that grows
   redisson_hash,   ///< a hash of owner thread to how often it holds the lock
   etcd_queue,      ///< keys below a prefix, in the order of their create revisions
   etcd_key,        ///< one key that exists while the lock is held

@@ -1,8 +1,12 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
+#include <bit>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <vector>
 
@@ -15,8 +19,28 @@ namespace lockbench::watch {
 /// 2007): within 2 % or so; few are nearly exact.
 class Distinct {
  public:
-  void add(std::uint64_t hash);
-  std::uint64_t count() const;
+  void add(std::uint64_t hash) {
+    const std::size_t place = hash >> (64 - kBits);
+    const auto rank =
+        static_cast<std::uint8_t>(std::min(std::countl_zero(hash << kBits), 64 - kBits) + 1);
+    ranks_[place] = std::max(ranks_[place], rank);
+  }
+  std::uint64_t count() const {
+    const auto places = static_cast<double>(ranks_.size());
+    double sum = 0;
+    std::size_t empty = 0;
+    for (const std::uint8_t rank : ranks_) {
+      sum += std::ldexp(1.0, -rank);
+      empty += rank == 0 ? 1 : 0;
+    }
+    const double alpha = 0.7213 / (1 + 1.079 / places);
+    double estimate = alpha * places * places / sum;
+    // Few leave places empty, and how many tells more.
+    if (estimate <= 2.5 * places && empty > 0) {
+      estimate = places * std::log(places / static_cast<double>(empty));
+    }
+    return static_cast<std::uint64_t>(std::llround(estimate));
+  }
 
  private:
   static constexpr int kBits = 12;
@@ -26,9 +50,25 @@ class Distinct {
 /// Who comes most often, by Space-Saving (Metwally, Agrawal and El Abbadi, 2005).
 class Frequent {
  public:
-  void add(std::uint64_t hash);
+  void add(std::uint64_t hash) {
+    auto found = std::ranges::find(entries_, hash, &Entry::hash);
+    if (found == entries_.end() && entries_.size() < kEntries) {
+      entries_.push_back({hash, 1, 0});
+      return;
+    }
+    if (found == entries_.end()) {
+      found = std::ranges::min_element(entries_, {}, &Entry::count);
+      found->hash = hash;
+      found->error = found->count;
+    }
+    ++found->count;
+  }
   /// At least so many came from the one that came most often.
-  std::uint64_t most() const;
+  std::uint64_t most() const {
+    std::uint64_t most = 0;
+    for (const Entry& entry : entries_) most = std::max(most, entry.count - entry.error);
+    return most;
+  }
 
  private:
   static constexpr std::size_t kEntries = 64;
@@ -43,37 +83,99 @@ class PerSecond {
  public:
   explicit PerSecond(std::size_t seconds) : counts_(seconds) {}
 
-  void add(TimePoint at, std::uint64_t events = 1);
+  void add(TimePoint at, std::uint64_t events = 1) {
+    const std::int64_t second = second_of(at);
+    const auto size = static_cast<std::int64_t>(counts_.size());
+    if (second <= latest_ - size) return;
+    if (latest_ < 0 || second - latest_ >= size) {
+      std::fill(counts_.begin(), counts_.end(), 0);
+      latest_ = std::max(latest_, second);
+    }
+    for (; latest_ < second;) counts_[static_cast<std::size_t>(++latest_ % size)] = 0;
+    std::uint32_t& count = counts_[static_cast<std::size_t>(second % size)];
+    count = static_cast<std::uint32_t>(std::min<std::uint64_t>(kLeftOut, count + events));
+  }
   /// Nothing is known of these seconds: `finished` leaves them out.
-  void leave_out(TimePoint from, TimePoint to);
+  void leave_out(TimePoint from, TimePoint to) {
+    const std::int64_t last = second_of(to);
+    const auto size = static_cast<std::int64_t>(counts_.size());
+    for (std::int64_t second = std::max(second_of(from), last - size + 1); second <= last;
+         ++second) {
+      add(TimePoint(std::chrono::seconds(second)), kLeftOut);
+    }
+  }
   /// Per second, over the last ten that are over, or as many as there were since `began`.
-  double rate(TimePoint now, TimePoint began) const;
+  double rate(TimePoint now, TimePoint began) const {
+    constexpr std::int64_t kLongest = 10;
+    const std::int64_t end = second_of(now);
+    const std::int64_t begin = std::max(end - kLongest, second_of(began));
+    // In the first second there is none that is over.
+    if (begin >= end) return static_cast<double>(at(end).value_or(0));
+    std::uint64_t events = 0;
+    for (std::int64_t second = begin; second < end; ++second) events += at(second).value_or(0);
+    return static_cast<double>(events) / static_cast<double>(end - begin);
+  }
   /// Those of the seconds that are over, oldest first, since the second after `began`.
-  std::vector<std::uint32_t> finished(TimePoint now, TimePoint began) const;
+  std::vector<std::uint32_t> finished(TimePoint now, TimePoint began) const {
+    const std::int64_t end = second_of(now);
+    const auto size = static_cast<std::int64_t>(counts_.size());
+    std::vector<std::uint32_t> counts;
+    // The present second takes a place too.
+    const std::int64_t begin = std::max(end - size, second_of(began)) + 1;
+    for (std::int64_t second = begin; second < end; ++second) {
+      if (const auto count = at(second)) counts.push_back(*count);
+    }
+    return counts;
+  }
 
  private:
+  /// A second that is left out; no other counts as many.
+  static constexpr std::uint32_t kLeftOut = std::numeric_limits<std::uint32_t>::max();
+
+  static std::int64_t second_of(TimePoint at) {
+    return std::chrono::floor<std::chrono::seconds>(at.time_since_epoch()).count();
+  }
   /// Nothing: it is left out.
-  std::optional<std::uint32_t> at(std::int64_t second) const;
+  std::optional<std::uint32_t> at(std::int64_t second) const {
+    const auto size = static_cast<std::int64_t>(counts_.size());
+    if (second > latest_ || second <= latest_ - size) return 0;
+    const std::uint32_t count = counts_[static_cast<std::size_t>(second % size)];
+    return count == kLeftOut ? std::nullopt : std::optional(count);
+  }
 
   std::vector<std::uint32_t> counts_;
   std::int64_t latest_ = -1;
 };
 
-/// How low a number was in each of the last 30 seconds.
+/// How low a number was in each of the last three parts of 10 s that are over.
 class Lows {
  public:
   /// From `at` on it is `value`.
-  void set(TimePoint at, std::uint64_t value);
-  /// The lowest from `from` to `to` seconds ago, of which `to` is not part.
-  std::uint64_t lowest(TimePoint now, std::int64_t from, std::int64_t to);
-  bool known_for(TimePoint now, std::int64_t seconds) const;
+  void set(TimePoint at, std::uint64_t value) {
+    advance(at);
+    value_ = value;
+    lows_.back() = std::min(lows_.back(), value);
+  }
+  /// The oldest part first; nothing: the number was not known for so long.
+  std::optional<std::array<std::uint64_t, 3>> parts(TimePoint now) {
+    advance(now);
+    if (part_ - first_ <= 3) return std::nullopt;
+    return {{lows_[0], lows_[1], lows_[2]}};
+  }
 
  private:
-  void advance(std::int64_t second);
+  void advance(TimePoint at) {
+    const std::int64_t part = at.time_since_epoch() / std::chrono::seconds(10);
+    if (first_ < 0) first_ = part_ = part;
+    for (; part_ < part; ++part_) {
+      std::shift_left(lows_.begin(), lows_.end(), 1);
+      lows_.back() = value_;
+    }
+  }
 
-  static constexpr std::size_t kSeconds = 32;
-  std::array<std::uint64_t, kSeconds> lows_{};
-  std::int64_t first_ = -1, latest_ = -1;
+  /// The last one is of the present part.
+  std::array<std::uint64_t, 4> lows_{0, 0, 0, std::numeric_limits<std::uint64_t>::max()};
+  std::int64_t first_ = -1, part_ = -1;
   std::uint64_t value_ = 0;
 };
 

@@ -18,7 +18,6 @@
 #include "strategies/carrier.h"
 #include "strategies/store.h"
 #include "strategies/thread.h"
-#include "watch/record.h"
 #include "watch/workload.h"
 
 namespace lockbench::cli {
@@ -91,63 +90,6 @@ std::vector<std::unique_ptr<watch::Source>> sources_of(const WatchOptions& optio
   return sources;
 }
 
-/// The sources of one watch and the ledger that they fill, each source on a thread of its own.
-class Watching {
- public:
-  /// `console` must outlive it.
-  Watching(const WatchOptions& options, std::vector<std::unique_ptr<watch::Source>> sources,
-           Console& console)
-      : ledger_(options.ledger_options(), options.grouping()),
-        console_(console),
-        sources_(std::move(sources)) {}
-  Watching(const Watching&) = delete;
-  Watching& operator=(const Watching&) = delete;
-
-  /// Reaches every source. The error names the one that cannot be reached.
-  tl::expected<void, std::string> reach(const std::stop_token& stop) {
-    for (const auto& source : sources_) {
-      if (auto reached = source->reach(stop); !reached) return reached;
-    }
-    return {};
-  }
-
-  void begin() {
-    ledger_.begin(BootClock::now());
-    for (const auto& source : sources_) {
-      const auto failed = [this, &source](const std::string& why) {
-        console_.warn("a watch ended: " + why);
-        ledger_.blind(source->endpoint(), TimePoint::clock::now(), why);
-      };
-      auto started = Thread::start(
-          [this, &source](const std::stop_token& stop) { source->run(ledger_, stop); }, failed);
-      if (started) {
-        threads_.push_back(*std::move(started));
-      } else {
-        failed(started.error());
-      }
-    }
-  }
-
-  void end() { threads_.clear(); }
-
-  watch::Picture read(TimePoint now) {
-    watch::Picture picture = ledger_.read(now);
-    for (watch::SourcePicture& shown : picture.sources) {
-      for (const auto& source : sources_) {
-        if (source->endpoint() == shown.facts.endpoint) shown.commands = source->commands();
-      }
-    }
-    return picture;
-  }
-  watch::Usage usage(TimePoint now) { return ledger_.usage(now); }
-
- private:
-  watch::Ledger ledger_;
-  Console& console_;
-  std::vector<std::unique_ptr<watch::Source>> sources_;
-  std::vector<Thread> threads_;  ///< last: they use the others
-};
-
 /// Of the servers that were given: without their versions, which it takes more rights to ask for.
 std::map<std::string, results::Server> server_facts(const WatchOptions& options) {
   std::map<std::string, results::Server> facts;
@@ -162,23 +104,28 @@ std::map<std::string, results::Server> server_facts(const WatchOptions& options)
   return facts;
 }
 
-/// One watch from its start to its end.
+/// One watch from its start to its end: its sources, each on a thread of its own, and the ledger
+/// that they fill.
 class WatchCommand {
  public:
   /// `metrics`: null if nobody asks for them.
-  WatchCommand(const WatchOptions& options, results::Result result, std::string record,
-               Session& session, Watching& watching, exporter::WatchMetrics* metrics)
+  WatchCommand(const WatchOptions& options, results::Result result,
+               std::vector<std::unique_ptr<watch::Source>> sources, Session& session,
+               exporter::WatchMetrics* metrics)
       : options_(options),
         result_(std::move(result)),
-        record_(std::move(record)),
         session_(session),
-        watching_(watching),
         metrics_(metrics),
-        file_(record_, session.console()) {}
+        file_(options.output.out, session.console()),
+        ledger_(options.ledger_options(), options.grouping()),
+        sources_(std::move(sources)) {}
+  WatchCommand(const WatchCommand&) = delete;
+  WatchCommand& operator=(const WatchCommand&) = delete;
 
   int carry_out() {
+    begin();
     watch_on();
-    watching_.end();
+    threads_.clear();
     const TimePoint now = TimePoint::clock::now();
     const watch::Picture picture = read(now);
     result_.interrupted = session_.stopped() && options_.duration.has_value();
@@ -191,6 +138,23 @@ class WatchCommand {
   }
 
  private:
+  void begin() {
+    ledger_.begin(BootClock::now());
+    for (const auto& source : sources_) {
+      const auto failed = [this, &source](const std::string& why) {
+        session_.console().warn("a watch ended: " + why);
+        ledger_.blind(source->endpoint(), TimePoint::clock::now(), why);
+      };
+      auto started = Thread::start(
+          [this, &source](const std::stop_token& stop) { source->run(ledger_, stop); }, failed);
+      if (started) {
+        threads_.push_back(*std::move(started));
+      } else {
+        failed(started.error());
+      }
+    }
+  }
+
   void watch_on() {
     Display display(options_, session_.console());
     const std::stop_token stop = session_.stop();
@@ -198,7 +162,6 @@ class WatchCommand {
     TimePoint next = TimePoint::clock::now();
     if (options_.duration) until = next + *options_.duration;
     TimePoint keep_at = next + kBetweenKeeps;
-    watching_.begin();
     for (bool stay = true; stay && !stop.stop_requested();) {
       next += kBetweenPictures;
       Carrier::current().wait(nullptr, until ? std::min(next, *until) : next, stop);
@@ -215,14 +178,19 @@ class WatchCommand {
   }
 
   watch::Picture read(TimePoint now) {
-    watch::Picture picture = watching_.read(now);
+    watch::Picture picture = ledger_.read(now);
+    for (watch::SourcePicture& shown : picture.sources) {
+      for (const auto& source : sources_) {
+        if (source->endpoint() == shown.facts.endpoint) shown.commands = source->commands();
+      }
+    }
     if (metrics_ != nullptr) metrics_->show(picture);
     return picture;
   }
 
   /// What was seen so far outlives whatever ends the watch.
   void keep(const watch::Picture& picture) {
-    if (record_.empty() || !file_.has_time()) return;
+    if (options_.output.out.empty() || !file_.has_time()) return;
     results::Result so_far = result_;
     so_far.interrupted = true;
     watch::add_to(so_far, picture);
@@ -231,7 +199,7 @@ class WatchCommand {
 
   bool save_workload(TimePoint now) {
     Console& console = session_.console();
-    const auto workload = watch::workload_of(watching_.usage(now));
+    const auto workload = watch::workload_of(ledger_.usage(now));
     const auto written = workload
                              ? watch::write_workload(*workload, options_.workload)
                              : tl::expected<void, std::string>(tl::unexpected(workload.error()));
@@ -245,7 +213,7 @@ class WatchCommand {
   }
 
   int end(Ending ending) {
-    if (!record_.empty()) return finish(result_, options_.output, file_, ending);
+    if (!options_.output.out.empty()) return finish(result_, options_.output, file_, ending);
     ending.errors |= !save_report(result_, options_.output.report, "", session_.console());
     if (options_.output.events != kStdout) {
       ending.errors |= !print_text(render(result_, options_.output));
@@ -255,11 +223,12 @@ class WatchCommand {
 
   const WatchOptions& options_;
   results::Result result_;
-  const std::string record_;
   Session& session_;
-  Watching& watching_;
   exporter::WatchMetrics* const metrics_;
   ResultFile file_;
+  watch::Ledger ledger_;
+  std::vector<std::unique_ptr<watch::Source>> sources_;
+  std::vector<Thread> threads_;  ///< last: they use the others
 };
 
 void check_files(const WatchOptions& options, const results::Result& result) {
@@ -287,17 +256,18 @@ int watch_locks(const WatchOptions& options) {
   std::vector<std::unique_ptr<watch::Source>> sources = sources_of(options);
 
   Session session(options.output, false, "stopping");
-  Watching watching(options, std::move(sources), session.console());
   const auto metrics = std::make_shared<exporter::WatchMetrics>();
   const auto exported = serve_metrics(options.metrics, metrics, session.console());
-  const auto reached = watching.reach(session.stop());
-  if (session.stopped()) return exit_code::kInterrupted;
-  must(reached);
+  for (const auto& source : sources) {
+    const auto reached = source->reach(session.stop());
+    if (session.stopped()) return exit_code::kInterrupted;
+    must(reached);
+  }
 
   result.environment.servers = server_facts(options);
   WatchOptions used = options;
   result.workload = options_of(used).record();
-  WatchCommand command(options, std::move(result), options.output.out, session, watching,
+  WatchCommand command(options, std::move(result), std::move(sources), session,
                        exported == nullptr ? nullptr : metrics.get());
   return command.carry_out();
 }

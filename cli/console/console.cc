@@ -2,9 +2,11 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <poll.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstdint>
@@ -142,13 +144,24 @@ ScreenSize screen_size(int terminal) {
 }
 
 bool write_to(int terminal, std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t written = ::write(terminal, text.data(), text.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) return false;
-    text.remove_prefix(static_cast<std::size_t>(written));
+  constexpr std::chrono::milliseconds kLongest(200);
+  constexpr std::size_t kPiece = 256;  // fits where poll sees room
+  // Opened anew, as O_NONBLOCK would hold for all that share the descriptor, such as the shell.
+  const int own = ::open(fmt::format("/proc/self/fd/{}", terminal).c_str(),
+                         O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+  pollfd target{.fd = own >= 0 ? own : terminal, .events = POLLOUT, .revents = 0};
+  const auto give_up_at = std::chrono::steady_clock::now() + kLongest;
+  bool is_there = true;
+  while (is_there && !text.empty()) {
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
+        give_up_at - std::chrono::steady_clock::now());
+    if (poll(&target, 1, std::max(0, static_cast<int>(left.count()))) == 0) break;
+    const ssize_t written = ::write(target.fd, text.data(), std::min(text.size(), kPiece));
+    if (written > 0) text.remove_prefix(static_cast<std::size_t>(written));
+    is_there = written > 0 || (written < 0 && (errno == EINTR || errno == EAGAIN));
   }
-  return true;
+  if (own >= 0) ::close(own);
+  return is_there;
 }
 
 std::string frame(std::span<const std::string> lines) {

@@ -23,7 +23,8 @@ struct ScreenSize {
 };
 /// The default if the terminal does not tell.
 ScreenSize screen_size(int terminal);
-/// Writes the text whole. False if the terminal is gone.
+/// Writes the text, or as much of it as the terminal takes within 200 ms: Ctrl-S stops it. False if
+/// the terminal is gone.
 bool write_to(int terminal, std::string_view text);
 /// What draws these lines from the top left corner, and clears the rest.
 std::string frame(std::span<const std::string> lines);

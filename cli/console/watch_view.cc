@@ -6,11 +6,11 @@
 #include <array>
 #include <iterator>
 #include <string_view>
+#include <utility>
 
 #include "results/tables/observed.h"
 #include "results/tables/text.h"
 #include "results/tables/units.h"
-#include "watch/record.h"
 
 namespace lockbench::cli {
 namespace {
@@ -26,21 +26,19 @@ constexpr Duration kForgotten = std::chrono::seconds(60);
 /// What each Accuracy means for the counts.
 constexpr std::array<std::string_view, 3> kMeanings{"exact", "counts are lower bounds", "sampled"};
 
-std::string summary(const Picture& picture) {
-  watch::Figures sum;
+std::string summary_of(const Picture& picture) {
+  FamilyPicture sum;
   for (const FamilyPicture& family : picture.families) {
-    const watch::Figures& figures = family.figures;
-    sum.held_now += figures.held_now;
-    sum.waiting_now += figures.waiting_now;
-    sum.waits_known = sum.waits_known || figures.waits_known;
-    sum.acquisitions_per_second += figures.acquisitions_per_second;
-    sum.expired_while_held += figures.expired_while_held;
-    sum.without_ttl_now += figures.without_ttl_now;
+    sum.held_now += family.held_now;
+    if (family.waiting_now) sum.waiting_now = sum.waiting_now.value_or(0) + *family.waiting_now;
+    sum.acquisitions_per_second += family.acquisitions_per_second;
+    sum.expired_while_held += family.expired_while_held;
+    sum.without_ttl_now += family.without_ttl_now;
   }
   return fmt::format(
       "{} families: {} held, {} waiting, {} acquisitions/s, {} expired while held, {} without TTL",
       picture.families.size(), sum.held_now,
-      sum.waits_known ? std::to_string(sum.waiting_now) : "?",
+      sum.waiting_now ? std::to_string(*sum.waiting_now) : "?",
       results::human_number(sum.acquisitions_per_second), sum.expired_while_held,
       sum.without_ttl_now);
 }
@@ -107,7 +105,7 @@ void add(Lines& lines, Lines block, std::size_t room) {
 Lines head_of(const watch::Picture& picture, const results::TextStyle& style) {
   constexpr std::size_t kMostSources = 3;
   std::uint64_t held = 0;
-  for (const watch::FamilyPicture& family : picture.families) held += family.figures.held_now;
+  for (const watch::FamilyPicture& family : picture.families) held += family.held_now;
   const std::size_t families = picture.families.size();
   std::string title = fmt::format("lockbench watch  {}  {} held in {} {}  Ctrl-C ends it",
                                   results::human_seconds(seconds(picture.watched)), held, families,
@@ -225,12 +223,12 @@ std::vector<std::string> WatchLines::lines(const Picture& picture) {
     known->second = picture.at;
     if (!fresh && !again) continue;
     const std::string advice = finding.advice.empty() ? "" : ": " + finding.advice;
-    lines.push_back(results::sentence_of(watch::finding_of(finding)) + advice);
+    lines.push_back(results::sentence_of(finding) + advice);
   }
-  if (!summed_up_) summed_up_ = picture.at;
-  if (picture.at - *summed_up_ >= kBetweenSummaries) {
-    summed_up_ = picture.at;
-    lines.push_back(summary(picture));
+  if (picture.at >= sum_up_at_) {
+    sum_up_at_ = picture.at + kBetweenSummaries;
+    const std::string before = std::exchange(summary_, summary_of(picture));
+    if (summary_ != before) lines.push_back(summary_);
   }
   return lines;
 }

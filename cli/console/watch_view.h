@@ -2,7 +2,6 @@
 
 #include <cstddef>
 #include <map>
-#include <optional>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -20,18 +19,19 @@ std::vector<std::string> watch_view(const watch::Picture& picture, std::size_t l
                                     const results::TextStyle& style);
 
 /// A watch as lines of text, for where there is no terminal: a line for each finding when it
-/// appears, one when a server is lost or back, and a summary every 10 s. Not thread-safe.
+/// appears, one when a server is lost or back, and a summary every 10 s, if it is another one.
 class WatchLines {
  public:
   std::vector<std::string> lines(const watch::Picture& picture);
 
  private:
   /// Kind, store, family, endpoint.
-  using FindingName = std::tuple<watch::Finding::Kind, std::string, std::string, std::string>;
+  using FindingName = std::tuple<std::string, std::string, std::string, std::string>;
 
   std::map<FindingName, TimePoint> said_;  ///< when it was last there
   std::map<std::string, bool> saw_;        ///< by endpoint
-  std::optional<TimePoint> summed_up_;
+  TimePoint sum_up_at_ = TimePoint::min();
+  std::string summary_;
 };
 
 }  // namespace lockbench::cli

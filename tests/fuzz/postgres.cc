@@ -1,6 +1,6 @@
 #include "strategies/number.h"
 #include "tests/fuzz/target.h"
-#include "watch/sources/postgres_look.h"
+#include "watch/sources/postgres_locks.h"
 
 // What our code reads of an answer. libpq reads the protocol itself.
 

@@ -1,18 +1,36 @@
 #pragma once
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
+#include "strategies/etcd/client/messages.h"
 #include "watch/sighting.h"
-#include "watch/sources/etcd_reader.h"
 #include "watch/sources/lock_state.h"
+#include "watch/sources/patterns.h"
 
 namespace lockbench::watch {
+
+/// A key and what it has.
+struct EtcdEntry {
+  std::string name, value;
+  std::int64_t created = 0;   ///< the revision in which it was created
+  std::int64_t modified = 0;  ///< and last changed
+  etcd::LeaseId lease = 0;
+};
+/// A change of a key: what it has now, or that it is gone.
+struct EtcdChange {
+  bool deleted = false;
+  EtcdEntry entry;  ///< of a deleted key: the name, and the revision as `modified`
+};
 
 /// Which lock a key of etcd belongs to.
 struct EtcdPlace {
@@ -20,10 +38,29 @@ struct EtcdPlace {
   Shape shape = Shape::etcd_key;
   bool shared = false;
 };
+inline std::string etcd_hex(etcd::LeaseId lease) {
+  return fmt::format("{:x}", static_cast<std::uint64_t>(lease));
+}
 /// LOCK/LEASE in hexadecimal digits, of etcd's own packages and programs; LOCK/TOKEN with a random
 /// one, or LOCK/queue/x/TOKEN, of lockbench; or a key that is a lock by itself. Nothing: it only
 /// belongs to a lock.
-std::optional<EtcdPlace> etcd_place_of(const EtcdEntry& entry);
+inline std::optional<EtcdPlace> etcd_place_of(const EtcdEntry& entry) {
+  const std::string_view name = entry.name;
+  if (name.find("/guard/") != std::string_view::npos) return std::nullopt;
+  constexpr std::string_view kQueue = "/queue/";
+  if (const std::size_t at = name.find(kQueue); at != std::string_view::npos && at > 0) {
+    const std::string_view rest = name.substr(at + kQueue.size());
+    return EtcdPlace{.lock = std::string(name.substr(0, at)),
+                     .shape = Shape::etcd_queue,
+                     .shared = rest.starts_with("s/")};
+  }
+  const std::size_t slash = name.rfind('/');
+  const std::string_view last = slash == std::string_view::npos ? "" : name.substr(slash + 1);
+  if (slash > 0 && entry.lease != 0 && (last == etcd_hex(entry.lease) || is_uuid(last))) {
+    return EtcdPlace{.lock = std::string(name.substr(0, slash)), .shape = Shape::etcd_queue};
+  }
+  return EtcdPlace{.lock = entry.name};
+}
 
 /// The locks of etcd as its keys and their changes tell. Plain data, for one thread.
 class EtcdLocks {
@@ -33,22 +70,97 @@ class EtcdLocks {
 
   /// A key that is there when the watch begins, or has changed. The lock that it changes; nothing:
   /// none.
-  std::optional<std::string> put(const EtcdEntry& entry);
-  std::vector<Sighting> begun(TimePoint at) const;
+  std::optional<std::string> put(const EtcdEntry& entry) {
+    constexpr std::size_t kLongestValue = 256;
+    const auto place = etcd_place_of(entry);
+    if (!place || entry.created <= 0) return std::nullopt;
+    if (!matches_any(patterns_, place->lock) && !matches_any(patterns_, entry.name)) {
+      return std::nullopt;
+    }
+    if (!by_key_.contains(entry.name) && by_key_.size() >= most_) {
+      ++unfollowed_;
+      return std::nullopt;
+    }
+    const auto created = static_cast<std::uint64_t>(entry.created);
+    by_key_[entry.name] = {.lock = place->lock, .created = created};
+    Lock& lock = locks_[place->lock];
+    lock.shape = place->shape;
+    Contender& contender = lock.queue[created];
+    contender.owner =
+        entry.lease != 0 ? etcd_hex(entry.lease) : entry.value.substr(0, kLongestValue);
+    contender.shared = place->shared;
+    contender.lease = entry.lease;
+    return place->lock;
+  }
+  std::vector<Sighting> begun(TimePoint at) const {
+    std::vector<Sighting> all;
+    all.reserve(locks_.size());
+    for (const auto& [name, lock] : locks_) all.push_back(sighting(name, lock, at));
+    return all;
+  }
 
   /// Changes in the order of their revisions: a sighting of each lock that changed, after each
   /// revision.
-  std::vector<Sighting> take(const std::vector<EtcdChange>& changes, TimePoint at);
+  std::vector<Sighting> take(const std::vector<EtcdChange>& changes, TimePoint at) {
+    std::vector<Sighting> seen;
+    for (std::size_t i = 0; i < changes.size();) {
+      // What one transaction did is one change.
+      std::map<std::string, std::uint64_t> touched;
+      const std::int64_t revision = changes[i].entry.modified;
+      for (; i < changes.size() && changes[i].entry.modified == revision; ++i) {
+        const auto& change = changes[i];
+        const auto lock = change.deleted ? remove(change.entry.name) : put(change.entry);
+        if (lock) ++touched[*lock];
+      }
+      for (const auto& [name, count] : touched) {
+        const auto lock = locks_.find(name);
+        seen.push_back(sighting(name, lock->second, at));
+        seen.back().changes = count;
+        if (lock->second.queue.empty()) locks_.erase(lock);
+      }
+    }
+    return seen;
+  }
 
   /// A holder's lease; 0: it has none, or nobody holds the lock.
-  etcd::LeaseId lease_of(const std::string& lock) const;
+  etcd::LeaseId lease_of(const std::string& name) const {
+    const auto lock = locks_.find(name);
+    if (lock == locks_.end() || lock->second.queue.empty()) return 0;
+    return lock->second.queue.begin()->second.lease;
+  }
   /// The lease lives for so long.
-  void lives(etcd::LeaseId lease, Duration left, TimePoint at);
+  void lives(etcd::LeaseId lease, Duration left, TimePoint at) {
+    // In whole seconds, rounded down.
+    const SteadyTime end = SteadyTime::between(at + left, at + left + std::chrono::seconds(1));
+    // Sessions come and go.
+    if (leases_.size() >= sweep_at_) {
+      std::erase_if(leases_, [&](const auto& one) { return one.second.latest < at; });
+      sweep_at_ = std::max(sweep_at_, 2 * leases_.size());
+    }
+    const auto [known, added] = leases_.try_emplace(lease, end);
+    if (added) return;
+    if (end.earliest >= known->second.latest) {
+      known->second = end;
+    } else {
+      // What was rounded is not taken for a renewal.
+      known->second.narrow(end);
+    }
+  }
   void forget_lease(etcd::LeaseId lease) { leases_.erase(lease); }
   /// How the holding that ended at `at` did, by what is known of its lease, which is gone now.
-  std::optional<Ending> ending_of(etcd::LeaseId lease, TimePoint at) const;
+  std::optional<Ending> ending_of(etcd::LeaseId lease, TimePoint at) const {
+    const auto end = leases_.find(lease);
+    if (end == leases_.end()) return std::nullopt;
+    if (at < end->second.earliest) return Ending::released;
+    if (at >= end->second.latest) return Ending::session_lost;
+    return std::nullopt;
+  }
   /// The state of a lock as it is known; nothing: it is free.
-  std::optional<Sighting> state_of(const std::string& lock, TimePoint at) const;
+  std::optional<Sighting> state_of(const std::string& name, TimePoint at) const {
+    const auto lock = locks_.find(name);
+    if (lock == locks_.end()) return std::nullopt;
+    return sighting(name, lock->second, at);
+  }
   /// Keys that there was no room for, since the last call.
   std::uint64_t take_unfollowed() { return std::exchange(unfollowed_, 0); }
   std::size_t keys() const { return by_key_.size(); }
@@ -63,8 +175,32 @@ class EtcdLocks {
     std::uint64_t created = 0;
   };
 
-  std::optional<std::string> remove(const std::string& key);
-  Sighting sighting(const std::string& name, const Lock& lock, TimePoint at) const;
+  std::optional<std::string> remove(const std::string& key) {
+    const auto found = by_key_.find(key);
+    if (found == by_key_.end()) return std::nullopt;
+    const Place place = std::move(found->second);
+    by_key_.erase(found);
+    const auto lock = locks_.find(place.lock);
+    if (lock == locks_.end()) return std::nullopt;
+    lock->second.queue.erase(place.created);
+    return place.lock;
+  }
+  Sighting sighting(const std::string& name, const Lock& lock, TimePoint at) const {
+    Sighting seen = queued_lock(name, at, lock.shape, lock.queue);
+    if (!lock.queue.empty()) {
+      const etcd::LeaseId lease = lock.queue.begin()->second.lease;
+      seen.no_ttl = lease == 0;
+      const auto end = leases_.find(lease);
+      // In its last second, how much is left is not known.
+      if (end != leases_.end() && end->second.told > at) seen.ttl_left = end->second.told - at;
+    }
+    // Who waits for a key that is the lock itself leaves no trace.
+    if (lock.shape != Shape::etcd_queue) {
+      seen.waiting.reset();
+      seen.waiters.reset();
+    }
+    return seen;
+  }
 
   const std::vector<std::string> patterns_;
   const std::size_t most_;

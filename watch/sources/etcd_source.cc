@@ -1,11 +1,12 @@
 #include <algorithm>
+#include <memory>
 #include <set>
 #include <unordered_map>
 #include <utility>
 
+#include "strategies/etcd/client/channel.h"
 #include "strategies/etcd/client/connection.h"
 #include "watch/sources/etcd_locks.h"
-#include "watch/sources/etcd_reader.h"
 #include "watch/sources/patterns.h"
 #include "watch/sources/server_source.h"
 
@@ -18,6 +19,130 @@ constexpr Duration kReadFor = std::chrono::milliseconds(20);
 constexpr Duration kHeartbeat = std::chrono::seconds(1);
 /// Keys, with their values: gRPC takes 4 MB at once.
 constexpr std::int64_t kPage = 250;
+
+EtcdEntry entry_of(const etcdserverpb::KeyValue& found) {
+  return {.name = found.key(),
+          .value = found.value(),
+          .created = found.create_revision(),
+          .modified = found.mod_revision(),
+          .lease = found.lease()};
+}
+
+/// A connection that reads keys and leases, and a stream of all changes of keys.
+class EtcdReader : public etcd::Connection {
+ public:
+  using Connection::Connection;
+
+  /// Keys in one revision of the store.
+  struct Page {
+    std::int64_t revision = 0;
+    std::vector<EtcdEntry> entries;  ///< by name
+    bool more = false;               ///< keys of the range that come after these
+  };
+  /// The keys from this one on that have the prefix, at most `limit`, in that revision; 0: the
+  /// latest.
+  StoreResult<Page> read(const std::string& prefix, const std::string& from, std::int64_t limit,
+                         std::int64_t revision, const std::stop_token& stop) {
+    etcdserverpb::RangeRequest request;
+    // The smallest key, and the end of all keys.
+    request.set_key(from.empty() ? std::string(1, '\0') : from);
+    request.set_range_end(prefix.empty() ? std::string(1, '\0') : etcd::end_of_prefix(prefix));
+    request.set_limit(limit);
+    request.set_revision(revision);
+    etcdserverpb::RangeResponse response;
+    const auto done =
+        call({"Range", prefix, stop},
+             send_by(&Channel::kv, &etcdserverpb::KV::Stub::AsyncRange, request, response));
+    if (!done) return tl::unexpected(done.error());
+    Page page{.revision = response.header().revision(), .entries = {}, .more = response.more()};
+    for (const etcdserverpb::KeyValue& found : response.kvs()) {
+      page.entries.push_back(entry_of(found));
+    }
+    return page;
+  }
+
+  struct Life {
+    Duration left{}, granted{};  ///< in whole seconds
+  };
+  /// Nothing: there is no such lease any more.
+  StoreResult<std::optional<Life>> life_of(etcd::LeaseId lease, const std::stop_token& stop) {
+    etcdserverpb::LeaseTimeToLiveRequest request;
+    request.set_id(lease);
+    etcdserverpb::LeaseTimeToLiveResponse response;
+    const auto done =
+        call({"LeaseTimeToLive", {}, stop},
+             send_by(&Channel::lease, &etcdserverpb::Lease::Stub::AsyncLeaseTimeToLive, request,
+                     response));
+    if (!done) return tl::unexpected(done.error());
+    if (!*done || response.ttl() < 0) return std::optional<Life>();
+    const auto seconds_of = [](std::int64_t count) {
+      return std::chrono::seconds(
+          std::clamp<std::int64_t>(count, 0, ceil_seconds(kLongestDuration)));
+    };
+    return Life{.left = seconds_of(response.ttl()), .granted = seconds_of(response.grantedttl())};
+  }
+
+  /// Begins a stream of the changes of keys with one of these prefixes, from this revision on.
+  StoreResult<void> watch(const std::vector<std::string>& prefixes, std::int64_t from,
+                          const std::stop_token& stop) {
+    changes_.reset();
+    if (auto connected = connect(stop); !connected) return connected;
+    changes_ = std::make_unique<Changes>(*channel(), token());
+    Changes& stream = *changes_;
+    const CommandInfo info = info_of({"Watch", {}, stop});
+    env().before_command(info);
+    bool open = stream.begin(*channel()->watch, &etcdserverpb::Watch::Stub::AsyncWatch, stop);
+    for (const std::string& prefix : prefixes) {
+      etcdserverpb::WatchRequest request;
+      etcdserverpb::WatchCreateRequest& create = *request.mutable_create_request();
+      create.set_key(prefix.empty() ? std::string(1, '\0') : prefix);
+      create.set_range_end(prefix.empty() ? std::string(1, '\0') : etcd::end_of_prefix(prefix));
+      create.set_start_revision(from);
+      open = open && stream.write(request, stop);
+    }
+    env().after_command(info, open ? CommandEnd::answered : CommandEnd::lost);
+    if (!open) return ended("it could not be begun");
+    stream.begin_read();
+    return {};
+  }
+
+  /// The next changes, in the order of their revisions; none if none come within `longest`, which
+  /// should be short, as a stop does not end the wait. A failure ends the stream.
+  StoreResult<std::vector<EtcdChange>> next(Duration longest) {
+    constexpr Duration kToSayWhy = std::chrono::seconds(1);
+    if (!changes_) return fail(StoreError::Kind::not_sent, "no watch is open");
+    Changes& stream = *changes_;
+    if (!stream.has_read(longest)) return std::vector<EtcdChange>();
+    if (!stream.end_read()) {
+      const grpc::Status status = stream.finish(kToSayWhy);
+      if (etcd::verdict_of(status) == etcd::Verdict::logged_out) forget_token();
+      return ended(printable(status.error_message()));
+    }
+    const etcdserverpb::WatchResponse& response = stream.response();
+    if (response.canceled()) {
+      return ended(response.compact_revision() > 0 ? "its revisions are compacted"
+                                                   : printable(response.cancel_reason()));
+    }
+    std::vector<EtcdChange> changes;
+    for (const auto& event : response.events()) {
+      changes.push_back({.deleted = event.type() == etcdserverpb::WatchResponse::Event::DELETE,
+                         .entry = entry_of(event.kv())});
+    }
+    stream.begin_read();
+    return changes;
+  }
+
+ private:
+  using Changes = etcd::Stream<etcdserverpb::WatchRequest, etcdserverpb::WatchResponse>;
+
+  /// Closes the stream. The error says why it has ended.
+  tl::unexpected<StoreError> ended(const std::string& why) {
+    changes_.reset();
+    return fail(StoreError::Kind::unanswered, "a watch ended: " + why);
+  }
+
+  std::unique_ptr<Changes> changes_;  ///< null: no stream is open
+};
 
 /// One connection's time of watching.
 class EtcdWatch {

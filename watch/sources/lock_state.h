@@ -15,12 +15,9 @@
 namespace lockbench::watch {
 
 /// One that holds a lock or stands in the queue for it, by an entry of its own in the store.
-struct Contender {
-  std::string entry;  ///< its key, or the name of its node
-  std::string owner;
-  bool shared = false;
-  std::optional<TimePoint> since{};
-  std::int64_t lease = 0;  ///< 0: its entry has none
+struct Contender : Party {
+  std::string node;        ///< the name of its entry, in ZooKeeper
+  std::int64_t lease = 0;  ///< of its entry, in etcd; 0: it has none
 };
 /// By the number that the store gave to each: its order in the queue.
 using Contenders = std::map<std::uint64_t, Contender>;
@@ -43,9 +40,7 @@ inline Sighting queued_lock(std::string name, TimePoint at, Shape shape, const C
     const bool holds = waiting.empty() &&
                        (seen.holders.empty() || (contender.shared && seen.holders.front().shared));
     if (seen.holders.empty()) seen.fence = number;
-    (holds ? seen.holders : waiting)
-        .push_back(
-            {.owner = contender.owner, .shared = contender.shared, .since = contender.since});
+    (holds ? seen.holders : waiting).push_back(static_cast<const Party&>(contender));
   }
   seen.waiters = waiting.size();
   seen.waiting = std::move(waiting);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <boost/regex.hpp>
 #include <cctype>
 
 #include "watch/families.h"
@@ -9,18 +10,7 @@
 namespace lockbench::watch {
 namespace {
 
-bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; }
-bool is_digit(char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; }
 bool is_hex(char c) { return std::isxdigit(static_cast<unsigned char>(c)) != 0; }
-
-/// A number, or hexadecimal digits of an id.
-bool is_id(std::string_view word) {
-  constexpr std::size_t kShortestHex = 8;
-  if (word.empty()) return false;
-  if (std::ranges::all_of(word, is_digit)) return true;
-  return word.size() >= kShortestHex && std::ranges::all_of(word, is_hex) &&
-         std::ranges::any_of(word, is_digit);
-}
 
 }  // namespace
 
@@ -88,28 +78,14 @@ bool sounds_like_lock(std::string_view name) {
 }
 
 std::string generalised(std::string_view name) {
-  std::string pattern;
-  for (std::size_t at = 0; at < name.size();) {
-    if (constexpr std::size_t kUuid = 36; is_uuid(name.substr(at, kUuid))) {
-      pattern += '*';
-      at += kUuid;
-      continue;
-    }
-    std::size_t end = at;
-    while (end < name.size() && is_word(name[end])) ++end;
-    if (end == at) {
-      pattern += name[at++];
-      continue;
-    }
-    const std::string_view word = name.substr(at, end - at);
-    if (is_id(word)) {
-      pattern += '*';
-    } else {
-      pattern += word;
-    }
-    at = end;
-  }
-  return pattern;
+  // A UUID; a number; or a word of hexadecimal digits that is long and has a number in it.
+  static const boost::regex kIds(
+      "(?<![[:alnum:]])"
+      "(?:[[:xdigit:]]{8}(?:-[[:xdigit:]]{4}){3}-[[:xdigit:]]{12}|[0-9]+(?![[:alnum:]])|"
+      "(?=[a-fA-F]*[0-9])[[:xdigit:]]{8,}(?![[:alnum:]]))");
+  constexpr std::size_t kLongest = 1024;
+  const std::string shown(name.substr(0, kLongest));
+  return boost::regex_replace(shown, kIds, "*") + (name.size() > kLongest ? "*" : "");
 }
 
 }  // namespace lockbench::watch

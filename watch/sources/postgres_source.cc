@@ -8,8 +8,7 @@
 #include "strategies/postgres/client/endpoint.h"
 #include "strategies/postgres/client/session.h"
 #include "watch/sources/patterns.h"
-#include "watch/sources/postgres_book.h"
-#include "watch/sources/postgres_look.h"
+#include "watch/sources/postgres_locks.h"
 #include "watch/sources/server_source.h"
 
 namespace lockbench::watch {

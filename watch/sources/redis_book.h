@@ -1,8 +1,10 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <iterator>
 #include <optional>
 #include <queue>
 #include <span>
@@ -13,6 +15,7 @@
 #include <vector>
 
 #include "watch/sighting.h"
+#include "watch/sources/lock_state.h"
 #include "watch/sources/redis_lock.h"
 
 namespace lockbench::watch {
@@ -31,45 +34,162 @@ class RedisBook {
   RedisBook(std::size_t most_keys, Way way) : most_(most_keys), way_(way) {}
 
   /// The key was changed, by an event that says no more. False: there is no room for the key.
-  bool changed(const std::string& key, TimePoint at);
+  bool changed(const std::string& key, TimePoint at) {
+    Entry* const entry = entry_of(key);
+    if (entry == nullptr) return false;
+    if (!std::exchange(entry->expiry_looked_at, false)) ++entry->changes;
+    entry->changed_at = at;
+    enqueue(key, *entry);
+    return true;
+  }
   /// The same, by one that says how.
-  bool changed(const std::string& key, KeyEvent event, TimePoint at);
+  bool changed(const std::string& key, KeyEvent event, TimePoint at) {
+    if (event == KeyEvent::none) return true;
+    Entry* const entry = entry_of(key);
+    if (entry == nullptr) return false;
+    if (event == KeyEvent::expired) entry->ending = Ending::expired;
+    if (event == KeyEvent::released) entry->ending = Ending::released;
+    if (way_ != Way::notifications) {
+      // The change itself is told by another message.
+      if (!entry->held && !entry->queued && !entry->expiry_looked_at) keys_.erase(key);
+      return true;
+    }
+    if (entry->events.size() >= kMostEvents) make_room(key, *entry);
+    entry->events.push_back({event, at});
+    enqueue(key, *entry);
+    return true;
+  }
   /// The key is to be looked at, if there is room for it, though nothing is known to have changed.
-  void look_at(const std::string& key);
+  void look_at(const std::string& key) {
+    if (Entry* const entry = entry_of(key)) enqueue(key, *entry);
+  }
   /// Everything that is held may have changed.
-  void all_changed(TimePoint at);
+  void all_changed(TimePoint at) {
+    for (auto& [key, entry] : keys_) {
+      if (!entry.held) continue;
+      ++entry.changes;
+      entry.changed_at = at;
+      enqueue(key, entry);
+    }
+  }
   /// What should have expired by now is to be looked at; what came to nothing is forgotten.
-  void expire(TimePoint now);
+  void expire(TimePoint now) {
+    while (!due_.empty() && due_.top().at <= now) {
+      const Due due = due_.top();
+      due_.pop();
+      const auto found = keys_.find(due.key);
+      // It was renewed meanwhile, and stands in the list again.
+      if (found == keys_.end() || due_at(found->second) > now) continue;
+      if (found->second.held) {
+        enqueue(due.key, found->second);
+      } else if (!found->second.queued) {
+        keys_.erase(found);
+      }
+    }
+  }
 
   /// The key to look at next, and how it is to be asked; nothing: none is waiting.
   struct Turn {
     std::string key;
     KeyKind kind = KeyKind::unknown;
-    bool held = false;
   };
-  std::optional<Turn> next();
+  std::optional<Turn> next() {
+    while (!waiting_.empty()) {
+      std::string key = std::move(waiting_.front());
+      waiting_.pop_front();
+      const auto found = keys_.find(key);
+      if (found == keys_.end() || !found->second.queued) continue;
+      found->second.queued = false;
+      return Turn{.key = std::move(key), .kind = found->second.kind};
+    }
+    return std::nullopt;
+  }
   /// The key that next() named stays the first.
-  void put_back(const Turn& turn);
+  void put_back(const Turn& turn) {
+    const auto found = keys_.find(turn.key);
+    if (found == keys_.end() || std::exchange(found->second.queued, true)) return;
+    waiting_.push_front(turn.key);
+  }
   bool nothing_waits() const { return waiting_.empty(); }
 
   /// What the key's answers mean together with its events: the sightings that follow from them, in
   /// order. `asked_at` and `answered_at` bound the moment of the state. Nothing in `state`: it is
   /// no lock, or none any more.
   std::vector<Sighting> looked(const std::string& key, KeyKind kind, std::optional<Sighting> state,
-                               TimePoint asked_at, TimePoint answered_at);
+                               TimePoint asked_at, TimePoint answered_at) {
+    const auto found = keys_.find(key);
+    if (found == keys_.end()) return {};
+    Entry& entry = found->second;
+    entry.kind = kind;
+    if (!state) {
+      // It was overwritten by something else.
+      std::vector<Sighting> seen;
+      if (entry.held) seen.push_back(freed(key, asked_at, entry.ending));
+      keys_.erase(found);
+      return seen;
+    }
+    // In the terms of the answer, as the exact moment of the state is not known.
+    if (state->ttl_left) entry.ends = answered_at + *state->ttl_left + std::chrono::milliseconds(1);
+    if (!state->ttl_left && !state->holders.empty()) entry.ends.reset();
+    std::vector<Sighting> seen;
+    if (way_ == Way::notifications && !entry.events.empty()) {
+      seen = explained(key, entry, *std::move(state), answered_at);
+    } else {
+      auto now = judged(entry, *std::move(state), asked_at, answered_at);
+      if (now) seen.push_back(*std::move(now));
+    }
+    if (!seen.empty()) {
+      settle(key, entry, seen.back());
+    } else if (!entry.held && !entry.queued) {
+      if (entry.changes == 0) {
+        keys_.erase(found);
+      } else {
+        remember(key, entry);
+      }
+    }
+    return seen;
+  }
   /// Sightings that follow from events whose keys could not be looked at in time.
   std::vector<Sighting> take_ready() { return std::exchange(ready_, {}); }
   /// Changes that were seen only together with others, since the last call.
   std::uint64_t take_coalesced() { return std::exchange(coalesced_, 0); }
 
-  bool is_held(const std::string& key) const;
+  bool is_held(const std::string& key) const {
+    const auto found = keys_.find(key);
+    return found != keys_.end() && found->second.held;
+  }
   /// Of this kind, at most so many; each time the next ones.
-  std::vector<std::string> held_keys(KeyKind kind, std::size_t most);
+  std::vector<std::string> held_keys(KeyKind kind, std::size_t most) {
+    std::vector<std::string> held;
+    auto place = keys_.find(last_of_held_);
+    for (std::size_t i = 0; i < keys_.size() && held.size() < most; ++i) {
+      if (place == keys_.end() || ++place == keys_.end()) place = keys_.begin();
+      if (place->second.held && place->second.kind == kind) held.push_back(place->first);
+    }
+    if (!held.empty()) last_of_held_ = held.back();
+    return held;
+  }
   /// When expire() has something to do; TimePoint::max(): never, as far as is known.
-  TimePoint next_expiry() const;
+  TimePoint next_expiry() const { return due_.empty() ? TimePoint::max() : due_.top().at; }
   std::size_t size() const { return keys_.size(); }
 
  private:
+  /// Of a key that nobody looks at for want of budget.
+  static constexpr std::size_t kMostEvents = 64;
+  /// Redis deletes a key at the latest when somebody asks for it after its end.
+  static constexpr Duration kAfterExpiry = std::chrono::milliseconds(5);
+  /// By then the release of a short holding has been told, if it was not told with the grant.
+  static constexpr Duration kOtherHalf = std::chrono::seconds(1);
+
+  static std::size_t hash_of(const std::string& owner) { return std::hash<std::string>{}(owner); }
+
+  static Sighting freed(const std::string& key, TimePoint at, std::optional<Ending> ended) {
+    Sighting seen = free_lock(key, at);
+    seen.ended = ended;
+    seen.changes = 1;
+    return seen;
+  }
+
   struct Event {
     KeyEvent what;
     TimePoint at;
@@ -86,25 +206,135 @@ class RedisBook {
     bool expiry_looked_at = false;   ///< so that the message about it is none of a change
   };
 
-  Entry* entry_of(const std::string& key);
-  void enqueue(const std::string& key, Entry& entry);
+  Entry* entry_of(const std::string& key) {
+    const auto found = keys_.find(key);
+    if (found != keys_.end()) return &found->second;
+    return keys_.size() < most_ ? &keys_[key] : nullptr;
+  }
+  void enqueue(const std::string& key, Entry& entry) {
+    if (std::exchange(entry.queued, true)) return;
+    waiting_.push_back(key);
+  }
   /// Behind the last event that ended a holding.
-  static std::size_t end_of_last(const std::vector<Event>& events);
+  static std::size_t end_of_last(const std::vector<Event>& events) {
+    for (std::size_t i = events.size(); i > 0; --i) {
+      const KeyEvent what = events[i - 1].what;
+      if (what == KeyEvent::expired || what == KeyEvent::released) return i;
+    }
+    return 0;
+  }
   /// What events alone tell. `held`: before and after them.
   static std::vector<Sighting> replayed(const std::string& key, std::span<const Event> events,
-                                        Shape shape, bool& held);
+                                        Shape shape, bool& held) {
+    std::vector<Sighting> seen;
+    for (const Event& event : events) {
+      const bool expired = event.what == KeyEvent::expired;
+      const bool ends = expired || event.what == KeyEvent::released;
+      if (std::exchange(held, !ends) == !ends) continue;
+      std::optional<Ending> ended;
+      if (ends) ended = expired ? Ending::expired : Ending::released;
+      seen.push_back(freed(key, event.at, ended));
+      seen.back().shape = shape;
+      // Who held it then is not known any more.
+      if (!ends) seen.back().holders.push_back({.owner = {}});
+    }
+    return seen;
+  }
   /// What the key's events tell together with its state.
   std::vector<Sighting> explained(const std::string& key, Entry& entry, Sighting state,
-                                  TimePoint answered_at);
+                                  TimePoint answered_at) {
+    const std::vector<Event> events = std::exchange(entry.events, {});
+    const std::size_t past = end_of_last(events);
+    bool held = entry.held;
+    std::vector<Sighting> seen = replayed(key, std::span(events).first(past), state.shape, held);
+    if (past == events.size()) return seen;
+    // It is held since the first event after that.
+    state.at = events[past].at;
+    state.changes = 1;
+    if (state.holders.empty()) {
+      // It was freed since, of which an event will tell.
+      if (held) return seen;
+      state.holders.push_back({.owner = {}});
+    } else if (state.ttl_left) {
+      *state.ttl_left += answered_at - state.at;
+    }
+    seen.push_back(std::move(state));
+    return seen;
+  }
   /// Of events that wait for a look: what they tell without one.
-  void make_room(const std::string& key, Entry& entry);
+  void make_room(const std::string& key, Entry& entry) {
+    const std::size_t past = end_of_last(entry.events);
+    if (past > 0) {
+      auto seen = replayed(key, std::span(entry.events).first(past), Shape::token, entry.held);
+      ready_.insert(ready_.end(), std::make_move_iterator(seen.begin()),
+                    std::make_move_iterator(seen.end()));
+      if (!entry.held) entry.ends.reset();
+    }
+    // Behind it are renewals only, of which the last one counts.
+    const auto from = static_cast<std::ptrdiff_t>(std::max(past, std::size_t{1}));
+    entry.events.erase(entry.events.begin(), entry.events.begin() + from);
+  }
   /// What the key's state tells together with the number of its changes; nothing: not yet known.
   std::optional<Sighting> judged(Entry& entry, Sighting state, TimePoint asked_at,
-                                 TimePoint answered_at);
-  void settle(const std::string& key, Entry& entry, const Sighting& last);
+                                 TimePoint answered_at) {
+    constexpr Duration kAtOnce = std::chrono::milliseconds(20);
+    const bool is_free = state.holders.empty();
+    const bool holder_is_gone =
+        entry.held && (is_free || hash_of(state.holders.front().owner) != entry.owner);
+    // Nobody else can delete it after its end, and a renewal would have been another change.
+    const TimePoint noticed_at = entry.changes > 0 ? entry.changed_at : asked_at;
+    const bool ran_out =
+        entry.held && is_free && entry.changes <= 1 && entry.ends && noticed_at >= *entry.ends;
+    // The message about it will say when it was, and how many changes there were.
+    const bool message_is_late =
+        way_ != Way::scan && entry.changes == 0 && holder_is_gone && !ran_out;
+    const bool release_is_untold =
+        way_ == Way::tracking && entry.changes == 1 && is_free && !entry.held;
+    if (message_is_late || release_is_untold) return std::nullopt;
+
+    const std::uint64_t changes = std::exchange(entry.changes, 0);
+    const std::optional<Ending> told = std::exchange(entry.ending, std::nullopt);
+    // A look right after the message shows what the change was. For want of budget it comes later:
+    // which of several changes were holdings is not known then.
+    const bool at_once = changes > 0 && answered_at - entry.changed_at <= kAtOnce;
+    if (!at_once && changes > 2) coalesced_ += changes - 2;
+    state.at = at_once ? entry.changed_at : asked_at;
+    state.changes = changes;
+    if (state.ttl_left) *state.ttl_left += answered_at - state.at;
+    if (!is_free) return state;
+    state.ended = told || !ran_out ? told : Ending::expired;
+    if (ran_out && changes == 0 && way_ == Way::tracking) entry.expiry_looked_at = true;
+    return state;
+  }
+  void settle(const std::string& key, Entry& entry, const Sighting& last) {
+    entry.held = !last.holders.empty();
+    if (entry.held) {
+      entry.owner = hash_of(last.holders.front().owner);
+      remember(key, entry);
+      return;
+    }
+    entry.ends.reset();
+    entry.owner = 0;
+    // The message of the expiry is still to come.
+    if (!entry.queued && !entry.expiry_looked_at) keys_.erase(key);
+  }
   /// When expire() is to see to the key.
-  static TimePoint due_at(const Entry& entry);
-  void remember(const std::string& key, const Entry& entry);
+  static TimePoint due_at(const Entry& entry) {
+    if (entry.held) return entry.ends ? *entry.ends + kAfterExpiry : TimePoint::max();
+    // The message of an expiry comes in any case.
+    return entry.expiry_looked_at ? TimePoint::max() : entry.changed_at + kOtherHalf;
+  }
+  void remember(const std::string& key, const Entry& entry) {
+    constexpr std::size_t kFew = 64;
+    if (due_at(entry) != TimePoint::max()) due_.push({due_at(entry), key});
+    if (due_.size() <= 2 * keys_.size() + kFew) return;
+    // Those of keys that were renewed or given back would stay for their TTL, which may be days.
+    std::vector<Due> all;
+    for (const auto& [name, one] : keys_) {
+      if (due_at(one) != TimePoint::max()) all.push_back({due_at(one), name});
+    }
+    due_ = decltype(due_)(std::greater<>(), std::move(all));
+  }
 
   const std::size_t most_;
   const Way way_;

@@ -82,28 +82,13 @@ std::optional<Sighting> read_redis_lock(const std::string& key, KeyKind kind,
 }
 
 std::optional<Companion> companion_of(std::string_view key) {
-  struct Suffix {
-    std::string_view text;
-    Companion::What what;
-  };
-  static constexpr std::array<Suffix, 12> kSuffixes{{
-      {":fencing", Companion::What::fence},
-      {":fence", Companion::What::fence},
-      {":fencing_token", Companion::What::fence},
-      {":queue", Companion::What::queue},
-      {":liveness", Companion::What::other},
-      {":numbers", Companion::What::other},
-      {":readers", Companion::What::other},
-      {":writers", Companion::What::other},
-      {":counter", Companion::What::other},
-      {":rwlock_timeout", Companion::What::other},
-      {":timeout_set", Companion::What::other},
-      {":channel", Companion::What::other},
-  }};
-  for (const Suffix& suffix : kSuffixes) {
-    if (key.size() <= suffix.text.size() || !key.ends_with(suffix.text)) continue;
-    return Companion{.what = suffix.what,
-                     .lock = std::string(key.substr(0, key.size() - suffix.text.size()))};
+  static constexpr std::array<std::string_view, 12> kSuffixes{
+      ":queue",   ":fencing", ":fence",   ":fencing_token",  ":liveness",    ":numbers",
+      ":readers", ":writers", ":counter", ":rwlock_timeout", ":timeout_set", ":channel"};
+  for (const std::string_view suffix : kSuffixes) {
+    if (key.size() <= suffix.size() || !key.ends_with(suffix)) continue;
+    return Companion{.lock = std::string(key.substr(0, key.size() - suffix.size())),
+                     .queue = suffix == kSuffixes.front()};
   }
   for (const std::string_view prefix : {"redisson_lock_queue:", "redisson_lock_timeout:",
                                         "redisson_rwlock:", "redisson_unlock_latch:"}) {
@@ -133,11 +118,10 @@ KeyEvent key_event_of(std::string_view name) {
   return std::ranges::find(kWrites, name) == kWrites.end() ? KeyEvent::none : KeyEvent::written;
 }
 
-bool notifies_of_locks(std::string_view flags, char by) {
+bool notifies_of_locks(std::string_view flags) {
   const auto has = [&](char flag) { return flags.find(flag) != std::string_view::npos; };
   // Evictions apart, which are in A too.
-  const bool all = has('A') || (has('g') && has('$') && has('h') && has('x'));
-  return has(by) && all;
+  return has('K') && (has('A') || (has('g') && has('$') && has('h') && has('x')));
 }
 
 std::optional<Invalidation> read_invalidation(const Reply& reply) {

@@ -35,9 +35,8 @@ std::optional<Sighting> read_redis_lock(const std::string& key, KeyKind kind,
 
 /// A key that stands beside a lock's own: a queue, numbers, times.
 struct Companion {
-  enum class What { fence, queue, other };
-  What what = What::other;
   std::string lock;
+  bool queue = false;
 };
 /// Nothing: a lock's own key, as far as its name tells.
 std::optional<Companion> companion_of(std::string_view key);
@@ -56,8 +55,8 @@ enum class KeyEvent {
 };
 KeyEvent key_event_of(std::string_view name);
 
-/// Whether notify-keyspace-events has all that locks need: which of them may be "E" or "K".
-bool notifies_of_locks(std::string_view flags, char by);
+/// Whether notify-keyspace-events has all that locks need.
+bool notifies_of_locks(std::string_view flags);
 
 /// What a server that tracks keys sends to __redis__:invalidate.
 struct Invalidation {

@@ -1,16 +1,16 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
-#include <initializer_list>
-#include <memory>
 #include <optional>
 #include <set>
 #include <stop_token>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "strategies/redis/client/connection.h"
-#include "strategies/redis/client/protocol.h"
 #include "watch/sources/budget.h"
 #include "watch/sources/redis_book.h"
 #include "watch/sources/redis_lock.h"
@@ -35,105 +35,214 @@ class RedisLook {
   };
   /// Of the keys that wait, as many as the budget allows; none if none may be asked about now. The
   /// error is that of the connection.
-  StoreResult<std::vector<Answer>> batch(RedisBook& book, const std::stop_token& stop);
+  StoreResult<std::vector<Answer>> batch(RedisBook& book, const std::stop_token& stop) {
+    std::vector<Question> questions;
+    while (questions.size() < kMostAtOnce) {
+      auto turn = book.next();
+      if (!turn) break;
+      Question question = question_for(*turn);
+      if (!budget_.spend(question.commands(), env_.now())) {
+        book.put_back(*turn);
+        break;
+      }
+      questions.push_back(std::move(question));
+    }
+    if (questions.empty()) return std::vector<Answer>();
+    return exchange(std::move(questions), stop);
+  }
   /// One key, whatever the budget.
-  StoreResult<Answer> one(const std::string& key, const std::stop_token& stop);
+  StoreResult<Answer> one(const std::string& key, const std::stop_token& stop) {
+    auto answers = exchange({question_for({.key = key})}, stop);
+    if (!answers) return tl::unexpected(std::move(answers.error()));
+    return std::move(answers->front());
+  }
 
   /// A key that stands beside a lock exists.
-  void know(const Companion& companion);
+  void know(const Companion& companion) {
+    if (companion.queue && queued_.size() < kMostCompanions) queued_.insert(companion.lock);
+  }
   /// Locks with such a queue.
   const std::set<std::string>& queued_locks() const { return queued_; }
 
  private:
+  using Reply = redis::Reply;
+  static constexpr std::size_t kMostCompanions = 10'000, kMostAtOnce = 128;
+  /// Of a hash that is read as a whole: more than a lock's. Redis 7.0 counts fields and values.
+  static constexpr std::string_view kMostOfHash = "2100";
+
+  /// What HSCAN answers, as the answer to HGETALL; nothing if there are more fields than it was
+  /// asked for.
+  static Reply all_fields(Reply scanned) {
+    if (scanned.type != Reply::Type::array) return scanned;
+    const bool complete = scanned.elements.size() == 2 && scanned.elements[0].is_text("0");
+    return complete ? std::move(scanned.elements[1]) : Reply();
+  }
+
+  static std::optional<std::uint64_t> count_in(const Reply& reply) {
+    if (reply.type != Reply::Type::integer || reply.integer < 0) return std::nullopt;
+    return static_cast<std::uint64_t>(reply.integer);
+  }
+
+  /// Channel and number.
+  static std::optional<std::uint64_t> subscribers_in(const Reply& reply) {
+    if (reply.type != Reply::Type::array || reply.elements.size() != 2) return std::nullopt;
+    return count_in(reply.elements[1]);
+  }
+
   struct Question {
     RedisBook::Turn turn;
     KeyKind asked_as = KeyKind::text;
     bool may_be_empty = false;  ///< its value: asked for by GET
-    bool redisson = false, queue = false, fence = false;
-    std::uint64_t commands() const {
-      return 2U + (redisson ? 2U : 0U) + (queue || fence ? 1U : 0U);
-    }
+    bool redisson = false, queue = false;
+    std::uint64_t commands() const { return 2U + (redisson ? 2U : 0U) + (queue ? 1U : 0U); }
   };
 
-  Question question_for(RedisBook::Turn turn) const;
-  void ask(const Question& question);
+  Question question_for(RedisBook::Turn turn) const {
+    Question question{.turn = std::move(turn)};
+    question.asked_as = question.turn.kind == KeyKind::unknown ? usual_ : question.turn.kind;
+    question.redisson = question.asked_as == KeyKind::hash && may_count_subscribers_;
+    question.queue = question.asked_as == KeyKind::text && queued_.contains(question.turn.key);
+    return question;
+  }
+  void ask(const Question& question) {
+    const std::string& key = question.turn.key;
+    connection_.queue({"PTTL", key});
+    // As much as a lock may have: the server would send 512 MB, too.
+    if (question.asked_as == KeyKind::hash) {
+      connection_.queue({"HSCAN", key, "0", "COUNT", kMostOfHash});
+    } else if (question.may_be_empty) {
+      connection_.queue({"GET", key});
+    } else {
+      connection_.queue({"GETRANGE", key, "0", "255"});
+    }
+    if (question.redisson) {
+      connection_.queue({"PUBSUB", "NUMSUB", redisson_channel(key)});
+      connection_.queue({"LLEN", redisson_queue(key)});
+    }
+    if (question.queue) connection_.queue({"ZCARD", key + ":queue"});
+  }
   StoreResult<std::vector<Answer>> exchange(std::vector<Question> questions,
-                                            const std::stop_token& stop);
-  /// Nothing: it must be asked again, as it is of another type or has no value or an empty one.
-  StoreResult<std::optional<Answer>> receive(const Question& question, TimePoint asked_at,
-                                             const std::stop_token& stop);
+                                            const std::stop_token& stop) {
+    std::vector<Answer> answers;
+    // The second round is for those that turned out to be of another type, the third for those that
+    // changed it meanwhile.
+    constexpr int kRounds = 3;
+    for (int round = 0; round < kRounds && !questions.empty(); ++round) {
+      for (const Question& question : questions) ask(question);
+      const TimePoint asked_at = env_.now();
+      connection_.flush(stop);
+      std::vector<Question> again;
+      for (Question& question : questions) {
+        auto answer = receive(question, asked_at, stop);
+        if (!answer) return tl::unexpected(std::move(answer.error()));
+        if (*answer) {
+          answers.push_back(**std::move(answer));
+        } else {
+          again.push_back(std::move(question));
+        }
+      }
+      const TimePoint now = env_.now();
+      budget_.answered(now - asked_at, now);
+      for (const Question& question : again) connection_.queue({"TYPE", question.turn.key});
+      for (Question& question : again) {
+        auto type = receive(stop);
+        if (!type) return tl::unexpected(std::move(type.error()));
+        const KeyKind kind = kind_of_type(type->text);
+        budget_.owe(1);
+        if (kind == KeyKind::text || kind == KeyKind::hash) {
+          const bool same = question.asked_as == kind;
+          question.turn.kind = usual_ = kind;
+          question = question_for(std::move(question.turn));
+          question.may_be_empty = same;
+          budget_.owe(question.commands());
+          continue;
+        }
+        // One that was deleted between two commands is free.
+        const bool gone = kind == KeyKind::unknown;
+        answers.push_back(
+            {.key = question.turn.key,
+             .kind = kind,
+             .state = gone ? read_redis_lock(question.turn.key, kind, {}) : std::nullopt,
+             .asked_at = asked_at,
+             .answered_at = now});
+        question.turn.key.clear();
+      }
+      std::erase_if(again, [](const Question& question) { return question.turn.key.empty(); });
+      questions = std::move(again);
+    }
+    // One that is of another type each time is no lock.
+    for (Question& question : questions) {
+      answers.push_back({.key = std::move(question.turn.key),
+                         .kind = KeyKind::other,
+                         .state = std::nullopt,
+                         .asked_at = env_.now(),
+                         .answered_at = env_.now()});
+    }
+    return answers;
+  }
   /// An error reply becomes one.
-  StoreResult<redis::Reply> receive(const std::stop_token& stop);
+  StoreResult<Reply> receive(const std::stop_token& stop) {
+    auto reply = connection_.receive(stop);
+    if (reply || reply.error().kind != StoreError::Kind::rejected) return reply;
+    Reply refused;
+    refused.type = Reply::Type::error;
+    refused.text = reply.error().message;
+    return refused;
+  }
+  /// Nothing: ask again: wrong type, missing, or empty.
+  StoreResult<std::optional<Answer>> receive(const Question& question, TimePoint asked_at,
+                                             const std::stop_token& stop) {
+    RedisAnswers answers;
+    Reply subscribers, queue;
+    std::vector<Reply*> expected{&answers.time_left, &answers.value};
+    if (question.redisson) expected.insert(expected.end(), {&subscribers, &queue});
+    if (question.queue) expected.push_back(&queue);
+    for (Reply* const into : expected) {
+      auto reply = receive(stop);
+      if (!reply) return tl::unexpected(std::move(reply.error()));
+      *into = *std::move(reply);
+    }
+    if (subscribers.type == Reply::Type::error || queue.type == Reply::Type::error) {
+      may_count_subscribers_ = may_count_subscribers_ && !question.redisson;
+    }
+    const auto says = [&](std::string_view error) {
+      return answers.value.type == Reply::Type::error &&
+             answers.value.text.find(error) != std::string::npos;
+    };
+    // A long script, or a restart: what the key holds is not known.
+    if (says("BUSY ") || says("LOADING ") || says("MASTERDOWN ")) {
+      return tl::unexpected(StoreError{StoreError::Kind::rejected, answers.value.text});
+    }
+    if (says("WRONGTYPE")) return std::nullopt;
+    if (question.asked_as == KeyKind::hash) answers.value = all_fields(std::move(answers.value));
+    // GETRANGE does not tell an empty value from none.
+    constexpr std::int64_t kNoKey = -2;
+    if (answers.value.is_text("") && !question.may_be_empty) {
+      if (!answers.time_left.is_integer(kNoKey)) return std::nullopt;
+      answers.value = Reply();
+    }
+    Answer answer{.key = question.turn.key,
+                  .kind = question.asked_as,
+                  .state = read_redis_lock(question.turn.key, question.asked_as, answers),
+                  .asked_at = asked_at,
+                  .answered_at = env_.now()};
+    if (!answer.state) return answer;
+    if (question.redisson) {
+      const auto queued = count_in(queue), subscribed = subscribers_in(subscribers);
+      if (queued || subscribed) {
+        answer.state->waiters = std::max(queued.value_or(0), subscribed.value_or(0));
+      }
+    }
+    if (question.queue) answer.state->waiters = count_in(queue);
+    return answer;
+  }
 
   redis::Connection& connection_;
   Env& env_;
   Budget& budget_;
   KeyKind usual_ = KeyKind::text;  ///< of keys that were not seen before
   bool may_count_subscribers_ = true;
-  std::set<std::string> queued_, fenced_;
-};
-
-/// Goes through the keys of a server that match one of the patterns, again and again.
-class KeyScan {
- public:
-  /// Without patterns: through all keys.
-  KeyScan(redis::Connection& connection, std::vector<std::string> patterns);
-
-  /// One command. The keys may come twice.
-  StoreResult<std::vector<std::string>> step(const std::stop_token& stop);
-  /// Whether the next step begins again.
-  bool at_start() const { return pattern_ == 0 && cursor_ == "0"; }
-
- private:
-  redis::Connection& connection_;
-  std::vector<std::string> globs_;
-  std::size_t pattern_ = 0;
-  std::string cursor_ = "0";
-};
-
-/// Which keys look like locks, where the user named none.
-class KeyProposals {
- public:
-  /// Whether a look at the key can tell something new.
-  bool is_new(const std::string& key);
-  /// The pattern of its name; nothing: it does not look like a lock.
-  std::optional<std::string> judge(const std::string& key, const RedisLook::Answer& looked);
-
- private:
-  std::set<std::string> patterns_;  ///< proposed
-  std::set<std::string> others_;    ///< looked at, and no locks
-};
-
-/// A connection on which the server speaks of itself, after commands such as SUBSCRIBE. For one
-/// thread. After a failure it is closed, until connect() is called again. Reports its
-/// commands to its Env.
-class RedisFeed {
- public:
-  RedisFeed(redis::Endpoint endpoint, Duration command_timeout, Env& env);
-
-  /// Does nothing if there is a connection.
-  StoreResult<void> connect(const std::stop_token& stop);
-  /// One command and the first thing that the server says then, which is the answer as long as it
-  /// has nothing to say of itself. An error reply is of kind `rejected`.
-  StoreResult<redis::Reply> call(redis::Command command, const std::stop_token& stop);
-  StoreResult<redis::Reply> call(std::initializer_list<std::string_view> command,
-                                 const std::stop_token& stop) {
-    return call(redis::Command(command.begin(), command.size()), stop);
-  }
-  /// What the server says next, an error reply included; nothing if it is silent for `longest`.
-  /// A stop ends the wait.
-  StoreResult<std::optional<redis::Reply>> next(Duration longest, const std::stop_token& stop);
-  void close() noexcept;
-
- private:
-  tl::unexpected<StoreError> broken(std::string_view why);
-
-  const redis::Endpoint endpoint_;
-  const std::string display_;
-  const Duration timeout_;
-  Env& env_;
-  std::unique_ptr<Transport> transport_;
-  redis::ReplyReader reader_;
+  std::set<std::string> queued_;
 };
 
 }  // namespace lockbench::watch

@@ -1,9 +1,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
+#include <memory>
+#include <set>
 #include <utility>
 
 #include "strategies/redis/client/connection.h"
+#include "strategies/redis/client/protocol.h"
 #include "watch/sources/patterns.h"
 #include "watch/sources/redis_book.h"
 #include "watch/sources/redis_look.h"
@@ -50,6 +54,168 @@ SourceFacts facts_of(const std::string& endpoint, Way way) {
   facts.unseen.emplace_back("attempts that were refused");
   return facts;
 }
+
+/// Goes through the keys of a server that match one of the patterns, again and again.
+class KeyScan {
+ public:
+  /// Without patterns: through all keys.
+  KeyScan(redis::Connection& connection, std::vector<std::string> patterns)
+      : connection_(connection) {
+    for (const std::string& pattern : patterns) globs_.push_back(redis_glob(pattern));
+    if (globs_.empty()) globs_.emplace_back("*");
+  }
+
+  /// One command. The keys may come twice.
+  StoreResult<std::vector<std::string>> step(const std::stop_token& stop) {
+    auto reply =
+        connection_.call({"SCAN", cursor_, "MATCH", globs_[pattern_], "COUNT", "250"}, stop);
+    if (!reply) return tl::unexpected(std::move(reply.error()));
+    std::vector<std::string> keys;
+    const auto& parts = reply->elements;
+    const bool fits = reply->type == Reply::Type::array && parts.size() == 2 &&
+                      parts[0].type == Reply::Type::string && parts[1].type == Reply::Type::array;
+    if (!fits) {
+      connection_.close();
+      return tl::unexpected(StoreError{StoreError::Kind::unanswered,
+                                       connection_.display() + ": an answer to SCAN that is none"});
+    }
+    for (const Reply& key : parts[1].elements) {
+      if (key.type == Reply::Type::string) keys.push_back(key.text);
+    }
+    cursor_ = parts[0].text;
+    if (cursor_ == "0") pattern_ = (pattern_ + 1) % globs_.size();
+    return keys;
+  }
+  /// Whether the next step begins again.
+  bool at_start() const { return pattern_ == 0 && cursor_ == "0"; }
+
+ private:
+  redis::Connection& connection_;
+  std::vector<std::string> globs_;
+  std::size_t pattern_ = 0;
+  std::string cursor_ = "0";
+};
+
+/// A random token: hexadecimal digits, a UUID, or base 64.
+bool is_random(std::string_view owner) {
+  constexpr std::size_t kLeastSize = 16, kMostSize = 128;
+  if (owner.size() < kLeastSize || owner.size() > kMostSize) return false;
+  const bool plain = std::ranges::all_of(owner, [](unsigned char c) {
+    return std::isalnum(c) != 0 || c == '-' || c == '_' || c == '+' || c == '/' || c == '=' ||
+           c == ':' || c == '.';
+  });
+  const bool digits =
+      std::ranges::any_of(owner, [](unsigned char c) { return std::isdigit(c) != 0; });
+  return plain && digits;
+}
+
+/// Which keys look like locks, where the user named none.
+class KeyProposals {
+ public:
+  /// Whether a look at the key can tell something new.
+  bool is_new(const std::string& key) {
+    if (companion_of(key)) return false;
+    const std::string pattern = generalised(key);
+    if (patterns_.contains(pattern) || others_.contains(pattern)) return false;
+    // Where keys are of so many kinds, only what is called a lock is looked at.
+    const bool many = others_.size() >= kMostOthers;
+    return patterns_.size() < kMostPatterns && (!many || sounds_like_lock(key));
+  }
+  /// The pattern of its name; nothing: it does not look like a lock.
+  std::optional<std::string> judge(const std::string& key, const RedisLook::Answer& looked) {
+    constexpr Duration kLongestTtl = std::chrono::minutes(10);
+    const std::string pattern = generalised(key);
+    const auto& state = looked.state;
+    if (state && state->holders.empty()) return std::nullopt;
+    if (state) {
+      const std::string& owner = state->holders.front().owner;
+      const bool is_hash = state->shape == Shape::redisson_hash;
+      const bool is_brief = state->ttl_left && *state->ttl_left <= kLongestTtl;
+      const bool names_owner =
+          is_hash ? owner.find(':') != std::string::npos : is_brief && is_random(owner);
+      if (names_owner || sounds_like_lock(key)) return *patterns_.insert(pattern).first;
+    }
+    if (others_.size() < kMostOthers) others_.insert(pattern);
+    return std::nullopt;
+  }
+
+ private:
+  static constexpr std::size_t kMostPatterns = 1000, kMostOthers = 10'000;
+
+  std::set<std::string> patterns_;  ///< proposed
+  std::set<std::string> others_;    ///< looked at, and no locks
+};
+
+/// A connection on which the server speaks of itself, after commands such as SUBSCRIBE. For one
+/// thread. After a failure it is closed, until a command connects again. Reports its commands to
+/// its Env.
+class RedisFeed {
+ public:
+  RedisFeed(redis::Endpoint endpoint, Duration command_timeout, Env& env)
+      : endpoint_(std::move(endpoint)),
+        display_(endpoint_.display()),
+        timeout_(command_timeout),
+        env_(env) {}
+
+  /// One command and the first thing that the server says then, which is the answer as long as it
+  /// has nothing to say of itself. An error reply is of kind `rejected`.
+  StoreResult<Reply> call(redis::Command command, const std::stop_token& stop) {
+    if (auto connected = connect(stop); !connected) {
+      return tl::unexpected(std::move(connected.error()));
+    }
+    const CommandInfo info{.store = "redis", .endpoint = display_, .name = command[0], .key = {}};
+    env_.before_command(info);
+    auto reply = redis::exchange_once(*transport_, reader_, command, timeout_, stop);
+    env_.after_command(info, reply ? CommandEnd::answered : CommandEnd::lost);
+    if (!reply) return broken(reply.error());
+    if (reply->type != Reply::Type::error) return *std::move(reply);
+    return tl::unexpected(redis::error_at(display_, StoreError::Kind::rejected, reply->text));
+  }
+  StoreResult<redis::Reply> call(std::initializer_list<std::string_view> command,
+                                 const std::stop_token& stop) {
+    return call(redis::Command(command.begin(), command.size()), stop);
+  }
+  /// After a command: what the server says next, an error reply included; nothing if it is silent
+  /// for `longest`. A stop ends the wait.
+  StoreResult<std::optional<Reply>> next(Duration longest, const std::stop_token& stop) {
+    auto reply = redis::read_reply(*transport_, reader_, longest, stop);
+    if (!reply) return broken(reply.error());
+    return *std::move(reply);
+  }
+  void close() noexcept {
+    transport_.reset();
+    reader_ = {};
+  }
+
+ private:
+  /// Does nothing if there is a connection.
+  StoreResult<void> connect(const std::stop_token& stop) {
+    if (transport_) return {};
+    auto transport = redis::connect_server(endpoint_, timeout_, stop);
+    if (!transport) {
+      return tl::unexpected(
+          redis::error_at(display_, StoreError::Kind::not_sent, transport.error()));
+    }
+    redis::ReplyReader reader;
+    auto greeted = redis::greet(endpoint_, **transport, reader, timeout_, stop, nullptr);
+    if (!greeted) return greeted;
+    reader_ = std::move(reader);
+    transport_ = *std::move(transport);
+    return {};
+  }
+
+  tl::unexpected<StoreError> broken(std::string_view why) {
+    close();
+    return tl::unexpected(redis::error_at(display_, StoreError::Kind::unanswered, why));
+  }
+
+  const redis::Endpoint endpoint_;
+  const std::string display_;
+  const Duration timeout_;
+  Env& env_;
+  std::unique_ptr<Transport> transport_;
+  redis::ReplyReader reader_;
+};
 
 /// One connection's time of watching, from its first command to its loss.
 class RedisWatch {
@@ -150,10 +316,8 @@ class RedisWatch {
       return tl::unexpected(flags.error());
     }
     const std::string on = flags && flags->elements.size() == 2 ? flags->elements[1].text : "";
-    if (notifies_of_locks(on, 'K')) return subscribe_to_keys(stop);
-    if (!notifies_of_locks(on, 'E')) return false;
-    const std::string events = fmt::format("__keyevent@{}__:*", endpoint_.database);
-    return allowed(feed_.call({"PSUBSCRIBE", events}, stop));
+    if (!notifies_of_locks(on)) return false;
+    return subscribe_to_keys(stop);
   }
 
   StoreResult<bool> subscribe_to_keys(const std::stop_token& stop) {
@@ -228,11 +392,10 @@ class RedisWatch {
     }
     const auto message = read_message(said);
     if (!message) return;
-    const bool by_event = message->channel.starts_with("__keyevent");
-    std::string_view about = message->channel;
-    about.remove_prefix(std::min(about.find(':') + 1, about.size()));
-    const std::string key(by_event ? message->payload : about);
-    const KeyEvent event = key_event_of(by_event ? about : message->payload);
+    const std::size_t colon = message->channel.find(':');
+    if (colon == std::string::npos) return;
+    const std::string key = message->channel.substr(colon + 1);
+    const KeyEvent event = key_event_of(message->payload);
     if (is_lock(key) && !book_->changed(key, event, now)) no_room(reporter);
   }
 

@@ -23,6 +23,7 @@ using zookeeper::Xid;
 using ZkRequest = zookeeper::Request;
 
 constexpr Duration kListenFor = std::chrono::milliseconds(20);
+constexpr Duration kProposeAgain = std::chrono::seconds(30);
 constexpr std::size_t kMostVisits = 64, kMostOwnersAsked = 256, kDeepest = 16;
 /// A list of children, and whose a new one is.
 constexpr std::uint64_t kPerVisit = 2;
@@ -34,7 +35,7 @@ constexpr std::size_t kMostUnread = 100'000;
 
 /// A session for reading and watching, which owns nothing that would end with it. For one thread,
 /// which must call events() often, as that keeps it alive. After a failure it is closed, with all
-/// watches, until connect() begins another. Reports each request to its Env.
+/// watches, and of no use any more. Reports each request to its Env.
 class ZookeeperObserver {
  public:
   ZookeeperObserver(zookeeper::Endpoint endpoint, Duration command_timeout, Env& env)
@@ -47,9 +48,7 @@ class ZookeeperObserver {
   ZookeeperObserver& operator=(const ZookeeperObserver&) = delete;
   ~ZookeeperObserver() { close(); }
 
-  /// Does nothing if there is a session.
   StoreResult<void> connect(const std::stop_token& stop) {
-    if (connected_) return {};
     if (auto greeted = greet_server(stop); !greeted) return greeted;
     connected_ = true;
     heard_at_ = pinged_at_ = env_.now();
@@ -63,40 +62,39 @@ class ZookeeperObserver {
   /// Pipelines the requests, which must change nothing, and waits for the answers.
   StoreResult<std::vector<zookeeper::Reply>> call(std::span<const ZkRequest> requests,
                                                   const std::stop_token& stop) {
-    if (!connected_) return broken("not connected");
-    std::vector<zookeeper::Reply> answers(requests.size());
-    std::string all;
     const auto info = [&](const ZkRequest& request) {
       return CommandInfo{.store = "zookeeper",
                          .endpoint = display_,
                          .name = zookeeper::name_of(request.kind),
                          .key = request.path};
     };
-    for (std::size_t i = 0; i < requests.size(); ++i) {
-      env_.before_command(info(requests[i]));
-      const std::int32_t xid = next_xid_;
-      next_xid_ = xid == std::numeric_limits<std::int32_t>::max() ? 1 : xid + 1;
-      all += zookeeper::write(xid, requests[i], endpoint_.path, false);
-      pending_.push_back({.xid = xid, .request = &requests[i], .answer = &answers[i]});
+    requests_ = requests;
+    answers_.clear();
+    std::string all;
+    std::int32_t xid = next_answer_;
+    for (const ZkRequest& request : requests) {
+      env_.before_command(info(request));
+      all += zookeeper::write(xid, request, endpoint_.path, false);
+      xid = after(xid);
     }
     const TimePoint give_up_at = env_.now() + timeout_;
     StoreResult<void> heard;
     if (!link_.packets().send(all)) heard = broken("the server closed it, or does not read");
-    while (heard && !pending_.empty()) {
+    while (heard && answers_.size() < requests.size()) {
       if (env_.now() >= give_up_at) heard = broken("no answer within " + format_duration(timeout_));
       if (heard && stop.stop_requested()) heard = broken("stopped while waiting for the answer");
       if (heard) heard = receive(Packets::kPace, stop);
     }
+    requests_ = {};
     for (const ZkRequest& request : requests) {
       env_.after_command(info(request), heard ? CommandEnd::answered : CommandEnd::lost);
     }
     if (!heard) return tl::unexpected(std::move(heard.error()));
-    return answers;
+    return std::move(answers_);
   }
 
   /// The nodes of which something has changed; waits for at most `longest` for the first.
   StoreResult<std::vector<std::string>> events(Duration longest, const std::stop_token& stop) {
-    if (!connected_) return broken("not connected");
     const TimePoint until = env_.now() + longest;
     // At least one look; each further one waits.
     while (true) {
@@ -118,18 +116,15 @@ class ZookeeperObserver {
 
   void close() {
     // So that its watches do not burden the server until the session would expire.
-    if (std::exchange(connected_, false)) link_.packets().send(zookeeper::end_session(next_xid_++));
+    if (std::exchange(connected_, false))
+      link_.packets().send(zookeeper::end_session(next_answer_));
     link_.drop();
-    pending_.clear();
-    events_.clear();
   }
 
  private:
-  struct Pending {
-    std::int32_t xid = 0;
-    const zookeeper::Request* request = nullptr;
-    zookeeper::Reply* answer = nullptr;
-  };
+  static std::int32_t after(std::int32_t xid) {
+    return xid == std::numeric_limits<std::int32_t>::max() ? 1 : xid + 1;
+  }
 
   StoreResult<void> greet_server(const std::stop_token& stop) {
     const TimePoint give_up_at = env_.now() + timeout_;
@@ -180,25 +175,24 @@ class ZookeeperObserver {
       default:
         break;
     }
-    if (pending_.empty() || pending_.front().xid != header->xid) {
-      return "it answered what nobody asked, or out of order";
+    if (answers_.size() >= requests_.size() || header->xid != next_answer_) {
+      return "unexpected or out-of-order answer";
     }
-    const Pending pending = pending_.front();
-    pending_.pop_front();
-    pending.answer->code = header->code;
+    const ZkRequest& request = requests_[answers_.size()];
+    next_answer_ = after(next_answer_);
+    zookeeper::Reply& answer = answers_.emplace_back();
+    answer.code = header->code;
     if (zookeeper::ends_session(header->code)) return zookeeper::describe(header->code);
     if (header->code != Code::ok) return {};
-    auto reply = read_reply(*pending.request, endpoint_.path, from);
+    auto reply = read_reply(request, endpoint_.path, from);
     if (!reply) return std::move(reply.error());
-    *pending.answer = *std::move(reply);
+    answer = *std::move(reply);
     return {};
   }
 
   tl::unexpected<StoreError> broken(std::string_view why) {
     link_.drop();
     connected_ = false;
-    pending_.clear();
-    events_.clear();
     return tl::unexpected(
         StoreError{StoreError::Kind::unanswered, fmt::format("{}: {}", display_, printable(why))});
   }
@@ -211,8 +205,9 @@ class ZookeeperObserver {
   bool connected_ = false;
   Duration granted_{};  ///< the session's timeout
   TimePoint heard_at_{}, pinged_at_{};
-  std::int32_t next_xid_ = 1;
-  std::deque<Pending> pending_;
+  std::span<const ZkRequest> requests_;    ///< of the call that waits; no others have answers
+  std::vector<zookeeper::Reply> answers_;  ///< so far
+  std::int32_t next_answer_ = 1;
   std::vector<std::string> events_;
 };
 
@@ -278,14 +273,21 @@ class ZookeeperWatch {
                     "from the sequence, not whether they held the lock",
                     "whether a node was deleted by its client or ended with its session"}});
     reporter.restored();
-    if (patterns_.empty()) return propose(reporter, stop);
-    for (const std::string& root : roots_) visit(root);
+    const bool proposes = patterns_.empty();
+    const std::uint64_t cost = proposes ? 1 : kPerVisit;
+    TimePoint propose_at = env_.now();
     bool initial = true;
+    for (const std::string& root : roots_) visit(root);
     while (!stop.stop_requested()) {
-      if (auto listed = list_some(reporter, initial, stop); !listed) return listed;
-      if (initial && to_visit_.empty()) initial = false;
+      if (proposes && env_.now() >= propose_at) {
+        visit("/");
+        propose_at = env_.now() + kProposeAgain;
+      }
+      auto listed = proposes ? propose_some(reporter, stop) : list_some(reporter, initial, stop);
+      if (!listed) return listed;
+      if (to_visit_.empty()) initial = false;
       const TimePoint now = env_.now();
-      const TimePoint until = to_visit_.empty() ? now + kListenFor : budget_.next(kPerVisit, now);
+      const TimePoint until = to_visit_.empty() ? now + kListenFor : budget_.next(cost, now);
       auto events = observer_.events(std::min(until - now, kListenFor), stop);
       if (!events) return tl::unexpected(std::move(events.error()));
       for (const std::string& path : *events) visit(path);
@@ -296,28 +298,6 @@ class ZookeeperWatch {
   }
 
  private:
-  /// Goes through all nodes from time to time, without watches.
-  StoreResult<void> propose(Reporter& reporter, const std::stop_token& stop) {
-    constexpr Duration kPause = std::chrono::seconds(30);
-    TimePoint again_at = env_.now();
-    while (!stop.stop_requested()) {
-      if (env_.now() >= again_at) {
-        visit("/");
-        again_at = env_.now() + kPause;
-      }
-      if (!to_visit_.empty() && budget_.spend(1, env_.now())) {
-        if (auto proposed = propose_below(next_visit(), reporter, stop); !proposed) {
-          return proposed;
-        }
-      }
-      const TimePoint now = env_.now();
-      const Duration idle = to_visit_.empty() ? kListenFor : budget_.next(1, now) - now;
-      auto events = observer_.events(std::min(idle, kListenFor), stop);
-      if (!events) return tl::unexpected(std::move(events.error()));
-    }
-    return {};
-  }
-
   void visit(const std::string& path) {
     if (queued_.insert(path).second) to_visit_.push_back(path);
   }
@@ -425,9 +405,11 @@ class ZookeeperWatch {
     return {};
   }
 
-  StoreResult<void> propose_below(const std::string& path, Reporter& reporter,
-                                  const std::stop_token& stop) {
+  /// Without watches: all nodes are gone through again from time to time.
+  StoreResult<void> propose_some(Reporter& reporter, const std::stop_token& stop) {
     constexpr std::size_t kMostNodes = 100'000;
+    if (to_visit_.empty() || !budget_.spend(1, env_.now())) return {};
+    const std::string path = next_visit();
     const ZkRequest request{ZkRequest::Kind::children, path};
     auto answers = observer_.call({&request, 1}, stop);
     if (!answers) return tl::unexpected(std::move(answers.error()));

@@ -67,23 +67,6 @@ TEST(WatchEnding, OnceEndsByItself) {
   EXPECT_EQ(scratch.files(), std::vector<std::string>{}) << "nothing is saved unasked";
 }
 
-TEST(WatchEnding, EachServerIsASourceOfItsOwn) {
-  const auto one = own_redis({.durable = false}), other = own_redis({.durable = false});
-  for (const auto& server : {&one, &other}) {
-    RedisProbe((*server)->port()).ask({"SET", "lock:a", "owner-token", "PX", "600000"});
-  }
-  const Scratch scratch;
-  const Outcome outcome =
-      lockbench(scratch, {"watch", "--redis", one->url(), "--redis", other->url(), "--locks",
-                          "lock:*", "--once", "--record", "seen.json"});
-  EXPECT_EQ(outcome.code, 0) << outcome.err;
-  const Json result = read_result(scratch / "seen.json");
-  EXPECT_EQ(result.at("sources").size(), 2U);
-  EXPECT_EQ(observed(result, "lock:*").at("held_now"), 2);
-  ASSERT_EQ(result.at("locks").size(), 2U);
-  EXPECT_NE(result.at("locks").at(0).at("endpoint"), result.at("locks").at(1).at("endpoint"));
-}
-
 TEST(WatchEnding, WhatCannotBeReachedIsNamed) {
   const Scratch scratch;
   const std::string url = fmt::format("redis://:hidden@127.0.0.1:{}", closed_port());

@@ -2,6 +2,9 @@
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
+#include <pty.h>
+#include <termios.h>
+#include <unistd.h>
 
 #include <fstream>
 #include <iterator>
@@ -57,6 +60,18 @@ std::vector<Json> events_in(const std::string& target, const std::string& file) 
     event.erase("time");
   }
   return all;
+}
+
+TEST(Terminal, ThatTakesNothingHoldsNobodyUp) {
+  int reader = -1, terminal = -1;
+  ASSERT_EQ(openpty(&reader, &terminal, nullptr, nullptr, nullptr), 0);
+  ASSERT_EQ(tcflow(terminal, TCOOFF), 0);
+  EXPECT_TRUE(write_to(terminal, "stopped by Ctrl-S"));
+  ASSERT_EQ(tcflow(terminal, TCOON), 0);
+  EXPECT_TRUE(write_to(terminal, std::string(1'000'000, 'x'))) << "nobody reads it";
+  close(reader);
+  EXPECT_FALSE(write_to(terminal, "gone"));
+  close(terminal);
 }
 
 TEST(Events, AreLinesOfJsonInAFileOrADescriptor) {

@@ -241,15 +241,15 @@ watch::Picture sample_picture() {
   family.store = "redis";
   family.family = "lock:order:*";
   family.locks = 9;
-  family.figures.acquisitions = 12;
-  family.figures.expired_while_held = 2;
-  family.figures.held_now = 4;
-  family.figures.oldest_hold = 90s;
-  family.figures.hold.record(20ms);
+  family.acquisitions = 12;
+  family.expired_while_held = 2;
+  family.held_now = 4;
+  family.oldest_hold = 90;
+  family.holds.record(20ms);
   family.most_waited_for = "lock:order:secret-customer";
   picture.families.push_back(family);
   watch::LockPicture lock;
-  lock.name = "lock:order:secret-customer";
+  lock.lock = "lock:order:secret-customer";
   lock.holder = "owner-hash";
   picture.worst.push_back(lock);
   return picture;
@@ -290,8 +290,8 @@ TEST_F(CollectWatchTest, WhatIsNotKnownIsNotZero) {
   EXPECT_THAT(page(), HasSubstr("lockbench_watch_margin_min_seconds{store=\"redis\","
                                 "family=\"lock:order:*\"} Nan\n"));
   watch::Picture known = sample_picture();
-  known.families[0].figures.waits_known = true;
-  known.families[0].figures.smallest_margin = 250ms;
+  known.families[0].waiting_now = 0;
+  known.families[0].margin_min = 0.25;
   metrics_.show(known);
   EXPECT_THAT(page(), HasSubstr("lockbench_watch_waiters{store=\"redis\","
                                 "family=\"lock:order:*\"} 0\n"));

@@ -68,7 +68,7 @@ Usage usage_of(const std::vector<Section>& all) {
   }
   std::stable_sort(events.begin(), events.end(),
                    [](const Event& a, const Event& b) { return a.at < b.at; });
-  Ledger ledger(LedgerOptions{.salt = 1});
+  Ledger ledger(LedgerOptions{.salt = "1"});
   ledger.facts({.store = "redis", .endpoint = "here", .accuracy = Accuracy::exact});
   ledger.sees("here", TimePoint(1000s));
   for (const Event& event : events) {

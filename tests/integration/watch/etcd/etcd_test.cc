@@ -3,12 +3,12 @@
 #include <gtest/gtest.h>
 
 #include "deployment/failure.h"
+#include "strategies/etcd/client/connection.h"
 #include "strategies/etcd/client/messages.h"
 #include "testbed/servers/kinds.h"
 #include "tests/integration/watch/sightings.h"
 #include "tests/support/etcd_gateway.h"
 #include "tests/support/servers.h"
-#include "watch/sources/etcd_reader.h"
 
 namespace lockbench::watch {
 namespace {
@@ -35,7 +35,7 @@ class EtcdClient {
     value(etcd_.transact("", {.then = {etcd::put(key, lease)}}));
   }
   void remove(const std::string& key) { value(etcd_.remove_key("", key)); }
-  std::int64_t revision() { return value(etcd_.read("none", "none", 1, 0)).revision; }
+  std::int64_t revision() { return value(etcd_.transact("", {}))->revision; }
   /// As etcd's own lock names its keys.
   static std::string queued(const std::string& lock, etcd::LeaseId lease) {
     return fmt::format("{}/{:x}", lock, static_cast<std::uint64_t>(lease));
@@ -52,7 +52,7 @@ class EtcdClient {
   }
 
   std::unique_ptr<Env> env_ = make_system_env(1);
-  EtcdReader etcd_;
+  etcd::Connection etcd_;
 };
 
 class WatchedEtcd : public testing::Test {

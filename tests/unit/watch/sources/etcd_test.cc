@@ -66,16 +66,6 @@ TEST(EtcdLocks, WhatOneTransactionDoesIsOneChange) {
   EXPECT_TRUE(seen[0].holders.empty());
 }
 
-TEST(EtcdLocks, SharersHoldTogetherUntilSomebodyWantsItAlone) {
-  EtcdLocks locks({"*"}, 100);
-  const auto seen = locks.take({put("k/queue/s/1", 1, 1), put("k/queue/s/2", 2, 2),
-                                put("k/queue/x/3", 3, 3), put("k/queue/s/4", 4, 4)},
-                               kThen);
-  EXPECT_EQ(seen.back().holders.size(), 2U);
-  EXPECT_TRUE(seen.back().holders.front().shared);
-  EXPECT_EQ(seen.back().waiters, 2U);
-}
-
 TEST(EtcdLocks, ALeaseTellsHowItEnded) {
   EtcdLocks locks({"*"}, 100);
   locks.take({put("a/1", 1, 1)}, kThen);

@@ -1,8 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "watch/sources/postgres_book.h"
-#include "watch/sources/postgres_look.h"
+#include "watch/sources/postgres_locks.h"
 
 namespace lockbench::watch {
 namespace {

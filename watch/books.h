@@ -1,0 +1,225 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "watch/lock_record.h"
+#include "watch/picture.h"
+#include "watch/sketches.h"
+
+// What a ledger keeps of locks, of the few that hurt most, and of families. For one thread.
+namespace lockbench::watch {
+
+/// The locks that are followed, at most so many: beyond that, some lock that has been free for a
+/// while is forgotten for a new one.
+class LockTable {
+ public:
+  explicit LockTable(std::uint64_t most) : most_(most) {}
+
+  /// The place of a lock by its hash; nothing if it is not followed.
+  std::optional<std::size_t> find(std::uint64_t key) const {
+    const auto found = places_.find(key);
+    return found == places_.end() ? std::nullopt : std::optional<std::size_t>(found->second);
+  }
+  /// An empty record for it; nothing if all places are taken by locks in use.
+  std::optional<std::size_t> add(std::uint64_t key, TimePoint now) {
+    std::optional<std::size_t> place;
+    if (records_.size() < most_) {
+      place = records_.size();
+      records_.emplace_back();
+    } else {
+      place = forget_one(now);
+      if (!place) return std::nullopt;
+      records_[*place] = LockRecord();
+    }
+    records_[*place].key = key;
+    places_.emplace(key, static_cast<std::uint32_t>(*place));
+    return place;
+  }
+  bool forgot_any() const { return forgot_any_; }
+
+  LockRecord& at(std::size_t place) { return records_[place]; }
+  const LockRecord& at(std::size_t place) const { return records_[place]; }
+  std::size_t size() const { return records_.size(); }
+
+ private:
+  std::optional<std::size_t> forget_one(TimePoint now) {
+    const std::size_t looks = std::min(kMostLooks, records_.size());
+    for (std::size_t i = 0; i < looks; ++i) {
+      const std::size_t place = hand_;
+      hand_ = (hand_ + 1) % records_.size();
+      const LockRecord& record = records_[place];
+      if (!record.is_free() || now - record.at < kForgetAfter) continue;
+      places_.erase(record.key);
+      forgot_any_ = true;
+      return place;
+    }
+    return std::nullopt;
+  }
+
+  /// A lock that expired may be taken over until then.
+  static constexpr Duration kForgetAfter = std::chrono::seconds(10);
+  /// Places that one addition looks at.
+  static constexpr std::size_t kMostLooks = 256;
+
+  const std::uint64_t most_;
+  std::deque<LockRecord> records_;  ///< grows without moving a million records
+  std::unordered_map<std::uint64_t, std::uint32_t> places_;
+  std::size_t hand_ = 0;  ///< where the search for a lock to forget goes on
+  bool forgot_any_ = false;
+};
+
+/// The latest that happened to the locks that hurt most, at most so many of them.
+class Histories {
+ public:
+  using History = std::deque<results::ObservedLock::Moment>;
+  explicit Histories(std::size_t most) : most_(most) {}
+
+  /// Null for a lock without a history.
+  History* find(std::size_t place) {
+    const auto found = std::ranges::find(all_, place, [](const auto& one) { return one.first; });
+    return found == all_.end() ? nullptr : &found->second;
+  }
+  /// Also for a lock without one if there is room, or if it hurts clearly more than another one
+  /// that has a history. `hurt` tells of any place.
+  template <class Hurt>
+  History* find_or_admit(std::size_t place, const Hurt& hurt) {
+    if (History* found = find(place)) return found;
+    if (all_.size() < most_) return &all_.emplace_back(place, History()).second;
+    // Looking at all of them each time would cost more than the rest.
+    constexpr double kClearly = 1.5;
+    hand_ = (hand_ + 1) % all_.size();
+    auto& candidate = all_[hand_];
+    if (hurt(place) <= kClearly * hurt(candidate.first)) return nullptr;
+    candidate = {place, {}};
+    return &candidate.second;
+  }
+  /// What followed from a sighting, or that only the queue has changed. Forgets what is older.
+  static void add(History& history, const Happenings& happenings, const LockRecord& record,
+                  TimePoint began) {
+    constexpr std::size_t kLongest = 256;
+    const auto add_one = [&](TimePoint at, std::string_view what, std::string holder) {
+      if (history.size() == kLongest) history.pop_front();
+      history.push_back({.t = std::max(0.0, seconds(at - began)),
+                         .what = std::string(what),
+                         .holder = std::move(holder),
+                         .waiting = record.waiting});
+    };
+    for (const Happening& event : happenings.list) {
+      add_one(event.at, name_of(event.kind), shown_hash(event.owner));
+    }
+    if (happenings.list.empty()) add_one(record.at, "queue_changed", "");
+  }
+  void forget(std::size_t place) {
+    for (auto& one : all_) {
+      if (one.first == place) one = {SIZE_MAX, {}};
+    }
+  }
+
+ private:
+  const std::size_t most_;
+  std::vector<std::pair<std::size_t, History>> all_;
+  std::size_t hand_ = 0;
+};
+
+/// All that is kept of a family of locks, however many they are.
+class FamilyBook {
+ public:
+  FamilyBook(std::string store, std::string family, TimePoint began) : began_(began) {
+    known_.store = std::move(store);
+    known_.family = std::move(family);
+  }
+
+  /// What followed from a sighting of one of its locks: that is held and waited for by so many as
+  /// the record says now; before, by `held` and `waiting`.
+  void take(const Happenings& happenings, const LockRecord& record, std::uint64_t held,
+            std::uint64_t waiting) {
+    using Kind = Happening::Kind;
+    add(known_, happenings);
+    for (const Happening& event : happenings.list) {
+      if (event.lasted) known_.holds.record(*event.lasted);
+      if (event.margin) {
+        const double margin = seconds(*event.margin);
+        known_.margin_min = std::min(known_.margin_min.value_or(margin), margin);
+      }
+      if (event.kind == Kind::expired && event.was_renewed) ++known_.expired_after_renewal;
+      if (event.kind != Kind::granted) continue;
+      owners_.add(event.owner);
+      if (!event.counted) continue;
+      acquired_.add(event.at);
+      frequent_.add(event.owner);
+      if (event.waited) known_.waits.record(*event.waited);
+    }
+    if (happenings.unseen_holdings > 0) acquired_.add(record.at, happenings.unseen_holdings);
+    coalesced_ = coalesced_ || happenings.coalesced;
+    if (const auto changes = happenings.changes_of_holding) {
+      changes_per_holding_ =
+          changes_per_holding_ == 0 ? *changes : std::min(changes_per_holding_, *changes);
+    }
+    known_.held_now += record.holders.size() - held;
+    if (record.waiting == waiting) return;
+    known_.waiting_now = known_.waiting_now.value_or(0) + record.waiting - waiting;
+    known_.most_waiting = std::max(known_.most_waiting, *known_.waiting_now);
+    queue_.set(record.at, *known_.waiting_now);
+  }
+  /// The store tells who waits, or how many.
+  void waits_known() {
+    if (!known_.waiting_now) known_.waiting_now = 0;
+  }
+  /// A lock that was not followed before; `forgets`: it may have been followed earlier.
+  void lock_added(std::uint64_t key, bool forgets) {
+    locks_.add(key);
+    forgot_ = forgot_ || forgets;
+    if (!forgot_) ++known_.locks;
+  }
+
+  /// Without what only the locks themselves tell: the oldest, the leaks, the long ones. `missed`:
+  /// changes that its sources could not look at.
+  FamilyPicture picture(TimePoint now, Accuracy of_source, std::uint64_t missed) {
+    FamilyPicture picture = known_;
+    if (forgot_) picture.locks = std::max(picture.locks, locks_.count());
+    picture.owners = owners_.count();
+    if (picture.acquisitions > 0) {
+      picture.largest_share =
+          static_cast<double>(frequent_.most()) / static_cast<double>(picture.acquisitions);
+    }
+    picture.acquisitions_per_second = acquired_.rate(now, began_);
+    picture.hold = loadgen::to_distribution(picture.holds);
+    if (picture.waiting_now) picture.wait = loadgen::to_distribution(picture.waits);
+    // Where whole holdings were seen and nothing ever came together, each change was seen.
+    const bool all_seen =
+        of_source == Accuracy::at_least && !coalesced_ && picture.holds.count() > 0;
+    picture.sight = all_seen ? Accuracy::exact : of_source;
+    picture.missed = missed;
+    if (missed > 0) picture.sight = std::max(of_source, Accuracy::at_least);
+    picture.accuracy = name_of(picture.sight);
+    if (const auto parts = queue_.parts(now)) {
+      picture.queue = {
+          .oldest = (*parts)[0], .middle = (*parts)[1], .latest = (*parts)[2], .known = true};
+    }
+    return picture;
+  }
+  std::uint64_t changes_per_holding() const { return changes_per_holding_; }
+  /// As far as it is known at any time.
+  const FamilyPicture& known() const { return known_; }
+
+ private:
+  const TimePoint began_;
+  FamilyPicture known_;
+  PerSecond acquired_{16};
+  Lows queue_;
+  Distinct owners_, locks_;
+  Frequent frequent_;
+  bool forgot_ = false, coalesced_ = false;
+  std::uint64_t changes_per_holding_ = 0;  ///< fewest seen; 0: none yet
+};
+
+}  // namespace lockbench::watch

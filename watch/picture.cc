@@ -1,0 +1,304 @@
+#include "watch/picture.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <initializer_list>
+#include <utility>
+
+#include "results/tables/units.h"
+
+namespace lockbench::watch {
+namespace {
+
+using results::human_count;
+using results::human_seconds;
+/// What hurts more stands first. docs/watch.md says what each kind is.
+constexpr std::array<std::string_view, 11> kKinds{
+    "stolen",    "taken_over", "expired",      "renewal_stopped", "blind", "no_ttl",
+    "held_long", "convoy",     "dead_session", "thin_margin",     "hog"};
+
+std::string count(std::uint64_t number) { return human_count(static_cast<double>(number)); }
+std::string time(Duration duration) { return human_seconds(seconds(duration)); }
+
+/// "1 lock", "3 locks".
+std::string counted(std::uint64_t number, std::string_view thing) {
+  return fmt::format("{} {}{}", count(number), thing, number == 1 ? "" : "s");
+}
+std::string counted(std::uint64_t number, std::string_view one, std::string_view several) {
+  return fmt::format("{} {}", count(number), number == 1 ? one : several);
+}
+
+/// How far the count can be trusted.
+std::string_view bound_of(const FamilyPicture& family) {
+  constexpr std::array<std::string_view, 3> kBounds{"", "at least ", "in samples, "};
+  return kBounds[static_cast<std::size_t>(family.sight)];
+}
+
+/// The findings about one family.
+class FamilyFindings {
+ public:
+  FamilyFindings(const FamilyPicture& family, const Picture& picture)
+      : family_(family), picture_(picture) {}
+
+  std::vector<Finding> take() {
+    lost();
+    held();
+    crowded();
+    return std::move(found_);
+  }
+
+ private:
+  void add(std::string kind, std::uint64_t times, std::optional<std::string> lock,
+           std::string evidence, std::string advice) {
+    found_.push_back({{.kind = std::move(kind),
+                       .store = family_.store,
+                       .family = family_.family,
+                       .lock = std::move(lock),
+                       .times = times,
+                       .evidence = std::move(evidence),
+                       .advice = std::move(advice)},
+                      {}});
+  }
+
+  /// The lock of the family with the highest sum above 0, of those in the picture.
+  std::optional<std::string> worst(std::initializer_list<std::uint64_t Figures::*> of_these) const {
+    std::optional<std::string> found;
+    std::uint64_t highest = 0;
+    for (const LockPicture& lock : picture_.worst) {
+      if (lock.store != family_.store || lock.family != family_.family) continue;
+      std::uint64_t sum = 0;
+      for (const auto figure : of_these) sum += lock.figures.*figure;
+      if (sum <= highest) continue;
+      highest = sum;
+      found = lock.lock;
+    }
+    return found;
+  }
+
+  std::string ended_of_all(std::uint64_t number) const {
+    const std::uint64_t ended = family_.releases + family_.expired_while_held + family_.undecided +
+                                family_.session_lost + family_.owner_changed;
+    return fmt::format("{}{} of {}", bound_of(family_), count(number),
+                       counted(ended, "ended holding"));
+  }
+
+  void lost() {
+    if (family_.owner_changed > 0) {
+      add("stolen", family_.owner_changed, worst({&Figures::owner_changed}),
+          fmt::format("{} changed owner long before the expiry and without a release",
+                      ended_of_all(family_.owner_changed)),
+          "look for code that deletes or overwrites the lock without comparing the token; a "
+          "release must delete only its own token, in one script");
+    }
+    if (family_.taken_over > 0) {
+      add("taken_over", family_.taken_over, worst({&Figures::taken_over}),
+          fmt::format("{}{} by another client right after the lock had expired: two clients may "
+                      "have worked at once",
+                      bound_of(family_), counted(family_.taken_over, "grant")),
+          "check the protected data; use fencing numbers there, and a longer TTL or renewal");
+    }
+    if (family_.expired_while_held > 0) expired();
+    if (family_.session_lost > 0) {
+      add("dead_session", family_.session_lost, worst({&Figures::session_lost}),
+          fmt::format("{}: the holder's session or connection was lost",
+                      ended_of_all(family_.session_lost)),
+          "look at the clients' logs at that time: crashes, long pauses, or a session time-out "
+          "that is too short for them");
+    }
+    thin_margin();
+  }
+
+  void expired() {
+    std::string evidence =
+        fmt::format("{} ended by expiry and not by a release: the holder died or overran",
+                    ended_of_all(family_.expired_while_held));
+    if (family_.expired_after_renewal > 0) {
+      evidence += fmt::format("; {} had been renewed before, so the holder died or hung",
+                              count(family_.expired_after_renewal));
+    }
+    if (family_.holds.count() > 0) {
+      evidence +=
+          fmt::format("; holds last {} (p50) to {} (p99)", time(family_.holds.percentile(0.5)),
+                      time(family_.holds.percentile(0.99)));
+    }
+    add("expired", family_.expired_while_held, worst({&Figures::expired_while_held}),
+        std::move(evidence),
+        "if holders overran, renew the lock or give it a TTL of three times the hold's p99; if "
+        "they died, find out why");
+  }
+
+  void thin_margin() {
+    if (family_.thin_margins + family_.undecided == 0) return;
+    std::string evidence;
+    if (family_.thin_margins > 0) {
+      evidence = fmt::format(
+          "{}{} with less than a tenth of the TTL left, the closest {} before the expiry",
+          bound_of(family_),
+          counted(family_.thin_margins, "release or renewal", "releases or renewals"),
+          human_seconds(family_.margin_min.value_or(0)));
+    }
+    if (family_.undecided > 0) {
+      evidence += fmt::format(
+          "{}{} within 100 ms of the expiry: released late or expired cannot be told apart",
+          evidence.empty() ? "" : "; ",
+          counted(family_.undecided, "holding ended", "holdings ended"));
+    }
+    add("thin_margin", family_.thin_margins + family_.undecided,
+        worst({&Figures::thin_margins, &Figures::undecided}), std::move(evidence),
+        "give the lock a longer TTL, or renew it earlier");
+  }
+
+  void held() {
+    if (family_.renewal_stopped_now > 0) {
+      add("renewal_stopped", family_.renewal_stopped_now, worst({&Figures::renewal_stopped_now}),
+          fmt::format("the renewal of {} is overdue by more than half of the interval",
+                      counted(family_.renewal_stopped_now, "lock")),
+          "look at the holder now: it hangs, is cut off, or died; the lock expires soon");
+    }
+    if (family_.held_long_now > 0) {
+      add("held_long", family_.held_long_now, worst({&Figures::held_long_now}),
+          fmt::format("{} held for too long now, up to {}", counted(family_.held_long_now, "lock"),
+                      human_seconds(family_.oldest_hold)),
+          "look at what the holder does; if it hangs, end it rather than delete its lock");
+    }
+    if (family_.without_ttl + family_.without_ttl_now > 0) {
+      add("no_ttl", family_.without_ttl + family_.without_ttl_now,
+          worst({&Figures::without_ttl, &Figures::without_ttl_now}),
+          fmt::format("{} without TTL, {} of them held now: such a lock stays if its holder dies",
+                      counted(family_.without_ttl + family_.without_ttl_now, "holding"),
+                      count(family_.without_ttl_now)),
+          "set the TTL in the command that takes the lock (SET key token NX PX ms)");
+    }
+  }
+
+  void crowded() {
+    constexpr std::uint64_t kFewestWaiting = 3, kFewestAcquisitions = 100, kFewestOwners = 3;
+    constexpr double kMostShare = 0.8;
+    const Queue& queue = family_.queue;
+    if (queue.only_grows() && queue.latest >= kFewestWaiting) {
+      std::optional<std::string> lock;
+      if (!family_.most_waited_for.empty()) lock = family_.most_waited_for;
+      add("convoy", std::max(family_.waiting_now.value_or(0), queue.latest), std::move(lock),
+          fmt::format("the queue only grows: at least {}, then {}, then {} waited in the last "
+                      "three times 10 s",
+                      count(queue.oldest), count(queue.middle), count(queue.latest)),
+          "more is asked of the lock than it can grant: hold it for less time, or split it into "
+          "several locks");
+    }
+    if (family_.most_waiting > 0 && family_.acquisitions >= kFewestAcquisitions &&
+        family_.owners >= kFewestOwners && family_.largest_share >= kMostShare) {
+      add("hog", 1, std::nullopt,
+          fmt::format("one of {} owners has {:.0f} % of {} acquisitions", count(family_.owners),
+                      100 * family_.largest_share, count(family_.acquisitions)),
+          "if others starve, use a lock that serves in order");
+    }
+  }
+
+  const FamilyPicture& family_;
+  const Picture& picture_;
+  std::vector<Finding> found_;
+};
+
+std::optional<Finding> blindness_of(const SourcePicture& source) {
+  std::string evidence;
+  if (!source.sees) {
+    evidence = fmt::format("{} is not seen now ({})", source.facts.endpoint, source.blind_reason);
+  }
+  const auto add = [&](const std::string& text) {
+    evidence += fmt::format("{}{}", evidence.empty() ? "" : "; ", text);
+  };
+  if (source.blind_seconds > 0) {
+    add(fmt::format("{} was not seen for {} in total{}", source.facts.endpoint,
+                    human_seconds(source.blind_seconds),
+                    source.sees && !source.blind_reason.empty()
+                        ? fmt::format(" ({})", source.blind_reason)
+                        : ""));
+  }
+  if (source.missed > 0) {
+    add(fmt::format(
+        "{} not looked at{}", counted(source.missed, "change was", "changes were"),
+        source.missed_reason.empty() ? "" : fmt::format(" ({})", source.missed_reason)));
+  }
+  if (evidence.empty()) return std::nullopt;
+  const std::string advice = source.missed > 0
+                                 ? "raise the budget, or watch fewer keys"
+                                 : "events during that time are missing from the figures";
+  return Finding{{.kind = "blind",
+                  .store = source.facts.store,
+                  .family = {},
+                  .lock = std::nullopt,
+                  .times = std::max<std::uint64_t>(1, source.missed),
+                  .evidence = std::move(evidence),
+                  .advice = advice},
+                 source.facts.endpoint};
+}
+
+results::ObservedSource source_of(const SourcePicture& source, const Picture& picture) {
+  return {.store = source.facts.store,
+          .endpoint = source.facts.endpoint,
+          .way = source.facts.way,
+          .accuracy = std::string(name_of(source.facts.accuracy)),
+          .waiters = source.facts.waiters,
+          .unseen = source.facts.unseen,
+          .watched_seconds = seconds(picture.watched),
+          .blind_seconds = source.blind_seconds,
+          .missed = source.missed,
+          .commands = source.commands};
+}
+
+}  // namespace
+
+std::string_view name_of(Accuracy accuracy) {
+  constexpr std::array<std::string_view, 3> kNames{"exact", "at_least", "sampled"};
+  return kNames[static_cast<std::size_t>(accuracy)];
+}
+
+std::string_view name_of(Shape shape) {
+  constexpr std::array<std::string_view, 10> kNames{
+      "unknown",        "token",          "redisson_hash", "etcd_queue", "etcd_key",
+      "sequence_nodes", "ephemeral_node", "advisory",      "row",        "table_row"};
+  static_assert(kNames.size() == static_cast<std::size_t>(Shape::table_row) + 1);
+  return kNames[static_cast<std::size_t>(shape)];
+}
+
+std::vector<Finding> findings_of(const Picture& picture) {
+  std::vector<Finding> findings;
+  for (const SourcePicture& source : picture.sources) {
+    if (auto blind = blindness_of(source)) findings.push_back(*std::move(blind));
+  }
+  if (picture.locks_unfollowed > 0) {
+    findings.push_back({{.kind = "blind",
+                         .store = {},
+                         .family = {},
+                         .lock = std::nullopt,
+                         .times = picture.locks_unfollowed,
+                         .evidence = fmt::format("{} beyond the bound of memory: not followed",
+                                                 counted(picture.locks_unfollowed, "lock")),
+                         .advice = "watch fewer locks, by a narrower pattern"},
+                        {}});
+  }
+  for (const FamilyPicture& family : picture.families) {
+    for (Finding& finding : FamilyFindings(family, picture).take()) {
+      findings.push_back(std::move(finding));
+    }
+  }
+  const auto order_of = [](const Finding& finding) {
+    return std::pair(std::ranges::find(kKinds, finding.kind), ~finding.times);
+  };
+  std::ranges::stable_sort(findings, {}, order_of);
+  return findings;
+}
+
+void add_to(results::Result& result, const Picture& picture) {
+  result.observed.emplace(picture.families.begin(), picture.families.end());
+  result.locks.assign(picture.worst.begin(), picture.worst.end());
+  result.findings.assign(picture.findings.begin(), picture.findings.end());
+  result.sources.clear();
+  for (const SourcePicture& source : picture.sources) {
+    result.sources.push_back(source_of(source, picture));
+  }
+}
+
+}  // namespace lockbench::watch

@@ -1,0 +1,531 @@
+#include "watch/sources/postgres_locks.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <boost/algorithm/string/replace.hpp>
+#include <boost/regex.hpp>
+#include <cmath>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <utility>
+
+#include "watch/sources/patterns.h"
+
+namespace lockbench::watch {
+namespace {
+
+using nlohmann::json;
+
+/// The columns of a line, in their order in lock_look.
+enum Column : std::size_t {
+  kind,
+  class_id,
+  object_id,
+  object_sub_id,
+  relation,
+  page,
+  place,
+  transaction_id,
+  process,
+  mode,
+  granted,
+  waited,
+  idle,
+  transaction_age,
+  kColumns
+};
+
+std::optional<std::uint64_t> number(const json& value, std::uint64_t most) {
+  if (!value.is_number_unsigned()) return std::nullopt;
+  const auto read = value.get<std::uint64_t>();
+  return read <= most ? std::optional(read) : std::nullopt;
+}
+
+/// Seconds; nothing for what is no time that can be reckoned with.
+std::optional<Duration> age(const json& value) {
+  if (!value.is_number()) return std::nullopt;
+  const auto read = value.get<double>();
+  if (!(std::abs(read) < seconds(kLongestDuration))) return std::nullopt;
+  return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(read));
+}
+
+/// How long something has lasted: clocks that were set back make it 0.
+std::optional<Duration> past(const json& value) {
+  const auto read = age(value);
+  return read ? std::optional(std::max(*read, Duration::zero())) : std::nullopt;
+}
+
+std::optional<std::string> advisory_name(const json& line) {
+  constexpr std::uint64_t kMost = std::numeric_limits<std::uint32_t>::max();
+  const auto high = number(line[class_id], kMost), low = number(line[object_id], kMost);
+  const auto keys = number(line[object_sub_id], 2);
+  if (!high || !low || !keys || *keys == 0) return std::nullopt;
+  if (*keys == 1) return fmt::format("advisory:{}", static_cast<std::int64_t>(*high << 32 | *low));
+  return fmt::format("advisory:{},{}", static_cast<std::int32_t>(*high),
+                     static_cast<std::int32_t>(*low));
+}
+
+std::optional<std::string> row_name(const json& line) {
+  const auto at = number(line[page], std::numeric_limits<std::uint32_t>::max());
+  const auto within = number(line[place], std::numeric_limits<std::uint16_t>::max());
+  if (!line[relation].is_string() || !at || !within) return std::nullopt;
+  return fmt::format("row:{}:{},{}", line[relation].get<std::string>(), *at, *within);
+}
+
+/// Waits for a transaction are in a shared mode, but for its end.
+bool is_shared(PostgresLock::Kind kind, std::string_view mode) {
+  if (kind == PostgresLock::Kind::advisory) return mode == "ShareLock";
+  // FOR SHARE and FOR KEY SHARE.
+  return kind == PostgresLock::Kind::tuple && (mode == "RowShareLock" || mode == "AccessShareLock");
+}
+
+std::optional<PostgresLock> read_lock(const json& line) {
+  if (!line.is_array() || line.size() != kColumns || !line[kind].is_string() ||
+      !line[mode].is_string() || !line[granted].is_boolean()) {
+    return std::nullopt;
+  }
+  PostgresLock lock;
+  std::optional<std::string> name;
+  const auto said = line[kind].get<std::string>();
+  if (said == "advisory") {
+    name = advisory_name(line);
+  } else if (said == "tuple") {
+    lock.kind = PostgresLock::Kind::tuple;
+    name = row_name(line);
+  } else if (said == "transactionid" && line[transaction_id].is_string()) {
+    lock.kind = PostgresLock::Kind::transaction;
+    name = "transaction:" + line[transaction_id].get<std::string>();
+  }
+  if (!name) return std::nullopt;
+  lock.name = *std::move(name);
+  const auto session = number(line[process], std::numeric_limits<std::uint32_t>::max());
+  if (!session && !line[process].is_null()) return std::nullopt;
+  lock.process = session.value_or(0);
+  lock.shared = is_shared(lock.kind, line[mode].get<std::string>());
+  lock.granted = line[granted].get<bool>();
+  lock.waited = past(line[waited]);
+  lock.idle = past(line[idle]);
+  lock.transaction = past(line[transaction_age]);
+  return lock;
+}
+
+std::optional<PostgresRow> read_row(const json& line) {
+  if (!line.is_array() || line.size() != 4 || !line[0].is_string()) return std::nullopt;
+  PostgresRow row{.name = line[0].get<std::string>(), .owner = {}, .left = {}, .held = {}};
+  if (row.name.empty()) return std::nullopt;
+  if (line[1].is_string()) row.owner = line[1].get<std::string>();
+  row.left = age(line[2]);
+  row.held = past(line[3]);
+  // A row that ends at infinity is held for ever; one with an unreadable end is none.
+  const bool for_ever = line[2] == json("Infinity") || (line[2].is_number() && line[2] > 0);
+  if (!row.left && !for_ever) return std::nullopt;
+  return row;
+}
+
+template <class Line>
+PostgresLines<Line> read_lines(const json& lines, std::size_t most,
+                               std::optional<Line> (*read)(const json&)) {
+  PostgresLines<Line> look;
+  for (const json& line : lines) {
+    if (look.lines.size() == most) {
+      look.cut = true;
+      break;
+    }
+    if (auto one = read(line)) {
+      look.lines.push_back(*std::move(one));
+    } else {
+      ++look.malformed;
+    }
+  }
+  return look;
+}
+
+char lower(char letter) {
+  return letter >= 'A' && letter <= 'Z' ? static_cast<char>(letter - 'A' + 'a') : letter;
+}
+
+/// What an identifier names: as in SQL, one in double quotes is taken as it is and others are
+/// folded to lower case. Nothing: PostgreSQL would cut it.
+std::optional<std::string> named_by(std::string identifier) {
+  constexpr std::size_t kLongest = 63;
+  if (identifier.starts_with('"')) {
+    identifier = identifier.substr(1, identifier.size() - 2);
+    boost::replace_all(identifier, "\"\"", "\"");
+  } else {
+    std::ranges::transform(identifier, identifier.begin(), lower);
+  }
+  const bool fits = identifier.size() <= kLongest && identifier.find('\0') == std::string::npos;
+  return fits ? std::optional(std::move(identifier)) : std::nullopt;
+}
+
+std::optional<PostgresTable> read_table_name(const std::string& text) {
+  static const std::string kName = R"(("(?:[^"]|"")+"|[^".(),\s]+))";
+  static const boost::regex kForm("(?:" + kName + R"(\.)?)" + kName + R"((?:\( *)" + kName +
+                                  " *, *" + kName + " *, *" + kName + R"( *\))?)");
+  boost::smatch found;
+  if (!boost::regex_match(text, found, kForm)) return std::nullopt;
+  PostgresTable table;
+  int group = 0;
+  for (std::string* const part :
+       {&table.schema, &table.table, &table.name, &table.until, &table.by}) {
+    if (!found[++group].matched) continue;
+    auto name = named_by(found[group].str());
+    if (!name) return std::nullopt;
+    *part = *std::move(name);
+  }
+  return table;
+}
+
+/// An identifier for SQL, whatever is in it.
+std::string quote_identifier(std::string_view name) {
+  std::string quoted = "\"";
+  for (const char c : name) {
+    if (c == '"') quoted += '"';
+    quoted += c;
+  }
+  return quoted + '"';
+}
+
+std::string owner_of(const PostgresLock& lock) {
+  return lock.process == 0 ? "prepared transaction" : fmt::format("process {}", lock.process);
+}
+
+Party party_of(const PostgresLock& lock, std::optional<Duration> lasted, TimePoint at) {
+  Party party{.owner = owner_of(lock), .shared = lock.shared};
+  if (lasted) party.since = at - *lasted;
+  return party;
+}
+
+Party waiter_of(const PostgresLock& lock, TimePoint at) { return party_of(lock, lock.waited, at); }
+
+bool has(const std::vector<Party>& parties, const std::string& owner) {
+  return std::ranges::find(parties, owner, &Party::owner) != parties.end();
+}
+
+void hold(Sighting& seen, Party party) {
+  if (!has(seen.holders, party.owner)) seen.holders.push_back(std::move(party));
+}
+
+/// The lines of one look, by what they say of each other.
+struct Lines {
+  explicit Lines(const PostgresLook& look) {
+    for (const PostgresLock& lock : look.lines) {
+      if (lock.kind != PostgresLock::Kind::transaction) continue;
+      if (lock.granted) {
+        transactions.emplace(lock.name, &lock);
+      } else {
+        waits.emplace(lock.process, &lock);
+      }
+    }
+  }
+
+  std::map<std::string, const PostgresLock*> transactions;  ///< who has which
+  std::map<std::uint64_t, const PostgresLock*> waits;       ///< which transaction a session awaits
+  std::set<std::uint64_t> told;  ///< sessions whose wait for a transaction is one for a row
+};
+
+/// Whoever is next for a row has its tuple's lock, and waits for the transaction that has the row.
+void add_tuple(Sighting& seen, const PostgresLock& lock, Lines& lines, TimePoint at) {
+  seen.shape = Shape::row;
+  if (!lock.granted) {
+    seen.waiting->push_back(waiter_of(lock, at));
+    return;
+  }
+  const auto wait = lines.waits.find(lock.process);
+  if (wait == lines.waits.end()) {
+    // It has just got the row.
+    hold(seen, party_of(lock, lock.transaction, at));
+    return;
+  }
+  lines.told.insert(lock.process);
+  Party next = waiter_of(*wait->second, at);
+  next.shared = lock.shared;
+  seen.waiting->push_back(std::move(next));
+  const auto transaction = lines.transactions.find(wait->second->name);
+  if (transaction == lines.transactions.end()) return;
+  hold(seen, party_of(*transaction->second, transaction->second->transaction, at));
+}
+
+void add_advisory(Sighting& seen, const PostgresLock& lock, TimePoint at) {
+  seen.shape = Shape::advisory;
+  if (lock.granted) {
+    hold(seen, party_of(lock, lock.idle, at));
+  } else {
+    seen.waiting->push_back(waiter_of(lock, at));
+  }
+}
+
+/// In the order in which they came. Whoever has no beginning comes last.
+void sort_waiters(std::vector<Party>& waiting) {
+  std::stable_sort(waiting.begin(), waiting.end(), [](const Party& a, const Party& b) {
+    return a.since.value_or(TimePoint::max()) < b.since.value_or(TimePoint::max());
+  });
+}
+
+/// The clocks of watcher and server differ by a little more or less each time.
+constexpr Duration kClocksDiffer = std::chrono::milliseconds(20);
+
+/// Whether a look may have left out a lock that it does not show. What stays away is free.
+bool may_be_left_out(bool cut, const Sighting& before, TimePoint at) {
+  constexpr Duration kStaysAway = std::chrono::seconds(10);
+  return cut && at - before.at < kStaysAway;
+}
+
+}  // namespace
+
+std::string lock_look(std::uint64_t version) {
+  constexpr std::uint64_t kTellsWaits = 140'000;
+  // pg_blocking_pids() would stop all of the server's locking for a moment, once for each waiter.
+  // Whose transaction a waiter waits for is in pg_locks too.
+  return fmt::format(
+      R"(WITH own AS (SELECT oid FROM pg_catalog.pg_database WHERE datname = current_database()),
+l AS (SELECT locktype, classid::bigint AS c, objid::bigint AS o, objsubid, relation, page, tuple,
+  transactionid::text AS x, pid, mode, granted, {} AS waitstart FROM pg_catalog.pg_locks
+  WHERE pid IS DISTINCT FROM pg_backend_pid() AND (locktype = 'transactionid' OR
+    (locktype IN ('advisory', 'tuple') AND database = (SELECT oid FROM own)))),
+w AS (SELECT DISTINCT x FROM l WHERE locktype = 'transactionid' AND NOT granted),
+r AS (SELECT * FROM l WHERE locktype <> 'transactionid' OR x IN (SELECT x FROM w) LIMIT {})
+SELECT coalesce(json_agg(json_build_array(r.locktype, r.c, r.o, r.objsubid,
+  (SELECT n.nspname || '.' || t.relname FROM pg_catalog.pg_class t JOIN pg_catalog.pg_namespace n
+    ON n.oid = t.relnamespace WHERE t.oid = r.relation),
+  r.page, r.tuple, r.x, r.pid, r.mode, r.granted,
+  extract(epoch FROM clock_timestamp() - r.waitstart)::float8,
+  CASE WHEN a.state LIKE 'idle%' THEN extract(epoch FROM clock_timestamp() - a.state_change)::float8 END,
+  extract(epoch FROM clock_timestamp() - a.xact_start)::float8)), '[]')::text
+FROM r LEFT JOIN pg_catalog.pg_stat_activity a ON a.pid = r.pid)",
+      version >= kTellsWaits ? "waitstart" : "NULL::timestamptz", kMostLocks + 1);
+}
+
+tl::expected<PostgresLook, std::string> read_look(std::string_view text) {
+  const json lines = json::parse(text, nullptr, false);
+  if (!lines.is_array()) return tl::unexpected<std::string>("its locks cannot be read");
+  return read_lines(lines, kMostLocks, read_lock);
+}
+
+tl::expected<std::vector<PostgresTableLook>, std::string> read_table_look(std::string_view text,
+                                                                          std::size_t tables) {
+  const json answer = json::parse(text, nullptr, false);
+  if (!answer.is_array() || answer.size() != tables) {
+    return tl::unexpected<std::string>("its lock tables cannot be read");
+  }
+  std::vector<PostgresTableLook> looks;
+  for (const json& lines : answer) {
+    if (!lines.is_array()) return tl::unexpected<std::string>("its lock tables cannot be read");
+    looks.push_back(read_lines(lines, kMostTableRows, read_row));
+  }
+  return looks;
+}
+
+std::string PostgresTable::display() const {
+  return schema.empty() ? table : fmt::format("{}.{}", schema, table);
+}
+
+std::string PostgresTable::quoted() const {
+  const std::string own = quote_identifier(table);
+  return schema.empty() ? own : fmt::format("{}.{}", quote_identifier(schema), own);
+}
+
+tl::expected<PostgresTable, std::string> parse_lock_table(std::string_view text) {
+  if (auto table = read_table_name(std::string(text))) return *std::move(table);
+  return tl::unexpected(fmt::format(
+      "\"{}\" is no lock table; allowed: schema.table or table(name,lock_until,locked_by)", text));
+}
+
+std::optional<PostgresTable> with_columns(PostgresTable table,
+                                          const std::vector<std::string>& columns) {
+  using Names = std::array<std::string_view, 3>;
+  const auto find = [&](const Names& names) -> std::string {
+    for (const std::string_view wanted : names) {
+      const auto found = std::ranges::find_if(columns, [&](const std::string& column) {
+        return std::ranges::equal(column, wanted, {}, lower);
+      });
+      if (found != columns.end()) return *found;
+    }
+    return {};
+  };
+  const auto has = [&](std::string_view name) {
+    return std::ranges::find(columns, name) != columns.end();
+  };
+  if (table.name.empty()) {
+    table.name = find(Names{"name", "lock_name", "lock_key"});
+    table.until = find(Names{"lock_until", "locked_until", "expires_at"});
+    table.by = find(Names{"locked_by", "lock_owner", "owner"});
+  }
+  if (!has(table.name) || !has(table.until) || !has(table.by)) return std::nullopt;
+  if (has("locked_at")) table.at = "locked_at";
+  return table;
+}
+
+std::string table_look(const std::vector<PostgresTable>& tables) {
+  // What ended a few seconds ago shows whether it was released: then its end was moved to an
+  // earlier time. A timestamp without time zone is read as UTC: extract() does so.
+  constexpr int kRemembered = 5;
+  std::string sql;
+  for (const PostgresTable& table : tables) {
+    sql += fmt::format(
+        "{0}coalesce((SELECT json_agg(json_build_array(left(l.{1}::text, 256), "
+        "left(l.{2}::text, 128), (extract(epoch FROM l.{3}) - c.t)::float8, {4})) FROM "
+        "(SELECT * FROM {5} WHERE extract(epoch FROM {3}) > "
+        "extract(epoch FROM clock_timestamp()) - {6} LIMIT {7}) AS l, "
+        "(SELECT extract(epoch FROM clock_timestamp()) AS t) AS c), '[]')",
+        sql.empty() ? "SELECT json_build_array(" : ", ", quote_identifier(table.name),
+        quote_identifier(table.by), quote_identifier(table.until),
+        table.at.empty()
+            ? "NULL"
+            : fmt::format("(c.t - extract(epoch FROM l.{}))::float8", quote_identifier(table.at)),
+        table.quoted(), kRemembered, kMostTableRows + 1);
+  }
+  return sql + ")::text";
+}
+
+bool PostgresBook::follows(const std::string& name) const { return matches_any(patterns_, name); }
+
+std::uint64_t PostgresBook::take_left_out() { return std::exchange(left_out_, 0); }
+
+std::vector<Sighting> PostgresBook::replace(Known& known, Known now, bool first, bool cut,
+                                            TimePoint at) {
+  std::vector<Sighting> seen;
+  for (auto& [name, sighting] : now) {
+    const auto before = known.find(name);
+    sighting.first_look = first;
+    for (Party& party : sighting.holders) {
+      if (before == known.end()) continue;
+      // PostgreSQL does not tell when a lock was granted. What is known of its session is a guess
+      // for holdings that were there before the first look. Of later ones, the look that found them
+      // is late by as much as that which finds them gone, and so right on average.
+      const auto old = std::ranges::find(before->second.holders, party.owner, &Party::owner);
+      party.since = old != before->second.holders.end() ? old->since : std::nullopt;
+    }
+    seen.push_back(sighting);
+  }
+  for (auto& [name, before] : known) {
+    if (now.contains(name)) continue;
+    if (now.size() < most_ && may_be_left_out(cut, before, at)) {
+      now.emplace(name, std::move(before));
+      continue;
+    }
+    Sighting free = free_lock(name, cut ? before.at : at, before.shape);
+    if (before.waiting) {
+      free.waiting.emplace();
+      free.waiters = 0;
+    }
+    seen.push_back(std::move(free));
+  }
+  known = std::move(now);
+  return seen;
+}
+
+std::vector<Sighting> PostgresBook::locks(const PostgresLook& look, TimePoint at) {
+  Lines lines(look);
+  Known now;
+  const auto at_lock = [&](const std::string& name) -> Sighting* {
+    if (!follows(name)) return nullptr;
+    if (!now.contains(name) && now.size() >= most_) {
+      ++left_out_;
+      return nullptr;
+    }
+    Sighting& seen = now[name];
+    seen.lock = name;
+    seen.at = at;
+    if (!seen.waiting) seen.waiting.emplace();
+    return &seen;
+  };
+  const bool first = !std::exchange(looked_, true);
+  for (const PostgresLock& lock : look.lines) {
+    if (lock.kind == PostgresLock::Kind::transaction) continue;
+    Sighting* const seen = at_lock(lock.name);
+    if (lock.kind == PostgresLock::Kind::tuple) {
+      Sighting unwanted;
+      unwanted.waiting.emplace();
+      add_tuple(seen != nullptr ? *seen : unwanted, lock, lines, at);
+    } else if (seen != nullptr) {
+      add_advisory(*seen, lock, at);
+      // Only at the first look is the session's rest all that is known.
+      if (!first && lock.granted && !locks_.contains(lock.name)) {
+        for (Party& party : seen->holders) party.since.reset();
+      }
+    }
+  }
+  // Waits for a transaction that are for no row: two that insert the same key.
+  for (const auto& [process, lock] : lines.waits) {
+    if (lines.told.contains(process)) continue;
+    Sighting* const seen = at_lock(lock->name);
+    if (seen == nullptr) continue;
+    seen->shape = Shape::row;
+    seen->waiting->push_back(waiter_of(*lock, at));
+    const auto holder = lines.transactions.find(lock->name);
+    if (holder == lines.transactions.end()) continue;
+    hold(*seen, party_of(*holder->second, holder->second->transaction, at));
+  }
+  for (auto& [name, seen] : now) {
+    sort_waiters(*seen.waiting);
+    seen.waiters = seen.waiting->size();
+  }
+  return replace(locks_, std::move(now), first, look.cut, at);
+}
+
+std::vector<Sighting> PostgresBook::rows(const std::string& table, const PostgresTableLook& look,
+                                         TimePoint asked_at, TimePoint answered_at) {
+  Table& book = tables_[table];
+  const bool first = !std::exchange(book.looked, true);
+  Known held;
+  std::map<std::string, Row> rows;
+  for (const PostgresRow& row : look.lines) {
+    const std::string name = fmt::format("{}:{}", table, row.name);
+    if (!follows(name)) continue;
+    if (rows.size() >= most_) {
+      ++left_out_;
+      continue;
+    }
+    Row& now = rows[name];
+    now = {};
+    const TimePoint latest = answered_at + kClocksDiffer;
+    if (row.left) now.ends = SteadyTime::between(asked_at + *row.left, latest + *row.left);
+    if (row.held) now.begun = SteadyTime::between(asked_at - *row.held, latest - *row.held);
+    if (const auto before = book.rows.find(name); before != book.rows.end()) {
+      const Row& old = before->second;
+      if (now.ends.may_be(old.ends)) now.ends.told = old.ends.told;
+      if (now.begun.may_be(old.begun)) now.begun.told = old.begun.told;
+    }
+    if (row.left && *row.left <= Duration::zero()) continue;
+    Sighting& seen = held[name];
+    seen.lock = name;
+    seen.at = asked_at;
+    seen.shape = Shape::table_row;
+    // A look that took long told of an end that is too early: how much is left then is not known.
+    if (row.left && now.ends.told > asked_at) seen.ttl_left = now.ends.told - asked_at;
+    seen.no_ttl = !row.left;
+    seen.first_look = first;
+    Party holder{.owner = row.owner};
+    if (row.held) holder.since = now.begun.told;
+    seen.holders = {std::move(holder)};
+  }
+  std::vector<Sighting> seen;
+  for (const auto& [name, sighting] : held) seen.push_back(sighting);
+  for (auto& [name, before] : book.held) {
+    if (held.contains(name)) continue;
+    const Row old = book.rows[name];
+    const auto now = rows.find(name);
+    const bool missing = now == rows.end();
+    if (missing && rows.size() < most_ && may_be_left_out(look.cut, before, asked_at)) {
+      rows.emplace(name, old);
+      held.emplace(name, std::move(before));
+      continue;
+    }
+    Sighting free = free_lock(name, missing && look.cut ? before.at : asked_at, Shape::table_row);
+    // Releasing moves the end to an earlier time, or removes the row.
+    const bool moved = missing || now->second.ends.told < old.ends.told;
+    // A look leaves out what ended a while ago, moved or not.
+    const bool may_be_either = missing && !before.no_ttl && old.ends.told <= asked_at;
+    if (!may_be_either) free.ended = moved ? Ending::released : Ending::expired;
+    seen.push_back(std::move(free));
+  }
+  book.held = std::move(held);
+  book.rows = std::move(rows);
+  return seen;
+}
+
+}  // namespace lockbench::watch
