@@ -11,6 +11,7 @@
 #include "cli/commands/commands.h"
 #include "cli/commands/measurement.h"
 #include "results/file/json.h"
+#include "results/file/loads.h"
 #include "results/stats/comparison.h"
 #include "results/stats/threshold.h"
 #include "results/tables/comparison.h"

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <stdexcept>
 
+#include "results/tables/text.h"
 #include "strategies/number.h"
 
 namespace lockbench::loadgen {
