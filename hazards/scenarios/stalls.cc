@@ -185,7 +185,6 @@ Verdict partition(Play& play, Lapse lapse) {
 
 /// The holder's client knows one member only, the second client the others.
 Verdict isolation(Play& play, bool leads, Lapse lapse) {
-  constexpr std::size_t kMembers = 3;
   const std::size_t member = play.store().member(leads);
   lapse.what = leads ? "the leader, to which the holder is connected, was cut off"
                      : "the member to which the holder is connected was cut off";
@@ -200,7 +199,7 @@ Verdict isolation(Play& play, bool leads, Lapse lapse) {
   };
   lapse.patience = std::chrono::seconds(30);
   lapse.holders_members = {member};
-  for (std::size_t other = 0; other < kMembers; ++other) {
+  for (std::size_t other = 0; other < play.store().servers().size(); ++other) {
     if (other != member) lapse.seconds_members.push_back(other);
   }
   return play_lapse(play, lapse);

@@ -107,11 +107,12 @@ std::int64_t EtcdProbe::revision() {
 }
 
 void EtcdProbe::put(const std::string& key, etcd::LeaseId lease) {
-  etcdserverpb::PutRequest request;
-  request.set_key(key);
-  request.set_lease(lease);
-  etcdserverpb::PutResponse response;
-  stubs_->ask(*stubs_->kv, &etcdserverpb::KV::Stub::Put, request, response);
+  etcdserverpb::TxnRequest request;
+  etcdserverpb::PutRequest& written = *request.add_success()->mutable_request_put();
+  written.set_key(key);
+  written.set_lease(lease);
+  etcdserverpb::TxnResponse response;
+  stubs_->ask(*stubs_->kv, &etcdserverpb::KV::Stub::Txn, request, response);
 }
 
 void EtcdProbe::remove_all(const std::string& prefix) {

@@ -184,7 +184,9 @@ TEST(Remains, AreTheFolderAndTheSegmentThatItsServerMade) {
       std::ofstream(path, std::ios::app)
           << fmt::format("1795655079\n5432\n/socket\n127.0.0.1\n0 {:>9}\nready   \n", segment);
     }
-    if (!file.own) ASSERT_EQ(chown(path.c_str(), 1, 1), 0);
+    if (!file.own) {
+      ASSERT_EQ(chown(path.c_str(), 1, 1), 0);
+    }
     std::error_code error;
     remove_remains(folder, error);
     EXPECT_FALSE(error) << error.message();
