@@ -61,7 +61,7 @@ class LockTable {
   std::unordered_map<std::string, Lock> locks_;
 };
 
-/// A mutex per key in the process, with deadlines: `synchronized` in the articles.
+/// A mutex per key in the process, with deadlines.
 class LocalMutex : public LockStrategy {
  public:
   explicit LocalMutex(const Context& context)
