@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,7 @@
 namespace lockbench::memcached {
 namespace {
 
+using namespace std::chrono_literals;
 using testing::HasSubstr;
 
 constexpr Choice kAdd{.yes = "STORED", .no = "NOT_STORED"};
@@ -93,6 +95,18 @@ TEST(Replies, AnErrorOfTheServerIsARefusalAndAllElseIsNoAnswer) {
   EXPECT_THAT(other.error().why,
               HasSubstr("expected STORED or NOT_STORED, got \"TOUCHED  [31mxxx"));
   EXPECT_THAT(other.error().why, HasSubstr("...\""));
+}
+
+TEST(ItemTtl, IsRoundedUpPlusTwoSecondsAndBelowMemcachedsAbsoluteTimes) {
+  for (const auto& [ttl, kept] :
+       {std::pair<Duration, Duration>{1ms, 1s}, {1s, 1s}, {1001ms, 2s}, {2300ms, 3s}, {24h, 24h}}) {
+    const auto item = ItemTtl::of(ttl);
+    ASSERT_TRUE(item);
+    EXPECT_EQ(item->kept, kept);
+    EXPECT_EQ(std::chrono::seconds(item->asked), kept + 2s);
+  }
+  EXPECT_EQ(ItemTtl::of(30 * 24h - 2s)->asked, kLongestExpiry);
+  EXPECT_FALSE(ItemTtl::of(30 * 24h - 1s));
 }
 
 }  // namespace
