@@ -14,7 +14,7 @@ class RedisGetset : public RedisLockTest, public testing::WithParamInterface<con
   /// A lock that has expired.
   void leave_expired() {
     expired_ = wall_milliseconds(-5s);
-    redis_->set("k", expired_);
+    redis_.set("k", expired_);
   }
 
   std::string expired_;
@@ -27,7 +27,7 @@ TEST_P(RedisGetset, TheValueIsTheExpiryByTheClientsClock) {
   const Lease lease = a.must_acquire(2s);
   EXPECT_EQ(lease.token, wall_milliseconds(92s));
   EXPECT_EQ(commands(), (Commands{"SETNX k " + lease.token}));
-  EXPECT_EQ(redis_->ttl("k"), std::nullopt);
+  EXPECT_EQ(redis_.ttl("k"), std::nullopt);
   EXPECT_EQ(lease.state->valid_until(), start + 2s);
   EXPECT_EQ(a.lock->release(lease).outcome, ReleaseOutcome::released);
   EXPECT_EQ(commands(), (Commands{"DEL k"}));
@@ -40,11 +40,11 @@ TEST_P(RedisGetset, ARefusedClientOnlyReadsTheValue) {
   RedisClient& b = client();
   EXPECT_EQ(b.acquire().outcome, AcquireOutcome::refused);
   EXPECT_EQ(commands(), (Commands{"SETNX k " + wall_milliseconds(10s), "GET k"}));
-  EXPECT_EQ(redis_->value("k"), lease.token);
+  EXPECT_EQ(redis_.value("k"), lease.token);
 }
 
 TEST_P(RedisGetset, TakesOverAnExpiredLock) {
-  redis_->set_round_trip(40ms);
+  redis_.set_round_trip(40ms);
   leave_expired();
   RedisClient& a = client();
   const TimePoint start = clock_.now();
@@ -53,7 +53,7 @@ TEST_P(RedisGetset, TakesOverAnExpiredLock) {
   ASSERT_EQ(sent.size(), 3U);
   EXPECT_EQ(sent[1], "GET k");
   EXPECT_EQ(sent[2], "GETSET k " + lease.token);
-  EXPECT_EQ(redis_->value("k"), lease.token);
+  EXPECT_EQ(redis_.value("k"), lease.token);
   EXPECT_EQ(lease.state->valid_until(), start + 80ms + 2s);  // from before GETSET was sent
   EXPECT_EQ(a.lock->release(lease).outcome, ReleaseOutcome::released);
 }
@@ -61,28 +61,28 @@ TEST_P(RedisGetset, TakesOverAnExpiredLock) {
 TEST_P(RedisGetset, ItsKeyEndsAfterADayIfKeysAreBounded) {
   options_.bounded_keys = true;
   const Lease lease = client().must_acquire(2s);
-  EXPECT_EQ(redis_->ttl("k"), 24h);
+  EXPECT_EQ(redis_.ttl("k"), 24h);
   clock_.advance(3s);
   commands();
   const Lease next = client().must_acquire(2s);
   EXPECT_EQ(commands(), (Commands{"SET k " + next.token + " NX EX 86400", "GET k",
                                   "SET k " + next.token + " EX 86400 GET"}));
-  EXPECT_EQ(redis_->value("k"), next.token);
-  EXPECT_EQ(redis_->ttl("k"), 24h);
+  EXPECT_EQ(redis_.value("k"), next.token);
+  EXPECT_EQ(redis_.ttl("k"), 24h);
 }
 
 TEST_P(RedisGetset, AValueThatIsNotATimeNeverExpires) {
   for (const char* value : {"", "another", "12 ", "1e3"}) {
-    redis_->set("k", value);
+    redis_.set("k", value);
     EXPECT_EQ(client().acquire().outcome, AcquireOutcome::refused) << value;
-    EXPECT_EQ(redis_->value("k"), value);
+    EXPECT_EQ(redis_.value("k"), value);
   }
 }
 
 TEST_P(RedisGetset, RetriesAtOnceIfTheKeyIsGone) {
   client().must_acquire();
   commands();
-  before("GET", [&] { redis_->erase("k"); });
+  before("GET", [&] { redis_.erase("k"); });
   RedisClient& b = client();
   const Lease lease = b.must_acquire();
   EXPECT_EQ(commands(), (Commands{"SETNX k " + lease.token, "GET k", "SETNX k " + lease.token}));
@@ -90,9 +90,9 @@ TEST_P(RedisGetset, RetriesAtOnceIfTheKeyIsGone) {
 }
 
 TEST_P(RedisGetset, LimitsSuchRetries) {
-  redis_->on_arrival([&](const std::string& command) {
-    if (command.starts_with("SETNX")) redis_->set("k", "another");
-    if (command.starts_with("GET")) redis_->erase("k");
+  redis_.on_arrival([&](const std::string& command) {
+    if (command.starts_with("SETNX")) redis_.set("k", "another");
+    if (command.starts_with("GET")) redis_.erase("k");
   });
   EXPECT_EQ(client().acquire().outcome, AcquireOutcome::refused);
   const auto sent = commands();
@@ -106,7 +106,7 @@ TEST_P(RedisGetset, ALoserOfTheRaceRewritesTheWinnersExpiry) {
   before("GETSET", [&] { winner = a.must_acquire(2s); });
   EXPECT_EQ(b.acquire(30s).outcome, AcquireOutcome::refused);
   EXPECT_EQ(winner.token, wall_milliseconds(2s));
-  EXPECT_EQ(redis_->value("k"), wall_milliseconds(30s));
+  EXPECT_EQ(redis_.value("k"), wall_milliseconds(30s));
 }
 
 TEST_P(RedisGetset, AFastClockWinsTheRaceUnlessTheValueIsCompared) {
@@ -122,7 +122,7 @@ TEST_P(RedisGetset, AFastClockWinsTheRaceUnlessTheValueIsCompared) {
 
 TEST_P(RedisGetset, HandlesAKeyDeletedBetweenGetAndGetset) {
   leave_expired();
-  before("GETSET", [&] { redis_->erase("k"); });
+  before("GETSET", [&] { redis_.erase("k"); });
   EXPECT_EQ(client().acquire().outcome,
             compares() ? AcquireOutcome::refused : AcquireOutcome::acquired);
 }
@@ -130,11 +130,11 @@ TEST_P(RedisGetset, HandlesAKeyDeletedBetweenGetAndGetset) {
 TEST_P(RedisGetset, AnyStepCanFail) {
   for (int n = 1; n <= 3; ++n) {
     leave_expired();
-    redis_->fail(n, Failure::not_sent);
+    redis_.fail(n, Failure::not_sent);
     EXPECT_EQ(client().acquire().outcome, AcquireOutcome::failed) << n;
-    EXPECT_EQ(redis_->value("k"), expired_);
+    EXPECT_EQ(redis_.value("k"), expired_);
     // The second command, GET, changes nothing: without its answer the lock is still not held.
-    redis_->fail(n, Failure::answer_lost);
+    redis_.fail(n, Failure::answer_lost);
     EXPECT_EQ(client().acquire().outcome, n == 2 ? AcquireOutcome::failed : AcquireOutcome::unknown)
         << n;
   }

@@ -1,8 +1,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <array>
-
 #include "strategies/redis/client/protocol.h"
 #include "strategies/redis/client/single_node.h"
 
@@ -25,13 +23,6 @@ tl::expected<std::optional<Reply>, std::string> read(std::string_view bytes,
   return reply;
 }
 
-TEST(AppendCommand, WritesTheLengthOfEachWord) {
-  const std::string longest(1234, 'x');
-  std::string bytes = "before";
-  append_command(bytes, std::array<std::string_view, 3>{"SET", "", longest});
-  EXPECT_EQ(bytes, "before*3\r\n$3\r\nSET\r\n$0\r\n\r\n$1234\r\n" + longest + "\r\n");
-}
-
 TEST(ReplyReader, ReadsEveryTypeInPiecesOfAnySize) {
   const std::string bytes =
       "*6\r\n+OK\r\n-ERR no\r\n:-12\r\n$4\r\na\r\nb\r\n$-1\r\n*2\r\n*-1\r\n*0\r\n";
@@ -50,19 +41,6 @@ TEST(ReplyReader, ReadsEveryTypeInPiecesOfAnySize) {
     EXPECT_TRUE(parts[5].elements[0].is_nil());
     EXPECT_EQ(parts[5].elements[1].type, Reply::Type::array);
   }
-}
-
-TEST(ReplyReader, ReadsAnswersOneByOneAndKnowsWhetherMoreIsThere) {
-  ReplyReader reader;
-  EXPECT_FALSE(reader.holds_bytes());
-  reader.feed(std::string_view(":1\r\n:2\r\n:"));
-  EXPECT_TRUE((*reader.next())->is_integer(1));
-  EXPECT_TRUE((*reader.next())->is_integer(2));
-  EXPECT_FALSE((*reader.next()).has_value());
-  EXPECT_TRUE(reader.holds_bytes());
-  reader.feed(std::string_view("3\r\n"));
-  EXPECT_TRUE((*reader.next())->is_integer(3));
-  EXPECT_FALSE(reader.holds_bytes());
 }
 
 TEST(ReplyReader, AnythingElseIsAnErrorAtOnce) {
