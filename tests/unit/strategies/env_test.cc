@@ -6,11 +6,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
+#include <atomic>
 #include <functional>
+#include <future>
 #include <set>
 #include <string_view>
 #include <thread>
 
+#include "strategies/carrier.h"
 #include "tests/support/eventually.h"
 
 namespace lockbench {
@@ -127,13 +131,6 @@ TEST_F(SystemEnvTest, UsesTheSystemClocks) {
   EXPECT_LT(env_->wall_now(), wall_before + 1h);
 }
 
-TEST_F(SystemEnvTest, RandomNumbersDependOnTheSeed) {
-  const auto same = make_system_env(1), other = make_system_env(2);
-  const auto drawn = env_->random();
-  EXPECT_EQ(same->random(), drawn);
-  EXPECT_NE(other->random(), drawn);
-}
-
 TEST_F(SystemEnvTest, TokensAre128BitsInHexAndUnique) {
   std::set<std::string> tokens;
   for (int i = 0; i < 1000; ++i) {
@@ -142,6 +139,50 @@ TEST_F(SystemEnvTest, TokensAre128BitsInHexAndUnique) {
     EXPECT_EQ(token.find_first_not_of("0123456789abcdef"), std::string::npos) << token;
     EXPECT_TRUE(tokens.insert(token).second) << token;
   }
+}
+
+TEST(ThreadCarrier, PollsUntilADescriptorIsReady) {
+  std::array<int, 2> pipe{};
+  ASSERT_EQ(::pipe(pipe.data()), 0);
+  Carrier& carrier = Carrier::current();
+  std::array<pollfd, 2> polled{{{.fd = -1, .events = POLLIN, .revents = 0},
+                                {.fd = pipe[0], .events = POLLIN, .revents = 0}}};
+  const TimePoint begin = Carrier::current().now();
+  carrier.poll(polled, 2ms, {});
+  EXPECT_GE(Carrier::current().now() - begin, 2ms);
+  EXPECT_EQ(polled[1].revents, 0);
+  {
+    const std::jthread writer([&] { EXPECT_EQ(::write(pipe[1], "x", 1), 1); });
+    carrier.poll(polled, kBound, {});
+    EXPECT_EQ(polled[1].revents, POLLIN);
+  }
+  for (const int end : pipe) ::close(end);
+}
+
+TEST(ThreadCarrier, AStopEndsAPoll) {
+  std::stop_source stop;
+  const auto polling = std::async(
+      std::launch::async, [&] { Carrier::current().poll({}, 2 * kBound, stop.get_token()); });
+  stop.request_stop();
+  EXPECT_EQ(polling.wait_for(kBound), std::future_status::ready);
+}
+
+TEST(ThreadCarrier, ATaskRunsOnAThreadOfItsOwnUntilItIsStopped) {
+  std::atomic<bool> stopped{false};
+  std::thread::id its_thread;
+  {
+    const auto task = Carrier::current().start(
+        [&](const std::stop_token& stop) {
+          its_thread = std::this_thread::get_id();
+          const auto latest = Carrier::current().now() + kBound;
+          stopped = Carrier::current().wait(nullptr, latest, stop) == WaitResult::stopped;
+        },
+        {});
+    ASSERT_TRUE(task) << task.error();
+  }
+  EXPECT_TRUE(stopped);
+  EXPECT_NE(its_thread, std::this_thread::get_id());
+  EXPECT_FALSE(Carrier::current().shared());
 }
 
 }  // namespace

@@ -9,8 +9,6 @@
 namespace lockbench {
 namespace {
 
-using namespace std::chrono_literals;
-
 TEST(Registry, HasEveryStrategyOnce) {
   std::set<std::string_view> names;
   for (const Descriptor* strategy : all_strategies()) {
@@ -124,34 +122,6 @@ TEST_P(EveryDescriptor, HasConsistentTraits) {
 
 INSTANTIATE_TEST_SUITE_P(, EveryDescriptor, testing::ValuesIn(all_strategies()),
                          [](const auto& tested) { return test::test_name_of(tested.param->name); });
-
-/// Keeps its waiting policy.
-class Probe : public LockStrategy {
- public:
-  explicit Probe(const Context& context) : waiting(context.waiting) {}
-  StoreResult<void> connect() override { return {}; }
-  AcquireResult acquire(const AcquireRequest&) override { return {}; }
-  ReleaseResult release(const Lease&) override { return {}; }
-  RenewResult renew(const Lease&, Duration) override { return {}; }
-
-  const WaitPolicy waiting;
-};
-
-WaitPolicy waiting_of(const StrategyOptions& options) {
-  const Descriptor descriptor{
-      .name = "probe", .traits = {.waiting = WaitPolicy::poll(7ms)}, .make = construct<Probe>};
-  const Endpoints endpoints;
-  const auto env = make_system_env(1);
-  Services services;
-  const auto strategy = make_strategy(
-      descriptor, {.endpoints = endpoints, .options = options, .env = *env, .services = services});
-  return dynamic_cast<Probe&>(*strategy).waiting;
-}
-
-TEST(MakeStrategy, UsesTheDefaultPolicyUnlessTheOptionsSayOtherwise) {
-  EXPECT_EQ(waiting_of({}), WaitPolicy::poll(7ms));
-  EXPECT_EQ(waiting_of({.wait = WaitPolicy::backoff(1ms, 2ms)}), WaitPolicy::backoff(1ms, 2ms));
-}
 
 }  // namespace
 }  // namespace lockbench

@@ -66,12 +66,6 @@ TEST(FormatDuration, RoundTrips) {
   }
 }
 
-TEST(Timespec, HasSecondsAndTheRest) {
-  const timespec time = to_timespec(2s + 1500us);
-  EXPECT_EQ(time.tv_sec, 2);
-  EXPECT_EQ(time.tv_nsec, 1'500'000);
-}
-
 TEST(WholeUnits, AreRoundedUp) {
   EXPECT_EQ(ceil_milliseconds(0ns), 0);
   EXPECT_EQ(ceil_milliseconds(1ns), 1);
@@ -88,9 +82,6 @@ TEST(ParseNumber, TakesWhatIsANumberAsAWhole) {
   for (const char* text : {"", "-1", "+1", " 1", "1 ", "1x", "18446744073709551616", "seven"}) {
     EXPECT_FALSE(parse_number<std::uint64_t>(text)) << text;
   }
-}
-
-TEST(ParseNumber, TakesWhatTheTypeHolds) {
   EXPECT_EQ(parse_number<std::int64_t>("-1"), -1);
   EXPECT_EQ(parse_number<std::uint16_t>("65535"), 65535);
   EXPECT_FALSE(parse_number<std::uint16_t>("65536"));

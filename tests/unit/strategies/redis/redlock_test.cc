@@ -1,8 +1,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
-
 #include "strategies/observer.h"
 #include "strategies/redis/client/quorum_node.h"
 #include "strategies/redis/redlock_lock.h"
