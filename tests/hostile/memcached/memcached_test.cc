@@ -19,31 +19,16 @@ bool was_granted(const std::vector<HostileServer::Exchange>& exchanges) {
   return false;
 }
 
-class HostileMemcached : public testing::TestWithParam<const Descriptor*> {
- protected:
-  static MakeSpeaker speaker() {
-    return [items = std::make_shared<MemcachedItems>()] {
-      return std::make_unique<MemcachedSpeaker>(items);
-    };
-  }
-
-  static int requests() {
-    HostileServer honest(speaker(), {});
-    return requests_at(honest, *GetParam(), honest.address());
-  }
-};
+class HostileMemcached : public testing::TestWithParam<const Descriptor*> {};
 
 TEST_P(HostileMemcached, GetsNoLockGrantedThatItDidNotGrant) {
   std::vector<std::string> replies = memcached_replies("lockbench:hostile:{k}");
   replies.emplace_back("STORED\r\nSTORED\r\n");
-  std::vector<Misdeed> all = misdeeds(replies, "STORED\r\n");
-  for (const char* flood : {"x", "STAT a b\r\n", "\r\n"}) {
-    all.push_back({Misdeed::Kind::flood, flood});
-  }
-  play_all(all, requests(), [](const HostileServer::Plan& plan) {
-    HostileServer server(speaker(), plan);
-    live(*GetParam(), server.address(), [&] { EXPECT_TRUE(was_granted(server.exchanges())); });
-  });
+  expect_no_false_grants(
+      *GetParam(), misdeeds(replies, {"STORED\r\n", "x", "STAT a b\r\n", "\r\n"}), [] {
+        const auto items = std::make_shared<MemcachedItems>();
+        return Honest{[items] { return std::make_unique<MemcachedSpeaker>(items); }, was_granted};
+      });
 }
 
 INSTANTIATE_TEST_SUITE_P(All, HostileMemcached, testing::ValuesIn(strategies_of("memcached")),

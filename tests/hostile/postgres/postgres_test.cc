@@ -12,10 +12,6 @@
 namespace lockbench::test {
 namespace {
 
-std::string url_of(const HostileServer& server) {
-  return "postgresql://ann@" + server.address() + "/app?sslmode=disable&gssencmode=disable";
-}
-
 /// The values of all rows, and the tag of the one result; nothing if there is not exactly one.
 struct Result {
   std::vector<std::string> values;
@@ -64,23 +60,14 @@ bool was_granted(const std::vector<HostileServer::Exchange>& exchanges) {
   return granted;
 }
 
-class HostilePostgres : public testing::TestWithParam<const Descriptor*> {
- protected:
-  static std::unique_ptr<Speaker> speaker() { return std::make_unique<pg::PostgresSpeaker>(); }
-
-  static int requests() {
-    HostileServer honest(speaker, {});
-    return requests_at(honest, *GetParam(), url_of(honest));
-  }
-};
+class HostilePostgres : public testing::TestWithParam<const Descriptor*> {};
 
 TEST_P(HostilePostgres, GetsNoLockGrantedThatItDidNotGrant) {
-  std::vector<Misdeed> all = misdeeds(pg::replies(), pg::one_value("7"));
-  all.push_back({Misdeed::Kind::flood, pg::row({std::string(1000, 'x')})});
-  all.push_back({Misdeed::Kind::flood, pg::message('N', "M" + pg::zero_ended("hear") + '\0')});
-  play_all(all, requests(), [](const HostileServer::Plan& plan) {
-    HostileServer server(speaker, plan);
-    live(*GetParam(), url_of(server), [&] { EXPECT_TRUE(was_granted(server.exchanges())); });
+  const std::vector<std::string> floods{pg::one_value("7"), pg::row({std::string(1000, 'x')}),
+                                        pg::message('N', "M" + pg::zero_ended("hear") + '\0')};
+  expect_no_false_grants(*GetParam(), misdeeds(pg::replies(), floods), [] {
+    return Honest{[] { return std::make_unique<pg::PostgresSpeaker>(); }, was_granted,
+                  "postgresql://ann@", "/app?sslmode=disable&gssencmode=disable"};
   });
 }
 
