@@ -71,10 +71,6 @@ Connector FakeEnsemble::connector() {
   };
 }
 
-void FakeEnsemble::end_sessions() {
-  for (auto& [id, session] : sessions_) session.over = true;
-}
-
 int FakeEnsemble::count(std::int32_t operation) const {
   return static_cast<int>(
       std::ranges::count(said_, operation, [](const Said& said) { return said.operation; }));

@@ -38,7 +38,6 @@ class FakeEnsemble {
 
   /// Every server gives this instead of what is asked for.
   void grant(Duration timeout) { granted_ = timeout; }
-  void end_sessions();
   const Session& session(std::int64_t id) { return sessions_.at(id); }
 
   /// All requests but greetings, on all connections.

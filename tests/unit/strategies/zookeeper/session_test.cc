@@ -111,24 +111,6 @@ TEST_F(SessionTest, IsLostWhenNoServerHasAnsweredForItsTimeout) {
   EXPECT_EQ(session_->bind("/m"), nullptr);
 }
 
-TEST_F(SessionTest, TheServerMayHaveEndedIt) {
-  connect();
-  const std::uint64_t number = session_->number();
-  const auto lease = lease_on("/l");
-  ensemble_.end_sessions();
-  ensemble_.cut();
-  keep_for(seconds(1));
-  EXPECT_TRUE(lease->lost_at());
-  EXPECT_TRUE(session_->is_over(number));
-  const auto refused = call(Request::Kind::exists, "/l");
-  ASSERT_FALSE(refused);
-  EXPECT_EQ(refused.error().kind, StoreError::Kind::rejected);
-  EXPECT_THAT(refused.error().message, HasSubstr("session expired"));
-  connect();
-  EXPECT_NE(session_->number(), number);
-  EXPECT_TRUE(call(Request::Kind::exists, "/l"));
-}
-
 TEST_F(SessionTest, AfterATimeAsleepItsBeliefIsOver) {
   connect();
   const auto lease = lease_on("/l");
@@ -137,31 +119,22 @@ TEST_F(SessionTest, AfterATimeAsleepItsBeliefIsOver) {
   EXPECT_EQ(session_->bind("/l"), nullptr) << "it may have ended meanwhile";
 }
 
-TEST_F(SessionTest, WatchedNodeWakesTheWaiter) {
+TEST_F(SessionTest, AWatchedNodeOrALostConnectionWakesTheWaiter) {
   connect();
-  session_->listen("/ahead");
-  ASSERT_TRUE(call(Request::Kind::look, "/ahead"));
-  const TimePoint deleted = clock_.now() + seconds(1);
-  clock_.at(deleted, [&] {
-    ensemble_.push_event(FakeEnsemble::kDeleted, "/ahead");
-    session_->keep(keepers_);
-  });
-  EXPECT_EQ(session_->wait(clock_.now() + seconds(2), {}), WaitResult::signalled);
-  EXPECT_EQ(clock_.now(), deleted);
   session_->listen("/ahead");
   ensemble_.push_event(FakeEnsemble::kDeleted, "/another");
   EXPECT_EQ(session_->wait(clock_.now() + seconds(1), {}), WaitResult::timed_out);
-}
-
-TEST_F(SessionTest, LostConnectionWakesTheWaiter) {
-  connect();
-  session_->listen("/ahead");
-  ASSERT_TRUE(call(Request::Kind::look, "/ahead"));
-  clock_.at(clock_.now() + seconds(1), [&] {
-    ensemble_.cut();
-    session_->keep(keepers_);
-  });
-  EXPECT_EQ(session_->wait(clock_.now() + seconds(2), {}), WaitResult::signalled);
+  for (const bool lost : {false, true}) {
+    session_->listen("/ahead");
+    ASSERT_TRUE(call(Request::Kind::look, "/ahead"));
+    const TimePoint woken = clock_.now() + seconds(1);
+    clock_.at(woken, [&, lost] {
+      lost ? ensemble_.cut() : ensemble_.push_event(FakeEnsemble::kDeleted, "/ahead");
+      session_->keep(keepers_);
+    });
+    EXPECT_EQ(session_->wait(clock_.now() + seconds(2), {}), WaitResult::signalled);
+    EXPECT_EQ(clock_.now(), woken);
+  }
 }
 
 TEST_F(SessionTest, RemovalOfAHeldNodeIsALoss) {
@@ -252,17 +225,6 @@ TEST_F(SessionTest, AnswersMayComeInPieces) {
   const auto answer = call(Request::Kind::exists, "/l");
   ASSERT_TRUE(answer) << answer.error().message;
   EXPECT_EQ(answer->front().code, Code::no_node);
-}
-
-TEST_F(SessionTest, SilenceEndsACallAfterItsTimeout) {
-  connect();
-  ensemble_.server("one").answers = false;
-  const TimePoint begun = clock_.now();
-  const auto answer = call(Request::Kind::exists, "/l");
-  ASSERT_FALSE(answer);
-  EXPECT_EQ(answer.error().kind, StoreError::Kind::unanswered);
-  EXPECT_THAT(answer.error().message, HasSubstr("no answer within 3s"));
-  EXPECT_EQ(clock_.now(), begun + kCommandTimeout);
 }
 
 TEST_F(SessionTest, LateAnswersBelongToTheCallThatWasGivenUp) {
