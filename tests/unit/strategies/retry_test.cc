@@ -70,16 +70,6 @@ TEST_F(RetryTest, SlowAttemptsDoNotOutlastTheDeadlineByMoreThanOne) {
   EXPECT_EQ(clock_.now() - start_, 120ms);
 }
 
-TEST_F(RetryTest, ADeadlineInThePastMeansOneAttempt) {
-  for (const Duration timeout : {Duration(0ms), Duration(-1s)}) {
-    const AcquireResult result = run(timeout, [](int) { return taken(); });
-    EXPECT_EQ(result.outcome, AcquireOutcome::refused);
-    EXPECT_EQ(result.attempts, 1U);
-  }
-  EXPECT_EQ(run(0ms, [](int) { return granted(); }).outcome, AcquireOutcome::acquired);
-  EXPECT_TRUE(env_.waits().empty());
-}
-
 TEST_F(RetryTest, AnInfiniteDeadlineDoesNotOverflow) {
   const AcquireRequest request{.key = "k"};
   int attempts = 0;
@@ -100,14 +90,6 @@ TEST_F(RetryTest, WaitsGrowByTheNumberOfWaitsBefore) {
   }
 }
 
-TEST_F(RetryTest, AStopEndsTheWait) {
-  clock_.at(start_ + 130ms, [&] { stop_.request_stop(); });
-  const AcquireResult result = run(10s, [](int) { return taken(); });
-  EXPECT_EQ(result.outcome, AcquireOutcome::abandoned);
-  EXPECT_EQ(result.attempts, 2U);
-  EXPECT_EQ(clock_.now() - start_, 130ms);
-}
-
 TEST_F(RetryTest, ACustomWaitGetsTheTimeLeftAndMayEndEarly) {
   std::vector<Duration> left;
   const AcquireRequest request{.key = "k", .ttl = 10s, .deadline = start_ + 250ms, .stop = {}};
@@ -124,23 +106,23 @@ TEST_F(RetryTest, ACustomWaitGetsTheTimeLeftAndMayEndEarly) {
   EXPECT_EQ(result.attempts, 4U);
 }
 
-TEST_F(RetryTest, AFailureIsFinalAndCarriesItsReason) {
-  const AcquireResult not_sent = run(1s, [](int) { return broken(StoreError::Kind::not_sent); });
-  EXPECT_EQ(not_sent.outcome, AcquireOutcome::failed);
-  EXPECT_EQ(not_sent.reason, "the reason");
-  EXPECT_EQ(not_sent.attempts, 1U);
-  EXPECT_EQ(run(1s, [](int) { return broken(StoreError::Kind::rejected); }).outcome,
-            AcquireOutcome::failed);
-  EXPECT_EQ(run(1s, [](int) { return broken(StoreError::Kind::unanswered); }).outcome,
-            AcquireOutcome::unknown);
-}
-
-TEST_F(RetryTest, AStoppedAttemptIsAbandonedUnlessItMayHaveTakenEffect) {
-  stop_.request_stop();
-  EXPECT_EQ(run(1s, [](int) { return broken(StoreError::Kind::not_sent); }).outcome,
-            AcquireOutcome::abandoned);
-  EXPECT_EQ(run(1s, [](int) { return broken(StoreError::Kind::unanswered); }).outcome,
-            AcquireOutcome::unknown);
+TEST_F(RetryTest, AFailureIsFinalAndAStopDoesNotHideWhatMayHaveTakenEffect) {
+  using enum StoreError::Kind;
+  const struct {
+    StoreError::Kind kind;
+    AcquireOutcome outcome, if_stopped;
+  } cases[] = {{not_sent, AcquireOutcome::failed, AcquireOutcome::abandoned},
+               {rejected, AcquireOutcome::failed, AcquireOutcome::abandoned},
+               {unanswered, AcquireOutcome::unknown, AcquireOutcome::unknown}};
+  for (const bool stopped : {false, true}) {
+    if (stopped) stop_.request_stop();
+    for (const auto& [kind, outcome, if_stopped] : cases) {
+      const AcquireResult result = run(1s, [kind = kind](int) { return broken(kind); });
+      EXPECT_EQ(result.outcome, stopped ? if_stopped : outcome);
+      EXPECT_EQ(result.attempts, 1U);
+      EXPECT_TRUE(stopped || result.reason == "the reason");
+    }
+  }
 }
 
 }  // namespace

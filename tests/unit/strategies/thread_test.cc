@@ -7,33 +7,14 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <stdexcept>
 #include <string>
-#include <thread>
 #include <vector>
-
-#include "strategies/carrier.h"
-#include "tests/support/eventually.h"
 
 namespace lockbench {
 namespace {
 
 const Thread::OnFailure unexpected = [](const std::string& why) { ADD_FAILURE() << why; };
-
-TEST(Thread, IsAskedToStopAndJoinedWhenItIsDestroyed) {
-  std::atomic<bool> ended{false};
-  {
-    const auto thread = Thread::start(
-        [&](const std::stop_token& stop) {
-          while (!stop.stop_requested()) std::this_thread::yield();
-          ended = true;
-        },
-        unexpected);
-    ASSERT_TRUE(thread) << thread.error();
-  }
-  EXPECT_TRUE(ended);
-}
 
 TEST(Thread, WhatItsBodyThrowsIsALineOfText) {
   std::vector<std::string> told;
@@ -54,21 +35,6 @@ TEST(Thread, CanBeMovedAndFinishedTwice) {
   other.finish();
   other.finish();
   EXPECT_FALSE(other.started());
-}
-
-TEST(Thread, KnowsWhatItUsedOfAProcessor) {
-  EXPECT_EQ(Thread().cpu_time(), Duration::zero());
-  auto thread = Thread::start(
-      [](const std::stop_token& stop) {
-        while (!stop.stop_requested()) std::this_thread::yield();
-      },
-      unexpected);
-  ASSERT_TRUE(thread) << thread.error();
-  const TimePoint until = Carrier::current().now() + test::kPatience;
-  while (thread->cpu_time() == Duration::zero() && Carrier::current().now() < until) {
-    std::this_thread::yield();
-  }
-  EXPECT_GT(thread->cpu_time(), Duration::zero());
 }
 
 /// In a process of its own, which may have no further thread. Returns what it says.

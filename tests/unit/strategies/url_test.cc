@@ -50,14 +50,6 @@ TEST(Url, HasAQueryWhereThatIsAllowed) {
   EXPECT_FALSE(parse_url("x://h?a=b", form)) << "settings must not be ignored";
 }
 
-TEST(Url, NeedsOnlyAHost) {
-  const auto url = parse_url("h", form);
-  ASSERT_TRUE(url) << url.error();
-  EXPECT_THAT(url->hosts, ElementsAre(HostPort{"h", 7}));
-  EXPECT_TRUE(url->scheme.empty() && url->user.empty() && url->password.empty());
-  EXPECT_TRUE(url->path.empty());
-}
-
 TEST(Url, ErrorsSayWhatIsWrongAndWhatIsAllowedAndTellNoSecret) {
   for (const auto& [text, why] : std::vector<std::pair<std::string, std::string>>{
            {"y://u:hunter2@h", "not a test URL"},

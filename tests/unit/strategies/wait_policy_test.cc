@@ -31,13 +31,6 @@ class WaitPolicyTest : public testing::Test {
   SimEnv env_{clock_};
 };
 
-TEST_F(WaitPolicyTest, PollWaitsTheSameEveryTime) {
-  for (const std::uint32_t earlier : {0U, 1U, 1000U}) {
-    EXPECT_EQ(WaitPolicy::poll(100ms).delay(earlier, env_), 100ms);
-    EXPECT_EQ(WaitPolicy::poll(0ms).delay(earlier, env_), 0ms);
-  }
-}
-
 TEST_F(WaitPolicyTest, BackoffDoublesItsBoundUpToTheCap) {
   const WaitPolicy policy = WaitPolicy::backoff(1ms, 100ms);
   for (std::uint32_t earlier = 0; earlier < 7; ++earlier) {

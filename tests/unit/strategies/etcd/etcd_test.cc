@@ -31,13 +31,6 @@ TEST(EtcdKeys, OfALockShareAPrefixWithNoOther) {
   EXPECT_FALSE(within("lock{0}/0123"));
 }
 
-TEST(EtcdKeys, ExclusiveAndSharedKeysAreApart) {
-  EXPECT_TRUE(queue_of("l", Mode::shared).starts_with(queue_of("l")));
-  EXPECT_TRUE(queue_of("l", Mode::exclusive).starts_with(queue_of("l")));
-  EXPECT_NE(queue_of("l", Mode::shared), queue_of("l", Mode::exclusive));
-  EXPECT_FALSE(guards_of("l", Mode::exclusive).starts_with(queue_of("l")));
-}
-
 TEST(EtcdAnswers, ALeaseHasATtlThatCanBeReckonedWith) {
   etcdserverpb::LeaseGrantResponse response;
   response.set_id(7);
@@ -51,22 +44,6 @@ TEST(EtcdAnswers, ALeaseHasATtlThatCanBeReckonedWith) {
   EXPECT_EQ(read_grant(response)->ttl, seconds(60));
   response.set_id(0);
   EXPECT_FALSE(read_grant(response));
-}
-
-TEST(EtcdAnswers, ATransactionHasAnAnswerForEachOperation) {
-  const Txn txn{.then = {put("q/a", 7), newest("q/", 2)}};
-  etcdserverpb::TxnResponse response;
-  response.mutable_header()->set_revision(5);
-  response.set_succeeded(true);
-  response.add_responses()->mutable_response_put();
-  EXPECT_FALSE(read_txn(txn, response));
-  auto& found = *response.add_responses()->mutable_response_range()->add_kvs();
-  found.set_key("q/a");
-  found.set_create_revision(5);
-  ASSERT_TRUE(read_txn(txn, response));
-  EXPECT_EQ(read_txn(txn, response)->found.at(1).at(0).name, "q/a");
-  found.set_key("p");
-  EXPECT_FALSE(read_txn(txn, response)) << "of another lock";
 }
 
 TEST(EtcdAnswers, ATokenIsWhatAHeaderCanCarry) {

@@ -68,14 +68,6 @@ TEST(Replies, AnItemIsTheOneAskedFor) {
   EXPECT_FALSE((*parse("END\r\n"))->value);
 }
 
-TEST(Replies, VersionAndStats) {
-  expect_only({"VERSION 1.6.18\r\n"}, parse_version);
-  expect_only({"END\r\n", "STAT pid 1\r\nEND\r\n"}, parse_stats);
-  EXPECT_EQ((*parse_version("VERSION 1.6.18\r\n"))->value, "1.6.18");
-  const auto stats = parse_stats("STAT pid 12\r\nSTAT version 1.6.18\r\nEND\r\n");
-  EXPECT_EQ((*stats)->value, (Stats{{"pid", "12"}, {"version", "1.6.18"}}));
-}
-
 TEST(Replies, NothingIsReadWithoutABound) {
   EXPECT_FALSE(parse_choice(std::string(2048, 'x'), kAdd));
   EXPECT_FALSE(parse_item("VALUE k 0 1048577 1\r\n", "k"));
