@@ -62,7 +62,7 @@ TEST_F(SessionTest, IsValidForAsLongAsTheServerGrants) {
   const auto lease = lease_on("/l");
   ASSERT_TRUE(lease);
   EXPECT_EQ(lease->valid_until(), asked + seconds(4));
-  EXPECT_EQ(ensemble_.count(15), 1) << "create2";
+  EXPECT_EQ(ensemble_.count(FakeEnsemble::kCreate2), 1);
 }
 
 TEST_F(SessionTest, PingsAtAThirdOfItsTimeout) {
@@ -273,7 +273,7 @@ TEST_F(SessionTest, IsEndedAtTheServer) {
   const auto lease = lease_on("/l");
   const std::int64_t id = session_->id();
   session_->close();
-  EXPECT_TRUE(ensemble_.session(id).over);
+  EXPECT_TRUE(ensemble_.is_over(id));
   EXPECT_TRUE(lease->lost_at());
   EXPECT_EQ(ensemble_.count(FakeEnsemble::kClose), 1);
 }
