@@ -250,14 +250,14 @@ TEST_P(HostileEtcdTest, GetsNoLockGrantedThatItDidNotGrant) {
 
 TEST_P(HostileEtcdTest, KeepsASessionOnlyByAnswersForIt) {
   constexpr std::chrono::seconds kTtl = 4s;
+  using Answer = etcdserverpb::LeaseKeepAliveResponse;
   const auto answer = [](std::int64_t id_offset, std::int64_t ttl) {
-    return EtcdMisdeed{.name = "an answer for another lease", .change = [=](Message& message) {
-                         auto* const kept =
-                             dynamic_cast<etcdserverpb::LeaseKeepAliveResponse*>(&message);
-                         if (kept == nullptr) return;
-                         kept->set_id(kept->id() + id_offset);
-                         kept->set_ttl(ttl);
-                       }};
+    return EtcdMisdeed{.change = [=](Message& message) {
+      auto* const kept = dynamic_cast<Answer*>(&message);
+      if (kept == nullptr) return;
+      kept->set_id(kept->id() + id_offset);
+      kept->set_ttl(ttl);
+    }};
   };
   const auto is_kept = [&](const EtcdMisdeed& misdeed) {
     const HostileEtcd etcd(misdeed, 0);
@@ -275,13 +275,11 @@ TEST_P(HostileEtcdTest, KeepsASessionOnlyByAnswersForIt) {
     (void)eventually([&] { return is_prolonged() || env->now() > end; });
     return is_prolonged();
   };
+  const std::array answers{answer(0, kTtl.count()), answer(1, kTtl.count()), answer(0, 0),
+                           answer(0, -1)};
   std::array<bool, 4> kept{};
-  side_by_side(kept.size(), kept.size(), [&](std::size_t index) {
-    kept.at(index) = index == 0   ? is_kept(answer(0, kTtl.count()))
-                     : index == 1 ? is_kept(answer(1, kTtl.count()))
-                     : index == 2 ? is_kept(answer(0, 0))
-                                  : is_kept(answer(0, -1));
-  });
+  side_by_side(kept.size(), kept.size(),
+               [&](std::size_t index) { kept.at(index) = is_kept(answers.at(index)); });
   EXPECT_EQ(kept, (std::array{true, false, false, false}));
 }
 

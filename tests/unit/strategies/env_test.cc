@@ -1,20 +1,25 @@
 #include "strategies/env.h"
 
 #include <fcntl.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sched.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <array>
+#include <algorithm>
 #include <atomic>
 #include <functional>
-#include <future>
 #include <set>
+#include <stdexcept>
+#include <string>
 #include <string_view>
 #include <thread>
+#include <vector>
 
 #include "strategies/carrier.h"
+#include "strategies/thread.h"
 #include "tests/support/eventually.h"
 
 namespace lockbench {
@@ -41,15 +46,10 @@ TEST_F(SystemEnvTest, AnEventThatIsSetDuringTheWaitEndsIt) {
   }
 }
 
-TEST_F(SystemEnvTest, AnEventIsSetEvenIfTheDeadlineHasPassed) {
+TEST_F(SystemEnvTest, SetTwiceIsSetOnceAndSeenAfterTheDeadline) {
+  event_->set();
   event_->set();
   EXPECT_EQ(env_->wait(event_.get(), env_->now() - 1s, {}), WaitResult::signalled);
-}
-
-TEST_F(SystemEnvTest, SetTwiceIsSetOnce) {
-  event_->set();
-  event_->set();
-  EXPECT_EQ(env_->wait(event_.get(), bound(), {}), WaitResult::signalled);
   EXPECT_EQ(env_->wait(event_.get(), env_->now() + 1ms, {}), WaitResult::timed_out);
 }
 
@@ -141,32 +141,6 @@ TEST_F(SystemEnvTest, TokensAre128BitsInHexAndUnique) {
   }
 }
 
-TEST(ThreadCarrier, PollsUntilADescriptorIsReady) {
-  std::array<int, 2> pipe{};
-  ASSERT_EQ(::pipe(pipe.data()), 0);
-  Carrier& carrier = Carrier::current();
-  std::array<pollfd, 2> polled{{{.fd = -1, .events = POLLIN, .revents = 0},
-                                {.fd = pipe[0], .events = POLLIN, .revents = 0}}};
-  const TimePoint begin = Carrier::current().now();
-  carrier.poll(polled, 2ms, {});
-  EXPECT_GE(Carrier::current().now() - begin, 2ms);
-  EXPECT_EQ(polled[1].revents, 0);
-  {
-    const std::jthread writer([&] { EXPECT_EQ(::write(pipe[1], "x", 1), 1); });
-    carrier.poll(polled, kBound, {});
-    EXPECT_EQ(polled[1].revents, POLLIN);
-  }
-  for (const int end : pipe) ::close(end);
-}
-
-TEST(ThreadCarrier, AStopEndsAPoll) {
-  std::stop_source stop;
-  const auto polling = std::async(
-      std::launch::async, [&] { Carrier::current().poll({}, 2 * kBound, stop.get_token()); });
-  stop.request_stop();
-  EXPECT_EQ(polling.wait_for(kBound), std::future_status::ready);
-}
-
 TEST(ThreadCarrier, ATaskRunsOnAThreadOfItsOwnUntilItIsStopped) {
   std::atomic<bool> stopped{false};
   std::thread::id its_thread;
@@ -183,6 +157,58 @@ TEST(ThreadCarrier, ATaskRunsOnAThreadOfItsOwnUntilItIsStopped) {
   EXPECT_TRUE(stopped);
   EXPECT_NE(its_thread, std::this_thread::get_id());
   EXPECT_FALSE(Carrier::current().shared());
+}
+
+const Thread::OnFailure unexpected = [](const std::string& why) { ADD_FAILURE() << why; };
+
+TEST(Thread, WhatItsBodyThrowsIsALineOfText) {
+  std::vector<std::string> told;
+  const auto tell = [&](const std::string& why) { told.push_back(why); };
+  Thread::start([](const std::stop_token&) { throw std::out_of_range("no such element"); }, tell)
+      ->finish();
+  Thread::start([](const std::stop_token&) { throw 1; }, tell)->finish();
+  EXPECT_THAT(told, testing::ElementsAre("no such element", "an unknown exception"));
+}
+
+/// In a process of its own, which may have no further thread. Returns what it says.
+std::string said_without_threads(std::string (*work)()) {
+  int ends[2];
+  EXPECT_EQ(::pipe(ends), 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    // The limit does not hold for root.
+    constexpr uid_t kNobody = 65534;
+    const rlimit one{1, 1};
+    if (::geteuid() == 0 && ::setuid(kNobody) != 0) ::_exit(2);
+    if (::setrlimit(RLIMIT_NPROC, &one) != 0) ::_exit(2);
+    const std::string said = work();
+    ::_exit(::write(ends[1], said.data(), said.size()) < 0 ? 2 : 0);
+  }
+  ::close(ends[1]);
+  std::string said(1000, '\0');
+  const ssize_t size = ::read(ends[0], said.data(), said.size());
+  ::close(ends[0]);
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+  said.resize(static_cast<std::size_t>(std::max<ssize_t>(size, 0)));
+  return said;
+}
+
+TEST(Thread, ThatCannotBeStartedIsAnErrorThatNamesTheLimit) {
+  const std::string said = said_without_threads([]() -> std::string {
+    const auto thread = Thread::start([](const std::stop_token&) {}, unexpected);
+    return thread ? "it was started" : thread.error();
+  });
+  EXPECT_EQ(said,
+            "a thread cannot be started: Resource temporarily unavailable (limit of user "
+            "processes: 1; ulimit -u)");
+}
+
+TEST(InBackground, WithoutAThreadTheWorkIsDoneAtOnce) {
+  EXPECT_EQ(
+      said_without_threads([] { return in_background([] { return std::string("done"); }).get(); }),
+      "done");
 }
 
 }  // namespace

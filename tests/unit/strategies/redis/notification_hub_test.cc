@@ -126,17 +126,6 @@ TEST_F(TwoWait, AMessageThatArrivesWhileAskingIsPassedOn) {
   EXPECT_TRUE(second_.is_woken());
 }
 
-TEST_F(NotificationHubTest, KnowsWhenTheSubscriptionHolds) {
-  server_.confirm_at_once(false);
-  Waiting one(hub());
-  ASSERT_TRUE(eventually([&] { return server_.is_subscribed("c"); }));
-  EXPECT_FALSE(one.waiter().subscribed());
-  EXPECT_FALSE(one.is_woken(0ms));
-  server_.confirm("c");
-  EXPECT_TRUE(one.is_woken());
-  EXPECT_TRUE(one.waiter().subscribed());
-}
-
 TEST_F(NotificationHubTest, ABrokenConnectionWakesAllAndIsRestored) {
   Waiting first(hub()), second(hub()), other(hub(), "other");
   for (Waiting* one : {&first, &second, &other}) ASSERT_TRUE(one->await_hearing());

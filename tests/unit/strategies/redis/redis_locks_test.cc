@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "tests/unit/strategies/redis/redis_lock_test.h"
 
 namespace lockbench::redis {
@@ -104,6 +106,146 @@ TEST_F(RedisLockTest, AReentrantLockCountsAndReportsTheRestOfTheTtl) {
   EXPECT_EQ(clock_.now() - start, 5s);
   EXPECT_EQ(a.lock->release(outer).outcome, ReleaseOutcome::not_owner);
 }
+
+/// Both forms.
+class RedisGetset : public RedisLockTest, public testing::WithParamInterface<const char*> {
+ protected:
+  RedisClient& client() { return RedisLockTest::client(GetParam()); }
+  bool compares() const { return GetParam() == std::string_view("redis-getset-cas"); }
+
+  /// A lock that has expired.
+  void leave_expired() {
+    expired_ = wall_milliseconds(-5s);
+    redis_.set("k", expired_);
+  }
+
+  std::string expired_;
+};
+
+TEST_P(RedisGetset, TheValueIsTheExpiryByTheClientsClock) {
+  RedisClient& a = client();
+  a.env.skew_wall_clock(90s);
+  const TimePoint start = clock_.now();
+  const Lease lease = a.must_acquire(2s);
+  EXPECT_EQ(lease.token, wall_milliseconds(92s));
+  EXPECT_EQ(commands(), (Commands{"SETNX k " + lease.token}));
+  EXPECT_EQ(redis_.ttl("k"), std::nullopt);
+  EXPECT_EQ(lease.state->valid_until(), start + 2s);
+  EXPECT_EQ(a.lock->release(lease).outcome, ReleaseOutcome::released);
+  EXPECT_EQ(commands(), (Commands{"DEL k"}));
+}
+
+TEST_P(RedisGetset, ARefusedClientOnlyReadsTheValue) {
+  const Lease lease = client().must_acquire();
+  commands();
+  clock_.advance(10s);  // the very last moment has not passed
+  RedisClient& b = client();
+  EXPECT_EQ(b.acquire().outcome, AcquireOutcome::refused);
+  EXPECT_EQ(commands(), (Commands{"SETNX k " + wall_milliseconds(10s), "GET k"}));
+  EXPECT_EQ(redis_.value("k"), lease.token);
+}
+
+TEST_P(RedisGetset, TakesOverAnExpiredLock) {
+  redis_.set_round_trip(40ms);
+  leave_expired();
+  RedisClient& a = client();
+  const TimePoint start = clock_.now();
+  const Lease lease = a.must_acquire(2s);
+  const auto sent = commands();
+  ASSERT_EQ(sent.size(), 3U);
+  EXPECT_EQ(sent[1], "GET k");
+  EXPECT_EQ(sent[2], "GETSET k " + lease.token);
+  EXPECT_EQ(redis_.value("k"), lease.token);
+  EXPECT_EQ(lease.state->valid_until(), start + 80ms + 2s);  // from before GETSET was sent
+  EXPECT_EQ(a.lock->release(lease).outcome, ReleaseOutcome::released);
+}
+
+TEST_P(RedisGetset, ItsKeyEndsAfterADayIfKeysAreBounded) {
+  options_.bounded_keys = true;
+  const Lease lease = client().must_acquire(2s);
+  EXPECT_EQ(redis_.ttl("k"), 24h);
+  clock_.advance(3s);
+  commands();
+  const Lease next = client().must_acquire(2s);
+  EXPECT_EQ(commands(), (Commands{"SET k " + next.token + " NX EX 86400", "GET k",
+                                  "SET k " + next.token + " EX 86400 GET"}));
+  EXPECT_EQ(redis_.value("k"), next.token);
+  EXPECT_EQ(redis_.ttl("k"), 24h);
+}
+
+TEST_P(RedisGetset, AValueThatIsNotATimeNeverExpires) {
+  for (const char* value : {"", "another", "12 ", "1e3"}) {
+    redis_.set("k", value);
+    EXPECT_EQ(client().acquire().outcome, AcquireOutcome::refused) << value;
+    EXPECT_EQ(redis_.value("k"), value);
+  }
+}
+
+TEST_P(RedisGetset, RetriesAtOnceIfTheKeyIsGone) {
+  client().must_acquire();
+  commands();
+  before("GET", [&] { redis_.erase("k"); });
+  RedisClient& b = client();
+  const Lease lease = b.must_acquire();
+  EXPECT_EQ(commands(), (Commands{"SETNX k " + lease.token, "GET k", "SETNX k " + lease.token}));
+  EXPECT_TRUE(b.env.waits().empty());
+}
+
+TEST_P(RedisGetset, LimitsSuchRetries) {
+  redis_.on_arrival([&](const std::string& command) {
+    if (command.starts_with("SETNX")) redis_.set("k", "another");
+    if (command.starts_with("GET")) redis_.erase("k");
+  });
+  EXPECT_EQ(client().acquire().outcome, AcquireOutcome::refused);
+  const auto sent = commands();
+  EXPECT_EQ(std::count(sent.begin(), sent.end(), "GET k"), 3);
+}
+
+TEST_P(RedisGetset, ALoserOfTheRaceRewritesTheWinnersExpiry) {
+  leave_expired();
+  RedisClient &a = client(), &b = client();
+  Lease winner;
+  before("GETSET", [&] { winner = a.must_acquire(2s); });
+  EXPECT_EQ(b.acquire(30s).outcome, AcquireOutcome::refused);
+  EXPECT_EQ(winner.token, wall_milliseconds(2s));
+  EXPECT_EQ(redis_.value("k"), wall_milliseconds(30s));
+}
+
+TEST_P(RedisGetset, AFastClockWinsTheRaceUnlessTheValueIsCompared) {
+  leave_expired();
+  RedisClient &a = client(), &b = client();
+  b.env.skew_wall_clock(11s);
+  Lease winner;
+  before("GETSET", [&] { winner = a.must_acquire(10s); });
+  const AcquireResult result = b.acquire(10s);
+  EXPECT_TRUE(winner.state->valid_at(clock_.now()));
+  EXPECT_EQ(result.outcome, compares() ? AcquireOutcome::refused : AcquireOutcome::acquired);
+}
+
+TEST_P(RedisGetset, HandlesAKeyDeletedBetweenGetAndGetset) {
+  leave_expired();
+  before("GETSET", [&] { redis_.erase("k"); });
+  EXPECT_EQ(client().acquire().outcome,
+            compares() ? AcquireOutcome::refused : AcquireOutcome::acquired);
+}
+
+TEST_P(RedisGetset, AnyStepCanFail) {
+  for (int n = 1; n <= 3; ++n) {
+    leave_expired();
+    redis_.fail(n, Failure::not_sent);
+    EXPECT_EQ(client().acquire().outcome, AcquireOutcome::failed) << n;
+    EXPECT_EQ(redis_.value("k"), expired_);
+    // The second command, GET, changes nothing: without its answer the lock is still not held.
+    redis_.fail(n, Failure::answer_lost);
+    EXPECT_EQ(client().acquire().outcome, n == 2 ? AcquireOutcome::failed : AcquireOutcome::unknown)
+        << n;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(, RedisGetset, testing::Values("redis-getset", "redis-getset-cas"),
+                         [](const auto& tested) {
+                           return std::string_view(tested.param).ends_with("cas") ? "cas" : "plain";
+                         });
 
 }  // namespace
 }  // namespace lockbench::redis

@@ -317,7 +317,7 @@ TEST_P(RedlockTest, ATimerRenewsOnAllNodes) {
   scheduler_->run_due();
   EXPECT_EQ(lease.state->valid_until(), renewed_at + 900ms - 11ms);
   for (const std::size_t node : {0, 2}) {
-    EXPECT_THAT(nodes_[node].take_commands(), testing::ElementsAre(HasSubstr("renew_if_token")));
+    EXPECT_THAT(nodes_[node].take_commands().at(0), HasSubstr("renew_if_token"));
   }
 }
 
