@@ -49,7 +49,7 @@ EXCEPTIONS = {
     "tests/conformance/redis/redis_test_store.h": "reads a lock whose value is a time of day",
     "tests/conformance/etcd/test_store.cc": "gRPC takes deadlines by the time of day",
     "tests/conformance/etcd/long_leases_test.cc": "likewise",
-    "tests/hostile/etcd/hostile_etcd.h": "likewise",
+    "tests/hostile/etcd/etcd_test.cc": "likewise",
     "tests/integration/support/program.cc": "bounds what it waits for by kPatience",
     "tests/integration/testbed/proxy_fixture.h": "measures a delay that has a lower bound",
     "tests/integration/testbed/tcp_client.cc": "bounds what it waits for by kPatience",

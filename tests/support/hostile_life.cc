@@ -1,5 +1,6 @@
 #include "tests/support/hostile_life.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -50,12 +51,30 @@ void live(const Descriptor& strategy, const std::string& url, const std::functio
   if (released.outcome == ReleaseOutcome::failed) expect_reason(released.reason);
 }
 
-int requests_at(const HostileServer& honest, const Descriptor& strategy, const std::string& url) {
+void expect_no_false_grants(const Descriptor& strategy, const std::vector<Misdeed>& misdeeds,
+                            const std::function<Honest()>& make, int on_from) {
+  /// How many requests the server got.
+  const auto play = [&](const HostileServer::Plan& plan, bool& granted, Duration timeout) {
+    const Honest honest = make();
+    const HostileServer server(honest.speaker, plan);
+    const std::string url = fmt::format("{}{}{}", honest.scheme, server.address(), honest.query);
+    const auto on_grant = [&] {
+      granted = true;
+      EXPECT_TRUE(honest.has_granted(server.exchanges()));
+    };
+    live(strategy, url, on_grant, timeout);
+    return static_cast<int>(server.exchanges().size());
+  };
   bool granted = false;
-  live(
-      strategy, url, [&] { granted = true; }, kPatience);
-  EXPECT_TRUE(granted) << "at an honest server";
-  return static_cast<int>(honest.exchanges().size());
+  const int requests = play({}, granted, kPatience);
+  ASSERT_TRUE(granted) << "at an honest server";
+  play_all(
+      misdeeds, requests,
+      [&](const HostileServer::Plan& plan) {
+        bool ignored = false;
+        play(plan, ignored, kHostileTimeout);
+      },
+      on_from);
 }
 
 std::vector<const Descriptor*> strategies_of(std::string_view backend) {

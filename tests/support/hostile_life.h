@@ -19,8 +19,20 @@ inline constexpr Duration kHostileTimeout = std::chrono::milliseconds(200);
 void live(const Descriptor& strategy, const std::string& url, const std::function<void()>& on_grant,
           Duration timeout = kHostileTimeout);
 
-/// How many requests such a life takes at a server that is honest. Expects that it gets its lock.
-int requests_at(const HostileServer& honest, const Descriptor& strategy, const std::string& url);
+/// One honest server.
+struct Honest {
+  MakeSpeaker speaker;
+  /// Whether the latest answers by which a lock is granted do grant it.
+  std::function<bool(const std::vector<HostileServer::Exchange>&)> has_granted;
+  /// Its URL is its address between these.
+  std::string_view scheme{}, query{};
+};
+
+/// Such lives at servers that are honest but for one misdeed, at each request in turn, and once
+/// from `on_from` on for good. Expects that no client believes to have a lock that its server did
+/// not grant.
+void expect_no_false_grants(const Descriptor& strategy, const std::vector<Misdeed>& misdeeds,
+                            const std::function<Honest()>& make, int on_from = 1);
 
 /// All strategies of that store.
 std::vector<const Descriptor*> strategies_of(std::string_view backend);

@@ -34,11 +34,11 @@ std::string Misdeed::name() const {
   return text;
 }
 
-std::vector<Misdeed> misdeeds(const std::vector<std::string>& answers, std::string flood) {
+std::vector<Misdeed> misdeeds(const std::vector<std::string>& answers,
+                              const std::vector<std::string>& floods) {
   std::vector<Misdeed> all;
-  all.reserve(answers.size() + 5);
   for (const std::string& answer : answers) all.push_back({Misdeed::Kind::answer, answer});
-  all.push_back({Misdeed::Kind::flood, std::move(flood)});
+  for (const std::string& flood : floods) all.push_back({Misdeed::Kind::flood, flood});
   for (const auto kind : {Misdeed::Kind::silence, Misdeed::Kind::half_then_silence,
                           Misdeed::Kind::reset, Misdeed::Kind::half_then_reset}) {
     all.push_back({kind, {}});

@@ -45,8 +45,9 @@ struct Misdeed {
   std::string name() const;
 };
 
-/// Each of these answers, and each of the other kinds once.
-std::vector<Misdeed> misdeeds(const std::vector<std::string>& answers, std::string flood);
+/// Each of these answers and floods, and each of the other kinds once.
+std::vector<Misdeed> misdeeds(const std::vector<std::string>& answers,
+                              const std::vector<std::string>& floods);
 
 /// A server on a free port of 127.0.0.1, on a thread of its own, that answers rightly but for some
 /// requests. Thread-safe.

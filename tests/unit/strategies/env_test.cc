@@ -1,16 +1,25 @@
 #include "strategies/env.h"
 
 #include <fcntl.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sched.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
 #include <functional>
 #include <set>
+#include <stdexcept>
+#include <string>
 #include <string_view>
 #include <thread>
+#include <vector>
 
+#include "strategies/carrier.h"
+#include "strategies/thread.h"
 #include "tests/support/eventually.h"
 
 namespace lockbench {
@@ -37,15 +46,10 @@ TEST_F(SystemEnvTest, AnEventThatIsSetDuringTheWaitEndsIt) {
   }
 }
 
-TEST_F(SystemEnvTest, AnEventIsSetEvenIfTheDeadlineHasPassed) {
+TEST_F(SystemEnvTest, SetTwiceIsSetOnceAndSeenAfterTheDeadline) {
+  event_->set();
   event_->set();
   EXPECT_EQ(env_->wait(event_.get(), env_->now() - 1s, {}), WaitResult::signalled);
-}
-
-TEST_F(SystemEnvTest, SetTwiceIsSetOnce) {
-  event_->set();
-  event_->set();
-  EXPECT_EQ(env_->wait(event_.get(), bound(), {}), WaitResult::signalled);
   EXPECT_EQ(env_->wait(event_.get(), env_->now() + 1ms, {}), WaitResult::timed_out);
 }
 
@@ -127,13 +131,6 @@ TEST_F(SystemEnvTest, UsesTheSystemClocks) {
   EXPECT_LT(env_->wall_now(), wall_before + 1h);
 }
 
-TEST_F(SystemEnvTest, RandomNumbersDependOnTheSeed) {
-  const auto same = make_system_env(1), other = make_system_env(2);
-  const auto drawn = env_->random();
-  EXPECT_EQ(same->random(), drawn);
-  EXPECT_NE(other->random(), drawn);
-}
-
 TEST_F(SystemEnvTest, TokensAre128BitsInHexAndUnique) {
   std::set<std::string> tokens;
   for (int i = 0; i < 1000; ++i) {
@@ -142,6 +139,76 @@ TEST_F(SystemEnvTest, TokensAre128BitsInHexAndUnique) {
     EXPECT_EQ(token.find_first_not_of("0123456789abcdef"), std::string::npos) << token;
     EXPECT_TRUE(tokens.insert(token).second) << token;
   }
+}
+
+TEST(ThreadCarrier, ATaskRunsOnAThreadOfItsOwnUntilItIsStopped) {
+  std::atomic<bool> stopped{false};
+  std::thread::id its_thread;
+  {
+    const auto task = Carrier::current().start(
+        [&](const std::stop_token& stop) {
+          its_thread = std::this_thread::get_id();
+          const auto latest = Carrier::current().now() + kBound;
+          stopped = Carrier::current().wait(nullptr, latest, stop) == WaitResult::stopped;
+        },
+        {});
+    ASSERT_TRUE(task) << task.error();
+  }
+  EXPECT_TRUE(stopped);
+  EXPECT_NE(its_thread, std::this_thread::get_id());
+  EXPECT_FALSE(Carrier::current().shared());
+}
+
+const Thread::OnFailure unexpected = [](const std::string& why) { ADD_FAILURE() << why; };
+
+TEST(Thread, WhatItsBodyThrowsIsALineOfText) {
+  std::vector<std::string> told;
+  const auto tell = [&](const std::string& why) { told.push_back(why); };
+  Thread::start([](const std::stop_token&) { throw std::out_of_range("no such element"); }, tell)
+      ->finish();
+  Thread::start([](const std::stop_token&) { throw 1; }, tell)->finish();
+  EXPECT_THAT(told, testing::ElementsAre("no such element", "an unknown exception"));
+}
+
+/// In a process of its own, which may have no further thread. Returns what it says.
+std::string said_without_threads(std::string (*work)()) {
+  int ends[2];
+  EXPECT_EQ(::pipe(ends), 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    // The limit does not hold for root.
+    constexpr uid_t kNobody = 65534;
+    const rlimit one{1, 1};
+    if (::geteuid() == 0 && ::setuid(kNobody) != 0) ::_exit(2);
+    if (::setrlimit(RLIMIT_NPROC, &one) != 0) ::_exit(2);
+    const std::string said = work();
+    ::_exit(::write(ends[1], said.data(), said.size()) < 0 ? 2 : 0);
+  }
+  ::close(ends[1]);
+  std::string said(1000, '\0');
+  const ssize_t size = ::read(ends[0], said.data(), said.size());
+  ::close(ends[0]);
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+  said.resize(static_cast<std::size_t>(std::max<ssize_t>(size, 0)));
+  return said;
+}
+
+TEST(Thread, ThatCannotBeStartedIsAnErrorThatNamesTheLimit) {
+  const std::string said = said_without_threads([]() -> std::string {
+    const auto thread = Thread::start([](const std::stop_token&) {}, unexpected);
+    return thread ? "it was started" : thread.error();
+  });
+  EXPECT_EQ(said,
+            "a thread cannot be started: Resource temporarily unavailable (limit of user "
+            "processes: 1; ulimit -u)");
+}
+
+TEST(InBackground, WithoutAThreadTheWorkIsDoneAtOnce) {
+  EXPECT_EQ(
+      said_without_threads([] { return in_background([] { return std::string("done"); }).get(); }),
+      "done");
 }
 
 }  // namespace

@@ -2,28 +2,26 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <set>
+#include <string>
+#include <thread>
+#include <vector>
 
+#include "strategies/services.h"
 #include "tests/support/test_names.h"
 
 namespace lockbench {
 namespace {
 
-using namespace std::chrono_literals;
-
 TEST(Registry, HasEveryStrategyOnce) {
-  std::set<std::string_view> names;
   for (const Descriptor* strategy : all_strategies()) {
-    EXPECT_TRUE(names.insert(strategy->name).second) << strategy->name;
     EXPECT_EQ(find_strategy(strategy->name), strategy);
-  }
-  for (const char* name :
-       {"none", "local-mutex", "redis-setnx", "redis-getset-cas", "redis-set-nx-lua"}) {
-    EXPECT_TRUE(names.contains(name)) << name;
   }
   for (const char* other : {"", "redis", "redis-setnx "}) {
     EXPECT_EQ(find_strategy(other), nullptr) << other;
   }
+  EXPECT_THROW(Registration(Descriptor{.name = "none"}), std::logic_error);
 }
 
 const Registration absent({.name = "store-x",
@@ -48,10 +46,6 @@ TEST(Registry, HasATypicalStrategyOfEachStore) {
     if (strategy->typical) typical.insert(strategy->backend);
   }
   EXPECT_EQ(typical, backends);
-}
-
-TEST(Registry, RefusesADuplicateName) {
-  EXPECT_THROW(Registration(Descriptor{.name = "none"}), std::logic_error);
 }
 
 TEST(Registry, ListsControlsFirstThenByBackendAndName) {
@@ -125,32 +119,40 @@ TEST_P(EveryDescriptor, HasConsistentTraits) {
 INSTANTIATE_TEST_SUITE_P(, EveryDescriptor, testing::ValuesIn(all_strategies()),
                          [](const auto& tested) { return test::test_name_of(tested.param->name); });
 
-/// Keeps its waiting policy.
-class Probe : public LockStrategy {
- public:
-  explicit Probe(const Context& context) : waiting(context.waiting) {}
-  StoreResult<void> connect() override { return {}; }
-  AcquireResult acquire(const AcquireRequest&) override { return {}; }
-  ReleaseResult release(const Lease&) override { return {}; }
-  RenewResult renew(const Lease&, Duration) override { return {}; }
-
-  const WaitPolicy waiting;
+template <int kNumber>
+struct Tombstone {
+  explicit Tombstone(std::string& to) : log(to) {}
+  ~Tombstone() { log += std::to_string(kNumber); }
+  std::string& log;
 };
 
-WaitPolicy waiting_of(const StrategyOptions& options) {
-  const Descriptor descriptor{
-      .name = "probe", .traits = {.waiting = WaitPolicy::poll(7ms)}, .make = construct<Probe>};
-  const Endpoints endpoints;
-  const auto env = make_system_env(1);
-  Services services;
-  const auto strategy = make_strategy(
-      descriptor, {.endpoints = endpoints, .options = options, .env = *env, .services = services});
-  return dynamic_cast<Probe&>(*strategy).waiting;
+TEST(Services, AreDestroyedInReverseOrder) {
+  std::string log;
+  {
+    Services services;
+    services.provide(std::make_shared<Tombstone<1>>(log));
+    services.get_or_make<Tombstone<2>>([&] { return std::make_shared<Tombstone<2>>(log); });
+    services.get_or_make<Tombstone<3>>([&] { return std::make_unique<Tombstone<3>>(log); });
+    EXPECT_EQ(log, "");
+  }
+  EXPECT_EQ(log, "321");
 }
 
-TEST(MakeStrategy, UsesTheDefaultPolicyUnlessTheOptionsSayOtherwise) {
-  EXPECT_EQ(waiting_of({}), WaitPolicy::poll(7ms));
-  EXPECT_EQ(waiting_of({.wait = WaitPolicy::backoff(1ms, 2ms)}), WaitPolicy::backoff(1ms, 2ms));
+TEST(Services, ThreadsShareTheOneInstance) {
+  Services services;
+  std::atomic<int> made{0};
+  std::vector<int*> seen(8);
+  {
+    std::vector<std::jthread> threads;
+    threads.reserve(seen.size());
+    for (auto& place : seen) {
+      threads.emplace_back([&services, &made, &place] {
+        place = &services.get_or_make<int>([&] { return std::make_shared<int>(++made); });
+      });
+    }
+  }
+  EXPECT_EQ(made, 1);
+  for (const int* number : seen) EXPECT_EQ(number, seen[0]);
 }
 
 }  // namespace

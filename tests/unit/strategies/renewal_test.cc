@@ -3,18 +3,23 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <deque>
 #include <memory>
 #include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
+#include "strategies/carrier.h"
+#include "tests/support/eventually.h"
 #include "tests/support/fake_renewal_channel.h"
 
 namespace lockbench {
 namespace {
 
 using namespace std::chrono_literals;
+using test::eventually;
 
 struct Reports : StrategyObserver {
   void on_renewal(const RenewalReport& report) override { all.push_back(report); }
@@ -316,6 +321,89 @@ TEST_F(QuorumRenewalTest, ARefusalByTheMajorityLosesTheLease) {
   run(4s);
   EXPECT_EQ(state_->lost_at(), start_ + 3s);
   EXPECT_EQ(scheduler_.kept(), 0U);
+}
+
+/// On a thread of its own, in the real world.
+class LiveChannel : public RenewalChannel {
+ public:
+  explicit LiveChannel(std::atomic<int>& asked) : asked_(asked) {}
+  void queue(std::string_view, std::string_view, Duration) override { ++asked_; }
+  void flush(const std::stop_token&) override {}
+  RenewalAnswer answer(const std::stop_token&) override { return RenewalAnswer::renewed; }
+  std::string failure() const override { return {}; }
+
+ private:
+  std::atomic<int>& asked_;
+};
+
+/// Tells the test when its thread goes to sleep.
+class DrowsyWorld : public ForwardingEnv {
+ public:
+  DrowsyWorld(std::unique_ptr<Env> inner, std::atomic<int>& sleeps)
+      : ForwardingEnv(std::move(inner)), sleeps_(sleeps) {}
+  WaitResult wait(Event* event, TimePoint deadline, const std::stop_token& stop) override {
+    ++sleeps_;
+    return ForwardingEnv::wait(event, deadline, stop);
+  }
+
+ private:
+  std::atomic<int>& sleeps_;
+};
+
+struct LiveReports : StrategyObserver {
+  void on_renewal(const RenewalReport&) override { ++count; }
+  std::atomic<int> count{0};
+};
+
+RenewalOrder live_order() {
+  const TimePoint now = Carrier::current().now();
+  return {.key = "k",
+          .token = "t",
+          .state = std::make_shared<LeaseState>(now + test::kPatience, now),
+          .granted_at = now,
+          .ttl = test::kPatience,
+          .timing = {.every = 1ms},
+          .channels = {"one"}};
+}
+
+TEST(LiveRenewal, ManyThreadsStartAndStopRenewals) {
+  LiveReports reports;
+  std::atomic<int> asked{0};
+  RenewalScheduler scheduler(make_system_env(1), reports);
+  scheduler.provide_channel("one", [&](Env&) { return std::make_unique<LiveChannel>(asked); });
+  {
+    std::vector<std::jthread> threads;
+    threads.reserve(8);
+    for (int t = 0; t < 8; ++t) {
+      threads.emplace_back([&] {
+        for (int i = 0; i < 300; ++i) {
+          const RenewalOrder made = live_order();
+          const auto kept = scheduler.keep(made);
+          if (i % 3 == 0) {
+            EXPECT_TRUE(eventually([&asked, before = asked.load()] { return asked > before; }));
+          }
+          if (i % 2 == 0) kept->stop();
+          EXPECT_EQ(made.state->lost_at(), std::nullopt);
+        }
+      });
+    }
+  }
+  // Renewals under way at the end are released by the scheduler's thread.
+  EXPECT_TRUE(eventually([&] { return scheduler.kept() == 0; }));
+  EXPECT_GT(asked, 0);
+}
+
+TEST(LiveRenewal, WakesForARenewalThatIsDueEarlier) {
+  LiveReports reports;
+  std::atomic<int> asked{0}, sleeps{0};
+  RenewalScheduler scheduler(std::make_unique<DrowsyWorld>(make_system_env(1), sleeps), reports);
+  scheduler.provide_channel("one", [&](Env&) { return std::make_unique<LiveChannel>(asked); });
+  RenewalOrder late = live_order();
+  late.timing.every = 1h;
+  const auto first = scheduler.keep(std::move(late));
+  ASSERT_TRUE(eventually([&] { return sleeps > 0; }));
+  const auto second = scheduler.keep(live_order());
+  EXPECT_TRUE(eventually([&] { return reports.count > 0; }));
 }
 
 }  // namespace

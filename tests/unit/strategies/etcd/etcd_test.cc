@@ -1,4 +1,3 @@
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -6,69 +5,17 @@
 
 #include "strategies/etcd/chubby.h"
 #include "strategies/etcd/client/channel.h"
-#include "strategies/store.h"
 
 namespace lockbench::etcd {
 namespace {
 
 using std::chrono::seconds;
-using testing::HasSubstr;
-using testing::Not;
-
-TEST(EtcdEndpoint, IsShownWithoutItsCredentials) {
-  struct Case {
-    const char *text, *display, *user, *password;
-  };
-  for (const auto& [text, display, user, password] :
-       {Case{"db", "db:2379", "", ""},
-        {"http://db:1/", "db:1", "", ""},
-        {"etcd://a:1,b,[::1]:3", "a:1,b:2379,[::1]:3", "", ""},
-        {"etcd://an%40n:hun%2Cter%3A2@db:1,db2", "db:1,db2:2379", "an@n", "hun,ter:2"},
-        {"https://ann:pw@a,b:2?server-name=etcd.example", "a:2379,b:2", "ann", "pw"}}) {
-    const Endpoint endpoint = parse_endpoint(text).value();
-    EXPECT_EQ(endpoint.display(), display);
-    EXPECT_EQ(endpoint.user, user);
-    EXPECT_EQ(endpoint.password, password);
-    EXPECT_EQ(endpoint.tls != nullptr, std::string_view(text).starts_with("https"));
-  }
-}
 
 TEST(EtcdEndpoint, NamesAreLookedUpAndAddressesAreNot) {
   const Endpoint endpoint = parse_endpoint("db:1,127.0.0.1:2,[::1]:3").value();
   EXPECT_EQ(grpc_target(endpoint.hosts[0]), "dns:///db:1");
   EXPECT_EQ(grpc_target(endpoint.hosts[1]), "ipv4:127.0.0.1:2");
   EXPECT_EQ(grpc_target(endpoint.hosts[2]), "ipv6:[::1]:3");
-}
-
-TEST(EtcdEndpoint, ErrorsSayWhatIsWrongWithoutRepeatingTheText) {
-  for (const auto& [url, wrong] : std::vector<std::pair<std::string, std::string>>{
-           {"", "the host is missing"},
-           {"https://hunter2?min-tls=1.3", "min-tls=1.3 cannot be kept"},
-           {"http://db?cacert=/hunter2", "not a host name"},
-           {"redis://hunter2", "not the address of an etcd server"},
-           {"ann:@db", "credentials"},
-           {":hunter2@db", "credentials"},
-           {"ann:hunter2@@db", "credentials"},
-           {"ann:hunter2,@db", "credentials"},
-           {"hunter2/path", "a path is not allowed"}}) {
-    const auto endpoint = parse_endpoint(url);
-    ASSERT_FALSE(endpoint) << url;
-    EXPECT_THAT(endpoint.error(), HasSubstr(wrong)) << url;
-    EXPECT_THAT(endpoint.error(), HasSubstr("allowed: "));
-    EXPECT_THAT(endpoint.error(), Not(HasSubstr("hunter2")));
-  }
-}
-
-TEST(EtcdStoreKind, ShowsNoPasswordAndSaysWhetherItIsExposed) {
-  const StoreKind& kind = *find_store_kind("etcd");
-  EXPECT_EQ(kind.display("etcd://ann:hunter2@db").value(), "db:2379");
-  EXPECT_EQ(kind.secrecy("https://ann:pw@db").encryption, "TLS");
-  EXPECT_EQ(kind.secrecy("https://ann:pw@db").advice, "");
-  EXPECT_EQ(kind.secrecy("http://ann:pw@db").advice, "use https://");
-  EXPECT_EQ(kind.secrecy("http://ann:pw@127.0.0.1,db").advice, "use https://");
-  for (const char* harmless : {"http://db", "http://ann:pw@127.0.0.1,localhost,[::1]:7"}) {
-    EXPECT_EQ(kind.secrecy(harmless).advice, "") << harmless;
-  }
 }
 
 /// The range of a prefix contains all keys that begin with it, and no key of another lock.
@@ -84,13 +31,6 @@ TEST(EtcdKeys, OfALockShareAPrefixWithNoOther) {
   EXPECT_FALSE(within("lock{0}/0123"));
 }
 
-TEST(EtcdKeys, ExclusiveAndSharedKeysAreApart) {
-  EXPECT_TRUE(queue_of("l", Mode::shared).starts_with(queue_of("l")));
-  EXPECT_TRUE(queue_of("l", Mode::exclusive).starts_with(queue_of("l")));
-  EXPECT_NE(queue_of("l", Mode::shared), queue_of("l", Mode::exclusive));
-  EXPECT_FALSE(guards_of("l", Mode::exclusive).starts_with(queue_of("l")));
-}
-
 TEST(EtcdAnswers, ALeaseHasATtlThatCanBeReckonedWith) {
   etcdserverpb::LeaseGrantResponse response;
   response.set_id(7);
@@ -104,22 +44,6 @@ TEST(EtcdAnswers, ALeaseHasATtlThatCanBeReckonedWith) {
   EXPECT_EQ(read_grant(response)->ttl, seconds(60));
   response.set_id(0);
   EXPECT_FALSE(read_grant(response));
-}
-
-TEST(EtcdAnswers, ATransactionHasAnAnswerForEachOperation) {
-  const Txn txn{.then = {put("q/a", 7), newest("q/", 2)}};
-  etcdserverpb::TxnResponse response;
-  response.mutable_header()->set_revision(5);
-  response.set_succeeded(true);
-  response.add_responses()->mutable_response_put();
-  EXPECT_FALSE(read_txn(txn, response));
-  auto& found = *response.add_responses()->mutable_response_range()->add_kvs();
-  found.set_key("q/a");
-  found.set_create_revision(5);
-  ASSERT_TRUE(read_txn(txn, response));
-  EXPECT_EQ(read_txn(txn, response)->found.at(1).at(0).name, "q/a");
-  found.set_key("p");
-  EXPECT_FALSE(read_txn(txn, response)) << "of another lock";
 }
 
 TEST(EtcdAnswers, ATokenIsWhatAHeaderCanCarry) {

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,7 @@
 namespace lockbench::memcached {
 namespace {
 
+using namespace std::chrono_literals;
 using testing::HasSubstr;
 
 constexpr Choice kAdd{.yes = "STORED", .no = "NOT_STORED"};
@@ -66,14 +68,6 @@ TEST(Replies, AnItemIsTheOneAskedFor) {
   EXPECT_FALSE((*parse("END\r\n"))->value);
 }
 
-TEST(Replies, VersionAndStats) {
-  expect_only({"VERSION 1.6.18\r\n"}, parse_version);
-  expect_only({"END\r\n", "STAT pid 1\r\nEND\r\n"}, parse_stats);
-  EXPECT_EQ((*parse_version("VERSION 1.6.18\r\n"))->value, "1.6.18");
-  const auto stats = parse_stats("STAT pid 12\r\nSTAT version 1.6.18\r\nEND\r\n");
-  EXPECT_EQ((*stats)->value, (Stats{{"pid", "12"}, {"version", "1.6.18"}}));
-}
-
 TEST(Replies, NothingIsReadWithoutABound) {
   EXPECT_FALSE(parse_choice(std::string(2048, 'x'), kAdd));
   EXPECT_FALSE(parse_item("VALUE k 0 1048577 1\r\n", "k"));
@@ -93,6 +87,18 @@ TEST(Replies, AnErrorOfTheServerIsARefusalAndAllElseIsNoAnswer) {
   EXPECT_THAT(other.error().why,
               HasSubstr("expected STORED or NOT_STORED, got \"TOUCHED  [31mxxx"));
   EXPECT_THAT(other.error().why, HasSubstr("...\""));
+}
+
+TEST(ItemTtl, IsRoundedUpPlusTwoSecondsAndBelowMemcachedsAbsoluteTimes) {
+  for (const auto& [ttl, kept] :
+       {std::pair<Duration, Duration>{1ms, 1s}, {1s, 1s}, {1001ms, 2s}, {2300ms, 3s}, {24h, 24h}}) {
+    const auto item = ItemTtl::of(ttl);
+    ASSERT_TRUE(item);
+    EXPECT_EQ(item->kept, kept);
+    EXPECT_EQ(std::chrono::seconds(item->asked), kept + 2s);
+  }
+  EXPECT_EQ(ItemTtl::of(30 * 24h - 2s)->asked, kLongestExpiry);
+  EXPECT_FALSE(ItemTtl::of(30 * 24h - 1s));
 }
 
 }  // namespace

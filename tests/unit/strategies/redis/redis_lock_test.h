@@ -45,12 +45,37 @@ struct RedisClient {
   std::unique_ptr<LockStrategy> lock;
 };
 
-class RedisLockTest : public testing::Test {
+/// Clients of fake servers, whose renewals the test drives.
+template <class Servers>
+class FakeServersTest : public testing::Test {
  protected:
-  RedisLockTest() {
-    services_.provide<ConnectionFactory>(redis_);
+  using Commands = std::vector<std::string>;
+  using Failure = FakeRedis::Failure;
+
+  FakeServersTest() {
+    services_.provide<ConnectionFactory>(servers_);
     services_.provide<RenewalScheduler>(scheduler_);
   }
+
+  RedisClient& client(std::string_view strategy) {
+    const auto number = static_cast<int>(clients_.size());
+    return clients_.emplace_back(clock_, strategy, endpoints_, services_, number, options_);
+  }
+
+  SimClock clock_;
+  Endpoints endpoints_;
+  StrategyOptions options_;  ///< of clients that are made from now on
+  const std::shared_ptr<Servers> servers_ = std::make_shared<Servers>(clock_);
+  StrategyObserver ignores_renewals_;
+  const std::shared_ptr<RenewalScheduler> scheduler_ = std::make_shared<RenewalScheduler>(
+      std::make_unique<SimEnv>(clock_), ignores_renewals_, RenewalScheduler::Drive::by_hand);
+  Services services_;
+  std::deque<RedisClient> clients_;
+};
+
+class RedisLockTest : public FakeServersTest<FakeRedis> {
+ protected:
+  RedisLockTest() { endpoints_["redis"] = {"redis://:hunter2@fake:1"}; }
 
   /// Runs the scheduler until then.
   void renew_for(Duration time) {
@@ -61,18 +86,13 @@ class RedisLockTest : public testing::Test {
     clock_.advance_to(end);
   }
 
-  RedisClient& client(std::string_view strategy) {
-    const auto number = static_cast<int>(clients_.size());
-    return clients_.emplace_back(clock_, strategy, endpoints_, services_, number, options_);
-  }
-
   /// The commands since the last call.
-  std::vector<std::string> commands() { return redis_->take_commands(); }
+  Commands commands() { return redis_.take_commands(); }
 
   /// Calls a function once, before the next command with this prefix takes effect.
   void before(std::string begins, std::function<void()> action) {
-    redis_->on_arrival([begins = std::move(begins), action = std::move(action),
-                        done = false](const std::string& command) mutable {
+    redis_.on_arrival([begins = std::move(begins), action = std::move(action),
+                       done = false](const std::string& command) mutable {
       if (done || !command.starts_with(begins)) return;
       done = true;
       action();
@@ -83,18 +103,7 @@ class RedisLockTest : public testing::Test {
     return std::to_string(ceil_milliseconds((clock_.wall_now() + ahead).time_since_epoch()));
   }
 
-  using Commands = std::vector<std::string>;
-  using Failure = FakeRedis::Failure;
-
-  const Endpoints endpoints_{{"redis", {"redis://:hunter2@fake:1"}}};
-  StrategyOptions options_;  ///< of clients that are made from now on
-  SimClock clock_;
-  std::shared_ptr<FakeRedis> redis_ = std::make_shared<FakeRedis>(clock_);
-  StrategyObserver ignores_renewals_;
-  std::shared_ptr<RenewalScheduler> scheduler_ = std::make_shared<RenewalScheduler>(
-      std::make_unique<SimEnv>(clock_), ignores_renewals_, RenewalScheduler::Drive::by_hand);
-  Services services_;
-  std::deque<RedisClient> clients_;
+  FakeRedis& redis_ = *servers_;
 };
 
 }  // namespace lockbench::redis

@@ -1,51 +1,15 @@
+#include <algorithm>
+
 #include "tests/unit/strategies/redis/redis_lock_test.h"
 
 namespace lockbench::redis {
 namespace {
 
-/// What is sent, with its arguments, and how long the lease is valid: from before the command was
-/// sent that sets the TTL, which is rounded up.
-TEST_F(RedisLockTest, SendsWhatItsSourceSays) {
-  const struct {
-    const char* strategy;
-    Commands acquire, release;  ///< $: the token
-    Duration taken;
-    Duration valid_for;  ///< max(): for ever
-  } cases[] = {
-      {"redis-setnx-token",
-       {"SETNX k $"},
-       {"EVALSHA release_if_token 1 k $", "EVAL release_if_token 1 k $"},
-       40ms,
-       Duration::max()},
-      {"redis-setnx-expire", {"SETNX k 1", "EXPIRE k 2"}, {"DEL k"}, 80ms, 40ms + 2s},
-      {"redis-setnx-expire-multi",
-       {"MULTI", "SETNX k 1", "EXPIRE k 2", "EXEC"},
-       {"DEL k"},
-       40ms,
-       2s},
-      {"redis-set-nx", {"SET k 1 NX PX 1501"}, {"DEL k"}, 40ms, 1501ms},
-      {"redis-set-nx-check", {"SET k $ NX PX 1501"}, {"GET k", "DEL k"}, 40ms, 1501ms},
-  };
-  redis_->set_round_trip(40ms);
-  for (const auto& one : cases) {
-    RedisClient& a = client(one.strategy);
-    const TimePoint start = clock_.now();
-    const Lease lease = a.must_acquire(1500500us);
-    const auto with_token = [&](Commands commands) {
-      for (std::string& command : commands) {
-        const std::size_t at = command.find('$');
-        if (at != std::string::npos) command.replace(at, 1, lease.token);
-      }
-      return commands;
-    };
-    const bool ends = one.valid_for != Duration::max();
-    EXPECT_EQ(commands(), with_token(one.acquire)) << one.strategy;
-    EXPECT_EQ(clock_.now() - start, one.taken) << one.strategy;
-    EXPECT_EQ(lease.state->valid_until(), ends ? start + one.valid_for : TimePoint::max())
-        << one.strategy;
-    EXPECT_EQ(a.lock->release(lease).outcome, ReleaseOutcome::released) << one.strategy;
-    EXPECT_EQ(commands(), with_token(one.release)) << one.strategy;
-  }
+TEST_F(RedisLockTest, ATransactionTakesOneRoundTrip) {
+  redis_.set_round_trip(40ms);
+  const TimePoint start = clock_.now();
+  client("redis-setnx-expire-multi").must_acquire();
+  EXPECT_EQ(clock_.now() - start, 40ms);
 }
 
 TEST_F(RedisLockTest, AFailedRenewalChangesNothing) {
@@ -55,76 +19,55 @@ TEST_F(RedisLockTest, AFailedRenewalChangesNothing) {
     RedisClient& a = client(strategy);
     const Lease lease = a.must_acquire(5s);
     const TimePoint was = lease.state->valid_until();
-    redis_->fail(1, Failure::request_lost);
+    redis_.fail(1, Failure::request_lost);
     EXPECT_EQ(a.lock->renew(lease, 9s).outcome, RenewOutcome::failed) << strategy;
     EXPECT_EQ(lease.state->valid_until(), was) << strategy;
     EXPECT_EQ(lease.state->lost_at(), std::nullopt) << strategy;
-    redis_->erase("k");
+    redis_.erase("k");
   }
 }
 
-TEST(RedisLock, NeedsAnEndpoint) {
-  const StrategyOptions options;
-  SimClock clock;
-  SimEnv env(clock);
-  Services services;
+TEST_F(RedisLockTest, NeedsAnEndpoint) {
   for (const Endpoints& endpoints :
        {Endpoints{}, Endpoints{{"redis", {}}}, Endpoints{{"redis", {"nonsense"}}}}) {
-    EXPECT_THROW(
-        make_strategy(
-            *find_strategy("redis-setnx"),
-            {.endpoints = endpoints, .options = options, .env = env, .services = services}),
-        std::invalid_argument);
-  }
-}
-
-TEST_F(RedisLockTest, EndsAfterADayIfKeysAreBounded) {
-  options_.bounded_keys = true;
-  for (const char* lock : {"redis-setnx", "redis-setnx-token"}) {
-    RedisClient& a = client(lock);
-    const Lease lease = a.must_acquire();
-    const std::string value = lease.token.empty() ? "1" : lease.token;
-    EXPECT_EQ(commands(), (Commands{"SET k " + value + " NX EX 86400"}));
-    EXPECT_EQ(redis_->ttl("k"), 24h);
-    EXPECT_EQ(client(lock).acquire().outcome, AcquireOutcome::refused);
-    EXPECT_EQ(a.lock->release(lease).outcome, ReleaseOutcome::released);
-    commands();
+    endpoints_ = endpoints;
+    EXPECT_THROW(client("redis-setnx"), std::invalid_argument);
   }
 }
 
 TEST_F(RedisLockTest, WhatACrashLeavesEndsAfterADayIfKeysAreBounded) {
   options_.bounded_keys = true;
-  redis_->fail(2, Failure::not_sent);
+  redis_.fail(2, Failure::not_sent);
   EXPECT_EQ(client("redis-setnx-expire").acquire().outcome, AcquireOutcome::unknown);
-  EXPECT_EQ(redis_->ttl("k"), 24h);
-  redis_->erase("k");
+  EXPECT_EQ(redis_.ttl("k"), 24h);
+  redis_.erase("k");
   client("redis-setnx-expire").must_acquire(2s);
-  EXPECT_EQ(redis_->ttl("k"), 2s);
+  EXPECT_EQ(redis_.ttl("k"), 2s);
 }
 
 TEST_F(RedisLockTest, IfMultiFailsTheOutcomeIsUnknown) {
-  redis_->fail(1, Failure::rejected);
+  redis_.fail(1, Failure::rejected);
   EXPECT_EQ(client("redis-setnx-expire-multi").acquire().outcome, AcquireOutcome::unknown);
-  EXPECT_EQ(redis_->value("k"), "1");
+  EXPECT_EQ(redis_.value("k"), "1");
 }
 
 TEST_F(RedisLockTest, ACleanUpKeepsWhatTheClientHolds) {
   RedisClient& a = client("redis-set-nx-check");
   const Lease lease = a.must_acquire();
-  redis_->fail(1, Failure::answer_lost);
+  redis_.fail(1, Failure::answer_lost);
   EXPECT_EQ(a.acquire().outcome, AcquireOutcome::unknown);
-  EXPECT_EQ(redis_->value("k"), lease.token);
+  EXPECT_EQ(redis_.value("k"), lease.token);
   EXPECT_EQ(a.lock->release(lease).outcome, ReleaseOutcome::released);
-  redis_->fail(1, Failure::answer_lost);
+  redis_.fail(1, Failure::answer_lost);
   EXPECT_EQ(a.acquire().outcome, AcquireOutcome::unknown);
-  EXPECT_EQ(redis_->value("k"), std::nullopt) << "it holds nothing any more";
+  EXPECT_EQ(redis_.value("k"), std::nullopt) << "it holds nothing any more";
 }
 
 TEST_F(RedisLockTest, TheCleanUpKeepsAnotherClientsLock) {
-  redis_->set("k", "another");
-  redis_->fail(1, Failure::request_lost);
+  redis_.set("k", "another");
+  redis_.fail(1, Failure::request_lost);
   EXPECT_EQ(client("redis-set-nx-lua").acquire().outcome, AcquireOutcome::unknown);
-  EXPECT_EQ(redis_->value("k"), "another");
+  EXPECT_EQ(redis_.value("k"), "another");
 }
 
 TEST_F(RedisLockTest, TheFirstOfABatchSendsTheScriptsSource) {
@@ -137,23 +80,18 @@ TEST_F(RedisLockTest, TheFirstOfABatchSendsTheScriptsSource) {
     renew_for(3s);
     EXPECT_EQ(commands(), (Commands{"EVAL renew_if_token 1 k " + one.token + " 9000",
                                     "EVALSHA renew_if_token 1 l " + two.lease->token + " 9000"}));
-    redis_->forget_scripts();
+    redis_.forget_scripts();
   }
   EXPECT_EQ(one.state->lost_at(), std::nullopt);
 }
 
-TEST_F(RedisLockTest, TheNaiveWatchdogRenewsAnotherClientsLock) {
-  RedisClient &a = client("redis-watchdog-naive"), &b = client("redis-set-nx-lua");
-  const Lease lost = a.must_acquire(10s);
-  redis_->erase("k");
-  b.must_acquire(9500ms);
+TEST_F(RedisLockTest, TheNaiveWatchdogRenewsWhenAFifthOfTheTtlIsLeft) {
+  const Lease lease = client("redis-watchdog-naive").must_acquire(10s);
   commands();
   renew_for(7900ms);
   EXPECT_EQ(commands(), Commands{});
   renew_for(100ms);
   EXPECT_EQ(commands(), Commands{"EXPIRE k 10"});
-  EXPECT_EQ(*redis_->ttl("k"), 10s);  // the other's
-  EXPECT_EQ(lost.state->lost_at(), std::nullopt);
 }
 
 TEST_F(RedisLockTest, AReentrantLockCountsAndReportsTheRestOfTheTtl) {
@@ -168,6 +106,146 @@ TEST_F(RedisLockTest, AReentrantLockCountsAndReportsTheRestOfTheTtl) {
   EXPECT_EQ(clock_.now() - start, 5s);
   EXPECT_EQ(a.lock->release(outer).outcome, ReleaseOutcome::not_owner);
 }
+
+/// Both forms.
+class RedisGetset : public RedisLockTest, public testing::WithParamInterface<const char*> {
+ protected:
+  RedisClient& client() { return RedisLockTest::client(GetParam()); }
+  bool compares() const { return GetParam() == std::string_view("redis-getset-cas"); }
+
+  /// A lock that has expired.
+  void leave_expired() {
+    expired_ = wall_milliseconds(-5s);
+    redis_.set("k", expired_);
+  }
+
+  std::string expired_;
+};
+
+TEST_P(RedisGetset, TheValueIsTheExpiryByTheClientsClock) {
+  RedisClient& a = client();
+  a.env.skew_wall_clock(90s);
+  const TimePoint start = clock_.now();
+  const Lease lease = a.must_acquire(2s);
+  EXPECT_EQ(lease.token, wall_milliseconds(92s));
+  EXPECT_EQ(commands(), (Commands{"SETNX k " + lease.token}));
+  EXPECT_EQ(redis_.ttl("k"), std::nullopt);
+  EXPECT_EQ(lease.state->valid_until(), start + 2s);
+  EXPECT_EQ(a.lock->release(lease).outcome, ReleaseOutcome::released);
+  EXPECT_EQ(commands(), (Commands{"DEL k"}));
+}
+
+TEST_P(RedisGetset, ARefusedClientOnlyReadsTheValue) {
+  const Lease lease = client().must_acquire();
+  commands();
+  clock_.advance(10s);  // the very last moment has not passed
+  RedisClient& b = client();
+  EXPECT_EQ(b.acquire().outcome, AcquireOutcome::refused);
+  EXPECT_EQ(commands(), (Commands{"SETNX k " + wall_milliseconds(10s), "GET k"}));
+  EXPECT_EQ(redis_.value("k"), lease.token);
+}
+
+TEST_P(RedisGetset, TakesOverAnExpiredLock) {
+  redis_.set_round_trip(40ms);
+  leave_expired();
+  RedisClient& a = client();
+  const TimePoint start = clock_.now();
+  const Lease lease = a.must_acquire(2s);
+  const auto sent = commands();
+  ASSERT_EQ(sent.size(), 3U);
+  EXPECT_EQ(sent[1], "GET k");
+  EXPECT_EQ(sent[2], "GETSET k " + lease.token);
+  EXPECT_EQ(redis_.value("k"), lease.token);
+  EXPECT_EQ(lease.state->valid_until(), start + 80ms + 2s);  // from before GETSET was sent
+  EXPECT_EQ(a.lock->release(lease).outcome, ReleaseOutcome::released);
+}
+
+TEST_P(RedisGetset, ItsKeyEndsAfterADayIfKeysAreBounded) {
+  options_.bounded_keys = true;
+  const Lease lease = client().must_acquire(2s);
+  EXPECT_EQ(redis_.ttl("k"), 24h);
+  clock_.advance(3s);
+  commands();
+  const Lease next = client().must_acquire(2s);
+  EXPECT_EQ(commands(), (Commands{"SET k " + next.token + " NX EX 86400", "GET k",
+                                  "SET k " + next.token + " EX 86400 GET"}));
+  EXPECT_EQ(redis_.value("k"), next.token);
+  EXPECT_EQ(redis_.ttl("k"), 24h);
+}
+
+TEST_P(RedisGetset, AValueThatIsNotATimeNeverExpires) {
+  for (const char* value : {"", "another", "12 ", "1e3"}) {
+    redis_.set("k", value);
+    EXPECT_EQ(client().acquire().outcome, AcquireOutcome::refused) << value;
+    EXPECT_EQ(redis_.value("k"), value);
+  }
+}
+
+TEST_P(RedisGetset, RetriesAtOnceIfTheKeyIsGone) {
+  client().must_acquire();
+  commands();
+  before("GET", [&] { redis_.erase("k"); });
+  RedisClient& b = client();
+  const Lease lease = b.must_acquire();
+  EXPECT_EQ(commands(), (Commands{"SETNX k " + lease.token, "GET k", "SETNX k " + lease.token}));
+  EXPECT_TRUE(b.env.waits().empty());
+}
+
+TEST_P(RedisGetset, LimitsSuchRetries) {
+  redis_.on_arrival([&](const std::string& command) {
+    if (command.starts_with("SETNX")) redis_.set("k", "another");
+    if (command.starts_with("GET")) redis_.erase("k");
+  });
+  EXPECT_EQ(client().acquire().outcome, AcquireOutcome::refused);
+  const auto sent = commands();
+  EXPECT_EQ(std::count(sent.begin(), sent.end(), "GET k"), 3);
+}
+
+TEST_P(RedisGetset, ALoserOfTheRaceRewritesTheWinnersExpiry) {
+  leave_expired();
+  RedisClient &a = client(), &b = client();
+  Lease winner;
+  before("GETSET", [&] { winner = a.must_acquire(2s); });
+  EXPECT_EQ(b.acquire(30s).outcome, AcquireOutcome::refused);
+  EXPECT_EQ(winner.token, wall_milliseconds(2s));
+  EXPECT_EQ(redis_.value("k"), wall_milliseconds(30s));
+}
+
+TEST_P(RedisGetset, AFastClockWinsTheRaceUnlessTheValueIsCompared) {
+  leave_expired();
+  RedisClient &a = client(), &b = client();
+  b.env.skew_wall_clock(11s);
+  Lease winner;
+  before("GETSET", [&] { winner = a.must_acquire(10s); });
+  const AcquireResult result = b.acquire(10s);
+  EXPECT_TRUE(winner.state->valid_at(clock_.now()));
+  EXPECT_EQ(result.outcome, compares() ? AcquireOutcome::refused : AcquireOutcome::acquired);
+}
+
+TEST_P(RedisGetset, HandlesAKeyDeletedBetweenGetAndGetset) {
+  leave_expired();
+  before("GETSET", [&] { redis_.erase("k"); });
+  EXPECT_EQ(client().acquire().outcome,
+            compares() ? AcquireOutcome::refused : AcquireOutcome::acquired);
+}
+
+TEST_P(RedisGetset, AnyStepCanFail) {
+  for (int n = 1; n <= 3; ++n) {
+    leave_expired();
+    redis_.fail(n, Failure::not_sent);
+    EXPECT_EQ(client().acquire().outcome, AcquireOutcome::failed) << n;
+    EXPECT_EQ(redis_.value("k"), expired_);
+    // The second command, GET, changes nothing: without its answer the lock is still not held.
+    redis_.fail(n, Failure::answer_lost);
+    EXPECT_EQ(client().acquire().outcome, n == 2 ? AcquireOutcome::failed : AcquireOutcome::unknown)
+        << n;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(, RedisGetset, testing::Values("redis-getset", "redis-getset-cas"),
+                         [](const auto& tested) {
+                           return std::string_view(tested.param).ends_with("cas") ? "cas" : "plain";
+                         });
 
 }  // namespace
 }  // namespace lockbench::redis

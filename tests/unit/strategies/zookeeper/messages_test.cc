@@ -1,17 +1,17 @@
+// The requests are proved by what real servers make of them: tests/conformance/zookeeper.
+
 #include "strategies/zookeeper/client/messages.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <array>
+#include "strategies/zookeeper/client/paths.h"
 
 namespace lockbench::zookeeper {
 namespace {
 
 using std::chrono::milliseconds;
-using testing::ElementsAre;
 using testing::HasSubstr;
-using testing::IsEmpty;
 
 /// "00 01" as bytes; spaces are ignored.
 std::string bytes(std::string_view hex) {
@@ -42,102 +42,6 @@ Parsed<Reply> reply_to(Request::Kind kind, const std::string& path, const std::s
   return read_reply({kind, path}, chroot, from);
 }
 
-TEST(Jute, ReadsWhatItWrites) {
-  Writer written;
-  written.put(std::int32_t{-5}).put(std::int64_t{1} << 40).put(true).put(std::string_view("abc"));
-  const std::string framed = written.framed();
-  EXPECT_EQ(framed, bytes("00000014 fffffffb 0000010000000000 01 00000003 616263"));
-  Reader from(std::string_view(framed).substr(4));
-  EXPECT_EQ(from.int32(), -5);
-  EXPECT_EQ(from.int64(), std::int64_t{1} << 40);
-  EXPECT_TRUE(from.boolean());
-  EXPECT_FALSE(from.done());
-  EXPECT_EQ(from.text(), "abc");
-  EXPECT_TRUE(from.done());
-}
-
-TEST(Jute, NullIsEmpty) {
-  const std::string nulls = bytes("ffffffff ffffffff");
-  Reader from(nulls);
-  EXPECT_EQ(from.text(), "");
-  EXPECT_THAT(from.texts(), IsEmpty());
-  EXPECT_TRUE(from.done());
-}
-
-TEST(Jute, WhatDoesNotFitReadsAsNothingFromThenOn) {
-  for (const std::string_view wrong :
-       {"", "000000", "00000002 61", "fffffffe 6161", "7fffffff 61", "80000000 61"}) {
-    const std::string text = bytes(wrong);
-    Reader from(text);
-    EXPECT_EQ(from.text(), "") << wrong;
-    EXPECT_FALSE(from.ok()) << wrong;
-    EXPECT_EQ(from.int64(), 0) << wrong;
-    EXPECT_FALSE(from.done()) << wrong;
-  }
-}
-
-TEST(Jute, AListIsAsLongAsItsBytesAllow) {
-  const std::string two = bytes("00000002 00000001 61 00000000");
-  Reader right(two);
-  EXPECT_THAT(right.texts(), ElementsAre("a", ""));
-  EXPECT_TRUE(right.done());
-  // Two thousand millions, and one more than there is room for.
-  for (const std::string_view wrong : {"7fffffff 00000000", "00000002 00000000", "fffffff0"}) {
-    const std::string text = bytes(wrong);
-    Reader from(text);
-    EXPECT_THAT(from.texts(), IsEmpty()) << wrong;
-    EXPECT_FALSE(from.ok()) << wrong;
-  }
-}
-
-TEST(ZookeeperRequests, AreAsTheProtocolSays) {
-  EXPECT_EQ(greet({}, milliseconds(600)),
-            bytes("0000002d 00000000 0000000000000000 00000258 0000000000000000 "
-                  "00000010 00000000000000000000000000000000 00"));
-  EXPECT_EQ(greet({.id = 0x1234, .password = "pw", .seen = 9}, milliseconds(1)),
-            bytes("0000001f 00000000 0000000000000009 00000001 0000000000001234 "
-                  "00000002 7077 00"));
-  EXPECT_EQ(ping(), bytes("00000008 fffffffe 0000000b"));
-  EXPECT_EQ(end_session(7), bytes("00000008 00000007 fffffff5"));
-  EXPECT_EQ(authenticate("a", "b"),
-            bytes("0000001d fffffffc 00000064 00000000 00000006 646967657374 00000003 613a62"));
-  const std::array<std::string, 1> paths{"/n"};
-  EXPECT_EQ(set_watches(5, "/c", paths), bytes("00000024 fffffff8 00000065 0000000000000005 "
-                                               "00000001 00000004 2f632f6e 00000000 00000000"));
-}
-
-TEST(ZookeeperRequests, NameTheirPathBelowTheRoot) {
-  using Kind = Request::Kind;
-  EXPECT_EQ(write(1, {Kind::exists, "/"}, "", false),
-            bytes("0000000e 00000001 00000003 00000001 2f 00"));
-  EXPECT_EQ(write(1, {Kind::exists, "/"}, "/c", false),
-            bytes("0000000f 00000001 00000003 00000002 2f63 00"));
-  EXPECT_EQ(write(2, {Kind::look, "/n"}, "/c", false),
-            bytes("00000011 00000002 00000004 00000004 2f632f6e 01"));
-  EXPECT_EQ(write(2, {Kind::children, "/n"}, "", false),
-            bytes("0000000f 00000002 00000008 00000002 2f6e 00"));
-  EXPECT_EQ(write(2, {Kind::sync, "/n"}, "/c", false),
-            bytes("00000010 00000002 00000009 00000004 2f632f6e"));
-  EXPECT_EQ(write(3, {Kind::remove, "/n"}, "", false),
-            bytes("00000012 00000003 00000002 00000002 2f6e ffffffff"));
-}
-
-TEST(ZookeeperRequests, MakeNodesForEverybodyOrForTheUser) {
-  using Kind = Request::Kind;
-  constexpr std::string_view kWorld = "00000005 776f726c64 00000006 616e796f6e65";
-  constexpr std::string_view kUser = "00000004 61757468 00000000";
-  const auto made = [](std::string_view head, std::string_view owner, std::string_view mode) {
-    return bytes(head) + bytes("00000002 2f6e 00000000 00000001 0000001f") + bytes(owner) +
-           bytes(mode);
-  };
-  EXPECT_EQ(write(1, {Kind::make_sequential, "/n"}, "", false),
-            made("00000031 00000001 0000000f", kWorld, "00000003"));
-  EXPECT_EQ(write(1, {Kind::make_ephemeral, "/n"}, "", true),
-            made("0000002a 00000001 0000000f", kUser, "00000001"));
-  EXPECT_EQ(write(1, {Kind::make, "/n"}, "", true),
-            made("0000002a 00000001 00000013", kUser, "00000004"));
-}
-
 TEST(ZookeeperGreeting, GrantsASessionOrEndsIt) {
   const auto granted = read_greeting(bytes("00000000 000003e8 0000000000001234 00000002 7077 00"));
   ASSERT_TRUE(granted) << granted.error();
@@ -163,17 +67,6 @@ TEST(ZookeeperGreeting, IsNothingElse) {
   }
 }
 
-TEST(ZookeeperReplies, TellOfANodeThatWasMade) {
-  const auto made =
-      reply_to(Request::Kind::make_sequential, "/l/t-",
-               bytes("00000011 2f632f6c2f742d30303030303030303432") + bytes(kStat), "/c");
-  ASSERT_TRUE(made) << made.error();
-  EXPECT_EQ(made->path, "/l/t-0000000042");
-  EXPECT_EQ(made->created_by, 0x102);
-  EXPECT_EQ(made->made_at_ms, 3);
-  EXPECT_EQ(made->owner, 0x77);
-}
-
 TEST(ZookeeperReplies, TellOfNoNodeThatWasNotAskedFor) {
   const auto made = [](Request::Kind kind, std::string_view asked, std::string_view path) {
     return error_of(
@@ -190,19 +83,6 @@ TEST(ZookeeperReplies, TellOfNoNodeThatWasNotAskedFor) {
   }
 }
 
-TEST(ZookeeperReplies, TellOfChildrenAndMetadata) {
-  const auto list =
-      reply_to(Request::Kind::children, "/l", bytes("00000002 00000001 61 00000001 62"));
-  ASSERT_TRUE(list) << list.error();
-  EXPECT_THAT(list->children, ElementsAre("a", "b"));
-  const auto seen = reply_to(Request::Kind::look, "/l", bytes("ffffffff") + bytes(kStat));
-  ASSERT_TRUE(seen) << seen.error();
-  EXPECT_EQ(seen->owner, 0x77);
-  EXPECT_TRUE(reply_to(Request::Kind::exists, "/l", bytes(kStat)));
-  EXPECT_TRUE(reply_to(Request::Kind::remove, "/l", ""));
-  EXPECT_TRUE(reply_to(Request::Kind::sync, "/l", bytes("00000004 2f632f6c"), "/c"));
-}
-
 TEST(ZookeeperReplies, AreNothingElse) {
   using Kind = Request::Kind;
   const std::string stat = bytes(kStat);
@@ -210,7 +90,8 @@ TEST(ZookeeperReplies, AreNothingElse) {
                           Kind::look, Kind::exists, Kind::sync, Kind::remove}) {
     for (const std::string& wrong :
          {std::string("x"), stat + "x", stat.substr(1), bytes("7fffffff"), bytes("fffffff0"),
-          bytes("00000001 00000003 612f62"), bytes("00000001 00000000")}) {
+          bytes("00000002 00000000"), bytes("00000001 00000003 612f62"),
+          bytes("00000001 00000000")}) {
       EXPECT_THAT(error_of(reply_to(kind, "/l", wrong)), HasSubstr("does not make sense"))
           << name_of(kind) << " " << wrong.size();
     }
@@ -243,6 +124,45 @@ TEST(ZookeeperErrors, SayWhatMayHaveHappened) {
   EXPECT_TRUE(is_lost(Code{12345})) << "no code at all";
   EXPECT_FALSE(is_usual(Code{-102}));
   EXPECT_EQ(describe(Code{-9999}), "error -9999");
+}
+
+TEST(ZookeeperPaths, EveryKeyHasANodeBelowItsRun) {
+  EXPECT_EQ(run_path("20261121T0125Z-4f3a"), "/lockbench/20261121T0125Z-4f3a");
+  EXPECT_EQ(node_of_key("lockbench:20261121T0125Z-4f3a:{7}"), "/lockbench/20261121T0125Z-4f3a/{7}");
+  EXPECT_EQ(node_of_key("lockbench:r:{a}:b"), "/lockbench/r/{a}:b");
+  EXPECT_EQ(node_of_key("somebody's"), "/lockbench/-/somebody's");
+  EXPECT_EQ(node_of_key("lockbench:"), "/lockbench/-/lockbench:");
+}
+
+TEST(ZookeeperPaths, AnyKeyIsOneNode) {
+  EXPECT_EQ(node_of_key("a/b"), "/lockbench/-/a%2Fb");
+  EXPECT_NE(node_of_key("a/b"), node_of_key("a%2Fb"));
+  EXPECT_EQ(node_of_key(std::string("\0\n", 2)), "/lockbench/-/%00%0A");
+  EXPECT_EQ(node_of_key(".."), "/lockbench/-/%..");
+  EXPECT_EQ(node_of_key(""), "/lockbench/-/%");
+}
+
+TEST(ZookeeperQueue, NumbersAreTheLastTenDigits) {
+  EXPECT_EQ(sequence_of("x-0000000042"), 42);
+  EXPECT_EQ(sequence_of("x-92147483647"), 2147483647) << "what is before them is the name's";
+  EXPECT_EQ(sequence_of("0000000000"), 0);
+  for (const char* name : {"", "x", "x-000000004", "x-00000000x2", "x--000000001", "x-+00000001"}) {
+    EXPECT_FALSE(sequence_of(name)) << name;
+  }
+}
+
+TEST(ZookeeperQueue, AMissingNodeHasNoPlace) {
+  const std::vector<std::string> children{"a-0000000001"};
+  EXPECT_FALSE(place_among(children, "b-0000000001").there) << "another's number";
+  EXPECT_FALSE(place_among({}, "a-0000000001").there);
+  EXPECT_FALSE(place_among(children, "a-").there);
+}
+
+TEST(ZookeeperVersion, IsReadFromTheAnswer) {
+  EXPECT_EQ(version_in("Zookeeper version: 3.8.0-5a02a05e, built on 2022\nLatency"), "3.8.0");
+  EXPECT_EQ(version_in("Zookeeper version: 3.9.1--1, built"), "3.9.1");
+  EXPECT_FALSE(version_in("srvr is not executed because it is not in the whitelist."));
+  EXPECT_FALSE(version_in("Zookeeper version: "));
 }
 
 }  // namespace
