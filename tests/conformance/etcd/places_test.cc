@@ -1,5 +1,4 @@
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "strategies/registry.h"
 #include "tests/conformance/common/bench.h"
@@ -21,10 +20,8 @@ class EtcdPlaces : public testing::TestWithParam<const char*> {
 };
 
 TEST_P(EtcdPlaces, ThatCouldNotBeLeftAreReportedAndLeftWithTheNextLock) {
-  const AcquireResult held = client_->try_once(key("1"));
-  ASSERT_TRUE(held.lease) << held.reason;
-  const AcquireResult others = other_->try_once(key("2"));
-  ASSERT_TRUE(others.lease) << others.reason;
+  const Lease held = granted(client_->try_once(key("1")));
+  const Lease others = granted(other_->try_once(key("2")));
   const std::size_t alone = below(key("2")).size();
   client_->faults().drop_command(2);  // the first queues
   const AcquireResult refused = client_->try_once(key("2"));
@@ -33,18 +30,17 @@ TEST_P(EtcdPlaces, ThatCouldNotBeLeftAreReportedAndLeftWithTheNextLock) {
   EXPECT_EQ(below(key("2")).size(), alone + 1);
   EXPECT_TRUE(client_->try_once(key("3")).lease);
   EXPECT_EQ(below(key("2")).size(), alone);
-  EXPECT_EQ(client_->release(*held.lease), ReleaseOutcome::released);
+  EXPECT_EQ(client_->release(held), ReleaseOutcome::released);
 }
 
 TEST_P(EtcdPlaces, ThatMayHaveComeToBeAreLeftWithTheNextLock) {
-  const AcquireResult held = client_->try_once(key("1"));
-  ASSERT_TRUE(held.lease) << held.reason;
+  const Lease held = granted(client_->try_once(key("1")));
   client_->faults().drop_answer(1);
   EXPECT_EQ(client_->try_once(key("2")).outcome, AcquireOutcome::unknown);
   EXPECT_FALSE(below(key("2")).empty());
   EXPECT_TRUE(client_->try_once(key("3")).lease);
   EXPECT_TRUE(below(key("2")).empty());
-  EXPECT_EQ(client_->release(*held.lease), ReleaseOutcome::released);
+  EXPECT_EQ(client_->release(held), ReleaseOutcome::released);
 }
 
 TEST_P(EtcdPlaces, ThatWereHeldAreLeftWithTheNextLock) {
@@ -60,16 +56,15 @@ TEST_P(EtcdPlaces, ThatWereHeldAreLeftWithTheNextLock) {
 }
 
 TEST_P(EtcdPlaces, OfItsOwnAreNotWaitedBehind) {
-  const AcquireResult held = client_->try_once(key("1"));
-  ASSERT_TRUE(held.lease) << held.reason;
+  const Lease held = granted(client_->try_once(key("1")));
   client_->faults().drop_answer(1);
   EXPECT_EQ(client_->try_once(key("2")).outcome, AcquireOutcome::unknown);
   client_->faults().drop_command(1);  // nor can it be left before the next is asked for
   // On a new session, by whose TTL it looks again at the latest.
   const AcquireResult again = client_->acquire(key("2"), patience(), seconds(1));
   EXPECT_TRUE(again.lease) << again.reason;
-  EXPECT_FALSE(held.lease->state->lost_at()) << "it might have gone with its session";
-  EXPECT_EQ(client_->release(*held.lease), ReleaseOutcome::released);
+  EXPECT_FALSE(held.state->lost_at()) << "it might have gone with its session";
+  EXPECT_EQ(client_->release(held), ReleaseOutcome::released);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, EtcdPlaces, testing::Values("etcd", "chubby"));

@@ -5,20 +5,16 @@
 #include <fstream>
 #include <map>
 #include <set>
-#include <stdexcept>
 
 #include "deployment/failure.h"
 #include "strategies/etcd/client/rpc.grpc.pb.h"
-#include "testbed/servers/kinds.h"
-#include "tests/conformance/common/properties.h"
 #include "tests/conformance/etcd/etcd_test_store.h"
 #include "tests/support/eventually.h"
-#include "tests/support/servers.h"
 
 namespace lockbench::test {
 namespace {
 
-void must(const grpc::Status& status) {
+void must_be_done(const grpc::Status& status) {
   if (!status.ok()) throw std::runtime_error("probe: " + status.error_message());
 }
 
@@ -54,7 +50,7 @@ struct EtcdProbe::Stubs {
     request.set_password(shared_testbed().secret());
     etcdserverpb::AuthenticateResponse response;
     Call call;
-    must(auth->Authenticate(&call, request, &response));
+    must_be_done(auth->Authenticate(&call, request, &response));
     token = response.token();
   }
 
@@ -64,10 +60,10 @@ struct EtcdProbe::Stubs {
     if (token.empty()) log_in();
     Call call(token);
     const grpc::Status status = (service.*method)(&call, request, &response);
-    if (status.error_code() != grpc::StatusCode::UNAUTHENTICATED) return must(status);
+    if (status.error_code() != grpc::StatusCode::UNAUTHENTICATED) return must_be_done(status);
     log_in();
     Call again(token);
-    must((service.*method)(&again, request, &response));
+    must_be_done((service.*method)(&again, request, &response));
   }
 
   std::unique_ptr<etcdserverpb::Auth::Stub> auth;
@@ -196,21 +192,14 @@ int EtcdTestStore::waiting() {
   return waiting;
 }
 
-EtcdTestStore& shared_etcd() {
-  static EtcdTestStore tested;
-  return tested;
-}
+EtcdTestStore& shared_etcd() { return dynamic_cast<EtcdTestStore&>(shared_store()); }
 
 namespace {
 
-TestStore& shared() { return shared_etcd(); }
-
-std::unique_ptr<TestStore> make() { return std::make_unique<EtcdTestStore>(); }
-
 const TestedStoreRegistration registration({.name = "etcd",
                                             .backends = {"etcd"},
-                                            .shared = shared,
-                                            .make = make,
+                                            .shared = the_one<EtcdTestStore>,
+                                            .make = another<EtcdTestStore>,
                                             .properties = etcd_properties});
 
 }  // namespace

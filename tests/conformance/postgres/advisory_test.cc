@@ -1,5 +1,4 @@
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "strategies/registry.h"
 #include "tests/conformance/common/bench.h"
@@ -36,14 +35,13 @@ TEST_P(AdvisoryErrors, LeaveNoLockThatNobodyHolds) {
 }
 
 TEST_P(AdvisoryErrors, DoNotEndTheOtherLocksOfTheirSession) {
-  const AcquireResult held = client_->try_once(bench_.key() + ":1");
-  ASSERT_TRUE(held.lease) << held.reason;
+  const Lease held = granted(client_->try_once(bench_.key() + ":1"));
   acquire_in_error(bench_.key());
   EXPECT_TRUE(bench_.becomes_free());
   acquire_in_error(bench_.key() + ":1");
   EXPECT_EQ(other_->try_once(bench_.key() + ":1").outcome, AcquireOutcome::refused);
-  EXPECT_FALSE(held.lease->state->lost_at());
-  EXPECT_EQ(client_->release(*held.lease), ReleaseOutcome::released);
+  EXPECT_FALSE(held.state->lost_at());
+  EXPECT_EQ(client_->release(held), ReleaseOutcome::released);
   EXPECT_TRUE(other_->try_once(bench_.key() + ":1").lease) << "however often it was granted";
 }
 
@@ -51,14 +49,12 @@ TEST_P(AdvisoryErrors, DoNotEndTheOtherLocksOfTheirSession) {
 TEST(AdvisoryLeases, GiveALockBackOnce) {
   Bench bench(*find_strategy("postgres-advisory"));
   const auto client = bench.client();
-  const AcquireResult spent = client->try_once(bench.key());
-  ASSERT_TRUE(spent.lease) << spent.reason;
-  ASSERT_EQ(client->release(*spent.lease), ReleaseOutcome::released);
-  const AcquireResult held = client->try_once(bench.key());
-  ASSERT_TRUE(held.lease) << held.reason;
-  EXPECT_EQ(client->release(*spent.lease), ReleaseOutcome::not_owner);
+  const Lease spent = granted(client->try_once(bench.key()));
+  ASSERT_EQ(client->release(spent), ReleaseOutcome::released);
+  const Lease held = granted(client->try_once(bench.key()));
+  EXPECT_EQ(client->release(spent), ReleaseOutcome::not_owner);
   EXPECT_TRUE(bench.is_held()) << "another lease's lock was freed";
-  EXPECT_EQ(client->release(*held.lease), ReleaseOutcome::released);
+  EXPECT_EQ(client->release(held), ReleaseOutcome::released);
 }
 
 INSTANTIATE_TEST_SUITE_P(WithAndWithoutPatience, AdvisoryErrors,

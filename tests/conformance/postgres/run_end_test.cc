@@ -1,7 +1,6 @@
 #include <gtest/gtest.h>
 
 #include <stop_token>
-#include <thread>
 
 #include "loadgen/record/metered_env.h"
 #include "strategies/registry.h"
@@ -54,10 +53,7 @@ class ClientOfRun {
 class RunEnd : public testing::TestWithParam<const char*> {};
 
 TEST_P(RunEnd, EveryWaitIsAbandonedAndNoneStaysInTheQueue) {
-  Bench bench(*find_strategy(GetParam()));
-  const auto holder = bench.client();
-  const AcquireResult held = holder->try_once(bench.key());
-  ASSERT_TRUE(held.lease) << held.reason;
+  HeldBench bench(kLongTtl, *find_strategy(GetParam()));
   std::stop_source over;
   std::vector<std::unique_ptr<ClientOfRun>> waiters;
   for (int number = 1; number <= kWaiters; ++number) {
@@ -71,7 +67,7 @@ TEST_P(RunEnd, EveryWaitIsAbandonedAndNoneStaysInTheQueue) {
     EXPECT_EQ(waiter->join().outcome, AcquireOutcome::abandoned) << waiter->join().reason;
   }
   EXPECT_EQ(shared_postgres().waiting(), 0);
-  EXPECT_EQ(holder->release(*held.lease), ReleaseOutcome::released);
+  EXPECT_EQ(bench.holder->release(bench.held), ReleaseOutcome::released);
   EXPECT_TRUE(bench.becomes_free());
 }
 

@@ -1,15 +1,10 @@
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <sys/types.h>
 
 #include <csignal>
-#include <stop_token>
-#include <thread>
 
 #include "strategies/postgres/client/endpoint.h"
 #include "strategies/registry.h"
-#include "strategies/store.h"
-#include "tests/conformance/common/bench.h"
 #include "tests/conformance/common/waiter.h"
 #include "tests/conformance/postgres/postgres_test_store.h"
 
@@ -53,14 +48,13 @@ TEST_P(PostgresSessions, DieWithTheirConnectionAndTheNextWaiterIsGranted) {
   probe.ask(
       "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity "
       "WHERE application_name LIKE 'lockbench%' AND wait_event_type <> 'Lock'");
-  const AcquireResult& next = waiter.join();
-  ASSERT_TRUE(next.lease) << next.reason;
+  const Lease next = granted(waiter.join());
   EXPECT_FALSE(lease.state->lost_at()) << "nobody has told the holder yet";
   EXPECT_EQ(holder_->release(lease), ReleaseOutcome::not_owner);
   EXPECT_TRUE(lease.state->lost_at());
   EXPECT_TRUE(bench_.is_held());
-  EXPECT_GT(*next.lease->fencing, *lease.fencing);
-  EXPECT_EQ(waiter.client().release(*next.lease), ReleaseOutcome::released);
+  EXPECT_GT(*next.fencing, *lease.fencing);
+  EXPECT_EQ(waiter.client().release(next), ReleaseOutcome::released);
 }
 
 TEST_P(PostgresSessions, TheServerEndsTheWaitAtTheDeadline) {
@@ -109,12 +103,7 @@ TEST_P(PostgresSessions, AreConfirmedByTheirGrantAndNotBeforeTheirWait) {
 
 TEST_P(PostgresSessions, AFrozenServerDoesNotKeepAStoppedWaiter) {
   const auto own = own_store();
-  StrategyOptions options;
-  options.after_stop = milliseconds(50);
-  Bench bench(strategy_, *own, options);
-  const auto holder = bench.client();
-  const AcquireResult held = holder->try_once(bench.key());
-  ASSERT_TRUE(held.lease);
+  HeldBench bench(kLongTtl, strategy_, *own, StrategyOptions{.after_stop = milliseconds(50)});
   WarmWaiter waiter(bench, 2 * kPatience);
   auto& tested = dynamic_cast<PostgresTestStore&>(*own);
   ASSERT_TRUE(eventually([&] { return tested.waiting() == 1; }));
@@ -176,8 +165,7 @@ TEST(Schema, IsAllThatStaysOfARunUntilItIsRemoved) {
   }
   EXPECT_THAT(tables(), testing::Each(testing::StartsWith(std::string(kSchema) + ".")));
   EXPECT_THAT(tables(), testing::Not(testing::IsEmpty()));
-  const StoreKind* const kind = find_store_kind("postgres");
-  const auto store = kind->make(url_of(shared_postgres().server().port()), kPatience);
+  const auto store = store_at(shared_postgres().server().port());
   const std::vector<std::string> keys = {bench.key(), "lockbench:another:{key}"};
   EXPECT_EQ(store->remove_keys(keys, {}).value_or(99), 1U);
   EXPECT_EQ(store->remove_run("conformance", {}).value_or(99), 1U);
@@ -200,8 +188,7 @@ TEST(Schema, OfARunThatWasKilledIsDroppedByALaterRunAfterADay) {
   const auto client = bench.client();
   ASSERT_TRUE(client->try_once(fmt::format("lockbench:{}:{{k}}", alive)).lease);
 
-  const StoreKind* const kind = find_store_kind("postgres");
-  const auto store = kind->make(url_of(shared_postgres().server().port()), kPatience);
+  const auto store = store_at(shared_postgres().server().port());
   EXPECT_EQ(store->remove_run("conformance", {}).value_or(99), 0U);
   EXPECT_THAT(schemas(),
               testing::ElementsAre(postgres::schema_of_run(alive), postgres::schema_of_run(fresh),
@@ -211,18 +198,6 @@ TEST(Schema, OfARunThatWasKilledIsDroppedByALaterRunAfterADay) {
   }
   EXPECT_THAT(schemas(), testing::ElementsAre("lockbench_of_somebody_else"));
   probe.ask("DROP SCHEMA lockbench_of_somebody_else");
-}
-
-TEST(PostgresStore, TellsVersionAndRestarts) {
-  const auto tested = own_store();
-  const StoreKind* const kind = find_store_kind("postgres");
-  const auto store = kind->make(url_of(tested->server().port()), kPatience);
-  const auto before = store->facts();
-  ASSERT_TRUE(before) << before.error().message;
-  EXPECT_THAT(before->version, testing::MatchesRegex("[0-9]+\\.[0-9]+"));
-  EXPECT_EQ(store->facts()->instance, before->instance);
-  ASSERT_TRUE(tested->server().restart(true));
-  EXPECT_NE(store->facts()->instance, before->instance);
 }
 
 TEST(PostgresStore, AWrongPasswordStaysSecret) {

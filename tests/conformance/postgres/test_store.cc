@@ -1,13 +1,10 @@
 #include <fmt/format.h>
 #include <libpq-fe.h>
 
-#include <stdexcept>
-
 #include "deployment/failure.h"
 #include "strategies/carrier.h"
 #include "strategies/postgres/client/endpoint.h"
 #include "tests/conformance/postgres/postgres_test_store.h"
-#include "tests/support/servers.h"
 
 namespace lockbench::test {
 
@@ -125,19 +122,14 @@ int PostgresTestStore::waiting() {
                        .front());
 }
 
-PostgresTestStore& shared_postgres() {
-  static PostgresTestStore tested;
-  return tested;
-}
+PostgresTestStore& shared_postgres() { return dynamic_cast<PostgresTestStore&>(shared_store()); }
 
 namespace {
 
-TestStore& shared() { return shared_postgres(); }
-
-std::unique_ptr<TestStore> make() { return std::make_unique<PostgresTestStore>(); }
-
-const TestedStoreRegistration registration(
-    {.name = "postgres", .backends = {"postgres"}, .shared = shared, .make = make});
+const TestedStoreRegistration registration({.name = "postgres",
+                                            .backends = {"postgres"},
+                                            .shared = the_one<PostgresTestStore>,
+                                            .make = another<PostgresTestStore>});
 
 }  // namespace
 

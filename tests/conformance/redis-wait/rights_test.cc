@@ -1,11 +1,9 @@
 #include "strategies/redis/client/rights.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <algorithm>
 #include <sstream>
-#include <stdexcept>
 
 #include "strategies/registry.h"
 #include "tests/conformance/common/bench.h"

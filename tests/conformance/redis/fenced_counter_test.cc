@@ -3,7 +3,6 @@
 #include "loadgen/record/redis_counter.h"
 #include "strategies/registry.h"
 #include "tests/conformance/common/bench.h"
-#include "tests/support/servers.h"
 
 namespace lockbench::test {
 namespace {
@@ -116,21 +115,19 @@ class FencingNumbers : public testing::TestWithParam<Numbered> {
 
 TEST_P(FencingNumbers, OutliveEveryLease) {
   const auto client = bench_.client();
-  const AcquireResult held = client->try_once(bench_.key(), seconds(10));
-  ASSERT_TRUE(held.lease) << held.reason;
+  const Lease held = granted(client->try_once(bench_.key(), seconds(10)));
   EXPECT_GT(left(), hours(23));
 
   // A lease that is renewed for long.
   probe_.ask({"PEXPIRE", numbers_, "1000"});
-  ASSERT_EQ(client->lock().renew(*held.lease, seconds(10)).outcome, RenewOutcome::renewed);
+  ASSERT_EQ(client->lock().renew(held, seconds(10)).outcome, RenewOutcome::renewed);
   EXPECT_GT(left(), hours(23));
-  client->release(*held.lease);
+  client->release(held);
 
-  const AcquireResult longer = client->try_once(bench_.key(), hours(20));
-  ASSERT_TRUE(longer.lease) << longer.reason;
+  const Lease longer = granted(client->try_once(bench_.key(), hours(20)));
   EXPECT_GT(left(), hours(39));
-  EXPECT_GT(longer.lease->fencing, held.lease->fencing);
-  client->release(*longer.lease);
+  EXPECT_GT(longer.fencing, held.fencing);
+  client->release(longer);
 }
 
 INSTANTIATE_TEST_SUITE_P(Of, FencingNumbers,

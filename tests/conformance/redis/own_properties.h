@@ -6,8 +6,7 @@ namespace lockbench::test {
 
 std::vector<Property> redis_properties();
 
-// Also of locks on a server with replicas; each in a file of its own.
-std::vector<Property> renewal_properties();
-std::vector<Property> notification_properties();
+/// Of renewal and notification: also of locks on a server with replicas.
+std::vector<Property> service_properties();
 
 }  // namespace lockbench::test

@@ -1,8 +1,7 @@
 // Redlocks with one defect that declare what a correct one does. They register themselves in
 // the programs that they are linked into.
 
-#include "strategies/redis/redlock_lock.h"
-#include "strategies/registry.h"
+#include "tests/hazards/mutants/around.h"
 #include "tests/support/plain_redlock.h"
 
 namespace lockbench::redis {
@@ -12,14 +11,8 @@ using Flaws = test::RedlockFlaws;
 
 template <Flaws kFlaws>
 Descriptor described(std::string_view name) {
-  return with_known_hazards({.name = name,
-                             .backend = "redis",
-                             .summary = "a correct Redlock with one defect",
-                             .acquire_commands = {"SET key token NX PX ttl"},
-                             .release_commands = {"EVALSHA release_if_token key token"},
-                             .source = "our own",
-                             .traits = redlock_traits(),
-                             .make = construct<test::PlainRedlock<kFlaws>>});
+  return with_known_hazards(
+      mutant(name, "redis", redlock_traits(), construct<test::PlainRedlock<kFlaws>>));
 }
 
 const Registration sound(described<Flaws{}>("test-redlock"));

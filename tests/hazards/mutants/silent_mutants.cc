@@ -73,18 +73,10 @@ struct UnheardRelease : Around {
 template <class Mutant>
 Descriptor described(std::string_view name, std::string_view backend, std::string_view around,
                      const Traits& traits) {
-  return {.name = name,
-          .backend = backend,
-          .summary = "a correct lock with one defect",
-          // The same number as redis-getset: its plays count them.
-          .acquire_commands = {"as", "the", "wrapped lock"},
-          .release_commands = {"likewise"},
-          .source = "our own",
-          .traits = traits,
-          .hazards = {},
-          .make = [around](const Context& context) {
-            return std::make_unique<Mutant>(around, context);
-          }};
+  Descriptor made = mutant(name, backend, traits, wrapping<Mutant>(around));
+  // The same number as redis-getset: its plays count them.
+  made.acquire_commands = {"as", "the", "wrapped lock"};
+  return made;
 }
 
 Traits with_ttl(OwnerCheck release_check) {

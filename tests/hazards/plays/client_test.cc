@@ -2,8 +2,6 @@
 
 #include <fstream>
 
-#include "hazards/play.h"
-#include "strategies/registry.h"
 #include "tests/hazards/support/fixtures.h"
 #include "tests/support/eventually.h"
 
@@ -18,17 +16,9 @@ using Place = CommandFault::Place;
 
 class Clients : public testing::Test {
  protected:
-  void SetUp() override {
-    auto store = server_pool().store(strategy("redis-set-nx-check"), Setup::shared);
-    ASSERT_TRUE(store) << store.error().reason;
-    static int plays = 0;
-    play_.emplace(server_pool(), *store, strategy("redis-set-nx-check"),
-                  "lockbench:clients:{" + std::to_string(++plays));
-  }
+  Actor& client(std::string_view name) { return play_.client(name); }
 
-  Actor& client(std::string_view name) { return play_->client(name); }
-
-  std::optional<Play> play_;
+  Stage play_{"redis-set-nx-check"};
 };
 
 TEST_F(Clients, ExcludeEachOther) {
@@ -42,7 +32,7 @@ TEST_F(Clients, ExcludeEachOther) {
   const Grant next = other.finish_acquire();
   EXPECT_TRUE(next.granted());
   EXPECT_GT(next.answered_at, held.answered_at);
-  EXPECT_GE(*next.valid_until - next.asked_at, play_->ttl());
+  EXPECT_GE(*next.valid_until - next.asked_at, play_.ttl());
 }
 
 TEST_F(Clients, CountTheCommandsOfAnAcquisitionAndARelease) {
@@ -53,42 +43,42 @@ TEST_F(Clients, CountTheCommandsOfAnAcquisitionAndARelease) {
 }
 
 TEST_F(Clients, DieBetweenTwoCommands) {
-  play_->set_ttl(30s);
+  play_.set_ttl(30s);
   Actor& one = client("one");
   const Grant held = one.must_acquire();
   one.arm(Action::die, Place::after, 1);
   one.start_release(held);
   one.await_death();
   // The owner was checked, but the key was not deleted.
-  EXPECT_NE(play_->store().value_of(play_->key()), "");
+  EXPECT_NE(play_.store().value_of(play_.key()), "");
   EXPECT_THROW(one.release(held), Failure);
 }
 
 TEST_F(Clients, StandStillBetweenTwoCommandsAndGoOn) {
-  play_->set_ttl(30s);
+  play_.set_ttl(30s);
   Actor& one = client("one");
   const Grant held = one.must_acquire();
   one.arm(Action::stall, Place::before, 2);
   one.start_release(held);
   one.await_stop();
-  EXPECT_NE(play_->store().value_of(play_->key()), "");
+  EXPECT_NE(play_.store().value_of(play_.key()), "");
   one.resume();
   EXPECT_EQ(one.finish_release(), ReleaseOutcome::released);
-  EXPECT_EQ(play_->store().value_of(play_->key()), "");
+  EXPECT_EQ(play_.store().value_of(play_.key()), "");
 }
 
 TEST_F(Clients, AreNotToldWhatTookEffect) {
-  play_->set_ttl(30s);
+  play_.set_ttl(30s);
   Actor& one = client("one");
   const Grant held = one.must_acquire();
   one.arm(Action::drop_answer, Place::after, 2);
   EXPECT_EQ(one.release(held), ReleaseOutcome::failed);
-  EXPECT_EQ(play_->store().value_of(play_->key()), "");
+  EXPECT_EQ(play_.store().value_of(play_.key()), "");
   EXPECT_EQ(one.release(held), ReleaseOutcome::not_owner) << "a fault strikes once";
 }
 
 TEST_F(Clients, DoNothingWhileTheyAreStopped) {
-  play_->set_ttl(30s);
+  play_.set_ttl(30s);
   Actor& one = client("one");
   const Grant held = one.must_acquire();
   one.stop();
@@ -105,8 +95,8 @@ TEST_F(Clients, SayWhatTheyBelieve) {
   EXPECT_TRUE(belief.valid);
   EXPECT_EQ(belief.until, held.valid_until);
   // Another client deletes the key; a renewal notices it.
-  EXPECT_TRUE(play_->store().remove_key(play_->key()));
-  EXPECT_FALSE(play_->store().remove_key(play_->key()));
+  EXPECT_TRUE(play_.store().remove_key(play_.key()));
+  EXPECT_FALSE(play_.store().remove_key(play_.key()));
   EXPECT_EQ(one.renew(held, 1s), RenewOutcome::not_owner);
   EXPECT_FALSE(one.belief(held).valid);
 }
@@ -115,15 +105,15 @@ TEST_F(Clients, WorkOnACounterThatTheLockAloneProtects) {
   Actor& one = client("one");
   Actor& other = client("other");
   const Grant held = one.must_acquire();
-  EXPECT_EQ(play_->counter(), 0U);
+  EXPECT_EQ(play_.counter(), 0U);
   one.read(held);
   EXPECT_EQ(one.write(held), loadgen::WriteResult::accepted);
   one.release(held);
   const Grant next = other.must_acquire();
   other.read(next);
   EXPECT_EQ(other.write(next), loadgen::WriteResult::accepted);
-  EXPECT_EQ(play_->counter(), 2U);
-  EXPECT_EQ(play_->accepted_writes(), 2U);
+  EXPECT_EQ(play_.counter(), 2U);
+  EXPECT_EQ(play_.accepted_writes(), 2U);
 }
 
 TEST_F(Clients, SayWhyTheyCannotDoSomething) {

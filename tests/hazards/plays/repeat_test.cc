@@ -1,8 +1,5 @@
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
-#include "hazards/play.h"
-#include "hazards/player.h"
 #include "strategies/carrier.h"
 #include "tests/hazards/support/fixtures.h"
 
@@ -51,25 +48,22 @@ TEST(DisturbedPlay, OfAClientThatAsksLateIsNotPlayed) {
   EXPECT_THAT(cell.reason, HasSubstr("disturbed: "));
 }
 
-TEST(DisturbedPlay, IsNotTheOneShownAndDoesNotMakeACellUnstable) {
-  Cell seen = make_cell(scenario("late-release"), strategy("redis-set-nx-lua"));
-  Cell disturbed = seen;
-  seen.observed = safe;
-  disturbed.observed = disturbed.expected = not_played;
-  disturbed.disturbed = true;
-  const Repeated cell = gather({disturbed, seen, disturbed}, 1).front();
-  EXPECT_EQ(cell.shown.observed, safe);
-  EXPECT_FALSE(cell.unstable());
-  EXPECT_EQ(cell.outcomes.at(not_played), 2);
-  Cell other = seen;
-  other.observed = foreign_release;
-  EXPECT_TRUE(gather({disturbed, seen, other}, 1).front().unstable());
-}
-
 Cell seen(std::optional<HazardOutcome> outcome) {
   Cell cell = make_cell(scenario("late-release"), strategy("redis-set-nx-lua"));
   cell.observed = outcome;
   return cell;
+}
+
+TEST(DisturbedPlay, IsNotTheOneShownAndDoesNotMakeACellUnstable) {
+  Cell disturbed = seen(not_played);
+  disturbed.expected = not_played;
+  disturbed.disturbed = true;
+  const Repeated cell = gather({disturbed, seen(safe), disturbed}, 1).front();
+  EXPECT_EQ(cell.shown.observed, safe);
+  EXPECT_FALSE(cell.unstable());
+  EXPECT_EQ(cell.outcomes.at(not_played), 2);
+  const auto cells = gather({disturbed, seen(safe), seen(foreign_release)}, 1);
+  EXPECT_TRUE(cells.front().unstable());
 }
 
 TEST(RepeatedCells, ArePlayedRoundAfterRound) {
@@ -80,16 +74,12 @@ TEST(RepeatedCells, ArePlayedRoundAfterRound) {
   EXPECT_EQ(plays[5].observed, stuck);
 }
 
-TEST(RepeatedCells, ThatEndAlikeAreStable) {
-  const auto cells =
+TEST(RepeatedCells, ThatDoNotEndAlikeShowThePlayThatWasNotDeclared) {
+  const auto stable =
       gather({seen(safe), seen(foreign_release), seen(safe), seen(foreign_release)}, 2);
-  ASSERT_EQ(cells.size(), 2U);
-  EXPECT_FALSE(cells[0].unstable());
-  EXPECT_FALSE(cells[1].unstable());
-  EXPECT_EQ(cells[0].tally(), "safe 2 times");
-}
-
-TEST(RepeatedCells, ThatDoNotShowThePlayThatWasNotDeclared) {
+  ASSERT_EQ(stable.size(), 2U);
+  EXPECT_FALSE(stable[0].unstable() || stable[1].unstable());
+  EXPECT_EQ(stable[0].tally(), "safe 2 times");
   const auto cells = gather({seen(safe), seen(safe), seen(foreign_release), seen(stuck)}, 1);
   ASSERT_EQ(cells.size(), 1U);
   EXPECT_TRUE(cells[0].unstable());

@@ -2,7 +2,6 @@
 
 #include <tuple>
 
-#include "hazards/play.h"
 #include "tests/hazards/support/fixtures.h"
 #include "tests/support/test_names.h"
 
@@ -15,38 +14,30 @@ using namespace std::chrono_literals;
 
 class Sessions : public testing::TestWithParam<std::string_view> {
  protected:
-  void SetUp() override {
-    auto store = server_pool().store(strategy(GetParam()), Setup::shared);
-    ASSERT_TRUE(store) << store.error().reason;
-    static int plays = 0;
-    play_.emplace(server_pool(), *store, strategy(GetParam()),
-                  "lockbench:stores:{" + std::to_string(++plays));
-  }
-
-  std::optional<Play> play_;
+  Stage play_{GetParam()};
 };
 
 TEST_P(Sessions, EndWithTheirOwnLocksAlone) {
-  Actor& neighbour = play_->client("neighbour");
+  Actor& neighbour = play_.client("neighbour");
   neighbour.must_acquire();
-  const std::string neighbours = play_->key();
-  play_->change_key();
-  Actor& holder = play_->client("holder");
-  Actor& waiter = play_->client("waiter");
+  const std::string neighbours = play_.key();
+  play_.change_key();
+  Actor& holder = play_.client("holder");
+  Actor& waiter = play_.client("waiter");
   holder.must_acquire();
   waiter.start_acquire(20s);
   waiter.await_waiting();
-  play_->store().end_session(play_->key());
+  play_.store().end_session(play_.key());
   EXPECT_TRUE(waiter.finish_acquire().granted()) << "of two in the queue it was the holder's";
 
-  play_->store().end_session(play_->key());
-  play_->store().end_session(neighbours);
+  play_.store().end_session(play_.key());
+  play_.store().end_session(neighbours);
 }
 
 TEST_P(Sessions, CannotBeEndedWhereNobodyHoldsTheLock) {
-  Actor& holder = play_->client("holder");
+  Actor& holder = play_.client("holder");
   EXPECT_EQ(holder.release(holder.must_acquire()), ReleaseOutcome::released);
-  EXPECT_THROW(play_->store().end_session(play_->key()), Failure);
+  EXPECT_THROW(play_.store().end_session(play_.key()), Failure);
 }
 
 INSTANTIATE_TEST_SUITE_P(, Sessions,

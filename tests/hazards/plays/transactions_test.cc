@@ -1,5 +1,4 @@
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "hazards/verdicts.h"
 #include "tests/hazards/support/fixtures.h"
@@ -55,23 +54,19 @@ class RefusingStore : public PrivateStore {
 };
 
 TEST(WaitInATransaction, ThatEndsBeforeItsLimitIsNoVerdict) {
-  auto store = server_pool().store(strategy("postgres-advisory"), Setup::shared);
-  ASSERT_TRUE(store) << store.error().reason;
-  Play play(server_pool(), std::make_shared<RefusingStore>(*store), strategy("postgres-advisory"),
-            fresh_key());
+  Play play(server_pool(), std::make_shared<RefusingStore>(store_for("postgres-advisory")),
+            strategy("postgres-advisory"), fresh_key());
   EXPECT_THROW(scenario("transaction-timeout-inside-statement").play(play), Failure);
 }
 
 TEST(WaitInATransaction, WhoseSessionIsEndedIsNoVerdict) {
-  auto store = server_pool().store(strategy("postgres-advisory"), Setup::durable);
-  ASSERT_TRUE(store) << store.error().reason;
-  Play play(server_pool(), *store, strategy("postgres-advisory"), fresh_key());
+  Stage play("postgres-advisory", Setup::durable);
   play.client("guest").warm_up();  // creates the lock's tables
-  (*store)->begin_transaction();
-  const auto granted = (*store)->wait_in_transaction(play.key());
+  play.store().begin_transaction();
+  const auto granted = play.store().wait_in_transaction(play.key());
   ASSERT_TRUE(granted) << granted.error();
-  (*store)->end_session(play.key());
-  EXPECT_THROW((void)(*store)->wait_in_transaction(play.key()), Failure);
+  play.store().end_session(play.key());
+  EXPECT_THROW((void)play.store().wait_in_transaction(play.key()), Failure);
 }
 
 }  // namespace
