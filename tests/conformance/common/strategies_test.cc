@@ -51,14 +51,6 @@ TEST_P(Strategies, KeepTheirPromises) {
 
 INSTANTIATE_TEST_SUITE_P(All, Strategies, testing::ValuesIn(all_promises()), test_name);
 
-TEST(Registry, EveryStrategyLivesOnAsManyServersAsThereAre) {
-  const auto servers = shared_store().servers().size();
-  for (const Promise& promise : all_promises()) {
-    EXPECT_EQ(promise.strategy->traits.nodes > 1, servers > 1)
-        << promise.strategy->name << " is tested on " << servers;
-  }
-}
-
 /// In what is known of the store, which a result shows.
 TEST(StoreFacts, TellVersionAndRestarts) {
   const auto tested = own_store();

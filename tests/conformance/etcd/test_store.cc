@@ -55,15 +55,21 @@ struct EtcdProbe::Stubs {
   }
 
   /// A server that was restarted has forgotten its tokens.
-  template <class Service, class Method, class Request, class Response>
-  void ask(Service& service, Method method, const Request& request, Response& response) {
+  template <class Service, class Request, class Response>
+  Response ask(Service& service,
+               grpc::Status (Service::*method)(grpc::ClientContext*, const Request&, Response*),
+               const Request& request) {
     if (token.empty()) log_in();
+    Response response;
     Call call(token);
-    const grpc::Status status = (service.*method)(&call, request, &response);
-    if (status.error_code() != grpc::StatusCode::UNAUTHENTICATED) return must_be_done(status);
-    log_in();
-    Call again(token);
-    must_be_done((service.*method)(&again, request, &response));
+    grpc::Status status = (service.*method)(&call, request, &response);
+    if (status.error_code() == grpc::StatusCode::UNAUTHENTICATED) {
+      log_in();
+      Call again(token);
+      status = (service.*method)(&again, request, &response);
+    }
+    must_be_done(status);
+    return response;
   }
 
   std::unique_ptr<etcdserverpb::Auth::Stub> auth;
@@ -89,17 +95,14 @@ std::vector<etcdserverpb::KeyValue> EtcdProbe::keys(const std::string& prefix) {
   select(request, prefix);
   request.set_sort_target(etcdserverpb::RangeRequest::CREATE);
   request.set_sort_order(etcdserverpb::RangeRequest::ASCEND);
-  etcdserverpb::RangeResponse response;
-  stubs_->ask(*stubs_->kv, &etcdserverpb::KV::Stub::Range, request, response);
+  const auto response = stubs_->ask(*stubs_->kv, &etcdserverpb::KV::Stub::Range, request);
   return {response.kvs().begin(), response.kvs().end()};
 }
 
 std::int64_t EtcdProbe::revision() {
   etcdserverpb::RangeRequest request;
   select(request, {});
-  etcdserverpb::RangeResponse response;
-  stubs_->ask(*stubs_->kv, &etcdserverpb::KV::Stub::Range, request, response);
-  return response.header().revision();
+  return stubs_->ask(*stubs_->kv, &etcdserverpb::KV::Stub::Range, request).header().revision();
 }
 
 void EtcdProbe::put(const std::string& key, etcd::LeaseId lease) {
@@ -107,38 +110,32 @@ void EtcdProbe::put(const std::string& key, etcd::LeaseId lease) {
   etcdserverpb::PutRequest& written = *request.add_success()->mutable_request_put();
   written.set_key(key);
   written.set_lease(lease);
-  etcdserverpb::TxnResponse response;
-  stubs_->ask(*stubs_->kv, &etcdserverpb::KV::Stub::Txn, request, response);
+  stubs_->ask(*stubs_->kv, &etcdserverpb::KV::Stub::Txn, request);
 }
 
 void EtcdProbe::remove_all(const std::string& prefix) {
   etcdserverpb::DeleteRangeRequest request;
   select(request, prefix);
-  etcdserverpb::DeleteRangeResponse response;
-  stubs_->ask(*stubs_->kv, &etcdserverpb::KV::Stub::DeleteRange, request, response);
+  stubs_->ask(*stubs_->kv, &etcdserverpb::KV::Stub::DeleteRange, request);
 }
 
 etcd::LeaseId EtcdProbe::grant(std::int64_t ttl) {
   etcdserverpb::LeaseGrantRequest request;
   request.set_ttl(ttl);
-  etcdserverpb::LeaseGrantResponse response;
-  stubs_->ask(*stubs_->lease, &etcdserverpb::Lease::Stub::LeaseGrant, request, response);
-  return response.id();
+  return stubs_->ask(*stubs_->lease, &etcdserverpb::Lease::Stub::LeaseGrant, request).id();
 }
 
 void EtcdProbe::revoke(etcd::LeaseId lease) {
   etcdserverpb::LeaseRevokeRequest request;
   request.set_id(lease);
-  etcdserverpb::LeaseRevokeResponse response;
-  stubs_->ask(*stubs_->lease, &etcdserverpb::Lease::Stub::LeaseRevoke, request, response);
+  stubs_->ask(*stubs_->lease, &etcdserverpb::Lease::Stub::LeaseRevoke, request);
 }
 
 bool EtcdProbe::is_alive(etcd::LeaseId lease) {
   etcdserverpb::LeaseTimeToLiveRequest request;
   request.set_id(lease);
-  etcdserverpb::LeaseTimeToLiveResponse response;
-  stubs_->ask(*stubs_->lease, &etcdserverpb::Lease::Stub::LeaseTimeToLive, request, response);
-  return response.ttl() >= 0;
+  return stubs_->ask(*stubs_->lease, &etcdserverpb::Lease::Stub::LeaseTimeToLive, request).ttl() >=
+         0;
 }
 
 namespace {

@@ -2,11 +2,14 @@
 #include <sys/types.h>
 
 #include <csignal>
+#include <stop_token>
 
+#include "loadgen/record/metered_env.h"
 #include "strategies/postgres/client/endpoint.h"
 #include "strategies/registry.h"
 #include "tests/conformance/common/waiter.h"
 #include "tests/conformance/postgres/postgres_test_store.h"
+#include "tests/support/fiber_lock.h"
 
 namespace lockbench::test {
 namespace {
@@ -210,6 +213,122 @@ TEST(PostgresStore, AWrongPasswordStaysSecret) {
                                            "127.0.0.1:{}: ", shared_postgres().server().port())));
   EXPECT_THAT(reached.error().message, testing::Not(testing::HasSubstr("hunter2")));
 }
+
+/// Advisory locks of a session that were granted by a statement which then failed: its fencing
+/// number cannot be drawn any more.
+class AdvisoryErrors : public testing::TestWithParam<milliseconds> {
+ protected:
+  AcquireResult acquire_in_error(const std::string& key) {
+    PostgresProbe probe = shared_postgres().probe();
+    probe.ask(fmt::format("SELECT setval('{}.fencing', 1000)", kSchema));
+    probe.ask(fmt::format("ALTER SEQUENCE {}.fencing MAXVALUE 1000", kSchema));
+    AcquireResult result = client_->acquire(key, GetParam());
+    probe.ask(fmt::format("ALTER SEQUENCE {}.fencing NO MAXVALUE", kSchema));
+    EXPECT_EQ(result.outcome, AcquireOutcome::failed);
+    EXPECT_THAT(result.reason, testing::HasSubstr("maximum value of sequence"));
+    return result;
+  }
+
+  Bench bench_{*find_strategy("postgres-advisory")};
+  std::unique_ptr<Client> client_ = bench_.client();
+  std::unique_ptr<Client> other_ = bench_.client();
+};
+
+TEST_P(AdvisoryErrors, LeaveNoLockThatNobodyHolds) {
+  warm_up(*client_, bench_.key());
+  acquire_in_error(bench_.key());
+  EXPECT_TRUE(bench_.becomes_free());
+  EXPECT_TRUE(client_->try_once(bench_.key() + ":1").lease) << "the client goes on";
+}
+
+TEST_P(AdvisoryErrors, DoNotEndTheOtherLocksOfTheirSession) {
+  const Lease held = granted(client_->try_once(bench_.key() + ":1"));
+  acquire_in_error(bench_.key());
+  EXPECT_TRUE(bench_.becomes_free());
+  acquire_in_error(bench_.key() + ":1");
+  EXPECT_EQ(other_->try_once(bench_.key() + ":1").outcome, AcquireOutcome::refused);
+  EXPECT_FALSE(held.state->lost_at());
+  EXPECT_EQ(client_->release(held), ReleaseOutcome::released);
+  EXPECT_TRUE(other_->try_once(bench_.key() + ":1").lease) << "however often it was granted";
+}
+
+/// Though the server frees whatever its session has on that key.
+TEST(AdvisoryLeases, GiveALockBackOnce) {
+  Bench bench(*find_strategy("postgres-advisory"));
+  const auto client = bench.client();
+  const Lease spent = granted(client->try_once(bench.key()));
+  ASSERT_EQ(client->release(spent), ReleaseOutcome::released);
+  const Lease held = granted(client->try_once(bench.key()));
+  EXPECT_EQ(client->release(spent), ReleaseOutcome::not_owner);
+  EXPECT_TRUE(bench.is_held()) << "another lease's lock was freed";
+  EXPECT_EQ(client->release(held), ReleaseOutcome::released);
+}
+
+INSTANTIATE_TEST_SUITE_P(WithAndWithoutPatience, AdvisoryErrors,
+                         testing::Values(milliseconds(0), milliseconds(5000)));
+
+// Many, as they all cancel their waits at once; each needs a second connection for it.
+constexpr int kWaiters = 40;
+
+/// A client of a run that ends: its waits stop, but not its commands.
+class ClientOfRun {
+ public:
+  ClientOfRun(Bench& bench, int number, const std::stop_token& run_over)
+      : system_(make_system_env(static_cast<std::uint64_t>(number))),
+        env_(*system_, run_over),
+        lock_(make_carried(bench.descriptor(), Context{.endpoints = endpoints_,
+                                                       .options = options_,
+                                                       .env = env_,
+                                                       .services = bench.services(),
+                                                       .client = number})) {}
+
+  void wait_for(const std::string& key) {
+    thread_ = std::jthread([this, key] {
+      result_ = lock_->acquire({.key = key,
+                                .ttl = kLongTtl,
+                                .deadline = env_.now() + kPatience,
+                                .stop = abort_.get_token()});
+    });
+  }
+  const AcquireResult& join() {
+    if (thread_.joinable()) thread_.join();
+    return result_;
+  }
+
+ private:
+  const StrategyOptions options_{.command_timeout = kPatience};
+  const Endpoints endpoints_{{"postgres", {url_of(shared_postgres().server().port())}}};
+  std::unique_ptr<Env> system_;
+  loadgen::MeteredEnv env_;
+  std::stop_source abort_;
+  std::unique_ptr<LockStrategy> lock_;
+  AcquireResult result_;
+  std::jthread thread_;
+};
+
+class RunEnd : public testing::TestWithParam<const char*> {};
+
+TEST_P(RunEnd, EveryWaitIsAbandonedAndNoneStaysInTheQueue) {
+  HeldBench bench(kLongTtl, *find_strategy(GetParam()));
+  std::stop_source over;
+  std::vector<std::unique_ptr<ClientOfRun>> waiters;
+  for (int number = 1; number <= kWaiters; ++number) {
+    waiters.push_back(std::make_unique<ClientOfRun>(bench, number, over.get_token()));
+    waiters.back()->wait_for(bench.key());
+  }
+  ASSERT_TRUE(eventually([] { return shared_postgres().waiting() == kWaiters; }));
+
+  over.request_stop();
+  for (const auto& waiter : waiters) {
+    EXPECT_EQ(waiter->join().outcome, AcquireOutcome::abandoned) << waiter->join().reason;
+  }
+  EXPECT_EQ(shared_postgres().waiting(), 0);
+  EXPECT_EQ(bench.holder->release(bench.held), ReleaseOutcome::released);
+  EXPECT_TRUE(bench.becomes_free());
+}
+
+INSTANTIATE_TEST_SUITE_P(Of, RunEnd, testing::Values("postgres-advisory", "postgres-row"),
+                         [](const auto& tested) { return std::string(tested.param).substr(9); });
 
 }  // namespace
 }  // namespace lockbench::test

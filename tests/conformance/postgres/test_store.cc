@@ -108,19 +108,21 @@ void PostgresTestStore::take_away(const std::vector<std::string>& keys) {
       "(SELECT pid FROM pg_locks WHERE locktype = 'advisory'))");
 }
 
-int PostgresTestStore::other_connections() {
-  return std::stoi(probe()
+namespace {
+
+int sessions(PostgresProbe probe, const std::string& condition) {
+  return std::stoi(probe
                        .ask("SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE "
-                            "'lockbench%'")
+                            "'lockbench%'" +
+                            condition)
                        .front());
 }
 
-int PostgresTestStore::waiting() {
-  return std::stoi(probe()
-                       .ask("SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE "
-                            "'lockbench%' AND wait_event_type = 'Lock'")
-                       .front());
-}
+}  // namespace
+
+int PostgresTestStore::other_connections() { return sessions(probe(), ""); }
+
+int PostgresTestStore::waiting() { return sessions(probe(), " AND wait_event_type = 'Lock'"); }
 
 PostgresTestStore& shared_postgres() { return dynamic_cast<PostgresTestStore&>(shared_store()); }
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "tests/conformance/redis-wait/replicated_store.h"
-#include "tests/conformance/redis/own_properties.h"
 #include "tests/support/eventually.h"
 
 namespace lockbench::test {

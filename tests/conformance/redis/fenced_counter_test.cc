@@ -43,43 +43,25 @@ class FencedCounter : public testing::Test {
   RedisProbe probe_{shared_redis().port()};
 };
 
-TEST_F(FencedCounter, AcceptsNumbersThatDoNotFall) {
+TEST_F(FencedCounter, RejectsLowerNumbersThanWereSeenOfTheKey) {
+  using enum loadgen::WriteResult;
   EXPECT_EQ(read(7).value, 0U);
-  EXPECT_EQ(write(0, 7), loadgen::WriteResult::accepted);
+  EXPECT_EQ(write(0, 7), accepted);
   EXPECT_EQ(read(7).value, 1U) << "the same holder once more";
-  EXPECT_EQ(write(1, 8), loadgen::WriteResult::accepted);
-  EXPECT_EQ(probe_.get(kKey), "2");
-  EXPECT_EQ(rejections(), 0U);
-}
-
-TEST_F(FencedCounter, RejectsALowerNumberThatWrites) {
   EXPECT_FALSE(read(9).stale);
   EXPECT_FALSE(read(10).stale) << "a successor, which registers by reading; ten is more than nine";
-  EXPECT_EQ(write(0, 9), loadgen::WriteResult::rejected_stale);
-  EXPECT_FALSE(probe_.exists(kKey));
-  EXPECT_EQ(write(0, 10), loadgen::WriteResult::accepted);
-  EXPECT_EQ(rejections(), 1U);
-}
-
-TEST_F(FencedCounter, RejectsALowerNumberThatReads) {
-  EXPECT_EQ(write(0, 10), loadgen::WriteResult::accepted) << "ten is more than nine, as numbers go";
+  EXPECT_EQ(write(1, 9), rejected_stale);
   EXPECT_TRUE(read(9).stale);
-  EXPECT_EQ(rejections(), 1U);
+  EXPECT_EQ(probe_.get(kKey), "1");
+  EXPECT_EQ(write(1, 11), accepted);
+  EXPECT_TRUE(read(10).stale) << "its successor registered by writing";
+  EXPECT_EQ(read(std::nullopt).value, 2U) << "without a number nothing is checked";
+  EXPECT_EQ(write(2, std::nullopt), accepted);
+  EXPECT_EQ(rejections(), 3U);
   EXPECT_EQ(counter_->totals()->lost, 0U);
-}
-
-TEST_F(FencedCounter, KnowsTheNumbersOfEachKeyApart) {
-  EXPECT_EQ(write(0, 10), loadgen::WriteResult::accepted);
   const auto other = session_->read(1, 9);
   ASSERT_TRUE(other) << other.error();
-  EXPECT_FALSE(other->stale);
-}
-
-TEST_F(FencedCounter, DoesNotCheckWhoHasNoNumber) {
-  EXPECT_EQ(write(0, 10), loadgen::WriteResult::accepted);
-  EXPECT_EQ(read(std::nullopt).value, 1U);
-  EXPECT_EQ(write(1, std::nullopt), loadgen::WriteResult::accepted);
-  EXPECT_EQ(rejections(), 0U);
+  EXPECT_FALSE(other->stale) << "of another key";
 }
 
 TEST_F(FencedCounter, EndsByItselfAndLeavesNothingBehind) {

@@ -1,8 +1,7 @@
-#include "tests/conformance/redis/own_properties.h"
-
 #include <algorithm>
 
 #include "tests/conformance/common/waiter.h"
+#include "tests/conformance/redis/redis_test_store.h"
 
 namespace lockbench::test {
 namespace {

@@ -1,8 +1,10 @@
 // Locks with one defect that declare what a correct lock does: the plays must detect the
 // difference. They register themselves in the programs that they are linked into.
 
+#include "strategies/redis/redlock_lock.h"
 #include "strategies/redis/scripts.h"
 #include "tests/hazards/mutants/around.h"
+#include "tests/support/plain_redlock.h"
 #include "tests/support/token_mutants.h"
 
 namespace lockbench::redis {
@@ -170,6 +172,20 @@ const Registration confused(described<Confused>("test-confused"));
 const Registration blind(described<Blind>("test-blind"));
 const Registration forgetful(with(described<ForgetsToRenew>("test-forgets-to-renew"), timer));
 const Registration endless(with(described<Endless>("test-endless"), timer));
+
+using Flaws = test::RedlockFlaws;
+
+template <Flaws kFlaws>
+Descriptor redlock(std::string_view name) {
+  return with_known_hazards(
+      mutant(name, "redis", redlock_traits(), construct<test::PlainRedlock<kFlaws>>));
+}
+
+const Registration sound_redlock(redlock<Flaws{}>("test-redlock"));
+const Registration minority(redlock<Flaws{.minority_wins = true}>("test-redlock-minority"));
+const Registration late(redlock<Flaws{.ignores_validity = true}>("test-redlock-late"));
+const Registration unanimous(redlock<Flaws{.unanimous = true}>("test-redlock-unanimous"));
+const Registration hoarding(redlock<Flaws{.hoards = true}>("test-redlock-hoarding"));
 
 }  // namespace
 }  // namespace lockbench::redis

@@ -16,19 +16,19 @@ using Place = CommandFault::Place;
 
 class Clients : public testing::Test {
  protected:
-  Actor& client(std::string_view name) { return play_.client(name); }
+  Clients() { play_.set_ttl(30s); }
 
   Stage play_{"redis-set-nx-check"};
+  Actor& one_ = play_.client("one");
 };
 
 TEST_F(Clients, ExcludeEachOther) {
-  Actor& one = client("one");
-  Actor& other = client("other");
-  const Grant held = one.must_acquire();
+  Actor& other = play_.client("other");
+  const Grant held = one_.must_acquire();
   EXPECT_EQ(other.acquire().outcome, AcquireOutcome::refused);
   other.start_acquire(5s);
   other.await_waiting();
-  EXPECT_EQ(one.release(held), ReleaseOutcome::released);
+  EXPECT_EQ(one_.release(held), ReleaseOutcome::released);
   const Grant next = other.finish_acquire();
   EXPECT_TRUE(next.granted());
   EXPECT_GT(next.answered_at, held.answered_at);
@@ -36,79 +36,68 @@ TEST_F(Clients, ExcludeEachOther) {
 }
 
 TEST_F(Clients, CountTheCommandsOfAnAcquisitionAndARelease) {
-  Actor& one = client("one");
-  one.warm_up();
-  EXPECT_EQ(one.acquire_commands(), 1);  // SET
-  EXPECT_EQ(one.release_commands(), 2);  // GET, DEL
+  one_.warm_up();
+  EXPECT_EQ(one_.acquire_commands(), 1);  // SET
+  EXPECT_EQ(one_.release_commands(), 2);  // GET, DEL
 }
 
 TEST_F(Clients, DieBetweenTwoCommands) {
-  play_.set_ttl(30s);
-  Actor& one = client("one");
-  const Grant held = one.must_acquire();
-  one.arm(Action::die, Place::after, 1);
-  one.start_release(held);
-  one.await_death();
+  const Grant held = one_.must_acquire();
+  one_.arm(Action::die, Place::after, 1);
+  one_.start_release(held);
+  one_.await_death();
   // The owner was checked, but the key was not deleted.
   EXPECT_NE(play_.store().value_of(play_.key()), "");
-  EXPECT_THROW(one.release(held), Failure);
+  EXPECT_THROW(one_.release(held), Failure);
 }
 
 TEST_F(Clients, StandStillBetweenTwoCommandsAndGoOn) {
-  play_.set_ttl(30s);
-  Actor& one = client("one");
-  const Grant held = one.must_acquire();
-  one.arm(Action::stall, Place::before, 2);
-  one.start_release(held);
-  one.await_stop();
+  const Grant held = one_.must_acquire();
+  one_.arm(Action::stall, Place::before, 2);
+  one_.start_release(held);
+  one_.await_stop();
   EXPECT_NE(play_.store().value_of(play_.key()), "");
-  one.resume();
-  EXPECT_EQ(one.finish_release(), ReleaseOutcome::released);
+  one_.resume();
+  EXPECT_EQ(one_.finish_release(), ReleaseOutcome::released);
   EXPECT_EQ(play_.store().value_of(play_.key()), "");
 }
 
 TEST_F(Clients, AreNotToldWhatTookEffect) {
-  play_.set_ttl(30s);
-  Actor& one = client("one");
-  const Grant held = one.must_acquire();
-  one.arm(Action::drop_answer, Place::after, 2);
-  EXPECT_EQ(one.release(held), ReleaseOutcome::failed);
+  const Grant held = one_.must_acquire();
+  one_.arm(Action::drop_answer, Place::after, 2);
+  EXPECT_EQ(one_.release(held), ReleaseOutcome::failed);
   EXPECT_EQ(play_.store().value_of(play_.key()), "");
-  EXPECT_EQ(one.release(held), ReleaseOutcome::not_owner) << "a fault strikes once";
+  EXPECT_EQ(one_.release(held), ReleaseOutcome::not_owner) << "a fault strikes once";
 }
 
 TEST_F(Clients, DoNothingWhileTheyAreStopped) {
-  play_.set_ttl(30s);
-  Actor& one = client("one");
-  const Grant held = one.must_acquire();
-  one.stop();
-  one.start_release(held);
-  EXPECT_FALSE(client("other").acquire(200ms).granted());
-  one.resume();
-  EXPECT_EQ(one.finish_release(), ReleaseOutcome::released);
+  const Grant held = one_.must_acquire();
+  one_.stop();
+  one_.start_release(held);
+  EXPECT_FALSE(play_.client("other").acquire(200ms).granted());
+  one_.resume();
+  EXPECT_EQ(one_.finish_release(), ReleaseOutcome::released);
 }
 
 TEST_F(Clients, SayWhatTheyBelieve) {
-  Actor& one = client("one");
-  const Grant held = one.must_acquire();
-  const Belief belief = one.belief(held);
+  const Grant held = one_.must_acquire();
+  const Belief belief = one_.belief(held);
   EXPECT_TRUE(belief.valid);
   EXPECT_EQ(belief.until, held.valid_until);
   // Another client deletes the key; a renewal notices it.
   EXPECT_TRUE(play_.store().remove_key(play_.key()));
   EXPECT_FALSE(play_.store().remove_key(play_.key()));
-  EXPECT_EQ(one.renew(held, 1s), RenewOutcome::not_owner);
-  EXPECT_FALSE(one.belief(held).valid);
+  EXPECT_EQ(one_.renew(held, 1s), RenewOutcome::not_owner);
+  EXPECT_FALSE(one_.belief(held).valid);
 }
 
 TEST_F(Clients, WorkOnACounterThatTheLockAloneProtects) {
-  Actor& one = client("one");
-  Actor& other = client("other");
-  const Grant held = one.must_acquire();
+  Actor& other = play_.client("other");
+  const Grant held = one_.must_acquire();
   EXPECT_EQ(play_.counter(), 0U);
-  one.read(held);
-  EXPECT_EQ(one.write(held), loadgen::WriteResult::accepted);
-  one.release(held);
+  one_.read(held);
+  EXPECT_EQ(one_.write(held), loadgen::WriteResult::accepted);
+  one_.release(held);
   const Grant next = other.must_acquire();
   other.read(next);
   EXPECT_EQ(other.write(next), loadgen::WriteResult::accepted);
