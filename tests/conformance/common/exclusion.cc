@@ -20,6 +20,7 @@ StrategyOptions soon_again(const Descriptor& descriptor) {
 std::string count_in_a_crowd(const Descriptor& descriptor, const StrategyOptions& options) {
   Bench bench(descriptor, options);
   std::vector<std::unique_ptr<Client>> clients;
+  clients.reserve(kThreads);
   for (int i = 0; i < kThreads; ++i) clients.push_back(bench.client());
   std::atomic<int> sections = 0, counter = 0;
   std::barrier start(kThreads);
@@ -37,6 +38,7 @@ std::string count_in_a_crowd(const Descriptor& descriptor, const StrategyOptions
     }
   };
   std::vector<std::future<void>> working;
+  working.reserve(kThreads);
   for (const auto& client : clients) {
     working.push_back(std::async(std::launch::async, work, std::ref(*client)));
   }

@@ -29,31 +29,29 @@ std::string remove_all(const StoreKind& kind, const std::string& url, const std:
 }
 
 /// One of several who take the lock again and again.
-std::string contend(Client& client, const std::string& key, Duration longest) {
+void contend(Client& client, const std::string& key, Duration longest) {
   constexpr int kSections = 5;
   for (int i = 0; i < kSections; ++i) {
     const Lease held = granted(client.acquire(key, longest));
     std::this_thread::yield();  // others come to wait
     client.give_back(held);
   }
-  return "";
 }
 
 /// Two share it, which shuts out a third.
-std::string share(Client& one, Client& two, Client& alone, const std::string& key) {
+void share(Client& one, Client& two, Client& alone, const std::string& key) {
   const Lease first = granted(one.share(key)), second = granted(two.share(key));
-  if (alone.try_once(key).lease) return "a third was let in";
+  if (alone.try_once(key).lease) throw Broken("a third was let in");
   one.give_back(first);
   two.give_back(second);
-  return "";
 }
 
-std::string use_lock(Bench& bench, const std::string& key, Duration longest) {
+void use_lock(Bench& bench, const std::string& key, Duration longest) {
   const auto holder = bench.client(), other = bench.client(), third = bench.client();
   const Lease held = granted(holder->acquire(key, longest));
   if (bench.descriptor().traits.renewable) {
     const RenewResult renewed = holder->lock().renew(held, kLongTtl);
-    if (renewed.outcome == RenewOutcome::failed) return "renew failed: " + renewed.reason;
+    if (renewed.outcome == RenewOutcome::failed) throw Broken("renew failed: " + renewed.reason);
   }
   // Two wait, as a queue looks at whom it has before only where there is one.
   const auto wait_in_vain = [&key](Client* client) {
@@ -62,20 +60,17 @@ std::string use_lock(Bench& bench, const std::string& key, Duration longest) {
   std::future<AcquireResult> beside = std::async(std::launch::async, wait_in_vain, third.get());
   for (const AcquireResult& refused : {wait_in_vain(other.get()), beside.get()}) {
     if (refused.outcome != AcquireOutcome::timed_out) {
-      return unexpected(refused, AcquireOutcome::timed_out);
+      throw Broken(unexpected(refused, AcquireOutcome::timed_out));
     }
   }
-  std::vector<std::future<std::string>> contending;
+  std::vector<std::future<void>> contending;
   for (Client* client : {other.get(), third.get()}) {
-    contending.push_back(std::async(
-        std::launch::async, [&key, client, longest] { return contend(*client, key, longest); }));
+    contending.push_back(std::async(std::launch::async,
+                                    [&key, client, longest] { contend(*client, key, longest); }));
   }
-  std::string wrong = holder->release(held) == ReleaseOutcome::released ? "" : "release failed";
-  for (std::future<std::string>& one : contending) {
-    if (std::string text = one.get(); wrong.empty()) wrong = std::move(text);
-  }
-  if (!wrong.empty() || !bench.descriptor().traits.shared) return wrong;
-  return share(*holder, *other, *third, key);
+  holder->give_back(held);
+  for (std::future<void>& one : contending) one.get();
+  if (bench.descriptor().traits.shared) share(*holder, *other, *third, key);
 }
 
 }  // namespace
@@ -87,7 +82,7 @@ std::string use_fully(const Descriptor& descriptor, const std::vector<std::strin
   try {
     if (std::string wrong = ask_store(kind, urls.front()); !wrong.empty()) return wrong;
     Bench bench(descriptor, urls, can_notify(descriptor) ? notified() : impatient(descriptor));
-    if (std::string wrong = use_lock(bench, key, longest); !wrong.empty()) return wrong;
+    use_lock(bench, key, longest);
     return remove_all(kind, urls.front(), key);
   } catch (const std::runtime_error& error) {
     return error.what();

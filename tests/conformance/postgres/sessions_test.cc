@@ -32,18 +32,10 @@ class WarmWaiter : public Waiter {
 class PostgresSessions : public testing::TestWithParam<const char*> {
  protected:
   const Descriptor& strategy_ = *find_strategy(GetParam());
-  Bench bench_{strategy_};
-  std::unique_ptr<Client> holder_ = bench_.client();
-
-  Lease must_hold() {
-    AcquireResult held = holder_->try_once(bench_.key());
-    EXPECT_TRUE(held.lease) << held.reason;
-    return held.lease.value_or(Lease{.state = std::make_shared<LeaseState>(TimePoint::max())});
-  }
+  HeldBench bench_{kLongTtl, strategy_};
 };
 
 TEST_P(PostgresSessions, DieWithTheirConnectionAndTheNextWaiterIsGranted) {
-  const Lease lease = must_hold();
   WarmWaiter waiter(bench_);
   ASSERT_TRUE(eventually([] { return shared_postgres().waiting() == 1; }));
   // The holder's alone: the waiter has no lock, or only waits for one in its transaction.
@@ -52,16 +44,15 @@ TEST_P(PostgresSessions, DieWithTheirConnectionAndTheNextWaiterIsGranted) {
       "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity "
       "WHERE application_name LIKE 'lockbench%' AND wait_event_type <> 'Lock'");
   const Lease next = granted(waiter.join());
-  EXPECT_FALSE(lease.state->lost_at()) << "nobody has told the holder yet";
-  EXPECT_EQ(holder_->release(lease), ReleaseOutcome::not_owner);
-  EXPECT_TRUE(lease.state->lost_at());
+  EXPECT_FALSE(bench_.held.state->lost_at()) << "nobody has told the holder yet";
+  EXPECT_EQ(bench_.holder->release(bench_.held), ReleaseOutcome::not_owner);
+  EXPECT_TRUE(bench_.held.state->lost_at());
   EXPECT_TRUE(bench_.is_held());
-  EXPECT_GT(*next.fencing, *lease.fencing);
+  EXPECT_GT(*next.fencing, *bench_.held.fencing);
   EXPECT_EQ(waiter.client().release(next), ReleaseOutcome::released);
 }
 
 TEST_P(PostgresSessions, TheServerEndsTheWaitAtTheDeadline) {
-  const Lease lease = must_hold();
   const auto waiter = bench_.client();
   for (const milliseconds longest : {milliseconds(200), milliseconds(400), milliseconds(250)}) {
     const TimePoint begin = waiter->now();
@@ -70,13 +61,12 @@ TEST_P(PostgresSessions, TheServerEndsTheWaitAtTheDeadline) {
     EXPECT_GE(waiter->now() - begin, longest);
   }
   EXPECT_EQ(shared_postgres().waiting(), 0);
-  holder_->release(lease);
+  bench_.holder->release(bench_.held);
 }
 
 /// Its time is up while the server process that waits is held up, and so is what it was granted
 /// meanwhile: the process sees both at once, and answers that it was too late.
 TEST_P(PostgresSessions, AGrantThatTheServerSeesTooLateIsNotKept) {
-  const Lease lease = must_hold();
   WarmWaiter waiter(bench_, seconds(3));
   ASSERT_TRUE(eventually([] { return shared_postgres().waiting() == 1; }));
   const auto waiting = shared_postgres().probe().ask(
@@ -85,7 +75,7 @@ TEST_P(PostgresSessions, AGrantThatTheServerSeesTooLateIsNotKept) {
   ASSERT_EQ(waiting.size(), 1U);
   const pid_t process = std::stoi(waiting.front());
   ASSERT_EQ(::kill(process, SIGSTOP), 0);
-  EXPECT_EQ(holder_->release(lease), ReleaseOutcome::released);
+  EXPECT_EQ(bench_.holder->release(bench_.held), ReleaseOutcome::released);
   // The client's last resort, after its deadline.
   EXPECT_TRUE(eventually([&] { return waiter.has_sent("pg_cancel_backend"); }));
   ASSERT_EQ(::kill(process, SIGCONT), 0);
@@ -95,11 +85,10 @@ TEST_P(PostgresSessions, AGrantThatTheServerSeesTooLateIsNotKept) {
 }
 
 TEST_P(PostgresSessions, AreConfirmedByTheirGrantAndNotBeforeTheirWait) {
-  const Lease lease = must_hold();
   WarmWaiter waiter(bench_);
   ASSERT_TRUE(eventually([] { return shared_postgres().waiting() == 1; }));
-  const TimePoint still_held_at = holder_->now();
-  EXPECT_EQ(holder_->release(lease), ReleaseOutcome::released);
+  const TimePoint still_held_at = bench_.holder->now();
+  EXPECT_EQ(bench_.holder->release(bench_.held), ReleaseOutcome::released);
   ASSERT_TRUE(waiter.join().lease) << waiter.join().reason;
   EXPECT_GE(waiter.join().lease->state->confirmed_at(), still_held_at);
 }

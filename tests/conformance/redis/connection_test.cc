@@ -54,6 +54,15 @@ TEST_F(Connection, AnErrorInAPipelineBelongsToItsCommandOnly) {
   EXPECT_TRUE(value->is_text("x"));
 }
 
+TEST_F(Connection, CarriesLargeAndBinaryValues) {
+  std::string large(1'000'000, 'x');
+  for (std::size_t i = 0; i < large.size(); i += 97) large[i] = static_cast<char>(i);
+  ASSERT_TRUE(redis_->call({"SET", "lockbench:large", large}).has_value());
+  const auto reply = redis_->call({"GET", "lockbench:large"});
+  ASSERT_TRUE(reply.has_value());
+  EXPECT_TRUE(reply->text == large) << "changed on its way";
+}
+
 TEST_F(Connection, ReconnectsAndLeaksNoFiles) {
   constexpr int kReconnects = 200;
   const auto open_files = [] {

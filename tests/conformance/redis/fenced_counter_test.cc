@@ -79,46 +79,29 @@ TEST_F(FencedCounter, EndsByItselfAndLeavesNothingBehind) {
   EXPECT_FALSE(probe_.exists(kKey));
 }
 
-using std::chrono::hours;
+TEST(FencingNumbers, OutliveEveryLease) {
+  using std::chrono::hours;
+  RedisProbe probe(shared_redis().port());
+  const std::pair<const char*, const char*> keys[] = {{"redis-fenced", ":fencing"},
+                                                      {"redis-queue", ":numbers"}};
+  for (const auto& [strategy, suffix] : keys) {
+    HeldBench bench(seconds(10), *find_strategy(strategy), unrenewed());
+    const std::string numbers = bench.key() + suffix;
+    const auto left = [&] { return probe.time_to_live(numbers).value_or(milliseconds(0)); };
+    EXPECT_GT(left(), hours(23)) << strategy;
 
-struct Numbered {
-  const char* strategy;
-  const char* suffix;  ///< of the key that holds its numbers
-};
+    // A lease that is renewed for long.
+    probe.ask({"PEXPIRE", numbers, "1000"});
+    ASSERT_EQ(bench.holder->lock().renew(bench.held, seconds(10)).outcome, RenewOutcome::renewed);
+    EXPECT_GT(left(), hours(23)) << strategy;
+    bench.holder->release(bench.held);
 
-class FencingNumbers : public testing::TestWithParam<Numbered> {
- protected:
-  milliseconds left() const { return probe_.time_to_live(numbers_).value_or(milliseconds(0)); }
-
-  Bench bench_{*find_strategy(GetParam().strategy), unrenewed()};
-  const std::string numbers_ = bench_.key() + GetParam().suffix;
-  mutable RedisProbe probe_{shared_redis().port()};
-};
-
-TEST_P(FencingNumbers, OutliveEveryLease) {
-  const auto client = bench_.client();
-  const Lease held = granted(client->try_once(bench_.key(), seconds(10)));
-  EXPECT_GT(left(), hours(23));
-
-  // A lease that is renewed for long.
-  probe_.ask({"PEXPIRE", numbers_, "1000"});
-  ASSERT_EQ(client->lock().renew(held, seconds(10)).outcome, RenewOutcome::renewed);
-  EXPECT_GT(left(), hours(23));
-  client->release(held);
-
-  const Lease longer = granted(client->try_once(bench_.key(), hours(20)));
-  EXPECT_GT(left(), hours(39));
-  EXPECT_GT(longer.fencing, held.fencing);
-  client->release(longer);
+    const Lease longer = granted(bench.holder->try_once(bench.key(), hours(20)));
+    EXPECT_GT(left(), hours(39)) << strategy;
+    EXPECT_GT(longer.fencing, bench.held.fencing) << strategy;
+    bench.holder->release(longer);
+  }
 }
-
-INSTANTIATE_TEST_SUITE_P(Of, FencingNumbers,
-                         testing::Values(Numbered{"redis-fenced", ":fencing"},
-                                         Numbered{"redis-queue", ":numbers"}),
-                         [](const auto& tested) {
-                           return tested.param.suffix == std::string(":numbers") ? "Queue"
-                                                                                 : "Fenced";
-                         });
 
 }  // namespace
 }  // namespace lockbench::test

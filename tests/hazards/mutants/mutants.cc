@@ -118,16 +118,15 @@ Descriptor described(std::string_view name) {
 }
 
 /// The same lock, which declares more.
-template <class Change>
-Descriptor with(Descriptor made, const Change& change) {
+Descriptor with(Descriptor made, void (*change)(Traits&)) {
   change(made.traits);
   made.hazards.clear();
   return with_known_hazards(std::move(made));
 }
 
-constexpr auto numbers = [](Traits& traits) { traits.fencing = true; };
-constexpr auto replicas = [](Traits& traits) { traits.needs_replicas = true; };
-constexpr auto timer = [](Traits& traits) { traits.renews = RenewalTiming{}; };
+void numbers(Traits& traits) { traits.fencing = true; }
+void replicas(Traits& traits) { traits.needs_replicas = true; }
+void timer(Traits& traits) { traits.renews = RenewalTiming{}; }
 
 RenewResult renew_by_script(Connection& redis, Env& env, const Lease& lease, Duration ttl) {
   const TimePoint asked_at = env.now();

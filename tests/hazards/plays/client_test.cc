@@ -1,11 +1,12 @@
 #include <gtest/gtest.h>
 
-#include <fstream>
+#include <tuple>
 
 #include "tests/hazards/support/fixtures.h"
 #include "tests/support/eventually.h"
+#include "tests/support/test_names.h"
 
-// A client process carries out requests, and dies or stops at the requested command.
+// How client processes die and stop at a command, and how private stores end sessions.
 
 namespace lockbench::hazards::test {
 namespace {
@@ -115,6 +116,56 @@ TEST_F(Clients, SayWhyTheyCannotDoSomething) {
 
 TEST_F(Clients, ThatCannotBeStartedAreAFailureOfTheStage) {
   EXPECT_THROW(ClientProcess("/no/such/program"), Failure);
+}
+
+class Sessions : public testing::TestWithParam<std::string_view> {
+ protected:
+  Stage play_{GetParam()};
+};
+
+TEST_P(Sessions, EndWithTheirOwnLocksAlone) {
+  Actor& neighbour = play_.client("neighbour");
+  neighbour.must_acquire();
+  const std::string neighbours = play_.key();
+  play_.change_key();
+  Actor& holder = play_.client("holder");
+  Actor& waiter = play_.client("waiter");
+  holder.must_acquire();
+  waiter.start_acquire(20s);
+  waiter.await_waiting();
+  play_.store().end_session(play_.key());
+  EXPECT_TRUE(waiter.finish_acquire().granted()) << "of two in the queue it was the holder's";
+
+  play_.store().end_session(play_.key());
+  play_.store().end_session(neighbours);
+}
+
+TEST_P(Sessions, CannotBeEndedWhereNobodyHoldsTheLock) {
+  Actor& holder = play_.client("holder");
+  EXPECT_EQ(holder.release(holder.must_acquire()), ReleaseOutcome::released);
+  EXPECT_THROW(play_.store().end_session(play_.key()), Failure);
+}
+
+INSTANTIATE_TEST_SUITE_P(, Sessions,
+                         testing::Values("zookeeper", "zookeeper-herd", "etcd", "chubby",
+                                         "postgres-advisory", "postgres-row"),
+                         [](const auto& tested) {
+                           return lockbench::test::test_name_of(tested.param);
+                         });
+
+TEST(Setups, ThatAreNotOfferedSayWhy) {
+  using Why = deployment::NotStarted::Why;
+  const std::tuple<std::string_view, deployment::Setup, Why> none[] = {
+      {"etcd", Setup::clocked, Why::unplayable},
+      {"etcd", Setup::cramped, Why::never_needed},
+      {"zookeeper", Setup::cramped, Why::never_needed},
+      {"postgres-row", Setup::cramped, Why::never_needed}};
+  for (const auto& [name, setup, why] : none) {
+    const auto store = server_pool().store(strategy(name), setup);
+    ASSERT_FALSE(store) << name;
+    EXPECT_EQ(store.error().why, why) << name;
+    EXPECT_NE(store.error().reason, "") << name;
+  }
 }
 
 }  // namespace

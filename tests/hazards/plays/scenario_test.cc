@@ -1,14 +1,22 @@
 #include "hazards/scenario.h"
 
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 
 #include <tuple>
 
+#include "strategies/carrier.h"
 #include "strategies/registry.h"
 #include "tests/hazards/support/fixtures.h"
 
+// What a scenario expects, when a play is none, and how repeated plays of one cell are combined.
+
 namespace lockbench::hazards::test {
 namespace {
+
+using namespace std::chrono_literals;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using enum HazardOutcome;
 
 TEST(Scenarios, AreFoundByNameAndHaveOneEach) {
   for (const Scenario* scenario : all_scenarios())
@@ -20,8 +28,7 @@ TEST(Scenarios, AreFoundByNameAndHaveOneEach) {
 TEST(Scenarios, AskAQuestionAndExpectASafeAnswer) {
   for (const Scenario* scenario : all_scenarios()) {
     EXPECT_EQ(scenario->question.back(), '?') << scenario->name;
-    EXPECT_TRUE(scenario->default_outcome == HazardOutcome::safe ||
-                scenario->default_outcome == HazardOutcome::recovers)
+    EXPECT_TRUE(scenario->default_outcome == safe || scenario->default_outcome == recovers)
         << scenario->name;
     EXPECT_TRUE(scenario->play) << scenario->name;
     EXPECT_TRUE(scenario->like.empty() || find_scenario(scenario->like)) << scenario->name;
@@ -41,7 +48,6 @@ TEST(Scenarios, ConcernTheStrategiesThatDeclareThem) {
 }
 
 TEST(Scenarios, ExpectWhatIsDeclaredElseTheSafeAnswerIfTheyConcernTheLock) {
-  using enum HazardOutcome;
   const std::tuple<std::string_view, std::string_view, HazardOutcome> expected[] = {
       {"late-release", "redis-set-nx", foreign_release},
       {"late-release", "redis-set-nx-lua", safe},
@@ -67,7 +73,7 @@ TEST(Scenarios, ExpectWhatIsDeclaredElseTheSafeAnswerIfTheyConcernTheLock) {
 
 TEST(Plays, OfAFaultThatNobodyCanCauseAreNotPlayed) {
   const Cell cell = play(server_pool(), scenario("store-clock-jump"), strategy("etcd"));
-  EXPECT_EQ(cell.observed, HazardOutcome::not_played);
+  EXPECT_EQ(cell.observed, not_played);
   EXPECT_TRUE(cell.agrees());
   EXPECT_FALSE(cell.failed);
   EXPECT_NE(cell.reason.find("clock"), std::string::npos) << cell.reason;
@@ -75,11 +81,11 @@ TEST(Plays, OfAFaultThatNobodyCanCauseAreNotPlayed) {
 
 TEST(Scenarios, ThatDoNotConcernAStrategySayWhy) {
   const Cell control = make_cell(scenario("late-release"), strategy("none"));
-  EXPECT_EQ(control.observed, HazardOutcome::not_applicable);
+  EXPECT_EQ(control.observed, not_applicable);
   EXPECT_TRUE(control.agrees());
   EXPECT_NE(control.reason, "");
   const Cell other = make_cell(scenario("memcached-eviction"), strategy("redis-set-nx"));
-  EXPECT_EQ(other.observed, HazardOutcome::not_applicable);
+  EXPECT_EQ(other.observed, not_applicable);
 }
 
 TEST(Plays, ThatBreakOffAreNoVerdict) {
@@ -128,13 +134,93 @@ TEST(Plays, AreStoppedBetweenTwo) {
 TEST(Timeline, IsInOrderHoweverItWasHeardOf) {
   Timeline timeline;
   const TimePoint now{};
-  using std::chrono::seconds;
-  timeline.add(now + seconds(2), "b", "second");
-  timeline.add(now + seconds(1), "a", "first");
-  timeline.add(now + seconds(2), "c", "third");
+  timeline.add(now + 2s, "b", "second");
+  timeline.add(now + 1s, "a", "first");
+  timeline.add(now + 2s, "c", "third");
   ASSERT_EQ(timeline.entries().size(), 3U);
   EXPECT_EQ(timeline.entries()[0].what, "first");
   EXPECT_EQ(timeline.entries()[2].what, "third");
+}
+
+constexpr TimePoint kDue{10s};
+
+TEST(Pace, AStepMayBeEarlyOrALittleLateElseItIsNamed) {
+  for (const TimePoint at : {kDue - 1h, kDue, kDue + 125ms}) {
+    EXPECT_NO_THROW(require_in_time("the pause ended", kDue, at, 125ms));
+  }
+  try {
+    require_in_time("the pause ended", kDue, kDue + 600ms, 125ms);
+    FAIL() << "late by 600 ms";
+  } catch (const Disturbed& late) {
+    EXPECT_STREQ(late.what(), "disturbed: the pause ended 600 ms late, where 125 ms are tolerated");
+  }
+}
+
+TEST(DisturbedPlay, OfAClientThatAsksLateIsNotPlayed) {
+  const Scenario slow{.name = "slow", .question = "?", .play = [](Play& play) -> Verdict {
+                        Actor& client = play.client("client");
+                        client.stop();
+                        client.start_acquire(5s);
+                        play.wait_until(Carrier::current().now() + 2 * play.tolerance());
+                        client.resume();
+                        client.finish_acquire();
+                        return {double_grant, "what was seen without noticing"};
+                      }};
+  const Cell cell = play(server_pool(), slow, strategy("redis-set-nx-lua"));
+  EXPECT_TRUE(cell.disturbed) << description_of(cell);
+  EXPECT_FALSE(cell.failed);
+  EXPECT_EQ(cell.observed, not_played);
+  EXPECT_TRUE(cell.agrees()) << "it accuses nobody";
+  EXPECT_THAT(cell.reason, HasSubstr("disturbed: "));
+}
+
+Cell seen(std::optional<HazardOutcome> outcome) {
+  Cell cell = make_cell(scenario("late-release"), strategy("redis-set-nx-lua"));
+  cell.observed = outcome;
+  return cell;
+}
+
+TEST(DisturbedPlay, IsNotTheOneShownAndDoesNotMakeACellUnstable) {
+  Cell disturbed = seen(not_played);
+  disturbed.expected = not_played;
+  disturbed.disturbed = true;
+  const Repeated cell = gather({disturbed, seen(safe), disturbed}, 1).front();
+  EXPECT_EQ(cell.shown.observed, safe);
+  EXPECT_FALSE(cell.unstable());
+  EXPECT_EQ(cell.outcomes.at(not_played), 2);
+  const auto cells = gather({disturbed, seen(safe), seen(foreign_release)}, 1);
+  EXPECT_TRUE(cells.front().unstable());
+}
+
+TEST(RepeatedCells, ArePlayedRoundAfterRound) {
+  const std::vector<Cell> cells{seen(safe), seen(stuck)};
+  const auto plays = repeated(cells, 3);
+  ASSERT_EQ(plays.size(), 6U);
+  EXPECT_EQ(plays[0].observed, safe);
+  EXPECT_EQ(plays[5].observed, stuck);
+}
+
+TEST(RepeatedCells, ThatDoNotEndAlikeShowThePlayThatWasNotDeclared) {
+  const auto stable =
+      gather({seen(safe), seen(foreign_release), seen(safe), seen(foreign_release)}, 2);
+  ASSERT_EQ(stable.size(), 2U);
+  EXPECT_FALSE(stable[0].unstable() || stable[1].unstable());
+  EXPECT_EQ(stable[0].tally(), "safe 2 times");
+  const auto cells = gather({seen(safe), seen(safe), seen(foreign_release), seen(stuck)}, 1);
+  ASSERT_EQ(cells.size(), 1U);
+  EXPECT_TRUE(cells[0].unstable());
+  EXPECT_EQ(cells[0].shown.observed, foreign_release);
+  EXPECT_EQ(cells[0].tally(), "safe 2 times, foreign-release once, stuck once");
+}
+
+TEST(RepeatedCells, ThatBrokeOffNowAndThenAreStillSeen) {
+  Cell broken = seen(std::nullopt);
+  broken.failed = true;
+  broken.reason = "it fell over";
+  const auto cells = gather({broken, seen(safe)}, 1);
+  EXPECT_TRUE(cells[0].shown.played());
+  EXPECT_THAT(cells[0].failures, ElementsAre("it fell over"));
+  EXPECT_FALSE(gather({broken, broken}, 1)[0].shown.played());
 }
 
 }  // namespace
