@@ -7,11 +7,9 @@
 #include <utility>
 #include <vector>
 
-#include "strategies/redis/client/protocol.h"
-#include "strategies/redis/client/single_node.h"
 #include "strategies/redis/scripts.h"
 #include "strategies/registry.h"
-#include "tests/support/broken_token_locks.h"
+#include "tests/support/token_mutants.h"
 
 namespace lockbench::test {
 namespace {
@@ -402,6 +400,22 @@ struct HoardsWakeups : Flawed {
   std::unique_ptr<Event> woken_;
 };
 
+/// SETNX, and an EXPIRE that was not sent: reports failed although the lock exists.
+struct CallsHalfALockFailure : redis::TokenLock {
+  using TokenLock::TokenLock;
+  StoreResult<redis::TryResult> try_acquire(const AcquireRequest& request, Lease& lease) override {
+    const auto taken = redis().call({"SETNX", lease.key, lease.token}, request.stop);
+    if (!taken) return tl::unexpected(taken.error());
+    if (!taken->is_integer(1)) return false;
+    const auto expires = redis().call({"EXPIRE", lease.key, "10"}, request.stop);
+    if (!expires) return tl::unexpected(expires.error());
+    return true;
+  }
+  Duration validity(Duration /*ttl*/) const override { return {}; }
+};
+
+using Make = decltype(Descriptor::make);
+
 Make behaving(Behaviour behaviour) {
   return [behaviour = std::move(behaviour)](const Context& context) {
     return std::make_unique<Flawed>(context, behaviour);
@@ -415,110 +429,116 @@ Make releasing(ReleaseResult (*release)(Flawed&, const Lease&)) {
   return behaving({.release = release});
 }
 
-/// Those whose flaw is in what they do.
+void declare_renewal(Descriptor& lock) {
+  lock.traits.renews = RenewalTiming{};
+  lock.renew_commands = {"EXPIRE key seconds"};
+}
+void declare_sharing(Descriptor& lock) { lock.traits.shared = true; }
+
+struct BrokenLock {
+  std::string_view flaw;
+  Make make;                                    ///< empty: as the sound one
+  void (*declare)(Descriptor& lock) = nullptr;  ///< null: what the sound one declares
+};
+
 // NOLINTNEXTLINE(readability-function-size): a table
-std::map<Flaw, Make> all_makers() {
+std::vector<BrokenLock> all_broken() {
   using enum AcquireOutcome;
   return {
-      {Flaw::lets_two_in, acquiring(let_two_in)},
-      {Flaw::confuses_keys, acquiring(confuse_keys)},
-      {Flaw::reenters_undeclared, acquiring(ReenterUndeclared{})},
-      {Flaw::repeats_fencing_numbers, acquiring(repeat_a_fencing_number)},
-      {Flaw::ignores_the_deadline, acquiring(ignore_the_deadline)},
-      {Flaw::gives_up_early, acquiring(give_up_early)},
-      {Flaw::tries_twice, acquiring(try_twice)},
-      {Flaw::never_retries, acquiring(never_retry)},
-      {Flaw::ignores_a_stop, acquiring(ignore_a_stop)},
-      {Flaw::heeds_a_stop_late, acquiring(heed_a_stop_late)},
-      {Flaw::loses_track_when_stopped, acquiring(lose_track_when_stopped)},
-      {Flaw::releases_unchecked, releasing(release_unchecked)},
-      {Flaw::forgets_its_own_expiry, releasing(release_unchecked)},
-      {Flaw::renews_unchecked, behaving({.renew = renew_unchecked})},
-      {Flaw::renews_nothing, behaving({.renew = renew_nothing})},
-      {Flaw::leaves_an_unnamed_key, acquiring(leave_an_unnamed_key)},
-      {Flaw::forgets_to_release, releasing(forget_to_release)},
-      {Flaw::leaks_a_connection, behaving({.connect = leak_a_connection})},
-      {Flaw::counts_validity_from_the_answer, acquiring(count_validity_from_the_answer)},
-      {Flaw::hands_out_old_leases, acquiring(hand_out_an_old_lease)},
-      {Flaw::sends_undeclared, acquiring(send_undeclared)},
-      {Flaw::sends_unreported, acquiring(SendUnreported{})},
-      {Flaw::does_not_fall_back, releasing(not_fall_back)},
-      {Flaw::mislabels_the_key, behaving({.keyless = true})},
-      {Flaw::calls_a_lost_answer_failure, acquiring(miscall<unknown, failed>)},
-      {Flaw::calls_a_cut_refusal, acquiring(miscall<failed, refused>)},
-      {Flaw::calls_a_lost_release_success, releasing(call_a_lost_release_success)},
-      {Flaw::never_looks_for_the_server,
+      {"lets_two_in", acquiring(let_two_in)},
+      {"confuses_keys", acquiring(confuse_keys)},
+      {"reenters_undeclared", acquiring(ReenterUndeclared{})},
+      {"repeats_fencing_numbers", acquiring(repeat_a_fencing_number),
+       [](Descriptor& lock) { lock.traits.fencing = true; }},
+      {"ignores_the_deadline", acquiring(ignore_the_deadline)},
+      {"gives_up_early", acquiring(give_up_early)},
+      {"tries_twice", acquiring(try_twice)},
+      {"never_retries", acquiring(never_retry)},
+      {"ignores_a_stop", acquiring(ignore_a_stop)},
+      {"heeds_a_stop_late", acquiring(heed_a_stop_late)},
+      {"loses_track_when_stopped", acquiring(lose_track_when_stopped)},
+      {"releases_unchecked", releasing(release_unchecked)},
+      {"forgets_its_own_expiry", releasing(release_unchecked),
+       [](Descriptor& lock) { lock.traits.release_check = OwnerCheck::local_clock; }},
+      {"renews_unchecked", behaving({.renew = renew_unchecked})},
+      {"renews_nothing", behaving({.renew = renew_nothing})},
+      {"leaves_an_unnamed_key", acquiring(leave_an_unnamed_key)},
+      {"forgets_to_release", releasing(forget_to_release)},
+      {"leaks_a_connection", behaving({.connect = leak_a_connection})},
+      {"counts_validity_from_the_answer", acquiring(count_validity_from_the_answer)},
+      {"hands_out_old_leases", acquiring(hand_out_an_old_lease)},
+      {"sends_undeclared", acquiring(send_undeclared)},
+      {"sends_unreported", acquiring(SendUnreported{})},
+      {"does_not_fall_back", releasing(not_fall_back)},
+      {"mislabels_the_key", behaving({.keyless = true})},
+      {"calls_a_lost_answer_failure", acquiring(miscall<unknown, failed>)},
+      {"calls_a_cut_refusal", acquiring(miscall<failed, refused>)},
+      {"calls_a_lost_release_success", releasing(call_a_lost_release_success)},
+      {"never_looks_for_the_server",
        behaving({.connect = [](Flawed&) { return StoreResult<void>(); }})},
-      {Flaw::never_reconnects, acquiring(NeverReconnect{})},
-      {Flaw::waits_too_long_for_answers,
+      {"never_reconnects", acquiring(NeverReconnect{})},
+      {"waits_too_long_for_answers",
        behaving(
            {.mislead = [](Context&, StrategyOptions& o) { o.command_timeout += seconds(10); }})},
-      {Flaw::needs_an_administrator, acquiring(need_an_administrator)},
-      {Flaw::assumes_the_first_database, behaving({.mislead =
-                                                       [](Context& context, StrategyOptions&) {
-                                                         std::string& url = context.urls.front();
-                                                         url = url.substr(0, url.find("?db="));
-                                                       }})},
-      {Flaw::forgets_to_renew,
-       behaving({.mislead = [](Context& context, StrategyOptions&) { context.renewing.reset(); }})},
-      {Flaw::keeps_renewing, acquiring(KeepRenewing{})},
-      {Flaw::forgets_to_tell, releasing(forget_to_tell)},
-      {Flaw::tells_in_vain, releasing(tell_in_vain)},
-      {Flaw::hoards_wakeups, construct<HoardsWakeups>},
-      {Flaw::lets_sharers_in, acquiring(let_sharers_in)},
-      {Flaw::lets_sharers_overtake,
-       behaving({.acquire = let_sharers_overtake, .release = release_a_sharer})},
-      {Flaw::tells_the_password, behaving({.connect = tell_the_password})},
+      {"needs_an_administrator", acquiring(need_an_administrator)},
+      {"assumes_the_first_database", behaving({.mislead =
+                                                   [](Context& context, StrategyOptions&) {
+                                                     std::string& url = context.urls.front();
+                                                     url = url.substr(0, url.find("?db="));
+                                                   }})},
+      {"forgets_to_renew",
+       behaving({.mislead = [](Context& context, StrategyOptions&) { context.renewing.reset(); }}),
+       declare_renewal},
+      {"keeps_renewing", acquiring(KeepRenewing{})},
+      {"forgets_to_tell", releasing(forget_to_tell)},
+      {"tells_in_vain", releasing(tell_in_vain)},
+      {"hoards_wakeups", construct<HoardsWakeups>},
+      {"lets_sharers_in", acquiring(let_sharers_in), declare_sharing},
+      {"lets_sharers_overtake",
+       behaving({.acquire = let_sharers_overtake, .release = release_a_sharer}),
+       [](Descriptor& lock) {
+         declare_sharing(lock);
+         lock.traits.fair = true;
+       }},
+      {"tells_the_password", behaving({.connect = tell_the_password})},
+      {"never_expires", construct<NeverExpires>},
+      {"does_not_tidy_up", construct<DoesNotTidyUp>},
+      {"calls_half_a_lock_failure", construct<CallsHalfALockFailure>,
+       [](Descriptor& lock) { lock.acquire_commands.emplace_back("EXPIRE key seconds"); }},
+      {"timer_renews_unchecked", construct<RenewsUnchecked>},
+      {"excludes_as_a_control",
+       {},
+       [](Descriptor& lock) { lock.traits.promises_exclusion = false; }},
+      {"expires_undeclared", {}, [](Descriptor& lock) { lock.traits.expiry = Expiry::none; }},
+      {"declares_too_much",
+       {},
+       [](Descriptor& lock) { lock.acquire_commands.emplace_back("WAIT 1 100"); }},
+      {"declares_another_renewal", {}, declare_renewal},
+      {"shares_with_nobody", {}, declare_sharing},
+      {"lets_newcomers_barge",
+       {},
+       [](Descriptor& lock) {
+         lock.traits.fair = true;
+         lock.traits.waiting = WaitPolicy::backoff(milliseconds(5), milliseconds(100));
+       }},
   };
 }
 
-/// Its descriptor: that of the sound lock, unless the descriptor is the flaw.
-Descriptor declaration_of(Flaw flaw) {
-  Descriptor descriptor = sound_lock();
-  descriptor.name = "broken";
-  if (flaw == Flaw::excludes_as_a_control) descriptor.traits.promises_exclusion = false;
-  if (flaw == Flaw::repeats_fencing_numbers) descriptor.traits.fencing = true;
-  if (flaw == Flaw::expires_undeclared) descriptor.traits.expiry = Expiry::none;
-  if (flaw == Flaw::calls_half_a_lock_failure) {
-    descriptor.acquire_commands.emplace_back("EXPIRE key seconds");
-  }
-  if (flaw == Flaw::declares_too_much) descriptor.acquire_commands.emplace_back("WAIT 1 100");
-  if (flaw == Flaw::forgets_to_renew || flaw == Flaw::declares_another_renewal) {
-    descriptor.traits.renews = RenewalTiming{};
-    descriptor.renew_commands = {"EXPIRE key seconds"};
-  }
-  if (flaw == Flaw::lets_newcomers_barge) {
-    descriptor.traits.fair = true;
-    descriptor.traits.waiting = WaitPolicy::backoff(milliseconds(5), milliseconds(100));
-  }
-  if (flaw == Flaw::shares_with_nobody || flaw == Flaw::lets_sharers_in ||
-      flaw == Flaw::lets_sharers_overtake) {
-    descriptor.traits.shared = true;
-    descriptor.traits.fair = flaw == Flaw::lets_sharers_overtake;
-  }
-  if (flaw == Flaw::forgets_its_own_expiry) {
-    descriptor.traits.release_check = OwnerCheck::local_clock;
-  }
-  return descriptor;
-}
-
-std::map<Flaw, Descriptor> all_broken_locks() {
-  constexpr auto kLast = static_cast<int>(Flaw::tells_the_password);
-  std::map<Flaw, Make> makers = all_makers();
-  makers.merge(broken_token_locks());
-  std::map<Flaw, Descriptor> locks;
-  for (int i = 0; i <= kLast; ++i) {
-    const Flaw flaw{i};
-    Descriptor& lock = locks[flaw] = declaration_of(flaw);
-    if (const auto made = makers.find(flaw); made != makers.end()) lock.make = made->second;
+std::map<std::string_view, Descriptor> all_broken_locks() {
+  std::map<std::string_view, Descriptor> locks;
+  for (const BrokenLock& broken : all_broken()) {
+    Descriptor& lock = locks[broken.flaw] = sound_lock();
+    lock.name = "broken";
+    if (broken.make) lock.make = broken.make;
+    if (broken.declare != nullptr) broken.declare(lock);
   }
   return locks;
 }
 
 }  // namespace
 
-const Descriptor& broken_lock(Flaw flaw) {
-  static const std::map<Flaw, Descriptor> locks = all_broken_locks();
+const Descriptor& broken_lock(std::string_view flaw) {
+  static const std::map<std::string_view, Descriptor> locks = all_broken_locks();
   return locks.at(flaw);
 }
 

@@ -63,9 +63,8 @@ class FakePubSub : public ConnectionFactory {
 
     StoreResult<void> connect(const std::stop_token&) override {
       const std::scoped_lock lock(server_.mutex_);
-      if (server_.connected_) return {};
+      if (!server_.connected_) ++server_.connections_;
       server_.connected_ = true;
-      ++server_.connections_;
       return {};
     }
 

@@ -22,7 +22,7 @@ class FakeRenewalStore {
 
   explicit FakeRenewalStore(SimClock& clock) : clock_(clock) {}
 
-  std::unique_ptr<RenewalChannel> connect();
+  std::unique_ptr<RenewalChannel> connect() { return std::make_unique<Channel>(*this); }
 
   /// To each renewal from now on.
   void answer_with(RenewalAnswer answer) { answer_ = answer; }
@@ -34,7 +34,27 @@ class FakeRenewalStore {
   int batches() const { return batches_; }
 
  private:
-  class Channel;
+  class Channel : public RenewalChannel {
+   public:
+    explicit Channel(FakeRenewalStore& store) : store_(store) {}
+
+    void queue(std::string_view key, std::string_view, Duration ttl) override {
+      store_.asked_.push_back({std::string(key), ttl, store_.clock_.now(), store_.batches_});
+      ++queued_;
+    }
+    void flush(const std::stop_token&) override {
+      store_.clock_.advance(store_.round_trip_);
+      if (store_.on_flush_) store_.on_flush_();
+      if (queued_ > 0) ++store_.batches_;
+      queued_ = 0;
+    }
+    RenewalAnswer answer(const std::stop_token&) override { return store_.answer_; }
+    std::string failure() const override { return "told to fail"; }
+
+   private:
+    FakeRenewalStore& store_;
+    int queued_ = 0;
+  };
 
   SimClock& clock_;
   RenewalAnswer answer_ = RenewalAnswer::renewed;
@@ -43,31 +63,5 @@ class FakeRenewalStore {
   std::vector<Asked> asked_;
   int batches_ = 0;
 };
-
-class FakeRenewalStore::Channel : public RenewalChannel {
- public:
-  explicit Channel(FakeRenewalStore& store) : store_(store) {}
-
-  void queue(std::string_view key, std::string_view, Duration ttl) override {
-    store_.asked_.push_back({std::string(key), ttl, store_.clock_.now(), store_.batches_});
-    ++queued_;
-  }
-  void flush(const std::stop_token&) override {
-    store_.clock_.advance(store_.round_trip_);
-    if (store_.on_flush_) store_.on_flush_();
-    if (queued_ > 0) ++store_.batches_;
-    queued_ = 0;
-  }
-  RenewalAnswer answer(const std::stop_token&) override { return store_.answer_; }
-  std::string failure() const override { return "told to fail"; }
-
- private:
-  FakeRenewalStore& store_;
-  int queued_ = 0;
-};
-
-inline std::unique_ptr<RenewalChannel> FakeRenewalStore::connect() {
-  return std::make_unique<Channel>(*this);
-}
 
 }  // namespace lockbench

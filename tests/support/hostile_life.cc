@@ -5,11 +5,9 @@
 
 #include <algorithm>
 #include <random>
-#include <string_view>
 
 #include "strategies/env.h"
 #include "strategies/registry.h"
-#include "tests/support/eventually.h"
 #include "tests/support/fiber_lock.h"
 
 namespace lockbench::test {

@@ -1,16 +1,12 @@
 #include "tests/support/hostile_server.h"
 
 #include <gtest/gtest.h>
-#include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/eventfd.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <cstdint>
 #include <list>
 
 namespace lockbench::test {

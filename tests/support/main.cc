@@ -19,8 +19,10 @@
 namespace lockbench::test {
 namespace {
 
-std::vector<Argument>& own_arguments() {
-  static std::vector<Argument> all;
+using Arguments = std::map<std::string_view, std::function<void(std::string_view)>>;
+
+Arguments& own_arguments() {
+  static Arguments all{{"--folder", select_folder}};
   return all;
 }
 
@@ -29,16 +31,13 @@ std::vector<std::string>& folders() {
   return selected;
 }
 
-/// The exit code of an argument that ends the program.
-std::optional<int> take(std::string_view word) {
-  const std::size_t end = word.find('=');
-  const std::string_view name = word.substr(0, end);
-  const std::string_view value = end == std::string_view::npos ? "" : word.substr(end + 1);
-  const auto& all = own_arguments();
-  const auto found = std::find_if(all.begin(), all.end(),
-                                  [&](const Argument& argument) { return argument.name == name; });
-  if (found == all.end()) throw std::runtime_error(fmt::format("unknown argument {}", word));
-  return found->take(value);
+void take(std::string_view word) {
+  const std::size_t end = std::min(word.find('='), word.size());
+  const auto found = own_arguments().find(word.substr(0, end));
+  if (found == own_arguments().end() || end == word.size()) {
+    throw std::runtime_error(fmt::format("unknown argument {}", word));
+  }
+  found->second(word.substr(end + 1));
 }
 
 /// Such as "tests/unit/cli". The compiler was given a path, relative or absolute, that leads there.
@@ -78,7 +77,7 @@ void leave_out_other_folders() {
 int run(int argc, char** argv) {
   for (const std::string_view word : std::vector<std::string_view>(argv + 1, argv + argc)) {
     if (word.starts_with("--gtest_") || word == "--help") continue;
-    if (const auto code = take(word)) return *code;
+    take(word);
   }
   testing::InitGoogleTest(&argc, argv);
   if (!folders().empty()) leave_out_other_folders();
@@ -92,19 +91,15 @@ int run(int argc, char** argv) {
   return code;
 }
 
-const ArgumentRegistration folder({"--folder", [](std::string_view value) -> std::optional<int> {
-                                     select_folder(value);
-                                     return std::nullopt;
-                                   }});
-
 }  // namespace
 
 void select_folder(std::string_view folder) {
   folders().push_back(fmt::format("tests/{}", folder));
 }
 
-ArgumentRegistration::ArgumentRegistration(Argument argument) {
-  own_arguments().push_back(std::move(argument));
+ArgumentRegistration::ArgumentRegistration(std::string_view name_with_dashes,
+                                           std::function<void(std::string_view)> take) {
+  own_arguments().emplace(name_with_dashes, std::move(take));
 }
 
 }  // namespace lockbench::test

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <functional>
-#include <optional>
 #include <string_view>
 
 namespace lockbench::test {
@@ -10,16 +9,11 @@ namespace lockbench::test {
 /// run, or of several such folders, but not of folders inside them.
 void select_folder(std::string_view folder);
 
-/// An argument, `--name` or `--name=value`, that a folder's tests give to their program.
-struct Argument {
-  std::string_view name;  ///< with its dashes
-  /// Called before GoogleTest reads its own arguments. `value` is empty if there is none. Returns
-  /// an exit code to end the program without any test. Throws std::runtime_error for a wrong value.
-  std::function<std::optional<int>(std::string_view value)> take;
-};
-
+/// An argument `--name=value` that a folder's tests give to their program. `take` is called before
+/// GoogleTest reads its own arguments; it throws std::runtime_error for a wrong value.
 struct ArgumentRegistration {
-  explicit ArgumentRegistration(Argument argument);
+  ArgumentRegistration(std::string_view name_with_dashes,
+                       std::function<void(std::string_view value)> take);
 };
 
 }  // namespace lockbench::test

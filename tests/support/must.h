@@ -3,6 +3,7 @@
 #include <stdexcept>
 #include <string>
 #include <tl/expected.hpp>
+#include <type_traits>
 #include <utility>
 
 namespace lockbench::test {
@@ -11,7 +12,7 @@ namespace lockbench::test {
 template <class T>
 T must(tl::expected<T, std::string> result) {
   if (!result) throw std::runtime_error(result.error());
-  return *std::move(result);
+  if constexpr (!std::is_void_v<T>) return *std::move(result);
 }
 
 }  // namespace lockbench::test

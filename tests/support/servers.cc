@@ -7,8 +7,6 @@
 #include <algorithm>
 #include <cctype>
 #include <cstdlib>
-#include <stdexcept>
-#include <utility>
 
 #include "tests/support/eventually.h"
 #include "tests/support/must.h"
@@ -29,7 +27,10 @@ ContextPtr connect_to(std::uint16_t port) {
     throw std::runtime_error(fmt::format("cannot reach the Redis on port {}", port));
   }
   redisSetTimeout(context.get(), limit);
-  log_in(*context);
+  const std::string user(testbed::kUser);
+  const ReplyPtr reply(static_cast<redisReply*>(
+      redisCommand(context.get(), "AUTH %s %s", user.c_str(), shared_testbed().secret().c_str())));
+  if (!reply || reply->type != REDIS_REPLY_STATUS) throw std::runtime_error("AUTH was refused");
   return context;
 }
 
@@ -80,13 +81,6 @@ testbed::Server& shared_redis() {
     return own_redis(std::move(options));
   }();
   return *server;
-}
-
-void log_in(redisContext& context) {
-  const std::string user(testbed::kUser);
-  const ReplyPtr reply(static_cast<redisReply*>(
-      redisCommand(&context, "AUTH %s %s", user.c_str(), shared_testbed().secret().c_str())));
-  if (!reply || reply->type != REDIS_REPLY_STATUS) throw std::runtime_error("AUTH was refused");
 }
 
 std::unique_ptr<testbed::Server> own_redis(testbed::RedisOptions options) {

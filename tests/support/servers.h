@@ -43,9 +43,6 @@ struct ContextDeleter {
 };
 using ContextPtr = std::unique_ptr<redisContext, ContextDeleter>;
 
-/// Logs in to a server of the shared testbed as the user who may do everything.
-void log_in(redisContext& context);
-
 /// Looks into a server of the shared testbed past the code under test. For one thread.
 class RedisProbe {
  public:

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "strategies/carrier.h"
-#include "tests/support/eventually.h"
 
 namespace lockbench::test {
 

@@ -2,9 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
-#include <stdexcept>
-#include <utility>
 
 #include "tests/support/fiber_lock.h"
 
@@ -66,8 +63,14 @@ AcquireResult Client::try_once(const std::string& key, Duration ttl) {
 }
 
 AcquireResult Client::acquire(const std::string& key, Duration longest, Duration ttl,
-                              const std::stop_token& stop) {
-  return lock_->acquire({.key = key, .ttl = ttl, .deadline = now() + longest, .stop = stop});
+                              const std::stop_token& stop, Mode mode) {
+  return lock_->acquire(
+      {.key = key, .ttl = ttl, .deadline = now() + longest, .mode = mode, .stop = stop});
+}
+
+void Client::give_back(const Lease& lease) {
+  const ReleaseOutcome got = release(lease);
+  if (got != ReleaseOutcome::released) throw Broken(fmt::format("release gave {}", name_of(got)));
 }
 
 Bench::Bench(const Descriptor& descriptor, const StrategyOptions& options)
@@ -99,6 +102,14 @@ std::unique_ptr<Client> Bench::client() {
 
 std::unique_ptr<Client> Bench::unconnected_client() {
   return std::make_unique<Client>(descriptor_, endpoints_, options_, services_, ++clients_);
+}
+
+std::unique_ptr<LockStrategy> Bench::lock_on(Env& env) {
+  return make_carried(descriptor_, {.endpoints = endpoints_,
+                                    .options = options_,
+                                    .env = env,
+                                    .services = services_,
+                                    .client = ++clients_});
 }
 
 std::vector<std::string> Bench::named_keys() const {
@@ -140,21 +151,25 @@ StrategyOptions unrenewed(StrategyOptions options) {
 }
 
 StrategyOptions renewed_every(Duration period) {
-  StrategyOptions options;
-  options.renew = RenewPolicy{.kind = RenewPolicy::Kind::every, .period = period};
-  return options;
+  return {.renew = RenewPolicy{.kind = RenewPolicy::Kind::every, .period = period}};
 }
 
-StrategyOptions notified() {
-  StrategyOptions options;
-  options.wait = WaitPolicy::notify();
-  return options;
-}
+StrategyOptions notified() { return {.wait = WaitPolicy::notify()}; }
 
 bool can_notify(const Descriptor& descriptor) {
   const auto& choices = descriptor.traits.waiting_choices;
   return descriptor.traits.waiting.kind == WaitKind::notify ||
          std::find(choices.begin(), choices.end(), WaitKind::notify) != choices.end();
+}
+
+std::unique_ptr<testbed::Proxy> proxy_to(std::uint16_t port) {
+  static const auto pool = must(testbed::ProxyPool::start());
+  return must(testbed::start_proxy(*pool, port));
+}
+
+std::unique_ptr<Store> store_at(std::uint16_t port) {
+  const std::string_view backend = tested_backends().front();
+  return find_store_kind(backend.substr(0, backend.find('-')))->make(url_of(port), kPatience);
 }
 
 void warm_up(Client& client, const std::string& key) {
@@ -207,6 +222,11 @@ std::string_view name_of(RenewOutcome outcome) {
 std::string unexpected(const AcquireResult& got, AcquireOutcome wanted) {
   return fmt::format("acquire gave {} {}, not {}", name_of(got.outcome), got.reason,
                      name_of(wanted));
+}
+
+Lease granted(AcquireResult result, const std::string& when) {
+  if (!result.lease) throw Broken(when + unexpected(result, AcquireOutcome::acquired));
+  return *std::move(result.lease);
 }
 
 }  // namespace lockbench::test

@@ -7,9 +7,13 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "strategies/descriptor.h"
+#include "strategies/store.h"
+#include "testbed/proxy/proxy.h"
+#include "tests/conformance/common/properties.h"
 #include "tests/conformance/common/test_store.h"
 #include "tests/support/eventually.h"
 #include "tests/support/faulty_env.h"
@@ -50,8 +54,13 @@ class Client {
   /// One attempt.
   AcquireResult try_once(const std::string& key, Duration ttl = kLongTtl);
   AcquireResult acquire(const std::string& key, Duration longest, Duration ttl = kLongTtl,
-                        const std::stop_token& stop = {});
+                        const std::stop_token& stop = {}, Mode mode = Mode::exclusive);
+  AcquireResult share(const std::string& key, Duration longest = {}, Duration ttl = kLongTtl) {
+    return acquire(key, longest, ttl, {}, Mode::shared);
+  }
   ReleaseOutcome release(const Lease& lease) { return lock_->release(lease).outcome; }
+  /// Throws Broken unless that releases it.
+  void give_back(const Lease& lease);
   LockStrategy& lock() { return *lock_; }
 
   TimePoint now() { return system_->now(); }
@@ -64,6 +73,11 @@ class Client {
   TracingEnv trace_;
   std::unique_ptr<LockStrategy> lock_;
 };
+
+/// "acquire gave refused (reason), not acquired"
+std::string unexpected(const AcquireResult& got, AcquireOutcome wanted);
+/// Its lease. Throws Broken, whose text begins with `when`, if there is none.
+Lease granted(AcquireResult result, const std::string& when = {});
 
 /// Where one check takes place: a server without any key, and as many clients as wanted.
 class Bench {
@@ -78,6 +92,8 @@ class Bench {
   /// Throws std::runtime_error if it cannot connect.
   std::unique_ptr<Client> client();
   std::unique_ptr<Client> unconnected_client();
+  /// Of one more client, on an Env of the test's own.
+  std::unique_ptr<LockStrategy> lock_on(Env& env);
   /// For a bench beside another, whose clients are others.
   void number_clients_after(int last) { clients_ = last; }
 
@@ -103,6 +119,19 @@ class Bench {
   int clients_ = 0;
 };
 
+/// A bench on which a client holds the lock. Throws Broken where it is not granted.
+struct HeldBench : Bench {
+  /// The other arguments are those of Bench.
+  template <class... Arguments>
+  explicit HeldBench(Duration ttl, const Descriptor& descriptor, Arguments&&... arguments)
+      : Bench(descriptor, std::forward<Arguments>(arguments)...),
+        holder(client()),
+        held(granted(holder->try_once(key(), ttl))) {}
+
+  std::unique_ptr<Client> holder;
+  const Lease held;
+};
+
 /// Options with this policy, where the strategy lets its waiting be replaced.
 StrategyOptions waiting_by(const Descriptor& descriptor, WaitPolicy policy);
 /// A strategy's waiting for tests that contend: soon again, without flooding the machine.
@@ -115,6 +144,11 @@ StrategyOptions unrenewed(StrategyOptions options = {});
 /// Waiting for a message, where the lock can.
 StrategyOptions notified();
 bool can_notify(const Descriptor& descriptor);
+
+/// A proxy before that port of the loopback.
+std::unique_ptr<testbed::Proxy> proxy_to(std::uint16_t port);
+/// The suite's kind of store as commands reach it, at that port.
+std::unique_ptr<Store> store_at(std::uint16_t port);
 
 /// Acquires and releases once, so that connection, scripts and the like are there.
 void warm_up(Client& client, const std::string& key);
@@ -132,8 +166,6 @@ std::string_view name_of(AcquireOutcome outcome);
 std::string_view name_of(ReleaseOutcome outcome);
 std::string_view name_of(RenewOutcome outcome);
 
-/// "acquire gave refused (reason), not acquired"
-std::string unexpected(const AcquireResult& got, AcquireOutcome wanted);
 inline double in_ms(Duration duration) {
   return std::chrono::duration<double, std::milli>(duration).count();
 }

@@ -3,7 +3,6 @@
 #include <span>
 
 #include "tests/conformance/common/bench.h"
-#include "tests/conformance/common/properties.h"
 
 namespace lockbench::test {
 namespace {
@@ -41,6 +40,12 @@ std::vector<TracedCommand> without_logins(std::vector<TracedCommand> commands) {
 
 std::string list(const Words& words) { return fmt::format("[{}]", fmt::join(words, " ")); }
 
+void expect_same(const Words& reported, const Words& arrived, const std::string& when) {
+  if (reported == arrived) return;
+  throw Broken(
+      fmt::format("{}reported {}, but the server saw {}", when, list(reported), list(arrived)));
+}
+
 /// A monitor of each server, if they have any.
 std::vector<std::unique_ptr<RedisMonitor>> monitor_all() {
   std::vector<std::unique_ptr<RedisMonitor>> monitors;
@@ -66,12 +71,11 @@ class Watch {
     }
   }
 
-  /// What is wrong with the commands since begin(): each must be declared, in this
-  /// order.
-  std::string check(const std::vector<Declared>& declared) {
+  /// Each command since begin() must be declared, in this order. Else throws Broken.
+  void check(const std::vector<Declared>& declared, const std::string& when) {
     const std::vector<TracedCommand> all = client_.trace().take();
     if (all_end_ && client_.trace().under_way() != 0) {
-      return "a command was begun that never ended";
+      throw Broken(when + "a command was begun that never ended");
     }
     const std::vector<std::string> endpoints = shared_endpoints();
     for (std::size_t server = 0; server < endpoints.size(); ++server) {
@@ -79,33 +83,26 @@ class Watch {
       for (const TracedCommand& command : all) {
         if (command.endpoint == endpoints[server]) reported.push_back(command.name);
       }
-      std::string wrong = check_one(declared, reported, monitors_[server].get());
-      if (!wrong.empty()) return wrong;
+      check_one(declared, reported, monitors_[server].get(), when);
     }
-    return {};
   }
 
  private:
-  std::string check_one(const std::vector<Declared>& declared, const Words& reported,
-                        RedisMonitor* monitor) {
+  void check_one(const std::vector<Declared>& declared, const Words& reported,
+                 RedisMonitor* monitor, const std::string& when) {
     Words wire;
     auto expected = declared.begin();
     for (const std::string& name : reported) {
       expected = std::find_if(expected, declared.end(),
                               [&](const Declared& one) { return one.name == name; });
       if (expected == declared.end()) {
-        return fmt::format("sent {}: {} is not declared, or not at this place", list(reported),
-                           name);
+        throw Broken(fmt::format("{}sent {}: {} is not declared, or not at this place", when,
+                                 list(reported), name));
       }
       seen_.insert(name);
       wire.push_back(expected++->wire);
     }
-    if (monitor == nullptr) return {};
-    const Words arrived = monitor->take();
-    if (wire != arrived) {
-      return fmt::format("reported {}, but the server saw {}", list(wire), list(arrived));
-    }
-    return {};
+    if (monitor != nullptr) expect_same(wire, monitor->take(), when);
   }
 
   Client& client_;
@@ -121,14 +118,14 @@ bool declares(const std::vector<Declared>& declared, std::string_view name) {
 
 /// A client that waits sends the declared commands again and again, and its process's subscription
 /// some of them: in any order, but no others, and nothing else arrives.
-std::string check_waiting(Bench& bench, Client& waiter, const std::vector<Declared>& declared,
-                          std::set<std::string>& seen) {
+void check_waiting(Bench& bench, Client& waiter, const std::vector<Declared>& declared,
+                   std::set<std::string>& seen) {
   const auto monitors = monitor_all();
   waiter.trace().take();
   waiter.acquire(bench.key(), seconds(1), kOtherTtl);
   for (const char* name : {"SUBSCRIBE", "UNSUBSCRIBE"}) {
     if (declares(declared, name) && !bench.worlds().await(name, 1, patience())) {
-      return fmt::format("{} is declared, but was never sent", name);
+      throw Broken(fmt::format("waiting: {} is declared, but was never sent", name));
     }
   }
   Words reported = names_of(waiter.trace().take());
@@ -139,64 +136,58 @@ std::string check_waiting(Bench& bench, Client& waiter, const std::vector<Declar
   for (const std::string& name : reported) {
     const auto known = std::find_if(declared.begin(), declared.end(),
                                     [&](const Declared& one) { return one.name == name; });
-    if (known == declared.end()) return name + " is not declared";
+    if (known == declared.end()) throw Broken("waiting: " + name + " is not declared");
     seen.insert(name);
     wire.push_back(known->wire);
   }
   Words arrived;
   for (const auto& monitor : monitors) {
-    if (!monitor) return {};
+    if (!monitor) return;
     const Words at_one = monitor->take();
     arrived.insert(arrived.end(), at_one.begin(), at_one.end());
   }
   std::sort(wire.begin(), wire.end());
   std::sort(arrived.begin(), arrived.end());
-  if (wire != arrived) {
-    return fmt::format("reported {}, but the server saw {}", list(wire), list(arrived));
-  }
-  return {};
+  expect_same(wire, arrived, "waiting: ");
 }
 
-std::string expect_all_seen(const std::vector<Declared>& declared,
-                            const std::set<std::string>& seen) {
+void expect_all_seen(const std::vector<Declared>& declared, const std::set<std::string>& seen) {
   for (const Declared& command : declared) {
-    if (!seen.contains(command.name)) return command.name + " is declared, but was never sent";
+    if (!seen.contains(command.name)) {
+      throw Broken(command.name + " is declared, but was never sent");
+    }
   }
-  return {};
 }
 
 std::string commands_are_the_declared_ones(const Descriptor& descriptor) {
   const auto to_acquire = parse(descriptor.acquire_commands);
   const auto to_release = parse(descriptor.release_commands);
   Bench bench(descriptor, unrenewed());
-  const auto holder = bench.client();
-  const auto loser = bench.client();
+  const auto holder = bench.client(), loser = bench.client();
   for (Client* client : {holder.get(), loser.get()}) warm_up(*client, bench.key());
-  std::string wrong;
   std::set<std::string> acquiring, releasing;
   // A quorum's late answers are nobody's business.
   const bool all_end = !is_quorum(descriptor);
   Watch winning(*holder, acquiring, all_end);
-  const AcquireResult held = holder->acquire(bench.key(), patience(), kOtherTtl);
-  if (!held.lease) return unexpected(held, AcquireOutcome::acquired);
-  if (wrong = winning.check(to_acquire); !wrong.empty()) return "acquire: " + wrong;
+  const Lease held = granted(holder->acquire(bench.key(), patience(), kOtherTtl));
+  winning.check(to_acquire, "acquire: ");
 
   Watch losing(*loser, acquiring, all_end);
   loser->try_once(bench.key(), kOtherTtl);
-  if (wrong = losing.check(to_acquire); !wrong.empty()) return "a refused attempt: " + wrong;
+  losing.check(to_acquire, "a refused attempt: ");
   // A client that takes the lock for expired may need more commands.
   loser->faults().skew_wall_clock(kOtherTtl + seconds(1));
   loser->try_once(bench.key(), kOtherTtl);
-  if (wrong = losing.check(to_acquire); !wrong.empty()) return "a late attempt: " + wrong;
+  losing.check(to_acquire, "a late attempt: ");
   loser->faults().skew_wall_clock({});
-  wrong = check_waiting(bench, *loser, to_acquire, acquiring);
-  if (!wrong.empty()) return "waiting: " + wrong;
-  if (wrong = expect_all_seen(to_acquire, acquiring); !wrong.empty()) return wrong;
+  check_waiting(bench, *loser, to_acquire, acquiring);
+  expect_all_seen(to_acquire, acquiring);
 
   Watch leaving(*holder, releasing, all_end);
-  holder->release(*held.lease);
-  if (wrong = leaving.check(to_release); !wrong.empty()) return "release: " + wrong;
-  return expect_all_seen(to_release, releasing);
+  holder->release(held);
+  leaving.check(to_release, "release: ");
+  expect_all_seen(to_release, releasing);
+  return {};
 }
 
 bool is_keyless(const TracedCommand& command) {
@@ -209,10 +200,7 @@ std::string timer_sends_the_declared_commands(const Descriptor& descriptor) {
   const auto declared = parse(descriptor.renew_commands);
   if (declared.empty()) return "no command is declared to renew";
   const std::string& name = declared.front().name;
-  Bench bench(descriptor, renewed_every(milliseconds(20)));
-  const auto holder = bench.client();
-  const AcquireResult held = holder->try_once(bench.key());
-  if (!held.lease) return unexpected(held, AcquireOutcome::acquired);
+  HeldBench bench(kLongTtl, descriptor, renewed_every(milliseconds(20)));
   const auto monitor = shared_store().monitor();
   // At least one batch whole.
   const int two = 2 * static_cast<int>(declared.size());
@@ -220,7 +208,7 @@ std::string timer_sends_the_declared_commands(const Descriptor& descriptor) {
       !bench.worlds().await(name, 2, patience())) {
     return name + " is declared to renew, but was not sent";
   }
-  if (holder->release(*held.lease) != ReleaseOutcome::released) return "cannot be released";
+  bench.holder->give_back(bench.held);
   for (const TracedCommand& command : without_logins(bench.worlds().take())) {
     const bool known = std::any_of(declared.begin(), declared.end(),
                                    [&](const auto& one) { return one.name == command.name; });

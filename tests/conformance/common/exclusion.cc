@@ -1,22 +1,13 @@
-#include <atomic>
 #include <barrier>
-#include <cstdint>
-#include <thread>
+#include <future>
 
 #include "tests/conformance/common/bench.h"
-#include "tests/conformance/common/properties.h"
 
 namespace lockbench::test {
 namespace {
 
 constexpr int kThreads = 16;
 constexpr int kSectionsEach = 6;
-
-struct Tally {
-  int granted = 0;  ///< sections that were entered, and so increments that were made
-  int counted = 0;
-  std::string trouble;  ///< the first outcome that was not a grant, or a lock that was lost
-};
 
 /// Pauses short enough for a test. Contenders for a quorum split its votes unless they spread out,
 /// and the more so the slower the machine: they keep to the pauses that are their own.
@@ -26,107 +17,76 @@ StrategyOptions soon_again(const Descriptor& descriptor) {
 }
 
 /// Many clients increment a counter that nothing but the lock protects.
-class CrowdedCounter {
- public:
-  explicit CrowdedCounter(const Descriptor& descriptor)
-      : CrowdedCounter(descriptor, soon_again(descriptor)) {}
-  CrowdedCounter(const Descriptor& descriptor, const StrategyOptions& options)
-      : bench_(descriptor, options) {}
-
-  Tally run() {
-    std::vector<std::unique_ptr<Client>> clients;
-    clients.reserve(kThreads);
-    for (int i = 0; i < kThreads; ++i) clients.push_back(bench_.client());
-    std::vector<std::string> troubles(kThreads);
-    std::barrier start(kThreads);
-    std::vector<std::thread> threads;
-    for (std::size_t i = 0; i < clients.size(); ++i) {
-      threads.emplace_back([&, i] {
-        start.arrive_and_wait();
-        troubles[i] = work(*clients[i]);
-      });
-    }
-    for (std::thread& thread : threads) thread.join();
-    Tally tally{.granted = granted_, .counted = counter_, .trouble = {}};
-    for (const std::string& trouble : troubles) {
-      if (tally.trouble.empty()) tally.trouble = trouble;
-    }
-    return tally;
-  }
-
- private:
-  std::string work(Client& client) {
+std::string count_in_a_crowd(const Descriptor& descriptor, const StrategyOptions& options) {
+  Bench bench(descriptor, options);
+  std::vector<std::unique_ptr<Client>> clients;
+  clients.reserve(kThreads);
+  for (int i = 0; i < kThreads; ++i) clients.push_back(bench.client());
+  std::atomic<int> sections = 0, counter = 0;
+  std::barrier start(kThreads);
+  const auto work = [&](Client& client) {
+    start.arrive_and_wait();
     for (int i = 0; i < kSectionsEach; ++i) {
-      const AcquireResult result = client.acquire(bench_.key(), patience());
-      if (!result.lease) return unexpected(result, AcquireOutcome::acquired);
-      ++granted_;
+      const Lease held = granted(client.acquire(bench.key(), patience()));
+      ++sections;
       // Two steps on purpose, between which all others may run. Atomic only so that a lost update
       // is no data race.
-      const int read = counter_.load(std::memory_order_relaxed);
+      const int read = counter.load(std::memory_order_relaxed);
       for (int others = 0; others < kThreads; ++others) std::this_thread::yield();
-      counter_.store(read + 1, std::memory_order_relaxed);
-      const ReleaseOutcome released = client.release(*result.lease);
-      if (released != ReleaseOutcome::released) {
-        return fmt::format("a holder's release gave {}", name_of(released));
-      }
+      counter.store(read + 1, std::memory_order_relaxed);
+      client.give_back(held);
     }
-    return {};
+  };
+  std::vector<std::future<void>> working;
+  working.reserve(kThreads);
+  for (const auto& client : clients) {
+    working.push_back(std::async(std::launch::async, work, std::ref(*client)));
   }
-
-  Bench bench_;
-  std::atomic<int> granted_ = 0;
-  std::atomic<int> counter_ = 0;
-};
-
-std::string expect_all_counted(const Tally& tally) {
-  if (tally.counted != tally.granted) {
-    return fmt::format("{} of {} updates were lost", tally.granted - tally.counted, tally.granted);
+  std::string trouble;
+  for (std::future<void>& one : working) {
+    try {
+      one.get();
+    } catch (const Broken& broken) {
+      trouble = broken.what();
+    }
   }
-  return tally.trouble;
+  if (counter == sections) return trouble;
+  return fmt::format("{} of {} updates were lost", sections - counter, sections.load());
 }
 
 std::string no_update_is_lost(const Descriptor& descriptor) {
-  return expect_all_counted(CrowdedCounter(descriptor).run());
+  return count_in_a_crowd(descriptor, soon_again(descriptor));
 }
 
 /// Nor are wake-ups, for which a client would wait until the lock expires.
 std::string no_update_is_lost_listening(const Descriptor& descriptor) {
-  return expect_all_counted(CrowdedCounter(descriptor, notified()).run());
+  return count_in_a_crowd(descriptor, notified());
 }
 
 /// A control must let two in at once.
 std::string updates_are_lost(const Descriptor& descriptor) {
   Bench bench(descriptor);
   const auto one = bench.client(), two = bench.client();
-  const AcquireResult first = one->try_once(bench.key());
-  if (!first.lease) return unexpected(first, AcquireOutcome::acquired);
+  const Lease first = granted(one->try_once(bench.key()));
   return two->try_once(bench.key()).lease ? "" : "no update was lost";
 }
 
 std::string keys_are_independent(const Descriptor& descriptor) {
   constexpr int kKeys = 5;
   Bench bench(descriptor, impatient(descriptor));
-  const auto holder = bench.client();
-  const auto other = bench.client();
+  const auto holder = bench.client(), other = bench.client();
   const auto key = [&](int i) { return fmt::format("{}:{}", bench.key(), i); };
   std::vector<Lease> leases;
   for (int i = 0; i < kKeys; ++i) {
-    AcquireResult result = holder->try_once(key(i));
-    if (!result.lease) return "second key: " + unexpected(result, AcquireOutcome::acquired);
-    if (result.lease->key != key(i)) return "the lease names another key";
-    leases.push_back(*std::move(result.lease));
+    leases.push_back(granted(holder->try_once(key(i)), "another key: "));
+    if (leases.back().key != key(i)) return "the lease names another key";
   }
   // In an order that is neither first nor last come first served.
   for (const int i : {2, 0, 4, 1, 3}) {
     if (other->try_once(key(i)).lease) return fmt::format("key {} was granted twice", i);
-    const ReleaseOutcome released = holder->release(leases[static_cast<std::size_t>(i)]);
-    if (released != ReleaseOutcome::released) {
-      return fmt::format("release of key {} gave {}", i, name_of(released));
-    }
-    const AcquireResult next = other->try_once(key(i));
-    if (!next.lease)
-      return fmt::format("key {} was released, yet ", i) +
-             unexpected(next, AcquireOutcome::acquired);
+    holder->give_back(leases[static_cast<std::size_t>(i)]);
+    const Lease next =
+        granted(other->try_once(key(i)), fmt::format("key {} was released, yet ", i));
   }
   return {};
 }
@@ -134,37 +94,34 @@ std::string keys_are_independent(const Descriptor& descriptor) {
 std::string reentry_as_declared(const Descriptor& descriptor) {
   Bench bench(descriptor);
   const auto client = bench.client();
-  const AcquireResult first = client->try_once(bench.key());
-  if (!first.lease) return unexpected(first, AcquireOutcome::acquired);
-  const AcquireResult second = client->try_once(bench.key());
+  const Lease first = granted(client->try_once(bench.key()));
+  const AcquireResult again = client->try_once(bench.key());
   if (!descriptor.traits.reentrant) {
-    return second.outcome == AcquireOutcome::refused
+    return again.outcome == AcquireOutcome::refused
                ? std::string()
-               : "re-entry: " + unexpected(second, AcquireOutcome::refused);
+               : "re-entry: " + unexpected(again, AcquireOutcome::refused);
   }
-  if (!second.lease) return "re-entry: " + unexpected(second, AcquireOutcome::acquired);
-  client->release(*second.lease);
+  const Lease second = granted(again, "re-entry: ");
+  client->release(second);
   if (!bench.is_held()) return "one release of two freed the lock";
-  client->release(*first.lease);
+  client->release(first);
   return bench.is_held() ? "two releases of two did not free the lock" : "";
 }
 
 std::string fencing_as_declared(const Descriptor& descriptor) {
   Bench bench(descriptor);
-  const auto one = bench.client();
-  const auto two = bench.client();
+  const auto one = bench.client(), two = bench.client();
   std::uint64_t last = 0;
   for (Client* client : {one.get(), two.get(), two.get(), one.get()}) {
-    const AcquireResult result = client->try_once(bench.key());
-    if (!result.lease) return unexpected(result, AcquireOutcome::acquired);
-    if (result.lease->fencing.has_value() != descriptor.traits.fencing) {
+    const Lease result = granted(client->try_once(bench.key()));
+    if (result.fencing.has_value() != descriptor.traits.fencing) {
       return "a fencing number is there if and only if it is not declared";
     }
-    if (descriptor.traits.fencing && *result.lease->fencing <= last) {
-      return fmt::format("fencing number {} came after {}", *result.lease->fencing, last);
+    if (descriptor.traits.fencing && *result.fencing <= last) {
+      return fmt::format("fencing number {} came after {}", *result.fencing, last);
     }
-    last = result.lease->fencing.value_or(0);
-    client->release(*result.lease);
+    last = result.fencing.value_or(0);
+    client->release(result);
   }
   return {};
 }

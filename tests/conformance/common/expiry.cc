@@ -1,8 +1,6 @@
 #include <algorithm>
-#include <optional>
 
 #include "tests/conformance/common/bench.h"
-#include "tests/conformance/common/properties.h"
 
 namespace lockbench::test {
 namespace {
@@ -33,8 +31,8 @@ std::string taken_only_when_left_alone(Client& contender, const std::string& key
   const AcquireResult contended = contender.acquire(key, ttl + milliseconds(300), ttl);
   if (contended.lease) return "taken under contention, which is declared to prolong the TTL";
   if (!comes_true([&] { return !shared_store().exists(key); })) return "left alone, it stays";
-  const AcquireResult next = contender.try_once(key);
-  return next.lease ? std::string() : "left alone: " + unexpected(next, AcquireOutcome::acquired);
+  (void)granted(contender.try_once(key), "left alone: ");
+  return {};
 }
 
 /// The holder is destroyed without releasing, as in a crash.
@@ -87,17 +85,16 @@ std::string validity_is_no_longer_than_the_store_keeps(const Descriptor& descrip
   warm_up(*holder, bench.key());
   holder->faults().delay_answers(milliseconds(50));
   const TimePoint asked = holder->now();
-  const AcquireResult held = holder->try_once(bench.key(), kTtl);
-  if (!held.lease) return unexpected(held, AcquireOutcome::acquired);
-  if (std::string wrong = check_validity(*held.lease, asked, granted_ttl(descriptor, kTtl));
+  const Lease held = granted(holder->try_once(bench.key(), kTtl));
+  if (std::string wrong = check_validity(held, asked, granted_ttl(descriptor, kTtl));
       !wrong.empty()) {
     return wrong;
   }
   if (!descriptor.traits.renew_check) return {};
   const TimePoint renewed = holder->now();
-  const RenewOutcome outcome = holder->lock().renew(*held.lease, kRenewed).outcome;
+  const RenewOutcome outcome = holder->lock().renew(held, kRenewed).outcome;
   if (outcome != RenewOutcome::renewed) return fmt::format("renew gave {}", name_of(outcome));
-  const std::string wrong = check_validity(*held.lease, renewed, kRenewed);
+  const std::string wrong = check_validity(held, renewed, kRenewed);
   return wrong.empty() ? wrong : "after a renewal: " + wrong;
 }
 
@@ -112,16 +109,13 @@ std::string no_lease_is_past_its_validity(const Descriptor& descriptor) {
     return "the lease is past its validity when it is handed out";
   }
   client->faults().delay_answers({});
-  const AcquireResult next = client->acquire(bench.key(), patience());
-  return next.lease ? std::string() : "afterwards: " + unexpected(next, AcquireOutcome::acquired);
+  (void)granted(client->acquire(bench.key(), patience()), "afterwards: ");
+  return {};
 }
 
 std::string validity_has_no_end(const Descriptor& descriptor) {
-  Bench bench(descriptor);
-  const auto holder = bench.client();
-  const AcquireResult held = holder->try_once(bench.key(), kShortTtl);
-  if (!held.lease) return unexpected(held, AcquireOutcome::acquired);
-  return held.lease->state->valid_until() == TimePoint::max()
+  HeldBench bench(kShortTtl, descriptor);
+  return bench.held.state->valid_until() == TimePoint::max()
              ? ""
              : "no TTL is declared, yet the lease's validity ends";
 }
@@ -129,36 +123,14 @@ std::string validity_has_no_end(const Descriptor& descriptor) {
 bool has_ttl(const Descriptor& descriptor) { return descriptor.traits.expiry == Expiry::ttl; }
 bool has_no_ttl(const Descriptor& descriptor) { return descriptor.traits.expiry == Expiry::none; }
 
-}  // namespace
-
-std::vector<Property> expiry_properties() {
-  return {
-      {"CrashedHoldersLockExpiresAsDeclared", excludes, crashed_holders_lock_expires_as_declared},
-      {"ValidityIsNoLongerThanTheStoreKeeps", has_ttl, validity_is_no_longer_than_the_store_keeps},
-      {"NoLeaseIsPastItsValidity", has_ttl, no_lease_is_past_its_validity},
-      {"ValidityHasNoEnd", has_no_ttl, validity_has_no_end}};
-}
-
-namespace {
-
 /// The lock has gone from one client to another, and the first does not know.
 struct Succession {
   explicit Succession(const Descriptor& descriptor) : bench(descriptor, unrenewed()) {
     former = bench.client();
-    AcquireResult lost = former->try_once(bench.key(), kTtl);
-    if (!lost.lease) {
-      trouble = unexpected(lost, AcquireOutcome::acquired);
-      return;
-    }
-    lost_lease = *std::move(lost.lease);
+    lost_lease = granted(former->try_once(bench.key(), kTtl));
     take_away();
     successor = bench.client();
-    AcquireResult gained = successor->try_once(bench.key(), kTtl);
-    if (!gained.lease) {
-      trouble = "after a loss: " + unexpected(gained, AcquireOutcome::acquired);
-      return;
-    }
-    successor_lease = *std::move(gained.lease);
+    successor_lease = granted(successor->try_once(bench.key(), kTtl), "after a loss: ");
   }
 
   static constexpr seconds kTtl{20};
@@ -166,7 +138,6 @@ struct Succession {
   Bench bench;
   std::unique_ptr<Client> former, successor;
   Lease lost_lease, successor_lease;
-  std::string trouble;  ///< why it did not come to pass
 
  private:
   /// As a failover or an operator would; a lock without a store can only be lost by a release.
@@ -198,27 +169,22 @@ std::string expect_foreign_release(Succession& s, bool frees) {
 
 std::string foreign_release_as_declared(const Descriptor& descriptor) {
   Succession s(descriptor);
-  if (!s.trouble.empty()) return s.trouble;
   const OwnerCheck check = descriptor.traits.release_check;
   const bool unaware = check == OwnerCheck::none || check == OwnerCheck::local_clock;
   if (std::string wrong = expect_foreign_release(s, unaware); !wrong.empty()) return wrong;
   if (check != OwnerCheck::local_clock) return {};
 
   Succession late(descriptor);
-  if (!late.trouble.empty()) return late.trouble;
   late.former->faults().skew_wall_clock(Succession::kTtl + seconds(1));
   return expect_foreign_release(late, false);
 }
 
 std::string holder_renews(const Descriptor& descriptor) {
   constexpr seconds kFirst{5}, kRenewed{50};
-  Bench bench(descriptor);
-  const auto holder = bench.client();
-  const AcquireResult held = holder->try_once(bench.key(), kFirst);
-  if (!held.lease) return unexpected(held, AcquireOutcome::acquired);
-  const TimePoint before = held.lease->state->valid_until();
-  const RenewOutcome outcome = holder->lock().renew(*held.lease, kRenewed).outcome;
-  const TimePoint after = held.lease->state->valid_until();
+  HeldBench bench(kFirst, descriptor);
+  const TimePoint before = bench.held.state->valid_until();
+  const RenewOutcome outcome = bench.holder->lock().renew(bench.held, kRenewed).outcome;
+  const TimePoint after = bench.held.state->valid_until();
   if (!descriptor.traits.renew_check) {
     if (outcome != RenewOutcome::unsupported) {
       return fmt::format("renew gave {}, not unsupported", name_of(outcome));
@@ -230,15 +196,14 @@ std::string holder_renews(const Descriptor& descriptor) {
   }
   if (after < before + (kRenewed - kFirst) / 2) return "renewed, yet the validity hardly moved";
   const auto end = shared_store().end_of(bench.key());
-  if (!end || *end <= holder->now() + 2 * kFirst)
+  if (!end || *end <= bench.holder->now() + 2 * kFirst)
     return "renewed, yet the store keeps the lock no longer";
-  return holder->release(*held.lease) == ReleaseOutcome::released ? "" : "cannot be released";
+  return bench.holder->release(bench.held) == ReleaseOutcome::released ? "" : "cannot be released";
 }
 
 std::string foreign_renewal_as_declared(const Descriptor& descriptor) {
   constexpr seconds kRenewed{200};
   Succession s(descriptor);
-  if (!s.trouble.empty()) return s.trouble;
   const bool unaware = descriptor.traits.renew_check == OwnerCheck::none;
   const RenewOutcome wanted = unaware ? RenewOutcome::renewed : RenewOutcome::not_owner;
   const RenewOutcome got = s.former->lock().renew(s.lost_lease, kRenewed).outcome;
@@ -260,10 +225,15 @@ bool can_renew(const Descriptor& descriptor) { return descriptor.traits.renew_ch
 
 }  // namespace
 
-std::vector<Property> ownership_properties() {
-  return {{"ForeignReleaseAsDeclared", excludes, foreign_release_as_declared},
-          {"HolderRenewsAsDeclared", excludes, holder_renews},
-          {"ForeignRenewalAsDeclared", can_renew, foreign_renewal_as_declared}};
+std::vector<Property> expiry_properties() {
+  return {
+      {"CrashedHoldersLockExpiresAsDeclared", excludes, crashed_holders_lock_expires_as_declared},
+      {"ValidityIsNoLongerThanTheStoreKeeps", has_ttl, validity_is_no_longer_than_the_store_keeps},
+      {"NoLeaseIsPastItsValidity", has_ttl, no_lease_is_past_its_validity},
+      {"ValidityHasNoEnd", has_no_ttl, validity_has_no_end},
+      {"ForeignReleaseAsDeclared", excludes, foreign_release_as_declared},
+      {"HolderRenewsAsDeclared", excludes, holder_renews},
+      {"ForeignRenewalAsDeclared", can_renew, foreign_renewal_as_declared}};
 }
 
 }  // namespace lockbench::test

@@ -2,10 +2,8 @@
 
 #include <fstream>
 #include <future>
-#include <stdexcept>
-#include <thread>
 
-#include "strategies/store.h"
+#include "strategies/registry.h"
 #include "tests/conformance/common/bench.h"
 #include "tests/folders.h"
 
@@ -31,42 +29,29 @@ std::string remove_all(const StoreKind& kind, const std::string& url, const std:
 }
 
 /// One of several who take the lock again and again.
-std::string contend(Client& client, const std::string& key, Duration longest) {
+void contend(Client& client, const std::string& key, Duration longest) {
   constexpr int kSections = 5;
   for (int i = 0; i < kSections; ++i) {
-    const AcquireResult held = client.acquire(key, longest);
-    if (!held.lease) return unexpected(held, AcquireOutcome::acquired);
+    const Lease held = granted(client.acquire(key, longest));
     std::this_thread::yield();  // others come to wait
-    if (client.release(*held.lease) != ReleaseOutcome::released) return "release failed";
+    client.give_back(held);
   }
-  return "";
 }
 
 /// Two share it, which shuts out a third.
-std::string share(Client& one, Client& two, Client& alone, const std::string& key) {
-  const auto shared = [&](Client& client) {
-    AcquireRequest request{.key = key, .ttl = kLongTtl, .deadline = client.now(), .stop = {}};
-    request.mode = Mode::shared;
-    return client.lock().acquire(request);
-  };
-  const AcquireResult first = shared(one), second = shared(two);
-  if (!first.lease || !second.lease) {
-    return unexpected(first.lease ? second : first, AcquireOutcome::acquired);
-  }
-  const AcquireResult refused = alone.try_once(key);
-  if (refused.lease) return "a third was let in";
-  const bool released = one.release(*first.lease) == ReleaseOutcome::released &&
-                        two.release(*second.lease) == ReleaseOutcome::released;
-  return released ? "" : "the release of a sharer failed";
+void share(Client& one, Client& two, Client& alone, const std::string& key) {
+  const Lease first = granted(one.share(key)), second = granted(two.share(key));
+  if (alone.try_once(key).lease) throw Broken("a third was let in");
+  one.give_back(first);
+  two.give_back(second);
 }
 
-std::string use_lock(Bench& bench, const std::string& key, Duration longest) {
+void use_lock(Bench& bench, const std::string& key, Duration longest) {
   const auto holder = bench.client(), other = bench.client(), third = bench.client();
-  const AcquireResult held = holder->acquire(key, longest);
-  if (!held.lease) return unexpected(held, AcquireOutcome::acquired);
+  const Lease held = granted(holder->acquire(key, longest));
   if (bench.descriptor().traits.renewable) {
-    const RenewResult renewed = holder->lock().renew(*held.lease, kLongTtl);
-    if (renewed.outcome == RenewOutcome::failed) return "renew failed: " + renewed.reason;
+    const RenewResult renewed = holder->lock().renew(held, kLongTtl);
+    if (renewed.outcome == RenewOutcome::failed) throw Broken("renew failed: " + renewed.reason);
   }
   // Two wait, as a queue looks at whom it has before only where there is one.
   const auto wait_in_vain = [&key](Client* client) {
@@ -75,21 +60,17 @@ std::string use_lock(Bench& bench, const std::string& key, Duration longest) {
   std::future<AcquireResult> beside = std::async(std::launch::async, wait_in_vain, third.get());
   for (const AcquireResult& refused : {wait_in_vain(other.get()), beside.get()}) {
     if (refused.outcome != AcquireOutcome::timed_out) {
-      return unexpected(refused, AcquireOutcome::timed_out);
+      throw Broken(unexpected(refused, AcquireOutcome::timed_out));
     }
   }
-  std::vector<std::future<std::string>> contending;
+  std::vector<std::future<void>> contending;
   for (Client* client : {other.get(), third.get()}) {
-    contending.push_back(std::async(
-        std::launch::async, [&key, client, longest] { return contend(*client, key, longest); }));
+    contending.push_back(std::async(std::launch::async,
+                                    [&key, client, longest] { contend(*client, key, longest); }));
   }
-  std::string wrong =
-      holder->release(*held.lease) == ReleaseOutcome::released ? "" : "release failed";
-  for (std::future<std::string>& one : contending) {
-    if (std::string text = one.get(); wrong.empty()) wrong = std::move(text);
-  }
-  if (!wrong.empty() || !bench.descriptor().traits.shared) return wrong;
-  return share(*holder, *other, *third, key);
+  holder->give_back(held);
+  for (std::future<void>& one : contending) one.get();
+  if (bench.descriptor().traits.shared) share(*holder, *other, *third, key);
 }
 
 }  // namespace
@@ -101,11 +82,19 @@ std::string use_fully(const Descriptor& descriptor, const std::vector<std::strin
   try {
     if (std::string wrong = ask_store(kind, urls.front()); !wrong.empty()) return wrong;
     Bench bench(descriptor, urls, can_notify(descriptor) ? notified() : impatient(descriptor));
-    if (std::string wrong = use_lock(bench, key, longest); !wrong.empty()) return wrong;
+    use_lock(bench, key, longest);
     return remove_all(kind, urls.front(), key);
   } catch (const std::runtime_error& error) {
     return error.what();
   }
+}
+
+std::vector<std::string> use_all_fully(std::string_view backend, const std::string& url) {
+  std::vector<std::string> outcomes;
+  for (const Descriptor* strategy : all_strategies()) {
+    if (strategy->backend == backend) outcomes.push_back(use_fully(*strategy, {url}));
+  }
+  return outcomes;
 }
 
 std::vector<std::string> documented_rights(

@@ -17,6 +17,9 @@ namespace lockbench::test {
 std::string use_fully(const Descriptor& descriptor, const std::vector<std::string>& urls,
                       Duration longest = kPatience);
 
+/// That of each strategy of this store.
+std::vector<std::string> use_all_fully(std::string_view backend, const std::string& url);
+
 /// The lines of the block of docs/operations.md whose first line begins so, without comments;
 /// `words` stand in it for others. Throws std::runtime_error if there is no such block.
 std::vector<std::string> documented_rights(

@@ -4,7 +4,6 @@
 #include <filesystem>
 
 #include "tests/conformance/common/bench.h"
-#include "tests/conformance/common/properties.h"
 #include "tests/support/fiber_lock.h"
 
 namespace lockbench::test {
@@ -24,14 +23,13 @@ std::string leftovers(const Bench& bench, TestStore& tested, bool held) {
   return found;
 }
 
-std::string nothing_stays_in_the_store(const Descriptor& descriptor) {
-  Bench bench(descriptor, impatient(descriptor));
+std::string nothing_stays_in_the_store_of(const Descriptor& descriptor,
+                                          const StrategyOptions& options) {
+  Bench bench(descriptor, options);
   TestStore& tested = shared_store();
-  const auto holder = bench.client();
-  const auto waiter = bench.client();
+  const auto holder = bench.client(), waiter = bench.client();
   if (!tested.keys().empty()) return "connecting leaves keys behind";
-  const AcquireResult held = holder->try_once(bench.key());
-  if (!held.lease) return unexpected(held, AcquireOutcome::acquired);
+  const Lease held = granted(holder->try_once(bench.key()));
   if (!tested.exists(bench.key())) return "the lock's own key is not there while it is held";
 
   const AcquireResult late = waiter->acquire(bench.key(), milliseconds(20));
@@ -39,11 +37,19 @@ std::string nothing_stays_in_the_store(const Descriptor& descriptor) {
   const std::string unnamed = leftovers(bench, tested, true);
   if (!unnamed.empty()) return "left in the store, named nowhere:" + unnamed;
 
-  holder->release(*held.lease);
+  holder->release(held);
   if (const std::string left = leftovers(bench, tested, false); !left.empty()) {
     return "left in the store after a release:" + left;
   }
   return bench.is_held() ? "still held after its release" : "";
+}
+
+std::string nothing_stays_in_the_store(const Descriptor& descriptor) {
+  return nothing_stays_in_the_store_of(descriptor, impatient(descriptor));
+}
+
+std::string nothing_stays_of_a_listener(const Descriptor& descriptor) {
+  return nothing_stays_in_the_store_of(descriptor, notified());
 }
 
 /// While it is held, waited for, and after its release.
@@ -52,13 +58,11 @@ std::string nothing_stays_for_ever(const Descriptor& descriptor) {
   options.bounded_keys = true;
   Bench bench(descriptor, options);
   TestStore& tested = shared_store();
-  const auto holder = bench.client();
-  const auto waiter = bench.client();
-  const AcquireResult held = holder->try_once(bench.key());
-  if (!held.lease) return unexpected(held, AcquireOutcome::acquired);
+  const auto holder = bench.client(), waiter = bench.client();
+  const Lease held = granted(holder->try_once(bench.key()));
   waiter->acquire(bench.key(), milliseconds(20));
   std::vector<std::string> staying = tested.staying();
-  holder->release(*held.lease);
+  holder->release(held);
   for (std::string& key : tested.staying()) staying.push_back(std::move(key));
   return staying.empty() ? "" : fmt::format("would stay for ever: {}", fmt::join(staying, " "));
 }
@@ -76,9 +80,8 @@ struct Belongings {
 };
 
 void use_and_destroy(const Descriptor& descriptor) {
-  Bench bench(descriptor, impatient(descriptor));
-  const auto holder = bench.client();
-  const auto waiter = bench.client();
+  Bench bench(descriptor, can_notify(descriptor) ? notified() : impatient(descriptor));
+  const auto holder = bench.client(), waiter = bench.client();
   const AcquireResult held = holder->try_once(bench.key());
   const AcquireResult late = waiter->acquire(bench.key(), milliseconds(20));
   // One lock is destroyed while it is held.
@@ -106,12 +109,11 @@ std::string nothing_stays_in_the_process(const Descriptor& descriptor) {
                      remaining - connections);
 }
 
-bool always(const Descriptor& /*descriptor*/) { return true; }
-
 }  // namespace
 
 std::vector<Property> leftover_properties() {
   return {{"NothingStaysInTheStore", has_store, nothing_stays_in_the_store},
+          {"NothingStaysOfAListener", can_notify, nothing_stays_of_a_listener},
           {"NothingStaysForEver", has_store, nothing_stays_for_ever},
           {"NothingStaysInTheProcess", always, nothing_stays_in_the_process}};
 }

@@ -1,5 +1,3 @@
-#include "tests/conformance/common/bench.h"
-#include "tests/conformance/common/properties.h"
 #include "tests/conformance/common/waiter.h"
 
 namespace lockbench::test {
@@ -17,13 +15,14 @@ int commands_to_acquire(const Descriptor& descriptor) {
   return static_cast<int>(client->trace().take().size()) / servers();
 }
 
-std::string expect_no_lease(const AcquireResult& result, AcquireOutcome wanted) {
-  if (result.outcome != wanted) return unexpected(result, wanted);
-  if (result.lease) return "a lease although nothing was acquired";
+void expect_no_lease(const AcquireResult& result, AcquireOutcome wanted,
+                     const std::string& when = {}) {
+  if (result.outcome != wanted) throw Broken(when + unexpected(result, wanted));
+  if (result.lease) throw Broken(when + "a lease although nothing was acquired");
   for (const std::string& endpoint : shared_endpoints()) {
-    if (result.reason.find(endpoint) != std::string::npos) return {};
+    if (result.reason.find(endpoint) != std::string::npos) return;
   }
-  return fmt::format("the reason \"{}\" names no endpoint", result.reason);
+  throw Broken(fmt::format("{}the reason \"{}\" names no endpoint", when, result.reason));
 }
 
 /// After a lost answer the lock is neither held nor free; a strategy that can tell its own lock
@@ -41,8 +40,7 @@ std::string lost_answer_is_unknown(const Descriptor& descriptor) {
     warm_up(*client, bench.key());
     client->faults().drop_answer((n - 1) * servers() + 1, lost);
     const AcquireResult result = client->try_once(bench.key());
-    std::string wrong = expect_no_lease(result, AcquireOutcome::unknown);
-    if (!wrong.empty()) return fmt::format("answer {} lost: {}", n, wrong);
+    expect_no_lease(result, AcquireOutcome::unknown, fmt::format("answer {} lost: ", n));
     if (sticks && !bench.is_held()) return "declared to get stuck, but the lock is free";
     if (!sticks && !bench.becomes_free()) {
       return fmt::format("answer {} lost: the lock stays held by nobody", n);
@@ -57,12 +55,11 @@ std::string unsent_command_is_a_failure(const Descriptor& descriptor) {
   const auto client = bench.client();
   client->faults().drop_command(1, servers());
   const AcquireResult result = client->try_once(bench.key());
-  std::string wrong = expect_no_lease(result, AcquireOutcome::failed);
-  if (!wrong.empty()) return wrong;
+  expect_no_lease(result, AcquireOutcome::failed);
   if (!shared_store().keys().empty()) return "failed, yet something took effect";
   // The same instance goes on.
-  const AcquireResult next = client->try_once(bench.key());
-  return next.lease ? std::string() : "afterwards: " + unexpected(next, AcquireOutcome::acquired);
+  (void)granted(client->try_once(bench.key()), "afterwards: ");
+  return {};
 }
 
 bool takes_several_commands(const Descriptor& descriptor) {
@@ -83,20 +80,17 @@ std::string cut_acquisition_is_no_grant(const Descriptor& descriptor) {
     const bool ends = descriptor.traits.expiry == Expiry::session;
     const bool free = ends ? bench.becomes_free() : !bench.is_held();
     const AcquireOutcome wanted = free ? AcquireOutcome::failed : AcquireOutcome::unknown;
-    std::string wrong = expect_no_lease(result, wanted);
-    if (!wrong.empty()) return fmt::format("command {} cut: {}", n, wrong);
+    expect_no_lease(result, wanted, fmt::format("command {} cut: ", n));
   }
   return {};
 }
 
 std::string lost_release_is_a_failure(const Descriptor& descriptor) {
   for (const bool sent : {false, true}) {
-    Bench bench(descriptor);
-    const auto client = bench.client();
-    const AcquireResult held = client->try_once(bench.key());
-    if (!held.lease) return unexpected(held, AcquireOutcome::acquired);
-    sent ? client->faults().drop_answer(1, servers()) : client->faults().drop_command(1, servers());
-    const ReleaseResult released = client->lock().release(*held.lease);
+    HeldBench bench(kLongTtl, descriptor);
+    sent ? bench.holder->faults().drop_answer(1, servers())
+         : bench.holder->faults().drop_command(1, servers());
+    const ReleaseResult released = bench.holder->lock().release(bench.held);
     if (released.outcome != ReleaseOutcome::failed) {
       return fmt::format("release gave {}, not failed", name_of(released.outcome));
     }
@@ -107,17 +101,6 @@ std::string lost_release_is_a_failure(const Descriptor& descriptor) {
   }
   return {};
 }
-
-}  // namespace
-
-std::vector<Property> lost_command_properties() {
-  return {{"LostAnswerIsUnknown", has_store, lost_answer_is_unknown},
-          {"UnsentCommandIsAFailure", has_store, unsent_command_is_a_failure},
-          {"CutAcquisitionIsNoGrant", takes_several_commands, cut_acquisition_is_no_grant},
-          {"LostReleaseIsAFailure", has_store, lost_release_is_a_failure}};
-}
-
-namespace {
 
 using Step = tl::expected<void, std::string> (testbed::Server::*)();
 
@@ -156,8 +139,7 @@ std::string death_of_the_server_is_survived(const Descriptor& descriptor) {
   constexpr seconds kLongest{20};
   Bench bench(descriptor, *tested, with_timeout(descriptor, seconds(4)));
   const auto holder = bench.client();
-  const AcquireResult held = holder->acquire(bench.key(), patience());
-  if (!held.lease) return unexpected(held, AcquireOutcome::acquired);
+  const Lease held = granted(holder->acquire(bench.key(), patience()));
   Waiter waiter(bench.client(), bench.key(), kLongest);
   if (!waiter.waits()) return "it did not wait";
   on_all(*tested, &testbed::Server::kill_hard);
@@ -165,7 +147,7 @@ std::string death_of_the_server_is_survived(const Descriptor& descriptor) {
   if (waited.outcome != AcquireOutcome::failed && waited.outcome != AcquireOutcome::unknown) {
     return unexpected(waited, AcquireOutcome::failed);
   }
-  const ReleaseOutcome released = holder->release(*held.lease);
+  const ReleaseOutcome released = holder->release(held);
   if (released != ReleaseOutcome::failed) return fmt::format("release gave {}", name_of(released));
   const AcquireResult dead = holder->acquire(bench.key(), seconds(2));
   if (dead.outcome != AcquireOutcome::failed) return unexpected(dead, AcquireOutcome::failed);
@@ -173,9 +155,8 @@ std::string death_of_the_server_is_survived(const Descriptor& descriptor) {
   for (testbed::Server* server : tested->servers()) must(server->restart(false));
   tested->settle();
   for (Client* client : {holder.get(), &waiter.client()}) {
-    const AcquireResult again = client->acquire(bench.key(), patience());
-    if (!again.lease) return "after a restart: " + unexpected(again, AcquireOutcome::acquired);
-    if (client->release(*again.lease) != ReleaseOutcome::released) return "cannot be released";
+    const Lease again = granted(client->acquire(bench.key(), patience()), "after a restart: ");
+    client->give_back(again);
   }
   return {};
 }
@@ -189,9 +170,8 @@ std::string frozen_server_is_given_up(const Descriptor& descriptor) {
   const AcquireResult result = client->try_once(bench.key());
   on_all(*tested, &testbed::Server::thaw);
   if (result.outcome != AcquireOutcome::unknown) return unexpected(result, AcquireOutcome::unknown);
-  const AcquireResult next = client->acquire(bench.key() + ":next", patience());
-  return next.lease ? std::string()
-                    : "after the thaw: " + unexpected(next, AcquireOutcome::acquired);
+  (void)granted(client->acquire(bench.key() + ":next", patience()), "after the thaw: ");
+  return {};
 }
 
 /// Every time-out is far away, and the server stays frozen: only the stop can end the call.
@@ -219,7 +199,11 @@ std::string stop_ends_a_call_to_a_frozen_server(const Descriptor& descriptor) {
 }  // namespace
 
 std::vector<Property> failure_properties() {
-  return {{"UnreachableServerIsNamed", has_store, unreachable_server_is_named},
+  return {{"LostAnswerIsUnknown", has_store, lost_answer_is_unknown},
+          {"UnsentCommandIsAFailure", has_store, unsent_command_is_a_failure},
+          {"CutAcquisitionIsNoGrant", takes_several_commands, cut_acquisition_is_no_grant},
+          {"LostReleaseIsAFailure", has_store, lost_release_is_a_failure},
+          {"UnreachableServerIsNamed", has_store, unreachable_server_is_named},
           {"DeathOfTheServerIsSurvived", has_store, death_of_the_server_is_survived},
           {"FrozenServerIsGivenUp", has_store, frozen_server_is_given_up},
           {"StopEndsACallToAFrozenServer", has_store, stop_ends_a_call_to_a_frozen_server}};

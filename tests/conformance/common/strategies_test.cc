@@ -1,16 +1,9 @@
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
-#include <algorithm>
 #include <ostream>
-#include <stdexcept>
-#include <string_view>
-#include <vector>
 
 #include "strategies/registry.h"
 #include "tests/conformance/common/bench.h"
-#include "tests/conformance/common/properties.h"
-#include "tests/conformance/common/test_store.h"
 #include "tests/support/test_names.h"
 
 namespace lockbench::test {
@@ -53,17 +46,27 @@ std::string test_name(const testing::TestParamInfo<Promise>& info) {
 class Strategies : public testing::TestWithParam<Promise> {};
 
 TEST_P(Strategies, KeepTheirPromises) {
-  EXPECT_EQ(GetParam().property.check(*GetParam().strategy), "");
+  EXPECT_EQ(GetParam().property.complaint(*GetParam().strategy), "");
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Strategies, testing::ValuesIn(all_promises()), test_name);
 
-TEST(Registry, EveryStrategyLivesOnAsManyServersAsThereAre) {
-  const auto servers = shared_store().servers().size();
-  for (const Promise& promise : all_promises()) {
-    EXPECT_EQ(promise.strategy->traits.nodes > 1, servers > 1)
-        << promise.strategy->name << " is tested on " << servers;
-  }
+/// In what is known of the store, which a result shows.
+TEST(StoreFacts, TellVersionAndRestarts) {
+  const auto tested = own_store();
+  const auto store = store_at(tested->server().port());
+  const auto before = store->facts();
+  ASSERT_TRUE(before) << before.error().message;
+  EXPECT_THAT(before->version, testing::MatchesRegex("[0-9]+\\.[0-9.]+"));
+  const std::string_view backend = tested_backends().front();
+  const bool tells_cpu = backend.starts_with("redis") || backend == "memcached";
+  EXPECT_EQ(before->cpu_seconds.value_or(0) > 0, tells_cpu);
+  EXPECT_EQ(store->facts()->instance, before->instance);
+  ASSERT_TRUE(tested->server().restart(true));
+  (void)store->facts();  // learns that the connection is gone
+  const auto after = store->facts();
+  ASSERT_TRUE(after) << after.error().message;
+  EXPECT_NE(after->instance, before->instance);
 }
 
 }  // namespace
@@ -71,9 +74,8 @@ TEST(Registry, EveryStrategyLivesOnAsManyServersAsThereAre) {
 std::vector<Property> all_properties() {
   std::vector<Property> all;
   for (const auto& group :
-       {exclusion_properties(), waiting_properties(), ownership_properties(), leftover_properties(),
-        queue_properties(), sharing_properties(), expiry_properties(), command_properties(),
-        lost_command_properties(), failure_properties(), own_properties()}) {
+       {exclusion_properties(), waiting_properties(), leftover_properties(), expiry_properties(),
+        command_properties(), failure_properties(), own_properties()}) {
     all.insert(all.end(), group.begin(), group.end());
   }
   return all;

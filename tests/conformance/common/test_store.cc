@@ -1,9 +1,6 @@
 #include "tests/conformance/common/test_store.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <utility>
 
 #include "tests/conformance/common/bench.h"
 #include "tests/support/main.h"
@@ -22,14 +19,13 @@ std::string_view& chosen() {
 }
 
 /// Runs what is checked of every store, and what is checked of this one.
-std::optional<int> choose(std::string_view name) {
+void choose(std::string_view name) {
   chosen() = name;
   select_folder("conformance/common");
   select_folder(fmt::format("conformance/{}", tested_store().name));
-  return std::nullopt;
 }
 
-const ArgumentRegistration registration({"--store", choose});
+const ArgumentRegistration registration("--store", choose);
 
 }  // namespace
 

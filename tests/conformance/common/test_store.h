@@ -4,22 +4,16 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <stdexcept>
 #include <string>
 #include <string_view>
-#include <tl/expected.hpp>
 #include <vector>
 
 #include "strategies/duration.h"
 #include "testbed/servers/server.h"
+#include "tests/support/must.h"
 #include "tests/support/servers.h"
 
 namespace lockbench::test {
-
-/// For what is done to a server.
-inline void must(const tl::expected<void, std::string>& done) {
-  if (!done) throw std::runtime_error(done.error());
-}
 
 /// A server of the kind that a suite is about, or several independent ones, and what the checks
 /// want to know of it past the code under test. For one thread. Whatever cannot be had throws
@@ -80,6 +74,17 @@ struct TestedStore {
   /// Checks for this store alone, such as those of its sessions. May be null.
   std::vector<Property> (*properties)() = nullptr;
 };
+
+/// For `shared` and `make`, where a store of the same kind can be made at any time.
+template <class Store>
+TestStore& the_one() {
+  static Store tested;
+  return tested;
+}
+template <class Store>
+std::unique_ptr<TestStore> another() {
+  return std::make_unique<Store>();
+}
 
 struct TestedStoreRegistration {
   explicit TestedStoreRegistration(TestedStore store);

@@ -15,11 +15,16 @@ namespace lockbench::test {
 /// An acquisition on a thread of its own; stopped at the latest when this is destroyed.
 class Waiter {
  public:
+  /// What the thread does next.
+  using Then = std::function<void(Client& client, const AcquireResult& result)>;
+
   Waiter(std::unique_ptr<Client> client, std::string key, Duration longest = patience(),
-         Duration ttl = kLongTtl)
-      : client_(std::move(client)), thread_([this, key = std::move(key), longest, ttl] {
-          result_ = client_->acquire(key, longest, ttl, stop_.get_token());
+         Duration ttl = kLongTtl, Mode mode = Mode::exclusive, Then then = {})
+      : client_(std::move(client)),
+        thread_([this, key = std::move(key), longest, ttl, mode, then = std::move(then)] {
+          result_ = client_->acquire(key, longest, ttl, stop_.get_token(), mode);
           done_ = true;
+          if (then) then(*client_, result_);
         }) {}
 
   Waiter(const Waiter&) = delete;

@@ -1,13 +1,6 @@
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <ostream>
-#include <vector>
-
 #include "strategies/etcd/client/messages.h"
 #include "strategies/etcd/lock.h"
-#include "tests/conformance/common/bench.h"
-#include "tests/conformance/common/properties.h"
+#include "tests/conformance/common/rejection.h"
 
 namespace lockbench::test {
 namespace {
@@ -71,51 +64,32 @@ struct Deaf : LockStrategy {
   PlainQueue heedful;
 };
 
-struct Rejection {
-  std::string_view property;
-  std::unique_ptr<LockStrategy> (*make)(const Context&);
-  std::string_view reason;
-  bool claims_lock_delay = false;
-};
-
-std::ostream& operator<<(std::ostream& out, const Rejection& rejection) {
-  return out << rejection.reason;
+Descriptor declared(std::unique_ptr<LockStrategy> (*make)(const Context&),
+                    bool lock_delay = false) {
+  Descriptor lock{.name = "broken", .backend = "etcd", .make = make};
+  lock.traits.expiry = Expiry::session;
+  lock.traits.lock_delay = lock_delay;
+  return lock;
 }
 
-const std::vector<Rejection>& all_rejections() {
-  static const std::vector<Rejection> rejections{
-      {"DeadPredecessorHandsNothingOn", construct<PlainQueue>, "what another holds"},
-      {"StoppedHolderIsSucceededInTime", construct<PlainQueue>, "too soon", true},
-      {"StoppedHolderIsSucceededInTime", construct<Deaf>, "lease was valid"},
-      {"RevokedSessionIsLearnedOf", construct<Deaf>, "does not know"},
-      {"NothingStaysForEver", construct<Leaseless>, "would stay for ever"},
-      {"LateCreationLeavesNoContender", construct<Leaseless>, "is left in the queue"}};
-  return rejections;
+std::vector<Rejection> all_rejections() {
+  const Descriptor plain = declared(construct<PlainQueue>);
+  const Descriptor deaf = declared(construct<Deaf>), leaseless = declared(construct<Leaseless>);
+  return {{"DeadPredecessorHandsNothingOn", plain, "what another holds"},
+          {"StoppedHolderIsSucceededInTime", declared(construct<PlainQueue>, true), "too soon"},
+          {"StoppedHolderIsSucceededInTime", deaf, "lease was valid"},
+          {"RevokedSessionIsLearnedOf", deaf, "does not know"},
+          {"NothingStaysForEver", leaseless, "would stay for ever"},
+          {"LateCreationLeavesNoContender", leaseless, "is left in the queue"}};
 }
 
 class BrokenEtcdLocks : public testing::TestWithParam<Rejection> {};
 
-TEST_P(BrokenEtcdLocks, AreRejected) {
-  Descriptor lock{.name = "broken", .backend = "etcd", .make = GetParam().make};
-  lock.traits.expiry = Expiry::session;
-  lock.traits.lock_delay = GetParam().claims_lock_delay;
-  const Property property = find_property(GetParam().property);
-  ASSERT_TRUE(property.applies(lock)) << "it would never be asked";
-  const Impatience waits_in_vain;
-  const std::string said = property.check(lock);
-  EXPECT_NE(said.find(GetParam().reason), std::string::npos) << "said: \"" << said << "\"";
-}
+TEST_P(BrokenEtcdLocks, AreRejected) { expect_rejection(GetParam()); }
 
-INSTANTIATE_TEST_SUITE_P(All, BrokenEtcdLocks, testing::ValuesIn(all_rejections()));
+INSTANTIATE_TEST_SUITE_P(All, BrokenEtcdLocks, testing::ValuesIn(all_rejections()), rejection_name);
 
-TEST(EtcdProperties, CanAllFail) {
-  for (const Property& property : own_properties()) {
-    const bool shown = std::ranges::any_of(all_rejections(), [&](const Rejection& rejection) {
-      return rejection.property == property.name;
-    });
-    EXPECT_TRUE(shown) << property.name << " has rejected no lock yet";
-  }
-}
+TEST(EtcdProperties, CanAllFail) { expect_all_can_fail(own_properties(), all_rejections()); }
 
 }  // namespace
 }  // namespace lockbench::test

@@ -1,12 +1,7 @@
-#include <fmt/format.h>
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <sstream>
-#include <stdexcept>
 
-#include "strategies/registry.h"
-#include "testbed/servers/kinds.h"
 #include "tests/conformance/common/full_use.h"
 #include "tests/conformance/etcd/etcd_test_store.h"
 #include "tests/support/etcd_gateway.h"
@@ -15,6 +10,7 @@ namespace lockbench::test {
 namespace {
 
 using testing::Each;
+using testing::ElementsAre;
 using testing::HasSubstr;
 
 // Keys go in base64: from "lockbench:" to the first that does not begin so, and "foreign".
@@ -24,38 +20,24 @@ constexpr const char* kForeign = R"("key":"Zm9yZWlnbg==")";
 /// The documented role and user.
 class EtcdRights : public testing::Test {
  protected:
+  /// Does what the documented lines do.
   EtcdRights() {
-    for (const std::string& line :
-         documented_rights("etcdctl role add", {{"PASSWORD", "hunter2"}})) {
-      run(line);
-    }
+    EXPECT_THAT(documented_rights("etcdctl role add", {{"PASSWORD", "hunter2"}}),
+                ElementsAre("etcdctl role add lockbench",
+                            "etcdctl role grant-permission lockbench readwrite --prefix=true "
+                            "lockbench:",
+                            "etcdctl user add lockbench:hunter2",
+                            "etcdctl user grant-role lockbench lockbench"));
+    root_.must("/v3/auth/role/add", R"({"name":"lockbench"})");
+    grant("READWRITE");
+    root_.must("/v3/auth/user/add", R"({"name":"lockbench","password":"hunter2"})");
+    root_.must("/v3/auth/user/grant", R"({"user":"lockbench","role":"lockbench"})");
   }
   ~EtcdRights() override {
     root_.must("/v3/auth/user/delete", R"({"name":"lockbench"})");
     root_.must("/v3/auth/role/delete", R"({"role":"lockbench"})");
   }
 
-  /// What etcdctl would do.
-  void run(const std::string& line) {
-    std::istringstream text(line);
-    std::string program, what, verb, a, b, c, d;
-    text >> program >> what >> verb >> a >> b >> c >> d;
-    if (what + verb == "roleadd") {
-      root_.must("/v3/auth/role/add", fmt::format(R"({{"name":"{}"}})", a));
-    } else if (what + verb == "rolegrant-permission") {
-      EXPECT_EQ(c + " " + d, "--prefix=true lockbench:");
-      EXPECT_EQ(b, "readwrite");
-      grant("READWRITE");
-    } else if (what + verb == "useradd") {
-      const std::size_t colon = a.find(':');
-      root_.must("/v3/auth/user/add", fmt::format(R"({{"name":"{}","password":"{}"}})",
-                                                  a.substr(0, colon), a.substr(colon + 1)));
-    } else if (what + verb == "usergrant-role") {
-      root_.must("/v3/auth/user/grant", fmt::format(R"({{"user":"{}","role":"{}"}})", a, b));
-    } else {
-      throw std::runtime_error("unknown: " + line);
-    }
-  }
   void grant(const std::string& type) {
     root_.must("/v3/auth/role/grant",
                fmt::format(R"({{"name":"lockbench","perm":{{"permType":"{}",{}}}}})", type, kOurs));
@@ -67,13 +49,7 @@ class EtcdRights : public testing::Test {
   static std::vector<std::string> outcomes() {
     const std::string url =
         fmt::format("etcd://lockbench:hunter2@127.0.0.1:{}", shared_etcd().server().port());
-    std::vector<std::string> outcomes;
-    for (const Descriptor* strategy : all_strategies()) {
-      if (strategy->backend == "etcd" || strategy->name == "chubby") {
-        outcomes.push_back(use_fully(*strategy, {url}));
-      }
-    }
-    return outcomes;
+    return use_all_fully("etcd", url);
   }
 
   const EtcdGateway root_{shared_etcd().server().port(), testbed::kEtcdRoot,

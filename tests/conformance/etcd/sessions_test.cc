@@ -1,13 +1,6 @@
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <functional>
-#include <optional>
-#include <thread>
 
 #include "strategies/registry.h"
-#include "strategies/store.h"
-#include "testbed/proxy/proxy.h"
 #include "tests/conformance/common/bench.h"
 #include "tests/conformance/etcd/etcd_test_store.h"
 
@@ -23,39 +16,30 @@ class EtcdSessions : public testing::TestWithParam<const char*> {
 };
 
 TEST_P(EtcdSessions, OutliveTheirConnections) {
-  auto pool = testbed::ProxyPool::start();
-  ASSERT_TRUE(pool);
-  auto proxy = testbed::start_proxy(**pool, shared_etcd().server().port());
-  ASSERT_TRUE(proxy);
+  const auto proxy = proxy_to(shared_etcd().server().port());
   shared_etcd().clear();
-  Bench bench(strategy_, url_of((*proxy)->port()));
-  const auto holder = bench.client();
-  const AcquireResult held = holder->try_once(bench.key(), kSessionTtl);
-  ASSERT_TRUE(held.lease) << held.reason;
+  HeldBench bench(kSessionTtl, strategy_, url_of(proxy->port()));
   ASSERT_TRUE(bench.worlds().await("LeaseKeepAlive", 1));
-  (*proxy)->cut();
-  const TimePoint cut_at = holder->now();
-  const LeaseState& state = *held.lease->state;
+  proxy->cut();
+  const TimePoint cut_at = bench.holder->now();
+  const LeaseState& state = *bench.held.state;
   EXPECT_TRUE(eventually([&] { return state.confirmed_at() > cut_at; }));
   EXPECT_FALSE(state.lost_at());
   EXPECT_TRUE(bench.is_held());
-  EXPECT_EQ(holder->release(*held.lease), ReleaseOutcome::released);
-  EXPECT_TRUE(holder->try_once(bench.key(), kSessionTtl).lease);
+  EXPECT_EQ(bench.holder->release(bench.held), ReleaseOutcome::released);
+  EXPECT_TRUE(bench.holder->try_once(bench.key(), kSessionTtl).lease);
 }
 
 TEST_P(EtcdSessions, OutliveTheirServersProcess) {
   const auto tested = own_store();
-  Bench bench(strategy_, *tested);
-  const auto holder = bench.client();
-  const AcquireResult held = holder->try_once(bench.key(), kSessionTtl);
-  ASSERT_TRUE(held.lease) << held.reason;
+  HeldBench bench(kSessionTtl, strategy_, *tested);
   ASSERT_TRUE(tested->server().kill_hard());
   ASSERT_TRUE(tested->server().restart(true));
-  const TimePoint back_at = holder->now();
-  EXPECT_TRUE(eventually([&] { return held.lease->state->confirmed_at() > back_at; }));
-  EXPECT_FALSE(held.lease->state->lost_at());
+  const TimePoint back_at = bench.holder->now();
+  EXPECT_TRUE(eventually([&] { return bench.held.state->confirmed_at() > back_at; }));
+  EXPECT_FALSE(bench.held.state->lost_at());
   EXPECT_TRUE(bench.is_held());
-  EXPECT_EQ(holder->release(*held.lease), ReleaseOutcome::released);
+  EXPECT_EQ(bench.holder->release(bench.held), ReleaseOutcome::released);
 }
 
 TEST_P(EtcdSessions, EndWithTheirClients) {
@@ -75,8 +59,7 @@ TEST_P(EtcdSessions, EndWithTheirClients) {
 TEST_P(EtcdSessions, AreSharedByTheLocksOfAClientAndByNobodyElse) {
   EtcdProbe& probe = shared_etcd().probe();
   Bench bench(strategy_);
-  const auto one = bench.client();
-  const auto two = bench.client();
+  const auto one = bench.client(), two = bench.client();
   ASSERT_TRUE(one->try_once(bench.key() + ":1").lease);
   const auto first = probe.keys(bench.key());
   ASSERT_TRUE(one->try_once(bench.key() + ":2").lease);
@@ -90,14 +73,13 @@ TEST_P(EtcdSessions, ArePromisedNoLongerThanTheServerKeepsThem) {
   const auto holder = bench.client();
   // A fraction of a second is rounded up, as the store counts in whole ones.
   const TimePoint asked_at = holder->now();
-  const AcquireResult held = holder->try_once(bench.key(), kSessionTtl - milliseconds(500));
-  ASSERT_TRUE(held.lease) << held.reason;
-  EXPECT_GE(held.lease->state->valid_until(), asked_at + kSessionTtl);
-  EXPECT_LT(held.lease->state->valid_until(), holder->now() + kSessionTtl);
-  const TimePoint granted_until = held.lease->state->valid_until();
+  const Lease held = granted(holder->try_once(bench.key(), kSessionTtl - milliseconds(500)));
+  EXPECT_GE(held.state->valid_until(), asked_at + kSessionTtl);
+  EXPECT_LT(held.state->valid_until(), holder->now() + kSessionTtl);
+  const TimePoint granted_until = held.state->valid_until();
   ASSERT_TRUE(bench.worlds().await("LeaseKeepAlive", 1));
-  EXPECT_TRUE(eventually([&] { return held.lease->state->valid_until() > granted_until; }));
-  EXPECT_LT(held.lease->state->valid_until(), holder->now() + kSessionTtl);
+  EXPECT_TRUE(eventually([&] { return held.state->valid_until() > granted_until; }));
+  EXPECT_LT(held.state->valid_until(), holder->now() + kSessionTtl);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, EtcdSessions, testing::Values("etcd", "chubby"));
@@ -124,10 +106,8 @@ TEST(EtcdCluster, FailsOverWithoutLosingALock) {
     return cluster->at((*leader + after) % cluster->size())->port();
   };
   Bench bench(*find_strategy("etcd"), cluster->front()->url_form().on({port(1), port(2)}));
-  const auto holder = bench.client();
-  const auto other = bench.client();
-  const AcquireResult held = holder->acquire(bench.key(), patience());
-  ASSERT_TRUE(held.lease) << held.reason;
+  const auto holder = bench.client(), other = bench.client();
+  const Lease held = granted(holder->acquire(bench.key(), patience()));
   ASSERT_TRUE(cluster->at(*leader)->kill_hard());
   ASSERT_TRUE(leader_of(*cluster)) << "no other is elected";
   AcquireResult refused;
@@ -137,31 +117,27 @@ TEST(EtcdCluster, FailsOverWithoutLosingALock) {
     return refused.lease || refused.outcome == AcquireOutcome::refused;
   }));
   EXPECT_EQ(refused.outcome, AcquireOutcome::refused) << refused.reason;
-  EXPECT_TRUE(held.lease->state->valid_at(holder->now()));
-  EXPECT_EQ(holder->release(*held.lease), ReleaseOutcome::released);
-  const AcquireResult next = other->try_once(bench.key());
-  ASSERT_TRUE(next.lease) << next.reason;
-  EXPECT_GT(*next.lease->fencing, *held.lease->fencing);
+  EXPECT_TRUE(held.state->valid_at(holder->now()));
+  EXPECT_EQ(holder->release(held), ReleaseOutcome::released);
+  const Lease next = granted(other->try_once(bench.key()));
+  EXPECT_GT(*next.fencing, *held.fencing);
 }
 
 TEST(EtcdUsers, AreLetInByTheirPasswordAndAgainAfterARestart) {
   EtcdTestStore tested;
   const std::uint16_t port = tested.server().port();
   const std::string url = tested.server().url();
-  Bench bench(*find_strategy("etcd"), url);
-  const auto client = bench.client();
-  const AcquireResult held = client->try_once(bench.key());
-  ASSERT_TRUE(held.lease) << held.reason;
-  EXPECT_EQ(client->release(*held.lease), ReleaseOutcome::released);
+  HeldBench bench(kLongTtl, *find_strategy("etcd"), url);
+  EXPECT_EQ(bench.holder->release(bench.held), ReleaseOutcome::released);
   // It forgets the tokens that it has given out.
   ASSERT_TRUE(tested.server().restart(true));
-  AcquireResult again = client->acquire(bench.key(), patience());
+  AcquireResult again = bench.holder->acquire(bench.key(), patience());
   // One may be lost: nobody has listened to a connection that ended while it was idle.
-  if (!again.lease) again = client->acquire(bench.key(), patience());
+  if (!again.lease) again = bench.holder->acquire(bench.key(), patience());
   ASSERT_TRUE(again.lease) << again.reason;
-  EXPECT_EQ(client->release(*again.lease), ReleaseOutcome::released);
+  EXPECT_EQ(bench.holder->release(*again.lease), ReleaseOutcome::released);
   const StoreKind* const kind = find_store_kind("etcd");
-  EXPECT_TRUE(kind->make(url, kPatience)->reach({}));
+  EXPECT_TRUE(store_at(port)->reach({}));
   for (const std::string user : {"root:hunter2@", ""}) {
     const auto reached =
         kind->make(fmt::format("etcd://{}127.0.0.1:{}", user, port), kPatience)->reach({});
@@ -171,13 +147,10 @@ TEST(EtcdUsers, AreLetInByTheirPasswordAndAgainAfterARestart) {
   }
 }
 
-TEST(EtcdStore, TellsVersionAndRestartsAndRemovesTheKeysOfALock) {
-  EtcdTestStore tested;
-  const StoreKind* const kind = find_store_kind("etcd");
-  const auto store = kind->make(url_of(tested.server().port()), kPatience);
-  const auto before = store->facts();
-  ASSERT_TRUE(before) << before.error().message;
-  EXPECT_THAT(before->version, testing::MatchesRegex("3\\.[0-9]+\\.[0-9]+"));
+TEST(EtcdStore, RemovesTheKeysOfALock) {
+  EtcdTestStore& tested = shared_etcd();
+  tested.clear();
+  const auto store = store_at(tested.server().port());
   tested.probe().put("lockbench:r:{1}/a");
   tested.probe().put("lockbench:r:{1}/b/c");
   tested.probe().put("lockbench:r:{10}/a");
@@ -190,11 +163,69 @@ TEST(EtcdStore, TellsVersionAndRestartsAndRemovesTheKeysOfALock) {
   EXPECT_EQ(store->remove_run("r", {}).value_or(99), 2U) << "its own, and its part's";
   EXPECT_THAT(tested.keys(),
               testing::UnorderedElementsAre("lockbench:r1:{1}", "lockbench:other:{1}"));
-  tested.clear();
-  EXPECT_EQ(store->facts()->instance, before->instance);
-  ASSERT_TRUE(tested.server().restart(true));
-  EXPECT_NE(store->facts().value().instance, before->instance);
 }
+
+/// Places in queues that could not be left, of a client that holds another lock on the same
+/// session, which therefore goes on.
+class EtcdPlaces : public testing::TestWithParam<const char*> {
+ protected:
+  std::string key(const char* which) const { return bench_.key() + ":" + which; }
+  static auto below(const std::string& key) { return shared_etcd().probe().keys(key); }
+
+  Bench bench_{*find_strategy(GetParam())};
+  std::unique_ptr<Client> client_ = bench_.client();
+  std::unique_ptr<Client> other_ = bench_.client();
+};
+
+TEST_P(EtcdPlaces, ThatCouldNotBeLeftAreReportedAndLeftWithTheNextLock) {
+  const Lease held = granted(client_->try_once(key("1")));
+  const Lease others = granted(other_->try_once(key("2")));
+  const std::size_t alone = below(key("2")).size();
+  client_->faults().drop_command(2);  // the first queues
+  const AcquireResult refused = client_->try_once(key("2"));
+  EXPECT_EQ(refused.outcome, AcquireOutcome::unknown);
+  EXPECT_THAT(refused.reason, testing::HasSubstr(shared_endpoints().front()));
+  EXPECT_EQ(below(key("2")).size(), alone + 1);
+  EXPECT_TRUE(client_->try_once(key("3")).lease);
+  EXPECT_EQ(below(key("2")).size(), alone);
+  EXPECT_EQ(client_->release(held), ReleaseOutcome::released);
+}
+
+TEST_P(EtcdPlaces, ThatMayHaveComeToBeAreLeftWithTheNextLock) {
+  const Lease held = granted(client_->try_once(key("1")));
+  client_->faults().drop_answer(1);
+  EXPECT_EQ(client_->try_once(key("2")).outcome, AcquireOutcome::unknown);
+  EXPECT_FALSE(below(key("2")).empty());
+  EXPECT_TRUE(client_->try_once(key("3")).lease);
+  EXPECT_TRUE(below(key("2")).empty());
+  EXPECT_EQ(client_->release(held), ReleaseOutcome::released);
+}
+
+TEST_P(EtcdPlaces, ThatWereHeldAreLeftWithTheNextLock) {
+  const AcquireResult first = client_->try_once(key("1"));
+  const AcquireResult second = client_->try_once(key("2"));
+  ASSERT_TRUE(first.lease && second.lease);
+  client_->faults().drop_command(1);
+  EXPECT_EQ(client_->release(*second.lease), ReleaseOutcome::failed);
+  EXPECT_EQ(other_->try_once(key("2")).outcome, AcquireOutcome::refused);
+  EXPECT_TRUE(client_->try_once(key("3")).lease);
+  EXPECT_TRUE(other_->try_once(key("2")).lease);
+  EXPECT_EQ(client_->release(*first.lease), ReleaseOutcome::released);
+}
+
+TEST_P(EtcdPlaces, OfItsOwnAreNotWaitedBehind) {
+  const Lease held = granted(client_->try_once(key("1")));
+  client_->faults().drop_answer(1);
+  EXPECT_EQ(client_->try_once(key("2")).outcome, AcquireOutcome::unknown);
+  client_->faults().drop_command(1);  // nor can it be left before the next is asked for
+  // On a new session, by whose TTL it looks again at the latest.
+  const AcquireResult again = client_->acquire(key("2"), patience(), seconds(1));
+  EXPECT_TRUE(again.lease) << again.reason;
+  EXPECT_FALSE(held.state->lost_at()) << "it might have gone with its session";
+  EXPECT_EQ(client_->release(held), ReleaseOutcome::released);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, EtcdPlaces, testing::Values("etcd", "chubby"));
 
 }  // namespace
 }  // namespace lockbench::test

@@ -5,20 +5,16 @@
 #include <fstream>
 #include <map>
 #include <set>
-#include <stdexcept>
 
 #include "deployment/failure.h"
 #include "strategies/etcd/client/rpc.grpc.pb.h"
-#include "testbed/servers/kinds.h"
-#include "tests/conformance/common/properties.h"
 #include "tests/conformance/etcd/etcd_test_store.h"
 #include "tests/support/eventually.h"
-#include "tests/support/servers.h"
 
 namespace lockbench::test {
 namespace {
 
-void must(const grpc::Status& status) {
+void must_be_done(const grpc::Status& status) {
   if (!status.ok()) throw std::runtime_error("probe: " + status.error_message());
 }
 
@@ -54,20 +50,26 @@ struct EtcdProbe::Stubs {
     request.set_password(shared_testbed().secret());
     etcdserverpb::AuthenticateResponse response;
     Call call;
-    must(auth->Authenticate(&call, request, &response));
+    must_be_done(auth->Authenticate(&call, request, &response));
     token = response.token();
   }
 
   /// A server that was restarted has forgotten its tokens.
-  template <class Service, class Method, class Request, class Response>
-  void ask(Service& service, Method method, const Request& request, Response& response) {
+  template <class Service, class Request, class Response>
+  Response ask(Service& service,
+               grpc::Status (Service::*method)(grpc::ClientContext*, const Request&, Response*),
+               const Request& request) {
     if (token.empty()) log_in();
+    Response response;
     Call call(token);
-    const grpc::Status status = (service.*method)(&call, request, &response);
-    if (status.error_code() != grpc::StatusCode::UNAUTHENTICATED) return must(status);
-    log_in();
-    Call again(token);
-    must((service.*method)(&again, request, &response));
+    grpc::Status status = (service.*method)(&call, request, &response);
+    if (status.error_code() == grpc::StatusCode::UNAUTHENTICATED) {
+      log_in();
+      Call again(token);
+      status = (service.*method)(&again, request, &response);
+    }
+    must_be_done(status);
+    return response;
   }
 
   std::unique_ptr<etcdserverpb::Auth::Stub> auth;
@@ -93,17 +95,14 @@ std::vector<etcdserverpb::KeyValue> EtcdProbe::keys(const std::string& prefix) {
   select(request, prefix);
   request.set_sort_target(etcdserverpb::RangeRequest::CREATE);
   request.set_sort_order(etcdserverpb::RangeRequest::ASCEND);
-  etcdserverpb::RangeResponse response;
-  stubs_->ask(*stubs_->kv, &etcdserverpb::KV::Stub::Range, request, response);
+  const auto response = stubs_->ask(*stubs_->kv, &etcdserverpb::KV::Stub::Range, request);
   return {response.kvs().begin(), response.kvs().end()};
 }
 
 std::int64_t EtcdProbe::revision() {
   etcdserverpb::RangeRequest request;
   select(request, {});
-  etcdserverpb::RangeResponse response;
-  stubs_->ask(*stubs_->kv, &etcdserverpb::KV::Stub::Range, request, response);
-  return response.header().revision();
+  return stubs_->ask(*stubs_->kv, &etcdserverpb::KV::Stub::Range, request).header().revision();
 }
 
 void EtcdProbe::put(const std::string& key, etcd::LeaseId lease) {
@@ -111,38 +110,32 @@ void EtcdProbe::put(const std::string& key, etcd::LeaseId lease) {
   etcdserverpb::PutRequest& written = *request.add_success()->mutable_request_put();
   written.set_key(key);
   written.set_lease(lease);
-  etcdserverpb::TxnResponse response;
-  stubs_->ask(*stubs_->kv, &etcdserverpb::KV::Stub::Txn, request, response);
+  stubs_->ask(*stubs_->kv, &etcdserverpb::KV::Stub::Txn, request);
 }
 
 void EtcdProbe::remove_all(const std::string& prefix) {
   etcdserverpb::DeleteRangeRequest request;
   select(request, prefix);
-  etcdserverpb::DeleteRangeResponse response;
-  stubs_->ask(*stubs_->kv, &etcdserverpb::KV::Stub::DeleteRange, request, response);
+  stubs_->ask(*stubs_->kv, &etcdserverpb::KV::Stub::DeleteRange, request);
 }
 
 etcd::LeaseId EtcdProbe::grant(std::int64_t ttl) {
   etcdserverpb::LeaseGrantRequest request;
   request.set_ttl(ttl);
-  etcdserverpb::LeaseGrantResponse response;
-  stubs_->ask(*stubs_->lease, &etcdserverpb::Lease::Stub::LeaseGrant, request, response);
-  return response.id();
+  return stubs_->ask(*stubs_->lease, &etcdserverpb::Lease::Stub::LeaseGrant, request).id();
 }
 
 void EtcdProbe::revoke(etcd::LeaseId lease) {
   etcdserverpb::LeaseRevokeRequest request;
   request.set_id(lease);
-  etcdserverpb::LeaseRevokeResponse response;
-  stubs_->ask(*stubs_->lease, &etcdserverpb::Lease::Stub::LeaseRevoke, request, response);
+  stubs_->ask(*stubs_->lease, &etcdserverpb::Lease::Stub::LeaseRevoke, request);
 }
 
 bool EtcdProbe::is_alive(etcd::LeaseId lease) {
   etcdserverpb::LeaseTimeToLiveRequest request;
   request.set_id(lease);
-  etcdserverpb::LeaseTimeToLiveResponse response;
-  stubs_->ask(*stubs_->lease, &etcdserverpb::Lease::Stub::LeaseTimeToLive, request, response);
-  return response.ttl() >= 0;
+  return stubs_->ask(*stubs_->lease, &etcdserverpb::Lease::Stub::LeaseTimeToLive, request).ttl() >=
+         0;
 }
 
 namespace {
@@ -196,21 +189,14 @@ int EtcdTestStore::waiting() {
   return waiting;
 }
 
-EtcdTestStore& shared_etcd() {
-  static EtcdTestStore tested;
-  return tested;
-}
+EtcdTestStore& shared_etcd() { return dynamic_cast<EtcdTestStore&>(shared_store()); }
 
 namespace {
 
-TestStore& shared() { return shared_etcd(); }
-
-std::unique_ptr<TestStore> make() { return std::make_unique<EtcdTestStore>(); }
-
 const TestedStoreRegistration registration({.name = "etcd",
                                             .backends = {"etcd"},
-                                            .shared = shared,
-                                            .make = make,
+                                            .shared = the_one<EtcdTestStore>,
+                                            .make = another<EtcdTestStore>,
                                             .properties = etcd_properties});
 
 }  // namespace

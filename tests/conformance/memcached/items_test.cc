@@ -1,15 +1,18 @@
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "strategies/registry.h"
-#include "strategies/store.h"
 #include "tests/conformance/common/bench.h"
-#include "tests/conformance/memcached/probe.h"
+#include "tests/conformance/memcached/memcached_test_store.h"
 
 namespace lockbench::test {
 namespace {
 
-MemcachedProbe probe() { return MemcachedProbe(shared_store().server().port()); }
+void give_to_a_successor(std::string_view key) {
+  shared_memcached().ask(fmt::format("delete {0}\r\nadd {0} 0 100 9\r\nsuccessor", key));
+}
+bool is_the_successors(const std::string& key) {
+  return shared_memcached().ask("get " + key).at(1) == "successor";
+}
 
 TEST(Ttl, OfAMonthOrMoreIsRefusedInsteadOfTakenForADate) {
   Bench bench(*find_strategy("memcached-add"));
@@ -37,44 +40,30 @@ TEST(CasRelease, DoesNotRemoveASuccessor) {
    public:
     using ForwardingEnv::ForwardingEnv;
     CommandFate before_command(const CommandInfo& command) override {
-      if (command.name == "cas") {
-        MemcachedProbe meddling = probe();
-        meddling.ask(fmt::format("delete {}", command.key), "");
-        meddling.ask(fmt::format("add {} 0 100 9\r\nsuccessor", command.key), "");
-      }
+      if (command.name == "cas") give_to_a_successor(command.key);
       return ForwardingEnv::before_command(command);
     }
   };
   Bench bench(*find_strategy("memcached-add-cas"));
-  const Endpoints endpoints{{"memcached", {url_of(shared_store().server().port())}}};
-  const StrategyOptions options;
   const auto system = make_system_env(7);
   Meddler meddler(*system);
-  Services services;
-  const auto lock = make_strategy(
-      *find_strategy("memcached-add-cas"),
-      {.endpoints = endpoints, .options = options, .env = meddler, .services = services});
-  const AcquireResult held =
-      lock->acquire({.key = bench.key(), .ttl = kLongTtl, .deadline = TimePoint{}, .stop = {}});
-  ASSERT_TRUE(held.lease) << held.reason;
-  EXPECT_EQ(lock->release(*held.lease).outcome, ReleaseOutcome::not_owner);
-  EXPECT_THAT(probe().ask("get " + bench.key(), "END"), testing::Contains("successor"));
+  const auto lock = bench.lock_on(meddler);
+  const Lease held = granted(
+      lock->acquire({.key = bench.key(), .ttl = kLongTtl, .deadline = TimePoint{}, .stop = {}}));
+  EXPECT_EQ(lock->release(held).outcome, ReleaseOutcome::not_owner);
+  EXPECT_TRUE(is_the_successors(bench.key()));
   // A release that changed it would have been seen: a renewal is refused as well.
-  EXPECT_EQ(lock->renew(*held.lease, kLongTtl).outcome, RenewOutcome::not_owner);
+  EXPECT_EQ(lock->renew(held, kLongTtl).outcome, RenewOutcome::not_owner);
 }
 
 /// The lease is over by the time its grant is heard of, and somebody else has the lock.
 AcquireResult acquire_late(const char* strategy, bool may_give_back) {
   Bench bench(*find_strategy(strategy));
   const auto client = bench.client();
-  client->faults().next_answer_is_late(seconds(10), [&] {
-    MemcachedProbe meddling = probe();
-    meddling.ask(fmt::format("delete {}", bench.key()), "");
-    meddling.ask(fmt::format("add {} 0 100 9\r\nsuccessor", bench.key()), "");
-  });
+  client->faults().next_answer_is_late(seconds(10), [&] { give_to_a_successor(bench.key()); });
   if (!may_give_back) client->faults().drop_command(2, 100);
   auto result = client->try_once(bench.key(), seconds(2));
-  EXPECT_THAT(probe().ask("get " + bench.key(), "END"), testing::Contains("successor"));
+  EXPECT_TRUE(is_the_successors(bench.key()));
   return result;
 }
 
@@ -91,27 +80,14 @@ TEST(MemcachedLateGrants, ThatCannotBeGivenBackAreUnknown) {
   EXPECT_THAT(late.reason, testing::HasSubstr("127.0.0.1"));
 }
 
-TEST(MemcachedStore, TellsVersionCpuAndRestarts) {
-  const auto tested = own_store();
-  const auto store = find_store_kind("memcached")->make(url_of(tested->server().port()), kPatience);
-  const auto before = store->facts();
-  ASSERT_TRUE(before) << before.error().message;
-  EXPECT_THAT(before->version, testing::MatchesRegex("[0-9]+\\..*"));
-  EXPECT_GT(before->cpu_seconds.value_or(0), 0);
-  EXPECT_EQ(store->facts()->instance, before->instance);
-  ASSERT_TRUE(tested->server().restart(true));
-  EXPECT_NE(store->facts()->instance, before->instance);
-}
-
 TEST(MemcachedStore, RemovesTheKeysNamedInBatchesUntilItIsStopped) {
   shared_store().clear();
-  probe().ask("add other 0 0 1\r\n1", "");
-  const auto store =
-      find_store_kind("memcached")->make(url_of(shared_store().server().port()), kPatience);
+  shared_memcached().ask("add other 0 0 1\r\n1");
+  const auto store = store_at(shared_store().server().port());
   std::vector<std::string> keys;
   for (int i = 0; i < 1000; ++i) {
     keys.push_back(fmt::format("lockbench:many:{}", i));
-    if (i % 2 == 0) probe().ask(fmt::format("add {} 0 0 1\r\n1", keys.back()), "");
+    if (i % 2 == 0) shared_memcached().ask(fmt::format("add {} 0 0 1\r\n1", keys.back()));
   }
   std::stop_source stopped;
   stopped.request_stop();

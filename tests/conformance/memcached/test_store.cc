@@ -1,53 +1,82 @@
-#include "tests/conformance/common/test_store.h"
-
 #include <fmt/format.h>
 
-#include "deployment/failure.h"
 #include "strategies/carrier.h"
-#include "testbed/servers/kinds.h"
-#include "tests/conformance/memcached/probe.h"
-#include "tests/support/servers.h"
+#include "tests/conformance/memcached/memcached_test_store.h"
+#include "tests/support/eventually.h"
 
 namespace lockbench::test {
 namespace {
 
-class MemcachedTestStore : public TestStore {
- public:
-  MemcachedTestStore() : server_(deployment::need(testbed::start_memcached(shared_testbed()))) {}
-
-  testbed::Server& server() override { return *server_; }
-  void clear() override { MemcachedProbe(server_->port()).ask("flush_all", "OK"); }
-  /// A dump may miss what is just being moved between lists.
-  bool exists(const std::string& key) override {
-    return MemcachedProbe(server_->port()).time_to_live(key).has_value();
+/// Percent-encoded, what our tests' keys contain of it at least.
+std::string decoded(const std::string& encoded) {
+  std::string key;
+  for (std::size_t i = 0; i < encoded.size(); ++i) {
+    if (encoded[i] != '%') {
+      key += encoded[i];
+      continue;
+    }
+    key += static_cast<char>(std::stoi(encoded.substr(i + 1, 2), nullptr, 16));
+    i += 2;
   }
-  std::vector<std::string> keys() override { return MemcachedProbe(server_->port()).keys(); }
-  std::optional<TimePoint> end_of(const std::string& key) override {
-    const auto left = MemcachedProbe(server_->port()).time_to_live(key);
-    if (!left || *left < 0) return std::nullopt;
-    return Carrier::current().now() + std::chrono::seconds(*left);
-  }
-  void take_away(const std::vector<std::string>& keys) override {
-    MemcachedProbe probe(server_->port());
-    for (const std::string& key : keys) probe.ask("delete " + key, "");
-  }
-  int other_connections() override { return std::stoi(probe_->stats().at("curr_connections")); }
-
- private:
-  std::unique_ptr<testbed::Server> server_;
-  // Kept, so that counting connections does not change their number.
-  std::unique_ptr<MemcachedProbe> probe_ = std::make_unique<MemcachedProbe>(server_->port());
-};
-
-TestStore& shared() {
-  static MemcachedTestStore tested;
-  return tested;
+  return key;
 }
 
-std::unique_ptr<TestStore> make() { return std::make_unique<MemcachedTestStore>(); }
+}  // namespace
 
-const TestedStoreRegistration registration(
-    {.name = "memcached", .backends = {"memcached"}, .shared = shared, .make = make});
+MemcachedTestStore::MemcachedTestStore()
+    : server_(must(testbed::start_memcached(shared_testbed()))) {}
+
+std::vector<std::string> MemcachedTestStore::ask(const std::string& commands) const {
+  const auto whole = [](std::string_view) { return false; };
+  return lines_of(
+      must(testbed::ask_memcached(*server_, commands + "\r\nquit\r\n", kPatience, whole)));
+}
+
+std::vector<std::string> MemcachedTestStore::keys() {
+  // One dump at a time, also with the server's own.
+  std::string dump;
+  const auto whole = [](std::string_view text) {
+    return text.ends_with("END\r\n") || text.starts_with("BUSY");
+  };
+  const auto dumped = [&] {
+    dump = must(testbed::ask_memcached(*server_, "lru_crawler metadump all\r\n", kPatience, whole));
+    return !dump.starts_with("BUSY");
+  };
+  if (!eventually(dumped)) throw std::runtime_error("memcached's crawler stays busy");
+  std::vector<std::string> keys;
+  for (const std::string& line : lines_of(dump)) {
+    if (line.starts_with("key=")) keys.push_back(decoded(line.substr(4, line.find(' ') - 4)));
+  }
+  // The dump may list what has expired.
+  std::erase_if(keys, [this](const std::string& key) { return !exists(key); });
+  return keys;
+}
+
+std::optional<TimePoint> MemcachedTestStore::end_of(const std::string& key) {
+  // "HD t11" with its seconds, rounded up; "HD t-1" without an end; "EN" for what is not there.
+  const std::string answer = ask("mg " + key + " t").front();
+  if (!answer.starts_with("HD t") || answer.starts_with("HD t-")) return std::nullopt;
+  return Carrier::current().now() + std::chrono::seconds(std::stoi(answer.substr(4)));
+}
+
+void MemcachedTestStore::take_away(const std::vector<std::string>& keys) {
+  for (const std::string& key : keys) ask("delete " + key);
+}
+
+int MemcachedTestStore::other_connections() {
+  constexpr std::string_view kConnections = "STAT curr_connections ";
+  for (const std::string& line : ask("stats")) {
+    if (line.starts_with(kConnections)) return std::stoi(line.substr(kConnections.size()));
+  }
+  throw std::runtime_error("memcached does not count its connections");
+}
+
+namespace {
+
+const TestedStoreRegistration registration({.name = "memcached",
+                                            .backends = {"memcached"},
+                                            .shared = the_one<MemcachedTestStore>,
+                                            .make = another<MemcachedTestStore>});
 
 }  // namespace
 

@@ -1,9 +1,7 @@
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "deployment/failure.h"
 #include "strategies/registry.h"
-#include "testbed/servers/kinds.h"
 #include "tests/conformance/common/bench.h"
 #include "tests/conformance/postgres/postgres_test_store.h"
 #include "tests/support/test_names.h"
@@ -59,11 +57,10 @@ TEST_P(BehindAPooler, OfSessionsItIsALockLikeAnyOther) {
   const auto server = pooler("session");
   Bench bench(strategy_, server->url());
   const auto one = bench.client(), two = bench.client();
-  const AcquireResult held = one->try_once(bench.key());
-  ASSERT_TRUE(held.lease) << held.reason;
+  const Lease held = granted(one->try_once(bench.key()));
   EXPECT_EQ(two->try_once(bench.key()).outcome, AcquireOutcome::refused);
   EXPECT_EQ(two->acquire(bench.key(), milliseconds(300)).outcome, AcquireOutcome::timed_out);
-  EXPECT_EQ(one->release(*held.lease), ReleaseOutcome::released);
+  EXPECT_EQ(one->release(held), ReleaseOutcome::released);
   EXPECT_TRUE(two->try_once(bench.key()).lease);
 }
 

@@ -1,7 +1,4 @@
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <stdexcept>
 
 #include "strategies/registry.h"
 #include "tests/conformance/common/bench.h"
@@ -38,13 +35,7 @@ class PostgresRights : public testing::Test {
     std::string url = shared_postgres().server().url();
     return url.replace(url.rfind('/') + 1, std::string::npos, "rights");
   }
-  std::vector<std::string> outcomes() const {
-    std::vector<std::string> outcomes;
-    for (const Descriptor* strategy : all_strategies()) {
-      if (strategy->backend == "postgres") outcomes.push_back(use_fully(*strategy, {url()}));
-    }
-    return outcomes;
-  }
+  std::vector<std::string> outcomes() const { return use_all_fully("postgres", url()); }
 
   PostgresProbe admin_ = shared_postgres().probe();
 };
@@ -60,17 +51,14 @@ TEST_F(PostgresRights, AreAllNeeded) {
 }
 
 TEST_F(PostgresRights, ALockWhoseReleaseIsRefusedEndsWithItsSession) {
-  Bench bench(*find_strategy("postgres-advisory"), url());
-  const auto holder = bench.client();
-  const AcquireResult held = holder->try_once(bench.key());
-  ASSERT_TRUE(held.lease) << held.reason;
+  HeldBench bench(kLongTtl, *find_strategy("postgres-advisory"), url());
   PostgresProbe(admins_url())
       .ask("REVOKE EXECUTE ON FUNCTION pg_advisory_unlock(bigint) FROM PUBLIC");
-  const ReleaseResult refused = holder->lock().release(*held.lease);
+  const ReleaseResult refused = bench.holder->lock().release(bench.held);
   EXPECT_EQ(refused.outcome, ReleaseOutcome::failed);
   EXPECT_THAT(refused.reason, HasSubstr("permission denied for function pg_advisory_unlock"));
   EXPECT_TRUE(bench.becomes_free());
-  EXPECT_TRUE(holder->try_once(bench.key()).lease) << "the client goes on";
+  EXPECT_TRUE(bench.holder->try_once(bench.key()).lease) << "the client goes on";
 }
 
 TEST_F(PostgresRights, GiveNothingElse) {

@@ -1,17 +1,15 @@
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <sys/types.h>
 
 #include <csignal>
 #include <stop_token>
-#include <thread>
 
+#include "loadgen/record/metered_env.h"
 #include "strategies/postgres/client/endpoint.h"
 #include "strategies/registry.h"
-#include "strategies/store.h"
-#include "tests/conformance/common/bench.h"
 #include "tests/conformance/common/waiter.h"
 #include "tests/conformance/postgres/postgres_test_store.h"
+#include "tests/support/fiber_lock.h"
 
 namespace lockbench::test {
 namespace {
@@ -34,18 +32,10 @@ class WarmWaiter : public Waiter {
 class PostgresSessions : public testing::TestWithParam<const char*> {
  protected:
   const Descriptor& strategy_ = *find_strategy(GetParam());
-  Bench bench_{strategy_};
-  std::unique_ptr<Client> holder_ = bench_.client();
-
-  Lease must_hold() {
-    AcquireResult held = holder_->try_once(bench_.key());
-    EXPECT_TRUE(held.lease) << held.reason;
-    return held.lease.value_or(Lease{.state = std::make_shared<LeaseState>(TimePoint::max())});
-  }
+  HeldBench bench_{kLongTtl, strategy_};
 };
 
 TEST_P(PostgresSessions, DieWithTheirConnectionAndTheNextWaiterIsGranted) {
-  const Lease lease = must_hold();
   WarmWaiter waiter(bench_);
   ASSERT_TRUE(eventually([] { return shared_postgres().waiting() == 1; }));
   // The holder's alone: the waiter has no lock, or only waits for one in its transaction.
@@ -53,18 +43,16 @@ TEST_P(PostgresSessions, DieWithTheirConnectionAndTheNextWaiterIsGranted) {
   probe.ask(
       "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity "
       "WHERE application_name LIKE 'lockbench%' AND wait_event_type <> 'Lock'");
-  const AcquireResult& next = waiter.join();
-  ASSERT_TRUE(next.lease) << next.reason;
-  EXPECT_FALSE(lease.state->lost_at()) << "nobody has told the holder yet";
-  EXPECT_EQ(holder_->release(lease), ReleaseOutcome::not_owner);
-  EXPECT_TRUE(lease.state->lost_at());
+  const Lease next = granted(waiter.join());
+  EXPECT_FALSE(bench_.held.state->lost_at()) << "nobody has told the holder yet";
+  EXPECT_EQ(bench_.holder->release(bench_.held), ReleaseOutcome::not_owner);
+  EXPECT_TRUE(bench_.held.state->lost_at());
   EXPECT_TRUE(bench_.is_held());
-  EXPECT_GT(*next.lease->fencing, *lease.fencing);
-  EXPECT_EQ(waiter.client().release(*next.lease), ReleaseOutcome::released);
+  EXPECT_GT(*next.fencing, *bench_.held.fencing);
+  EXPECT_EQ(waiter.client().release(next), ReleaseOutcome::released);
 }
 
 TEST_P(PostgresSessions, TheServerEndsTheWaitAtTheDeadline) {
-  const Lease lease = must_hold();
   const auto waiter = bench_.client();
   for (const milliseconds longest : {milliseconds(200), milliseconds(400), milliseconds(250)}) {
     const TimePoint begin = waiter->now();
@@ -73,13 +61,12 @@ TEST_P(PostgresSessions, TheServerEndsTheWaitAtTheDeadline) {
     EXPECT_GE(waiter->now() - begin, longest);
   }
   EXPECT_EQ(shared_postgres().waiting(), 0);
-  holder_->release(lease);
+  bench_.holder->release(bench_.held);
 }
 
 /// Its time is up while the server process that waits is held up, and so is what it was granted
 /// meanwhile: the process sees both at once, and answers that it was too late.
 TEST_P(PostgresSessions, AGrantThatTheServerSeesTooLateIsNotKept) {
-  const Lease lease = must_hold();
   WarmWaiter waiter(bench_, seconds(3));
   ASSERT_TRUE(eventually([] { return shared_postgres().waiting() == 1; }));
   const auto waiting = shared_postgres().probe().ask(
@@ -88,7 +75,7 @@ TEST_P(PostgresSessions, AGrantThatTheServerSeesTooLateIsNotKept) {
   ASSERT_EQ(waiting.size(), 1U);
   const pid_t process = std::stoi(waiting.front());
   ASSERT_EQ(::kill(process, SIGSTOP), 0);
-  EXPECT_EQ(holder_->release(lease), ReleaseOutcome::released);
+  EXPECT_EQ(bench_.holder->release(bench_.held), ReleaseOutcome::released);
   // The client's last resort, after its deadline.
   EXPECT_TRUE(eventually([&] { return waiter.has_sent("pg_cancel_backend"); }));
   ASSERT_EQ(::kill(process, SIGCONT), 0);
@@ -98,23 +85,17 @@ TEST_P(PostgresSessions, AGrantThatTheServerSeesTooLateIsNotKept) {
 }
 
 TEST_P(PostgresSessions, AreConfirmedByTheirGrantAndNotBeforeTheirWait) {
-  const Lease lease = must_hold();
   WarmWaiter waiter(bench_);
   ASSERT_TRUE(eventually([] { return shared_postgres().waiting() == 1; }));
-  const TimePoint still_held_at = holder_->now();
-  EXPECT_EQ(holder_->release(lease), ReleaseOutcome::released);
+  const TimePoint still_held_at = bench_.holder->now();
+  EXPECT_EQ(bench_.holder->release(bench_.held), ReleaseOutcome::released);
   ASSERT_TRUE(waiter.join().lease) << waiter.join().reason;
   EXPECT_GE(waiter.join().lease->state->confirmed_at(), still_held_at);
 }
 
 TEST_P(PostgresSessions, AFrozenServerDoesNotKeepAStoppedWaiter) {
   const auto own = own_store();
-  StrategyOptions options;
-  options.after_stop = milliseconds(50);
-  Bench bench(strategy_, *own, options);
-  const auto holder = bench.client();
-  const AcquireResult held = holder->try_once(bench.key());
-  ASSERT_TRUE(held.lease);
+  HeldBench bench(kLongTtl, strategy_, *own, StrategyOptions{.after_stop = milliseconds(50)});
   WarmWaiter waiter(bench, 2 * kPatience);
   auto& tested = dynamic_cast<PostgresTestStore&>(*own);
   ASSERT_TRUE(eventually([&] { return tested.waiting() == 1; }));
@@ -176,8 +157,7 @@ TEST(Schema, IsAllThatStaysOfARunUntilItIsRemoved) {
   }
   EXPECT_THAT(tables(), testing::Each(testing::StartsWith(std::string(kSchema) + ".")));
   EXPECT_THAT(tables(), testing::Not(testing::IsEmpty()));
-  const StoreKind* const kind = find_store_kind("postgres");
-  const auto store = kind->make(url_of(shared_postgres().server().port()), kPatience);
+  const auto store = store_at(shared_postgres().server().port());
   const std::vector<std::string> keys = {bench.key(), "lockbench:another:{key}"};
   EXPECT_EQ(store->remove_keys(keys, {}).value_or(99), 1U);
   EXPECT_EQ(store->remove_run("conformance", {}).value_or(99), 1U);
@@ -200,8 +180,7 @@ TEST(Schema, OfARunThatWasKilledIsDroppedByALaterRunAfterADay) {
   const auto client = bench.client();
   ASSERT_TRUE(client->try_once(fmt::format("lockbench:{}:{{k}}", alive)).lease);
 
-  const StoreKind* const kind = find_store_kind("postgres");
-  const auto store = kind->make(url_of(shared_postgres().server().port()), kPatience);
+  const auto store = store_at(shared_postgres().server().port());
   EXPECT_EQ(store->remove_run("conformance", {}).value_or(99), 0U);
   EXPECT_THAT(schemas(),
               testing::ElementsAre(postgres::schema_of_run(alive), postgres::schema_of_run(fresh),
@@ -211,18 +190,6 @@ TEST(Schema, OfARunThatWasKilledIsDroppedByALaterRunAfterADay) {
   }
   EXPECT_THAT(schemas(), testing::ElementsAre("lockbench_of_somebody_else"));
   probe.ask("DROP SCHEMA lockbench_of_somebody_else");
-}
-
-TEST(PostgresStore, TellsVersionAndRestarts) {
-  const auto tested = own_store();
-  const StoreKind* const kind = find_store_kind("postgres");
-  const auto store = kind->make(url_of(tested->server().port()), kPatience);
-  const auto before = store->facts();
-  ASSERT_TRUE(before) << before.error().message;
-  EXPECT_THAT(before->version, testing::MatchesRegex("[0-9]+\\.[0-9]+"));
-  EXPECT_EQ(store->facts()->instance, before->instance);
-  ASSERT_TRUE(tested->server().restart(true));
-  EXPECT_NE(store->facts()->instance, before->instance);
 }
 
 TEST(PostgresStore, AWrongPasswordStaysSecret) {
@@ -235,6 +202,122 @@ TEST(PostgresStore, AWrongPasswordStaysSecret) {
                                            "127.0.0.1:{}: ", shared_postgres().server().port())));
   EXPECT_THAT(reached.error().message, testing::Not(testing::HasSubstr("hunter2")));
 }
+
+/// Advisory locks of a session that were granted by a statement which then failed: its fencing
+/// number cannot be drawn any more.
+class AdvisoryErrors : public testing::TestWithParam<milliseconds> {
+ protected:
+  AcquireResult acquire_in_error(const std::string& key) {
+    PostgresProbe probe = shared_postgres().probe();
+    probe.ask(fmt::format("SELECT setval('{}.fencing', 1000)", kSchema));
+    probe.ask(fmt::format("ALTER SEQUENCE {}.fencing MAXVALUE 1000", kSchema));
+    AcquireResult result = client_->acquire(key, GetParam());
+    probe.ask(fmt::format("ALTER SEQUENCE {}.fencing NO MAXVALUE", kSchema));
+    EXPECT_EQ(result.outcome, AcquireOutcome::failed);
+    EXPECT_THAT(result.reason, testing::HasSubstr("maximum value of sequence"));
+    return result;
+  }
+
+  Bench bench_{*find_strategy("postgres-advisory")};
+  std::unique_ptr<Client> client_ = bench_.client();
+  std::unique_ptr<Client> other_ = bench_.client();
+};
+
+TEST_P(AdvisoryErrors, LeaveNoLockThatNobodyHolds) {
+  warm_up(*client_, bench_.key());
+  acquire_in_error(bench_.key());
+  EXPECT_TRUE(bench_.becomes_free());
+  EXPECT_TRUE(client_->try_once(bench_.key() + ":1").lease) << "the client goes on";
+}
+
+TEST_P(AdvisoryErrors, DoNotEndTheOtherLocksOfTheirSession) {
+  const Lease held = granted(client_->try_once(bench_.key() + ":1"));
+  acquire_in_error(bench_.key());
+  EXPECT_TRUE(bench_.becomes_free());
+  acquire_in_error(bench_.key() + ":1");
+  EXPECT_EQ(other_->try_once(bench_.key() + ":1").outcome, AcquireOutcome::refused);
+  EXPECT_FALSE(held.state->lost_at());
+  EXPECT_EQ(client_->release(held), ReleaseOutcome::released);
+  EXPECT_TRUE(other_->try_once(bench_.key() + ":1").lease) << "however often it was granted";
+}
+
+/// Though the server frees whatever its session has on that key.
+TEST(AdvisoryLeases, GiveALockBackOnce) {
+  Bench bench(*find_strategy("postgres-advisory"));
+  const auto client = bench.client();
+  const Lease spent = granted(client->try_once(bench.key()));
+  ASSERT_EQ(client->release(spent), ReleaseOutcome::released);
+  const Lease held = granted(client->try_once(bench.key()));
+  EXPECT_EQ(client->release(spent), ReleaseOutcome::not_owner);
+  EXPECT_TRUE(bench.is_held()) << "another lease's lock was freed";
+  EXPECT_EQ(client->release(held), ReleaseOutcome::released);
+}
+
+INSTANTIATE_TEST_SUITE_P(WithAndWithoutPatience, AdvisoryErrors,
+                         testing::Values(milliseconds(0), milliseconds(5000)));
+
+// Many, as they all cancel their waits at once; each needs a second connection for it.
+constexpr int kWaiters = 40;
+
+/// A client of a run that ends: its waits stop, but not its commands.
+class ClientOfRun {
+ public:
+  ClientOfRun(Bench& bench, int number, const std::stop_token& run_over)
+      : system_(make_system_env(static_cast<std::uint64_t>(number))),
+        env_(*system_, run_over),
+        lock_(make_carried(bench.descriptor(), Context{.endpoints = endpoints_,
+                                                       .options = options_,
+                                                       .env = env_,
+                                                       .services = bench.services(),
+                                                       .client = number})) {}
+
+  void wait_for(const std::string& key) {
+    thread_ = std::jthread([this, key] {
+      result_ = lock_->acquire({.key = key,
+                                .ttl = kLongTtl,
+                                .deadline = env_.now() + kPatience,
+                                .stop = abort_.get_token()});
+    });
+  }
+  const AcquireResult& join() {
+    if (thread_.joinable()) thread_.join();
+    return result_;
+  }
+
+ private:
+  const StrategyOptions options_{.command_timeout = kPatience};
+  const Endpoints endpoints_{{"postgres", {url_of(shared_postgres().server().port())}}};
+  std::unique_ptr<Env> system_;
+  loadgen::MeteredEnv env_;
+  std::stop_source abort_;
+  std::unique_ptr<LockStrategy> lock_;
+  AcquireResult result_;
+  std::jthread thread_;
+};
+
+class RunEnd : public testing::TestWithParam<const char*> {};
+
+TEST_P(RunEnd, EveryWaitIsAbandonedAndNoneStaysInTheQueue) {
+  HeldBench bench(kLongTtl, *find_strategy(GetParam()));
+  std::stop_source over;
+  std::vector<std::unique_ptr<ClientOfRun>> waiters;
+  for (int number = 1; number <= kWaiters; ++number) {
+    waiters.push_back(std::make_unique<ClientOfRun>(bench, number, over.get_token()));
+    waiters.back()->wait_for(bench.key());
+  }
+  ASSERT_TRUE(eventually([] { return shared_postgres().waiting() == kWaiters; }));
+
+  over.request_stop();
+  for (const auto& waiter : waiters) {
+    EXPECT_EQ(waiter->join().outcome, AcquireOutcome::abandoned) << waiter->join().reason;
+  }
+  EXPECT_EQ(shared_postgres().waiting(), 0);
+  EXPECT_EQ(bench.holder->release(bench.held), ReleaseOutcome::released);
+  EXPECT_TRUE(bench.becomes_free());
+}
+
+INSTANTIATE_TEST_SUITE_P(Of, RunEnd, testing::Values("postgres-advisory", "postgres-row"),
+                         [](const auto& tested) { return std::string(tested.param).substr(9); });
 
 }  // namespace
 }  // namespace lockbench::test

@@ -1,13 +1,10 @@
 #include <fmt/format.h>
 #include <libpq-fe.h>
 
-#include <stdexcept>
-
 #include "deployment/failure.h"
 #include "strategies/carrier.h"
 #include "strategies/postgres/client/endpoint.h"
 #include "tests/conformance/postgres/postgres_test_store.h"
-#include "tests/support/servers.h"
 
 namespace lockbench::test {
 
@@ -111,33 +108,30 @@ void PostgresTestStore::take_away(const std::vector<std::string>& keys) {
       "(SELECT pid FROM pg_locks WHERE locktype = 'advisory'))");
 }
 
-int PostgresTestStore::other_connections() {
-  return std::stoi(probe()
+namespace {
+
+int sessions(PostgresProbe probe, const std::string& condition) {
+  return std::stoi(probe
                        .ask("SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE "
-                            "'lockbench%'")
+                            "'lockbench%'" +
+                            condition)
                        .front());
 }
 
-int PostgresTestStore::waiting() {
-  return std::stoi(probe()
-                       .ask("SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE "
-                            "'lockbench%' AND wait_event_type = 'Lock'")
-                       .front());
-}
+}  // namespace
 
-PostgresTestStore& shared_postgres() {
-  static PostgresTestStore tested;
-  return tested;
-}
+int PostgresTestStore::other_connections() { return sessions(probe(), ""); }
+
+int PostgresTestStore::waiting() { return sessions(probe(), " AND wait_event_type = 'Lock'"); }
+
+PostgresTestStore& shared_postgres() { return dynamic_cast<PostgresTestStore&>(shared_store()); }
 
 namespace {
 
-TestStore& shared() { return shared_postgres(); }
-
-std::unique_ptr<TestStore> make() { return std::make_unique<PostgresTestStore>(); }
-
-const TestedStoreRegistration registration(
-    {.name = "postgres", .backends = {"postgres"}, .shared = shared, .make = make});
+const TestedStoreRegistration registration({.name = "postgres",
+                                            .backends = {"postgres"},
+                                            .shared = the_one<PostgresTestStore>,
+                                            .make = another<PostgresTestStore>});
 
 }  // namespace
 

@@ -1,10 +1,5 @@
 #include <gtest/gtest.h>
 
-#include <atomic>
-#include <mutex>
-#include <optional>
-#include <string>
-
 #include "strategies/observer.h"
 #include "strategies/registry.h"
 #include "strategies/renewal.h"
@@ -15,21 +10,17 @@ namespace lockbench::test {
 namespace {
 
 /// Enough for replicas that answer.
-inline constexpr milliseconds kBound{1000};
+constexpr milliseconds kBound{1000};
 
-inline StrategyOptions within(Duration bound, std::optional<int> replicas = std::nullopt) {
-  StrategyOptions options;
-  options.wait_timeout = bound;
-  options.wait_replicas = replicas;
-  return options;
+StrategyOptions within(Duration bound, std::optional<int> replicas = std::nullopt) {
+  return {.wait_replicas = replicas, .wait_timeout = bound};
 }
 
 /// One group for all; every replica follows when a test begins.
 class Replicas : public testing::Test {
  protected:
   Replicas() : store_(breakable_store()) {
-    for (std::size_t i = 0; i < kReplicas; ++i) must(store_.group().replica(i).thaw());
-    store_.settle();
+    thaw_all();
     store_.clear();
   }
   ~Replicas() override {
@@ -46,13 +37,20 @@ class Replicas : public testing::Test {
   }
   testbed::Server& primary() { return store_.group().primary(); }
   testbed::Server& replica(std::size_t number) { return store_.group().replica(number); }
+  void freeze(std::initializer_list<std::size_t> replicas) {
+    for (const std::size_t number : replicas) must(replica(number).freeze());
+  }
+  void thaw_all() {
+    for (std::size_t number = 0; number < kReplicas; ++number) must(replica(number).thaw());
+    store_.settle();
+  }
 
   ReplicatedStore& store_;
 };
 
 const Descriptor& redis_wait() { return *find_strategy("redis-wait"); }
 
-class Acknowledgements : public StrategyObserver {
+class Listener : public StrategyObserver {
  public:
   struct Told {
     Duration taken{};
@@ -62,10 +60,14 @@ class Acknowledgements : public StrategyObserver {
     const std::scoped_lock lock(mutex_);
     told_.push_back({taken, acknowledged, wanted});
   }
+  void on_renewal(const RenewalReport& report) override {
+    if (report.outcome == RenewalAnswer::failed) ++failed_renewals;
+  }
   std::vector<Told> told() const {
     const std::scoped_lock lock(mutex_);
     return told_;
   }
+  std::atomic<int> failed_renewals = 0;
 
  private:
   mutable std::mutex mutex_;
@@ -77,21 +79,20 @@ TEST_F(Replicas, HaveTheLockOnceItIsGranted) {
   const auto client = bench.client();
   for (int i = 0; i < 50; ++i) {
     const std::string key = fmt::format("{}:{}", bench.key(), i);
-    const AcquireResult held = client->try_once(key);
-    ASSERT_TRUE(held.lease) << unexpected(held, AcquireOutcome::acquired);
+    const Lease held = granted(client->try_once(key));
     for (std::size_t r = 0; r < kReplicas; ++r) {
-      EXPECT_EQ(RedisProbe(replica(r).port()).get(key), held.lease->token);
+      EXPECT_EQ(RedisProbe(replica(r).port()).get(key), held.token);
     }
   }
 }
 
 TEST_F(Replicas, OneThatIsFrozenMeansRefusalWithinTheBound) {
   Bench bench(redis_wait(), store_, within(kBound));
-  const auto listener = std::make_shared<Acknowledgements>();
+  const auto listener = std::make_shared<Listener>();
   bench.services().provide<StrategyObserver>(listener);
   const auto client = bench.client();
   warm_up(*client, bench.key());
-  must(replica(1).freeze());
+  freeze({1});
   const TimePoint begin = client->now();
   // A wait would not help either: it is asked for, and not made use of.
   const AcquireResult refused = client->acquire(bench.key(), patience());
@@ -107,50 +108,42 @@ TEST_F(Replicas, OneThatIsFrozenMeansRefusalWithinTheBound) {
   EXPECT_EQ(told[1].wanted, kReplicas);
   EXPECT_GE(told[1].taken, kBound);
 
-  must(replica(1).thaw());
-  store_.settle();
-  const AcquireResult again = client->try_once(bench.key());
-  ASSERT_TRUE(again.lease) << unexpected(again, AcquireOutcome::acquired);
-  EXPECT_EQ(client->release(*again.lease), ReleaseOutcome::released);
+  thaw_all();
+  const Lease again = granted(client->try_once(bench.key()));
+  EXPECT_EQ(client->release(again), ReleaseOutcome::released);
 }
 
 TEST_F(Replicas, AreNotAllNeededWhereFewerAreAskedFor) {
   Bench bench(redis_wait(), store_, within(kPatience, 1));
   const auto client = bench.client();
-  must(replica(0).freeze());
-  const AcquireResult held = client->try_once(bench.key());
-  ASSERT_TRUE(held.lease) << unexpected(held, AcquireOutcome::acquired);
+  freeze({0});
+  const Lease held = granted(client->try_once(bench.key()));
   EXPECT_TRUE(is_on(replica(1), bench.key()));
-  must(replica(1).freeze());
+  freeze({1});
   Bench impatient(redis_wait(), url_of(primary().port()), within(kBound, 1));
   EXPECT_EQ(impatient.client()->try_once("lockbench:other").outcome, AcquireOutcome::refused);
 }
 
 TEST_F(Replicas, AreNotWaitedForByThoseWhoDoNotHaveTheLock) {
   Bench bench(redis_wait(), store_, within(kPatience));
-  const auto holder = bench.client();
-  const auto loser = bench.client();
+  const auto holder = bench.client(), loser = bench.client();
   warm_up(*loser, bench.key());
   ASSERT_TRUE(holder->try_once(bench.key()).lease);
-  must(replica(0).freeze());
+  freeze({0});
   loser->trace().take();
   EXPECT_EQ(loser->try_once(bench.key()).outcome, AcquireOutcome::refused);
   EXPECT_EQ(names_of(loser->trace().take()), std::vector<std::string>{"SET"});
 }
 
 TEST_F(Replicas, MustKnowOfARenewalToo) {
-  Bench bench(redis_wait(), store_, within(kBound));
-  const auto client = bench.client();
-  const AcquireResult held = client->try_once(bench.key());
-  ASSERT_TRUE(held.lease);
-  const TimePoint was = held.lease->state->valid_until();
-  must(replica(0).freeze());
-  EXPECT_EQ(client->lock().renew(*held.lease, 2 * kLongTtl).outcome, RenewOutcome::failed);
-  EXPECT_EQ(held.lease->state->valid_until(), was) << "a replica would let it go earlier";
-  must(replica(0).thaw());
-  store_.settle();
-  EXPECT_EQ(client->lock().renew(*held.lease, 2 * kLongTtl).outcome, RenewOutcome::renewed);
-  EXPECT_GT(held.lease->state->valid_until(), was);
+  HeldBench bench(kLongTtl, redis_wait(), store_, within(kBound));
+  const TimePoint was = bench.held.state->valid_until();
+  freeze({0});
+  EXPECT_EQ(bench.holder->lock().renew(bench.held, 2 * kLongTtl).outcome, RenewOutcome::failed);
+  EXPECT_EQ(bench.held.state->valid_until(), was) << "a replica would let it go earlier";
+  thaw_all();
+  EXPECT_EQ(bench.holder->lock().renew(bench.held, 2 * kLongTtl).outcome, RenewOutcome::renewed);
+  EXPECT_GT(bench.held.state->valid_until(), was);
 }
 
 /// Ends the request when the lock was taken and before anybody waits for replicas.
@@ -178,7 +171,7 @@ TEST_F(Replicas, HaveNotAcknowledgedWhatAnotherConnectionWrote) {
       redis_wait(),
       Context{.endpoints = endpoints, .options = options, .env = env, .services = services});
   ASSERT_TRUE(lock->connect());
-  for (std::size_t i = 0; i < kReplicas; ++i) must(replica(i).freeze());
+  freeze({0, 1});
   const AcquireResult result = lock->acquire({.key = "lockbench:stopped",
                                               .ttl = kLongTtl,
                                               .deadline = TimePoint::max(),
@@ -210,14 +203,6 @@ TEST_F(Replicas, WithoutTheirNumberNothingIsGranted) {
 /// Redisson's rule: all replicas are waited for, and one is enough.
 class ReentrantWait : public Replicas {
  protected:
-  void freeze(std::initializer_list<std::size_t> replicas) {
-    for (const std::size_t number : replicas) must(replica(number).freeze());
-  }
-  void thaw_all() {
-    for (std::size_t number = 0; number < kReplicas; ++number) must(replica(number).thaw());
-    store_.settle();
-  }
-
   Bench bench_{*find_strategy("redis-reentrant-wait"), store_, unrenewed(within(kBound))};
   std::unique_ptr<Client> client_ = bench_.client();
 };
@@ -226,11 +211,10 @@ TEST_F(ReentrantWait, OneReplicaIsEnoughButAllAreWaitedFor) {
   warm_up(*client_, bench_.key());
   freeze({1});
   const TimePoint begin = client_->now();
-  const AcquireResult held = client_->try_once(bench_.key());
-  ASSERT_TRUE(held.lease) << unexpected(held, AcquireOutcome::acquired);
+  const Lease held = granted(client_->try_once(bench_.key()));
   EXPECT_GE(client_->now() - begin, kBound);
   EXPECT_TRUE(is_on(replica(0), bench_.key()));
-  EXPECT_EQ(client_->release(*held.lease), ReleaseOutcome::released);
+  EXPECT_EQ(client_->release(held), ReleaseOutcome::released);
 }
 
 TEST_F(ReentrantWait, WithoutAnyTheLockIsRefusedAndGivenBack) {
@@ -240,60 +224,48 @@ TEST_F(ReentrantWait, WithoutAnyTheLockIsRefusedAndGivenBack) {
   EXPECT_EQ(refused.outcome, AcquireOutcome::refused) << refused.reason;
   EXPECT_FALSE(is_on(primary(), bench_.key()));
   thaw_all();
-  const AcquireResult held = client_->try_once(bench_.key());
-  ASSERT_TRUE(held.lease) << unexpected(held, AcquireOutcome::acquired);
-  EXPECT_EQ(client_->release(*held.lease), ReleaseOutcome::released);
+  const Lease held = granted(client_->try_once(bench_.key()));
+  EXPECT_EQ(client_->release(held), ReleaseOutcome::released);
 }
 
 TEST_F(ReentrantWait, ARefusedReentryLeavesTheFirstGrant) {
-  const AcquireResult held = client_->try_once(bench_.key());
-  ASSERT_TRUE(held.lease) << unexpected(held, AcquireOutcome::acquired);
+  const Lease held = granted(client_->try_once(bench_.key()));
   freeze({0, 1});
   EXPECT_EQ(client_->try_once(bench_.key()).outcome, AcquireOutcome::refused);
   thaw_all();
   EXPECT_TRUE(bench_.is_held());
-  EXPECT_EQ(client_->release(*held.lease), ReleaseOutcome::released);
+  EXPECT_EQ(client_->release(held), ReleaseOutcome::released);
   EXPECT_FALSE(bench_.is_held()) << "it is counted once too often";
 }
 
 TEST_F(ReentrantWait, AReleaseThatNoReplicaKnowsOfFailsAndFrees) {
-  const AcquireResult held = client_->try_once(bench_.key());
-  ASSERT_TRUE(held.lease) << unexpected(held, AcquireOutcome::acquired);
+  const Lease held = granted(client_->try_once(bench_.key()));
   freeze({0, 1});
-  const ReleaseResult released = client_->lock().release(*held.lease);
+  const ReleaseResult released = client_->lock().release(held);
   EXPECT_EQ(released.outcome, ReleaseOutcome::failed);
   EXPECT_NE(released.reason.find("0 of 2 replicas acknowledged"), std::string::npos)
       << released.reason;
   EXPECT_FALSE(is_on(primary(), bench_.key()));
 }
 
-class FailedRenewals : public StrategyObserver {
- public:
-  void on_renewal(const RenewalReport& report) override {
-    if (report.outcome == RenewalAnswer::failed) ++count;
-  }
-  std::atomic<int> count = 0;
-};
-
 TEST_F(ReentrantWait, ATimersRenewalCountsOnceAReplicaKnowsOfIt) {
-  StrategyOptions options = within(kBound);
-  options.renew = RenewPolicy{.kind = RenewPolicy::Kind::every, .period = milliseconds(20)};
+  StrategyOptions options = renewed_every(milliseconds(20));
+  options.wait_timeout = kBound;
   Bench bench(*find_strategy("redis-reentrant-wait"), store_, options);
-  const auto failed = std::make_shared<FailedRenewals>();
-  bench.services().provide<StrategyObserver>(failed);
+  const auto listener = std::make_shared<Listener>();
+  bench.services().provide<StrategyObserver>(listener);
   const auto client = bench.client();
-  const AcquireResult held = client->try_once(bench.key());
-  ASSERT_TRUE(held.lease) << unexpected(held, AcquireOutcome::acquired);
-  const auto valid_until = [&] { return held.lease->state->valid_until(); };
+  const Lease held = granted(client->try_once(bench.key()));
+  const auto valid_until = [&] { return held.state->valid_until(); };
   EXPECT_TRUE(eventually([&, first = valid_until()] { return valid_until() > first; }));
   freeze({0, 1});
-  EXPECT_TRUE(eventually([&] { return failed->count >= 1; }));
+  EXPECT_TRUE(eventually([&] { return listener->failed_renewals >= 1; }));
   const TimePoint was = valid_until();
-  EXPECT_TRUE(eventually([&] { return failed->count >= 2; }));
+  EXPECT_TRUE(eventually([&] { return listener->failed_renewals >= 2; }));
   EXPECT_EQ(valid_until(), was);
   thaw_all();
   EXPECT_TRUE(eventually([&] { return valid_until() > was; }));
-  EXPECT_EQ(client->release(*held.lease), ReleaseOutcome::released);
+  EXPECT_EQ(client->release(held), ReleaseOutcome::released);
 }
 
 }  // namespace

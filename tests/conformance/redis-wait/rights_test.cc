@@ -1,11 +1,9 @@
 #include "strategies/redis/client/rights.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <algorithm>
 #include <sstream>
-#include <stdexcept>
 
 #include "strategies/registry.h"
 #include "tests/conformance/common/bench.h"
@@ -34,7 +32,7 @@ Words acl_of(std::span<const Descriptor* const> strategies) {
 }
 
 /// "+get" and so on.
-Words granted(std::span<const Descriptor* const> strategies) {
+Words rights_of(std::span<const Descriptor* const> strategies) {
   Words words = acl_of(strategies);
   std::erase_if(words, [](const std::string& word) { return !word.starts_with('+'); });
   return words;
@@ -70,7 +68,7 @@ class RedisRights : public testing::Test {
     if (right == "+unsubscribe") return unsubscribing_is_denied();
     for (const Duration longest : {milliseconds(300), milliseconds(10'000)}) {
       for (const Descriptor* strategy : redis_strategies()) {
-        const Words own = granted({&strategy, 1});
+        const Words own = rights_of({&strategy, 1});
         if (std::find(own.begin(), own.end(), right) == own.end()) continue;
         admin_.ask({"FLUSHALL"});  // locks that could not be released
         (void)use(*strategy, longest);
@@ -103,7 +101,7 @@ TEST_F(RedisRights, AreEnough) {
 }
 
 TEST_F(RedisRights, AreAllNeeded) {
-  for (const std::string& right : granted(redis_strategies())) {
+  for (const std::string& right : rights_of(redis_strategies())) {
     // Of a master that sentinels name; of a lock that has expired.
     if (right == "+role" || right == "+getset") continue;
     admin_.ask({"ACL", "SETUSER", "tested", "-" + right.substr(1)});

@@ -1,11 +1,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <stdexcept>
 
-#include "tests/conformance/common/properties.h"
 #include "tests/conformance/redis-wait/replicated_store.h"
-#include "tests/conformance/redis/own_properties.h"
 #include "tests/support/eventually.h"
 
 namespace lockbench::test {
@@ -47,24 +44,11 @@ bool ReplicatedStore::replicas_follow() {
 
 namespace {
 
-TestStore& shared() {
-  static ReplicatedStore tested;
-  return tested;
-}
-
-std::unique_ptr<TestStore> make() { return std::make_unique<ReplicatedStore>(); }
-
-std::vector<Property> properties() {
-  std::vector<Property> own = renewal_properties();
-  for (const Property& property : notification_properties()) own.push_back(property);
-  return own;
-}
-
 const TestedStoreRegistration registration({.name = "redis-wait",
                                             .backends = {"redis-replicated"},
-                                            .shared = shared,
-                                            .make = make,
-                                            .properties = properties});
+                                            .shared = the_one<ReplicatedStore>,
+                                            .make = another<ReplicatedStore>,
+                                            .properties = service_properties});
 
 }  // namespace
 

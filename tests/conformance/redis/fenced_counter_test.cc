@@ -3,7 +3,6 @@
 #include "loadgen/record/redis_counter.h"
 #include "strategies/registry.h"
 #include "tests/conformance/common/bench.h"
-#include "tests/support/servers.h"
 
 namespace lockbench::test {
 namespace {
@@ -44,43 +43,25 @@ class FencedCounter : public testing::Test {
   RedisProbe probe_{shared_redis().port()};
 };
 
-TEST_F(FencedCounter, AcceptsNumbersThatDoNotFall) {
+TEST_F(FencedCounter, RejectsLowerNumbersThanWereSeenOfTheKey) {
+  using enum loadgen::WriteResult;
   EXPECT_EQ(read(7).value, 0U);
-  EXPECT_EQ(write(0, 7), loadgen::WriteResult::accepted);
+  EXPECT_EQ(write(0, 7), accepted);
   EXPECT_EQ(read(7).value, 1U) << "the same holder once more";
-  EXPECT_EQ(write(1, 8), loadgen::WriteResult::accepted);
-  EXPECT_EQ(probe_.get(kKey), "2");
-  EXPECT_EQ(rejections(), 0U);
-}
-
-TEST_F(FencedCounter, RejectsALowerNumberThatWrites) {
   EXPECT_FALSE(read(9).stale);
   EXPECT_FALSE(read(10).stale) << "a successor, which registers by reading; ten is more than nine";
-  EXPECT_EQ(write(0, 9), loadgen::WriteResult::rejected_stale);
-  EXPECT_FALSE(probe_.exists(kKey));
-  EXPECT_EQ(write(0, 10), loadgen::WriteResult::accepted);
-  EXPECT_EQ(rejections(), 1U);
-}
-
-TEST_F(FencedCounter, RejectsALowerNumberThatReads) {
-  EXPECT_EQ(write(0, 10), loadgen::WriteResult::accepted) << "ten is more than nine, as numbers go";
+  EXPECT_EQ(write(1, 9), rejected_stale);
   EXPECT_TRUE(read(9).stale);
-  EXPECT_EQ(rejections(), 1U);
+  EXPECT_EQ(probe_.get(kKey), "1");
+  EXPECT_EQ(write(1, 11), accepted);
+  EXPECT_TRUE(read(10).stale) << "its successor registered by writing";
+  EXPECT_EQ(read(std::nullopt).value, 2U) << "without a number nothing is checked";
+  EXPECT_EQ(write(2, std::nullopt), accepted);
+  EXPECT_EQ(rejections(), 3U);
   EXPECT_EQ(counter_->totals()->lost, 0U);
-}
-
-TEST_F(FencedCounter, KnowsTheNumbersOfEachKeyApart) {
-  EXPECT_EQ(write(0, 10), loadgen::WriteResult::accepted);
   const auto other = session_->read(1, 9);
   ASSERT_TRUE(other) << other.error();
-  EXPECT_FALSE(other->stale);
-}
-
-TEST_F(FencedCounter, DoesNotCheckWhoHasNoNumber) {
-  EXPECT_EQ(write(0, 10), loadgen::WriteResult::accepted);
-  EXPECT_EQ(read(std::nullopt).value, 1U);
-  EXPECT_EQ(write(1, std::nullopt), loadgen::WriteResult::accepted);
-  EXPECT_EQ(rejections(), 0U);
+  EXPECT_FALSE(other->stale) << "of another key";
 }
 
 TEST_F(FencedCounter, EndsByItselfAndLeavesNothingBehind) {
@@ -98,48 +79,29 @@ TEST_F(FencedCounter, EndsByItselfAndLeavesNothingBehind) {
   EXPECT_FALSE(probe_.exists(kKey));
 }
 
-using std::chrono::hours;
+TEST(FencingNumbers, OutliveEveryLease) {
+  using std::chrono::hours;
+  RedisProbe probe(shared_redis().port());
+  const std::pair<const char*, const char*> keys[] = {{"redis-fenced", ":fencing"},
+                                                      {"redis-queue", ":numbers"}};
+  for (const auto& [strategy, suffix] : keys) {
+    HeldBench bench(seconds(10), *find_strategy(strategy), unrenewed());
+    const std::string numbers = bench.key() + suffix;
+    const auto left = [&] { return probe.time_to_live(numbers).value_or(milliseconds(0)); };
+    EXPECT_GT(left(), hours(23)) << strategy;
 
-struct Numbered {
-  const char* strategy;
-  const char* suffix;  ///< of the key that holds its numbers
-};
+    // A lease that is renewed for long.
+    probe.ask({"PEXPIRE", numbers, "1000"});
+    ASSERT_EQ(bench.holder->lock().renew(bench.held, seconds(10)).outcome, RenewOutcome::renewed);
+    EXPECT_GT(left(), hours(23)) << strategy;
+    bench.holder->release(bench.held);
 
-class FencingNumbers : public testing::TestWithParam<Numbered> {
- protected:
-  milliseconds left() const { return probe_.time_to_live(numbers_).value_or(milliseconds(0)); }
-
-  Bench bench_{*find_strategy(GetParam().strategy), unrenewed()};
-  const std::string numbers_ = bench_.key() + GetParam().suffix;
-  mutable RedisProbe probe_{shared_redis().port()};
-};
-
-TEST_P(FencingNumbers, OutliveEveryLease) {
-  const auto client = bench_.client();
-  const AcquireResult held = client->try_once(bench_.key(), seconds(10));
-  ASSERT_TRUE(held.lease) << held.reason;
-  EXPECT_GT(left(), hours(23));
-
-  // A lease that is renewed for long.
-  probe_.ask({"PEXPIRE", numbers_, "1000"});
-  ASSERT_EQ(client->lock().renew(*held.lease, seconds(10)).outcome, RenewOutcome::renewed);
-  EXPECT_GT(left(), hours(23));
-  client->release(*held.lease);
-
-  const AcquireResult longer = client->try_once(bench_.key(), hours(20));
-  ASSERT_TRUE(longer.lease) << longer.reason;
-  EXPECT_GT(left(), hours(39));
-  EXPECT_GT(longer.lease->fencing, held.lease->fencing);
-  client->release(*longer.lease);
+    const Lease longer = granted(bench.holder->try_once(bench.key(), hours(20)));
+    EXPECT_GT(left(), hours(39)) << strategy;
+    EXPECT_GT(longer.fencing, bench.held.fencing) << strategy;
+    bench.holder->release(longer);
+  }
 }
-
-INSTANTIATE_TEST_SUITE_P(Of, FencingNumbers,
-                         testing::Values(Numbered{"redis-fenced", ":fencing"},
-                                         Numbered{"redis-queue", ":numbers"}),
-                         [](const auto& tested) {
-                           return tested.param.suffix == std::string(":numbers") ? "Queue"
-                                                                                 : "Fenced";
-                         });
 
 }  // namespace
 }  // namespace lockbench::test

@@ -1,9 +1,7 @@
-#include "tests/conformance/redis/own_properties.h"
-
 #include <algorithm>
 
-#include "tests/conformance/common/bench.h"
 #include "tests/conformance/common/waiter.h"
+#include "tests/conformance/redis/redis_test_store.h"
 
 namespace lockbench::test {
 namespace {
@@ -17,11 +15,8 @@ std::string survives_a_script_flush(const Descriptor& descriptor) {
   warm_up(*client, bench.key());
   RedisProbe(shared_redis().port()).ask({"SCRIPT", "FLUSH"});
   RedisMonitor monitor(shared_redis().port());
-  const AcquireResult held = client->try_once(bench.key());
-  if (!held.lease) return unexpected(held, AcquireOutcome::acquired);
-  const ReleaseOutcome released = client->release(*held.lease);
-  if (released != ReleaseOutcome::released)
-    return fmt::format("release gave {}", name_of(released));
+  const Lease held = granted(client->try_once(bench.key()));
+  client->give_back(held);
   const std::vector<std::string> arrived = monitor.take();
   const auto fallen_back = std::count(arrived.begin(), arrived.end(), "EVAL");
   if (fallen_back == 0) return "no EVAL, though the server had forgotten all scripts";
@@ -47,40 +42,26 @@ bool tells_secrets(std::string_view text) {
          text.find(kPlainPasswordInUrl) != std::string_view::npos;
 }
 
-std::string acquire_and_release(Bench& bench, int database) {
-  const auto client = bench.client();
-  const AcquireResult held = client->try_once(bench.key());
-  if (!held.lease) return unexpected(held, AcquireOutcome::acquired);
-  if (!RedisProbe(shared_redis().port(), database).exists(bench.key())) {
-    return fmt::format("the lock is not in database {}", database);
-  }
-  if (!bench.is_held()) return "another client gets it too";
-  const ReleaseOutcome released = client->release(*held.lease);
-  if (released != ReleaseOutcome::released)
-    return fmt::format("release gave {}", name_of(released));
-  for (const TracedCommand& command : client->trace().take()) {
-    if (tells_secrets(command.endpoint + " " + command.name + " " + command.key)) {
-      return "the password was told to the Env, with " + command.name;
-    }
-  }
-  return {};
-}
-
-std::string works_for_a_plain_user(const Descriptor& descriptor) {
-  constexpr int kDatabase = 3;
-  RedisProbe(shared_redis().port()).ask({"FLUSHALL"});
-  Bench bench(descriptor, fmt::format("redis://{}:{}@127.0.0.1:{}/{}", kPlainUser,
-                                      kPlainPasswordInUrl, shared_redis().port(), kDatabase));
-  return acquire_and_release(bench, kDatabase);
-}
-
+/// For a user with few rights.
 std::string works_over_a_unix_socket(const Descriptor& descriptor) {
   constexpr int kDatabase = 5;
   RedisProbe(shared_redis().port()).ask({"FLUSHALL"});
   Bench bench(descriptor,
               fmt::format("unix://{}:{}@{}?db={}", kPlainUser, kPlainPasswordInUrl,
                           (shared_redis().data_folder() / "socket").string(), kDatabase));
-  return acquire_and_release(bench, kDatabase);
+  const auto client = bench.client();
+  const Lease held = granted(client->try_once(bench.key()));
+  if (!RedisProbe(shared_redis().port(), kDatabase).exists(bench.key())) {
+    return fmt::format("the lock is not in database {}", kDatabase);
+  }
+  if (!bench.is_held()) return "another client gets it too";
+  client->give_back(held);
+  for (const TracedCommand& command : client->trace().take()) {
+    if (tells_secrets(command.endpoint + " " + command.name + " " + command.key)) {
+      return "the password was told to the Env, with " + command.name;
+    }
+  }
+  return {};
 }
 
 /// The right password of somebody else is as secret as a wrong one.
@@ -100,42 +81,13 @@ std::string wrong_password_stays_secret(const Descriptor& descriptor) {
   return told ? "the message tells the password" : "";
 }
 
-}  // namespace
-
-std::vector<Property> redis_properties() {
-  std::vector<Property> own{{"SurvivesAScriptFlush", uses_scripts, survives_a_script_flush},
-                            {"WorksForAPlainUser", uses_redis, works_for_a_plain_user},
-                            {"WorksOverAUnixSocket", uses_redis, works_over_a_unix_socket},
-                            {"WrongPasswordStaysSecret", uses_redis, wrong_password_stays_secret}};
-  for (const auto& group : {renewal_properties(), notification_properties()}) {
-    own.insert(own.end(), group.begin(), group.end());
-  }
-  return own;
-}
-
-namespace {
-
 /// Whether the client sleeps until a message comes. A polling client sleeps for less.
 bool listens(Waiter& waiter) { return waiter.client().trace().await_sleep(); }
 
 /// By its last attempt at the deadline it would get a released lock, too.
 std::string expect_woken(Waiter& waiter) {
-  const AcquireResult& result = waiter.join();
-  if (!result.lease) return unexpected(result, AcquireOutcome::acquired);
+  (void)granted(waiter.join());
   return waiter.client().trace().overslept() ? "it was not woken" : "";
-}
-
-std::string release_wakes_who_listens(const Descriptor& descriptor) {
-  Bench bench(descriptor, notified());
-  const auto holder = bench.client();
-  const AcquireResult held = holder->try_once(bench.key());
-  if (!held.lease) return unexpected(held, AcquireOutcome::acquired);
-  Waiter waiter(bench.client(), bench.key());
-  if (!listens(waiter)) return "it does not listen";
-  const ReleaseOutcome released = holder->release(*held.lease);
-  if (released != ReleaseOutcome::released)
-    return fmt::format("release gave {}", name_of(released));
-  return expect_woken(waiter);
 }
 
 std::ptrdiff_t messages(RedisMonitor& monitor) {
@@ -145,39 +97,32 @@ std::ptrdiff_t messages(RedisMonitor& monitor) {
 
 /// One message for one release, and none for what frees nothing.
 std::string only_releases_are_told(const Descriptor& descriptor) {
-  Bench bench(descriptor, unrenewed(notified()));
-  const auto holder = bench.client();
-  const AcquireResult held = holder->try_once(bench.key());
-  if (!held.lease) return unexpected(held, AcquireOutcome::acquired);
+  HeldBench bench(kLongTtl, descriptor, unrenewed(notified()));
   RedisMonitor monitor(shared_store().server().port());
   if (descriptor.traits.reentrant) {
-    const AcquireResult inner = holder->try_once(bench.key());
-    if (!inner.lease) return "re-entry: " + unexpected(inner, AcquireOutcome::acquired);
-    holder->release(*inner.lease);
+    const Lease inner = granted(bench.holder->try_once(bench.key()), "re-entry: ");
+    bench.holder->release(inner);
     if (messages(monitor) != 0) return "told of a release that frees nothing";
   }
-  holder->release(*held.lease);
+  bench.holder->release(bench.held);
   if (const auto told = messages(monitor); told != 1) {
     return fmt::format("a release was told {} times", told);
   }
   if (descriptor.traits.release_check != OwnerCheck::atomic) return {};
-  holder->release(*held.lease);
+  bench.holder->release(bench.held);
   return messages(monitor) == 0 ? "" : "told of a release that frees nothing";
 }
 
 /// The next one is woken when the client leaves that the message woke.
 std::string unused_wakeups_are_passed_on(const Descriptor& descriptor) {
-  Bench bench(descriptor, notified());
-  const auto holder = bench.client();
-  const AcquireResult held = holder->try_once(bench.key());
-  if (!held.lease) return unexpected(held, AcquireOutcome::acquired);
+  HeldBench bench(kLongTtl, descriptor, notified());
   Waiter leaves(bench.client(), bench.key());
   if (!listens(leaves)) return "the first does not listen";
   Waiter stays(bench.client(), bench.key());
   if (!listens(stays)) return "the second does not listen";
   // Woken, it asks, and cannot.
   leaves.client().faults().drop_command(1);
-  holder->release(*held.lease);
+  bench.holder->release(bench.held);
   if (leaves.join().lease) return "the message did not wake who came first";
   const std::string wrong = expect_woken(stays);
   return wrong.empty() ? wrong : "the second: " + wrong;
@@ -185,10 +130,7 @@ std::string unused_wakeups_are_passed_on(const Descriptor& descriptor) {
 
 /// Whose subscription is cut while it waits: it subscribes again, and goes on.
 std::string dying_subscription_is_survived(const Descriptor& descriptor) {
-  Bench bench(descriptor, notified());
-  const auto holder = bench.client();
-  const AcquireResult held = holder->try_once(bench.key());
-  if (!held.lease) return unexpected(held, AcquireOutcome::acquired);
+  HeldBench bench(kLongTtl, descriptor, notified());
   Waiter waiter(bench.client(), bench.key());
   if (!listens(waiter)) return "it does not listen";
   waiter.client().trace().take();
@@ -196,7 +138,7 @@ std::string dying_subscription_is_survived(const Descriptor& descriptor) {
   if (!bench.worlds().await("SUBSCRIBE", 2, patience())) return "it did not subscribe again";
   const auto asks = [&] { return !waiter.client().trace().take().empty(); };
   if (!comes_true(asks) || !listens(waiter)) return "it does not listen again";
-  holder->release(*held.lease);
+  bench.holder->release(bench.held);
   return expect_woken(waiter);
 }
 
@@ -208,8 +150,7 @@ std::string no_release_is_missed(const Descriptor& descriptor) {
   const auto holder = bench.client();
   for (int round = 0; round < kRounds; ++round) {
     const std::string key = fmt::format("{}:{}", bench.key(), round);
-    const AcquireResult held = holder->try_once(key);
-    if (!held.lease) return unexpected(held, AcquireOutcome::acquired);
+    const Lease held = granted(holder->try_once(key));
     Waiter waiter(bench.client(), key);
     std::size_t asked = 0;
     const auto has_asked = [&] {
@@ -219,7 +160,7 @@ std::string no_release_is_missed(const Descriptor& descriptor) {
     if (!comes_true(has_asked)) return "it does not ask";
     // In some of the rounds it surely listens by then.
     if (round % 5 == 4 && !listens(waiter)) return "it does not listen";
-    holder->release(*held.lease);
+    holder->release(held);
     if (std::string wrong = expect_woken(waiter); !wrong.empty()) return wrong;
     waiter.client().release(*waiter.join().lease);
   }
@@ -234,32 +175,8 @@ std::string listener_outlasts_a_crashed_holder(const Descriptor& descriptor) {
   if (!holder->try_once(bench.key(), kShortTtl).lease) return "the lock was not free";
   holder.reset();
   // Without a message a listener asks again after its own TTL.
-  const AcquireResult result = waiter->acquire(bench.key(), patience(), kShortTtl);
-  return result.lease ? std::string() : unexpected(result, AcquireOutcome::acquired);
-}
-
-/// A client that has waited leaves neither key nor connection nor thread.
-std::string listener_leaves_nothing(const Descriptor& descriptor) {
-  RedisProbe probe(shared_store().server().port());
-  const int before = probe.other_connections();
-  {
-    Bench bench(descriptor, unrenewed(notified()));
-    const auto holder = bench.client();
-    const auto waiter = bench.client();
-    const AcquireResult held = holder->try_once(bench.key());
-    if (!held.lease) return unexpected(held, AcquireOutcome::acquired);
-    waiter->acquire(bench.key(), milliseconds(50));
-    holder->release(*held.lease);
-    const auto named = bench.named_keys();
-    for (const std::string& key : probe.keys()) {
-      if (key == bench.key() || std::find(named.begin(), named.end(), key) == named.end()) {
-        return "left in the store: " + key;
-      }
-    }
-  }
-  const auto gone = [&] { return probe.other_connections() <= before; };
-  if (comes_true(gone)) return {};
-  return fmt::format("left behind: {} connections", probe.other_connections() - before);
+  (void)granted(waiter->acquire(bench.key(), patience(), kShortTtl));
+  return {};
 }
 
 bool can_notify_and_expires(const Descriptor& descriptor) {
@@ -268,29 +185,13 @@ bool can_notify_and_expires(const Descriptor& descriptor) {
          !has_hazard(descriptor, "crash-holding", HazardOutcome::stuck);
 }
 
-}  // namespace
-
-std::vector<Property> notification_properties() {
-  return {{"ReleaseWakesWhoListens", can_notify, release_wakes_who_listens},
-          {"OnlyReleasesAreTold", can_notify, only_releases_are_told},
-          {"UnusedWakeupsArePassedOn", can_notify, unused_wakeups_are_passed_on},
-          {"DyingSubscriptionIsSurvived", can_notify, dying_subscription_is_survived},
-          {"ListenerOutlastsACrashedHolder", can_notify_and_expires,
-           listener_outlasts_a_crashed_holder},
-          {"NoReleaseIsMissed", can_notify, no_release_is_missed},
-          {"ListenerLeavesNothing", can_notify, listener_leaves_nothing}};
-}
-
-namespace {
-
 /// What a timer does to the lock of a successor.
 std::string timer_looks_at_the_owner_as_declared(const Descriptor& descriptor) {
   constexpr seconds kTtl{40}, kSuccessors{10};
   const bool unaware = descriptor.traits.renew_check == OwnerCheck::none;
   Bench bench(descriptor, renewed_every(milliseconds(20)));
   const auto former = bench.client();
-  const AcquireResult lost = former->try_once(bench.key(), kTtl);
-  if (!lost.lease) return unexpected(lost, AcquireOutcome::acquired);
+  const Lease lost = granted(former->try_once(bench.key(), kTtl));
   if (!bench.worlds().await_any(1, patience())) return "it was never renewed";
   // So that none finds the moment in which nobody has the lock.
   bench.worlds().hold_back_all();
@@ -307,12 +208,12 @@ std::string timer_looks_at_the_owner_as_declared(const Descriptor& descriptor) {
     const auto left = probe.time_to_live(bench.key());
     return left && *left > kSuccessors;
   };
-  (void)comes_true([&] { return lost.lease->state->lost_at() || prolonged(); });
+  (void)comes_true([&] { return lost.state->lost_at() || prolonged(); });
   if (prolonged() != unaware) {
     return unaware ? "another's lock was not prolonged, as it is declared to be"
                    : "another's lock was prolonged";
   }
-  if (!unaware && !lost.lease->state->lost_at()) return "the lease does not know that it is lost";
+  if (!unaware && !lost.state->lost_at()) return "the lease does not know that it is lost";
   return gained.lease->state->lost_at() ? "the holder's lease counts as lost" : "";
 }
 
@@ -324,16 +225,13 @@ std::string release_overtakes_a_renewal(const Descriptor& descriptor) {
   Bench bench(descriptor, renewed_every(milliseconds(20)));
   Bench others(descriptor, shared_store().server().url(), unrenewed());
   others.number_clients_after(1000);
-  const auto holder = bench.client();
-  const auto witness = bench.client();
-  const auto successor = others.client();
-  const AcquireResult held = holder->try_once(bench.key(), kTtl);
-  if (!held.lease) return unexpected(held, AcquireOutcome::acquired);
+  const auto holder = bench.client(), witness = bench.client(), successor = others.client();
+  const Lease held = granted(holder->try_once(bench.key(), kTtl));
   if (!bench.worlds().await_any(1, patience())) return "it was never renewed";
   bench.worlds().hold_back_all();
   if (!bench.worlds().await_held(patience())) return "it was renewed only once";
-  const ReleaseOutcome released = holder->release(*held.lease);
-  const TimePoint was_valid_until = held.lease->state->valid_until();
+  const ReleaseOutcome released = holder->release(held);
+  const TimePoint was_valid_until = held.state->valid_until();
   const AcquireResult gained = successor->try_once(bench.key(), kSuccessors);
   const int renewals = bench.worlds().ended();
   bench.worlds().let_go();
@@ -344,8 +242,8 @@ std::string release_overtakes_a_renewal(const Descriptor& descriptor) {
     return fmt::format("release gave {}", name_of(released));
   if (!gained.lease) return "after the release: " + unexpected(gained, AcquireOutcome::acquired);
   if (!landed) return "the renewal never landed";
-  if (held.lease->state->lost_at()) return "a released lease counts as lost";
-  if (held.lease->state->valid_until() != was_valid_until) return "a released lease was prolonged";
+  if (held.state->lost_at()) return "a released lease counts as lost";
+  if (held.state->valid_until() != was_valid_until) return "a released lease was prolonged";
   const auto left = RedisProbe(shared_store().server().port()).time_to_live(bench.key());
   const bool prolonged = left && *left > kSuccessors;
   if (prolonged != unaware) {
@@ -359,9 +257,23 @@ bool can_be_renewed(const Descriptor& descriptor) { return descriptor.traits.ren
 
 }  // namespace
 
-std::vector<Property> renewal_properties() {
-  return {{"TimerLooksAtTheOwnerAsDeclared", can_be_renewed, timer_looks_at_the_owner_as_declared},
+std::vector<Property> service_properties() {
+  return {{"OnlyReleasesAreTold", can_notify, only_releases_are_told},
+          {"UnusedWakeupsArePassedOn", can_notify, unused_wakeups_are_passed_on},
+          {"DyingSubscriptionIsSurvived", can_notify, dying_subscription_is_survived},
+          {"ListenerOutlastsACrashedHolder", can_notify_and_expires,
+           listener_outlasts_a_crashed_holder},
+          {"NoReleaseIsMissed", can_notify, no_release_is_missed},
+          {"TimerLooksAtTheOwnerAsDeclared", can_be_renewed, timer_looks_at_the_owner_as_declared},
           {"ReleaseOvertakesARenewal", can_be_renewed, release_overtakes_a_renewal}};
+}
+
+std::vector<Property> redis_properties() {
+  std::vector<Property> own = service_properties();
+  own.push_back({"SurvivesAScriptFlush", uses_scripts, survives_a_script_flush});
+  own.push_back({"WorksOverAUnixSocket", uses_redis, works_over_a_unix_socket});
+  own.push_back({"WrongPasswordStaysSecret", uses_redis, wrong_password_stays_secret});
+  return own;
 }
 
 }  // namespace lockbench::test

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "strategies/carrier.h"
+#include "tests/conformance/common/properties.h"
 #include "tests/conformance/common/test_store.h"
 #include "tests/support/servers.h"
 
@@ -67,5 +68,9 @@ class RedisTestStore : public TestStore {
   testbed::Server* server_ = nullptr;
   std::optional<RedisProbe> kept_;
 };
+
+std::vector<Property> redis_properties();
+/// Of renewal and notification: also of locks on a server with replicas.
+std::vector<Property> service_properties();
 
 }  // namespace lockbench::test

@@ -1,4 +1,3 @@
-#include "tests/conformance/redis/own_properties.h"
 #include "tests/conformance/redis/redis_test_store.h"
 
 namespace lockbench::test {

@@ -1,17 +1,12 @@
-#include <gtest/gtest.h>
-
-#include <ostream>
-
-#include "tests/conformance/common/bench.h"
-#include "tests/conformance/common/properties.h"
+#include "tests/conformance/common/rejection.h"
 #include "tests/support/plain_redlock.h"
 
 namespace lockbench::test {
 namespace {
 
 template <RedlockFlaws kFlaws>
-const Descriptor& lock_with() {
-  static const Descriptor lock{
+Descriptor lock_with() {
+  return {
       .name = "plain-redlock",
       .backend = "redis",
       .acquire_commands = {"SET", "EVALSHA release_if_token"},
@@ -19,32 +14,11 @@ const Descriptor& lock_with() {
       .traits = {.expiry = Expiry::ttl, .release_check = OwnerCheck::atomic, .nodes = 2},
       .make = construct<PlainRedlock<kFlaws>>,
   };
-  return lock;
-}
-
-struct Rejection {
-  std::string_view property;
-  const Descriptor& lock;
-  std::string_view reason;  ///< none: it is sound
-};
-
-std::ostream& operator<<(std::ostream& out, const Rejection& rejection) {
-  return out << rejection.property;
 }
 
 class BrokenRedlocks : public testing::TestWithParam<Rejection> {};
 
-TEST_P(BrokenRedlocks, AreRejected) {
-  const Property property = find_property(GetParam().property);
-  ASSERT_TRUE(property.applies(GetParam().lock)) << "it would never be asked";
-  const Impatience waits_in_vain;
-  const std::string said = property.check(GetParam().lock);
-  if (GetParam().reason.empty()) {
-    EXPECT_EQ(said, "");
-  } else {
-    EXPECT_NE(said.find(GetParam().reason), std::string::npos) << "it said: \"" << said << "\"";
-  }
-}
+TEST_P(BrokenRedlocks, AreRejected) { expect_rejection(GetParam()); }
 
 // The last is sound: so that it is for its flaw that the first is rejected.
 INSTANTIATE_TEST_SUITE_P(
@@ -54,7 +28,8 @@ INSTANTIATE_TEST_SUITE_P(
                               "past its validity"},
                     Rejection{"RefusingMajorityGrantsNothing",
                               lock_with<RedlockFlaws{.minority_wins = true}>(), "gave acquired"},
-                    Rejection{"NoLeaseIsPastItsValidity", lock_with<RedlockFlaws{}>(), ""}));
+                    Rejection{"NoLeaseIsPastItsValidity", lock_with<RedlockFlaws{}>(), ""}),
+    rejection_name);
 
 }  // namespace
 }  // namespace lockbench::test

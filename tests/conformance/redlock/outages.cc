@@ -1,4 +1,3 @@
-#include "tests/conformance/common/bench.h"
 #include "tests/conformance/common/waiter.h"
 #include "tests/conformance/redlock/quorum_store.h"
 
@@ -18,12 +17,6 @@ void on(QuorumStore& tested, Nodes nodes, Step step) {
 constexpr Step kKill = &testbed::Server::kill_hard;
 constexpr Step kFreeze = &testbed::Server::freeze;
 constexpr Step kThaw = &testbed::Server::thaw;
-
-StrategyOptions with_node_timeout(Duration timeout) {
-  StrategyOptions options;
-  options.node_timeout = timeout;
-  return options;
-}
 
 std::string expect_empty(QuorumStore& tested) {
   return tested.becomes_empty() ? std::string()
@@ -45,15 +38,15 @@ std::string refusing_majority_grants_nothing(const Descriptor& descriptor) {
   if (result.outcome != AcquireOutcome::failed) return unexpected(result, AcquireOutcome::failed);
   if (result.reason.find("OOM") == std::string::npos) return "the reason is " + result.reason;
   if (std::string left = expect_empty(tested); !left.empty()) return left;
-  const AcquireResult held = client->try_once(bench.key());
-  if (!held.lease) return "with memory: " + unexpected(held, AcquireOutcome::acquired);
-  return client->release(*held.lease) == ReleaseOutcome::released ? "" : "cannot be released";
+  const Lease held = granted(client->try_once(bench.key()), "with memory: ");
+  client->give_back(held);
+  return {};
 }
 
 /// Every time-out is far away: only the stop can end the round.
 std::string interrupt_leaves_nothing(const Descriptor& descriptor) {
   QuorumStore& tested = breakable_store();
-  Bench bench(descriptor, tested, with_node_timeout(2 * kPatience));
+  Bench bench(descriptor, tested, StrategyOptions{.node_timeout = 2 * kPatience});
   std::string wrong;
   {
     auto client = bench.client();
@@ -74,20 +67,14 @@ std::string interrupt_leaves_nothing(const Descriptor& descriptor) {
 
 std::string holder_gives_back_what_it_can(const Descriptor& descriptor) {
   QuorumStore& tested = breakable_store();
-  Bench bench(descriptor, tested);
-  const auto client = bench.client();
-  AcquireResult held = client->try_once(bench.key());
-  if (!held.lease) return unexpected(held, AcquireOutcome::acquired);
+  HeldBench bench(kLongTtl, descriptor, tested);
   on(tested, kTwo, kKill);
-  ReleaseOutcome released = client->release(*held.lease);
-  if (released != ReleaseOutcome::released)
-    return fmt::format("release gave {}", name_of(released));
+  bench.holder->give_back(bench.held);
   if (std::string left = expect_empty(tested); !left.empty()) return left;
 
-  held = client->try_once(bench.key());
-  if (!held.lease) return unexpected(held, AcquireOutcome::acquired);
+  const Lease again = granted(bench.holder->try_once(bench.key()));
   on(tested, {0, 4}, kKill);
-  released = client->release(*held.lease);
+  const ReleaseOutcome released = bench.holder->release(again);
   if (released != ReleaseOutcome::failed) return fmt::format("release gave {}", name_of(released));
   return expect_empty(tested);
 }

@@ -1,11 +1,8 @@
-#include "tests/conformance/common/test_store.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <future>
 #include <set>
-#include <stdexcept>
 
 #include "strategies/carrier.h"
 #include "tests/conformance/redlock/quorum_store.h"
@@ -108,17 +105,10 @@ QuorumStore& breakable_store() {
 
 namespace {
 
-TestStore& shared() {
-  static QuorumStore tested;
-  return tested;
-}
-
-std::unique_ptr<TestStore> make() { return std::make_unique<QuorumStore>(); }
-
 const TestedStoreRegistration registration({.name = "redlock",
                                             .backends = {"redis-quorum"},
-                                            .shared = shared,
-                                            .make = make,
+                                            .shared = the_one<QuorumStore>,
+                                            .make = another<QuorumStore>,
                                             .properties = outage_properties});
 
 }  // namespace

@@ -1,11 +1,5 @@
-#include <functional>
-
-#include "testbed/proxy/proxy.h"
-#include "tests/conformance/common/bench.h"
-#include "tests/conformance/common/properties.h"
 #include "tests/conformance/common/waiter.h"
 #include "tests/conformance/zookeeper/zookeeper_test_store.h"
-#include "tests/support/servers.h"
 
 namespace lockbench::test {
 namespace {
@@ -21,14 +15,6 @@ std::int64_t owner_of(const std::string& key) {
   return probe.look(children.empty() ? node : node + "/" + children.front()).owner;
 }
 
-std::unique_ptr<testbed::Proxy> proxy_to(std::uint16_t port) {
-  static const auto pool = testbed::ProxyPool::start();
-  if (!pool) throw std::runtime_error(pool.error());
-  auto proxy = testbed::start_proxy(**pool, port);
-  if (!proxy) throw std::runtime_error(proxy.error());
-  return *std::move(proxy);
-}
-
 /// The server ends the holder's session while another waits.
 std::string end_of_the_session_is_known(const Descriptor& descriptor) {
   shared_store().clear();
@@ -37,8 +23,7 @@ std::string end_of_the_session_is_known(const Descriptor& descriptor) {
   Bench distant(descriptor, url_of(proxy->port()));
   Bench bench(descriptor, url_of(port));
   const auto holder = distant.client();
-  const AcquireResult held = holder->try_once(bench.key(), kLongSession);
-  if (!held.lease) return unexpected(held, AcquireOutcome::acquired);
+  const Lease held = granted(holder->try_once(bench.key(), kLongSession));
   const std::int64_t session = owner_of(bench.key());
   Waiter waiter(bench.client(), bench.key());
   if (!waiter.waits()) return "it did not wait";
@@ -46,42 +31,36 @@ std::string end_of_the_session_is_known(const Descriptor& descriptor) {
   proxy->lead_to(closed_port());
   ZookeeperProbe::end_session(port, session);
   proxy->lead_to(port);
-  const AcquireResult& next = waiter.join();
-  if (!next.lease) return "the next: " + unexpected(next, AcquireOutcome::acquired);
-  if (*next.lease->fencing <= *held.lease->fencing) return "fencing numbers do not grow";
-  if (!comes_true([&] { return held.lease->state->lost_at().has_value(); })) {
+  const Lease next = granted(waiter.join(), "the next: ");
+  if (*next.fencing <= *held.fencing) return "fencing numbers do not grow";
+  if (!comes_true([&] { return held.state->lost_at().has_value(); })) {
     return "the lease does not know that it is lost";
   }
-  const ReleaseOutcome released = holder->release(*held.lease);
+  const ReleaseOutcome released = holder->release(held);
   if (released != ReleaseOutcome::not_owner)
     return fmt::format("release gave {}", name_of(released));
   if (!bench.is_held()) return "another's lock was freed";
-  waiter.client().release(*next.lease);
-  const AcquireResult again = holder->try_once(bench.key(), kLongSession);
-  return again.lease ? "" : "in a new session: " + unexpected(again, AcquireOutcome::acquired);
+  waiter.client().release(next);
+  (void)granted(holder->try_once(bench.key(), kLongSession), "in a new session: ");
+  return {};
 }
 
 /// The connections break, the sessions do not.
 std::string a_broken_connection_costs_nothing(const Descriptor& descriptor) {
   shared_store().clear();
   const auto proxy = proxy_to(shared_store().server().port());
-  Bench bench(descriptor, url_of(proxy->port()));
-  const auto holder = bench.client();
-  const AcquireResult held = holder->try_once(bench.key(), kLongSession);
-  if (!held.lease) return unexpected(held, AcquireOutcome::acquired);
+  HeldBench bench(kLongSession, descriptor, url_of(proxy->port()));
   Waiter waiter(bench.client(), bench.key());
   if (!waiter.waits()) return "it did not wait";
   const auto nodes = shared_zookeeper().probe().children(node_of(bench.key()));
   proxy->cut();
   if (!eventually([&] { return proxy->counts().accepted >= 4; })) return "they do not reconnect";
-  if (!held.lease->state->valid_at(holder->now())) return "the lease is lost with its connection";
-  const ReleaseOutcome released = holder->release(*held.lease);
-  if (released != ReleaseOutcome::released)
-    return fmt::format("release gave {}", name_of(released));
-  const AcquireResult& next = waiter.join();
-  if (!next.lease) return "the next: " + unexpected(next, AcquireOutcome::acquired);
+  if (!bench.held.state->valid_at(bench.holder->now()))
+    return "the lease is lost with its connection";
+  bench.holder->give_back(bench.held);
+  const Lease next = granted(waiter.join(), "the next: ");
   const bool same = nodes.empty() || std::any_of(nodes.begin(), nodes.end(), [&](const auto& node) {
-                      return next.lease->token == node_of(bench.key()) + "/" + node;
+                      return next.token == node_of(bench.key()) + "/" + node;
                     });
   return same ? "" : "the place in the queue was lost";
 }
@@ -93,11 +72,9 @@ std::string belief_ends_before_the_session(const Descriptor& descriptor) {
   const auto proxy = proxy_to(shared_store().server().port());
   Bench bench(descriptor, url_of(proxy->port()));
   Bench reachable(descriptor, url_of(shared_store().server().port()));
-  const auto holder = bench.client();
-  const auto contender = reachable.client();
-  const AcquireResult held = holder->try_once(bench.key(), kTtl);
-  if (!held.lease) return unexpected(held, AcquireOutcome::acquired);
-  const LeaseState& state = *held.lease->state;
+  const auto holder = bench.client(), contender = reachable.client();
+  const Lease held = granted(holder->try_once(bench.key(), kTtl));
+  const LeaseState& state = *held.state;
   if (state.valid_until() > holder->now() + kTtl) return "valid for longer than the session lasts";
   const TimePoint first_end = state.valid_until();
   if (!comes_true([&] { return state.valid_until() > first_end; })) {
@@ -105,15 +82,15 @@ std::string belief_ends_before_the_session(const Descriptor& descriptor) {
   }
   proxy->black_hole();
   const AcquireResult next = contender->acquire(bench.key(), patience(), kTtl);
-  const TimePoint granted = contender->now();
+  const TimePoint granted_at = contender->now();
   if (!next.lease) return "the next: " + unexpected(next, AcquireOutcome::acquired);
-  if (state.valid_until() > granted) {
+  if (state.valid_until() > granted_at) {
     return fmt::format("believes for {:.1f} ms longer than it is true",
-                       in_ms(state.valid_until() - granted));
+                       in_ms(state.valid_until() - granted_at));
   }
   proxy->heal();
   if (!eventually([&] { return state.lost_at().has_value(); })) return "the loss is never known";
-  const ReleaseOutcome released = holder->release(*held.lease);
+  const ReleaseOutcome released = holder->release(held);
   if (released != ReleaseOutcome::not_owner)
     return fmt::format("release gave {}", name_of(released));
   const ReleaseOutcome own = contender->release(*next.lease);
@@ -126,11 +103,10 @@ std::string dead_contenders_change_no_turns(const Descriptor& descriptor) {
   Bench bench(descriptor);
   ZookeeperProbe& probe = shared_zookeeper().probe();
   const auto holder = bench.client();
-  const AcquireResult held = holder->try_once(bench.key());
-  if (!held.lease) return unexpected(held, AcquireOutcome::acquired);
+  const Lease held = granted(holder->try_once(bench.key()));
   const std::string last = probe.make_contender(node_of(bench.key()) + "/~-");
   const std::string first = probe.make_contender(node_of(bench.key()) + "/!-");
-  holder->release(*held.lease);
+  holder->release(held);
   Waiter waiter(bench.client(), bench.key());
   if (!comes_true([&] { return waiter.has_sent("getData"); })) return "it did not wait";
   probe.remove(first);
@@ -147,22 +123,19 @@ std::string dead_contenders_change_no_turns(const Descriptor& descriptor) {
 /// another lock's sake.
 std::string unanswered_node_is_given_up_later(const Descriptor& descriptor) {
   Bench bench(descriptor);
-  const auto client = bench.client();
-  const auto stranger = bench.client();
+  const auto client = bench.client(), stranger = bench.client();
   const std::string other = bench.key() + "-other", third = bench.key() + "-third";
-  const AcquireResult held = client->try_once(other);
-  if (!held.lease) return unexpected(held, AcquireOutcome::acquired);
+  const Lease held = granted(client->try_once(other));
   warm_up(*client, bench.key());
   client->faults().drop_answer(1);
   client->faults().drop_command(3);
   const AcquireResult lost = client->try_once(bench.key());
   if (lost.outcome != AcquireOutcome::unknown) return unexpected(lost, AcquireOutcome::unknown);
-  if (!held.lease->state->valid_at(client->now())) return "it cost the other lock";
+  if (!held.state->valid_at(client->now())) return "it cost the other lock";
   if (stranger->try_once(bench.key()).lease) return "nothing was left, so this shows nothing";
   client->try_once(third);
-  const AcquireResult free = stranger->try_once(bench.key());
-  if (!free.lease) return "an orphan: " + unexpected(free, AcquireOutcome::acquired);
-  return client->release(*held.lease) == ReleaseOutcome::released ? "" : "the other lock is lost";
+  const Lease free = granted(stranger->try_once(bench.key()), "an orphan: ");
+  return client->release(held) == ReleaseOutcome::released ? "" : "the other lock is lost";
 }
 
 /// Its answer took longer than the session may be silent.
@@ -176,12 +149,9 @@ std::string late_grant_is_not_handed_out(const Descriptor& descriptor) {
   if (late.lease && !late.lease->state->valid_at(client->faults().now())) {
     return "the lease is past its validity when it is handed out";
   }
-  const AcquireResult next = client->try_once(bench.key(), kLongSession);
-  return next.lease ? "" : "afterwards: " + unexpected(next, AcquireOutcome::acquired);
+  (void)granted(client->try_once(bench.key(), kLongSession), "afterwards: ");
+  return {};
 }
-
-bool always(const Descriptor& /*descriptor*/) { return true; }
-bool is_fair(const Descriptor& descriptor) { return descriptor.traits.fair; }
 
 }  // namespace
 

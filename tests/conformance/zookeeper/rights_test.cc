@@ -1,10 +1,8 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <sstream>
 
-#include "strategies/registry.h"
 #include "tests/conformance/common/full_use.h"
 #include "tests/conformance/zookeeper/zookeeper_test_store.h"
 
@@ -34,11 +32,7 @@ std::vector<std::string> outcomes(const std::string& acl) {
   shared_zookeeper().probe().make(chroot, acl);
   const std::string url = fmt::format("zk://lockbench:hunter2@127.0.0.1:{}{}",
                                       shared_zookeeper().server().port(), chroot);
-  std::vector<std::string> outcomes;
-  for (const Descriptor* strategy : all_strategies()) {
-    if (strategy->backend == "zookeeper") outcomes.push_back(use_fully(*strategy, {url}));
-  }
-  return outcomes;
+  return use_all_fully("zookeeper", url);
 }
 
 TEST(ZookeeperRights, AreEnough) { EXPECT_THAT(outcomes(documented_acl()), Each("")); }

@@ -1,14 +1,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
-#include <stdexcept>
 
 #include "deployment/failure.h"
 #include "testbed/servers/ports.h"
 #include "tests/conformance/zookeeper/zookeeper_test_store.h"
 #include "tests/support/eventually.h"
-#include "tests/support/servers.h"
 #include "tests/support/zookeeper_bytes.h"
 
 namespace lockbench::test {
@@ -239,21 +236,14 @@ std::string node_of(const std::string& key) {
   return path;
 }
 
-ZookeeperTestStore& shared_zookeeper() {
-  static ZookeeperTestStore tested;
-  return tested;
-}
+ZookeeperTestStore& shared_zookeeper() { return dynamic_cast<ZookeeperTestStore&>(shared_store()); }
 
 namespace {
 
-TestStore& shared() { return shared_zookeeper(); }
-
-std::unique_ptr<TestStore> make() { return std::make_unique<ZookeeperTestStore>(); }
-
 const TestedStoreRegistration registration({.name = "zookeeper",
                                             .backends = {"zookeeper"},
-                                            .shared = shared,
-                                            .make = make,
+                                            .shared = the_one<ZookeeperTestStore>,
+                                            .make = another<ZookeeperTestStore>,
                                             .properties = zookeeper_properties});
 
 }  // namespace

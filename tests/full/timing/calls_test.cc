@@ -90,11 +90,11 @@ INSTANTIATE_TEST_SUITE_P(Of, Calls,
                          [](const auto& tested) { return test_name_of(tested.param); });
 
 TEST(BrokenCalls, AreLate) {
-  Timed stopped(broken_lock(Flaw::heeds_a_stop_late));
+  Timed stopped(broken_lock("heeds_a_stop_late"));
   EXPECT_TRUE(is_late(end_after_a_stop(stopped), Timeouts::kAfterStop));
-  Timed endless(broken_lock(Flaw::ignores_the_deadline));
+  Timed endless(broken_lock("ignores_the_deadline"));
   EXPECT_TRUE(is_late(end_after_the_deadline(endless), {}));
-  Timed patient(broken_lock(Flaw::waits_too_long_for_answers), with_timeout(milliseconds(200)));
+  Timed patient(broken_lock("waits_too_long_for_answers"), with_timeout(milliseconds(200)));
   EXPECT_TRUE(is_late(end_without_an_answer(patient), milliseconds(1400)));
 }
 

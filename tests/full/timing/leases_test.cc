@@ -61,7 +61,7 @@ TEST(Leases, ThatAreRenewedOutliveTheirTtl) {
   for (const char* strategy : {"redis-watchdog", "redis-read-write"}) {
     EXPECT_TRUE(outlives_its_ttl(*find_strategy(strategy))) << strategy;
   }
-  EXPECT_FALSE(outlives_its_ttl(broken_lock(Flaw::forgets_to_renew)));
+  EXPECT_FALSE(outlives_its_ttl(broken_lock("forgets_to_renew")));
 }
 
 }  // namespace

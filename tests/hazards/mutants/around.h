@@ -19,6 +19,24 @@ class Around : public LockStrategy {
   std::unique_ptr<LockStrategy> inner_;
 };
 
+/// What all declare of themselves.
+inline Descriptor mutant(std::string_view name, std::string_view backend, const Traits& traits,
+                         decltype(Descriptor::make) make) {
+  return {.name = name,
+          .backend = backend,
+          .summary = "a correct lock with one defect",
+          .acquire_commands = {"as the correct lock"},
+          .release_commands = {"as the correct lock"},
+          .source = "our own",
+          .traits = traits,
+          .make = std::move(make)};
+}
+
+template <class Mutant>
+decltype(Descriptor::make) wrapping(std::string_view correct) {
+  return [correct](const Context& context) { return std::make_unique<Mutant>(correct, context); };
+}
+
 /// Always grants the same fencing number.
 struct SameNumber : Around {
   using Around::Around;

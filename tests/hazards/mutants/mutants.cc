@@ -1,48 +1,32 @@
 // Locks with one defect that declare what a correct lock does: the plays must detect the
 // difference. They register themselves in the programs that they are linked into.
 
-#include "strategies/redis/client/protocol.h"
-#include "strategies/redis/client/single_node.h"
+#include "strategies/redis/redlock_lock.h"
 #include "strategies/redis/scripts.h"
-#include "strategies/registry.h"
 #include "tests/hazards/mutants/around.h"
+#include "tests/support/plain_redlock.h"
+#include "tests/support/token_mutants.h"
 
 namespace lockbench::redis {
 namespace {
 
 /// Releases without checking the owner.
-class UncheckedRelease : public TokenLock {
- public:
+struct UncheckedRelease : TokenLock {
   using TokenLock::TokenLock;
-
- protected:
   StoreResult<bool> give_back(const Lease& lease, const std::stop_token& stop) override {
     return redis().call(kFlag, {"DEL", lease.key}, stop);
   }
 };
 
-class UncheckedRenewal : public TokenLock {
- public:
-  using TokenLock::TokenLock;
-
- protected:
-  std::optional<RenewalProtocol> renewal_protocol() const override { return RenewalProtocol{}; }
-};
-
 /// Treats its lease as valid for a little too long.
-class Overstays : public TokenLock {
- public:
+struct Overstays : TokenLock {
   using TokenLock::TokenLock;
-
- protected:
   Duration validity(Duration ttl) const override { return ttl + std::chrono::milliseconds(200); }
 };
 
 /// Waits for the replicas, but does not send them its key.
-class KeepsToThePrimary : public TokenLock {
- public:
+struct KeepsToThePrimary : TokenLock {
   using TokenLock::TokenLock;
-
   StoreResult<TryResult> try_acquire(const AcquireRequest& request, Lease& lease) override {
     constexpr std::string_view kSet =
         "redis.set_repl(redis.REPL_NONE) "
@@ -59,10 +43,8 @@ class KeepsToThePrimary : public TokenLock {
 };
 
 /// Takes the end of a wait for a grant, without trying again.
-class SkipsTheRecheck : public TokenLock {
- public:
+struct SkipsTheRecheck : TokenLock {
   using TokenLock::TokenLock;
-
   StoreResult<TryResult> try_acquire(const AcquireRequest& request, Lease& lease) override {
     if (lease.key == waited_for_) return true;
     waited_for_ = lease.key;
@@ -74,11 +56,8 @@ class SkipsTheRecheck : public TokenLock {
 };
 
 /// Checks the owner in every second play only: keys are numbered.
-class Flickers : public TokenLock {
- public:
+struct Flickers : TokenLock {
   using TokenLock::TokenLock;
-
- protected:
   StoreResult<bool> give_back(const Lease& lease, const std::stop_token& stop) override {
     const std::size_t number = lease.key.find('{') + 1;
     const bool careless = std::stoul(lease.key.substr(number)) % 2 == 0;
@@ -86,22 +65,9 @@ class Flickers : public TokenLock {
   }
 };
 
-/// Does not clean up after an acquisition with unknown outcome.
-class Untidy : public TokenLock {
- public:
-  using TokenLock::TokenLock;
-
- protected:
-  StoreResult<bool> undo(const Lease& /*lease*/, const std::stop_token& /*stop*/) override {
-    return false;
-  }
-};
-
 /// Its fencing numbers decrease.
-class CountsDown : public TokenLock {
- public:
+struct CountsDown : TokenLock {
   using TokenLock::TokenLock;
-
   StoreResult<TryResult> try_acquire(const AcquireRequest& request, Lease& lease) override {
     constexpr std::int64_t kFirst = 1000;
     auto tried = TokenLock::try_acquire(request, lease);
@@ -113,21 +79,9 @@ class CountsDown : public TokenLock {
   }
 };
 
-/// Never expires.
-class Eternal : public TokenLock {
- public:
-  using TokenLock::TokenLock;
-
-  StoreResult<TryResult> try_acquire(const AcquireRequest& request, Lease& lease) override {
-    return redis().call(kOkOrNil, {"SET", lease.key, lease.token, "NX"}, request.stop);
-  }
-};
-
 /// Identifies owners by client number, and does not count acquisitions.
-class Confused : public TokenLock {
- public:
+struct Confused : TokenLock {
   using TokenLock::TokenLock;
-
   StoreResult<TryResult> try_acquire(const AcquireRequest& request, Lease& lease) override {
     auto tried = TokenLock::try_acquire(request, lease);
     if (!tried || tried->granted) return tried;
@@ -136,15 +90,12 @@ class Confused : public TokenLock {
     return owner->is_text(lease.token);
   }
 
- protected:
   std::string make_token() override { return std::to_string(client()); }
 };
 
 /// Grants every request.
-class Blind : public TokenLock {
- public:
+struct Blind : TokenLock {
   using TokenLock::TokenLock;
-
   StoreResult<TryResult> try_acquire(const AcquireRequest&, Lease&) override { return true; }
 };
 
@@ -157,37 +108,25 @@ class OnRedis : public Mutant {
 
 template <class Mutant>
 Descriptor described(std::string_view name) {
-  return with_known_hazards({.name = name,
-                             .backend = "redis",
-                             .summary = "a correct lock with one defect",
-                             .acquire_commands = {"SET key token NX PX ttl"},
-                             .release_commands = {"EVALSHA release_if_token key token"},
-                             .source = "our own",
-                             .traits = {.expiry = Expiry::ttl,
-                                        .release_check = OwnerCheck::atomic,
-                                        .renew_check = OwnerCheck::atomic,
-                                        .renewable = true,
-                                        .waiting_choices = kWaitingChoices},
-                             .make = construct<Mutant>});
+  return with_known_hazards(mutant(name, "redis",
+                                   {.expiry = Expiry::ttl,
+                                    .release_check = OwnerCheck::atomic,
+                                    .renew_check = OwnerCheck::atomic,
+                                    .renewable = true,
+                                    .waiting_choices = kWaitingChoices},
+                                   construct<Mutant>));
 }
 
-Descriptor with_traits(Descriptor mutant, void (*change)(Traits&)) {
-  change(mutant.traits);
-  mutant.hazards.clear();
-  return with_known_hazards(std::move(mutant));
+/// The same lock, which declares more.
+Descriptor with(Descriptor made, void (*change)(Traits&)) {
+  change(made.traits);
+  made.hazards.clear();
+  return with_known_hazards(std::move(made));
 }
 
-Descriptor with_numbers(Descriptor mutant) {
-  return with_traits(std::move(mutant), [](Traits& traits) { traits.fencing = true; });
-}
-
-Descriptor with_replicas(Descriptor mutant) {
-  return with_traits(std::move(mutant), [](Traits& traits) { traits.needs_replicas = true; });
-}
-
-Descriptor with_timer(Descriptor mutant) {
-  return with_traits(std::move(mutant), [](Traits& traits) { traits.renews = RenewalTiming{}; });
-}
+void numbers(Traits& traits) { traits.fencing = true; }
+void replicas(Traits& traits) { traits.needs_replicas = true; }
+void timer(Traits& traits) { traits.renews = RenewalTiming{}; }
 
 RenewResult renew_by_script(Connection& redis, Env& env, const Lease& lease, Duration ttl) {
   const TimePoint asked_at = env.now();
@@ -197,46 +136,55 @@ RenewResult renew_by_script(Connection& redis, Env& env, const Lease& lease, Dur
 }
 
 /// Claims a renewal timer in its traits but has none.
-class ForgetsToRenew : public TokenLock {
- public:
+struct ForgetsToRenew : TokenLock {
   using TokenLock::TokenLock;
   RenewResult renew(const Lease& lease, Duration ttl) override {
     return renew_by_script(redis(), env(), lease, ttl);
   }
 
- protected:
   std::optional<RenewalProtocol> renewal_protocol() const override { return std::nullopt; }
 };
 
 /// As ForgetsToRenew, but never expires.
-class Endless : public Eternal {
- public:
-  using Eternal::Eternal;
+struct Endless : test::NeverExpires {
+  using NeverExpires::NeverExpires;
   RenewResult renew(const Lease& lease, Duration ttl) override {
     return renew_by_script(redis(), env(), lease, ttl);
   }
 
- protected:
   std::optional<RenewalProtocol> renewal_protocol() const override { return std::nullopt; }
 };
 
 const Registration sound(described<TokenLock>("test-sound"));
 const Registration unchecked_release(described<UncheckedRelease>("test-unchecked-release"));
-const Registration unchecked_renewal(described<UncheckedRenewal>("test-unchecked-renewal"));
-const Registration hasty(with_timer(described<SkipsTheRecheck>("test-skips-the-recheck")));
+const Registration unchecked_renewal(described<test::RenewsUnchecked>("test-unchecked-renewal"));
+const Registration hasty(with(described<SkipsTheRecheck>("test-skips-the-recheck"), timer));
 const Registration trusting(described<OnRedis<NeverDoubts>>("test-never-doubts"));
-const Registration unreplicated(with_replicas(described<KeepsToThePrimary>("test-unreplicated")));
+const Registration unreplicated(with(described<KeepsToThePrimary>("test-unreplicated"), replicas));
 const Registration overstaying(described<Overstays>("test-overstays"));
 const Registration flickering(described<Flickers>("test-flickers"));
-const Registration untidy(described<Untidy>("test-untidy"));
-const Registration same_number(with_numbers(described<OnRedis<SameNumber>>("test-same-number")));
-const Registration counts_down(with_numbers(described<CountsDown>("test-counts-down")));
-const Registration eternal(described<Eternal>("test-eternal"));
+const Registration untidy(described<test::DoesNotTidyUp>("test-untidy"));
+const Registration same_number(with(described<OnRedis<SameNumber>>("test-same-number"), numbers));
+const Registration counts_down(with(described<CountsDown>("test-counts-down"), numbers));
+const Registration eternal(described<test::NeverExpires>("test-eternal"));
 const Registration confused(described<Confused>("test-confused"));
 const Registration blind(described<Blind>("test-blind"));
-const Registration forgetful(with_timer(described<ForgetsToRenew>("test-forgets-to-renew")));
+const Registration forgetful(with(described<ForgetsToRenew>("test-forgets-to-renew"), timer));
+const Registration endless(with(described<Endless>("test-endless"), timer));
 
-const Registration endless(with_timer(described<Endless>("test-endless")));
+using Flaws = test::RedlockFlaws;
+
+template <Flaws kFlaws>
+Descriptor redlock(std::string_view name) {
+  return with_known_hazards(
+      mutant(name, "redis", redlock_traits(), construct<test::PlainRedlock<kFlaws>>));
+}
+
+const Registration sound_redlock(redlock<Flaws{}>("test-redlock"));
+const Registration minority(redlock<Flaws{.minority_wins = true}>("test-redlock-minority"));
+const Registration late(redlock<Flaws{.ignores_validity = true}>("test-redlock-late"));
+const Registration unanimous(redlock<Flaws{.unanimous = true}>("test-redlock-unanimous"));
+const Registration hoarding(redlock<Flaws{.hoards = true}>("test-redlock-hoarding"));
 
 }  // namespace
 }  // namespace lockbench::redis

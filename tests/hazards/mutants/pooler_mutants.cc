@@ -4,8 +4,8 @@
 #include "strategies/endpoints.h"
 #include "strategies/postgres/client/endpoint.h"
 #include "strategies/postgres/lock.h"
-#include "strategies/registry.h"
 #include "strategies/waiting/retry.h"
+#include "tests/hazards/mutants/around.h"
 
 namespace lockbench::postgres {
 namespace {
@@ -53,20 +53,13 @@ class Trusting : public LockStrategy {
   Session session_;
 };
 
-const Registration registration(with_known_hazards({
-    .name = "test-advisory-trusting",
-    .backend = "postgres",
-    .summary = "an advisory lock that does not know of poolers",
-    .acquire_commands = {"pg_try_advisory_lock"},
-    .release_commands = {"pg_advisory_unlock"},
-    .source = "our own",
-    .traits = {.expiry = Expiry::session,
-               .release_check = OwnerCheck::atomic,
-               .ends_with_connection = true,
-               .reentrant = true,
-               .waiting_choices = {}},
-    .make = construct<Trusting>,
-}));
+const Registration registration(with_known_hazards(mutant("test-advisory-trusting", "postgres",
+                                                          {.expiry = Expiry::session,
+                                                           .release_check = OwnerCheck::atomic,
+                                                           .ends_with_connection = true,
+                                                           .reentrant = true,
+                                                           .waiting_choices = {}},
+                                                          construct<Trusting>)));
 
 }  // namespace
 }  // namespace lockbench::postgres

@@ -35,23 +35,15 @@ class Hasty : private OwnOptions, public Around {
 
 template <class Mutant>
 Descriptor described(std::string_view name, std::string_view backend, std::string_view around) {
-  return {.name = name,
-          .backend = backend,
-          .summary = "a correct lock with one defect",
-          .acquire_commands = {"as the wrapped lock"},
-          .release_commands = {"as the wrapped lock"},
-          .source = "our own",
-          .traits = {.expiry = Expiry::session,
-                     .release_check = OwnerCheck::atomic,
-                     .lock_delay = true,
-                     .fencing = true,
-                     .waiting_choices = {}},
-          .hazards = backend == "etcd"
-                         ? std::vector<KnownHazard>{{"member-isolated", HazardOutcome::known_loss}}
-                         : std::vector<KnownHazard>{},
-          .make = [around](const Context& context) {
-            return std::make_unique<Mutant>(around, context);
-          }};
+  Descriptor made = mutant(name, backend,
+                           {.expiry = Expiry::session,
+                            .release_check = OwnerCheck::atomic,
+                            .lock_delay = true,
+                            .fencing = true,
+                            .waiting_choices = {}},
+                           wrapping<Mutant>(around));
+  if (backend == "etcd") made.hazards = {{"member-isolated", HazardOutcome::known_loss}};
+  return made;
 }
 
 const Registration zookeeper(described<SameNumber>("test-zookeeper-same-number", "zookeeper",

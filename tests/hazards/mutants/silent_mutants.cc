@@ -73,53 +73,45 @@ struct UnheardRelease : Around {
 template <class Mutant>
 Descriptor described(std::string_view name, std::string_view backend, std::string_view around,
                      const Traits& traits) {
-  return {.name = name,
-          .backend = backend,
-          .summary = "a correct lock with one defect",
-          // The same number as redis-getset: its plays count them.
-          .acquire_commands = {"as", "the", "wrapped lock"},
-          .release_commands = {"likewise"},
-          .source = "our own",
-          .traits = traits,
-          .hazards = {},
-          .make = [around](const Context& context) {
-            return std::make_unique<Mutant>(around, context);
-          }};
+  Descriptor made = mutant(name, backend, traits, wrapping<Mutant>(around));
+  // The same number as redis-getset: its plays count them.
+  made.acquire_commands = {"as", "the", "wrapped lock"};
+  return made;
 }
 
-Traits with_ttl(OwnerCheck release_check) {
-  return {.expiry = Expiry::ttl, .release_check = release_check, .waiting_choices = {}};
-}
-Traits with_session() {
-  return {.expiry = Expiry::session,
-          .release_check = OwnerCheck::atomic,
-          .fencing = true,
-          .waiting_choices = {}};
+template <class Mutant>
+Descriptor on_redis(std::string_view name, std::string_view around = "redis-set-nx-lua",
+                    OwnerCheck release_check = OwnerCheck::atomic) {
+  return described<Mutant>(
+      name, "redis", around,
+      {.expiry = Expiry::ttl, .release_check = release_check, .waiting_choices = {}});
 }
 
-const Registration silent(described<Silent<true>>("test-silent", "redis", "redis-set-nx-lua",
-                                                  with_ttl(OwnerCheck::atomic)));
-const Registration confused(described<Silent<true>>("test-silent-confused", "redis",
-                                                    "test-confused", with_ttl(OwnerCheck::atomic)));
-const Registration getset(described<Silent<true>>("test-silent-getset", "redis", "redis-getset",
-                                                  with_ttl(OwnerCheck::local_clock)));
-const Registration redlock(described<Silent<true>>("test-silent-redlock", "redis", "redlock",
-                                                   redis::redlock_traits()));
-const Registration etcd(described<Silent<true>>("test-silent-etcd", "etcd", "etcd",
-                                                with_session()));
-const Registration cut_off(described<CutOff>("test-cut-off", "postgres", "postgres-advisory",
-                                             with_session()));
-const Registration refused(described<Silent<false>>("test-silent-refusal", "redis", "redlock",
-                                                    redis::redlock_traits()));
-const Registration for_good(described<SilentForGood>("test-silent-for-good", "redis",
-                                                     "redis-set-nx-lua",
-                                                     with_ttl(OwnerCheck::atomic)));
-const Registration unheard(described<UnheardRelease<true>>("test-unheard-release", "redis",
-                                                           "redis-set-nx-lua",
-                                                           with_ttl(OwnerCheck::atomic)));
-const Registration repeated(described<UnheardRelease<false>>("test-unheard-repetition", "redis",
-                                                             "redis-set-nx-lua",
-                                                             with_ttl(OwnerCheck::atomic)));
+template <class Mutant>
+Descriptor in_a_session(std::string_view name, std::string_view backend, std::string_view around) {
+  return described<Mutant>(name, backend, around,
+                           {.expiry = Expiry::session,
+                            .release_check = OwnerCheck::atomic,
+                            .fencing = true,
+                            .waiting_choices = {}});
+}
+
+template <class Mutant>
+Descriptor on_a_quorum(std::string_view name) {
+  return described<Mutant>(name, "redis", "redlock", redis::redlock_traits());
+}
+
+const Registration silent(on_redis<Silent<true>>("test-silent"));
+const Registration confused(on_redis<Silent<true>>("test-silent-confused", "test-confused"));
+const Registration getset(on_redis<Silent<true>>("test-silent-getset", "redis-getset",
+                                                 OwnerCheck::local_clock));
+const Registration redlock(on_a_quorum<Silent<true>>("test-silent-redlock"));
+const Registration etcd(in_a_session<Silent<true>>("test-silent-etcd", "etcd", "etcd"));
+const Registration cut_off(in_a_session<CutOff>("test-cut-off", "postgres", "postgres-advisory"));
+const Registration refused(on_a_quorum<Silent<false>>("test-silent-refusal"));
+const Registration for_good(on_redis<SilentForGood>("test-silent-for-good"));
+const Registration unheard(on_redis<UnheardRelease<true>>("test-unheard-release"));
+const Registration repeated(on_redis<UnheardRelease<false>>("test-unheard-repetition"));
 
 }  // namespace
 }  // namespace lockbench

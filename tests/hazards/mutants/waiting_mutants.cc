@@ -3,17 +3,14 @@
 #include <algorithm>
 
 #include "strategies/redis/client/single_node.h"
-#include "strategies/registry.h"
 #include "tests/hazards/mutants/around.h"
 
 namespace lockbench::redis {
 namespace {
 
 /// A ticket queue that does not drop dead waiters.
-class WaitsForTheDead : public TokenLock {
- public:
+struct WaitsForTheDead : TokenLock {
   using TokenLock::TokenLock;
-
   StoreResult<TryResult> try_acquire(const AcquireRequest& request, Lease& lease) override {
     if (lease.token != drawn_by_) {
       const auto drawn = redis().call({"INCR", lease.key + ":drawn"}, request.stop);
@@ -27,7 +24,6 @@ class WaitsForTheDead : public TokenLock {
     return served_ == std::to_string(number_ - 1);
   }
 
- protected:
   StoreResult<bool> give_back(const Lease& lease, const std::stop_token& stop) override {
     const auto served = redis().call({"INCR", lease.key + ":served"}, stop);
     if (!served) return tl::unexpected(served.error());
@@ -42,10 +38,8 @@ class WaitsForTheDead : public TokenLock {
 };
 
 /// The same, but it skips a waiter after a whole TTL.
-class WaitsOutTheDead : public WaitsForTheDead {
- public:
+struct WaitsOutTheDead : WaitsForTheDead {
   using WaitsForTheDead::WaitsForTheDead;
-
   StoreResult<TryResult> try_acquire(const AcquireRequest& request, Lease& lease) override {
     const std::string seen = served();
     auto tried = WaitsForTheDead::try_acquire(request, lease);
@@ -62,11 +56,8 @@ class WaitsOutTheDead : public WaitsForTheDead {
 };
 
 /// Tries again only after a notification.
-class TrustsTheMessage : public TokenLock {
- public:
+struct TrustsTheMessage : TokenLock {
   using TokenLock::TokenLock;
-
- protected:
   WaitResult wait_turn(const AcquireRequest& request, const Lease& lease,
                        std::uint32_t earlier_waits, Duration longest) override {
     const TimePoint until = wakes_at(request);
@@ -81,11 +72,8 @@ class TrustsTheMessage : public TokenLock {
 };
 
 /// Tries again after a notification, or after two TTLs.
-class WakesLate : public TrustsTheMessage {
- public:
+struct WakesLate : TrustsTheMessage {
   using TrustsTheMessage::TrustsTheMessage;
-
- protected:
   TimePoint wakes_at(const AcquireRequest& request) override {
     return std::min(env().now() + 2 * request.ttl, request.deadline);
   }

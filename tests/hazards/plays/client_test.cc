@@ -1,13 +1,12 @@
 #include <gtest/gtest.h>
 
-#include <fstream>
+#include <tuple>
 
-#include "hazards/play.h"
-#include "strategies/registry.h"
 #include "tests/hazards/support/fixtures.h"
 #include "tests/support/eventually.h"
+#include "tests/support/test_names.h"
 
-// A client process carries out requests, and dies or stops at the requested command.
+// How client processes die and stop at a command, and how private stores end sessions.
 
 namespace lockbench::hazards::test {
 namespace {
@@ -18,112 +17,93 @@ using Place = CommandFault::Place;
 
 class Clients : public testing::Test {
  protected:
-  void SetUp() override {
-    auto store = server_pool().store(strategy("redis-set-nx-check"), Setup::shared);
-    ASSERT_TRUE(store) << store.error().reason;
-    static int plays = 0;
-    play_.emplace(server_pool(), *store, strategy("redis-set-nx-check"),
-                  "lockbench:clients:{" + std::to_string(++plays));
-  }
+  Clients() { play_.set_ttl(30s); }
 
-  Actor& client(std::string_view name) { return play_->client(name); }
-
-  std::optional<Play> play_;
+  Stage play_{"redis-set-nx-check"};
+  Actor& one_ = play_.client("one");
 };
 
 TEST_F(Clients, ExcludeEachOther) {
-  Actor& one = client("one");
-  Actor& other = client("other");
-  const Grant held = one.must_acquire();
+  Actor& other = play_.client("other");
+  const Grant held = one_.must_acquire();
   EXPECT_EQ(other.acquire().outcome, AcquireOutcome::refused);
   other.start_acquire(5s);
   other.await_waiting();
-  EXPECT_EQ(one.release(held), ReleaseOutcome::released);
+  EXPECT_EQ(one_.release(held), ReleaseOutcome::released);
   const Grant next = other.finish_acquire();
   EXPECT_TRUE(next.granted());
   EXPECT_GT(next.answered_at, held.answered_at);
-  EXPECT_GE(*next.valid_until - next.asked_at, play_->ttl());
+  EXPECT_GE(*next.valid_until - next.asked_at, play_.ttl());
 }
 
 TEST_F(Clients, CountTheCommandsOfAnAcquisitionAndARelease) {
-  Actor& one = client("one");
-  one.warm_up();
-  EXPECT_EQ(one.acquire_commands(), 1);  // SET
-  EXPECT_EQ(one.release_commands(), 2);  // GET, DEL
+  one_.warm_up();
+  EXPECT_EQ(one_.acquire_commands(), 1);  // SET
+  EXPECT_EQ(one_.release_commands(), 2);  // GET, DEL
 }
 
 TEST_F(Clients, DieBetweenTwoCommands) {
-  play_->set_ttl(30s);
-  Actor& one = client("one");
-  const Grant held = one.must_acquire();
-  one.arm(Action::die, Place::after, 1);
-  one.start_release(held);
-  one.await_death();
+  const Grant held = one_.must_acquire();
+  one_.arm(Action::die, Place::after, 1);
+  one_.start_release(held);
+  one_.await_death();
   // The owner was checked, but the key was not deleted.
-  EXPECT_NE(play_->store().value_of(play_->key()), "");
-  EXPECT_THROW(one.release(held), Failure);
+  EXPECT_NE(play_.store().value_of(play_.key()), "");
+  EXPECT_THROW(one_.release(held), Failure);
 }
 
 TEST_F(Clients, StandStillBetweenTwoCommandsAndGoOn) {
-  play_->set_ttl(30s);
-  Actor& one = client("one");
-  const Grant held = one.must_acquire();
-  one.arm(Action::stall, Place::before, 2);
-  one.start_release(held);
-  one.await_stop();
-  EXPECT_NE(play_->store().value_of(play_->key()), "");
-  one.resume();
-  EXPECT_EQ(one.finish_release(), ReleaseOutcome::released);
-  EXPECT_EQ(play_->store().value_of(play_->key()), "");
+  const Grant held = one_.must_acquire();
+  one_.arm(Action::stall, Place::before, 2);
+  one_.start_release(held);
+  one_.await_stop();
+  EXPECT_NE(play_.store().value_of(play_.key()), "");
+  one_.resume();
+  EXPECT_EQ(one_.finish_release(), ReleaseOutcome::released);
+  EXPECT_EQ(play_.store().value_of(play_.key()), "");
 }
 
 TEST_F(Clients, AreNotToldWhatTookEffect) {
-  play_->set_ttl(30s);
-  Actor& one = client("one");
-  const Grant held = one.must_acquire();
-  one.arm(Action::drop_answer, Place::after, 2);
-  EXPECT_EQ(one.release(held), ReleaseOutcome::failed);
-  EXPECT_EQ(play_->store().value_of(play_->key()), "");
-  EXPECT_EQ(one.release(held), ReleaseOutcome::not_owner) << "a fault strikes once";
+  const Grant held = one_.must_acquire();
+  one_.arm(Action::drop_answer, Place::after, 2);
+  EXPECT_EQ(one_.release(held), ReleaseOutcome::failed);
+  EXPECT_EQ(play_.store().value_of(play_.key()), "");
+  EXPECT_EQ(one_.release(held), ReleaseOutcome::not_owner) << "a fault strikes once";
 }
 
 TEST_F(Clients, DoNothingWhileTheyAreStopped) {
-  play_->set_ttl(30s);
-  Actor& one = client("one");
-  const Grant held = one.must_acquire();
-  one.stop();
-  one.start_release(held);
-  EXPECT_FALSE(client("other").acquire(200ms).granted());
-  one.resume();
-  EXPECT_EQ(one.finish_release(), ReleaseOutcome::released);
+  const Grant held = one_.must_acquire();
+  one_.stop();
+  one_.start_release(held);
+  EXPECT_FALSE(play_.client("other").acquire(200ms).granted());
+  one_.resume();
+  EXPECT_EQ(one_.finish_release(), ReleaseOutcome::released);
 }
 
 TEST_F(Clients, SayWhatTheyBelieve) {
-  Actor& one = client("one");
-  const Grant held = one.must_acquire();
-  const Belief belief = one.belief(held);
+  const Grant held = one_.must_acquire();
+  const Belief belief = one_.belief(held);
   EXPECT_TRUE(belief.valid);
   EXPECT_EQ(belief.until, held.valid_until);
   // Another client deletes the key; a renewal notices it.
-  EXPECT_TRUE(play_->store().remove_key(play_->key()));
-  EXPECT_FALSE(play_->store().remove_key(play_->key()));
-  EXPECT_EQ(one.renew(held, 1s), RenewOutcome::not_owner);
-  EXPECT_FALSE(one.belief(held).valid);
+  EXPECT_TRUE(play_.store().remove_key(play_.key()));
+  EXPECT_FALSE(play_.store().remove_key(play_.key()));
+  EXPECT_EQ(one_.renew(held, 1s), RenewOutcome::not_owner);
+  EXPECT_FALSE(one_.belief(held).valid);
 }
 
 TEST_F(Clients, WorkOnACounterThatTheLockAloneProtects) {
-  Actor& one = client("one");
-  Actor& other = client("other");
-  const Grant held = one.must_acquire();
-  EXPECT_EQ(play_->counter(), 0U);
-  one.read(held);
-  EXPECT_EQ(one.write(held), loadgen::WriteResult::accepted);
-  one.release(held);
+  Actor& other = play_.client("other");
+  const Grant held = one_.must_acquire();
+  EXPECT_EQ(play_.counter(), 0U);
+  one_.read(held);
+  EXPECT_EQ(one_.write(held), loadgen::WriteResult::accepted);
+  one_.release(held);
   const Grant next = other.must_acquire();
   other.read(next);
   EXPECT_EQ(other.write(next), loadgen::WriteResult::accepted);
-  EXPECT_EQ(play_->counter(), 2U);
-  EXPECT_EQ(play_->accepted_writes(), 2U);
+  EXPECT_EQ(play_.counter(), 2U);
+  EXPECT_EQ(play_.accepted_writes(), 2U);
 }
 
 TEST_F(Clients, SayWhyTheyCannotDoSomething) {
@@ -136,6 +116,56 @@ TEST_F(Clients, SayWhyTheyCannotDoSomething) {
 
 TEST_F(Clients, ThatCannotBeStartedAreAFailureOfTheStage) {
   EXPECT_THROW(ClientProcess("/no/such/program"), Failure);
+}
+
+class Sessions : public testing::TestWithParam<std::string_view> {
+ protected:
+  Stage play_{GetParam()};
+};
+
+TEST_P(Sessions, EndWithTheirOwnLocksAlone) {
+  Actor& neighbour = play_.client("neighbour");
+  neighbour.must_acquire();
+  const std::string neighbours = play_.key();
+  play_.change_key();
+  Actor& holder = play_.client("holder");
+  Actor& waiter = play_.client("waiter");
+  holder.must_acquire();
+  waiter.start_acquire(20s);
+  waiter.await_waiting();
+  play_.store().end_session(play_.key());
+  EXPECT_TRUE(waiter.finish_acquire().granted()) << "of two in the queue it was the holder's";
+
+  play_.store().end_session(play_.key());
+  play_.store().end_session(neighbours);
+}
+
+TEST_P(Sessions, CannotBeEndedWhereNobodyHoldsTheLock) {
+  Actor& holder = play_.client("holder");
+  EXPECT_EQ(holder.release(holder.must_acquire()), ReleaseOutcome::released);
+  EXPECT_THROW(play_.store().end_session(play_.key()), Failure);
+}
+
+INSTANTIATE_TEST_SUITE_P(, Sessions,
+                         testing::Values("zookeeper", "zookeeper-herd", "etcd", "chubby",
+                                         "postgres-advisory", "postgres-row"),
+                         [](const auto& tested) {
+                           return lockbench::test::test_name_of(tested.param);
+                         });
+
+TEST(Setups, ThatAreNotOfferedSayWhy) {
+  using Why = deployment::NotStarted::Why;
+  const std::tuple<std::string_view, deployment::Setup, Why> none[] = {
+      {"etcd", Setup::clocked, Why::unplayable},
+      {"etcd", Setup::cramped, Why::never_needed},
+      {"zookeeper", Setup::cramped, Why::never_needed},
+      {"postgres-row", Setup::cramped, Why::never_needed}};
+  for (const auto& [name, setup, why] : none) {
+    const auto store = server_pool().store(strategy(name), setup);
+    ASSERT_FALSE(store) << name;
+    EXPECT_EQ(store.error().why, why) << name;
+    EXPECT_NE(store.error().reason, "") << name;
+  }
 }
 
 }  // namespace

@@ -1,11 +1,8 @@
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <sstream>
-#include <string>
-#include <vector>
 
 #include "tests/integration/support/program.h"
 
@@ -80,25 +77,16 @@ TEST_F(Command, ReportsACellThatDoesNotAlwaysEndAlike) {
   EXPECT_EQ(saved.at("hazards").at(0).at("observed"), "foreign-release");
 }
 
-TEST_F(Command, MeasuresTheBeliefGap) {
-  EXPECT_EQ(run("partition-holder --strategies redis-set-nx-lua --repeat 2"), 0) << err();
-  // Its own clock ends its belief no later than the store ends the lock.
-  EXPECT_LE(result().at("hazards").at(0).at("evidence").at("belief_gap_seconds"), 0.0);
-}
-
-TEST_F(Command, RefusesWhatDoesNotFitTogether) {
-  EXPECT_EQ(run("late-release --explain late-release/redis-set-nx"), 1);
-  EXPECT_THAT(err(), HasSubstr("--explain names its scenario and strategy"));
-}
-
-TEST_F(Command, NamesWhatItDoesNotKnow) {
-  EXPECT_EQ(run("late-relase --strategies redis-set-nx"), 1);
-  EXPECT_THAT(err(), HasSubstr("no such scenario \"late-relase\""));
-  EXPECT_THAT(err(), HasSubstr("late-release"));
-  EXPECT_EQ(run("late-release --strategies redis-set-ny"), 1);
-  EXPECT_THAT(err(), HasSubstr("no such strategy"));
-  EXPECT_EQ(run("--explain late-release"), 1);
-  EXPECT_THAT(err(), HasSubstr("SCENARIO/STRATEGY"));
+TEST_F(Command, RefusesWhatItDoesNotKnowOrDoesNotFitTogether) {
+  const std::pair<std::string, std::string> refused[] = {
+      {"late-release --explain late-release/redis-set-nx", "--explain names its scenario"},
+      {"late-relase --strategies redis-set-nx", "did you mean late-release"},
+      {"late-release --strategies redis-set-ny", "no such strategy"},
+      {"--explain late-release", "SCENARIO/STRATEGY"}};
+  for (const auto& [arguments, said] : refused) {
+    EXPECT_EQ(run(arguments), 1) << arguments;
+    EXPECT_THAT(err(), HasSubstr(said)) << arguments;
+  }
 }
 
 }  // namespace

@@ -1,13 +1,22 @@
 #include "hazards/scenario.h"
 
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 
-#include "hazards/player.h"
+#include <tuple>
+
+#include "strategies/carrier.h"
 #include "strategies/registry.h"
 #include "tests/hazards/support/fixtures.h"
 
+// What a scenario expects, when a play is none, and how repeated plays of one cell are combined.
+
 namespace lockbench::hazards::test {
 namespace {
+
+using namespace std::chrono_literals;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using enum HazardOutcome;
 
 TEST(Scenarios, AreFoundByNameAndHaveOneEach) {
   for (const Scenario* scenario : all_scenarios())
@@ -19,10 +28,10 @@ TEST(Scenarios, AreFoundByNameAndHaveOneEach) {
 TEST(Scenarios, AskAQuestionAndExpectASafeAnswer) {
   for (const Scenario* scenario : all_scenarios()) {
     EXPECT_EQ(scenario->question.back(), '?') << scenario->name;
-    EXPECT_TRUE(scenario->default_outcome == HazardOutcome::safe ||
-                scenario->default_outcome == HazardOutcome::recovers)
+    EXPECT_TRUE(scenario->default_outcome == safe || scenario->default_outcome == recovers)
         << scenario->name;
     EXPECT_TRUE(scenario->play) << scenario->name;
+    EXPECT_TRUE(scenario->like.empty() || find_scenario(scenario->like)) << scenario->name;
   }
 }
 
@@ -38,40 +47,33 @@ TEST(Scenarios, ConcernTheStrategiesThatDeclareThem) {
   }
 }
 
-TEST(Scenarios, ExpectWhatIsDeclaredElseTheSafeAnswer) {
-  const Scenario& late = scenario("late-release");
-  EXPECT_EQ(expected_outcome(late, strategy("redis-set-nx")), HazardOutcome::foreign_release);
-  EXPECT_EQ(expected_outcome(late, strategy("redis-set-nx-lua")), HazardOutcome::safe);
-  const Scenario& crash = scenario("crash-holding");
-  EXPECT_EQ(expected_outcome(crash, strategy("redis-set-nx")), HazardOutcome::recovers);
-}
-
-TEST(Scenarios, ExpectOfAVariantWhatIsDeclaredOfTheFirst) {
-  const Descriptor& lua = strategy("redis-set-nx-lua");
-  EXPECT_EQ(expected_outcome(scenario("pause-holding-late"), lua), HazardOutcome::lost_update);
-  EXPECT_EQ(expected_outcome(scenario("partition-holder-late"), lua), HazardOutcome::known_loss);
-  for (const Scenario* one : all_scenarios()) {
-    EXPECT_TRUE(one->like.empty() || find_scenario(one->like) != nullptr) << one->name;
+TEST(Scenarios, ExpectWhatIsDeclaredElseTheSafeAnswerIfTheyConcernTheLock) {
+  const std::tuple<std::string_view, std::string_view, HazardOutcome> expected[] = {
+      {"late-release", "redis-set-nx", foreign_release},
+      {"late-release", "redis-set-nx-lua", safe},
+      {"crash-holding", "redis-set-nx", recovers},
+      // Of a variant, as is declared of the first.
+      {"pause-holding-late", "redis-set-nx-lua", lost_update},
+      {"partition-holder-late", "redis-set-nx-lua", known_loss},
+      // A lock that never runs out.
+      {"overrun-holding", "redis-setnx", not_applicable},
+      {"pause-holding-late", "redis-setnx", not_applicable},
+      {"late-release", "redis-setnx", not_applicable},
+      {"overrun-holding", "postgres-advisory", not_applicable},
+      {"pause-holding-late", "postgres-advisory", not_applicable},
+      {"late-release", "postgres-advisory", not_applicable},
+      // Its contenders prolong it: it runs out if they come late.
+      {"overrun-holding", "redis-setnx-expire-multi", not_applicable},
+      {"overrun-holding-late", "redis-setnx-expire-multi", known_loss},
+      {"late-release", "redis-setnx-expire-multi", foreign_release}};
+  for (const auto& [name, lock, outcome] : expected) {
+    EXPECT_EQ(expected_outcome(scenario(name), strategy(lock)), outcome) << name << " " << lock;
   }
-}
-
-TEST(Scenarios, AboutLocksThatRunOutDoNotConcernThoseThatNeverDo) {
-  using enum HazardOutcome;
-  for (const std::string_view name : {"redis-setnx", "postgres-advisory"}) {
-    for (const std::string_view late : {"overrun-holding", "pause-holding-late", "late-release"}) {
-      EXPECT_EQ(expected_outcome(scenario(late), strategy(name)), not_applicable) << name << late;
-    }
-  }
-  // Its contenders prolong it: it runs out if they come late.
-  const Descriptor& multi = strategy("redis-setnx-expire-multi");
-  EXPECT_EQ(expected_outcome(scenario("overrun-holding"), multi), not_applicable);
-  EXPECT_EQ(expected_outcome(scenario("overrun-holding-late"), multi), known_loss);
-  EXPECT_EQ(expected_outcome(scenario("late-release"), multi), foreign_release);
 }
 
 TEST(Plays, OfAFaultThatNobodyCanCauseAreNotPlayed) {
   const Cell cell = play(server_pool(), scenario("store-clock-jump"), strategy("etcd"));
-  EXPECT_EQ(cell.observed, HazardOutcome::not_played);
+  EXPECT_EQ(cell.observed, not_played);
   EXPECT_TRUE(cell.agrees());
   EXPECT_FALSE(cell.failed);
   EXPECT_NE(cell.reason.find("clock"), std::string::npos) << cell.reason;
@@ -79,11 +81,11 @@ TEST(Plays, OfAFaultThatNobodyCanCauseAreNotPlayed) {
 
 TEST(Scenarios, ThatDoNotConcernAStrategySayWhy) {
   const Cell control = make_cell(scenario("late-release"), strategy("none"));
-  EXPECT_EQ(control.observed, HazardOutcome::not_applicable);
+  EXPECT_EQ(control.observed, not_applicable);
   EXPECT_TRUE(control.agrees());
   EXPECT_NE(control.reason, "");
   const Cell other = make_cell(scenario("memcached-eviction"), strategy("redis-set-nx"));
-  EXPECT_EQ(other.observed, HazardOutcome::not_applicable);
+  EXPECT_EQ(other.observed, not_applicable);
 }
 
 TEST(Plays, ThatBreakOffAreNoVerdict) {
@@ -132,13 +134,93 @@ TEST(Plays, AreStoppedBetweenTwo) {
 TEST(Timeline, IsInOrderHoweverItWasHeardOf) {
   Timeline timeline;
   const TimePoint now{};
-  using std::chrono::seconds;
-  timeline.add(now + seconds(2), "b", "second");
-  timeline.add(now + seconds(1), "a", "first");
-  timeline.add(now + seconds(2), "c", "third");
+  timeline.add(now + 2s, "b", "second");
+  timeline.add(now + 1s, "a", "first");
+  timeline.add(now + 2s, "c", "third");
   ASSERT_EQ(timeline.entries().size(), 3U);
   EXPECT_EQ(timeline.entries()[0].what, "first");
   EXPECT_EQ(timeline.entries()[2].what, "third");
+}
+
+constexpr TimePoint kDue{10s};
+
+TEST(Pace, AStepMayBeEarlyOrALittleLateElseItIsNamed) {
+  for (const TimePoint at : {kDue - 1h, kDue, kDue + 125ms}) {
+    EXPECT_NO_THROW(require_in_time("the pause ended", kDue, at, 125ms));
+  }
+  try {
+    require_in_time("the pause ended", kDue, kDue + 600ms, 125ms);
+    FAIL() << "late by 600 ms";
+  } catch (const Disturbed& late) {
+    EXPECT_STREQ(late.what(), "disturbed: the pause ended 600 ms late, where 125 ms are tolerated");
+  }
+}
+
+TEST(DisturbedPlay, OfAClientThatAsksLateIsNotPlayed) {
+  const Scenario slow{.name = "slow", .question = "?", .play = [](Play& play) -> Verdict {
+                        Actor& client = play.client("client");
+                        client.stop();
+                        client.start_acquire(5s);
+                        play.wait_until(Carrier::current().now() + 2 * play.tolerance());
+                        client.resume();
+                        client.finish_acquire();
+                        return {double_grant, "what was seen without noticing"};
+                      }};
+  const Cell cell = play(server_pool(), slow, strategy("redis-set-nx-lua"));
+  EXPECT_TRUE(cell.disturbed) << description_of(cell);
+  EXPECT_FALSE(cell.failed);
+  EXPECT_EQ(cell.observed, not_played);
+  EXPECT_TRUE(cell.agrees()) << "it accuses nobody";
+  EXPECT_THAT(cell.reason, HasSubstr("disturbed: "));
+}
+
+Cell seen(std::optional<HazardOutcome> outcome) {
+  Cell cell = make_cell(scenario("late-release"), strategy("redis-set-nx-lua"));
+  cell.observed = outcome;
+  return cell;
+}
+
+TEST(DisturbedPlay, IsNotTheOneShownAndDoesNotMakeACellUnstable) {
+  Cell disturbed = seen(not_played);
+  disturbed.expected = not_played;
+  disturbed.disturbed = true;
+  const Repeated cell = gather({disturbed, seen(safe), disturbed}, 1).front();
+  EXPECT_EQ(cell.shown.observed, safe);
+  EXPECT_FALSE(cell.unstable());
+  EXPECT_EQ(cell.outcomes.at(not_played), 2);
+  const auto cells = gather({disturbed, seen(safe), seen(foreign_release)}, 1);
+  EXPECT_TRUE(cells.front().unstable());
+}
+
+TEST(RepeatedCells, ArePlayedRoundAfterRound) {
+  const std::vector<Cell> cells{seen(safe), seen(stuck)};
+  const auto plays = repeated(cells, 3);
+  ASSERT_EQ(plays.size(), 6U);
+  EXPECT_EQ(plays[0].observed, safe);
+  EXPECT_EQ(plays[5].observed, stuck);
+}
+
+TEST(RepeatedCells, ThatDoNotEndAlikeShowThePlayThatWasNotDeclared) {
+  const auto stable =
+      gather({seen(safe), seen(foreign_release), seen(safe), seen(foreign_release)}, 2);
+  ASSERT_EQ(stable.size(), 2U);
+  EXPECT_FALSE(stable[0].unstable() || stable[1].unstable());
+  EXPECT_EQ(stable[0].tally(), "safe 2 times");
+  const auto cells = gather({seen(safe), seen(safe), seen(foreign_release), seen(stuck)}, 1);
+  ASSERT_EQ(cells.size(), 1U);
+  EXPECT_TRUE(cells[0].unstable());
+  EXPECT_EQ(cells[0].shown.observed, foreign_release);
+  EXPECT_EQ(cells[0].tally(), "safe 2 times, foreign-release once, stuck once");
+}
+
+TEST(RepeatedCells, ThatBrokeOffNowAndThenAreStillSeen) {
+  Cell broken = seen(std::nullopt);
+  broken.failed = true;
+  broken.reason = "it fell over";
+  const auto cells = gather({broken, seen(safe)}, 1);
+  EXPECT_TRUE(cells[0].shown.played());
+  EXPECT_THAT(cells[0].failures, ElementsAre("it fell over"));
+  EXPECT_FALSE(gather({broken, broken}, 1)[0].shown.played());
 }
 
 }  // namespace

@@ -132,15 +132,13 @@ TEST(Verdicts, SayThatAFaultStruckOneNodeOfSeveral) {
 }
 
 TEST(Stages, OfAQuorumAreFiveServersEachWithALineOfItsOwn) {
-  auto store = server_pool().store(strategy("redlock"), Setup::volatile_);
-  ASSERT_TRUE(store) << store.error().reason;
-  const auto ports = (*store)->ports();
+  const auto store = store_for("redlock", Setup::volatile_);
+  const auto ports = store->ports();
   EXPECT_EQ(std::set(ports.begin(), ports.end()).size(), 5U);
-  const auto urls = (*store)->endpoints({1, 2, 3, 4, 5}).at("redis");
+  const auto urls = store->endpoints({1, 2, 3, 4, 5}).at("redis");
   ASSERT_EQ(urls.size(), 5U);
   EXPECT_TRUE(urls[4].ends_with("@127.0.0.1:5"));
-  EXPECT_TRUE(
-      (*store)->endpoints().at("redis")[2].ends_with(fmt::format("@127.0.0.1:{}", ports[2])));
+  EXPECT_TRUE(store->endpoints().at("redis")[2].ends_with(fmt::format("@127.0.0.1:{}", ports[2])));
 }
 
 }  // namespace

@@ -34,6 +34,12 @@ const Descriptor& strategy(std::string_view name) {
   return *found;
 }
 
+std::shared_ptr<PrivateStore> store_for(std::string_view strategy_name, Setup setup) {
+  auto store = server_pool().store(strategy(strategy_name), setup);
+  if (!store) throw std::runtime_error(store.error().reason);
+  return *std::move(store);
+}
+
 Cell undisturbed(const Scenario& scenario, const Descriptor& strategy) {
   Cell cell;
   EXPECT_TRUE(lockbench::test::eventually([&] {

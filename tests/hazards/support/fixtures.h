@@ -1,5 +1,6 @@
 #pragma once
 
+#include "hazards/play.h"
 #include "hazards/player.h"
 
 namespace lockbench::hazards::test {
@@ -11,6 +12,16 @@ ServerPool& server_pool();
 /// Names of things that must be there; std::runtime_error if they are not.
 const Scenario& scenario(std::string_view name);
 const Descriptor& strategy(std::string_view name);
+
+/// Servers for the plays of a strategy. Throws std::runtime_error if there are none.
+std::shared_ptr<PrivateStore> store_for(std::string_view strategy_name,
+                                        Setup setup = Setup::shared);
+/// A play on such servers, with a key of its own.
+struct Stage : Play {
+  explicit Stage(std::string_view strategy_name, Setup setup = Setup::shared)
+      : Play(server_pool(), store_for(strategy_name, setup), strategy(strategy_name), fresh_key()) {
+  }
+};
 
 /// Plays the cell until nothing disturbs it, for as long as a test waits for anything; the test
 /// fails if it always was. Only a play whose own steps came late is repeated, and it has judged

@@ -1,0 +1,31 @@
+#pragma once
+
+#include "strategies/redis/client/protocol.h"
+#include "strategies/redis/client/single_node.h"
+
+namespace lockbench::test {
+
+// Locks on Redis that are derived from the product's own, in place of which they do one thing
+// wrong.
+
+struct NeverExpires : redis::TokenLock {
+  using TokenLock::TokenLock;
+  StoreResult<redis::TryResult> try_acquire(const AcquireRequest& request, Lease& lease) override {
+    return redis().call(redis::kOkOrNil, {"SET", lease.key, lease.token, "NX"}, request.stop);
+  }
+};
+
+/// After an acquisition with unknown outcome.
+struct DoesNotTidyUp : redis::TokenLock {
+  using TokenLock::TokenLock;
+  StoreResult<bool> undo(const Lease&, const std::stop_token&) override { return false; }
+};
+
+struct RenewsUnchecked : redis::TokenLock {
+  using TokenLock::TokenLock;
+  std::optional<redis::RenewalProtocol> renewal_protocol() const override {
+    return redis::RenewalProtocol{};
+  }
+};
+
+}  // namespace lockbench::test
