@@ -1,11 +1,8 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <algorithm>
 #include <csignal>
-#include <fstream>
-#include <thread>
 
 #include "testbed/servers/ports.h"
 #include "tests/folders.h"

@@ -2,12 +2,10 @@
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <algorithm>
 #include <csignal>
 #include <cstdlib>
-#include <map>
 
 #include "strategies/registry.h"
 #include "testbed/servers/ports.h"

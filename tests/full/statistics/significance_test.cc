@@ -5,7 +5,6 @@
 #include <cmath>
 #include <random>
 #include <stdexcept>
-#include <vector>
 
 namespace lockbench::results {
 namespace {

@@ -1,8 +1,5 @@
 #pragma once
 
-#include <fmt/format.h>
-#include <gtest/gtest.h>
-
 #include <chrono>
 #include <memory>
 #include <string>

@@ -1,5 +1,4 @@
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "tests/integration/support/documents.h"
 #include "tests/integration/support/program.h"

@@ -1,12 +1,10 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <array>
 #include <csignal>
 #include <sstream>
 #include <stdexcept>
-#include <vector>
 
 #include "tests/integration/support/documents.h"
 #include "tests/integration/support/program.h"

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <map>
-#include <memory>
 #include <set>
 #include <sstream>
 #include <stdexcept>

@@ -5,9 +5,7 @@
 #include <filesystem>
 #include <fstream>
 #include <set>
-#include <string>
 #include <utility>
-#include <vector>
 
 #include "tests/integration/support/documents.h"
 #include "tests/integration/support/processes.h"

@@ -5,10 +5,6 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
-#include <memory>
-#include <ostream>
-#include <string>
-#include <vector>
 
 #include "testbed/servers/kinds.h"
 #include "tests/integration/testbed/support.h"

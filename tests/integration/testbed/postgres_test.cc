@@ -7,7 +7,6 @@
 #include <fstream>
 #include <set>
 #include <sstream>
-#include <string>
 
 #include "testbed/process/process_tree.h"
 #include "testbed/servers/kinds.h"

@@ -1,9 +1,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <memory>
-#include <string>
-#include <vector>
 
 #include "testbed/proxy/proxy.h"
 #include "tests/integration/testbed/proxy_fixture.h"

@@ -4,7 +4,6 @@
 #include <atomic>
 #include <filesystem>
 #include <fstream>
-#include <string>
 
 #include "tests/integration/testbed/support.h"
 #include "tests/support/listener.h"

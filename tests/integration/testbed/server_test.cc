@@ -9,7 +9,6 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
-#include <string>
 
 #include "testbed/servers/machine.h"
 #include "tests/integration/testbed/support.h"

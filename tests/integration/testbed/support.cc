@@ -1,7 +1,6 @@
 #include "tests/integration/testbed/support.h"
 
 #include <fmt/format.h>
-#include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cerrno>

@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "deployment/failure.h"
 #include "strategies/zookeeper/client/session.h"

@@ -6,11 +6,9 @@
 #include <unistd.h>
 
 #include <array>
-#include <chrono>
 #include <condition_variable>
 #include <csignal>
 #include <mutex>
-#include <thread>
 
 #include "cli/console/facts.h"
 #include "strategies/registry.h"

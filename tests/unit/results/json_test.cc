@@ -1,7 +1,6 @@
 #include "results/file/json.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <cmath>
 #include <limits>

@@ -1,8 +1,5 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <stdexcept>
 
 #include "results/report/report.h"
 #include "tests/unit/results/samples.h"

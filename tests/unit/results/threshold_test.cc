@@ -1,11 +1,9 @@
 #include "results/stats/threshold.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <cmath>
 #include <nlohmann/json.hpp>
-#include <vector>
 
 #include "results/file/json.h"
 #include "results/stats/comparison.h"
