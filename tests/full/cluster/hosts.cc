@@ -83,30 +83,15 @@ std::unique_ptr<Program> Hosts::mpirun(const Scratch& scratch,
   std::string hosts;
   for (int host = 0; host < count_; ++host) hosts += (host > 0 ? "," : "") + address(host);
   const std::string net = subnet_ + "0/24";
-  std::vector<std::string> all = {"netns",
-                                  "exec",
-                                  name(0),
-                                  "unshare",
-                                  "--uts",
-                                  "sh",
-                                  "-c",
-                                  fmt::format("hostname {}; exec \"$@\"", name(0)),
-                                  "sh",
-                                  "mpirun",
-                                  "--oversubscribe",
-                                  "-np",
-                                  std::to_string(count_),
-                                  "--host",
-                                  hosts,
-                                  "--mca",
-                                  "plm_rsh_agent",
-                                  (scratch / "agent").string(),
-                                  "--mca",
-                                  "oob_tcp_if_include",
-                                  net,
-                                  "--mca",
-                                  "btl_tcp_if_include",
-                                  net};
+  std::vector<std::string> all = words("netns exec " + name(0) + " unshare --uts sh -c");
+  all.push_back(fmt::format("hostname {}; exec \"$@\"", name(0)));
+  const std::string agent = (scratch / "agent").string();
+  for (const std::string& word :
+       words(fmt::format("sh mpirun --oversubscribe -np {} --host {} --mca plm_rsh_agent {} --mca "
+                         "oob_tcp_if_include {} --mca btl_tcp_if_include {}",
+                         count_, hosts, agent, net, net))) {
+    all.push_back(word);
+  }
   all.insert(all.end(), options.begin(), options.end());
   all.insert(all.end(), arguments.begin(), arguments.end());
   return std::make_unique<Program>(scratch, all, setting("/usr/sbin/ip"));

@@ -46,27 +46,10 @@ class MetricsTest : public testing::Test {
     ASSERT_TRUE(eventually([] { return prometheus_->value_of("up").has_value(); }));
     // Sections of 40 ms under a TTL of 30 ms: only who renews keeps its lease.
     // Few keys, so that clients wait for each other, and most sections are handed on.
-    std::vector<std::string> arguments = {"run",
-                                          "--keys",
-                                          "2",
-                                          "--ttl",
-                                          "30ms",
-                                          "--hold",
-                                          "exp(40ms)",
-                                          "--rate",
-                                          "60",
-                                          "--warmup",
-                                          "0s",
-                                          "--duration",
-                                          "2s",
-                                          "--resource",
-                                          "redis-fenced",
-                                          "--linger",
-                                          "600s",
-                                          "--out",
-                                          "result.json",
-                                          "--metrics-listen",
-                                          fmt::format("127.0.0.1:{}", port_)};
+    std::vector<std::string> arguments = words(
+        "run --keys 2 --ttl 30ms --hold exp(40ms) --rate 60 --warmup 0s --duration 2s --resource "
+        "redis-fenced --linger 600s --out result.json --metrics-listen 127.0.0.1:" +
+        std::to_string(port_));
     for (const std::string& name : strategies()) arguments.push_back(name);
     program_ = std::make_unique<Program>(*scratch_, arguments);
     ASSERT_TRUE(program_->says("metrics on"));

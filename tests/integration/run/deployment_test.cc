@@ -152,17 +152,8 @@ TEST_F(SharedDeployment, MayCloseConnectionsThatAreIdle) {
 
 TEST(OwnNodes, AreAllUsedAndCleanAfterwards) {
   std::vector<std::unique_ptr<testbed::Server>> nodes;
-  std::vector<std::string> arguments = {"run",
-                                        "redlock",
-                                        "redlock-parallel",
-                                        "--node-timeout",
-                                        "10s",
-                                        "--iterations",
-                                        "50",
-                                        "--warmup",
-                                        "0ms",
-                                        "--out",
-                                        "r.json"};
+  std::vector<std::string> arguments = words(
+      "run redlock redlock-parallel --node-timeout 10s --iterations 50 --warmup 0ms --out r.json");
   for (int i = 0; i < 5; ++i) {
     nodes.push_back(own_redis());
     arguments.insert(arguments.end(), {"--redis", nodes.back()->url()});

@@ -19,6 +19,7 @@
 #include <fstream>
 #include <iterator>
 #include <set>
+#include <sstream>
 #include <stdexcept>
 #include <system_error>
 #include <utility>
@@ -272,6 +273,11 @@ Outcome Program::finish(milliseconds within) {
 Outcome lockbench(const Scratch& scratch, const std::vector<std::string>& arguments,
                   const Setting& setting) {
   return Program(scratch, arguments, setting).finish();
+}
+
+std::vector<std::string> words(const std::string& line) {
+  std::istringstream stream(line);
+  return {std::istream_iterator<std::string>(stream), {}};
 }
 
 std::vector<std::string> short_run(std::vector<std::string> arguments) {

@@ -107,6 +107,8 @@ class Program {
 Outcome lockbench(const Scratch& scratch, const std::vector<std::string>& arguments,
                   const Setting& setting = {});
 
+/// Of a command line, between its spaces.
+std::vector<std::string> words(const std::string& line);
 /// The arguments of a short run, and further ones.
 std::vector<std::string> short_run(std::vector<std::string> arguments);
 
