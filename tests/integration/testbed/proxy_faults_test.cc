@@ -150,16 +150,13 @@ TEST(ProxyLead, GoesToAnotherServerWhenItIsTold) {
   EXPECT_EQ(ask(proxy->port(), "EXISTS place"), ":1");
 }
 
-std::unique_ptr<Proxy> line_to(ProxyPool& pool, const Server& server) {
-  return start_proxy(pool, server.port()).value();
-}
-
 /// A server's keepalive tells the two apart: the kernel of a client that is only silent answers.
 TEST(ProxyThatVanishes, DoesNotEvenAnswerTheServersKernel) {
   const auto testbed = must_start();
   const auto server = must_start_redis(*testbed, {.durable = false, .config = {"tcp-keepalive 1"}});
   const auto pool = ProxyPool::start().value();
-  const auto vanishing = line_to(*pool, *server), silent = line_to(*pool, *server);
+  const auto vanishing = start_proxy(*pool, server->port()).value(),
+             silent = start_proxy(*pool, server->port()).value();
   TcpClient direct(server->port()), gone(vanishing->port()), muted(silent->port());
   ASSERT_EQ(gone.ask("PING"), "+PONG");
   ASSERT_EQ(muted.ask("PING"), "+PONG");
