@@ -19,11 +19,7 @@ Ran choose(std::vector<std::string> args) {
 
 void expect_refused(const std::vector<std::string>& args,
                     const testing::Matcher<const std::string&>& message) {
-  const Ran ran = choose(args);
-  EXPECT_EQ(ran.code, 1);
-  EXPECT_EQ(ran.out, "");
-  EXPECT_EQ(std::count(ran.err.begin(), ran.err.end(), '\n'), 1) << ran.err;
-  EXPECT_THAT(ran.err, AllOf(StartsWith("lockbench: "), message));
+  cli::expect_refused(choose(args), message);
 }
 
 TEST(ChooseCommand, MistakesAreOneLine) {

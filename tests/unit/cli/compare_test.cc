@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "results/file/json.h"
@@ -12,19 +11,10 @@ using test::simulated_result;
 using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
-using testing::StartsWith;
 
 Ran compare(std::vector<std::string> args) {
   args.insert(args.begin(), "compare");
   return ran(args);
-}
-
-void expect_refused(const Ran& ran, const testing::Matcher<const std::string&>& message) {
-  EXPECT_EQ(ran.code, 1);
-  EXPECT_EQ(ran.out, "");
-  EXPECT_EQ(std::count(ran.err.begin(), ran.err.end(), '\n'), 1) << ran.err;
-  EXPECT_THAT(ran.err, StartsWith("lockbench: "));
-  EXPECT_THAT(ran.err, message);
 }
 
 Ran gated(const TemporaryFile& a, const TemporaryFile& b, const std::string& gate,

@@ -193,12 +193,5 @@ TEST(StopOnSignalUnderNohup, AHangUpNeitherStopsNorKills) {
   EXPECT_EXIT(hang_up_under_nohup(), testing::ExitedWithCode(42), "^stopping[^\n]*\n$");
 }
 
-TEST(StopOnSignalEnd, WithoutASignalIsQuick) {
-  Console console(stderr, false, false);
-  const std::stop_source stop;
-  { const StopOnSignal on_signal(stop, console); }
-  EXPECT_FALSE(stop.stop_requested());
-}
-
 }  // namespace
 }  // namespace lockbench::cli

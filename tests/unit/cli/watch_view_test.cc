@@ -174,11 +174,6 @@ TEST(WatchView, SaysThatItIsBlindAndWhatToName) {
   EXPECT_THAT(text_of(lines), HasSubstr("name them with --locks\n  lock:order:*\n"));
 }
 
-TEST(Frame, DrawsEachLineAndClearsTheRest) {
-  const std::vector<std::string> lines = {"head", "row"};
-  EXPECT_EQ(frame(lines), "\x1b[Hhead\x1b[K\r\nrow\x1b[K\x1b[J");
-}
-
 TEST(WatchLines, TellsAFindingOnceUntilItWasAway) {
   WatchLines log;
   watch::Picture picture = sample();
