@@ -248,22 +248,5 @@ TEST_F(UnfaithfulHolder, ThatIsKilledIsEndedByExpiry) {
   EXPECT_TRUE(watched_.found("expired"));
 }
 
-TEST_F(UnfaithfulHolder, ThatIsPausedBeyondItsTtlIsEndedByExpiry) {
-  Client client = python(scratch_, "redis_py.py", {server_->url(), "pause"});
-  EXPECT_TRUE(watched_.eventually(
-      [](const FamilyPicture& now, const Picture&) { return now.expired_while_held == 1; }));
-  client.process().signal(SIGKILL);
-  EXPECT_EQ(client.process().finish().signal, SIGKILL);
-  EXPECT_EQ(watched_.figures().undecided, 0U);
-}
-
-TEST_F(UnfaithfulHolder, WithoutATtlIsALeak) {
-  EXPECT_EQ(python(scratch_, "redis_py.py", {server_->url(), "leak"}).report().at("holds"), 1);
-  EXPECT_TRUE(watched_.eventually(
-      [](const FamilyPicture& now, const Picture&) { return now.without_ttl_now == 1; }));
-  EXPECT_EQ(watched_.figures().held_now, 1U);
-  EXPECT_TRUE(watched_.found("no_ttl"));
-}
-
 }  // namespace
 }  // namespace lockbench::watch

@@ -190,17 +190,6 @@ TEST_F(MetricsTest, EveryRuleIsEvaluatedAndHasData) {
   EXPECT_EQ(rules, 44);
 }
 
-TEST_F(MetricsTest, ViolationsRaiseTheAlarm) {
-  const auto alarm = [](const std::string& backend) {
-    return prometheus_
-        ->value_of(
-            fmt::format("ALERTS{{alertname=\"LockbenchExclusionBroken\",backend=\"{}\"}}", backend))
-        .has_value();
-  };
-  EXPECT_TRUE(eventually([&] { return alarm("redis"); }));
-  EXPECT_FALSE(alarm("local")) << "a control may";
-}
-
 TEST_F(MetricsTest, SumsAgreeWithTheSavedResult) {
   for (const std::string& name : strategies()) {
     const Json& run = run_of(result_, name);

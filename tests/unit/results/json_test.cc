@@ -133,13 +133,6 @@ TEST(Json, UnknownFieldsArePassedOver) {
   EXPECT_TRUE(from_json(document.dump()).has_value());
 }
 
-TEST(Json, WhatAResultDoesNotHaveIsLeftOut) {
-  const json document = json::parse(to_json(minimal_result()));
-  for (const char* part : {"capacity", "hazards"}) {
-    EXPECT_FALSE(document.contains(part)) << part;
-  }
-}
-
 TEST(Json, AMissingFieldIsNamedByItsPath) {
   json document = json::parse(to_json(full_result()));
   document.at("/runs/0/acquire/histogram"_json_pointer).erase("overflow");
