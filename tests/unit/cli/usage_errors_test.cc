@@ -71,7 +71,7 @@ std::vector<Malformed> malformed_options() {
       {"RenewalTakesNoStrategies", {"renewal", "redis-queue"}, {"only options"}},
       {"ListTakesNoStrategies", {"list", "redis-set-nx"}, {"redis-set-nx", "only options"}},
       {"CommandBehindItsOptions",
-       {"--ttl", "1s", "list"},
+       {"--redis", "redis://h", "list"},
        {"the command \"list\" must come first"}},
       {"ChooseWithoutARequirement", {"choose"}, {"--stores", "--work-time-p99"}},
       {"ObjectiveThatCannotBeKept", {"capacity", "--slo", "acquire.p99>20ms"}, {"use <"}},
