@@ -5,6 +5,7 @@
 #include "tests/full/prometheus/prometheus.h"
 #include "tests/integration/metrics/probe_fixture.h"
 #include "tests/support/boards.h"
+#include "tests/support/output_of.h"
 
 namespace lockbench::test {
 namespace {
@@ -76,6 +77,13 @@ TEST_F(ProbeAlertsTest, ASoundOneDoesNotAndEveryPanelHasDataAndIsGreen) {
     }
   }
   EXPECT_EQ(prometheus_.value_of("ALERTS{alertstate=\"firing\"}"), std::nullopt);
+}
+
+TEST(ProbeUnit, IsRatedBelowThree) {
+  const auto [text, status] = output_of(
+      "systemd-analyze security --offline=true --no-pager --threshold=29 " LOCKBENCH_SOURCE_DIR
+      "/exporter/lockbench-probe.service 2>&1");
+  EXPECT_EQ(status, 0) << text;
 }
 
 }  // namespace

@@ -95,7 +95,7 @@ class WatchScreen : public testing::Test {
         scratch_, std::vector<std::string>{"watch", "--redis", server_->url(), "--locks", "lock:*"},
         Setting{.environment = {{"TERM", "xterm"}, {"LC_ALL", "C.UTF-8"}},
                 .terminal = true,
-                .typed = ""});
+                .input = true});
   }
 
   bool shows(std::string_view text) { return program_->says(text); }

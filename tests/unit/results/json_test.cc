@@ -133,12 +133,6 @@ TEST(Json, UnknownFieldsArePassedOver) {
   EXPECT_TRUE(from_json(document.dump()).has_value());
 }
 
-TEST(Json, AMissingFieldIsNamedByItsPath) {
-  json document = json::parse(to_json(full_result()));
-  document.at("/runs/0/acquire/histogram"_json_pointer).erase("overflow");
-  EXPECT_EQ(error_of_document(document), "runs[0].acquire.histogram.overflow is missing");
-}
-
 TEST(Json, WrongTypesAreNamedByTheirPath) {
   const std::vector<std::tuple<std::string, json, std::string>> cases = {
       {"/interrupted", 1, "interrupted is neither true nor false"},

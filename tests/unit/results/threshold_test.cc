@@ -135,10 +135,6 @@ TEST(Figures, OfWhatARunDoesNotHaveAreThereWithoutValues) {
   }
 }
 
-TEST(Figures, AnUnknownPathIsAProgrammingError) {
-  EXPECT_THROW(figure(results::Run{}, "acquire.p98"), std::invalid_argument);
-}
-
 TEST(Threshold, ALowerBoundCannotShowThatAFigureIsSmall) {
   results::Run run = full_run();
   run.acquire.p99 = 0.002;
