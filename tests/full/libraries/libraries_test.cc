@@ -144,22 +144,18 @@ TEST(WatchedLibraries, RedisPy) {
                      python(scratch, "redis_py.py", holds_at({server->url(), "hold"})).report());
 }
 
-TEST(WatchedLibraries, RedisSemaphore) {
-  const auto server = test::own_redis({.durable = false});
-  Watched watched("redis", server->url(), {.locks = {"mutex:*"}});
-  const Scratch scratch;
-  expect_as_reported(watched, node(scratch, holds_at({"semaphore"}, {server->url()})).report());
-}
-
-TEST(WatchedLibraries, ANodeOfRedlock) {
+TEST(WatchedLibraries, RedisSemaphoreAndANodeOfRedlock) {
   std::array<std::unique_ptr<testbed::Server>, 3> nodes;
-  for (auto& one : nodes) one = test::own_redis({.durable = false});
   Words urls;
-  urls.reserve(nodes.size());
-  for (const auto& one : nodes) urls.push_back(one->url());
-  Watched watched("redis", urls.front(), {.locks = {"lock:*"}});
+  for (auto& one : nodes) {
+    one = test::own_redis({.durable = false});
+    urls.push_back(one->url());
+  }
   const Scratch scratch;
-  expect_as_reported(watched, node(scratch, holds_at({"redlock"}, urls)).report());
+  Watched mutexes("redis", urls.front(), {.locks = {"mutex:*"}});
+  expect_as_reported(mutexes, node(scratch, holds_at({"semaphore"}, {urls.front()})).report());
+  Watched locks("redis", urls.front(), {.locks = {"lock:*"}});
+  expect_as_reported(locks, node(scratch, holds_at({"redlock"}, urls)).report());
 }
 
 TEST(WatchedLibraries, Etcd3) {
