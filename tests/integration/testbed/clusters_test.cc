@@ -9,12 +9,12 @@
 namespace lockbench::testbed {
 namespace {
 
-class Zookeeper : public testing::Test {
+class Cluster : public testing::Test {
  protected:
   std::unique_ptr<Testbed> testbed_ = must_start();
 };
 
-TEST_F(Zookeeper, AnEnsembleHasOneLeaderAndGetsAnother) {
+TEST_F(Cluster, AnEnsembleHasOneLeaderAndGetsAnother) {
   const auto servers = must(start_zookeeper_ensemble(*testbed_));
   const auto modes = [&] {
     std::multiset<std::string> all;
@@ -32,7 +32,7 @@ TEST_F(Zookeeper, AnEnsembleHasOneLeaderAndGetsAnother) {
   EXPECT_THAT(modes(), testing::ElementsAre("follower", "follower", "leader"));
 }
 
-TEST_F(Zookeeper, AMemberThatIsCutOffServesNoLongerAndTheOthersGoOn) {
+TEST_F(Cluster, AnEnsemblesMemberThatIsCutOffServesNoLongerAndTheOthersGoOn) {
   const auto proxies = must(ProxyPool::start());
   Mesh mesh(*proxies);
   const auto servers = must(start_zookeeper_ensemble(*testbed_, 3, {.mesh = &mesh}));
@@ -60,12 +60,7 @@ TEST(ZookeeperProgram, HasAVersion) {
   EXPECT_EQ(zookeeper_version("/nowhere/zookeeper.jar"), "unknown");
 }
 
-class Etcd : public testing::Test {
- protected:
-  std::unique_ptr<Testbed> testbed_ = must_start();
-};
-
-TEST_F(Etcd, OneMemberLeadsAndAnotherAfterItsDeath) {
+TEST_F(Cluster, OneMemberOfEtcdLeadsAndAnotherAfterItsDeath) {
   const auto cluster = must(start_etcd_cluster(*testbed_));
   const auto leaders = [&] {
     std::vector<std::size_t> leading;
@@ -81,7 +76,7 @@ TEST_F(Etcd, OneMemberLeadsAndAnotherAfterItsDeath) {
   EXPECT_FALSE(cluster.at(first)->leads()) << "it does not answer";
 }
 
-TEST_F(Etcd, AMemberThatIsCutOffAnswersItsClientsButCannotWrite) {
+TEST_F(Cluster, AMemberOfEtcdThatIsCutOffAnswersItsClientsButCannotWrite) {
   const auto proxies = must(ProxyPool::start());
   Mesh mesh(*proxies);
   const auto cluster = must(start_etcd_cluster(*testbed_, 3, {.mesh = &mesh}));
