@@ -1,7 +1,7 @@
 #include "tests/full/prometheus/prometheus.h"
 
 #include <fmt/format.h>
-#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
 #include <algorithm>
 #include <csignal>
