@@ -10,6 +10,7 @@
 #include "tests/integration/support/documents.h"
 #include "tests/integration/support/program.h"
 #include "tests/integration/watch/sightings.h"
+#include "tests/support/must.h"
 #include "tests/support/servers.h"
 #include "watch/ledger.h"
 
@@ -159,19 +160,16 @@ TEST(WatchedLibraries, RedisSemaphoreAndANodeOfRedlock) {
 }
 
 TEST(WatchedLibraries, Etcd3) {
-  auto server = testbed::start_etcd(test::shared_testbed());
-  ASSERT_TRUE(server) << server.error();
-  Watched watched("etcd", (*server)->url(), {.locks = {"locks/*"}});
+  const auto server = test::must(testbed::start_etcd(test::shared_testbed()));
+  Watched watched("etcd", server->url(), {.locks = {"locks/*"}});
   const Scratch scratch;
-  expect_as_reported(watched, node(scratch, holds_at({"etcd3"}, {(*server)->url()})).report());
+  expect_as_reported(watched, node(scratch, holds_at({"etcd3"}, {server->url()})).report());
 }
 
 class WatchedZookeeperLibraries : public testing::Test {
  protected:
   static void SetUpTestSuite() {
-    auto started = testbed::start_zookeeper(test::shared_testbed());
-    if (!started) throw std::runtime_error(started.error());
-    shared = *std::move(started);
+    shared = test::must(testbed::start_zookeeper(test::shared_testbed()));
   }
   static void TearDownTestSuite() { shared.reset(); }
 

@@ -10,6 +10,7 @@
 #include "testbed/servers/kinds.h"
 #include "tests/integration/support/documents.h"
 #include "tests/integration/support/program.h"
+#include "tests/support/must.h"
 #include "tests/support/servers.h"
 
 namespace lockbench::test {
@@ -226,9 +227,7 @@ TEST(LibpqEnvironment, DoesNotReachPrivateServers) {
 }
 
 TEST(LibpqEnvironment, CountsForTheUsersServerAndIsNamed) {
-  const auto started = testbed::start_postgres(shared_testbed());
-  ASSERT_TRUE(started) << started.error();
-  const testbed::Server* const server = started->get();
+  const auto server = must(testbed::start_postgres(shared_testbed()));
   const std::string port = std::to_string(server->port());
   const Setting setting{.environment = {{"PGHOST", "127.0.0.1"},
                                         {"PGPORT", port},
