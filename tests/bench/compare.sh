@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# False alarms and power of `lockbench compare` on real results, see compare_splits.cc: records 20 repetitions of
+# False alarms and power of `lockbench compare` on real results, see compare_splits.py: records 20 repetitions of
 # the comparison in the README, and 20 valid ones of redis-queue under each of two hold times. The longer hold makes
-# each wait in the queue about a fifth longer; by how much the 99th percentile really differs is printed.
-# Needs a build with the target `benches`, and half an hour on a machine with nothing else to do. It can be stopped, and goes
+# each wait in the queue about a fifth longer; by how much the 99th percentile really differs, `compare` shows.
+# Needs a release build, and half an hour on a machine with nothing else to do. It can be stopped, and goes
 # on where it was when it is called again with the same folder.
 # Usage: compare.sh [FOLDER]     where the results are; CPU=command goes before each measurement
 set -euo pipefail
@@ -27,4 +27,4 @@ done
 for n in $(seq 2 2 20); do
   ${CPU:-} "$program" run 'redis-*' --repeat "$n" --out "$work/same.json" --resume --quiet >/dev/null
 done
-${CPU:-} "${program}_compare_splits" "$work"/{same,fast,slow}.json
+${CPU:-} tests/bench/compare_splits.py "$program" "$work"/{same,fast,slow}.json

@@ -1,6 +1,5 @@
 #include <benchmark/benchmark.h>
 
-#include <atomic>
 #include <thread>
 #include <vector>
 

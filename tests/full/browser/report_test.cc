@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <stdexcept>
 
@@ -35,29 +34,16 @@ Json browse(const std::string& page, const std::string& scheme = "light", int wi
 
 /// Results of every kind there is, in which all texts are `text`, where it is given.
 std::vector<results::Result> samples(const std::string& text = "") {
-  results::Result result = results::full_result();
+  results::Result result = text.empty() ? results::full_result() : results::result_of_texts(text);
   for (int i = 0; i < 3; ++i) {
     results::Run run = results::full_run();
     run.strategy = fmt::format("strategy-{}", i) + text;
     run.faults = {{"store-kill" + text, 1.2, 1.6, 0.5, 0.1}};
+    if (!text.empty()) run.errors = run.generator.reasons = {text};
     for (int t = 3; t < 30; ++t) {
       run.series.push_back({.t = static_cast<double>(t), .sections = 1000, .acquire_p99 = 0.001});
     }
     result.runs.push_back(run);
-  }
-  if (!text.empty()) {
-    for (results::Run& run : result.runs) run.errors = run.generator.reasons = {text};
-    for (results::Hazard& hazard : *result.hazards) {
-      hazard.scenario = hazard.strategy = hazard.observed = hazard.expected = text;
-      hazard.evidence = {{text, text}, {"reason", text}};
-      hazard.timeline = {{1, text, text}};
-    }
-    (*result.capacity)[0].strategy = (*result.capacity)[0].objective = text;
-    result.workload["clients"] = text;
-    result.environment.cpu = text;
-    result.environment.servers = {{text, {text, {text}}}};
-    result.skipped = {{text, text}};
-    result.id = result.started_at = text;
   }
   results::Result capacity = result;
   capacity.runs.clear();

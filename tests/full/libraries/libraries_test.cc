@@ -1,5 +1,4 @@
 #include <fmt/format.h>
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -11,6 +10,7 @@
 #include "tests/integration/support/documents.h"
 #include "tests/integration/support/program.h"
 #include "tests/integration/watch/sightings.h"
+#include "tests/support/must.h"
 #include "tests/support/servers.h"
 #include "watch/ledger.h"
 
@@ -145,38 +145,31 @@ TEST(WatchedLibraries, RedisPy) {
                      python(scratch, "redis_py.py", holds_at({server->url(), "hold"})).report());
 }
 
-TEST(WatchedLibraries, RedisSemaphore) {
-  const auto server = test::own_redis({.durable = false});
-  Watched watched("redis", server->url(), {.locks = {"mutex:*"}});
-  const Scratch scratch;
-  expect_as_reported(watched, node(scratch, holds_at({"semaphore"}, {server->url()})).report());
-}
-
-TEST(WatchedLibraries, ANodeOfRedlock) {
+TEST(WatchedLibraries, RedisSemaphoreAndANodeOfRedlock) {
   std::array<std::unique_ptr<testbed::Server>, 3> nodes;
-  for (auto& one : nodes) one = test::own_redis({.durable = false});
   Words urls;
-  urls.reserve(nodes.size());
-  for (const auto& one : nodes) urls.push_back(one->url());
-  Watched watched("redis", urls.front(), {.locks = {"lock:*"}});
+  for (auto& one : nodes) {
+    one = test::own_redis({.durable = false});
+    urls.push_back(one->url());
+  }
   const Scratch scratch;
-  expect_as_reported(watched, node(scratch, holds_at({"redlock"}, urls)).report());
+  Watched mutexes("redis", urls.front(), {.locks = {"mutex:*"}});
+  expect_as_reported(mutexes, node(scratch, holds_at({"semaphore"}, {urls.front()})).report());
+  Watched locks("redis", urls.front(), {.locks = {"lock:*"}});
+  expect_as_reported(locks, node(scratch, holds_at({"redlock"}, urls)).report());
 }
 
 TEST(WatchedLibraries, Etcd3) {
-  auto server = testbed::start_etcd(test::shared_testbed());
-  ASSERT_TRUE(server) << server.error();
-  Watched watched("etcd", (*server)->url(), {.locks = {"locks/*"}});
+  const auto server = test::must(testbed::start_etcd(test::shared_testbed()));
+  Watched watched("etcd", server->url(), {.locks = {"locks/*"}});
   const Scratch scratch;
-  expect_as_reported(watched, node(scratch, holds_at({"etcd3"}, {(*server)->url()})).report());
+  expect_as_reported(watched, node(scratch, holds_at({"etcd3"}, {server->url()})).report());
 }
 
 class WatchedZookeeperLibraries : public testing::Test {
  protected:
   static void SetUpTestSuite() {
-    auto started = testbed::start_zookeeper(test::shared_testbed());
-    if (!started) throw std::runtime_error(started.error());
-    shared = *std::move(started);
+    shared = test::must(testbed::start_zookeeper(test::shared_testbed()));
   }
   static void TearDownTestSuite() { shared.reset(); }
 
@@ -247,23 +240,6 @@ TEST_F(UnfaithfulHolder, ThatIsKilledIsEndedByExpiry) {
   EXPECT_EQ(watched_.figures().acquisitions, 1U);
   EXPECT_EQ(watched_.figures().releases, 0U);
   EXPECT_TRUE(watched_.found("expired"));
-}
-
-TEST_F(UnfaithfulHolder, ThatIsPausedBeyondItsTtlIsEndedByExpiry) {
-  Client client = python(scratch_, "redis_py.py", {server_->url(), "pause"});
-  EXPECT_TRUE(watched_.eventually(
-      [](const FamilyPicture& now, const Picture&) { return now.expired_while_held == 1; }));
-  client.process().signal(SIGKILL);
-  EXPECT_EQ(client.process().finish().signal, SIGKILL);
-  EXPECT_EQ(watched_.figures().undecided, 0U);
-}
-
-TEST_F(UnfaithfulHolder, WithoutATtlIsALeak) {
-  EXPECT_EQ(python(scratch_, "redis_py.py", {server_->url(), "leak"}).report().at("holds"), 1);
-  EXPECT_TRUE(watched_.eventually(
-      [](const FamilyPicture& now, const Picture&) { return now.without_ttl_now == 1; }));
-  EXPECT_EQ(watched_.figures().held_now, 1U);
-  EXPECT_TRUE(watched_.found("no_ttl"));
 }
 
 }  // namespace

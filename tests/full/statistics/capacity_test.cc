@@ -4,7 +4,6 @@
 #include <cmath>
 #include <map>
 #include <random>
-#include <vector>
 
 #include "loadgen/experiments/capacity_judgement.h"
 #include "loadgen/experiments/capacity_search.h"

@@ -1,8 +1,6 @@
 #include "results/stats/comparison.h"
 
-#include <fmt/format.h>
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
@@ -23,7 +21,6 @@ using testing::AllOf;
 using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
-using testing::IsEmpty;
 using testing::Not;
 
 const Difference& found(const ResultComparison& comparison, std::string_view figure) {
@@ -93,20 +90,6 @@ TEST(Compare, AFigureOfFewRepetitionsDoesNotSilenceTheOthers) {
   EXPECT_THAT(comparison.notes, Contains("handoff.p50: measured in fewer than 4 repetitions"));
 }
 
-TEST(Compare, WhatNoRepetitionsCanShowIsNoFinding) {
-  const auto at = [](double confidence, int repetitions) {
-    return compare(simulated_result({.repetitions = repetitions}, 1),
-                   simulated_result({.repetitions = repetitions, .slowdown = 2}, 2),
-                   {.confidence = confidence, .fail_on = {}});
-  };
-  const auto four = at(0.95, 4);
-  EXPECT_THAT(four.notes, Contains("4 and 4 repetitions cannot show anything of 6 figures at 95 %: "
-                                   "--repeat 5 would"));
-  for (const Difference& one : four.differences) EXPECT_FALSE(is_shown(one.finding)) << one.figure;
-  EXPECT_EQ(found(four, "acquire.p99").finding, Finding::too_few);
-  EXPECT_EQ(found(at(0.95, 5), "acquire.p99").finding, Finding::worse) << "what it names does it";
-}
-
 /// Of the first strategy.
 const Gate& first_gate(const ResultComparison& comparison) {
   if (comparison.gates.empty()) throw std::runtime_error("no gate");
@@ -131,13 +114,6 @@ TEST(CompareGates, SeldomFindADifferenceWhereThereIsNone) {
               10)
         << setting.repetitions << " repetitions";
   }
-}
-
-TEST(CompareGates, FindASlowerLock) {
-  const Simulation fast{.strategies = 1, .repetitions = 6, .between_runs = 0.06};
-  Simulation slow = fast;
-  slow.slowdown = 0.15;
-  EXPECT_GE(regressions(fast, slow, gates({"acquire.p99>+5%"})), 80);
 }
 
 TEST(CompareGates, SayWhatCouldHaveBeenFound) {
@@ -216,15 +192,6 @@ TEST(Compare, IntervalsAreThoseOfOneFigureAndFindingsOfAll) {
   EXPECT_LT(*among_few.p, *among_many.p);
 }
 
-TEST(Compare, AResultDoesNotDifferFromItself) {
-  for (const int repetitions : {1, 5}) {
-    const Result result = simulated_result({.repetitions = repetitions}, 7);
-    const auto comparison = compare(result, result, {});
-    EXPECT_FALSE(finds_anything(comparison)) << repetitions;
-    for (const Difference& one : comparison.differences) EXPECT_EQ(one.change, 0) << one.figure;
-  }
-}
-
 TEST(Compare, CountsFromNothingAreFoundAndNotDividedBy) {
   const Result a = simulated_result({.repetitions = 10}, 1);
   Result b = a;
@@ -243,18 +210,6 @@ TEST(Compare, AFewLostByChanceShowNothing) {
   Result b = a;
   for (auto& run : b.runs) run.leases_lost = run.repetition == 3 ? 1 : 0;
   EXPECT_FALSE(is_shown(found(compare(a, b, {}), "leases_lost").finding));
-}
-
-TEST(Compare, SaysWhatLimitsTheFindings) {
-  const Result a = simulated_result({}, 1);
-  Result b = simulated_result({}, 2);
-  b.interrupted = true;
-  b.runs[1].generator.valid = false;
-  const auto notes = compare(a, b, {}).notes;
-  EXPECT_THAT(notes, Contains("B was interrupted"));
-  EXPECT_THAT(notes, Contains(HasSubstr("1 of 15 runs of B is invalid")));
-  const Result good = simulated_result({}, 1);
-  EXPECT_THAT(compare(good, good, {}).notes, IsEmpty());
 }
 
 TEST(ComparisonTable, BoundsWhatFewRepetitionsLeaveOpen) {

@@ -3,7 +3,6 @@
 #include <cmath>
 #include <random>
 #include <stdexcept>
-#include <vector>
 
 #include "results/stats/statistics.h"
 

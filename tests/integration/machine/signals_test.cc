@@ -8,7 +8,7 @@
 #include <list>
 
 #include "tests/integration/support/documents.h"
-#include "tests/integration/support/processes.h"
+#include "tests/support/processes.h"
 
 namespace lockbench::test {
 namespace {

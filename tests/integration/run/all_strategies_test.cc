@@ -14,14 +14,8 @@ const std::vector<std::string> run_all{
     "run", "all",        "--hold", "100us",          "--warmup", "50ms",  "--iterations",
     "40",  "--duration", "20s",    "--node-timeout", "5s",       "--out", "deep/in/here.json"};
 
-std::vector<std::string> strategies_of(const Json& result) {
-  std::vector<std::string> names;
-  for (const Json& run : result.at("runs")) names.push_back(run.at("strategy"));
-  return names;
-}
-
 void expect_that_all_keep_their_promises(const Json& result) {
-  EXPECT_EQ(strategies_of(result), all_strategy_names());
+  EXPECT_EQ(result.at("runs").size(), all_strategies().size());
   EXPECT_TRUE(result.at("skipped").empty());
   EXPECT_FALSE(result.at("interrupted"));
   for (const Descriptor* strategy : all_strategies()) {

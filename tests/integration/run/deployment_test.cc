@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <map>
-#include <memory>
 #include <set>
 #include <sstream>
 #include <stdexcept>
@@ -11,6 +10,7 @@
 #include "testbed/servers/kinds.h"
 #include "tests/integration/support/documents.h"
 #include "tests/integration/support/program.h"
+#include "tests/support/must.h"
 #include "tests/support/servers.h"
 
 namespace lockbench::test {
@@ -153,17 +153,8 @@ TEST_F(SharedDeployment, MayCloseConnectionsThatAreIdle) {
 
 TEST(OwnNodes, AreAllUsedAndCleanAfterwards) {
   std::vector<std::unique_ptr<testbed::Server>> nodes;
-  std::vector<std::string> arguments = {"run",
-                                        "redlock",
-                                        "redlock-parallel",
-                                        "--node-timeout",
-                                        "10s",
-                                        "--iterations",
-                                        "50",
-                                        "--warmup",
-                                        "0ms",
-                                        "--out",
-                                        "r.json"};
+  std::vector<std::string> arguments = words(
+      "run redlock redlock-parallel --node-timeout 10s --iterations 50 --warmup 0ms --out r.json");
   for (int i = 0; i < 5; ++i) {
     nodes.push_back(own_redis());
     arguments.insert(arguments.end(), {"--redis", nodes.back()->url()});
@@ -236,9 +227,7 @@ TEST(LibpqEnvironment, DoesNotReachPrivateServers) {
 }
 
 TEST(LibpqEnvironment, CountsForTheUsersServerAndIsNamed) {
-  const auto started = testbed::start_postgres(shared_testbed());
-  ASSERT_TRUE(started) << started.error();
-  const testbed::Server* const server = started->get();
+  const auto server = must(testbed::start_postgres(shared_testbed()));
   const std::string port = std::to_string(server->port());
   const Setting setting{.environment = {{"PGHOST", "127.0.0.1"},
                                         {"PGPORT", port},

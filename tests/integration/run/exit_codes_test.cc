@@ -12,27 +12,6 @@
 namespace lockbench::test {
 namespace {
 
-/// Held for longer than its TTL, the lock is granted twice.
-TEST(ExitCode, IsThreeForABrokenPromise) {
-  const Scratch scratch;
-  const Outcome outcome = lockbench(scratch, {"run",         "redis-set-nx",
-                                              "--warmup",    "0ms",
-                                              "--clients",   "4",
-                                              "--wait",      "poll:1ms",
-                                              "--ttl",       "100ms",
-                                              "--hold",      "500ms",
-                                              "--redis",     shared_redis().url(),
-                                              "--duration",  "500ms",
-                                              "--out",       "r.json",
-                                              "--threshold", "sections_per_second>1e12"});
-  EXPECT_EQ(outcome.code, 3) << outcome.err;
-  const Json result = read_result(scratch / "r.json");
-  const Json& audit = run_of(result, "redis-set-nx").at("audit");
-  EXPECT_EQ(audit.at("verdict"), "violated");
-  EXPECT_GT(audit.at("overlaps"), 0);
-  EXPECT_GT(audit.at("lost_updates"), 0);
-}
-
 TEST(ExitCode, IsTwoWhenTheServerDiesInMidRun) {
   const auto server = own_redis();
   const Scratch scratch;

@@ -1,9 +1,5 @@
 #include <gtest/gtest.h>
 
-#include <ostream>
-#include <string>
-#include <vector>
-
 #include "tests/integration/support/documents.h"
 #include "tests/integration/support/program.h"
 

@@ -1,9 +1,7 @@
-#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "tests/integration/support/documents.h"
 #include "tests/integration/support/program.h"
-#include "tests/support/servers.h"
 
 namespace lockbench::test {
 namespace {
@@ -35,14 +33,6 @@ TEST(List, SaysWhatIsNotAvailableAndWhy) {
   for (const Json& strategy : Json::parse(lockbench(scratch, {"list", "--format", "json"}).out)) {
     EXPECT_TRUE(strategy.at("available")) << strategy;
   }
-}
-
-TEST(Doctor, FindsNothingWrongHere) {
-  const Scratch scratch;
-  const Outcome outcome = lockbench(scratch, {"doctor", "--redis", shared_redis().url()});
-  EXPECT_EQ(outcome.code, 0) << outcome.out;
-  EXPECT_EQ(outcome.out.find("FAILED"), std::string::npos) << outcome.out;
-  expect_in(outcome.out, fmt::format("127.0.0.1:{}, version ", shared_redis().port()));
 }
 
 TEST(Doctor, NamesWhatIsMissing) {

@@ -5,12 +5,10 @@
 #include <filesystem>
 #include <fstream>
 #include <set>
-#include <string>
 #include <utility>
-#include <vector>
 
 #include "tests/integration/support/documents.h"
-#include "tests/integration/support/processes.h"
+#include "tests/support/processes.h"
 #include "tests/integration/support/program.h"
 #include "tests/support/servers.h"
 

@@ -93,17 +93,14 @@ TEST(ManyClients, RunInOneProcessThatRaisesItsOpenFiles) {
 // What a run says of the CPU of servers and machine.
 
 TEST(Resources, TheCpuOfPrivateServersIsKnown) {
-  std::vector<std::string> arguments = {"run"};
   std::vector<std::string> names;
   for (const char* name :
        {"redis-queue", "memcached-add", "etcd", "zookeeper", "postgres-advisory"}) {
     if (find_strategy(name) != nullptr) names.emplace_back(name);
   }
+  std::vector<std::string> arguments =
+      words("run --clients 4 --warmup 100ms --duration 600ms --hold 0ms --out r.json");
   arguments.insert(arguments.end(), names.begin(), names.end());
-  for (const char* word : {"--clients", "4", "--warmup", "100ms", "--duration", "600ms", "--hold",
-                           "0ms", "--out", "r.json"}) {
-    arguments.emplace_back(word);
-  }
   const Scratch scratch;
   const Outcome outcome = lockbench(scratch, arguments);
   ASSERT_EQ(outcome.code, 0) << outcome.err;
@@ -125,6 +122,26 @@ TEST(Resources, TheCpuOfPrivateServersIsKnown) {
       EXPECT_NEAR(warmup, 0.1, 1e-6);
     }
   }
+}
+
+TEST(Choose, MeasuresWhatQualifiesUnderTheLoadThatWasAskedFor) {
+  const Scratch scratch;
+  const Outcome outcome =
+      lockbench(scratch, {"choose", "--stores", "redis,postgres", "--fair", "--clients", "8",
+                          "--keys", "2", "--rate", "200", "--work-time-p50", "1ms", "--measure",
+                          "--measure-time", "12s", "--format", "json", "--out", "r.json"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const Json answer = Json::parse(outcome.out);
+  EXPECT_TRUE(answer.at("ranked_by").at("measured_in").get<std::string>().starts_with("r.json"));
+  EXPECT_TRUE(answer.at("ranked_by").at("differences").empty());
+  const Json result = read_result(scratch / "r.json");
+  for (const Json& one : answer.at("qualify")) {
+    const std::string name = one.at("strategy");
+    const Json& run = run_of(result, name);
+    EXPECT_EQ(run.at("load").at("clients"), 8) << name;
+    EXPECT_EQ(run.at("load").at("rate"), 200) << name;
+  }
+  EXPECT_GE(answer.at("qualify").size(), 2U);
 }
 
 }  // namespace

@@ -14,10 +14,8 @@
 #include <fstream>
 #include <functional>
 #include <stdexcept>
-#include <string>
 #include <string_view>
 #include <system_error>
-#include <vector>
 
 #include "strategies/registry.h"
 #include "strategies/store.h"

@@ -27,17 +27,11 @@ TEST(Renew, IsDoneAsAskedAndLeavesAGlobsStrategiesTheirOwnWay) {
 /// The lock is granted to another client in the midst of each section.
 TEST(FencedResource, TurnsStaleWritersAway) {
   const Scratch scratch;
-  const Outcome outcome = lockbench(scratch, {"run",         "redis-fenced",
-                                              "--redis",     shared_redis().url(),
-                                              "--ttl",       "100ms",
-                                              "--hold",      "500ms",
-                                              "--clients",   "3",
-                                              "--duration",  "1500ms",
-                                              "--warmup",    "0ms",
-                                              "--wait",      "poll:5ms",
-                                              "--resource",  "redis-fenced",
-                                              "--threshold", "audit.stale_writes_rejected==0",
-                                              "--out",       "r.json"});
+  const Outcome outcome = lockbench(
+      scratch,
+      words("run redis-fenced --redis " + shared_redis().url() +
+            " --ttl 100ms --hold 500ms --clients 3 --duration 1500ms --warmup 0ms --wait poll:5ms "
+            "--resource redis-fenced --threshold audit.stale_writes_rejected==0 --out r.json"));
   EXPECT_EQ(outcome.code, 3) << "two were inside at once, which fencing does not hinder";
   expect_in(outcome.err, "audit.stale_writes_rejected");
   const Json result = read_result(scratch / "r.json");

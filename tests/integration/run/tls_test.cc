@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <future>
 
@@ -217,24 +216,9 @@ TEST(Tls, OfPrivateServersCarriesLocksOfAllKinds) {
   const std::vector<std::string> strategies = {
       "redis-set-nx-lua",  "redis-queue", "redis-watchdog", "redis-wait",       "redlock-parallel",
       "memcached-add-cas", "zookeeper",   "etcd",           "postgres-advisory"};
-  std::vector<std::string> arguments = {"run",
-                                        "--tls",
-                                        "--clients",
-                                        "4",
-                                        "--hold",
-                                        "1ms",
-                                        "--node-timeout",
-                                        "1s",
-                                        "--wait-timeout",
-                                        "10s",
-                                        "--warmup",
-                                        "0ms",
-                                        "--iterations",
-                                        "100",
-                                        "--resource",
-                                        "redis",
-                                        "--out",
-                                        "r.json"};
+  std::vector<std::string> arguments = words(
+      "run --tls --clients 4 --hold 1ms --node-timeout 1s --wait-timeout 10s --warmup 0ms "
+      "--iterations 100 --resource redis --out r.json");
   arguments.insert(arguments.begin() + 1, strategies.begin(), strategies.end());
   Program program(scratch, arguments);
   const Outcome outcome = program.finish();

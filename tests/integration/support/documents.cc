@@ -47,10 +47,4 @@ bool kept_exclusion(const Json& run) {
   return audited && audit.at("lost_updates") == 0 && audit.at("overlaps") == 0;
 }
 
-std::vector<std::string> all_strategy_names() {
-  std::vector<std::string> names;
-  for (const Descriptor* strategy : all_strategies()) names.emplace_back(strategy->name);
-  return names;
-}
-
 }  // namespace lockbench::test

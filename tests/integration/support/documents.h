@@ -2,9 +2,7 @@
 
 #include <filesystem>
 #include <nlohmann/json.hpp>
-#include <string>
 #include <string_view>
-#include <vector>
 
 #include "tests/integration/support/program.h"
 
@@ -24,8 +22,5 @@ bool tells(Program& program, const Json& fields);
 /// Whether the run was audited and nothing was violated. A short one may have had too little
 /// contention for more.
 bool kept_exclusion(const Json& run);
-
-/// Of every strategy of the registry, in its order.
-std::vector<std::string> all_strategy_names();
 
 }  // namespace lockbench::test

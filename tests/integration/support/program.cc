@@ -19,6 +19,7 @@
 #include <fstream>
 #include <iterator>
 #include <set>
+#include <sstream>
 #include <stdexcept>
 #include <system_error>
 #include <utility>
@@ -170,8 +171,6 @@ Program::Program(const Scratch& scratch, const std::vector<std::string>& argumen
     checked(fcntl(out_.descriptor, F_SETFD, FD_CLOEXEC), "fcntl");
     start_child(scratch, arguments, setting, terminal, terminal);
     close(terminal);
-    const std::string typed = setting.typed.value_or("");
-    checked(static_cast<int>(write(out_.descriptor, typed.data(), typed.size())), "write");
     return;
   }
   std::array<int, 2> out{}, err{};
@@ -194,7 +193,7 @@ void Program::start_child(const Scratch& scratch, const std::vector<std::string>
   ChildPlan child{.folder = scratch.path(),
                   .argv = pointers_to(words),
                   .envp = pointers_to(variables),
-                  .in = setting.typed ? out : -1,
+                  .in = setting.input ? out : -1,
                   .out = out,
                   .err = err};
   checked(getrlimit(RLIMIT_NOFILE, &child.open_files), "getrlimit");
@@ -214,10 +213,6 @@ Program::~Program() {
 }
 
 void Program::signal(int number) const { checked(kill(pid_, number), "kill"); }
-
-void Program::type(std::string_view text) const {
-  checked(static_cast<int>(write(out_.descriptor, text.data(), text.size())), "write");
-}
 
 bool Program::read_some(TimePoint deadline) {
   const auto left = std::chrono::ceil<milliseconds>(deadline - Clock::now());
@@ -272,6 +267,11 @@ Outcome Program::finish(milliseconds within) {
 Outcome lockbench(const Scratch& scratch, const std::vector<std::string>& arguments,
                   const Setting& setting) {
   return Program(scratch, arguments, setting).finish();
+}
+
+std::vector<std::string> words(const std::string& line) {
+  std::istringstream stream(line);
+  return {std::istream_iterator<std::string>(stream), {}};
 }
 
 std::vector<std::string> short_run(std::vector<std::string> arguments) {

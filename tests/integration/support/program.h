@@ -54,8 +54,8 @@ struct Setting {
   std::string program = "lockbench";               ///< in the build's folder, or a path
   std::map<std::string, std::string> environment;  ///< in place of, or beside, what there is
   std::optional<std::uint64_t> open_files;         ///< soft limit
-  bool terminal = false;             ///< stdout and stderr are a terminal, read as out
-  std::optional<std::string> typed;  ///< stdin is that terminal, on which somebody types this
+  bool terminal = false;  ///< stdout and stderr are a terminal, read as out
+  bool input = false;     ///< stdin is that terminal
 };
 
 /// lockbench as a process of its own, in a scratch folder, which is its temporary folder too.
@@ -72,8 +72,6 @@ class Program {
 
   pid_t pid() const { return pid_; }
   void signal(int number) const;
-  /// Types on its terminal.
-  void type(std::string_view text) const;
   /// Waits until stderr (on a terminal: either) holds the text.
   bool says(std::string_view text, std::chrono::milliseconds within = kPatience);
   /// Likewise until what it said fulfils the condition.
@@ -107,6 +105,8 @@ class Program {
 Outcome lockbench(const Scratch& scratch, const std::vector<std::string>& arguments,
                   const Setting& setting = {});
 
+/// Of a command line, between its spaces.
+std::vector<std::string> words(const std::string& line);
 /// The arguments of a short run, and further ones.
 std::vector<std::string> short_run(std::vector<std::string> arguments);
 

@@ -5,10 +5,6 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
-#include <memory>
-#include <ostream>
-#include <string>
-#include <vector>
 
 #include "testbed/servers/kinds.h"
 #include "tests/integration/testbed/support.h"
@@ -78,7 +74,7 @@ TEST_P(AnyServer, FreezesAndThaws) {
   const auto server = must_start_one();
   ASSERT_TRUE(server->freeze());
   EXPECT_TRUE(server->alive());
-  EXPECT_TRUE(eventually([&] { return state_of(server->pid()) == 'T'; }));
+  EXPECT_TRUE(eventually([&] { return look_at(server->pid()).state == 'T'; }));
   ASSERT_TRUE(server->thaw());
   EXPECT_TRUE(eventually([&] { return GetParam().serves(*server); }));
   EXPECT_TRUE(eventually([&] { return GetParam().write(*server); }));

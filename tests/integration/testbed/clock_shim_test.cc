@@ -10,12 +10,10 @@
 #include <chrono>
 #include <filesystem>
 #include <fstream>
-#include <memory>
 #include <thread>
 
 #include "testbed/servers/kinds.h"
 #include "tests/integration/testbed/support.h"
-#include "tests/support/must.h"
 
 namespace lockbench::testbed {
 namespace {
@@ -25,16 +23,14 @@ using namespace std::chrono_literals;
 class ServerClock : public testing::Test {
  protected:
   const std::unique_ptr<Testbed> testbed_ = must_start();
-  const std::unique_ptr<ClockShim> clock_ = test::must(ClockShim::make(*testbed_));
+  const std::unique_ptr<ClockShim> clock_ = must(ClockShim::make(*testbed_));
 };
 
 TEST_F(ServerClock, MovesTheWallClockOfOneServerWhileItRuns) {
   RedisOptions options = open_to_all();
   options.clock = clock_.get();
-  const auto redis = start_redis(*testbed_, options);
-  ASSERT_TRUE(redis) << redis.error();
-  const std::uint16_t port = (*redis)->port();
-
+  const auto redis = must(start_redis(*testbed_, options));
+  const std::uint16_t port = redis->port();
   EXPECT_EQ(ask(port, "SET soon x EX 1000"), "+OK");
   EXPECT_EQ(ask(port, "SET late x EX 9000"), "+OK");
   EXPECT_EQ(ask(port, "EXISTS soon late"), ":2");
@@ -67,11 +63,9 @@ TEST_F(ServerClock, LeavesOtherServersAlone) {
 /// As one in a folder that the server's user may not enter: the loader warns, and the server runs
 /// on.
 TEST_F(ServerClock, ThatIsNotLoadedIsNamedAndNoServerStarts) {
-  const auto folder = testbed_->make_server_folder("library");
-  ASSERT_TRUE(folder) << folder.error();
-  const std::filesystem::path library = *folder / "no-library.so";
+  const auto library = must(testbed_->make_server_folder("library")) / "no-library.so";
   std::ofstream(library) << "no library";
-  const auto clock = test::must(ClockShim::make(*testbed_, library));
+  const auto clock = must(ClockShim::make(*testbed_, library));
   const auto names_it = [&](const auto& server) {
     return !server &&
            server.error().find("has not loaded " + library.string()) != std::string::npos;
@@ -94,10 +88,10 @@ void look_away() {
 TEST_F(ServerClock, IsLoadedByServersOfOtherUsers) {
   std::jthread([&] {
     look_away();
-    const auto memcached = start_memcached(*testbed_, {.clock = clock_.get()});
-    EXPECT_TRUE(memcached) << memcached.error();
-    const auto postgres = start_postgres(*testbed_, {.clock = clock_.get()});
-    EXPECT_TRUE(postgres) << postgres.error();
+    for (const auto& server : {start_memcached(*testbed_, {.clock = clock_.get()}),
+                               start_postgres(*testbed_, {.clock = clock_.get()})}) {
+      EXPECT_TRUE(server) << server.error();
+    }
   }).join();
 }
 

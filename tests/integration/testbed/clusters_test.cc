@@ -1,5 +1,4 @@
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <algorithm>
 #include <set>
@@ -10,75 +9,48 @@
 namespace lockbench::testbed {
 namespace {
 
-class Zookeeper : public testing::Test {
+class Cluster : public testing::Test {
  protected:
   std::unique_ptr<Testbed> testbed_ = must_start();
-
-  std::unique_ptr<Server> must_start_zookeeper(const ZookeeperOptions& options = {}) {
-    auto server = start_zookeeper(*testbed_, options);
-    EXPECT_TRUE(server) << server.error();
-    return server ? *std::move(server) : nullptr;
-  }
 };
 
-TEST_F(Zookeeper, AnEnsembleHasOneLeaderAndGetsAnother) {
-  const auto servers = start_zookeeper_ensemble(*testbed_);
-  ASSERT_TRUE(servers) << servers.error();
+TEST_F(Cluster, AnEnsembleHasOneLeaderAndGetsAnother) {
+  const auto servers = must(start_zookeeper_ensemble(*testbed_));
   const auto modes = [&] {
     std::multiset<std::string> all;
-    for (const auto& server : *servers) all.insert(zookeeper_mode(*server));
+    for (const auto& server : servers) all.insert(zookeeper_mode(*server));
     return all;
   };
   EXPECT_THAT(modes(), testing::ElementsAre("follower", "follower", "leader"));
-  const auto leader = std::find_if(servers->begin(), servers->end(), [](const auto& server) {
+  const auto leader = std::find_if(servers.begin(), servers.end(), [](const auto& server) {
     return zookeeper_mode(*server) == "leader";
   });
-  ASSERT_NE(leader, servers->end());
+  ASSERT_NE(leader, servers.end());
   ASSERT_TRUE((*leader)->kill_hard());
   EXPECT_TRUE(eventually([&] { return modes().contains("leader"); }));
   ASSERT_TRUE((*leader)->restart(false)) << "a member knows its number without its data";
   EXPECT_THAT(modes(), testing::ElementsAre("follower", "follower", "leader"));
 }
 
-TEST_F(Zookeeper, AMemberThatIsCutOffServesNoLongerAndTheOthersGoOn) {
-  const auto proxies = ProxyPool::start();
-  ASSERT_TRUE(proxies) << proxies.error();
-  Mesh mesh(**proxies);
-  const auto servers = start_zookeeper_ensemble(*testbed_, 3, {.mesh = &mesh});
-  ASSERT_TRUE(servers) << servers.error();
+TEST_F(Cluster, AnEnsemblesMemberThatIsCutOffServesNoLongerAndTheOthersGoOn) {
+  const auto proxies = must(ProxyPool::start());
+  Mesh mesh(*proxies);
+  const auto servers = must(start_zookeeper_ensemble(*testbed_, 3, {.mesh = &mesh}));
   for (const char* mode : {"follower", "leader"}) {
-    const auto found = std::find_if(servers->begin(), servers->end(), [&](const auto& server) {
+    const auto found = std::find_if(servers.begin(), servers.end(), [&](const auto& server) {
       return zookeeper_mode(*server) == mode;
     });
-    ASSERT_NE(found, servers->end());
-    const auto cut_off = static_cast<std::size_t>(found - servers->begin());
+    ASSERT_NE(found, servers.end());
+    const auto cut_off = static_cast<std::size_t>(found - servers.begin());
     mesh.isolate(cut_off);
     const auto leads = [](const auto& server) { return zookeeper_mode(*server) == "leader"; };
     EXPECT_TRUE(eventually([&] {
-      return zookeeper_mode(*servers->at(cut_off)).empty() &&
-             std::any_of(servers->begin(), servers->end(), leads);
+      return zookeeper_mode(*servers.at(cut_off)).empty() &&
+             std::any_of(servers.begin(), servers.end(), leads);
     })) << "it has no quorum, though its port answers";
     mesh.heal();
-    EXPECT_TRUE(eventually([&] { return !zookeeper_mode(*servers->at(cut_off)).empty(); }));
+    EXPECT_TRUE(eventually([&] { return !zookeeper_mode(*servers.at(cut_off)).empty(); }));
   }
-}
-
-TEST_F(Zookeeper, AnEnsembleTriesOtherPortsWhenItLosesTheRaceAndDrawsNoneTwice) {
-  const auto other = must_start_zookeeper();  // answers, but is not ours
-  ASSERT_NE(other, nullptr);
-  int calls = 0;
-  std::uint16_t last = 0;
-  testbed_->choose_port = [&]() -> tl::expected<std::uint16_t, std::string> {
-    ++calls;
-    if (calls == 1) return other->port();
-    if (calls == 12) return last;  // drawn a moment ago
-    last = free_loopback_port().value();
-    return last;
-  };
-  const auto servers = start_zookeeper_ensemble(*testbed_);
-  ASSERT_TRUE(servers) << servers.error();
-  EXPECT_EQ(servers->size(), 3U);
-  EXPECT_EQ(calls, 9 + 9 + 1);
 }
 
 TEST(ZookeeperProgram, HasAVersion) {
@@ -88,45 +60,37 @@ TEST(ZookeeperProgram, HasAVersion) {
   EXPECT_EQ(zookeeper_version("/nowhere/zookeeper.jar"), "unknown");
 }
 
-class Etcd : public testing::Test {
- protected:
-  std::unique_ptr<Testbed> testbed_ = must_start();
-};
-
-TEST_F(Etcd, OneMemberLeadsAndAnotherAfterItsDeath) {
-  const auto cluster = start_etcd_cluster(*testbed_);
-  ASSERT_TRUE(cluster) << cluster.error();
+TEST_F(Cluster, OneMemberOfEtcdLeadsAndAnotherAfterItsDeath) {
+  const auto cluster = must(start_etcd_cluster(*testbed_));
   const auto leaders = [&] {
     std::vector<std::size_t> leading;
-    for (std::size_t i = 0; i < cluster->size(); ++i) {
-      if (cluster->at(i)->leads()) leading.push_back(i);
+    for (std::size_t i = 0; i < cluster.size(); ++i) {
+      if (cluster.at(i)->leads()) leading.push_back(i);
     }
     return leading;
   };
   ASSERT_TRUE(eventually([&] { return leaders().size() == 1; }));
   const std::size_t first = leaders().front();
-  ASSERT_TRUE(cluster->at(first)->kill_hard());
+  ASSERT_TRUE(cluster.at(first)->kill_hard());
   EXPECT_TRUE(eventually([&] { return leaders().size() == 1; }));
-  EXPECT_FALSE(cluster->at(first)->leads()) << "it does not answer";
+  EXPECT_FALSE(cluster.at(first)->leads()) << "it does not answer";
 }
 
-TEST_F(Etcd, AMemberThatIsCutOffAnswersItsClientsButCannotWrite) {
-  const auto proxies = ProxyPool::start();
-  ASSERT_TRUE(proxies) << proxies.error();
-  Mesh mesh(**proxies);
-  const auto cluster = start_etcd_cluster(*testbed_, 3, {.mesh = &mesh});
-  ASSERT_TRUE(cluster) << cluster.error();
+TEST_F(Cluster, AMemberOfEtcdThatIsCutOffAnswersItsClientsButCannotWrite) {
+  const auto proxies = must(ProxyPool::start());
+  Mesh mesh(*proxies);
+  const auto cluster = must(start_etcd_cluster(*testbed_, 3, {.mesh = &mesh}));
   const auto is_done = [](const std::string& answer) {
     return answer.find(" 200 ") != std::string::npos;
   };
   const auto found =
-      std::find_if(cluster->begin(), cluster->end(), [](const auto& one) { return one->leads(); });
-  ASSERT_NE(found, cluster->end());
-  const auto leader = static_cast<std::size_t>(found - cluster->begin());
+      std::find_if(cluster.begin(), cluster.end(), [](const auto& one) { return one->leads(); });
+  ASSERT_NE(found, cluster.end());
+  const auto leader = static_cast<std::size_t>(found - cluster.begin());
   // The leader last: it must not lead the others any more.
   for (const std::size_t member : {(leader + 1) % 3, leader}) {
-    const Server& own = *cluster->at(member);
-    const Server& other = *cluster->at((member + 1) % 3);
+    const Server& own = *cluster.at(member);
+    const Server& other = *cluster.at((member + 1) % 3);
     mesh.isolate(member);
     EXPECT_TRUE(eventually([&] { return is_done(put_into_etcd(other)); })) << "the others go on";
     EXPECT_FALSE(is_done(put_into_etcd(own)));

@@ -1,7 +1,6 @@
 #include "testbed/servers/ports.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 namespace lockbench::testbed {
 namespace {

@@ -7,7 +7,6 @@
 #include <fstream>
 #include <set>
 #include <sstream>
-#include <string>
 
 #include "testbed/process/process_tree.h"
 #include "testbed/servers/kinds.h"
@@ -44,9 +43,7 @@ class Postgres : public testing::Test {
   std::unique_ptr<Testbed> testbed_ = must_start();
 
   std::unique_ptr<Server> must_start_postgres(const PostgresOptions& options = {}) {
-    auto server = start_postgres(*testbed_, options);
-    EXPECT_TRUE(server) << server.error();
-    return server ? *std::move(server) : nullptr;
+    return must(start_postgres(*testbed_, options));
   }
 };
 
@@ -70,11 +67,11 @@ TEST_F(Postgres, FreezesAndThawsWithAllItsProcesses) {
   ASSERT_GE(children.size(), 4U);
   ASSERT_TRUE(server->freeze());
   for (const pid_t child : children) {
-    EXPECT_TRUE(eventually([&] { return state_of(child) == 'T'; })) << state_of(child);
+    EXPECT_TRUE(eventually([&] { return look_at(child).state == 'T'; })) << look_at(child).state;
   }
   ASSERT_TRUE(server->thaw());
   for (const pid_t child : children)
-    EXPECT_TRUE(eventually([&] { return state_of(child) != 'T'; }));
+    EXPECT_TRUE(eventually([&] { return look_at(child).state != 'T'; }));
   EXPECT_TRUE(eventually([&] { return psql(*server, "SELECT 1") == "1"; }));
 }
 
@@ -88,7 +85,7 @@ TEST_F(Postgres, IsKilledWithAllItsProcessesAlsoWhenFrozen) {
     }
     ASSERT_TRUE(server->kill_hard());
     for (const pid_t pid : all) {
-      EXPECT_TRUE(eventually([&] { return has_ended(pid); })) << state_of(pid);
+      EXPECT_TRUE(eventually([&] { return look_at(pid).ended(); })) << look_at(pid).state;
     }
     ASSERT_TRUE(server->restart(true));
   }
@@ -97,15 +94,13 @@ TEST_F(Postgres, IsKilledWithAllItsProcessesAlsoWhenFrozen) {
 /// A transaction keeps a session; what comes after it may get another.
 TEST_F(Postgres, ItsPoolerGivesATransactionTheSessionThatWasUsedLast) {
   const auto server = must_start_postgres();
-  const auto pooler = start_pgbouncer(*testbed_, server->port());
-  ASSERT_TRUE(pooler) << pooler.error();
-  const std::string first = psql(**pooler, "SELECT pg_backend_pid()");
+  const auto pooler = must(start_pgbouncer(*testbed_, server->port()));
+  const std::string first = psql(*pooler, "SELECT pg_backend_pid()");
   EXPECT_FALSE(first.starts_with("error")) << first;
-  EXPECT_EQ(psql(**pooler, "SELECT pg_backend_pid()"), first) << "of another connection";
+  EXPECT_EQ(psql(*pooler, "SELECT pg_backend_pid()"), first) << "of another connection";
   EXPECT_NE(psql(*server, "SELECT pg_backend_pid()"), first);
-  const auto sessions = start_pgbouncer(*testbed_, server->port(), {.pool_mode = "session"});
-  ASSERT_TRUE(sessions) << sessions.error();
-  EXPECT_EQ(psql(**sessions, "SELECT 1"), "1");
+  const auto sessions = must(start_pgbouncer(*testbed_, server->port(), {.pool_mode = "session"}));
+  EXPECT_EQ(psql(*sessions, "SELECT 1"), "1");
 }
 
 TEST_F(Postgres, LeavesNoSharedMemoryWhenItIsKilledForGood) {
@@ -138,10 +133,8 @@ TEST_F(Postgres, AReplicaFollowsUntilItIsPromoted) {
     testbed_ = must_start();
   }
   const auto primary = must_start_postgres();
-  ASSERT_TRUE(primary);
   EXPECT_EQ(psql(*primary, "CREATE TABLE before AS SELECT 41 AS x"), "");
   const auto replica = must_start_postgres({.primary_port = primary->port()});
-  ASSERT_TRUE(replica);
   EXPECT_EQ(psql(*replica, "SELECT x FROM before"), "41");
   EXPECT_EQ(psql(*primary, "CREATE TABLE after AS SELECT 42 AS x"), "");
   EXPECT_TRUE(eventually([&] { return psql(*replica, "SELECT x FROM after") == "42"; }));

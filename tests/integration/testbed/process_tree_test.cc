@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include <csignal>
-#include <string>
 
 #include "testbed/servers/machine.h"
 #include "tests/integration/testbed/support.h"

@@ -1,9 +1,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <memory>
-#include <string>
-#include <vector>
 
 #include "testbed/proxy/proxy.h"
 #include "tests/integration/testbed/proxy_fixture.h"
@@ -139,31 +136,22 @@ TEST_F(ProxyFaultsTest, ConcernsOldOrNewConnectionsOnly) {
   EXPECT_EQ(last.ask("PING"), "+PONG");
 }
 
-TEST(ProxyLead, GoesToAnotherServerWhenItIsTold) {
-  const auto testbed = must_start();
-  const auto first = must_start_redis(*testbed, {.durable = false});
+TEST_F(ProxyFaultsTest, GoesToAnotherServerWhenItIsTold) {
   const auto second = must_start_redis(*testbed, {.durable = false});
   ASSERT_EQ(ask(second->port(), "SET place second"), "+OK");
-  const auto pool = ProxyPool::start().value();
-  const auto proxy = start_proxy(*pool, first->port()).value();
-  TcpClient early(proxy->port());
+  const auto line = proxy();
+  TcpClient early(line->port());
   EXPECT_EQ(early.ask("EXISTS place"), ":0");
-  proxy->lead_to(second->port());
-  EXPECT_NE(early.end(), TcpClient::End::open) << "it belongs to the server of before";
-  EXPECT_EQ(ask(proxy->port(), "EXISTS place"), ":1");
-}
-
-std::unique_ptr<Proxy> line_to(ProxyPool& pool, const Server& server) {
-  return start_proxy(pool, server.port()).value();
+  line->lead_to(second->port());
+  EXPECT_NE(early.end(), End::open) << "it belongs to the server of before";
+  EXPECT_EQ(ask(line->port(), "EXISTS place"), ":1");
 }
 
 /// A server's keepalive tells the two apart: the kernel of a client that is only silent answers.
-TEST(ProxyThatVanishes, DoesNotEvenAnswerTheServersKernel) {
-  const auto testbed = must_start();
-  const auto server = must_start_redis(*testbed, {.durable = false, .config = {"tcp-keepalive 1"}});
-  const auto pool = ProxyPool::start().value();
-  const auto vanishing = line_to(*pool, *server), silent = line_to(*pool, *server);
-  TcpClient direct(server->port()), gone(vanishing->port()), muted(silent->port());
+TEST_F(ProxyFaultsTest, AVanishedHostDoesNotEvenAnswerTheServersKernel) {
+  const auto alert = must_start_redis(*testbed, {.durable = false, .config = {"tcp-keepalive 1"}});
+  const auto vanishing = proxy_before(alert->port()), silent = proxy_before(alert->port());
+  TcpClient direct(alert->port()), gone(vanishing->port()), muted(silent->port());
   ASSERT_EQ(gone.ask("PING"), "+PONG");
   ASSERT_EQ(muted.ask("PING"), "+PONG");
   ASSERT_EQ(connections_of(direct), 2U);
@@ -175,7 +163,7 @@ TEST(ProxyThatVanishes, DoesNotEvenAnswerTheServersKernel) {
   EXPECT_EQ(connections_of(direct), 1U) << "the silent one is still there";
 
   vanishing->heal();
-  EXPECT_EQ(gone.end(), TcpClient::End::reset);
+  EXPECT_EQ(gone.end(), End::reset);
   TcpClient later(vanishing->port());
   EXPECT_EQ(later.ask("PING"), "+PONG");
 }

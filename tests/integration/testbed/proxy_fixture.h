@@ -4,7 +4,6 @@
 
 #include <chrono>
 #include <memory>
-#include <stdexcept>
 #include <string>
 
 #include "testbed/proxy/proxy.h"
@@ -49,9 +48,7 @@ class ProxyFixture : public testing::Test {
     return proxy_before(server->port(), options);
   }
   std::unique_ptr<Proxy> proxy_before(std::uint16_t port, const ProxyOptions& options = {}) {
-    auto started = start_proxy(*pool_, port, options);
-    if (!started) throw std::runtime_error(started.error());
-    return *std::move(started);
+    return must(start_proxy(*pool_, port, options));
   }
 
   /// How many connections the server has, this one apart.

@@ -19,9 +19,7 @@ class Replication : public testing::Test {
   std::unique_ptr<RedisGroup> start(const RedisGroupOptions& options = {}) {
     RedisGroupOptions opened = options;
     opened.server = open_to_all(options.server);
-    auto group = start_redis_group(*testbed_, opened);
-    if (!group) throw std::runtime_error(group.error());
-    return *std::move(group);
+    return must(start_redis_group(*testbed_, opened));
   }
 
   std::unique_ptr<Testbed> testbed_ = must_start();
@@ -121,22 +119,14 @@ TEST_F(Replication, NobodyTakesThePlaceWhereThereIsNobody) {
 
 class Watched : public testing::Test {
  protected:
-  void SetUp() override {
-    auto group = start_redis_group(*testbed_, {.replicas = 1});
-    ASSERT_TRUE(group) << group.error();
-    group_ = *std::move(group);
-    auto sentinels = start_sentinels(*testbed_, group_->primary().port());
-    ASSERT_TRUE(sentinels) << sentinels.error();
-    sentinels_ = *std::move(sentinels);
-  }
-
   std::unique_ptr<redis::Connection> connect_to(const std::string& url) {
     return factory_->make(redis::parse_endpoint(url).value(), test::kPatience, *env_);
   }
 
   std::unique_ptr<Testbed> testbed_ = must_start();
-  std::unique_ptr<RedisGroup> group_;
-  std::unique_ptr<SentinelGroup> sentinels_;
+  std::unique_ptr<RedisGroup> group_ = must(start_redis_group(*testbed_, {.replicas = 1}));
+  std::unique_ptr<SentinelGroup> sentinels_ =
+      must(start_sentinels(*testbed_, group_->primary().port()));
   const std::unique_ptr<Env> env_ = make_system_env(1);
   const std::unique_ptr<redis::ConnectionFactory> factory_ = redis::make_connection_factory();
 };

@@ -1,14 +1,10 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
-#include <atomic>
 #include <filesystem>
 #include <fstream>
-#include <string>
 
 #include "tests/integration/testbed/support.h"
-#include "tests/support/listener.h"
-#include "tests/support/variable.h"
 
 namespace lockbench::testbed {
 namespace {
@@ -19,13 +15,6 @@ class Redis : public testing::Test {
  protected:
   std::unique_ptr<Testbed> testbed_ = must_start();
 };
-
-PortChooser choosing(std::uint16_t port, std::atomic<int>& calls) {
-  return [port, &calls]() -> tl::expected<std::uint16_t, std::string> {
-    ++calls;
-    return port;
-  };
-}
 
 TEST_F(Redis, IsGoneWithItsHandle) {
   auto server = must_start_redis(*testbed_);
@@ -42,32 +31,6 @@ TEST_F(Redis, LosesItsDataWithoutDurability) {
   ASSERT_EQ(ask(server->port(), "SET key value"), "+OK");
   ASSERT_TRUE(server->restart(true));
   EXPECT_EQ(ask(server->port(), "EXISTS key"), ":0");
-}
-
-TEST_F(Redis, TellsWhatIsMissing) {
-  const test::Variable nowhere("PATH", "/nowhere");
-  const auto server = start_redis(*testbed_);
-  ASSERT_FALSE(server);
-  EXPECT_EQ(server.error(), "redis-server not found: install the package redis-server");
-}
-
-TEST_F(Redis, GivesUpAfterFivePorts) {
-  const test::Listener taken;
-  std::atomic<int> calls = 0;
-  testbed_->choose_port = choosing(taken.port(), calls);
-  const auto server = start_redis(*testbed_);
-  ASSERT_FALSE(server);
-  EXPECT_EQ(calls, 5);
-  EXPECT_NE(server.error().find("Address already in use"), std::string::npos) << server.error();
-}
-
-TEST_F(Redis, DoesNotTryAgainAfterAnotherError) {
-  std::atomic<int> calls = 0;
-  testbed_->choose_port = choosing(free_loopback_port().value(), calls);
-  const auto server = start_redis(*testbed_, {.config = {"no-such-directive yes"}});
-  ASSERT_FALSE(server);
-  EXPECT_EQ(calls, 1);
-  EXPECT_NE(server.error().find("no-such-directive"), std::string::npos) << server.error();
 }
 
 TEST_F(Redis, LetsNobodyInWithoutTheSecret) {

@@ -9,7 +9,6 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
-#include <string>
 
 #include "testbed/servers/machine.h"
 #include "tests/integration/testbed/support.h"
@@ -200,7 +199,8 @@ TEST_F(Script, RunsAsTheAccountInAFolderOfItsOwn) {
   for (const pid_t pid : {supervisor, server->pid()}) EXPECT_NE(getsid(pid), getsid(0));
   EXPECT_NE(getpgid(server->pid()), getpgrp());
   ASSERT_EQ(kill(supervisor, SIGKILL), 0);
-  EXPECT_TRUE(eventually([&] { return has_ended(server->pid()); }));  // PDEATHSIG survived setuid
+  EXPECT_TRUE(
+      eventually([&] { return look_at(server->pid()).ended(); }));  // PDEATHSIG survived setuid
 }
 
 TEST_F(Script, RestartsWithItsDataOrWithout) {

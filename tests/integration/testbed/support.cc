@@ -1,13 +1,11 @@
 #include "tests/integration/testbed/support.h"
 
 #include <fmt/format.h>
-#include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
-#include <fstream>
 #include <stdexcept>
 
 #include "testbed/servers/kinds.h"
@@ -29,20 +27,6 @@ std::string ask_etcd(const Server& server, std::string_view path, std::string_vi
 }  // namespace
 
 bool pid_is_gone(pid_t pid) { return kill(pid, 0) != 0 && errno == ESRCH; }
-
-char state_of(pid_t pid) {
-  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
-  // Reading fails where the process goes meanwhile; getline() does not throw then.
-  std::string text;
-  std::getline(file, text, '\0');
-  const std::size_t name_end = text.rfind(") ");
-  return name_end == std::string::npos ? '-' : text.at(name_end + 2);
-}
-
-bool has_ended(pid_t pid) {
-  const char state = state_of(pid);
-  return state == '-' || state == 'Z';
-}
 
 tl::expected<std::string, std::string> ask_line(std::uint16_t port, std::string_view request,
                                                 std::chrono::milliseconds within) {
@@ -84,11 +68,7 @@ std::string ask_memcached(const Server& server, const std::string& command) {
   return answer ? answer->substr(0, answer->find("\r\n")) : "error: " + answer.error();
 }
 
-std::unique_ptr<Testbed> must_start() {
-  auto testbed = Testbed::start();
-  if (!testbed) throw std::runtime_error(testbed.error());
-  return *std::move(testbed);
-}
+std::unique_ptr<Testbed> must_start() { return must(Testbed::start()); }
 
 RedisOptions open_to_all(RedisOptions options) {
   options.config.emplace_back("user default on nopass ~* &* +@all");
@@ -96,9 +76,7 @@ RedisOptions open_to_all(RedisOptions options) {
 }
 
 std::unique_ptr<Server> must_start_redis(Testbed& testbed, const RedisOptions& options) {
-  auto server = start_redis(testbed, open_to_all(options));
-  if (!server) throw std::runtime_error(server.error());
-  return *std::move(server);
+  return must(start_redis(testbed, open_to_all(options)));
 }
 
 }  // namespace lockbench::testbed

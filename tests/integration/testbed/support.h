@@ -12,20 +12,17 @@
 #include "testbed/servers/kinds.h"
 #include "testbed/servers/testbed.h"
 #include "tests/support/eventually.h"
+#include "tests/support/must.h"
+#include "tests/support/processes.h"
 
 namespace lockbench::testbed {
 
 using test::eventually;
+using test::look_at;
+using test::must;
 
 /// No process, not even a zombie, has this pid.
 bool pid_is_gone(pid_t pid);
-
-/// As the kernel names it, such as 'T' of one that is stopped; '-' of one that is gone.
-char state_of(pid_t pid);
-
-/// The process has ended, though perhaps nobody has reaped it yet: what is left to the init process
-/// of a container may wait for that for long.
-bool has_ended(pid_t pid);
 
 /// The first line of the answer to `request`, without its end; an error when there is none in time.
 tl::expected<std::string, std::string> ask_line(std::uint16_t port, std::string_view request,

@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "deployment/failure.h"
 #include "strategies/zookeeper/client/session.h"
@@ -55,17 +54,17 @@ class ZookeeperClient {
 
 class WatchedZookeeper : public testing::Test {
  protected:
-  static void SetUpTestSuite() { shared = own_zookeeper(); }
-  static void TearDownTestSuite() { shared.reset(); }
+  static testbed::Server& server() {
+    static const std::unique_ptr<testbed::Server> shared = own_zookeeper();
+    return *shared;
+  }
 
-  static std::unique_ptr<testbed::Server> shared;
-  ZookeeperClient first_{shared->url()}, second_{shared->url()};
+  ZookeeperClient first_{server().url()}, second_{server().url()};
   Sightings seen_;
 };
-std::unique_ptr<testbed::Server> WatchedZookeeper::shared;
 
 TEST_F(WatchedZookeeper, AQueueIsSeenInItsOrder) {
-  const Running watch("zookeeper", shared->url(), {.locks = {"/queue/*"}}, seen_);
+  const Running watch("zookeeper", server().url(), {.locks = {"/queue/*"}}, seen_);
   // Neither the root nor the lock is there yet.
   first_.make("/queue");
   first_.make("/queue/a");
@@ -88,9 +87,9 @@ TEST_F(WatchedZookeeper, AQueueIsSeenInItsOrder) {
 TEST_F(WatchedZookeeper, WhoseSessionEndsHoldsNothingAnyMore) {
   first_.make("/ends");
   first_.make("/ends/a");
-  auto holder = std::make_unique<ZookeeperClient>(shared->url());
+  auto holder = std::make_unique<ZookeeperClient>(server().url());
   holder->queue("/ends/a", "lock-");
-  const Running watch("zookeeper", shared->url(), {.locks = {"ends/*"}}, seen_);
+  const Running watch("zookeeper", server().url(), {.locks = {"ends/*"}}, seen_);
   const auto held = seen_.await_held("/ends/a", holder->owner());
   ASSERT_TRUE(held);
   EXPECT_EQ(held->changes, 0U);
@@ -103,7 +102,7 @@ TEST_F(WatchedZookeeper, ContendersThatCameAndWentAreCounted) {
   constexpr int kHoldings = 300;
   first_.make("/many");
   first_.make("/many/a");
-  const Running watch("zookeeper", shared->url(), {.locks = {"/many/*"}, .budget = 10'000}, seen_);
+  const Running watch("zookeeper", server().url(), {.locks = {"/many/*"}, .budget = 10'000}, seen_);
   ASSERT_TRUE(seen_.comes([&] { return !seen_.facts_.store.empty(); }));
   const std::string begin = first_.queue("/many/a", "lock-");
   ASSERT_TRUE(seen_.await_held("/many/a", first_.owner()));
@@ -131,13 +130,13 @@ TEST_F(WatchedZookeeper, WithoutAPatternLocksAreProposed) {
   first_.make("/app/7");
   first_.make("/config");
   first_.queue("/app/7", "lock-");
-  const Running watch("zookeeper", shared->url(), {}, seen_);
+  const Running watch("zookeeper", server().url(), {}, seen_);
   EXPECT_TRUE(seen_.comes([&] { return seen_.proposed_.contains("/app/*"); }));
   EXPECT_FALSE(seen_.was_proposed("/config"));
 }
 
 TEST_F(WatchedZookeeper, NodesThatMayNotBeReadAreNamed) {
-  const std::string url = fmt::format("zk://nobody:wrong@127.0.0.1:{}", shared->port());
+  const std::string url = fmt::format("zk://nobody:wrong@127.0.0.1:{}", server().port());
   const auto source = make_source("zookeeper", url, {.locks = {"/*"}});
   ASSERT_TRUE(source);
   const auto reached = (*source)->reach({});

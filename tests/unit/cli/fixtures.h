@@ -1,19 +1,16 @@
 #pragma once
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <filesystem>
-#include <fstream>
 #include <string>
 #include <vector>
 
 #include "cli/commands/commands.h"
 #include "strategies/store.h"
+#include "tests/integration/support/program.h"
 
 namespace lockbench::cli {
 
@@ -87,25 +84,23 @@ inline Ran ran(const std::vector<std::string>& args) {
   return result;
 }
 
+/// It names the culprit in one line, and prints nothing.
+inline void expect_refused(const Ran& ran, const testing::Matcher<const std::string&>& message) {
+  EXPECT_EQ(ran.code, 1);
+  EXPECT_EQ(ran.out, "");
+  EXPECT_EQ(std::count(ran.err.begin(), ran.err.end(), '\n'), 1) << ran.err;
+  EXPECT_THAT(ran.err, testing::AllOf(testing::StartsWith("lockbench: "), message));
+}
+
 /// A file that exists during the test, for its owner only.
 class TemporaryFile {
  public:
-  TemporaryFile(const std::string& name, const std::string& text)
-      : path_(std::filesystem::temp_directory_path() / (std::to_string(getpid()) + name)) {
-    std::ofstream(path_) << text;
-    using std::filesystem::perms;
-    std::filesystem::permissions(path_, perms::owner_read | perms::owner_write);
-  }
-  TemporaryFile(const TemporaryFile&) = delete;
-  TemporaryFile& operator=(const TemporaryFile&) = delete;
-  ~TemporaryFile() {
-    std::error_code ignored;
-    std::filesystem::remove(path_, ignored);
-  }
-  std::string path() const { return path_.string(); }
+  TemporaryFile(std::string_view name, std::string_view text) : path_(scratch_.write(name, text)) {}
+  const std::string& path() const { return path_; }
 
  private:
-  std::filesystem::path path_;
+  const test::Scratch scratch_;
+  const std::string path_;
 };
 
 /// What a console writes.

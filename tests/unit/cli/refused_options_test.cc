@@ -106,9 +106,6 @@ void Refusals::of_the_lock() {
   refuse("--store-timeout", "1ms to 1h", {"0s", "2h"});
   refuse("--rtt", "0s to 1h", {"2h"});
   refuse("--threshold", "close ones: acquire.p90", {"acquire.p98<5ms"});
-  refuse("--threshold", "one of < <= > >= == !=", {"acquire.p99"});
-  refuse("--threshold", "is not a number", {"acquire.p99<"});
-  refuse("--threshold", "close ones: ", {"<5ms"});
   refuse("--shared-share", "from 0 to 1", {"-0.1", "1.1", "half"});
   refuse("--locks-per-section", "1 to 64", {"0", "65", "-1", "two"});
   refuse("--lock-order", "sorted, drawn, all-or-nothing", {"random"});

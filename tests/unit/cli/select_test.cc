@@ -43,19 +43,14 @@ TEST_F(Select, NothingMeansAll) {
   EXPECT_EQ(names({"all"}), names({}));
 }
 
-TEST_F(Select, NamesKeepTheirOrderAndAreMarked) {
+TEST_F(Select, NamesKeepTheirOrderAndGlobsExpandInTheCatalogues) {
   EXPECT_THAT(names({"redis-setnx", "none"}), ElementsAre("redis-setnx!", "none!"));
-}
-
-TEST_F(Select, GlobsExpandInTheCataloguesOrder) {
+  EXPECT_THAT(names({"redis-set*", "redis-setnx", "redis-setnx"}),
+              ElementsAre("redis-set-nx", "redis-setnx!"))
+      << "duplicates collapse, and naming wins";
   EXPECT_THAT(names({"redis-set*"}), ElementsAre("redis-set-nx", "redis-setnx"));
   EXPECT_THAT(names({"redis-???n?"}), ElementsAre("redis-setnx"));
   EXPECT_THAT(names({"[nx]one"}), ElementsAre("none"));
-}
-
-TEST_F(Select, DuplicatesCollapseAndNamingWins) {
-  EXPECT_THAT(names({"redis-set*", "redis-setnx", "redis-setnx"}),
-              ElementsAre("redis-set-nx", "redis-setnx!"));
 }
 
 TEST_F(Select, UnknownNamesGetSuggestions) {
@@ -64,9 +59,6 @@ TEST_F(Select, UnknownNamesGetSuggestions) {
             "(lockbench list shows all)");
   EXPECT_EQ(error({"bakery"}), "no such strategy \"bakery\" (lockbench list shows all)");
   EXPECT_THAT(error({""}), HasSubstr("no such strategy \"\""));
-}
-
-TEST_F(Select, AGlobMustMatchSomething) {
   EXPECT_EQ(error({"none", "etcd*"}), "no strategy matches \"etcd*\" (lockbench list shows all)");
 }
 

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "deployment/deployment.h"
+#include "strategies/registry.h"
 #include "tests/support/eventually.h"
 #include "tests/support/listener.h"
 #include "tests/unit/cli/fixtures.h"
@@ -100,6 +101,25 @@ TEST(AskServer, AStopEndsTheWait) {
   stop.request_stop();
   const auto url = fmt::format("redis://127.0.0.1:{}", silent.port());
   EXPECT_FALSE(ask_server("redis", url, std::chrono::hours(1), stop.get_token()));
+}
+
+TEST(QuorumServers, AreEachNamedOnce) {
+  const auto error = [](std::vector<std::string> urls) {
+    const deployment::Request request{.given = {{"redis", std::move(urls)}},
+                                      .command_timeout = std::chrono::milliseconds(100)};
+    const auto drop = [](const auto&, std::string_view) {
+      return tl::expected<void, std::string>();
+    };
+    return deployment::deploy(request, {find_strategy("redlock")}, drop).error();
+  };
+  EXPECT_THAT(error({"redis://127.0.0.1:1", "redis://127.0.0.1:2", "redis://127.0.0.1:3/3"}),
+              Not(HasSubstr("given twice")))
+      << "nobody listens there";
+  EXPECT_THAT(error({"redis://h:1", "redis://i", "redis://h:1"}), HasSubstr("h:1 is given twice"));
+  EXPECT_THAT(error({"redis://h:1/0", "redis://h:1/1", "redis://h:1/2"}),
+              HasSubstr("h:1 is given twice"))
+      << "a database is no server";
+  EXPECT_THAT(error({"unix:///run/r?db=1", "unix:///run/r?db=2"}), HasSubstr("is given twice"));
 }
 
 TEST(Doctor, ReportsAServerThatCannotBeUsed) {

@@ -6,11 +6,9 @@
 #include <unistd.h>
 
 #include <array>
-#include <chrono>
 #include <condition_variable>
 #include <csignal>
 #include <mutex>
-#include <thread>
 
 #include "cli/console/facts.h"
 #include "strategies/registry.h"
@@ -193,13 +191,6 @@ void hang_up_under_nohup() {
 TEST(StopOnSignalUnderNohup, AHangUpNeitherStopsNorKills) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_EXIT(hang_up_under_nohup(), testing::ExitedWithCode(42), "^stopping[^\n]*\n$");
-}
-
-TEST(StopOnSignalEnd, WithoutASignalIsQuick) {
-  Console console(stderr, false, false);
-  const std::stop_source stop;
-  { const StopOnSignal on_signal(stop, console); }
-  EXPECT_FALSE(stop.stop_requested());
 }
 
 }  // namespace

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "cli/console/console.h"
 #include "results/tables/text.h"
@@ -173,11 +172,6 @@ TEST(WatchView, SaysThatItIsBlindAndWhatToName) {
   const auto lines = watch_view(picture, 40, {.color = true, .width = 160});
   EXPECT_THAT(lines.at(1), AllOf(HasSubstr("BLIND: connection refused"), HasSubstr("\x1b[31m")));
   EXPECT_THAT(text_of(lines), HasSubstr("name them with --locks\n  lock:order:*\n"));
-}
-
-TEST(Frame, DrawsEachLineAndClearsTheRest) {
-  const std::vector<std::string> lines = {"head", "row"};
-  EXPECT_EQ(frame(lines), "\x1b[Hhead\x1b[K\r\nrow\x1b[K\x1b[J");
 }
 
 TEST(WatchLines, TellsAFindingOnceUntilItWasAway) {

@@ -1,5 +1,4 @@
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "results/file/loads.h"
 #include "tests/unit/results/samples.h"

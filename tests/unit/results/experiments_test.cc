@@ -1,7 +1,6 @@
 #include "results/tables/experiments.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "results/tables/formats.h"
 #include "results/tables/runs.h"

@@ -1,5 +1,4 @@
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "results/tables/hazards.h"
 #include "results/tables/show.h"

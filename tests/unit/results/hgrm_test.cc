@@ -1,11 +1,8 @@
 #include "results/tables/hgrm.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
-#include <algorithm>
 #include <sstream>
-#include <vector>
 
 #include "results/stats/figures.h"
 

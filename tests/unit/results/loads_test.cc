@@ -1,7 +1,6 @@
 #include "results/file/loads.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "results/stats/load_figures.h"
 #include "results/tables/loads.h"

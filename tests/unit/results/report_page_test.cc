@@ -1,8 +1,5 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <stdexcept>
 
 #include "results/report/report.h"
 #include "tests/unit/results/samples.h"
@@ -36,33 +33,6 @@ std::string body_of(const std::string& page) {
   return page.substr(from, until - from);
 }
 
-/// In which all texts are `text`.
-Result all_of(const std::string& text) {
-  Result result = full_result();
-  result.id = result.started_at = result.environment.cpu = result.environment.kernel = text;
-  result.command = {"run", text};
-  result.environment.servers = {{text, {text, {text}}}};
-  result.workload = {{text, text}};
-  result.skipped = {{text, text}};
-  Run& run = result.runs[0];
-  run.strategy = run.backend = text;
-  run.errors = {text};
-  run.generator.reasons = {text};
-  run.faults = {{text, 1, 2, 1, 0}};
-  for (Hazard& hazard : *result.hazards) {
-    hazard.scenario = hazard.strategy = hazard.observed = hazard.expected = text;
-    hazard.evidence = {{text, text}, {"reason", text}};
-    hazard.timeline = {{1, text, text}};
-  }
-  for (Observed& family : *result.observed) family.family = family.store = text;
-  for (ObservedLock& lock : result.locks) {
-    lock.lock = lock.family = text;
-    lock.history = {{.t = 1, .what = text, .holder = text}};
-  }
-  for (ObservedFinding& finding : result.findings) finding.evidence = finding.advice = text;
-  return result;
-}
-
 /// The same with one kind of figures each, since a page shows only the first kind in full.
 std::vector<Source> sources_of(const Result& result) {
   Result hazards = result, watch = result, experiment = result, capacity = result;
@@ -78,8 +48,8 @@ std::vector<Source> sources_of(const Result& result) {
 }
 
 TEST(Page, NothingInAFileBecomesMarkup) {
-  const std::string page = to_page(sources_of(all_of(kHostile)), "n0nce");
-  const std::string tame = to_page(sources_of(all_of("tame")), "n0nce");
+  const std::string page = to_page(sources_of(result_of_texts(kHostile)), "n0nce");
+  const std::string tame = to_page(sources_of(result_of_texts("tame")), "n0nce");
   for (const char* tag : {"<script", "</script", "<img", "<!--", "<style", "<a ", "<h1", "\x1b"}) {
     EXPECT_EQ(times(page, tag), times(tame, tag)) << tag;
   }

@@ -291,6 +291,33 @@ inline Result full_result() {
   return result;
 }
 
+/// In which all texts are `text`.
+inline Result result_of_texts(const std::string& text) {
+  Result result = full_result();
+  result.id = result.started_at = result.environment.cpu = result.environment.kernel = text;
+  result.command = {"run", text};
+  result.environment.servers = {{text, {text, {text}}}};
+  result.workload = {{text, text}};
+  result.skipped = {{text, text}};
+  Run& run = result.runs[0];
+  run.strategy = run.backend = text;
+  run.errors = run.generator.reasons = {text};
+  run.faults = {{text, 1, 2, 1, 0}};
+  result.capacity->front().strategy = result.capacity->front().objective = text;
+  for (Hazard& hazard : *result.hazards) {
+    hazard.scenario = hazard.strategy = hazard.observed = hazard.expected = text;
+    hazard.evidence = {{text, text}, {"reason", text}};
+    hazard.timeline = {{1, text, text}};
+  }
+  for (Observed& family : *result.observed) family.family = family.store = text;
+  for (ObservedLock& lock : result.locks) {
+    lock.lock = lock.family = text;
+    lock.history = {{.t = 1, .what = text, .holder = text}};
+  }
+  for (ObservedFinding& finding : result.findings) finding.evidence = finding.advice = text;
+  return result;
+}
+
 /// Runs without held locks and with 10,000, as the command `renewal` makes them.
 inline Result sample_renewal() {
   Result result = minimal_result();

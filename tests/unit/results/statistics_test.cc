@@ -1,12 +1,10 @@
 #include "results/stats/statistics.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <cmath>
 #include <limits>
 #include <stdexcept>
-#include <vector>
 
 #include "results/stats/load_figures.h"
 #include "results/tables/text.h"

@@ -25,13 +25,6 @@ inline std::vector<std::string> texts_of(const std::vector<Cell>& cells) {
   return texts;
 }
 
-inline std::vector<std::string> titles_of(const Table& table) {
-  std::vector<std::string> titles;
-  titles.reserve(table.columns.size());
-  for (const Column& column : table.columns) titles.push_back(title(column));
-  return titles;
-}
-
 inline Run run_at(double sections_per_second, int repetition) {
   auto run = simple_run("redlock");
   run.repetition = repetition;

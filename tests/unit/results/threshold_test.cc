@@ -1,11 +1,9 @@
 #include "results/stats/threshold.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <cmath>
 #include <nlohmann/json.hpp>
-#include <vector>
 
 #include "results/file/json.h"
 #include "results/stats/comparison.h"
@@ -135,10 +133,6 @@ TEST(Figures, OfWhatARunDoesNotHaveAreThereWithoutValues) {
     EXPECT_TRUE(figure(full_run(), path)) << path;
     EXPECT_EQ(figure(simple_run("none"), path), std::nullopt) << path;
   }
-}
-
-TEST(Figures, AnUnknownPathIsAProgrammingError) {
-  EXPECT_THROW(figure(results::Run{}, "acquire.p98"), std::invalid_argument);
 }
 
 TEST(Threshold, ALowerBoundCannotShowThatAFigureIsSmall) {

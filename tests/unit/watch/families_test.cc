@@ -1,9 +1,6 @@
 #include "watch/families.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <chrono>
 
 namespace lockbench::watch {
 namespace {

@@ -1,15 +1,11 @@
 #include "watch/ledger.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <algorithm>
 #include <chrono>
-#include <optional>
-#include <string>
 #include <tuple>
 #include <utility>
-#include <vector>
 
 namespace lockbench::watch {
 namespace {

@@ -1,14 +1,10 @@
 #include "watch/picture.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
-#include <algorithm>
 #include <chrono>
 #include <functional>
-#include <string>
 #include <tuple>
-#include <vector>
 
 namespace lockbench::watch {
 namespace {

@@ -1,7 +1,6 @@
 #include "watch/sketches.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <chrono>
 

@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "deployment/failure.h"
 #include "strategies/etcd/client/connection.h"
@@ -57,17 +56,17 @@ class EtcdClient {
 
 class WatchedEtcd : public testing::Test {
  protected:
-  static void SetUpTestSuite() { shared = own_etcd(); }
-  static void TearDownTestSuite() { shared.reset(); }
+  static testbed::Server& server() {
+    static const std::unique_ptr<testbed::Server> shared = own_etcd();
+    return *shared;
+  }
 
-  static std::unique_ptr<testbed::Server> shared;
-  EtcdClient client_{shared->url()};
+  EtcdClient client_{server().url()};
   Sightings seen_;
 };
-std::unique_ptr<testbed::Server> WatchedEtcd::shared;
 
 TEST_F(WatchedEtcd, AQueueIsSeenInItsOrder) {
-  const Running watch("etcd", shared->url(), {.locks = {"queue/*"}}, seen_);
+  const Running watch("etcd", server().url(), {.locks = {"queue/*"}}, seen_);
   const auto first = client_.grant(30), second = client_.grant(30), third = client_.grant(30);
   for (const auto lease : {first, second, third})
     client_.put(EtcdClient::queued("queue/a", lease), lease);
@@ -91,7 +90,7 @@ TEST_F(WatchedEtcd, AQueueIsSeenInItsOrder) {
 }
 
 TEST_F(WatchedEtcd, ALeaseTellsHowLongItsHolderHas) {
-  const Running watch("etcd", shared->url(), {.locks = {"single/*"}}, seen_);
+  const Running watch("etcd", server().url(), {.locks = {"single/*"}}, seen_);
   const auto lease = client_.grant(30);
   client_.put("single/a", lease);
   const auto held = seen_.await_ttl("single/a");
@@ -107,7 +106,7 @@ TEST_F(WatchedEtcd, ALeaseTellsHowLongItsHolderHas) {
 }
 
 TEST_F(WatchedEtcd, AnExpiredLeaseIsALostSession) {
-  const Running watch("etcd", shared->url(), {.locks = {"single/*"}}, seen_);
+  const Running watch("etcd", server().url(), {.locks = {"single/*"}}, seen_);
   client_.put("single/b", client_.grant(2));
   ASSERT_TRUE(seen_.await_ttl("single/b"));
   const auto free =
@@ -118,7 +117,7 @@ TEST_F(WatchedEtcd, AnExpiredLeaseIsALostSession) {
 
 TEST_F(WatchedEtcd, WhatIsThereAtTheStartIsSeenAndAKeyWithoutLeaseNamed) {
   client_.put("old/a", 0);
-  const Running watch("etcd", shared->url(), {.locks = {"old/*"}}, seen_);
+  const Running watch("etcd", server().url(), {.locks = {"old/*"}}, seen_);
   const auto held = seen_.await_any("old/a");
   ASSERT_TRUE(held);
   EXPECT_TRUE(held->no_ttl);
@@ -128,7 +127,7 @@ TEST_F(WatchedEtcd, WhatIsThereAtTheStartIsSeenAndAKeyWithoutLeaseNamed) {
 
 TEST_F(WatchedEtcd, ManyHoldingsAreAllSeen) {
   constexpr int kHoldings = 200;
-  const Running watch("etcd", shared->url(), {.locks = {"many/*"}}, seen_);
+  const Running watch("etcd", server().url(), {.locks = {"many/*"}}, seen_);
   ASSERT_TRUE(seen_.comes([&] { return !seen_.facts_.store.empty(); }));
   EXPECT_EQ(seen_.facts_.accuracy, Accuracy::exact);
   const auto lease = client_.grant(60);
@@ -155,7 +154,7 @@ TEST_F(WatchedEtcd, TheWatchChangesNothing) {
   client_.put("quiet/a", lease);
   const std::int64_t before = client_.revision();
   {
-    const Running watch("etcd", shared->url(), {.locks = {"quiet/*"}}, seen_);
+    const Running watch("etcd", server().url(), {.locks = {"quiet/*"}}, seen_);
     ASSERT_TRUE(seen_.await_ttl("quiet/a"));
   }
   EXPECT_EQ(client_.revision(), before);
@@ -166,7 +165,7 @@ TEST_F(WatchedEtcd, WithoutAPatternLocksAreProposed) {
   const auto lease = client_.grant(30);
   client_.put(EtcdClient::queued("app/jobs/17", lease), lease);
   client_.put("config/colour", 0);
-  const Running watch("etcd", shared->url(), {}, seen_);
+  const Running watch("etcd", server().url(), {}, seen_);
   ASSERT_TRUE(seen_.comes([&] { return seen_.proposed_.contains("app/jobs/*"); }));
   EXPECT_FALSE(seen_.was_proposed("config/colour"));
   client_.revoke(lease);

@@ -1,8 +1,6 @@
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -10,7 +8,6 @@
 #include "tests/folders.h"
 #include "tests/support/result_schema.h"
 #include "tests/unit/results/samples.h"
-#include "tests/unit/results/schema/schema_maker.h"
 
 namespace lockbench::results {
 namespace {
@@ -18,13 +15,9 @@ namespace {
 using nlohmann::json;
 using test::violation_of_schema;
 
-std::string text_of_schema() {
-  std::ifstream file(LOCKBENCH_SOURCE_DIR "/results/schema.json");
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
 const json& published() {
-  static const json document = json::parse(text_of_schema());
+  static const json document =
+      json::parse(std::ifstream(LOCKBENCH_SOURCE_DIR "/results/schema.json"));
   return document;
 }
 
@@ -33,16 +26,6 @@ json document_of(const Result& result) { return json::parse(to_json(result)); }
 /// With everything that a file can hold.
 std::vector<json> full_documents() {
   return {document_of(full_result()), document_of(sample_renewal()), document_of(sample_quorum())};
-}
-
-TEST(Schema, IsMadeFromTheFields) {
-  const std::string text = text_of_schema();
-  const std::string made = json_text(SchemaMaker(nlohmann::ordered_json::parse(text)).make());
-  if (made == text) return;
-  const std::string path = testing::TempDir() + "schema.json";
-  std::ofstream(path) << made;
-  ADD_FAILURE() << "results/file/fields.h says something else: cp " << path
-                << " results/schema.json, and give new fields a description";
 }
 
 /// Looks at the fields of each object in a part of the schema.
@@ -68,6 +51,8 @@ void expect_descriptions(const json& part) {
 TEST(Schema, DescribesEveryFieldAndBoundsItsNumber) { expect_descriptions(published()); }
 
 TEST(Schema, AdmitsWhatIsWritten) {
+  EXPECT_EQ(published().at("/definitions/Audit/properties/verdict/enum"_json_pointer),
+            json(kVerdicts));
   for (const json& document : full_documents()) EXPECT_EQ(violation_of_schema(document), "");
   EXPECT_EQ(violation_of_schema(document_of(minimal_result())), "");
 }
@@ -105,17 +90,8 @@ TEST(Schema, AndTheReaderWantTheSameFields) {
 
 TEST(Schema, RejectsWhatIsNotAllowedInParticular) {
   const std::vector<std::pair<std::string, json>> cases = {
-      {"/schema", "lockbench.result/3"},
-      {"/started_at", "yesterday"},
-      {"/id", ""},
-      {"/runs/0/audit/verdict", "fine"},
-      {"/runs/0/fairness/jain", 1.5},
-      {"/runs/0/sections", 1.5},
-      {"/runs/0/sections", -1},
-      {"/runs/0/acquire/p99", -1},
-      {"/runs/0/acquire/histogram/buckets/0/1", -1},
-      {"/runs/0/repetition", 0},
-      {"/runs/0/quorum/votes/0", json::array({"node", 1, 2})},
+      {"/schema", "lockbench.result/3"}, {"/started_at", "yesterday"}, {"/id", ""},
+      {"/runs/0/fairness/jain", 1.5},    {"/runs/0/sections", -1},     {"/runs/0/repetition", 0},
   };
   for (const auto& [place, value] : cases) {
     json broken = full_documents().front();

@@ -1,7 +1,6 @@
 #include "watch/sources/patterns.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 namespace lockbench::watch {
 namespace {

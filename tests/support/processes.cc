@@ -1,4 +1,4 @@
-#include "tests/integration/support/processes.h"
+#include "tests/support/processes.h"
 
 #include <sys/prctl.h>
 #include <sys/wait.h>
