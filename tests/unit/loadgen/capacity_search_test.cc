@@ -78,13 +78,6 @@ TEST(CapacitySearch, WhereNothingIsKeptSaysSoAndEnds) {
   EXPECT_LT(search.elapsed(), 200) << "what a free lock does not keep, no rate does";
 }
 
-TEST(CapacitySearch, WhereNothingIsMissedSaysSoAndEnds) {
-  Search search(1e9);
-  const CapacityInterval found = search.run({.first_rate = 100, .seconds = 3000});
-  EXPECT_GT(found.kept, 1e6);
-  EXPECT_TRUE(std::isnan(found.missed));
-}
-
 TEST(CapacitySearch, TriesNothingThatTheCeilingForbids) {
   Search search(1e9);
   const CapacityInterval found = search.run({.first_rate = 100, .ceiling = 195});

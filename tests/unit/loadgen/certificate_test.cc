@@ -210,15 +210,5 @@ TEST(CertificateFigures, ThatNobodyTellsAreMissing) {
   EXPECT_EQ(certify({}).cpu_share, 0);
 }
 
-TEST(CertificateFigures, EveryReasonIsALine) {
-  RunEvidence run = good_run();
-  run.cpu_seconds = 20;
-  run.wake_lag.record(5ms);
-  run.overflowed_samples = 1;
-  run.wall_clock_jump_seconds = 1;
-  run.restarted_servers = {"one", "two"};
-  EXPECT_EQ(certify(run).reasons.size(), 6U);
-}
-
 }  // namespace
 }  // namespace lockbench::loadgen

@@ -49,6 +49,7 @@ TEST(ClientWaits, WhoeverWaitedAtTheEndOfAnEvenRunChangesNothing) {
 }
 
 TEST(ClientWaits, ClientsWithoutWaitsDoNotCount) {
+  EXPECT_EQ(ClientWaits(0).by_client(), std::nullopt);
   ClientWaits waits(2);
   EXPECT_EQ(waits.by_client(), std::nullopt);
   record(waits, 1, 5, 2ms);
@@ -62,8 +63,6 @@ TEST(ClientWaits, OfNoTimeAndOfMoreThanAnHourHaveAPlace) {
   EXPECT_NEAR(waits.by_client()->worst_p99, 3600, 120);
   EXPECT_NEAR(waits.by_client()->p50, 0, 1e-9);
 }
-
-TEST(ClientWaits, OfNobody) { EXPECT_EQ(ClientWaits(0).by_client(), std::nullopt); }
 
 }  // namespace
 }  // namespace lockbench::loadgen
