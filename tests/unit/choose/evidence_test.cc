@@ -90,8 +90,7 @@ TEST(Basis, HasEachRateOfACapacitySearchByAllItsSteps) {
 }
 
 TEST(Basis, ACapacitySearchDuringWhichExclusionBrokeRulesOut) {
-  World world;
-  world.add(made_up("x"));
+  World world{"x"};
   world.file().capacity = {results::Capacity{
       .strategy = "x", .violated = true, .rates = {{.rate = 50, .decision = "kept", .steps = 5}}}};
   EXPECT_THAT(world.choose({.clients = 32, .rate = 50}).ranked, IsEmpty());
@@ -143,8 +142,7 @@ TEST(Basis, IsNotWhatWasMeasuredInVain) {
 }
 
 TEST(Rank, InvalidRunsCountOnlyWhereThereAreNoOthersAndThenAsUnmeasured) {
-  World world;
-  for (const char* name : {"half", "never", "valid"}) world.add(made_up(name));
+  World world{"half", "never", "valid"};
   world.file() = under(1, {measured("half", 1), measured("half", 5), measured("never", 1),
                            measured("valid", 3), measured("half", 9)});
   world.file().runs[0].generator.valid = false;
@@ -160,8 +158,7 @@ TEST(Rank, InvalidRunsCountOnlyWhereThereAreNoOthersAndThenAsUnmeasured) {
 }
 
 TEST(Answer, SaysHowFarTheMeasuredLoadIsAway) {
-  World world;
-  world.add(made_up("x"));
+  World world{"x"};
   world.file() = under(8, {measured("x", 1)});
   EXPECT_THAT(world.choose({.clients = 8}).differences, IsEmpty());
   EXPECT_THAT(world.choose({.clients = 80}).differences,

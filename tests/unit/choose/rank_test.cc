@@ -7,8 +7,7 @@ using namespace std::chrono_literals;
 using testing::ElementsAre;
 
 TEST(Rank, IsByTheFigureThatFits) {
-  World world;
-  for (const char* name : {"steady", "quick", "unmeasured"}) world.add(made_up(name));
+  World world{"steady", "quick", "unmeasured"};
   world.file() = under(9, {measured("steady", 5e-3, 0.01), measured("quick", 1e-3, 9)});
   EXPECT_THAT(names(world.choose({.clients = 1}).ranked),
               ElementsAre("quick", "steady", "unmeasured"));
@@ -25,8 +24,7 @@ TEST(Rank, IsByTheFigureThatFits) {
 }
 
 TEST(Rank, KnowsWhichFiguresAreBetterHigh) {
-  World world;
-  for (const char* name : {"slow", "quick"}) world.add(made_up(name));
+  World world{"slow", "quick"};
   world.file().runs = {measured("slow", 1), measured("quick", 1)};
   world.file().runs[1].sections_per_second = 9;
   world.file().runs[1].sections = 9;
@@ -41,8 +39,7 @@ TEST(Rank, KnowsWhichFiguresAreBetterHigh) {
 }
 
 TEST(Rank, ComparesInvalidRunsOnlyWithOneAnother) {
-  World world;
-  for (const char* name : {"quick", "a-slow"}) world.add(made_up(name));
+  World world{"quick", "a-slow"};
   world.file().runs = {measured("quick", 1), measured("a-slow", 9)};
   world.file().runs[0].generator = {.valid = false, .reasons = {"steal"}};
   EXPECT_THAT(names(world.choose({.clients = 1}).ranked), ElementsAre("a-slow", "quick"));
@@ -54,8 +51,7 @@ TEST(Rank, ComparesInvalidRunsOnlyWithOneAnother) {
 }
 
 TEST(Rank, RepetitionsCountByTheirMedian) {
-  World world;
-  for (const char* name : {"one", "two"}) world.add(made_up(name));
+  World world{"one", "two"};
   world.file().runs = {measured("one", 1), measured("one", 9), measured("one", 2),
                        measured("two", 3)};
   const Answer answer = world.choose({.clients = 1});

@@ -25,12 +25,6 @@ LatencyBuckets of(std::initializer_list<Duration> samples) {
   return buckets;
 }
 
-TEST(LatencyBucketsTest, BoundsDoubleFromFiveMicroseconds) {
-  EXPECT_EQ(LatencyBuckets::bound(0), 5'000);
-  EXPECT_EQ(LatencyBuckets::bound(1), 10'000);
-  EXPECT_EQ(LatencyBuckets::bound(24), 83'886'080'000);
-}
-
 TEST(LatencyBucketsTest, EachSampleLiesBelowItsBound) {
   const auto sums = of({1us, 4us, 7us, 15us, 80s}).cumulative();
   EXPECT_EQ(sums[0], 2U);
@@ -48,18 +42,12 @@ TEST(LatencyBucketsTest, ABoundIsMetWithinTheFineHistogramsError) {
   }
 }
 
-TEST(LatencyBucketsTest, WhatLiesAboveAllBoundsCountsToo) {
-  const LatencyBuckets buckets = of({90s, 2h});
-  EXPECT_EQ(buckets.cumulative().back(), 0U);
-  EXPECT_EQ(buckets.count(), 2U);
-  EXPECT_DOUBLE_EQ(buckets.sum_seconds(), 7290);
-}
-
 TEST(LatencyBucketsTest, AddsUp) {
   LatencyBuckets sum = of({1us, 2h});
   sum.add(fine({1us, 1s}));
   EXPECT_EQ(sum.count(), 4U);
   EXPECT_EQ(sum.cumulative()[0], 2U);
+  EXPECT_EQ(sum.cumulative().back(), 3U) << "two hours lie above all bounds";
   EXPECT_DOUBLE_EQ(sum.sum_seconds(), 7201.000002);
 }
 
@@ -210,14 +198,6 @@ TEST_F(RunMetricsTest, StuckLocksAndLostNumbersAreSeen) {
   metrics_.run_ends(run_.shared(), nullptr);
   EXPECT_EQ(of_strategy().present.stuck, 0U);
   EXPECT_EQ(of_strategy().totals.fence_resets, 1U);
-}
-
-TEST_F(RunMetricsTest, SaysWhoDoesNotWorkAndWhy) {
-  EXPECT_TRUE(metrics_.failing().empty());
-  metrics_.set_failing(second_, "auth");
-  EXPECT_EQ(metrics_.failing(), std::vector<std::string>{"second: auth"});
-  metrics_.set_failing(second_, std::nullopt);
-  EXPECT_TRUE(metrics_.failing().empty());
 }
 
 TEST_F(RunMetricsTest, FaultsComeAndGo) {

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <barrier>
-#include <mutex>
 #include <thread>
 #include <vector>
 
@@ -162,39 +161,6 @@ TEST_F(AuditTest, TheLongestStreakIsOneClientsOnOneKey) {
 TimePoint tick() {
   static std::atomic<Duration::rep> ticks{0};
   return TimePoint(std::chrono::hours(24 * 365) + Duration(++ticks));
-}
-
-TEST(Audit, ARightLockStaysAtZero) {
-  std::mutex lock;
-  constexpr int kThreads = 4;
-  constexpr int kSections = 3'000;
-  Audit audit(1);
-  std::atomic<std::uint64_t> number{0};
-  {
-    std::vector<std::jthread> threads;
-    threads.reserve(kThreads);
-    for (int client = 0; client < kThreads; ++client) {
-      threads.emplace_back([&, client] {
-        for (int i = 0; i < kSections; ++i) {
-          const AcquireMark mark = audit.begin_acquire(0);
-          lock.lock();
-          const Entry entry = audit.enter(0, client, kExclusive, ++number, mark, tick());
-          if (i % 16 == 0) std::this_thread::yield();
-          audit.leave(0, entry, tick());
-          lock.unlock();
-        }
-      });
-    }
-    // A reader at any time must not disturb, and must not see nonsense.
-    for (int i = 0; i < 200; ++i) {
-      const Duration overlap = audit.totals().overlap_time;
-      EXPECT_LT(overlap, std::chrono::hours(1));
-    }
-  }
-  const AuditTotals totals = audit.totals();
-  EXPECT_EQ(totals.overlaps, 0U);
-  EXPECT_EQ(totals.overlap_time, Duration::zero());
-  EXPECT_EQ(totals.fence_regressions, 0U);
 }
 
 /// Lets two in at a time; they meet inside for certain, as nobody goes on alone.

@@ -178,15 +178,5 @@ TEST(StopAfter, ComesAfterTheTimeOrWithTheOtherStop) {
   });
 }
 
-TEST(UsedKeys, AreThoseThatWereMarked) {
-  UsedKeys used(130);
-  EXPECT_TRUE(used.none());
-  for (const int key : {129, 0, 63, 64, 63}) used.mark(key);
-  std::vector<int> seen;
-  used.for_each([&](int key) { seen.push_back(key); });
-  EXPECT_THAT(seen, ElementsAre(0, 63, 64, 129));
-  EXPECT_FALSE(used.none());
-}
-
 }  // namespace
 }  // namespace lockbench::loadgen

@@ -11,6 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include "loadgen/run/workload.h"
+
 namespace lockbench::loadgen {
 namespace {
 
@@ -129,11 +131,6 @@ TEST(KeyChooser, FrequenciesFollowTheory) {
   }
 }
 
-TEST(KeyChooser, OneKeyIsAlwaysTaken) {
-  EXPECT_EQ(frequencies(KeyChooser(1, 1.0), 1, 10).front(), 10);
-  EXPECT_EQ(frequencies(KeyChooser(1, 0.0), 1, 10).front(), 10);
-}
-
 class HotSetTest : public testing::Test {
  protected:
   static constexpr int kKeys = 1000;
@@ -150,19 +147,6 @@ class HotSetTest : public testing::Test {
   }
   static KeyChooser chooser(const HotSet& hot) { return KeyChooser(kKeys, 0, hot); }
 };
-
-TEST_F(HotSetTest, GetsItsShare) {
-  constexpr int kPicks = 100'000;
-  const auto seen =
-      frequencies(chooser({.share = 0.3, .keys = 10, .moves_every = {}}), kKeys, kPicks);
-  int hot = 0;
-  for (std::size_t key = 0; key < 10; ++key) {
-    hot += seen[key];
-    EXPECT_NEAR(seen[key], kPicks * 0.03, 6 * std::sqrt(kPicks * 0.03));
-  }
-  EXPECT_NEAR(hot, kPicks * 0.3, 6 * std::sqrt(kPicks * 0.21));
-  EXPECT_GT(seen.back(), 0);
-}
 
 TEST_F(HotSetTest, MovesByItsSizeAndRoundTheEnd) {
   const KeyChooser moving = chooser({.share = 0.5, .keys = 3, .moves_every = 10s});
@@ -201,6 +185,68 @@ TEST(KeyChooser, NonsenseIsAProgrammingError) {
   EXPECT_THROW(KeyChooser(5, 0, HotSet{.share = 0.5, .keys = 5}), std::invalid_argument);
   EXPECT_THROW(KeyChooser(5, 1, HotSet{.share = 0.5, .keys = 2}), std::invalid_argument);
   EXPECT_THROW(KeyChooser(5, std::numeric_limits<double>::quiet_NaN()), std::invalid_argument);
+}
+
+TEST(NamedLoad, DemandStaysBelowWhatOneKeyCanServe) {
+  const auto points = points_of(NamedLoad::demand, {}, {});
+  ASSERT_EQ(points.size(), 2U);
+  EXPECT_EQ(points[0].clients, 32);
+  EXPECT_EQ(points[0].hold, DurationDistribution::exponential(2ms));
+  // 30 % and 70 % of 1 / 2 ms.
+  EXPECT_DOUBLE_EQ(points[0].rate.value(), 150);
+  EXPECT_DOUBLE_EQ(points[1].rate.value(), 350);
+}
+
+TEST(NamedLoad, DemandCountsTheNetworkAndTheKeys) {
+  Workload given;
+  given.rtt = 2ms;
+  EXPECT_DOUBLE_EQ(points_of(NamedLoad::demand, given, {.rtt = true})[1].rate.value(), 175);
+  given.keys = 10;
+  EXPECT_DOUBLE_EQ(points_of(NamedLoad::demand, given, {.rtt = true})[1].rate.value(), 1750);
+}
+
+TEST(NamedLoad, DemandCountsTheLocksOfASection) {
+  Workload given;
+  given.keys = 10;
+  given.locks_per_section = 5;
+  // Each key is in half of the sections.
+  EXPECT_DOUBLE_EQ(busiest_key_share(given), 0.5);
+  EXPECT_NEAR(points_of(NamedLoad::demand, given, {})[1].rate.value(), 700, 1e-6);
+  given.rtt = 2ms;
+  EXPECT_NEAR(points_of(NamedLoad::demand, given, {.rtt = true})[1].rate.value(), 700.0 / 6, 1e-6);
+  given.key_skew = 5;
+  EXPECT_DOUBLE_EQ(busiest_key_share(given), 1) << "no section wants a key twice";
+}
+
+TEST(NamedLoad, DemandCountsTheHotKeys) {
+  Workload given;
+  given.keys = 100;
+  given.hot_set = HotSet{.share = 0.5, .keys = 10, .moves_every = {}};
+  EXPECT_DOUBLE_EQ(busiest_key_share(given), 0.05);
+  EXPECT_NEAR(points_of(NamedLoad::demand, given, {})[1].rate.value(), 7000, 1e-6);
+  given.locks_per_section = 2;
+  EXPECT_DOUBLE_EQ(busiest_key_share(given), 0.1);
+  given.hot_set->share = 0.01;
+  EXPECT_DOUBLE_EQ(busiest_key_share(given), 2 * 0.99 / 90) << "the others are wanted more";
+}
+
+TEST(NamedLoad, WhatTheUserDecidedWins) {
+  Workload given;
+  given.clients = 5;
+  given.hold = DurationDistribution::constant(7ms);
+  given.rate = 12;
+  given.rtt = 3ms;
+  const Decided all{.clients = true, .hold = true, .rate = true, .rtt = true};
+  for (const NamedLoad load :
+       {NamedLoad::alone, NamedLoad::demand, NamedLoad::saturated, NamedLoad::reacquire}) {
+    const auto points = points_of(load, given, all);
+    ASSERT_EQ(points.size(), 1U) << to_string(load);
+    EXPECT_EQ(points[0].clients, 5);
+    EXPECT_EQ(points[0].hold, given.hold);
+    EXPECT_EQ(points[0].rate, 12);
+    EXPECT_EQ(points[0].rtt, 3ms);
+    EXPECT_EQ(points[0].load, to_string(load));
+  }
 }
 
 }  // namespace

@@ -61,6 +61,7 @@ inline AcquireResult grant(const AcquireRequest& request) {
   result.outcome = AcquireOutcome::acquired;
   result.attempts = 1;
   result.lease = Lease{.key = std::string(request.key),
+                       .mode = request.mode,
                        .state = std::make_shared<LeaseState>(TimePoint::max())};
   return result;
 }
@@ -141,11 +142,20 @@ class LiveRunTest : public testing::Test {
   results::Run run_one(const Behaviour& behaviour) {
     return run_one(scripted("scripted", behaviour));
   }
+  RunReport run(const Behaviour& behaviour) {
+    const Descriptor strategy = scripted("scripted", behaviour);
+    return run({&strategy});
+  }
 
   /// Ends after so many sections, however slow the machine is.
   void end_after(std::uint64_t sections) {
     plan_.workload.iterations = sections;
     plan_.workload.duration = 60s;
+  }
+  /// So many sections are due each second, at the same distances.
+  void open_loop(double rate) {
+    plan_.workload.rate = rate;
+    plan_.workload.arrival = Arrival::constant;
   }
   void hold(Duration duration) { plan_.workload.hold = DurationDistribution::constant(duration); }
 

@@ -1,13 +1,10 @@
 // How fibers begin, fail and end, and their stacks.
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <array>
 #include <atomic>
 #include <exception>
 #include <span>
 #include <stdexcept>
-#include <vector>
 
 #include "loadgen/fibers/stacks.h"
 #include "tests/unit/loadgen/fibers/pool_fixture.h"
@@ -78,21 +75,6 @@ TEST_F(LivesTest, AFiberMayWaitWhileAnExceptionIsUnderWay) {
   EXPECT_EQ(with, 1);
   EXPECT_EQ(without, 0);
   EXPECT_THAT(failures_, ElementsAre("on its way"));
-}
-
-TEST_F(LivesTest, ThousandsOfFibersSleepAtOnce) {
-  // ThreadSanitizer knows no more than 8,128.
-  constexpr int kFibers = kSanitized ? 1000 : 10'000;
-  std::array<int, 2> awake{};
-  const TimePoint deadline = Carrier::current().now() + 20ms;
-  for (int on = 0; on < kFibers; ++on) {
-    start(on, [&mine = awake.at(static_cast<std::size_t>(on % 2)), deadline] {
-      Carrier::current().wait(nullptr, deadline, {});
-      ++mine;
-    });
-  }
-  end();
-  EXPECT_THAT(awake, ElementsAre(kFibers / 2, kFibers / 2));
 }
 
 TEST_F(LivesTest, ATaskThatIsDestroyedStopsItsFiberAndWaitsForIt) {
@@ -198,13 +180,6 @@ TEST(Stacks, DoNotOverlap) {
     EXPECT_LE(taken[i - 1].data() + taken[i - 1].size(), taken[i].data());
     EXPECT_GE(taken[i].size(), 5 * kPage);
   }
-}
-
-TEST(Stacks, ThoseThatWereGivenBackAreTakenFirst) {
-  Stacks stacks({});
-  const Stack first = stacks.take().value();
-  stacks.give_back(first);
-  EXPECT_EQ(stacks.take().value().data(), first.data());
 }
 
 TEST(Stacks, TrimmingReturnsOnlyWhatIsBelow) {

@@ -1,13 +1,9 @@
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <array>
 #include <atomic>
 #include <cerrno>
 #include <random>
 #include <set>
 #include <thread>
-#include <vector>
 
 #include "loadgen/fibers/timers.h"
 #include "tests/unit/loadgen/fibers/pool_fixture.h"
@@ -21,39 +17,7 @@ using testing::IsEmpty;
 class WaitsTest : public PoolTest {
  protected:
   ~WaitsTest() override { end(); }
-
-  /// Two fibers on these threads wake each other a thousand times.
-  void play_ping_pong(int first, int second) {
-    const auto ping = Carrier::current().make_event(), pong = Carrier::current().make_event();
-    std::atomic<int> signals{0};
-    const auto play = [&signals](Event& mine, Event& others) {
-      for (int i = 0; i < 1000; ++i) {
-        signals += Carrier::current().wait(&mine, bound(), {}) == WaitResult::signalled ? 1 : 0;
-        others.set();
-      }
-    };
-    start(first, [&] { play(*ping, *pong); });
-    start(second, [&] { play(*pong, *ping); });
-    ping->set();
-    end();
-    EXPECT_EQ(signals, 2000);
-  }
 };
-
-TEST_F(WaitsTest, FibersOfOneThreadWakeEachOther) { play_ping_pong(0, 0); }
-
-TEST_F(WaitsTest, FibersOfTwoThreadsWakeEachOther) { play_ping_pong(0, 1); }
-
-TEST_F(WaitsTest, AThreadAndAFiberWakeEachOther) {
-  const auto ping = Carrier::current().make_event(), pong = Carrier::current().make_event();
-  start(0, [&] {
-    EXPECT_EQ(Carrier::current().wait(ping.get(), bound(), {}), WaitResult::signalled);
-    pong->set();
-  });
-  ping->set();
-  EXPECT_EQ(Carrier::current().wait(pong.get(), bound(), {}), WaitResult::signalled);
-  end();
-}
 
 TEST_F(WaitsTest, AnEventThatWasSetBeforeEndsOneWaitWhateverTheDeadline) {
   run([] {
@@ -64,24 +28,6 @@ TEST_F(WaitsTest, AnEventThatWasSetBeforeEndsOneWaitWhateverTheDeadline) {
     EXPECT_EQ(carrier.wait(event.get(), Carrier::current().now() - 1s, {}), WaitResult::signalled);
     EXPECT_EQ(carrier.wait(event.get(), Carrier::current().now() + 1ms, {}), WaitResult::timed_out);
   });
-}
-
-TEST_F(WaitsTest, AStopEndsWaitsFromAnyThread) {
-  std::stop_source stop;
-  std::atomic<int> waiting{0}, stopped{0};
-  for (int on = 0; on < 4; ++on) {
-    start(on, [&] {
-      ++waiting;
-      const WaitResult result = Carrier::current().wait(nullptr, bound(), stop.get_token());
-      stopped += result == WaitResult::stopped ? 1 : 0;
-    });
-  }
-  start(0, [&] {
-    while (waiting < 4) Carrier::current().yield();
-    stop.request_stop();
-  });
-  end();
-  EXPECT_EQ(stopped, 4);
 }
 
 TEST_F(WaitsTest, EachOfManyStopsInTurnIsHeeded) {
@@ -140,25 +86,6 @@ TEST_F(WaitsTest, EventsStopsAndDeadlinesMayCoincide) {
     end();
   }
   EXPECT_EQ(ends, kRounds);
-}
-
-TEST_F(WaitsTest, AYieldLetsTheOthersOfItsThreadRun) {
-  std::vector<int> turns;
-  run([&turns] {
-    Carrier& carrier = Carrier::current();
-    std::vector<std::unique_ptr<Task>> tasks;
-    tasks.reserve(2);
-    for (int number = 0; number < 2; ++number) {
-      tasks.push_back(*carrier.start(
-          [&turns, &carrier, number](const std::stop_token&) {
-            turns.push_back(number);
-            carrier.yield();
-            turns.push_back(number);
-          },
-          {}));
-    }
-  });
-  EXPECT_THAT(turns, ElementsAre(0, 1, 0, 1));
 }
 
 TEST_F(WaitsTest, WhoYieldsForLongStillSeesTimeAndOtherThreadsPass) {
@@ -229,22 +156,6 @@ class TimersTest : public testing::Test {
   std::vector<Timed> timed_ = std::vector<Timed>(100);
   Timers timers_;
 };
-
-TEST_F(TimersTest, CountTheLatestDeadlineOnly) {
-  timers_.arm(timed_[0], at(1s));
-  timers_.arm(timed_[0], at(5s));
-  timers_.arm(timed_[1], at(3s));
-  timers_.arm(timed_[2], at(2s));
-  EXPECT_THAT(expired(4s), ElementsAre(2, 1)) << "in the order of their deadlines";
-  EXPECT_TRUE(timed_[1].expired);
-  EXPECT_FALSE(timed_[0].expired);
-  EXPECT_EQ(timers_.next(), at(5s));
-  timers_.arm(timed_[0], at(4500ms));
-  EXPECT_EQ(timers_.next(), at(4500ms));
-  Timers::disarm(timed_[0]);
-  EXPECT_THAT(expired(10s), ElementsAre());
-  EXPECT_EQ(timers_.next(), TimePoint::max());
-}
 
 TEST_F(TimersTest, AgreeWithALookAtAllDeadlines) {
   std::mt19937 random(7);
