@@ -20,8 +20,8 @@ struct Case {
   std::string what;
   Requirements requirements;
   Descriptor strategy;
-  std::string requirement, text;
-  std::vector<results::Hazard> plays;
+  std::string requirement{}, text{};
+  std::vector<results::Hazard> plays{};
 };
 
 constexpr KnownHazard kStale{"pause-holding", HazardOutcome::lost_update};
@@ -52,30 +52,22 @@ std::vector<Case> by_nature() {
   };
 }
 
+/// The same after a play.
+Case after(std::string_view scenario, std::string_view outcome, Case one) {
+  one.plays = {played(scenario, "x", outcome)};
+  return one;
+}
+
 std::vector<Case> by_fault() {
   const Requirements by_crash = surviving({"crash"}), by_pause = surviving({"pause"});
   const std::string stuck = "crash-holding: stuck", lost = "pause-holding: lost-update";
   return {
       {"stuck", by_crash, falls_to({kStuck}), "--survive crash", stuck},
-      {"seen",
-       by_crash,
-       made_up("x"),
-       "--survive crash",
-       stuck,
-       {played("crash-holding", "x", "stuck")}},
-      {"seen_only",
-       by_crash,
-       falls_to({kStuck}),
-       "--survive crash",
-       stuck,
-       {played("crash-holding", "x", "recovers")}},
+      after("crash-holding", "stuck", {"seen", by_crash, made_up("x"), "--survive crash", stuck}),
+      after("crash-holding", "recovers",
+            {"seen_only", by_crash, falls_to({kStuck}), "--survive crash", stuck}),
       {"other_fault", surviving({"failover"}), falls_to({kStale})},
-      {"refused",
-       surviving({"failover"}),
-       made_up("x"),
-       "",
-       "",
-       {played("failover", "x", "refused")}},
+      after("failover", "refused", {"refused", surviving({"failover"}), made_up("x")}),
       {"pause", by_pause, falls_to({kStale, kStaleThoughFenced}), "--survive pause", lost},
       {"pause_fenced", by_pause, falls_to({kStale}, with_numbers)},
       {"pause_checked", surviving({"pause"}, {.fencing_resource = true}),
@@ -87,12 +79,10 @@ std::vector<Case> by_fault() {
        "--survive pause", lost},
       {"glob", surviving({"crash-*"}, {.waived = {"crash"}}), falls_to({kStuck}),
        "--survive crash-*", stuck},
-      {"declared_not_played",
-       surviving({"clock-jump"}),
-       falls_to({{"store-clock-jump", HazardOutcome::double_grant}}),
-       "--survive clock-jump",
-       "store-clock-jump: double-grant",
-       {played("store-clock-jump", "x", "not-played")}},
+      after("store-clock-jump", "not-played",
+            {"declared_not_played", surviving({"clock-jump"}),
+             falls_to({{"store-clock-jump", HazardOutcome::double_grant}}), "--survive clock-jump",
+             "store-clock-jump: double-grant"}),
       {"known_loss", surviving({"overrun"}),
        falls_to({{"overrun-holding", HazardOutcome::known_loss}}, with_numbers),
        "--survive overrun", "overrun-holding: known-loss"},

@@ -21,12 +21,15 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
 
+template <class Metrics>
+std::string page_of(const Metrics& metrics) {
+  return prometheus::TextSerializer().Serialize(
+      collect(metrics, {.run = {{"run", "r1"}}, .build = {"1.2", "c0ffee", "Debug"}}));
+}
+
 class CollectRunsTest : public testing::Test {
  protected:
-  std::string page() const {
-    return prometheus::TextSerializer().Serialize(
-        collect(metrics_, {.run = {{"run", "r1"}}, .build = {"1.2", "c0ffee", "Debug"}}));
-  }
+  std::string page() const { return page_of(metrics_); }
   std::vector<MetricFamily> families() const { return collect(metrics_, {}); }
 
   const Descriptor strategy_{.name = "tested", .backend = "store"};
@@ -36,17 +39,15 @@ class CollectRunsTest : public testing::Test {
 
 TEST_F(CollectRunsTest, EverySeriesIsThereBeforeTheFirstRun) {
   const std::string text = page();
-  EXPECT_THAT(text, HasSubstr("lockbench_sections_total{strategy=\"tested\",backend=\"store\","
-                              "outcome=\"acquired\"} 0\n"));
-  EXPECT_THAT(text,
-              HasSubstr("lockbench_lost_updates_total{strategy=\"tested\",backend=\"store\"} 0\n"));
-  EXPECT_THAT(text, HasSubstr("outcome=\"abandoned\",le=\"+Inf\"} 0\n"));
-  EXPECT_THAT(text, HasSubstr("part=\"notified\"} 0\n"));
-  EXPECT_THAT(text, HasSubstr("mode=\"shared\",outcome=\"cut_off\",le=\"+Inf\"} 0\n"));
-  EXPECT_THAT(text, HasSubstr("fault=\"partition\"} 0\n"));
-  EXPECT_THAT(text, HasSubstr("lockbench_build_info{version=\"1.2\",commit=\"c0ffee\","
-                              "build_type=\"Debug\"} 1\n"));
-  EXPECT_THAT(text, HasSubstr("backend=\"store\",run=\"r1\",promises_exclusion=\"true\"} 1\n"));
+  for (const char* series :
+       {R"(lockbench_sections_total{strategy="tested",backend="store",outcome="acquired"} 0)",
+        R"(lockbench_lost_updates_total{strategy="tested",backend="store"} 0)",
+        R"(outcome="abandoned",le="+Inf"} 0)", R"(part="notified"} 0)",
+        R"(mode="shared",outcome="cut_off",le="+Inf"} 0)", R"(fault="partition"} 0)",
+        R"(lockbench_build_info{version="1.2",commit="c0ffee",build_type="Debug"} 1)",
+        R"(backend="store",run="r1",promises_exclusion="true"} 1)"}) {
+    EXPECT_THAT(text, HasSubstr(std::string(series) + "\n"));
+  }
 }
 
 TEST_F(CollectRunsTest, NamesAndHelpAreThereAndNoneTwice) {
@@ -257,10 +258,7 @@ watch::Picture sample_picture() {
 
 class CollectWatchTest : public testing::Test {
  protected:
-  std::string page() const {
-    return prometheus::TextSerializer().Serialize(
-        collect(metrics_, {.run = {}, .build = {"1.2", "c0ffee", "Debug"}}));
-  }
+  std::string page() const { return page_of(metrics_); }
 
   WatchMetrics metrics_;
 };

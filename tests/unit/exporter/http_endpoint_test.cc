@@ -166,7 +166,7 @@ TEST(ListenAddressTest, RefusesWhatIsNone) {
   }
 }
 
-TEST(ListenAddressTest, NamesAPortThatIsTaken) {
+TEST(ListenAddressTest, IsNamedIfItCannotBeHad) {
   ListenAddress first;
   const auto listener = listen_on(first);
   ASSERT_TRUE(listener) << listener.error();
@@ -177,13 +177,8 @@ TEST(ListenAddressTest, NamesAPortThatIsTaken) {
   EXPECT_NE(again.error().find(first.to_string()), std::string::npos);
   EXPECT_NE(again.error().find("another program listens there"), std::string::npos);
   close(*listener);
-}
-
-TEST(ListenAddressTest, SaysWhyAnAddressCannotBeHad) {
   ListenAddress foreign{.host = "192.0.2.1", .port = 9464};
-  const auto listener = listen_on(foreign);
-  ASSERT_FALSE(listener);
-  EXPECT_NE(listener.error().find("192.0.2.1:9464"), std::string::npos);
+  EXPECT_NE(listen_on(foreign).error().find("192.0.2.1:9464"), std::string::npos);
 }
 
 TEST(PushTargetTest, IsTakenApart) {
@@ -196,9 +191,6 @@ TEST(PushTargetTest, IsTakenApart) {
   EXPECT_EQ(target->port, "9091");
   EXPECT_EQ(target->path, "/prefix");
   EXPECT_EQ(target->display(), "https://gw.example:9091/prefix");
-}
-
-TEST(PushTargetTest, PortsHaveDefaults) {
   EXPECT_EQ(parse_push_target("http://gw")->port, "80");
   EXPECT_EQ(parse_push_target("https://gw")->port, "443");
   EXPECT_EQ(parse_push_target("http://[::1]:9091")->host, "[::1]");

@@ -68,12 +68,13 @@ class FakeTarget : public FaultTarget {
   Notes calls_;
 };
 
-/// Says when faults came and went, in between the run's beginning and end.
+/// Says when faults came and went, and when the run began and ended, with how many.
 class FaultWatcher : public RunWatcher {
  public:
   void run_begins(const RunShared&) override { seen_.add("begins"); }
   void run_ends(const RunShared&, const results::Run* result) override {
-    seen_.add(result != nullptr && !result->faults.empty() ? "ends with faults" : "ends");
+    seen_.add(result == nullptr ? "does not start"
+                                : fmt::format("ends with {}", result->faults.size()));
   }
   void fault_changes(const RunShared&, FaultKind fault, bool active) override {
     seen_.add(std::string(to_string(fault)) + (active ? " on" : " off"));
@@ -135,7 +136,13 @@ TEST_F(FaultPlayerTest, MakesAFaultAndHealsItAndTellsWhatItDid) {
   EXPECT_THAT(run.errors, IsEmpty());
   EXPECT_THAT(watcher_.warnings, IsEmpty());
   EXPECT_THAT(faults_seen_.seen(),
-              ElementsAre("begins", "store-freeze on", "store-freeze off", "ends with faults"));
+              ElementsAre("begins", "store-freeze on", "store-freeze off", "ends with 1"));
+}
+
+TEST_F(FaultPlayerTest, TheWatcherSeesTheEndOfARunThatCannotStart) {
+  plan_.endpoints = {{"redis", {"redis://127.0.0.1:1"}}};
+  EXPECT_EQ(run({&named("redis-setnx")}).not_started.size(), 1U);
+  EXPECT_THAT(faults_seen_.seen(), ElementsAre("begins", "does not start"));
 }
 
 TEST_F(FaultPlayerTest, SeveralAreMadeOneAfterTheOther) {
@@ -373,13 +380,7 @@ TEST(Fault, EveryNameIsKnownAndShownAsItIsRead) {
   }
 }
 
-TEST(Fault, LastsUntilTheEndUnlessAnotherTakesThePlace) {
-  EXPECT_EQ(parse_fault("store-freeze@1s")->heals_at(), std::nullopt);
-  EXPECT_EQ(parse_fault("failover@1s")->heals_at(), 1s);
-  EXPECT_EQ(parse_fault("failover@1s+2s")->heals_at(), 3s);
-}
-
-TEST(Fault, MayHaveAParameter) {
+TEST(Fault, MayHaveAParameterAndATimeOfHealing) {
   EXPECT_EQ(parse_fault("node-kill:2@1s")->nodes, 2);
   EXPECT_EQ(parse_fault("node-freeze@1s")->nodes, 1);
   EXPECT_EQ(parse_fault("partition:0.25@1s")->share, 0.25);
@@ -387,6 +388,9 @@ TEST(Fault, MayHaveAParameter) {
   EXPECT_EQ(parse_fault("partition:1@1s")->share, 1);
   EXPECT_EQ(parse_fault("delay:5ms@1s")->delay, 5ms);
   EXPECT_EQ(parse_fault("delay:5ms@1s")->what, "delay:5ms");
+  EXPECT_EQ(parse_fault("store-freeze@1s")->heals_at(), std::nullopt);
+  EXPECT_EQ(parse_fault("failover@1s")->heals_at(), 1s) << "another takes the place";
+  EXPECT_EQ(parse_fault("failover@1s+2s")->heals_at(), 3s);
 }
 
 TEST(Fault, ErrorsNameTheCulpritAndWhatIsAllowed) {
@@ -415,28 +419,24 @@ std::vector<Fault> faults(std::initializer_list<const char*> texts) {
   return faults;
 }
 
-TEST(Timetable, IsInTheOrderOfTime) {
+TEST(Timetable, IsInTheOrderOfTimeAndFitsIntoTheRun) {
   const auto table = timetable(faults({"store-kill@2s+1s", "failover@1s", "delay:1ms@3s"}), 4s);
   ASSERT_TRUE(table) << table.error();
   EXPECT_EQ(table->at(0).what, "failover");
   EXPECT_EQ(table->at(1).what, "store-kill");
   EXPECT_EQ(table->at(2).what, "delay:1ms");
-}
-
-TEST(Timetable, FitsIntoTheRun) {
   EXPECT_TRUE(timetable({}, 1s));
   EXPECT_TRUE(timetable(faults({"store-kill@0s+3s"}), 3s));
-  EXPECT_EQ(timetable(faults({"store-kill@3s"}), 3s).error(),
+  const auto refusal = [](std::initializer_list<const char*> texts) {
+    return timetable(faults(texts), 3s).error();
+  };
+  EXPECT_EQ(refusal({"store-kill@3s"}),
             "store-kill@3s would start after the end of the run, which takes 3s");
-  EXPECT_EQ(timetable(faults({"store-kill@2s+2s"}), 3s).error(),
+  EXPECT_EQ(refusal({"store-kill@2s+2s"}),
             "store-kill@2s+2s would last longer than the run, which takes 3s");
-}
-
-TEST(Timetable, HasOneFaultAtATime) {
-  EXPECT_THAT(timetable(faults({"store-kill@1s+1s", "delay:1ms@1500ms"}), 3s).error(),
+  EXPECT_THAT(refusal({"store-kill@1s+1s", "delay:1ms@1500ms"}),
               HasSubstr("delay:1ms@1500ms would start while store-kill@1s+1s is in force"));
-  EXPECT_THAT(timetable(faults({"store-kill@1s", "delay:1ms@2s"}), 3s).error(),
-              HasSubstr("must not overlap"));
+  EXPECT_THAT(refusal({"store-kill@1s", "delay:1ms@2s"}), HasSubstr("must not overlap"));
 }
 
 }  // namespace

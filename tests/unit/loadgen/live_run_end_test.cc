@@ -198,28 +198,6 @@ TEST_F(LiveRunTest, ALossCountsFromTheEndOfValidityOrFromTheLatestConfirmation) 
   }
 }
 
-class Remembering : public RunWatcher {
- public:
-  void run_begins(const RunShared&) override { ++begun; }
-  void run_ends(const RunShared&, const results::Run* result) override {
-    ++ended;
-    had_result = result != nullptr;
-  }
-
-  int begun = 0, ended = 0;
-  bool had_result = false;
-};
-
-TEST_F(LiveRunTest, AWatcherSeesTheEndOfARunThatCannotStart) {
-  Remembering watcher;
-  plan_.watcher = &watcher;
-  plan_.endpoints = {{"redis", {"redis://127.0.0.1:1"}}};
-  EXPECT_EQ(run({&named("redis-setnx")}).not_started.size(), 1U);
-  EXPECT_EQ(watcher.begun, 1);
-  EXPECT_EQ(watcher.ended, 1);
-  EXPECT_FALSE(watcher.had_result);
-}
-
 TEST_F(LiveRunInRealTime, AMutexLosesNone) {
   hold(100us);
   plan_.workload.clients = 8;

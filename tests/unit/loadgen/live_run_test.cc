@@ -93,6 +93,9 @@ TEST_F(LiveRunTest, EndsAfterExactlyTheSectionsAskedFor) {
   EXPECT_EQ(run.acquire.count, 57U);
   EXPECT_EQ(run.acquire_service.count, 57U);
   EXPECT_EQ(run.release.count, 57U);
+  EXPECT_EQ(watcher_.phases.front(), Progress::Phase::connecting);
+  EXPECT_EQ(watcher_.phases.back(), Progress::Phase::draining);
+  EXPECT_TRUE(watcher_.warnings.empty());
   EXPECT_LT(run.duration_seconds, 60);
   EXPECT_EQ(std::accumulate(run.fairness.per_client.begin(), run.fairness.per_client.end(),
                             std::uint64_t{0}),
@@ -115,15 +118,6 @@ TEST_F(LiveRunTest, RepetitionsAreInterleavedInAlternatingOrder) {
                                  "local-mutex 3"));
   EXPECT_THAT(watcher_.runs, ElementsAre(1, 2, 3, 4, 5, 6));
   EXPECT_FALSE(report.interrupted);
-}
-
-TEST_F(LiveRunTest, ProgressBeginsWithConnectingAndEndsWithDraining) {
-  end_after(5);
-  run_one(named("none"));
-  ASSERT_FALSE(watcher_.phases.empty());
-  EXPECT_EQ(watcher_.phases.front(), Progress::Phase::connecting);
-  EXPECT_EQ(watcher_.phases.back(), Progress::Phase::draining);
-  EXPECT_TRUE(watcher_.warnings.empty());
 }
 
 TEST_F(LiveRunTest, TheWarmUpIsProlongedForServersThatGetFaster) {
@@ -400,19 +394,6 @@ TEST_F(LiveRunTest, ARunIsRepeatedByItsNonceAndItsSeed) {
   plan_.workload.seed -= 1;
   plan_.nonce = 2;
   EXPECT_NE(play(), once);
-}
-
-TEST_F(LiveRunTest, AClientThatAlwaysWinsIsSeen) {
-  plan_.workload.duration = 400ms;
-  plan_.workload.think = DurationDistribution::constant(1ms);
-  const results::Run run =
-      run_one({.acquire = [](const Context& context, const AcquireRequest& request) {
-        return context.client == 0 ? grant(request) : wait_in_vain(context, request);
-      }});
-  EXPECT_EQ(run.sections, 400U);
-  EXPECT_DOUBLE_EQ(run.fairness.jain, 0.25);
-  EXPECT_EQ(run.fairness.longest_streak, run.audit.increments);
-  EXPECT_THAT(run.fairness.per_client, ElementsAre(run.sections, 0, 0, 0));
 }
 
 }  // namespace

@@ -4,7 +4,7 @@
 
 #include <map>
 
-#include "tests/unit/loadgen/trace_fixture.h"
+#include "tests/unit/loadgen/live_run_fixture.h"
 
 namespace lockbench::loadgen {
 namespace {
@@ -12,40 +12,34 @@ namespace {
 using results::Verdict;
 
 /// Locks that exclude. After each grant the client pauses, so that clients meet between two locks.
-class KeyedLocks {
- public:
+struct KeyedLocks {
   Behaviour behaviour() {
     return {.acquire = [this](const Context& context,
                               const AcquireRequest& request) { return acquire(context, request); },
             .release =
                 [this](const Lease& lease) {
-                  taken_[lease.key] = false;
-                  ++releases_;
+                  taken[lease.key] = false;
+                  ++releases;
                   return ReleaseResult{ReleaseOutcome::released, {}};
                 }};
   }
 
-  int grants() const { return grants_; }
-  int releases() const { return releases_; }
-  int waits() const { return waits_; }
-
- private:
   AcquireResult acquire(const Context& context, const AcquireRequest& request) {
-    bool& taken = taken_[std::string(request.key)];
-    if (taken && request.deadline <= context.env.now()) return outcome(AcquireOutcome::refused);
-    waits_ += taken ? 1 : 0;
-    while (taken) {
+    bool& is_taken = taken[std::string(request.key)];
+    if (is_taken && request.deadline <= context.env.now()) return outcome(AcquireOutcome::refused);
+    waits += is_taken ? 1 : 0;
+    while (is_taken) {
       if (context.env.now() >= request.deadline) return outcome(AcquireOutcome::timed_out);
       context.env.wait(nullptr, context.env.now() + 100us, {});
     }
-    taken = true;
-    ++grants_;
+    is_taken = true;
+    ++grants;
     context.env.wait(nullptr, context.env.now() + 200us, {});
     return grant(request);
   }
 
-  std::map<std::string, bool> taken_;
-  int grants_ = 0, releases_ = 0, waits_ = 0;
+  std::map<std::string, bool> taken;
+  int grants = 0, releases = 0, waits = 0;
 };
 
 class TransactionRunTest : public TraceRunTest {
@@ -64,7 +58,7 @@ class TransactionRunTest : public TraceRunTest {
     EXPECT_EQ(run.audit.overlaps, 0U);
     EXPECT_EQ(run.audit.lost_updates, 0U);
     EXPECT_GE(run.audit.increments, 2 * kSections);
-    EXPECT_EQ(locks_.grants(), locks_.releases());
+    EXPECT_EQ(locks_.grants, locks_.releases);
     ASSERT_TRUE(run.transactions);
     EXPECT_EQ(run.transactions->acquire.count, kSections);
     EXPECT_EQ(run.transactions->acquire_service.count, kSections);
@@ -80,7 +74,7 @@ class TransactionRunTest : public TraceRunTest {
 TEST_F(TransactionRunTest, SortedLocksNeverDeadlock) {
   const results::Run run = run_one(behaviour_);
   expect_complete(run);
-  EXPECT_GT(locks_.waits(), 0);
+  EXPECT_GT(locks_.waits, 0);
   EXPECT_EQ(run.transactions->aborts, 0U);
   EXPECT_EQ(run.transactions->retries, 0U);
   EXPECT_EQ(run.transactions->deadlocks, 0U);
@@ -104,7 +98,7 @@ TEST_F(TransactionRunTest, ASectionOfOneLockOfATraceWaitsUntilItHasIt) {
   plan_.workload.lock_order = LockOrder::drawn;
   const results::Run run = run_one(behaviour_);
   EXPECT_EQ(run.sections, kSections);
-  EXPECT_GT(locks_.waits(), 0);
+  EXPECT_GT(locks_.waits, 0);
   ASSERT_TRUE(run.transactions);
   EXPECT_EQ(run.transactions->deadlocks, 0U);
 }
@@ -113,7 +107,7 @@ TEST_F(TransactionRunTest, AllOrNothingNeverWaits) {
   plan_.workload.lock_order = LockOrder::all_or_nothing;
   const results::Run run = run_one(behaviour_);
   expect_complete(run);
-  EXPECT_EQ(locks_.waits(), 0);
+  EXPECT_EQ(locks_.waits, 0);
   EXPECT_GT(run.transactions->retries, 0U);
   EXPECT_GT(run.outcomes.refused, 0U);
 }
@@ -126,7 +120,7 @@ TEST_F(TransactionRunTest, AFailureGivesBackWhatIsHeld) {
     return behaviour_.acquire(context, request);
   };
   const results::Run run = run_one(failing);
-  EXPECT_EQ(locks_.grants(), locks_.releases());
+  EXPECT_EQ(locks_.grants, locks_.releases);
   EXPECT_GT(run.outcomes.failed, 0U);
   ASSERT_TRUE(run.transactions);
   EXPECT_EQ(run.transactions->aborts, run.outcomes.failed);

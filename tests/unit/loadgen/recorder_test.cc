@@ -31,47 +31,9 @@ Counts counts(Count what, std::uint64_t value, Duration longest_wait = {}) {
   return made;
 }
 
-TEST(Recorder, CountsPerClientServiceAndPhase) {
-  Recorder recorder(2);
-  recorder.client(0).add(Phase::unmeasured, counts(Count::sections, 1));
-  recorder.client(0).add(Phase::measured, counts(Count::sections, 10));
-  recorder.client(1).add(Phase::measured, counts(Count::sections, 100));
-  recorder.client(1).add(Phase::measured, counts(Count::sections, 1000));
-  recorder.client(1).add(Phase::measured, counts(Count::commands, 7));
-
-  EXPECT_EQ(recorder.client_count(), 2);
-  EXPECT_EQ(recorder.client(0).counts(Phase::measured)[Count::sections], 10U);
-  EXPECT_EQ(recorder.client(1).counts(Phase::measured)[Count::sections], 1100U);
-  EXPECT_EQ(recorder.totals(Phase::unmeasured)[Count::sections], 1U);
-  EXPECT_EQ(recorder.totals(Phase::measured)[Count::sections], 1110U);
-  EXPECT_EQ(recorder.totals(Phase::measured)[Count::commands], 7U);
-  EXPECT_EQ(recorder.totals(Phase::unmeasured)[Count::commands], 0U);
-  // With what services did, who are no clients.
-  for (const Phase phase : kPhases) recorder.add(phase, Count::commands, 100);
-  recorder.client(1).add(Phase::ending, Count::sections);
-  EXPECT_EQ(recorder.total(Count::commands), 307U);
-  EXPECT_EQ(recorder.total(Count::sections), 1112U);
-}
-
-TEST(Recorder, TheLongestWaitIsTheLongestOfAClientAndOfAll) {
-  Recorder recorder(2);
-  ClientRecord& client = recorder.client(0);
-  for (const Duration wait : {2ms, 5ms, 3ms}) {
-    client.add(Phase::measured, counts(Count::attempts, 1, wait));
-  }
-  for (const Duration wait : {7ms, 6ms}) client.add_wait(Phase::measured, wait, true);
-  for (const Duration wait : {4ms, 3ms}) recorder.client(1).add_wait(Phase::measured, wait, false);
-  recorder.client(1).add(Phase::unmeasured, counts(Count::attempts, 1, 1s));
-  EXPECT_EQ(client.counts(Phase::measured).longest_wait, 5ms);
-  EXPECT_EQ(client.counts(Phase::measured).longest_cut, 7ms);
-  EXPECT_EQ(recorder.client(1).counts(Phase::measured).longest_wait, 4ms);
-  EXPECT_EQ(recorder.totals(Phase::measured).longest_wait, 5ms);
-  EXPECT_EQ(recorder.totals(Phase::unmeasured).longest_wait, 1s);
-}
-
 TEST(Recorder, CanBeReadWhileManyThreadsWrite) {
   constexpr int kClients = 4;
-  constexpr std::uint64_t kSections = 20'000, kAll = kClients * kSections;
+  constexpr std::uint64_t kSections = 10'000, kAll = kClients * kSections;
   Recorder recorder(kClients, 5);
   {
     std::vector<std::jthread> clients;
@@ -123,24 +85,17 @@ TEST(Recorder, AMarginThatWasUsedUpIsNone) {
   EXPECT_EQ(measured[Timing::renewal_slip].snapshot().max, 0ms);
 }
 
-TEST(Recorder, ListsFailuresTheMostFrequentFirst) {
+TEST(Recorder, ListsFailuresTheMostFrequentFirstAndKeepsNotEveryOne) {
   Recorder recorder(1);
   EXPECT_TRUE(recorder.failures().empty());
-  recorder.failure("rare");
-  for (int i = 0; i < 12; ++i) recorder.failure("frequent");
   for (int i = 0; i < 3; ++i) recorder.failure("now and then");
-  EXPECT_EQ(recorder.failures(),
-            (std::vector<std::string>{"12 × frequent", "3 × now and then", "1 × rare"}));
-}
-
-TEST(Recorder, DoesNotKeepEveryFailureThereIs) {
-  Recorder recorder(1);
-  for (int i = 0; i < 1000; ++i) recorder.failure("failure " + std::to_string(i));
+  for (int i = 0; i < 999; ++i) recorder.failure("failure " + std::to_string(i));
   for (int i = 0; i < 5; ++i) recorder.failure("failure 0");
   const auto failures = recorder.failures();
   EXPECT_EQ(failures.size(), 17U);
   EXPECT_EQ(failures[0], "984 × other failures");
   EXPECT_EQ(failures[1], "6 × failure 0");
+  EXPECT_EQ(failures[2], "3 × now and then");
 }
 
 /// A run whose load began at 1 s, whose warm-up ends at 2 s and which ends at 5 s.
@@ -264,13 +219,10 @@ TEST(ClientWaits, WaitsThatWereCutOffAreLowerBounds) {
   EXPECT_THAT(figures->at_least, Contains("worst_p99"));
   EXPECT_THAT(figures->at_least, Contains("p99"));
   EXPECT_THAT(figures->at_least, testing::Not(Contains("p50")));
-}
-
-TEST(ClientWaits, WhoeverWaitedAtTheEndOfAnEvenRunChangesNothing) {
-  ClientWaits waits(1);
-  record(waits, 0, 1000, 10ms);
-  waits.record(0, 4ms, true);
-  EXPECT_THAT(waits.by_client()->at_least, IsEmpty());
+  ClientWaits even(1);
+  record(even, 0, 1000, 10ms);
+  even.record(0, 4ms, true);
+  EXPECT_THAT(even.by_client()->at_least, IsEmpty()) << "one at the end changes nothing";
 }
 
 TEST(ClientWaits, ClientsWithoutWaitsDoNotCount) {

@@ -8,7 +8,7 @@
 #include <sstream>
 
 #include "loadgen/run/demand.h"
-#include "tests/unit/loadgen/trace_fixture.h"
+#include "tests/unit/loadgen/live_run_fixture.h"
 
 namespace lockbench::loadgen {
 namespace {

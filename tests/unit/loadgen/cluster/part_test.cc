@@ -223,10 +223,16 @@ TEST(Merge, RanksThatLeftCoresOfTheirHostIdleAreNotTheBottleneck) {
   EXPECT_THAT(run->generator.reasons, testing::Not(testing::Contains(HasSubstr("of its CPU"))));
 }
 
-TEST(Merge, AMissingRankAndOneThatWasCutOffAreMarked) {
+TEST(Merge, ARankThatIsMissingCutOffOrDamagedIsMarked) {
   PartFile cut = part_file(1, 5);
   cut.part.complete = false;
   EXPECT_TRUE(merge({part_file(0, 5), cut})->ranks[1].lost);
+  PartFile damaged = part_file(1, 5);
+  damaged.part.record.pop_back();
+  const auto without = merge({part_file(0, 5), damaged});
+  EXPECT_THAT(without->ranks[1].notes, testing::Contains(HasSubstr("no part of this run")));
+  EXPECT_TRUE(without->ranks[1].lost);
+  EXPECT_EQ(without->sections, 10U);
   const auto run = merge({part_file(0, 5)});
   EXPECT_TRUE(run->ranks[1].lost);
   EXPECT_FALSE(run->generator.valid);
@@ -239,15 +245,6 @@ TEST(Merge, FilesOfDifferentRunsOrTwiceTheSameRankAreRefused) {
   EXPECT_THAT(merge({part_file(0, 5), other}).error(), HasSubstr("different runs"));
   EXPECT_THAT(merge({part_file(0, 5), part_file(0, 5)}).error(), HasSubstr("rank 0"));
   EXPECT_FALSE(merge({}));
-}
-
-TEST(Merge, ARankWhoseRecordIsDamagedIsLeftOut) {
-  PartFile wrong = part_file(1, 5);
-  wrong.part.record.pop_back();
-  const auto run = merge({part_file(0, 5), wrong});
-  EXPECT_THAT(run->ranks[1].notes, testing::Contains(HasSubstr("no part of this run")));
-  EXPECT_TRUE(run->ranks[1].lost);
-  EXPECT_EQ(run->sections, 10U);
 }
 
 TEST(PartFile, IsReadAsItWasSavedAndByTheSameBuildOnly) {
@@ -323,15 +320,6 @@ TEST(Wire, AnOrderComesBackAsItWas) {
   EXPECT_EQ(to_bytes(received), to_bytes(sent));
   EXPECT_EQ(received.workload.hold, sent.workload.hold);
   EXPECT_EQ(received.endpoints, sent.endpoints);
-}
-
-TEST(Wire, WhatIsCutOffOrTooLongIsRefused) {
-  const std::string whole = to_bytes(Everything{.text = "text", .list = {{1, "one"}}});
-  Everything received;
-  for (std::size_t length = 0; length < whole.size(); ++length) {
-    EXPECT_FALSE(from_bytes(std::string_view(whole).substr(0, length), received)) << length;
-  }
-  EXPECT_FALSE(from_bytes(whole + "x", received));
 }
 
 TEST(Wire, AnyBytesAreReadWithoutHarm) {

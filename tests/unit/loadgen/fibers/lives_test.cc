@@ -21,13 +21,6 @@ class LivesTest : public PoolTest {
   ~LivesTest() override { end(); }
 };
 
-TEST_F(LivesTest, WhatABodyThrowsIsALineOfText) {
-  start(0, [] { throw std::out_of_range("no such element"); });
-  start(1, [] { throw 1; });
-  end();
-  EXPECT_THAT(failures_, UnorderedElementsAre("no such element", "an unknown exception"));
-}
-
 /// Says what it holds in an exception, in a handler in which others run, and again.
 void fail_and_wait(const std::string& what, std::vector<std::string>& said) {
   Carrier& carrier = Carrier::current();
@@ -77,18 +70,6 @@ TEST_F(LivesTest, AFiberMayWaitWhileAnExceptionIsUnderWay) {
   EXPECT_THAT(failures_, ElementsAre("on its way"));
 }
 
-TEST_F(LivesTest, ATaskThatIsDestroyedStopsItsFiberAndWaitsForIt) {
-  std::atomic<bool> ended{false};
-  start_stoppable(0, [&](const std::stop_token& stop) {
-    Carrier& carrier = Carrier::current();
-    EXPECT_EQ(carrier.wait(nullptr, bound(), stop), WaitResult::stopped);
-    carrier.wait(nullptr, Carrier::current().now() + 2ms, {});
-    ended = true;
-  });
-  end();
-  EXPECT_TRUE(ended);
-}
-
 TEST_F(LivesTest, AFiberMayDestroyTheTaskOfAnotherOne) {
   for (const int its_thread : {0, 1}) {
     std::atomic<bool> stopped{false};
@@ -128,8 +109,6 @@ TEST_F(LivesTest, AFiberGoesOnAfterItsStackWasTrimmed) {
     EXPECT_THAT(kept, ElementsAre(1, 2, 3, 4));
   });
 }
-
-TEST(TrimStack, DoesNothingOnAThread) { trim_stack(); }
 
 using OverflowDeathTest = LivesTest;
 
