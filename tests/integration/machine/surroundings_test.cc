@@ -91,45 +91,33 @@ TEST(Surroundings, WithoutHomeNameOrTerminalAreEnough) {
   EXPECT_EQ(read_result(scratch / "r.json").at("runs").size(), 2U);
 }
 
-/// The page from which the program reads how far its wall clock is ahead.
-class Clock : public testing::Test {
- protected:
-  Clock()
-      : path_(scratch_.write("clock", std::string(sizeof(testbed::ClockPage), '\0'))),
-        file_(open(path_.c_str(), O_WRONLY | O_CLOEXEC)) {}
-  ~Clock() override { close(file_); }
-
-  void go_back_by_an_hour() {
-    page_.ahead -= std::chrono::nanoseconds(std::chrono::hours(1)).count();
-    ASSERT_EQ(pwrite(file_, &page_, sizeof page_, 0), ssize_t{sizeof page_});
-  }
-
-  const Scratch scratch_;
-  const std::string path_;
-  const int file_;
-  testbed::ClockPage page_;
-};
-
-TEST_F(Clock, ThatIsSetBackMarksTheRunAndChangesNoTimes) {
-  Program program(scratch_,
+TEST(Clock, ThatIsSetBackMarksTheRunAndChangesNoTimes) {
+  const Scratch scratch;
+  // The program reads there how far its wall clock is ahead.
+  testbed::ClockPage page;
+  const std::string path = scratch.write("clock", std::string(sizeof page, '\0'));
+  const int file = open(path.c_str(), O_WRONLY | O_CLOEXEC);
+  Program program(scratch,
                   {"run", "local-mutex", "--duration", "1s", "--warmup", "0ms", "--hold", "1ms",
                    "--strict", "--out", "r.json"},
                   {.environment = {{"LD_PRELOAD", LOCKBENCH_BINARY_DIR "/lockbench-clock-shim.so"},
-                                   {"LOCKBENCH_CLOCK_FILE", path_}}});
+                                   {"LOCKBENCH_CLOCK_FILE", path}}});
   EXPECT_TRUE(eventually([&] {
-    go_back_by_an_hour();
-    return std::filesystem::exists(scratch_ / "r.json");
+    page.ahead -= std::chrono::nanoseconds(std::chrono::hours(1)).count();
+    EXPECT_EQ(pwrite(file, &page, sizeof page, 0), ssize_t{sizeof page});
+    return std::filesystem::exists(scratch / "r.json");
   }));
+  close(file);
   const Outcome outcome = program.finish();
   EXPECT_EQ(outcome.code, 4) << outcome.err;
-  const Json result = read_result(scratch_ / "r.json");
+  const Json result = read_result(scratch / "r.json");
   const Json& one = run_of(result, "local-mutex");
   EXPECT_FALSE(one.at("generator").at("valid"));
   expect_in(one.at("generator").at("reasons").dump(), "clock");
-  EXPECT_GE(one.at("duration_seconds"), 1);
-  EXPECT_GE(one.at("acquire").at("min"), 0);
   constexpr int kAnHour = 3600;
+  EXPECT_GE(one.at("duration_seconds"), 1);
   EXPECT_LT(one.at("duration_seconds"), kAnHour);
+  EXPECT_GE(one.at("acquire").at("min"), 0);
   EXPECT_LT(one.at("acquire").at("max"), kAnHour);
   EXPECT_TRUE(kept_exclusion(one));
 }

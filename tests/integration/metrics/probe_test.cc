@@ -28,14 +28,6 @@ TEST_F(ProbeTest, LivesThroughAKillAndARestartOfItsServer) {
   EXPECT_THAT(RedisProbe(redis_->port()).keys(), IsEmpty());
 }
 
-TEST_F(ProbeTest, EndsByItselfWhenItsTimeIsUp) {
-  const Outcome outcome =
-      probe({"redis-set-nx-lua", "redis-watchdog", "--rate", "50", "--duration", "1s"})->finish();
-  EXPECT_EQ(outcome.code, 0) << outcome.err;
-  EXPECT_THAT(outcome.err, HasSubstr("probing 2 strategies"));
-  EXPECT_THAT(RedisProbe(redis_->port()).keys(), IsEmpty());
-}
-
 TEST_F(ProbeTest, SaysSoIfItsServerWasGone) {
   const auto program = probe({"redis-set-nx-lua", "--rate", "20", "--duration", "5s"});
   ASSERT_TRUE(eventually([&] { return sections("acquired") > 5; }));
@@ -43,7 +35,7 @@ TEST_F(ProbeTest, SaysSoIfItsServerWasGone) {
   EXPECT_EQ(program->finish().code, 2);
 }
 
-TEST_F(ProbeTest, WithoutNamesItProbesWhatPromisesExclusionOnTheServersGiven) {
+TEST_F(ProbeTest, WithoutNamesItProbesWhatPromisesExclusionUntilItsTimeIsUp) {
   const Outcome outcome =
       probe({"--rate", "20", "--duration", "500ms", "--acquire-timeout", "60s"})->finish();
   EXPECT_EQ(outcome.code, 0) << outcome.err;

@@ -1,8 +1,6 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
-
 #include "testbed/servers/redis_group.h"
 #include "tests/integration/support/documents.h"
 #include "tests/integration/support/program.h"
@@ -65,29 +63,6 @@ TEST(RedisWait, WithoutEnoughReplicasOrTheirNumberCannotRun) {
   const Outcome told = run(scratch, {"--redis", locked, "--wait-replicas", "1"});
   EXPECT_EQ(told.code, 0) << told.err;
   EXPECT_GT(run_of(read_result(scratch / "r.json"), "redis-wait").at("sections"), 0);
-}
-
-TEST(Redlock, ARunHasTheFiguresOfItsNodes) {
-  const Scratch scratch;
-  const Outcome outcome =
-      lockbench(scratch, {"run", "redlock", "--nodes", "3", "--clients", "1", "--iterations", "50",
-                          "--warmup", "0ms", "--node-timeout", "2s", "--out", "r.json"});
-  ASSERT_EQ(outcome.code, 0) << outcome.err;
-  const Json result = read_result(scratch / "r.json");
-  const Json& run = run_of(result, "redlock");
-  const Json& quorum = run.at("quorum");
-  EXPECT_EQ(quorum.at("nodes"), 3);
-  ASSERT_EQ(quorum.at("votes").size(), 3U);
-  const auto& endpoints = result.at("environment").at("servers").at("redis").at("endpoints");
-  for (std::size_t node = 0; node < 3; ++node) {
-    EXPECT_EQ(quorum.at("votes")[node][0], endpoints[node]);
-    EXPECT_GE(quorum.at("votes")[node][1], run.at("sections"));
-    EXPECT_EQ(quorum.at("votes")[node][3], 0);
-    EXPECT_GT(quorum.at("node_seconds")[node].at("p50"), 0);
-  }
-  EXPECT_DOUBLE_EQ(quorum.at("rounds_per_grant").get<double>(), 1);
-  EXPECT_GE(quorum.at("validity").at("count"), run.at("sections"));
-  EXPECT_LE(quorum.at("validity").at("max"), 10 - 0.102);
 }
 
 /// The first run of a point.

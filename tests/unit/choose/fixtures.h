@@ -63,6 +63,10 @@ inline Requirements surviving(const std::vector<std::string>& words,
 /// Descriptors that live as long as it does, and what is known of them.
 class World {
  public:
+  /// With made-up strategies of these names.
+  World(std::initializer_list<std::string_view> names = {}) {
+    for (const std::string_view name : names) add(made_up(name));
+  }
   const Descriptor& add(Descriptor descriptor) {
     return *catalogue_.emplace_back(&descriptors_.emplace_back(std::move(descriptor)));
   }

@@ -1,14 +1,18 @@
+#include "choose/evidence.h"
 #include "tests/unit/choose/fixtures.h"
 
 namespace lockbench::choose {
 namespace {
 
 using namespace std::chrono_literals;
+using testing::AllOf;
 using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
 
 TEST(Rank, IsByTheFigureThatFits) {
-  World world;
-  for (const char* name : {"steady", "quick", "unmeasured"}) world.add(made_up(name));
+  World world{"steady", "quick", "unmeasured"};
   world.file() = under(9, {measured("steady", 5e-3, 0.01), measured("quick", 1e-3, 9)});
   EXPECT_THAT(names(world.choose({.clients = 1}).ranked),
               ElementsAre("quick", "steady", "unmeasured"));
@@ -25,8 +29,7 @@ TEST(Rank, IsByTheFigureThatFits) {
 }
 
 TEST(Rank, KnowsWhichFiguresAreBetterHigh) {
-  World world;
-  for (const char* name : {"slow", "quick"}) world.add(made_up(name));
+  World world{"slow", "quick"};
   world.file().runs = {measured("slow", 1), measured("quick", 1)};
   world.file().runs[1].sections_per_second = 9;
   world.file().runs[1].sections = 9;
@@ -41,8 +44,7 @@ TEST(Rank, KnowsWhichFiguresAreBetterHigh) {
 }
 
 TEST(Rank, ComparesInvalidRunsOnlyWithOneAnother) {
-  World world;
-  for (const char* name : {"quick", "a-slow"}) world.add(made_up(name));
+  World world{"quick", "a-slow"};
   world.file().runs = {measured("quick", 1), measured("a-slow", 9)};
   world.file().runs[0].generator = {.valid = false, .reasons = {"steal"}};
   EXPECT_THAT(names(world.choose({.clients = 1}).ranked), ElementsAre("a-slow", "quick"));
@@ -54,8 +56,7 @@ TEST(Rank, ComparesInvalidRunsOnlyWithOneAnother) {
 }
 
 TEST(Rank, RepetitionsCountByTheirMedian) {
-  World world;
-  for (const char* name : {"one", "two"}) world.add(made_up(name));
+  World world{"one", "two"};
   world.file().runs = {measured("one", 1), measured("one", 9), measured("one", 2),
                        measured("two", 3)};
   const Answer answer = world.choose({.clients = 1});
@@ -164,6 +165,161 @@ TEST(Leader, NeedsALockThatLastsAndThatOthersCanTakeOver) {
       << "while its holder is frozen, nobody else leads";
   ASSERT_EQ(answer.takeovers.size(), 4U);
   EXPECT_THAT(answer.takeovers[2].text, testing::HasSubstr("after up to 3s"));
+}
+
+TEST(Basis, IsTheUsersMachineWhereItWasMeasured) {
+  const auto mine = under(1, {measured("a", 5)});
+  const auto reference = under(1, {measured("a", 1), measured("b", 1)});
+  const Evidence both({{"mine", mine}}, {{"reference", reference}});
+  EXPECT_THAT(both.basis_for({.clients = 1}).name, HasSubstr("mine: 1 client"));
+  EXPECT_THAT(both.basis_for({.clients = 1}).runs_of("b").runs, IsEmpty());
+  const Evidence none({{"plays", results::minimal_result()}}, {{"reference", reference}});
+  EXPECT_THAT(none.basis_for({.clients = 1}).name, HasSubstr("reference"));
+}
+
+TEST(Basis, IsTheLoadNearestToWhatWasAsked) {
+  const Evidence evidence({}, {{"one", under(1, {measured("a", 1)})},
+                               {"eight", under(8, {measured("a", 1)})},
+                               {"many", under(500, {measured("a", 1)})}});
+  const auto basis = [&](const Requirements& requirements) {
+    return evidence.basis_for(requirements).name.substr(0, 3);
+  };
+  EXPECT_EQ(basis({.clients = 1}), "one");
+  EXPECT_NE(basis({}), "one") << "a mutex is for several clients";
+  EXPECT_EQ(basis({.clients = 5}), "eig");
+  EXPECT_EQ(basis({.clients = 200}), "man");
+}
+
+TEST(Basis, IsNearInUtilisationRatherThanInTheNumberOfClients) {
+  const auto at_rate = [](double rate) {
+    auto result = under(32, {measured("a", 1)});
+    result.workload["rate"] = rate;
+    result.workload["hold"] = 0.01;
+    return result;
+  };
+  const Evidence evidence({}, {{"busy", at_rate(90)}, {"free", at_rate(10)}});
+  const auto basis = [&](double rate) {
+    return evidence
+        .basis_for(
+            {.work_p50 = std::chrono::milliseconds(10), .clients = 300, .rate = rate, .keys = 50})
+        .name.substr(0, 4);
+  };
+  EXPECT_EQ(basis(4000), "busy");
+  EXPECT_EQ(basis(1000), "free");
+}
+
+TEST(Basis, IsARunOfTheLoadAskedForEvenWithMoreLocksThanClients) {
+  auto spread = under(10, {measured("a", 1)});
+  spread.workload["keys"] = std::int64_t{19};
+  const Requirements asked{
+      .work_p50 = std::chrono::milliseconds(1), .clients = 10, .rate = 700, .keys = 19};
+  const Evidence known({}, {{"spread", spread}});
+  EXPECT_THAT(known.basis_for(asked).runs_of("a").runs, SizeIs(1));
+  EXPECT_THAT(known.basis_for(asked).name, HasSubstr("2 clients"));
+  spread.workload["rate"] = nullptr;
+  const Evidence unknown({}, {{"spread", spread}});
+  EXPECT_THAT(unknown.basis_for(asked).runs_of("a").runs, IsEmpty())
+      << "nobody knows whether they met";
+}
+
+TEST(Basis, HasEachRateOfACapacitySearchByAllItsSteps) {
+  results::Result searched = under(32, {});
+  searched.workload["hold"] = std::string("exp(2ms)");
+  const auto at = [](double rate, double p99) {
+    results::CapacityRate one{.rate = rate, .decision = "kept", .steps = 5};
+    one.acquire = {.count = 5000, .p50 = p99 / 2, .p99 = p99};
+    return one;
+  };
+  searched.capacity = {
+      results::Capacity{.strategy = "a", .ceiling = 500, .rates = {at(50, 4e-3), at(400, 9e-3)}}};
+  const Evidence evidence({{"searched", searched}}, {});
+  const auto p99 = [&](double rate) {
+    const auto found = evidence.basis_for({.clients = 32, .rate = rate}).runs_of("a");
+    return found.runs.size() == 1 ? found.runs[0]->acquire.p99 : -1;
+  };
+  EXPECT_EQ(p99(50), 4e-3);
+  EXPECT_EQ(p99(350), 9e-3) << "at 400/s of 2 ms the lock is 80 % busy";
+  const auto basis = evidence.basis_for({.clients = 32, .rate = 50});
+  EXPECT_THAT(basis.name, HasSubstr("searched: 10 % busy"));
+  EXPECT_THAT(basis.left_out, IsEmpty()) << "the other rates are of the same file";
+}
+
+TEST(Basis, ACapacitySearchDuringWhichExclusionBrokeRulesOut) {
+  World world{"x"};
+  world.file().capacity = {results::Capacity{
+      .strategy = "x", .violated = true, .rates = {{.rate = 50, .decision = "kept", .steps = 5}}}};
+  EXPECT_THAT(world.choose({.clients = 32, .rate = 50}).ranked, IsEmpty());
+}
+
+TEST(Basis, AKeyForEachClientIsNoContention) {
+  auto result = under(8, {});
+  result.workload["keys"] = std::string("per-client");
+  EXPECT_FALSE(measured_load(result).contended());
+  result.workload["keys"] = std::int64_t{2};
+  EXPECT_EQ(measured_load(result).clients, 4);
+  result.workload = {
+      {"clients", std::int64_t{100'000}}, {"keys", std::int64_t{1'000'000}}, {"key_skew", 1.0}};
+  // The harmonic number of a million.
+  EXPECT_NEAR(measured_load(result).clients.value(), 100'000 / 14.392727, 0.01);
+}
+
+TEST(Basis, DoesNotMixMachinesNorLoads) {
+  auto twin = under(1, {measured("b", 2)}), other = under(1, {measured("c", 1)});
+  other.environment.cpu = "another";
+  const Evidence evidence({{"m1.json", under(1, {measured("a", 1)})},
+                           {"twin.json", twin},
+                           {"m2.json", under(500, {measured("a", 3)})},
+                           {"m3.json", other}},
+                          {});
+  const Requirements one{.clients = 1};
+  const auto basis = evidence.basis_for(one);
+  EXPECT_THAT(basis.name, HasSubstr("m1.json, twin.json: 1 client"));
+  EXPECT_THAT(basis.left_out, ElementsAre(AllOf(HasSubstr("m2.json"), HasSubstr("1 and 500")),
+                                          AllOf(HasSubstr("m3.json"), HasSubstr("another"))));
+  EXPECT_THAT(evidence.basis_for(one).runs_of("a").runs, SizeIs(1));
+  EXPECT_THAT(evidence.basis_for(one).runs_of("b").runs, SizeIs(1));
+  EXPECT_THAT(evidence.basis_for(one).runs_of("c").runs, IsEmpty());
+}
+
+TEST(Stalls, AreThoseOfTheReferenceWhereTheFilesHaveNone) {
+  auto reference = under(8, {measured("a", 1)}), mine = reference;
+  reference.runs[0].release = {.count = 1, .max = 0.5};
+  EXPECT_EQ(
+      Evidence({{"mine", mine}}, {{"reference", reference}}).slowest_release("a")->release.max,
+      0.5);
+}
+
+TEST(Basis, IsNotWhatWasMeasuredInVain) {
+  auto broken = under(1, {measured("a", 1)});
+  broken.runs[0].generator.valid = false;
+  const Evidence evidence({{"broken", broken}, {"eight", under(8, {measured("a", 1)})}}, {});
+  EXPECT_THAT(evidence.basis_for({.clients = 1}).name, HasSubstr("eight"));
+}
+
+TEST(Rank, InvalidRunsCountOnlyWhereThereAreNoOthersAndThenAsUnmeasured) {
+  World world{"half", "never", "valid"};
+  world.file() = under(1, {measured("half", 1), measured("half", 5), measured("never", 1),
+                           measured("valid", 3), measured("half", 9)});
+  world.file().runs[0].generator.valid = false;
+  world.file().runs[2].generator.valid = false;
+  // What it is under a fault is no evidence of the lock.
+  world.file().runs[4].faults = {{.fault = "pause"}};
+  const Answer answer = world.choose({.clients = 1});
+  ASSERT_THAT(names(answer.ranked), ElementsAre("valid", "half", "never"));
+  EXPECT_EQ(answer.ranked[1].value, 5);
+  EXPECT_FALSE(answer.ranked[1].only_invalid_runs);
+  EXPECT_TRUE(answer.ranked[2].only_invalid_runs);
+  EXPECT_THAT(to_text(answer, {}), HasSubstr("1 s (invalid run)"));
+}
+
+TEST(Answer, SaysHowFarTheMeasuredLoadIsAway) {
+  World world{"x"};
+  world.file() = under(8, {measured("x", 1)});
+  EXPECT_THAT(world.choose({.clients = 8}).differences, IsEmpty());
+  EXPECT_THAT(world.choose({.clients = 80}).differences,
+              ElementsAre(HasSubstr("8 clients at a lock instead of 80")));
+  world.file() = under(1, {measured("x", 1)});
+  EXPECT_EQ(world.choose({.clients = 80}).measured_in, "") << "nobody contended";
 }
 
 }  // namespace

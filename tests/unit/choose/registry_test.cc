@@ -1,11 +1,7 @@
 #include "strategies/registry.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <nlohmann/json.hpp>
-#include <sstream>
-#include <stdexcept>
 
 #include "choose/evidence.h"
 #include "tests/unit/choose/fixtures.h"
@@ -31,16 +27,6 @@ TEST(FaultWords, StandForScenariosThatExist) {
   }
 }
 
-TEST(Scenarios, ThatAnswersAskAboutExist) {
-  const Descriptor strategy = made_up("x");
-  for (const char* name :
-       {"crash-holding", "failover", "host-crash", "host-crash-keepalive", "overrun-holding",
-        "partition-holder", "pause-holding", "runaway-holder", "runaway-holder-capped"}) {
-    EXPECT_EQ(Evidence({}, {}).report(name, strategy).scenario, name);
-  }
-  EXPECT_THROW(Evidence({}, {}).report("the-end-of-the-world", strategy), std::logic_error);
-}
-
 TEST(FaultWords, ScenariosAndGlobsAreWordsToo) {
   EXPECT_EQ(find_survival("rogue-delete")->scenarios, std::vector<std::string>{"rogue-delete"});
   EXPECT_GE(find_survival("crash-*")->scenarios.size(), 3U);
@@ -48,13 +34,19 @@ TEST(FaultWords, ScenariosAndGlobsAreWordsToo) {
   EXPECT_EQ(find_survival(""), std::nullopt);
 }
 
-TEST(Registry, ALockThatNeverExpiresDoesNotSurviveACrash) {
-  const Answer answer = ask(surviving({"crash"}));
-  ASSERT_FALSE(answer.ranked.empty());
-  for (const Candidate& one : answer.ranked) {
-    EXPECT_TRUE(one.strategy->traits.expiry != Expiry::none || one.strategy->traits.one_process)
-        << one.strategy->name;
+/// What qualifies is like that.
+void expect_all(const Requirements& requirements,
+                const std::function<bool(const Descriptor&)>& suitable) {
+  for (const Candidate& one : ask(requirements).ranked) {
+    EXPECT_TRUE(suitable(*one.strategy)) << one.strategy->name;
   }
+}
+
+TEST(Registry, ALockThatNeverExpiresDoesNotSurviveACrash) {
+  EXPECT_FALSE(ask(surviving({"crash"})).ranked.empty());
+  expect_all(surviving({"crash"}), [](const Descriptor& strategy) {
+    return strategy.traits.expiry != Expiry::none || strategy.traits.one_process;
+  });
 }
 
 /// Whether the lock waits for its holder, dead or alive.
@@ -64,39 +56,29 @@ bool waits_for_its_holder(const Descriptor& strategy) {
 }
 
 TEST(Registry, APauseIsSurvivedByFencingOrByLocksThatWaitForTheirHolder) {
-  Requirements requirements = surviving({"pause"});
-  for (const Candidate& one : ask(requirements).ranked) {
-    const Descriptor& strategy = *one.strategy;
-    EXPECT_TRUE(strategy.traits.fencing || waits_for_its_holder(strategy)) << strategy.name;
-  }
-  requirements.fencing_resource = false;
-  for (const Candidate& one : ask(requirements).ranked) {
-    EXPECT_TRUE(waits_for_its_holder(*one.strategy)) << one.strategy->name;
-  }
+  expect_all(surviving({"pause"}), [](const Descriptor& strategy) {
+    return strategy.traits.fencing || waits_for_its_holder(strategy);
+  });
+  expect_all(surviving({"pause"}, {.fencing_resource = false}), waits_for_its_holder);
+}
+
+bool has_several_servers(const Descriptor& strategy) {
+  return strategy.traits.nodes > 1 || strategy.traits.needs_replicas;
 }
 
 TEST(Registry, OneRedisDoesNotSurviveAFailoverOrLosingItsData) {
   for (const char* word : {"failover", "data-loss"}) {
-    Requirements requirements = surviving({word});
-    requirements.stores = {"redis"};
-    for (const Candidate& one : ask(requirements).ranked) {
-      const Traits& traits = one.strategy->traits;
-      EXPECT_TRUE(traits.nodes > 1 || traits.needs_replicas) << one.strategy->name;
-    }
+    expect_all(surviving({word}, {.stores = {"redis"}}), has_several_servers);
   }
 }
 
 TEST(Registry, AFailoverIsSurvivedByWhatAPlayShowedOrBySeveralServers) {
+  EXPECT_FALSE(ask(surviving({"failover"})).ranked.empty());
   const Evidence evidence({}, reference());
-  const Answer answer = choose(surviving({"failover"}), all_strategies(), evidence);
-  EXPECT_FALSE(answer.ranked.empty());
-  for (const Candidate& one : answer.ranked) {
-    const Descriptor& strategy = *one.strategy;
-    const std::string outcome = evidence.report("failover", strategy).outcome;
-    EXPECT_TRUE(outcome != "not-applicable" || strategy.traits.nodes > 1 ||
-                strategy.traits.needs_replicas)
-        << strategy.name;
-  }
+  expect_all(surviving({"failover"}), [&](const Descriptor& strategy) {
+    return has_several_servers(strategy) ||
+           evidence.report("failover", strategy).outcome != "not-applicable";
+  });
 }
 
 TEST(Registry, TheReferenceAnswersWithAndWithoutContention) {

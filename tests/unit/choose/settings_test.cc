@@ -27,22 +27,51 @@ Answer answer_for(Traits traits, const Requirements& requirements,
   return world->choose(requirements);
 }
 
-TEST(Ttl, OutlastsTheWorkWhereNothingRenews) {
-  EXPECT_EQ(setting(answer_for({}, {.work_p99 = 800ms}), "--ttl").value, "2400ms");
-  EXPECT_EQ(setting(answer_for({}, {.work_p50 = 1s}), "--ttl").value, "3s");
-  EXPECT_EQ(setting(answer_for({.ttl_in_seconds = true}, {.work_p99 = 800ms}), "--ttl").value,
-            "3s");
-  EXPECT_EQ(setting(answer_for({}, {.work_p99 = 1us}), "--ttl").value, "1s");
-  EXPECT_THAT(setting(answer_for({}, {.clients = 2}), "--ttl").because, HasSubstr("default"));
-}
+/// What is advised for an option, and a part of the reason.
+struct Advice {
+  const char* option;
+  Traits traits;
+  Requirements asked;
+  const char *value, *because = "";
+  std::vector<KnownHazard> hazards{};
+};
 
-TEST(Ttl, IsShortWhereSomethingRenews) {
-  const Answer answer = answer_for(renewed_traits, {.work_p99 = 1h});
-  EXPECT_EQ(setting(answer, "--ttl").value, "3s");
-  EXPECT_THAT(setting(answer, "--ttl").because, HasSubstr("any length"));
-  EXPECT_EQ(setting(answer_for({.expiry = Expiry::session}, {.work_p99 = 1h}), "--ttl").value,
-            "3s");
-  EXPECT_EQ(setting(answer_for({.expiry = Expiry::none}, {.work_p99 = 1h}), "--ttl").value, "");
+TEST(Settings, FollowFromTheLockAndTheWork) {
+  const Traits session{.expiry = Expiry::session}, can_renew{.renewable = true};
+  const Traits connected{.expiry = Expiry::session, .ends_with_connection = true};
+  const Requirements long_work{.work_p99 = 1h}, varied{.work_p50 = 10ms, .work_p99 = 5s};
+  const std::vector<Advice> all = {
+      {"--ttl", {}, {.work_p99 = 800ms}, "2400ms"},
+      {"--ttl", {}, {.work_p50 = 1s}, "3s"},
+      {"--ttl", {.ttl_in_seconds = true}, {.work_p99 = 800ms}, "3s"},
+      {"--ttl", {}, {.work_p99 = 1us}, "1s"},
+      {"--ttl", {}, {.clients = 2}, "10s", "default"},
+      {"--ttl", {}, {.work_p99 = 15ms, .rtt = 300ms}, "3100ms"},
+      {"--ttl", renewed_traits, long_work, "3s", "any length"},
+      {"--ttl", renewed_traits, {.rtt = 1s}, "10s"},
+      {"--ttl", session, long_work, "3s"},
+      {"--ttl", {.expiry = Expiry::none}, long_work, ""},
+      {"--ttl", connected, {.use = Use::leader}, ""},
+      {"--renew", can_renew, varied, "auto"},
+      {"--renew", can_renew, {.work_p50 = 1s, .work_p99 = 5s}, ""},
+      {"--renew", {}, varied, ""},
+      {"--renew-cap",
+       renewed_traits,
+       {.work_p99 = 1s},
+       "20s",
+       "",
+       {{"runaway-holder", HazardOutcome::stuck}}},
+      {"--renew-cap", renewed_traits, {.work_p99 = 1s}, ""},
+      {"--acquire-timeout", {}, {.work_p99 = 800ms, .clients = 200}, "199s", "not fair"},
+      {"--acquire-timeout", {}, {.work_p99 = 1ms, .clients = 200, .rtt = 20ms}, "6s"},
+  };
+  for (const Advice& one : all) {
+    const Answer answer = answer_for(one.traits, one.asked, one.hazards);
+    EXPECT_EQ(setting(answer, one.option).value, one.value) << one.option;
+    EXPECT_THAT(setting(answer, one.option).because, HasSubstr(one.because));
+  }
+  EXPECT_THAT(setting(answer_for(connected, {.use = Use::leader}), "at the server").because,
+              HasSubstr("tcp_keepalives_idle"));
 }
 
 TEST(Ttl, ACrashBlocksTheLockForAsLongAsItsStoreKeepsIt) {
@@ -57,21 +86,13 @@ TEST(Ttl, ACrashBlocksTheLockForAsLongAsItsStoreKeepsIt) {
 }
 
 TEST(Ttl, OutlastsTheStallsThatWereSeen) {
-  World world;
-  world.add(made_up("x"));
+  World world{"x"};
   world.file() = under(32, {measured("x", 1e-3)});
   world.file().runs[0].release = {.count = 9, .max = 0.25};
   const Setting ttl = setting(world.choose({.work_p99 = 15ms}), "--ttl");
   EXPECT_EQ(ttl.value, "2600ms") << "15 ms and ten stalls, rounded up";
   EXPECT_THAT(ttl.because, AllOf(HasSubstr("3 × 15ms (the work's p99) = 45 ms"),
                                  HasSubstr("15ms + 10 × 250 ms (stalls) = 2.52 s")));
-}
-
-TEST(Ttl, LeavesRoomForRoundTrips) {
-  EXPECT_EQ(setting(answer_for({}, {.work_p99 = 15ms, .rtt = 300ms}), "--ttl").value, "3100ms");
-  const Setting renewed = setting(answer_for(renewed_traits, {.rtt = 1s}), "--ttl");
-  EXPECT_EQ(renewed.value, "10s");
-  EXPECT_THAT(renewed.evidence, HasSubstr("a round trip of 1s"));
 }
 
 TEST(Ttl, IsASessionThatTheStoreSupports) {
@@ -85,19 +106,11 @@ TEST(Ttl, IsASessionThatTheStoreSupports) {
 }
 
 TEST(Ttl, IsNotThatOfAFaultThatWasInjected) {
-  World world;
-  world.add(made_up("x"));
+  World world{"x"};
   world.file() = under(32, {measured("x", 1e-3)});
   world.file().runs[0].release = {.count = 9, .max = 5};
   world.file().runs[0].faults = {{.fault = "pause"}};
   EXPECT_EQ(setting(world.choose({.work_p99 = 15ms}), "--ttl").value, "1s");
-}
-
-TEST(Ttl, IsNoneWhereTheLockEndsWithItsConnection) {
-  const Answer answer =
-      answer_for({.expiry = Expiry::session, .ends_with_connection = true}, {.use = Use::leader});
-  EXPECT_EQ(setting(answer, "--ttl").option, "");
-  EXPECT_THAT(setting(answer, "at the server").because, HasSubstr("tcp_keepalives_idle"));
 }
 
 TEST(Ttl, LeavesRoomForRenewalsThatComeLate) {
@@ -117,20 +130,6 @@ TEST(Ttl, LeavesRoomForRenewalsThatComeLate) {
               AllOf(HasSubstr("700 ms late"), HasSubstr("mine.json")));
 }
 
-TEST(Renewal, IsAdvisedForWorkThatVariesMuch) {
-  const Traits can{.renewable = true};
-  EXPECT_EQ(setting(answer_for(can, {.work_p50 = 10ms, .work_p99 = 5s}), "--renew").value, "auto");
-  EXPECT_EQ(setting(answer_for(can, {.work_p50 = 1s, .work_p99 = 5s}), "--renew").option, "");
-  EXPECT_EQ(setting(answer_for({}, {.work_p50 = 10ms, .work_p99 = 5s}), "--renew").option, "");
-}
-
-TEST(Renewal, HasACapWhereAHolderThatHangsWouldBlockAll) {
-  const std::vector<KnownHazard> stuck{{"runaway-holder", HazardOutcome::stuck}};
-  EXPECT_EQ(setting(answer_for(renewed_traits, {.work_p99 = 1s}, stuck), "--renew-cap").value,
-            "20s");
-  EXPECT_EQ(setting(answer_for(renewed_traits, {.work_p99 = 1s}), "--renew-cap").option, "");
-}
-
 TEST(Waiting, IsAsItWasMeasured) {
   const Answer many = answer_for({}, {.work_p99 = 800ms, .clients = 101});
   EXPECT_EQ(setting(many, "--wait").value, "") << "no other policy was measured";
@@ -144,14 +143,6 @@ TEST(Once, SkipsAndLeavesAMark) {
   EXPECT_EQ(setting(answer, "--acquire-timeout").value, "0s");
   EXPECT_EQ(setting(answer, "done-marker").option, "done-marker");
   EXPECT_THAT(answer.check, HasSubstr("lockbench hazards")) << "no load has sections of 12 h";
-}
-
-TEST(AcquireTimeout, CoversTheQueue) {
-  const Answer answer = answer_for({}, {.work_p99 = 800ms, .clients = 200});
-  EXPECT_EQ(setting(answer, "--acquire-timeout").value, "199s");
-  EXPECT_THAT(setting(answer, "--acquire-timeout").because, HasSubstr("not fair"));
-  const Requirements far{.work_p99 = 1ms, .clients = 200, .rtt = 20ms};
-  EXPECT_EQ(setting(answer_for({}, far), "--acquire-timeout").value, "6s") << "1.25 × 199 × 21 ms";
 }
 
 TEST(Shared, LocksAreTriedWithReadersAndQueueForNobody) {

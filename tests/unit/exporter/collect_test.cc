@@ -21,12 +21,15 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
 
+template <class Metrics>
+std::string page_of(const Metrics& metrics) {
+  return prometheus::TextSerializer().Serialize(
+      collect(metrics, {.run = {{"run", "r1"}}, .build = {"1.2", "c0ffee", "Debug"}}));
+}
+
 class CollectRunsTest : public testing::Test {
  protected:
-  std::string page() const {
-    return prometheus::TextSerializer().Serialize(
-        collect(metrics_, {.run = {{"run", "r1"}}, .build = {"1.2", "c0ffee", "Debug"}}));
-  }
+  std::string page() const { return page_of(metrics_); }
   std::vector<MetricFamily> families() const { return collect(metrics_, {}); }
 
   const Descriptor strategy_{.name = "tested", .backend = "store"};
@@ -36,17 +39,15 @@ class CollectRunsTest : public testing::Test {
 
 TEST_F(CollectRunsTest, EverySeriesIsThereBeforeTheFirstRun) {
   const std::string text = page();
-  EXPECT_THAT(text, HasSubstr("lockbench_sections_total{strategy=\"tested\",backend=\"store\","
-                              "outcome=\"acquired\"} 0\n"));
-  EXPECT_THAT(text,
-              HasSubstr("lockbench_lost_updates_total{strategy=\"tested\",backend=\"store\"} 0\n"));
-  EXPECT_THAT(text, HasSubstr("outcome=\"abandoned\",le=\"+Inf\"} 0\n"));
-  EXPECT_THAT(text, HasSubstr("part=\"notified\"} 0\n"));
-  EXPECT_THAT(text, HasSubstr("mode=\"shared\",outcome=\"cut_off\",le=\"+Inf\"} 0\n"));
-  EXPECT_THAT(text, HasSubstr("fault=\"partition\"} 0\n"));
-  EXPECT_THAT(text, HasSubstr("lockbench_build_info{version=\"1.2\",commit=\"c0ffee\","
-                              "build_type=\"Debug\"} 1\n"));
-  EXPECT_THAT(text, HasSubstr("backend=\"store\",run=\"r1\",promises_exclusion=\"true\"} 1\n"));
+  for (const char* series :
+       {R"(lockbench_sections_total{strategy="tested",backend="store",outcome="acquired"} 0)",
+        R"(lockbench_lost_updates_total{strategy="tested",backend="store"} 0)",
+        R"(outcome="abandoned",le="+Inf"} 0)", R"(part="notified"} 0)",
+        R"(mode="shared",outcome="cut_off",le="+Inf"} 0)", R"(fault="partition"} 0)",
+        R"(lockbench_build_info{version="1.2",commit="c0ffee",build_type="Debug"} 1)",
+        R"(backend="store",run="r1",promises_exclusion="true"} 1)"}) {
+    EXPECT_THAT(text, HasSubstr(std::string(series) + "\n"));
+  }
 }
 
 TEST_F(CollectRunsTest, NamesAndHelpAreThereAndNoneTwice) {
@@ -257,46 +258,33 @@ watch::Picture sample_picture() {
 
 class CollectWatchTest : public testing::Test {
  protected:
-  std::string page() const {
-    return prometheus::TextSerializer().Serialize(
-        collect(metrics_, {.run = {}, .build = {"1.2", "c0ffee", "Debug"}}));
-  }
+  std::string page() const { return page_of(metrics_); }
 
   WatchMetrics metrics_;
 };
 
-TEST_F(CollectWatchTest, HasFiguresByFamilyAndBySource) {
-  metrics_.show(sample_picture());
+TEST_F(CollectWatchTest, HasFiguresByFamilyAndBySourceAndWhatIsNotKnownIsNotZero) {
+  watch::Picture picture = sample_picture();
+  metrics_.show(picture);
   const std::string text = page();
   const std::string family = "{store=\"redis\",family=\"lock:order:*\"}";
   const std::string source = "{store=\"redis\",endpoint=\"redis://h:6379\"}";
-  EXPECT_THAT(text, HasSubstr("lockbench_watch_acquisitions_total" + family + " 12\n"));
-  EXPECT_THAT(text, HasSubstr("lockbench_watch_expired_while_held_total" + family + " 2\n"));
-  EXPECT_THAT(text, HasSubstr("lockbench_watch_held" + family + " 4\n"));
-  EXPECT_THAT(text, HasSubstr("lockbench_watch_oldest_hold_seconds" + family + " 90\n"));
-  EXPECT_THAT(text, HasSubstr("lockbench_watch_hold_duration_seconds_count" + family + " 1\n"));
-  EXPECT_THAT(text, HasSubstr("lockbench_watch_sees" + source + " 1\n"));
-  EXPECT_THAT(text, HasSubstr("lockbench_watch_missed_total" + source + " 3\n"));
-  EXPECT_THAT(text, HasSubstr("lockbench_watch_commands_total" + source + " 77\n"));
+  for (const std::string& series :
+       {"acquisitions_total" + family + " 12", "expired_while_held_total" + family + " 2",
+        "held" + family + " 4", "oldest_hold_seconds" + family + " 90",
+        "hold_duration_seconds_count" + family + " 1", "waiters" + family + " Nan",
+        "margin_min_seconds" + family + " Nan", "sees" + source + " 1",
+        "missed_total" + source + " 3", "commands_total" + source + " 77"}) {
+    EXPECT_THAT(text, HasSubstr("lockbench_watch_" + series + "\n"));
+  }
   EXPECT_THAT(text, HasSubstr("way=\"CLIENT TRACKING\",accuracy=\"at_least\"} 1\n"));
   EXPECT_THAT(text, HasSubstr("lockbench_build_info{version=\"1.2\",commit=\"c0ffee\","
                               "build_type=\"Debug\"} 1\n"));
-}
-
-TEST_F(CollectWatchTest, WhatIsNotKnownIsNotZero) {
-  metrics_.show(sample_picture());
-  EXPECT_THAT(page(), HasSubstr("lockbench_watch_waiters{store=\"redis\","
-                                "family=\"lock:order:*\"} Nan\n"));
-  EXPECT_THAT(page(), HasSubstr("lockbench_watch_margin_min_seconds{store=\"redis\","
-                                "family=\"lock:order:*\"} Nan\n"));
-  watch::Picture known = sample_picture();
-  known.families[0].waiting_now = 0;
-  known.families[0].margin_min = 0.25;
-  metrics_.show(known);
-  EXPECT_THAT(page(), HasSubstr("lockbench_watch_waiters{store=\"redis\","
-                                "family=\"lock:order:*\"} 0\n"));
-  EXPECT_THAT(page(), HasSubstr("lockbench_watch_margin_min_seconds{store=\"redis\","
-                                "family=\"lock:order:*\"} 0.25\n"));
+  picture.families[0].waiting_now = 0;
+  picture.families[0].margin_min = 0.25;
+  metrics_.show(picture);
+  EXPECT_THAT(page(), HasSubstr("lockbench_watch_waiters" + family + " 0\n"));
+  EXPECT_THAT(page(), HasSubstr("lockbench_watch_margin_min_seconds" + family + " 0.25\n"));
 }
 
 TEST_F(CollectWatchTest, NamesNeitherLocksNorOwners) {

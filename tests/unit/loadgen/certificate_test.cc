@@ -1,8 +1,14 @@
 #include "loadgen/record/certificate.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <filesystem>
+#include <fstream>
 #include <functional>
+#include <string>
+
+#include "loadgen/record/machine.h"
 
 namespace lockbench::loadgen {
 namespace {
@@ -32,12 +38,26 @@ struct CertificateCase {
   std::string reason{};
 };
 
+/// With that figure.
+template <class Figure, class Value>
+std::function<void(RunEvidence&)> with(Figure RunEvidence::*figure, Value value) {
+  return [=](RunEvidence& run) { run.*figure = value; };
+}
+
+/// All sections began so late, after so long a wait.
+std::function<void(RunEvidence&)> late(Duration lag, Duration wait) {
+  return [=](RunEvidence& run) {
+    run.wake_lag = just(lag);
+    run.acquire = just(wait);
+  };
+}
+
 std::vector<CertificateCase> of_the_generator() {
   return {
       {"Good", [](RunEvidence&) {}},
       {"WithoutLengthOrSamples", [](RunEvidence& run) { run = {}; }},
-      {"MuchCpu", [](RunEvidence& run) { run.cpu_seconds = 17.9; }},
-      {"AllCpu", [](RunEvidence& run) { run.cpu_seconds = 19; }, "used 95 % of the CPU"},
+      {"MuchCpu", with(&RunEvidence::cpu_seconds, 17.9)},
+      {"AllCpu", with(&RunEvidence::cpu_seconds, 19), "used 95 % of the CPU"},
       {"AllCpuForALockInThisProcess",
        [](RunEvidence& run) {
          run.cpu_seconds = 20;
@@ -45,22 +65,9 @@ std::vector<CertificateCase> of_the_generator() {
        }},
       {"WokeUpLate", [](RunEvidence& run) { run.wake_lag.record(5ms); },
        "started late: p99 5000 µs after the schedule, of an acquire p99 of 2000 µs"},
-      {"LateByLittleOfTheWait",
-       [](RunEvidence& run) {
-         run.wake_lag = just(5ms);
-         run.acquire = just(30ms);
-       }},
-      {"LateByTheTimersNoise",
-       [](RunEvidence& run) {
-         run.wake_lag = just(90us);
-         run.acquire = just(200us);
-       }},
-      {"NoiseThatIsMostOfTheWait",
-       [](RunEvidence& run) {
-         run.wake_lag = just(150us);
-         run.acquire = just(200us);
-       },
-       "started late: p99 150 µs"},
+      {"LateByLittleOfTheWait", late(5ms, 30ms)},
+      {"LateByTheTimersNoise", late(90us, 200us)},
+      {"NoiseThatIsMostOfTheWait", late(150us, 200us), "started late: p99 150 µs"},
       {"NoiseThatIsMostOfTheMedianWait",
        [](RunEvidence& run) {
          run.wake_lag = run.acquire = {};
@@ -125,12 +132,7 @@ std::vector<CertificateCase> of_the_machine() {
   const auto held_up = [](double seconds) {
     return [=](RunEvidence& run) { run.machine.throttled_seconds = seconds; };
   };
-  const auto jumped = [](double seconds) {
-    return [=](RunEvidence& run) { run.wall_clock_jump_seconds = seconds; };
-  };
-  const auto suspended = [](double seconds) {
-    return [=](RunEvidence& run) { run.suspended_seconds = seconds; };
-  };
+  constexpr auto kJump = &RunEvidence::wall_clock_jump_seconds;
   return {
       {"OtherProgramsUsedLittle", machine(shared, 3)},
       {"OtherProgramsUsedMuch", machine(shared, 1),
@@ -146,14 +148,14 @@ std::vector<CertificateCase> of_the_machine() {
       {"ALimitThatHardlyMatters", held_up(0.19)},
       {"ALimitThatMatters", held_up(4.5),
        "a CPU limit held threads up for 4.50 s: raise that of the container"},
-      {"TheClockMoved", jumped(0.04)},
-      {"TheClockMovedBack", jumped(-0.04)},
-      {"TheClockJumped", jumped(0.25), "clock jumped by 0.250 s"},
-      {"TheClockJumpedBack", jumped(-3), "clock jumped by -3.000 s"},
-      {"HardlySuspended", suspended(0.04)},
-      {"Suspended", suspended(12), "suspended for 12.000 s"},
+      {"TheClockMoved", with(kJump, 0.04)},
+      {"TheClockMovedBack", with(kJump, -0.04)},
+      {"TheClockJumped", with(kJump, 0.25), "clock jumped by 0.250 s"},
+      {"TheClockJumpedBack", with(kJump, -3), "clock jumped by -3.000 s"},
+      {"HardlySuspended", with(&RunEvidence::suspended_seconds, 0.04)},
+      {"Suspended", with(&RunEvidence::suspended_seconds, 12), "suspended for 12.000 s"},
       {"AServerRestarted",
-       [](RunEvidence& run) { run.restarted_servers = {"127.0.0.1:1 restarted during the run"}; },
+       with(&RunEvidence::restarted_servers, std::vector<std::string>{"127.0.0.1:1 restarted"}),
        "127.0.0.1:1 restarted"},
   };
 }
@@ -210,14 +212,90 @@ TEST(CertificateFigures, ThatNobodyTellsAreMissing) {
   EXPECT_EQ(certify({}).cpu_share, 0);
 }
 
-TEST(CertificateFigures, EveryReasonIsALine) {
-  RunEvidence run = good_run();
-  run.cpu_seconds = 20;
-  run.wake_lag.record(5ms);
-  run.overflowed_samples = 1;
-  run.wall_clock_jump_seconds = 1;
-  run.restarted_servers = {"one", "two"};
-  EXPECT_EQ(certify(run).reasons.size(), 6U);
+constexpr std::string_view kStat =
+    "cpu  1000 200 300 4000 50 6 14 30 400 100\n"
+    "cpu0 500 100 150 2000 25 3 7 15 200 50\n"
+    "intr 12345 0 1\n";
+
+TEST(Machine, StatIsReadInSeconds) {
+  const auto cpu = parse_machine_cpu(kStat, 100);
+  ASSERT_TRUE(cpu);
+  EXPECT_DOUBLE_EQ(cpu->programs, 15);
+  EXPECT_DOUBLE_EQ(cpu->busy, 15.2) << "with interrupts";
+  EXPECT_DOUBLE_EQ(cpu->stolen, 0.3);
+  EXPECT_DOUBLE_EQ(cpu->total, 56) << "guests are a part of user and nice";
+  const auto older = parse_machine_cpu("cpu 1 2 3 4 5 6 7 8", 100);
+  ASSERT_TRUE(older);
+  EXPECT_DOUBLE_EQ(older->total, 0.36) << "an older kernel does not count guests";
+}
+
+TEST(Machine, ATextOfAnotherFormIsNone) {
+  for (const char* text : {"", "cpu", "cpu 1 2 3 4 5 6 7", "cpu0 1 2 3 4 5 6 7 8", "cpu a b c"}) {
+    EXPECT_FALSE(parse_machine_cpu(text, 100)) << text;
+  }
+  EXPECT_FALSE(parse_machine_cpu(kStat, 0));
+}
+
+TEST(Machine, PressureIsThatOfSomeThreadsIfTheKernelHasIt) {
+  EXPECT_EQ(parse_cpu_pressure("some avg10=2.51 avg60=1.00 avg300=0.10 total=2500000\n"
+                               "full avg10=0.00 avg60=0.00 avg300=0.00 total=99\n"),
+            2.5);
+  for (const char* text : {"", "full avg10=0.00 total=99", "some avg10=0.00", "some total=x"}) {
+    EXPECT_FALSE(parse_cpu_pressure(text)) << text;
+  }
+}
+
+/// A kernel's files of control groups.
+class ControlGroupsTest : public testing::Test {
+ protected:
+  void TearDown() override { std::filesystem::remove_all(root_); }
+
+  void write(const std::string& path, const std::string& text) const {
+    std::filesystem::create_directories((root_ / path).parent_path());
+    std::ofstream(root_ / path) << text;
+  }
+  void throttle(const std::string& group, int microseconds) const {
+    write("sys/fs/cgroup" + group + "/cpu.stat",
+          "usage_usec 7000000\nnr_throttled 3\nthrottled_usec " + std::to_string(microseconds) +
+              "\nnr_bursts 0\n");
+  }
+  std::optional<double> throttled() const { return read_throttled_seconds(root_); }
+
+ private:
+  const std::filesystem::path root_ =
+      std::filesystem::temp_directory_path() / ("lockbench-groups-" + std::to_string(::getpid()));
+};
+
+TEST_F(ControlGroupsTest, TheLimitsOfTheOwnGroupAndOfThoseAroundItAddUp) {
+  write("proc/self/cgroup", "1:cpu:/elsewhere\n0::/pod/container\n");
+  throttle("/pod/container", 250'000);
+  throttle("/pod", 1'000'000);
+  throttle("/elsewhere", 9'000'000);
+  EXPECT_DOUBLE_EQ(throttled().value(), 1.25);
+}
+
+TEST_F(ControlGroupsTest, AContainerSeesItsOwnGroupAsTheOutermost) {
+  write("proc/self/cgroup", "0::/\n");
+  throttle("", 500'000);
+  EXPECT_DOUBLE_EQ(throttled().value(), 0.5);
+}
+
+TEST_F(ControlGroupsTest, WithoutALimitNothingIsTold) {
+  EXPECT_FALSE(throttled());
+  write("proc/self/cgroup", "1:cpu:/a\n");
+  EXPECT_FALSE(throttled()) << "version 1 only";
+  write("proc/self/cgroup", "0::/a\n");
+  EXPECT_FALSE(throttled()) << "no such group";
+  write("sys/fs/cgroup/a/cpu.stat", "usage_usec 7000000\nuser_usec 5000000\n");
+  EXPECT_FALSE(throttled()) << "its CPU is not limited";
+}
+
+TEST(Machine, ThisOneTellsOfItsCpu) {
+  const auto cpu = read_machine().cpu;
+  ASSERT_TRUE(cpu);
+  EXPECT_GT(cpu->busy, 0);
+  EXPECT_GE(cpu->busy, cpu->programs);
+  EXPECT_GT(cpu->total, cpu->busy);
 }
 
 }  // namespace

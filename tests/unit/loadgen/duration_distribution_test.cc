@@ -6,7 +6,6 @@
 #include <array>
 #include <cmath>
 #include <sstream>
-#include <stdexcept>
 #include <utility>
 #include <vector>
 
@@ -17,24 +16,30 @@ using std::chrono::hours;
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
+using Made = DurationDistribution;
 
-TEST(DurationDistribution, IsZeroByDefault) {
-  Random random(1);
-  const DurationDistribution zero;
-  EXPECT_TRUE(zero.is_zero());
-  EXPECT_EQ(zero.draw(random), Duration::zero());
-  EXPECT_EQ(zero.mean(), Duration::zero());
-  EXPECT_EQ(DurationDistribution::parse("0"), zero);
+TEST(DurationDistribution, IsWrittenAsItIsRead) {
+  for (const auto& [text, made] : std::initializer_list<std::pair<const char*, Made>>{
+           {"0s", {}},
+           {"2ms", Made::constant(milliseconds(2))},
+           {"1500us", Made::constant(microseconds(1500))},
+           {"exp(1h)", Made::exponential(hours(1))},
+           {"uniform(0s,3ms)", Made::uniform(Duration::zero(), milliseconds(3))},
+           {"lognormal(2ms,20ms)", Made::lognormal(milliseconds(2), milliseconds(20))}}) {
+    const auto parsed = Made::parse(text);
+    ASSERT_TRUE(parsed) << text;
+    EXPECT_EQ(*parsed, made) << text;
+    EXPECT_EQ(parsed->to_string(), text);
+  }
+  EXPECT_EQ(Made::parse(" uniform( 0 , 3ms ) "), Made::parse("uniform(0s,3ms)"));
 }
 
-TEST(DurationDistribution, ParsesItsForms) {
-  EXPECT_EQ(DurationDistribution::parse("2ms"), DurationDistribution::constant(milliseconds(2)));
-  EXPECT_EQ(DurationDistribution::parse("exp(2ms)"),
-            DurationDistribution::exponential(milliseconds(2)));
-  EXPECT_EQ(DurationDistribution::parse(" uniform( 1ms , 3ms ) "),
-            DurationDistribution::uniform(milliseconds(1), milliseconds(3)));
-  EXPECT_EQ(DurationDistribution::parse("lognormal(2ms, 20ms)"),
-            DurationDistribution::lognormal(milliseconds(2), milliseconds(20)));
+TEST(DurationDistribution, OnlyWhatCannotBeLongerIsZero) {
+  EXPECT_TRUE(Made().is_zero());
+  EXPECT_TRUE(Made::exponential(Duration::zero()).is_zero());
+  EXPECT_TRUE(Made::uniform(Duration::zero(), Duration::zero()).is_zero());
+  EXPECT_FALSE(Made::uniform(Duration::zero(), nanoseconds(1)).is_zero());
+  EXPECT_FALSE(Made::exponential(nanoseconds(1)).is_zero());
 }
 
 TEST(DurationDistribution, RejectsEverythingElse) {
@@ -46,30 +51,6 @@ TEST(DurationDistribution, RejectsEverythingElse) {
     ASSERT_FALSE(parsed) << text;
     EXPECT_FALSE(parsed.error().empty()) << text;
   }
-}
-
-TEST(DurationDistribution, WritesWhatItReadsBack) {
-  for (const char* text :
-       {"0s", "2ms", "1500us", "exp(2ms)", "exp(1h)", "uniform(0s,3ms)", "lognormal(2ms,20ms)"}) {
-    const auto parsed = DurationDistribution::parse(text);
-    ASSERT_TRUE(parsed) << text;
-    EXPECT_EQ(parsed->to_string(), text);
-    EXPECT_EQ(DurationDistribution::parse(parsed->to_string()), *parsed);
-  }
-}
-
-TEST(DurationDistribution, OnlyWhatCannotBeLongerIsZero) {
-  EXPECT_TRUE(DurationDistribution::exponential(Duration::zero()).is_zero());
-  EXPECT_TRUE(DurationDistribution::uniform(Duration::zero(), Duration::zero()).is_zero());
-  EXPECT_FALSE(DurationDistribution::uniform(Duration::zero(), nanoseconds(1)).is_zero());
-  EXPECT_FALSE(DurationDistribution::exponential(nanoseconds(1)).is_zero());
-}
-
-TEST(DurationDistribution, NonsenseIsAProgrammingError) {
-  EXPECT_THROW(DurationDistribution::constant(nanoseconds(-1)), std::invalid_argument);
-  EXPECT_THROW(DurationDistribution::exponential(hours(2)), std::invalid_argument);
-  EXPECT_THROW(DurationDistribution::uniform(nanoseconds(2), nanoseconds(1)),
-               std::invalid_argument);
 }
 
 TEST(DurationDistribution, ExponentialDrawsHaveItsMeanAndShape) {
@@ -87,14 +68,10 @@ TEST(DurationDistribution, ExponentialDrawsHaveItsMeanAndShape) {
   }
   EXPECT_NEAR(sum / kDraws, 2e6, 2e6 * 0.02);
   EXPECT_NEAR(above_mean / double{kDraws}, std::exp(-1.0), 0.01);
-}
-
-TEST(DurationDistribution, ExponentialDrawsAreBounded) {
-  Random random(4);
-  const auto exponential = DurationDistribution::exponential(hours(1));
+  const auto long_ones = DurationDistribution::exponential(hours(1));
   Duration longest{};
-  for (int i = 0; i < 1000; ++i) longest = std::max(longest, exponential.draw(random));
-  EXPECT_EQ(longest, hours(1));
+  for (int i = 0; i < 1000; ++i) longest = std::max(longest, long_ones.draw(random));
+  EXPECT_EQ(longest, hours(1)) << "they are cut there";
 }
 
 TEST(DurationDistribution, UniformDrawsFillTheirRangeEvenly) {

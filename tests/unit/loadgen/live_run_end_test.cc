@@ -21,10 +21,13 @@ using testing::Each;
 using testing::ElementsAre;
 using testing::Ge;
 
-/// On threads that clients share, in real time.
+/// Runs whose clients are fibers of two threads, in real time.
 class LiveRunInRealTime : public LiveRunTest {
  protected:
-  LiveRunInRealTime() { real_time_ = true; }
+  LiveRunInRealTime() {
+    real_time_ = true;
+    plan_.workload.threads = 2;
+  }
 };
 
 TEST_F(LiveRunTest, AStopEndsTheRunAndReportsWhatThereIs) {
@@ -44,14 +47,6 @@ TEST_F(LiveRunTest, AStopEndsTheRunAndReportsWhatThereIs) {
   EXPECT_TRUE(report.not_started.empty());
 }
 
-TEST_F(LiveRunTest, AStopBeforeTheStartLeavesNothingToReport) {
-  stop_.request_stop();
-  const RunReport report = run({&named("none")});
-  EXPECT_TRUE(report.interrupted);
-  EXPECT_TRUE(report.runs.empty());
-  EXPECT_TRUE(report.not_started.empty());
-}
-
 TEST_F(LiveRunTest, AStopWhileConnectingIsNoFailure) {
   const Behaviour stopping{.acquire = leaky.acquire, .connect = [&](const Context& context) {
                              stop_.request_stop();
@@ -59,8 +54,7 @@ TEST_F(LiveRunTest, AStopWhileConnectingIsNoFailure) {
                              return StoreResult<void>();
                            }};
   plan_.workload.duration = 60s;
-  const Descriptor strategy = scripted("stopping", stopping);
-  const RunReport report = run({&strategy});
+  const RunReport report = run(stopping);
   EXPECT_TRUE(report.interrupted);
   EXPECT_TRUE(report.not_started.empty());
 }
@@ -141,8 +135,7 @@ TEST_F(LiveRunTest, AClientThatThrowsWhileConnectingKeepsTheRunFromStarting) {
   const Behaviour throwing{
       .acquire = leaky.acquire,
       .connect = [](const Context&) -> StoreResult<void> { throw std::bad_alloc(); }};
-  const Descriptor strategy = scripted("throwing", throwing);
-  const RunReport report = run({&strategy});
+  const RunReport report = run(throwing);
   ASSERT_EQ(report.not_started.size(), 1U);
   EXPECT_THAT(report.not_started[0].reason, testing::HasSubstr("std::bad_alloc"));
 }
@@ -167,123 +160,45 @@ TEST_F(LiveRunTest, AReleaseThatFailedIsCountedWithItsReason) {
   EXPECT_THAT(run.errors, ElementsAre("5 × no answer"));
 }
 
-class LiveRunLossTest : public LiveRunTest {
- protected:
-  results::Distribution losses(Duration valid_until, std::optional<Duration> confirmed);
+/// A lease that is lost at once: when it ends and when it was confirmed, before the loss or after,
+/// and whether its client has been told; the length of the loss in seconds, if it is known.
+struct Loss {
+  const char* what;
+  Duration valid_until;
+  std::optional<Duration> confirmed;
+  bool told = false;
+  std::optional<double> length;
 };
 
-TEST_F(LiveRunLossTest, ALossThatTheClientKnewOfIsCountedOnce) {
-  end_after(30);
-  const results::Run run =
-      run_one({.acquire =
-                   [](const Context& context, const AcquireRequest& request) {
-                     AcquireResult granted = grant(request);
-                     granted.lease->state->extend(context.env.now() - 2s, context.env.now() - 3s);
-                     granted.lease->state->mark_lost(context.env.now());
-                     return granted;
-                   },
-               .release =
-                   [](const Lease&) {
-                     return ReleaseResult{ReleaseOutcome::not_owner, {}};
-                   }});
-  EXPECT_EQ(run.leases_lost, 30U);
-  EXPECT_EQ(run.loss_to_knowledge.count, 30U);
-  EXPECT_GE(run.loss_to_knowledge.min, 2.0);
-}
-
-/// Runs sections whose leases are lost at once, and end and were confirmed so long before.
-results::Distribution LiveRunLossTest::losses(Duration valid_until,
-                                              std::optional<Duration> confirmed) {
+TEST_F(LiveRunTest, ALossCountsFromTheEndOfValidityOrFromTheLatestConfirmation) {
   end_after(10);
-  const results::Run run =
-      run_one({.acquire =
-                   [=](const Context& context, const AcquireRequest& request) {
-                     AcquireResult granted = grant(request);
-                     const TimePoint now = context.env.now();
-                     granted.lease->state->extend(now + valid_until,
-                                                  confirmed ? now + *confirmed : TimePoint::min());
-                     return granted;
-                   },
-               .release =
-                   [](const Lease&) {
-                     return ReleaseResult{ReleaseOutcome::not_owner, {}};
-                   }});
-  EXPECT_EQ(run.leases_lost, 10U);
-  return run.loss_to_knowledge;
-}
-
-TEST_F(LiveRunLossTest, ALossCountsFromTheEndOfValidity) {
-  const results::Distribution known_after = losses(-2s, -60s);
-  EXPECT_EQ(known_after.count, 10U);
-  EXPECT_GE(known_after.min, 2.0);
-  EXPECT_LT(known_after.max, 60.0);
-}
-
-TEST_F(LiveRunLossTest, AnEarlierLossCountsFromTheLatestConfirmation) {
-  const results::Distribution known_after = losses(1h, -60s);
-  EXPECT_EQ(known_after.count, 10U);
-  EXPECT_GE(known_after.min, 60.0);
-}
-
-TEST_F(LiveRunLossTest, AnEarlierLossWithoutConfirmationHasNoKnownLength) {
-  EXPECT_EQ(losses(1h, std::nullopt).count, 0U);
-}
-
-class Remembering : public RunWatcher {
- public:
-  void run_begins(const RunShared& run) override {
-    ++begun;
-    current = &run;
+  for (const Loss& loss :
+       {Loss{"after its end", -2s, -60s, false, 2}, Loss{"which was told", -2s, -3s, true, 2},
+        Loss{"before its end", 1h, -60s, false, 60}, Loss{"never confirmed", 1h, {}, false, {}}}) {
+    const results::Run run =
+        run_one({.acquire =
+                     [&](const Context& context, const AcquireRequest& request) {
+                       AcquireResult granted = grant(request);
+                       LeaseState& state = *granted.lease->state;
+                       const TimePoint now = context.env.now();
+                       state.extend(now + loss.valid_until,
+                                    loss.confirmed ? now + *loss.confirmed : TimePoint::min());
+                       if (loss.told) state.mark_lost(now);
+                       return granted;
+                     },
+                 .release =
+                     [](const Lease&) {
+                       return ReleaseResult{ReleaseOutcome::not_owner, {}};
+                     }});
+    EXPECT_EQ(run.leases_lost, 10U) << loss.what;
+    EXPECT_EQ(run.loss_to_knowledge.count, loss.length ? 10U : 0U) << loss.what;
+    if (!loss.length) continue;
+    EXPECT_GE(run.loss_to_knowledge.min, *loss.length) << loss.what;
+    EXPECT_LT(run.loss_to_knowledge.max, *loss.length + 1) << loss.what;
   }
-  void run_ends(const RunShared& run, const results::Run* result) override {
-    ++ended;
-    if (&run == current && result != nullptr) sections = result->sections;
-    had_result = result != nullptr;
-  }
-
-  int begun = 0, ended = 0;
-  bool had_result = false;
-  std::uint64_t sections = 0;
-  const RunShared* current = nullptr;
-};
-
-class RunWatcherTest : public LiveRunTest {
- protected:
-  RunWatcherTest() {
-    plan_.workload.clients = 1;
-    plan_.workload.duration = 1s;
-    plan_.watcher = &remembering_;
-  }
-
-  Remembering remembering_;
-};
-
-TEST_F(RunWatcherTest, SeesARunsBeginningAndEnd) {
-  end_after(10);
-  run_one(leaky_lock);
-  EXPECT_EQ(remembering_.begun, 1);
-  EXPECT_EQ(remembering_.ended, 1);
-  EXPECT_EQ(remembering_.sections, 10U);
 }
 
-TEST_F(RunWatcherTest, SeesTheEndOfARunThatCannotStart) {
-  plan_.endpoints = {{"redis", {"redis://127.0.0.1:1"}}};
-  EXPECT_EQ(run({&named("redis-setnx")}).not_started.size(), 1U);
-  EXPECT_EQ(remembering_.begun, 1);
-  EXPECT_EQ(remembering_.ended, 1);
-  EXPECT_FALSE(remembering_.had_result);
-}
-
-/// Runs whose clients are fibers of two threads, in real time.
-class LiveRunOnFibers : public LiveRunTest {
- protected:
-  LiveRunOnFibers() {
-    real_time_ = true;
-    plan_.workload.threads = 2;
-  }
-};
-
-TEST_F(LiveRunOnFibers, AMutexLosesNone) {
+TEST_F(LiveRunInRealTime, AMutexLosesNone) {
   hold(100us);
   plan_.workload.clients = 8;
   end_after(400);
@@ -294,10 +209,13 @@ TEST_F(LiveRunOnFibers, AMutexLosesNone) {
   EXPECT_EQ(run.audit.verdict, Verdict::exclusive);
   EXPECT_GT(run.handoff.count, 0U);
   EXPECT_GT(run.direct_handoffs, 0U);
-  EXPECT_LE(run.direct_handoffs, run.awaited_releases);
+  EXPECT_LE(run.direct_handoffs, run.handoff.count);
+  EXPECT_LE(run.handoff.count, run.awaited_releases);
+  EXPECT_GT(run.herd_factor.value_or(0), 0);
+  EXPECT_GT(run.wait.notified_seconds, 0);
 }
 
-TEST_F(LiveRunOnFibers, ClientsShareAsManyThreadsAsAskedFor) {
+TEST_F(LiveRunInRealTime, ClientsShareAsManyThreadsAsAskedFor) {
   std::mutex mutex;
   std::set<std::thread::id> threads;
   const Behaviour noting{.acquire = leaky.acquire, .connect = [&](const Context&) {

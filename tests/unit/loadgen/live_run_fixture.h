@@ -1,14 +1,19 @@
 #pragma once
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstdint>
+#include <filesystem>
+#include <fstream>
 #include <functional>
 #include <memory>
 #include <numeric>
 #include <set>
 #include <stdexcept>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -61,6 +66,7 @@ inline AcquireResult grant(const AcquireRequest& request) {
   result.outcome = AcquireOutcome::acquired;
   result.attempts = 1;
   result.lease = Lease{.key = std::string(request.key),
+                       .mode = request.mode,
                        .state = std::make_shared<LeaseState>(TimePoint::max())};
   return result;
 }
@@ -141,11 +147,20 @@ class LiveRunTest : public testing::Test {
   results::Run run_one(const Behaviour& behaviour) {
     return run_one(scripted("scripted", behaviour));
   }
+  RunReport run(const Behaviour& behaviour) {
+    const Descriptor strategy = scripted("scripted", behaviour);
+    return run({&strategy});
+  }
 
   /// Ends after so many sections, however slow the machine is.
   void end_after(std::uint64_t sections) {
     plan_.workload.iterations = sections;
     plan_.workload.duration = 60s;
+  }
+  /// So many sections are due each second, at the same distances.
+  void open_loop(double rate) {
+    plan_.workload.rate = rate;
+    plan_.workload.arrival = Arrival::constant;
   }
   void hold(Duration duration) { plan_.workload.hold = DurationDistribution::constant(duration); }
 
@@ -155,6 +170,25 @@ class LiveRunTest : public testing::Test {
   RunPlan plan_;
   Watcher watcher_;
   std::stop_source stop_;
+};
+
+/// Runs that replay a trace, in a file of the test's own.
+class TraceRunTest : public LiveRunTest {
+ protected:
+  ~TraceRunTest() override {
+    std::error_code ignored;
+    std::filesystem::remove(path_, ignored);
+  }
+
+  void write(const std::string& text) const { std::ofstream(path_) << text; }
+  void replay(const std::string& text) {
+    write(text);
+    plan_.workload.trace = Trace::read(path_).value();
+    plan_.workload.keys = plan_.workload.trace->keys;
+  }
+
+  const std::string path_ =
+      (std::filesystem::temp_directory_path() / fmt::format("trace-{}.csv", ::getpid())).string();
 };
 
 }  // namespace lockbench::loadgen

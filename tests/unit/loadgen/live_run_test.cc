@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <tuple>
+#include <vector>
 
 #include "tests/unit/loadgen/live_run_fixture.h"
 
@@ -53,33 +55,6 @@ TEST_F(LiveRunTest, WhatIsDoneToTheServersIsDoneWhileClientsAreConnectedAndNoneW
   EXPECT_EQ(sections_after, sections) << "all had ended";
 }
 
-TEST_F(LiveRunTest, AMutexLosesNone) {
-  hold(100us);
-  end_after(400);
-  const results::Run run = run_one(named("local-mutex"));
-  EXPECT_EQ(run.sections, 400U);
-  EXPECT_EQ(run.audit.increments, 400U);
-  EXPECT_EQ(run.audit.counter, 400U);
-  EXPECT_EQ(run.audit.lost_updates, 0U);
-  EXPECT_EQ(run.audit.overlaps, 0U);
-  EXPECT_EQ(run.audit.verdict, Verdict::exclusive);
-  // Four clients and one lock: somebody was waiting at a release, and was woken.
-  EXPECT_GT(run.handoff.count, 0U);
-  EXPECT_GT(run.herd_factor.value_or(0), 0);
-  EXPECT_GT(run.wait.notified_seconds, 0);
-}
-
-TEST_F(LiveRunTest, ClientsWithKeysOfTheirOwnDoNotMeet) {
-  hold(1ms);
-  end_after(100);
-  plan_.workload.key_per_client = true;
-  const results::Run run = run_one(leaky_lock);
-  EXPECT_EQ(run.audit.overlaps, 0U);
-  EXPECT_EQ(run.audit.lost_updates, 0U);
-  EXPECT_EQ(run.audit.counter, 100U);
-  EXPECT_EQ(run.audit.verdict, Verdict::exclusive);
-}
-
 TEST_F(LiveRunTest, FencingNumbersThatDoNotGrowAreAViolation) {
   plan_.workload.clients = 1;
   end_after(10);
@@ -104,10 +79,9 @@ TEST_F(LiveRunTest, KeysAreNamedAfterRunStrategyAndRepetition) {
     keys.emplace(request.key);
     return grant(request);
   }};
-  const Descriptor strategy = scripted("noting", noting);
-  run({&strategy});
-  EXPECT_THAT(keys, ElementsAre("lockbench:test:{noting:1:0}", "lockbench:test:{noting:1:1}",
-                                "lockbench:test:{noting:2:0}", "lockbench:test:{noting:2:1}"));
+  run(noting);
+  EXPECT_THAT(keys, ElementsAre("lockbench:test:{scripted:1:0}", "lockbench:test:{scripted:1:1}",
+                                "lockbench:test:{scripted:2:0}", "lockbench:test:{scripted:2:1}"));
 }
 
 TEST_F(LiveRunTest, EndsAfterExactlyTheSectionsAskedFor) {
@@ -119,29 +93,13 @@ TEST_F(LiveRunTest, EndsAfterExactlyTheSectionsAskedFor) {
   EXPECT_EQ(run.acquire.count, 57U);
   EXPECT_EQ(run.acquire_service.count, 57U);
   EXPECT_EQ(run.release.count, 57U);
+  EXPECT_EQ(watcher_.phases.front(), Progress::Phase::connecting);
+  EXPECT_EQ(watcher_.phases.back(), Progress::Phase::draining);
+  EXPECT_TRUE(watcher_.warnings.empty());
   EXPECT_LT(run.duration_seconds, 60);
   EXPECT_EQ(std::accumulate(run.fairness.per_client.begin(), run.fairness.per_client.end(),
                             std::uint64_t{0}),
             57U);
-}
-
-/// A lock whose clients have a service that sends a command and reports a renewal for each of them.
-TEST_F(LiveRunTest, WhatServicesDoIsCountedInTheRunTheyServe) {
-  end_after(20);
-  const Behaviour served{.acquire = [](const Context& context, const AcquireRequest& request) {
-    const auto world = make_service_env(context.services);
-    const CommandInfo command{.store = "s", .endpoint = "e", .name = "RENEW", .key = "k"};
-    world->before_command(command);
-    world->after_command(command, CommandEnd::answered);
-    context.services.get<StrategyObserver>().on_renewal(
-        {.outcome = RenewalAnswer::renewed, .duration = 1ms, .margin = 1s});
-    return grant(request);
-  }};
-  const results::Run run = run_one(served);
-  ASSERT_TRUE(run.renewal);
-  EXPECT_EQ(run.renewal->renewals, 20U);
-  EXPECT_DOUBLE_EQ(run.commands_per_section, 1);
-  EXPECT_FALSE(run_one(leaky_lock).renewal) << "another run, where nothing is renewed";
 }
 
 TEST_F(LiveRunTest, RepetitionsAreInterleavedInAlternatingOrder) {
@@ -160,15 +118,6 @@ TEST_F(LiveRunTest, RepetitionsAreInterleavedInAlternatingOrder) {
                                  "local-mutex 3"));
   EXPECT_THAT(watcher_.runs, ElementsAre(1, 2, 3, 4, 5, 6));
   EXPECT_FALSE(report.interrupted);
-}
-
-TEST_F(LiveRunTest, ProgressBeginsWithConnectingAndEndsWithDraining) {
-  end_after(5);
-  run_one(named("none"));
-  ASSERT_FALSE(watcher_.phases.empty());
-  EXPECT_EQ(watcher_.phases.front(), Progress::Phase::connecting);
-  EXPECT_EQ(watcher_.phases.back(), Progress::Phase::draining);
-  EXPECT_TRUE(watcher_.warnings.empty());
 }
 
 TEST_F(LiveRunTest, TheWarmUpIsProlongedForServersThatGetFaster) {
@@ -207,20 +156,6 @@ TEST_F(LiveRunTest, TheMachineAndTheOtherProgramsOnItAreRecorded) {
   EXPECT_FALSE(generator.valid);
 }
 
-TEST_F(LiveRunTest, ARunThatACpuLimitHeldUpIsInvalid) {
-  end_after(5);
-  MachineReading reading;
-  reading.throttled_seconds = 0;
-  plan_.machine = [&reading] {
-    *reading.throttled_seconds += 60;
-    return reading;
-  };
-  const results::Generator generator = run_one(leaky_lock).generator;
-  EXPECT_FALSE(generator.valid);
-  EXPECT_THAT(generator.reasons,
-              testing::Contains(testing::HasSubstr("held threads up for 60.00 s")));
-}
-
 TEST_F(LiveRunTest, AUsersServerMayBeWhatTheMachineIsBusyWith) {
   end_after(5);
   plan_.machine = [] { return MachineReading{.cpu = MachineCpu{.total = 1}}; };
@@ -236,6 +171,229 @@ TEST_F(LiveRunTest, AUsersServerMayBeWhatTheMachineIsBusyWith) {
   const results::Run known = run_one(leaky_lock);
   EXPECT_TRUE(known.generator.other_cpu_share);
   EXPECT_GT(known.server_cpu_seconds_per_section.value(), 0);
+}
+
+TEST_F(LiveRunTest, TheWarmUpIsInTheSeriesAndTheAuditOnly) {
+  plan_.workload.warmup = 400ms;
+  plan_.workload.duration = 400ms;
+  plan_.workload.think = DurationDistribution::constant(1ms);
+  const results::Run run = run_one(named("local-mutex"));
+  EXPECT_NEAR(static_cast<double>(run.sections), 4 * 400, 8) << "a thought of 1 ms after each";
+  EXPECT_NEAR(static_cast<double>(run.audit.increments), 2 * 4 * 400, 16);
+  EXPECT_EQ(run.acquire.count, run.sections);
+  EXPECT_EQ(sections_of(run.series), run.audit.increments);
+  EXPECT_DOUBLE_EQ(run.duration_seconds, 0.4);
+  EXPECT_DOUBLE_EQ(run.series.back().t, 0.8);
+}
+
+TEST_F(LiveRunTest, TheOpenLoopEndsWithItsLastSection) {
+  // Due within half a second. The starts that the other clients wait for come later, up to 10 s.
+  plan_.workload.clients = 200;
+  open_loop(20);
+  end_after(11);
+  const results::Run run = run_one(named("none"));
+  EXPECT_EQ(run.sections, 11U);
+  EXPECT_NEAR(run.duration_seconds, 0.5, 1e-4);
+}
+
+TEST_F(LiveRunTest, NobodyThinksLongerThanThereAreSections) {
+  plan_.workload.think = DurationDistribution::constant(30s);
+  end_after(4);
+  const results::Run run = run_one(named("none"));
+  EXPECT_EQ(run.sections, 4U);
+  EXPECT_LT(run.duration_seconds, 0.001);
+  EXPECT_EQ(run.schedule_lag.count, 0U) << "a closed loop has no schedule";
+}
+
+TEST_F(LiveRunTest, TheOpenLoopHasAScheduleAndStopsWithItsDuration) {
+  open_loop(200);
+  plan_.workload.duration = 1s;
+  const results::Run run = run_one(named("none"));
+  EXPECT_EQ(run.sections, 200U) << "due at 0, 5, ..., 995 ms";
+  EXPECT_EQ(run.schedule_lag.count, 200U);
+  EXPECT_EQ(run.schedule_lag.max, 0);
+  EXPECT_DOUBLE_EQ(run.duration_seconds, 1);
+}
+
+TEST_F(LiveRunTest, LateSectionsAreMeasuredFromTheirIntendedStart) {
+  // Due every millisecond, and each keeps the only client for 200 ms.
+  plan_.workload.clients = 1;
+  open_loop(1000);
+  plan_.workload.acquire_timeout = 500ms;
+  hold(200ms);
+  end_after(5);
+  bool deadline_had_passed = false;
+  const results::Run run =
+      run_one({.acquire = [&](const Context& context, const AcquireRequest& request) {
+        if (request.deadline <= context.env.now()) deadline_had_passed = true;
+        return grant(request);
+      }});
+  EXPECT_NEAR(run.schedule_lag.max, 4 * 0.199, 0.01);
+  EXPECT_EQ(run.acquire.max, run.schedule_lag.max);
+  EXPECT_EQ(run.acquire_service.max, 0);
+  EXPECT_FALSE(deadline_had_passed) << "the deadline must run from the actual start";
+}
+
+TEST_F(LiveRunTest, SectionsThatAreNotMadeUpForAreInTheLongestWait) {
+  // The only client holds the lock for longer than a section may be late.
+  plan_.workload.clients = 1;
+  open_loop(1000);
+  plan_.workload.longest_lag = 50ms;
+  plan_.workload.duration = 700ms;
+  hold(300ms);
+  const results::Run run = run_one(leaky_lock);
+  // Sections begin at 0, 300 and 600 ms, the latter two 50 ms late: those in between are lost, and
+  // those after.
+  EXPECT_NEAR(static_cast<double>(run.outcomes.abandoned), 249 + 299 + 149, 3);
+  EXPECT_NEAR(run.fairness.longest_wait_seconds, 0.349, 0.002);
+  EXPECT_TRUE(run.fairness.longest_wait_at_least);
+}
+
+TEST_F(LiveRunTest, TimeOutsAreCountedAndAreInTheLongestWait) {
+  plan_.workload.acquire_timeout = 5ms;
+  plan_.workload.duration = 500ms;
+  const results::Run run = run_one({.acquire = wait_in_vain});
+  EXPECT_EQ(run.outcomes.timed_out, 4U * 99) << "a client yields after each, for 1 us";
+  EXPECT_EQ(run.sections, 0U);
+  EXPECT_EQ(run.acquire.count, 0U);
+  EXPECT_DOUBLE_EQ(run.fairness.longest_wait_seconds, 0.005);
+}
+
+TEST_F(LiveRunTest, WithoutTimeToWaitTheyAreRefused) {
+  plan_.workload.acquire_timeout = 0ms;
+  plan_.workload.think = DurationDistribution::constant(100us);
+  hold(2ms);
+  end_after(300);
+  const results::Run run = run_one(named("local-mutex"));
+  EXPECT_GT(run.outcomes.refused, 0U);
+  EXPECT_EQ(run.outcomes.acquired, 300U);
+  EXPECT_EQ(run.sections, 300U);
+  EXPECT_EQ(run.audit.verdict, Verdict::exclusive);
+}
+
+/// A store that takes its time to end a wait.
+AcquireResult wait_in_vain_and_end_late(const Context& context, const AcquireRequest& request) {
+  AcquireResult result = wait_in_vain(context, request);
+  context.env.wait(nullptr, context.env.now() + 300ms, {});
+  return result;
+}
+
+TEST_F(LiveRunTest, WhoStillWaitsAtTheEndIsAbandoned) {
+  plan_.workload.duration = 60s;
+  plan_.workload.acquire_timeout = 60s;
+  const results::Run run =
+      run_one({.acquire = [&](const Context& context, const AcquireRequest& request) {
+        if (context.client == 3) {
+          context.env.wait(nullptr, context.env.now() + 7s, {});
+          stop_.request_stop();
+        }
+        return wait_in_vain_and_end_late(context, request);
+      }});
+  EXPECT_EQ(run.outcomes.abandoned, 4U);
+  EXPECT_EQ(run.outcomes.timed_out, 0U);
+  EXPECT_DOUBLE_EQ(run.fairness.longest_wait_seconds, 7) << "not after the stop";
+  EXPECT_EQ(run.series.back().waiters, 4U);
+}
+
+TEST_F(LiveRunTest, WhoHasWaitedSinceTheWarmUpHasWaitedTheLongest) {
+  plan_.workload.warmup = 400ms;
+  plan_.workload.duration = 400ms;
+  const results::Run run = run_one({.acquire = wait_in_vain_and_end_late});
+  EXPECT_EQ(run.outcomes.abandoned, 4U);
+  EXPECT_DOUBLE_EQ(run.fairness.longest_wait_seconds, 0.8) << "not after the end";
+}
+
+TEST_F(LiveRunTest, ThroughputIsThatOfTheLockHoweverManyWait) {
+  // One section at a time, 20 ms each: 50 in a second, though all 32 clients began to wait in the
+  // warm-up.
+  plan_.workload.clients = 32;
+  plan_.workload.warmup = 60ms;
+  plan_.workload.duration = 1s;
+  hold(20ms);
+  const results::Run run = run_one(named("local-mutex"));
+  EXPECT_NEAR(static_cast<double>(run.sections), 50, 1);
+  EXPECT_DOUBLE_EQ(run.attempts_per_grant, 1);
+  const double parts =
+      run.wait.round_trip_seconds + run.wait.backoff_seconds + run.wait.notified_seconds;
+  // Without those that were cut off at the end.
+  double mean = 0;
+  for (const auto& bucket : run.acquire_service.buckets) {
+    mean += bucket.upper * static_cast<double>(bucket.count);
+  }
+  mean /= static_cast<double>(run.acquire_service.count);
+  EXPECT_NEAR(parts, mean, 0.02 * mean);
+}
+
+TEST_F(LiveRunTest, SectionsThatNoClientCameToBeginAreAbandonedAndLate) {
+  // 100 are due, of which the only client can do five.
+  plan_.workload.clients = 1;
+  open_loop(1000);
+  plan_.workload.duration = 100ms;
+  hold(20ms);
+  const results::Run run = run_one(named("local-mutex"));
+  // One may be granted when the time is up: late, but no section of the run's.
+  const std::uint64_t ended = run.outcomes.acquired + run.outcomes.abandoned;
+  EXPECT_GE(ended + 1, run.schedule_lag.count);
+  EXPECT_LE(ended, run.schedule_lag.count);
+  EXPECT_NEAR(static_cast<double>(run.outcomes.abandoned), 95, 1);
+  EXPECT_NEAR(run.fairness.longest_wait_seconds, 0.095, 0.002);
+  EXPECT_FALSE(run.generator.valid);
+  // Not more than the load asks for.
+  plan_.workload.iterations = 10;
+  const results::Run limited = run_one(named("local-mutex"));
+  EXPECT_GE(limited.outcomes.acquired + limited.outcomes.abandoned, 9U);
+  EXPECT_LE(limited.outcomes.acquired + limited.outcomes.abandoned, 10U);
+  EXPECT_NEAR(limited.fairness.longest_wait_seconds, 0.095, 0.002);
+}
+
+TEST_F(LiveRunTest, AStopInTheWarmUpLeavesNothingMeasured) {
+  // A section is due every millisecond, and the only client is in its first one.
+  plan_.workload.clients = 1;
+  open_loop(1000);
+  plan_.workload.warmup = 60s;
+  const results::Run run =
+      run_one({.acquire = [&](const Context& context, const AcquireRequest& request) {
+        context.env.wait(nullptr, context.env.now() + 20ms, {});
+        stop_.request_stop();
+        return grant(request);
+      }});
+  EXPECT_EQ(run.outcomes.abandoned, 0U);
+  EXPECT_EQ(run.schedule_lag.count, 0U);
+  EXPECT_EQ(run.fairness.longest_wait_seconds, 0);
+}
+
+TEST_F(LiveRunTest, TheRateThatIsShownIsThatOfASecondHoweverShortTheInterval) {
+  open_loop(200);
+  plan_.workload.warmup = 250ms;
+  plan_.workload.duration = 250ms;
+  run_one(named("none"));
+  EXPECT_NEAR(watcher_.rates.back(), 200, 4) << "50 sections in a quarter of a second";
+}
+
+TEST_F(LiveRunTest, ARunIsRepeatedByItsNonceAndItsSeed) {
+  plan_.nonce = 1;
+  plan_.workload.rate = 1000;
+  plan_.workload.hold = DurationDistribution::exponential(5ms);
+  end_after(200);
+  const auto play = [this] {
+    std::vector<std::tuple<int, TimePoint, std::uint64_t>> asked;
+    const results::Run run =
+        run_one({.acquire = [&](const Context& context, const AcquireRequest& request) {
+          const std::uint64_t drawn = context.env.random();
+          asked.emplace_back(context.client, context.env.now(), drawn);
+          context.env.wait(nullptr, context.env.now() + std::chrono::microseconds(drawn % 1000),
+                           request.stop);
+          return grant(request);
+        }});
+    return std::tuple(asked, run.acquire.max, run.hold.max, run.duration_seconds);
+  };
+  const auto once = play();
+  EXPECT_EQ(play(), once);
+  plan_.workload.seed += 1;
+  EXPECT_NE(play(), once);
+  plan_.workload.seed -= 1;
+  plan_.nonce = 2;
+  EXPECT_NE(play(), once);
 }
 
 }  // namespace

@@ -4,7 +4,7 @@
 
 #include <map>
 
-#include "tests/unit/loadgen/trace_fixture.h"
+#include "tests/unit/loadgen/live_run_fixture.h"
 
 namespace lockbench::loadgen {
 namespace {
@@ -12,40 +12,34 @@ namespace {
 using results::Verdict;
 
 /// Locks that exclude. After each grant the client pauses, so that clients meet between two locks.
-class KeyedLocks {
- public:
+struct KeyedLocks {
   Behaviour behaviour() {
     return {.acquire = [this](const Context& context,
                               const AcquireRequest& request) { return acquire(context, request); },
             .release =
                 [this](const Lease& lease) {
-                  taken_[lease.key] = false;
-                  ++releases_;
+                  taken[lease.key] = false;
+                  ++releases;
                   return ReleaseResult{ReleaseOutcome::released, {}};
                 }};
   }
 
-  int grants() const { return grants_; }
-  int releases() const { return releases_; }
-  int waits() const { return waits_; }
-
- private:
   AcquireResult acquire(const Context& context, const AcquireRequest& request) {
-    bool& taken = taken_[std::string(request.key)];
-    if (taken && request.deadline <= context.env.now()) return outcome(AcquireOutcome::refused);
-    waits_ += taken ? 1 : 0;
-    while (taken) {
+    bool& is_taken = taken[std::string(request.key)];
+    if (is_taken && request.deadline <= context.env.now()) return outcome(AcquireOutcome::refused);
+    waits += is_taken ? 1 : 0;
+    while (is_taken) {
       if (context.env.now() >= request.deadline) return outcome(AcquireOutcome::timed_out);
       context.env.wait(nullptr, context.env.now() + 100us, {});
     }
-    taken = true;
-    ++grants_;
+    is_taken = true;
+    ++grants;
     context.env.wait(nullptr, context.env.now() + 200us, {});
     return grant(request);
   }
 
-  std::map<std::string, bool> taken_;
-  int grants_ = 0, releases_ = 0, waits_ = 0;
+  std::map<std::string, bool> taken;
+  int grants = 0, releases = 0, waits = 0;
 };
 
 class TransactionRunTest : public TraceRunTest {
@@ -64,7 +58,7 @@ class TransactionRunTest : public TraceRunTest {
     EXPECT_EQ(run.audit.overlaps, 0U);
     EXPECT_EQ(run.audit.lost_updates, 0U);
     EXPECT_GE(run.audit.increments, 2 * kSections);
-    EXPECT_EQ(locks_.grants(), locks_.releases());
+    EXPECT_EQ(locks_.grants, locks_.releases);
     ASSERT_TRUE(run.transactions);
     EXPECT_EQ(run.transactions->acquire.count, kSections);
     EXPECT_EQ(run.transactions->acquire_service.count, kSections);
@@ -80,7 +74,7 @@ class TransactionRunTest : public TraceRunTest {
 TEST_F(TransactionRunTest, SortedLocksNeverDeadlock) {
   const results::Run run = run_one(behaviour_);
   expect_complete(run);
-  EXPECT_GT(locks_.waits(), 0);
+  EXPECT_GT(locks_.waits, 0);
   EXPECT_EQ(run.transactions->aborts, 0U);
   EXPECT_EQ(run.transactions->retries, 0U);
   EXPECT_EQ(run.transactions->deadlocks, 0U);
@@ -104,7 +98,7 @@ TEST_F(TransactionRunTest, ASectionOfOneLockOfATraceWaitsUntilItHasIt) {
   plan_.workload.lock_order = LockOrder::drawn;
   const results::Run run = run_one(behaviour_);
   EXPECT_EQ(run.sections, kSections);
-  EXPECT_GT(locks_.waits(), 0);
+  EXPECT_GT(locks_.waits, 0);
   ASSERT_TRUE(run.transactions);
   EXPECT_EQ(run.transactions->deadlocks, 0U);
 }
@@ -113,7 +107,7 @@ TEST_F(TransactionRunTest, AllOrNothingNeverWaits) {
   plan_.workload.lock_order = LockOrder::all_or_nothing;
   const results::Run run = run_one(behaviour_);
   expect_complete(run);
-  EXPECT_EQ(locks_.waits(), 0);
+  EXPECT_EQ(locks_.waits, 0);
   EXPECT_GT(run.transactions->retries, 0U);
   EXPECT_GT(run.outcomes.refused, 0U);
 }
@@ -126,7 +120,7 @@ TEST_F(TransactionRunTest, AFailureGivesBackWhatIsHeld) {
     return behaviour_.acquire(context, request);
   };
   const results::Run run = run_one(failing);
-  EXPECT_EQ(locks_.grants(), locks_.releases());
+  EXPECT_EQ(locks_.grants, locks_.releases);
   EXPECT_GT(run.outcomes.failed, 0U);
   ASSERT_TRUE(run.transactions);
   EXPECT_EQ(run.transactions->aborts, run.outcomes.failed);
@@ -275,8 +269,7 @@ TEST_F(CutTransactionTest, SectionsThatTimeOutOrAreCutOffAreCensored) {
 TEST_F(CutTransactionTest, SectionsThatNoClientCameToBeginAreCensored) {
   // 100 are due, of which the only client can do five.
   plan_.workload.clients = 1;
-  plan_.workload.rate = 1000;
-  plan_.workload.arrival = Arrival::constant;
+  open_loop(1000);
   plan_.workload.duration = 100ms;
   hold(20ms);
   const results::Run run = run_one(leaky_lock);
@@ -304,56 +297,26 @@ TEST_F(TransactionRunTest, SectionsOfOneLockAreNoneAndHaveLatencyByModeWhereBoth
   EXPECT_FALSE(run_one(behaviour_).acquire_by_mode);
 }
 
-/// Grants each section in the mode asked for, by a lock that keeps writers and readers apart, or
-/// not.
-class SharedLock {
- public:
-  explicit SharedLock(bool excludes) : excludes_(excludes) {}
-
-  Behaviour behaviour() {
-    return {.acquire =
-                [this](const Context& context, const AcquireRequest& request) {
-                  if (excludes_) enter(request.mode, context.env);
-                  AcquireResult granted = grant(request);
-                  granted.lease->mode = request.mode;
-                  return granted;
-                },
-            .release =
-                [this](const Lease& lease) {
-                  if (excludes_) leave(lease.mode);
-                  return ReleaseResult{ReleaseOutcome::released, {}};
-                }};
-  }
-
- private:
-  void enter(Mode mode, Env& env) {
-    while (writing_ > 0 || (mode == Mode::exclusive && readers_ > 0)) {
-      env.wait(nullptr, env.now() + 10us, {});
-    }
-    (mode == Mode::shared ? readers_ : writing_) += 1;
-  }
-  void leave(Mode mode) { (mode == Mode::shared ? readers_ : writing_) -= 1; }
-
-  const bool excludes_;
-  int readers_ = 0, writing_ = 0;
-};
-
-class SharedRunTest : public LiveRunTest {
- protected:
-  /// That share of the sections reads; the lock keeps writers apart from all others, or it does
-  /// not.
-  results::Run run_shared(double share, bool excludes) {
-    plan_.workload.shared_share = share;
-    SharedLock lock(excludes);
-    const Behaviour behaviour = lock.behaviour();
-    return run_one(behaviour);
-  }
-};
-
-TEST_F(SharedRunTest, SharedSectionsReadAndDoNotIncrement) {
+TEST_F(LiveRunTest, SharedSectionsReadAndDoNotIncrement) {
+  int readers = 0, writers = 0;
+  const Behaviour excluding{.acquire =
+                                [&](const Context& context, const AcquireRequest& request) {
+                                  const bool shared = request.mode == Mode::shared;
+                                  while (writers > 0 || (!shared && readers > 0)) {
+                                    context.env.wait(nullptr, context.env.now() + 10us, {});
+                                  }
+                                  ++(shared ? readers : writers);
+                                  return grant(request);
+                                },
+                            .release =
+                                [&](const Lease& lease) {
+                                  --(lease.mode == Mode::shared ? readers : writers);
+                                  return ReleaseResult{ReleaseOutcome::released, {}};
+                                }};
+  plan_.workload.shared_share = 0.5;
   hold(100us);
   end_after(400);
-  const results::Run run = run_shared(0.5, true);
+  const results::Run run = run_one(excluding);
   EXPECT_EQ(run.sections, 400U);
   EXPECT_GT(run.shared_sections, 100U);
   EXPECT_LT(run.shared_sections, 300U);
@@ -363,18 +326,15 @@ TEST_F(SharedRunTest, SharedSectionsReadAndDoNotIncrement) {
   EXPECT_EQ(run.audit.verdict, Verdict::exclusive);
 }
 
-TEST_F(SharedRunTest, ASharedSectionBesideAnExclusiveOneIsAViolation) {
-  hold(1ms);
-  end_after(200);
-  const results::Run run = run_shared(0.5, false);
-  EXPECT_GT(run.audit.overlaps, 0U);
-  EXPECT_EQ(run.audit.verdict, Verdict::violated);
-}
-
-TEST_F(SharedRunTest, SharedSectionsAloneMayOverlap) {
+TEST_F(LiveRunTest, SharedSectionsMayOverlapAndNoneWithAnExclusiveOne) {
   hold(1ms);
   end_after(100);
-  const results::Run run = run_shared(1, false);
+  plan_.workload.shared_share = 0.5;
+  const results::Run mixed = run_one(leaky_lock);
+  EXPECT_GT(mixed.audit.overlaps, 0U);
+  EXPECT_EQ(mixed.audit.verdict, Verdict::violated);
+  plan_.workload.shared_share = 1;
+  const results::Run run = run_one(leaky_lock);
   EXPECT_EQ(run.shared_sections, 100U);
   EXPECT_EQ(run.audit.increments, 0U);
   EXPECT_EQ(run.audit.overlaps, 0U);

@@ -45,8 +45,7 @@ class CanaryTest : public WatchedRunTest {
   CanaryTest() {
     plan_.workload.key_per_client = true;
     plan_.workload.meet_every = 50ms;
-    plan_.workload.rate = 100;
-    plan_.workload.arrival = Arrival::constant;
+    open_loop(100);
     plan_.workload.duration = 600ms;
     plan_.workload.acquire_timeout = 5s;
     hold(20ms);
@@ -92,8 +91,7 @@ class ReasonTest : public WatchedRunTest {
  protected:
   ReasonTest() {
     plan_.workload.clients = 1;
-    plan_.workload.rate = 100;
-    plan_.workload.arrival = Arrival::constant;
+    open_loop(100);
     plan_.workload.acquire_timeout = 1ms;
     plan_.workload.longest_lag = 20ms;
     plan_.workload.duration = 300ms;

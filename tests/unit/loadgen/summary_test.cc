@@ -44,15 +44,6 @@ class SummaryTest : public testing::Test {
     session->write(0, *session->read(0, {}), {});
   }
 
-  void regress() {
-    for (const int number : {5, 4}) {
-      const AcquireMark mark = run_.audit.begin_acquire(0);
-      const auto fencing = static_cast<std::uint64_t>(number);
-      run_.audit.leave(0, run_.audit.enter(0, 0, Mode::exclusive, fencing, mark, audit_start_),
-                       audit_start_);
-    }
-  }
-
   results::Run summary(Duration length = 2s) const {
     results::Run result;
     summarise(run_, length, result);
@@ -68,11 +59,9 @@ class SummaryTest : public testing::Test {
 
 TEST_F(SummaryTest, ARunInWhichNothingHappened) {
   const results::Run run = summary(0s);
-  EXPECT_EQ(run.sections, 0U);
   EXPECT_EQ(run.sections_per_second, 0);
   EXPECT_EQ(run.commands_per_section, 0);
   EXPECT_EQ(run.attempts_per_grant, 0);
-  EXPECT_EQ(run.acquire.count, 0U);
   EXPECT_EQ(run.fairness.per_client, (std::vector<std::uint64_t>{0, 0}));
   EXPECT_EQ(run.audit.verdict, Verdict::unaudited);
   EXPECT_FALSE(run.quorum || run.replication);
@@ -87,7 +76,10 @@ TEST_F(SummaryTest, FiguresPerSection) {
   add(Count::round_trip_ns, 8'000);
   add(Count::backoff_ns, 4'000'000);
   add(Count::notified_ns, 2'000'000'000);
+  EXPECT_EQ(summary().herd_factor, std::nullopt) << "nobody was woken";
+  add(Count::wakes, 6);
   const results::Run run = summary(2s);
+  EXPECT_DOUBLE_EQ(run.herd_factor.value(), 1.5);
   EXPECT_EQ(run.sections, 4U);
   EXPECT_DOUBLE_EQ(run.duration_seconds, 2);
   EXPECT_DOUBLE_EQ(run.sections_per_second, 2);
@@ -121,17 +113,6 @@ TEST_F(SummaryTest, RenewalIsThereOnlyIfSomethingWasRenewed) {
   EXPECT_EQ(renewal->slip.count, 7U);
   EXPECT_EQ(renewal->duration.count, 7U);
   EXPECT_EQ(renewal->margin.count, 5U);
-  EXPECT_DOUBLE_EQ(renewal->margin.max, 0.03);
-  EXPECT_DOUBLE_EQ(renewal->slip.max, 0.001);
-  EXPECT_DOUBLE_EQ(renewal->duration.max, 0.002);
-}
-
-TEST_F(SummaryTest, TheHerdFactorIsThereOnlyIfSomebodyWasWoken) {
-  for (int i = 0; i < 4; ++i) grant(1ms);
-  EXPECT_EQ(summary().herd_factor, std::nullopt);
-  add(Count::wakes, 6);
-  ASSERT_TRUE(summary().herd_factor);
-  EXPECT_DOUBLE_EQ(*summary().herd_factor, 1.5);
 }
 
 TEST_F(SummaryTest, OutcomesAreKeptApartAndThoseThatWereCutOffAreCensored) {
@@ -150,22 +131,6 @@ TEST_F(SummaryTest, OutcomesAreKeptApartAndThoseThatWereCutOffAreCensored) {
   EXPECT_EQ(run.acquire.censored.count, 8U) << "timed out and abandoned";
   EXPECT_DOUBLE_EQ(run.acquire.max, 6e-3);
   EXPECT_TRUE(run.acquire.is_at_least("max"));
-}
-
-TEST_F(SummaryTest, TheWarmUpIsInNoFigureButTheAudit) {
-  grant(1s, Phase::unmeasured);
-  add(Count::commands, 100, 0, Phase::unmeasured);
-  add(Count::wakes, 100, 1, Phase::unmeasured);
-  run_.recorder.histograms(Phase::unmeasured)[Timing::hold].record(1s);
-  lose_an_update();
-  const results::Run run = summary();
-  EXPECT_EQ(run.sections, 0U);
-  EXPECT_EQ(run.outcomes.acquired, 0U);
-  EXPECT_EQ(run.acquire.count, 0U);
-  EXPECT_EQ(run.hold.count, 0U);
-  EXPECT_EQ(run.herd_factor, std::nullopt);
-  EXPECT_EQ(run.fairness.longest_wait_seconds, 0);
-  EXPECT_EQ(run.audit.lost_updates, 1U);
 }
 
 TEST_F(SummaryTest, Fairness) {
@@ -211,17 +176,13 @@ TEST_F(SummaryTest, ASeriesPointIsWhatHappenedSinceTheLast) {
   EXPECT_EQ(second.sections, 1U);
   EXPECT_EQ(second.failed, 2U);
   EXPECT_NEAR(second.acquire_p99, 20e-3, 2e-4);
-  EXPECT_EQ(sampler.sample(audit_start_ + 3s).sections, 0U);
-}
-
-TEST_F(SummaryTest, WhatIsFinishedAfterTheLastPointIsAddedToIt) {
-  SeriesSampler sampler(run_);
-  grant(1ms);
-  results::SeriesPoint last = sampler.sample(audit_start_ + 1s);
+  results::SeriesPoint last = sampler.sample(audit_start_ + 3s);
+  EXPECT_EQ(last.sections, 0U);
+  // What is finished after the last point is added to it.
   grant(2ms);
   measured()[Timing::failed].record(1ms);
   sampler.complete(last);
-  EXPECT_EQ(last.sections, 2U);
+  EXPECT_EQ(last.sections, 1U);
   EXPECT_EQ(last.failed, 1U);
 }
 
@@ -300,43 +261,22 @@ class AuditSummaryTest : public SummaryTest {
   }
 };
 
-TEST_F(AuditSummaryTest, FailuresOfTheResourceAreTheAuditsBusinessWheneverTheyCame) {
-  add(Count::resource_failures, 2);
-  Counts before;
-  before[Count::resource_failures] = 3;
-  run_.recorder.client(0).add(Phase::unmeasured, before);
-  EXPECT_EQ(summary().audit.resource_failures, 5U);
-}
-
-TEST_F(AuditSummaryTest, WithoutAnAcceptedWriteNothingIsAudited) {
-  grant(1ms);
-  EXPECT_EQ(summary().audit.verdict, Verdict::unaudited);
-  update();
-  EXPECT_EQ(summary().audit.verdict, Verdict::exclusive);
-}
-
-TEST_F(AuditSummaryTest, OverlapsAndLostUpdatesAreViolations) {
+TEST_F(AuditSummaryTest, AnOverlapIsAViolation) {
   overlap();
-  EXPECT_EQ(summary().audit.overlaps, 1U);
-  EXPECT_DOUBLE_EQ(summary().audit.overlap_seconds, 3e-3);
-  EXPECT_EQ(summary().audit.verdict, Verdict::violated);
+  const results::Audit overlapped = summary().audit;
+  EXPECT_EQ(overlapped.overlaps, 1U);
+  EXPECT_DOUBLE_EQ(overlapped.overlap_seconds, 3e-3);
+  EXPECT_EQ(overlapped.verdict, Verdict::violated);
+}
+
+TEST_F(AuditSummaryTest, ALostUpdateAloneIsAViolation) {
   lose_an_update();
   const results::Audit audit = summary().audit;
   EXPECT_EQ(audit.increments, 2U);
   EXPECT_EQ(audit.counter, 1U);
   EXPECT_EQ(audit.lost_updates, 1U);
   EXPECT_EQ(audit.lost_updates_max, 1U);
-}
-
-TEST_F(AuditSummaryTest, ALostUpdateAloneIsAViolation) {
-  lose_an_update();
-  EXPECT_EQ(summary().audit.verdict, Verdict::violated);
-}
-
-TEST_F(AuditSummaryTest, AFenceRegressionIsAViolation) {
-  regress();
-  EXPECT_EQ(summary().audit.fence_regressions, 1U);
-  EXPECT_EQ(summary().audit.verdict, Verdict::violated);
+  EXPECT_EQ(audit.verdict, Verdict::violated);
 }
 
 TEST_F(AuditSummaryTest, AControlThatPromisesNothingIsUnprotectedOnlyIfItFailed) {

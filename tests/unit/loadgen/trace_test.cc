@@ -8,7 +8,7 @@
 #include <sstream>
 
 #include "loadgen/run/demand.h"
-#include "tests/unit/loadgen/trace_fixture.h"
+#include "tests/unit/loadgen/live_run_fixture.h"
 
 namespace lockbench::loadgen {
 namespace {
@@ -32,23 +32,19 @@ tl::expected<std::vector<Locks>, std::string> read_all(const std::string& text) 
   return all;
 }
 
-TEST(ReadTrace, TakesLinesOfOneTransactionTogether) {
-  const auto all = read_all("1,0,2,7,2\n1,0,2,3,1\n2,0,1,7,1\n1,0,2,9,2\n");
-  ASSERT_TRUE(all) << all.error();
-  EXPECT_THAT(*all,
-              ElementsAre(Locks{exclusive(7), shared(3)}, Locks{shared(7)}, Locks{exclusive(9)}));
-}
-
-TEST(ReadTrace, CopesWithOtherFormsOfLines) {
-  const auto all = read_all("# made by hand\n\n5,1,16777215,2\r\n5,1,0,1\n\n6,0,1,4,1");
-  ASSERT_TRUE(all) << all.error();
-  EXPECT_THAT(*all, ElementsAre(Locks{exclusive(16'777'215), shared(0)}, Locks{shared(4)}));
-}
-
-TEST(ReadTrace, TakesALockOnce) {
-  const auto all = read_all("1,0,1,7,1\n1,0,1,8,1\n1,0,1,7,2\n1,0,1,8,1\n");
-  ASSERT_TRUE(all) << all.error();
-  EXPECT_THAT(*all, ElementsAre(Locks{exclusive(7), shared(8)}));
+TEST(ReadTrace, TakesLinesOfOneTransactionTogetherAndALockOnce) {
+  const std::vector<std::pair<std::string, std::vector<Locks>>> cases = {
+      {"1,0,2,7,2\n1,0,2,3,1\n2,0,1,7,1\n1,0,2,9,2\n",
+       {{exclusive(7), shared(3)}, {shared(7)}, {exclusive(9)}}},
+      {"# made by hand\n\n5,1,16777215,2\r\n5,1,0,1\n\n6,0,1,4,1",
+       {{exclusive(16'777'215), shared(0)}, {shared(4)}}},
+      {"1,0,1,7,1\n1,0,1,8,1\n1,0,1,7,2\n1,0,1,8,1\n", {{exclusive(7), shared(8)}}},
+  };
+  for (const auto& [text, transactions] : cases) {
+    const auto all = read_all(text);
+    ASSERT_TRUE(all) << all.error();
+    EXPECT_EQ(*all, transactions) << text;
+  }
 }
 
 TEST(ReadTrace, NamesTheLineThatIsWrong) {
@@ -107,14 +103,6 @@ class TraceTest : public TraceRunTest {
   std::vector<Mode> modes_;
 };
 
-TEST_F(TraceTest, SaysHowManyLocksAndTransactionsItHas) {
-  write("1,0,1,7,2\n1,0,1,300,1\n2,0,1,8,2\n");
-  const auto trace = Trace::read(path_);
-  ASSERT_TRUE(trace) << trace.error();
-  EXPECT_EQ(trace->keys, 301);
-  EXPECT_EQ(trace->transactions, 2U);
-}
-
 TEST_F(TraceTest, IsRefusedWithoutTransactions) {
   EXPECT_EQ(Trace::read(path_).error(), path_ + ": there is no such file");
   write("# nothing\n");
@@ -125,6 +113,8 @@ TEST_F(TraceTest, IsRefusedWithoutTransactions) {
 TEST_F(TraceTest, ItsEndEndsTheRun) {
   plan_.workload.clients = 1;
   replay("1,0,1,7,2\n1,0,1,300,1\n2,0,1,8,2\n");
+  EXPECT_EQ(plan_.workload.trace->keys, 301);
+  EXPECT_EQ(plan_.workload.trace->transactions, 2U);
   const results::Run run = run_one(behaviour_);
   EXPECT_THAT(asked_, ElementsAre("7}", "300}", "8}"));
   EXPECT_THAT(modes_, testing::Each(Mode::exclusive)) << "the lock has no shared mode";
@@ -138,8 +128,7 @@ TEST_F(TraceTest, NobodyWaitsForAStartAfterItsEnd) {
   // The transactions are due within half a second. The starts that the other clients wait for come
   // later, up to 10 s.
   plan_.workload.clients = 200;
-  plan_.workload.rate = 20;
-  plan_.workload.arrival = Arrival::constant;
+  open_loop(20);
   std::string text;
   for (int i = 1; i <= 11; ++i) text += fmt::format("{},0,1,{},2\n", i, i);
   replay(text);
@@ -188,8 +177,7 @@ TEST_F(TraceTest, EachTransactionGoesToOneClient) {
 TEST_F(TraceTest, EachRunBeginsAtItsFront) {
   replay("1,0,1,7,2\n2,0,1,8,2\n");
   plan_.workload.repeat = 3;
-  const Descriptor strategy = scripted("scripted", behaviour_);
-  const RunReport report = run({&strategy});
+  const RunReport report = run(behaviour_);
   ASSERT_EQ(report.runs.size(), 3U);
   for (const results::Run& one : report.runs) EXPECT_EQ(one.sections, 2U);
 }
@@ -197,8 +185,7 @@ TEST_F(TraceTest, EachRunBeginsAtItsFront) {
 TEST_F(TraceTest, OneThatChangesMeanwhileIsNotReplayed) {
   replay("1,0,1,7,2\n2,0,1,8,2\n");
   write("1,0,1,7,2\n2,0,1,800,2\n");
-  const Descriptor strategy = scripted("scripted", behaviour_);
-  const RunReport report = run({&strategy});
+  const RunReport report = run(behaviour_);
   ASSERT_EQ(report.not_started.size(), 1U);
   EXPECT_THAT(report.not_started[0].reason, HasSubstr("the file was changed"));
 }

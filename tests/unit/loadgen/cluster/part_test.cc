@@ -6,6 +6,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <random>
 
 #include "loadgen/cluster/wire.h"
@@ -34,45 +35,23 @@ class RankUnderTest : public RunUnderTest {
 
 Share all_clients() { return {.clients = kClientsOfRecord}; }
 
-/// One client's wait.
-struct Sample {
-  int client;
-  Duration waited;
-  Phase phase;
-  bool cut;
-};
-
-std::vector<Sample> samples() {
-  std::mt19937 random(5);
-  std::lognormal_distribution<double> waits(-7, 1.5);
-  constexpr int kSamples = 20'000;
-  std::vector<Sample> all;
-  all.reserve(kSamples);
-  for (int i = 0; i < kSamples; ++i) {
-    all.push_back(
-        {static_cast<int>(random() % kClientsOfRecord),
-         std::chrono::duration_cast<Duration>(std::chrono::duration<double>(waits(random))),
-         i < 1000 ? Phase::unmeasured : Phase::measured, i % 50 == 0});
-  }
-  return all;
-}
-
-void record(const Sample& sample, RunShared& run) {
+/// A client's wait, and what else a section records.
+void record(RunShared& run, int client, Duration waited, Phase phase, bool cut) {
   Recorder& recorder = run.recorder;
-  auto& histograms = recorder.histograms(sample.phase);
-  histograms[sample.cut ? Timing::timed_out : Timing::acquired].record(sample.waited);
-  histograms[sample.cut ? Timing::service_cut : Timing::acquire_service].record(sample.waited);
+  auto& histograms = recorder.histograms(phase);
+  histograms[cut ? Timing::timed_out : Timing::acquired].record(waited);
+  histograms[cut ? Timing::service_cut : Timing::acquire_service].record(waited);
   Counts counts;
-  counts[sample.cut ? Count::failed_taken : Count::sections] = 1;
+  counts[cut ? Count::failed_taken : Count::sections] = 1;
   counts[Count::commands] = 3;
-  counts.longest_wait = sample.waited;
-  recorder.client(sample.client).add(sample.phase, counts);
-  if (sample.phase == Phase::measured) {
-    recorder.waits().record(sample.client, sample.waited, sample.cut);
-    recorder.command("SET").record(sample.waited / 2);
+  counts.longest_wait = waited;
+  recorder.client(client).add(phase, counts);
+  if (phase == Phase::measured) {
+    recorder.waits().record(client, waited, cut);
+    recorder.command("SET").record(waited / 2);
   }
-  recorder.add(sample.phase, Count::renewals);
-  if (sample.cut) recorder.failure("it took too long");
+  recorder.add(phase, Count::renewals);
+  if (cut) recorder.failure("it took too long");
   run.used.mark(0);
 }
 
@@ -92,12 +71,16 @@ TEST(Record, RanksThatRecordedEachItsShareGiveTheSameResultAsOneProcess) {
   for (int rank = 0; rank < kRanksOfRecord; ++rank) {
     ranks.push_back(std::make_unique<RankUnderTest>(rank, kRanksOfRecord));
   }
-  for (const Sample& sample : samples()) {
-    record(sample, alone.shared());
-    for (auto& rank : ranks) {
-      const Share& share = rank->shared().share;
-      const int first = share.number(0), last = share.number(share.count() - 1);
-      if (sample.client >= first && sample.client <= last) record(sample, rank->shared());
+  std::mt19937 random(5);
+  std::lognormal_distribution<double> waits(-7, 1.5);
+  for (int i = 0; i < 20'000; ++i) {
+    const auto client = static_cast<int>(random() % kClientsOfRecord);
+    const auto waited =
+        std::chrono::duration_cast<Duration>(std::chrono::duration<double>(waits(random)));
+    const auto rank = static_cast<std::size_t>(client / (kClientsOfRecord / kRanksOfRecord));
+    for (RankUnderTest* one : {&alone, ranks.at(rank).get()}) {
+      record(one->shared(), client, waited, i < 1000 ? Phase::unmeasured : Phase::measured,
+             i % 50 == 0);
     }
   }
   for (auto& rank : ranks) {
@@ -176,13 +159,11 @@ TEST(Record, CountersOfRanksAddUpFromTheFirstValueThatAnyRead) {
   EXPECT_EQ(totals->accepted, 17U);
   EXPECT_EQ(totals->moved, 17U);
   EXPECT_EQ(totals->lost, 0U);
-}
-
-TEST(Record, AWriteThatAnotherRankOverwroteIsLost) {
-  const auto reported = make_reported_counter(1);
-  reported->add({.key = 0, .accepted = 10, .initial = 1, .highest = 10, .stored = true});
-  reported->add({.key = 0, .accepted = 10, .initial = 1, .highest = 12, .stored = true});
-  EXPECT_EQ(reported->totals()->lost, 8U);
+  const auto overwritten = make_reported_counter(1);
+  for (const std::uint64_t highest : {10, 12}) {
+    overwritten->add({.key = 0, .accepted = 10, .initial = 1, .highest = highest, .stored = true});
+  }
+  EXPECT_EQ(overwritten->totals()->lost, 8U);
 }
 
 constexpr int kClientsOfTwo = 4;
@@ -211,7 +192,9 @@ PartFile part_file(int rank, int sections) {
 }
 
 TEST(Merge, TheFilesOfAllRanksMakeTheWholeRun) {
-  const auto run = merge({part_file(1, 30), part_file(0, 10)});
+  PartFile late = part_file(1, 30);
+  late.part.row.late_seconds = 0.08;
+  const auto run = merge({late, part_file(0, 10)});
   ASSERT_TRUE(run) << run.error();
   EXPECT_EQ(run->sections, 80U);
   EXPECT_EQ(run->acquire.count, 80U);
@@ -221,6 +204,9 @@ TEST(Merge, TheFilesOfAllRanksMakeTheWholeRun) {
   ASSERT_EQ(run->series.size(), 1U);
   EXPECT_EQ(run->series[0].sections, 80U);
   EXPECT_FALSE(run->ranks[0].lost || run->ranks[1].lost);
+  EXPECT_DOUBLE_EQ(run->ranks[1].late_seconds, 0.08);
+  EXPECT_THAT(run->ranks[1].notes, testing::Contains(HasSubstr("80 ms late")));
+  EXPECT_THAT(run->ranks[0].notes, testing::IsEmpty());
 }
 
 TEST(Merge, RanksThatLeftCoresOfTheirHostIdleAreNotTheBottleneck) {
@@ -237,10 +223,16 @@ TEST(Merge, RanksThatLeftCoresOfTheirHostIdleAreNotTheBottleneck) {
   EXPECT_THAT(run->generator.reasons, testing::Not(testing::Contains(HasSubstr("of its CPU"))));
 }
 
-TEST(Merge, AMissingRankAndOneThatWasCutOffAreMarked) {
+TEST(Merge, ARankThatIsMissingCutOffOrDamagedIsMarked) {
   PartFile cut = part_file(1, 5);
   cut.part.complete = false;
   EXPECT_TRUE(merge({part_file(0, 5), cut})->ranks[1].lost);
+  PartFile damaged = part_file(1, 5);
+  damaged.part.record.pop_back();
+  const auto without = merge({part_file(0, 5), damaged});
+  EXPECT_THAT(without->ranks[1].notes, testing::Contains(HasSubstr("no part of this run")));
+  EXPECT_TRUE(without->ranks[1].lost);
+  EXPECT_EQ(without->sections, 10U);
   const auto run = merge({part_file(0, 5)});
   EXPECT_TRUE(run->ranks[1].lost);
   EXPECT_FALSE(run->generator.valid);
@@ -253,24 +245,6 @@ TEST(Merge, FilesOfDifferentRunsOrTwiceTheSameRankAreRefused) {
   EXPECT_THAT(merge({part_file(0, 5), other}).error(), HasSubstr("different runs"));
   EXPECT_THAT(merge({part_file(0, 5), part_file(0, 5)}).error(), HasSubstr("rank 0"));
   EXPECT_FALSE(merge({}));
-}
-
-TEST(Merge, ARankWhoseRecordIsDamagedIsLeftOut) {
-  PartFile wrong = part_file(1, 5);
-  wrong.part.record.pop_back();
-  const auto run = merge({part_file(0, 5), wrong});
-  EXPECT_THAT(run->ranks[1].notes, testing::Contains(HasSubstr("no part of this run")));
-  EXPECT_TRUE(run->ranks[1].lost);
-  EXPECT_EQ(run->sections, 10U);
-}
-
-TEST(Merge, ARankThatBeganLateSaysSo) {
-  PartFile late = part_file(1, 5);
-  late.part.row.late_seconds = 0.08;
-  const auto run = merge({part_file(0, 5), late});
-  EXPECT_DOUBLE_EQ(run->ranks[1].late_seconds, 0.08);
-  EXPECT_THAT(run->ranks[1].notes, testing::Contains(HasSubstr("80 ms late")));
-  EXPECT_THAT(run->ranks[0].notes, testing::IsEmpty());
 }
 
 TEST(PartFile, IsReadAsItWasSavedAndByTheSameBuildOnly) {
@@ -292,19 +266,70 @@ TEST(PartFile, IsReadAsItWasSavedAndByTheSameBuildOnly) {
 }
 
 TEST(PartFile, OfARunThatCannotBeIsRefused) {
-  const auto read = [](const PartFile& file) {
-    return read_part("lockbench.part/1 this\n" + to_bytes(file), "this");
+  const auto read = [](const std::function<void(PartFile&)>& change) {
+    PartFile file = part_file(1, 1);
+    change(file);
+    return read_part("lockbench.part/1 this\n" + to_bytes(file), "this").has_value();
   };
-  EXPECT_TRUE(read(part_file(1, 1)));
-  PartFile wrong = part_file(1, 1);
-  wrong.part.row.rank = 2;
-  EXPECT_FALSE(read(wrong));
-  wrong = part_file(1, 1);
-  wrong.ranks = 1'000'000'000;
-  EXPECT_FALSE(read(wrong));
-  wrong = part_file(1, 1);
-  wrong.order.workload.clients = -1;
-  EXPECT_FALSE(read(wrong));
+  EXPECT_TRUE(read([](PartFile&) {}));
+  EXPECT_FALSE(read([](PartFile& file) { file.part.row.rank = 2; }));
+  EXPECT_FALSE(read([](PartFile& file) { file.ranks = 1'000'000'000; }));
+  EXPECT_FALSE(read([](PartFile& file) { file.order.workload.clients = -1; }));
+}
+
+struct Everything {
+  std::int64_t whole = 0;
+  std::uint64_t count = 0;
+  double number = 0;
+  bool yes = false;
+  std::string text;
+  Duration duration{};
+  std::optional<int> perhaps;
+  std::vector<std::pair<int, std::string>> list;
+  std::map<std::string, std::vector<double>> map;
+  bool operator==(const Everything&) const = default;
+};
+
+TEST(Wire, EverythingComesBackAsItWas) {
+  const Everything sent{.whole = std::numeric_limits<std::int64_t>::min(),
+                        .count = std::numeric_limits<std::uint64_t>::max(),
+                        .number = -0.1,
+                        .yes = true,
+                        .text = std::string("\0\xff, text", 8),
+                        .duration = -3ns,
+                        .perhaps = -7,
+                        .list = {{1, "one"}, {-1, ""}},
+                        .map = {{"a", {1.5, 2}}, {"b", {}}}};
+  Everything received;
+  ASSERT_TRUE(from_bytes(to_bytes(sent), received));
+  EXPECT_EQ(received, sent);
+}
+
+TEST(Wire, AnOrderComesBackAsItWas) {
+  Order sent;
+  sent.run_id = "id";
+  sent.strategy = "redlock";
+  sent.workload.hold = DurationDistribution::uniform(1ms, 3ms);
+  sent.workload.hot_set = HotSet{.share = 0.5, .keys = 3, .moves_every = 2s};
+  sent.workload.iterations = 100;
+  sent.workload.strategy.wait = WaitPolicy::backoff(1ms, 2ms);
+  sent.workload.resource = Resource::redis_fenced;
+  sent.endpoints = {{"redis", {"redis://a", "redis://b"}}};
+  Order received;
+  ASSERT_TRUE(from_bytes(to_bytes(sent), received));
+  EXPECT_EQ(to_bytes(received), to_bytes(sent));
+  EXPECT_EQ(received.workload.hold, sent.workload.hold);
+  EXPECT_EQ(received.endpoints, sent.endpoints);
+}
+
+TEST(Wire, AnyBytesAreReadWithoutHarm) {
+  std::mt19937 random(1);
+  for (int i = 0; i < 2000; ++i) {
+    std::string bytes(random() % 200, '\0');
+    for (char& byte : bytes) byte = static_cast<char>(random());
+    Part part;
+    (void)from_bytes(bytes, part);  // what counts is that it ends
+  }
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <deque>
 #include <filesystem>
 #include <fstream>
 #include <numeric>
@@ -14,7 +15,6 @@
 #include "tests/support/fake_redis.h"
 #include "tests/support/run_shared.h"
 #include "tests/support/variable.h"
-#include "tests/unit/loadgen/cluster/in_process_peers.h"
 
 namespace lockbench::loadgen::cluster {
 namespace {
@@ -24,6 +24,61 @@ using testing::Contains;
 using testing::HasSubstr;
 using testing::Not;
 using testing::StartsWith;
+
+/// Ranks within one process. Each may be on a thread of its own.
+class InProcessRanks {
+ public:
+  explicit InProcessRanks(int size) {
+    for (int i = 0; i < size; ++i) boxes_->push_back(std::make_unique<Box>());
+  }
+
+  /// Those of one rank; may outlive this.
+  std::unique_ptr<Peers> rank(int rank) const { return std::make_unique<Own>(boxes_, rank); }
+  /// From now on it neither sends nor receives.
+  void kill(int rank) { boxes_->at(static_cast<std::size_t>(rank))->dead = true; }
+
+ private:
+  struct Box {
+    std::mutex mutex;
+    std::deque<Message> messages;
+    std::atomic<bool> dead{false};
+  };
+  using Boxes = std::shared_ptr<std::vector<std::unique_ptr<Box>>>;
+
+  class Own : public Peers {
+   public:
+    Own(Boxes boxes, int rank) : boxes_(std::move(boxes)), rank_(rank) {}
+
+    int rank() const override { return rank_; }
+    int size() const override { return static_cast<int>(boxes_->size()); }
+
+    void post(int to, Kind kind, std::string body) override {
+      Box& box = *boxes_->at(static_cast<std::size_t>(to));
+      if (own().dead || box.dead) return;
+      const std::scoped_lock lock(box.mutex);
+      box.messages.push_back({rank_, kind, std::move(body)});
+    }
+
+    std::optional<Message> poll() override {
+      Box& box = own();
+      const std::scoped_lock lock(box.mutex);
+      if (box.dead || box.messages.empty()) return std::nullopt;
+      Message message = std::move(box.messages.front());
+      box.messages.pop_front();
+      return message;
+    }
+
+    void close(bool /*together*/) override {}
+
+   private:
+    Box& own() const { return *boxes_->at(static_cast<std::size_t>(rank_)); }
+
+    const Boxes boxes_;
+    const int rank_;
+  };
+
+  Boxes boxes_ = std::make_shared<std::vector<std::unique_ptr<Box>>>();
+};
 
 class Observer : public ProgressObserver {
  public:
@@ -173,7 +228,16 @@ class TeamTest : public testing::Test {
 };
 
 TEST_F(TeamTest, TheResultIsThatOfAllRanksAndNothingIsLeft) {
+  const Folder folder;
+  team_.part_path = folder.out();
+  bool had_files = false;
+  plan_.run_over = [&](const results::Run&) {
+    had_files = test::eventually([&] { return folder.has_file_of(0) && folder.has_file_of(3); });
+  };
   plan_.workload.key_per_client = true;
+  plan_.workload.warmup = 0ms;
+  plan_.workload.duration = 1h;
+  plan_.workload.iterations = 401;
   const RunReport report = run();
   ASSERT_EQ(report.runs.size(), 1U) << testing::PrintToString(report.not_started.size());
   const results::Run& run = report.runs.front();
@@ -184,6 +248,7 @@ TEST_F(TeamTest, TheResultIsThatOfAllRanksAndNothingIsLeft) {
     EXPECT_FALSE(rank.lost);
     sections += rank.sections;
   }
+  EXPECT_EQ(sections, 401U);
   EXPECT_EQ(run.sections, sections);
   EXPECT_EQ(run.fairness.per_client.size(), 8U);
   EXPECT_EQ(std::accumulate(run.fairness.per_client.begin(), run.fairness.per_client.end(),
@@ -193,6 +258,8 @@ TEST_F(TeamTest, TheResultIsThatOfAllRanksAndNothingIsLeft) {
   EXPECT_EQ(run.audit.increments, run.audit.counter);
   EXPECT_EQ(run.acquire.count, run.outcomes.acquired);
   EXPECT_EQ(redis_.keys(), 0U);
+  EXPECT_TRUE(had_files);
+  EXPECT_TRUE(folder.empty());
 }
 
 TEST_F(TeamTest, ALockThatExcludesWithinARankOnlyIsCaught) {
@@ -249,29 +316,6 @@ TEST_F(TeamTest, ARankWithoutTheStrategySaysSo) {
   ASSERT_EQ(report.not_started.size(), 1U);
   EXPECT_THAT(report.not_started.front().reason,
               HasSubstr("of-another-build is not in this rank's build"));
-}
-
-TEST_F(TeamTest, TheIterationsAreSharedOut) {
-  plan_.workload.key_per_client = true;
-  plan_.workload.warmup = 0ms;
-  plan_.workload.duration = 1h;
-  plan_.workload.iterations = 101;
-  const RunReport report = run();
-  ASSERT_EQ(report.runs.size(), 1U);
-  EXPECT_EQ(report.runs.front().sections, 101U);
-}
-
-TEST_F(TeamTest, FilesOfRanksGoAfterAGoodRun) {
-  const Folder folder;
-  team_.part_path = folder.out();
-  bool had_files = false;
-  plan_.run_over = [&](const results::Run&) {
-    had_files = test::eventually([&] { return folder.has_file_of(0) && folder.has_file_of(3); });
-  };
-  const RunReport report = run();
-  ASSERT_EQ(report.runs.size(), 1U);
-  EXPECT_TRUE(had_files);
-  EXPECT_TRUE(folder.empty());
 }
 
 TEST_F(TeamTest, ARankThatIsSilentWhileItConnectsIsLost) {

@@ -1,13 +1,10 @@
 // How fibers begin, fail and end, and their stacks.
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <array>
 #include <atomic>
 #include <exception>
 #include <span>
 #include <stdexcept>
-#include <vector>
 
 #include "loadgen/fibers/stacks.h"
 #include "tests/unit/loadgen/fibers/pool_fixture.h"
@@ -23,13 +20,6 @@ class LivesTest : public PoolTest {
  protected:
   ~LivesTest() override { end(); }
 };
-
-TEST_F(LivesTest, WhatABodyThrowsIsALineOfText) {
-  start(0, [] { throw std::out_of_range("no such element"); });
-  start(1, [] { throw 1; });
-  end();
-  EXPECT_THAT(failures_, UnorderedElementsAre("no such element", "an unknown exception"));
-}
 
 /// Says what it holds in an exception, in a handler in which others run, and again.
 void fail_and_wait(const std::string& what, std::vector<std::string>& said) {
@@ -80,33 +70,6 @@ TEST_F(LivesTest, AFiberMayWaitWhileAnExceptionIsUnderWay) {
   EXPECT_THAT(failures_, ElementsAre("on its way"));
 }
 
-TEST_F(LivesTest, ThousandsOfFibersSleepAtOnce) {
-  // ThreadSanitizer knows no more than 8,128.
-  constexpr int kFibers = kSanitized ? 1000 : 10'000;
-  std::array<int, 2> awake{};
-  const TimePoint deadline = Carrier::current().now() + 20ms;
-  for (int on = 0; on < kFibers; ++on) {
-    start(on, [&mine = awake.at(static_cast<std::size_t>(on % 2)), deadline] {
-      Carrier::current().wait(nullptr, deadline, {});
-      ++mine;
-    });
-  }
-  end();
-  EXPECT_THAT(awake, ElementsAre(kFibers / 2, kFibers / 2));
-}
-
-TEST_F(LivesTest, ATaskThatIsDestroyedStopsItsFiberAndWaitsForIt) {
-  std::atomic<bool> ended{false};
-  start_stoppable(0, [&](const std::stop_token& stop) {
-    Carrier& carrier = Carrier::current();
-    EXPECT_EQ(carrier.wait(nullptr, bound(), stop), WaitResult::stopped);
-    carrier.wait(nullptr, Carrier::current().now() + 2ms, {});
-    ended = true;
-  });
-  end();
-  EXPECT_TRUE(ended);
-}
-
 TEST_F(LivesTest, AFiberMayDestroyTheTaskOfAnotherOne) {
   for (const int its_thread : {0, 1}) {
     std::atomic<bool> stopped{false};
@@ -146,8 +109,6 @@ TEST_F(LivesTest, AFiberGoesOnAfterItsStackWasTrimmed) {
     EXPECT_THAT(kept, ElementsAre(1, 2, 3, 4));
   });
 }
-
-TEST(TrimStack, DoesNothingOnAThread) { trim_stack(); }
 
 using OverflowDeathTest = LivesTest;
 
@@ -198,13 +159,6 @@ TEST(Stacks, DoNotOverlap) {
     EXPECT_LE(taken[i - 1].data() + taken[i - 1].size(), taken[i].data());
     EXPECT_GE(taken[i].size(), 5 * kPage);
   }
-}
-
-TEST(Stacks, ThoseThatWereGivenBackAreTakenFirst) {
-  Stacks stacks({});
-  const Stack first = stacks.take().value();
-  stacks.give_back(first);
-  EXPECT_EQ(stacks.take().value().data(), first.data());
 }
 
 TEST(Stacks, TrimmingReturnsOnlyWhatIsBelow) {

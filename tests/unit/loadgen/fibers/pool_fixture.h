@@ -27,20 +27,19 @@ inline TimePoint bound() { return Carrier::current().now() + kBound; }
 class PoolTest : public testing::Test {
  protected:
   void start(int on, std::function<void()> body) {
-    start_stoppable(on, [body = std::move(body)](const std::stop_token&) { body(); });
+    const auto on_failure = [this](const std::string& why) {
+      const std::scoped_lock lock(mutex_);
+      failures_.push_back(why);
+    };
+    auto task = pool_->start(
+        on, [body = std::move(body)](const std::stop_token&) { body(); }, on_failure);
+    ASSERT_TRUE(task) << task.error();
+    tasks_.push_back(std::move(*task));
   }
   /// A body that uses locals of the test, on the first thread, and waits for its end.
   void run(std::function<void()> body) {
     start(0, std::move(body));
     end();
-  }
-  void start_stoppable(int on, Carrier::Body body) {
-    auto task = pool_->start(on, std::move(body), [this](const std::string& why) {
-      const std::scoped_lock lock(mutex_);
-      failures_.push_back(why);
-    });
-    ASSERT_TRUE(task) << task.error();
-    tasks_.push_back(std::move(*task));
   }
   /// Asks all bodies to stop and waits for their ends.
   void end() { tasks_.clear(); }
