@@ -2,14 +2,11 @@
 
 #include <algorithm>
 #include <deque>
-#include <limits>
 #include <set>
-#include <span>
 #include <unordered_set>
 #include <utility>
 
-#include "strategies/zookeeper/client/link.h"
-#include "strategies/zookeeper/client/messages.h"
+#include "strategies/zookeeper/client/session.h"
 #include "watch/sources/patterns.h"
 #include "watch/sources/server_source.h"
 #include "watch/sources/zookeeper_locks.h"
@@ -18,8 +15,6 @@ namespace lockbench::watch {
 namespace {
 
 using zookeeper::Code;
-using zookeeper::Packets;
-using zookeeper::Xid;
 using ZkRequest = zookeeper::Request;
 
 constexpr Duration kListenFor = std::chrono::milliseconds(20);
@@ -30,187 +25,6 @@ constexpr std::uint64_t kPerVisit = 2;
 
 /// Long enough for a busy machine, short enough to notice soon that the server is gone.
 constexpr Duration kSessionTimeout = std::chrono::seconds(6);
-/// Of a server that sends without end.
-constexpr std::size_t kMostUnread = 100'000;
-
-/// A session for reading and watching, which owns nothing that would end with it. For one thread,
-/// which must call events() often, as that keeps it alive. After a failure it is closed, with all
-/// watches, and of no use any more. Reports each request to its Env.
-class ZookeeperObserver {
- public:
-  ZookeeperObserver(zookeeper::Endpoint endpoint, Duration command_timeout, Env& env)
-      : endpoint_(std::move(endpoint)),
-        display_(endpoint_.display()),
-        timeout_(command_timeout),
-        env_(env),
-        link_(endpoint_, env, {}) {}
-  ZookeeperObserver(const ZookeeperObserver&) = delete;
-  ZookeeperObserver& operator=(const ZookeeperObserver&) = delete;
-  ~ZookeeperObserver() { close(); }
-
-  StoreResult<void> connect(const std::stop_token& stop) {
-    if (auto greeted = greet_server(stop); !greeted) return greeted;
-    connected_ = true;
-    heard_at_ = pinged_at_ = env_.now();
-    if (endpoint_.user.empty()) return {};
-    if (!link_.packets().send(zookeeper::authenticate(endpoint_.user, endpoint_.password))) {
-      return broken("the server closed it");
-    }
-    return {};
-  }
-
-  /// Pipelines the requests, which must change nothing, and waits for the answers.
-  StoreResult<std::vector<zookeeper::Reply>> call(std::span<const ZkRequest> requests,
-                                                  const std::stop_token& stop) {
-    const auto info = [&](const ZkRequest& request) {
-      return CommandInfo{.store = "zookeeper",
-                         .endpoint = display_,
-                         .name = zookeeper::name_of(request.kind),
-                         .key = request.path};
-    };
-    requests_ = requests;
-    answers_.clear();
-    std::string all;
-    std::int32_t xid = next_answer_;
-    for (const ZkRequest& request : requests) {
-      env_.before_command(info(request));
-      all += zookeeper::write(xid, request, endpoint_.path, false);
-      xid = after(xid);
-    }
-    const TimePoint give_up_at = env_.now() + timeout_;
-    StoreResult<void> heard;
-    if (!link_.packets().send(all)) heard = broken("the server closed it, or does not read");
-    while (heard && answers_.size() < requests.size()) {
-      if (env_.now() >= give_up_at) heard = broken("no answer within " + format_duration(timeout_));
-      if (heard && stop.stop_requested()) heard = broken("stopped while waiting for the answer");
-      if (heard) heard = receive(Packets::kPace, stop);
-    }
-    requests_ = {};
-    for (const ZkRequest& request : requests) {
-      env_.after_command(info(request), heard ? CommandEnd::answered : CommandEnd::lost);
-    }
-    if (!heard) return tl::unexpected(std::move(heard.error()));
-    return std::move(answers_);
-  }
-
-  /// The nodes of which something has changed; waits for at most `longest` for the first.
-  StoreResult<std::vector<std::string>> events(Duration longest, const std::stop_token& stop) {
-    const TimePoint until = env_.now() + longest;
-    // At least one look; each further one waits.
-    while (true) {
-      const TimePoint now = env_.now();
-      const Duration left = std::clamp(until - now, Duration::zero(), Packets::kPace);
-      if (auto heard = receive(events_.empty() ? left : Duration::zero(), stop); !heard) {
-        return tl::unexpected(std::move(heard.error()));
-      }
-      if (!events_.empty() || stop.stop_requested() || env_.now() >= until) break;
-    }
-    const TimePoint now = env_.now();
-    if (now - heard_at_ >= granted_ * 2 / 3) return broken("the server was silent");
-    if (now - pinged_at_ >= granted_ / 3) {
-      pinged_at_ = now;
-      if (!link_.packets().send(zookeeper::ping())) return broken("the server closed it");
-    }
-    return std::exchange(events_, {});
-  }
-
-  void close() {
-    // So that its watches do not burden the server until the session would expire.
-    if (std::exchange(connected_, false))
-      link_.packets().send(zookeeper::end_session(next_answer_));
-    link_.drop();
-  }
-
- private:
-  static std::int32_t after(std::int32_t xid) {
-    return xid == std::numeric_limits<std::int32_t>::max() ? 1 : xid + 1;
-  }
-
-  StoreResult<void> greet_server(const std::stop_token& stop) {
-    const TimePoint give_up_at = env_.now() + timeout_;
-    const auto servers = static_cast<std::int64_t>(endpoint_.hosts.size());
-    link_.begin(std::max<Duration>(timeout_ / servers, std::chrono::milliseconds(50)));
-    while (env_.now() < give_up_at && !link_.is_hopeless()) {
-      if (stop.stop_requested()) return broken("stopped while connecting");
-      const auto greeting = link_.advance({}, kSessionTimeout, env_, Packets::kPace);
-      if (!greeting) continue;
-      granted_ = greeting->timeout;
-      if (granted_ > Duration::zero()) return {};
-      return broken("it grants no session");
-    }
-    return broken("no ZooKeeper answers: " + link_.why());
-  }
-
-  /// Takes what comes within `longest`.
-  StoreResult<void> receive(Duration longest, const std::stop_token& stop) {
-    const auto status = link_.packets().receive(longest, stop);
-    if (status == Transport::Status::closed) return broken(link_.packets().why_closed());
-    if (status != Transport::Status::ok) return {};
-    heard_at_ = env_.now();
-    while (true) {
-      const auto packet = link_.packets().next();
-      if (!packet) return broken(packet.error());
-      if (!*packet) return {};
-      if (const std::string wrong = take(**packet); !wrong.empty()) return broken(wrong);
-    }
-  }
-
-  /// What is wrong with a packet; empty if it is right.
-  std::string take(std::string_view packet) {
-    zookeeper::Reader from(packet);
-    const auto header = read_header(from);
-    if (!header) return header.error();
-    switch (header->xid) {
-      case Xid::kEvent: {
-        auto event = read_event(from, endpoint_.path);
-        if (!event) return std::move(event.error());
-        if (events_.size() >= kMostUnread) return "events without end";
-        events_.push_back(std::move(event->path));
-        return {};
-      }
-      case Xid::kPing:
-        return {};
-      case Xid::kAuth:
-        return header->code == Code::ok ? std::string() : zookeeper::describe(header->code);
-      default:
-        break;
-    }
-    if (answers_.size() >= requests_.size() || header->xid != next_answer_) {
-      return "unexpected or out-of-order answer";
-    }
-    const ZkRequest& request = requests_[answers_.size()];
-    next_answer_ = after(next_answer_);
-    zookeeper::Reply& answer = answers_.emplace_back();
-    answer.code = header->code;
-    if (zookeeper::ends_session(header->code)) return zookeeper::describe(header->code);
-    if (header->code != Code::ok) return {};
-    auto reply = read_reply(request, endpoint_.path, from);
-    if (!reply) return std::move(reply.error());
-    answer = *std::move(reply);
-    return {};
-  }
-
-  tl::unexpected<StoreError> broken(std::string_view why) {
-    link_.drop();
-    connected_ = false;
-    return tl::unexpected(
-        StoreError{StoreError::Kind::unanswered, fmt::format("{}: {}", display_, printable(why))});
-  }
-
-  const zookeeper::Endpoint endpoint_;
-  const std::string display_;
-  const Duration timeout_;
-  Env& env_;
-  zookeeper::Link link_;
-  bool connected_ = false;
-  Duration granted_{};  ///< the session's timeout
-  TimePoint heard_at_{}, pinged_at_{};
-  std::span<const ZkRequest> requests_;    ///< of the call that waits; no others have answers
-  std::vector<zookeeper::Reply> answers_;  ///< so far
-  std::int32_t next_answer_ = 1;
-  std::vector<std::string> events_;
-};
-
 /// Patterns are paths; a user may leave out the first slash.
 std::vector<std::string> as_paths(const std::vector<std::string>& patterns) {
   std::vector<std::string> paths;
@@ -234,7 +48,7 @@ class ZookeeperWatch {
         patterns_(as_paths(request.locks)),
         env_(env),
         budget_(budget),
-        observer_(endpoint, request.command_timeout, env),
+        session_(endpoint, request.command_timeout, env, nullptr),
         locks_(request.most_locks) {
     for (const std::string& pattern : patterns_) {
       const std::string prefix = prefix_of(pattern);
@@ -242,13 +56,17 @@ class ZookeeperWatch {
       roots_.insert(slash == 0 ? "/" : prefix.substr(0, slash));
     }
   }
+  ZookeeperWatch(const ZookeeperWatch&) = delete;
+  ZookeeperWatch& operator=(const ZookeeperWatch&) = delete;
+  /// So that its watches do not burden the server until the session would expire.
+  ~ZookeeperWatch() { session_.close(); }
 
   /// Connects, and checks that it may read.
   StoreResult<void> begin(const std::stop_token& stop) {
-    if (auto connected = observer_.connect(stop); !connected) return connected;
+    if (auto connected = session_.connect(kSessionTimeout, stop); !connected) return connected;
     std::vector<ZkRequest> requests;
     for (const std::string& root : roots_) requests.push_back({ZkRequest::Kind::children, root});
-    const auto answers = observer_.call(requests, stop);
+    const auto answers = ask(requests, stop);
     if (!answers) return tl::unexpected(answers.error());
     for (std::size_t i = 0; i < requests.size(); ++i) {
       const auto& answer = (*answers)[i];
@@ -288,16 +106,20 @@ class ZookeeperWatch {
       if (to_visit_.empty()) initial = false;
       const TimePoint now = env_.now();
       const TimePoint until = to_visit_.empty() ? now + kListenFor : budget_.next(cost, now);
-      auto events = observer_.events(std::min(until - now, kListenFor), stop);
+      auto events = session_.events(std::min(until - now, kListenFor), stop);
       if (!events) return tl::unexpected(std::move(events.error()));
       for (const std::string& path : *events) visit(path);
       tell_missed(reporter);
     }
-    observer_.close();
     return {};
   }
 
  private:
+  StoreResult<std::vector<zookeeper::Reply>> ask(const std::vector<ZkRequest>& requests,
+                                                 const std::stop_token& stop) {
+    return session_.call(requests, {}, stop, zookeeper::Session::Refusal::is_an_answer);
+  }
+
   void visit(const std::string& path) {
     if (queued_.insert(path).second) to_visit_.push_back(path);
   }
@@ -326,7 +148,7 @@ class ZookeeperWatch {
     }
     if (requests.empty()) return {};
     const TimePoint asked_at = env_.now();
-    auto answers = budget_.ask(env_, [&] { return observer_.call(requests, stop); });
+    auto answers = budget_.ask(env_, [&] { return ask(requests, stop); });
     if (!answers) return tl::unexpected(std::move(answers.error()));
     std::vector<ZkRequest> owners;
     std::vector<std::pair<std::string, std::string>>
@@ -380,7 +202,7 @@ class ZookeeperWatch {
     budget_.owe(others.size() + asked - std::min(asked, visits));
     requests.insert(requests.end(), others.begin(), others.end());
     if (requests.empty()) return {};
-    auto answers = observer_.call(requests, stop);
+    auto answers = ask(requests, stop);
     if (!answers) return tl::unexpected(std::move(answers.error()));
     const WallTime wall = env_.wall_now();
     const TimePoint now = env_.now();
@@ -411,7 +233,7 @@ class ZookeeperWatch {
     if (to_visit_.empty() || !budget_.spend(1, env_.now())) return {};
     const std::string path = next_visit();
     const ZkRequest request{ZkRequest::Kind::children, path};
-    auto answers = observer_.call({&request, 1}, stop);
+    auto answers = ask({request}, stop);
     if (!answers) return tl::unexpected(std::move(answers.error()));
     const auto& answer = answers->front();
     if (!answer.done()) return {};
@@ -436,7 +258,7 @@ class ZookeeperWatch {
   const std::vector<std::string> patterns_;
   Env& env_;
   Budget& budget_;
-  ZookeeperObserver observer_;
+  zookeeper::Session session_;
   ZookeeperLocks locks_;
   std::set<std::string> roots_;
   std::deque<std::string> to_visit_;
