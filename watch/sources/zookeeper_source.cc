@@ -40,16 +40,14 @@ std::string child_of(const std::string& path, const std::string& name) {
 }
 
 /// One session's time of watching.
-class ZookeeperWatch {
+class ZookeeperWatch : public Watching {
  public:
-  ZookeeperWatch(const zookeeper::Endpoint& endpoint, const Request& request, Env& env,
-                 Budget& budget)
-      : display_(endpoint.display()),
-        patterns_(as_paths(request.locks)),
-        env_(env),
-        budget_(budget),
-        session_(endpoint, request.command_timeout, env, nullptr),
-        locks_(request.most_locks) {
+  ZookeeperWatch(const zookeeper::Endpoint& endpoint, const Watching& watching)
+      : Watching(watching),
+        display_(endpoint.display()),
+        patterns_(as_paths(request_.locks)),
+        session_(endpoint, request_.command_timeout, env_, nullptr),
+        locks_(request_.most_locks) {
     for (const std::string& pattern : patterns_) {
       const std::string prefix = prefix_of(pattern);
       const std::size_t slash = prefix.rfind('/');
@@ -61,26 +59,22 @@ class ZookeeperWatch {
   /// So that its watches do not burden the server until the session would expire.
   ~ZookeeperWatch() { session_.close(); }
 
-  /// Connects, and checks that it may read.
-  StoreResult<void> begin(const std::stop_token& stop) {
-    if (auto connected = session_.connect(kSessionTimeout, stop); !connected) return connected;
+  void begin() {
+    need(session_.connect(kSessionTimeout, stop_));
     std::vector<ZkRequest> requests;
     for (const std::string& root : roots_) requests.push_back({ZkRequest::Kind::children, root});
-    const auto answers = ask(requests, stop);
-    if (!answers) return tl::unexpected(answers.error());
+    const auto answers = ask(requests);
     for (std::size_t i = 0; i < requests.size(); ++i) {
-      const auto& answer = (*answers)[i];
+      const Code code = answers[i].code;
       // A node that does not exist yet may be made later.
-      if (answer.done() || answer.code == Code::no_node) continue;
-      return tl::unexpected(StoreError{
-          StoreError::Kind::rejected,
-          fmt::format("{}: {}: {}", display_, requests[i].path, zookeeper::describe(answer.code))});
+      if (code == Code::ok || code == Code::no_node) continue;
+      throw Failure(
+          fmt::format("{}: {}: {}", display_, requests[i].path, zookeeper::describe(code)));
     }
-    return {};
   }
 
-  StoreResult<void> run(Reporter& reporter, const std::stop_token& stop) {
-    reporter.facts(
+  void run() {
+    reporter().facts(
         {.store = "zookeeper",
          .endpoint = display_,
          .way = "children watches",
@@ -90,34 +84,31 @@ class ZookeeperWatch {
          .unseen = {"contenders that come and go between two looks: their number is known "
                     "from the sequence, not whether they held the lock",
                     "whether a node was deleted by its client or ended with its session"}});
-    reporter.restored();
+    reporter().restored();
     const bool proposes = patterns_.empty();
     const std::uint64_t cost = proposes ? 1 : kPerVisit;
     TimePoint propose_at = env_.now();
     bool initial = true;
     for (const std::string& root : roots_) visit(root);
-    while (!stop.stop_requested()) {
+    while (!stopped()) {
       if (proposes && env_.now() >= propose_at) {
         visit("/");
         propose_at = env_.now() + kProposeAgain;
       }
-      auto listed = proposes ? propose_some(reporter, stop) : list_some(reporter, initial, stop);
-      if (!listed) return listed;
+      proposes ? propose_some() : list_some(initial);
       if (to_visit_.empty()) initial = false;
       const TimePoint now = env_.now();
       const TimePoint until = to_visit_.empty() ? now + kListenFor : budget_.next(cost, now);
-      auto events = session_.events(std::min(until - now, kListenFor), stop);
-      if (!events) return tl::unexpected(std::move(events.error()));
-      for (const std::string& path : *events) visit(path);
-      tell_missed(reporter);
+      const auto events = need(session_.events(std::min(until - now, kListenFor), stop_));
+      for (const std::string& path : events) visit(path);
+      reporter().missed(locks_.take_missed(), "contenders that came and went between two looks");
+      reporter().missed(locks_.take_unfollowed(), "more locks than are followed at once");
     }
-    return {};
   }
 
  private:
-  StoreResult<std::vector<zookeeper::Reply>> ask(const std::vector<ZkRequest>& requests,
-                                                 const std::stop_token& stop) {
-    return session_.call(requests, {}, stop, zookeeper::Session::Refusal::is_an_answer);
+  std::vector<zookeeper::Reply> ask(const std::vector<ZkRequest>& requests) {
+    return need(session_.call(requests, {}, stop_, zookeeper::Session::Refusal::is_an_answer));
   }
 
   void visit(const std::string& path) {
@@ -140,29 +131,28 @@ class ZookeeperWatch {
            });
   }
 
-  StoreResult<void> list_some(Reporter& reporter, bool initial, const std::stop_token& stop) {
+  void list_some(bool initial) {
     std::vector<ZkRequest> requests;
     while (!to_visit_.empty() && requests.size() < kMostVisits &&
            budget_.spend(kPerVisit, env_.now())) {
       requests.push_back({ZkRequest::Kind::watch_children, next_visit()});
     }
-    if (requests.empty()) return {};
+    if (requests.empty()) return;
     const TimePoint asked_at = env_.now();
-    auto answers = budget_.ask(env_, [&] { return ask(requests, stop); });
-    if (!answers) return tl::unexpected(std::move(answers.error()));
+    const auto answers = timed([&] { return ask(requests); });
     std::vector<ZkRequest> owners;
     std::vector<std::pair<std::string, std::string>>
         contenders;  // a node's path and a child, or ""
     for (std::size_t i = 0; i < requests.size(); ++i) {
       const std::string& path = requests[i].path;
-      const auto& answer = (*answers)[i];
+      const auto& answer = answers[i];
       if (answer.code == Code::no_node) {
-        if (auto seen = locks_.gone(path, asked_at)) reporter.seen(*std::move(seen));
+        if (auto seen = locks_.gone(path, asked_at)) reporter().seen(*std::move(seen));
         if (roots_.contains(path)) owners.push_back({ZkRequest::Kind::watch_exists, path});
         continue;
       }
       if (!answer.done()) {
-        reporter.missed(
+        reporter().missed(
             1, fmt::format("nodes that may not be read: {}", zookeeper::describe(answer.code)));
         continue;
       }
@@ -176,22 +166,17 @@ class ZookeeperWatch {
         contenders.emplace_back(path, "");
       }
     }
-    if (auto asked =
-            ask_owners(contenders, std::move(owners), requests.size(), initial, reporter, stop);
-        !asked)
-      return asked;
+    ask_owners(contenders, std::move(owners), requests.size(), initial);
     for (const ZkRequest& request : requests) {
       if (!matches_any(patterns_, request.path)) continue;
-      reporter.seen(locks_.settle(request.path, asked_at, initial));
+      reporter().seen(locks_.settle(request.path, asked_at, initial));
     }
-    return {};
   }
 
   /// `others` are asked with them. Of a queue that is very long, those at the end go by their
   /// names.
-  StoreResult<void> ask_owners(const std::vector<std::pair<std::string, std::string>>& contenders,
-                               std::vector<ZkRequest> others, std::size_t visits, bool initial,
-                               Reporter& reporter, const std::stop_token& stop) {
+  void ask_owners(const std::vector<std::pair<std::string, std::string>>& contenders,
+                  std::vector<ZkRequest> others, std::size_t visits, bool initial) {
     std::vector<ZkRequest> requests;
     for (const auto& [path, name] : contenders) {
       if (requests.size() == kMostOwnersAsked) break;
@@ -201,20 +186,19 @@ class ZookeeperWatch {
     // One of each visit was paid for.
     budget_.owe(others.size() + asked - std::min(asked, visits));
     requests.insert(requests.end(), others.begin(), others.end());
-    if (requests.empty()) return {};
-    auto answers = ask(requests, stop);
-    if (!answers) return tl::unexpected(std::move(answers.error()));
+    if (requests.empty()) return;
+    const auto answers = ask(requests);
     const WallTime wall = env_.wall_now();
     const TimePoint now = env_.now();
     for (std::size_t i = 0; i < asked; ++i) {
-      const auto& answer = (*answers)[i];
+      const auto& answer = answers[i];
       if (!answer.done()) continue;  // it is gone already, of which an event will tell
       const auto& [path, name] = contenders[i];
       std::optional<TimePoint> since;
       const Duration age = wall.time_since_epoch() - std::chrono::milliseconds(answer.made_at_ms);
       if (initial && age >= Duration::zero() && age < kLongestDuration) since = now - age;
       if (name.empty()) {
-        reporter.seen(locks_.single(path, answer.owner, answer.created_by, since, now, initial));
+        reporter().seen(locks_.single(path, answer.owner, answer.created_by, since, now, initial));
         continue;
       }
       locks_.owned(path, name, answer.owner, since);
@@ -222,42 +206,30 @@ class ZookeeperWatch {
     }
     // A root that was made meanwhile tells no event.
     for (std::size_t i = asked; i < requests.size(); ++i) {
-      if ((*answers)[i].done()) visit(requests[i].path);
+      if (answers[i].done()) visit(requests[i].path);
     }
-    return {};
   }
 
   /// Without watches: all nodes are gone through again from time to time.
-  StoreResult<void> propose_some(Reporter& reporter, const std::stop_token& stop) {
+  void propose_some() {
     constexpr std::size_t kMostNodes = 100'000;
-    if (to_visit_.empty() || !budget_.spend(1, env_.now())) return {};
+    if (to_visit_.empty() || !budget_.spend(1, env_.now())) return;
     const std::string path = next_visit();
-    const ZkRequest request{ZkRequest::Kind::children, path};
-    auto answers = ask({request}, stop);
-    if (!answers) return tl::unexpected(std::move(answers.error()));
-    const auto& answer = answers->front();
-    if (!answer.done()) return {};
+    const auto answer = ask({{ZkRequest::Kind::children, path}}).front();
+    if (!answer.done()) return;
     // Each list stands for itself here.
     ZookeeperLocks once(1);
     const auto listed = once.listed(path, answer.children);
-    if (!listed.contenders.empty()) reporter.proposed(generalised(path));
+    if (!listed.contenders.empty()) reporter().proposed(generalised(path));
     for (const std::string& name : listed.others) {
       const std::string child = child_of(path, name);
       const auto depth = static_cast<std::size_t>(std::ranges::count(child, '/'));
       if (child != "/zookeeper" && depth <= kDeepest && queued_.size() < kMostNodes) visit(child);
     }
-    return {};
-  }
-
-  void tell_missed(Reporter& reporter) {
-    reporter.missed(locks_.take_missed(), "contenders that came and went between two looks");
-    reporter.missed(locks_.take_unfollowed(), "more locks than are followed at once");
   }
 
   const std::string display_;
   const std::vector<std::string> patterns_;
-  Env& env_;
-  Budget& budget_;
   zookeeper::Session session_;
   ZookeeperLocks locks_;
   std::set<std::string> roots_;
