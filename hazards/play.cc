@@ -125,12 +125,15 @@ void Actor::await_waiting() {
 }
 
 Grant Actor::finish_acquire() {
-  Answer answer = receive(wait_ + kReplyTimeout);
-  if (answer.waiting) answer = receive(wait_ + kReplyTimeout);
-  return tell(std::move(answer.grant));
+  Grant grant = tell_acquire();
+  require_answer(grant);
+  return grant;
 }
 
-Grant Actor::tell(Grant grant) {
+Grant Actor::tell_acquire() {
+  Answer answer = receive(wait_ + kReplyTimeout);
+  if (answer.waiting) answer = receive(wait_ + kReplyTimeout);
+  Grant& grant = answer.grant;
   std::string text(word_of<AcquireOutcome::abandoned>(kAcquired, grant.outcome));
   if (grant.outcome == AcquireOutcome::refused && !grant.reason.empty()) {
     text = "is not granted the lock";
@@ -149,19 +152,25 @@ Grant Actor::tell(Grant grant) {
   }
   play_.timeline().add(grant.answered_at, name_, text);
   require_in_time(name_ + " asked for the lock", asks_at_, grant.asked_at, play_.tolerance());
-  return grant;
+  return std::move(grant);
 }
 
 Grant Actor::acquire(Duration wait) {
+  Grant grant = try_acquire(wait);
+  require_answer(grant);
+  return grant;
+}
+
+Grant Actor::try_acquire(Duration wait) {
   start_acquire(wait);
-  Grant grant = finish_acquire();
+  Grant grant = tell_acquire();
   require_in_time("the answer to " + name_ + " was read", grant.answered_at, BootClock::now(),
                   play_.tolerance());
   return grant;
 }
 
 Grant Actor::must_acquire() {
-  Grant grant = acquire(std::chrono::seconds(5));
+  Grant grant = try_acquire(std::chrono::seconds(5));
   if (!grant.granted()) {
     throw Failure(fmt::format("{} did not get the lock: it {}", name_,
                               word_of<AcquireOutcome::abandoned>(kAcquired, grant.outcome)));
@@ -299,6 +308,11 @@ std::uint64_t Play::counter() {
   const auto value = connection->call({"GET", name});
   if (!value) throw Failure(value.error().message);
   return value->is_nil() ? 0 : std::stoull(value->text);
+}
+
+void require_answer(const Grant& grant) {
+  if (grant.outcome != AcquireOutcome::failed && grant.outcome != AcquireOutcome::unknown) return;
+  throw Failure("the store gave an acquisition no answer: " + grant.reason);
 }
 
 void require_in_time(std::string_view step, TimePoint due, TimePoint happened_at,

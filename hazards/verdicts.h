@@ -16,9 +16,6 @@ inline constexpr std::chrono::seconds kLongTtl{20};
 /// "412 ms"
 std::string milliseconds(Duration duration);
 
-/// Throws Failure if the store gave no answer: only a real answer proves something.
-void require_answer(const Grant& grant);
-
 /// Throws Failure for a release that did not reach the store. Other outcomes do not matter:
 /// the state of the lock afterwards decides.
 void require_release(ReleaseOutcome outcome);
