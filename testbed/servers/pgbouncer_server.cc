@@ -36,16 +36,15 @@ std::string configuration(const PgbouncerOptions& options, const fs::path& users
 
 StartedServer start_pgbouncer(Testbed& testbed, std::uint16_t postgres,
                               const PgbouncerOptions& options) {
-  // Where Debian keeps it; not in the PATH of every user.
-  const auto program = find_program(kPgbouncer, "/usr/sbin");
-  if (!program) return tl::unexpected(program.error());
   return start_on_free_port<Server>(testbed.choose_port, [&](std::uint16_t port) {
+    // Where Debian keeps it; not in the PATH of every user.
+    const fs::path program = need(find_program(kPgbouncer, "/usr/sbin"));
     ServerSpec spec = ServerSpec::in_new_folder(testbed, kPgbouncer.name, {port});
     const fs::path config = spec.folder / "pgbouncer.ini", users = spec.folder / "users";
     // For its clients, and for itself where it is a client.
     need(testbed.write_file(users, fmt::format("\"{}\" \"{}\"\n", kSuperuser, testbed.secret())));
     need(testbed.write_file(config, configuration(options, users, postgres, port)));
-    spec.argv = {program->string(), config.string()};
+    spec.argv = {program.string(), config.string()};
     spec.url = {"postgresql://" + testbed.login(kSuperuser), std::string(kPlainDatabase)};
     spec.ready = pgbouncer_is_ready;
     return need(Server::start(testbed, std::move(spec)));

@@ -143,7 +143,11 @@ void speak_tls(const Testbed& testbed, const TlsFiles& files, ServerSpec& spec) 
 }
 
 std::unique_ptr<Server> start_on(Testbed& testbed, const PostgresOptions& options,
-                                 const fs::path& bin, std::uint16_t port) {
+                                 std::uint16_t port) {
+  const fs::path program = need(find_postgres());
+  std::error_code error;
+  const fs::path real = fs::canonical(program, error);
+  const fs::path bin = (error ? program : real).parent_path();
   ServerSpec spec = ServerSpec::in_new_folder(testbed, kPostgres.name, {port});
   const fs::path data = spec.folder / "data";
   const std::string socket = fmt::format("{}/.s.PGSQL.{}", data.string(), port);
@@ -169,14 +173,8 @@ tl::expected<fs::path, std::string> find_postgres() {
 }
 
 StartedServer start_postgres(Testbed& testbed, const PostgresOptions& options) {
-  const auto program = find_postgres();
-  if (!program) return tl::unexpected(program.error());
-  std::error_code error;
-  const fs::path real = fs::canonical(*program, error);
-  const fs::path bin = (error ? *program : real).parent_path();
-  return start_on_free_port<Server>(testbed.choose_port, [&](std::uint16_t port) {
-    return start_on(testbed, options, bin, port);
-  });
+  return start_on_free_port<Server>(
+      testbed.choose_port, [&](std::uint16_t port) { return start_on(testbed, options, port); });
 }
 
 }  // namespace lockbench::testbed
