@@ -42,9 +42,8 @@ std::string configuration(const Testbed& testbed, const RedisOptions& options,
       options.max_clients, longest_backlog());
   text += redis_access_config(testbed, port, options.tls);
   text += fmt::format("masteruser {}\nmasterauth {}\n", kUser, testbed.secret());
-  const bool own_default =
-      std::any_of(options.config.begin(), options.config.end(),
-                  [](auto& line) { return line.starts_with("user default "); });
+  const bool own_default = std::ranges::any_of(
+      options.config, [](auto& line) { return line.starts_with("user default "); });
   // Nobody is that user, but an append-only file is loaded as it, and its transactions need the
   // rights.
   if (!own_default) text += "user default off allkeys allchannels allcommands\n";
