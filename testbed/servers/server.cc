@@ -207,10 +207,8 @@ Server::Result Server::clear_data() const {
 Server::Result Server::restart(bool keep_data) {
   const std::lock_guard lock(lifecycle_);
   if (auto killed = kill_locked(); !killed) return killed;
-  if (!keep_data) {
-    if (auto cleared = clear_data(); !cleared) return cleared;
-  }
-  return launch_locked();
+  if (keep_data) return launch_locked();
+  return clear_data().and_then([&] { return launch_locked(); });
 }
 
 }  // namespace lockbench::testbed
