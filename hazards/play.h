@@ -32,9 +32,7 @@ class Timeline {
 
   /// Entries may arrive out of order: an answer carries the time at which the client received it.
   void add(TimePoint at, std::string who, std::string what) {
-    const auto later =
-        std::upper_bound(entries_.begin(), entries_.end(), at,
-                         [](TimePoint time, const Entry& entry) { return time < entry.at; });
+    const auto later = std::ranges::upper_bound(entries_, at, {}, &Entry::at);
     entries_.insert(later, {at, std::move(who), std::move(what)});
   }
   void add_now(std::string who, std::string what) {

@@ -169,7 +169,7 @@ const ScenarioRegistration lost_answers_scenarios({
      .default_outcome = HazardOutcome::recovers,
      .exempts = [](const Descriptor& strategy) -> std::optional<std::string> {
        const auto& ways = strategy.traits.waiting_choices;
-       const bool listens = std::find(ways.begin(), ways.end(), WaitKind::notify) != ways.end();
+       const bool listens = std::ranges::find(ways, WaitKind::notify) != ways.end();
        if (listens || strategy.traits.waiting.kind == WaitKind::notify) return std::nullopt;
        return "its waiters do not listen for notifications";
      },

@@ -103,8 +103,8 @@ Verdict wait_inside(Play& play, Limit limit, std::string_view called) {
   Actor& holder = play.client("holder");
   const Grant held = holder.must_acquire();
   play.store().begin_transaction();
-  constexpr std::string_view kWaiter = "waiter";
-  play.timeline().add_now(std::string(kWaiter), "opens a transaction and waits inside it");
+  const std::string waiter = "waiter";
+  play.timeline().add_now(waiter, "opens a transaction and waits inside it");
   const TimePoint asked_at = BootClock::now();
   auto waiting = in_background([&] { return play.store().wait_in_transaction(play.key()); });
   const bool outlasts = waiting.wait_for(2 * kLimit) == std::future_status::timeout;
@@ -115,12 +115,10 @@ Verdict wait_inside(Play& play, Limit limit, std::string_view called) {
     throw Failure("the wait ended before its limit: " + waited.error());
   }
   play.note("waited_seconds", took);
-  play.timeline().add_now(std::string(kWaiter),
-                          waited ? "gets the lock" : "stops waiting: " + waited.error());
+  play.timeline().add_now(waiter, waited ? "gets the lock" : "stops waiting: " + waited.error());
   const bool committed = play.store().commit_transaction();
-  play.timeline().add_now(
-      std::string(kWaiter),
-      committed ? "commits its transaction" : "has lost its transaction: it was rolled back");
+  play.timeline().add_now(waiter, committed ? "commits its transaction"
+                                            : "has lost its transaction: it was rolled back");
   play.note("transaction_committed", committed);
   play.note("wait_ended_by_limit", !waited);
   if (waited && !outlasts) {

@@ -11,10 +11,8 @@ namespace lockbench::hazards {
 namespace {
 
 /// For Scenario::exempts: the scenario applies to locks on several independent nodes only.
-std::optional<std::string> only_for_quorums(const Descriptor& strategy) {
-  if (strategy.traits.nodes > 1) return std::nullopt;
-  return "the lock does not use several independent nodes";
-}
+const auto only_for_quorums = only_if([](const Descriptor& one) { return one.traits.nodes > 1; },
+                                      "the lock does not use several independent nodes");
 
 using Fault = void (PrivateStore::*)(std::size_t node);
 

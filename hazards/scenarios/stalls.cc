@@ -212,15 +212,8 @@ std::optional<std::string> only_for_clusters(const Descriptor& strategy) {
 
 constexpr std::string_view kTooLong = "the work took longer than the TTL";
 
-Verdict runaway_holder(Play& play) {
-  const Grant held = play.client("holder").must_acquire();
-  const Grant next = play.client("contender").acquire(play.stuck_after());
-  return verdict_of_return(play, next, held.answered_at);
-}
-
-/// The same with a cap on the total renewal.
-Verdict runaway_holder_capped(Play& play) {
-  const Grant held = play.client("holder", {.renew_cap = 2 * play.ttl()}).must_acquire();
+Verdict runaway(Play& play, const ActorSettings& of_holder) {
+  const Grant held = play.client("holder", of_holder).must_acquire();
   const Grant next = play.client("contender").acquire(play.stuck_after());
   return verdict_of_return(play, next, held.answered_at);
 }
@@ -417,13 +410,13 @@ const ScenarioRegistration stalls_scenarios({
     {.name = "runaway-holder",
      .question = "The holder is alive but its work never ends: does the lock become free?",
      .default_outcome = HazardOutcome::recovers,
-     .play = runaway_holder},
+     .play = [](Play& play) { return runaway(play, {}); }},
     {.name = "runaway-holder-capped",
      .question = "As runaway-holder, with --renew-cap: does the lock become free?",
      .default_outcome = HazardOutcome::recovers,
      .exempts = only_if([](const Descriptor& one) { return one.traits.renews; },
                         "it has no renewal timer"),
-     .play = runaway_holder_capped},
+     .play = [](Play& play) { return runaway(play, {.renew_cap = 2 * play.ttl()}); }},
     {.name = "late-release",
      .question = "The first holder releases after its lock expired: does it free the second "
                  "client's lock?",
