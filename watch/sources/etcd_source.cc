@@ -35,16 +35,10 @@ class EtcdReader : public etcd::Connection {
              const std::stop_token& stop)
       : Connection(endpoint, command_timeout, env), stop_(stop) {}
 
-  /// Keys in one revision of the store.
-  struct Page {
-    std::int64_t revision = 0;
-    std::vector<EtcdEntry> entries;  ///< by name
-    bool more = false;               ///< keys of the range that come after these
-  };
-  /// The keys from this one on that have the prefix, at most `limit`, in that revision; 0: the
-  /// latest.
-  Page read(const std::string& prefix, const std::string& from, std::int64_t limit,
-            std::int64_t revision) {
+  /// The keys from this one on that have the prefix, by name, at most `limit`, in that revision of
+  /// the store; 0: the latest.
+  etcdserverpb::RangeResponse read(const std::string& prefix, const std::string& from,
+                                   std::int64_t limit, std::int64_t revision) {
     etcdserverpb::RangeRequest request;
     // The smallest key, and the end of all keys.
     request.set_key(from.empty() ? std::string(1, '\0') : from);
@@ -54,11 +48,7 @@ class EtcdReader : public etcd::Connection {
     etcdserverpb::RangeResponse response;
     need(call({"Range", prefix, stop_},
               send_by(&Channel::kv, &etcdserverpb::KV::Stub::AsyncRange, request, response)));
-    Page page{.revision = response.header().revision(), .entries = {}, .more = response.more()};
-    for (const etcdserverpb::KeyValue& found : response.kvs()) {
-      page.entries.push_back(entry_of(found));
-    }
-    return page;
+    return response;
   }
 
   struct Life {
@@ -203,10 +193,10 @@ class EtcdWatch : public Watching {
     for (std::uint64_t pages = 0; pages <= request_.most_locks / kPage; ++pages) {
       if (!spend(1)) return true;
       const auto page = timed([&] { return reader_.read(prefix, from, kPage, revision); });
-      if (revision == 0) revision = page.revision;
-      for (const EtcdEntry& entry : page.entries) take(entry);
-      if (!page.more || page.entries.empty()) return true;
-      from = page.entries.back().name + '\0';
+      if (revision == 0) revision = page.header().revision();
+      for (const etcdserverpb::KeyValue& found : page.kvs()) take(entry_of(found));
+      if (!page.more() || page.kvs().empty()) return true;
+      from = page.kvs().rbegin()->key() + '\0';
     }
     return false;
   }

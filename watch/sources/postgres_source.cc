@@ -114,16 +114,14 @@ class PostgresWatch : public Watching {
                            tables_.empty() ? "" : " and lock tables", format_duration(shortest())),
         .accuracy = Accuracy::sampled,
         .waiters = "sessions that wait, in pg_locks",
-        .unseen = {}};
+        .unseen = {"holds between two looks are missed, short ones more often than long ones; one "
+                   "that ends and begins again with the same session between two looks looks like "
+                   "one long hold",
+                   "row locks that nobody waits for: PostgreSQL keeps them in the rows; those with "
+                   "waiters count from the start of the holder's transaction",
+                   fmt::format("locks of other databases than {}", database_),
+                   "whether an advisory lock was released or its session ended"}};
     auto& unseen = facts.unseen;
-    unseen.emplace_back(
-        "holds between two looks are missed, short ones more often than long ones; one that ends "
-        "and begins again with the same session between two looks looks like one long hold");
-    unseen.emplace_back(
-        "row locks that nobody waits for: PostgreSQL keeps them in the rows; those with waiters "
-        "count from the start of the holder's transaction");
-    unseen.push_back(fmt::format("locks of other databases than {}", database_));
-    unseen.emplace_back("whether an advisory lock was released or its session ended");
     if (!sees_sessions_) {
       unseen.emplace_back(
           "since when locks were held that were held already at the first look: the role is no "
@@ -184,9 +182,9 @@ class PostgresWatch : public Watching {
       case Answer::Kind::cancelled:
         misread("stopped");
       case Answer::Kind::session_over:
-        misread("the server has ended the session");
+        break;
     }
-    misread("an answer that fits no statement");
+    misread("the server has ended the session");
   }
 
   std::string ask(std::string_view name, const std::string& select) {

@@ -10,23 +10,22 @@
 #include <utility>
 #include <vector>
 
-#include "deployment/failure.h"
 #include "strategies/redis/client/connection.h"
-#include "watch/sources/budget.h"
 #include "watch/sources/redis_book.h"
 #include "watch/sources/redis_lock.h"
+#include "watch/sources/server_source.h"
 
 namespace lockbench::watch {
 
 /// Looks at keys: asks for time to live and value, and who waits, in one round trip for many keys.
 /// For one thread. Throws Failure when the connection breaks.
-class RedisLook {
+class RedisLook : private Watching {
  public:
   /// That one key can take.
   static constexpr std::uint64_t kMostQuestions = 4;
 
-  RedisLook(redis::Connection& connection, Env& env, Budget& budget, const std::stop_token& stop)
-      : connection_(connection), env_(env), budget_(budget), stop_(stop) {}
+  RedisLook(redis::Connection& connection, const Watching& watching)
+      : Watching(watching), connection_(connection) {}
 
   struct Answer {
     std::string key;
@@ -176,7 +175,7 @@ class RedisLook {
   Reply receive() {
     auto reply = connection_.receive(stop_);
     if (reply || reply.error().kind != StoreError::Kind::rejected) {
-      return deployment::need(std::move(reply));
+      return need(std::move(reply));
     }
     Reply refused;
     refused.type = Reply::Type::error;
@@ -200,7 +199,7 @@ class RedisLook {
     };
     // A long script, or a restart: what the key holds is not known.
     if (says("BUSY ") || says("LOADING ") || says("MASTERDOWN ")) {
-      throw deployment::Failure(answers.value.text);
+      throw Failure(answers.value.text);
     }
     if (says("WRONGTYPE")) return std::nullopt;
     if (question.asked_as == KeyKind::hash) answers.value = all_fields(std::move(answers.value));
@@ -227,9 +226,6 @@ class RedisLook {
   }
 
   redis::Connection& connection_;
-  Env& env_;
-  Budget& budget_;
-  const std::stop_token& stop_;
   KeyKind usual_ = KeyKind::text;  ///< of keys that were not seen before
   bool may_count_subscribers_ = true;
   std::set<std::string> queued_;

@@ -28,31 +28,28 @@ constexpr Duration kTick = milliseconds(50);
 constexpr Duration kWaitersEvery = milliseconds(250), kPingEvery = milliseconds(500);
 
 SourceFacts facts_of(const std::string& endpoint, Way way) {
-  SourceFacts facts{.store = "redis", .endpoint = endpoint, .way = {}, .waiters = {}, .unseen = {}};
-  facts.waiters = "PUBSUB NUMSUB of Redisson's channels, LLEN and ZCARD of queues";
+  const auto facts = [&](std::string name, Accuracy accuracy, std::string unseen) -> SourceFacts {
+    return {.store = "redis",
+            .endpoint = endpoint,
+            .way = std::move(name),
+            .accuracy = accuracy,
+            .waiters = "PUBSUB NUMSUB of Redisson's channels, LLEN and ZCARD of queues",
+            .unseen = {std::move(unseen), "attempts that were refused"}};
+  };
   switch (way) {
     case Way::tracking:
-      facts.way = "CLIENT TRACKING";
-      facts.accuracy = Accuracy::at_least;
-      facts.unseen.emplace_back(
+      return facts(
+          "CLIENT TRACKING", Accuracy::at_least,
           "what happens to a key within one turn of the server's loop comes as one change: figures "
           "of contended keys are lower bounds");
-      break;
     case Way::notifications:
-      facts.way = "keyspace notifications";
-      facts.accuracy = Accuracy::exact;
-      facts.unseen.emplace_back(
-          "FLUSHDB and FLUSHALL: what they delete counts as held until its TTL ends");
-      break;
+      return facts("keyspace notifications", Accuracy::exact,
+                   "FLUSHDB and FLUSHALL: what they delete counts as held until its TTL ends");
     case Way::scan:
-      facts.way = "SCAN";
-      facts.accuracy = Accuracy::sampled;
-      facts.unseen.emplace_back(
-          "holds between two looks are missed, short ones more often than long ones");
       break;
   }
-  facts.unseen.emplace_back("attempts that were refused");
-  return facts;
+  return facts("SCAN", Accuracy::sampled,
+               "holds between two looks are missed, short ones more often than long ones");
 }
 
 /// Goes through the keys of a server that match one of the patterns, again and again.
@@ -208,7 +205,7 @@ class RedisWatch : public Watching {
         connection_(
             redis::make_connection_factory()->make(endpoint, request_.command_timeout, env_)),
         feed_(endpoint, request_.command_timeout, env_),
-        look_(*connection_, env_, budget_, stop_),
+        look_(*connection_, watching),
         scan_(*connection_, request_.locks) {}
 
   void begin() {

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <memory>
 #include <random>
-#include <set>
 #include <stop_token>
 #include <string>
 #include <tl/expected.hpp>
@@ -31,12 +30,7 @@ class Reporter {
   void seen(std::vector<Sighting> sightings) {
     for (Sighting& one : sightings) seen(std::move(one));
   }
-  /// Each pattern once, and a bounded number of them.
-  void proposed(std::string pattern) {
-    constexpr std::size_t kMost = 1000;
-    if (proposed_.size() >= kMost || !proposed_.insert(pattern).second) return;
-    sink_.proposed(std::move(pattern));
-  }
+  void proposed(std::string pattern) { sink_.proposed(std::move(pattern)); }
   void missed(std::uint64_t changes, std::string reason) {
     if (changes > 0) sink_.missed(endpoint_, changes, std::move(reason));
   }
@@ -67,7 +61,6 @@ class Reporter {
   Sink& sink_;
   const std::string endpoint_;
   Env& env_;
-  std::set<std::string> proposed_;
   bool blind_ = false;
   Duration pause_{};
   TimePoint restored_at_{};
