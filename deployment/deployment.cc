@@ -46,7 +46,7 @@ std::vector<std::string> first_of(std::vector<std::string> urls) {
 void add_needs_of(const PrivateStoreKind& kind, const Request& request,
                   const Strategies& strategies, std::vector<WantedStore>& all) {
   const auto any = [&](auto&& trait) {
-    return std::any_of(strategies.begin(), strategies.end(), [&](const Descriptor* strategy) {
+    return std::ranges::any_of(strategies, [&](const Descriptor* strategy) {
       return strategy->backend == kind.name && trait(strategy->traits);
     });
   };
@@ -117,7 +117,7 @@ Done check_distinct(const WantedStore& need) {
 /// Begins to start all private servers. If the testbed cannot be started, each gets that error.
 void begin(std::vector<WantedStore>& wanted, bool tls, Deployment& deployment) {
   const auto own = [](const WantedStore& need) { return need.given.empty(); };
-  if (std::none_of(wanted.begin(), wanted.end(), own)) return;
+  if (std::ranges::none_of(wanted, own)) return;
   auto host = LocalHost::open(tls);
   const std::string failure = host ? "" : host.error();
   if (host) deployment.host = *std::move(host);

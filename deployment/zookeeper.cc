@@ -114,9 +114,7 @@ class ZookeeperStore : public PrivateStore {
     const std::string lock = zookeeper::node_of_key(key);
     auto queue = ask(visit, Request::Kind::children, lock).children;
     std::erase_if(queue, [](const auto& name) { return !zookeeper::sequence_of(name); });
-    const auto first = std::min_element(queue.begin(), queue.end(), [](auto& one, auto& other) {
-      return *zookeeper::sequence_of(one) < *zookeeper::sequence_of(other);
-    });
+    const auto first = std::ranges::min_element(queue, {}, zookeeper::sequence_of);
     return first == queue.end() ? lock : lock + "/" + *first;
   }
 

@@ -9,6 +9,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "deployment/failure.h"
 #include "hazards/messages.h"
 #include "loadgen/record/redis_counter.h"
 #include "strategies/observer.h"
@@ -30,9 +31,7 @@ StrategyOptions options_of(const ActorSettings& settings) {
   options.command_timeout = kCommandTimeout;
   if (!settings.renews) options.renew = RenewPolicy{.kind = RenewPolicy::Kind::off};
   if (!settings.wait.empty()) {
-    auto policy = parse_wait_policy(settings.wait);
-    if (!policy) throw std::runtime_error(policy.error());
-    options.wait = *policy;
+    options.wait = deployment::need(parse_wait_policy(settings.wait));
   }
   options.renew_cap = settings.renew_cap;
   options.node_timeout = settings.node_timeout;
@@ -127,18 +126,39 @@ class Client {
                                           .env = env_,
                                           .services = services_,
                                           .client = setup_.settings.number});
-    if (auto reached = strategy_->connect(); !reached) {
-      throw std::runtime_error(reached.error().message);
-    }
+    deployment::need(strategy_->connect());
     env_.take_count();
   }
 
   Answer serve(const Request& request) {
     Answer answer;
-    if (request.what == Request::What::acquire) {
-      answer.grant = acquire(request);
-    } else {
-      carry_out(request, answer);
+    switch (request.what) {
+      case Request::What::acquire:
+        answer.grant = acquire(request);
+        break;
+      case Request::What::release:
+        env_.take_count();
+        answer.released = strategy_->release(lease(request)).outcome;
+        answer.release_commands = env_.take_count();
+        break;
+      case Request::What::renew:
+        answer.renewed = strategy_->renew(lease(request), request.ttl).outcome;
+        break;
+      case Request::What::belief:
+        answer.belief = belief(lease(request), request.within);
+        break;
+      case Request::What::read:
+        answer.counter = read(request);
+        break;
+      case Request::What::write:
+        answer.written = session(request).write(0, reading_, lease(request).fencing);
+        break;
+      case Request::What::arm:
+        env_.arm(request.fault);
+        break;
+      case Request::What::shift_clock:
+        env_.shift_wall_clock(request.by);
+        break;
     }
     answer.at = plain_->now();
     return answer;
@@ -169,36 +189,6 @@ class Client {
     return grant;
   }
 
-  void carry_out(const Request& request, Answer& answer) {
-    switch (request.what) {
-      case Request::What::acquire:
-        break;
-      case Request::What::release:
-        env_.take_count();
-        answer.released = strategy_->release(lease(request)).outcome;
-        answer.release_commands = env_.take_count();
-        break;
-      case Request::What::renew:
-        answer.renewed = strategy_->renew(lease(request), request.ttl).outcome;
-        break;
-      case Request::What::belief:
-        answer.belief = belief(lease(request), request.within);
-        break;
-      case Request::What::read:
-        answer.counter = read(request);
-        break;
-      case Request::What::write:
-        answer.written = session(request).write(0, reading_, lease(request).fencing);
-        break;
-      case Request::What::arm:
-        env_.arm(request.fault);
-        break;
-      case Request::What::shift_clock:
-        env_.shift_wall_clock(request.by);
-        break;
-    }
-  }
-
   Lease& lease(const Request& request) { return leases_.at(request.lease); }
 
   Belief belief(const Lease& lease, Duration within) {
@@ -215,9 +205,7 @@ class Client {
 
   std::uint64_t read(const Request& request) {
     reading_ = loadgen::Reading{};
-    auto reading = session(request).read(0, lease(request).fencing);
-    if (!reading) throw std::runtime_error(reading.error());
-    reading_ = *reading;
+    reading_ = deployment::need(session(request).read(0, lease(request).fencing));
     return reading_.value;
   }
 
@@ -226,17 +214,13 @@ class Client {
   loadgen::CounterSession& session(const Request& request) {
     if (session_ && counted_key_ == request.key) return *session_;
     session_.reset();
-    auto endpoint = redis::parse_endpoint(setup_.counter);
-    if (!endpoint) throw std::runtime_error(endpoint.error());
-    auto counter = loadgen::make_redis_counter(
+    counter_ = deployment::need(loadgen::make_redis_counter(
         {.connections =
              services_.get_or_make<redis::ConnectionFactory>(redis::make_connection_factory),
-         .endpoint = *endpoint,
+         .endpoint = deployment::need(redis::parse_endpoint(setup_.counter)),
          .env = *plain_,
          .key_name = [name = request.key + ":counter"](int) { return name; },
-         .checks_fencing = setup_.settings.checks_fencing});
-    if (!counter) throw std::runtime_error(counter.error());
-    counter_ = *std::move(counter);
+         .checks_fencing = setup_.settings.checks_fencing}));
     counted_key_ = request.key;
     session_ = counter_->open(*plain_);
     return *session_;

@@ -1,11 +1,19 @@
 #include <fmt/format.h>
+#include <poll.h>
+#include <spawn.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <csignal>
+#include <cstring>
 #include <thread>
 
 #include "hazards/player.h"
+#include "hazards/verdicts.h"
 #include "strategies/redis/client/connection.h"
 #include "strategies/words.h"
 
@@ -13,6 +21,40 @@ namespace lockbench::hazards {
 namespace {
 
 using namespace std::string_view_literals;
+
+using Clock = std::chrono::steady_clock;
+
+/// Each write is one read at the other end.
+std::array<int, 2> make_sockets() {
+  std::array<int, 2> ends{};
+  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) != 0) {
+    throw Failure(fmt::format("cannot make a socket pair for a client: {}", std::strerror(errno)));
+  }
+  return ends;
+}
+
+/// In its own process group, so that Ctrl-C in a terminal does not reach it.
+int spawn(const std::string& program, int socket, pid_t& pid) {
+  posix_spawn_file_actions_t files;
+  posix_spawn_file_actions_init(&files);
+  posix_spawn_file_actions_adddup2(&files, socket, STDIN_FILENO);
+  posix_spawn_file_actions_adddup2(&files, socket, STDOUT_FILENO);
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  sigset_t none, all;
+  sigemptyset(&none);
+  sigfillset(&all);
+  posix_spawnattr_setsigmask(&attributes, &none);
+  posix_spawnattr_setsigdefault(&attributes, &all);
+  posix_spawnattr_setflags(&attributes,
+                           POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+  std::string name = program, argument = "client";
+  std::array<char*, 3> argv{name.data(), argument.data(), nullptr};
+  const int error = posix_spawn(&pid, name.c_str(), &files, &attributes, argv.data(), environ);
+  posix_spawnattr_destroy(&attributes);
+  posix_spawn_file_actions_destroy(&files);
+  return error;
+}
 
 /// Enough for any request that does not wait for the lock.
 constexpr std::chrono::seconds kReplyTimeout{10};
@@ -46,6 +88,69 @@ Duration usual_ttl(const Traits& traits) {
 }
 
 }  // namespace
+
+ClientProcess::ClientProcess(const std::filesystem::path& program) {
+  const auto [ours, its] = make_sockets();
+  const int error = spawn(program.string(), its, pid_);
+  close(its);
+  socket_ = ours;
+  if (error == 0) return;
+  close(socket_);
+  throw Failure(fmt::format("cannot start {}: {}", program.string(), std::strerror(error)));
+}
+
+ClientProcess::~ClientProcess() {
+  if (pid_ > 0) {
+    ::kill(pid_, SIGKILL);
+    waitpid(pid_, nullptr, 0);
+  }
+  close(socket_);
+}
+
+std::optional<Answer> ClientProcess::receive(Duration within) {
+  const auto deadline = Clock::now() + within;
+  pollfd readable{.fd = socket_, .events = POLLIN, .revents = 0};
+  int ready = 0;
+  do {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
+    ready = poll(&readable, 1, static_cast<int>(std::max<long>(left.count(), 0)));
+  } while (ready < 0 && errno == EINTR);
+  if (ready <= 0) return std::nullopt;
+  try {
+    return hazards::receive<Answer>(socket_);
+  } catch (const std::exception& error) {
+    throw Failure(fmt::format("a client process sent no answer: {}", error.what()));
+  }
+}
+
+bool ClientProcess::await_change(int options) {
+  constexpr std::chrono::seconds kWithin{10};
+  const auto deadline = Clock::now() + kWithin;
+  while (true) {
+    int status = 0;
+    const pid_t changed = waitpid(pid_, &status, options | WNOHANG);
+    if (changed == pid_) {
+      const bool ended = !WIFSTOPPED(status);
+      if (ended) pid_ = -1;
+      return ended == (options == 0);
+    }
+    if (changed < 0 || Clock::now() > deadline) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+}
+
+void ClientProcess::await_death() {
+  if (!await_change(0)) throw Failure("a client process did not die in time");
+}
+
+void ClientProcess::await_stop() {
+  if (!await_change(WUNTRACED)) throw Failure("a client process did not stop in time");
+}
+
+void ClientProcess::signal(int number) {
+  if (pid_ <= 0 || ::kill(pid_, number) != 0)
+    throw Failure("a client process has died unexpectedly");
+}
 
 Actor::Actor(Play& play, std::string name, const ActorSettings& settings)
     : play_(play), name_(std::move(name)), process_(play.servers_.client_program()) {
@@ -125,12 +230,15 @@ void Actor::await_waiting() {
 }
 
 Grant Actor::finish_acquire() {
-  Answer answer = receive(wait_ + kReplyTimeout);
-  if (answer.waiting) answer = receive(wait_ + kReplyTimeout);
-  return tell(std::move(answer.grant));
+  Grant grant = tell_acquire();
+  require_answer(grant);
+  return grant;
 }
 
-Grant Actor::tell(Grant grant) {
+Grant Actor::tell_acquire() {
+  Answer answer = receive(wait_ + kReplyTimeout);
+  if (answer.waiting) answer = receive(wait_ + kReplyTimeout);
+  Grant& grant = answer.grant;
   std::string text(word_of<AcquireOutcome::abandoned>(kAcquired, grant.outcome));
   if (grant.outcome == AcquireOutcome::refused && !grant.reason.empty()) {
     text = "is not granted the lock";
@@ -149,19 +257,25 @@ Grant Actor::tell(Grant grant) {
   }
   play_.timeline().add(grant.answered_at, name_, text);
   require_in_time(name_ + " asked for the lock", asks_at_, grant.asked_at, play_.tolerance());
-  return grant;
+  return std::move(grant);
 }
 
 Grant Actor::acquire(Duration wait) {
+  Grant grant = try_acquire(wait);
+  require_answer(grant);
+  return grant;
+}
+
+Grant Actor::try_acquire(Duration wait) {
   start_acquire(wait);
-  Grant grant = finish_acquire();
+  Grant grant = tell_acquire();
   require_in_time("the answer to " + name_ + " was read", grant.answered_at, BootClock::now(),
                   play_.tolerance());
   return grant;
 }
 
 Grant Actor::must_acquire() {
-  Grant grant = acquire(std::chrono::seconds(5));
+  Grant grant = try_acquire(std::chrono::seconds(5));
   if (!grant.granted()) {
     throw Failure(fmt::format("{} did not get the lock: it {}", name_,
                               word_of<AcquireOutcome::abandoned>(kAcquired, grant.outcome)));
@@ -301,15 +415,17 @@ std::uint64_t Play::counter() {
   return value->is_nil() ? 0 : std::stoull(value->text);
 }
 
+void require_answer(const Grant& grant) {
+  if (grant.outcome != AcquireOutcome::failed && grant.outcome != AcquireOutcome::unknown) return;
+  throw Failure("the store gave an acquisition no answer: " + grant.reason);
+}
+
 void require_in_time(std::string_view step, TimePoint due, TimePoint happened_at,
                      Duration tolerance) {
-  const auto in_milliseconds = [](Duration duration) {
-    return std::chrono::round<std::chrono::milliseconds>(duration).count();
-  };
   const Duration late = happened_at - due;
   if (late <= tolerance) return;
-  throw Disturbed(fmt::format("disturbed: {} {} ms late, where {} ms are tolerated", step,
-                              in_milliseconds(late), in_milliseconds(tolerance)));
+  throw Disturbed(fmt::format("disturbed: {} {} late, where {} are tolerated", step,
+                              milliseconds(late), milliseconds(tolerance)));
 }
 
 }  // namespace lockbench::hazards

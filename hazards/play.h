@@ -32,9 +32,7 @@ class Timeline {
 
   /// Entries may arrive out of order: an answer carries the time at which the client received it.
   void add(TimePoint at, std::string who, std::string what) {
-    const auto later =
-        std::upper_bound(entries_.begin(), entries_.end(), at,
-                         [](TimePoint time, const Entry& entry) { return time < entry.at; });
+    const auto later = std::ranges::upper_bound(entries_, at, {}, &Entry::at);
     entries_.insert(later, {at, std::move(who), std::move(what)});
   }
   void add_now(std::string who, std::string what) {
@@ -58,6 +56,9 @@ class Disturbed : public Failure {
 /// `tolerance`.
 void require_in_time(std::string_view step, TimePoint due, TimePoint happened_at,
                      Duration tolerance);
+
+/// Throws Failure if the store gave the acquisition no answer.
+void require_answer(const Grant& grant);
 
 /// A client in its own process (`PROGRAM client`), controlled by messages over a socket, which can
 /// really be killed and stopped. Not thread-safe; the process ends with the thread that started it.
@@ -105,12 +106,15 @@ class Actor {
   int acquire_commands() const { return acquire_commands_; }
   int release_commands() const { return release_commands_; }
 
-  /// A wait of zero means one attempt.
+  /// A wait of zero means one attempt. Throws Failure if the store gave no answer: only a real
+  /// answer proves something.
   Grant acquire(Duration wait = {});
+  /// Without an answer, its grant says so.
+  Grant try_acquire(Duration wait);
   /// Acquires, or throws Failure.
   Grant must_acquire();
-  /// Sends the request only; finish_acquire() returns the answer. It throws Disturbed if the client
-  /// asked late.
+  /// Sends the request only; finish_acquire() returns the answer, as acquire() does. It throws
+  /// Disturbed if the client asked late.
   void start_acquire(Duration wait);
   /// The client acquires at time `at` and releases before it answers.
   void start_acquire_and_release(Duration wait, TimePoint at);
@@ -152,7 +156,7 @@ class Actor {
   Answer receive(Duration within);
   Request acquire_request(Duration wait) const;
   /// Each tells the timeline what came of a request.
-  Grant tell(Grant grant);
+  Grant tell_acquire();
   ReleaseOutcome tell_release(const Answer& answer);
 
   Play& play_;

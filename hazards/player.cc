@@ -78,15 +78,13 @@ tl::expected<std::unique_ptr<ServerPool>, std::string> ServerPool::open(Options 
   std::unique_ptr<ServerPool> pool(new ServerPool);
   pool->client_program_ =
       options.client_program.empty() ? "/proc/self/exe" : std::move(options.client_program);
-  auto host = deployment::LocalHost::open(options.tls);
-  if (!host) return tl::unexpected(host.error());
-  pool->host_ = *std::move(host);
-  auto counter = deployment::start_private_store(*deployment::find_private_store_kind("redis"),
-                                                 *pool->host_, {.setup = Setup::shared});
-  if (!counter) return tl::unexpected(counter.error().reason);
-  pool->counter_url_ = (*counter)->urls().front();
-  pool->counter_ = *std::move(counter);
-  return pool;
+  return deployment::attempt([&] {
+    pool->host_ = need(deployment::LocalHost::open(options.tls));
+    const auto& redis = *deployment::find_private_store_kind("redis");
+    pool->counter_ = redis.start(*pool->host_, {.setup = Setup::shared});
+    pool->counter_url_ = pool->counter_->urls().front();
+    return std::move(pool);
+  });
 }
 
 Started ServerPool::store(const Descriptor& strategy, Setup setup) {

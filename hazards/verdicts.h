@@ -16,9 +16,6 @@ inline constexpr std::chrono::seconds kLongTtl{20};
 /// "412 ms"
 std::string milliseconds(Duration duration);
 
-/// Throws Failure if the store gave no answer: only a real answer proves something.
-void require_answer(const Grant& grant);
-
 /// Throws Failure for a release that did not reach the store. Other outcomes do not matter:
 /// the state of the lock afterwards decides.
 void require_release(ReleaseOutcome outcome);
@@ -28,11 +25,10 @@ void require_release(ReleaseOutcome outcome);
 void require_late_release(Actor& holder, const Grant& held, ReleaseOutcome outcome);
 
 /// For a lock that no living client will release: `recovers`, with the time from `since` to the
-/// grant, or `stuck`. Throws Failure if the grant came before `since`.
-Verdict verdict_of_return(Play& play, const Grant& grant, TimePoint since);
-
-/// The same with an upper bound: `stuck` if the grant took longer than `bound`.
-Verdict verdict_of_return(Play& play, const Grant& grant, TimePoint since, Duration bound);
+/// grant, or `stuck`, also if it took longer than `bound`. Throws Failure if the grant came before
+/// `since`.
+Verdict verdict_of_return(Play& play, const Grant& grant, TimePoint since,
+                          std::optional<Duration> bound = {});
 
 /// After a release that may have freed the lock of `owner`: a third client tries once.
 /// `foreign-release` if it is granted the lock, else `safe`.
@@ -43,7 +39,9 @@ Verdict verdict_of_release(Play& play, std::string_view owner);
 Verdict verdict_of_two(Play& play, const Grant& contender, std::string_view why);
 
 /// For Scenario::exempts: the scenario applies to locks with connections that a network can cut.
-std::optional<std::string> only_with_connections(const Descriptor& strategy);
+inline const auto only_with_connections =
+    only_if([](const Descriptor& one) { return store_traits(one.backend).servers; },
+            "it has no connections");
 
 /// Records the belief gap: from the loss of the lock at the store to the moment when the holder
 /// stopped treating it as valid. Negative is good. `lost_at` must not be later than the loss.

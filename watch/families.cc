@@ -19,8 +19,7 @@ namespace {
 constexpr std::string_view kSeparators = ":/.-_{}#|";
 
 bool has_digit(std::string_view text) {
-  return std::any_of(text.begin(), text.end(),
-                     [](unsigned char c) { return std::isdigit(c) != 0; });
+  return std::ranges::any_of(text, [](unsigned char c) { return std::isdigit(c) != 0; });
 }
 
 std::string_view without_separators_at_end(std::string_view text) {

@@ -136,7 +136,7 @@ class Scan {
 
   /// Their places, the worst first.
   std::vector<std::size_t> worst() {
-    std::sort(worst_.begin(), worst_.end(), std::greater<>());
+    std::ranges::sort(worst_, std::greater<>());
     std::vector<std::size_t> places;
     for (const auto& [hurt, place] : worst_) places.push_back(place);
     return places;
@@ -232,7 +232,7 @@ struct Ledger::State {
 
   std::uint32_t book_of(const std::string& store, const std::string& lock, TimePoint at) {
     const auto find = [&](const std::string& family) {
-      return std::find_if(books.begin(), books.end(), [&](const FamilyBook& book) {
+      return std::ranges::find_if(books, [&](const FamilyBook& book) {
         return book.known().store == store && book.known().family == family;
       });
     };

@@ -20,7 +20,8 @@ class Sink {
   /// What the source can see, told before its first sighting and again if it changes.
   virtual void facts(const SourceFacts& facts) = 0;
   virtual void seen(const std::string& endpoint, Sighting sighting) = 0;
-  /// Keys of this pattern look like locks, where the user named none. They are not followed.
+  /// Keys of this pattern look like locks, where the user named none. They are not followed. May
+  /// come again and again.
   virtual void proposed(std::string pattern) = 0;
   /// From now on the source sees nothing, for this reason; until `sees` is called.
   virtual void blind(const std::string& endpoint, TimePoint at, std::string reason) = 0;

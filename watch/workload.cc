@@ -38,9 +38,9 @@ bool may_be_uniform(const std::vector<std::uint64_t>& by_lock, double all) {
 std::vector<double> ranked(std::vector<std::uint64_t> by_lock) {
   constexpr std::size_t kFewestRanks = 5, kMostRanks = 100'000;
   constexpr std::uint64_t kFewestOfRank = 10;
-  std::sort(by_lock.begin(), by_lock.end(), std::greater<>());
-  const auto seldom = std::find_if(by_lock.begin(), by_lock.end(),
-                                   [](std::uint64_t count) { return count < kFewestOfRank; });
+  std::ranges::sort(by_lock, std::greater<>());
+  const auto seldom =
+      std::ranges::find_if(by_lock, [](std::uint64_t count) { return count < kFewestOfRank; });
   auto ranks = static_cast<std::size_t>(seldom - by_lock.begin());
   if (ranks < kFewestRanks) ranks = by_lock.size();
   by_lock.resize(std::min(ranks, kMostRanks));

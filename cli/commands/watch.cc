@@ -200,9 +200,8 @@ class WatchCommand {
   bool save_workload(TimePoint now) {
     Console& console = session_.console();
     const auto workload = watch::workload_of(ledger_.usage(now));
-    const auto written = workload
-                             ? watch::write_workload(*workload, options_.workload)
-                             : tl::expected<void, std::string>(tl::unexpected(workload.error()));
+    const auto written = workload.and_then(
+        [&](const auto& seen) { return watch::write_workload(seen, options_.workload); });
     if (!written) {
       console.warn("--workload: " + written.error());
       return false;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <iterator>
+#include <sstream>
 #include <string_view>
 #include <utility>
 
@@ -139,13 +140,9 @@ Lines findings_of(const results::Result& seen, const results::TextStyle& style) 
 Lines table_lines(const results::Table& table, results::TextStyle style) {
   if (table.rows.empty()) return {};
   style.remedy = "a wider terminal shows them";
-  const std::string text = results::to_text({.table = results::shown(table)}, style);
+  std::istringstream text(results::to_text({.table = results::shown(table)}, style));
   Lines lines;
-  for (std::size_t from = 0; from < text.size();) {
-    const std::size_t end = text.find('\n', from);
-    lines.push_back(text.substr(from, end - from));
-    from = end + 1;
-  }
+  for (std::string row; std::getline(text, row);) lines.push_back(row);
   return lines;
 }
 

@@ -1,40 +1,22 @@
 #pragma once
 
-#include <exception>
 #include <functional>
-#include <system_error>
-#include <thread>
+#include <future>
 #include <vector>
 
 namespace lockbench::testbed {
 
 /// Calls work(0) to work(count - 1) side by side, the first on the calling thread, and returns when
-/// all are done; what cannot have a thread is done one after the other. Throws the first exception
+/// all are done; what cannot have a thread is done after the others. Throws the first exception
 /// that one of them threw.
 inline void in_parallel(std::size_t count, const std::function<void(std::size_t)>& work) {
-  std::vector<std::exception_ptr> failures(count);
-  const auto guarded = [&](std::size_t index) {
-    try {
-      work(index);
-    } catch (...) {
-      failures[index] = std::current_exception();
-    }
-  };
-  {
-    std::vector<std::jthread> threads;
-    threads.reserve(count);
-    for (std::size_t index = 1; index < count; ++index) {
-      try {
-        threads.emplace_back(guarded, index);
-      } catch (const std::system_error&) {
-        guarded(index);
-      }
-    }
-    if (count > 0) guarded(0);
+  constexpr auto kIfPossible = std::launch::async | std::launch::deferred;
+  std::vector<std::future<void>> others;
+  for (std::size_t index = 1; index < count; ++index) {
+    others.push_back(std::async(kIfPossible, std::cref(work), index));
   }
-  for (const std::exception_ptr& failure : failures) {
-    if (failure) std::rethrow_exception(failure);
-  }
+  if (count > 0) work(0);
+  for (auto& other : others) other.get();
 }
 
 }  // namespace lockbench::testbed

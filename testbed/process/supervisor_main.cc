@@ -143,8 +143,7 @@ bool reap(Children& children) {
   while ((found = waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT)) == 0 && info.si_pid != 0) {
     const pid_t pid = info.si_pid;
     info = {};
-    const auto child = std::find_if(children.begin(), children.end(),
-                                    [pid](const Child& each) { return each.pid == pid; });
+    const auto child = std::ranges::find(children, pid, &Child::pid);
     // Until the leader is reaped its group id cannot be reused: kill what it left behind.
     if (child != children.end()) kill(-pid, SIGKILL);
     waitpid(pid, nullptr, 0);

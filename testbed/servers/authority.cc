@@ -54,8 +54,10 @@ bool add_extension(X509* certificate, int kind, const char* value) {
 }
 
 /// `issuer` null: signed by itself. Null if OpenSSL fails, as without memory.
-X509* sign(const Contents& contents, EVP_PKEY* key, const X509* issuer, EVP_PKEY* issuers_key) {
-  X509* const made = X509_new();
+std::shared_ptr<X509> sign(const Contents& contents, EVP_PKEY* key, const X509* issuer,
+                           EVP_PKEY* issuers_key) {
+  const std::shared_ptr<X509> owned(X509_new(), X509_free);
+  X509* const made = owned.get();
   const auto* const name = reinterpret_cast<const unsigned char*>(contents.name.c_str());
   X509_NAME* const subject = made == nullptr ? nullptr : X509_get_subject_name(made);
   bool good = subject != nullptr && X509_set_version(made, X509_VERSION_3) == 1 &&
@@ -69,9 +71,7 @@ X509* sign(const Contents& contents, EVP_PKEY* key, const X509* issuer, EVP_PKEY
   for (const auto& [kind, value] : contents.extensions) {
     good = good && add_extension(made, kind, value);
   }
-  if (good && X509_sign(made, issuers_key, EVP_sha256()) > 0) return made;
-  X509_free(made);
-  return nullptr;
+  return good && X509_sign(made, issuers_key, EVP_sha256()) > 0 ? owned : nullptr;
 }
 
 /// A file of what `write` puts into memory.
@@ -92,7 +92,9 @@ void write_certificate(const fs::path& path, const Account& account, const X509*
   write_pem(path, account, [&](BIO* memory) { return PEM_write_bio_X509(memory, certificate); });
 }
 
-EVP_PKEY* make_key() { return EVP_PKEY_Q_keygen(nullptr, nullptr, "EC", "P-256"); }
+std::shared_ptr<EVP_PKEY> make_key() {
+  return {EVP_PKEY_Q_keygen(nullptr, nullptr, "EC", "P-256"), EVP_PKEY_free};
+}
 
 constexpr const char* kNoCertificate = "OpenSSL makes no certificate";
 
@@ -108,21 +110,18 @@ std::string TlsFiles::query(std::string_view before) const {
   return text;
 }
 
-void Authority::Free::operator()(EVP_PKEY* key) const { EVP_PKEY_free(key); }
-void Authority::Free::operator()(X509* certificate) const { X509_free(certificate); }
-
 Authority::Authority(fs::path folder, Account account)
     : folder_(std::move(folder)), account_(std::move(account)) {}
 
 tl::expected<std::unique_ptr<Authority>, std::string> Authority::make(fs::path folder,
                                                                       Account account) {
   std::unique_ptr<Authority> made(new Authority(std::move(folder), std::move(account)));
-  made->key_.reset(make_key());
+  made->key_ = make_key();
   const Contents contents{.name = fmt::format("lockbench {:016x}", random_number()),
                           .extensions = {{NID_basic_constraints, "critical,CA:TRUE"},
                                          {NID_key_usage, "critical,keyCertSign,cRLSign"}}};
   if (made->key_) {
-    made->certificate_.reset(sign(contents, made->key_.get(), nullptr, made->key_.get()));
+    made->certificate_ = sign(contents, made->key_.get(), nullptr, made->key_.get());
   }
   return attempt([&] {
     if (!made->certificate_) throw Failure(kNoCertificate);
@@ -147,12 +146,11 @@ tl::expected<TlsFiles, std::string> Authority::issue(std::string_view name, Flaw
     contents.until = -kDay;
   }
   return attempt([&] {
-    const Owned<EVP_PKEY> key(make_key());
+    const std::shared_ptr<EVP_PKEY> key = make_key();
+    if (!key) throw Failure(kNoCertificate);
     const bool alone = flaw == Flaw::self_signed;
-    const Owned<X509> certificate(!key ? nullptr
-                                  : alone
-                                      ? sign(contents, key.get(), nullptr, key.get())
-                                      : sign(contents, key.get(), certificate_.get(), key_.get()));
+    const auto certificate = sign(contents, key.get(), alone ? nullptr : certificate_.get(),
+                                  alone ? key.get() : key_.get());
     if (!certificate) throw Failure(kNoCertificate);
     TlsFiles files{.ca = ca(),
                    .certificate = folder_ / fmt::format("{}.pem", name),

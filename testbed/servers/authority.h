@@ -43,19 +43,12 @@ class Authority {
   std::filesystem::path ca() const { return folder_ / "ca.pem"; }
 
  private:
-  struct Free {
-    void operator()(EVP_PKEY* key) const;
-    void operator()(X509* certificate) const;
-  };
-  template <class T>
-  using Owned = std::unique_ptr<T, Free>;
-
   Authority(std::filesystem::path folder, Account account);
 
   const std::filesystem::path folder_;
   const Account account_;
-  Owned<EVP_PKEY> key_;
-  Owned<X509> certificate_;
+  std::shared_ptr<EVP_PKEY> key_;
+  std::shared_ptr<X509> certificate_;
 };
 
 /// For `count` members of a cluster, which let each other in and nobody else: certificates of an

@@ -77,12 +77,12 @@ std::vector<Member> choose(Testbed& testbed, const EtcdOptions& options, int cou
 }
 
 /// `client_url`: where it listens for clients.
-std::vector<std::string> arguments(const std::string& program, const Member& member,
-                                   const std::vector<Member>& all, const std::string& client_url) {
+std::vector<std::string> arguments(const Member& member, const std::vector<Member>& all,
+                                   const std::string& client_url) {
   std::string cluster;
   for (const Member& other : all) cluster += (cluster.empty() ? "" : ",") + other.as_peer();
   std::vector<std::string> words = {
-      program,
+      need(find_program(kEtcd)).string(),
       "--name=" + member.name,
       fmt::format("--data-dir={}", kData),
       "--listen-client-urls=" + client_url,
@@ -194,14 +194,13 @@ std::unique_ptr<Server> start_spec(Testbed& testbed, const EtcdOptions& options,
 
 /// Starts members that nobody can reach without entering their folders, and has them require
 /// authentication. They have ended when this returns.
-std::vector<Member> set_up(Testbed& testbed, const std::string& program, int count,
-                           const EtcdOptions& options) {
+std::vector<Member> set_up(Testbed& testbed, int count, const EtcdOptions& options) {
   std::vector<Member> members;
   const auto begin = [&] { return members = choose(testbed, options, count); };
   const auto start = [&](std::size_t number, const std::vector<Member>& all) {
     ServerSpec spec = ServerSpec::in_new_folder(testbed, "etcd-setup");
     spec.name = kEtcd.name;
-    spec.argv = arguments(program, all[number], all, "unix://" + std::string(kSetupSocket));
+    spec.argv = arguments(all[number], all, "unix://" + std::string(kSetupSocket));
     return start_spec(testbed, options, number, std::move(spec));
   };
   const auto servers = need(start_all_on_free_ports<Server, Member>(begin, start));
@@ -216,14 +215,13 @@ std::vector<Member> set_up(Testbed& testbed, const std::string& program, int cou
   return members;
 }
 
-std::unique_ptr<Server> start_member(Testbed& testbed, const std::string& program,
-                                     const EtcdOptions& options, std::size_t number,
-                                     const std::vector<Member>& all) {
+std::unique_ptr<Server> start_member(Testbed& testbed, const EtcdOptions& options,
+                                     std::size_t number, const std::vector<Member>& all) {
   const Member& member = all[number];
   ServerSpec spec;
   spec.folder = member.folder;
   spec.name = kEtcd.name;
-  spec.argv = arguments(program, member, all,
+  spec.argv = arguments(member, all,
                         on_loopback(options.tls == nullptr ? "http" : "https", member.client_port));
   if (options.tls != nullptr) add_tls(*options.tls, spec.argv);
   if (all.size() == 1) {
@@ -240,12 +238,10 @@ std::unique_ptr<Server> start_member(Testbed& testbed, const std::string& progra
 }  // namespace
 
 StartedCluster start_etcd_cluster(Testbed& testbed, int members, const EtcdOptions& options) {
-  const auto program = find_program(kEtcd);
-  if (!program) return tl::unexpected(program.error());
   return start_all_on_free_ports<Server, Member>(
-      [&] { return set_up(testbed, program->string(), members, options); },
+      [&] { return set_up(testbed, members, options); },
       [&](std::size_t number, const std::vector<Member>& all) {
-        return start_member(testbed, program->string(), options, number, all);
+        return start_member(testbed, options, number, all);
       });
 }
 

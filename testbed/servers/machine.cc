@@ -11,19 +11,18 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <sstream>
 #include <system_error>
 
 namespace lockbench::testbed {
+
 tl::expected<std::filesystem::path, std::string> find_program(const Program& program,
                                                               std::string_view more) {
   const char* const set = std::getenv("PATH");
   std::string folders = set == nullptr ? "/usr/local/bin:/usr/bin:/bin" : set;
   if (!more.empty()) folders.append(":").append(more);
-  std::string_view path = folders;
-  while (!path.empty()) {
-    const std::size_t end = path.find(':');
-    const std::string_view folder = path.substr(0, end);
-    path = end == std::string_view::npos ? std::string_view{} : path.substr(end + 1);
+  std::istringstream path(folders);
+  for (std::string folder; std::getline(path, folder, ':');) {
     const auto candidate = std::filesystem::path(folder.empty() ? "." : folder) / program.name;
     std::error_code error;
     if (std::filesystem::is_regular_file(candidate, error) &&

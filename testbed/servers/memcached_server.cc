@@ -29,13 +29,12 @@ void enable_tls(const TlsFiles& files, ServerSpec& spec) {
 }  // namespace
 
 StartedServer start_memcached(Testbed& testbed, const MemcachedOptions& options) {
-  const auto program = find_program(kMemcached);
-  if (!program) return tl::unexpected(program.error());
   return start_on_free_port<Server>(testbed.choose_port, [&](std::uint16_t port) {
+    const auto program = need(find_program(kMemcached));
     ServerSpec spec = ServerSpec::in_new_folder(testbed, kMemcached.name, {port});
     const auto users = spec.folder / "users";
     need(testbed.write_file(users, fmt::format("{}:{}\n", kUser, testbed.secret())));
-    spec.argv = {program->string(),
+    spec.argv = {program.string(),
                  "--auth-file=" + users.string(),
                  "--listen=127.0.0.1",
                  fmt::format("--port={}", port),
@@ -53,17 +52,9 @@ StartedServer start_memcached(Testbed& testbed, const MemcachedOptions& options)
 tl::expected<std::string, std::string> ask_memcached(
     const Server& server, std::string_view commands, std::chrono::milliseconds within,
     const std::function<bool(std::string_view)>& whole) {
-  constexpr std::string_view kLoggedIn = "STORED\r\n";
-  const std::string login = fmt::format("{} {}", kUser, server.secret());
-  const std::string request =
-      fmt::format("set login 0 0 {}\r\n{}\r\n{}", login.size(), login, commands);
-  const auto all = [&](std::string_view text) {
-    if (text.starts_with(kLoggedIn)) return whole(text.substr(kLoggedIn.size()));
-    return text.starts_with("CLIENT_ERROR") && text.ends_with("\r\n");
-  };
-  auto answer = ask_until(server.port(), request, within, all, server.tls());
-  if (answer && answer->starts_with(kLoggedIn)) answer->erase(0, kLoggedIn.size());
-  return answer;
+  const std::string who = fmt::format("{} {}", kUser, server.secret());
+  const std::string login = fmt::format("set login 0 0 {}\r\n{}\r\n", who.size(), who);
+  return server.ask(login, "STORED\r\n", commands, within, whole);
 }
 
 }  // namespace lockbench::testbed

@@ -180,7 +180,7 @@ tl::expected<std::vector<std::uint16_t>, std::string> distinct_ports(const PortC
   for (int repeated = 0; ports.size() < count;) {
     const auto port = choose();
     if (!port) return tl::unexpected(port.error());
-    if (std::find(ports.begin(), ports.end(), *port) == ports.end()) {
+    if (std::ranges::find(ports, *port) == ports.end()) {
       ports.push_back(*port);
     } else if (++repeated == kRepetitions) {
       return tl::unexpected(fmt::format("port {} is proposed again and again", *port));

@@ -56,7 +56,6 @@ tl::expected<std::vector<std::unique_ptr<Server>>, std::string> start_all_on_fre
     const std::function<std::unique_ptr<Server>(std::size_t number,
                                                 const std::vector<Member>& all)>& start) {
   using Started = tl::expected<std::unique_ptr<Server>, std::string>;
-  const auto started = [](const Started& one) { return one.has_value(); };
   const auto lost_its_port = [](const Started& one) {
     return !one && says_port_taken(one.error());
   };
@@ -69,9 +68,9 @@ tl::expected<std::vector<std::unique_ptr<Server>>, std::string> start_all_on_fre
     in_parallel(all.size(),
                 [&](std::size_t i) { all[i] = attempt([&] { return start(i, *members); }); });
     // A member without its port leaves the others without a majority: report the port, not that.
-    auto failed = std::find_if(all.begin(), all.end(), lost_its_port);
+    auto failed = std::ranges::find_if(all, lost_its_port);
     const bool again = failed != all.end();
-    if (!again) failed = std::find_if(all.begin(), all.end(), std::not_fn(started));
+    if (!again) failed = std::ranges::find(all, false, &Started::has_value);
     if (failed == all.end()) {
       std::vector<std::unique_ptr<Server>> servers;
       servers.reserve(all.size());

@@ -143,7 +143,11 @@ void speak_tls(const Testbed& testbed, const TlsFiles& files, ServerSpec& spec) 
 }
 
 std::unique_ptr<Server> start_on(Testbed& testbed, const PostgresOptions& options,
-                                 const fs::path& bin, std::uint16_t port) {
+                                 std::uint16_t port) {
+  const fs::path program = need(find_postgres());
+  std::error_code error;
+  const fs::path real = fs::canonical(program, error);
+  const fs::path bin = (error ? program : real).parent_path();
   ServerSpec spec = ServerSpec::in_new_folder(testbed, kPostgres.name, {port});
   const fs::path data = spec.folder / "data";
   const std::string socket = fmt::format("{}/.s.PGSQL.{}", data.string(), port);
@@ -162,6 +166,29 @@ std::unique_ptr<Server> start_on(Testbed& testbed, const PostgresOptions& option
   return need(Server::start(testbed, std::move(spec)));
 }
 
+/// Written to this server's log only if it could bind its port.
+bool pgbouncer_is_ready(const Server& server) {
+  return server.log().find("process up: PgBouncer") != std::string::npos;
+}
+
+std::string pooler_configuration(const PgbouncerOptions& options, const fs::path& users,
+                                 std::uint16_t postgres, std::uint16_t port) {
+  return fmt::format(
+      "[databases]\n"
+      "* = host=127.0.0.1 port={} user={}\n"
+      "[pgbouncer]\n"
+      "listen_addr = 127.0.0.1\n"
+      "listen_port = {}\n"
+      "unix_socket_dir =\n"
+      "auth_type = scram-sha-256\n"
+      "auth_file = {}\n"
+      "pool_mode = {}\n"
+      "default_pool_size = {}\n"
+      "max_client_conn = 1000\n"
+      "ignore_startup_parameters = extra_float_digits\n",
+      postgres, kSuperuser, port, users.string(), options.pool_mode, options.pool_size);
+}
+
 }  // namespace
 
 tl::expected<fs::path, std::string> find_postgres() {
@@ -169,13 +196,24 @@ tl::expected<fs::path, std::string> find_postgres() {
 }
 
 StartedServer start_postgres(Testbed& testbed, const PostgresOptions& options) {
-  const auto program = find_postgres();
-  if (!program) return tl::unexpected(program.error());
-  std::error_code error;
-  const fs::path real = fs::canonical(*program, error);
-  const fs::path bin = (error ? *program : real).parent_path();
+  return start_on_free_port<Server>(
+      testbed.choose_port, [&](std::uint16_t port) { return start_on(testbed, options, port); });
+}
+
+StartedServer start_pgbouncer(Testbed& testbed, std::uint16_t postgres,
+                              const PgbouncerOptions& options) {
   return start_on_free_port<Server>(testbed.choose_port, [&](std::uint16_t port) {
-    return start_on(testbed, options, bin, port);
+    // Where Debian keeps it; not in the PATH of every user.
+    const fs::path program = need(find_program(kPgbouncer, "/usr/sbin"));
+    ServerSpec spec = ServerSpec::in_new_folder(testbed, kPgbouncer.name, {port});
+    const fs::path config = spec.folder / "pgbouncer.ini", users = spec.folder / "users";
+    // For its clients, and for itself where it is a client.
+    need(testbed.write_file(users, fmt::format("\"{}\" \"{}\"\n", kSuperuser, testbed.secret())));
+    need(testbed.write_file(config, pooler_configuration(options, users, postgres, port)));
+    spec.argv = {program.string(), config.string()};
+    spec.url = {"postgresql://" + testbed.login(kSuperuser), std::string(kPlainDatabase)};
+    spec.ready = pgbouncer_is_ready;
+    return need(Server::start(testbed, std::move(spec)));
   });
 }
 

@@ -42,9 +42,8 @@ std::string configuration(const Testbed& testbed, const RedisOptions& options,
       options.max_clients, longest_backlog());
   text += redis_access_config(testbed, port, options.tls);
   text += fmt::format("masteruser {}\nmasterauth {}\n", kUser, testbed.secret());
-  const bool own_default =
-      std::any_of(options.config.begin(), options.config.end(),
-                  [](auto& line) { return line.starts_with("user default "); });
+  const bool own_default = std::ranges::any_of(
+      options.config, [](auto& line) { return line.starts_with("user default "); });
   // Nobody is that user, but an append-only file is loaded as it, and its transactions need the
   // rights.
   if (!own_default) text += "user default off allkeys allchannels allcommands\n";
@@ -62,13 +61,12 @@ bool redis_is_ready(const Server& server) {
 }  // namespace
 
 StartedServer start_redis(Testbed& testbed, const RedisOptions& options) {
-  const auto program = find_program(kRedisServer);
-  if (!program) return tl::unexpected(program.error());
   return start_on_free_port<Server>(testbed.choose_port, [&](std::uint16_t port) {
+    const fs::path program = need(find_program(kRedisServer));
     ServerSpec spec = ServerSpec::in_new_folder(testbed, kRedisServer.name, {port});
     const fs::path config = spec.folder / "redis.conf";
     need(testbed.write_file(config, configuration(testbed, options, spec.folder, port)));
-    spec.argv = {program->string(), config.string()};
+    spec.argv = {program.string(), config.string()};
     spec.speak("redis", "rediss", testbed.login(), options.tls);
     spec.clock = options.clock;
     spec.ready = redis_is_ready;
@@ -90,15 +88,8 @@ tl::expected<std::string, std::string> ask_redis(
     const Server& server, std::string_view commands,
     const std::function<bool(std::string_view)>& whole) {
   constexpr std::chrono::seconds kWithin{1};
-  constexpr std::string_view kLoggedIn = "+OK\r\n";
-  const std::string request = fmt::format("AUTH {} {}\r\n{}", kUser, server.secret(), commands);
-  const auto all = [&](std::string_view text) {
-    if (text.starts_with(kLoggedIn)) return whole(text.substr(kLoggedIn.size()));
-    return text.starts_with('-') && text.ends_with("\r\n");
-  };
-  auto answer = ask_until(server.port(), request, kWithin, all, server.tls());
-  if (answer && answer->starts_with(kLoggedIn)) answer->erase(0, kLoggedIn.size());
-  return answer;
+  const std::string login = fmt::format("AUTH {} {}\r\n", kUser, server.secret());
+  return server.ask(login, "+OK\r\n", commands, kWithin, whole);
 }
 
 tl::expected<std::string, std::string> ask_redis_line(const Server& server,

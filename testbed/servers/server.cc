@@ -129,6 +129,18 @@ std::string Server::failure(std::string_view what) const {
                       : fmt::format("{} {}:\n{}", name, what, tail);
 }
 
+tl::expected<std::string, std::string> Server::ask(
+    std::string_view login, std::string_view logged_in, std::string_view commands,
+    std::chrono::milliseconds within, const std::function<bool(std::string_view)>& whole) const {
+  const auto all = [&](std::string_view text) {
+    if (text.starts_with(logged_in)) return whole(text.substr(logged_in.size()));
+    return text.ends_with("\r\n");
+  };
+  auto answer = ask_until(port(), fmt::format("{}{}", login, commands), within, all, tls());
+  if (answer && answer->starts_with(logged_in)) answer->erase(0, logged_in.size());
+  return answer;
+}
+
 Server::Result Server::signal(int signo) { return process()->signal(signo); }
 
 Server::Result Server::launch_locked() {
@@ -195,10 +207,8 @@ Server::Result Server::clear_data() const {
 Server::Result Server::restart(bool keep_data) {
   const std::lock_guard lock(lifecycle_);
   if (auto killed = kill_locked(); !killed) return killed;
-  if (!keep_data) {
-    if (auto cleared = clear_data(); !cleared) return cleared;
-  }
-  return launch_locked();
+  if (keep_data) return launch_locked();
+  return clear_data().and_then([&] { return launch_locked(); });
 }
 
 }  // namespace lockbench::testbed

@@ -205,8 +205,8 @@ void write_key(const Testbed& testbed, const fs::path& path, const TlsFiles& tls
 }
 
 std::unique_ptr<Server> start_member(Testbed& testbed, const ZookeeperOptions& options,
-                                     const fs::path& java, const fs::path& jar, std::size_t number,
-                                     const std::vector<Voter>& all) {
+                                     std::size_t number, const std::vector<Voter>& all) {
+  const fs::path jar = need(find_zookeeper()), java = need(find_program(kJava));
   const Voter& own = all[number];
   ServerSpec spec = ServerSpec::in_new_folder(testbed, kZookeeper, {own.clients});
   std::string config = configuration(options, spec.folder, number, all);
@@ -258,14 +258,10 @@ std::string zookeeper_version(const fs::path& jar) {
 
 StartedCluster start_zookeeper_ensemble(Testbed& testbed, int size,
                                         const ZookeeperOptions& options) {
-  const auto jar = find_zookeeper();
-  if (!jar) return tl::unexpected(jar.error());
-  const auto java = find_program(kJava);
-  if (!java) return tl::unexpected(java.error());
   return start_all_on_free_ports<Server, Voter>(
       [&] { return choose(testbed, options, static_cast<std::size_t>(size)); },
       [&](std::size_t number, const std::vector<Voter>& all) {
-        return start_member(testbed, options, *java, *jar, number, all);
+        return start_member(testbed, options, number, all);
       });
 }
 

@@ -55,15 +55,6 @@ class Budget {
     refill(now);
     rate_ = slow ? std::max(rate_ * 0.7, full_ * kLowest) : std::min(rate_ * 1.5, full_);
   }
-  /// Asks the server, and notes how long it took to answer, unless that failed.
-  template <class Ask>
-  auto ask(Env& env, Ask ask) {
-    const TimePoint asked_at = env.now();
-    auto answer = ask();
-    if (const TimePoint now = env.now(); answer) answered(now - asked_at, now);
-    return answer;
-  }
-
   double rate() const { return rate_; }
 
  private:

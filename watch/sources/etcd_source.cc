@@ -28,21 +28,17 @@ EtcdEntry entry_of(const etcdserverpb::KeyValue& found) {
           .lease = found.lease()};
 }
 
-/// A connection that reads keys and leases, and a stream of all changes of keys.
+/// A connection that reads keys and leases, and a stream of all changes of keys. Throws Failure.
 class EtcdReader : public etcd::Connection {
  public:
-  using Connection::Connection;
+  EtcdReader(const etcd::Endpoint& endpoint, Duration command_timeout, Env& env,
+             const std::stop_token& stop)
+      : Connection(endpoint, command_timeout, env), stop_(stop) {}
 
-  /// Keys in one revision of the store.
-  struct Page {
-    std::int64_t revision = 0;
-    std::vector<EtcdEntry> entries;  ///< by name
-    bool more = false;               ///< keys of the range that come after these
-  };
-  /// The keys from this one on that have the prefix, at most `limit`, in that revision; 0: the
-  /// latest.
-  StoreResult<Page> read(const std::string& prefix, const std::string& from, std::int64_t limit,
-                         std::int64_t revision, const std::stop_token& stop) {
+  /// The keys from this one on that have the prefix, by name, at most `limit`, in that revision of
+  /// the store; 0: the latest.
+  etcdserverpb::RangeResponse read(const std::string& prefix, const std::string& from,
+                                   std::int64_t limit, std::int64_t revision) {
     etcdserverpb::RangeRequest request;
     // The smallest key, and the end of all keys.
     request.set_key(from.empty() ? std::string(1, '\0') : from);
@@ -50,31 +46,24 @@ class EtcdReader : public etcd::Connection {
     request.set_limit(limit);
     request.set_revision(revision);
     etcdserverpb::RangeResponse response;
-    const auto done =
-        call({"Range", prefix, stop},
-             send_by(&Channel::kv, &etcdserverpb::KV::Stub::AsyncRange, request, response));
-    if (!done) return tl::unexpected(done.error());
-    Page page{.revision = response.header().revision(), .entries = {}, .more = response.more()};
-    for (const etcdserverpb::KeyValue& found : response.kvs()) {
-      page.entries.push_back(entry_of(found));
-    }
-    return page;
+    need(call({"Range", prefix, stop_},
+              send_by(&Channel::kv, &etcdserverpb::KV::Stub::AsyncRange, request, response)));
+    return response;
   }
 
   struct Life {
     Duration left{}, granted{};  ///< in whole seconds
   };
   /// Nothing: there is no such lease any more.
-  StoreResult<std::optional<Life>> life_of(etcd::LeaseId lease, const std::stop_token& stop) {
+  std::optional<Life> life_of(etcd::LeaseId lease) {
     etcdserverpb::LeaseTimeToLiveRequest request;
     request.set_id(lease);
     etcdserverpb::LeaseTimeToLiveResponse response;
-    const auto done =
-        call({"LeaseTimeToLive", {}, stop},
-             send_by(&Channel::lease, &etcdserverpb::Lease::Stub::AsyncLeaseTimeToLive, request,
-                     response));
-    if (!done) return tl::unexpected(done.error());
-    if (!*done || response.ttl() < 0) return std::optional<Life>();
+    const bool found =
+        need(call({"LeaseTimeToLive", {}, stop_},
+                  send_by(&Channel::lease, &etcdserverpb::Lease::Stub::AsyncLeaseTimeToLive,
+                          request, response)));
+    if (!found || response.ttl() < 0) return std::nullopt;
     const auto seconds_of = [](std::int64_t count) {
       return std::chrono::seconds(
           std::clamp<std::int64_t>(count, 0, ceil_seconds(kLongestDuration)));
@@ -83,45 +72,41 @@ class EtcdReader : public etcd::Connection {
   }
 
   /// Begins a stream of the changes of keys with one of these prefixes, from this revision on.
-  StoreResult<void> watch(const std::vector<std::string>& prefixes, std::int64_t from,
-                          const std::stop_token& stop) {
-    changes_.reset();
-    if (auto connected = connect(stop); !connected) return connected;
+  void watch(const std::vector<std::string>& prefixes, std::int64_t from) {
+    need(connect(stop_));
     changes_ = std::make_unique<Changes>(*channel(), token());
     Changes& stream = *changes_;
-    const CommandInfo info = info_of({"Watch", {}, stop});
+    const CommandInfo info = info_of({"Watch", {}, stop_});
     env().before_command(info);
-    bool open = stream.begin(*channel()->watch, &etcdserverpb::Watch::Stub::AsyncWatch, stop);
+    bool open = stream.begin(*channel()->watch, &etcdserverpb::Watch::Stub::AsyncWatch, stop_);
     for (const std::string& prefix : prefixes) {
       etcdserverpb::WatchRequest request;
       etcdserverpb::WatchCreateRequest& create = *request.mutable_create_request();
       create.set_key(prefix.empty() ? std::string(1, '\0') : prefix);
       create.set_range_end(prefix.empty() ? std::string(1, '\0') : etcd::end_of_prefix(prefix));
       create.set_start_revision(from);
-      open = open && stream.write(request, stop);
+      open = open && stream.write(request, stop_);
     }
     env().after_command(info, open ? CommandEnd::answered : CommandEnd::lost);
-    if (!open) return ended("it could not be begun");
+    if (!open) ended("it could not be begun");
     stream.begin_read();
-    return {};
   }
 
-  /// The next changes, in the order of their revisions; none if none come within `longest`, which
-  /// should be short, as a stop does not end the wait. A failure ends the stream.
-  StoreResult<std::vector<EtcdChange>> next(Duration longest) {
+  /// After watch(): the next changes, in the order of their revisions; none if none come within
+  /// `longest`, which should be short, as a stop does not end the wait.
+  std::vector<EtcdChange> next(Duration longest) {
     constexpr Duration kToSayWhy = std::chrono::seconds(1);
-    if (!changes_) return fail(StoreError::Kind::not_sent, "no watch is open");
     Changes& stream = *changes_;
-    if (!stream.has_read(longest)) return std::vector<EtcdChange>();
+    if (!stream.has_read(longest)) return {};
     if (!stream.end_read()) {
       const grpc::Status status = stream.finish(kToSayWhy);
       if (etcd::verdict_of(status) == etcd::Verdict::logged_out) forget_token();
-      return ended(printable(status.error_message()));
+      ended(printable(status.error_message()));
     }
     const etcdserverpb::WatchResponse& response = stream.response();
     if (response.canceled()) {
-      return ended(response.compact_revision() > 0 ? "its revisions are compacted"
-                                                   : printable(response.cancel_reason()));
+      ended(response.compact_revision() > 0 ? "its revisions are compacted"
+                                            : printable(response.cancel_reason()));
     }
     std::vector<EtcdChange> changes;
     for (const auto& event : response.events()) {
@@ -135,118 +120,98 @@ class EtcdReader : public etcd::Connection {
  private:
   using Changes = etcd::Stream<etcdserverpb::WatchRequest, etcdserverpb::WatchResponse>;
 
-  /// Closes the stream. The error says why it has ended.
-  tl::unexpected<StoreError> ended(const std::string& why) {
-    changes_.reset();
-    return fail(StoreError::Kind::unanswered, "a watch ended: " + why);
+  [[noreturn]] void ended(const std::string& why) {
+    throw Failure(fail(StoreError::Kind::unanswered, "a watch ended: " + why).value().message);
   }
 
+  const std::stop_token& stop_;
   std::unique_ptr<Changes> changes_;  ///< null: no stream is open
 };
 
 /// One connection's time of watching.
-class EtcdWatch {
+class EtcdWatch : public Watching {
  public:
-  EtcdWatch(const etcd::Endpoint& endpoint, const Request& request, Env& env, Budget& budget)
-      : display_(endpoint.display()),
-        request_(request),
-        prefixes_(merged_prefixes(request.locks)),
-        env_(env),
-        budget_(budget),
-        reader_(endpoint, request.command_timeout, env),
-        locks_(request.locks, request.most_locks) {}
+  EtcdWatch(const etcd::Endpoint& endpoint, const Watching& watching)
+      : Watching(watching),
+        prefixes_(merged_prefixes(request_.locks)),
+        reader_(endpoint, request_.command_timeout, env_, stop_),
+        locks_(request_.locks, request_.most_locks) {}
 
-  /// Connects, and checks that it may read.
-  StoreResult<void> begin(const std::stop_token& stop) {
-    if (prefixes_.empty()) return reader_.connect(stop);
-    for (const std::string& prefix : prefixes_) {
-      if (auto page = reader_.read(prefix, prefix, 1, 0, stop); !page) {
-        return tl::unexpected(std::move(page.error()));
-      }
-    }
-    return {};
+  void begin() {
+    if (prefixes_.empty()) need(reader_.connect(stop_));
+    for (const std::string& prefix : prefixes_) reader_.read(prefix, prefix, 1, 0);
   }
 
-  StoreResult<void> run(Reporter& reporter, const std::stop_token& stop) {
-    reporter.facts(
+  void run() {
+    reporter().facts(
         {.store = "etcd",
-         .endpoint = display_,
+         .endpoint = reader_.display(),
          .way = "watch",
          .accuracy = Accuracy::exact,
          .waiters = "the keys of a queue; not those who wait for a single key",
          .unseen = {"whether a holder's lease was revoked or expired within the last second "
                     "of its TTL, as etcd counts in seconds"}});
-    if (request_.locks.empty()) return propose(reporter, stop);
+    if (request_.locks.empty()) return propose();
     std::int64_t revision = 0;
     for (const std::string& prefix : prefixes_) {
-      auto read =
-          read_all(prefix, revision, stop, [&](const EtcdEntry& entry) { locks_.put(entry); });
-      if (!read) return tl::unexpected(std::move(read.error()));
-      if (!*read) reporter.missed(1, "more keys than are followed at once");
+      const bool all =
+          read_all(prefix, revision, [&](const EtcdEntry& entry) { locks_.put(entry); });
+      if (!all) reporter().missed(1, "more keys than are followed at once");
     }
-    if (auto opened = reader_.watch(prefixes_, revision + 1, stop); !opened) return opened;
-    reporter.restored();
-    for (Sighting& seen : locks_.begun(env_.now())) tell(std::move(seen), reporter);
-    while (!stop.stop_requested()) {
-      auto changes = reader_.next(kReadFor);
-      if (!changes) return tl::unexpected(std::move(changes.error()));
-      if (auto told = take(*changes, reporter, stop); !told) return told;
-      if (auto asked = ask_about_leases(reporter, stop); !asked) return asked;
-      if (auto alive = show_life(stop); !alive) return alive;
+    reader_.watch(prefixes_, revision + 1);
+    reporter().restored();
+    for (Sighting& seen : locks_.begun(env_.now())) follow(std::move(seen));
+    while (!stopped()) {
+      take(reader_.next(kReadFor));
+      ask_about_leases();
+      show_life();
     }
-    return {};
   }
 
  private:
   /// Goes through all keys from time to time.
-  StoreResult<void> propose(Reporter& reporter, const std::stop_token& stop) {
+  void propose() {
     constexpr Duration kPause = std::chrono::seconds(10);
-    while (!stop.stop_requested()) {
+    while (!stopped()) {
       std::int64_t revision = 0;
-      auto read = read_all("", revision, stop, [&](const EtcdEntry& entry) {
+      read_all("", revision, [&](const EtcdEntry& entry) {
         const auto place = etcd_place_of(entry);
         if (!place) return;
         const bool likely = place->shape == Shape::etcd_queue || sounds_like_lock(entry.name);
-        if (likely) reporter.proposed(generalised(place->lock));
+        if (likely) reporter().proposed(generalised(place->lock));
       });
-      if (!read) return tl::unexpected(std::move(read.error()));
-      reporter.restored();
-      env_.wait(nullptr, env_.now() + kPause, stop);
+      reporter().restored();
+      env_.wait(nullptr, env_.now() + kPause, stop_);
     }
-    return {};
   }
 
   /// False: there are more keys than it reads.
   template <class Take>
-  StoreResult<bool> read_all(const std::string& prefix, std::int64_t& revision,
-                             const std::stop_token& stop, Take take) {
+  bool read_all(const std::string& prefix, std::int64_t& revision, Take take) {
     std::string from = prefix;
     // A page is one command of the budget; keys without end would be too many to follow anyway.
     for (std::uint64_t pages = 0; pages <= request_.most_locks / kPage; ++pages) {
-      if (!budget_.spend_when_possible(1, env_, stop)) return true;
-      auto page =
-          budget_.ask(env_, [&] { return reader_.read(prefix, from, kPage, revision, stop); });
-      if (!page) return tl::unexpected(std::move(page.error()));
-      if (revision == 0) revision = page->revision;
-      for (const EtcdEntry& entry : page->entries) take(entry);
-      if (!page->more || page->entries.empty()) return true;
-      from = page->entries.back().name + '\0';
+      if (!spend(1)) return true;
+      const auto page = timed([&] { return reader_.read(prefix, from, kPage, revision); });
+      if (revision == 0) revision = page.header().revision();
+      for (const etcdserverpb::KeyValue& found : page.kvs()) take(entry_of(found));
+      if (!page.more() || page.kvs().empty()) return true;
+      from = page.kvs().rbegin()->key() + '\0';
     }
     return false;
   }
 
-  void tell(Sighting seen, Reporter& reporter) {
+  void follow(Sighting seen) {
     if (const etcd::LeaseId lease = locks_.lease_of(seen.lock);
         lease != 0 && !seen.holders.empty() && held_.size() < request_.most_locks) {
       const auto [place, added] = held_.try_emplace(seen.lock, Held{.lease = lease});
       if (!added && place->second.lease != lease) place->second = {.lease = lease};
       if (added || place->second.ask_at == TimePoint{}) due_.insert({TimePoint{}, seen.lock});
     }
-    reporter.seen(std::move(seen));
+    reporter().seen(std::move(seen));
   }
 
-  StoreResult<void> take(const std::vector<EtcdChange>& changes, Reporter& reporter,
-                         const std::stop_token& stop) {
+  void take(const std::vector<EtcdChange>& changes) {
     const TimePoint now = env_.now();
     for (Sighting& seen : locks_.take(changes, now)) {
       const auto before = held_.find(seen.lock);
@@ -254,34 +219,28 @@ class EtcdWatch {
           before != held_.end() &&
           (seen.holders.empty() || before->second.lease != locks_.lease_of(seen.lock));
       if (ended) {
-        auto ending = ending_of(before->second.lease, now, stop);
-        if (!ending) return tl::unexpected(std::move(ending.error()));
-        seen.ended = *ending;
+        seen.ended = ending_of(before->second.lease, now);
         due_.erase(std::pair(before->second.ask_at, seen.lock));
         held_.erase(before);
       }
-      tell(std::move(seen), reporter);
+      follow(std::move(seen));
     }
-    reporter.missed(locks_.take_unfollowed(), "more locks than are followed at once");
-    return {};
+    reporter().missed(locks_.take_unfollowed(), "more locks than are followed at once");
   }
 
-  StoreResult<std::optional<Ending>> ending_of(etcd::LeaseId lease, TimePoint at,
-                                               const std::stop_token& stop) {
+  std::optional<Ending> ending_of(etcd::LeaseId lease, TimePoint at) {
     const auto known = locks_.ending_of(lease, at);
     if (known == Ending::released) return known;
     // Whether it was kept alive since it was last asked for, only the server knows.
     if (!budget_.spend(1, env_.now())) return std::nullopt;
-    auto life = reader_.life_of(lease, stop);
-    if (!life) return tl::unexpected(std::move(life.error()));
     // Only its key was deleted.
-    if (*life) return std::optional(Ending::released);
+    if (reader_.life_of(lease)) return Ending::released;
     locks_.forget_lease(lease);
     return known;
   }
 
   /// How long the leases of holders still live.
-  StoreResult<void> ask_about_leases(Reporter& reporter, const std::stop_token& stop) {
+  void ask_about_leases() {
     constexpr Duration kShortest = std::chrono::milliseconds(200);
     constexpr Duration kLongest = std::chrono::seconds(2);
     while (!due_.empty() && due_.begin()->first <= env_.now()) {
@@ -295,28 +254,23 @@ class EtcdWatch {
       if (!budget_.spend(1, env_.now())) break;
       due_.erase(due_.begin());
       const TimePoint asked_at = env_.now();
-      auto life = budget_.ask(env_, [&] { return reader_.life_of(held->second.lease, stop); });
-      if (!life) return tl::unexpected(std::move(life.error()));
+      const auto life = timed([&] { return reader_.life_of(held->second.lease); });
       const TimePoint now = env_.now();
       heard_at_ = now;
-      if (!*life) continue;  // an event will tell
-      locks_.lives(held->second.lease, (*life)->left, asked_at);
-      held->second.ask_at = now + std::clamp((*life)->granted / 6, kShortest, kLongest);
+      if (!life) continue;  // an event will tell
+      locks_.lives(held->second.lease, life->left, asked_at);
+      held->second.ask_at = now + std::clamp(life->granted / 6, kShortest, kLongest);
       due_.insert({held->second.ask_at, name});
-      if (auto state = locks_.state_of(name, now)) reporter.seen(*std::move(state));
+      if (auto state = locks_.state_of(name, now)) reporter().seen(*std::move(state));
     }
-    return {};
   }
 
-  StoreResult<void> show_life(const std::stop_token& stop) {
+  void show_life() {
     const TimePoint now = env_.now();
-    if (now - heard_at_ < kHeartbeat) return {};
+    if (now - heard_at_ < kHeartbeat) return;
     heard_at_ = now;
     budget_.owe(1);
-    const std::string& prefix = prefixes_.front();
-    auto page = budget_.ask(env_, [&] { return reader_.read(prefix, prefix, 1, 0, stop); });
-    if (!page) return tl::unexpected(std::move(page.error()));
-    return {};
+    timed([&] { return reader_.read(prefixes_.front(), prefixes_.front(), 1, 0); });
   }
 
   struct Held {
@@ -324,11 +278,7 @@ class EtcdWatch {
     TimePoint ask_at{};
   };
 
-  const std::string display_;
-  const Request& request_;
   const std::vector<std::string> prefixes_;
-  Env& env_;
-  Budget& budget_;
   EtcdReader reader_;
   EtcdLocks locks_;
   std::unordered_map<std::string, Held> held_;

@@ -8,12 +8,6 @@
 #include "watch/families.h"
 
 namespace lockbench::watch {
-namespace {
-
-bool is_hex(char c) { return std::isxdigit(static_cast<unsigned char>(c)) != 0; }
-
-}  // namespace
-
 bool matches_any(const std::vector<std::string>& patterns, std::string_view name) {
   return std::ranges::any_of(
       patterns, [&](const std::string& pattern) { return glob_matches(pattern, name); });
@@ -45,14 +39,9 @@ std::string redis_glob(std::string_view pattern) {
 }
 
 bool is_uuid(std::string_view text) {
-  constexpr std::size_t kUuid = 36, kPlainUuid = 32;
-  if (text.size() == kPlainUuid) return std::ranges::all_of(text, is_hex);
-  if (text.size() != kUuid) return false;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const bool dash = i == 8 || i == 13 || i == 18 || i == 23;
-    if (dash ? text[i] != '-' : !is_hex(text[i])) return false;
-  }
-  return true;
+  static const boost::regex kForm(
+      "[[:xdigit:]]{32}|[[:xdigit:]]{8}(?:-[[:xdigit:]]{4}){3}-[[:xdigit:]]{12}");
+  return boost::regex_match(text.begin(), text.end(), kForm);
 }
 
 bool sounds_like_lock(std::string_view name) {

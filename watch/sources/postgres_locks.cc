@@ -181,12 +181,7 @@ std::optional<PostgresTable> read_table_name(const std::string& text) {
 
 /// An identifier for SQL, whatever is in it.
 std::string quote_identifier(std::string_view name) {
-  std::string quoted = "\"";
-  for (const char c : name) {
-    if (c == '"') quoted += '"';
-    quoted += c;
-  }
-  return quoted + '"';
+  return fmt::format("\"{}\"", boost::replace_all_copy(std::string(name), "\"", "\"\""));
 }
 
 std::string owner_of(const PostgresLock& lock) {
@@ -201,12 +196,9 @@ Party party_of(const PostgresLock& lock, std::optional<Duration> lasted, TimePoi
 
 Party waiter_of(const PostgresLock& lock, TimePoint at) { return party_of(lock, lock.waited, at); }
 
-bool has(const std::vector<Party>& parties, const std::string& owner) {
-  return std::ranges::find(parties, owner, &Party::owner) != parties.end();
-}
-
 void hold(Sighting& seen, Party party) {
-  if (!has(seen.holders, party.owner)) seen.holders.push_back(std::move(party));
+  const auto found = std::ranges::find(seen.holders, party.owner, &Party::owner);
+  if (found == seen.holders.end()) seen.holders.push_back(std::move(party));
 }
 
 /// The lines of one look, by what they say of each other.
@@ -260,9 +252,8 @@ void add_advisory(Sighting& seen, const PostgresLock& lock, TimePoint at) {
 
 /// In the order in which they came. Whoever has no beginning comes last.
 void sort_waiters(std::vector<Party>& waiting) {
-  std::stable_sort(waiting.begin(), waiting.end(), [](const Party& a, const Party& b) {
-    return a.since.value_or(TimePoint::max()) < b.since.value_or(TimePoint::max());
-  });
+  std::ranges::stable_sort(
+      waiting, {}, [](const Party& party) { return party.since.value_or(TimePoint::max()); });
 }
 
 /// The clocks of watcher and server differ by a little more or less each time.
@@ -381,10 +372,6 @@ std::string table_look(const std::vector<PostgresTable>& tables) {
   return sql + ")::text";
 }
 
-bool PostgresBook::follows(const std::string& name) const { return matches_any(patterns_, name); }
-
-std::uint64_t PostgresBook::take_left_out() { return std::exchange(left_out_, 0); }
-
 std::vector<Sighting> PostgresBook::replace(Known& known, Known now, bool first, bool cut,
                                             TimePoint at) {
   std::vector<Sighting> seen;
@@ -422,7 +409,7 @@ std::vector<Sighting> PostgresBook::locks(const PostgresLook& look, TimePoint at
   Lines lines(look);
   Known now;
   const auto at_lock = [&](const std::string& name) -> Sighting* {
-    if (!follows(name)) return nullptr;
+    if (!matches_any(patterns_, name)) return nullptr;
     if (!now.contains(name) && now.size() >= most_) {
       ++left_out_;
       return nullptr;
@@ -475,7 +462,7 @@ std::vector<Sighting> PostgresBook::rows(const std::string& table, const Postgre
   std::map<std::string, Row> rows;
   for (const PostgresRow& row : look.lines) {
     const std::string name = fmt::format("{}:{}", table, row.name);
-    if (!follows(name)) continue;
+    if (!matches_any(patterns_, name)) continue;
     if (rows.size() >= most_) {
       ++left_out_;
       continue;

@@ -107,12 +107,11 @@ class PostgresBook {
                              TimePoint asked_at, TimePoint answered_at);
 
   /// Locks that were not followed, since the last call: there were too many.
-  std::uint64_t take_left_out();
+  std::uint64_t take_left_out() { return std::exchange(left_out_, 0); }
 
  private:
   using Known = std::map<std::string, Sighting>;
 
-  bool follows(const std::string& name) const;
   /// The latest sightings are now these: notes since when each party is there, adds those that are
   /// free now.
   std::vector<Sighting> replace(Known& known, Known now, bool first, bool cut, TimePoint at);

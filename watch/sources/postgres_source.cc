@@ -47,64 +47,52 @@ std::string quote_text(std::string_view text) {
 }
 
 /// One connection's time of watching, from its first look to its loss.
-class PostgresWatch {
+class PostgresWatch : public Watching {
  public:
-  PostgresWatch(const postgres::Endpoint& endpoint, const Request& request, Env& env,
-                Budget& budget)
-      : request_(request),
-        env_(env),
-        budget_(budget),
-        session_(endpoint, request.command_timeout, env),
-        book_(patterns(), request.most_locks) {}
+  PostgresWatch(const postgres::Endpoint& endpoint, const Watching& watching)
+      : Watching(watching),
+        session_(endpoint, request_.command_timeout, env_),
+        book_(patterns(), request_.most_locks) {}
 
-  /// Connects, and finds out what it may see.
-  StoreResult<void> begin(const std::stop_token& stop) {
-    if (auto wanted = read_wanted(); !wanted) return wanted;
-    const auto said = ask("the session's rights",
-                          "SELECT json_build_array(current_setting('server_version_num'), "
-                          "pg_has_role(current_user, 'pg_read_all_stats', 'USAGE') OR (SELECT "
-                          "rolsuper FROM pg_catalog.pg_roles WHERE rolname = current_user), "
-                          "current_database())::text",
-                          stop);
-    if (!said) return tl::unexpected(said.error());
-    const json facts = json::parse(*said, nullptr, false);
+  void begin() {
+    read_wanted();
+    const std::string said =
+        ask("the session's rights",
+            "SELECT json_build_array(current_setting('server_version_num'), "
+            "pg_has_role(current_user, 'pg_read_all_stats', 'USAGE') OR (SELECT "
+            "rolsuper FROM pg_catalog.pg_roles WHERE rolname = current_user), "
+            "current_database())::text");
+    const json facts = json::parse(said, nullptr, false);
     const bool fits = facts.is_array() && facts.size() == 3 && facts[0].is_string() &&
                       facts[1].is_boolean() && facts[2].is_string();
     const auto version =
         fits ? parse_number<std::uint64_t>(facts[0].get<std::string>()) : std::nullopt;
-    if (!version) return misread("its version cannot be read");
+    if (!version) misread("its version cannot be read");
     version_ = *version;
     sees_sessions_ = facts[1].get<bool>();
     database_ = facts[2].get<std::string>();
-    return wanted_.empty() ? find_tables(stop) : check_tables(stop);
+    wanted_.empty() ? find_tables() : check_tables();
   }
 
-  /// Watches until the connection breaks, which the error says, or the stop.
-  StoreResult<void> run(Reporter& reporter, const std::stop_token& stop) {
+  void run() {
     const std::string look = lock_look(version_);
-    reporter.facts(facts());
-    while (!stop.stop_requested()) {
+    reporter().facts(facts());
+    while (!stopped()) {
       const TimePoint begun_at = env_.now();
-      if (auto looked = look_at_locks(look, reporter, stop); !looked) return looked;
+      look_at_locks(look);
       const Duration took = took_;
-      if (auto looked = look_at_tables(reporter, stop); !looked) return looked;
-      env_.wait(nullptr, begun_at + std::max(shortest(), kPart * took), stop);
+      look_at_tables();
+      env_.wait(nullptr, begun_at + std::max(shortest(), kPart * took), stop_);
     }
-    return {};
   }
 
  private:
-  StoreResult<void> read_wanted() {
-    const auto wrong = [](std::string why) {
-      return tl::unexpected(StoreError{StoreError::Kind::rejected, std::move(why)});
-    };
+  void read_wanted() {
     for (const std::string& text : request_.lock_tables) {
-      auto table = parse_lock_table(text);
-      if (!table) return wrong(std::move(table.error()));
-      wanted_.push_back(*std::move(table));
+      wanted_.push_back(need(parse_lock_table(text)));
     }
-    if (wanted_.size() <= kMostTables) return {};
-    return wrong(
+    if (wanted_.size() <= kMostTables) return;
+    throw Failure(
         fmt::format("{} lock tables; at most {} can be watched", wanted_.size(), kMostTables));
   }
 
@@ -126,16 +114,14 @@ class PostgresWatch {
                            tables_.empty() ? "" : " and lock tables", format_duration(shortest())),
         .accuracy = Accuracy::sampled,
         .waiters = "sessions that wait, in pg_locks",
-        .unseen = {}};
+        .unseen = {"holds between two looks are missed, short ones more often than long ones; one "
+                   "that ends and begins again with the same session between two looks looks like "
+                   "one long hold",
+                   "row locks that nobody waits for: PostgreSQL keeps them in the rows; those with "
+                   "waiters count from the start of the holder's transaction",
+                   fmt::format("locks of other databases than {}", database_),
+                   "whether an advisory lock was released or its session ended"}};
     auto& unseen = facts.unseen;
-    unseen.emplace_back(
-        "holds between two looks are missed, short ones more often than long ones; one that ends "
-        "and begins again with the same session between two looks looks like one long hold");
-    unseen.emplace_back(
-        "row locks that nobody waits for: PostgreSQL keeps them in the rows; those with waiters "
-        "count from the start of the holder's transaction");
-    unseen.push_back(fmt::format("locks of other databases than {}", database_));
-    unseen.emplace_back("whether an advisory lock was released or its session ended");
     if (!sees_sessions_) {
       unseen.emplace_back(
           "since when locks were held that were held already at the first look: the role is no "
@@ -160,15 +146,12 @@ class PostgresWatch {
                                    std::chrono::duration<double>(1 / std::max(rounds, 1e-3))));
   }
 
-  tl::unexpected<StoreError> misread(std::string_view why) {
-    session_.close();
-    return tl::unexpected(
-        StoreError{StoreError::Kind::unanswered, fmt::format("{}: {}", session_.display(), why)});
+  [[noreturn]] void misread(std::string_view why) const {
+    throw Failure(fmt::format("{}: {}", session_.display(), why));
   }
 
   /// The one value of a SELECT; nothing: a table was locked, or the server needed too long.
-  StoreResult<std::optional<std::string>> try_ask(std::string_view name, const std::string& select,
-                                                  const std::stop_token& stop) {
+  std::optional<std::string> try_ask(std::string_view name, const std::string& select) {
     // Within one transaction that sets these for itself: behind a pooler of transactions, settings
     // of the session would be those of other clients. Nobody waits long behind a table's lock. The
     // server gives up before the client does, which would have to connect again.
@@ -181,14 +164,14 @@ class PostgresWatch {
         .how = Statement::How::script,
         .answered = "SELECT"};
     const TimePoint asked_at = env_.now();
-    auto answer = session_.call(statement, {}, {}, {.wait_until = {}, .stop = stop});
+    auto answer = session_.call(statement, {}, {}, {.wait_until = {}, .stop = stop_});
     const TimePoint now = env_.now();
     took_ = now - asked_at;
     if (!answer) {
       // What is rejected as late as that has run into the timeout; logging in may take long too.
       const bool rejected = answer.error().kind == StoreError::Kind::rejected;
       if (rejected && took_ >= longest && version_ != 0) return std::nullopt;
-      return tl::unexpected(std::move(answer.error()));
+      throw Failure(answer.error().message);
     }
     budget_.answered(took_, now);
     switch (answer->kind) {
@@ -197,31 +180,27 @@ class PostgresWatch {
       case Answer::Kind::lock_not_available:
         return std::nullopt;
       case Answer::Kind::cancelled:
-        return misread("stopped");
+        misread("stopped");
       case Answer::Kind::session_over:
-        return misread("the server has ended the session");
+        break;
     }
-    return misread("an answer that fits no statement");
+    misread("the server has ended the session");
   }
 
-  StoreResult<std::string> ask(std::string_view name, const std::string& select,
-                               const std::stop_token& stop) {
+  std::string ask(std::string_view name, const std::string& select) {
     budget_.owe(1);
-    auto answer = try_ask(name, select, stop);
-    if (!answer) return tl::unexpected(std::move(answer.error()));
-    if (!*answer) return misread(kNotInTime);
-    return **std::move(answer);
+    auto answer = try_ask(name, select);
+    if (!answer) misread(kNotInTime);
+    return *std::move(answer);
   }
 
   /// Tables as kFindTables tells of them; `closed`: those that may not be read.
-  StoreResult<std::vector<PostgresTable>> tables_where(const std::string& condition,
-                                                       const PostgresTable& wanted,
-                                                       const std::stop_token& stop) {
-    const auto said = ask("lock tables", std::string(kFindTables) + condition, stop);
-    if (!said) return tl::unexpected(said.error());
+  std::vector<PostgresTable> tables_where(const std::string& condition,
+                                          const PostgresTable& wanted) {
     std::vector<PostgresTable> found;
-    const json lines = json::parse(*said, nullptr, false);
-    if (!lines.is_array()) return misread("its tables cannot be read");
+    const json lines =
+        json::parse(ask("lock tables", std::string(kFindTables) + condition), nullptr, false);
+    if (!lines.is_array()) misread("its tables cannot be read");
     for (const json& line : lines) {
       const bool fits = line.is_array() && line.size() == 4 && line[0].is_string() &&
                         line[1].is_string() && line[2].is_boolean() && line[3].is_array();
@@ -243,98 +222,80 @@ class PostgresWatch {
     return found;
   }
 
-  StoreResult<void> find_tables(const std::stop_token& stop) {
+  void find_tables() {
     // Those of ShedLock's columns; others have columns with these names for other ends.
-    auto found = tables_where(
+    tables_ = tables_where(
         fmt::format("t.oid IN (SELECT attrelid FROM pg_catalog.pg_attribute WHERE attname IN "
                     "('lock_until', 'locked_until') AND NOT attisdropped LIMIT {})",
                     kMostTables),
-        {}, stop);
-    if (!found) return tl::unexpected(found.error());
-    tables_ = *std::move(found);
-    return {};
+        {});
   }
 
-  StoreResult<void> check_tables(const std::stop_token& stop) {
+  void check_tables() {
     for (const PostgresTable& wanted : wanted_) {
-      auto found = tables_where(fmt::format("t.oid = to_regclass({})", quote_text(wanted.quoted())),
-                                wanted, stop);
-      if (!found) return tl::unexpected(found.error());
-      if (found->empty()) {
-        const bool closed = !closed_.empty();
-        session_.close();
-        return tl::unexpected(StoreError{
-            StoreError::Kind::rejected,
-            fmt::format("{}: the lock table {} {}", session_.display(), wanted.display(),
-                        closed ? "may not be read: SELECT is not granted"
-                               : "does not exist, or lacks the columns name, lock_until, "
-                                 "locked_by: name its own as table(name,until,by)")});
+      auto found =
+          tables_where(fmt::format("t.oid = to_regclass({})", quote_text(wanted.quoted())), wanted);
+      if (found.empty()) {
+        misread(fmt::format("the lock table {} {}", wanted.display(),
+                            !closed_.empty()
+                                ? "may not be read: SELECT is not granted"
+                                : "does not exist, or lacks the columns name, lock_until, "
+                                  "locked_by: name its own as table(name,until,by)"));
       }
-      tables_.push_back(std::move(found->front()));
+      tables_.push_back(std::move(found.front()));
     }
-    return {};
   }
 
-  StoreResult<void> look_at_locks(const std::string& select, Reporter& reporter,
-                                  const std::stop_token& stop) {
-    if (!budget_.spend_when_possible(1, env_, stop)) return {};
+  void look_at_locks(const std::string& select) {
+    if (!spend(1)) return;
     const TimePoint asked_at = env_.now();
-    auto said = try_ask("pg_locks", select, stop);
-    if (!said) return tl::unexpected(std::move(said.error()));
-    if (!*said) return misread(kNotInTime);
-    const auto look = read_look(**said);
-    if (!look) return misread(look.error());
-    reporter.restored();
-    tell(book_.locks(*look, asked_at), reporter);
-    reporter.missed(look->malformed, "lines of pg_locks that cannot be read");
+    const auto said = try_ask("pg_locks", select);
+    if (!said) misread(kNotInTime);
+    const auto look = read_look(*said);
+    if (!look) misread(look.error());
+    reporter().restored();
+    take(book_.locks(*look, asked_at));
+    reporter().missed(look->malformed, "lines of pg_locks that cannot be read");
     if (look->cut) {
-      reporter.missed(1, fmt::format("more than {} locks in pg_locks at once", kMostLocks));
+      reporter().missed(1, fmt::format("more than {} locks in pg_locks at once", kMostLocks));
     }
-    return {};
   }
 
-  StoreResult<void> look_at_tables(Reporter& reporter, const std::stop_token& stop) {
+  void look_at_tables() {
     // Without an index, a look reads a whole table. That of the locks does not wait for it.
-    if (tables_.empty() || env_.now() < tables_at_) return {};
-    if (!budget_.spend_when_possible(1, env_, stop)) return {};
+    if (tables_.empty() || env_.now() < tables_at_ || !spend(1)) return;
     const TimePoint asked_at = env_.now();
-    auto said = try_ask("lock tables", table_look(tables_), stop);
-    if (!said) return tl::unexpected(std::move(said.error()));
+    const auto said = try_ask("lock tables", table_look(tables_));
     const TimePoint answered_at = env_.now();
     tables_at_ = asked_at + kPart * took_;
-    if (!*said) {
-      reporter.missed(1, "a lock table was locked itself, or took too long to read");
-      return {};
+    if (!said) {
+      return reporter().missed(1, "a lock table was locked itself, or took too long to read");
     }
-    const auto looks = read_table_look(**said, tables_.size());
-    if (!looks) return misread(looks.error());
+    const auto looks = read_table_look(*said, tables_.size());
+    if (!looks) misread(looks.error());
     for (std::size_t i = 0; i < tables_.size(); ++i) {
       const PostgresTableLook& look = (*looks)[i];
-      tell(book_.rows(tables_[i].display(), look, asked_at, answered_at), reporter);
-      reporter.missed(look.malformed, "rows of lock tables that cannot be read");
+      take(book_.rows(tables_[i].display(), look, asked_at, answered_at));
+      reporter().missed(look.malformed, "rows of lock tables that cannot be read");
       if (look.cut) {
-        reporter.missed(1, fmt::format("more than {} locks in a table at once", kMostTableRows));
+        reporter().missed(1, fmt::format("more than {} locks in a table at once", kMostTableRows));
       }
     }
-    return {};
   }
 
-  void tell(std::vector<Sighting> seen, Reporter& reporter) {
-    reporter.missed(book_.take_left_out(),
-                    fmt::format("more than {} locks at once", request_.most_locks));
+  void take(std::vector<Sighting> seen) {
+    reporter().missed(book_.take_left_out(),
+                      fmt::format("more than {} locks at once", request_.most_locks));
     for (Sighting& sighting : seen) {
       if (follows(sighting.shape)) {
-        reporter.seen(std::move(sighting));
+        reporter().seen(std::move(sighting));
       } else {
-        reporter.proposed(generalised(sighting.lock));
+        reporter().proposed(generalised(sighting.lock));
       }
     }
   }
 
-  const Request& request_;
   std::vector<PostgresTable> wanted_;  ///< lock tables that were named
-  Env& env_;
-  Budget& budget_;
   Session session_;
   PostgresBook book_;
   std::uint64_t version_ = 0;

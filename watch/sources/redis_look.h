@@ -11,21 +11,21 @@
 #include <vector>
 
 #include "strategies/redis/client/connection.h"
-#include "watch/sources/budget.h"
 #include "watch/sources/redis_book.h"
 #include "watch/sources/redis_lock.h"
+#include "watch/sources/server_source.h"
 
 namespace lockbench::watch {
 
 /// Looks at keys: asks for time to live and value, and who waits, in one round trip for many keys.
-/// For one thread.
-class RedisLook {
+/// For one thread. Throws Failure when the connection breaks.
+class RedisLook : private Watching {
  public:
   /// That one key can take.
   static constexpr std::uint64_t kMostQuestions = 4;
 
-  RedisLook(redis::Connection& connection, Env& env, Budget& budget)
-      : connection_(connection), env_(env), budget_(budget) {}
+  RedisLook(redis::Connection& connection, const Watching& watching)
+      : Watching(watching), connection_(connection) {}
 
   struct Answer {
     std::string key;
@@ -33,9 +33,8 @@ class RedisLook {
     std::optional<Sighting> state;  ///< nothing: it is no lock
     TimePoint asked_at{}, answered_at{};
   };
-  /// Of the keys that wait, as many as the budget allows; none if none may be asked about now. The
-  /// error is that of the connection.
-  StoreResult<std::vector<Answer>> batch(RedisBook& book, const std::stop_token& stop) {
+  /// Of the keys that wait, as many as the budget allows; none if none may be asked about now.
+  std::vector<Answer> batch(RedisBook& book) {
     std::vector<Question> questions;
     while (questions.size() < kMostAtOnce) {
       auto turn = book.next();
@@ -47,14 +46,11 @@ class RedisLook {
       }
       questions.push_back(std::move(question));
     }
-    if (questions.empty()) return std::vector<Answer>();
-    return exchange(std::move(questions), stop);
+    return exchange(std::move(questions));
   }
   /// One key, whatever the budget.
-  StoreResult<Answer> one(const std::string& key, const std::stop_token& stop) {
-    auto answers = exchange({question_for({.key = key})}, stop);
-    if (!answers) return tl::unexpected(std::move(answers.error()));
-    return std::move(answers->front());
+  Answer one(const std::string& key) {
+    return std::move(exchange({question_for({.key = key})}).front());
   }
 
   /// A key that stands beside a lock exists.
@@ -121,8 +117,7 @@ class RedisLook {
     }
     if (question.queue) connection_.queue({"ZCARD", key + ":queue"});
   }
-  StoreResult<std::vector<Answer>> exchange(std::vector<Question> questions,
-                                            const std::stop_token& stop) {
+  std::vector<Answer> exchange(std::vector<Question> questions) {
     std::vector<Answer> answers;
     // The second round is for those that turned out to be of another type, the third for those that
     // changed it meanwhile.
@@ -130,13 +125,11 @@ class RedisLook {
     for (int round = 0; round < kRounds && !questions.empty(); ++round) {
       for (const Question& question : questions) ask(question);
       const TimePoint asked_at = env_.now();
-      connection_.flush(stop);
+      connection_.flush(stop_);
       std::vector<Question> again;
       for (Question& question : questions) {
-        auto answer = receive(question, asked_at, stop);
-        if (!answer) return tl::unexpected(std::move(answer.error()));
-        if (*answer) {
-          answers.push_back(**std::move(answer));
+        if (auto answer = receive(question, asked_at)) {
+          answers.push_back(*std::move(answer));
         } else {
           again.push_back(std::move(question));
         }
@@ -145,9 +138,7 @@ class RedisLook {
       budget_.answered(now - asked_at, now);
       for (const Question& question : again) connection_.queue({"TYPE", question.turn.key});
       for (Question& question : again) {
-        auto type = receive(stop);
-        if (!type) return tl::unexpected(std::move(type.error()));
-        const KeyKind kind = kind_of_type(type->text);
+        const KeyKind kind = kind_of_type(receive().text);
         budget_.owe(1);
         if (kind == KeyKind::text || kind == KeyKind::hash) {
           const bool same = question.asked_as == kind;
@@ -181,27 +172,24 @@ class RedisLook {
     return answers;
   }
   /// An error reply becomes one.
-  StoreResult<Reply> receive(const std::stop_token& stop) {
-    auto reply = connection_.receive(stop);
-    if (reply || reply.error().kind != StoreError::Kind::rejected) return reply;
+  Reply receive() {
+    auto reply = connection_.receive(stop_);
+    if (reply || reply.error().kind != StoreError::Kind::rejected) {
+      return need(std::move(reply));
+    }
     Reply refused;
     refused.type = Reply::Type::error;
     refused.text = reply.error().message;
     return refused;
   }
   /// Nothing: ask again: wrong type, missing, or empty.
-  StoreResult<std::optional<Answer>> receive(const Question& question, TimePoint asked_at,
-                                             const std::stop_token& stop) {
+  std::optional<Answer> receive(const Question& question, TimePoint asked_at) {
     RedisAnswers answers;
     Reply subscribers, queue;
     std::vector<Reply*> expected{&answers.time_left, &answers.value};
     if (question.redisson) expected.insert(expected.end(), {&subscribers, &queue});
     if (question.queue) expected.push_back(&queue);
-    for (Reply* const into : expected) {
-      auto reply = receive(stop);
-      if (!reply) return tl::unexpected(std::move(reply.error()));
-      *into = *std::move(reply);
-    }
+    for (Reply* const into : expected) *into = receive();
     if (subscribers.type == Reply::Type::error || queue.type == Reply::Type::error) {
       may_count_subscribers_ = may_count_subscribers_ && !question.redisson;
     }
@@ -211,7 +199,7 @@ class RedisLook {
     };
     // A long script, or a restart: what the key holds is not known.
     if (says("BUSY ") || says("LOADING ") || says("MASTERDOWN ")) {
-      return tl::unexpected(StoreError{StoreError::Kind::rejected, answers.value.text});
+      throw Failure(answers.value.text);
     }
     if (says("WRONGTYPE")) return std::nullopt;
     if (question.asked_as == KeyKind::hash) answers.value = all_fields(std::move(answers.value));
@@ -238,8 +226,6 @@ class RedisLook {
   }
 
   redis::Connection& connection_;
-  Env& env_;
-  Budget& budget_;
   KeyKind usual_ = KeyKind::text;  ///< of keys that were not seen before
   bool may_count_subscribers_ = true;
   std::set<std::string> queued_;

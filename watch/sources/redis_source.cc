@@ -28,57 +28,49 @@ constexpr Duration kTick = milliseconds(50);
 constexpr Duration kWaitersEvery = milliseconds(250), kPingEvery = milliseconds(500);
 
 SourceFacts facts_of(const std::string& endpoint, Way way) {
-  SourceFacts facts{.store = "redis", .endpoint = endpoint, .way = {}, .waiters = {}, .unseen = {}};
-  facts.waiters = "PUBSUB NUMSUB of Redisson's channels, LLEN and ZCARD of queues";
+  const auto facts = [&](std::string name, Accuracy accuracy, std::string unseen) -> SourceFacts {
+    return {.store = "redis",
+            .endpoint = endpoint,
+            .way = std::move(name),
+            .accuracy = accuracy,
+            .waiters = "PUBSUB NUMSUB of Redisson's channels, LLEN and ZCARD of queues",
+            .unseen = {std::move(unseen), "attempts that were refused"}};
+  };
   switch (way) {
     case Way::tracking:
-      facts.way = "CLIENT TRACKING";
-      facts.accuracy = Accuracy::at_least;
-      facts.unseen.emplace_back(
+      return facts(
+          "CLIENT TRACKING", Accuracy::at_least,
           "what happens to a key within one turn of the server's loop comes as one change: figures "
           "of contended keys are lower bounds");
-      break;
     case Way::notifications:
-      facts.way = "keyspace notifications";
-      facts.accuracy = Accuracy::exact;
-      facts.unseen.emplace_back(
-          "FLUSHDB and FLUSHALL: what they delete counts as held until its TTL ends");
-      break;
+      return facts("keyspace notifications", Accuracy::exact,
+                   "FLUSHDB and FLUSHALL: what they delete counts as held until its TTL ends");
     case Way::scan:
-      facts.way = "SCAN";
-      facts.accuracy = Accuracy::sampled;
-      facts.unseen.emplace_back(
-          "holds between two looks are missed, short ones more often than long ones");
       break;
   }
-  facts.unseen.emplace_back("attempts that were refused");
-  return facts;
+  return facts("SCAN", Accuracy::sampled,
+               "holds between two looks are missed, short ones more often than long ones");
 }
 
 /// Goes through the keys of a server that match one of the patterns, again and again.
 class KeyScan {
  public:
   /// Without patterns: through all keys.
-  KeyScan(redis::Connection& connection, std::vector<std::string> patterns)
+  KeyScan(redis::Connection& connection, const std::vector<std::string>& patterns)
       : connection_(connection) {
     for (const std::string& pattern : patterns) globs_.push_back(redis_glob(pattern));
     if (globs_.empty()) globs_.emplace_back("*");
   }
 
   /// One command. The keys may come twice.
-  StoreResult<std::vector<std::string>> step(const std::stop_token& stop) {
-    auto reply =
-        connection_.call({"SCAN", cursor_, "MATCH", globs_[pattern_], "COUNT", "250"}, stop);
-    if (!reply) return tl::unexpected(std::move(reply.error()));
+  std::vector<std::string> step(const std::stop_token& stop) {
+    const Reply reply =
+        need(connection_.call({"SCAN", cursor_, "MATCH", globs_[pattern_], "COUNT", "250"}, stop));
     std::vector<std::string> keys;
-    const auto& parts = reply->elements;
-    const bool fits = reply->type == Reply::Type::array && parts.size() == 2 &&
+    const auto& parts = reply.elements;
+    const bool fits = reply.type == Reply::Type::array && parts.size() == 2 &&
                       parts[0].type == Reply::Type::string && parts[1].type == Reply::Type::array;
-    if (!fits) {
-      connection_.close();
-      return tl::unexpected(StoreError{StoreError::Kind::unanswered,
-                                       connection_.display() + ": an answer to SCAN that is none"});
-    }
+    if (!fits) throw Failure(connection_.display() + ": an answer to SCAN that is none");
     for (const Reply& key : parts[1].elements) {
       if (key.type == Reply::Type::string) keys.push_back(key.text);
     }
@@ -147,8 +139,7 @@ class KeyProposals {
 };
 
 /// A connection on which the server speaks of itself, after commands such as SUBSCRIBE. For one
-/// thread. After a failure it is closed, until a command connects again. Reports its commands to
-/// its Env.
+/// thread. A failure other than an error reply throws Failure. Reports its commands to its Env.
 class RedisFeed {
  public:
   RedisFeed(redis::Endpoint endpoint, Duration command_timeout, Env& env)
@@ -160,14 +151,12 @@ class RedisFeed {
   /// One command and the first thing that the server says then, which is the answer as long as it
   /// has nothing to say of itself. An error reply is of kind `rejected`.
   StoreResult<Reply> call(redis::Command command, const std::stop_token& stop) {
-    if (auto connected = connect(stop); !connected) {
-      return tl::unexpected(std::move(connected.error()));
-    }
+    if (!transport_) connect(stop);
     const CommandInfo info{.store = "redis", .endpoint = display_, .name = command[0], .key = {}};
     env_.before_command(info);
     auto reply = redis::exchange_once(*transport_, reader_, command, timeout_, stop);
     env_.after_command(info, reply ? CommandEnd::answered : CommandEnd::lost);
-    if (!reply) return broken(reply.error());
+    if (!reply) fail(StoreError::Kind::unanswered, reply.error());
     if (reply->type != Reply::Type::error) return *std::move(reply);
     return tl::unexpected(redis::error_at(display_, StoreError::Kind::rejected, reply->text));
   }
@@ -177,9 +166,9 @@ class RedisFeed {
   }
   /// After a command: what the server says next, an error reply included; nothing if it is silent
   /// for `longest`. A stop ends the wait.
-  StoreResult<std::optional<Reply>> next(Duration longest, const std::stop_token& stop) {
+  std::optional<Reply> next(Duration longest, const std::stop_token& stop) {
     auto reply = redis::read_reply(*transport_, reader_, longest, stop);
-    if (!reply) return broken(reply.error());
+    if (!reply) fail(StoreError::Kind::unanswered, reply.error());
     return *std::move(reply);
   }
   void close() noexcept {
@@ -188,25 +177,15 @@ class RedisFeed {
   }
 
  private:
-  /// Does nothing if there is a connection.
-  StoreResult<void> connect(const std::stop_token& stop) {
-    if (transport_) return {};
+  void connect(const std::stop_token& stop) {
     auto transport = redis::connect_server(endpoint_, timeout_, stop);
-    if (!transport) {
-      return tl::unexpected(
-          redis::error_at(display_, StoreError::Kind::not_sent, transport.error()));
-    }
-    redis::ReplyReader reader;
-    auto greeted = redis::greet(endpoint_, **transport, reader, timeout_, stop, nullptr);
-    if (!greeted) return greeted;
-    reader_ = std::move(reader);
+    if (!transport) fail(StoreError::Kind::not_sent, transport.error());
+    need(redis::greet(endpoint_, **transport, reader_, timeout_, stop, nullptr));
     transport_ = *std::move(transport);
-    return {};
   }
 
-  tl::unexpected<StoreError> broken(std::string_view why) {
-    close();
-    return tl::unexpected(redis::error_at(display_, StoreError::Kind::unanswered, why));
+  [[noreturn]] void fail(StoreError::Kind kind, std::string_view why) const {
+    throw Failure(redis::error_at(display_, kind, why).message);
   }
 
   const redis::Endpoint endpoint_;
@@ -218,126 +197,102 @@ class RedisFeed {
 };
 
 /// One connection's time of watching, from its first command to its loss.
-class RedisWatch {
+class RedisWatch : public Watching {
  public:
-  RedisWatch(const redis::Endpoint& endpoint, const Request& request, Env& env, Budget& budget)
-      : endpoint_(endpoint),
-        display_(endpoint.display()),
-        request_(request),
-        env_(env),
-        budget_(budget),
-        connection_(redis::make_connection_factory()->make(endpoint, request.command_timeout, env)),
-        feed_(endpoint, request.command_timeout, env),
-        look_(*connection_, env, budget),
-        scan_(*connection_, request.locks) {}
+  RedisWatch(const redis::Endpoint& endpoint, const Watching& watching)
+      : Watching(watching),
+        endpoint_(endpoint),
+        connection_(
+            redis::make_connection_factory()->make(endpoint, request_.command_timeout, env_)),
+        feed_(endpoint, request_.command_timeout, env_),
+        look_(*connection_, watching),
+        scan_(*connection_, request_.locks) {}
 
-  /// Connects, and finds out how the server may be watched.
-  StoreResult<void> begin(const std::stop_token& stop) {
-    if (auto connected = connection_->connect(stop); !connected) return connected;
+  void begin() {
+    need(connection_->connect(stop_));
     connected_times_ = connection_->times_connected();
-    if (auto allowed = check_rights(stop); !allowed) return allowed;
-    if (request_.locks.empty()) return {};
-    if (auto chosen = choose_way(stop); !chosen) return chosen;
+    check_rights();
+    if (request_.locks.empty()) return;
+    choose_way();
     book_ = std::make_unique<RedisBook>(request_.most_locks, way_);
-    return {};
   }
 
-  /// Watches until the connection breaks, which the error says, or the stop.
-  StoreResult<void> run(Reporter& reporter, const std::stop_token& stop) {
-    if (request_.locks.empty()) return propose(reporter, stop);
-    reporter.facts(facts_of(display_, way_));
-    reporter.restored();
-    while (!stop.stop_requested()) {
-      if (auto stepped = step(reporter, stop); !stepped) return stepped;
+  void run() {
+    reporter().facts(facts_of(connection_->display(), way_));
+    reporter().restored();
+    if (request_.locks.empty()) return propose();
+    while (!stopped()) {
+      hear();
+      book_->expire(env_.now());
+      scan();
+      look();
+      keep_up();
     }
-    return {};
   }
 
  private:
-  StoreResult<void> propose(Reporter& reporter, const std::stop_token& stop) {
-    reporter.facts(facts_of(display_, Way::scan));
-    reporter.restored();
+  void propose() {
     KeyProposals proposals;
-    while (budget_.spend_when_possible(1, env_, stop)) {
-      auto keys = scan_.step(stop);
-      if (!keys) return tl::unexpected(std::move(keys.error()));
-      for (const std::string& key : *keys) {
+    while (spend(1)) {
+      for (const std::string& key : scan_.step(stop_)) {
         if (!proposals.is_new(key)) continue;
-        if (!budget_.spend_when_possible(RedisLook::kMostQuestions, env_, stop)) return {};
-        auto looked = look_.one(key, stop);
-        if (!looked) return tl::unexpected(std::move(looked.error()));
-        if (auto pattern = proposals.judge(key, *looked)) reporter.proposed(*std::move(pattern));
+        if (!spend(RedisLook::kMostQuestions)) return;
+        auto pattern = proposals.judge(key, look_.one(key));
+        if (pattern) reporter().proposed(*std::move(pattern));
       }
     }
-    return {};
   }
 
-  StoreResult<void> check_rights(const std::stop_token& stop) {
+  void check_rights() {
     // A key that does not exist shows whether others like it may be read.
     const std::vector<std::string> prefixes = merged_prefixes(request_.locks);
     for (const std::string& prefix : prefixes) {
       const std::string key = prefix + "lockbench-watch-looks";
       const std::vector<std::string_view> commands[] = {
           {"PTTL", key}, {"GET", key}, {"GETRANGE", key, "0", "0"}, {"HSCAN", key, "0"}};
-      for (const auto& command : commands) {
-        auto reply = connection_->call(command, stop);
-        if (!reply) return tl::unexpected(std::move(reply.error()));
-      }
+      for (const auto& command : commands) need(connection_->call(command, stop_));
     }
-    return {};
   }
 
-  /// False: it does not allow it.
-  StoreResult<bool> allowed(StoreResult<Reply> reply) {
-    if (reply) return true;
-    if (reply.error().kind == StoreError::Kind::rejected) return false;
-    return tl::unexpected(std::move(reply.error()));
+  /// Nothing: the server does not allow it.
+  static std::optional<Reply> allowed(StoreResult<Reply> reply) {
+    if (!reply && reply.error().kind == StoreError::Kind::rejected) return std::nullopt;
+    return need(std::move(reply));
   }
 
-  StoreResult<void> choose_way(const std::stop_token& stop) {
-    auto subscribed = subscribe_to_events(stop);
-    if (!subscribed) return tl::unexpected(std::move(subscribed.error()));
-    if (*subscribed) {
+  void choose_way() {
+    if (notifies_of_all() && subscribe_to_keys()) {
       way_ = Way::notifications;
-      return {};
+    } else if (track()) {
+      way_ = Way::tracking;
+    } else {
+      // The server would keep messages that nobody reads.
+      feed_.close();
     }
-    auto tracked = track(stop);
-    if (!tracked) return tl::unexpected(std::move(tracked.error()));
-    way_ = *tracked ? Way::tracking : Way::scan;
-    // The server would keep messages that nobody reads.
-    if (!*tracked) feed_.close();
-    return {};
   }
 
-  /// True: they tell of everything that happens to locks.
-  StoreResult<bool> subscribe_to_events(const std::stop_token& stop) {
-    const auto flags = connection_->call({"CONFIG", "GET", "notify-keyspace-events"}, stop);
-    if (!flags && flags.error().kind != StoreError::Kind::rejected) {
-      return tl::unexpected(flags.error());
-    }
-    const std::string on = flags && flags->elements.size() == 2 ? flags->elements[1].text : "";
-    if (!notifies_of_locks(on)) return false;
-    return subscribe_to_keys(stop);
+  /// Of everything that happens to locks.
+  bool notifies_of_all() {
+    const auto flags =
+        allowed(connection_->call({"CONFIG", "GET", "notify-keyspace-events"}, stop_));
+    return flags && flags->elements.size() == 2 && notifies_of_locks(flags->elements[1].text);
   }
 
-  StoreResult<bool> subscribe_to_keys(const std::stop_token& stop) {
+  bool subscribe_to_keys() {
     std::vector<std::string> words{"PSUBSCRIBE"};
     for (const std::string& pattern : request_.locks) {
       words.push_back(fmt::format("__keyspace@{}__:{}", endpoint_.database, redis_glob(pattern)));
     }
     const std::vector<std::string_view> views(words.begin(), words.end());
-    return allowed(feed_.call(views, stop));
+    return allowed(feed_.call(views, stop_)).has_value();
   }
 
-  StoreResult<bool> track(const std::stop_token& stop) {
-    const auto id = feed_.call({"CLIENT", "ID"}, stop);
-    if (!id && id.error().kind != StoreError::Kind::rejected) return tl::unexpected(id.error());
+  bool track() {
+    const auto id = allowed(feed_.call({"CLIENT", "ID"}, stop_));
     if (!id || id->type != Reply::Type::integer) return false;
-    auto subscribed = allowed(feed_.call({"SUBSCRIBE", kInvalidations}, stop));
-    if (!subscribed || !*subscribed) return subscribed;
+    if (!allowed(feed_.call({"SUBSCRIBE", kInvalidations}, stop_))) return false;
     // Those that are on tell how holdings end.
-    auto events = subscribe_to_keys(stop);
-    if (!events) return events;
+    subscribe_to_keys();
     const std::string reader = std::to_string(id->integer);
     std::vector<std::string> words{"CLIENT", "TRACKING", "ON", "REDIRECT", reader, "BCAST"};
     for (const std::string& prefix : merged_prefixes(request_.locks)) {
@@ -346,19 +301,11 @@ class RedisWatch {
       words.push_back(prefix);
     }
     const std::vector<std::string_view> views(words.begin(), words.end());
-    return allowed(connection_->call(Command(views), stop));
-  }
-
-  StoreResult<void> step(Reporter& reporter, const std::stop_token& stop) {
-    if (auto heard = hear(reporter, stop); !heard) return heard;
-    book_->expire(env_.now());
-    if (auto scanned = scan(stop); !scanned) return scanned;
-    if (auto looked = look(reporter, stop); !looked) return looked;
-    return keep_up(stop);
+    return allowed(connection_->call(Command(views), stop_)).has_value();
   }
 
   /// Takes messages; waits for one if there is nothing else to do.
-  StoreResult<void> hear(Reporter& reporter, const std::stop_token& stop) {
+  void hear() {
     constexpr int kMostMessages = 4096;
     const TimePoint now = env_.now();
     TimePoint until = std::min(now + kTick, book_->next_expiry());
@@ -367,26 +314,23 @@ class RedisWatch {
     if (scan_is_due()) until = std::min(until, budget_.next(1, now));
     Duration longest = std::max(until - now, Duration::zero());
     if (way_ == Way::scan) {
-      env_.wait(nullptr, now + longest, stop);
-      return {};
+      env_.wait(nullptr, now + longest, stop_);
+      return;
     }
-    for (int i = 0; i < kMostMessages && !stop.stop_requested(); ++i) {
-      auto said = feed_.next(longest, stop);
-      if (!said && stop.stop_requested()) return {};
-      if (!said) return tl::unexpected(std::move(said.error()));
-      if (!*said) break;
-      take(**said, reporter);
+    for (int i = 0; i < kMostMessages && !stopped(); ++i) {
+      const auto said = feed_.next(longest, stop_);
+      if (!said) return;
+      take(*said);
       longest = Duration::zero();
     }
-    return {};
   }
 
-  void take(const Reply& said, Reporter& reporter) {
+  void take(const Reply& said) {
     const TimePoint now = env_.now();
     if (const auto changed = read_invalidation(said)) {
       if (changed->all) book_->all_changed(now);
       for (const std::string& key : changed->keys) {
-        if (is_lock(key) && !book_->changed(key, now)) no_room(reporter);
+        if (is_lock(key) && !book_->changed(key, now)) no_room();
       }
       return;
     }
@@ -396,11 +340,11 @@ class RedisWatch {
     if (colon == std::string::npos) return;
     const std::string key = message->channel.substr(colon + 1);
     const KeyEvent event = key_event_of(message->payload);
-    if (is_lock(key) && !book_->changed(key, event, now)) no_room(reporter);
+    if (is_lock(key) && !book_->changed(key, event, now)) no_room();
   }
 
-  void no_room(Reporter& reporter) {
-    reporter.missed(1, fmt::format("more than {} locks at once", request_.most_locks));
+  void no_room() {
+    reporter().missed(1, fmt::format("more than {} locks at once", request_.most_locks));
   }
 
   /// Notes what keys beside a lock tell of it.
@@ -418,16 +362,14 @@ class RedisWatch {
     return !scanned_ || (way_ == Way::scan && !first_pass_ && env_.now() >= scan_again_at_);
   }
 
-  StoreResult<void> scan(const std::stop_token& stop) {
-    if (!scan_is_due() || !budget_.spend(1, env_.now())) return {};
+  void scan() {
+    if (!scan_is_due() || !budget_.spend(1, env_.now())) return;
     looks_turn_ = true;
-    auto keys = scan_.step(stop);
-    if (!keys) return tl::unexpected(std::move(keys.error()));
-    for (const std::string& key : *keys) {
+    for (const std::string& key : scan_.step(stop_)) {
       if (is_lock(key)) book_->look_at(key);
     }
     scanned_ = scan_.at_start();
-    if (!scanned_ || way_ != Way::scan) return {};
+    if (!scanned_ || way_ != Way::scan) return;
     // Keys that are gone do not turn up again.
     for (const KeyKind kind : {KeyKind::text, KeyKind::hash}) {
       for (const std::string& key : book_->held_keys(kind, request_.most_locks)) {
@@ -435,35 +377,32 @@ class RedisWatch {
       }
     }
     scan_again_at_ = env_.now() + kTick;
-    return {};
   }
 
-  StoreResult<void> look(Reporter& reporter, const std::stop_token& stop) {
-    reporter.seen(book_->take_ready());
-    while (!stop.stop_requested()) {
-      auto answers = look_.batch(*book_, stop);
-      if (!answers) return tl::unexpected(std::move(answers.error()));
-      if (answers->empty()) break;
+  void look() {
+    reporter().seen(book_->take_ready());
+    while (!stopped()) {
+      auto answers = look_.batch(*book_);
+      if (answers.empty()) break;
       looks_turn_ = false;
-      for (RedisLook::Answer& answer : *answers) tell(std::move(answer), reporter);
+      for (RedisLook::Answer& answer : answers) take(std::move(answer));
     }
     if (scanned_ && book_->nothing_waits()) first_pass_ = false;
-    reporter.missed(book_->take_coalesced(), "changes that came together with others");
-    return {};
+    reporter().missed(book_->take_coalesced(), "changes that came together with others");
   }
 
-  void tell(RedisLook::Answer answer, Reporter& reporter) {
+  void take(RedisLook::Answer answer) {
     auto seen = book_->looked(answer.key, answer.kind, std::move(answer.state), answer.asked_at,
                               answer.answered_at);
     for (Sighting& sighting : seen) {
       sighting.first_look = first_pass_ && sighting.changes == 0;
-      reporter.seen(std::move(sighting));
+      reporter().seen(std::move(sighting));
     }
   }
 
   /// Asks who waits for what is held, and whether the server still keeps the connection: without
   /// it nothing is tracked.
-  StoreResult<void> keep_up(const std::stop_token& stop) {
+  void keep_up() {
     constexpr std::size_t kMost = 256;
     const TimePoint now = env_.now();
     if (now >= waiters_at_) {
@@ -478,22 +417,13 @@ class RedisWatch {
     if (now >= ping_at_) {
       ping_at_ = now + kPingEvery;
       budget_.owe(1);
-      const auto answer = connection_->call({"PING"}, stop);
-      if (!answer && answer.error().kind != StoreError::Kind::rejected) {
-        return tl::unexpected(answer.error());
-      }
-      budget_.answered(env_.now() - now, now);
+      timed([&] { return allowed(connection_->call({"PING"}, stop_)); });
     }
-    if (connection_->times_connected() == connected_times_) return {};
-    return tl::unexpected(
-        StoreError{StoreError::Kind::unanswered, display_ + ": the connection was lost"});
+    if (connection_->times_connected() == connected_times_) return;
+    throw Failure(connection_->display() + ": the connection was lost");
   }
 
   const redis::Endpoint& endpoint_;
-  const std::string display_;
-  const Request& request_;
-  Env& env_;
-  Budget& budget_;
   std::unique_ptr<redis::Connection> connection_;
   RedisFeed feed_;
   RedisLook look_;

@@ -5,15 +5,14 @@
 #include <cstdint>
 #include <memory>
 #include <random>
-#include <set>
 #include <stop_token>
 #include <string>
 #include <tl/expected.hpp>
 #include <utility>
 #include <vector>
 
+#include "deployment/failure.h"
 #include "strategies/env.h"
-#include "strategies/errors.h"
 #include "watch/source.h"
 #include "watch/sources/budget.h"
 
@@ -31,12 +30,7 @@ class Reporter {
   void seen(std::vector<Sighting> sightings) {
     for (Sighting& one : sightings) seen(std::move(one));
   }
-  /// Each pattern once, and a bounded number of them.
-  void proposed(std::string pattern) {
-    constexpr std::size_t kMost = 1000;
-    if (proposed_.size() >= kMost || !proposed_.insert(pattern).second) return;
-    sink_.proposed(std::move(pattern));
-  }
+  void proposed(std::string pattern) { sink_.proposed(std::move(pattern)); }
   void missed(std::uint64_t changes, std::string reason) {
     if (changes > 0) sink_.missed(endpoint_, changes, std::move(reason));
   }
@@ -67,16 +61,49 @@ class Reporter {
   Sink& sink_;
   const std::string endpoint_;
   Env& env_;
-  std::set<std::string> proposed_;
   bool blind_ = false;
   Duration pause_{};
   TimePoint restored_at_{};
 };
 
-/// The source of a server that one `Watch` at a time is connected to. A Watch is made of an
-/// endpoint, a Request, an Env and a Budget. It has `begin(stop)`, which connects and checks what
-/// it may see, and `run(reporter, stop)`, which watches until the connection breaks or the
-/// stop.
+using deployment::Failure;
+using deployment::need;
+
+/// One connection's time of watching: what those of all stores have in common. That of one store is
+/// made of an endpoint and this. It has `begin()`, which connects and checks what it may see, and
+/// `run()`, which watches until the stop. Both throw Failure once the connection is of no use.
+class Watching {
+ public:
+  Watching(const Request& request, Env& env, Budget& budget, const std::stop_token& stop)
+      : request_(request), env_(env), budget_(budget), stop_(stop) {}
+  /// Before run().
+  void tell(Reporter& reporter) { reporter_ = &reporter; }
+
+ protected:
+  bool stopped() const { return stop_.stop_requested(); }
+  /// Waits until so many commands can be sent. False: a stop came first.
+  bool spend(std::uint64_t commands) { return budget_.spend_when_possible(commands, env_, stop_); }
+  /// Asks the server, and notes how long it took to answer.
+  template <class Ask>
+  auto timed(Ask ask) {
+    const TimePoint asked_at = env_.now();
+    auto answer = ask();
+    const TimePoint now = env_.now();
+    budget_.answered(now - asked_at, now);
+    return answer;
+  }
+  Reporter& reporter() { return *reporter_; }
+
+  const Request& request_;
+  Env& env_;
+  Budget& budget_;
+  const std::stop_token& stop_;
+
+ private:
+  Reporter* reporter_ = nullptr;  ///< null before tell()
+};
+
+/// The source of a server that one `Watch` at a time, which is a Watching, is connected to.
 template <class Watch, class Endpoint>
 class ServerSource final : public Source {
  public:
@@ -91,18 +118,19 @@ class ServerSource final : public Source {
   const std::string& endpoint() const override { return display_; }
 
   tl::expected<void, std::string> reach(const std::stop_token& stop) override {
-    Watch watch(endpoint_, request_, env_, budget_);
-    if (auto begun = watch.begin(stop); !begun) return tl::unexpected(begun.error().message);
-    return {};
+    return deployment::attempt([&] { Watch(endpoint_, {request_, env_, budget_, stop}).begin(); });
   }
 
   void run(Sink& sink, const std::stop_token& stop) override {
     Reporter reporter(sink, display_, env_);
     while (!stop.stop_requested()) {
-      Watch watch(endpoint_, request_, env_, budget_);
-      StoreResult<void> ended = watch.begin(stop);
-      if (ended) ended = watch.run(reporter, stop);
-      if (!ended && !stop.stop_requested()) reporter.lost(ended.error().message, stop);
+      const auto ended = deployment::attempt([&] {
+        Watch watch(endpoint_, {request_, env_, budget_, stop});
+        watch.begin();
+        watch.tell(reporter);
+        watch.run();
+      });
+      if (!ended && !stop.stop_requested()) reporter.lost(ended.error(), stop);
     }
   }
 

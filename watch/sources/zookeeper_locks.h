@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -77,15 +76,15 @@ class ZookeeperLocks {
     }
     Node& node = nodes_[path];
     std::set<std::uint64_t> present;
-    std::map<std::string, bool> others;
+    std::set<std::string> others;
     std::optional<std::uint64_t> newest = node.newest;
     std::uint64_t fresh = 0;
     for (const std::string& name : children) {
-      const auto known_other = node.others.find(name);
+      const bool known_other = node.others.contains(name);
       const auto sequence = read_sequence_node(name);
-      if (known_other != node.others.end() || !sequence) {
-        others[name] = true;
-        if (known_other == node.others.end()) result.others.push_back(name);
+      if (known_other || !sequence) {
+        others.insert(name);
+        if (!known_other) result.others.push_back(name);
         continue;
       }
       present.insert(sequence->sequence);
@@ -105,14 +104,8 @@ class ZookeeperLocks {
       if (made > fresh) missed_ += made - fresh;
     }
     node.newest = newest;
-    for (auto place = node.queue.begin(); place != node.queue.end();) {
-      if (present.contains(place->first)) {
-        ++place;
-        continue;
-      }
-      ++node.changes;
-      place = node.queue.erase(place);
-    }
+    node.changes += std::erase_if(
+        node.queue, [&](const auto& contender) { return !present.contains(contender.first); });
     node.others = std::move(others);
     return result;
   }
@@ -127,7 +120,7 @@ class ZookeeperLocks {
     if (place == node->second.queue.end() || place->second.node != name) return;
     if (session == 0) {
       node->second.queue.erase(place);
-      node->second.others[name] = true;
+      node->second.others.insert(name);
       if (node->second.changes > 0) --node->second.changes;
       return;
     }
@@ -213,7 +206,7 @@ class ZookeeperLocks {
  private:
   struct Node {
     Contenders queue;                       ///< by sequence
-    std::map<std::string, bool> others;     ///< children of another kind
+    std::set<std::string> others;           ///< children of another kind
     std::optional<std::uint64_t> newest{};  ///< the highest sequence seen
     std::uint64_t changes = 0;
     bool was_lock = false;

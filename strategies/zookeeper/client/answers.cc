@@ -9,6 +9,12 @@
 
 // What a session sends, and what it makes of what the server sends. All under its mutex.
 namespace lockbench::zookeeper {
+namespace {
+
+/// Changes that nobody has asked for yet, of a server that sends without end.
+constexpr std::size_t kMostChanged = 100'000;
+
+}  // namespace
 
 void Session::welcome(Greeting greeting, TimePoint now) {
   const bool fresh = identity_.id == 0;
@@ -56,6 +62,7 @@ Session::Wrong Session::take(std::string_view packet, TimePoint now) {
       const auto event = read_event(from, endpoint_.path);
       if (!event) return event.error();
       on_node(*event, now);
+      if (changed_.size() > kMostChanged) return "events without end";
       return std::nullopt;
     }
     case Xid::kPing:
@@ -104,6 +111,7 @@ Session::Wrong Session::take_answer(const Header& header, Reader& from, TimePoin
 
 void Session::on_node(const NodeEvent& event, TimePoint now) {
   watched_.erase(event.path);
+  if (reports_changes_) changed_.push_back(event.path);
   if (event.path == listened_to_) wake();
   if (!event.deleted) return;
   std::erase_if(bound_, [&](const Bound& bound) {
@@ -120,6 +128,8 @@ void Session::send(std::span<const Request> requests, const std::shared_ptr<Batc
   for (std::size_t i = 0; i < requests.size(); ++i) {
     const std::int32_t xid = next_xid_;
     next_xid_ = xid == std::numeric_limits<std::int32_t>::max() ? 1 : xid + 1;
+    reports_changes_ = reports_changes_ || requests[i].kind == Request::Kind::watch_children ||
+                       requests[i].kind == Request::Kind::watch_exists;
     all += write(xid, requests[i], endpoint_.path, !endpoint_.user.empty());
     pending_.push_back({.xid = xid, .request = requests[i], .batch = batch, .index = i});
   }
@@ -139,6 +149,7 @@ bool Session::send_ping(TimePoint now) {
 void Session::lose(std::string_view why) {
   link_.drop();
   state_ = State::connecting;
+  why_lost_ = why;
   give_up_pending(why);
   wake();
 }

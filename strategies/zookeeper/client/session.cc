@@ -182,6 +182,7 @@ StoreResult<void> Session::open(Duration ttl, const std::stop_token& stop) {
     identity_ = {};
     contact_ = {};
     silent_ = false;
+    why_lost_.clear();
     link_.begin(patience_with_each(ttl, timeouts_.answer, endpoint_.hosts.size()));
     await(lock, stop, [this] { return state_ != State::connecting || link_.is_hopeless(); });
     if (state_ != State::connected) {
@@ -199,7 +200,7 @@ StoreResult<void> Session::open(Duration ttl, const std::stop_token& stop) {
 
 StoreResult<void> Session::look_for_root(const std::stop_token& stop) {
   const Request root{Request::Kind::exists, "/"};
-  auto replies = exchange({&root, 1}, stop);
+  auto replies = exchange({&root, 1}, stop, Refusal::fails);
   if (!replies) {
     replies.error().kind = StoreError::Kind::not_sent;
     return tl::unexpected(std::move(replies.error()));
@@ -219,7 +220,7 @@ tl::unexpected<StoreError> Session::not_connected(const std::stop_token& stop) c
 }
 
 StoreResult<std::vector<Reply>> Session::exchange(std::span<const Request> requests,
-                                                  const std::stop_token& stop) {
+                                                  const std::stop_token& stop, Refusal refusal) {
   Lock lock(mutex_);
   const InCall call(*this, lock);
   look(lock, env_);
@@ -234,10 +235,10 @@ StoreResult<std::vector<Reply>> Session::exchange(std::span<const Request> reque
                 stop.stop_requested() ? "stopped while waiting for the answer"
                                       : "no answer within " + format_duration(timeouts_.answer));
   }
-  return replies_of(*batch);
+  return replies_of(*batch, refusal);
 }
 
-StoreResult<std::vector<Reply>> Session::replies_of(const Batch& batch) const {
+StoreResult<std::vector<Reply>> Session::replies_of(const Batch& batch, Refusal refusal) const {
   std::optional<StoreError> refused;
   for (const Reply& answer : batch.answers) {
     if (is_lost(answer.code)) {
@@ -246,6 +247,7 @@ StoreResult<std::vector<Reply>> Session::replies_of(const Batch& batch) const {
                                                     : "the connection was lost: " + batch.why);
     }
     if (is_usual(answer.code) || refused) continue;
+    if (refusal == Refusal::is_an_answer && !ends_session(answer.code)) continue;
     // The requests before it have taken effect.
     const bool first = &answer == &batch.answers.front();
     refused =
@@ -258,14 +260,15 @@ StoreResult<std::vector<Reply>> Session::replies_of(const Batch& batch) const {
 }
 
 StoreResult<std::vector<Reply>> Session::call(std::span<const Request> requests,
-                                              std::string_view key, const std::stop_token& stop) {
+                                              std::string_view key, const std::stop_token& stop,
+                                              Refusal refusal) {
   bool cut = false;
   for (const Request& request : requests) {
     cut |= env_.before_command(info_of(name_of(request.kind), key)) == CommandFate::drop;
   }
   StoreResult<std::vector<Reply>> answer =
       fail(StoreError::Kind::not_sent, "the connection was cut");
-  if (!cut) answer = exchange(requests, stop);
+  if (!cut) answer = exchange(requests, stop, refusal);
   const bool answered = answer || answer.error().kind == StoreError::Kind::rejected;
   bool lost = false;
   for (const Request& request : requests) {
@@ -275,6 +278,25 @@ StoreResult<std::vector<Reply>> Session::call(std::span<const Request> requests,
   }
   if (answered && lost) return fail(StoreError::Kind::unanswered, "the answer was lost");
   return answer;
+}
+
+StoreResult<std::vector<std::string>> Session::events(Duration longest,
+                                                      const std::stop_token& stop) {
+  {
+    Lock lock(mutex_);
+    const InCall call(*this, lock);
+    const TimePoint until = env_.now() + longest;
+    for (TimePoint now = env_.now();
+         changed_.empty() && state_ == State::connected && !stop.stop_requested() && now < until;
+         now = env_.now()) {
+      step(lock, env_, until - now, stop);
+    }
+  }
+  keep(env_);
+  const std::scoped_lock lock(mutex_);
+  if (state_ == State::over) return fail(StoreError::Kind::unanswered, why_over_);
+  if (!why_lost_.empty()) return fail(StoreError::Kind::unanswered, why_lost_);
+  return std::exchange(changed_, {});
 }
 
 CommandInfo Session::info_of(std::string_view name, std::string_view key) const {

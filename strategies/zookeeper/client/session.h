@@ -43,11 +43,19 @@ class Session {
   /// existing session may go on.
   StoreResult<void> connect(Duration ttl, const std::stop_token& stop = {});
 
+  /// Whether a call fails if the server refuses one of its requests.
+  enum class Refusal { fails, is_an_answer };
   /// Pipelines the requests and waits for the answers; ZooKeeper keeps their order. Fails as a
   /// whole: `unanswered` if some may have taken effect, `rejected` if the first was and none has.
   /// After a stop, answers under way are given a moment to arrive.
   StoreResult<std::vector<Reply>> call(std::span<const Request> requests, std::string_view key,
-                                       const std::stop_token& stop = {});
+                                       const std::stop_token& stop = {},
+                                       Refusal refusal = Refusal::fails);
+
+  /// Without a keeper: the nodes of which `watch_children` or `watch_exists` report a change since
+  /// the last call; waits for at most `longest` for the first. It must be called often, as it keeps
+  /// the session alive. Fails once the connection was lost, since these watches are not set again.
+  StoreResult<std::vector<std::string>> events(Duration longest, const std::stop_token& stop);
 
   /// From now on a change of the watched node at `path`, or a problem with the session, ends the
   /// next wait. Covers one wait only.
@@ -115,8 +123,8 @@ class Session {
   StoreResult<void> open(Duration ttl, const std::stop_token& stop);
   StoreResult<void> look_for_root(const std::stop_token& stop);
   StoreResult<std::vector<Reply>> exchange(std::span<const Request> requests,
-                                           const std::stop_token& stop);
-  StoreResult<std::vector<Reply>> replies_of(const Batch& batch) const;
+                                           const std::stop_token& stop, Refusal refusal);
+  StoreResult<std::vector<Reply>> replies_of(const Batch& batch, Refusal refusal) const;
   CommandInfo info_of(std::string_view name, std::string_view key) const;
   tl::unexpected<StoreError> fail(StoreError::Kind kind, std::string_view why) const;
 
@@ -169,12 +177,15 @@ class Session {
   TimePoint contact_{};   ///< when the latest answered request was sent
   TimePoint heard_{};     ///< when the server last sent anything
   bool silent_ = false;   ///< an answer since `contact_` did not come in time
+  std::string why_lost_;  ///< why it lost a connection; empty: it never did
   std::string why_over_;  ///< why the session has ended
   std::int32_t next_xid_ = 1;
   std::deque<Pending> pending_;  ///< answers to come, in order
   std::optional<Ping> ping_;     ///< under way, or not reported yet
   std::vector<Bound> bound_;
   std::set<std::string, std::less<>> watched_;  ///< nodes of which the server will report a change
+  bool reports_changes_ = false;                ///< by events()
+  std::vector<std::string> changed_;            ///< nodes, for events()
   std::string listened_to_;
   std::shared_ptr<Event> event_;
   bool awaited_ = false;         ///< a client waits for the event
