@@ -56,12 +56,12 @@ void pass(Wire<kReads>& wire, const Share& share, RunShared& run, bool adds) {
         each([&] { return votes.load(); }, [&](std::uint64_t more) { votes += more; });
       }
     }
-    each([&] { return recorder.service_counts(phase); },
-         [&](const Counts& more) { recorder.add(phase, more); });
+    each([&] { return recorder.service_counts(phase).values; },
+         [&](const auto& more) { recorder.add(phase, Counts{more}); });
     for (int i = 0; i < share.count(); ++i) {
       ClientRecord& client = recorder.client(share.number(i));
-      each([&] { return client.counts(phase); },
-           [&](const Counts& more) { client.add(phase, more); });
+      each([&] { return client.counts(phase).values; },
+           [&](const auto& more) { client.add(phase, Counts{more}); });
     }
   }
   for (int i = 0; i < share.count(); ++i) {

@@ -15,17 +15,10 @@ constexpr const char* kOtherFailures = "other failures";
 
 }  // namespace
 
-Counts& Counts::operator+=(const Counts& more) {
-  ByKind::operator+=(more);
-  longest_wait = std::max(longest_wait, more.longest_wait);
-  longest_cut = std::max(longest_cut, more.longest_cut);
-  return *this;
-}
-
 // Only the client's thread writes, so no atomic read-modify-write is needed.
 
 void ClientRecord::add(Phase phase, Count what, std::uint64_t more) {
-  auto& sum = numbers_[static_cast<std::size_t>(phase)].sums[static_cast<std::size_t>(what)];
+  auto& sum = sums_[static_cast<std::size_t>(phase)][static_cast<std::size_t>(what)];
   sum.store(sum.load(memory_order_relaxed) + more, memory_order_relaxed);
 }
 
@@ -33,24 +26,13 @@ void ClientRecord::add(Phase phase, const Counts& more) {
   for (std::size_t i = 0; i < kClientCounts; ++i) {
     if (more.values[i] != 0) add(phase, static_cast<Count>(i), more.values[i]);
   }
-  add_wait(phase, more.longest_wait, false);
-  add_wait(phase, more.longest_cut, true);
-}
-
-void ClientRecord::add_wait(Phase phase, Duration wait, bool cut) {
-  Numbers& numbers = numbers_[static_cast<std::size_t>(phase)];
-  std::atomic<Duration>& longest = cut ? numbers.longest_cut : numbers.longest_wait;
-  if (wait > longest.load(memory_order_relaxed)) longest.store(wait, memory_order_relaxed);
 }
 
 Counts ClientRecord::counts(Phase phase) const {
-  const Numbers& numbers = numbers_[static_cast<std::size_t>(phase)];
+  const Sums& sums = sums_[static_cast<std::size_t>(phase)];
   Counts counts;
-  for (std::size_t i = 0; i < kClientCounts; ++i) {
-    counts.values[i] = numbers.sums[i].load(memory_order_relaxed);
-  }
-  counts.longest_wait = numbers.longest_wait.load(memory_order_relaxed);
-  counts.longest_cut = numbers.longest_cut.load(memory_order_relaxed);
+  std::ranges::transform(sums, counts.values.begin(),
+                         [](const auto& sum) { return sum.load(memory_order_relaxed); });
   return counts;
 }
 
@@ -58,7 +40,7 @@ std::uint64_t ClientRecord::total(Count what) const {
   const auto at = static_cast<std::size_t>(what);
   if (at >= kClientCounts) return 0;
   std::uint64_t total = 0;
-  for (const Numbers& numbers : numbers_) total += numbers.sums[at].load(memory_order_relaxed);
+  for (const Sums& sums : sums_) total += sums[at].load(memory_order_relaxed);
   return total;
 }
 

@@ -22,16 +22,7 @@ namespace lockbench::loadgen {
 enum class ClientState : std::uint8_t { idle, waiting, holding };
 
 /// Sums over clients, or one client's share of them.
-struct Counts : ByKind<Count, std::uint64_t> {
-  Duration longest_wait{};
-  Duration longest_cut{};  ///< wait that ended without a grant, by a timeout or the end of the run
-
-  Counts& operator+=(const Counts& more);
-  template <class Visit>
-  void parts(Visit&& visit) {
-    visit(values, longest_wait, longest_cut);
-  }
-};
+using Counts = ByKind<Count, std::uint64_t>;
 
 inline constexpr std::array kVotes{Vote::granted, Vote::refused, Vote::failed};
 
@@ -42,8 +33,6 @@ class alignas(64) ClientRecord {
   void add(Phase phase, const Counts& more);
   /// The same of a single one, which is less than kClientCounts.
   void add(Phase phase, Count what, std::uint64_t more = 1);
-  /// The same of one wait. `cut`: it ended without a grant.
-  void add_wait(Phase phase, Duration wait, bool cut);
   Counts counts(Phase phase) const;
   /// Of a single one, in all phases.
   std::uint64_t total(Count what) const;
@@ -51,13 +40,8 @@ class alignas(64) ClientRecord {
   std::atomic<ClientState> state{ClientState::idle};
 
  private:
-  struct Numbers {
-    // Beside the first sums, which each section adds to as well.
-    std::atomic<Duration> longest_wait{Duration::zero()}, longest_cut{Duration::zero()};
-    std::array<std::atomic<std::uint64_t>, kClientCounts> sums{};
-  };
-
-  std::array<Numbers, kPhases.size()> numbers_;
+  using Sums = std::array<std::atomic<std::uint64_t>, kClientCounts>;
+  std::array<Sums, kPhases.size()> sums_{};
 };
 
 /// Everything that one run measures, while it runs. Writers are the clients and the services that

@@ -161,7 +161,6 @@ void LocalCrew::count_never_begun(TimePoint until) {
     histograms[Timing::exclusive_cut].record_evenly(longest, due - shared, beyond - shared_beyond);
   }
   histograms[Timing::schedule_lag].record_evenly(longest, due, beyond);
-  run_.recorder.client(run_.share.number(0)).add_wait(Phase::measured, longest, true);
 }
 
 }  // namespace lockbench::loadgen

@@ -99,19 +99,20 @@ std::optional<results::Quorum> quorum_of(const RunShared& run) {
   return quorum;
 }
 
-results::Fairness fairness_of(const RunShared& run) {
+results::Fairness fairness_of(const RunShared& run, const results::Run& result) {
   results::Fairness fairness;
   for (int client = 0; client < run.recorder.client_count(); ++client) {
     fairness.per_client.push_back(
         run.recorder.client(client).counts(Phase::measured)[Count::sections]);
   }
-  const Counts totals = run.recorder.totals(Phase::measured);
-  fairness.jain = totals[Count::sections] == 0 ? std::numeric_limits<double>::quiet_NaN()
-                                               : results::jain_index(fairness.per_client);
+  fairness.jain = result.sections == 0 ? std::numeric_limits<double>::quiet_NaN()
+                                       : results::jain_index(fairness.per_client);
   fairness.longest_streak = run.audit.totals().longest_streak;
-  fairness.longest_wait_seconds = seconds(std::max(totals.longest_wait, totals.longest_cut));
-  fairness.longest_wait_at_least =
-      totals.longest_cut > Duration::zero() && totals.longest_cut >= totals.longest_wait;
+  // A transaction waits as a whole, with all that it asked for in vain.
+  const results::Distribution& waits =
+      result.transactions ? result.transactions->acquire : result.acquire;
+  fairness.longest_wait_seconds = waits.max;
+  fairness.longest_wait_at_least = std::ranges::find(waits.at_least, "max") != waits.at_least.end();
   fairness.by_client = run.recorder.waits().by_client();
   return fairness;
 }
@@ -169,7 +170,7 @@ void summarise(const RunShared& run, Duration measured, results::Run& result) {
     result.commands.emplace(command, to_distribution(times));
   }
   derive_ratios(counts, result);
-  result.fairness = fairness_of(run);
+  result.fairness = fairness_of(run, result);
   summarise_audit(run, result);
 }
 

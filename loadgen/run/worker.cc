@@ -199,7 +199,7 @@ void Worker::shed(TimePoint intended, TimePoint now) {
   histograms()[Timing::abandoned].record(waited);
   if (run_.workload.has_transactions()) histograms()[Timing::transaction_cut].record(waited);
   histograms()[Timing::schedule_lag].record(waited);
-  note_longest(phase_, waited, true);
+  note_own(phase_, waited, true);
   record_.add(phase_, count_of(failure_.value_or(FailureReason::slow)));
 }
 

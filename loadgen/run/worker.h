@@ -168,8 +168,8 @@ class Worker {
   TimePoint cut_off(TimePoint started, TimePoint ended) const;
   void note_wait(const AcquireResult& result, const Effort& spent, TimePoint intended,
                  TimePoint started, TimePoint ended);
-  /// For the longest wait, and those of this client.
-  void note_longest(Phase phase, Duration waited, bool cut);
+  /// Among the waits of this client.
+  void note_own(Phase phase, Duration waited, bool cut);
   /// Why the lock was not granted; nothing if it was, or if the end of the run cut the wait off.
   std::optional<FailureReason> failure_of(const AcquireResult& result, TimePoint started) const;
   /// All locks were taken, or that was given up.

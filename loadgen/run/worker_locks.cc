@@ -198,7 +198,7 @@ void Worker::note_wait(const AcquireResult& result, const Effort& spent, TimePoi
   }
   // A transaction waits as a whole, with all that it asked for in vain.
   const bool alone = !run_.workload.has_transactions();
-  if (alone && (cut || timing == Timing::acquired)) note_longest(phase, ended - intended, cut);
+  if (alone && (cut || timing == Timing::acquired)) note_own(phase, ended - intended, cut);
   counts_[Count::attempts] += result.attempts;
   counts_[Count::wakes] += spent.wakes;
   if (!result.reason.empty()) run_.recorder.failure(result.reason);
@@ -211,8 +211,7 @@ void Worker::note_wait(const AcquireResult& result, const Effort& spent, TimePoi
   counts_[Count::notified_ns] += nanoseconds(spent.notified);
 }
 
-void Worker::note_longest(Phase phase, Duration waited, bool cut) {
-  record_.add_wait(phase, waited, cut);
+void Worker::note_own(Phase phase, Duration waited, bool cut) {
   if (phase == Phase::measured) run_.recorder.waits().record(number_, waited, cut);
 }
 
@@ -242,7 +241,7 @@ void Worker::note_transaction(AcquireOutcome outcome, TimePoint intended, TimePo
   if (outcome == AcquireOutcome::failed || outcome == AcquireOutcome::unknown) return;
   const Phase phase = late ? phase_of_wait(ended) : phase_;
   if (late || outcome == AcquireOutcome::abandoned) ended = cut_off(started, ended);
-  note_longest(phase, ended - intended, !granted);
+  note_own(phase, ended - intended, !granted);
   Recorder::Histograms& to = run_.recorder.histograms(phase);
   to[granted ? Timing::transaction : Timing::transaction_cut].record(ended - intended);
   to[granted ? Timing::transaction_service : Timing::transaction_service_cut].record(ended -

@@ -9,10 +9,9 @@ namespace {
 
 using namespace std::chrono_literals;
 
-Counts counts(Count what, std::uint64_t value, Duration longest_wait = {}) {
+Counts counts(Count what, std::uint64_t value) {
   Counts made;
   made[what] = value;
-  made.longest_wait = longest_wait;
   return made;
 }
 
@@ -47,30 +46,11 @@ TEST(Recorder, ASingleCountIsSummedOverClientsServicesAndPhases) {
   EXPECT_EQ(recorder.total(Count::renewals), 15U) << "clients have none";
 }
 
-TEST(Recorder, TheLongestWaitIsTheLongest) {
-  Recorder recorder(2);
-  for (const Duration wait : {2ms, 5ms, 3ms}) {
-    recorder.client(0).add(Phase::measured, counts(Count::attempts, 1, wait));
-  }
-  recorder.client(1).add(Phase::measured, counts(Count::attempts, 1, 4ms));
-  recorder.client(1).add(Phase::unmeasured, counts(Count::attempts, 1, 1s));
-  EXPECT_EQ(recorder.client(0).counts(Phase::measured).longest_wait, 5ms);
-  EXPECT_EQ(recorder.totals(Phase::measured).longest_wait, 5ms);
-  EXPECT_EQ(recorder.totals(Phase::unmeasured).longest_wait, 1s);
-}
-
-TEST(Recorder, OneCountOrOneWaitIsAddedByItself) {
+TEST(Recorder, OneCountIsAddedByItself) {
   Recorder recorder(1);
-  ClientRecord& client = recorder.client(0);
-  client.add(Phase::measured, counts(Count::sections, 2, 1ms));
-  client.add(Phase::measured, Count::sections);
-  for (const Duration wait : {2ms, 1ms}) client.add_wait(Phase::measured, wait, false);
-  for (const Duration wait : {4ms, 3ms}) client.add_wait(Phase::measured, wait, true);
-  const Counts found = client.counts(Phase::measured);
-  EXPECT_EQ(found[Count::sections], 3U);
-  EXPECT_EQ(found.longest_wait, 2ms);
-  EXPECT_EQ(found.longest_cut, 4ms);
-  EXPECT_EQ(client.counts(Phase::unmeasured).longest_wait, 0ms);
+  recorder.client(0).add(Phase::measured, counts(Count::sections, 2));
+  recorder.client(0).add(Phase::measured, Count::sections);
+  EXPECT_EQ(recorder.client(0).counts(Phase::measured)[Count::sections], 3U);
 }
 
 TEST(Recorder, CanBeReadWhileItIsWritten) {
@@ -84,7 +64,7 @@ TEST(Recorder, CanBeReadWhileItIsWritten) {
       clients.emplace_back([&recorder, number] {
         for (std::uint64_t i = 0; i < kSections; ++i) {
           recorder.histograms(Phase::measured)[Timing::acquired].record(1us);
-          recorder.client(number).add(Phase::measured, counts(Count::sections, 1, Duration(i)));
+          recorder.client(number).add(Phase::measured, counts(Count::sections, 1));
           recorder.client(number).state = ClientState::holding;
         }
       });
@@ -95,7 +75,6 @@ TEST(Recorder, CanBeReadWhileItIsWritten) {
       const Counts now = recorder.totals(Phase::measured);
       const auto outcomes = recorder.outcome_count(Phase::measured, AcquireOutcome::acquired);
       ASSERT_GE(now[Count::sections], last[Count::sections]);
-      ASSERT_GE(now.longest_wait, last.longest_wait);
       ASSERT_GE(outcomes, last_outcomes);
       ASSERT_LE(outcomes, kClients * kSections);
       recorder.clients_in(ClientState::holding);
@@ -106,7 +85,6 @@ TEST(Recorder, CanBeReadWhileItIsWritten) {
   EXPECT_EQ(recorder.totals(Phase::measured)[Count::sections], kClients * kSections);
   EXPECT_EQ(recorder.outcome_count(Phase::measured, AcquireOutcome::acquired),
             kClients * kSections);
-  EXPECT_EQ(recorder.totals(Phase::measured).longest_wait, Duration(kSections - 1));
 }
 
 TEST(Recorder, AMarginThatWasUsedUpIsNone) {

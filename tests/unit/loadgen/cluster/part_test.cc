@@ -65,7 +65,6 @@ void record(const Sample& sample, RunShared& run) {
   Counts counts;
   counts[sample.cut ? Count::failed_taken : Count::sections] = 1;
   counts[Count::commands] = 3;
-  counts.longest_wait = sample.waited;
   recorder.client(sample.client).add(sample.phase, counts);
   if (sample.phase == Phase::measured) {
     recorder.waits().record(sample.client, sample.waited, sample.cut);
