@@ -365,10 +365,7 @@ tl::expected<results::Run, std::string> merge(const std::vector<PartFile>& files
   std::unique_ptr<WholeRun> whole =
       assemble(plan, *strategy, order, make_reported_counter(plan.workload.key_count()), ranks);
   results::Run result;
-  result.strategy = strategy->name;
-  result.backend = strategy->backend;
   result.repetition = order.repetition;
-  result.load = load_of(plan.workload);
   result.warmup_seconds = seconds(plan.workload.warmup);
   summarise(*whole->run, whole->measured, result);
   result.series = std::move(whole->series);

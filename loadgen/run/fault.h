@@ -130,8 +130,6 @@ class FaultPlayer {
               RunWatcher* watcher);
   FaultPlayer(const FaultPlayer&) = delete;
   FaultPlayer& operator=(const FaultPlayer&) = delete;
-  /// Heals a fault that is still in force.
-  ~FaultPlayer() = default;
 
   /// Call when the load begins and the run's times are set.
   void start();

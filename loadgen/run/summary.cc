@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <thread>
 
 #include "results/stats/statistics.h"
 #include "strategies/store.h"
@@ -151,6 +150,9 @@ void summarise_audit(const RunShared& run, results::Run& result) {
 void summarise(const RunShared& run, Duration measured, results::Run& result) {
   const Recorder& recorder = run.recorder;
   const Counts counts = recorder.totals(Phase::measured);
+  result.strategy = run.strategy.name;
+  result.backend = run.strategy.backend;
+  result.load = load_of(run.workload);
   result.errors = recorder.failures();
   result.duration_seconds = seconds(measured);
   result.outcomes = outcomes_of(recorder);
@@ -172,17 +174,6 @@ void summarise(const RunShared& run, Duration measured, results::Run& result) {
   derive_ratios(counts, result);
   result.fairness = fairness_of(run, result);
   summarise_audit(run, result);
-}
-
-RunEvidence evidence_of(const RunShared& run) {
-  const Recorder::Histograms& histograms = run.recorder.histograms(Phase::measured);
-  RunEvidence evidence;
-  evidence.closed_loop = !run.workload.rate;
-  evidence.cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
-  evidence.has_store = !urls_of(run.strategy, run.endpoints).empty();
-  evidence.wake_lag = histograms[Timing::wake_lag].snapshot();
-  evidence.acquire = histograms[Timing::acquired].snapshot();
-  return evidence;
 }
 
 std::uint64_t overflowed_samples(results::Run& run) {

@@ -18,7 +18,11 @@ std::uint64_t nanoseconds(Duration duration) {
 // How a section takes its locks and gives them back, and what is recorded of that.
 
 AcquireOutcome Worker::take_all(TimePoint intended, TimePoint started) {
-  const TimePoint deadline = deadline_of(transaction_.locks.front().key, started);
+  // A rival waits for its partner's hold, which is no fault of the lock.
+  const TimePoint free_at =
+      is_rival() ? std::max(started, run_.meetings->held_until(transaction_.locks.front().key))
+                 : started;
+  const TimePoint deadline = free_at + run_.workload.acquire_timeout;
   AcquireOutcome outcome = try_all(intended, started, deadline);
   if (transaction_.locks.size() == 1) return outcome;
   for (std::uint32_t retries = 0; outcome != AcquireOutcome::acquired; ++retries) {
@@ -104,10 +108,20 @@ AcquireOutcome Worker::take(const Wanted& wanted, TimePoint intended, TimePoint 
     note_no_grant(key, wait, ended);
     return result.outcome;
   }
-  Lease lease = *std::move(result.lease);
-  const Entry entry = run_.audit.enter(key, number_, lease.mode, lease.fencing, mark, ended);
+  Held& held =
+      held_.emplace_back(Held{.key = key, .lease = *std::move(result.lease), .granted_at = ended});
+  const Lease& lease = held.lease;
+  held.entry = run_.audit.enter(key, number_, lease.mode, lease.fencing, mark, ended);
   note_grant(key, wait, intended, ended);
-  held_.push_back(enter(key, std::move(lease), entry, ended));
+  // Holders of a shared lock arrive in any order: their numbers must not reject one another.
+  auto seen = counter_->read(key, lease.mode == Mode::shared ? std::nullopt : lease.fencing);
+  if (seen) {
+    held.seen = *seen;
+    if (seen->stale) ++counts_[Count::stale_rejected];
+  } else {
+    ++counts_[Count::resource_failures];
+    run_.recorder.failure("counter: " + seen.error());
+  }
   return result.outcome;
 }
 
@@ -246,21 +260,6 @@ void Worker::note_transaction(AcquireOutcome outcome, TimePoint intended, TimePo
   to[granted ? Timing::transaction : Timing::transaction_cut].record(ended - intended);
   to[granted ? Timing::transaction_service : Timing::transaction_service_cut].record(ended -
                                                                                      started);
-}
-
-Worker::Held Worker::enter(int key, Lease lease, Entry entry, TimePoint granted_at) {
-  // Holders of a shared lock arrive in any order: their numbers must not reject one another.
-  const bool shared = lease.mode == Mode::shared;
-  auto seen = counter_->read(key, shared ? std::nullopt : lease.fencing);
-  Held held{.key = key, .lease = std::move(lease), .granted_at = granted_at, .entry = entry};
-  if (seen) {
-    held.seen = *seen;
-    if (seen->stale) ++counts_[Count::stale_rejected];
-  } else {
-    ++counts_[Count::resource_failures];
-    run_.recorder.failure("counter: " + seen.error());
-  }
-  return held;
 }
 
 void Worker::write_counter(const Held& held) {

@@ -1,4 +1,4 @@
-#include "loadgen/run/trace.h"
+#include "loadgen/run/workload.h"
 
 #include <sstream>
 #include <string>

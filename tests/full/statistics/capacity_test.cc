@@ -6,8 +6,7 @@
 #include <random>
 #include <vector>
 
-#include "loadgen/experiments/capacity_judgement.h"
-#include "loadgen/experiments/capacity_search.h"
+#include "loadgen/experiments/capacity_experiment.h"
 #include "loadgen/record/histogram.h"
 
 namespace lockbench::loadgen {

@@ -1,4 +1,4 @@
-#include "loadgen/record/client_waits.h"
+#include "loadgen/record/recorder.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

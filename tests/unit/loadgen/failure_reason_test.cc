@@ -1,4 +1,4 @@
-#include "loadgen/record/failure_reason.h"
+#include "loadgen/record/metrics.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "loadgen/record/machine.h"
+#include "loadgen/record/certificate.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

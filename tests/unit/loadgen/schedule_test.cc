@@ -1,4 +1,4 @@
-#include "loadgen/run/schedule.h"
+#include "loadgen/run/demand.h"
 
 #include <gtest/gtest.h>
 

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "loadgen/cluster/peers.h"
+#include "loadgen/cluster/link.h"
 
 namespace lockbench::loadgen::cluster {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <set>
 
-#include "loadgen/run/schedule.h"
+#include "loadgen/run/demand.h"
 #include "loadgen/run/workload.h"
 
 namespace lockbench::loadgen {

@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "loadgen/fibers/timers.h"
+#include "loadgen/fibers/scheduler.h"
 #include "tests/unit/loadgen/fibers/pool_fixture.h"
 
 namespace lockbench::fibers {
