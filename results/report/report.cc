@@ -157,10 +157,10 @@ class Page {
       if (differing.empty()) continue;
       const std::size_t more = differing.size() - std::min(differing.size(), kMostDifferences);
       differing.resize(differing.size() - more);
-      said.push_back(
-          {Tone::doubtful, fmt::format("{} and {} differ in {}{}", name_of(sources.front()),
-                                       name_of(source), fmt::join(differing, "; "),
-                                       more > 0 ? fmt::format("; {} more", more) : "")});
+      said.emplace_back(
+          Tone::doubtful,
+          fmt::format("{} and {} differ in {}{}", name_of(sources.front()), name_of(source),
+                      fmt::join(differing, "; "), more > 0 ? fmt::format("; {} more", more) : ""));
     }
     return said;
   }
