@@ -125,7 +125,6 @@ struct Question {
   const std::vector<Difference> others;  ///< of the measured load from `asked`
 };
 
-/// Checks the strategy against every requirement.
 Candidate examine(const Descriptor& strategy, const Question& question);
 
 /// The requirement of the reasons that are about this objective.

@@ -23,7 +23,6 @@ struct Load {
   // Where nothing was said about them:
   std::optional<double> assumed_utilisation, assumed_work;
 
-  /// Whether clients wait for one another.
   bool contended() const;
   /// Of the time, the share for which somebody needs the lock, from 0 to 1: (work + round trip) ×
   /// rate, or 1 if several clients always want it. What is shared is never taken for full.
@@ -60,7 +59,6 @@ std::string describe(const Load& load);
 /// if it cannot answer the question: without contention where that was asked for.
 std::optional<double> distance(const Load& asked, const Load& measured);
 
-/// One difference of the measured load from the requested one.
 struct Difference {
   std::string text;      ///< "8 clients at a lock instead of 200"
   bool lighter = false;  ///< than what was asked

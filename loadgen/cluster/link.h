@@ -99,7 +99,6 @@ class Link {
   TimePoint now() const { return now_(); }
 
   void send(int to, Kind kind, std::string body = {});
-  /// To all ranks but this one.
   void send_to_others(Kind kind, const std::string& body = {});
   /// The next message. Waits until then; a stop ends the wait.
   std::optional<Message> next(TimePoint until, const std::stop_token& stop = {});

@@ -2,12 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <thread>
-#include <utility>
-
-#include "loadgen/run/live_run.h"
-#include "strategies/registry.h"
 
 namespace lockbench::loadgen::cluster {
 namespace {

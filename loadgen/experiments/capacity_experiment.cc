@@ -5,10 +5,8 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <limits>
 #include <thread>
 #include <utility>
-#include <vector>
 
 #include "results/stats/figures.h"
 #include "results/tables/units.h"

@@ -167,7 +167,6 @@ class CapacitySearch {
   /// The end that was measured again less often; nothing if both were often enough. `forever`:
   /// that is never so.
   std::optional<Next> confirmation(const CapacityInterval& found, bool forever) const;
-  /// A rate between the ends.
   double undecided(const CapacityInterval& found) const;
   double between(double below, double above) const;
 

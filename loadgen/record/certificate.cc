@@ -71,10 +71,6 @@ bool wakes_too_late(const RunEvidence& evidence) {
   });
 }
 
-bool starts_too_late(const RunEvidence& evidence) {
-  return distorts(evidence.schedule_lag, evidence.acquire, 0.99, kLagNoise, kHighestLagShare);
-}
-
 std::int64_t p99_us(const HistogramSnapshot& histogram) {
   return std::chrono::round<std::chrono::microseconds>(histogram.percentile(0.99)).count();
 }
@@ -230,7 +226,7 @@ results::Generator certify(const RunEvidence& evidence) {
         fmt::format("idle clients started late: p99 {} µs after the schedule, of an acquire "
                     "p99 of {} µs",
                     p99_us(evidence.wake_lag), p99_us(evidence.acquire)));
-  } else if (starts_too_late(evidence)) {
+  } else if (distorts(evidence.schedule_lag, evidence.acquire, 0.99, kLagNoise, kHighestLagShare)) {
     invalid(fmt::format(
         "{}: all clients were busy, so sections began late, p99 {:.1f} ms after the schedule",
         results::kNotTheLoadAskedFor, 1e-3 * static_cast<double>(p99_us(evidence.schedule_lag))));

@@ -88,7 +88,6 @@ class HandoffTracker {
     bool served = false;    ///< though not confirmed yet
     TimePoint served_at{};
   };
-  /// Numbers of clients.
   struct ByMode {
     int exclusive = 0, shared = 0;
 

@@ -95,18 +95,16 @@ std::size_t bucket_at(const std::vector<double>& weights, double share) {
 
 }  // namespace
 
-void ClientWaits::Unmap::operator()(Row* rows) const { ::munmap(rows, bytes); }
-
-ClientWaits::ClientWaits(int clients) : clients_(clients), rows_(make_rows(clients)) {}
-
-ClientWaits::Rows ClientWaits::make_rows(int clients) {
-  if (clients == 0) return {nullptr, Unmap{0}};
+ClientWaits::ClientWaits(int clients) : clients_(clients) {
+  if (clients == 0) return;
   const std::size_t bytes = 2 * kRows * static_cast<std::size_t>(clients) * sizeof(Row);
   // Zero pages from the kernel are rows of zeros, and take no memory until a client writes there.
   void* const pages = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (pages == MAP_FAILED) throw std::bad_alloc();
-  return {static_cast<Row*>(pages), Unmap{bytes}};
+  // NOLINTNEXTLINE(modernize-avoid-c-arrays)
+  rows_ = std::shared_ptr<Row[]>(static_cast<Row*>(pages),
+                                 [bytes](Row* rows) { ::munmap(rows, bytes); });
 }
 
 std::atomic<std::uint32_t>& ClientWaits::bucket(int client, std::size_t index,

@@ -56,17 +56,11 @@ class ClientWaits {
   /// A client's buckets of one power of two.
   using Row = std::array<std::atomic<std::uint32_t>, kRowBuckets>;
   static_assert(sizeof(Row) == kCacheLine);
-  struct Unmap {
-    std::size_t bytes;
-    void operator()(Row* rows) const;
-  };
-  using Rows = std::unique_ptr<Row[], Unmap>;  // NOLINT(modernize-avoid-c-arrays): zero pages
 
-  static Rows make_rows(int clients);
   std::atomic<std::uint32_t>& bucket(int client, std::size_t index, bool censored) const;
 
   const int clients_;
-  Rows rows_;
+  std::shared_ptr<Row[]> rows_;  // NOLINT(modernize-avoid-c-arrays): zero pages
 };
 
 enum class ClientState : std::uint8_t { idle, waiting, holding };
@@ -165,7 +159,6 @@ class Recorder {
 
   /// Keeps distinct messages and how often each came. Takes a lock: for failures only.
   void failure(const std::string& message, std::uint64_t times = 1);
-  /// How often each message came.
   std::map<std::string, std::uint64_t> failure_counts() const;
   void want_replicas(std::uint64_t replicas) {
     replicas_wanted_.store(replicas, std::memory_order_relaxed);

@@ -205,7 +205,12 @@ class LiveRun {
           progress_.sections_per_second = static_cast<double>(latest.sections) / length;
         }
         progress_.failed += latest.failed;
-        note_failures();
+        const Counts totals = run_.recorder.totals();
+        for (std::size_t i = 0; i < kFailureReasons.size(); ++i) {
+          progress_.failures.values[i] = totals[count_of(static_cast<FailureReason>(i))];
+        }
+        progress_.messages = run_.recorder.latest_failures();
+        progress_.stuck = run_.handoff.stuck();
         if (next_sample == run_.measure_start.load()) run_.audit.restart_streaks();
         next_sample = next_sample_after(next_sample);
         if (joint_) {
@@ -222,15 +227,6 @@ class LiveRun {
       report_load(now, over);
     }
     return now;
-  }
-
-  void note_failures() {
-    const Counts totals = run_.recorder.totals();
-    for (std::size_t i = 0; i < kFailureReasons.size(); ++i) {
-      progress_.failures.values[i] = totals[count_of(static_cast<FailureReason>(i))];
-    }
-    progress_.messages = run_.recorder.latest_failures();
-    progress_.stuck = run_.handoff.stuck();
   }
 
   bool settled(TimePoint now) const {

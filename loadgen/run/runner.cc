@@ -77,26 +77,6 @@ class ForwardedWarnings : public ProgressObserver {
   const OnStep& on_warning_;
 };
 
-tl::expected<void, std::string> make_counter(const RunPlan& plan, Env& env, RunShared& run) {
-  const Workload& workload = plan.workload;
-  if (workload.resource == Resource::memory) {
-    run.counter = make_memory_counter(workload.key_count());
-    return {};
-  }
-  const auto endpoint = redis::parse_endpoint(plan.counter_url);
-  if (!endpoint) return tl::unexpected(endpoint.error());
-  return make_redis_counter({.connections = run.services.get_or_make<redis::ConnectionFactory>(
-                                 redis::make_connection_factory),
-                             .endpoint = *endpoint,
-                             .command_timeout = workload.strategy.command_timeout,
-                             .env = env,
-                             .keys = workload.key_count(),
-                             .key_name = [&run](int key) { return run.key(key) + ":counter"; },
-                             .checks_fencing = workload.resource == Resource::redis_fenced,
-                             .kept_for = kKeptFor + workload.warmup + workload.duration})
-      .map([&run](std::unique_ptr<Counter> made) { run.counter = std::move(made); });
-}
-
 }  // namespace
 
 int generator_threads(const Workload& workload, bool beside_servers) {
@@ -182,15 +162,31 @@ void record_services(RunShared& run) {
 }
 
 tl::expected<void, std::string> equip(const RunPlan& plan, Env& env, RunShared& run) {
-  if (plan.workload.meet_every) {
-    run.meetings = std::make_unique<Meetings>(plan.workload.key_count(), *plan.workload.meet_every);
+  const Workload& workload = plan.workload;
+  if (workload.meet_every) {
+    run.meetings = std::make_unique<Meetings>(workload.key_count(), *workload.meet_every);
   }
   record_services(run);
   if (plan.provide_services) plan.provide_services(run.services);
-  auto demand = Demand::make(plan.workload, run.share);
+  auto demand = Demand::make(workload, run.share);
   if (!demand) return tl::unexpected(demand.error());
   run.demand = *std::move(demand);
-  return make_counter(plan, env, run);
+  if (workload.resource == Resource::memory) {
+    run.counter = make_memory_counter(workload.key_count());
+    return {};
+  }
+  const auto endpoint = redis::parse_endpoint(plan.counter_url);
+  if (!endpoint) return tl::unexpected(endpoint.error());
+  return make_redis_counter({.connections = run.services.get_or_make<redis::ConnectionFactory>(
+                                 redis::make_connection_factory),
+                             .endpoint = *endpoint,
+                             .command_timeout = workload.strategy.command_timeout,
+                             .env = env,
+                             .keys = workload.key_count(),
+                             .key_name = [&run](int key) { return run.key(key) + ":counter"; },
+                             .checks_fencing = workload.resource == Resource::redis_fenced,
+                             .kept_for = kKeptFor + workload.warmup + workload.duration})
+      .map([&run](std::unique_ptr<Counter> made) { run.counter = std::move(made); });
 }
 
 }  // namespace lockbench::loadgen

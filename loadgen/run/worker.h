@@ -180,11 +180,8 @@ class Worker {
   void release(const Held& held, TimePoint begun_at);
   /// What the grant means to the clients that waited.
   void note_grant(int key, const WaitTicket& wait, TimePoint intended, TimePoint granted_at);
-  void note_no_grant(int key, const WaitTicket& wait, TimePoint now);
-  /// Counts the handoffs that have completed.
   void note_handoffs();
   Phase phase_of_wait(TimePoint ended) const;
-  Phase phase_of(AcquireOutcome outcome, TimePoint ended) const;
   /// When the load's end cut a wait off: what a store then takes to end it is nobody's wait.
   TimePoint cut_off(TimePoint started, TimePoint ended) const;
   void note_wait(const AcquireResult& result, const Effort& spent, TimePoint intended,
@@ -193,7 +190,6 @@ class Worker {
   void note_own(Phase phase, Duration waited, bool cut);
   /// Why the lock was not granted; nothing if it was, or if the end of the run cut the wait off.
   std::optional<FailureReason> failure_of(const AcquireResult& result, TimePoint started) const;
-  /// All locks were taken, or that was given up.
   void note_transaction(AcquireOutcome outcome, TimePoint intended, TimePoint started);
   void note_loss(const Lease& lease, TimePoint learned_at);
   bool over() const { return over_.stop_requested(); }

@@ -102,10 +102,18 @@ AcquireOutcome Worker::take(const Wanted& wanted, TimePoint intended, TimePoint 
   const TimePoint ended = base_env_->now();
   env_.leave_behind();
 
-  phase_ = phase_of(result.outcome, ended);
+  // A grant after the load's end does not count.
+  const bool late =
+      result.outcome == AcquireOutcome::acquired && (over() || ended >= run_.load_end.load());
+  phase_ = late && !run_.workload.iterations ? Phase::ending : phase_of_wait(ended);
   note_wait(result, env_.effort() - before, intended, started, ended);
   if (result.outcome != AcquireOutcome::acquired) {
-    note_no_grant(key, wait, ended);
+    // One of several locks may only have been on its way back.
+    const bool taken = transaction_.locks.size() == 1 && failure_ == FailureReason::taken;
+    if (taken) run_.handoff.found_taken(key, wait);
+    std::vector<Duration> unserved;
+    run_.handoff.gave_up(key, wait, ended, unserved);
+    for (const Duration waited : unserved) histograms()[Timing::handoff_cut].record(waited);
     return result.outcome;
   }
   Held& held =
@@ -155,15 +163,6 @@ void Worker::note_grant(int key, const WaitTicket& wait, TimePoint intended, Tim
   note_handoffs();
 }
 
-void Worker::note_no_grant(int key, const WaitTicket& wait, TimePoint now) {
-  // One of several locks may only have been on its way back.
-  const bool taken = transaction_.locks.size() == 1 && failure_ == FailureReason::taken;
-  if (taken) run_.handoff.found_taken(key, wait);
-  std::vector<Duration> unserved;
-  run_.handoff.gave_up(key, wait, now, unserved);
-  for (const Duration waited : unserved) histograms()[Timing::handoff_cut].record(waited);
-}
-
 void Worker::note_handoffs() {
   for (const Handoff& handoff : completed_) {
     for (std::uint64_t i = 0; i < handoff.releases; ++i) {
@@ -180,13 +179,6 @@ Phase Worker::phase_of_wait(TimePoint ended) const {
   // among the measured ones.
   if (run_.workload.iterations) return phase_;
   return ended < run_.measure_start.load() ? Phase::unmeasured : Phase::measured;
-}
-
-Phase Worker::phase_of(AcquireOutcome outcome, TimePoint ended) const {
-  // A grant after the load's end does not count.
-  const bool too_late = over() || ended >= run_.load_end.load();
-  const bool late_grant = outcome == AcquireOutcome::acquired && too_late;
-  return late_grant && !run_.workload.iterations ? Phase::ending : phase_of_wait(ended);
 }
 
 TimePoint Worker::cut_off(TimePoint started, TimePoint ended) const {
