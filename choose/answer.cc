@@ -10,7 +10,6 @@
 #include <set>
 #include <utility>
 
-#include "choose/steps.h"
 #include "results/tables/units.h"
 
 namespace lockbench::choose {

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "choose/answer.h"
-#include "choose/steps.h"
 #include "results/stats/figures.h"
 #include "results/tables/text.h"
 

@@ -41,11 +41,6 @@ Seen find_play(const std::vector<Source>& sources, std::string_view scenario,
   return first;
 }
 
-/// Those of an experiment say what locks cost there, not under a load that is asked for.
-bool has_runs(const Source& source) {
-  return !source.result.runs.empty() && !results::is_experiment(source.result);
-}
-
 /// Under a fault that was injected, figures are those of the fault.
 bool is_valid(const results::Run& run) {
   return results::is_of_the_lock(run) && run.faults.empty();
@@ -163,7 +158,8 @@ const results::Run* Evidence::slowest_release(std::string_view strategy) const {
   for (const auto* sources : {&files_, &reference_}) {
     const results::Run* slowest = nullptr;
     for (const Source& source : *sources) {
-      if (!has_runs(source)) continue;
+      // An experiment says what locks cost there, not under a load that is asked for.
+      if (results::is_experiment(source.result)) continue;
       for (const results::Run& run : source.result.runs) {
         if (run.strategy != strategy || !run.faults.empty()) continue;
         // Files come from anywhere: not a number is above nothing.

@@ -1,11 +1,10 @@
-#include "choose/load.h"
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
 
+#include "choose/evidence.h"
 #include "results/file/loads.h"
 #include "results/stats/statistics.h"
 #include "results/tables/units.h"

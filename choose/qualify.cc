@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "choose/steps.h"
+#include "choose/answer.h"
 #include "results/stats/figures.h"
 #include "results/stats/load_figures.h"
 #include "results/tables/units.h"

@@ -8,7 +8,7 @@
 #include <tuple>
 #include <utility>
 
-#include "choose/steps.h"
+#include "choose/answer.h"
 #include "results/stats/figures.h"
 #include "results/stats/load_figures.h"
 

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <map>
 
-#include "choose/steps.h"
+#include "choose/answer.h"
 #include "results/stats/statistics.h"
 #include "results/tables/units.h"
 

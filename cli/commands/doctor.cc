@@ -8,7 +8,7 @@
 #include "cli/console/facts.h"
 #include "cli/console/session.h"
 #include "cli/options/text.h"
-#include "loadgen/cluster/peers.h"
+#include "loadgen/cluster/link.h"
 #include "strategies/registry.h"
 #include "strategies/store.h"
 #include "testbed/servers/machine.h"

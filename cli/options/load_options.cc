@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "exporter/addresses.h"
-#include "loadgen/cluster/peers.h"
+#include "loadgen/cluster/link.h"
 #include "strategies/store.h"
 
 namespace lockbench::cli {

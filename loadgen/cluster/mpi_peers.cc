@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-#include "loadgen/cluster/peers.h"
+#include "loadgen/cluster/link.h"
 
 namespace lockbench::loadgen::cluster {
 namespace {

@@ -56,12 +56,12 @@ void pass(Wire<kReads>& wire, const Share& share, RunShared& run, bool adds) {
         each([&] { return votes.load(); }, [&](std::uint64_t more) { votes += more; });
       }
     }
-    each([&] { return recorder.service_counts(phase); },
-         [&](const Counts& more) { recorder.add(phase, more); });
+    each([&] { return recorder.service_counts(phase).values; },
+         [&](const auto& more) { recorder.add(phase, Counts{more}); });
     for (int i = 0; i < share.count(); ++i) {
       ClientRecord& client = recorder.client(share.number(i));
-      each([&] { return client.counts(phase); },
-           [&](const Counts& more) { client.add(phase, more); });
+      each([&] { return client.counts(phase).values; },
+           [&](const auto& more) { client.add(phase, Counts{more}); });
     }
   }
   for (int i = 0; i < share.count(); ++i) {
@@ -365,10 +365,7 @@ tl::expected<results::Run, std::string> merge(const std::vector<PartFile>& files
   std::unique_ptr<WholeRun> whole =
       assemble(plan, *strategy, order, make_reported_counter(plan.workload.key_count()), ranks);
   results::Run result;
-  result.strategy = strategy->name;
-  result.backend = strategy->backend;
   result.repetition = order.repetition;
-  result.load = load_of(plan.workload);
   result.warmup_seconds = seconds(plan.workload.warmup);
   summarise(*whole->run, whole->measured, result);
   result.series = std::move(whole->series);

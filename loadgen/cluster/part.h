@@ -67,7 +67,6 @@ struct PartFile {
   Part part;
 };
 
-/// The file of a rank.
 std::string path_of(const Order& order, int rank);
 /// Writes it, all or nothing. Only a lockbench of the same build can read it.
 tl::expected<void, std::string> save(const PartFile& file);

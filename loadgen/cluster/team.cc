@@ -2,13 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <filesystem>
 #include <thread>
-#include <utility>
-
-#include "loadgen/run/live_run.h"
-#include "strategies/registry.h"
 
 namespace lockbench::loadgen::cluster {
 namespace {
@@ -27,9 +21,6 @@ constexpr Duration kPollMessages = std::chrono::milliseconds(100);
 // Of rank 0, for the others.
 constexpr Duration kLook = std::chrono::seconds(1);
 constexpr Duration kRootIsGone = std::chrono::seconds(30), kUntilLeft = std::chrono::seconds(3);
-constexpr Duration kBetweenFiles = std::chrono::seconds(10);
-// Writing takes at most a small part of the time.
-constexpr int kPauseOfWriting = 20;
 
 /// The workload of one rank: of limits on the number of sections its part, and of the host's cores
 /// what the ranks beside it leave.
@@ -50,6 +41,14 @@ bool judges_machine(const std::vector<Hello>& hellos, int rank) {
   return rank > 0 && std::none_of(hellos.begin(), own, is_beside);
 }
 
+/// Nothing unless the message is of that kind and about that order.
+template <class T>
+std::optional<T> said(const std::optional<Message>& message, Kind kind, int ticket) {
+  std::pair<int, T> sent;
+  if (!message || message->kind != kind || !from_bytes(message->body, sent)) return std::nullopt;
+  return sent.first == ticket ? std::optional(std::move(sent.second)) : std::nullopt;
+}
+
 /// The run as rank 0 sees it.
 class LeadersRun : public RankRun {
  public:
@@ -62,7 +61,7 @@ class LeadersRun : public RankRun {
         stop_(stop),
         ranks_(team.hellos.size()),
         ordered_at_(link.now()),
-        on_stop_(stop, TellOthers{link}) {
+        on_stop_(stop, [&link] { link.send_to_others(Kind::stop); }) {
     team_.lost.resize(team_.hellos.size());
     for (int rank = 0; rank < link_.size(); ++rank) {
       report_of(rank).hello = team_.hellos.at(static_cast<std::size_t>(rank));
@@ -149,11 +148,6 @@ class LeadersRun : public RankRun {
   }
 
  private:
-  struct TellOthers {
-    Link& link;
-    void operator()() const { link.send_to_others(Kind::stop); }
-  };
-
   RankReport& report_of(int rank) { return ranks_.at(static_cast<std::size_t>(rank)); }
   static tl::unexpected<std::string> bad(const std::string& why) { return tl::unexpected(why); }
   std::string name_of(int rank) const {
@@ -218,7 +212,7 @@ class LeadersRun : public RankRun {
   std::vector<RankReport> ranks_;
   const TimePoint ordered_at_;
   TimePoint start_;
-  std::stop_callback<TellOthers> on_stop_;
+  std::stop_callback<std::function<void()>> on_stop_;
 };
 
 bool root_is_gone(const Link& link) { return link.now() - link.heard_at(0) > kRootIsGone; }
@@ -230,13 +224,6 @@ std::optional<bool> leave_of(const std::optional<Message>& message) {
       message && message->kind == Kind::leave && from_bytes(message->body, together);
   return leaves ? std::optional(together) : std::nullopt;
 }
-
-/// Rank 0 says what there is to say.
-class Silent : public ProgressObserver {
- public:
-  void on_progress(const Progress&) override {}
-  void on_warning(const std::string&) override {}
-};
 
 /// One run as another rank than 0 sees it.
 class MembersRun : public RankRun {
@@ -307,72 +294,16 @@ void follow(const Order& order, Link& link, const Hello& hello, RunPlan plan,
   } else {
     plan = plan_of(order, std::move(plan));
     plan.workload = workload_of(order.workload, joint.share(), order.ranks_beside);
-    Silent silent;
+    ProgressObserver silent;  // rank 0 says what there is to say
     const Progress progress{.strategy = order.strategy, .run = order.number};
-    LiveRun run(plan, *strategy, order.repetition, progress, silent, link.stop().get_token(),
-                &joint);
-    // Rank 0 has heard how it went.
-    static_cast<void>(run.execute());
+    // Rank 0 hears how it went.
+    static_cast<void>(make_live_run(plan, *strategy, order.repetition, progress, silent,
+                                    link.stop().get_token(), &joint));
   }
   joint.await_over();
 }
 
 }  // namespace
-
-RankRun::RankRun(Link& link, Order order, Hello hello)
-    : link_(link),
-      order_(std::move(order)),
-      hello_(std::move(hello)),
-      share_{link.rank(), link.size(), order_.workload.clients},
-      next_file_(link.now() + kBetweenFiles) {}
-
-void RankRun::note(const PartOfRun& part, const HistogramSnapshot& acquired, bool at_once) {
-  acquired_.push_back(to_bytes(acquired));
-  const TimePoint begun = link_.now();
-  if (!at_once && begun < next_file_) return;
-  keep(part_of(part));
-  const TimePoint ended = link_.now();
-  next_file_ = ended + std::max(kBetweenFiles, kPauseOfWriting * (ended - begun));
-}
-
-Part RankRun::part_of(const PartOfRun& of) const {
-  Part part;
-  const Recorder& recorder = of.run.recorder;
-  const auto& timings = recorder.histograms(Phase::measured);
-  const HistogramSnapshot acquired = timings[Timing::acquired].snapshot();
-  part.row.rank = static_cast<std::uint64_t>(share_.rank);
-  part.row.sections = recorder.totals(Phase::measured)[Count::sections];
-  part.row.acquire_p50 = seconds(acquired.percentile(0.5));
-  part.row.acquire_p99 = seconds(acquired.percentile(0.99));
-  part.row.lag_p99_seconds = seconds(timings[Timing::wake_lag].snapshot().percentile(0.99));
-  part.row.late_seconds = seconds(of.late);
-  part.measured = of.measured;
-  part.wall_seconds = of.wall_seconds;
-  part.complete = of.complete;
-  part.generator = of.generator;
-  part.record = record_of(of.run);
-  part.series = of.series;
-  part.acquired = acquired_;
-  return part;
-}
-
-void RankRun::keep(const Part& part) {
-  if (order_.part_path.empty()) return;
-  PartFile file{.ranks = share_.ranks, .nodes = 0, .order = order_, .hello = hello_, .part = part};
-  if (const Descriptor* const strategy = find_strategy(order_.strategy)) {
-    file.nodes = nodes_of_quorum(*strategy, order_.endpoints);
-  }
-  // Secrets reach no file.
-  file.order.endpoints.clear();
-  file.order.counter_url.clear();
-  file.order.push.clear();
-  saved_ = save(file).has_value() || saved_;  // the run does not fail for it
-}
-
-void RankRun::forget_file() const {
-  std::error_code ignored;
-  if (saved_) std::filesystem::remove(path_of(order_, share_.rank), ignored);
-}
 
 int Team::ranks_beside(int rank) const {
   const std::string& boot = hellos.at(static_cast<std::size_t>(rank)).boot;
@@ -403,8 +334,7 @@ tl::expected<results::Run, std::string> lead(Link& link, Team& team, const RunPl
   LeadersRun joint(link, team, plan, strategy, order, stop);
   RunPlan own = plan;
   own.workload = workload_of(plan.workload, joint.share(), team.ranks_beside(0));
-  LiveRun run(own, strategy, repetition, progress, observer, stop, &joint);
-  return run.execute();
+  return make_live_run(own, strategy, repetition, progress, observer, stop, &joint);
 }
 
 bool serve(Link& link, const Hello& hello, const RunPlan& own,

@@ -1,8 +1,8 @@
 #pragma once
 
 #include <algorithm>
+#include <filesystem>
 #include <functional>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,6 +12,7 @@
 #include "loadgen/cluster/wire.h"
 #include "loadgen/run/live_run.h"
 #include "loadgen/run/runner.h"
+#include "strategies/registry.h"
 
 namespace lockbench::loadgen::cluster {
 
@@ -51,29 +52,66 @@ template <class T>
 std::string about(int ticket, T value) {
   return to_bytes(std::pair(ticket, std::move(value)));
 }
-/// Nothing unless the message is of that kind and about that order.
-template <class T>
-std::optional<T> said(const std::optional<Message>& message, Kind kind, int ticket) {
-  std::pair<int, T> sent;
-  if (!message || message->kind != kind || !from_bytes(message->body, sent)) return std::nullopt;
-  return sent.first == ticket ? std::optional(std::move(sent.second)) : std::nullopt;
-}
-
 /// What a rank does of a run in the same way as all others: it keeps what it has recorded in a file
-/// of its own, every ten seconds, so that a SIGKILL costs no more.
+/// of its own, every ten seconds, so that a SIGKILL costs no more. The link outlives it.
 class RankRun : public JointRun {
  public:
-  /// The link must outlive it.
-  RankRun(Link& link, Order order, Hello hello);
+  RankRun(Link& link, Order order, Hello hello)
+      : link_(link),
+        order_(std::move(order)),
+        hello_(std::move(hello)),
+        share_{link.rank(), link.size(), order_.workload.clients},
+        next_file_(link.now() + kBetweenFiles) {}
 
   Share share() const override { return share_; }
-  void note(const PartOfRun& part, const HistogramSnapshot& acquired, bool at_once) override;
+  void note(const PartOfRun& part, const HistogramSnapshot& acquired, bool at_once) override {
+    acquired_.push_back(to_bytes(acquired));
+    const TimePoint begun = link_.now();
+    if (!at_once && begun < next_file_) return;
+    keep(part_of(part));
+    const TimePoint ended = link_.now();
+    next_file_ = ended + std::max(kBetweenFiles, kPauseOfWriting * (ended - begun));
+  }
 
  protected:
-  Part part_of(const PartOfRun& of) const;
-  void keep(const Part& part);
-  /// Removes the file.
-  void forget_file() const;
+  Part part_of(const PartOfRun& of) const {
+    const Recorder& recorder = of.run.recorder;
+    const auto& timings = recorder.histograms(Phase::measured);
+    const HistogramSnapshot acquired = timings[Timing::acquired].snapshot();
+    results::Rank row;
+    row.rank = static_cast<std::uint64_t>(share_.rank);
+    row.sections = recorder.totals(Phase::measured)[Count::sections];
+    row.acquire_p50 = seconds(acquired.percentile(0.5));
+    row.acquire_p99 = seconds(acquired.percentile(0.99));
+    row.lag_p99_seconds = seconds(timings[Timing::wake_lag].snapshot().percentile(0.99));
+    row.late_seconds = seconds(of.late);
+    return {.row = std::move(row),
+            .measured = of.measured,
+            .wall_seconds = of.wall_seconds,
+            .complete = of.complete,
+            .generator = of.generator,
+            .record = record_of(of.run),
+            .series = of.series,
+            .acquired = acquired_};
+  }
+
+  void keep(const Part& part) {
+    if (order_.part_path.empty()) return;
+    PartFile file{.ranks = share_.ranks, .order = order_, .hello = hello_, .part = part};
+    if (const Descriptor* const strategy = find_strategy(order_.strategy)) {
+      file.nodes = nodes_of_quorum(*strategy, order_.endpoints);
+    }
+    // Secrets reach no file.
+    file.order.endpoints.clear();
+    file.order.counter_url.clear();
+    file.order.push.clear();
+    saved_ = save(file).has_value() || saved_;  // the run does not fail for it
+  }
+
+  void forget_file() const {
+    std::error_code ignored;
+    if (saved_) std::filesystem::remove(path_of(order_, share_.rank), ignored);
+  }
 
   Link& link_;
   const Order order_;
@@ -81,6 +119,10 @@ class RankRun : public JointRun {
   const Share share_;
 
  private:
+  static constexpr Duration kBetweenFiles = std::chrono::seconds(10);
+  // Writing takes at most a small part of the time.
+  static constexpr int kPauseOfWriting = 20;
+
   std::vector<std::string> acquired_;  ///< in each second of the series
   TimePoint next_file_;
   bool saved_ = false;

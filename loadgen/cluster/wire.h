@@ -21,7 +21,7 @@ namespace lockbench::loadgen::cluster {
 // The form in which ranks send each other structs: member by member, and whole numbers in as few
 // bytes as they need. Only ranks of the same build talk, so there are no versions.
 
-/// Its members are private or inherited, and thing.parts(visit) calls visit(member, member...).
+/// Its members are private, and thing.parts(visit) calls visit(member, member...).
 template <class T>
 concept HasParts = requires(T& thing) {
   thing.parts(0);

@@ -1,10 +1,15 @@
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <functional>
+#include <limits>
+#include <map>
 #include <optional>
 #include <span>
 #include <stop_token>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "loadgen/run/runner.h"
@@ -12,6 +17,69 @@
 #include "results/stats/threshold.h"
 
 namespace lockbench::loadgen {
+
+/// A step, which is one run of an open loop.
+struct StepRuling {
+  bool met = false;    ///< this step alone kept the objective and served the offered load
+  bool valid = false;  ///< false: the generator limited the load
+  std::string reason;  ///< why it was not met or not valid; else empty
+};
+StepRuling judge_step(const results::Run& run, std::span<const results::Threshold> objective);
+
+/// The lock in which a section takes part.
+struct LockShare {
+  double busiest_key = 1;  ///< share of all sections: 1 / keys, more if they are skewed
+  bool excludes = true;    ///< false: the lock cannot be the limit
+};
+
+/// All runs at one rate, which must keep the objective, serve the load, and leave the lock time to
+/// be free. Runs that the generator or the machine disturbed can only show that it is kept, as
+/// disturbance prolongs waits.
+struct RateRuling {
+  results::Decision decision = results::Decision::open;
+  bool enough = false;    ///< runs and samples for a decision
+  bool hindered = false;  ///< open, but missed if disturbed runs counted
+  results::CapacityRate rate;
+};
+RateRuling judge_rate(double rate, std::span<const results::Run> runs,
+                      std::span<const results::Threshold> objective, const LockShare& lock);
+
+/// What one section costs its lock, over several runs. Times in seconds.
+struct ServiceTimes {
+  double hold = 0;
+  /// From a release at which a client waited to the next grant, to whomever; after the other
+  /// releases the lock is free.
+  double turnaround = 0;
+  double awaited_share = 0;  ///< of the sections: a client waited at their end
+  double per_second = 0;     ///< sections
+
+  /// For which a section keeps its lock from others: held, and being handed over.
+  double taken() const { return hold + awaited_share * turnaround; }
+  /// For which share of the time the busiest lock is taken at this rate of all sections.
+  double lock_taken(double rate, const LockShare& lock) const;
+};
+ServiceTimes service_times(std::span<const results::Run> runs);
+
+/// Figures of a run at the lowest rate that missed the objective.
+struct LimitEvidence {
+  const results::Run& run;
+  std::uint64_t clients = 1;
+  LockShare lock{};
+  std::string_view store = "the store";  ///< "redis"
+  double store_cores = 1;                ///< that the store can use: 1 if one thread serves all
+  int cores = 1;                         ///< of this machine
+  bool step_valid = true;
+  /// Of the whole search: with half of the steps invalid, none of its figures can be trusted.
+  std::size_t steps = 0, invalid_steps = 0;
+  std::string invalid_reason{};  ///< of the last such step
+};
+
+struct Limit {
+  std::string name;    ///< "lock", "store", "generator", "clients" or "unknown"
+  std::string reason;  ///< with the figures that show it, in one line
+};
+
+Limit name_limit(const LimitEvidence& evidence);
 
 /// How to measure the highest load at which one strategy keeps an objective.
 struct CapacityPlan {
@@ -41,5 +109,72 @@ struct CapacityMeasured {
 };
 CapacityMeasured measure_capacity(const CapacityPlan& plan, const OnStep& on_step,
                                   const std::stop_token& stop);
+
+/// Bounds of the search for the highest rate that keeps an objective. Rates in sections per second.
+struct CapacitySearchPlan {
+  double first_rate = 100;  ///< above 0; less time is needed if it is near the answer
+  double ceiling = std::numeric_limits<double>::infinity();  ///< lower rates only are tried
+  std::optional<double> planned;  ///< tried where the rates so far leave it open
+  double precision = 0.1;         ///< relative width of the interval that is narrow enough
+  double seconds = 300;           ///< no step begins that would end later
+};
+
+/// The result of the rates that were tried: the capacity lies in between.
+struct CapacityInterval {
+  double kept = 0;  ///< the highest that kept it below all that missed it; 0 if there is none
+  double missed = std::numeric_limits<double>::quiet_NaN();  ///< the lowest that did, if any
+  bool confirmed = false;  ///< narrow enough, and measured again at both ends
+};
+
+/// Tries rates between the highest that is kept and the lowest that is missed. A rate that stays
+/// open for too long is left, and the search goes on below it for one that is kept and above it for
+/// one that is missed. Once the missed rate is at most twice the kept one, the kept one is measured
+/// for a sixth of the time before the search goes on. In the end it measures both again, as often
+/// as it took to decide them, or in the last fifth of the time: all steps at a rate decide
+/// together, so a miss counts whenever it fell. For one thread.
+class CapacitySearch {
+ public:
+  struct Step {
+    results::Decision decision = results::Decision::open;  ///< of all steps at this rate
+    double seconds = 0;                                    ///< that this one took
+    bool enough = true;     ///< all steps at this rate could have decided it
+    bool hindered = false;  ///< they would have, but some were disturbed: try another rate first
+  };
+  /// Makes a step at that rate; nothing ends the search.
+  using Measure = std::function<std::optional<Step>(double rate)>;
+  /// How long a step at that rate will take.
+  using Estimate = std::function<double(double rate)>;
+
+  CapacitySearch(CapacitySearchPlan plan, Measure measure, Estimate estimate);
+
+  CapacityInterval run();
+
+ private:
+  /// The latest step at a rate, with the time of all.
+  struct Tally : Step {
+    int steps = 0;
+    int confirming = 0;  ///< of these
+  };
+  struct Next {
+    double rate = 0;
+    bool confirms = false;
+  };
+
+  CapacityInterval interval() const;
+  double upper_end(const CapacityInterval& found) const;
+  bool is_narrow(const CapacityInterval& found) const;
+  std::optional<Next> next() const;
+  /// The end that was measured again less often; nothing if both were often enough. `forever`:
+  /// that is never so.
+  std::optional<Next> confirmation(const CapacityInterval& found, bool forever) const;
+  double undecided(const CapacityInterval& found) const;
+  double between(double below, double above) const;
+
+  CapacitySearchPlan plan_;
+  const Measure measure_;
+  const Estimate estimate_;
+  std::map<double, Tally> tallies_;
+  double elapsed_ = 0;
+};
 
 }  // namespace lockbench::loadgen

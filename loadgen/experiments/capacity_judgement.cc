@@ -1,5 +1,3 @@
-#include "loadgen/experiments/capacity_judgement.h"
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -8,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "loadgen/experiments/capacity_experiment.h"
 #include "loadgen/record/histogram.h"
 #include "results/stats/figures.h"
 #include "results/stats/load_figures.h"

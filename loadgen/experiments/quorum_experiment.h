@@ -38,7 +38,6 @@ struct QuorumPlan {
   std::function<void(const std::vector<results::Run>&)> so_far{};
 };
 
-/// One configuration of strategy, nodes and clients.
 struct QuorumPointPlan {
   std::string_view strategy;
   results::Nodes nodes;  ///< with their faults

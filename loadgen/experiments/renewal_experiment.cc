@@ -9,7 +9,6 @@
 #include <memory>
 #include <random>
 #include <utility>
-#include <vector>
 
 #include "loadgen/record/recorder.h"
 #include "results/stats/statistics.h"
@@ -52,11 +51,6 @@ class RenewalFigures : public StrategyObserver {
   std::atomic<Phase> phase_{Phase::unmeasured};
   Recorder recorder_{0};
 };
-
-std::unique_ptr<Env> make_counting_env(RenewalFigures& figures) {
-  return std::make_unique<CountingEnv>(make_system_env(std::random_device()()),
-                                       [&figures] { figures.on_command(); });
-}
 
 Done interrupted() { return tl::unexpected<std::string>("interrupted"); }
 
@@ -120,8 +114,10 @@ struct Holder {
 class HeldLocks {
  public:
   HeldLocks(const HeldLocksPlan& plan, RenewalFigures& figures) : plan_(plan), figures_(figures) {
-    services_.provide<EnvSource>(
-        std::make_shared<EnvSource>(EnvSource{[this] { return make_counting_env(figures_); }}));
+    services_.provide<EnvSource>(std::make_shared<EnvSource>(EnvSource{[this] {
+      return std::make_unique<CountingEnv>(make_system_env(std::random_device()()),
+                                           [this] { figures_.on_command(); });
+    }}));
     // Owned by the caller, which outlives it.
     services_.provide<StrategyObserver>(
         std::shared_ptr<StrategyObserver>(&figures_, [](StrategyObserver*) {}));

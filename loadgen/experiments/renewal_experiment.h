@@ -4,7 +4,6 @@
 #include <functional>
 #include <stop_token>
 #include <string>
-#include <tl/expected.hpp>
 #include <vector>
 
 #include "loadgen/run/runner.h"

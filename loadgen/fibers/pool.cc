@@ -3,7 +3,6 @@
 #include <sched.h>
 #include <sys/prctl.h>
 
-#include <exception>
 #include <utility>
 
 #include "loadgen/fibers/scheduler.h"
@@ -22,10 +21,6 @@ void tune_client_thread() noexcept {
   const sched_param no_priority{};
   ::sched_setscheduler(0, SCHED_BATCH, &no_priority);
 }
-
-// The body of virtual time composes a whole run and reads its result, which goes deeper than a
-// client.
-constexpr StackSize kVirtualStack{std::size_t{512} * 1024};
 
 }  // namespace
 
@@ -77,26 +72,6 @@ void trim_stack() noexcept {
   if (auto* const scheduler = dynamic_cast<Scheduler*>(&Carrier::current())) {
     scheduler->trim_stack();
   }
-}
-
-tl::expected<void, std::string> on_virtual_time(const std::function<void()>& body) {
-  Stacks stacks(kVirtualStack);
-  auto scheduler = Scheduler::make(stacks, Time::virtual_time);
-  if (!scheduler) return tl::unexpected(scheduler.error());
-  std::exception_ptr thrown;
-  const auto guarded = [&](const std::stop_token&) {
-    try {
-      body();
-    } catch (...) {
-      thrown = std::current_exception();
-    }
-  };
-  auto task = (*scheduler)->start(guarded, {});
-  if (!task) return tl::unexpected(task.error());
-  (*scheduler)->finish();
-  (*scheduler)->run();
-  if (thrown) std::rethrow_exception(thrown);
-  return {};
 }
 
 }  // namespace lockbench::fibers

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <string>
 #include <tl/expected.hpp>
@@ -42,10 +41,5 @@ class Pool {
 /// Gives back the memory below what the calling fiber uses of its stack now: after connecting,
 /// which needs more of it than what follows. Does nothing on a thread of its own.
 void trim_stack() noexcept;
-
-/// Runs `body` on virtual time (see Time), with all fibers that it starts, on the calling thread.
-/// Returns when all have ended; passes on what `body` throws. The error says why that is not
-/// possible here.
-tl::expected<void, std::string> on_virtual_time(const std::function<void()>& body);
 
 }  // namespace lockbench::fibers

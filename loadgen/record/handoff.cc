@@ -18,10 +18,8 @@ auto first_since(auto& releases, const WaitTicket& wait) {
 
 }  // namespace
 
-HandoffTracker::HandoffTracker(int keys) : slots_(keys) {}
-
 WaitTicket HandoffTracker::begin_wait(int key, Mode mode) {
-  Slot& mine = slot(key);
+  Slot& mine = slots_[key];
   const std::scoped_lock lock(mine.mutex);
   const bool contended =
       mine.waiters.in_conflict_with(mode) + mine.holders.in_conflict_with(mode) > 0;
@@ -35,7 +33,7 @@ WaitTicket HandoffTracker::begin_wait(int key, Mode mode) {
 
 GrantNote HandoffTracker::granted(int key, const WaitTicket& wait, TimePoint granted_at,
                                   std::vector<Handoff>& completed) {
-  Slot& mine = slot(key);
+  Slot& mine = slots_[key];
   const std::scoped_lock lock(mine.mutex);
   --mine.waiters[wait.mode];
   ++mine.holders[wait.mode];
@@ -76,7 +74,7 @@ GrantNote HandoffTracker::granted(int key, const WaitTicket& wait, TimePoint gra
 
 void HandoffTracker::gave_up(int key, const WaitTicket& wait, TimePoint now,
                              std::vector<Duration>& unserved) {
-  Slot& mine = slot(key);
+  Slot& mine = slots_[key];
   const std::scoped_lock lock(mine.mutex);
   --mine.waiters[wait.mode];
   if (mine.releases == nullptr) return;
@@ -95,14 +93,14 @@ void HandoffTracker::gave_up(int key, const WaitTicket& wait, TimePoint now,
 }
 
 void HandoffTracker::found_taken(int key, const WaitTicket& wait) {
-  Slot& mine = slot(key);
+  Slot& mine = slots_[key];
   const std::scoped_lock lock(mine.mutex);
   if (wait.held || wait.grants != mine.grants) return;
   if (!std::exchange(mine.stuck, true)) stuck_.fetch_add(1, std::memory_order_relaxed);
 }
 
 bool HandoffTracker::release_started(int key, Mode mode, TimePoint started) {
-  Slot& mine = slot(key);
+  Slot& mine = slots_[key];
   const std::scoped_lock lock(mine.mutex);
   --mine.holders[mode];
   if (mode == Mode::shared || mine.waiters.all() == 0) return false;
@@ -115,7 +113,7 @@ bool HandoffTracker::release_started(int key, Mode mode, TimePoint started) {
 
 void HandoffTracker::release_finished(int key, TimePoint started, bool success,
                                       std::vector<Handoff>& completed) {
-  Slot& mine = slot(key);
+  Slot& mine = slots_[key];
   const std::scoped_lock lock(mine.mutex);
   if (mine.releases == nullptr) return;
   // The youngest, mostly: two of one key may begin in the same nanosecond.

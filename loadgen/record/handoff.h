@@ -47,7 +47,7 @@ struct GrantNote {
 /// mutex for a moment, which only the clients of that key share.
 class HandoffTracker {
  public:
-  explicit HandoffTracker(int keys);
+  explicit HandoffTracker(int keys) : slots_(keys) {}
 
   /// Around every acquisition: begin before its start is timed, and one of granted() and gave_up()
   /// when it ends.
@@ -88,7 +88,6 @@ class HandoffTracker {
     bool served = false;    ///< though not confirmed yet
     TimePoint served_at{};
   };
-  /// Numbers of clients.
   struct ByMode {
     int exclusive = 0, shared = 0;
 
@@ -105,7 +104,6 @@ class HandoffTracker {
   };
 
   static void thin_out(std::vector<Release>& releases);
-  Slot& slot(int key) { return slots_[key]; }
 
   PerKey<Slot> slots_;
   std::atomic<std::uint64_t> stuck_{0};

@@ -35,10 +35,6 @@ void widen_to_buckets(HistogramSnapshot& snapshot, Duration lowest, Duration hig
   snapshot.max = std::max(highest, Duration(Layout::lower(last_index)));
 }
 
-std::size_t bucket_of(Duration value) {
-  return Layout::index(std::clamp<std::int64_t>(value.count(), 0, Layout::kHighest));
-}
-
 Duration duration_of(double in_seconds) { return Duration(std::llround(in_seconds * 1e9)); }
 
 std::vector<results::Distribution::Bucket> buckets_of(const HistogramSnapshot& snapshot) {
@@ -50,30 +46,22 @@ std::vector<results::Distribution::Bucket> buckets_of(const HistogramSnapshot& s
   return buckets;
 }
 
-/// From the buckets' midpoints; the overflow lies at the maximum.
-void estimate_bounds_and_sum(HistogramSnapshot& snapshot) {
-  const Duration highest = snapshot.max;
-  snapshot.sum = highest * static_cast<std::int64_t>(snapshot.overflow);
-  bool first = true;
-  for (std::size_t i = 0; i < snapshot.buckets.size(); ++i) {
-    if (snapshot.buckets[i] == 0) continue;
-    const Duration middle(Layout::midpoint(i));
-    if (first) snapshot.min = middle;
-    first = false;
-    snapshot.max = std::max(highest, middle);
-    snapshot.sum += middle * static_cast<std::int64_t>(snapshot.buckets[i]);
-  }
-}
-
+/// Bounds and sum are those of the buckets' midpoints; the overflow lies at the maximum.
 HistogramSnapshot from_buckets(const std::vector<results::Distribution::Bucket>& buckets,
                                std::uint64_t overflow, double max) {
   HistogramSnapshot snapshot;
   for (const results::Distribution::Bucket& bucket : buckets) {
-    snapshot.buckets[bucket_of(duration_of(bucket.upper))] += bucket.count;
+    const std::int64_t upper = duration_of(bucket.upper).count();
+    const std::size_t at = Layout::index(std::clamp<std::int64_t>(upper, 0, Layout::kHighest));
+    const Duration middle(Layout::midpoint(at));
+    snapshot.buckets[at] += bucket.count;
+    snapshot.sum += middle * static_cast<std::int64_t>(bucket.count);
+    if (&bucket == &buckets.front()) snapshot.min = middle;
+    snapshot.max = middle;
   }
   snapshot.overflow = overflow;
   if (overflow > 0) snapshot.max = duration_of(max);
-  estimate_bounds_and_sum(snapshot);
+  snapshot.sum += snapshot.max * static_cast<std::int64_t>(overflow);
   return snapshot;
 }
 

@@ -3,8 +3,8 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
 
-#include "loadgen/record/failure_reason.h"
 #include "results/file/model.h"
 #include "strategies/lock_strategy.h"
 
@@ -12,6 +12,48 @@
 // run, its result file and the exporter derive from it. A new metric is an enumerator and a row
 // here, a call that records it, and a field of results::Run.
 namespace lockbench::loadgen {
+
+/// Why a section did not get its lock. A fixed list, so that it can be a label of a metric.
+enum class FailureReason : std::size_t {
+  taken,
+  refused,
+  auth,
+  oom,
+  readonly,
+  busy,
+  timeout,
+  unreachable,
+  slow,
+  other,
+  kinds,
+};
+
+struct FailureReasonInfo {
+  const char* name;
+  const char* meaning;
+};
+
+/// By FailureReason.
+inline constexpr std::array<FailureReasonInfo, static_cast<std::size_t>(FailureReason::kinds)>
+    kFailureReasons{{
+        {"taken", "somebody else holds the lock"},
+        {"refused", "the lock cannot be granted as safely as requested"},
+        {"auth", "the store does not accept the user, the password or the rights"},
+        {"oom", "the store has no room left"},
+        {"readonly", "the store takes no writes"},
+        {"busy", "the store is loading, or runs something else"},
+        {"timeout", "the store does not answer in time"},
+        {"unreachable", "there is no connection to the store"},
+        {"slow", "sections before it took so long that it was never begun"},
+        {"other", "something else"},
+    }};
+
+constexpr const FailureReasonInfo& info_of(FailureReason reason) {
+  return kFailureReasons[static_cast<std::size_t>(reason)];
+}
+
+/// By the message of a failed command.
+FailureReason reason_of(std::string_view message);
 
 /// One T for each enumerator of an enum that ends with `kinds`.
 template <class Kind, class T>

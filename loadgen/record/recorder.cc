@@ -1,8 +1,11 @@
 #include "loadgen/record/recorder.h"
 
 #include <fmt/format.h>
+#include <sys/mman.h>
 
 #include <algorithm>
+#include <new>
+#include <numeric>
 #include <utility>
 
 namespace lockbench::loadgen {
@@ -13,19 +16,179 @@ using std::memory_order_relaxed;
 constexpr std::size_t kDistinctFailures = 16;
 constexpr const char* kOtherFailures = "other failures";
 
+struct Sign {
+  std::string_view text;
+  FailureReason reason;
+};
+
+/// What servers and the connections to them write. The first that is found counts.
+constexpr auto kSigns = std::to_array<Sign>({
+    {"NOAUTH", FailureReason::auth},
+    {"WRONGPASS", FailureReason::auth},
+    {"NOPERM", FailureReason::auth},
+    {"AUTH was refused", FailureReason::auth},
+    {"not authenticated", FailureReason::auth},
+    {"invalid auth token", FailureReason::auth},
+    {"authentication", FailureReason::auth},
+    {"unauthenticated", FailureReason::auth},
+    {"certificate", FailureReason::auth},
+    {"permission denied", FailureReason::auth},
+    {"pg_hba.conf", FailureReason::auth},
+    {"OOM ", FailureReason::oom},
+    {"out of memory", FailureReason::oom},
+    {"MEMORY ALLOCATION", FailureReason::oom},
+    {"space exceeded", FailureReason::oom},
+    {"No space left", FailureReason::oom},
+    {"READONLY", FailureReason::readonly},
+    {"read-only", FailureReason::readonly},
+    {"is a replica", FailureReason::readonly},
+    {"MISCONF", FailureReason::readonly},
+    {"NOREPLICAS", FailureReason::readonly},
+    {"LOADING", FailureReason::busy},
+    {"BUSY ", FailureReason::busy},
+    {"starting up", FailureReason::busy},
+    {"no answer within", FailureReason::timeout},
+    {"no connection within", FailureReason::timeout},
+    {"timed out", FailureReason::timeout},
+    {"timeout", FailureReason::timeout},
+    {"TIMEOUT", FailureReason::timeout},
+    {"onnection", FailureReason::unreachable},
+    {"CONNECTION", FailureReason::unreachable},
+    {"failed to connect", FailureReason::unreachable},
+    {"SERVER HAS FAILED", FailureReason::unreachable},
+    {"no ZooKeeper answers", FailureReason::unreachable},
+    {"session expired", FailureReason::unreachable},
+    {"unreachable", FailureReason::unreachable},
+    {"looked up", FailureReason::unreachable},
+    {"TLS", FailureReason::unreachable},
+    {"No route", FailureReason::unreachable},
+    {"no sentinel knows", FailureReason::unreachable},
+    {"No such file", FailureReason::unreachable},
+});
+
+/// What waits weigh by their bucket, and what they would if no censored one had ever ended.
+struct Waits {
+  explicit Waits(std::size_t buckets) : seen(buckets), latest(buckets) {}
+
+  void add(const ClientWaits::Bucket& bucket, double weight) {
+    seen[bucket.index] += weight;
+    (bucket.censored ? latest.back() : latest[bucket.index]) += weight;
+  }
+
+  std::vector<double> seen, latest;
+};
+
+/// The bucket of a percentile.
+std::size_t bucket_at(const std::vector<double>& weights, double share) {
+  const double total = std::accumulate(weights.begin(), weights.end(), 0.0);
+  double below = 0;
+  std::size_t last = 0;
+  for (std::size_t i = 0; i < weights.size(); ++i) {
+    if (weights[i] == 0) continue;
+    last = i;
+    below += weights[i];
+    // Sums of shares are off by rounding.
+    if (below >= share * total * (1 - 1e-12)) break;
+  }
+  return last;
+}
+
 }  // namespace
 
-Counts& Counts::operator+=(const Counts& more) {
-  ByKind::operator+=(more);
-  longest_wait = std::max(longest_wait, more.longest_wait);
-  longest_cut = std::max(longest_cut, more.longest_cut);
-  return *this;
+ClientWaits::ClientWaits(int clients) : clients_(clients) {
+  if (clients == 0) return;
+  const std::size_t bytes = 2 * kRows * static_cast<std::size_t>(clients) * sizeof(Row);
+  // Zero pages from the kernel are rows of zeros, and take no memory until a client writes there.
+  void* const pages = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (pages == MAP_FAILED) throw std::bad_alloc();
+  // NOLINTNEXTLINE(modernize-avoid-c-arrays)
+  rows_ = std::shared_ptr<Row[]>(static_cast<Row*>(pages),
+                                 [bytes](Row* rows) { ::munmap(rows, bytes); });
+}
+
+std::atomic<std::uint32_t>& ClientWaits::bucket(int client, std::size_t index,
+                                                bool censored) const {
+  const std::size_t row = index / kRowBuckets + (censored ? kRows : 0);
+  const std::size_t at =
+      row * static_cast<std::size_t>(clients_) + static_cast<std::size_t>(client);
+  return rows_[at][index % kRowBuckets];
+}
+
+void ClientWaits::record(int client, Duration wait, bool censored) noexcept {
+  const auto value = std::clamp<std::int64_t>(wait.count(), 0, Layout::kHighest);
+  // Only this thread writes, so no atomic read-modify-write is needed.
+  auto& count = bucket(client, Layout::index(value), censored);
+  count.store(count.load(memory_order_relaxed) + 1, memory_order_relaxed);
+}
+
+std::vector<ClientWaits::Bucket> ClientWaits::buckets_of(int client) const {
+  std::vector<Bucket> found;
+  for (const bool censored : {false, true}) {
+    for (std::uint32_t i = 0; i < kBuckets; ++i) {
+      const std::uint32_t waits = bucket(client, i, censored).load(memory_order_relaxed);
+      if (waits > 0) found.push_back({i, censored, waits});
+    }
+  }
+  return found;
+}
+
+void ClientWaits::add(int client, const Bucket& more) noexcept {
+  if (more.index >= kBuckets) return;
+  bucket(client, more.index, more.censored).fetch_add(more.waits, memory_order_relaxed);
+}
+
+std::optional<results::ByClient> ClientWaits::by_client() const {
+  struct Percentile {
+    double value = 0;
+    bool at_least = false;
+  };
+  const auto percentile = [](const Waits& waits, double share) -> Percentile {
+    const std::size_t bucket = bucket_at(waits.seen, share);
+    const auto middle = std::min<std::int64_t>(Layout::midpoint(bucket), Layout::kHighest);
+    // The neighbouring bucket is the same figure within the histogram's error.
+    return {seconds(Duration(middle)), bucket_at(waits.latest, share) > bucket + 1};
+  };
+  Waits all(kBuckets);
+  Percentile worst;
+  bool any = false;
+  for (int client = 0; client < clients_; ++client) {
+    const std::vector<Bucket> buckets = buckets_of(client);
+    if (buckets.empty()) continue;
+    any = true;
+    double total = 0;
+    for (const Bucket& bucket : buckets) total += bucket.waits;
+    Waits own(kBuckets);
+    for (const Bucket& bucket : buckets) {
+      own.add(bucket, bucket.waits);
+      all.add(bucket, bucket.waits / total);
+    }
+    const Percentile p99 = percentile(own, 0.99);
+    if (p99.value > worst.value || (p99.value == worst.value && p99.at_least)) worst = p99;
+  }
+  if (!any) return std::nullopt;
+  results::ByClient result;
+  const auto set = [&](const char* name, double& figure, const Percentile& found) {
+    figure = found.value;
+    if (found.at_least) result.at_least.emplace_back(name);
+  };
+  set("p50", result.p50, percentile(all, 0.5));
+  set("p99", result.p99, percentile(all, 0.99));
+  set("p999", result.p999, percentile(all, 0.999));
+  set("worst_p99", result.worst_p99, worst);
+  return result;
+}
+
+FailureReason reason_of(std::string_view message) {
+  const auto found = std::ranges::find_if(
+      kSigns, [&](const Sign& sign) { return message.find(sign.text) != std::string_view::npos; });
+  return found == kSigns.end() ? FailureReason::other : found->reason;
 }
 
 // Only the client's thread writes, so no atomic read-modify-write is needed.
 
 void ClientRecord::add(Phase phase, Count what, std::uint64_t more) {
-  auto& sum = numbers_[static_cast<std::size_t>(phase)].sums[static_cast<std::size_t>(what)];
+  auto& sum = sums_[static_cast<std::size_t>(phase)][static_cast<std::size_t>(what)];
   sum.store(sum.load(memory_order_relaxed) + more, memory_order_relaxed);
 }
 
@@ -33,24 +196,13 @@ void ClientRecord::add(Phase phase, const Counts& more) {
   for (std::size_t i = 0; i < kClientCounts; ++i) {
     if (more.values[i] != 0) add(phase, static_cast<Count>(i), more.values[i]);
   }
-  add_wait(phase, more.longest_wait, false);
-  add_wait(phase, more.longest_cut, true);
-}
-
-void ClientRecord::add_wait(Phase phase, Duration wait, bool cut) {
-  Numbers& numbers = numbers_[static_cast<std::size_t>(phase)];
-  std::atomic<Duration>& longest = cut ? numbers.longest_cut : numbers.longest_wait;
-  if (wait > longest.load(memory_order_relaxed)) longest.store(wait, memory_order_relaxed);
 }
 
 Counts ClientRecord::counts(Phase phase) const {
-  const Numbers& numbers = numbers_[static_cast<std::size_t>(phase)];
+  const Sums& sums = sums_[static_cast<std::size_t>(phase)];
   Counts counts;
-  for (std::size_t i = 0; i < kClientCounts; ++i) {
-    counts.values[i] = numbers.sums[i].load(memory_order_relaxed);
-  }
-  counts.longest_wait = numbers.longest_wait.load(memory_order_relaxed);
-  counts.longest_cut = numbers.longest_cut.load(memory_order_relaxed);
+  std::ranges::transform(sums, counts.values.begin(),
+                         [](const auto& sum) { return sum.load(memory_order_relaxed); });
   return counts;
 }
 
@@ -58,7 +210,7 @@ std::uint64_t ClientRecord::total(Count what) const {
   const auto at = static_cast<std::size_t>(what);
   if (at >= kClientCounts) return 0;
   std::uint64_t total = 0;
-  for (const Numbers& numbers : numbers_) total += numbers.sums[at].load(memory_order_relaxed);
+  for (const Sums& sums : sums_) total += sums[at].load(memory_order_relaxed);
   return total;
 }
 

@@ -11,27 +11,62 @@
 #include <string_view>
 #include <vector>
 
-#include "loadgen/record/client_waits.h"
+#include "loadgen/record/atomics.h"
 #include "loadgen/record/histogram.h"
 #include "loadgen/record/metrics.h"
+#include "results/file/model.h"
 #include "strategies/observer.h"
 #include "strategies/renewal.h"
 
 namespace lockbench::loadgen {
 
+/// The waits for locks of each client, within 3 %. Each client's thread records its own, without a
+/// lock; any thread may read. A client has 5 KiB of buckets, of which those that it uses take
+/// memory: the buckets of one power of two lie side by side for all clients, which wait alike.
+class ClientWaits {
+ public:
+  explicit ClientWaits(int clients);
+
+  /// `censored`: the wait was cut off, by a timeout or the end of the run. Above one hour it counts
+  /// as one hour.
+  void record(int client, Duration wait, bool censored) noexcept;
+
+  /// Waits of about the same length.
+  struct Bucket {
+    std::uint32_t index = 0;
+    bool censored = false;
+    std::uint32_t waits = 0;
+  };
+  /// Those of this client that hold some.
+  std::vector<Bucket> buckets_of(int client) const;
+  /// Adds waits that were recorded elsewhere, on the thread that records the client's. Ignores a
+  /// bucket that there is not.
+  void add(int client, const Bucket& more) noexcept;
+
+  /// Percentiles over all clients, each of which weighs the same, and those of the worst. A client
+  /// without waits does not count; nothing if none has any.
+  std::optional<results::ByClient> by_client() const;
+
+ private:
+  using Layout = LogLinearLayout<4>;
+  static constexpr std::size_t kBuckets = Layout::index(Layout::kHighest) + 1;
+  static constexpr std::size_t kRowBuckets = Layout::kSubBuckets;
+  static constexpr std::size_t kRows = (kBuckets + kRowBuckets - 1) / kRowBuckets;
+
+  /// A client's buckets of one power of two.
+  using Row = std::array<std::atomic<std::uint32_t>, kRowBuckets>;
+  static_assert(sizeof(Row) == kCacheLine);
+
+  std::atomic<std::uint32_t>& bucket(int client, std::size_t index, bool censored) const;
+
+  const int clients_;
+  std::shared_ptr<Row[]> rows_;  // NOLINT(modernize-avoid-c-arrays): zero pages
+};
+
 enum class ClientState : std::uint8_t { idle, waiting, holding };
 
 /// Sums over clients, or one client's share of them.
-struct Counts : ByKind<Count, std::uint64_t> {
-  Duration longest_wait{};
-  Duration longest_cut{};  ///< wait that ended without a grant, by a timeout or the end of the run
-
-  Counts& operator+=(const Counts& more);
-  template <class Visit>
-  void parts(Visit&& visit) {
-    visit(values, longest_wait, longest_cut);
-  }
-};
+using Counts = ByKind<Count, std::uint64_t>;
 
 inline constexpr std::array kVotes{Vote::granted, Vote::refused, Vote::failed};
 
@@ -42,8 +77,6 @@ class alignas(64) ClientRecord {
   void add(Phase phase, const Counts& more);
   /// The same of a single one, which is less than kClientCounts.
   void add(Phase phase, Count what, std::uint64_t more = 1);
-  /// The same of one wait. `cut`: it ended without a grant.
-  void add_wait(Phase phase, Duration wait, bool cut);
   Counts counts(Phase phase) const;
   /// Of a single one, in all phases.
   std::uint64_t total(Count what) const;
@@ -51,13 +84,8 @@ class alignas(64) ClientRecord {
   std::atomic<ClientState> state{ClientState::idle};
 
  private:
-  struct Numbers {
-    // Beside the first sums, which each section adds to as well.
-    std::atomic<Duration> longest_wait{Duration::zero()}, longest_cut{Duration::zero()};
-    std::array<std::atomic<std::uint64_t>, kClientCounts> sums{};
-  };
-
-  std::array<Numbers, kPhases.size()> numbers_;
+  using Sums = std::array<std::atomic<std::uint64_t>, kClientCounts>;
+  std::array<Sums, kPhases.size()> sums_{};
 };
 
 /// Everything that one run measures, while it runs. Writers are the clients and the services that
@@ -131,7 +159,6 @@ class Recorder {
 
   /// Keeps distinct messages and how often each came. Takes a lock: for failures only.
   void failure(const std::string& message, std::uint64_t times = 1);
-  /// How often each message came.
   std::map<std::string, std::uint64_t> failure_counts() const;
   void want_replicas(std::uint64_t replicas) {
     replicas_wanted_.store(replicas, std::memory_order_relaxed);

@@ -39,10 +39,7 @@ class RedisSession : public CounterSession {
         connection_(options.connections.make(options.endpoint, options.command_timeout, env)) {}
 
   tl::expected<void, std::string> connect() override {
-    if (const auto connected = connection_->connect(); !connected) {
-      return tl::unexpected(connected.error().message);
-    }
-    return {};
+    return connection_->connect().map_error([](const StoreError& error) { return error.message; });
   }
 
   tl::expected<Reading, std::string> read(int key, std::optional<std::uint64_t> fencing) override {
@@ -215,10 +212,7 @@ class RedisCounter : public Counter {
 tl::expected<std::unique_ptr<Counter>, std::string> make_redis_counter(
     RedisCounterOptions options) {
   auto counter = std::make_unique<RedisCounter>(std::move(options));
-  if (const auto connected = counter->connect(); !connected) {
-    return tl::unexpected(connected.error());
-  }
-  return std::unique_ptr<Counter>(std::move(counter));
+  return counter->connect().map([&]() -> std::unique_ptr<Counter> { return std::move(counter); });
 }
 
 }  // namespace lockbench::loadgen

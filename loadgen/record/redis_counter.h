@@ -2,7 +2,6 @@
 
 #include <functional>
 #include <memory>
-#include <stop_token>
 #include <string>
 #include <tl/expected.hpp>
 
@@ -12,9 +11,6 @@
 
 namespace lockbench::loadgen {
 
-/// Returns the name of a key's counter in the store. Called on any client's thread.
-using CounterKeyName = std::function<std::string(int key)>;
-
 /// References must outlive the counter; `env` belongs to the thread that makes it.
 struct RedisCounterOptions {
   redis::ConnectionFactory& connections;
@@ -22,7 +18,8 @@ struct RedisCounterOptions {
   Duration command_timeout = std::chrono::seconds(1);
   Env& env;
   int keys = 1;
-  CounterKeyName key_name;
+  /// The name of a key's counter in the store. Called on any client's thread.
+  std::function<std::string(int key)> key_name;
   /// Rejects reads and writes whose fencing number is below the highest seen. Clients without
   /// numbers are not checked.
   bool checks_fencing = false;

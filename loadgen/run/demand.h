@@ -3,13 +3,15 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <tl/expected.hpp>
 #include <vector>
 
-#include "loadgen/run/trace.h"
 #include "loadgen/run/workload.h"
+#include "strategies/duration.h"
+#include "strategies/env.h"
 #include "strategies/random.h"
 
 namespace lockbench::loadgen {
@@ -63,6 +65,74 @@ class Demand {
   const KeyChooser keys_;
   TraceLocks trace_;                     ///< empty: all are drawn
   std::atomic<std::uint64_t> begun_{0};  ///< of the trace, by all shares
+};
+
+/// Intended starts of the sections of an open loop, shared by all clients: the next free client
+/// takes the next one, and the n-th is the same whichever client takes it. Each process of a run
+/// draws the whole schedule and takes its share, so that their starts together are those of one
+/// process. Thread-safe.
+class Schedule {
+ public:
+  /// Throws std::invalid_argument unless `per_second` is above 0 and finite. Constant spacing
+  /// begins at `start`; with Poisson arrivals the first section comes a random gap later. The share
+  /// has at least one client.
+  Schedule(double per_second, Arrival arrival, TimePoint start, std::uint64_t seed,
+           const Share& share = {});
+
+  /// Never earlier than the previous one; in the past if the clients are late.
+  TimePoint next();
+
+  struct Due {
+    std::uint64_t count = 0;
+    Duration longest{};  ///< since the first of them
+  };
+  /// The further starts before `until`, which the schedule does not issue any more. Beyond the
+  /// first they are counted by their rate, as there may be billions.
+  Due due_before(TimePoint until);
+
+ private:
+  const double per_second_;
+  const Arrival arrival_;
+  const TimePoint start_;
+  const Share share_;
+  std::mutex mutex_;
+  Random random_;
+  std::uint64_t issued_ = 0;
+  double elapsed_gaps_ = 0;  ///< sum of Poisson gaps, each in units of the mean gap
+};
+
+/// Lets two clients meet at a lock now and then: while one of them holds it, its rival is called,
+/// asks for the lock and waits. The locks take turns, one at a time, so that the others are free
+/// for the rest of the load. Thread-safe.
+class Meetings {
+ public:
+  /// `every`: from the beginning of a meeting to that of the next one, at least.
+  Meetings(int locks, Duration every) : every_(every), called_(static_cast<std::size_t>(locks)) {}
+
+  /// The lock's rival, which `event` calls; null when it has ended.
+  void expect(int lock, Event* event);
+
+  /// Whether the section of this lock that begins now is a meeting; then end() must follow.
+  bool begin(int lock, TimePoint now);
+  /// The lock is held, until about then.
+  void call(int lock, TimePoint until);
+  void end();
+
+  /// Until when the lock is held to which its rival was called last.
+  TimePoint held_until(int lock) const;
+
+ private:
+  struct Called {
+    Event* rival = nullptr;
+    TimePoint until = TimePoint::min();
+  };
+
+  const Duration every_;
+  mutable std::mutex mutex_;
+  std::vector<Called> called_;
+  std::size_t turn_ = 0;
+  bool under_way_ = false;
+  TimePoint next_ = TimePoint::min();
 };
 
 }  // namespace lockbench::loadgen

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstdlib>
 #include <fstream>
 #include <stdexcept>
@@ -32,31 +31,14 @@ Duration cut(double nanoseconds) {
   return Duration(std::llround(std::min(nanoseconds, kLongest)));
 }
 
-void require(bool holds, const char* what) {
-  if (!holds) throw std::invalid_argument(what);
-}
-
 }  // namespace
 
-DurationDistribution DurationDistribution::constant(Duration value) {
-  require(value >= Duration::zero() && value <= kLongestDraw, "a duration out of range");
-  return {Kind::constant, value, value};
-}
-
-DurationDistribution DurationDistribution::exponential(Duration mean) {
-  require(mean >= Duration::zero() && mean <= kLongestDraw, "a mean out of range");
-  return {Kind::exponential, mean, mean};
-}
-
-DurationDistribution DurationDistribution::uniform(Duration from, Duration to) {
-  require(from >= Duration::zero() && from <= to && to <= kLongestDraw, "bounds out of range");
-  return {Kind::uniform, from, to};
-}
-
-DurationDistribution DurationDistribution::lognormal(Duration median, Duration p99) {
-  require(median > Duration::zero() && median <= p99 && p99 <= kLongestDraw,
-          "percentiles out of range");
-  return {Kind::lognormal, median, p99};
+DurationDistribution::DurationDistribution(Kind kind, Duration low, Duration high)
+    : kind_(kind), low_(low), high_(high) {
+  const Duration lowest = kind == Kind::lognormal ? Duration(1) : Duration::zero();
+  if (low < lowest || low > high || high > kLongestDraw) {
+    throw std::invalid_argument("durations out of range");
+  }
 }
 
 double DurationDistribution::sigma() const {

@@ -40,10 +40,14 @@ class DurationDistribution {
 
   /// Throw std::invalid_argument for negative durations, one above kLongestDraw, `from` above `to`,
   /// or a median that is 0 or above the `p99`.
-  static DurationDistribution constant(Duration value);
-  static DurationDistribution exponential(Duration mean);
-  static DurationDistribution uniform(Duration from, Duration to);
-  static DurationDistribution lognormal(Duration median, Duration p99);
+  static DurationDistribution constant(Duration value) { return {Kind::constant, value, value}; }
+  static DurationDistribution exponential(Duration mean) { return {Kind::exponential, mean, mean}; }
+  static DurationDistribution uniform(Duration from, Duration to) {
+    return {Kind::uniform, from, to};
+  }
+  static DurationDistribution lognormal(Duration median, Duration p99) {
+    return {Kind::lognormal, median, p99};
+  }
 
   /// A share of all draws, from 0 to 1, is at most this long.
   struct Quantile {
@@ -77,8 +81,7 @@ class DurationDistribution {
  private:
   enum class Kind { constant, exponential, uniform, lognormal, quantiles };
 
-  DurationDistribution(Kind kind, Duration low, Duration high)
-      : kind_(kind), low_(low), high_(high) {}
+  DurationDistribution(Kind kind, Duration low, Duration high);
   /// Of the logarithm of a lognormal one.
   double sigma() const;
 

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <atomic>
 #include <exception>
-#include <functional>
 #include <limits>
 #include <utility>
 

@@ -22,7 +22,6 @@ namespace lockbench::loadgen {
 struct RunShared;
 class RunWatcher;
 
-/// The faults that a run can have.
 enum class FaultKind {
   store_kill,    ///< the lock's server is killed and restarted with the data that it kept
   store_freeze,  ///< the server is paused
@@ -96,7 +95,6 @@ class RecoveryMeter {
 
   /// In the order of time. Windows begin with the first reading.
   void read(TimePoint now, std::uint64_t count);
-  /// From here on recovery is measured.
   void healed(TimePoint now);
 
   /// The start of the first whole window, since the first reading or since healed(), with at least
@@ -130,8 +128,6 @@ class FaultPlayer {
               RunWatcher* watcher);
   FaultPlayer(const FaultPlayer&) = delete;
   FaultPlayer& operator=(const FaultPlayer&) = delete;
-  /// Heals a fault that is still in force.
-  ~FaultPlayer() = default;
 
   /// Call when the load begins and the run's times are set.
   void start();
@@ -148,7 +144,6 @@ class FaultPlayer {
 
  private:
   using Done = tl::expected<void, std::string>;
-  /// The sections that had been done at that time.
   struct SectionsDone {
     TimePoint at;
     std::uint64_t sections = 0;

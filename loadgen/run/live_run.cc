@@ -6,10 +6,13 @@
 #include <algorithm>
 #include <random>
 #include <set>
+#include <thread>
 #include <utility>
 
-#include "loadgen/run/runner.h"
-#include "loadgen/run/schedule.h"
+#include "loadgen/fibers/pool.h"
+#include "loadgen/run/local_crew.h"
+#include "loadgen/run/run_stores.h"
+#include "loadgen/run/summary.h"
 
 namespace lockbench::loadgen {
 namespace {
@@ -23,11 +26,6 @@ constexpr Duration kCleaning = std::chrono::seconds(30),
 // What launches several processes kills them a second after a stop.
 constexpr Duration kDrainAfterStop = std::chrono::milliseconds(80);
 
-Listing listing_of(const Descriptor& strategy) {
-  const StoreKind* const kind = find_store_kind(strategy.backend);
-  return kind == nullptr ? Listing::none : kind->listing;
-}
-
 /// Of the plan's nonce, or random without one.
 std::uint64_t nonce_of(const RunPlan& plan, int number) {
   if (plan.nonce) return Random(*plan.nonce, static_cast<std::uint64_t>(number))();
@@ -35,365 +33,389 @@ std::uint64_t nonce_of(const RunPlan& plan, int number) {
   return (static_cast<std::uint64_t>(device()) << 32) | device();
 }
 
-}  // namespace
+class LiveRun {
+ public:
+  LiveRun(const RunPlan& plan, const Descriptor& strategy, int repetition, const Progress& progress,
+          ProgressObserver& observer, std::stop_token external, JointRun* joint)
+      : plan_(plan),
+        repetition_(repetition),
+        progress_(progress),
+        observer_(observer),
+        external_(std::move(external)),
+        joint_(joint),
+        env_(plan.make_env(nonce_of(plan, progress.run))),
+        run_(make_run(plan, strategy, repetition, progress.run,
+                      joint ? joint->share() : Share{.clients = plan.workload.clients}, *env_)),
+        stores_(plan, strategy),
+        resources_(plan, run_.strategy, pool_),
+        crew_(run_, pool_, *env_, external_) {}
 
-LiveRun::LiveRun(const RunPlan& plan, const Descriptor& strategy, int repetition,
-                 const Progress& progress, ProgressObserver& observer, std::stop_token external,
-                 JointRun* joint)
-    : plan_(plan),
-      repetition_(repetition),
-      progress_(progress),
-      observer_(observer),
-      external_(std::move(external)),
-      joint_(joint),
-      env_(plan.make_env(nonce_of(plan, progress.run))),
-      run_(make_run(plan, strategy, repetition, progress.run,
-                    joint ? joint->share() : Share{.clients = plan.workload.clients}, *env_)),
-      stores_(make_stores(strategy, plan.endpoints, plan.workload.strategy.command_timeout),
-              listing_of(strategy)),
-      resources_(plan, run_.strategy, pool_),
-      crew_(run_, pool_, *env_, external_) {}
-
-tl::expected<results::Run, std::string> LiveRun::execute() {
-  WatchedRun watched(plan_.watcher, run_);
-  auto begun = prepare();
-  if (begun) {
-    if (run_.share.rank == 0) stores_.begin();
-    if (!plan_.faults.empty()) {
-      faults_ =
-          std::make_unique<FaultPlayer>(run_, plan_.faults, *plan_.fault_target, plan_.watcher);
-    }
-    if (plan_.before_load) plan_.before_load();
-    if (joint_) {
-      const auto start = joint_->start();
-      if (start) {
-        agreed_start_ = *start;
-      } else {
-        begun = tl::unexpected(start.error());
+  tl::expected<results::Run, std::string> execute() {
+    WatchedRun watched(plan_.watcher, run_);
+    auto begun = prepare();
+    if (begun) {
+      if (run_.share.rank == 0) stores_.begin();
+      if (!plan_.faults.empty()) {
+        faults_ =
+            std::make_unique<FaultPlayer>(run_, plan_.faults, *plan_.fault_target, plan_.watcher);
       }
+      if (plan_.before_load) plan_.before_load();
+      if (joint_) begun = joint_->start().map([this](TimePoint start) { agreed_start_ = start; });
     }
-  }
-  if (!begun) {
-    crew_.call_off();
-    remove_keys(run_);
-    return tl::unexpected(begun.error());
-  }
-  results::Run result;
-  wall_clock_before_ = wall_clock_offset();
-  suspended_before_ = BootClock::suspended();
-  resources_.load_begins();
-  SeriesSampler sampler(run_);
-  const TimePoint ended_at = drive(sampler, result.series);
-  resources_.load_ends();
-  end_faults(result);
-  drain(std::min(ended_at, run_.load_end.load()));
-  sampler.complete(result.series.back());
-  PartOfRun part = part_of(result.series, ended_at);
-  if (!joint_) {
-    conclude(run_, part.measured, ended_at, watched, result);
+    if (!begun) {
+      crew_.call_off();
+      remove_keys(run_);
+      return tl::unexpected(begun.error());
+    }
+    results::Run result;
+    wall_clock_before_ = wall_clock_offset();
+    suspended_before_ = BootClock::suspended();
+    resources_.load_begins();
+    SeriesSampler sampler(run_);
+    const TimePoint ended_at = drive(sampler, result.series);
+    resources_.load_ends();
+    end_faults(result);
+    drain(std::min(ended_at, run_.load_end.load()));
+    sampler.complete(result.series.back());
+    PartOfRun part = part_of(result.series, ended_at);
+    if (!joint_) {
+      conclude(run_, part.measured, ended_at, watched, result);
+      return result;
+    }
+    part.complete = true;
+    part.generator = own_generator(ended_at);
+    const std::unique_ptr<WholeRun> whole = joint_->gather(part);
+    if (!whole) return result;
+    result.series = std::move(whole->series);
+    conclude(*whole->run, whole->measured, ended_at, watched, result);
     return result;
   }
-  part.complete = true;
-  part.generator = own_generator(ended_at);
-  const std::unique_ptr<WholeRun> whole = joint_->gather(part);
-  if (!whole) return result;
-  result.series = std::move(whole->series);
-  conclude(*whole->run, whole->measured, ended_at, watched, result);
-  return result;
-}
 
-tl::expected<void, std::string> LiveRun::prepare() {
-  auto ready = equip(plan_, *env_, run_);
-  if (ready && !Carrier::current().shared()) {
-    const int threads = generator_threads(plan_.workload, resources_.has_private_servers());
-    auto pool = fibers::Pool::make(threads);
-    if (pool) {
-      pool_ = *std::move(pool);
-    } else {
-      ready = tl::unexpected(pool.error());
+ private:
+  /// Until all clients are connected.
+  tl::expected<void, std::string> prepare() {
+    auto ready = equip(plan_, *env_, run_);
+    if (ready && !Carrier::current().shared()) {
+      const int threads = generator_threads(plan_.workload, resources_.has_private_servers());
+      ready = fibers::Pool::make(threads).map(
+          [this](std::unique_ptr<fibers::Pool> made) { pool_ = std::move(made); });
+    }
+    if (ready) {
+      const double clients = progress_.clients = run_.share.count();
+      ready = crew_.connect([&](int connected) {
+        progress_.clients_connected = connected;
+        report(Progress::Phase::connecting, connected / std::max(1.0, clients));
+      });
+    }
+    return joint_ ? joint_->ready(ready) : ready;
+  }
+
+  /// Lets the clients end, and counts what they left.
+  void drain(TimePoint measured_until) {
+    const bool hurried = joint_ && external_.stop_requested();
+    crew_.drain(hurried ? std::optional(kDrainAfterStop) : std::nullopt);
+    resources_.drained();
+    crew_.count_never_begun(measured_until);
+    for (const Duration waited : run_.handoff.unserved(measured_until)) {
+      run_.recorder.histograms(Phase::measured)[Timing::handoff_cut].record(waited);
     }
   }
-  if (ready) {
-    const double clients = progress_.clients = run_.share.count();
-    ready = crew_.connect([&](int connected) {
-      progress_.clients_connected = connected;
-      report(Progress::Phase::connecting, connected / std::max(1.0, clients));
-    });
+
+  /// Of a joint run, what this process has to show of it. `ended_at`: its load, or so far.
+  PartOfRun part_of(const std::vector<results::SeriesPoint>& series, TimePoint ended_at) {
+    const TimePoint measured_until = std::min(ended_at, run_.load_end.load());
+    return {.run = run_,
+            .series = series,
+            .measured = std::max(measured_until - run_.measure_start.load(), Duration::zero()),
+            .wall_seconds = seconds(ended_at - run_.load_start),
+            .late = late_};
   }
-  return joint_ ? joint_->ready(ready) : ready;
-}
 
-void LiveRun::drain(TimePoint measured_until) {
-  const bool hurried = joint_ && external_.stop_requested();
-  crew_.drain(hurried ? std::optional(kDrainAfterStop) : std::nullopt);
-  resources_.drained();
-  crew_.count_never_begun(measured_until);
-  for (const Duration waited : run_.handoff.unserved(measured_until)) {
-    run_.recorder.histograms(Phase::measured)[Timing::handoff_cut].record(waited);
-  }
-}
+  /// Audits the run and makes its result.
+  void conclude(const RunShared& all, Duration measured, TimePoint ended_at, WatchedRun& watched,
+                results::Run& result) {
+    // Before the audit reads all counters, which costs the servers, too.
+    const RunStores::Usage usage = stores_.end();
+    if (plan_.after_load) plan_.after_load();
+    result.repetition = repetition_;
+    result.warmup_seconds =
+        seconds(std::min(ended_at, run_.measure_start.load()) - run_.load_start);
+    summarise(all, measured, result);
+    watched.end(&result);
 
-PartOfRun LiveRun::part_of(const std::vector<results::SeriesPoint>& series, TimePoint ended_at) {
-  const TimePoint measured_until = std::min(ended_at, run_.load_end.load());
-  return {.run = run_,
-          .series = series,
-          .measured = std::max(measured_until - run_.measure_start.load(), Duration::zero()),
-          .wall_seconds = seconds(ended_at - run_.load_start),
-          .late = late_};
-}
-
-void LiveRun::conclude(const RunShared& all, Duration measured, TimePoint ended_at,
-                       WatchedRun& watched, results::Run& result) {
-  // Before the audit reads all counters, which costs the servers, too.
-  const RunStores::Usage usage = stores_.end();
-  if (plan_.after_load) plan_.after_load();
-  result.strategy = run_.strategy.name;
-  result.backend = run_.strategy.backend;
-  result.repetition = repetition_;
-  result.load = load_of(run_.workload);
-  result.warmup_seconds = seconds(std::min(ended_at, run_.measure_start.load()) - run_.load_start);
-  summarise(all, measured, result);
-  watched.end(&result);
-
-  // What a section cost the servers and the connections to them.
-  const auto sections = static_cast<double>(all.recorder.total(Count::sections));
-  if (sections > 0) {
-    if (const auto cpu = server_cpu_seconds(usage)) {
-      result.server_cpu_seconds_per_section = *cpu / sections;
-    }
-    if (const auto bytes = resources_.bytes()) {
-      result.bytes_per_section = static_cast<double>(*bytes) / sections;
-    }
-  }
-  RunEvidence evidence = evidence_of(all, usage, ended_at);
-  evidence.wall_clock_jump_seconds = seconds(wall_clock_offset() - wall_clock_before_);
-  evidence.suspended_seconds = seconds(BootClock::suspended() - suspended_before_);
-  evidence.overflowed_samples = overflowed_samples(result);
-  if (joint_) joint_->add_to(evidence);
-  result.generator = generator_of(evidence);
-  if (run_.demand_met && ended_at < run_.measure_start.load()) {
-    result.generator.valid = false;
-    result.generator.reasons.emplace_back("the trace ended during the warm-up: use --warmup 0s");
-  }
-  if (joint_) joint_->complete(result);
-  if (plan_.run_over) plan_.run_over(result);
-  remove_keys(all);
-}
-
-TimePoint LiveRun::drive(SeriesSampler& sampler, std::vector<results::SeriesPoint>& series) {
-  const Workload& workload = plan_.workload;
-  run_.load_start = agreed_start_.value_or(env_->now());
-  if (agreed_start_) {
-    env_->wait(nullptr, *agreed_start_, external_);
-    late_ = std::max(Duration::zero(), env_->now() - *agreed_start_);
-  }
-  Duration warmup = workload.warmup;
-  const bool gets_faster = !joint_ && plan_.warms_up && plan_.warms_up(run_.strategy);
-  if (gets_faster && warmup > Duration::zero()) warmup = std::max(warmup, kWarmUpOfServers);
-  run_.measure_start = run_.load_start + warmup;
-  run_.load_end = run_.measure_start.load() + workload.duration;
-  run_.started.store(true, std::memory_order_release);
-  crew_.begin();
-  progress_.clients_connected = run_.share.count();
-  if (faults_) faults_->start();
-
-  TimePoint next_sample = next_sample_after(run_.load_start);
-  TimePoint now = run_.load_start;
-  bool over = false, done = false;
-  while (!over) {
-    over = crew_.wait(std::min(next_sample, run_.load_end.load()));
-    now = env_->now();
-    // The client that ends the run leaves then, which notifies the runner.
-    done = run_.over.stop_requested();
-    over = over || done || now >= run_.load_end.load() || (now >= next_sample && settled(now));
-    if (over || now >= next_sample) {
-      const double sampled_at = series.empty() ? 0 : series.back().t;
-      series.push_back(sampler.sample(now));
-      const results::SeriesPoint& latest = series.back();
-      progress_.sections += latest.sections;
-      if (const double length = latest.t - sampled_at; length > 0) {
-        progress_.sections_per_second = static_cast<double>(latest.sections) / length;
+    // What a section cost the servers and the connections to them.
+    const auto sections = static_cast<double>(all.recorder.total(Count::sections));
+    if (sections > 0) {
+      if (const auto cpu = server_cpu_seconds(usage)) {
+        result.server_cpu_seconds_per_section = *cpu / sections;
       }
-      progress_.failed += latest.failed;
-      note_failures();
-      if (next_sample == run_.measure_start.load()) run_.audit.restart_streaks();
-      next_sample = next_sample_after(next_sample);
-      if (joint_) {
-        joint_->note(part_of(series, now), sampler.latest(), external_.stop_requested());
+      if (const auto bytes = resources_.bytes()) {
+        result.bytes_per_section = static_cast<double>(*bytes) / sections;
       }
     }
-    if (over) {
-      // Sampling came first, so that the last point shows who waits and holds; the clients have
-      // worked on meanwhile.
-      if (!done) now = env_->now();
-      if (now < run_.load_end.load()) run_.load_end = now;
-      run_.over.request_stop();
+    RunEvidence evidence = whole_evidence(all, usage, ended_at);
+    evidence.wall_clock_jump_seconds = seconds(wall_clock_offset() - wall_clock_before_);
+    evidence.suspended_seconds = seconds(BootClock::suspended() - suspended_before_);
+    evidence.overflowed_samples = overflowed_samples(result);
+    if (joint_) joint_->add_to(evidence);
+    result.generator = generator_of(evidence);
+    if (run_.demand_met && ended_at < run_.measure_start.load()) {
+      result.generator.valid = false;
+      result.generator.reasons.emplace_back("the trace ended during the warm-up: use --warmup 0s");
     }
-    report_load(now, over);
+    if (joint_) joint_->complete(result);
+    if (plan_.run_over) plan_.run_over(result);
+    remove_keys(all);
   }
-  return now;
-}
 
-void LiveRun::note_failures() {
-  const Counts totals = run_.recorder.totals();
-  for (std::size_t i = 0; i < kFailureReasons.size(); ++i) {
-    progress_.failures.values[i] = totals[count_of(static_cast<FailureReason>(i))];
+  /// From the start of the load to its end; takes at least one sample for the series. Returns when
+  /// the load ended.
+  TimePoint drive(SeriesSampler& sampler, std::vector<results::SeriesPoint>& series) {
+    const Workload& workload = plan_.workload;
+    run_.load_start = agreed_start_.value_or(env_->now());
+    if (agreed_start_) {
+      env_->wait(nullptr, *agreed_start_, external_);
+      late_ = std::max(Duration::zero(), env_->now() - *agreed_start_);
+    }
+    Duration warmup = workload.warmup;
+    const bool gets_faster = !joint_ && plan_.warms_up && plan_.warms_up(run_.strategy);
+    if (gets_faster && warmup > Duration::zero()) warmup = std::max(warmup, kWarmUpOfServers);
+    run_.measure_start = run_.load_start + warmup;
+    run_.load_end = run_.measure_start.load() + workload.duration;
+    run_.started.store(true, std::memory_order_release);
+    crew_.begin();
+    progress_.clients_connected = run_.share.count();
+    if (faults_) faults_->start();
+
+    TimePoint next_sample = next_sample_after(run_.load_start);
+    TimePoint now = run_.load_start;
+    bool over = false, done = false;
+    while (!over) {
+      over = crew_.wait(std::min(next_sample, run_.load_end.load()));
+      now = env_->now();
+      // The client that ends the run leaves then, which notifies the runner.
+      done = run_.over.stop_requested();
+      over = over || done || now >= run_.load_end.load() || (now >= next_sample && settled(now));
+      if (over || now >= next_sample) {
+        const double sampled_at = series.empty() ? 0 : series.back().t;
+        series.push_back(sampler.sample(now));
+        const results::SeriesPoint& latest = series.back();
+        progress_.sections += latest.sections;
+        if (const double length = latest.t - sampled_at; length > 0) {
+          progress_.sections_per_second = static_cast<double>(latest.sections) / length;
+        }
+        progress_.failed += latest.failed;
+        const Counts totals = run_.recorder.totals();
+        for (std::size_t i = 0; i < kFailureReasons.size(); ++i) {
+          progress_.failures.values[i] = totals[count_of(static_cast<FailureReason>(i))];
+        }
+        progress_.messages = run_.recorder.latest_failures();
+        progress_.stuck = run_.handoff.stuck();
+        if (next_sample == run_.measure_start.load()) run_.audit.restart_streaks();
+        next_sample = next_sample_after(next_sample);
+        if (joint_) {
+          joint_->note(part_of(series, now), sampler.latest(), external_.stop_requested());
+        }
+      }
+      if (over) {
+        // Sampling came first, so that the last point shows who waits and holds; the clients have
+        // worked on meanwhile.
+        if (!done) now = env_->now();
+        if (now < run_.load_end.load()) run_.load_end = now;
+        run_.over.request_stop();
+      }
+      report_load(now, over);
+    }
+    return now;
   }
-  progress_.messages = run_.recorder.latest_failures();
-  progress_.stuck = run_.handoff.stuck();
-}
 
-bool LiveRun::settled(TimePoint now) const {
-  const Workload& workload = plan_.workload;
-  // All ranks end at the time that they have agreed on.
-  return !joint_ && workload.settles_after &&
-         now >= run_.measure_start.load() + *workload.settles_after &&
-         run_.recorder.total(Count::contended_grants) >= workload.contended_grants;
-}
-
-TimePoint LiveRun::next_sample_after(TimePoint sampled_at) const {
-  const TimePoint next = sampled_at + kSeriesInterval;
-  // No interval spans the end of the warm-up.
-  const TimePoint measure_start = run_.measure_start;
-  const bool crosses = sampled_at < measure_start && next > measure_start;
-  return crosses ? measure_start : next;
-}
-
-void LiveRun::report_load(TimePoint now, bool over) {
-  const TimePoint measure_start = run_.measure_start;
-  if (now < measure_start) {
-    const Duration warm = now - run_.load_start;
-    report(Progress::Phase::warming_up, seconds(warm) / seconds(measure_start - run_.load_start));
-    return;
+  bool settled(TimePoint now) const {
+    const Workload& workload = plan_.workload;
+    // All ranks end at the time that they have agreed on.
+    return !joint_ && workload.settles_after &&
+           now >= run_.measure_start.load() + *workload.settles_after &&
+           run_.recorder.total(Count::contended_grants) >= workload.contended_grants;
   }
-  // By time or by sections, whichever ends the run first.
-  double done = seconds(now - measure_start) / seconds(plan_.workload.duration);
-  if (plan_.workload.iterations) {
-    done = std::max(done, static_cast<double>(run_.measured_sections.load()) /
-                              static_cast<double>(*plan_.workload.iterations));
-  }
-  if (const auto& trace = plan_.workload.trace; trace) {
-    done = std::max(done, static_cast<double>(run_.ended_of_trace.load()) /
-                              static_cast<double>(trace->transactions));
-  }
-  report(over ? Progress::Phase::draining : Progress::Phase::measuring, std::min(done, 1.0));
-}
 
-void LiveRun::report(Progress::Phase phase, double done) {
-  progress_.phase = phase;
-  progress_.done = done;
-  observer_.on_progress(progress_);
-}
+  TimePoint next_sample_after(TimePoint sampled_at) const {
+    const TimePoint next = sampled_at + kSeriesInterval;
+    // No interval spans the end of the warm-up.
+    const TimePoint measure_start = run_.measure_start;
+    const bool crosses = sampled_at < measure_start && next > measure_start;
+    return crosses ? measure_start : next;
+  }
 
-void LiveRun::end_faults(results::Run& result) {
-  if (!faults_) return;
-  FaultPlayer::Report report = faults_->finish();
-  result.faults = std::move(report.marks);
-  lag_before_faults_ = std::move(report.lag_before);
-  if (!external_.stop_requested()) {
-    for (const std::string& fault : report.never_struck) {
-      observer_.on_warning(fmt::format("fault {}: the run of {} was over before it could strike",
-                                       fault, run_.strategy.name));
+  void report_load(TimePoint now, bool over) {
+    const TimePoint measure_start = run_.measure_start;
+    if (now < measure_start) {
+      const Duration warm = now - run_.load_start;
+      report(Progress::Phase::warming_up, seconds(warm) / seconds(measure_start - run_.load_start));
+      return;
+    }
+    // By time or by sections, whichever ends the run first.
+    double done = seconds(now - measure_start) / seconds(plan_.workload.duration);
+    if (plan_.workload.iterations) {
+      done = std::max(done, static_cast<double>(run_.measured_sections.load()) /
+                                static_cast<double>(*plan_.workload.iterations));
+    }
+    if (const auto& trace = plan_.workload.trace; trace) {
+      done = std::max(done, static_cast<double>(run_.ended_of_trace.load()) /
+                                static_cast<double>(trace->transactions));
+    }
+    report(over ? Progress::Phase::draining : Progress::Phase::measuring, std::min(done, 1.0));
+  }
+
+  void report(Progress::Phase phase, double done) {
+    progress_.phase = phase;
+    progress_.done = done;
+    observer_.on_progress(progress_);
+  }
+
+  void end_faults(results::Run& result) {
+    if (!faults_) return;
+    FaultPlayer::Report report = faults_->finish();
+    result.faults = std::move(report.marks);
+    lag_before_faults_ = std::move(report.lag_before);
+    if (!external_.stop_requested()) {
+      for (const std::string& fault : report.never_struck) {
+        observer_.on_warning(fmt::format("fault {}: the run of {} was over before it could strike",
+                                         fault, run_.strategy.name));
+      }
+    }
+    for (const std::string& line : report.failures) {
+      observer_.on_warning(fmt::format("{}: {}", run_.strategy.name, line));
+      run_.recorder.failure(line);
     }
   }
-  for (const std::string& line : report.failures) {
-    observer_.on_warning(fmt::format("{}: {}", run_.strategy.name, line));
-    run_.recorder.failure(line);
+
+  /// Time of day minus monotonic clock: constant, unless a clock is set.
+  Duration wall_clock_offset() {
+    return env_->wall_now().time_since_epoch() - env_->now().time_since_epoch();
   }
-}
 
-Duration LiveRun::wall_clock_offset() {
-  return env_->wall_now().time_since_epoch() - env_->now().time_since_epoch();
-}
-
-std::optional<double> LiveRun::server_cpu_seconds(const RunStores::Usage& usage) const {
-  // A server knows what it used itself; the testbed also knows it of those that do not say.
-  const bool restarted = !usage.restarts.empty() || !usage.gone.empty();
-  if (usage.cpu_seconds || restarted) return usage.cpu_seconds;
-  return resources_.server_cpu_seconds();
-}
-
-RunEvidence LiveRun::evidence_of(const RunShared& all, const RunStores::Usage& usage,
-                                 TimePoint ended_at) const {
-  RunEvidence evidence = loadgen::evidence_of(all);
-  resources_.add_to(evidence);
-  evidence.wall_seconds = seconds(ended_at - run_.load_start);
-  evidence.overrun_seconds = seconds(ended_at - run_.load_end.load());
-  const auto servers = static_cast<double>(urls_of(run_.strategy, plan_.endpoints).size());
-  if (const auto used = server_cpu_seconds(usage); used && servers > 0) {
-    evidence.each_server_cpu_seconds = *used / servers;
+  /// Of the lock's servers; nothing if none of them tells.
+  std::optional<double> server_cpu_seconds(const RunStores::Usage& usage) const {
+    // A server knows what it used itself; the testbed also knows it of those that do not say.
+    const bool restarted = !usage.restarts.empty() || !usage.gone.empty();
+    if (usage.cpu_seconds || restarted) return usage.cpu_seconds;
+    return resources_.server_cpu_seconds();
   }
-  // A fault keeps clients busy while it lasts: that is what is measured, and waits count from the
-  // schedule anyway.
-  evidence.schedule_lag = lag_before_faults_.value_or(
-      all.recorder.histograms(Phase::measured)[Timing::schedule_lag].snapshot());
-  evidence.restarted_servers = usage.gone;
-  if (!restarts_servers(plan_.faults)) {
-    evidence.restarted_servers.insert(evidence.restarted_servers.end(), usage.restarts.begin(),
-                                      usage.restarts.end());
-  }
-  return evidence;
-}
 
-results::Generator LiveRun::generator_of(const RunEvidence& evidence) const {
-  results::Generator generator = certify(evidence);
-  generator.clients_on = "fibers";
-  generator.threads = pool_ ? static_cast<std::uint64_t>(pool_->threads()) : 1;
-  return generator;
-}
-
-results::Generator LiveRun::own_generator(TimePoint ended_at) const {
-  if (run_.share.count() == 0) return {};
-  RunEvidence evidence = loadgen::evidence_of(run_);
-  resources_.add_to(evidence);
-  // The load, the servers, and other programs, which it cannot tell from its neighbours, are judged
-  // of all processes together.
-  const auto busiest = std::exchange(evidence.busiest_thread_seconds, std::nullopt);
-  evidence.private_cpu_seconds.reset();
-  if (!joint_->judges_machine()) evidence.machine = {};
-  evidence.wall_seconds = seconds(ended_at - run_.load_start);
-  // One that is told to end at once is always late.
-  if (!external_.stop_requested()) {
+  /// From what its clients recorded, and from this process and its machine.
+  RunEvidence evidence_of(const RunShared& run, TimePoint ended_at) const {
+    const Recorder::Histograms& histograms = run.recorder.histograms(Phase::measured);
+    RunEvidence evidence;
+    evidence.closed_loop = !run.workload.rate;
+    evidence.cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+    evidence.has_store = !urls_of(run.strategy, run.endpoints).empty();
+    evidence.wake_lag = histograms[Timing::wake_lag].snapshot();
+    evidence.acquire = histograms[Timing::acquired].snapshot();
+    evidence.wall_seconds = seconds(ended_at - run_.load_start);
     evidence.overrun_seconds = seconds(ended_at - run_.load_end.load());
+    resources_.add_to(evidence);
+    return evidence;
   }
-  results::Generator generator = generator_of(evidence);
-  if (busiest && evidence.wall_seconds > 0) {
-    generator.busiest_thread_share = *busiest / evidence.wall_seconds;
-  }
-  return generator;
-}
 
-void LiveRun::remove_keys(const RunShared& all) {
-  if (all.used.none()) return;
-  // A stop that ended the run does not keep its keys; one that comes now does.
-  const bool stopped = external_.stop_requested();
-  const StopAfter limit(stopped ? kCleaningAfterStop : kCleaning,
-                        stopped ? std::stop_token() : external_);
-  const auto of_counter = all.counter->remove_keys(limit.token());
-  const auto of_locks = stores_.remove({.run_id = plan_.run_id,
-                                        .used = all.used,
-                                        .name_of = [this](int key) { return run_.key(key); },
-                                        .suffixes = run_.strategy.key_suffixes},
-                                       limit.token());
-  // What private servers keep ends with them.
-  if (plan_.servers_stay && !plan_.servers_stay(run_.strategy)) return;
-  std::set<std::string> reasons;
-  for (const auto& removed : {of_counter, of_locks}) {
-    if (!removed) reasons.insert(removed.error());
+  /// The same of all processes, and what is known of the servers.
+  RunEvidence whole_evidence(const RunShared& all, const RunStores::Usage& usage,
+                             TimePoint ended_at) const {
+    RunEvidence evidence = evidence_of(all, ended_at);
+    const auto servers = static_cast<double>(urls_of(run_.strategy, plan_.endpoints).size());
+    if (const auto used = server_cpu_seconds(usage); used && servers > 0) {
+      evidence.each_server_cpu_seconds = *used / servers;
+    }
+    // A fault keeps clients busy while it lasts: that is what is measured, and waits count from the
+    // schedule anyway.
+    evidence.schedule_lag = lag_before_faults_.value_or(
+        all.recorder.histograms(Phase::measured)[Timing::schedule_lag].snapshot());
+    evidence.restarted_servers = usage.gone;
+    if (!restarts_servers(plan_.faults)) {
+      evidence.restarted_servers.insert(evidence.restarted_servers.end(), usage.restarts.begin(),
+                                        usage.restarts.end());
+    }
+    return evidence;
   }
-  if (reasons.empty()) return;
-  observer_.on_warning(
-      fmt::format("keys of {} may be left behind under lockbench:{}: ({}); to remove them: {}",
-                  run_.strategy.name, plan_.run_id, fmt::join(reasons, "; "), clean_command()));
-}
 
-std::string LiveRun::clean_command() const {
-  std::string command = fmt::format("lockbench clean --run {}", plan_.run_id);
-  const StoreKind* const kind = find_store_kind(run_.strategy.backend);
-  if (kind != nullptr) command += fmt::format(" --{} {}", kind->name, kind->value_name);
-  const bool counter = plan_.workload.resource != Resource::memory;
-  if (counter && !store_traits(run_.strategy.backend).keeps_counter) command += " --redis URL";
-  return command;
+  /// Which figures are the generator's own, and what clients ran on.
+  results::Generator generator_of(const RunEvidence& evidence) const {
+    results::Generator generator = certify(evidence);
+    generator.clients_on = "fibers";
+    generator.threads = pool_ ? static_cast<std::uint64_t>(pool_->threads()) : 1;
+    return generator;
+  }
+
+  /// Of this process alone, as others have a part in the run.
+  results::Generator own_generator(TimePoint ended_at) const {
+    if (run_.share.count() == 0) return {};
+    RunEvidence evidence = evidence_of(run_, ended_at);
+    // The load, the servers, and other programs, which it cannot tell from its neighbours, are
+    // judged of all processes together.
+    const auto busiest = std::exchange(evidence.busiest_thread_seconds, std::nullopt);
+    evidence.private_cpu_seconds.reset();
+    if (!joint_->judges_machine()) evidence.machine = {};
+    // One that is told to end at once is always late.
+    if (external_.stop_requested()) evidence.overrun_seconds = 0;
+    results::Generator generator = generator_of(evidence);
+    if (busiest && evidence.wall_seconds > 0) {
+      generator.busiest_thread_share = *busiest / evidence.wall_seconds;
+    }
+    return generator;
+  }
+
+  /// Removes what the run left in the stores, for a bounded time.
+  void remove_keys(const RunShared& all) {
+    if (all.used.none()) return;
+    // A stop that ended the run does not keep its keys; one that comes now does.
+    const bool stopped = external_.stop_requested();
+    const StopAfter limit(stopped ? kCleaningAfterStop : kCleaning,
+                          stopped ? std::stop_token() : external_);
+    const auto of_counter = all.counter->remove_keys(limit.token());
+    const auto of_locks = stores_.remove(all, plan_.run_id, limit.token());
+    // What private servers keep ends with them.
+    if (plan_.servers_stay && !plan_.servers_stay(run_.strategy)) return;
+    std::set<std::string> reasons;
+    for (const auto& removed : {of_counter, of_locks}) {
+      if (!removed) reasons.insert(removed.error());
+    }
+    if (reasons.empty()) return;
+    std::string command = fmt::format("lockbench clean --run {}", plan_.run_id);
+    const StoreKind* const kind = find_store_kind(run_.strategy.backend);
+    if (kind != nullptr) command += fmt::format(" --{} {}", kind->name, kind->value_name);
+    const bool counter = plan_.workload.resource != Resource::memory;
+    if (counter && !store_traits(run_.strategy.backend).keeps_counter) command += " --redis URL";
+    observer_.on_warning(
+        fmt::format("keys of {} may be left behind under lockbench:{}: ({}); to remove them: {}",
+                    run_.strategy.name, plan_.run_id, fmt::join(reasons, "; "), command));
+  }
+
+  const RunPlan& plan_;
+  const int repetition_;
+  Progress progress_;
+  ProgressObserver& observer_;
+  const std::stop_token external_;
+  JointRun* const joint_;  ///< null: this process has all clients
+
+  std::unique_ptr<Env> env_;
+  /// Of the clients; null if the runner is a fiber itself: then they run beside it. Outlives the
+  /// services, which may run there.
+  std::unique_ptr<fibers::Pool> pool_;
+  RunShared run_;
+  RunStores stores_;
+  ResourceMeter resources_;
+  LocalCrew crew_;  ///< ends before anything that clients use is destroyed
+  std::optional<TimePoint> agreed_start_;
+  Duration late_{};  ///< began the load so late, as others began it
+  Duration wall_clock_before_{}, suspended_before_{};  ///< the load
+  std::optional<HistogramSnapshot> lag_before_faults_;
+  std::unique_ptr<FaultPlayer> faults_;  ///< last: heals before the clients are joined
+};
+
+}  // namespace
+
+tl::expected<results::Run, std::string> make_live_run(
+    const RunPlan& plan, const Descriptor& strategy, int repetition, const Progress& progress,
+    ProgressObserver& observer, const std::stop_token& external, JointRun* joint) {
+  return LiveRun(plan, strategy, repetition, progress, observer, external, joint).execute();
 }
 
 }  // namespace lockbench::loadgen

@@ -1,6 +1,12 @@
 #pragma once
 
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
+#include <functional>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -30,26 +36,119 @@ class LocalCrew {
 
   /// Starts the clients and waits until all are connected; `connected` is told how many are. If one
   /// cannot, or after a stop, no client is left. The error says why.
-  tl::expected<void, std::string> connect(const std::function<void(int)>& connected);
+  tl::expected<void, std::string> connect(const std::function<void(int)>& connected) {
+    const int clients = run_.share.count();
+    clients_.reserve(static_cast<std::size_t>(clients));
+    TimePoint next_report = env_.now();
+    State now = state();
+    // Bounded: every client either connects or fails within the command timeout.
+    while (now.connected < clients && now.connect_error.empty() && !external_.stop_requested()) {
+      if (env_.now() >= next_report) {
+        connected(now.connected);
+        next_report = env_.now() + kConnectReportInterval;
+      }
+      const auto started = static_cast<int>(clients_.size());
+      if (started == clients || started - now.connected >= kConnectingAtOnce) {
+        await_change(next_report, external_);
+        now = state();
+        continue;
+      }
+      auto client = start_client(started);
+      now = state();
+      if (client) {
+        clients_.push_back(*std::move(client));
+      } else {
+        now.connect_error =
+            fmt::format("client {} of {}: {}", started + 1, clients, client.error());
+      }
+    }
+    if (now.connect_error.empty() && now.connected < clients) {
+      now.connect_error = "interrupted while connecting";
+    }
+    if (now.connect_error.empty()) {
+      connected(clients);
+      return {};
+    }
+    call_off();
+    return tl::unexpected(now.connect_error);
+  }
+
   /// The load does not begin after all: ends the clients.
-  void call_off();
+  void call_off() {
+    run_.over.request_stop();
+    // A stop does not wait for answers that may never come.
+    if (external_.stop_requested()) run_.abort.request_stop();
+    gate_.request_stop();
+    clients_.clear();
+  }
+
   /// The times of the load are set: clients may work.
-  void begin();
+  void begin() {
+    const Workload& workload = run_.workload;
+    // A share without clients takes no turn: its schedule would look for one for ever.
+    if (workload.rate && run_.share.count() > 0) {
+      run_.schedule = std::make_unique<Schedule>(*workload.rate, workload.arrival, run_.load_start,
+                                                 run_.seed, run_.share);
+    }
+    gate_.request_stop();
+  }
+
   /// Waits until that time, or until the load is over before: it was stopped, or no client is left.
-  bool wait(TimePoint until);
+  bool wait(TimePoint until) {
+    while (true) {
+      const State now = state();
+      const bool none_left =
+          now.working == 0 && (now.failed > 0 || run_.demand_met || run_.share.count() == 0);
+      const bool over = none_left || run_.over.stop_requested() || external_.stop_requested();
+      if (over || env_.now() >= until) return over;
+      await_change(until, external_);
+    }
+  }
+
   /// The load is over: lets clients finish what is under way, and ends them. Waits as long as a
   /// store may take to answer, or only so long.
-  void drain(std::optional<Duration> patience = {});
+  void drain(std::optional<Duration> patience) {
+    // Two commands under way, one after the other, each bounded by its own time-out.
+    const TimePoint give_up_at =
+        env_.now() + patience.value_or(2 * run_.workload.strategy.command_timeout);
+    while (state().working > 0 && env_.now() < give_up_at) await_change(give_up_at, {});
+    run_.abort.request_stop();
+    clients_.clear();  // waits for their ends
+  }
+
   /// After drain(): counts what was due until then and was never begun.
-  void count_never_begun(TimePoint until);
+  void count_never_begun(TimePoint until) {
+    // Before the measured part nothing is measured.
+    if (!run_.schedule || run_.demand_met || until <= run_.measure_start.load()) return;
+    const Workload& workload = run_.workload;
+    // What the load asks for beside those that have begun.
+    std::uint64_t left = std::numeric_limits<std::uint64_t>::max();
+    if (workload.iterations) left = *workload.iterations - run_.measured_sections;
+    if (workload.trace) left = std::min(left, workload.trace->transactions - run_.ended_of_trace);
+    if (left == 0) return;
+    // Due, but no client was free to begin them: they have waited since their intended start.
+    const auto [due, longest] = run_.schedule->due_before(until);
+    const std::uint64_t beyond = due - std::min(due, left);
+    Recorder::Histograms& histograms = run_.recorder.histograms(Phase::measured);
+    histograms[Timing::abandoned].record_evenly(longest, due, beyond);
+    if (workload.has_transactions()) {
+      histograms[Timing::transaction_cut].record_evenly(longest, due, beyond);
+    }
+    // Their modes were never drawn: they have the load's shares. Those of a trace are not known.
+    if (workload.has_shared_sections() && !workload.trace) {
+      const auto shared_of = [&](std::uint64_t sections) {
+        return static_cast<std::uint64_t>(
+            std::llround(static_cast<double>(sections) * workload.shared_share));
+      };
+      const std::uint64_t shared = shared_of(due), shared_beyond = shared_of(beyond);
+      histograms[Timing::shared_cut].record_evenly(longest, shared, shared_beyond);
+      histograms[Timing::exclusive_cut].record_evenly(longest, due - shared,
+                                                      beyond - shared_beyond);
+    }
+    histograms[Timing::schedule_lag].record_evenly(longest, due, beyond);
+  }
 
  private:
-  tl::expected<std::unique_ptr<Task>, std::string> start_client(int place);
-  /// What a client does on its fiber.
-  void run_client(int number);
-  /// Its end by an exception.
-  void client_failed(int number, const std::string& why);
-  /// How far the clients are.
   struct State {
     int connected = 0, working = 0, failed = 0;
     std::string connect_error;  ///< what kept a client from connecting; empty: nothing yet
@@ -66,10 +165,57 @@ class LocalCrew {
     }
     changed_->set();
   }
-  /// Waits until the state changed, the time, or a stop.
   void await_change(TimePoint until, const std::stop_token& stop) {
     Carrier::current().wait(changed_.get(), until, stop);
   }
+
+  tl::expected<std::unique_ptr<Task>, std::string> start_client(int place) {
+    const int number = run_.share.number(place);
+    auto body = [this, number](const std::stop_token&) { run_client(number); };
+    auto failed = [this, number](const std::string& why) { client_failed(number, why); };
+    return pool_ ? pool_->start(place, std::move(body), std::move(failed))
+                 : Carrier::current().start(std::move(body), std::move(failed));
+  }
+
+  void run_client(int number) {
+    Worker worker(run_, number);
+    const StoreResult<void> connected = worker.connect();
+    change([&](State& state) {
+      if (connected) {
+        ++state.connected;
+        ++state.working;
+      } else if (state.connect_error.empty()) {
+        state.connect_error = connected.error().message;
+      }
+    });
+    if (!connected) return;
+    // However it ends.
+    struct Working {
+      ~Working() {
+        crew.change([](State& state) { --state.working; });
+      }
+      LocalCrew& crew;
+    };
+    const Working working{*this};
+    // Connecting, with the resolver and TLS, goes deeper than the load ever will.
+    fibers::trim_stack();
+    Carrier::current().wait(nullptr, TimePoint::max(), gate_.get_token());
+    worker.work();
+  }
+
+  void client_failed(int number, const std::string& why) {
+    const std::string line = fmt::format("client {} ended: {}", number + 1, why);
+    run_.recorder.failure(line);
+    run_.recorder.client(number).state.store(ClientState::idle, std::memory_order_relaxed);
+    change([&](State& state) {
+      ++state.failed;
+      if (state.connect_error.empty()) state.connect_error = line;
+    });
+  }
+
+  static constexpr Duration kConnectReportInterval = std::chrono::milliseconds(200);
+  // A server's accept queue is short: with more at once, connections wait for retransmissions.
+  static constexpr int kConnectingAtOnce = 64;
 
   RunShared& run_;
   const std::unique_ptr<fibers::Pool>& pool_;

@@ -1,7 +1,8 @@
 #pragma once
 
+#include <sys/resource.h>
+
 #include <algorithm>
-#include <atomic>
 #include <cstddef>
 #include <functional>
 #include <memory>
@@ -14,57 +15,24 @@
 
 #include "loadgen/fibers/pool.h"
 #include "loadgen/record/certificate.h"
-#include "loadgen/record/machine.h"
-#include "loadgen/run/runner.h"
+#include "loadgen/run/worker.h"
 #include "strategies/carrier.h"
 #include "strategies/store.h"
 
 namespace lockbench::loadgen {
 
-/// Which keys of a run were used, so that no others are removed at its end. Thread-safe.
-class UsedKeys {
- public:
-  explicit UsedKeys(int keys) : used_(static_cast<std::size_t>(keys)) {}
-
-  void mark(int key) noexcept {
-    std::atomic<bool>& used = used_[static_cast<std::size_t>(key)];
-    // Mostly it is set: then nothing is written to memory that clients share.
-    if (!used.load(std::memory_order_relaxed)) used.store(true, std::memory_order_relaxed);
-  }
-
-  /// In ascending order.
-  template <class Visit>
-  void for_each(Visit&& visit) const {
-    for (std::size_t key = 0; key < used_.size(); ++key) {
-      if (used_[key].load(std::memory_order_relaxed)) visit(static_cast<int>(key));
-    }
-  }
-
-  bool none() const {
-    return std::none_of(used_.begin(), used_.end(), [](const auto& used) { return used.load(); });
-  }
-
- private:
-  std::vector<std::atomic<bool>> used_;
-};
-
-/// What the locks of a run may have left in its stores.
-struct RunKeys {
-  std::string_view run_id;
-  const UsedKeys& used;
-  std::function<std::string(int)> name_of;
-  const std::vector<std::string_view>& suffixes;  ///< of each key
-};
-
 /// The servers of a run, apart from its locks: their CPU time, their restarts, and removing the
 /// run's keys. For one thread at a time.
 class RunStores {
  public:
-  RunStores(std::vector<std::unique_ptr<Store>> stores, Listing listing)
-      : stores_(std::move(stores)), listing_(listing) {}
+  RunStores(const RunPlan& plan, const Descriptor& strategy)
+      : stores_(make_stores(strategy, plan.endpoints, plan.workload.strategy.command_timeout)) {}
 
   /// Reads the servers' figures when the load begins.
-  void begin();
+  void begin() {
+    at_begin_.clear();
+    for (const auto& store : stores_) at_begin_.push_back(store->facts());
+  }
 
   struct Usage {
     std::optional<double> cpu_seconds;  ///< nothing if a server does not report it, or restarted
@@ -72,15 +40,72 @@ class RunStores {
     std::vector<std::string> gone;      ///< a line for each server that no longer answers
   };
   /// The difference since begin().
-  Usage end();
+  Usage end() {
+    Usage usage;
+    double cpu_seconds = 0;
+    bool complete = !stores_.empty();
+    for (std::size_t i = 0; i < at_begin_.size(); ++i) {
+      const StoreResult<StoreFacts>& before = at_begin_[i];
+      if (!before) {  // no permission to ask
+        complete = false;
+        continue;
+      }
+      const StoreResult<StoreFacts> after = stores_[i]->facts();
+      if (after && before->instance == after->instance) {
+        complete = complete && after->cpu_seconds && before->cpu_seconds;
+        cpu_seconds += after->cpu_seconds.value_or(0) - before->cpu_seconds.value_or(0);
+        continue;
+      }
+      complete = false;
+      if (after) {
+        usage.restarts.push_back(stores_[i]->display() + " restarted during the run");
+      } else {
+        usage.gone.push_back(stores_[i]->display() + " did not answer after the run");
+      }
+    }
+    if (complete) usage.cpu_seconds = cpu_seconds;
+    return usage;
+  }
 
-  /// Removes them from all servers: by the run's id where they stand together, otherwise the used
-  /// ones by their names. A stop ends it after the batch under way.
-  tl::expected<void, std::string> remove(const RunKeys& keys, const std::stop_token& stop);
+  /// Removes what its locks left in all servers: by the run's id where keys stand together,
+  /// otherwise the used ones by their names. A stop ends it after the batch under way.
+  tl::expected<void, std::string> remove(const RunShared& run, std::string_view run_id,
+                                         const std::stop_token& stop) {
+    // After a failure a server gets no more requests; the others are still cleaned.
+    std::vector<bool> failed(stores_.size(), false);
+    tl::expected<void, std::string> first_failure;
+    const auto from_all = [&](auto&& removal) {
+      for (std::size_t store = 0; store < stores_.size(); ++store) {
+        if (failed[store]) continue;
+        const StoreResult<std::size_t> removed = removal(*stores_[store]);
+        failed[store] = !removed;
+        if (!removed && first_failure) first_failure = tl::unexpected(removed.error().message);
+      }
+    };
+    const StoreKind* const kind = find_store_kind(run.strategy.backend);
+    if (kind != nullptr && kind->listing == Listing::by_prefix) {
+      from_all([&](Store& store) { return store.remove_run(run_id, stop); });
+      return first_failure;
+    }
+    // Bounds memory: a run may have millions of keys.
+    constexpr std::size_t kKeysAtOnce = 10'000;
+    std::vector<std::string> batch;
+    const auto remove_batch = [&] {
+      from_all([&](Store& store) { return store.remove_keys(batch, stop); });
+      batch.clear();
+    };
+    run.used.for_each([&](int key) {
+      for (const std::string_view suffix : run.strategy.key_suffixes) {
+        batch.push_back(run.key(key) + std::string(suffix));
+      }
+      if (batch.size() >= kKeysAtOnce) remove_batch();
+    });
+    if (!batch.empty()) remove_batch();
+    return first_failure;
+  }
 
  private:
-  std::vector<std::unique_ptr<Store>> stores_;
-  const Listing listing_;
+  const std::vector<std::unique_ptr<Store>> stores_;
   std::vector<StoreResult<StoreFacts>> at_begin_;
 };
 
@@ -93,7 +118,10 @@ class ResourceMeter {
       : plan_(plan), strategy_(strategy), pool_(pool) {}
 
   /// Whether the lock or the counter is on private servers, which share this machine.
-  bool has_private_servers() const;
+  bool has_private_servers() const {
+    const bool counts_there = plan_.workload.resource != Resource::memory;
+    return is_private(server_set(strategy_)) || (counts_there && is_private("counter"));
+  }
 
   void load_begins() { at_begin_ = read(); }
   void load_ends() { at_end_ = read(); }
@@ -101,14 +129,50 @@ class ResourceMeter {
   void drained() { when_drained_ = read(); }
 
   /// CPU time of the generator, the private servers and the machine during the load.
-  void add_to(RunEvidence& evidence) const;
+  void add_to(RunEvidence& evidence) const {
+    evidence.cpu_seconds = at_end_.own_cpu - at_begin_.own_cpu;
+    evidence.private_cpu_seconds = difference(at_end_.private_cpu, at_begin_.private_cpu);
+    evidence.machine.cpu = difference(at_end_.machine.cpu, at_begin_.machine.cpu);
+    evidence.machine.pressure_seconds =
+        difference(at_end_.machine.pressure_seconds, at_begin_.machine.pressure_seconds);
+    evidence.machine.throttled_seconds =
+        difference(at_end_.machine.throttled_seconds, at_begin_.machine.throttled_seconds);
+    for (std::size_t i = 0; i < at_end_.threads.size(); ++i) {
+      evidence.busiest_thread_seconds =
+          std::max(evidence.busiest_thread_seconds.value_or(0),
+                   seconds(at_end_.threads[i] - at_begin_.threads.at(i)));
+    }
+  }
   /// CPU time of the private servers of this lock, until drained; nothing if it has none, or if
   /// they restarted.
-  std::optional<double> server_cpu_seconds() const;
+  std::optional<double> server_cpu_seconds() const {
+    // A server that restarts counts from zero again.
+    if (restarts_servers(plan_.faults)) return std::nullopt;
+    return difference(when_drained_.servers_cpu, at_begin_.servers_cpu);
+  }
   /// Through proxies, until drained; nothing without them.
-  std::optional<std::uint64_t> bytes() const;
+  std::optional<std::uint64_t> bytes() const {
+    if (!plan_.bytes_moved) return std::nullopt;
+    return when_drained_.bytes - at_begin_.bytes;
+  }
 
  private:
+  /// Of this process so far.
+  static double own_cpu_seconds() {
+    rusage usage{};
+    ::getrusage(RUSAGE_SELF, &usage);
+    const auto to_seconds = [](const timeval& time) {
+      return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
+    };
+    return to_seconds(usage.ru_utime) + to_seconds(usage.ru_stime);
+  }
+  /// Nothing unless both are there.
+  template <class T>
+  static std::optional<T> difference(const std::optional<T>& later,
+                                     const std::optional<T>& earlier) {
+    if (!later || !earlier) return std::nullopt;
+    return *later - *earlier;
+  }
   struct Reading {
     double own_cpu = 0;
     std::vector<Duration> threads{};                     ///< of the pool
@@ -116,9 +180,27 @@ class ResourceMeter {
     std::uint64_t bytes = 0;
     MachineReading machine;
   };
-  Reading read() const;
-  bool is_private(std::string_view set) const;
-  bool has_only_private_servers() const;
+  Reading read() const {
+    Reading reading{.own_cpu = own_cpu_seconds(), .machine = plan_.machine()};
+    if (plan_.private_cpu.of) reading.servers_cpu = plan_.private_cpu.of(server_set(strategy_));
+    if (plan_.bytes_moved) reading.bytes = plan_.bytes_moved();
+    for (int i = 0; pool_ && i < pool_->threads(); ++i) {
+      reading.threads.push_back(pool_->cpu_time(i));
+    }
+    // Other locks' servers run too.
+    if (has_only_private_servers()) {
+      reading.private_cpu = plan_.private_cpu.all ? plan_.private_cpu.all() : 0;
+    }
+    return reading;
+  }
+  bool is_private(std::string_view set) const {
+    return plan_.private_cpu.of && plan_.private_cpu.of(set).has_value();
+  }
+  bool has_only_private_servers() const {
+    const bool counts_there = plan_.workload.resource != Resource::memory;
+    return (urls_of(strategy_, plan_.endpoints).empty() || is_private(server_set(strategy_))) &&
+           (!counts_there || is_private("counter"));
+  }
 
   const RunPlan& plan_;
   const Descriptor& strategy_;
@@ -130,7 +212,8 @@ class ResourceMeter {
 /// it comes with the other one only.
 class StopAfter {
  public:
-  StopAfter(Duration time, const std::stop_token& other) : on_other_(other, Request{stop_}) {
+  StopAfter(Duration time, const std::stop_token& other)
+      : on_other_(other, [stop = stop_]() mutable { stop.request_stop(); }) {
     auto timer = Carrier::current().start(
         [stop = stop_, time](const std::stop_token& over) mutable {
           Carrier& carrier = Carrier::current();
@@ -144,13 +227,8 @@ class StopAfter {
   std::stop_token token() const { return stop_.get_token(); }
 
  private:
-  struct Request {
-    std::stop_source stop;
-    void operator()() { stop.request_stop(); }
-  };
-
   std::stop_source stop_;
-  std::stop_callback<Request> on_other_;
+  std::stop_callback<std::function<void()>> on_other_;
   std::unique_ptr<Task> timer_;
 };
 

@@ -71,35 +71,11 @@ class RecordingObserver : public StrategyObserver {
 class ForwardedWarnings : public ProgressObserver {
  public:
   explicit ForwardedWarnings(const OnStep& on_warning) : on_warning_(on_warning) {}
-  void on_progress(const Progress&) override {}
   void on_warning(const std::string& line) override { on_warning_(line); }
 
  private:
   const OnStep& on_warning_;
 };
-
-tl::expected<void, std::string> make_counter(const RunPlan& plan, Env& env, RunShared& run) {
-  const Workload& workload = plan.workload;
-  if (workload.resource == Resource::memory) {
-    run.counter = make_memory_counter(workload.key_count());
-    return {};
-  }
-  const auto endpoint = redis::parse_endpoint(plan.counter_url);
-  if (!endpoint) return tl::unexpected(endpoint.error());
-  auto counter =
-      make_redis_counter({.connections = run.services.get_or_make<redis::ConnectionFactory>(
-                              redis::make_connection_factory),
-                          .endpoint = *endpoint,
-                          .command_timeout = workload.strategy.command_timeout,
-                          .env = env,
-                          .keys = workload.key_count(),
-                          .key_name = [&run](int key) { return run.key(key) + ":counter"; },
-                          .checks_fencing = workload.resource == Resource::redis_fenced,
-                          .kept_for = kKeptFor + workload.warmup + workload.duration});
-  if (!counter) return tl::unexpected(counter.error());
-  run.counter = std::move(*counter);
-  return {};
-}
 
 }  // namespace
 
@@ -130,7 +106,7 @@ RunReport run_plans(std::span<const RunPlan> plans, ProgressObserver& observer,
       if (plan->is_done && plan->is_done(*strategy, repetition)) continue;
       auto result = plan->maker
                         ? plan->maker(*plan, *strategy, repetition, progress, observer, stop)
-                        : LiveRun(*plan, *strategy, repetition, progress, observer, stop).execute();
+                        : make_live_run(*plan, *strategy, repetition, progress, observer, stop);
       if (result) {
         report.runs.push_back(std::move(*result));
       } else if (!stop.stop_requested()) {
@@ -186,15 +162,31 @@ void record_services(RunShared& run) {
 }
 
 tl::expected<void, std::string> equip(const RunPlan& plan, Env& env, RunShared& run) {
-  if (plan.workload.meet_every) {
-    run.meetings = std::make_unique<Meetings>(plan.workload.key_count(), *plan.workload.meet_every);
+  const Workload& workload = plan.workload;
+  if (workload.meet_every) {
+    run.meetings = std::make_unique<Meetings>(workload.key_count(), *workload.meet_every);
   }
   record_services(run);
   if (plan.provide_services) plan.provide_services(run.services);
-  auto demand = Demand::make(plan.workload, run.share);
+  auto demand = Demand::make(workload, run.share);
   if (!demand) return tl::unexpected(demand.error());
   run.demand = *std::move(demand);
-  return make_counter(plan, env, run);
+  if (workload.resource == Resource::memory) {
+    run.counter = make_memory_counter(workload.key_count());
+    return {};
+  }
+  const auto endpoint = redis::parse_endpoint(plan.counter_url);
+  if (!endpoint) return tl::unexpected(endpoint.error());
+  return make_redis_counter({.connections = run.services.get_or_make<redis::ConnectionFactory>(
+                                 redis::make_connection_factory),
+                             .endpoint = *endpoint,
+                             .command_timeout = workload.strategy.command_timeout,
+                             .env = env,
+                             .keys = workload.key_count(),
+                             .key_name = [&run](int key) { return run.key(key) + ":counter"; },
+                             .checks_fencing = workload.resource == Resource::redis_fenced,
+                             .kept_for = kKeptFor + workload.warmup + workload.duration})
+      .map([&run](std::unique_ptr<Counter> made) { run.counter = std::move(made); });
 }
 
 }  // namespace lockbench::loadgen

@@ -11,7 +11,7 @@
 #include <tl/expected.hpp>
 #include <vector>
 
-#include "loadgen/record/machine.h"
+#include "loadgen/record/certificate.h"
 #include "loadgen/record/metrics.h"
 #include "loadgen/run/fault.h"
 #include "loadgen/run/workload.h"
@@ -39,13 +39,13 @@ struct Progress {
   std::uint64_t stuck = 0;  ///< locks that nobody of the run is granted
 };
 
+/// Called on the runner's thread. This base class ignores it.
 class ProgressObserver {
  public:
   virtual ~ProgressObserver() = default;
-  /// Called on the runner's thread.
-  virtual void on_progress(const Progress& progress) = 0;
+  virtual void on_progress(const Progress& /*progress*/) {}
   /// One line about something that does not change the figures but that the user should know.
-  virtual void on_warning(const std::string& line) = 0;
+  virtual void on_warning(const std::string& /*line*/) {}
 };
 
 /// Makes one client's Env; called on the client's thread. Tests and faults supply their own.

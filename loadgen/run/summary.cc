@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <thread>
 
 #include "results/stats/statistics.h"
 #include "strategies/store.h"
@@ -99,19 +98,20 @@ std::optional<results::Quorum> quorum_of(const RunShared& run) {
   return quorum;
 }
 
-results::Fairness fairness_of(const RunShared& run) {
+results::Fairness fairness_of(const RunShared& run, const results::Run& result) {
   results::Fairness fairness;
   for (int client = 0; client < run.recorder.client_count(); ++client) {
     fairness.per_client.push_back(
         run.recorder.client(client).counts(Phase::measured)[Count::sections]);
   }
-  const Counts totals = run.recorder.totals(Phase::measured);
-  fairness.jain = totals[Count::sections] == 0 ? std::numeric_limits<double>::quiet_NaN()
-                                               : results::jain_index(fairness.per_client);
+  fairness.jain = result.sections == 0 ? std::numeric_limits<double>::quiet_NaN()
+                                       : results::jain_index(fairness.per_client);
   fairness.longest_streak = run.audit.totals().longest_streak;
-  fairness.longest_wait_seconds = seconds(std::max(totals.longest_wait, totals.longest_cut));
-  fairness.longest_wait_at_least =
-      totals.longest_cut > Duration::zero() && totals.longest_cut >= totals.longest_wait;
+  // A transaction waits as a whole, with all that it asked for in vain.
+  const results::Distribution& waits =
+      result.transactions ? result.transactions->acquire : result.acquire;
+  fairness.longest_wait_seconds = waits.max;
+  fairness.longest_wait_at_least = std::ranges::find(waits.at_least, "max") != waits.at_least.end();
   fairness.by_client = run.recorder.waits().by_client();
   return fairness;
 }
@@ -150,6 +150,9 @@ void summarise_audit(const RunShared& run, results::Run& result) {
 void summarise(const RunShared& run, Duration measured, results::Run& result) {
   const Recorder& recorder = run.recorder;
   const Counts counts = recorder.totals(Phase::measured);
+  result.strategy = run.strategy.name;
+  result.backend = run.strategy.backend;
+  result.load = load_of(run.workload);
   result.errors = recorder.failures();
   result.duration_seconds = seconds(measured);
   result.outcomes = outcomes_of(recorder);
@@ -169,19 +172,8 @@ void summarise(const RunShared& run, Duration measured, results::Run& result) {
     result.commands.emplace(command, to_distribution(times));
   }
   derive_ratios(counts, result);
-  result.fairness = fairness_of(run);
+  result.fairness = fairness_of(run, result);
   summarise_audit(run, result);
-}
-
-RunEvidence evidence_of(const RunShared& run) {
-  const Recorder::Histograms& histograms = run.recorder.histograms(Phase::measured);
-  RunEvidence evidence;
-  evidence.closed_loop = !run.workload.rate;
-  evidence.cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
-  evidence.has_store = !urls_of(run.strategy, run.endpoints).empty();
-  evidence.wake_lag = histograms[Timing::wake_lag].snapshot();
-  evidence.acquire = histograms[Timing::acquired].snapshot();
-  return evidence;
 }
 
 std::uint64_t overflowed_samples(results::Run& run) {

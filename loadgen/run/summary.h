@@ -2,19 +2,15 @@
 
 #include <optional>
 
-#include "loadgen/record/certificate.h"
 #include "loadgen/run/worker.h"
 #include "results/file/model.h"
 
 namespace lockbench::loadgen {
 
-/// Fills `result` from what the clients recorded: outcomes, distributions, wait anatomy, fairness
-/// and audit. `measured` is the length of the measured part. Call after all clients have ended.
+/// Fills `result` from the run and from what the clients recorded: outcomes, distributions, wait
+/// anatomy, fairness and audit. `measured` is the length of the measured part. Call after all
+/// clients have ended.
 void summarise(const RunShared& run, Duration measured, results::Run& result);
-
-/// What is known of the run's validity from what its clients recorded, and of its machine. Leaves
-/// the rest to the caller.
-RunEvidence evidence_of(const RunShared& run);
 
 /// Samples of all distributions of a run that were above the histograms' range.
 std::uint64_t overflowed_samples(results::Run& run);

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <iterator>
 
 namespace lockbench::loadgen {
@@ -183,31 +182,14 @@ void Worker::end_iteration(bool used_up) {
   }
 }
 
-void Worker::end_transaction() {
-  const std::optional<Trace>& trace = run_.workload.trace;
-  if (!trace) return;
-  if (run_.ended_of_trace.fetch_add(1, std::memory_order_relaxed) + 1 == trace->transactions) {
-    // Otherwise the run would last until each client has thought, or its next start is due.
-    run_.demand_met.store(true);
-    run_.over.request_stop();
-  }
-}
-
 void Worker::shed(TimePoint intended, TimePoint now) {
   phase_ = now < run_.measure_start.load() ? Phase::unmeasured : Phase::measured;
   const Duration waited = now - intended;
   histograms()[Timing::abandoned].record(waited);
   if (run_.workload.has_transactions()) histograms()[Timing::transaction_cut].record(waited);
   histograms()[Timing::schedule_lag].record(waited);
-  note_longest(phase_, waited, true);
+  note_own(phase_, waited, true);
   record_.add(phase_, count_of(failure_.value_or(FailureReason::slow)));
-}
-
-TimePoint Worker::deadline_of(int key, TimePoint started) const {
-  // A rival waits for its partner's hold, which is no fault of the lock.
-  const TimePoint free_at =
-      is_rival() ? std::max(started, run_.meetings->held_until(key)) : started;
-  return free_at + run_.workload.acquire_timeout;
 }
 
 void Worker::section(TimePoint intended) {
@@ -240,8 +222,17 @@ void Worker::section(TimePoint intended) {
   counts_[Count::commands] = (env_.effort() - before).commands;
   record_.add(phase_, counts_);
   if (run_.workload.iterations && phase_ == Phase::measured) end_iteration(!only_contended);
-  end_transaction();
-  pause_after_failure(outcome == AcquireOutcome::failed || outcome == AcquireOutcome::unknown);
+  const auto& trace = run_.workload.trace;
+  if (trace &&
+      run_.ended_of_trace.fetch_add(1, std::memory_order_relaxed) + 1 == trace->transactions) {
+    // Otherwise the run would last until each client has thought, or its next start is due.
+    run_.demand_met.store(true);
+    run_.over.request_stop();
+  }
+  const bool failed = outcome == AcquireOutcome::failed || outcome == AcquireOutcome::unknown;
+  failures_in_a_row_ = failed ? failures_in_a_row_ + 1 : 0;
+  // Without it clients would ask a failed store in a tight loop.
+  if (failed) pause(failures_in_a_row_ - 1, TimePoint::max());
 }
 
 void Worker::hold() {
@@ -251,11 +242,6 @@ void Worker::hold() {
   const TimePoint until = held_.back().granted_at + transaction_.hold;
   if (meets_) run_.meetings->call(held_.back().key, until);
   base_env_->wait(nullptr, until, over_);
-}
-
-void Worker::pause_after_failure(bool failed) {
-  failures_in_a_row_ = failed ? failures_in_a_row_ + 1 : 0;
-  if (failed) pause(failures_in_a_row_ - 1, TimePoint::max());
 }
 
 bool Worker::pause(std::uint32_t failures, TimePoint deadline) {

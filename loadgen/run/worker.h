@@ -1,6 +1,8 @@
 #pragma once
 
+#include <algorithm>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -16,15 +18,40 @@
 #include "loadgen/record/metered_env.h"
 #include "loadgen/record/recorder.h"
 #include "loadgen/run/demand.h"
-#include "loadgen/run/run_stores.h"
 #include "loadgen/run/runner.h"
-#include "loadgen/run/schedule.h"
 #include "loadgen/run/workload.h"
 #include "strategies/carrier.h"
 #include "strategies/descriptor.h"
 #include "strategies/random.h"
 
 namespace lockbench::loadgen {
+
+/// Which keys of a run were used, so that no others are removed at its end. Thread-safe.
+class UsedKeys {
+ public:
+  explicit UsedKeys(int keys) : used_(static_cast<std::size_t>(keys)) {}
+
+  void mark(int key) noexcept {
+    std::atomic<bool>& used = used_[static_cast<std::size_t>(key)];
+    // Mostly it is set: then nothing is written to memory that clients share.
+    if (!used.load(std::memory_order_relaxed)) used.store(true, std::memory_order_relaxed);
+  }
+
+  /// In ascending order.
+  template <class Visit>
+  void for_each(Visit&& visit) const {
+    for (std::size_t key = 0; key < used_.size(); ++key) {
+      if (used_[key].load(std::memory_order_relaxed)) visit(static_cast<int>(key));
+    }
+  }
+
+  bool none() const {
+    return std::none_of(used_.begin(), used_.end(), [](const auto& used) { return used.load(); });
+  }
+
+ private:
+  std::vector<std::atomic<bool>> used_;
+};
 
 /// State that the clients of one run share. Each member is thread-safe, or not written while
 /// clients run.
@@ -121,8 +148,6 @@ class Worker {
   bool next_transaction(TimePoint intended);
   void section(TimePoint intended);
   int own_key() const { return number_ % run_.workload.key_count(); }
-  /// How long a request waits that starts now.
-  TimePoint deadline_of(int key, TimePoint started) const;
   /// Takes all locks of the transaction, or none. Not acquired: why the last attempt failed.
   AcquireOutcome take_all(TimePoint intended, TimePoint started);
   AcquireOutcome try_all(TimePoint intended, TimePoint started, TimePoint deadline);
@@ -141,42 +166,32 @@ class Worker {
   bool take_iteration();
   /// Ends the iteration, and with the last one the run. Returns an unused one to the others.
   void end_iteration(bool used_up);
-  /// The last transaction of a trace ends the run.
-  void end_transaction();
   /// A lock that the section holds.
   struct Held {
     int key = 0;
     Lease lease;
     TimePoint granted_at;
-    Entry entry;
+    Entry entry{};
     std::optional<Reading> seen{};  ///< of the counter
   };
-  /// The lock was granted: reads the counter.
-  Held enter(int key, Lease lease, Entry entry, TimePoint granted_at);
   void hold();
   /// Writes the counter back, unless the lock is shared.
   void write_counter(const Held& held);
   void release(const Held& held, TimePoint begun_at);
   /// What the grant means to the clients that waited.
   void note_grant(int key, const WaitTicket& wait, TimePoint intended, TimePoint granted_at);
-  void note_no_grant(int key, const WaitTicket& wait, TimePoint now);
-  /// Counts the handoffs that have completed.
   void note_handoffs();
   Phase phase_of_wait(TimePoint ended) const;
-  Phase phase_of(AcquireOutcome outcome, TimePoint ended) const;
   /// When the load's end cut a wait off: what a store then takes to end it is nobody's wait.
   TimePoint cut_off(TimePoint started, TimePoint ended) const;
   void note_wait(const AcquireResult& result, const Effort& spent, TimePoint intended,
                  TimePoint started, TimePoint ended);
-  /// For the longest wait, and those of this client.
-  void note_longest(Phase phase, Duration waited, bool cut);
+  /// Among the waits of this client.
+  void note_own(Phase phase, Duration waited, bool cut);
   /// Why the lock was not granted; nothing if it was, or if the end of the run cut the wait off.
   std::optional<FailureReason> failure_of(const AcquireResult& result, TimePoint started) const;
-  /// All locks were taken, or that was given up.
   void note_transaction(AcquireOutcome outcome, TimePoint intended, TimePoint started);
   void note_loss(const Lease& lease, TimePoint learned_at);
-  /// Keeps clients from asking a failed store in a tight loop.
-  void pause_after_failure(bool failed);
   bool over() const { return over_.stop_requested(); }
   Recorder::Histograms& histograms() { return run_.recorder.histograms(phase_); }
 

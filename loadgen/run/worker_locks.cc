@@ -18,7 +18,11 @@ std::uint64_t nanoseconds(Duration duration) {
 // How a section takes its locks and gives them back, and what is recorded of that.
 
 AcquireOutcome Worker::take_all(TimePoint intended, TimePoint started) {
-  const TimePoint deadline = deadline_of(transaction_.locks.front().key, started);
+  // A rival waits for its partner's hold, which is no fault of the lock.
+  const TimePoint free_at =
+      is_rival() ? std::max(started, run_.meetings->held_until(transaction_.locks.front().key))
+                 : started;
+  const TimePoint deadline = free_at + run_.workload.acquire_timeout;
   AcquireOutcome outcome = try_all(intended, started, deadline);
   if (transaction_.locks.size() == 1) return outcome;
   for (std::uint32_t retries = 0; outcome != AcquireOutcome::acquired; ++retries) {
@@ -98,16 +102,34 @@ AcquireOutcome Worker::take(const Wanted& wanted, TimePoint intended, TimePoint 
   const TimePoint ended = base_env_->now();
   env_.leave_behind();
 
-  phase_ = phase_of(result.outcome, ended);
+  // A grant after the load's end does not count.
+  const bool late =
+      result.outcome == AcquireOutcome::acquired && (over() || ended >= run_.load_end.load());
+  phase_ = late && !run_.workload.iterations ? Phase::ending : phase_of_wait(ended);
   note_wait(result, env_.effort() - before, intended, started, ended);
   if (result.outcome != AcquireOutcome::acquired) {
-    note_no_grant(key, wait, ended);
+    // One of several locks may only have been on its way back.
+    const bool taken = transaction_.locks.size() == 1 && failure_ == FailureReason::taken;
+    if (taken) run_.handoff.found_taken(key, wait);
+    std::vector<Duration> unserved;
+    run_.handoff.gave_up(key, wait, ended, unserved);
+    for (const Duration waited : unserved) histograms()[Timing::handoff_cut].record(waited);
     return result.outcome;
   }
-  Lease lease = *std::move(result.lease);
-  const Entry entry = run_.audit.enter(key, number_, lease.mode, lease.fencing, mark, ended);
+  Held& held =
+      held_.emplace_back(Held{.key = key, .lease = *std::move(result.lease), .granted_at = ended});
+  const Lease& lease = held.lease;
+  held.entry = run_.audit.enter(key, number_, lease.mode, lease.fencing, mark, ended);
   note_grant(key, wait, intended, ended);
-  held_.push_back(enter(key, std::move(lease), entry, ended));
+  // Holders of a shared lock arrive in any order: their numbers must not reject one another.
+  auto seen = counter_->read(key, lease.mode == Mode::shared ? std::nullopt : lease.fencing);
+  if (seen) {
+    held.seen = *seen;
+    if (seen->stale) ++counts_[Count::stale_rejected];
+  } else {
+    ++counts_[Count::resource_failures];
+    run_.recorder.failure("counter: " + seen.error());
+  }
   return result.outcome;
 }
 
@@ -141,15 +163,6 @@ void Worker::note_grant(int key, const WaitTicket& wait, TimePoint intended, Tim
   note_handoffs();
 }
 
-void Worker::note_no_grant(int key, const WaitTicket& wait, TimePoint now) {
-  // One of several locks may only have been on its way back.
-  const bool taken = transaction_.locks.size() == 1 && failure_ == FailureReason::taken;
-  if (taken) run_.handoff.found_taken(key, wait);
-  std::vector<Duration> unserved;
-  run_.handoff.gave_up(key, wait, now, unserved);
-  for (const Duration waited : unserved) histograms()[Timing::handoff_cut].record(waited);
-}
-
 void Worker::note_handoffs() {
   for (const Handoff& handoff : completed_) {
     for (std::uint64_t i = 0; i < handoff.releases; ++i) {
@@ -166,13 +179,6 @@ Phase Worker::phase_of_wait(TimePoint ended) const {
   // among the measured ones.
   if (run_.workload.iterations) return phase_;
   return ended < run_.measure_start.load() ? Phase::unmeasured : Phase::measured;
-}
-
-Phase Worker::phase_of(AcquireOutcome outcome, TimePoint ended) const {
-  // A grant after the load's end does not count.
-  const bool too_late = over() || ended >= run_.load_end.load();
-  const bool late_grant = outcome == AcquireOutcome::acquired && too_late;
-  return late_grant && !run_.workload.iterations ? Phase::ending : phase_of_wait(ended);
 }
 
 TimePoint Worker::cut_off(TimePoint started, TimePoint ended) const {
@@ -198,7 +204,7 @@ void Worker::note_wait(const AcquireResult& result, const Effort& spent, TimePoi
   }
   // A transaction waits as a whole, with all that it asked for in vain.
   const bool alone = !run_.workload.has_transactions();
-  if (alone && (cut || timing == Timing::acquired)) note_longest(phase, ended - intended, cut);
+  if (alone && (cut || timing == Timing::acquired)) note_own(phase, ended - intended, cut);
   counts_[Count::attempts] += result.attempts;
   counts_[Count::wakes] += spent.wakes;
   if (!result.reason.empty()) run_.recorder.failure(result.reason);
@@ -211,8 +217,7 @@ void Worker::note_wait(const AcquireResult& result, const Effort& spent, TimePoi
   counts_[Count::notified_ns] += nanoseconds(spent.notified);
 }
 
-void Worker::note_longest(Phase phase, Duration waited, bool cut) {
-  record_.add_wait(phase, waited, cut);
+void Worker::note_own(Phase phase, Duration waited, bool cut) {
   if (phase == Phase::measured) run_.recorder.waits().record(number_, waited, cut);
 }
 
@@ -242,26 +247,11 @@ void Worker::note_transaction(AcquireOutcome outcome, TimePoint intended, TimePo
   if (outcome == AcquireOutcome::failed || outcome == AcquireOutcome::unknown) return;
   const Phase phase = late ? phase_of_wait(ended) : phase_;
   if (late || outcome == AcquireOutcome::abandoned) ended = cut_off(started, ended);
-  note_longest(phase, ended - intended, !granted);
+  note_own(phase, ended - intended, !granted);
   Recorder::Histograms& to = run_.recorder.histograms(phase);
   to[granted ? Timing::transaction : Timing::transaction_cut].record(ended - intended);
   to[granted ? Timing::transaction_service : Timing::transaction_service_cut].record(ended -
                                                                                      started);
-}
-
-Worker::Held Worker::enter(int key, Lease lease, Entry entry, TimePoint granted_at) {
-  // Holders of a shared lock arrive in any order: their numbers must not reject one another.
-  const bool shared = lease.mode == Mode::shared;
-  auto seen = counter_->read(key, shared ? std::nullopt : lease.fencing);
-  Held held{.key = key, .lease = std::move(lease), .granted_at = granted_at, .entry = entry};
-  if (seen) {
-    held.seen = *seen;
-    if (seen->stale) ++counts_[Count::stale_rejected];
-  } else {
-    ++counts_[Count::resource_failures];
-    run_.recorder.failure("counter: " + seen.error());
-  }
-  return held;
 }
 
 void Worker::write_counter(const Held& held) {

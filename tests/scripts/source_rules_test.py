@@ -148,7 +148,7 @@ class Rules(unittest.TestCase):
              "loadgen/fibers must not include loadgen/record"),
             ("loadgen/fibers/stacks.h", "strategies/redis/client/connection.h",
              "loadgen/fibers must not include strategies/redis"),
-            ("loadgen/run/runner.h", "loadgen/experiments/capacity_search.h",
+            ("loadgen/run/runner.h", "loadgen/experiments/capacity_experiment.h",
              "loadgen/run must not include loadgen/experiments"),
             ("results/stats/figures.cc", "strategies/env.h", "results must not include strategies"),
             ("strategies/etcd/lock.cc", "strategies/postgres/client/session.h",

@@ -1,17 +1,31 @@
 #pragma once
 
+#include <exception>
 #include <functional>
-#include <stdexcept>
 
-#include "loadgen/fibers/pool.h"
+#include "loadgen/fibers/scheduler.h"
+#include "tests/support/must.h"
 
 namespace lockbench::test {
 
-/// Runs the body as fibers::on_virtual_time() does. Throws std::runtime_error where it cannot.
+/// Runs `body` on virtual time (see fibers::Time), with all fibers that it starts, on the calling
+/// thread. Returns when all have ended; passes on what `body` throws.
 inline void on_virtual_time(const std::function<void()>& body) {
-  if (auto played = fibers::on_virtual_time(body); !played) {
-    throw std::runtime_error(played.error());
-  }
+  // It composes a whole run and reads its result, which goes deeper than a client.
+  fibers::Stacks stacks(fibers::StackSize{.bytes = std::size_t{512} * 1024});
+  const auto scheduler = must(fibers::Scheduler::make(stacks, fibers::Time::virtual_time));
+  std::exception_ptr thrown;
+  const auto guarded = [&](const std::stop_token&) {
+    try {
+      body();
+    } catch (...) {
+      thrown = std::current_exception();
+    }
+  };
+  const auto task = must(scheduler->start(guarded, {}));
+  scheduler->finish();
+  scheduler->run();
+  if (thrown) std::rethrow_exception(thrown);
 }
 
 }  // namespace lockbench::test

@@ -5,8 +5,7 @@
 #include <map>
 #include <random>
 
-#include "loadgen/experiments/capacity_judgement.h"
-#include "loadgen/experiments/capacity_search.h"
+#include "loadgen/experiments/capacity_experiment.h"
 #include "loadgen/record/histogram.h"
 
 namespace lockbench::loadgen {

@@ -1,4 +1,4 @@
-#include "loadgen/experiments/capacity_judgement.h"
+#include "loadgen/experiments/capacity_experiment.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "loadgen/experiments/capacity_search.h"
+#include "loadgen/experiments/capacity_experiment.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,7 +7,6 @@
 #include <map>
 #include <random>
 
-#include "loadgen/experiments/capacity_experiment.h"
 #include "tests/unit/loadgen/live_run_fixture.h"
 
 namespace lockbench::loadgen {

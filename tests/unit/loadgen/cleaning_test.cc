@@ -3,6 +3,7 @@
 
 #include <mutex>
 
+#include "loadgen/run/run_stores.h"
 #include "strategies/store.h"
 #include "tests/unit/loadgen/live_run_fixture.h"
 

@@ -4,7 +4,7 @@
 #include <mutex>
 
 #include "loadgen/run/runner.h"
-#include "loadgen/run/schedule.h"
+#include "loadgen/run/demand.h"
 #include "tests/unit/loadgen/live_run_fixture.h"
 
 namespace lockbench::loadgen {

@@ -136,9 +136,7 @@ TEST_F(SummaryTest, OutcomesAreKeptApartAndThoseThatWereCutOffAreCensored) {
 TEST_F(SummaryTest, Fairness) {
   add(Count::sections, 3, 0);
   add(Count::sections, 1, 1);
-  Counts waited;
-  waited.longest_wait = 250ms;
-  run_.recorder.client(1).add(Phase::measured, waited);
+  measured()[Timing::acquired].record(250ms);
   for (const int client : {0, 0, 0, 1}) {
     run_.audit.leave(0, run_.audit.enter(0, client, Mode::exclusive, {}, {}, audit_start_),
                      audit_start_);

@@ -1,4 +1,4 @@
-#include "loadgen/run/trace.h"
+#include "loadgen/run/workload.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>

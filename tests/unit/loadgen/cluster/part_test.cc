@@ -44,7 +44,6 @@ void record(RunShared& run, int client, Duration waited, Phase phase, bool cut) 
   Counts counts;
   counts[cut ? Count::failed_taken : Count::sections] = 1;
   counts[Count::commands] = 3;
-  counts.longest_wait = waited;
   recorder.client(client).add(phase, counts);
   if (phase == Phase::measured) {
     recorder.waits().record(client, waited, cut);

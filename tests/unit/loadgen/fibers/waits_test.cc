@@ -4,7 +4,7 @@
 #include <random>
 #include <thread>
 
-#include "loadgen/fibers/timers.h"
+#include "loadgen/fibers/scheduler.h"
 #include "tests/unit/loadgen/fibers/pool_fixture.h"
 
 namespace lockbench::fibers {
