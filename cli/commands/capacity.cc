@@ -1,7 +1,7 @@
 #include <fmt/format.h>
 
 #include "cli/commands/commands.h"
-#include "cli/commands/metrics.h"
+#include "cli/commands/measurement.h"
 #include "cli/console/ranks.h"
 #include "cli/console/session.h"
 #include "loadgen/experiments/capacity_experiment.h"

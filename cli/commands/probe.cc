@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "cli/commands/commands.h"
-#include "cli/commands/metrics.h"
+#include "cli/commands/measurement.h"
 #include "cli/console/facts.h"
 #include "cli/console/session.h"
 #include "loadgen/run/runner.h"

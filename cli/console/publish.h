@@ -1,5 +1,7 @@
 #pragma once
 
+#include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -33,6 +35,12 @@ bool print_text(const std::string& given);
 std::vector<std::string> missed_thresholds(const std::vector<results::Threshold>& thresholds,
                                            const results::Result& result,
                                            const std::vector<Selected>& selected);
+
+/// Writes a file, and calls `told` with the place where it is now. False, with a message that
+/// begins with `what`, if that is not the place asked for.
+bool save_file(const std::filesystem::path& path, const std::string& text, Console& console,
+               std::string_view what = "",
+               const std::function<void(const std::string&)>& told = nullptr);
 
 /// As --out.
 inline constexpr std::string_view kStdout = "-";

@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <cctype>
 #include <cmath>
 
+#include "results/file/loads.h"
 #include "results/stats/figures.h"
 
 namespace lockbench::results {
@@ -34,6 +36,16 @@ std::string layout_line(const Distribution& distribution) {
                      std::ceil(std::log2(kBucketsEnd / in_a_group)) + 1, in_a_group);
 }
 
+/// "redis-queue", "redis-queue.demand-at-350-s".
+std::string file_name_of(const Run& run, const Result& result) {
+  if (!loads_differ(result)) return run.strategy;
+  std::string load = label(run.load);
+  for (char& c : load) {
+    if (std::isalnum(static_cast<unsigned char>(c)) == 0 && c != '.') c = '-';
+  }
+  return run.strategy + "." + load;
+}
+
 }  // namespace
 
 std::string to_hgrm(const Distribution& distribution) {
@@ -46,6 +58,21 @@ std::string to_hgrm(const Distribution& distribution) {
   out += fmt::format("#[Max     = {:12.3f}, Total count    = {:12}]\n",
                      kMicroseconds * distribution.max, samples);
   return out + layout_line(distribution);
+}
+
+std::map<std::string, std::string> hgrm_files(const Result& result) {
+  std::map<std::string, std::string> files;
+  for (const Run& run : result.runs) {
+    for (const auto& [time, of] : {std::pair("acquire", &Run::acquire),
+                                   {"hold", &Run::hold},
+                                   {"release", &Run::release},
+                                   {"handoff", &Run::handoff}}) {
+      if (!(run.*of).any()) continue;
+      files[fmt::format("{}.{}.{}.hgrm", file_name_of(run, result), run.repetition, time)] =
+          to_hgrm(run.*of);
+    }
+  }
+  return files;
 }
 
 }  // namespace lockbench::results

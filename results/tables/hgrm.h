@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <string>
 
 #include "results/file/model.h"
@@ -10,5 +11,9 @@ namespace lockbench::results {
 /// its plotters read: five lines for each halving of the distance to 100 %, in µs. A value is the
 /// upper end of its bucket, which is too high by at most twice the distribution's relative error.
 std::string to_hgrm(const Distribution& distribution);
+
+/// One for each run and time (acquire, hold, release, handoff), by the names of their files:
+/// STRATEGY.REPETITION.acquire.hgrm.
+std::map<std::string, std::string> hgrm_files(const Result& result);
 
 }  // namespace lockbench::results
