@@ -312,7 +312,7 @@ loadgen::QuorumPlan plan_of(const QuorumOptions& options, const std::string& run
 int quorum(const QuorumOptions& given) {
   QuorumOptions options = given;
   if (options.node_counts.empty()) options.node_counts = {1, 3, 5, 7};
-  std::sort(options.node_counts.begin(), options.node_counts.end());
+  std::ranges::sort(options.node_counts);
   Experiment experiment(options.output, begin_result(options.output));
   auto& [result, out, session, console, servers, file] = experiment;
   const Ranks* const ranks = Ranks::joined();

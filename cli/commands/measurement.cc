@@ -291,7 +291,7 @@ void Measurement::leave_to_each(const std::vector<std::string>& options) {
   for (std::string key : options) {
     if (!key.starts_with("--")) continue;
     key.erase(0, 2);
-    std::replace(key.begin(), key.end(), '-', '_');
+    std::ranges::replace(key, '-', '_');
     const auto found = result_.workload.find(key);
     if (found != result_.workload.end()) found->second = nullptr;
   }

@@ -182,7 +182,7 @@ Option& OptionList::add(std::string_view name, std::string_view value_name, Plac
     if (!value) return tl::unexpected(std::move(value.error()));
     if constexpr (kList) {
       const auto same = [&](const Item& other) { return type.text(other) == type.text(*value); };
-      if (type.unique && std::any_of(place.begin(), place.end(), same)) return {};
+      if (type.unique && std::ranges::any_of(place, same)) return {};
       place.push_back(*std::move(value));
     } else {
       place = *std::move(value);

@@ -105,14 +105,13 @@ class Writer {
 };
 
 bool holds_scalars_only(const OrderedJson& value) {
-  return std::none_of(value.begin(), value.end(),
-                      [](const auto& element) { return element.is_structured(); });
+  return std::ranges::none_of(value, [](const auto& element) { return element.is_structured(); });
 }
 
 /// Objects of scalars, arrays of scalars, and arrays of such arrays: a histogram's buckets.
 bool fits_one_line(const OrderedJson& value) {
   if (!value.is_structured() || holds_scalars_only(value)) return true;
-  return value.is_array() && std::all_of(value.begin(), value.end(), [](const auto& element) {
+  return value.is_array() && std::ranges::all_of(value, [](const auto& element) {
            return element.is_array() && holds_scalars_only(element);
          });
 }
@@ -271,7 +270,7 @@ class Reader {
   }
   void read(const json& from, Verdict& to) {
     const std::string name = from.is_string() ? from.get<std::string>() : "";
-    const auto* const known = std::find(kVerdicts.begin(), kVerdicts.end(), name);
+    const auto* const known = std::ranges::find(kVerdicts, name);
     if (known == kVerdicts.end()) {
       return fail(fmt::format("is none of {}", fmt::join(kVerdicts, ", ")));
     }
@@ -415,7 +414,7 @@ std::string beyond_commands(const Result& result) {
   for (const Run& run : result.runs) {
     strategies.insert(run.strategy);
     const bool there =
-        std::any_of(loads.begin(), loads.end(), [&](const Load* one) { return *one == run.load; });
+        std::ranges::any_of(loads, [&](const Load* one) { return *one == run.load; });
     if (!there) loads.push_back(&run.load);
     if (loads.size() > most_loads) return fmt::format("runs have more than {} loads", most_loads);
   }

@@ -45,7 +45,7 @@ struct Distribution {
 
   bool any() const { return count + censored.count > 0; }
   bool is_at_least(std::string_view figure) const {
-    return std::find(at_least.begin(), at_least.end(), figure) != at_least.end();
+    return std::ranges::find(at_least, figure) != at_least.end();
   }
 };
 
@@ -422,8 +422,7 @@ struct Capacity {
   }
   /// What was found at that rate; null if it was not measured.
   const CapacityRate* at(double rate) const {
-    const auto found = std::find_if(rates.begin(), rates.end(),
-                                    [rate](const CapacityRate& one) { return one.rate == rate; });
+    const auto found = std::ranges::find(rates, rate, &CapacityRate::rate);
     return found == rates.end() ? nullptr : &*found;
   }
 };

@@ -218,8 +218,8 @@ class Page {
         continue;
       }
       play_bytes_ += told.size();
-      auto scenario = std::find_if(scenarios.begin(), scenarios.end(),
-                                   [&](const auto& one) { return one.first == hazard.scenario; });
+      auto scenario = std::ranges::find(scenarios, hazard.scenario,
+                                        &std::pair<std::string, std::string>::first);
       if (scenario == scenarios.end()) scenario = scenarios.insert(scenario, {hazard.scenario, ""});
       scenario->second +=
           folded_away(fmt::format("{}: {}", hazard.strategy, hazard.observed), told);

@@ -195,8 +195,7 @@ void add_violations(const Result& result, Sentences& lines) {
   std::vector<Harm> harms;
   for (const Run& run : result.runs) {
     if (run.audit.verdict != Verdict::violated) continue;
-    auto harm = std::find_if(harms.begin(), harms.end(),
-                             [&](const Harm& one) { return one.strategy == run.strategy; });
+    auto harm = std::ranges::find(harms, run.strategy, &Harm::strategy);
     if (harm == harms.end()) harm = harms.insert(harm, {run.strategy});
     harm->lost += run.audit.lost_updates;
     harm->overlaps += run.audit.overlaps;

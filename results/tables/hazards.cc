@@ -71,8 +71,7 @@ constexpr std::array kOutcomes{
 
 /// Null if it is unknown.
 const OutcomeWord* find_outcome(std::string_view name) {
-  const auto* const found = std::find_if(kOutcomes.begin(), kOutcomes.end(),
-                                         [&](const OutcomeWord& one) { return one.name == name; });
+  const auto* const found = std::ranges::find(kOutcomes, name, &OutcomeWord::name);
   return found == kOutcomes.end() ? nullptr : found;
 }
 
@@ -109,8 +108,8 @@ struct Strategies {
   std::string family() const { return names.front().substr(0, names.front().find('-')); }
   /// Whether no scenario that applies to it was played.
   bool unplayed() const {
-    return std::all_of(cells.begin(), cells.end(),
-                       [](const Cell& cell) { return cell.text.empty() || cell.text == kNone; });
+    return std::ranges::all_of(
+        cells, [](const Cell& cell) { return cell.text.empty() || cell.text == kNone; });
   }
 };
 

@@ -207,9 +207,8 @@ std::vector<Ranked> ranked(const std::vector<const StrategyLoads*>& strategies,
       all.push_back({one->strategy, *figure});
     }
   }
-  std::stable_sort(all.begin(), all.end(), [](const Ranked& a, const Ranked& b) {
-    return a.figure.value < b.figure.value;
-  });
+  std::ranges::stable_sort(
+      all, [](const Ranked& a, const Ranked& b) { return a.figure.value < b.figure.value; });
   return all;
 }
 
@@ -278,7 +277,7 @@ std::string avoid_sentence(const std::vector<const StrategyLoads*>& safe,
       broken.push_back(one.strategy);
     } else if (!by.empty()) {
       old.push_back(one.strategy);
-      if (std::find(successors.begin(), successors.end(), by) == successors.end()) {
+      if (std::ranges::find(successors, by) == successors.end()) {
         successors.push_back(by);
       }
     }
@@ -364,8 +363,8 @@ std::vector<std::string> conclusions(const Result& result, const KnownFlaws& fla
     advisable.push_back(&one);
     if (one.is_safe()) safe.push_back(&one);
   }
-  const bool contended = std::any_of(result.runs.begin(), result.runs.end(),
-                                     [](const Run& run) { return run.load.clients > 1; });
+  const bool contended =
+      std::ranges::any_of(result.runs, [](const Run& run) { return run.load.clients > 1; });
   std::vector<std::string> said;
   if (contended) said.push_back(safe_sentence(safe, advisable));
   const auto costs = ranked(

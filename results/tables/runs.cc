@@ -118,8 +118,7 @@ auto sections_of(auto which) {
 Cell verdict(const Group& group) { return verdict_cell(group.runs); }
 
 bool all_valid(const Group& group) {
-  return std::all_of(group.runs.begin(), group.runs.end(),
-                     [](const Run* run) { return run->generator.valid; });
+  return std::ranges::all_of(group.runs, [](const Run* run) { return run->generator.valid; });
 }
 
 Cell invalid_mark(const Group& group) {
@@ -288,7 +287,7 @@ std::vector<Group> groups_of(const Result& result, const KnownFlaws& flaws, bool
   std::vector<Group> groups;
   const bool several = loads_differ(result);
   for (const Run& run : result.runs) {
-    const auto same = std::find_if(groups.begin(), groups.end(), [&](const Group& group) {
+    const auto same = std::ranges::find_if(groups, [&](const Group& group) {
       return merge && group.first().strategy == run.strategy && group.first().load == run.load;
     });
     if (same != groups.end()) {
