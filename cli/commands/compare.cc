@@ -14,7 +14,7 @@
 #include "results/file/loads.h"
 #include "results/stats/comparison.h"
 #include "results/stats/threshold.h"
-#include "results/tables/comparison.h"
+#include "results/tables/show.h"
 
 namespace lockbench::cli {
 namespace {

@@ -8,9 +8,8 @@
 #include <utility>
 
 #include "results/file/loads.h"
-#include "results/tables/experiments.h"
-#include "results/tables/loads.h"
 #include "results/tables/observed.h"
+#include "results/tables/runs.h"
 #include "results/tables/show.h"
 #include "results/tables/text.h"
 #include "results/tables/units.h"

@@ -1,4 +1,4 @@
-#include "results/tables/loads.h"
+#include "results/file/loads.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -7,9 +7,9 @@
 #include <map>
 #include <optional>
 
-#include "results/file/loads.h"
 #include "results/stats/load_figures.h"
 #include "results/stats/statistics.h"
+#include "results/tables/runs.h"
 #include "results/tables/text.h"
 #include "results/tables/units.h"
 

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <tuple>
 
-#include "results/tables/experiments.h"
+#include "results/tables/runs.h"
 #include "results/tables/units.h"
 
 namespace lockbench::results {

@@ -10,8 +10,6 @@
 #include "results/stats/figures.h"
 #include "results/stats/load_figures.h"
 #include "results/stats/statistics.h"
-#include "results/tables/experiments.h"
-#include "results/tables/loads.h"
 
 namespace lockbench::results {
 namespace {

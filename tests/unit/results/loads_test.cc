@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "results/stats/load_figures.h"
-#include "results/tables/loads.h"
+#include "results/tables/runs.h"
 #include "results/tables/show.h"
 #include "tests/unit/results/samples.h"
 #include "tests/unit/results/table_lines.h"
