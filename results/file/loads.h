@@ -1,13 +1,31 @@
 #pragma once
 
+#include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "results/file/model.h"
 
 namespace lockbench::results {
+
+/// The items of each key, in the order of the keys' first items. They belong to `items`.
+template <class Item, class KeyOf>
+auto grouped(const std::vector<Item>& items, KeyOf key_of) {
+  using Key = std::decay_t<std::invoke_result_t<KeyOf, const Item&>>;
+  std::vector<std::pair<Key, std::vector<const Item*>>> groups;
+  std::map<Key, std::size_t> places;
+  for (const Item& item : items) {
+    const auto [place, fresh] = places.try_emplace(std::invoke(key_of, item), groups.size());
+    if (fresh) groups.push_back({place->first, {}});
+    groups[place->second].second.push_back(&item);
+  }
+  return groups;
+}
 
 /// "demand at 350/s", "alone, RTT 1 ms", "1k locks held", "5 nodes, 2 down, 1 client": what tells
 /// the loads of one result apart.

@@ -11,6 +11,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "results/file/loads.h"
 #include "results/stats/figures.h"
 #include "results/tables/text.h"
 
@@ -113,21 +114,11 @@ Json write(const Chart& chart) {
 }  // namespace
 
 std::vector<const Run*> typical_runs(const Result& result) {
-  std::vector<std::string> order;
-  std::map<std::string, std::vector<const Run*>> by_strategy;
-  for (const Run& run : result.runs) {
-    if (by_strategy.size() == kMostStrategies && !by_strategy.contains(run.strategy)) continue;
-    auto& runs = by_strategy[run.strategy];
-    if (runs.empty()) order.push_back(run.strategy);
-    runs.push_back(&run);
-  }
   std::vector<const Run*> typical;
-  for (const std::string& strategy : order) {
-    auto& runs = by_strategy[strategy];
+  for (auto& [strategy, runs] : grouped(result.runs, &Run::strategy)) {
+    if (typical.size() == kMostStrategies) break;
     // Stable, as files come from anywhere: std::sort may leave its range if one is not a number.
-    std::ranges::stable_sort(runs, [](const Run* a, const Run* b) {
-      return a->sections_per_second < b->sections_per_second;
-    });
+    std::ranges::stable_sort(runs, {}, &Run::sections_per_second);
     typical.push_back(runs[runs.size() / 2]);
   }
   return typical;

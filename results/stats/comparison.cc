@@ -46,17 +46,16 @@ struct StrategyRuns {
 /// In the order of their first runs. Of two runs of one repetition the later one counts.
 std::vector<StrategyRuns> strategies_of(const Result& result) {
   std::vector<StrategyRuns> strategies;
-  std::map<std::string, std::size_t> places;
-  for (const Run& run : result.runs) {
-    const std::string name = name_of(run, result);
-    const auto [place, is_new] = places.emplace(name, strategies.size());
-    if (is_new) strategies.push_back({.name = name});
-    StrategyRuns& strategy = strategies[place->second];
-    auto& numbers = strategy.figures[run.repetition];
-    numbers.clear();
-    for (const Figure& figure : figures(run)) {
-      if (figure.value) numbers[figure.path] = *figure.value;
-      if (figure.value && figure.at_least) strategy.at_least.insert(figure.path);
+  const auto name = [&](const Run& run) { return name_of(run, result); };
+  for (const auto& [its_name, runs] : grouped(result.runs, name)) {
+    StrategyRuns& strategy = strategies.emplace_back(StrategyRuns{.name = its_name});
+    for (const Run* run : runs) {
+      auto& numbers = strategy.figures[run->repetition];
+      numbers.clear();
+      for (const Figure& figure : figures(*run)) {
+        if (figure.value) numbers[figure.path] = *figure.value;
+        if (figure.value && figure.at_least) strategy.at_least.insert(figure.path);
+      }
     }
   }
   return strategies;

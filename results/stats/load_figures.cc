@@ -7,6 +7,7 @@
 #include <optional>
 #include <tuple>
 
+#include "results/file/loads.h"
 #include "results/stats/figures.h"
 #include "results/stats/statistics.h"
 
@@ -158,28 +159,13 @@ bool StrategyLoads::is_safe() const {
 std::vector<StrategyLoads> strategy_loads(const Result& result) {
   const auto points = points_of(result);
   std::vector<StrategyLoads> all;
-  for (const Run& run : result.runs) {
-    auto same = std::ranges::find(all, run.strategy, &StrategyLoads::strategy);
-    if (same == all.end()) {
-      all.push_back({run.strategy, run.backend, {}, points});
-      same = all.end() - 1;
-    }
-    same->runs.push_back(&run);
+  for (const auto& [strategy, runs] : grouped(result.runs, &Run::strategy)) {
+    all.push_back({strategy, runs.front()->backend, runs, points});
   }
-  std::ranges::stable_sort(all, [](const StrategyLoads& a, const StrategyLoads& b) {
-    return std::tuple(a.backend == "local", a.backend) <
-           std::tuple(b.backend == "local", b.backend);
+  std::ranges::stable_sort(all, {}, [](const StrategyLoads& one) {
+    return std::pair(one.backend == "local", one.backend);
   });
   return all;
-}
-
-std::vector<std::string> load_names(const Result& result) {
-  std::vector<std::string> names;
-  for (const Run& run : result.runs) {
-    if (std::ranges::find(names, run.load.name) != names.end()) continue;
-    names.push_back(run.load.name);
-  }
-  return names;
 }
 
 std::map<std::string, std::vector<Load>, std::less<>> points_of(const Result& result) {

@@ -336,7 +336,8 @@ std::vector<Block> load_tables(const Result& result, const KnownFlaws& flaws) {
   const std::vector<StrategyLoads> strategies = strategy_loads(result);
   const auto points_by_load = points_of(result);
   std::vector<Block> tables;
-  for (const std::string& load : load_names(result)) {
+  const auto name = [](const Run& run) { return run.load.name; };
+  for (const auto& [load, runs] : grouped(result.runs, name)) {
     const std::vector<Load>& points = points_by_load.at(load);
     const auto fields = load == "alone"    ? alone_fields(points)
                         : load == "demand" ? demand_fields(points)
