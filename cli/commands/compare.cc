@@ -1,20 +1,10 @@
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include <algorithm>
 #include <array>
-#include <memory>
-#include <optional>
-#include <span>
-#include <vector>
 
 #include "cli/commands/commands.h"
 #include "cli/commands/measurement.h"
 #include "results/file/json.h"
 #include "results/file/loads.h"
-#include "results/stats/comparison.h"
-#include "results/stats/threshold.h"
-#include "results/tables/show.h"
 
 namespace lockbench::cli {
 namespace {

@@ -1,6 +1,3 @@
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include <algorithm>
 #include <thread>
 
@@ -9,7 +6,6 @@
 #include "cli/console/session.h"
 #include "cli/options/text.h"
 #include "loadgen/cluster/peers.h"
-#include "strategies/registry.h"
 #include "strategies/store.h"
 #include "testbed/servers/machine.h"
 

@@ -1,5 +1,3 @@
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <chrono>
 
@@ -11,7 +9,6 @@
 #include "loadgen/experiments/quorum_experiment.h"
 #include "loadgen/experiments/renewal_experiment.h"
 #include "results/stats/figures.h"
-#include "strategies/registry.h"
 
 // The commands that vary one quantity: capacity, renewal, quorum.
 

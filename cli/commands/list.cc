@@ -1,15 +1,9 @@
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
-#include <utility>
 
 #include "cli/commands/commands.h"
-#include "deployment/deployment.h"
 #include "strategies/redis/client/rights.h"
-#include "strategies/registry.h"
 
 namespace lockbench::cli {
 namespace {

@@ -1,10 +1,7 @@
 #include "cli/commands/measurement.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
-#include <filesystem>
 
 #include "cli/commands/commands.h"
 #include "cli/console/facts.h"
@@ -13,7 +10,6 @@
 #include "results/file/loads.h"
 #include "results/file/save.h"
 #include "results/tables/hgrm.h"
-#include "results/tables/units.h"
 #include "strategies/carrier.h"
 #include "testbed/servers/machine.h"
 

@@ -1,11 +1,6 @@
 #pragma once
 
-#include <functional>
-#include <memory>
-#include <optional>
 #include <stop_token>
-#include <string>
-#include <vector>
 
 #include "cli/console/deploy.h"
 #include "cli/console/publish.h"
@@ -14,7 +9,6 @@
 #include "deployment/deployment.h"
 #include "exporter/exporter.h"
 #include "loadgen/run/runner.h"
-#include "results/file/model.h"
 #include "strategies/duration.h"
 
 namespace lockbench::cli {

@@ -1,9 +1,6 @@
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <fstream>
 #include <iterator>
-#include <optional>
 
 #include "cli/commands/commands.h"
 #include "cli/console/facts.h"

@@ -1,22 +1,17 @@
 #include "cli/console/publish.h"
 
-#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
-#include <cstdio>
 #include <random>
-#include <span>
 
 #include "cli/console/facts.h"
 #include "cli/console/ranks.h"
 #include "results/file/json.h"
 #include "results/file/loads.h"
 #include "results/file/save.h"
-#include "results/tables/hazards.h"
 #include "results/tables/text.h"
-#include "strategies/registry.h"
 
 namespace lockbench::cli {
 namespace {

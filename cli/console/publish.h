@@ -1,16 +1,10 @@
 #pragma once
 
 #include <filesystem>
-#include <functional>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <vector>
 
 #include "cli/console/console.h"
 #include "cli/console/deploy.h"
 #include "cli/options/load_options.h"
-#include "results/file/model.h"
 #include "results/report/report.h"
 #include "results/tables/show.h"
 #include "strategies/duration.h"

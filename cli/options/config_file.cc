@@ -1,6 +1,5 @@
 #include "cli/options/config_file.h"
 
-#include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <sys/stat.h>
 #include <toml++/toml.h>

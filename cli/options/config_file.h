@@ -1,11 +1,6 @@
 #pragma once
 
 #include <array>
-#include <map>
-#include <string>
-#include <string_view>
-#include <tl/expected.hpp>
-#include <vector>
 
 #include "cli/options/option.h"
 

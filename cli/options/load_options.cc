@@ -1,11 +1,7 @@
 #include "cli/options/load_options.h"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include <algorithm>
 
-#include "exporter/addresses.h"
 #include "loadgen/cluster/peers.h"
 #include "strategies/store.h"
 

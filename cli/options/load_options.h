@@ -1,11 +1,6 @@
 #pragma once
 
-#include <map>
-#include <optional>
-#include <string>
-#include <string_view>
 #include <type_traits>
-#include <vector>
 
 #include "cli/options/value_types.h"
 #include "exporter/addresses.h"

@@ -5,15 +5,10 @@
 #include <algorithm>
 #include <exception>
 #include <functional>
-#include <map>
-#include <optional>
 #include <span>
-#include <string>
-#include <string_view>
 #include <tl/expected.hpp>
 #include <type_traits>
 #include <utility>
-#include <vector>
 
 #include "results/file/model.h"
 

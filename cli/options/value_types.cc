@@ -1,8 +1,5 @@
 #include "cli/options/value_types.h"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include <algorithm>
 #include <cmath>
 

@@ -4,11 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <concepts>
-#include <cstdint>
-#include <string>
-#include <string_view>
 #include <type_traits>
-#include <utility>
 
 #include "cli/options/option.h"
 #include "strategies/duration.h"

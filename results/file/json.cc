@@ -11,11 +11,7 @@
 #include <limits>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <set>
-#include <string>
-#include <string_view>
-#include <vector>
 
 #include "results/file/fields.h"
 #include "results/file/loads.h"

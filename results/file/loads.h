@@ -1,13 +1,8 @@
 #pragma once
 
 #include <functional>
-#include <map>
-#include <optional>
-#include <string>
-#include <string_view>
 #include <type_traits>
 #include <utility>
-#include <vector>
 
 #include "results/file/model.h"
 

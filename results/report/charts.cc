@@ -8,7 +8,6 @@
 #include <cstdlib>
 #include <iterator>
 #include <limits>
-#include <map>
 #include <nlohmann/json.hpp>
 
 #include "results/file/loads.h"

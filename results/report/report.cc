@@ -5,16 +5,13 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <map>
 #include <random>
 #include <stdexcept>
-#include <string_view>
 
 #include "results/file/loads.h"
 #include "results/report/charts.h"
 #include "results/report/page_files.h"
 #include "results/tables/observed.h"
-#include "results/tables/runs.h"
 #include "results/tables/show.h"
 #include "results/tables/text.h"
 

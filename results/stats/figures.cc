@@ -3,12 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <map>
 #include <stdexcept>
 #include <utility>
 
 #include "results/file/fields.h"
-#include "results/file/model.h"
 
 namespace lockbench::results {
 namespace {

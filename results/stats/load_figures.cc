@@ -4,7 +4,6 @@
 #include <array>
 #include <cmath>
 #include <limits>
-#include <optional>
 #include <tuple>
 
 #include "results/file/loads.h"

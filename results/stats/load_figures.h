@@ -1,11 +1,6 @@
 #pragma once
 
 #include <functional>
-#include <map>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <vector>
 
 #include "results/file/model.h"
 

@@ -7,7 +7,6 @@
 #include <numeric>
 #include <random>
 #include <stdexcept>
-#include <vector>
 
 namespace lockbench::results {
 namespace {

@@ -9,12 +9,8 @@
 #include <cmath>
 #include <functional>
 #include <limits>
-#include <map>
 #include <numeric>
-#include <optional>
-#include <string>
 #include <utility>
-#include <vector>
 
 #include "results/stats/figures.h"
 #include "results/stats/statistics.h"

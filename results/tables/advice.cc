@@ -3,9 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <set>
-#include <utility>
 
 #include "results/file/loads.h"
 #include "results/tables/observed.h"

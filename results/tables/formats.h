@@ -1,11 +1,5 @@
 #pragma once
 
-#include <cstddef>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "results/tables/table.h"
 
 namespace lockbench::results {

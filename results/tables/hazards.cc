@@ -5,8 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <functional>
-#include <map>
 
 #include "results/file/loads.h"
 #include "results/tables/text.h"

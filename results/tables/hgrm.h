@@ -1,8 +1,5 @@
 #pragma once
 
-#include <map>
-#include <string>
-
 #include "results/file/model.h"
 
 namespace lockbench::results {

@@ -4,8 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <map>
-#include <optional>
 
 #include "results/stats/load_figures.h"
 #include "results/stats/statistics.h"

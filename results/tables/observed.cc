@@ -3,11 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <string_view>
 #include <tuple>
 
 #include "results/tables/runs.h"
-#include "results/tables/units.h"
 
 namespace lockbench::results {
 namespace {

@@ -8,7 +8,6 @@
 
 #include "results/file/loads.h"
 #include "results/stats/figures.h"
-#include "results/stats/load_figures.h"
 #include "results/stats/statistics.h"
 
 namespace lockbench::results {

@@ -1,11 +1,5 @@
 #pragma once
 
-#include <map>
-#include <optional>
-#include <string>
-#include <vector>
-
-#include "results/file/model.h"
 #include "results/stats/load_figures.h"
 #include "results/tables/table.h"
 

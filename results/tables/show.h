@@ -1,10 +1,5 @@
 #pragma once
 
-#include <string>
-#include <tl/expected.hpp>
-#include <vector>
-
-#include "results/file/model.h"
 #include "results/stats/comparison.h"
 #include "results/tables/formats.h"
 #include "results/tables/hazards.h"
