@@ -63,10 +63,9 @@ std::string to_hgrm(const Distribution& distribution) {
 std::map<std::string, std::string> hgrm_files(const Result& result) {
   std::map<std::string, std::string> files;
   for (const Run& run : result.runs) {
-    for (const auto& [time, of] : {std::pair("acquire", &Run::acquire),
-                                   {"hold", &Run::hold},
-                                   {"release", &Run::release},
-                                   {"handoff", &Run::handoff}}) {
+    for (const auto& [time, of] :
+         {std::pair("acquire", &Run::acquire), std::pair("hold", &Run::hold),
+          std::pair("release", &Run::release), std::pair("handoff", &Run::handoff)}) {
       if (!(run.*of).any()) continue;
       files[fmt::format("{}.{}.{}.hgrm", file_name_of(run, result), run.repetition, time)] =
           to_hgrm(run.*of);
