@@ -56,14 +56,12 @@ struct Experiment {
 /// The search raises the rate until the objective is missed, so the objective must be one that a
 /// higher rate makes harder to keep.
 tl::expected<results::Threshold, std::string> parse_objective(const std::string& text) {
-  using enum results::Comparison;
   using results::Good;
   auto objective = results::parse_threshold(text);
   if (!objective) return objective;
   const Good good = results::compared_figure(objective->figure).good;
-  const bool below = objective->comparison == less || objective->comparison == less_equal;
-  const bool above = objective->comparison == greater || objective->comparison == greater_equal;
-  if ((good == Good::lower && above) || (good == Good::higher && below)) {
+  const bool below = objective->wants_less();
+  if ((good == Good::lower && objective->wants_more()) || (good == Good::higher && below)) {
     return tl::unexpected(fmt::format("\"{}\": this objective improves as {} gets worse; use {}",
                                       text, objective->figure, below ? ">" : "<"));
   }

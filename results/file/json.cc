@@ -451,15 +451,12 @@ tl::expected<Result, std::string> read_result(std::string_view text) {
   return result;
 }
 
-struct Close {
-  void operator()(std::FILE* file) const { (void)std::fclose(file); }
-};
-
 /// In pieces, as the size of pipes and devices is unknown. Stops beyond kMaxResultBytes.
 tl::expected<std::string, std::string> read_text(const std::string& path) {
   constexpr std::size_t kPiece = 1 << 20;
   errno = 0;
-  const std::unique_ptr<std::FILE, Close> file(std::fopen(path.c_str(), "rb"));
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"),
+                                                             std::fclose);
   std::string text;
   while (file && text.size() <= kMaxResultBytes) {
     const std::size_t before = text.size();

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <span>
 
 #include "results/tables/text.h"
 #include "results/tables/units.h"
@@ -184,6 +185,14 @@ std::vector<std::string> incompatibilities(const Result& a, const Result& b) {
   }
   compare("build", a.lockbench.build_type, b.lockbench.build_type);
   return lines;
+}
+
+std::string in_one_line(const std::vector<std::string>& differences) {
+  constexpr std::size_t kMost = 8;
+  const auto first = std::span(differences).first(std::min(kMost, differences.size()));
+  const std::size_t more = differences.size() - first.size();
+  return fmt::format("{}{}", fmt::join(first, "; "),
+                     more > 0 ? fmt::format("; {} more", more) : "");
 }
 
 }  // namespace lockbench::results

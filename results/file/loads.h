@@ -56,5 +56,7 @@ bool is_of_output(std::string_view key);
 /// Differences in workload, machine or servers that make two results incomparable, one line each.
 /// Repetitions, seed, output and the choice of strategies may differ.
 std::vector<std::string> incompatibilities(const Result& a, const Result& b);
+/// The first ones, and how many more there are.
+std::string in_one_line(const std::vector<std::string>& differences);
 
 }  // namespace lockbench::results

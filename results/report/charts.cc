@@ -193,15 +193,12 @@ std::vector<Chart> charts_of(const Result& result) {
     if (at_first) add_marks(*run, rate.marks);
   }
   p99.marks = rate.marks;
-  if (runs.size() < result.runs.size()) {
-    const std::string which = "Of several repetitions, the one with the median throughput.";
-    for (Chart* chart : {&percentiles, &rate, &p99}) {
-      chart->note += (chart->note.empty() ? "" : " ") + which;
-    }
-  }
+  const std::string which = "Of several repetitions, the one with the median throughput.";
   std::vector<Chart> charts;
   for (Chart* chart : {&percentiles, &rate, &p99}) {
-    if (!chart->lines.empty()) charts.push_back(std::move(*chart));
+    if (chart->lines.empty()) continue;
+    if (runs.size() < result.runs.size()) chart->note += (chart->note.empty() ? "" : " ") + which;
+    charts.push_back(std::move(*chart));
   }
   return charts;
 }

@@ -25,7 +25,6 @@ constexpr std::size_t kMostPlayLines = 100;
 constexpr std::size_t kMostChartPoints = 150'000;
 constexpr std::size_t kMostLoads = 12;
 constexpr std::size_t kMostHistories = 6, kMostMoments = 100;
-constexpr std::size_t kMostDifferences = 6;
 constexpr std::size_t kMostCode = 4000;
 
 std::string name_of(const Source& source) {
@@ -150,14 +149,11 @@ class Page {
   static std::vector<Sentence> differences(std::span<const Source> sources) {
     std::vector<Sentence> said;
     for (const Source& source : sources.subspan(1)) {
-      auto differing = incompatibilities(sources.front().result, source.result);
+      const auto differing = incompatibilities(sources.front().result, source.result);
       if (differing.empty()) continue;
-      const std::size_t more = differing.size() - std::min(differing.size(), kMostDifferences);
-      differing.resize(differing.size() - more);
       said.push_back(
-          {Tone::doubtful, fmt::format("{} and {} differ in {}{}", name_of(sources.front()),
-                                       name_of(source), fmt::join(differing, "; "),
-                                       more > 0 ? fmt::format("; {} more", more) : "")});
+          {Tone::doubtful, fmt::format("{} and {} differ in {}", name_of(sources.front()),
+                                       name_of(source), in_one_line(differing))});
     }
     return said;
   }

@@ -64,9 +64,7 @@ std::optional<double> stddev(std::span<const double> sample) {
   if (sample.size() < 2) return std::nullopt;
   const double center = *mean(sample);
   double squares = 0;
-  for (const double value : sample) {
-    squares += (value - center) * (value - center);
-  }
+  for (const double value : sample) squares += (value - center) * (value - center);
   return std::sqrt(squares / static_cast<double>(sample.size() - 1));
 }
 
