@@ -9,7 +9,7 @@
 #include "results/file/json.h"
 #include "results/file/loads.h"
 #include "results/file/save.h"
-#include "results/tables/hgrm.h"
+#include "results/tables/formats.h"
 #include "strategies/carrier.h"
 #include "testbed/servers/machine.h"
 

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "results/report/charts.h"
-#include "results/tables/hgrm.h"
+#include "results/tables/formats.h"
 #include "tests/fuzz/target.h"
 
 namespace lockbench::fuzz {

@@ -1,5 +1,3 @@
-#include "results/tables/hgrm.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -8,6 +6,7 @@
 #include <vector>
 
 #include "results/stats/figures.h"
+#include "results/tables/formats.h"
 
 namespace lockbench::results {
 namespace {
