@@ -2,7 +2,7 @@
 
 #include <type_traits>
 
-#include "cli/options/value_types.h"
+#include "cli/options/option.h"
 #include "exporter/addresses.h"
 #include "loadgen/run/fault.h"
 #include "loadgen/run/workload.h"

@@ -6,7 +6,6 @@
 #include <cstdlib>
 #include <stdexcept>
 
-#include "cli/options/config_file.h"
 #include "cli/options/option.h"
 #include "cli/options/text.h"
 #include "results/file/loads.h"

@@ -1,7 +1,7 @@
 #include <sstream>
 #include <string>
 
-#include "cli/options/value_types.h"
+#include "cli/options/option.h"
 #include "loadgen/run/duration_distribution.h"
 #include "loadgen/run/fault.h"
 #include "results/stats/threshold.h"
