@@ -215,11 +215,6 @@ int finish(results::Result& result, const OutputOptions& options, ResultFile& fi
   return exit_code_of(ending);
 }
 
-results::report::Source report_source(results::Result result, const std::string& file) {
-  results::KnownFlaws flaws = known_flaws(result);
-  return {file, std::move(result), std::move(flaws)};
-}
-
 bool same_file(const std::string& one, const std::string& other) {
   namespace fs = std::filesystem;
   std::error_code ignored;
@@ -247,7 +242,7 @@ bool save_page(const std::string& page, const std::string& path, Console& consol
 bool save_report(const results::Result& result, const std::string& page, const std::string& out,
                  Console& console) {
   if (page.empty()) return true;
-  const results::report::Source source = report_source(result, out);
+  const results::report::Source source{out, result, known_flaws(result)};
   return save_page(results::report::to_page(std::span(&source, 1), results::report::make_nonce()),
                    page, console);
 }

@@ -113,9 +113,6 @@ std::string out_path(const OutputOptions& options, const results::Result& result
 int finish(results::Result& result, const OutputOptions& options, ResultFile& file, Ending ending,
            const std::optional<std::string>& text = {});
 
-/// A result as part of a report, with the known flaws of its strategies. `file` is its path.
-results::report::Source report_source(results::Result result, const std::string& file);
-
 /// Whether both paths lead to the same file, so that what is written to one replaces the other's.
 /// False for /dev/null, which loses both.
 bool same_file(const std::string& one, const std::string& other);
