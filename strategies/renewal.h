@@ -72,12 +72,11 @@ class Renewal : public std::enable_shared_from_this<Renewal> {
   bool stopped_ = false;
 };
 
-/// Renews the leases of all clients of a run: the guard thread of articles 000 and 004, and
-/// Redisson's watchdog, for all locks together. Renewals are sent in order of their due times;
-/// those on one store in pipelined batches on one connection. One task beside the client that needs
-/// it first, whatever the number of leases. A lease is marked lost when the store no longer knows
-/// its owner; when the store fails, renewal is tried again until the release. Thread-safe. Outlives
-/// every Renewal.
+/// Renews the leases of all clients of a run, as Redisson's watchdog does for one process. Renewals
+/// are sent in order of their due times; those on one store in pipelined batches on one connection.
+/// One task beside the client that needs it first, whatever the number of leases. A lease is marked
+/// lost when the store no longer knows its owner; when the store fails, renewal is tried again
+/// until the release. Thread-safe. Outlives every Renewal.
 class RenewalScheduler {
  public:
   enum class Drive { own_task, by_hand };

@@ -66,6 +66,7 @@ std::vector<const hazards::Scenario*> select_scenarios(const std::vector<std::st
                                                        bool quick) {
   const auto all = hazards::all_scenarios();
   std::vector<std::string_view> names;
+  names.reserve(all.size());
   for (const hazards::Scenario* scenario : all) names.push_back(scenario->name);
   std::vector<const hazards::Scenario*> selected;
   for (const std::string& pattern : patterns.empty() ? std::vector<std::string>{"all"} : patterns) {

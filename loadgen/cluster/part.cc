@@ -30,9 +30,7 @@ constexpr const char* kNoPart = "it was lost: what it sent is no part of this ru
 
 std::vector<int> used_keys_of(const RunShared& run) {
   std::vector<int> keys;
-  run.used.for_each([&](int key) {
-    keys.push_back(key);
-  });
+  run.used.for_each([&](int key) { keys.push_back(key); });
   return keys;
 }
 

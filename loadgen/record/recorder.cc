@@ -205,6 +205,7 @@ std::vector<std::string> Recorder::failures() const {
   for (const auto& [message, count] : failures_) sorted.emplace_back(count, message);
   std::sort(sorted.rbegin(), sorted.rend());
   std::vector<std::string> lines;
+  lines.reserve(sorted.size());
   for (const auto& [count, message] : sorted) {
     lines.push_back(fmt::format("{} × {}", count, message));
   }

@@ -186,7 +186,7 @@ Duration DurationDistribution::mean() const {
 
 std::string DurationDistribution::to_string() const {
   if (kind_ == Kind::quantiles) return "quantiles:" + path_;
-  const std::string low = format_duration(low_), high = format_duration(high_);
+  std::string low = format_duration(low_), high = format_duration(high_);
   if (kind_ == Kind::exponential) return fmt::format("exp({})", low);
   if (kind_ == Kind::uniform) return fmt::format("uniform({},{})", low, high);
   if (kind_ == Kind::lognormal) return fmt::format("lognormal({},{})", low, high);

@@ -24,13 +24,13 @@ struct Shape {
 };
 
 const Shape& shape_of(NamedLoad load) {
-  static const std::array<Shape, 4> kShapes{{
+  static const std::array<Shape, 4> shapes{{
       {"alone", 1, {}},
       {"demand", kDemandClients, DurationDistribution::exponential(2ms)},
       {"saturated", Workload().clients, DurationDistribution::constant(1ms)},
       {"reacquire", Workload().clients, {}},
   }};
-  return kShapes.at(static_cast<std::size_t>(load));
+  return shapes.at(static_cast<std::size_t>(load));
 }
 
 /// The share of the draws of one key that give the key that is drawn most.

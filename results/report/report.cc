@@ -151,9 +151,9 @@ class Page {
     for (const Source& source : sources.subspan(1)) {
       const auto differing = incompatibilities(sources.front().result, source.result);
       if (differing.empty()) continue;
-      said.push_back(
-          {Tone::doubtful, fmt::format("{} and {} differ in {}", name_of(sources.front()),
-                                       name_of(source), in_one_line(differing))});
+      said.emplace_back(Tone::doubtful,
+                        fmt::format("{} and {} differ in {}", name_of(sources.front()),
+                                    name_of(source), in_one_line(differing)));
     }
     return said;
   }

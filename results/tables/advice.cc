@@ -136,8 +136,9 @@ void add_faults(const Result& result, Sentences& lines) {
 void add_skipped(const Result& result, Sentences& lines) {
   for (const auto& [reason, skipped] : grouped(result.skipped, &Skipped::reason)) {
     Texts names;
+    names.reserve(skipped.size());
     for (const Skipped* one : skipped) names.push_back(one->strategy);
-    lines.push_back({Tone::plain, fmt::format("skipped: {}: {}", fmt::join(names, ", "), reason)});
+    lines.emplace_back(Tone::plain, fmt::format("skipped: {}: {}", fmt::join(names, ", "), reason));
   }
 }
 

@@ -185,8 +185,8 @@ Block block_of(const std::vector<Strategies>& columns, const Names& scenarios,
   Block block;
   if (!rows.empty()) block.table = table_of(fields, rows);
   if (!harmless.empty()) {
-    block.lines.push_back({Tone::good, fmt::format("None of {} is harmed by {}.", names_of(columns),
-                                                   fmt::join(harmless, ", "))});
+    block.lines.emplace_back(Tone::good, fmt::format("None of {} is harmed by {}.",
+                                                     names_of(columns), fmt::join(harmless, ", ")));
   }
   return block;
 }
@@ -246,8 +246,8 @@ std::vector<Block> hazard_blocks(const std::vector<Hazard>& hazards, const Matri
     Block& list = blocks.emplace_back();
     for (const Strategies& column : columns) {
       numbers[column.names.front()] = numbers.size() + 1;
-      list.lines.push_back(
-          {Tone::plain, fmt::format("{} {}", numbers.size(), fmt::join(column.names, ", "))});
+      list.lines.emplace_back(Tone::plain,
+                              fmt::format("{} {}", numbers.size(), fmt::join(column.names, ", ")));
     }
   }
   const auto title_of = [&](const Strategies& column) {
@@ -259,8 +259,8 @@ std::vector<Block> hazard_blocks(const std::vector<Hazard>& hazards, const Matri
   }
   Block& last = blocks.emplace_back();
   if (!left_out.empty()) {
-    last.lines.push_back(
-        {Tone::plain, fmt::format("None of these hazards applies to {}.", names_of(left_out))});
+    last.lines.emplace_back(
+        Tone::plain, fmt::format("None of these hazards applies to {}.", names_of(left_out)));
   }
   std::map<std::pair<std::string, std::string>, Names> unplayed;
   for (const Hazard& hazard : hazards) {
@@ -268,8 +268,8 @@ std::vector<Block> hazard_blocks(const std::vector<Hazard>& hazards, const Matri
     unplayed[{hazard.scenario, reason_of(hazard)}].push_back(hazard.strategy);
   }
   for (const auto& [play, names] : unplayed) {
-    last.lines.push_back({Tone::doubtful, fmt::format("Not played: {} with {}: {}.", play.first,
-                                                      fmt::join(names, ", "), play.second)});
+    last.lines.emplace_back(Tone::doubtful, fmt::format("Not played: {} with {}: {}.", play.first,
+                                                        fmt::join(names, ", "), play.second));
   }
   for (Sentence& word : legend_of(hazards)) last.lines.push_back(std::move(word));
   return blocks;
@@ -287,8 +287,8 @@ std::vector<Sentence> hazard_failures(const std::vector<Hazard>& hazards) {
       if (!one->agrees || gravity(one->observed) > 0) names.push_back(one->strategy);
     }
     if (names.empty()) continue;
-    lines.push_back({Tone::bad, fmt::format("{} / {}: {}{}{}", scenario, fmt::join(names, ", "),
-                                            outcome, reason.empty() ? "" : ": ", reason)});
+    lines.emplace_back(Tone::bad, fmt::format("{} / {}: {}{}{}", scenario, fmt::join(names, ", "),
+                                              outcome, reason.empty() ? "" : ": ", reason));
   }
   return lines;
 }

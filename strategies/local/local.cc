@@ -61,7 +61,7 @@ class LockTable {
   std::unordered_map<std::string, Lock> locks_;
 };
 
-/// A mutex per key in the process, with deadlines: `synchronized` in the articles.
+/// A mutex per key in the process, with deadlines.
 class LocalMutex : public LockStrategy {
  public:
   explicit LocalMutex(const Context& context)
@@ -97,8 +97,11 @@ class LocalMutex : public LockStrategy {
   /// Sets the grant in `waiter`.
   AcquireOutcome take(const std::string& key, const AcquireRequest& request,
                       LockTable::Waiter& waiter) {
-    waiter.grant = table_.take_or_queue(key, waiter);
-    if (waiter.grant) return AcquireOutcome::acquired;
+    // Only then is the waiter not in the queue, where others write to it.
+    if (const auto grant = table_.take_or_queue(key, waiter)) {
+      waiter.grant = grant;
+      return AcquireOutcome::acquired;
+    }
     const bool waits = request.deadline > env_.now();
     const WaitResult waited =
         waits ? env_.wait(granted_.get(), request.deadline, request.stop) : WaitResult::timed_out;

@@ -10,10 +10,8 @@ constexpr int kSetnxRounds = 3;
 
 /// The lock's value is the time of its expiry, by the clock of the client that wrote it. The key
 /// itself never expires.
-/// redis-getset is article 000's second form, by its text: takes over if the value that GETSET
-/// replaced has expired too. (Its code does not store the expiry after SETNX and would never
-/// release.) With `kCompares` (redis-getset-cas, article 002) only if GETSET replaced the value
-/// that GET saw.
+/// redis-getset takes over if the value that GETSET replaced has expired too; with `kCompares`
+/// (redis-getset-cas) only if GETSET replaced the value that GET saw.
 template <bool kCompares>
 class Getset : public SingleNodeLock {
  public:

@@ -29,7 +29,7 @@ class ReentrantLock : public SingleNodeLock {
     (void)settle_doubts(lease, request.stop);  // after a failure, the release tries again
     begin_validity();
     const Script& script = scripts::reentrant_acquire;
-    const auto tried = redis().read(
+    auto tried = redis().read(
         kNilOrTimeLeft, script.name,
         run(script, lease.key, {lease.token, milliseconds(request.ttl)}, request.stop));
     if (tried && tried->granted) {
@@ -134,8 +134,8 @@ class ReentrantLock : public SingleNodeLock {
   Duration latest_ttl_{};              ///< of the latest request
 };
 
-/// The owner is a number that is unique within its process only, as in the article's code: clients
-/// of two processes may have the same owner.
+/// The owner is a number that is unique within its process only: clients of two processes may have
+/// the same owner.
 class Reentrant : public ReentrantLock {
  public:
   using ReentrantLock::ReentrantLock;

@@ -148,8 +148,8 @@ const Registration redis_watchdog(on_redis({
     .make = construct<TokenLock>,
 }));
 
-/// The guard thread as in the article: EXPIRE without checking the owner, the first time when a
-/// fifth of the TTL is left.
+/// A guard thread as many wrote it: EXPIRE without checking the owner, the first time when a fifth
+/// of the TTL is left.
 class WatchdogNaive : public TokenLock {
  public:
   using TokenLock::TokenLock;
@@ -177,7 +177,7 @@ const Registration redis_watchdog_naive(on_redis({
     .make = construct<WatchdogNaive>,
 }));
 
-/// SET NX PX, then WAIT until the replicas have it too, as article 004 considers. If too few
+/// SET NX PX, then WAIT until the replicas have it too. If too few
 /// acknowledge in time, the lock is released and the acquisition refused. A renewal counts only
 /// once the replicas have the new TTL.
 class WaitForReplicas : public TokenLock {
@@ -185,7 +185,7 @@ class WaitForReplicas : public TokenLock {
   explicit WaitForReplicas(const Context& context) : TokenLock(context, Replicas::all) {}
 
   StoreResult<TryResult> try_acquire(const AcquireRequest& request, Lease& lease) override {
-    const auto taken = TokenLock::try_acquire(request, lease);
+    auto taken = TokenLock::try_acquire(request, lease);
     if (!taken || !taken->granted) return taken;
     const StoreResult<void> kept = await_replicas(request.stop);
     if (kept) return taken;

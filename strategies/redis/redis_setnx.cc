@@ -7,8 +7,7 @@ namespace lockbench::redis {
 namespace {
 
 /// The oldest form: the client that creates the key has the lock, for ever if it dies. With a
-/// TokenLock the value names the owner, so that no other client can release it (article 002's first
-/// form).
+/// TokenLock the value names the owner, so that no other client can release it.
 template <class Base>
 class Setnx : public Base {
  public:

@@ -202,7 +202,9 @@ class ProxyCore : public std::enable_shared_from_this<ProxyCore> {
 
 tl::expected<std::unique_ptr<ProxyPool>, std::string> ProxyPool::start() {
   try {
-    return std::unique_ptr<ProxyPool>(new ProxyPool{std::make_shared<ProxyLoop>()});
+    auto pool = std::make_unique<ProxyPool>();
+    pool->loop = std::make_shared<ProxyLoop>();
+    return pool;
   } catch (const std::system_error& error) {
     return tl::unexpected(fmt::format("the proxies' thread: {}", error.what()));
   }

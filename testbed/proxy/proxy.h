@@ -36,7 +36,7 @@ struct ProxyOptions {
 struct ProxyPool {
   static tl::expected<std::unique_ptr<ProxyPool>, std::string> start();
 
-  const std::shared_ptr<ProxyLoop> loop;
+  std::shared_ptr<ProxyLoop> loop;
 };
 
 /// Counted since the proxy was started.

@@ -206,6 +206,7 @@ tl::expected<std::unique_ptr<SentinelGroup>, std::string> start_sentinels(Testbe
   return attempt([&] {
     const std::string program = need(find_program(kRedisSentinel)).string();
     std::vector<std::unique_ptr<Server>> sentinels;
+    sentinels.reserve(kSentinels);
     for (int i = 0; i < kSentinels; ++i) {
       sentinels.push_back(
           need(start_on_free_port<Server>(testbed.choose_port, [&](std::uint16_t port) {

@@ -1,11 +1,11 @@
-#include "results/stats/statistics.h"
-
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <random>
 #include <stdexcept>
 #include <vector>
+
+#include "results/stats/statistics.h"
 
 namespace lockbench::results {
 namespace {

@@ -5,7 +5,7 @@ namespace {
 
 /// What is sent, with its arguments, and how long the lease is valid: from before the command was
 /// sent that sets the TTL, which is rounded up.
-TEST_F(RedisLockTest, SendsWhatItsArticleSays) {
+TEST_F(RedisLockTest, SendsWhatItsSourceSays) {
   const struct {
     const char* strategy;
     Commands acquire, release;  ///< $: the token

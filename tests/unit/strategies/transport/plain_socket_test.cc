@@ -1,5 +1,3 @@
-#include "strategies/transport/socket.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
@@ -14,6 +12,7 @@
 
 #include "strategies/thread.h"
 #include "strategies/transport/poller.h"
+#include "strategies/transport/socket.h"
 #include "tests/support/listener.h"
 #include "tests/unit/strategies/transport/scripted_carrier.h"
 
