@@ -1,7 +1,5 @@
 #include <cstdio>
 #include <cstdlib>
-#include <string>
-#include <vector>
 
 #include "cli/commands/commands.h"
 

@@ -1,9 +1,4 @@
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include <algorithm>
-#include <memory>
-#include <utility>
 
 #include "choose/answer.h"
 #include "cli/commands/commands.h"
@@ -12,8 +7,6 @@
 #include "hazards/scenario.h"
 #include "results/file/json.h"
 #include "results/stats/figures.h"
-#include "results/tables/units.h"
-#include "strategies/registry.h"
 
 namespace lockbench::cli {
 namespace {

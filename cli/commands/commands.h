@@ -2,13 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <functional>
-#include <optional>
-#include <span>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "choose/requirements.h"
 #include "cli/console/publish.h"
 #include "cli/options/load_options.h"

@@ -1,20 +1,10 @@
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include <algorithm>
 #include <array>
-#include <memory>
-#include <optional>
-#include <span>
-#include <vector>
 
 #include "cli/commands/commands.h"
 #include "cli/commands/measurement.h"
 #include "results/file/json.h"
 #include "results/file/loads.h"
-#include "results/stats/comparison.h"
-#include "results/stats/threshold.h"
-#include "results/tables/comparison.h"
 
 namespace lockbench::cli {
 namespace {
@@ -237,20 +227,11 @@ results::Result load_runs(const std::string& path) {
   return result;
 }
 
-/// One line, however much differs.
-std::string joined(const std::vector<std::string>& differences) {
-  constexpr std::size_t kMost = 8;
-  const auto first = std::span(differences).first(std::min(kMost, differences.size()));
-  std::string line = fmt::format("{}", fmt::join(first, "; "));
-  if (differences.size() > kMost) line += fmt::format("; {} more", differences.size() - kMost);
-  return line;
-}
-
 results::ResultComparison compared(const ResultPair& pair, const CompareOptions& options) {
   const std::vector<std::string> differing = results::incompatibilities(pair.a, pair.b);
   if (!differing.empty() && !options.force && !options.run) {
     throw UsageError("{} and {} are not comparable: {} (--force compares them anyway)", pair.file_a,
-                     pair.file_b, joined(differing));
+                     pair.file_b, results::in_one_line(differing));
   }
   auto comparison = results::compare(
       pair.a, pair.b, {.confidence = options.confidence, .fail_on = options.fail_on});
@@ -268,7 +249,7 @@ results::ResultComparison compared(const ResultPair& pair, const CompareOptions&
                      fmt::join(comparison.doubts, "; "));
   }
   if (!differing.empty()) {
-    comparison.notes.push_back(fmt::format("they differ in {}", joined(differing)));
+    comparison.notes.push_back(fmt::format("they differ in {}", results::in_one_line(differing)));
   }
   if (options.run) {
     comparison.notes.push_back(fmt::format("A is {}, B is {}", pair.file_a, pair.file_b));

@@ -1,11 +1,7 @@
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
-#include <exception>
-#include <memory>
 #include <new>
 
 #include "cli/commands/commands.h"
@@ -14,7 +10,6 @@
 #include "cli/console/session.h"
 #include "cli/options/text.h"
 #include "hazards/messages.h"
-#include "strategies/registry.h"
 #include "strategies/store.h"
 
 namespace lockbench::cli {

@@ -1,19 +1,10 @@
-#include "results/tables/hazards.h"
-
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <optional>
 #include <set>
-#include <string>
-#include <vector>
 
 #include "cli/commands/commands.h"
 #include "cli/console/session.h"
 #include "cli/options/text.h"
 #include "hazards/player.h"
-#include "results/file/model.h"
-#include "strategies/registry.h"
 
 namespace lockbench::cli {
 namespace {

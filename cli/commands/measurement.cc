@@ -1,21 +1,50 @@
 #include "cli/commands/measurement.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
-#include <filesystem>
 
 #include "cli/commands/commands.h"
-#include "cli/commands/hdr_files.h"
+#include "cli/console/facts.h"
 #include "cli/console/ranks.h"
 #include "results/file/json.h"
 #include "results/file/loads.h"
 #include "results/file/save.h"
-#include "results/tables/units.h"
+#include "results/tables/formats.h"
+#include "strategies/carrier.h"
+#include "testbed/servers/machine.h"
 
 namespace lockbench::cli {
 namespace {
+
+/// The options that are labels of lockbench_run_info.
+constexpr std::array kRunFacts = {"clients", "keys", "hold",  "think",    "rate", "arrival",
+                                  "ttl",     "wait", "renew", "resource", "rtt"};
+
+exporter::Facts facts_of(const LoadOptions& options, const std::string& run_id) {
+  exporter::Facts facts;
+  facts.run.emplace_back("run", run_id);
+  auto record = run_record(options);
+  leave_to_the_loads(options, record);
+  for (const char* name : kRunFacts) {
+    facts.run.emplace_back(name, results::value_text(record.at(name)));
+  }
+  facts.build = build_facts();
+  facts.deployments = options.metrics.deployments;
+  if (Ranks::joined() != nullptr) facts.rank = "0";
+  return facts;
+}
+
+/// How many connections to /metrics may be open at once: what the limit on open files leaves over.
+unsigned scrape_connections(const LoadOptions& options,
+                            const std::vector<const Descriptor*>& strategies) {
+  constexpr unsigned kReserve = 64, kMin = 16;
+  const std::uint64_t load = deployment::open_files_for(request_of(options), strategies) + kReserve;
+  if (testbed::raise_open_file_limit(load + exporter::kMostConnections)) {
+    return exporter::kMostConnections;
+  }
+  const std::uint64_t limit = testbed::hard_open_file_limit();
+  return limit > load + kMin ? static_cast<unsigned>(limit - load) : kMin;
+}
 
 OptionRecord workload_of(const RunOptions& options) {
   OptionRecord workload = workload_record(options);
@@ -45,7 +74,120 @@ std::string phase_text(const loadgen::Progress& progress) {
 
 int run(const RunOptions& options) { return measure(options, select_for_load(options)); }
 
+struct OverviewOptions : RunOptions {
+  static constexpr std::string_view kCommand = "overview";
+  bool all = false;
+
+  OverviewOptions() {
+    workload.duration = std::chrono::seconds(8);
+    workload.settles_after = std::chrono::seconds(2);
+  }
+
+  void declare(OptionList& options) {
+    options.only({"strategies", "threads", "duration", "warmup", "contended-grants", "repeat",
+                  "store-timeout"},
+                 [&] { LoadOptions::declare(options); });
+    declare_servers(options, servers);
+    options.at("strategies").default_text = "a typical one of each family";
+    options.without({"strict"}, [&] { output.declare(options); });
+    options.heading("Load");
+    options.add_flag("all", all, "every strategy, the flawed ones last");
+  }
+
+  void complete(const OptionList& options) {
+    using loadgen::NamedLoad;
+    loads = {NamedLoad::alone, NamedLoad::demand, NamedLoad::saturated};
+    if (all && !strategies.empty()) {
+      throw UsageError("--all cannot be combined with names of strategies");
+    }
+    LoadOptions::complete(options);
+  }
+};
+
+/// A lock that cannot be given back safely, or that nothing ends if its holder dies.
+bool is_flawed(const Descriptor& strategy) {
+  const Traits& traits = strategy.traits;
+  return store_traits(strategy.backend).servers &&
+         (traits.release_check != OwnerCheck::atomic || traits.expiry == Expiry::none);
+}
+
+/// The typical strategy of each family; with `all` the others behind them.
+std::vector<Selected> usual(bool all) {
+  std::vector<Selected> selected;
+  for (const Descriptor* strategy : all_strategies()) {
+    if (all || strategy->typical) selected.push_back({strategy, false});
+  }
+  std::ranges::stable_sort(selected, {}, [](const Selected& one) {
+    return std::pair(is_flawed(*one.strategy), !one.strategy->typical);
+  });
+  return selected;
+}
+
+int overview(const OverviewOptions& given) {
+  RunOptions options = given;
+  if (!options.strategies.empty()) return measure(options, select_for_load(options));
+  std::vector<Selected> selected = usual(given.all);
+  // For the result.
+  for (const Selected& one : selected) options.strategies.emplace_back(one.strategy->name);
+  return measure(options, std::move(selected));
+}
+
 }  // namespace
+
+void leave_to_the_loads(const LoadOptions& options, OptionRecord& record) {
+  if (options.points().size() <= 1) return;
+  const loadgen::Decided& decided = options.decided;
+  if (!decided.clients) record["clients"] = nullptr;
+  if (!decided.hold) record["hold"] = nullptr;
+  if (!decided.rate) record["rate"] = nullptr;
+  if (!decided.rtt) record["rtt"] = nullptr;
+}
+
+Metrics Metrics::start(const LoadOptions& options, const std::vector<Selected>& selected,
+                       const std::string& run_id, Console& console) {
+  Metrics metrics;
+  const MetricsOptions& asked = options.metrics;
+  if (!asked.listen && !asked.push) return metrics;
+  must(exporter::available(), asked.listen ? "--metrics-listen" : "--push");
+  metrics.linger_ = asked.linger;
+  if (asked.push) metrics.push_ = must(exporter::parse_push_target(*asked.push), "--push");
+  std::vector<const Descriptor*> strategies;
+  for (const Selected& one : selected) {
+    if (one.strategy->not_built.empty()) strategies.push_back(one.strategy);
+  }
+  const auto redis = options.servers_of("redis");
+  const int nodes = redis.empty() ? options.workload.nodes : static_cast<int>(redis.size());
+  metrics.metrics_ = std::make_shared<exporter::RunMetrics>(strategies, nodes);
+  metrics.exporter_ = exporter::Exporter::make(metrics.metrics_, facts_of(options, run_id));
+  if (!asked.ready_at_once) {
+    for (const Descriptor* strategy : strategies) {
+      metrics.metrics_->set_failing(*strategy, "it has not worked yet");
+    }
+  }
+  if (!asked.listen) return metrics;
+  const exporter::ListenAddress serving =
+      must(metrics.exporter_->serve(*asked.listen, scrape_connections(options, strategies)),
+           "--metrics-listen");
+  console.note(fmt::format("metrics on http://{}/metrics", serving.to_string()));
+  return metrics;
+}
+
+bool Metrics::push(Console& console) {
+  if (!push_) return true;
+  if (const auto pushed = exporter_->push(*push_); !pushed) {
+    console.warn("--push: " + pushed.error());
+    return false;
+  }
+  console.note("metrics pushed to " + push_->display());
+  return true;
+}
+
+void Metrics::linger(Console& console, const std::stop_token& stop) {
+  if (linger_ <= Duration::zero() || stop.stop_requested()) return;
+  console.note(
+      fmt::format("metrics are served for another {}; Ctrl-C ends it", format_duration(linger_)));
+  Carrier::current().wait(nullptr, BootClock::now() + linger_, stop);
+}
 
 Measurement::Measurement(const RunOptions& options, std::vector<Selected> selected)
     : options_(options), selected_(std::move(selected)), result_(begin_result(options.output)) {
@@ -145,7 +287,7 @@ void Measurement::leave_to_each(const std::vector<std::string>& options) {
   for (std::string key : options) {
     if (!key.starts_with("--")) continue;
     key.erase(0, 2);
-    std::replace(key.begin(), key.end(), '-', '_');
+    std::ranges::replace(key, '-', '_');
     const auto found = result_.workload.find(key);
     if (found != result_.workload.end()) found->second = nullptr;
   }
@@ -172,7 +314,12 @@ void Measurement::take(const loadgen::RunReport& report, Console& console) {
 
 int Measurement::finish(bool show, Console& console) {
   const bool pushed = metrics_->push(console);
-  const bool exported = options_.hdr.empty() || save_hdr_files(result_, options_.hdr, console);
+  bool exported = true;
+  if (!options_.hdr.empty()) {
+    for (const auto& [name, text] : results::hgrm_files(result_)) {
+      exported &= save_file(std::filesystem::path(options_.hdr) / name, text, console);
+    }
+  }
   const auto missed = missed_thresholds(options_.thresholds, result_, selected_);
   Ending ending = ending_of(result_);
   ending.strict = options_.output.strict;
@@ -264,6 +411,16 @@ Command run_command() {
        .example = "lockbench run 'redis-*' --clients 32 --hold 2ms --duration 10s",
        .over_ranks = true},
       run);
+}
+
+Command overview_command() {
+  return make_command<OverviewOptions>(
+      {.task = kMeasure,
+       .summary =
+           "Compare locks under three loads: what they cost, what clients wait, who starves.",
+       .example = "lockbench overview redis-queue redlock etcd",
+       .over_ranks = true},
+      overview);
 }
 
 }  // namespace lockbench::cli

@@ -1,19 +1,13 @@
 #include "cli/commands/probe.h"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include <algorithm>
 #include <chrono>
 #include <random>
-#include <utility>
 
 #include "cli/commands/commands.h"
-#include "cli/commands/metrics.h"
+#include "cli/commands/measurement.h"
 #include "cli/console/facts.h"
 #include "cli/console/session.h"
-#include "loadgen/run/runner.h"
-#include "strategies/registry.h"
 #include "strategies/store.h"
 #include "strategies/thread.h"
 

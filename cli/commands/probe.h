@@ -1,9 +1,6 @@
 #pragma once
 
 #include <functional>
-#include <optional>
-#include <string>
-#include <string_view>
 
 #include "cli/console/console.h"
 #include "loadgen/run/runner.h"

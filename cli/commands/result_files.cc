@@ -1,9 +1,6 @@
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <fstream>
 #include <iterator>
-#include <optional>
 
 #include "cli/commands/commands.h"
 #include "cli/console/facts.h"
@@ -64,7 +61,9 @@ int report(const ReportOptions& options) {
   std::vector<results::report::Source> sources;
   sources.reserve(files.size());
   for (const std::string& file : files) {
-    sources.push_back(report_source(must(results::load(file)), file));
+    results::Result result = must(results::load(file));
+    results::KnownFlaws flaws = known_flaws(result);
+    sources.push_back({file, std::move(result), std::move(flaws)});
   }
   const auto page = [&] { return to_page(sources, results::report::make_nonce()); };
   if (out == kStdout) return exit_code_of({.errors = !print_text(page())});

@@ -1,7 +1,5 @@
 #include "cli/commands/watch_options.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
 #include "cli/options/text.h"

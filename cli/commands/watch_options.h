@@ -1,9 +1,5 @@
 #pragma once
 
-#include <optional>
-#include <string>
-#include <vector>
-
 #include "cli/options/load_options.h"
 #include "watch/families.h"
 #include "watch/ledger.h"

@@ -1,7 +1,5 @@
 #include "cli/console/deploy.h"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <fnmatch.h>
 
 #include <algorithm>

@@ -1,17 +1,11 @@
 #pragma once
 
-#include <functional>
 #include <stop_token>
-#include <string>
-#include <string_view>
-#include <tl/expected.hpp>
-#include <vector>
 
 #include "cli/options/load_options.h"
 #include "deployment/deployment.h"
 #include "loadgen/run/fault.h"
 #include "loadgen/run/runner.h"
-#include "results/file/model.h"
 #include "strategies/descriptor.h"
 #include "strategies/registry.h"
 

@@ -1,8 +1,5 @@
 #pragma once
 
-#include <cstdint>
-#include <string>
-
 #include "results/file/model.h"
 #include "strategies/duration.h"
 

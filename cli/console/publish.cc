@@ -1,23 +1,17 @@
 #include "cli/console/publish.h"
 
-#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
-#include <cstdio>
-#include <filesystem>
 #include <random>
-#include <span>
 
 #include "cli/console/facts.h"
 #include "cli/console/ranks.h"
 #include "results/file/json.h"
 #include "results/file/loads.h"
 #include "results/file/save.h"
-#include "results/tables/hazards.h"
 #include "results/tables/text.h"
-#include "strategies/registry.h"
 
 namespace lockbench::cli {
 namespace {
@@ -125,17 +119,23 @@ bool ResultFile::has_time() const {
   return BootClock::now() - kept_at_ >= kLeastPause * took_;
 }
 
-bool ResultFile::save(const results::Result& result) {
-  if (is_stdout()) return print_text(results::to_json(result));
-  const auto saved = results::save(path_, results::to_json(result));
+bool save_file(const std::filesystem::path& path, const std::string& text, Console& console,
+               std::string_view what, const std::function<void(const std::string&)>& told) {
+  const auto saved = results::save(path, text);
   if (!saved) {
-    console_.warn("not saved: " + saved.error());
+    console.warn(fmt::format("{}not saved: {}", what, saved.error()));
     return false;
   }
-  if (!saved->warning.empty()) console_.warn(saved->warning);
-  const std::string path = saved->path.string();
-  console_.event("saved", {{"file", path}}, "saved in " + path);
+  if (!saved->warning.empty()) console.warn(saved->warning);
+  if (told) told(saved->path.string());
   return saved->warning.empty();
+}
+
+bool ResultFile::save(const results::Result& result) {
+  if (is_stdout()) return print_text(results::to_json(result));
+  return save_file(path_, results::to_json(result), console_, "", [&](const std::string& path) {
+    console_.event("saved", {{"file", path}}, "saved in " + path);
+  });
 }
 
 int gravest(int a, int b) {
@@ -215,11 +215,6 @@ int finish(results::Result& result, const OutputOptions& options, ResultFile& fi
   return exit_code_of(ending);
 }
 
-results::report::Source report_source(results::Result result, const std::string& file) {
-  results::KnownFlaws flaws = known_flaws(result);
-  return {file, std::move(result), std::move(flaws)};
-}
-
 bool same_file(const std::string& one, const std::string& other) {
   namespace fs = std::filesystem;
   std::error_code ignored;
@@ -240,20 +235,14 @@ void check_report(const std::string& page, const std::string& out) {
 }
 
 bool save_page(const std::string& page, const std::string& path, Console& console) {
-  const auto saved = results::save(path, page);
-  if (!saved) {
-    console.warn("the report was not saved: " + saved.error());
-    return false;
-  }
-  if (!saved->warning.empty()) console.warn(saved->warning);
-  console.note("report in " + saved->path.string());
-  return saved->warning.empty();
+  return save_file(path, page, console, "the report was ",
+                   [&](const std::string& place) { console.note("report in " + place); });
 }
 
 bool save_report(const results::Result& result, const std::string& page, const std::string& out,
                  Console& console) {
   if (page.empty()) return true;
-  const results::report::Source source = report_source(result, out);
+  const results::report::Source source{out, result, known_flaws(result)};
   return save_page(results::report::to_page(std::span(&source, 1), results::report::make_nonce()),
                    page, console);
 }

@@ -1,14 +1,10 @@
 #pragma once
 
-#include <optional>
-#include <string>
-#include <string_view>
-#include <vector>
+#include <filesystem>
 
 #include "cli/console/console.h"
 #include "cli/console/deploy.h"
 #include "cli/options/load_options.h"
-#include "results/file/model.h"
 #include "results/report/report.h"
 #include "results/tables/show.h"
 #include "strategies/duration.h"
@@ -33,6 +29,12 @@ bool print_text(const std::string& given);
 std::vector<std::string> missed_thresholds(const std::vector<results::Threshold>& thresholds,
                                            const results::Result& result,
                                            const std::vector<Selected>& selected);
+
+/// Writes a file, and calls `told` with the place where it is now. False, with a message that
+/// begins with `what`, if that is not the place asked for.
+bool save_file(const std::filesystem::path& path, const std::string& text, Console& console,
+               std::string_view what = "",
+               const std::function<void(const std::string&)>& told = nullptr);
 
 /// As --out.
 inline constexpr std::string_view kStdout = "-";
@@ -110,9 +112,6 @@ std::string out_path(const OutputOptions& options, const results::Result& result
 /// fail, such as a push, comes before, and after a keep().
 int finish(results::Result& result, const OutputOptions& options, ResultFile& file, Ending ending,
            const std::optional<std::string>& text = {});
-
-/// A result as part of a report, with the known flaws of its strategies. `file` is its path.
-results::report::Source report_source(results::Result result, const std::string& file);
 
 /// Whether both paths lead to the same file, so that what is written to one replaces the other's.
 /// False for /dev/null, which loses both.

@@ -1,6 +1,5 @@
 #include "cli/console/ranks.h"
 
-#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>

@@ -1,13 +1,9 @@
 #pragma once
 
-#include <memory>
-#include <string>
-
 #include "cli/console/console.h"
 #include "cli/options/load_options.h"
 #include "loadgen/cluster/team.h"
 #include "loadgen/run/runner.h"
-#include "results/file/model.h"
 
 namespace lockbench::cli {
 

@@ -1,6 +1,5 @@
 #include "cli/console/session.h"
 
-#include <fmt/format.h>
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/signalfd.h>
@@ -9,11 +8,9 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
-#include <cstdint>
 #include <stdexcept>
 #include <system_error>
 
-#include "cli/console/deploy.h"
 #include "cli/console/facts.h"
 #include "cli/console/publish.h"
 #include "cli/console/ranks.h"

@@ -1,16 +1,11 @@
 #pragma once
 
-#include <optional>
 #include <stop_token>
-#include <string>
-#include <string_view>
-#include <vector>
 
 #include "cli/console/console.h"
 #include "cli/console/deploy.h"
 #include "cli/options/load_options.h"
 #include "deployment/deployment.h"
-#include "results/file/model.h"
 #include "strategies/thread.h"
 
 namespace lockbench::cli {

@@ -1,12 +1,9 @@
-#include "cli/options/config_file.h"
-
-#include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <sys/stat.h>
 #include <toml++/toml.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -14,10 +11,14 @@
 #include <memory>
 #include <sstream>
 
+#include "cli/options/option.h"
 #include "cli/options/text.h"
 
 namespace lockbench::cli {
 namespace {
+
+/// The commands that can have a table of their own in the file, so that one file serves them all.
+constexpr std::array<std::string_view, 3> kCommandTables{"run", "capacity", "choose"};
 
 struct GivenFile {
   std::string text;

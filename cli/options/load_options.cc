@@ -1,8 +1,5 @@
 #include "cli/options/load_options.h"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include <algorithm>
 
 #include "exporter/addresses.h"

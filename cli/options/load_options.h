@@ -1,13 +1,8 @@
 #pragma once
 
-#include <map>
-#include <optional>
-#include <string>
-#include <string_view>
 #include <type_traits>
-#include <vector>
 
-#include "cli/options/value_types.h"
+#include "cli/options/option.h"
 #include "exporter/addresses.h"
 #include "loadgen/run/fault.h"
 #include "loadgen/run/workload.h"

@@ -1,21 +1,19 @@
 #pragma once
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <concepts>
 #include <exception>
 #include <functional>
-#include <map>
-#include <optional>
 #include <span>
-#include <string>
-#include <string_view>
 #include <tl/expected.hpp>
 #include <type_traits>
 #include <utility>
-#include <vector>
 
 #include "results/file/model.h"
+#include "strategies/duration.h"
 
 namespace lockbench::cli {
 
@@ -182,7 +180,7 @@ Option& OptionList::add(std::string_view name, std::string_view value_name, Plac
     if (!value) return tl::unexpected(std::move(value.error()));
     if constexpr (kList) {
       const auto same = [&](const Item& other) { return type.text(other) == type.text(*value); };
-      if (type.unique && std::any_of(place.begin(), place.end(), same)) return {};
+      if (type.unique && std::ranges::any_of(place, same)) return {};
       place.push_back(*std::move(value));
     } else {
       place = *std::move(value);
@@ -211,5 +209,101 @@ Option& OptionList::add(std::string_view name, std::string_view value_name, Plac
   if (!type.choices.empty()) help += ": " + type.choices;
   return insert(name, value_name, std::move(option), std::move(help), std::move(default_text));
 }
+
+// The types of option values, for OptionList::add.
+
+/// A whole number from `min` to `max`, of whichever integer type.
+struct WholeNumber {
+  std::int64_t min, max;
+  tl::expected<std::int64_t, std::string> parse(const std::string& text) const;
+
+  template <std::integral T>
+  operator ValueType<T>() const {  // NOLINT(google-explicit-constructor)
+    return {.parse = [range = *this](const std::string& text) -> tl::expected<T, std::string> {
+              return range.parse(text).map([](std::int64_t n) { return static_cast<T>(n); });
+            },
+            .text = [](T value) { return std::to_string(value); },
+            .record = [](T value) { return static_cast<std::int64_t>(value); }};
+  }
+};
+inline WholeNumber whole_number(std::int64_t min, std::int64_t max) { return {min, max}; }
+
+/// A whole number from 1 to `max`, or a word, which is 0.
+ValueType<int> number_or_word(int max, std::string_view word);
+
+ValueType<double> number(double min, double max);
+
+ValueType<Duration> duration(Duration min, Duration max);
+
+/// The error if `duration`, given as `text`, is outside the range.
+tl::expected<void, std::string> check_range(const std::string& text, Duration duration,
+                                            Duration min, Duration max);
+
+/// The path of a file or directory. Its user checks that it can be opened.
+ValueType<std::string> path();
+
+/// Any text.
+ValueType<std::string> any_text();
+
+/// The type that `parse`, a function of a text, returns; `text` writes it.
+template <class Parse, class Text>
+auto parsed(Parse parse, Text text) {
+  using T = typename std::invoke_result_t<Parse, const std::string&>::value_type;
+  return ValueType<T>{.parse = std::move(parse), .text = std::move(text)};
+}
+/// A text that `parse` checks.
+template <class Parse>
+auto parsed(Parse parse) {
+  return parsed(std::move(parse), [](const std::string& text) { return text; });
+}
+
+/// A list in which each value stands once, however often it was given.
+template <class T>
+ValueType<T> each_once(ValueType<T> type) {
+  type.unique = true;
+  return type;
+}
+
+/// "a is not one of b, c"
+std::string not_one_of(std::string_view text, const std::vector<std::string_view>& allowed);
+
+/// One of a few names.
+template <class T>
+ValueType<T> one_of(const std::vector<std::pair<std::string_view, T>>& choices) {
+  std::vector<std::string_view> names;
+  names.reserve(choices.size());
+  for (const auto& choice : choices) names.push_back(choice.first);
+  return {.parse = [choices, names](const std::string& text) -> tl::expected<T, std::string> {
+            for (const auto& [name, value] : choices) {
+              if (name == text) return value;
+            }
+            return tl::unexpected(not_one_of(text, names));
+          },
+          .text =
+              [choices](const T& value) {
+                for (const auto& [name, choice] : choices) {
+                  if (choice == value) return std::string(name);
+                }
+                return std::string();
+              },
+          .choices = fmt::format("{}", fmt::join(names, ", "))};
+}
+
+// The TOML file, and other places of values.
+
+/// Values as text, by the name of their option.
+using GivenValues = std::map<std::string, std::vector<std::string>, std::less<>>;
+
+/// Reads a TOML file whose keys are the names of `options`; those in the command's table, if it can
+/// have one, win over those outside of tables, and the other tables are skipped. The values are
+/// checked where they are applied. A UsageError names the file, the key and what is allowed.
+GivenValues read_config_file(const std::string& path, const std::vector<Option>& options,
+                             std::string_view command);
+
+/// What the value "@FILE" stands for: the lines of a file that others cannot read, one at least.
+tl::expected<std::vector<std::string>, std::string> read_secrets(const std::string& path);
+
+/// The lines that are not blank, without blanks around them.
+std::vector<std::string> lines_with_values(const std::string& text);
 
 }  // namespace lockbench::cli

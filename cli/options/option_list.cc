@@ -6,7 +6,6 @@
 #include <cstdlib>
 #include <stdexcept>
 
-#include "cli/options/config_file.h"
 #include "cli/options/option.h"
 #include "cli/options/text.h"
 #include "results/file/loads.h"
@@ -166,7 +165,7 @@ tl::expected<void, std::string> Option::set(const std::string& text) {
 
 std::string Option::key() const {
   std::string key = name;
-  std::replace(key.begin(), key.end(), '-', '_');
+  std::ranges::replace(key, '-', '_');
   return key;
 }
 
@@ -220,7 +219,7 @@ bool OptionList::given(std::string_view name) const {
 
 void OptionList::read(std::span<const std::string> args) {
   // Help goes before mistakes, and is no option's value.
-  const auto end = std::find(args.begin(), args.end(), "--");
+  const auto end = std::ranges::find(args, "--");
   help_wanted_ = std::any_of(args.begin(), end, [](const std::string& argument) {
     return argument == "--help" || argument == "-h";
   });

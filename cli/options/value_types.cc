@@ -1,11 +1,7 @@
-#include "cli/options/value_types.h"
-
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include <algorithm>
 #include <cmath>
 
+#include "cli/options/option.h"
 #include "strategies/number.h"
 
 namespace lockbench::cli {

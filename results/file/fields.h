@@ -3,9 +3,7 @@
 #include <boost/preprocessor.hpp>
 #include <concepts>
 #include <type_traits>
-#include <variant>
 
-#include "results/file/model.h"
 #include "results/tables/observed.h"
 
 namespace lockbench::results {

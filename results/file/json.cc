@@ -11,11 +11,7 @@
 #include <limits>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <set>
-#include <string>
-#include <string_view>
-#include <vector>
 
 #include "results/file/fields.h"
 #include "results/file/loads.h"
@@ -105,14 +101,13 @@ class Writer {
 };
 
 bool holds_scalars_only(const OrderedJson& value) {
-  return std::none_of(value.begin(), value.end(),
-                      [](const auto& element) { return element.is_structured(); });
+  return std::ranges::none_of(value, [](const auto& element) { return element.is_structured(); });
 }
 
 /// Objects of scalars, arrays of scalars, and arrays of such arrays: a histogram's buckets.
 bool fits_one_line(const OrderedJson& value) {
   if (!value.is_structured() || holds_scalars_only(value)) return true;
-  return value.is_array() && std::all_of(value.begin(), value.end(), [](const auto& element) {
+  return value.is_array() && std::ranges::all_of(value, [](const auto& element) {
            return element.is_array() && holds_scalars_only(element);
          });
 }
@@ -271,7 +266,7 @@ class Reader {
   }
   void read(const json& from, Verdict& to) {
     const std::string name = from.is_string() ? from.get<std::string>() : "";
-    const auto* const known = std::find(kVerdicts.begin(), kVerdicts.end(), name);
+    const auto* const known = std::ranges::find(kVerdicts, name);
     if (known == kVerdicts.end()) {
       return fail(fmt::format("is none of {}", fmt::join(kVerdicts, ", ")));
     }
@@ -415,7 +410,7 @@ std::string beyond_commands(const Result& result) {
   for (const Run& run : result.runs) {
     strategies.insert(run.strategy);
     const bool there =
-        std::any_of(loads.begin(), loads.end(), [&](const Load* one) { return *one == run.load; });
+        std::ranges::any_of(loads, [&](const Load* one) { return *one == run.load; });
     if (!there) loads.push_back(&run.load);
     if (loads.size() > most_loads) return fmt::format("runs have more than {} loads", most_loads);
   }
@@ -456,15 +451,12 @@ tl::expected<Result, std::string> read_result(std::string_view text) {
   return result;
 }
 
-struct Close {
-  void operator()(std::FILE* file) const { (void)std::fclose(file); }
-};
-
 /// In pieces, as the size of pipes and devices is unknown. Stops beyond kMaxResultBytes.
 tl::expected<std::string, std::string> read_text(const std::string& path) {
   constexpr std::size_t kPiece = 1 << 20;
   errno = 0;
-  const std::unique_ptr<std::FILE, Close> file(std::fopen(path.c_str(), "rb"));
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"),
+                                                             std::fclose);
   std::string text;
   while (file && text.size() <= kMaxResultBytes) {
     const std::size_t before = text.size();

@@ -1,9 +1,6 @@
 #pragma once
 
-#include <cstddef>
 #include <nlohmann/json_fwd.hpp>
-#include <string>
-#include <string_view>
 #include <tl/expected.hpp>
 
 #include "results/file/model.h"

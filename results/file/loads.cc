@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <optional>
+#include <span>
 
 #include "results/tables/text.h"
 #include "results/tables/units.h"
@@ -58,8 +58,7 @@ constexpr std::array<std::string_view, 5> kFree{"strategies", "repeat", "seed", 
 constexpr const char* kTls = "tls";
 
 bool may_differ(std::string_view option) {
-  return is_of_output(option) || option == kTls ||
-         std::find(kFree.begin(), kFree.end(), option) != kFree.end();
+  return is_of_output(option) || option == kTls || std::ranges::find(kFree, option) != kFree.end();
 }
 
 std::string shown(std::string_view text) {
@@ -96,8 +95,8 @@ std::string label(const Load& load) {
 }
 
 bool is_experiment(const Result& result) {
-  return std::any_of(result.runs.begin(), result.runs.end(),
-                     [](const Run& run) { return run.load.held_locks || run.load.nodes; });
+  return std::ranges::any_of(result.runs,
+                             [](const Run& run) { return run.load.held_locks || run.load.nodes; });
 }
 
 bool has_several_loads(const Result& result) {
@@ -123,9 +122,8 @@ std::vector<Result> split_by_load(const Result& result) {
   rest.runs.clear();
   std::vector<Result> results;
   for (const Run& run : result.runs) {
-    const auto same = std::find_if(results.begin(), results.end(), [&](const Result& one) {
-      return one.runs.front().load == run.load;
-    });
+    const auto same = std::ranges::find_if(
+        results, [&](const Result& one) { return one.runs.front().load == run.load; });
     Result& its = same == results.end() ? results.emplace_back(rest) : *same;
     its.runs.push_back(run);
     its.workload["load"] = std::vector<std::string>{run.load.name};
@@ -155,7 +153,7 @@ bool is_of_output(std::string_view key) {
   constexpr std::array<std::string_view, 14> kKeys{
       "out",  "format",         "columns", "quiet",  "config", "hdr",      "report",
       "push", "metrics_listen", "linger",  "resume", "record", "workload", "events"};
-  return std::find(kKeys.begin(), kKeys.end(), key) != kKeys.end();
+  return std::ranges::find(kKeys, key) != kKeys.end();
 }
 
 std::vector<std::string> incompatibilities(const Result& a, const Result& b) {
@@ -187,6 +185,14 @@ std::vector<std::string> incompatibilities(const Result& a, const Result& b) {
   }
   compare("build", a.lockbench.build_type, b.lockbench.build_type);
   return lines;
+}
+
+std::string in_one_line(const std::vector<std::string>& differences) {
+  constexpr std::size_t kMost = 8;
+  const auto first = std::span(differences).first(std::min(kMost, differences.size()));
+  const std::size_t more = differences.size() - first.size();
+  return fmt::format("{}{}", fmt::join(first, "; "),
+                     more > 0 ? fmt::format("; {} more", more) : "");
 }
 
 }  // namespace lockbench::results

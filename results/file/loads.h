@@ -1,13 +1,26 @@
 #pragma once
 
-#include <optional>
-#include <string>
-#include <string_view>
-#include <vector>
+#include <functional>
+#include <type_traits>
+#include <utility>
 
 #include "results/file/model.h"
 
 namespace lockbench::results {
+
+/// The items of each key, in the order of the keys' first items. They belong to `items`.
+template <class Item, class KeyOf>
+auto grouped(const std::vector<Item>& items, KeyOf key_of) {
+  using Key = std::decay_t<std::invoke_result_t<KeyOf, const Item&>>;
+  std::vector<std::pair<Key, std::vector<const Item*>>> groups;
+  std::map<Key, std::size_t> places;
+  for (const Item& item : items) {
+    const auto [place, fresh] = places.try_emplace(std::invoke(key_of, item), groups.size());
+    if (fresh) groups.push_back({place->first, {}});
+    groups[place->second].second.push_back(&item);
+  }
+  return groups;
+}
 
 /// "demand at 350/s", "alone, RTT 1 ms", "1k locks held", "5 nodes, 2 down, 1 client": what tells
 /// the loads of one result apart.
@@ -43,5 +56,7 @@ bool is_of_output(std::string_view key);
 /// Differences in workload, machine or servers that make two results incomparable, one line each.
 /// Repetitions, seed, output and the choice of strategies may differ.
 std::vector<std::string> incompatibilities(const Result& a, const Result& b);
+/// The first ones, and how many more there are.
+std::string in_one_line(const std::vector<std::string>& differences);
 
 }  // namespace lockbench::results

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -10,15 +11,43 @@
 #include <variant>
 #include <vector>
 
-#include "results/file/capacity.h"
-#include "results/file/distribution.h"
-
 namespace lockbench::results {
 
 // The result file as plain data: what a run writes and everything else reads. Names follow the
 // file; times are in seconds. `results/schema.json` is the file's JSON Schema. A figure
 // that could not be measured is null in the file and not a number here; those of a distribution
 // without samples are null there and 0 here.
+
+/// One measured distribution. Percentiles come from the fine histogram.
+struct Distribution {
+  struct Bucket {
+    double upper = 0;
+    std::uint64_t count = 0;
+  };
+
+  /// What was cut off, by a timeout or the end of the run: its full length is not known.
+  struct Censored {
+    std::uint64_t count = 0;
+    std::vector<Bucket> buckets;  ///< by the length that was seen
+    std::uint64_t overflow = 0;
+  };
+
+  std::uint64_t count = 0;  ///< of complete samples
+  /// Over complete and censored samples, as if each of the latter had ended when it was cut off.
+  double mean = 0, stddev = 0, min = 0;
+  double p50 = 0, p90 = 0, p95 = 0, p99 = 0, p999 = 0, max = 0;
+  double relative_error = 0;
+  std::vector<Bucket> buckets;  ///< only those that hold something, growing
+  std::uint64_t overflow = 0;   ///< samples above the histogram's range, counted in `count`
+  Censored censored;
+  /// Figures that are lower bounds, as a censored sample decides.
+  std::vector<std::string> at_least;
+
+  bool any() const { return count + censored.count > 0; }
+  bool is_at_least(std::string_view figure) const {
+    return std::ranges::find(at_least, figure) != at_least.end();
+  }
+};
 
 /// Of a lock that an experiment puts on so many nodes, and how many of them have a fault.
 struct Nodes {
@@ -350,6 +379,52 @@ struct Hazard {
   bool agrees = true;
   std::map<std::string, OptionValue> evidence;  ///< "reason" says it in plain words
   std::vector<HazardEvent> timeline;
+};
+
+// What `capacity` found.
+
+/// All steps at one rate together. A step is one run; it is invalid if the generator limited its
+/// load.
+struct CapacityRate {
+  double rate = 0;
+  std::string decision;  ///< "kept", "missed", or "open": neither could be shown
+  std::uint64_t samples = 0, steps = 0;
+  std::uint64_t missed_steps = 0;   ///< that alone missed the objective
+  std::uint64_t invalid_steps = 0;  ///< these can show that it is kept, not that it is missed
+  /// Where the objective's figure lies, with a confidence of 95 % on either side; not a number on a
+  /// side that the steps do not show. Of several objectives, of one that decides.
+  double figure_low = 0, figure_high = 0;
+  double rho = 0;  ///< share of the time for which a lock was taken: held, or being handed over
+  Distribution acquire;
+  std::string reason;  ///< of the decision, with figures
+};
+
+/// The highest load at which a strategy keeps an objective.
+struct Capacity {
+  std::string strategy, objective;
+  std::uint64_t clients = 1, keys = 1;
+  /// Sections per second: the highest that kept it, 0 if none did, and the lowest that missed it,
+  /// not a number if none did. What lies in between could not be decided.
+  double lowest = 0, highest = 0;
+  std::optional<double> ceiling;  ///< 1 / hold over all keys; nothing without a hold
+  std::string limit;              ///< "lock", "store", "generator", "clients" or "unknown"
+  std::string limit_reason;
+  bool confirmed = false;  ///< `lowest` and `highest` are close, and were measured again
+  /// Whether a run broke exclusion, promised or not; empty: no run was audited.
+  std::optional<bool> violated;
+  /// The planned rate divided by `lowest`, and by what share the load may grow until there.
+  std::optional<double> planned_rate, utilisation, headroom;
+  std::vector<CapacityRate> rates;  ///< growing
+
+  /// Whether that was shown: by a miss at a lower rate, or by the ceiling.
+  bool planned_too_high() const {
+    return planned_rate && (*planned_rate >= highest || (ceiling && *planned_rate >= *ceiling));
+  }
+  /// What was found at that rate; null if it was not measured.
+  const CapacityRate* at(double rate) const {
+    const auto found = std::ranges::find(rates, rate, &CapacityRate::rate);
+    return found == rates.end() ? nullptr : &*found;
+  }
 };
 
 // What `watch` saw.

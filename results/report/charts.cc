@@ -8,9 +8,9 @@
 #include <cstdlib>
 #include <iterator>
 #include <limits>
-#include <map>
 #include <nlohmann/json.hpp>
 
+#include "results/file/loads.h"
 #include "results/stats/figures.h"
 #include "results/tables/text.h"
 
@@ -34,7 +34,7 @@ void add(std::vector<Point>& points, Point point) {
 }
 
 bool kept_exclusion(const Result& result, const std::string& strategy) {
-  return std::all_of(result.runs.begin(), result.runs.end(), [&](const Run& run) {
+  return std::ranges::all_of(result.runs, [&](const Run& run) {
     return run.strategy != strategy || run.audit.verdict == Verdict::exclusive;
   });
 }
@@ -59,7 +59,7 @@ std::vector<const Run*> shown_of(const Result& result, const std::vector<const R
 void add_marks(const Run& run, std::vector<Chart::Mark>& marks) {
   const auto add_mark = [&](Chart::Mark mark) {
     constexpr double kSame = 0.5;  // of several strategies, it is drawn once
-    const bool there = std::any_of(marks.begin(), marks.end(), [&](const Chart::Mark& other) {
+    const bool there = std::ranges::any_of(marks, [&](const Chart::Mark& other) {
       return other.label == mark.label && std::abs(other.from - mark.from) < kSame;
     });
     if (!there && marks.size() < kMostMarks) marks.push_back(std::move(mark));
@@ -67,8 +67,8 @@ void add_marks(const Run& run, std::vector<Chart::Mark>& marks) {
   for (const FaultMark& mark : run.faults) {
     add_mark({mark.fault, mark.at_seconds, mark.healed_seconds});
   }
-  const auto measured = std::find_if(run.series.begin(), run.series.end(),
-                                     [](const SeriesPoint& point) { return !point.warmup; });
+  const auto measured =
+      std::ranges::find_if(run.series, [](const SeriesPoint& point) { return !point.warmup; });
   if (measured != run.series.begin() && measured != run.series.end()) {
     add_mark({"warm-up", 0, std::prev(measured)->t});
   }
@@ -113,21 +113,11 @@ Json write(const Chart& chart) {
 }  // namespace
 
 std::vector<const Run*> typical_runs(const Result& result) {
-  std::vector<std::string> order;
-  std::map<std::string, std::vector<const Run*>> by_strategy;
-  for (const Run& run : result.runs) {
-    if (by_strategy.size() == kMostStrategies && !by_strategy.contains(run.strategy)) continue;
-    auto& runs = by_strategy[run.strategy];
-    if (runs.empty()) order.push_back(run.strategy);
-    runs.push_back(&run);
-  }
   std::vector<const Run*> typical;
-  for (const std::string& strategy : order) {
-    auto& runs = by_strategy[strategy];
+  for (auto& [strategy, runs] : grouped(result.runs, &Run::strategy)) {
+    if (typical.size() == kMostStrategies) break;
     // Stable, as files come from anywhere: std::sort may leave its range if one is not a number.
-    std::stable_sort(runs.begin(), runs.end(), [](const Run* a, const Run* b) {
-      return a->sections_per_second < b->sections_per_second;
-    });
+    std::ranges::stable_sort(runs, {}, &Run::sections_per_second);
     typical.push_back(runs[runs.size() / 2]);
   }
   return typical;
@@ -192,7 +182,7 @@ std::vector<Chart> charts_of(const Result& result) {
             .x = time,
             .y = {"time to acquire, p99", true}};
   for (const Run* run : runs) {
-    const bool at_first = std::find(shown.begin(), shown.end(), run) != shown.end();
+    const bool at_first = std::ranges::find(shown, run) != shown.end();
     if (auto curve = percentile_curve(run->acquire); !curve.empty()) {
       percentiles.lines.push_back({run->strategy, std::move(curve), at_first});
     }
@@ -203,15 +193,12 @@ std::vector<Chart> charts_of(const Result& result) {
     if (at_first) add_marks(*run, rate.marks);
   }
   p99.marks = rate.marks;
-  if (runs.size() < result.runs.size()) {
-    const std::string which = "Of several repetitions, the one with the median throughput.";
-    for (Chart* chart : {&percentiles, &rate, &p99}) {
-      chart->note += (chart->note.empty() ? "" : " ") + which;
-    }
-  }
+  const std::string which = "Of several repetitions, the one with the median throughput.";
   std::vector<Chart> charts;
   for (Chart* chart : {&percentiles, &rate, &p99}) {
-    if (!chart->lines.empty()) charts.push_back(std::move(*chart));
+    if (chart->lines.empty()) continue;
+    if (runs.size() < result.runs.size()) chart->note += (chart->note.empty() ? "" : " ") + which;
+    charts.push_back(std::move(*chart));
   }
   return charts;
 }

@@ -1,11 +1,7 @@
 #pragma once
 
-#include <cstddef>
-#include <optional>
 #include <span>
-#include <string>
 #include <utility>
-#include <vector>
 
 #include "results/file/model.h"
 

@@ -5,16 +5,13 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <map>
 #include <random>
 #include <stdexcept>
-#include <string_view>
 
 #include "results/file/loads.h"
 #include "results/report/charts.h"
 #include "results/report/page_files.h"
 #include "results/tables/observed.h"
-#include "results/tables/runs.h"
 #include "results/tables/show.h"
 #include "results/tables/text.h"
 
@@ -28,7 +25,6 @@ constexpr std::size_t kMostPlayLines = 100;
 constexpr std::size_t kMostChartPoints = 150'000;
 constexpr std::size_t kMostLoads = 12;
 constexpr std::size_t kMostHistories = 6, kMostMoments = 100;
-constexpr std::size_t kMostDifferences = 6;
 constexpr std::size_t kMostCode = 4000;
 
 std::string name_of(const Source& source) {
@@ -153,14 +149,11 @@ class Page {
   static std::vector<Sentence> differences(std::span<const Source> sources) {
     std::vector<Sentence> said;
     for (const Source& source : sources.subspan(1)) {
-      auto differing = incompatibilities(sources.front().result, source.result);
+      const auto differing = incompatibilities(sources.front().result, source.result);
       if (differing.empty()) continue;
-      const std::size_t more = differing.size() - std::min(differing.size(), kMostDifferences);
-      differing.resize(differing.size() - more);
-      said.emplace_back(
-          Tone::doubtful,
-          fmt::format("{} and {} differ in {}{}", name_of(sources.front()), name_of(source),
-                      fmt::join(differing, "; "), more > 0 ? fmt::format("; {} more", more) : ""));
+      said.emplace_back(Tone::doubtful,
+                        fmt::format("{} and {} differ in {}", name_of(sources.front()),
+                                    name_of(source), in_one_line(differing)));
     }
     return said;
   }
@@ -218,8 +211,8 @@ class Page {
         continue;
       }
       play_bytes_ += told.size();
-      auto scenario = std::find_if(scenarios.begin(), scenarios.end(),
-                                   [&](const auto& one) { return one.first == hazard.scenario; });
+      auto scenario = std::ranges::find(scenarios, hazard.scenario,
+                                        &std::pair<std::string, std::string>::first);
       if (scenario == scenarios.end()) scenario = scenarios.insert(scenario, {hazard.scenario, ""});
       scenario->second +=
           folded_away(fmt::format("{}: {}", hazard.strategy, hazard.observed), told);

@@ -1,10 +1,7 @@
 #pragma once
 
-#include <cstddef>
 #include <span>
-#include <string>
 
-#include "results/file/model.h"
 #include "results/tables/runs.h"
 
 namespace lockbench::results::report {

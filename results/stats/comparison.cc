@@ -46,17 +46,16 @@ struct StrategyRuns {
 /// In the order of their first runs. Of two runs of one repetition the later one counts.
 std::vector<StrategyRuns> strategies_of(const Result& result) {
   std::vector<StrategyRuns> strategies;
-  std::map<std::string, std::size_t> places;
-  for (const Run& run : result.runs) {
-    const std::string name = name_of(run, result);
-    const auto [place, is_new] = places.emplace(name, strategies.size());
-    if (is_new) strategies.push_back({.name = name});
-    StrategyRuns& strategy = strategies[place->second];
-    auto& numbers = strategy.figures[run.repetition];
-    numbers.clear();
-    for (const Figure& figure : figures(run)) {
-      if (figure.value) numbers[figure.path] = *figure.value;
-      if (figure.value && figure.at_least) strategy.at_least.insert(figure.path);
+  const auto name = [&](const Run& run) { return name_of(run, result); };
+  for (const auto& [its_name, runs] : grouped(result.runs, name)) {
+    StrategyRuns& strategy = strategies.emplace_back(StrategyRuns{.name = its_name});
+    for (const Run* run : runs) {
+      auto& numbers = strategy.figures[run->repetition];
+      numbers.clear();
+      for (const Figure& figure : figures(*run)) {
+        if (figure.value) numbers[figure.path] = *figure.value;
+        if (figure.value && figure.at_least) strategy.at_least.insert(figure.path);
+      }
     }
   }
   return strategies;
@@ -153,7 +152,7 @@ void judge(const Family& family, double all_alarms) {
   for (const Test& test : family.tests) {
     order.emplace_back(permutation_p(test.item->a, test.item->b, test.side), &test);
   }
-  std::sort(order.begin(), order.end());
+  std::ranges::sort(order);
   double adjusted = 0;
   for (std::size_t i = 0; i < order.size(); ++i) {
     const auto& [p, test] = order[i];
@@ -290,8 +289,7 @@ class Pairing {
  private:
   void add_tests(Item& item, Family& first, Family& others) const {
     if (gates_.empty()) {
-      const bool leads =
-          std::find(kHeadline.begin(), kHeadline.end(), item.figure.path) != kHeadline.end();
+      const bool leads = std::ranges::find(kHeadline, item.figure.path) != kHeadline.end();
       (leads ? first : others).tests.push_back({&item, Side::both});
       return;
     }
@@ -342,8 +340,8 @@ void add_doubts(const Result& result, std::string_view name, ResultComparison& c
   if (result.interrupted) {
     comparison.doubts.push_back(fmt::format("{} was interrupted", name));
   }
-  const auto invalid = std::count_if(result.runs.begin(), result.runs.end(),
-                                     [](const Run& run) { return !run.generator.valid; });
+  const auto invalid =
+      std::ranges::count_if(result.runs, [](const Run& run) { return !run.generator.valid; });
   if (invalid > 0) {
     comparison.doubts.push_back(
         fmt::format("{} of {} runs of {} {} invalid: their figures may not be the lock's", invalid,

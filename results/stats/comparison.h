@@ -1,14 +1,5 @@
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <map>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <vector>
-
-#include "results/file/model.h"
 #include "results/stats/threshold.h"
 #include "results/tables/units.h"
 

@@ -3,12 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <map>
 #include <stdexcept>
 #include <utility>
 
 #include "results/file/fields.h"
-#include "results/file/model.h"
 
 namespace lockbench::results {
 namespace {
@@ -74,8 +72,8 @@ class Collector {
     added_ = wanted_.empty() || wanted_ == prefix_ + name;
     if (!added_) return;
     const bool exists = exists_ && value && std::isfinite(*value);
-    const bool at_least = at_least_ != nullptr &&
-                          std::find(at_least_->begin(), at_least_->end(), name) != at_least_->end();
+    const bool at_least =
+        at_least_ != nullptr && std::ranges::find(*at_least_, name) != at_least_->end();
     figures_.push_back({prefix_ + name, exists ? value : std::nullopt, at_least});
   }
 
@@ -129,8 +127,7 @@ constexpr std::array kKnown{
 bool is_count(std::string_view path) {
   return path.starts_with("outcomes.") || path.starts_with("releases.") ||
          (path.starts_with("audit.") && !path.ends_with("_seconds")) ||
-         std::any_of(kRunCounts.begin(), kRunCounts.end(),
-                     [&](const auto& count) { return path == count.name; });
+         std::ranges::any_of(kRunCounts, [&](const auto& count) { return path == count.name; });
 }
 
 /// Whether it is a time of a distribution.
@@ -139,7 +136,7 @@ bool is_time(std::string_view path) {
                                                    "p95",  "p99",    "p999", "max"};
   const std::string_view last = path.substr(path.rfind('.') + 1);
   return !path.starts_with("costs.") && !path.starts_with("fairness.") &&
-         std::find(kTimes.begin(), kTimes.end(), last) != kTimes.end();
+         std::ranges::find(kTimes, last) != kTimes.end();
 }
 
 }  // namespace
@@ -206,8 +203,7 @@ std::vector<PercentileStep> percentile_steps(const Distribution& distribution) {
 }
 
 ComparedFigure compared_figure(const std::string& path) {
-  const auto* const known = std::find_if(kKnown.begin(), kKnown.end(),
-                                         [&](const Known& one) { return one.path == path; });
+  const auto* const known = std::ranges::find(kKnown, path, &Known::path);
   if (known != kKnown.end()) return {path, known->unit, known->good};
   if (is_time(path)) {
     const bool left = path.starts_with("renewal.margin.") || path.starts_with("quorum.validity.");
@@ -223,8 +219,8 @@ std::vector<ComparedFigure> compared_figures(std::span<const std::string> more) 
     if (one.is_usual) figures.push_back({std::string(one.path), one.unit, one.good});
   }
   for (const std::string& path : more) {
-    const bool there = std::any_of(figures.begin(), figures.end(),
-                                   [&](const ComparedFigure& one) { return one.path == path; });
+    const bool there =
+        std::ranges::any_of(figures, [&](const ComparedFigure& one) { return one.path == path; });
     if (!there) figures.push_back(compared_figure(path));
   }
   return figures;

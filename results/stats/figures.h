@@ -1,11 +1,6 @@
 #pragma once
 
-#include <cstdint>
-#include <optional>
 #include <span>
-#include <string>
-#include <string_view>
-#include <vector>
 
 #include "results/file/model.h"
 #include "results/tables/units.h"

@@ -4,9 +4,9 @@
 #include <array>
 #include <cmath>
 #include <limits>
-#include <optional>
 #include <tuple>
 
+#include "results/file/loads.h"
 #include "results/stats/figures.h"
 #include "results/stats/statistics.h"
 
@@ -61,8 +61,8 @@ std::size_t StrategyLoads::points_of(std::string_view load) const {
 
 std::vector<const Run*> StrategyLoads::runs_of(std::string_view load) const {
   std::vector<const Run*> found;
-  std::copy_if(runs.begin(), runs.end(), std::back_inserter(found),
-               [&](const Run* run) { return run->load.name == load; });
+  std::ranges::copy_if(runs, std::back_inserter(found),
+                       [&](const Run* run) { return run->load.name == load; });
   return found;
 }
 
@@ -144,51 +144,34 @@ std::optional<double> served_share(const std::vector<const Run*>& runs) {
 }
 
 bool StrategyLoads::broke_exclusion() const {
-  return std::any_of(runs.begin(), runs.end(), [](const Run* run) {
+  return std::ranges::any_of(runs, [](const Run* run) {
     return run->audit.verdict == Verdict::violated || run->audit.verdict == Verdict::unprotected;
   });
 }
 
 bool StrategyLoads::is_safe() const {
-  return backend != "local" && !broke_exclusion() &&
-         std::any_of(runs.begin(), runs.end(),
-                     [](const Run* run) { return run->audit.verdict == Verdict::exclusive; });
+  return backend != "local" && !broke_exclusion() && std::ranges::any_of(runs, [](const Run* run) {
+           return run->audit.verdict == Verdict::exclusive;
+         });
 }
 
 std::vector<StrategyLoads> strategy_loads(const Result& result) {
   const auto points = points_of(result);
   std::vector<StrategyLoads> all;
-  for (const Run& run : result.runs) {
-    auto same = std::find_if(all.begin(), all.end(), [&](const StrategyLoads& one) {
-      return one.strategy == run.strategy;
-    });
-    if (same == all.end()) {
-      all.push_back({run.strategy, run.backend, {}, points});
-      same = all.end() - 1;
-    }
-    same->runs.push_back(&run);
+  for (const auto& [strategy, runs] : grouped(result.runs, &Run::strategy)) {
+    all.push_back({strategy, runs.front()->backend, runs, points});
   }
-  std::stable_sort(all.begin(), all.end(), [](const StrategyLoads& a, const StrategyLoads& b) {
-    return std::tuple(a.backend == "local", a.backend) <
-           std::tuple(b.backend == "local", b.backend);
+  std::ranges::stable_sort(all, {}, [](const StrategyLoads& one) {
+    return std::pair(one.backend == "local", one.backend);
   });
   return all;
-}
-
-std::vector<std::string> load_names(const Result& result) {
-  std::vector<std::string> names;
-  for (const Run& run : result.runs) {
-    if (std::find(names.begin(), names.end(), run.load.name) != names.end()) continue;
-    names.push_back(run.load.name);
-  }
-  return names;
 }
 
 std::map<std::string, std::vector<Load>, std::less<>> points_of(const Result& result) {
   std::map<std::string, std::vector<Load>, std::less<>> points;
   for (const Run& run : result.runs) {
     auto& its = points[run.load.name];
-    if (std::find(its.begin(), its.end(), run.load) == its.end()) its.push_back(run.load);
+    if (std::ranges::find(its, run.load) == its.end()) its.push_back(run.load);
   }
   const auto order = [](const Load& load) {
     return std::tuple(load.rate.value_or(0), load.rtt_seconds);
@@ -202,7 +185,7 @@ Verdict worst_verdict(const std::vector<const Run*>& runs) {
   constexpr std::array kGravity{Verdict::exclusive, Verdict::untested, Verdict::unaudited,
                                 Verdict::unprotected, Verdict::violated};
   const auto gravity = [&](const Run* run) {
-    return std::find(kGravity.begin(), kGravity.end(), run->audit.verdict);
+    return std::ranges::find(kGravity, run->audit.verdict);
   };
   auto worst = kGravity.begin();
   for (const Run* run : runs) worst = std::max(worst, gravity(run));
@@ -225,9 +208,8 @@ std::vector<int> tiers(const std::vector<std::vector<double>>& values, double sc
   for (std::size_t i = 0; i < samples.size(); ++i) {
     if (!samples[i].empty()) order.push_back(i);
   }
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-    return *mean(samples[a]) < *mean(samples[b]);
-  });
+  std::ranges::stable_sort(
+      order, [&](std::size_t a, std::size_t b) { return *mean(samples[a]) < *mean(samples[b]); });
   std::vector<int> found(values.size(), 0);
   int tier = 0;
   std::size_t first = 0;

@@ -1,11 +1,6 @@
 #pragma once
 
 #include <functional>
-#include <map>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <vector>
 
 #include "results/file/model.h"
 
@@ -69,8 +64,6 @@ struct StrategyLoads {
 /// In the order of stores, those without one last.
 std::vector<StrategyLoads> strategy_loads(const Result& result);
 
-/// "alone", "demand": in the order of the result.
-std::vector<std::string> load_names(const Result& result);
 /// The points of each load, in the order of rate and round-trip time.
 std::map<std::string, std::vector<Load>, std::less<>> points_of(const Result& result);
 

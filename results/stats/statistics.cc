@@ -7,7 +7,6 @@
 #include <numeric>
 #include <random>
 #include <stdexcept>
-#include <vector>
 
 namespace lockbench::results {
 namespace {
@@ -65,9 +64,7 @@ std::optional<double> stddev(std::span<const double> sample) {
   if (sample.size() < 2) return std::nullopt;
   const double center = *mean(sample);
   double squares = 0;
-  for (const double value : sample) {
-    squares += (value - center) * (value - center);
-  }
+  for (const double value : sample) squares += (value - center) * (value - center);
   return std::sqrt(squares / static_cast<double>(sample.size() - 1));
 }
 
@@ -77,7 +74,7 @@ std::optional<double> percentile(std::span<const double> sample, double share) {
   }
   if (sample.empty()) return std::nullopt;
   std::vector<double> sorted(sample.begin(), sample.end());
-  std::sort(sorted.begin(), sorted.end());
+  std::ranges::sort(sorted);
   const double rank = share * static_cast<double>(sorted.size() - 1);
   const auto below = static_cast<std::size_t>(rank);
   const std::size_t above = std::min(below + 1, sorted.size() - 1);
@@ -156,7 +153,7 @@ Interval bootstrap_interval(std::span<const double> a, std::span<const double> b
 double permutation_p(std::span<const double> a, std::span<const double> b, Side side) {
   std::vector<double> values(a.begin(), a.end());
   values.insert(values.end(), b.begin(), b.end());
-  const auto [least, most] = std::minmax_element(values.begin(), values.end());
+  const auto [least, most] = std::ranges::minmax_element(values);
   const double rounding = 1e-9 * (*most - *least);
   const double total = std::accumulate(values.begin(), values.end(), 0.0);
   const auto of_a = static_cast<double>(a.size()), of_b = static_cast<double>(b.size());

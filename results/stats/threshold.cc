@@ -9,12 +9,8 @@
 #include <cmath>
 #include <functional>
 #include <limits>
-#include <map>
 #include <numeric>
-#include <optional>
-#include <string>
 #include <utility>
-#include <vector>
 
 #include "results/stats/figures.h"
 #include "results/stats/statistics.h"
@@ -66,8 +62,7 @@ std::vector<std::string> close_figures(std::string_view text, const std::vector<
     const bool contains = !text.empty() && figure.path.find(text) != std::string::npos;
     ranked.emplace_back(contains ? 0 : edit_distance(text, figure.path), figure.path);
   }
-  std::stable_sort(ranked.begin(), ranked.end(),
-                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::ranges::stable_sort(ranked, [](const auto& a, const auto& b) { return a.first < b.first; });
   std::vector<std::string> names;
   for (std::size_t i = 0; i < std::min(kSuggestions, ranked.size()); ++i) {
     names.push_back(ranked[i].second);
@@ -77,8 +72,8 @@ std::vector<std::string> close_figures(std::string_view text, const std::vector<
 
 tl::expected<std::string, std::string> parse_figure(std::string_view text) {
   const std::vector<Figure> known = figures(Run{});
-  const bool found = std::any_of(known.begin(), known.end(),
-                                 [text](const Figure& figure) { return figure.path == text; });
+  const bool found =
+      std::ranges::any_of(known, [text](const Figure& figure) { return figure.path == text; });
   if (!found) {
     const std::vector<std::string> close = close_figures(text, known);
     return tl::unexpected(
@@ -106,8 +101,7 @@ tl::expected<Threshold, std::string> threshold_of(std::string_view text) {
   const std::size_t at = text.find_first_of("<>=!");
   const std::string_view rest = text.substr(std::min(at, text.size()));
   const auto* const found =
-      std::find_if(kOperators.begin(), kOperators.end(),
-                   [&](const auto& one) { return rest.starts_with(one.sign); });
+      std::ranges::find_if(kOperators, [&](const auto& one) { return rest.starts_with(one.sign); });
   if (found == kOperators.end()) {
     return tl::unexpected(std::string("an operator is missing: one of < <= > >= == !="));
   }
@@ -134,9 +128,8 @@ tl::expected<Expression, std::string> parsed(
 }
 
 bool holds(double measured, const Threshold& threshold) {
-  const auto* const its = std::find_if(kOperators.begin(), kOperators.end(), [&](const auto& one) {
-    return one.comparison == threshold.comparison;
-  });
+  const auto* const its =
+      std::ranges::find(kOperators, threshold.comparison, &Operator::comparison);
   return its->holds(measured, threshold.bound);
 }
 

@@ -3,14 +3,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <set>
-#include <utility>
 
 #include "results/file/loads.h"
-#include "results/tables/experiments.h"
-#include "results/tables/loads.h"
 #include "results/tables/observed.h"
+#include "results/tables/runs.h"
 #include "results/tables/show.h"
 #include "results/tables/text.h"
 #include "results/tables/units.h"
@@ -38,85 +35,78 @@ std::string without_numbers(std::string text) {
   return text;
 }
 
-/// What is said of runs, where each kind of text, whatever its numbers, gives one line: "RUN:
-/// TEXT", or "RUN, RUN and 7 more: TEXT (the first of 9)".
-class RunNotes {
- public:
-  explicit RunNotes(const Result& result) : result_(result) {}
+using Texts = std::vector<std::string>;
 
-  void add(const Run& run, const std::string& text) {
-    const auto [at, fresh] = places_.try_emplace(without_numbers(text), notes_.size());
-    if (fresh) notes_.push_back({text, run_name(run, result_)});
-    Note& note = notes_[at->second];
-    ++note.times;
-    const std::string name = name_of(run, result_);
-    if (note.seen.insert(name).second) note.names.push_back(name);
-  }
-
-  void take(std::string_view what, Tone tone, Sentences& lines) const {
-    for (std::size_t i = 0; i < std::min(notes_.size(), kMostKinds); ++i) {
-      const auto& [text, first, names, seen, times] = notes_[i];
-      const std::string line = times == 1 ? fmt::format("{}: {}: {}", what, first, text)
-                                          : fmt::format("{}: {}: {} (the first of {})", what,
-                                                        listed(names, kMostNames), text, times);
-      lines.emplace_back(tone, line);
-    }
-    if (notes_.size() > kMostKinds) {
-      lines.emplace_back(
-          fmt::format("{}: and {} more, see the result file", what, notes_.size() - kMostKinds));
-    }
-  }
-
- private:
+/// A line for each kind of text, whatever its numbers, of those that are said of runs: "RUN: TEXT",
+/// or "RUN, RUN and 7 more: TEXT (the first of 9)".
+template <class TextsOf>
+void add_notes(std::string_view what, const Result& result, const TextsOf& texts_of,
+               Sentences& lines) {
   struct Note {
     std::string text, first;
-    std::vector<std::string> names{};
+    Texts names{};
     std::set<std::string> seen{};
     std::size_t times = 0;
   };
-
-  const Result& result_;
-  std::vector<Note> notes_;
-  std::map<std::string, std::size_t> places_;
-};
-
-void add_invalid_runs(const Result& result, Sentences& lines) {
-  RunNotes notes(result);
+  std::vector<Note> notes;
+  std::map<std::string, std::size_t> places;
   for (const Run& run : result.runs) {
-    if (run.generator.valid) continue;
-    const auto& reasons = run.generator.reasons;
-    if (reasons.empty()) notes.add(run, "no reason given");
-    for (const std::string& reason : reasons) notes.add(run, reason);
+    for (const std::string& text : texts_of(run)) {
+      const auto [at, fresh] = places.try_emplace(without_numbers(text), notes.size());
+      if (fresh) notes.push_back({text, run_name(run, result)});
+      Note& note = notes[at->second];
+      ++note.times;
+      const std::string name = name_of(run, result);
+      if (note.seen.insert(name).second) note.names.push_back(name);
+    }
   }
-  notes.take("invalid", Tone::doubtful, lines);
+  for (std::size_t i = 0; i < std::min(notes.size(), kMostKinds); ++i) {
+    const auto& [text, first, names, seen, times] = notes[i];
+    const std::string line = times == 1 ? fmt::format("{}: {}: {}", what, first, text)
+                                        : fmt::format("{}: {}: {} (the first of {})", what,
+                                                      listed(names, kMostNames), text, times);
+    lines.emplace_back(Tone::doubtful, line);
+  }
+  if (notes.size() > kMostKinds) {
+    lines.emplace_back(
+        fmt::format("{}: and {} more, see the result file", what, notes.size() - kMostKinds));
+  }
+}
+
+Texts why_invalid(const Run& run) {
+  if (run.generator.valid) return {};
+  return run.generator.reasons.empty() ? Texts{"no reason given"} : run.generator.reasons;
 }
 
 /// A run without any grant has no figures to show.
-void add_ungranted(const Result& result, Sentences& lines) {
-  RunNotes notes(result);
-  for (const Run& run : result.runs) {
-    const Outcomes& seen = run.outcomes;
-    const bool tried =
-        seen.refused + seen.timed_out + seen.failed + seen.unknown + seen.abandoned > 0;
-    if (run.sections_per_second > 0 || seen.acquired > 0 || !tried) continue;
-    notes.add(run,
-              fmt::format("{} refused, {} timed out, {} failed, {} unknown, {} abandoned",
-                          seen.refused, seen.timed_out, seen.failed, seen.unknown, seen.abandoned));
-  }
-  notes.take("nothing granted", Tone::doubtful, lines);
+Texts why_ungranted(const Run& run) {
+  const Outcomes& seen = run.outcomes;
+  const bool tried =
+      seen.refused + seen.timed_out + seen.failed + seen.unknown + seen.abandoned > 0;
+  if (run.sections_per_second > 0 || seen.acquired > 0 || !tried) return {};
+  return {fmt::format("{} refused, {} timed out, {} failed, {} unknown, {} abandoned", seen.refused,
+                      seen.timed_out, seen.failed, seen.unknown, seen.abandoned)};
 }
 
 /// Every run ends with up to one waiting acquisition per client. More than that is a backlog.
-void add_abandoned(const Result& result, Sentences& lines) {
-  RunNotes notes(result);
-  for (const Run& run : result.runs) {
-    const std::uint64_t abandoned = run.outcomes.abandoned;
-    // Condensed results have no figures of single clients.
-    if (abandoned <= std::max<std::uint64_t>(run.load.clients, run.fairness.per_client.size()))
-      continue;
-    notes.add(run, fmt::format("{} acquisitions were still waiting when the run ended", abandoned));
+Texts backlog(const Run& run) {
+  const std::uint64_t abandoned = run.outcomes.abandoned;
+  // Condensed results have no figures of single clients.
+  const auto clients = std::max<std::uint64_t>(run.load.clients, run.fairness.per_client.size());
+  if (abandoned <= clients) return {};
+  return {fmt::format("{} acquisitions were still waiting when the run ended", abandoned)};
+}
+
+/// Ranks whose figures are their own.
+Texts outliers(const Run& run) {
+  Texts texts;
+  for (const Rank& rank : run.ranks) {
+    if (!rank.outlier) continue;
+    texts.push_back(fmt::format("rank {} on {} waits otherwise than most: p50 {}, p99 {}",
+                                rank.rank, rank.host, human_seconds(rank.acquire_p50),
+                                human_seconds(rank.acquire_p99)));
   }
-  notes.take("abandoned", Tone::doubtful, lines);
+  return texts;
 }
 
 /// What a fault did to the load: "throughput fell to 4 % and recovered 120 ms after healing".
@@ -142,46 +132,13 @@ void add_faults(const Result& result, Sentences& lines) {
   }
 }
 
-/// Ranks whose figures are their own, and what no rank sees of the others.
-void add_ranks(const Result& result, Sentences& lines) {
-  RunNotes outliers(result);
-  bool any = false;
-  for (const Run& run : result.runs) {
-    any = any || !run.ranks.empty();
-    for (const Rank& rank : run.ranks) {
-      if (!rank.outlier) continue;
-      outliers.add(run, fmt::format("rank {} on {} waits otherwise than most: p50 {}, p99 {}",
-                                    rank.rank, rank.host, human_seconds(rank.acquire_p50),
-                                    human_seconds(rank.acquire_p99)));
-    }
-  }
-  outliers.take("outlier", Tone::doubtful, lines);
-  if (!any) return;
-  lines.push_back({Tone::plain,
-                   "ranks: handoffs, overtakings, contended grants, overlaps and fencing order are "
-                   "those within each rank; lost updates and stale writes are those of all"});
-}
-
-void add_failures(const Result& result, Sentences& lines) {
-  RunNotes notes(result);
-  for (const Run& run : result.runs) {
-    for (const std::string& error : run.errors) notes.add(run, error);
-  }
-  notes.take("failure", Tone::doubtful, lines);
-}
-
 /// Strategies with the same reason share a line.
 void add_skipped(const Result& result, Sentences& lines) {
-  std::vector<std::string> reasons;
-  std::map<std::string, std::vector<std::string>> strategies;
-  for (const Skipped& skipped : result.skipped) {
-    auto& names = strategies[skipped.reason];
-    if (names.empty()) reasons.push_back(skipped.reason);
-    names.push_back(skipped.strategy);
-  }
-  for (const std::string& reason : reasons) {
-    lines.push_back(
-        {Tone::plain, fmt::format("skipped: {}: {}", fmt::join(strategies[reason], ", "), reason)});
+  for (const auto& [reason, skipped] : grouped(result.skipped, &Skipped::reason)) {
+    Texts names;
+    names.reserve(skipped.size());
+    for (const Skipped* one : skipped) names.push_back(one->strategy);
+    lines.emplace_back(Tone::plain, fmt::format("skipped: {}: {}", fmt::join(names, ", "), reason));
   }
 }
 
@@ -195,8 +152,7 @@ void add_violations(const Result& result, Sentences& lines) {
   std::vector<Harm> harms;
   for (const Run& run : result.runs) {
     if (run.audit.verdict != Verdict::violated) continue;
-    auto harm = std::find_if(harms.begin(), harms.end(),
-                             [&](const Harm& one) { return one.strategy == run.strategy; });
+    auto harm = std::ranges::find(harms, run.strategy, &Harm::strategy);
     if (harm == harms.end()) harm = harms.insert(harm, {run.strategy});
     harm->lost += run.audit.lost_updates;
     harm->overlaps += run.audit.overlaps;
@@ -260,12 +216,19 @@ std::vector<Sentence> notes(const Result& result) {
          "repeated: figures are medians over the repetitions, counts are sums, max is the largest; "
          "± shows the repetition farthest from the median"});
   }
-  add_invalid_runs(result, lines);
-  add_ungranted(result, lines);
-  add_abandoned(result, lines);
+  add_notes("invalid", result, why_invalid, lines);
+  add_notes("nothing granted", result, why_ungranted, lines);
+  add_notes("abandoned", result, backlog, lines);
   add_faults(result, lines);
-  add_ranks(result, lines);
-  add_failures(result, lines);
+  add_notes("outlier", result, outliers, lines);
+  if (std::ranges::any_of(result.runs, [](const Run& run) { return !run.ranks.empty(); })) {
+    lines.push_back(
+        {Tone::plain,
+         "ranks: handoffs, overtakings, contended grants, overlaps and fencing order are those "
+         "within each rank; lost updates and stale writes are those of all"});
+  }
+  add_notes(
+      "failure", result, [](const Run& run) { return run.errors; }, lines);
   add_skipped(result, lines);
   return made_printable(std::move(lines));
 }

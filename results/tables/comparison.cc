@@ -1,11 +1,10 @@
-#include "results/tables/comparison.h"
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "results/tables/show.h"
 #include "results/tables/text.h"
 #include "results/tables/units.h"
 

@@ -1,15 +1,19 @@
-#include "results/tables/experiments.h"
-
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 
+#include "results/tables/runs.h"
 #include "results/tables/units.h"
+
+// Tables and sentences of capacity, renewal and quorum.
 
 namespace lockbench::results {
 namespace {
+
+std::string count(std::uint64_t number) { return human_count(static_cast<double>(number)); }
 
 std::string with_sign(double value, Unit unit) {
   return (value < 0 ? "−" : "") + human(std::abs(value), unit);
@@ -43,11 +47,124 @@ std::vector<std::string> renewal_findings(const Result& result) {
     const double least = run.renewal->margin.min;
     if (run.renewal->margin.count > 0) margin = std::min(margin.value_or(least), least);
   }
-  const auto count = [](std::uint64_t number) { return human_count(static_cast<double>(number)); };
   return {fmt::format("{} locks renewed: cost to the other clients {}, smallest margin {}, {} lost",
                       count(held(*most)),
                       cost_text(*most->costs->throughput, Unit::share, "of their throughput"),
                       margin ? human_seconds(*margin) : "–", count(lost))};
+}
+
+using Lines = std::vector<std::string>;
+
+std::string percent(double share) { return fmt::format("{:.0f} %", 100 * share); }
+
+std::string kept(const Capacity& capacity) {
+  return capacity.lowest > 0 ? human_number(capacity.lowest) : "none";
+}
+
+/// "5 of 12": steps at that rate that missed the objective, of all.
+std::string misses(const CapacityRate& at) {
+  return fmt::format("{} of {}", at.missed_steps, at.steps);
+}
+
+/// "86/s (1,620 samples, missed in 0 of 6 steps)", as far as it is known.
+std::string with_evidence(const Capacity& capacity, double rate) {
+  const CapacityRate* at = capacity.at(rate);
+  if (at == nullptr) return human_number(rate) + "/s";
+  return fmt::format("{}/s ({} samples, missed in {} steps)", human_number(rate),
+                     count(at->samples), misses(*at));
+}
+
+void add_planned(const Capacity& capacity, Lines& lines) {
+  if (!capacity.planned_rate) return;
+  const std::string planned = fmt::format("planned {}/s:", human_number(*capacity.planned_rate));
+  const bool between = capacity.lowest > 0 && *capacity.planned_rate > capacity.lowest;
+  if (capacity.planned_too_high()) {
+    lines.push_back(planned + " too high" +
+                    (between ? fmt::format(", {:.2g} times what is kept",
+                                           *capacity.planned_rate / capacity.lowest)
+                             : ""));
+  } else if (between) {
+    lines.push_back(planned + " not decided; it is above what is kept and below what is missed");
+  } else if (!capacity.headroom) {
+    lines.push_back(planned + " no rate kept the objective");
+  } else {
+    lines.push_back(fmt::format("{} kept, headroom {}", planned, percent(*capacity.headroom)));
+  }
+}
+
+void add_interval(const Capacity& capacity, Lines& lines) {
+  const bool missed = std::isfinite(capacity.highest), any = capacity.lowest > 0;
+  std::string line = capacity.objective;
+  line += any ? " is kept up to " + with_evidence(capacity, capacity.lowest)
+              : " was kept at none of the rates that were tried";
+  if (missed) line += ", and missed from " + with_evidence(capacity, capacity.highest);
+  if (!missed) {
+    double tried = 0;
+    for (const CapacityRate& at : capacity.rates) tried = std::max(tried, at.rate);
+    line += "; no rate was found that misses it";
+    if (tried > 0) line += fmt::format(", of those up to {}/s", human_number(tried));
+    if (capacity.ceiling) {
+      line += fmt::format(" (the hold allows no more than {}/s)", human_number(*capacity.ceiling));
+    }
+  }
+  lines.push_back(std::move(line));
+  Lines open;
+  for (const CapacityRate& at : capacity.rates) {
+    const bool between = at.rate > capacity.lowest && !(at.rate >= capacity.highest);
+    if (at.decision != "open" || !between) continue;
+    open.push_back(fmt::format("{}: {}", with_evidence(capacity, at.rate), at.reason));
+  }
+  if (!open.empty()) {
+    lines.push_back(fmt::format("not decided in the time: {}", fmt::join(open, "; ")));
+  }
+}
+
+/// A rate of a capacity.
+struct RateRow {
+  const Capacity* capacity;
+  const CapacityRate* at;
+};
+
+template <class T>
+auto of_rate(T CapacityRate::*member) {
+  return [member](const RateRow& row) -> Cell { return row.at->*member; };
+}
+
+auto of_acquire(double Distribution::*figure) {
+  return [figure](const RateRow& row) { return figure_cell(row.at->acquire, figure); };
+}
+
+const std::vector<Field<RateRow>>& rate_fields() {
+  static const std::vector<Field<RateRow>> fields{
+      {{"strategy", "", "strategy"}, [](const RateRow& row) { return row.capacity->strategy; }},
+      {{"objective", "", "objective"}, [](const RateRow& row) { return row.capacity->objective; }},
+      {{"offered_per_second", "", "offered /s", Unit::number}, of_rate(&CapacityRate::rate)},
+      {{"decision", "", "decision"}, of_rate(&CapacityRate::decision)},
+      {{"samples", "", "samples", Unit::count}, of_rate(&CapacityRate::samples)},
+      {{"acquire_p50_seconds", "acquire", "p50", Unit::seconds}, of_acquire(&Distribution::p50)},
+      {{"acquire_p99_seconds", "acquire", "p99", Unit::seconds}, of_acquire(&Distribution::p99)},
+      {{"steps", "", "steps", Unit::count}, of_rate(&CapacityRate::steps)},
+      {{"missed_steps", "", "missed", Unit::count}, of_rate(&CapacityRate::missed_steps)},
+      {{"invalid_steps", "", "invalid", Unit::count}, of_rate(&CapacityRate::invalid_steps)},
+      {{"rho", "", "lock taken", Unit::share}, of_rate(&CapacityRate::rho)},
+      {{"reason", "", "reason"}, of_rate(&CapacityRate::reason)},
+      {{"violated", "", "violated"}, [](const RateRow& row) { return row.capacity->violated; }},
+  };
+  return fields;
+}
+
+/// Fills a cell with a figure of the highest rate that is kept.
+template <class T>
+auto of_kept(T CapacityRate::*member) {
+  return [member](const Capacity& capacity) -> Cell {
+    const CapacityRate* at = capacity.at(capacity.lowest);
+    return at != nullptr ? Cell(at->*member) : Cell();
+  };
+}
+
+Cell misses_at(const Capacity& capacity, double rate) {
+  const CapacityRate* at = capacity.at(rate);
+  return at != nullptr ? Cell(misses(*at)) : Cell();
 }
 
 }  // namespace
@@ -93,6 +210,53 @@ std::vector<std::string> experiment_findings(const Result& result) {
                     cost_text(*run->costs->node_seconds, Unit::seconds, "of acquire p50"),
                     run->costs->node_commands ? human_number(*run->costs->node_commands) : "–"));
   }
+  return lines;
+}
+
+Table capacity_table(const std::vector<Capacity>& capacities) {
+  static const std::vector<Field<Capacity>> fields{
+      {{"strategy", "", "strategy"}, &Capacity::strategy},
+      {{"clients", "", "clients", Unit::count, 5}, &Capacity::clients},
+      {{"keys", "", "keys", Unit::count, 6}, &Capacity::keys},
+      {{"highest_kept_per_second", "kept", "up to /s", Unit::number},
+       [](const Capacity& capacity) -> Cell {
+         return {capacity.lowest, Tone::plain, kept(capacity)};
+       }},
+      {{"kept_samples", "at that", "samples", Unit::count, 6}, of_kept(&CapacityRate::samples)},
+      {{"kept_misses", "at that", "missed", Unit::text, 3},
+       [](const Capacity& capacity) { return misses_at(capacity, capacity.lowest); }},
+      {{"kept_rho", "at that", "lock taken", Unit::share, 5}, of_kept(&CapacityRate::rho)},
+      {{"lowest_missed_per_second", "missed", "from /s", Unit::number, 1}, &Capacity::highest},
+      {{"missed_misses", "at that", "missed", Unit::text, 4},
+       [](const Capacity& capacity) { return misses_at(capacity, capacity.highest); }},
+      {{"confirmed", "", "confirmed", Unit::text, 9}, &Capacity::confirmed},
+      {{"violated", "", "violated", Unit::text, 5}, &Capacity::violated},
+      {{"limit", "", "limit", Unit::text, 2}, &Capacity::limit},
+      {{"planned_per_second", "planned", "/s", Unit::number, 10, Show::if_any},
+       &Capacity::planned_rate},
+      {{"planned_per_kept", "planned", "/ kept", Unit::number, 5, Show::if_any},
+       &Capacity::utilisation},
+      {{"headroom", "", "headroom", Unit::share, 11, Show::if_any}, &Capacity::headroom},
+  };
+  return table_of(fields, capacities);
+}
+
+Table rate_table(const std::vector<Capacity>& capacities) {
+  std::vector<RateRow> rows;
+  for (const Capacity& capacity : capacities) {
+    for (const CapacityRate& at : capacity.rates) rows.push_back({&capacity, &at});
+  }
+  return table_of(rate_fields(), rows);
+}
+
+std::vector<std::string> findings(const Capacity& capacity) {
+  Lines lines;
+  if (capacity.violated.value_or(false)) {
+    lines.push_back("exclusion was violated: the capacity of this lock is meaningless");
+  }
+  add_interval(capacity, lines);
+  lines.push_back(fmt::format("limit: {}: {}", capacity.limit, capacity.limit_reason));
+  add_planned(capacity, lines);
   return lines;
 }
 

@@ -1,16 +1,11 @@
 #pragma once
 
-#include <cstddef>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <vector>
-
+#include "results/file/model.h"
 #include "results/tables/table.h"
 
 namespace lockbench::results {
 
-// The output formats of a table. JSON is the result file's own format.
+// The output formats of a table, and of a distribution. JSON is the result file's own format.
 
 /// How text for a terminal looks.
 struct TextStyle {
@@ -47,5 +42,14 @@ std::string html_text(std::string_view text, std::size_t most = 300);
 
 /// RFC 4180: a header of keys, then the values in base units; an empty field where there is none.
 std::string to_csv(const Table& table);
+
+/// Percentile output of HdrHistogram (https://github.com/HdrHistogram/HdrHistogram), `.hgrm`, which
+/// its plotters read: five lines for each halving of the distance to 100 %, in µs. A value is the
+/// upper end of its bucket, which is too high by at most twice the distribution's relative error.
+std::string to_hgrm(const Distribution& distribution);
+
+/// One for each run and time (acquire, hold, release, handoff), by the names of their files:
+/// STRATEGY.REPETITION.acquire.hgrm.
+std::map<std::string, std::string> hgrm_files(const Result& result);
 
 }  // namespace lockbench::results

@@ -5,9 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <functional>
-#include <map>
-#include <set>
 
 #include "results/file/loads.h"
 #include "results/tables/text.h"
@@ -21,11 +18,8 @@ using Names = std::vector<std::string>;
 
 /// In the order in which they first occur.
 Names in_order(const std::vector<Hazard>& hazards, std::string Hazard::*name) {
-  std::set<std::string_view> seen;
   Names names;
-  for (const Hazard& hazard : hazards) {
-    if (seen.insert(hazard.*name).second) names.push_back(hazard.*name);
-  }
+  for (const auto& [one, its] : grouped(hazards, name)) names.push_back(one);
   return names;
 }
 
@@ -71,8 +65,7 @@ constexpr std::array kOutcomes{
 
 /// Null if it is unknown.
 const OutcomeWord* find_outcome(std::string_view name) {
-  const auto* const found = std::find_if(kOutcomes.begin(), kOutcomes.end(),
-                                         [&](const OutcomeWord& one) { return one.name == name; });
+  const auto* const found = std::ranges::find(kOutcomes, name, &OutcomeWord::name);
   return found == kOutcomes.end() ? nullptr : found;
 }
 
@@ -109,8 +102,8 @@ struct Strategies {
   std::string family() const { return names.front().substr(0, names.front().find('-')); }
   /// Whether no scenario that applies to it was played.
   bool unplayed() const {
-    return std::all_of(cells.begin(), cells.end(),
-                       [](const Cell& cell) { return cell.text.empty() || cell.text == kNone; });
+    return std::ranges::all_of(
+        cells, [](const Cell& cell) { return cell.text.empty() || cell.text == kNone; });
   }
 };
 
@@ -283,22 +276,19 @@ std::vector<Block> hazard_blocks(const std::vector<Hazard>& hazards, const Matri
 }
 
 std::vector<Sentence> hazard_failures(const std::vector<Hazard>& hazards) {
-  std::vector<std::array<std::string, 3>> order;
-  std::map<std::array<std::string, 3>, Names> failures;  ///< by scenario, outcome and reason
-  for (const Hazard& hazard : hazards) {
-    if (hazard.agrees && gravity(hazard.observed) == 0) continue;
-    const std::array<std::string, 3> one{hazard.scenario, outcome_in_full(hazard),
-                                         reason_of(hazard)};
-    Names& names = failures[one];
-    if (names.empty()) order.push_back(one);
-    names.push_back(hazard.strategy);
-  }
+  const auto play = [](const Hazard& hazard) {
+    return std::array{hazard.scenario, outcome_in_full(hazard), reason_of(hazard)};
+  };
   std::vector<Sentence> lines;
-  for (const auto& one : order) {
-    const auto& [scenario, outcome, reason] = one;
-    lines.emplace_back(
-        Tone::bad, fmt::format("{} / {}: {}{}{}", scenario, fmt::join(failures[one], ", "), outcome,
-                               reason.empty() ? "" : ": ", reason));
+  for (const auto& [failure, plays] : grouped(hazards, play)) {
+    const auto& [scenario, outcome, reason] = failure;
+    Names names;
+    for (const Hazard* one : plays) {
+      if (!one->agrees || gravity(one->observed) > 0) names.push_back(one->strategy);
+    }
+    if (names.empty()) continue;
+    lines.emplace_back(Tone::bad, fmt::format("{} / {}: {}{}{}", scenario, fmt::join(names, ", "),
+                                              outcome, reason.empty() ? "" : ": ", reason));
   }
   return lines;
 }

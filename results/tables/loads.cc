@@ -1,15 +1,13 @@
-#include "results/tables/loads.h"
+#include "results/file/loads.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <map>
-#include <optional>
 
-#include "results/file/loads.h"
 #include "results/stats/load_figures.h"
 #include "results/stats/statistics.h"
+#include "results/tables/runs.h"
 #include "results/tables/text.h"
 #include "results/tables/units.h"
 
@@ -207,9 +205,8 @@ std::vector<Ranked> ranked(const std::vector<const StrategyLoads*>& strategies,
       all.push_back({one->strategy, *figure});
     }
   }
-  std::stable_sort(all.begin(), all.end(), [](const Ranked& a, const Ranked& b) {
-    return a.figure.value < b.figure.value;
-  });
+  std::ranges::stable_sort(
+      all, [](const Ranked& a, const Ranked& b) { return a.figure.value < b.figure.value; });
   return all;
 }
 
@@ -278,7 +275,7 @@ std::string avoid_sentence(const std::vector<const StrategyLoads*>& safe,
       broken.push_back(one.strategy);
     } else if (!by.empty()) {
       old.push_back(one.strategy);
-      if (std::find(successors.begin(), successors.end(), by) == successors.end()) {
+      if (std::ranges::find(successors, by) == successors.end()) {
         successors.push_back(by);
       }
     }
@@ -337,7 +334,8 @@ std::vector<Block> load_tables(const Result& result, const KnownFlaws& flaws) {
   const std::vector<StrategyLoads> strategies = strategy_loads(result);
   const auto points_by_load = points_of(result);
   std::vector<Block> tables;
-  for (const std::string& load : load_names(result)) {
+  const auto name = [](const Run& run) { return run.load.name; };
+  for (const auto& [load, runs] : grouped(result.runs, name)) {
     const std::vector<Load>& points = points_by_load.at(load);
     const auto fields = load == "alone"    ? alone_fields(points)
                         : load == "demand" ? demand_fields(points)
@@ -364,8 +362,8 @@ std::vector<std::string> conclusions(const Result& result, const KnownFlaws& fla
     advisable.push_back(&one);
     if (one.is_safe()) safe.push_back(&one);
   }
-  const bool contended = std::any_of(result.runs.begin(), result.runs.end(),
-                                     [](const Run& run) { return run.load.clients > 1; });
+  const bool contended =
+      std::ranges::any_of(result.runs, [](const Run& run) { return run.load.clients > 1; });
   std::vector<std::string> said;
   if (contended) said.push_back(safe_sentence(safe, advisable));
   const auto costs = ranked(

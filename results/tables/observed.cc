@@ -3,11 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <string_view>
 #include <tuple>
 
-#include "results/tables/experiments.h"
-#include "results/tables/units.h"
+#include "results/tables/runs.h"
 
 namespace lockbench::results {
 namespace {
@@ -143,7 +141,7 @@ std::string sentence_of(const ObservedFinding& finding) {
 
 Tone tone_of(const ObservedFinding& finding) {
   constexpr std::array<std::string_view, 3> kMild{"thin_margin", "hog", "blind"};
-  const bool mild = std::find(kMild.begin(), kMild.end(), finding.kind) != kMild.end();
+  const bool mild = std::ranges::find(kMild, finding.kind) != kMild.end();
   return mild ? Tone::doubtful : Tone::bad;
 }
 

@@ -1,11 +1,6 @@
 #pragma once
 
 #include <array>
-#include <cstdint>
-#include <optional>
-#include <string>
-#include <variant>
-#include <vector>
 
 #include "results/file/model.h"
 #include "results/tables/table.h"

@@ -8,10 +8,7 @@
 
 #include "results/file/loads.h"
 #include "results/stats/figures.h"
-#include "results/stats/load_figures.h"
 #include "results/stats/statistics.h"
-#include "results/tables/experiments.h"
-#include "results/tables/loads.h"
 
 namespace lockbench::results {
 namespace {
@@ -115,11 +112,8 @@ auto sections_of(auto which) {
   };
 }
 
-Cell verdict(const Group& group) { return verdict_cell(group.runs); }
-
 bool all_valid(const Group& group) {
-  return std::all_of(group.runs.begin(), group.runs.end(),
-                     [](const Run* run) { return run->generator.valid; });
+  return std::ranges::all_of(group.runs, [](const Run* run) { return run->generator.valid; });
 }
 
 Cell invalid_mark(const Group& group) {
@@ -148,10 +142,9 @@ Cell granted_share(const Group& group) {
   return ended > 0 ? Cell(granted / ended) : Cell();
 }
 
-Field<Group> only_if_asked(std::string key, Unit unit, std::function<Cell(const Group&)> fill) {
-  Column column{.key = std::move(key), .unit = unit, .show = Show::if_asked};
-  column.name = column.key;
-  return {std::move(column), std::move(fill)};
+Field<Group> only_if_asked(const std::string& key, Unit unit,
+                           std::function<Cell(const Group&)> fill) {
+  return {{.key = key, .name = key, .unit = unit, .show = Show::if_asked}, std::move(fill)};
 }
 
 Field<Group> seconds(std::string key, std::string group, std::string name, int rank,
@@ -236,7 +229,8 @@ const std::vector<Field<Group>> run_fields{
             median_of("replication.wait.p50")),
     seconds("replica_wait_p99_seconds", "replica", "wait p99", 28,
             median_of("replication.wait.p99")),
-    {{"verdict", "", "verdict", Unit::text, 5}, verdict},
+    {{"verdict", "", "verdict", Unit::text, 5},
+     [](auto& group) { return verdict_cell(group.runs); }},
     only_if_asked("valid", Unit::text, all_valid),
     {{"run", "", "run", Unit::text, 11, Show::if_any, false}, invalid_mark},
     only_if_asked("invalid_because", Unit::text, reasons),
@@ -288,7 +282,7 @@ std::vector<Group> groups_of(const Result& result, const KnownFlaws& flaws, bool
   std::vector<Group> groups;
   const bool several = loads_differ(result);
   for (const Run& run : result.runs) {
-    const auto same = std::find_if(groups.begin(), groups.end(), [&](const Group& group) {
+    const auto same = std::ranges::find_if(groups, [&](const Group& group) {
       return merge && group.first().strategy == run.strategy && group.first().load == run.load;
     });
     if (same != groups.end()) {

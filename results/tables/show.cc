@@ -4,10 +4,7 @@
 
 #include "results/file/json.h"
 #include "results/file/loads.h"
-#include "results/tables/experiments.h"
-#include "results/tables/loads.h"
 #include "results/tables/observed.h"
-#include "results/tables/runs.h"
 #include "results/tables/text.h"
 
 namespace lockbench::results {

@@ -1,10 +1,6 @@
 #pragma once
 
-#include <string>
-#include <tl/expected.hpp>
-#include <vector>
-
-#include "results/file/model.h"
+#include "results/stats/comparison.h"
 #include "results/tables/formats.h"
 #include "results/tables/hazards.h"
 #include "results/tables/runs.h"
@@ -39,5 +35,18 @@ std::vector<Sentence> advice(const Result& result, const KnownFlaws& flaws);
 /// What to know about a result besides its figures, one line each: interrupted, invalid runs and
 /// why, faults, failures, skipped strategies, how repetitions were merged.
 std::vector<Sentence> notes(const Result& result);
+
+// A comparison
+
+/// One row for each figure of each strategy. The lines tell which strategies only one side has, and
+/// what limits the findings.
+Block comparison_block(const ResultComparison& comparison);
+
+/// One line for each gate that is not kept; of those that cannot be excluded, with the change that
+/// could have been found.
+std::vector<std::string> gate_lines(const ResultComparison& comparison);
+
+/// Durations in seconds, null where there is nothing.
+std::string to_json(const ResultComparison& comparison);
 
 }  // namespace lockbench::results

@@ -69,9 +69,9 @@ Table shown(const Table& table) {
   return with_columns_that(table, [&](std::size_t place) {
     const Show show = table.columns[place].show;
     return show == Show::always ||
-           (show == Show::if_any &&
-            std::any_of(table.rows.begin(), table.rows.end(),
-                        [place](const auto& row) { return says_something(row[place]); }));
+           (show == Show::if_any && std::ranges::any_of(table.rows, [place](const auto& row) {
+              return says_something(row[place]);
+            }));
   });
 }
 
@@ -81,11 +81,10 @@ Table csv_columns(const Table& table) {
 
 tl::expected<Table, std::string> chosen(const Table& table, const std::vector<std::string>& keys) {
   Table found = table;
-  if (std::find(keys.begin(), keys.end(), "all") == keys.end()) {
+  if (std::ranges::find(keys, "all") == keys.end()) {
     std::vector<std::size_t> places;
     for (const std::string& key : keys) {
-      const auto same = std::find_if(table.columns.begin(), table.columns.end(),
-                                     [&](const Column& column) { return column.key == key; });
+      const auto same = std::ranges::find(table.columns, key, &Column::key);
       if (same == table.columns.end()) {
         std::vector<std::string_view> known;
         for (const Column& column : table.columns) known.emplace_back(column.key);

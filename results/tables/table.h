@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <functional>
 #include <optional>
-#include <string>
 #include <string_view>
 #include <tl/expected.hpp>
 #include <type_traits>

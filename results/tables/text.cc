@@ -37,7 +37,7 @@ std::size_t color_code_size(std::string_view text) {
 }  // namespace
 
 std::size_t display_width(std::string_view text) {
-  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), starts_code_point));
+  return static_cast<std::size_t>(std::ranges::count_if(text, starts_code_point));
 }
 
 std::string clip(std::string_view text, std::size_t columns) {
@@ -101,9 +101,8 @@ std::string ascii(std::string_view text) {
       text.remove_prefix(1);
       continue;
     }
-    const auto* const found =
-        std::find_if(kSubstitutes.begin(), kSubstitutes.end(),
-                     [&](const auto& substitute) { return text.starts_with(substitute.first); });
+    const auto* const found = std::ranges::find_if(
+        kSubstitutes, [&](const auto& substitute) { return text.starts_with(substitute.first); });
     out += found == kSubstitutes.end() ? "?" : found->second;
     text.remove_prefix(1);
     while (!text.empty() && !starts_code_point(text.front())) text.remove_prefix(1);

@@ -35,9 +35,7 @@ std::string in_units(double value, std::span<const Scale> units) {
   std::size_t chosen = 0;
   for (std::size_t i = 1; i < units.size(); ++i) {
     // What rounds to a full next unit belongs to it: 999.7 µs is 1 ms.
-    if (size >= units[i].size * 0.9995) {
-      chosen = i;
-    }
+    if (size >= units[i].size * 0.9995) chosen = i;
   }
   const std::string digits = three_digits(size / units[chosen].size);
   return fmt::format("{}{}{}", value < 0 && digits != "0" ? "-" : "", digits, units[chosen].name);

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "cli/options/config_file.h"
 #include "cli/options/load_options.h"
+#include "cli/options/option.h"
 #include "tests/fuzz/target.h"
 
 namespace lockbench::fuzz {

@@ -1,13 +1,13 @@
 #include <sstream>
 #include <string>
 
+#include "cli/options/option.h"
 #include "cli/options/text.h"
-#include "cli/options/value_types.h"
 #include "exporter/addresses.h"
 #include "loadgen/run/demand.h"
 #include "loadgen/run/duration_distribution.h"
 #include "loadgen/run/fault.h"
-#include "loadgen/run/trace.h"
+#include "loadgen/run/workload.h"
 #include "results/stats/threshold.h"
 #include "strategies/store.h"
 #include "strategies/tls.h"

@@ -5,7 +5,7 @@
 #include "results/file/json.h"
 #include "results/report/report.h"
 #include "results/stats/comparison.h"
-#include "results/tables/hgrm.h"
+#include "results/tables/formats.h"
 #include "results/tables/show.h"
 #include "tests/fuzz/target.h"
 

@@ -8,7 +8,7 @@
 #include <stdexcept>
 
 #include "results/stats/statistics.h"
-#include "results/tables/comparison.h"
+#include "results/tables/show.h"
 #include "tests/support/simulated_results.h"
 #include "tests/unit/results/samples.h"
 

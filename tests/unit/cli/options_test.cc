@@ -3,7 +3,7 @@
 #include <chrono>
 #include <map>
 
-#include "cli/commands/metrics.h"
+#include "cli/commands/measurement.h"
 #include "strategies/store.h"
 #include "tests/unit/cli/fixtures.h"
 

@@ -8,7 +8,6 @@
 #include <functional>
 #include <string>
 
-#include "loadgen/record/machine.h"
 
 namespace lockbench::loadgen {
 namespace {

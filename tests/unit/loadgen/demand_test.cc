@@ -12,7 +12,6 @@
 #include <utility>
 #include <vector>
 
-#include "loadgen/run/schedule.h"
 #include "loadgen/run/workload.h"
 
 namespace lockbench::loadgen {

@@ -7,8 +7,7 @@
 #include <thread>
 #include <vector>
 
-#include "loadgen/record/client_waits.h"
-#include "loadgen/record/failure_reason.h"
+#include "loadgen/record/metrics.h"
 #include "loadgen/record/per_key.h"
 #include "loadgen/run/worker.h"
 #include "strategies/observer.h"

@@ -1,5 +1,3 @@
-#include "results/tables/experiments.h"
-
 #include <gmock/gmock.h>
 
 #include "results/tables/formats.h"

@@ -4,8 +4,8 @@
 #include <limits>
 #include <set>
 
-#include "results/tables/experiments.h"
 #include "results/tables/hazards.h"
+#include "results/tables/runs.h"
 #include "results/tables/show.h"
 #include "tests/unit/results/samples.h"
 #include "tests/unit/results/table_lines.h"

@@ -1,10 +1,9 @@
-#include "results/tables/hgrm.h"
-
 #include <gmock/gmock.h>
 
 #include <sstream>
 
 #include "results/stats/figures.h"
+#include "results/tables/formats.h"
 
 namespace lockbench::results {
 namespace {

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "results/stats/load_figures.h"
-#include "results/tables/loads.h"
+#include "results/tables/runs.h"
 #include "results/tables/show.h"
 #include "tests/unit/results/samples.h"
 #include "tests/unit/results/table_lines.h"

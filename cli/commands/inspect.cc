@@ -1,22 +1,196 @@
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
 #include <thread>
 
 #include "cli/commands/commands.h"
 #include "cli/console/facts.h"
 #include "cli/console/session.h"
 #include "cli/options/text.h"
+<<<<<<< HEAD:cli/commands/doctor.cc
 #include "loadgen/cluster/link.h"
 #include "strategies/registry.h"
+=======
+#include "strategies/redis/client/rights.h"
+>>>>>>> u-p3:cli/commands/inspect.cc
 #include "strategies/store.h"
 #include "testbed/servers/machine.h"
 
-// The commands that put no load on servers: doctor, clean.
+// The commands that put no load on servers: list, doctor, clean.
 
 namespace lockbench::cli {
 namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// 1/3 is "ttl/3", 0.8 is "0.8 ttl".
+std::string share_text(double share) {
+  const double parts = 1 / share;
+  const bool whole = std::abs(parts - std::round(parts)) < 1e-6;
+  return whole ? fmt::format("ttl/{:.0f}", parts) : fmt::format("{:.2g} ttl", share);
+}
+
+std::string renewal_text(const RenewalTiming& timing) {
+  if (timing.every) return fmt::format("every {}", format_duration(*timing.every));
+  if (timing.first_share == timing.share) return "every " + share_text(timing.share);
+  return fmt::format("first after {}, then every {}", share_text(timing.first_share),
+                     share_text(timing.share));
+}
+
+Json traits_json(const Traits& traits) {
+  Json json = {{"expiry", to_string(traits.expiry)},
+               {"release_check", to_string(traits.release_check)},
+               {"renew_check", nullptr},
+               {"promises_exclusion", traits.promises_exclusion},
+               {"one_process", traits.one_process},
+               {"ttl_in_seconds", traits.ttl_in_seconds},
+               {"reentrant", traits.reentrant},
+               {"fencing", traits.fencing},
+               {"renews", traits.renews.has_value()},
+               {"renewal", traits.renews ? Json(renewal_text(*traits.renews)) : Json(nullptr)},
+               {"renewable", traits.renewable},
+               {"fair", traits.fair},
+               {"shared", traits.shared},
+               {"nodes", traits.nodes},
+               {"needs_replicas", traits.needs_replicas},
+               {"waiting", to_string(traits.waiting)},
+               {"waiting_choices", Json::array()}};
+  if (traits.renew_check) json["renew_check"] = to_string(*traits.renew_check);
+  for (const WaitKind kind : traits.waiting_choices) {
+    json["waiting_choices"].push_back(to_string(kind));
+  }
+  return json;
+}
+
+/// All that `list` knows of a strategy: what both of its formats are made from.
+Json strategy_json(const Descriptor& strategy) {
+  Json hazards = Json::array();
+  for (const KnownHazard& hazard : strategy.hazards) {
+    hazards.push_back({{"scenario", hazard.scenario}, {"outcome", to_string(hazard.outcome)}});
+  }
+  const auto served = strategy.not_built.empty() ? deployment::can_serve(strategy.backend)
+                                                 : tl::unexpected(std::string(strategy.not_built));
+  return {{"name", strategy.name},
+          {"backend", strategy.backend},
+          {"summary", strategy.summary},
+          {"acquire", strategy.acquire_commands},
+          {"release", strategy.release_commands},
+          {"renew", strategy.renew_commands},
+          {"source", strategy.source},
+          {"traits", traits_json(strategy.traits)},
+          {"hazards", std::move(hazards)},
+          {"available", served.has_value()},
+          {"unavailable_because", served ? Json(nullptr) : Json(served.error())}};
+}
+
+std::string joined(const Json& list, std::string_view separator, std::string_view if_empty) {
+  if (list.empty()) return std::string(if_empty);
+  return fmt::format("{}", fmt::join(list.get<std::vector<std::string>>(), separator));
+}
+
+std::string traits_text(const Json& traits) {
+  std::vector<std::string> words;
+  const auto expiry = traits["expiry"].get<std::string>();
+  words.push_back(expiry == "none" ? "never expires" : "expires by " + expiry);
+  words.push_back(
+      fmt::format("owner check on release: {}", traits["release_check"].get<std::string>()));
+  if (!traits["promises_exclusion"]) words.emplace_back("a control: promises no exclusion");
+  if (traits["one_process"]) words.emplace_back("within one process only");
+  if (traits["ttl_in_seconds"]) words.emplace_back("TTL in whole seconds");
+  for (const char* name : {"reentrant", "fencing", "fair"}) {
+    if (traits[name]) words.emplace_back(name);
+  }
+  if (traits["shared"]) words.emplace_back("a shared mode");
+  if (traits["nodes"] > 1) words.emplace_back("a quorum of nodes");
+  if (traits["needs_replicas"]) words.emplace_back("needs a server with replicas");
+  return fmt::format("{}", fmt::join(words, "; "));
+}
+
+/// What breaks it, a line for each way in which it shows.
+std::vector<std::string> hazard_lines(const Json& hazards) {
+  std::vector<std::string> lines;
+  for (const Json& hazard : hazards) {
+    const auto outcome = hazard["outcome"].get<std::string>() + ": ";
+    const auto scenario = hazard["scenario"].get<std::string>();
+    const auto known = std::ranges::find_if(
+        lines, [&](const std::string& line) { return line.starts_with(outcome); });
+    if (known == lines.end()) {
+      lines.push_back(outcome + scenario);
+    } else {
+      *known += ", " + scenario;
+    }
+  }
+  if (lines.empty()) lines.emplace_back("none known");
+  return lines;
+}
+
+/// When a timer renews it, by what, and what --renew may put in its place.
+std::string renewal_line(const Json& strategy) {
+  const Json& traits = strategy["traits"];
+  if (!traits["renewable"]) return "by no timer";
+  const auto choices = "; --renew: off, auto, an interval";
+  if (!traits["renews"]) return std::string("none by itself") + choices;
+  return fmt::format("{}: {}{}", traits["renewal"].get<std::string>(),
+                     joined(strategy["renew"], "; ", "no command"), choices);
+}
+
+void print_strategy(const Json& strategy) {
+  const auto line = [](std::string_view label, const std::string& text) {
+    fmt::print("  {:<9} {}\n", label, text);
+  };
+  const Json& traits = strategy["traits"];
+  fmt::print("{}\n", strategy["name"].get<std::string>());
+  const std::string here =
+      strategy["available"]
+          ? "available"
+          : "not available: " + strategy["unavailable_because"].get<std::string>();
+  const auto summary = strategy["summary"].get<std::string>();
+  // Left out of this build: nothing else is known of it.
+  if (summary.empty()) return line("here", here + "\n");
+  line("", summary);
+  line("acquire", joined(strategy["acquire"], "; ", "no command"));
+  line("release", joined(strategy["release"], "; ", "no command"));
+  line("traits", traits_text(traits));
+  line("waiting", fmt::format("{}; --wait: {}", traits["waiting"].get<std::string>(),
+                              joined(traits["waiting_choices"], ", ", "no choice")));
+  line("renewal", renewal_line(strategy));
+  std::string_view label = "hazards";
+  for (const std::string& text : hazard_lines(strategy["hazards"])) {
+    line(std::exchange(label, ""), text);
+  }
+  line("source", strategy["source"].get<std::string>());
+  line("here", here + "\n");
+}
+
+struct ListOptions {
+  static constexpr std::string_view kCommand = "list";
+  Format format = Format::table;
+  bool redis_acl = false;
+
+  void declare(OptionList& options) {
+    options.add("format", "NAME", format,
+                one_of<Format>({{"table", Format::table}, {"json", Format::json}}),
+                "what stdout shows");
+    options.add_flag("redis-acl", redis_acl,
+                     "instead, the Redis command that makes a user with the least rights that all "
+                     "Redis strategies need");
+  }
+};
+
+int list(const ListOptions& options) {
+  if (options.redis_acl) {
+    fmt::print("{}\n", redis::acl_command(all_strategies()));
+    return 0;
+  }
+  Json strategies = Json::array();
+  for (const Descriptor* strategy : with_absent()) strategies.push_back(strategy_json(*strategy));
+  if (options.format == Format::json) {
+    fmt::print("{}\n", strategies.dump(1));
+  } else {
+    for (const Json& strategy : strategies) print_strategy(strategy);
+  }
+  return 0;
+}
 
 struct Finding {
   std::string what;
@@ -190,6 +364,14 @@ int clean(const CleanOptions& options) {
 }
 
 }  // namespace
+
+Command list_command() {
+  return make_command<ListOptions>(
+      {.task = kDecide,
+       .summary = "List every strategy: protocol, traits, known hazards, availability.",
+       .example = "lockbench list --format json"},
+      list);
+}
 
 Command doctor_command() {
   return make_command<DoctorOptions>(

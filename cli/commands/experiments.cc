@@ -1,0 +1,394 @@
+#include <algorithm>
+#include <chrono>
+
+#include "cli/commands/commands.h"
+#include "cli/commands/measurement.h"
+#include "cli/console/ranks.h"
+#include "cli/console/session.h"
+#include "loadgen/experiments/capacity_experiment.h"
+#include "loadgen/experiments/quorum_experiment.h"
+#include "loadgen/experiments/renewal_experiment.h"
+#include "results/stats/figures.h"
+
+// The commands that vary one quantity: capacity, renewal, quorum.
+
+namespace lockbench::cli {
+namespace {
+
+using namespace std::chrono_literals;
+using deployment::attempt;
+using deployment::need;
+
+/// What an experiment needs: servers, and a result that is kept as it grows.
+struct Experiment {
+  results::Result result;
+  const std::string out;
+  Session session;
+  Console& console;
+  std::optional<deployment::Deployment> servers{};
+  ResultFile file;
+
+  Experiment(const OutputOptions& output, results::Result begun)
+      : result(std::move(begun)),
+        out(out_path(output, result)),
+        session(output),
+        console(session.console()),
+        file(out, console) {}
+
+  /// False if a stop came first.
+  bool deploy(const LoadOptions& options, std::vector<Selected>& selected, OptionRecord workload) {
+    servers = session.deploy(options, selected, result.skipped);
+    if (!servers) return false;
+    result.environment.servers = servers->facts;
+    result.workload = std::move(workload);
+    result.interrupted = true;  // until it is over
+    return true;
+  }
+  void keep(const std::vector<results::Run>& runs) {
+    result.runs = runs;
+    file.keep(result);
+  }
+  loadgen::OnStep on_step() {
+    return [this](const std::string& line) { console.note(line); };
+  }
+};
+
+/// The search raises the rate until the objective is missed, so the objective must be one that a
+/// higher rate makes harder to keep.
+tl::expected<results::Threshold, std::string> parse_objective(const std::string& text) {
+  using results::Good;
+  auto objective = results::parse_threshold(text);
+  if (!objective) return objective;
+  const Good good = results::compared_figure(objective->figure).good;
+  const bool below = objective->wants_less();
+  if ((good == Good::lower && objective->wants_more()) || (good == Good::higher && below)) {
+    return tl::unexpected(fmt::format("\"{}\": this objective improves as {} gets worse; use {}",
+                                      text, objective->figure, below ? ">" : "<"));
+  }
+  return objective;
+}
+
+/// One strategy after the other. Those that a stop left out are listed as skipped.
+void measure_all(loadgen::CapacityPlan plan, const std::vector<Selected>& selected,
+                 Experiment& experiment, Ending& ending) {
+  results::Result& result = experiment.result;
+  Session& session = experiment.session;
+  Console& console = experiment.console;
+  auto& capacities = *result.capacity;
+  const auto keep = [&] { experiment.file.keep(result); };
+  plan.so_far = [&](const results::Capacity& capacity) {
+    capacities.push_back(capacity);
+    keep();
+    capacities.pop_back();
+  };
+  if (const std::string why = loadgen::search_too_short(plan); !why.empty()) console.warn(why);
+  for (const Selected& one : selected) {
+    const std::string name(one.strategy->name);
+    if (session.stopped()) {
+      result.skipped.push_back({name, "interrupted"});
+      continue;
+    }
+    plan.strategy = one.strategy;
+    loadgen::CapacityMeasured measured =
+        loadgen::measure_capacity(plan, experiment.on_step(), session.stop());
+    for (const std::string& line : measured.errors) console.warn("failure: " + line);
+    const results::Capacity& capacity = measured.capacity;
+    // A control promises no exclusion.
+    const bool violated =
+        one.strategy->traits.promises_exclusion && capacity.violated.value_or(false);
+    if (violated) console.warn("exclusion was broken: " + name);
+    ending.errors |= !measured.errors.empty();
+    ending.exclusion_broken |= violated;
+    ending.invalid |= capacity.limit == "generator";
+    const bool not_shown = capacity.planned_rate && *capacity.planned_rate > capacity.lowest;
+    ending.threshold_missed |= not_shown || capacity.lowest <= 0;
+    ending.planned_too_high |= capacity.planned_too_high();
+    capacities.push_back(std::move(measured.capacity));
+    keep();
+  }
+  result.interrupted = ending.interrupted = session.stopped();
+  keep();
+}
+
+int capacity(const CapacityOptions& given) {
+  if (given.strategies.empty()) {
+    throw UsageError("capacity needs a strategy: lockbench capacity redis-queue --slo EXPR");
+  }
+  if (given.objective.empty()) {
+    throw UsageError("capacity needs an objective: --slo 'acquire.p99<20ms'");
+  }
+  CapacityOptions options = given;
+  if (!given.time) options.time = loadgen::default_search_time(given.workload, given.objective);
+  std::vector<Selected> selected = select_for_load(options);
+  results::Result begun = begin_result(options.output);
+  begun.capacity.emplace();
+  Experiment experiment(options.output, std::move(begun));
+  auto& [result, out, session, console, servers, file] = experiment;
+  Metrics metrics = Metrics::start(options, selected, result.id, console);
+  if (!experiment.deploy(options, selected, workload_record(options))) {
+    return session.interrupted_early();
+  }
+
+  Ending ending{.strict = options.output.strict};
+  loadgen::CapacityPlan plan{.run = plan_on(*servers, result.id),
+                             .time = *options.time,
+                             .objective = options.objective,
+                             .planned_rate = options.planned_rate};
+  plan.run.workload = options.workload;
+  plan.run.watcher = metrics.watcher();
+  plan.run.maker = maker_of(out, result, options.metrics);
+  measure_all(std::move(plan), selected, experiment, ending);
+  ending.errors |= !metrics.push(console);
+  const int code = finish(result, options.output, file, ending);
+  metrics.linger(console, session.stop());
+  return code;
+}
+
+struct RenewalOptions : LoadOptions {
+  static constexpr std::string_view kCommand = "renewal";
+  std::vector<std::uint64_t> held;
+  int pairs = 3;
+
+  void declare(OptionList& options) {
+    options.add("held", "N", held, whole_number(1, 1'000'000), "locks to hold",
+                "1, 10, 100, 1000, 10000, 100000");
+    options.add("pairs", "N", pairs, whole_number(1, 1000),
+                "pairs of runs: with the held locks and without");
+    options.only({"clients", "threads", "duration", "ttl", "redis", "tls", "store-timeout"},
+                 [&] { LoadOptions::declare(options); });
+    options.without({"resume", "strict"}, [&] { output.declare(options); });
+  }
+};
+
+/// The load beside the held locks: each client has its own lock, and runs for at least one renewal
+/// period, so that each held lock is renewed in the meantime.
+loadgen::Workload foreground_of(const RenewalOptions& options) {
+  loadgen::Workload workload = options.workload;
+  workload.key_per_client = true;
+  workload.duration = std::max(workload.duration, RenewalTiming{}.first(workload.ttl));
+  return workload;
+}
+
+int renewal(const RenewalOptions& given) {
+  RenewalOptions options = given;
+  if (options.held.empty()) options.held = {1, 10, 100, 1'000, 10'000, 100'000};
+  options.workload = foreground_of(options);
+  Experiment experiment(options.output, begin_result(options.output));
+  auto& [result, out, session, console, servers, file] = experiment;
+  LoadOptions with_holders = options;
+  ++with_holders.workload.clients;  // a private server takes twice as many
+  std::vector<Selected> selected = {{find_strategy("redis-watchdog"), true},
+                                    {find_strategy("redis-set-nx-lua"), true}};
+  if (!experiment.deploy(with_holders, selected, workload_record(options))) {
+    return session.interrupted_early();
+  }
+  const auto keep = [&](const std::vector<results::Run>& runs) { experiment.keep(runs); };
+  loadgen::RenewalPlan plan{.foreground = plan_on(*servers, result.id),
+                            .held = options.held,
+                            .pairs = options.pairs,
+                            .so_far = keep};
+  plan.foreground.workload = options.workload;
+  plan.foreground.maker = maker_of(out, result);
+  const bool private_servers = options.servers_of("redis").empty();
+  // Ranks know their own cores.
+  if (Ranks::joined() == nullptr) {
+    plan.foreground.workload.threads =
+        loadgen::generator_threads(options.workload, private_servers);
+  }
+  const auto measured = loadgen::measure_renewal(plan, experiment.on_step(), session.stop());
+  result.interrupted = measured.interrupted;
+  keep(measured.runs);
+  if (!measured.error.empty()) console.warn(measured.error);
+  Ending ending{.errors = !measured.error.empty()};
+  for (const results::Run& run : result.runs) {
+    ending.errors |= run.renewal && run.renewal->lost > 0;
+    ending.exclusion_broken |= run.audit.verdict == results::Verdict::violated;
+  }
+  return finish(result, options.output, file, ending);
+}
+
+struct QuorumOptions : LoadOptions {
+  static constexpr std::string_view kCommand = "quorum";
+  std::vector<int> node_counts;  ///< none: 1, 3, 5, 7
+  Duration slow = 20ms;
+
+  QuorumOptions() { workload.duration = 1s; }
+
+  void declare(OptionList& options) {
+    ValueType<int> node_count = whole_number(1, 15);
+    options.add("nodes", "N", node_counts, each_once(node_count), "nodes of the quorum",
+                "1, 3, 5, 7");
+    options.add("clients", "N", workload.clients, whole_number(1, 1000),
+                "clients that contend for one lock, at the points with contention");
+    options.add("duration", "D", workload.duration, duration(10ms, 1h),
+                "measured time of each point");
+    options.add("slow", "D", slow, duration(1ms, 1h), "round-trip time added to slow nodes");
+    options.only({"threads", "ttl", "node-timeout", "replicas", "rtt", "tls", "store-timeout"},
+                 [&] { LoadOptions::declare(options); });
+    options.without({"resume", "strict"}, [&] { output.declare(options); });
+  }
+};
+
+/// Independent private nodes, and a primary with replicas, each behind a proxy.
+class FaultyNodes : public loadgen::QuorumNodes {
+ public:
+  /// `rtt`: what the proxies add; `slow`: what slow nodes take longer. `servers` outlives it.
+  FaultyNodes(const deployment::Deployment& servers, Duration rtt, Duration slow)
+      : nodes_(*servers.stores.at("redis")),
+        replicated_(*servers.stores.at("redis-replicated")),
+        rtt_(rtt),
+        slow_(slow) {}
+
+  Endpoints endpoints(const results::Nodes& nodes) override {
+    // A proxy costs time even where it adds no delay: only those are used that are to add some.
+    const bool far = rtt_ > Duration::zero();
+    const auto url = [&](const deployment::PrivateStore& store, std::size_t i, bool by_proxy) {
+      const testbed::Server& server = *store.servers().at(i);
+      return by_proxy ? server.url_form().on({store.lines().at(i)->port()}) : server.url();
+    };
+    Endpoints endpoints;
+    for (std::size_t i = 0; i < nodes.count; ++i) {
+      const bool slow = i >= nodes.count - nodes.slow;
+      endpoints["redis"].push_back(url(nodes_, i, far || slow));
+    }
+    endpoints["redis-replicated"] = {url(replicated_, 0, far)};
+    return endpoints;
+  }
+
+  tl::expected<void, std::string> inject(const results::Nodes& nodes) override {
+    return attempt([&] {
+      const auto servers = nodes_.servers();
+      // From the last node on, each with one fault.
+      std::size_t next = nodes.count;
+      for (std::uint64_t i = 0; i < nodes.slow; ++i) {
+        nodes_.lines().at(--next)->delay(deployment::each_way(rtt_ + slow_));
+      }
+      for (std::uint64_t i = 0; i < nodes.frozen; ++i) need(servers.at(--next)->freeze());
+      for (std::uint64_t i = 0; i < nodes.down; ++i) need(servers.at(--next)->kill_hard());
+    });
+  }
+
+  tl::expected<void, std::string> heal() override {
+    return attempt([&] {
+      for (const auto& line : nodes_.lines()) line->heal();
+      deployment::each(nodes_.servers(), [](testbed::Server& server) {
+        return server.alive() ? server.thaw() : server.restart(false);
+      });
+      for (const testbed::Server* server : nodes_.servers()) {
+        need(deployment::ask_server("redis", server->url(), 3s));
+      }
+    });
+  }
+
+  /// A server that no fault strikes.
+  std::string counter_url() const { return replicated_.servers().front()->url(); }
+
+ private:
+  deployment::PrivateStore& nodes_;
+  deployment::PrivateStore& replicated_;
+  const Duration rtt_, slow_;
+};
+
+loadgen::QuorumPlan plan_of(const QuorumOptions& options, const std::string& run_id) {
+  loadgen::QuorumPlan plan{.run = {},
+                           .nodes = options.node_counts,
+                           .contending = options.workload.clients,
+                           .slow = options.slow};
+  plan.run.run_id = run_id;
+  loadgen::Workload& workload = plan.run.workload;
+  workload = options.workload;
+  workload.warmup = std::min<Duration>(200ms, options.workload.duration);
+  workload.rtt = {};  // the proxies add it
+  // Ranks know their own cores.
+  if (Ranks::joined() == nullptr) workload.threads = loadgen::generator_threads(workload, true);
+  return plan;
+}
+
+int quorum(const QuorumOptions& given) {
+  QuorumOptions options = given;
+  if (options.node_counts.empty()) options.node_counts = {1, 3, 5, 7};
+  std::ranges::sort(options.node_counts);
+  Experiment experiment(options.output, begin_result(options.output));
+  auto& [result, out, session, console, servers, file] = experiment;
+  const Ranks* const ranks = Ranks::joined();
+  if (const std::string far = ranks == nullptr ? "" : ranks->beyond_loopback(); !far.empty()) {
+    throw UsageError("{}, and quorum has no others", far);
+  }
+  LoadOptions wanted = options;
+  wanted.workload.nodes = options.node_counts.back();
+  wanted.through_proxies = true;
+  std::vector<Selected> selected;
+  for (const char* const name : {"redis-set-nx-lua", "redlock", "redlock-parallel", "redis-wait"}) {
+    selected.push_back({find_strategy(name), true});
+  }
+  if (!experiment.deploy(wanted, selected, workload_record(options))) {
+    return session.interrupted_early();
+  }
+  FaultyNodes nodes(*servers, options.workload.rtt, options.slow);
+  loadgen::QuorumPlan plan = plan_of(options, result.id);
+  plan.so_far = [&](const std::vector<results::Run>& runs) { experiment.keep(runs); };
+  plan.run.maker = maker_of(out, result);
+  plan.run.counter_url = nodes.counter_url();
+  const auto measured = loadgen::measure_quorum(plan, nodes, experiment.on_step(), session.stop());
+  result.interrupted = measured.interrupted;
+  experiment.keep(measured.runs);
+  for (const std::string& line : measured.errors) console.warn("failure: " + line);
+  for (const std::string& point : measured.violated) console.warn("exclusion was broken: " + point);
+  return finish(
+      result, options.output, file,
+      {.exclusion_broken = !measured.violated.empty(), .errors = !measured.errors.empty()});
+}
+
+}  // namespace
+
+void CapacityOptions::declare(OptionList& options) {
+  options.add("slo", "EXPR", objective, parsed(parse_objective, &results::Threshold::text),
+              "objective to keep, such as 'acquire.p99<20ms'; several must all be kept");
+  options.add("clients", "N", workload.clients, whole_number(1, 10'000),
+              "concurrent clients; enough that some are always free to start a section");
+  options.add("duration", "D", workload.duration, duration(10ms, 1h),
+              "measured time of each step of the search; longer for a long hold or a low rate");
+  options.add("time", "D", time, duration(1s, 168h), "how long to search the rates of a strategy",
+              "5m, for a long hold up to 30m");
+  options.add(
+      "planned-rate", "R", planned_rate, number(0.001, 10'000'000),
+      "planned sections per second: measured if it may be the limit, shows headroom; exit 99 "
+      "unless it is kept",
+      "none");
+  options.without({"load", "think", "rate", "arrival", "iterations", "shared-share", "repeat",
+                   "contended-grants", "hot-set", "trace", "locks-per-section", "lock-order",
+                   "deadlock-timeout", "renew-cap", "fault"},
+                  [&] { LoadOptions::declare(options); });
+  options.at("strategies").default_text = "";  // required
+  metrics.declare(options);
+  options.without({"resume"}, [&] { output.declare(options); });
+}
+
+Command capacity_command() {
+  return make_command<CapacityOptions>(
+      {.task = kMeasure,
+       .summary = "Find the highest load that keeps an objective, and what limits it.",
+       .example = "lockbench capacity redis-queue --slo 'acquire.p99<20ms' --clients 64",
+       .over_ranks = true},
+      capacity);
+}
+
+Command renewal_command() {
+  return make_command<RenewalOptions>(
+      {.task = kMeasure,
+       .summary = "Measure what lease renewal costs, with 1 to 100,000 held locks.",
+       .example = "lockbench renewal --held 1000 --held 10000 --ttl 10s",
+       .over_ranks = true},
+      renewal);
+}
+
+Command quorum_command() {
+  return make_command<QuorumOptions>(
+      {.task = kMeasure,
+       .summary = "Measure what a quorum costs, also with nodes down, frozen or slow.",
+       .example = "lockbench quorum --nodes 3 --nodes 5 --clients 16",
+       .over_ranks = true},
+      quorum);
+}
+
+}  // namespace lockbench::cli
