@@ -13,7 +13,6 @@
 #include <future>
 #include <system_error>
 #include <thread>
-#include <variant>
 
 #include "exporter/collect.h"
 #include "exporter/http_endpoint.h"
@@ -67,9 +66,8 @@ class RealExporter : public Exporter {
       // Ranks of one host must not replace each other's.
       const std::string& rank = collected->facts.rank;
       if (!rank.empty()) labels.emplace("rank", rank);
-      prometheus::Gateway gateway(fmt::format("{}://{}", target.scheme, target.host),
-                                  target.port + target.path, "lockbench", labels, target.user,
-                                  target.password);
+      prometheus::Gateway gateway(target.scheme, "//" + target.Url::display(), "lockbench", labels,
+                                  target.user, target.password);
       gateway.RegisterCollectable(collected);
       // A PUT, in spite of its name. Push() is a POST, which keeps what only an earlier push had.
       return gateway.PushAdd();

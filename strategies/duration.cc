@@ -6,7 +6,6 @@
 #include <array>
 #include <charconv>
 #include <cmath>
-#include <cstdint>
 
 namespace lockbench {
 namespace {
@@ -78,14 +77,6 @@ std::string format_duration(Duration duration) {
 timespec to_timespec(Duration duration) {
   const auto whole = std::chrono::floor<std::chrono::seconds>(duration);
   return {.tv_sec = whole.count(), .tv_nsec = (duration - whole).count()};
-}
-
-std::int64_t ceil_milliseconds(Duration duration) {
-  return std::chrono::ceil<std::chrono::milliseconds>(duration).count();
-}
-
-std::int64_t ceil_seconds(Duration duration) {
-  return std::chrono::ceil<std::chrono::seconds>(duration).count();
 }
 
 }  // namespace lockbench

@@ -1,7 +1,6 @@
 #include "strategies/env.h"
 
 #include <random>
-#include <string_view>
 
 #include "strategies/carrier.h"
 #include "strategies/random.h"

@@ -91,8 +91,6 @@ class LocalMutex : public LockStrategy {
     return {mine ? ReleaseOutcome::released : ReleaseOutcome::not_owner, {}};
   }
 
-  RenewResult renew(const Lease&, Duration) override { return {RenewOutcome::unsupported, {}}; }
-
  private:
   /// Sets the grant in `waiter`.
   AcquireOutcome take(const std::string& key, const AcquireRequest& request,
@@ -142,18 +140,14 @@ class None : public LockStrategy {
   StoreResult<void> connect() override { return {}; }
 
   AcquireResult acquire(const AcquireRequest& request) override {
-    AcquireResult result;
-    result.outcome = AcquireOutcome::acquired;
-    result.attempts = 1;
-    result.lease = Lease{.key = std::string(request.key),
-                         .mode = request.mode,
-                         .state = std::make_shared<LeaseState>(TimePoint::max())};
-    return result;
+    return {.outcome = AcquireOutcome::acquired,
+            .lease = Lease{.key = std::string(request.key),
+                           .mode = request.mode,
+                           .state = std::make_shared<LeaseState>(TimePoint::max())},
+            .attempts = 1};
   }
 
   ReleaseResult release(const Lease&) override { return {ReleaseOutcome::released, {}}; }
-
-  RenewResult renew(const Lease&, Duration) override { return {RenewOutcome::unsupported, {}}; }
 };
 
 const Registration none(Descriptor{

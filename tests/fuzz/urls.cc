@@ -1,7 +1,7 @@
 #include "cli/options/text.h"
 #include "exporter/addresses.h"
 #include "strategies/store.h"
-#include "strategies/tls.h"
+#include "strategies/url.h"
 #include "tests/fuzz/target.h"
 
 namespace lockbench::fuzz {

@@ -5,9 +5,7 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <map>
 #include <memory>
-#include <optional>
 
 #include "strategies/url.h"
 
@@ -169,14 +167,6 @@ std::string schema_of_run(std::string_view run_id) {
     name += upper ? static_cast<char>(c - 'A' + 'a') : plain ? c : '_';
   }
   return name;
-}
-
-std::string schema_of_key(std::string_view key) {
-  constexpr std::string_view kPrefix = "lockbench:";
-  if (!key.starts_with(kPrefix)) return schema_of_run("");
-  key.remove_prefix(kPrefix.size());
-  const std::size_t end = key.find(':');
-  return schema_of_run(end == std::string_view::npos ? "" : key.substr(0, end));
 }
 
 }  // namespace lockbench::postgres

@@ -54,6 +54,6 @@ std::int64_t advisory_number(std::string_view key);
 std::string schema_of_run(std::string_view run_id);
 
 /// The schema for a key of the form lockbench:<run>:...; for other keys that of the run "".
-std::string schema_of_key(std::string_view key);
+inline std::string schema_of_key(std::string_view key) { return schema_of_run(run_of_key(key)); }
 
 }  // namespace lockbench::postgres

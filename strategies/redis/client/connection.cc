@@ -5,7 +5,6 @@
 #include <deque>
 #include <mutex>
 #include <stdexcept>
-#include <utility>
 
 #include "strategies/number.h"
 #include "strategies/redis/client/protocol.h"
@@ -114,7 +113,7 @@ class SocketConnection : public Connection, private Client {
       return;
     }
     // From here on the server may have received the commands.
-    for_each_pending(Pending::State::queued, [](Pending& p) { p.state = Pending::State::sent; });
+    change_pending(Pending::State::queued, Pending::State::sent);
     const Transport::Status status = transport_->send(out_, timeouts_);
     out_.clear();
     if (status != Transport::Status::ok) break_connection(describe(status));
@@ -240,16 +239,13 @@ class SocketConnection : public Connection, private Client {
     transport_.reset();
     reader_.reset();
     out_.clear();
-    for_each_pending(Pending::State::queued,
-                     [](Pending& p) { p.state = Pending::State::never_sent; });
-    for_each_pending(Pending::State::sent,
-                     [](Pending& p) { p.state = Pending::State::unanswered; });
+    change_pending(Pending::State::queued, Pending::State::never_sent);
+    change_pending(Pending::State::sent, Pending::State::unanswered);
   }
 
-  template <class Change>
-  void for_each_pending(Pending::State state, Change&& change) {
-    for (std::size_t i = 0; i < pendings_.size(); ++i) {
-      if (pendings_[i].state == state) change(pendings_[i]);
+  void change_pending(Pending::State from, Pending::State to) {
+    for (Pending& pending : pendings_) {
+      if (pending.state == from) pending.state = to;
     }
   }
 

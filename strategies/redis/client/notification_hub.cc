@@ -16,11 +16,6 @@ constexpr WaitPolicy kReconnect{.kind = WaitKind::backoff,
 
 }  // namespace
 
-NotificationHub::NotificationHub(const Endpoint& endpoint, Duration command_timeout,
-                                 ConnectionFactory& factory, std::unique_ptr<Env> env)
-    : env_(std::move(env)),
-      subscriber_(factory.make_subscriber(endpoint, command_timeout, *env_)) {}
-
 void NotificationHub::join(Waiter& waiter, const std::string& channel) {
   const std::scoped_lock lock(mutex_);
   const auto [found, added] = channels_.try_emplace(channel);

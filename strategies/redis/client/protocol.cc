@@ -258,12 +258,6 @@ tl::expected<Push, std::string> read_push(const Reply& reply) {
   return tl::unexpected(fmt::format("it sent {}, expected a message", describe(reply)));
 }
 
-void ReplyReader::feed(std::span<const char> bytes) {
-  bytes_.erase(0, used_);
-  used_ = 0;
-  bytes_.append(bytes.data(), bytes.size());
-}
-
 tl::expected<std::optional<Reply>, std::string> ReplyReader::next() {
   const std::string_view left = std::string_view(bytes_).substr(used_);
   if (left.size() < needed_) return std::nullopt;

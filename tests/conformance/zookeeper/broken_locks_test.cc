@@ -6,7 +6,7 @@
 #include <ostream>
 
 #include "strategies/registry.h"
-#include "strategies/zookeeper/client/paths.h"
+#include "strategies/zookeeper/client/messages.h"
 #include "strategies/zookeeper/lock.h"
 #include "tests/conformance/common/bench.h"
 #include "tests/conformance/common/properties.h"

@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "strategies/zookeeper/client/link.h"
-#include "strategies/zookeeper/client/paths.h"
+#include "strategies/zookeeper/client/messages.h"
 
 namespace lockbench::zookeeper {
 namespace {
