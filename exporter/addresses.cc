@@ -37,13 +37,6 @@ bool fill(const ListenAddress& address, PeerAddress& filled) {
   return true;
 }
 
-std::uint16_t port_of(int socket) {
-  PeerAddress bound{.size = sizeof bound.storage};
-  if (getsockname(socket, raw(bound), &bound.size) != 0) return 0;
-  // Both kinds of address have the port in the same place.
-  return ntohs(reinterpret_cast<sockaddr_in&>(bound.storage).sin_port);
-}
-
 std::string why_not(int error) {
   return error == EADDRINUSE ? "another program listens there" : std::strerror(error);
 }
@@ -78,7 +71,10 @@ tl::expected<int, std::string> listen_on(ListenAddress& address) {
   const int on = 1;
   if (listener >= 0 && ::setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) == 0 &&
       ::bind(listener, raw(wanted), wanted.size) == 0 && ::listen(listener, kBacklog) == 0) {
-    address.port = port_of(listener);
+    PeerAddress bound{.size = sizeof bound.storage};
+    getsockname(listener, raw(bound), &bound.size);
+    // Both kinds of address have the port in the same place.
+    address.port = ntohs(reinterpret_cast<sockaddr_in&>(bound.storage).sin_port);
     return listener;
   }
   const int error = errno;

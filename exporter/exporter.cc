@@ -100,16 +100,14 @@ class RealExporter : public Exporter {
       return {.type = "text/plain; version=0.0.4; charset=utf-8", .body = metrics_text()};
     }
     if (path == "/-/healthy") return {.body = "healthy\n"};
-    if (path == "/-/ready") return readiness();
+    if (path == "/-/ready") {
+      const auto failing =
+          std::visit([](const auto& some) { return some->failing(); }, collected_->metrics);
+      if (failing.empty()) return {.body = "ready\n"};
+      return {.status = 503, .body = fmt::format("{}\n", fmt::join(failing, "\n"))};
+    }
     if (path == "/") return {.type = "text/html; charset=utf-8", .body = kFrontPage};
     return {.status = 404, .body = "not found; try /metrics, /-/healthy or /-/ready\n"};
-  }
-
-  Page readiness() const {
-    const auto failing =
-        std::visit([](const auto& some) { return some->failing(); }, collected_->metrics);
-    if (failing.empty()) return {.body = "ready\n"};
-    return {.status = 503, .body = fmt::format("{}\n", fmt::join(failing, "\n"))};
   }
 
   /// Rebuilt at most ten times a second, so that frequent scrapes do not disturb the load.

@@ -65,9 +65,7 @@ class LockTable {
 class LocalMutex : public LockStrategy {
  public:
   explicit LocalMutex(const Context& context)
-      : env_(context.env), table_(context.services.get_or_make<LockTable>([] {
-          return std::make_shared<LockTable>();
-        })) {}
+      : env_(context.env), table_(context.services.get<LockTable>()) {}
 
   StoreResult<void> connect() override { return {}; }
 

@@ -54,22 +54,16 @@ AcquireResult ServerQueueLock::acquire(const AcquireRequest& request) {
 
 StoreResult<Grant> to_grant(const StoreResult<Answer>& answer, Session& session) {
   if (!answer) return tl::unexpected(answer.error());
-  switch (answer->kind) {
-    case Answer::Kind::done: {
-      if (answer->rows == 0 && answer->value.empty()) return Grant{.kind = Grant::Kind::taken};
-      const auto number = parse_number<std::uint64_t>(answer->value);
-      if (answer->rows != 1 || !number) return session.not_understood("a number", *answer);
-      return Grant{.kind = Grant::Kind::granted, .fencing = *number};
-    }
-    case Answer::Kind::lock_not_available:
-      return Grant{.kind = Grant::Kind::taken};
-    case Answer::Kind::cancelled:
-      return Grant{.kind = Grant::Kind::stopped};
-    case Answer::Kind::session_over:
-      break;
+  if (answer->kind == Answer::Kind::session_over) {
+    return failure_at(session.display(), StoreError::Kind::rejected,
+                      "the server has ended the session");
   }
-  return failure_at(session.display(), StoreError::Kind::rejected,
-                    "the server has ended the session");
+  if (answer->kind == Answer::Kind::cancelled) return Grant{.kind = Grant::Kind::stopped};
+  const bool none = answer->done() && answer->rows == 0 && answer->value.empty();
+  if (!answer->done() || none) return Grant{.kind = Grant::Kind::taken};
+  const auto number = parse_number<std::uint64_t>(answer->value);
+  if (answer->rows != 1 || !number) return session.not_understood("a number", *answer);
+  return Grant{.kind = Grant::Kind::granted, .fencing = *number};
 }
 
 }  // namespace lockbench::postgres

@@ -60,7 +60,7 @@ StoreResult<bool> NodeLock::try_once(const AcquireRequest& request, Claim& claim
       claim.node.clear();
       abandoned_.clear();
     }
-    give_up_abandoned(request.stop);
+    while (!abandoned_.empty() && give_up(abandoned_.back(), request.stop)) abandoned_.pop_back();
     auto granted = ask(claim, request.stop);
     if (granted || !again || !session_->is_over(claimed_in_)) return granted;
   }
@@ -81,10 +81,6 @@ void NodeLock::abandon(Claim claim) {
   } else {
     session_->close();
   }
-}
-
-void NodeLock::give_up_abandoned(const std::stop_token& stop) {
-  while (!abandoned_.empty() && give_up(abandoned_.back(), stop)) abandoned_.pop_back();
 }
 
 ReleaseResult NodeLock::release(const Lease& lease) {

@@ -51,18 +51,18 @@ class NodeLock : public LockStrategy {
   StoreResult<std::vector<Reply>> make_node(std::span<const Request> requests, Claim& claim,
                                             const std::stop_token& stop);
 
+  /// Makes sure that the node and its parents exist.
+  StoreResult<void> make_path(std::string_view path, std::string_view key,
+                              const std::stop_token& stop);
+
   Session& session() { return *session_; }
   Env& env() { return env_; }
 
  private:
-  /// Makes sure that the node and its parents exist.
-  StoreResult<void> make_path(std::string_view path, std::string_view key,
-                              const std::stop_token& stop);
   StoreResult<bool> try_once(const AcquireRequest& request, Claim& claim);
   void withdraw(AcquireResult& result, const Claim& claim, const std::stop_token& stop);
   /// The claim's node could not be removed: it must not stay until the session ends.
   void abandon(Claim claim);
-  void give_up_abandoned(const std::stop_token& stop);
 
   Env& env_;
   std::unique_ptr<Session> session_;

@@ -45,6 +45,9 @@ std::vector<std::string> take_environment();
 /// completed by that alone.
 std::string completed(const std::string& dsn);
 
+/// Text between these quotes, in which quotes and backslashes are escaped.
+std::string in_quotes(std::string_view text, char quote);
+
 /// The number of a key, for advisory locks: its FNV-1a hash, the same on every machine. Two keys
 /// with one number would share a lock, which is unlikely below billions of keys.
 std::int64_t advisory_number(std::string_view key);

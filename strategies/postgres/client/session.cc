@@ -276,8 +276,8 @@ bool Session::takes_more() {
 }
 
 tl::expected<void, std::string> Session::dial(Duration longest, const std::stop_token& stop) {
-  static const int watching = SSL_get_ex_new_index(0, nullptr, nullptr, nullptr, note_verdict);
-  static_cast<void>(watching);
+  [[maybe_unused]] static const int watching =
+      SSL_get_ex_new_index(0, nullptr, nullptr, nullptr, note_verdict);
   // In place of the URL's host, unless they are empty. Each address needs a name beside it.
   std::string hosts, addresses;
   if (!endpoint_.name.empty()) {

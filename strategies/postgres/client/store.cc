@@ -1,6 +1,7 @@
 #include "strategies/store.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
@@ -14,17 +15,9 @@ namespace {
 
 /// {"a","b"}: what an array parameter looks like.
 std::string array_of(std::span<const std::string> texts) {
-  std::string array = "{";
-  for (const std::string& text : texts) {
-    if (array.size() > 1) array += ',';
-    array += '"';
-    for (const char c : text) {
-      if (c == '"' || c == '\\') array += '\\';
-      array += c;
-    }
-    array += '"';
-  }
-  return array + "}";
+  std::vector<std::string> elements;
+  for (const std::string& text : texts) elements.push_back(in_quotes(text, '"'));
+  return fmt::format("{{{}}}", fmt::join(elements, ","));
 }
 
 class PostgresStore : public Store {

@@ -182,15 +182,11 @@ class SocketConnection : public Connection, private Client {
       // It would be taken for the answer to the next command.
       reply = fail(StoreError::Kind::unanswered, "an answer that nobody asked for");
     }
-    if (!reply && must_close_after(reply.error())) break_connection(reply.error().message);
+    // A master that became a replica is not asked again; its sentinels are.
+    const bool demoted =
+        !reply && !endpoint_.sentinels.empty() && reply.error().code == StoreError::Code::read_only;
+    if (demoted || !is_answer(reply)) break_connection(reply.error().message);
     return settled(std::move(reply));
-  }
-
-  /// Whether the connection must be closed. A master that became a replica is not asked again; its
-  /// sentinels are.
-  bool must_close_after(const StoreError& error) const {
-    return error.kind == StoreError::Kind::unanswered ||
-           (!endpoint_.sentinels.empty() && error.code == StoreError::Code::read_only);
   }
 
   static bool is_answer(const StoreResult<Reply>& reply) {
@@ -402,9 +398,7 @@ class SocketFactory : public ConnectionFactory {
 std::string Endpoint::display() const {
   if (!path.empty()) return "unix:" + path;
   if (sentinels.empty()) return display_address(host, std::to_string(port));
-  std::string all;
-  for (const HostPort& sentinel : sentinels) all += (all.empty() ? "" : ",") + sentinel.display();
-  return all + "/" + master;
+  return Url{.hosts = sentinels, .path = "/" + master}.display();
 }
 
 tl::expected<Endpoint, std::string> parse_endpoint(std::string_view text) {

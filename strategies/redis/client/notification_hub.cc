@@ -94,18 +94,10 @@ void NotificationHub::take(const Push& push) {
   const auto found = channels_.find(push.channel);
   if (found == channels_.end()) return;  // dropped meanwhile
   Channel& channel = found->second;
-  switch (push.kind) {
-    case Push::Kind::message:
-      wake_one(channel);
-      break;
-    case Push::Kind::subscribed:
-      channel.subscribed = true;
-      for (Waiter* waiter : channel.waiters) waiter->event_.set();
-      break;
-    case Push::Kind::unsubscribed:  // and not subscribed to again yet
-      channel.subscribed = false;
-      break;
-  }
+  if (push.kind == Push::Kind::message) return wake_one(channel);
+  channel.subscribed = push.kind == Push::Kind::subscribed;
+  if (!channel.subscribed) return;  // and not subscribed to again yet
+  for (Waiter* waiter : channel.waiters) waiter->event_.set();
 }
 
 void NotificationHub::disconnected() {

@@ -187,10 +187,7 @@ StoreResult<void> Session::open(Duration ttl, const std::stop_token& stop) {
       return fail(StoreError::Kind::not_sent, kept.error());
     }
   }
-  return endpoint_.path.empty() ? StoreResult<void>() : look_for_root(stop);
-}
-
-StoreResult<void> Session::look_for_root(const std::stop_token& stop) {
+  if (endpoint_.path.empty()) return {};
   const Request root{Request::Kind::exists, "/"};
   auto replies = exchange({&root, 1}, stop);
   if (!replies) {

@@ -173,7 +173,6 @@ class Session {
   using Wrong = std::optional<std::string>;
 
   StoreResult<void> open(Duration ttl, const std::stop_token& stop);
-  StoreResult<void> look_for_root(const std::stop_token& stop);
   StoreResult<std::vector<Reply>> exchange(std::span<const Request> requests,
                                            const std::stop_token& stop);
   StoreResult<std::vector<Reply>> replies_of(const Batch& batch) const;
