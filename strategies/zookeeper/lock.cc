@@ -107,16 +107,16 @@ ReleaseResult NodeLock::release(const Lease& lease) {
 StoreResult<Reply> NodeLock::call(Request::Kind kind, std::string path, std::string_view key,
                                   const std::stop_token& stop) {
   const Request request{kind, std::move(path)};
-  return session_->call({&request, 1}, key, stop).map([](const auto& replies) {
-    return replies.front();
+  return session_->call({&request, 1}, key, stop).map([](std::vector<Reply> replies) {
+    return std::move(replies.front());
   });
 }
 
 StoreResult<Reply> NodeLock::call_in_sync(Request::Kind kind, const std::string& path,
                                           std::string_view key, const std::stop_token& stop) {
   const std::array<Request, 2> requests{Request{Request::Kind::sync, path}, {kind, path}};
-  return session_->call(requests, key, stop).map([](const auto& replies) {
-    return replies.back();
+  return session_->call(requests, key, stop).map([](std::vector<Reply> replies) {
+    return std::move(replies.back());
   });
 }
 

@@ -4,7 +4,7 @@
 #include <bit>
 #include <utility>
 
-// What clients and the keeper call. What the server sends is dealt with in answers.cc.
+// The calls of clients and of the keeper, and the keeper. Packets of the server: see answers.cc.
 namespace lockbench::zookeeper {
 namespace {
 
