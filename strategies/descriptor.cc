@@ -41,15 +41,9 @@ constexpr KnownStore kStores[] = {
 std::optional<RenewalTiming> timing_of(const Traits& traits,
                                        const std::optional<RenewPolicy>& asked) {
   if (!asked || !traits.renewable) return traits.renews;
-  switch (asked->kind) {
-    case RenewPolicy::Kind::off:
-      return std::nullopt;
-    case RenewPolicy::Kind::automatic:
-      return RenewalTiming{};
-    case RenewPolicy::Kind::every:
-      return RenewalTiming{.every = asked->period};
-  }
-  return traits.renews;
+  if (asked->kind == RenewPolicy::Kind::off) return std::nullopt;
+  if (asked->kind == RenewPolicy::Kind::automatic) return RenewalTiming{};
+  return RenewalTiming{.every = asked->period};
 }
 
 auto catalogue_order(const Descriptor* strategy) {

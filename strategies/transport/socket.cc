@@ -328,14 +328,9 @@ tl::expected<std::unique_ptr<Connecting>, std::string> begin_connecting(
 }
 
 std::string describe(Transport::Status status, Duration timeout, Transport* transport) {
-  switch (status) {
-    case Transport::Status::timed_out:
-      return "no answer within " + format_duration(timeout);
-    case Transport::Status::stopped:
-      return "stopped while waiting for the answer";
-    default:
-      return transport == nullptr ? "the connection was closed" : transport->why_closed();
-  }
+  if (status == Transport::Status::timed_out) return "no answer within " + format_duration(timeout);
+  if (status == Transport::Status::stopped) return "stopped while waiting for the answer";
+  return transport == nullptr ? "the connection was closed" : transport->why_closed();
 }
 
 tl::expected<std::unique_ptr<Transport>, std::string> connect_socket(const SocketAddress& address,
