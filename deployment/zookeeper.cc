@@ -2,7 +2,7 @@
 
 #include "deployment/private_store.h"
 #include "strategies/zookeeper/client/link.h"
-#include "strategies/zookeeper/client/paths.h"
+#include "strategies/zookeeper/client/messages.h"
 #include "strategies/zookeeper/client/session.h"
 #include "testbed/servers/kinds.h"
 

@@ -8,11 +8,10 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdint>
 #include <cstring>
 
 #include "strategies/number.h"
-#include "strategies/url.h"
+#include "strategies/transport/lookup.h"
 
 namespace lockbench::exporter {
 namespace {
@@ -20,35 +19,22 @@ namespace {
 // Connections waiting to be accepted: a burst of them must not crowd out a scrape.
 constexpr int kBacklog = 1024;
 
-struct SocketAddress {
-  sockaddr_storage storage{};
-  socklen_t length = 0;
+sockaddr* raw(PeerAddress& address) { return reinterpret_cast<sockaddr*>(&address.storage); }
 
-  sockaddr* get() { return reinterpret_cast<sockaddr*>(&storage); }
-};
-
-bool fill(const ListenAddress& address, SocketAddress& filled) {
+bool fill(const ListenAddress& address, PeerAddress& filled) {
   auto& v4 = reinterpret_cast<sockaddr_in&>(filled.storage);
   if (inet_pton(AF_INET, address.host.c_str(), &v4.sin_addr) == 1) {
     v4.sin_family = AF_INET;
     v4.sin_port = htons(address.port);
-    filled.length = sizeof v4;
+    filled.size = sizeof v4;
     return true;
   }
   auto& v6 = reinterpret_cast<sockaddr_in6&>(filled.storage);
   if (inet_pton(AF_INET6, address.host.c_str(), &v6.sin6_addr) != 1) return false;
   v6.sin6_family = AF_INET6;
   v6.sin6_port = htons(address.port);
-  filled.length = sizeof v6;
+  filled.size = sizeof v6;
   return true;
-}
-
-std::uint16_t port_of(int socket) {
-  SocketAddress bound;
-  bound.length = sizeof bound.storage;
-  if (getsockname(socket, bound.get(), &bound.length) != 0) return 0;
-  // Both kinds of address have the port in the same place.
-  return ntohs(reinterpret_cast<sockaddr_in&>(bound.storage).sin_port);
 }
 
 std::string why_not(int error) {
@@ -56,8 +42,6 @@ std::string why_not(int error) {
 }
 
 }  // namespace
-
-std::string ListenAddress::to_string() const { return display_address(host, std::to_string(port)); }
 
 tl::expected<ListenAddress, std::string> parse_listen_address(std::string_view text) {
   const auto refuse = [&] {
@@ -74,20 +58,23 @@ tl::expected<ListenAddress, std::string> parse_listen_address(std::string_view t
   if (brackets) host = host.substr(1, host.size() - 2);
   if (brackets != (host.find(':') != std::string_view::npos)) return refuse();
   if (!host.empty() && host != "localhost") address.host = host;
-  if (SocketAddress unused; (brackets && host.empty()) || !fill(address, unused)) return refuse();
+  if (PeerAddress unused; (brackets && host.empty()) || !fill(address, unused)) return refuse();
   return address;
 }
 
 tl::expected<int, std::string> listen_on(ListenAddress& address) {
-  SocketAddress wanted;
+  PeerAddress wanted;
   if (!fill(address, wanted)) return tl::unexpected(address.host + " is not an IP address");
   const int listener =
       ::socket(wanted.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   // Allows a port whose last connections are in TIME_WAIT.
   const int on = 1;
   if (listener >= 0 && ::setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) == 0 &&
-      ::bind(listener, wanted.get(), wanted.length) == 0 && ::listen(listener, kBacklog) == 0) {
-    address.port = port_of(listener);
+      ::bind(listener, raw(wanted), wanted.size) == 0 && ::listen(listener, kBacklog) == 0) {
+    PeerAddress bound{.size = sizeof bound.storage};
+    getsockname(listener, raw(bound), &bound.size);
+    // Both kinds of address have the port in the same place.
+    address.port = ntohs(reinterpret_cast<sockaddr_in&>(bound.storage).sin_port);
     return listener;
   }
   const int error = errno;
@@ -108,10 +95,6 @@ bool is_plain(std::string_view text, std::string_view others) {
 
 }  // namespace
 
-std::string PushTarget::display() const {
-  return fmt::format("{}://{}:{}{}", scheme, host, port, path);
-}
-
 tl::expected<PushTarget, std::string> parse_push_target(std::string_view text) {
   const UrlForm form{
       .what = "a Pushgateway URL",
@@ -128,12 +111,7 @@ tl::expected<PushTarget, std::string> parse_push_target(std::string_view text) {
   if (!is_plain(url->path, "/-._~")) {
     return invalid_url("unexpected characters in the path", form);
   }
-  return PushTarget{.scheme = std::move(url->scheme),
-                    .host = ipv6 ? "[" + server.host + "]" : server.host,
-                    .port = std::to_string(server.port),
-                    .path = std::move(url->path),
-                    .user = std::move(url->user),
-                    .password = std::move(url->password)};
+  return PushTarget{*std::move(url)};
 }
 
 }  // namespace lockbench::exporter

@@ -5,6 +5,8 @@
 #include <string_view>
 #include <tl/expected.hpp>
 
+#include "strategies/url.h"
+
 namespace lockbench::exporter {
 
 /// Where metrics are served.
@@ -13,7 +15,7 @@ struct ListenAddress {
   std::uint16_t port = 0;          ///< 0: any free port
 
   /// "127.0.0.1:9464", "[::1]:9464"
-  std::string to_string() const;
+  std::string to_string() const { return display_address(host, std::to_string(port)); }
 };
 
 /// Reads "ADDR:PORT", "[ADDR]:PORT" and "localhost:PORT"; ":PORT" and "PORT" mean the loopback
@@ -24,16 +26,10 @@ tl::expected<ListenAddress, std::string> parse_listen_address(std::string_view t
 /// `address.port` to the port in use. The error names the address and the reason.
 tl::expected<int, std::string> listen_on(ListenAddress& address);
 
-/// The address of a Pushgateway.
-struct PushTarget {
-  std::string scheme = "http";  ///< or "https"
-  std::string host;             ///< an IPv6 address in brackets
-  std::string port;
-  std::string path;  ///< before /metrics; empty, or begins with a slash and does not end with one
-  std::string user, password;
-
+/// The address of a Pushgateway; the path, if any, ends without a slash.
+struct PushTarget : Url {
   /// Without user and password.
-  std::string display() const;
+  std::string display() const { return scheme + "://" + Url::display(); }
 };
 
 /// "http[s]://[user[:password]@]host[:port][/path]", in which user and password may be

@@ -13,7 +13,6 @@
 #include <future>
 #include <system_error>
 #include <thread>
-#include <variant>
 
 #include "exporter/collect.h"
 #include "exporter/http_endpoint.h"
@@ -67,9 +66,8 @@ class RealExporter : public Exporter {
       // Ranks of one host must not replace each other's.
       const std::string& rank = collected->facts.rank;
       if (!rank.empty()) labels.emplace("rank", rank);
-      prometheus::Gateway gateway(fmt::format("{}://{}", target.scheme, target.host),
-                                  target.port + target.path, "lockbench", labels, target.user,
-                                  target.password);
+      prometheus::Gateway gateway(target.scheme, "//" + target.Url::display(), "lockbench", labels,
+                                  target.user, target.password);
       gateway.RegisterCollectable(collected);
       // A PUT, in spite of its name. Push() is a POST, which keeps what only an earlier push had.
       return gateway.PushAdd();
@@ -102,16 +100,14 @@ class RealExporter : public Exporter {
       return {.type = "text/plain; version=0.0.4; charset=utf-8", .body = metrics_text()};
     }
     if (path == "/-/healthy") return {.body = "healthy\n"};
-    if (path == "/-/ready") return readiness();
+    if (path == "/-/ready") {
+      const auto failing =
+          std::visit([](const auto& some) { return some->failing(); }, collected_->metrics);
+      if (failing.empty()) return {.body = "ready\n"};
+      return {.status = 503, .body = fmt::format("{}\n", fmt::join(failing, "\n"))};
+    }
     if (path == "/") return {.type = "text/html; charset=utf-8", .body = kFrontPage};
     return {.status = 404, .body = "not found; try /metrics, /-/healthy or /-/ready\n"};
-  }
-
-  Page readiness() const {
-    const auto failing =
-        std::visit([](const auto& some) { return some->failing(); }, collected_->metrics);
-    if (failing.empty()) return {.body = "ready\n"};
-    return {.status = 503, .body = fmt::format("{}\n", fmt::join(failing, "\n"))};
   }
 
   /// Rebuilt at most ten times a second, so that frequent scrapes do not disturb the load.

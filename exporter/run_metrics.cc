@@ -1,7 +1,6 @@
 #include "exporter/run_metrics.h"
 
 #include <algorithm>
-#include <functional>
 #include <numeric>
 
 #include "loadgen/run/worker.h"

@@ -5,15 +5,18 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <string_view>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
+#include "strategies/duration.h"
 #include "strategies/env.h"
+#include "strategies/lease.h"
 #include "strategies/lock_strategy.h"
-#include "strategies/renewal_timing.h"
 #include "strategies/services.h"
-#include "strategies/timeouts.h"
 #include "strategies/waiting/wait_policy.h"
 
 namespace lockbench {
@@ -201,6 +204,22 @@ std::unique_ptr<LockStrategy> make_strategy(const Descriptor& descriptor, Contex
 /// Adds the hazards that follow from its traits and its store's. Those that it has already stay as
 /// they are and come first.
 Descriptor with_known_hazards(Descriptor strategy);
+
+/// A strategy's endpoints, at least one, parsed by its store's `parse`. Throws
+/// std::invalid_argument for an invalid URL: the user's URLs are checked before.
+template <class Parse>
+auto endpoints_of(const Context& context, Parse parse) {
+  using Endpoint = typename std::invoke_result_t<Parse, const std::string&>::value_type;
+  if (context.urls.empty()) throw std::invalid_argument("no endpoint was given");
+  std::vector<Endpoint> endpoints;
+  endpoints.reserve(context.urls.size());
+  for (const std::string& url : context.urls) {
+    auto endpoint = parse(url);
+    if (!endpoint) throw std::invalid_argument(endpoint.error());
+    endpoints.push_back(*std::move(endpoint));
+  }
+  return endpoints;
+}
 
 /// For `Descriptor::make`.
 template <class Strategy>

@@ -6,7 +6,6 @@
 #include <array>
 #include <charconv>
 #include <cmath>
-#include <cstdint>
 
 namespace lockbench {
 namespace {
@@ -67,25 +66,15 @@ tl::expected<Duration, std::string> parse_duration(std::string_view text) {
 std::string format_duration(Duration duration) {
   const std::int64_t nanoseconds = duration.count();
   if (nanoseconds == 0) return "0s";
-  for (const Unit& unit : kUnits) {
-    if (nanoseconds % unit.nanoseconds == 0) {
-      return fmt::format("{}{}", nanoseconds / unit.nanoseconds, unit.name);
-    }
-  }
-  return fmt::format("{}ns", nanoseconds);  // not reached: every count divides by 1
+  // There is one: the last unit divides every count.
+  const auto* const unit = std::ranges::find_if(
+      kUnits, [&](const Unit& one) { return nanoseconds % one.nanoseconds == 0; });
+  return fmt::format("{}{}", nanoseconds / unit->nanoseconds, unit->name);
 }
 
 timespec to_timespec(Duration duration) {
   const auto whole = std::chrono::floor<std::chrono::seconds>(duration);
   return {.tv_sec = whole.count(), .tv_nsec = (duration - whole).count()};
-}
-
-std::int64_t ceil_milliseconds(Duration duration) {
-  return std::chrono::ceil<std::chrono::milliseconds>(duration).count();
-}
-
-std::int64_t ceil_seconds(Duration duration) {
-  return std::chrono::ceil<std::chrono::seconds>(duration).count();
 }
 
 }  // namespace lockbench

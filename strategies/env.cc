@@ -1,8 +1,5 @@
 #include "strategies/env.h"
 
-#include <random>
-#include <string_view>
-
 #include "strategies/carrier.h"
 #include "strategies/random.h"
 #include "strategies/services.h"
@@ -34,11 +31,7 @@ std::unique_ptr<Env> make_system_env(std::uint64_t seed) {
 }
 
 std::unique_ptr<Env> make_service_env(Services& services) {
-  const auto system = [] {
-    return std::make_shared<EnvSource>(
-        EnvSource{[] { return make_system_env(std::random_device()()); }});
-  };
-  return services.get_or_make<EnvSource>(system).make();
+  return services.get<EnvSource>().make();
 }
 
 std::string random_token(Env& env) {

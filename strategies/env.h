@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <random>
 #include <stop_token>
 #include <string>
 #include <string_view>
@@ -86,7 +87,9 @@ std::unique_ptr<Env> make_system_env(std::uint64_t seed);
 /// hold a mutex round a command, so these Envs must not wait in before_command() and
 /// after_command().
 struct EnvSource {
-  std::function<std::unique_ptr<Env>()> make;
+  std::function<std::unique_ptr<Env>()> make = [] {
+    return make_system_env(std::random_device()());
+  };
 };
 
 class Services;

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <fmt/format.h>
+
 #include <string>
 #include <string_view>
 #include <tl/expected.hpp>
@@ -27,6 +29,22 @@ struct StoreError {
 
 template <class T>
 using StoreResult = tl::expected<T, StoreError>;
+
+/// A failure at the server of this display name.
+inline tl::unexpected<StoreError> failure_at(std::string_view display, StoreError::Kind kind,
+                                             std::string_view why) {
+  return tl::unexpected(StoreError{kind, fmt::format("{}: {}", display, why)});
+}
+
+/// The result of a step before the lock itself is requested: without an answer to the step the
+/// request was not sent.
+template <class T>
+StoreResult<T> before_request(StoreResult<T> result) {
+  if (!result && result.error().kind == StoreError::Kind::unanswered) {
+    result.error().kind = StoreError::Kind::not_sent;
+  }
+  return result;
+}
 
 /// What a store said, as a part of a message: without control characters, and cut.
 inline std::string printable(std::string_view said) {

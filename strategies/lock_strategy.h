@@ -33,9 +33,9 @@ enum class AcquireOutcome {
 
 struct AcquireResult {
   AcquireOutcome outcome = AcquireOutcome::failed;
-  std::optional<Lease> lease;  ///< set only if acquired
-  std::uint32_t attempts = 0;  ///< how often it asked the store for the lock
-  std::string reason;          ///< for failed and unknown: one line
+  std::optional<Lease> lease{};  ///< set only if acquired
+  std::uint32_t attempts = 0;    ///< how often it asked the store for the lock
+  std::string reason{};          ///< for failed and unknown: one line
 };
 
 enum class ReleaseOutcome {
@@ -80,8 +80,10 @@ class LockStrategy {
   /// Releases the lock, once. The descriptor says whether that is safe after the lease has expired.
   virtual ReleaseResult release(const Lease& lease) = 0;
 
-  /// Extends the lease to `ttl` from now and updates its state.
-  virtual RenewResult renew(const Lease& lease, Duration ttl) = 0;
+  /// Extends the lease to `ttl` from now and updates its state. By default `unsupported`.
+  virtual RenewResult renew(const Lease& /*lease*/, Duration /*ttl*/) {
+    return {RenewOutcome::unsupported, {}};
+  }
 };
 
 }  // namespace lockbench

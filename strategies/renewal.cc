@@ -42,12 +42,6 @@ RenewalScheduler& renewal_scheduler(Services& services) {
   });
 }
 
-RenewalScheduler::RenewalScheduler(std::unique_ptr<Env> env, StrategyObserver& observer,
-                                   Drive drive)
-    : env_(std::move(env)), observer_(observer), drive_(drive) {}
-
-RenewalScheduler::~RenewalScheduler() = default;
-
 void RenewalScheduler::provide_channel(
     const std::string& name, const std::function<std::unique_ptr<RenewalChannel>(Env&)>& make) {
   const std::scoped_lock lock(mutex_);
@@ -62,11 +56,6 @@ std::shared_ptr<Renewal> RenewalScheduler::keep(RenewalOrder order) {
   put(*renewal, due);
   if (drive_ == Drive::own_task && !task_) start_task();
   return renewal;
-}
-
-std::size_t RenewalScheduler::kept() const {
-  const std::scoped_lock lock(mutex_);
-  return due_.size();
 }
 
 void RenewalScheduler::stop(Renewal& renewal) noexcept {

@@ -14,7 +14,6 @@
 #include "strategies/env.h"
 #include "strategies/lease.h"
 #include "strategies/observer.h"
-#include "strategies/renewal_timing.h"
 
 namespace lockbench {
 
@@ -83,10 +82,10 @@ class RenewalScheduler {
 
   /// `by_hand` is for simulated time: the caller calls run_due().
   RenewalScheduler(std::unique_ptr<Env> env, StrategyObserver& observer,
-                   Drive drive = Drive::own_task);
+                   Drive drive = Drive::own_task)
+      : env_(std::move(env)), observer_(observer), drive_(drive) {}
   RenewalScheduler(const RenewalScheduler&) = delete;
   RenewalScheduler& operator=(const RenewalScheduler&) = delete;
-  ~RenewalScheduler();
 
   /// Makes the channel with this name unless it exists. `make` gets the scheduler's Env.
   void provide_channel(const std::string& name,
@@ -99,7 +98,10 @@ class RenewalScheduler {
   TimePoint run_due() { return run_due(std::stop_token()); }
 
   /// The number of leases it renews, without those whose renewal is under way.
-  std::size_t kept() const;
+  std::size_t kept() const {
+    const std::scoped_lock lock(mutex_);
+    return due_.size();
+  }
 
  private:
   friend class Renewal;

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 namespace lockbench {
 
 bool is_run_id(std::string_view text) {
@@ -28,7 +26,13 @@ bool is_of_run(std::string_view id, std::string_view run_id) {
          id.find_first_not_of("0123456789", 1) == std::string_view::npos;
 }
 
-std::vector<const StoreKind*> store_kinds() { return StoreRegistration::all(); }
+std::string_view run_of_key(std::string_view key) {
+  constexpr std::string_view kPrefix = "lockbench:";
+  if (!key.starts_with(kPrefix)) return {};
+  key.remove_prefix(kPrefix.size());
+  const std::size_t end = key.find(':');
+  return end == std::string_view::npos ? std::string_view() : key.substr(0, end);
+}
 
 const StoreKind* find_store_kind(std::string_view backend) {
   const StoreKind* const kind = StoreRegistration::find(backend);
@@ -42,11 +46,11 @@ bool is_local(std::string_view host) {
          host.starts_with('@') || (numeric && host.starts_with("127."));
 }
 
-Secrecy secrecy_by_scheme(bool tls, bool password, std::span<const HostPort> hosts,
-                          std::string_view secure) {
-  if (tls) return {.encryption = "TLS"};
-  const bool local = std::ranges::all_of(hosts, [](const auto& one) { return is_local(one.host); });
-  if (!password || local) return {};
+Secrecy secrecy_by_scheme(const Url& url, std::string_view secure) {
+  if (url.tls) return {.encryption = "TLS"};
+  const bool local =
+      std::ranges::all_of(url.hosts, [](const HostPort& one) { return is_local(one.host); });
+  if (url.password.empty() || local) return {};
   return {.advice = fmt::format("use {}", secure)};
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <span>
@@ -21,7 +22,7 @@ struct StoreFacts {
   std::string instance;
   /// User and system CPU of the server process since its start; nothing where the server has no
   /// such figure.
-  std::optional<double> cpu_seconds;
+  std::optional<double> cpu_seconds{};
   int replicas = 0;  ///< connected to it
 };
 
@@ -52,10 +53,29 @@ bool is_run_id(std::string_view text);
 /// Whether `id` is this run, or one of its parts.
 bool is_of_run(std::string_view id, std::string_view run_id);
 
+/// The run of a key lockbench:<run id>:...; empty for other keys.
+std::string_view run_of_key(std::string_view key);
+
 /// What a stop leaves of remove_keys() and remove_run().
-inline tl::unexpected<StoreError> removal_stopped(std::string display) {
-  return tl::unexpected(
-      StoreError{StoreError::Kind::not_sent, std::move(display) + ": stopped before the end"});
+inline tl::unexpected<StoreError> removal_stopped(std::string_view display) {
+  return failure_at(display, StoreError::Kind::not_sent, "stopped before the end");
+}
+
+/// Store::remove_keys() by `remove(batch)`, which returns how many of the batch existed.
+template <class Remove>
+StoreResult<std::size_t> remove_in_batches(std::span<const std::string> keys, std::size_t batch,
+                                           std::string_view display, const std::stop_token& stop,
+                                           const Remove& remove) {
+  std::size_t removed = 0;
+  while (!keys.empty()) {
+    if (stop.stop_requested()) return removal_stopped(display);
+    const auto some = keys.first(std::min(batch, keys.size()));
+    keys = keys.subspan(some.size());
+    const auto gone = remove(some);
+    if (!gone) return tl::unexpected(gone.error());
+    removed += static_cast<std::size_t>(*gone);
+  }
+  return removed;
 }
 
 /// How the keys of one run are found in a store.
@@ -73,8 +93,7 @@ struct Secrecy {
 };
 
 /// For a URL whose scheme says whether its servers speak TLS; `secure` is the scheme for those.
-Secrecy secrecy_by_scheme(bool tls, bool password, std::span<const HostPort> hosts,
-                          std::string_view secure);
+Secrecy secrecy_by_scheme(const Url& url, std::string_view secure);
 /// Whether it is this machine: a loopback address or a unix socket.
 bool is_local(std::string_view host);
 
@@ -107,8 +126,18 @@ struct StoreKind {
 
 using StoreRegistration = Named<StoreKind>;
 
+/// For StoreKind::display and StoreKind::make: `kParse` reads a URL of the kind.
+template <auto kParse>
+StoreKind::Text display_of(const std::string& url) {
+  return kParse(url).map([](const auto& endpoint) { return endpoint.display(); });
+}
+template <auto kParse, class ThisStore>
+std::unique_ptr<Store> make_store(const std::string& url, Duration command_timeout) {
+  return std::make_unique<ThisStore>(kParse(url).value(), command_timeout);
+}
+
 /// By name; those that this build leaves out as well.
-std::vector<const StoreKind*> store_kinds();
+inline std::vector<const StoreKind*> store_kinds() { return StoreRegistration::all(); }
 /// Null for a backend without servers, or one that this build leaves out.
 const StoreKind* find_store_kind(std::string_view backend);
 

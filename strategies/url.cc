@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
-#include <optional>
 #include <set>
 #include <system_error>
 #include <utility>
@@ -53,10 +52,8 @@ bool is_name(std::string_view text) {
 
 /// Also no control characters, which must not reach a terminal.
 bool is_value(std::string_view text) {
-  for (const char c : text) {
-    if (static_cast<unsigned char>(c) < ' ' || c == 0x7f) return false;
-  }
-  return !text.empty();
+  return !text.empty() &&
+         std::ranges::none_of(text, [](unsigned char c) { return c < ' ' || c == 0x7f; });
 }
 
 bool read_login(std::string_view text, const UrlForm& form, Url& url) {
@@ -68,56 +65,37 @@ bool read_login(std::string_view text, const UrlForm& form, Url& url) {
   if (!user || !password) return false;
   url.user = *user;
   url.password = *password;
-  switch (form.login) {
-    case UrlForm::Login::password:
-      return has_password && !password->empty();
-    case UrlForm::Login::user_password:
-      return !user->empty() && !password->empty();
-    default:
-      return true;
-  }
+  if (form.login == UrlForm::Login::password) return has_password && !password->empty();
+  return form.login == UrlForm::Login::user || (!user->empty() && !password->empty());
 }
 
 std::string_view login_form(UrlForm::Login login) {
-  switch (login) {
-    case UrlForm::Login::password:
-      return "user:password or :password";
-    case UrlForm::Login::user:
-      return "user or user:password";
-    default:
-      return "user:password";
-  }
+  if (login == UrlForm::Login::password) return "user:password or :password";
+  return login == UrlForm::Login::user ? "user or user:password" : "user:password";
 }
 
 /// The error says what is wrong.
 tl::expected<HostPort, std::string_view> parse_host(std::string_view text, std::uint16_t port) {
+  const auto wrong = [](std::string_view why) { return tl::unexpected(why); };
   HostPort address{.host = {}, .port = port};
   if (text.starts_with('[')) {
     const std::size_t bracket = text.find(']');
-    if (bracket == std::string_view::npos) {
-      return tl::unexpected<std::string_view>("a [ without its ]");
-    }
+    if (bracket == std::string_view::npos) return wrong("a [ without its ]");
     address.host = text.substr(1, bracket - 1);
     text.remove_prefix(bracket + 1);
-    if (!text.empty() && text[0] != ':') {
-      return tl::unexpected<std::string_view>("unexpected text after the host");
-    }
+    if (!text.empty() && text[0] != ':') return wrong("unexpected text after the host");
   } else {
     address.host = text.substr(0, text.find(':'));
     text.remove_prefix(address.host.size());
-    if (address.host.find_first_of("@=%?#") != std::string::npos) {
-      return tl::unexpected<std::string_view>("not a host name");
-    }
+    if (address.host.find_first_of("@=%?#") != std::string::npos) return wrong("not a host name");
   }
-  if (address.host.empty()) return tl::unexpected<std::string_view>("the host is missing");
+  if (address.host.empty()) return wrong("the host is missing");
   if (std::ranges::any_of(address.host, [](unsigned char c) { return c <= ' '; })) {
-    return tl::unexpected<std::string_view>("a space in the host name");
+    return wrong("a space in the host name");
   }
   if (text.empty()) return address;
   const auto given = parse_number<std::uint16_t>(text.substr(1));
-  if (!given || *given == 0) {
-    return tl::unexpected<std::string_view>("the port must be a number from 1 to 65535");
-  }
+  if (!given || *given == 0) return wrong("the port must be a number from 1 to 65535");
   address.port = *given;
   return address;
 }

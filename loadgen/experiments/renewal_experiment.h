@@ -9,7 +9,7 @@
 #include "loadgen/run/runner.h"
 #include "results/file/model.h"
 #include "strategies/descriptor.h"
-#include "strategies/renewal_timing.h"
+#include "strategies/lease.h"
 
 namespace lockbench::loadgen {
 

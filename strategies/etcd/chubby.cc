@@ -78,9 +78,9 @@ class Chubby : public LeaseQueueLock {
     // A client whose session has ended must not end the delay that follows.
     const Txn txn{.conditions = {exists(own_key(place))},
                   .then = {remove(own_key(place)), remove(guard(place))}};
-    const auto result = etcd().transact(place.lock, txn, stop);
-    if (!result) return tl::unexpected(result.error());
-    return *result && (*result)->succeeded;
+    return etcd().transact(place.lock, txn, stop).map([](const auto& result) {
+      return result && result->succeeded;
+    });
   }
 
  private:

@@ -13,13 +13,6 @@
 
 namespace lockbench::etcd {
 
-/// Has the run's scheduler keep etcd leases alive from their grant on. `leases`: the last one is of
-/// this TTL, and `state` shows its validity; those before it have longer TTLs and are renewed right
-/// before it, so that they end later by the difference when the renewals cease.
-std::shared_ptr<Renewal> keep_alive(const Context& context, const Endpoint& endpoint,
-                                    const std::vector<LeaseId>& leases, Duration ttl,
-                                    TimePoint asked_at, std::shared_ptr<LeaseState> state);
-
 /// A client's session: a lease, and in some protocols a second one that outlives it.
 struct Session {
   std::vector<LeaseId> leases;        ///< the first is the session's own
@@ -62,8 +55,6 @@ class LeaseQueueLock : public LockStrategy {
   StoreResult<void> connect() final { return etcd_.connect(); }
   AcquireResult acquire(const AcquireRequest& request) final;
   ReleaseResult release(const Lease& lease) final;
-  /// Sessions are renewed without it.
-  RenewResult renew(const Lease&, Duration) final { return {RenewOutcome::unsupported, {}}; }
 
  protected:
   using Looked = StoreResult<std::optional<Standing>>;

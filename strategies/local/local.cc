@@ -65,9 +65,7 @@ class LockTable {
 class LocalMutex : public LockStrategy {
  public:
   explicit LocalMutex(const Context& context)
-      : env_(context.env), table_(context.services.get_or_make<LockTable>([] {
-          return std::make_shared<LockTable>();
-        })) {}
+      : env_(context.env), table_(context.services.get<LockTable>()) {}
 
   StoreResult<void> connect() override { return {}; }
 
@@ -90,8 +88,6 @@ class LocalMutex : public LockStrategy {
     const bool mine = table_.release(lease.key, std::stoull(lease.token));
     return {mine ? ReleaseOutcome::released : ReleaseOutcome::not_owner, {}};
   }
-
-  RenewResult renew(const Lease&, Duration) override { return {RenewOutcome::unsupported, {}}; }
 
  private:
   /// Sets the grant in `waiter`.
@@ -145,18 +141,14 @@ class None : public LockStrategy {
   StoreResult<void> connect() override { return {}; }
 
   AcquireResult acquire(const AcquireRequest& request) override {
-    AcquireResult result;
-    result.outcome = AcquireOutcome::acquired;
-    result.attempts = 1;
-    result.lease = Lease{.key = std::string(request.key),
-                         .mode = request.mode,
-                         .state = std::make_shared<LeaseState>(TimePoint::max())};
-    return result;
+    return {.outcome = AcquireOutcome::acquired,
+            .lease = Lease{.key = std::string(request.key),
+                           .mode = request.mode,
+                           .state = std::make_shared<LeaseState>(TimePoint::max())},
+            .attempts = 1};
   }
 
   ReleaseResult release(const Lease&) override { return {ReleaseOutcome::released, {}}; }
-
-  RenewResult renew(const Lease&, Duration) override { return {RenewOutcome::unsupported, {}}; }
 };
 
 const Registration none(Descriptor{

@@ -1,6 +1,4 @@
-#include "strategies/endpoints.h"
 #include "strategies/memcached/client/connection.h"
-#include "strategies/outcomes.h"
 #include "strategies/registry.h"
 #include "strategies/waiting/retry.h"
 

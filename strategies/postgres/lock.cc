@@ -29,55 +29,41 @@ StoreResult<void> ServerQueueLock::prepare(const AcquireRequest& request, bool m
 }
 
 AcquireResult ServerQueueLock::acquire(const AcquireRequest& request) {
-  AcquireResult result;
-  result.attempts = 1;
   const bool may_wait = request.deadline > env_.now();
-  StoreResult<Grant> grant = Grant{};
-  if (auto ready = prepare(request, may_wait); !ready) {
-    grant = tl::unexpected(std::move(ready.error()));
-  } else {
-    grant = take(request, may_wait);
-  }
+  const auto grant = prepare(request, may_wait).and_then([&] { return take(request, may_wait); });
   if (!grant) {
-    result.outcome = outcome_of(grant.error(), request.stop);
-    result.reason = std::move(grant.error().message);
-    return result;
+    return {.outcome = outcome_of(grant.error(), request.stop),
+            .attempts = 1,
+            .reason = grant.error().message};
   }
   if (grant->kind != Grant::Kind::granted) {
-    result.outcome = grant->kind == Grant::Kind::stopped ? AcquireOutcome::abandoned
-                     : may_wait                          ? AcquireOutcome::timed_out
-                                                         : AcquireOutcome::refused;
-    return result;
+    return {.outcome = grant->kind == Grant::Kind::stopped ? AcquireOutcome::abandoned
+                       : may_wait                          ? AcquireOutcome::timed_out
+                                                           : AcquireOutcome::refused,
+            .attempts = 1};
   }
-  result.outcome = AcquireOutcome::acquired;
   // Confirmed by the grant: when it was asked for, another client may have held the lock.
-  result.lease = Lease{.key = std::string(request.key),
-                       .token = random_token(env_),
-                       .mode = request.mode,
-                       .fencing = grant->fencing,
-                       .state = std::make_shared<LeaseState>(TimePoint::max(), env_.now())};
-  granted(*result.lease);
-  return result;
+  Lease lease{.key = std::string(request.key),
+              .token = random_token(env_),
+              .mode = request.mode,
+              .fencing = grant->fencing,
+              .state = std::make_shared<LeaseState>(TimePoint::max(), env_.now())};
+  granted(lease);
+  return {.outcome = AcquireOutcome::acquired, .lease = std::move(lease), .attempts = 1};
 }
 
 StoreResult<Grant> to_grant(const StoreResult<Answer>& answer, Session& session) {
   if (!answer) return tl::unexpected(answer.error());
-  switch (answer->kind) {
-    case Answer::Kind::done: {
-      if (answer->rows == 0 && answer->value.empty()) return Grant{.kind = Grant::Kind::taken};
-      const auto number = parse_number<std::uint64_t>(answer->value);
-      if (answer->rows != 1 || !number) return session.not_understood("a number", *answer);
-      return Grant{.kind = Grant::Kind::granted, .fencing = *number};
-    }
-    case Answer::Kind::lock_not_available:
-      return Grant{.kind = Grant::Kind::taken};
-    case Answer::Kind::cancelled:
-      return Grant{.kind = Grant::Kind::stopped};
-    case Answer::Kind::session_over:
-      break;
+  if (answer->kind == Answer::Kind::session_over) {
+    return failure_at(session.display(), StoreError::Kind::rejected,
+                      "the server has ended the session");
   }
-  return tl::unexpected(StoreError{StoreError::Kind::rejected,
-                                   session.display() + ": the server has ended the session"});
+  if (answer->kind == Answer::Kind::cancelled) return Grant{.kind = Grant::Kind::stopped};
+  const bool none = answer->done() && answer->rows == 0 && answer->value.empty();
+  if (!answer->done() || none) return Grant{.kind = Grant::Kind::taken};
+  const auto number = parse_number<std::uint64_t>(answer->value);
+  if (answer->rows != 1 || !number) return session.not_understood("a number", *answer);
+  return Grant{.kind = Grant::Kind::granted, .fencing = *number};
 }
 
 }  // namespace lockbench::postgres

@@ -1,10 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
-#include <optional>
-#include <string>
-#include <vector>
 
 #include "strategies/descriptor.h"
 #include "strategies/postgres/client/session.h"
@@ -25,9 +21,6 @@ class ServerQueueLock : public LockStrategy {
   explicit ServerQueueLock(const Context& context) : env_(context.env) {}
 
   AcquireResult acquire(const AcquireRequest& request) final;
-  RenewResult renew(const Lease& /*lease*/, Duration /*ttl*/) final {
-    return {RenewOutcome::unsupported, {}};
-  }
 
  protected:
   /// The session for the next lock.

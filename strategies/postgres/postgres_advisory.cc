@@ -3,7 +3,6 @@
 #include <set>
 #include <utility>
 
-#include "strategies/endpoints.h"
 #include "strategies/postgres/client/endpoint.h"
 #include "strategies/postgres/lock.h"
 #include "strategies/registry.h"

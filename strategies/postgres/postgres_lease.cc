@@ -1,7 +1,6 @@
 #include <array>
 #include <utility>
 
-#include "strategies/endpoints.h"
 #include "strategies/postgres/client/endpoint.h"
 #include "strategies/postgres/lock.h"
 #include "strategies/registry.h"
@@ -48,11 +47,9 @@ class LeaseLock : public LockStrategy {
     // Before the attempts, since a refusal among those has no reason: this one needs it.
     auto ready = session_.use_schema(schema_of_key(request.key), request.key, request.stop);
     if (!ready) {
-      AcquireResult result;
-      result.outcome = outcome_of(ready.error(), request.stop);
-      result.attempts = 1;
-      result.reason = std::move(ready.error().message);
-      return result;
+      return {.outcome = outcome_of(ready.error(), request.stop),
+              .attempts = 1,
+              .reason = ready.error().message};
     }
     return retry_with_token(
         request, env_, waiting_,
@@ -101,8 +98,8 @@ class LeaseLock : public LockStrategy {
     }
     if (!answer->done()) {
       if (&statement == &take_row) return false;
-      return tl::unexpected(StoreError{StoreError::Kind::rejected,
-                                       session_.display() + ": the row stayed locked too long"});
+      return failure_at(session_.display(), StoreError::Kind::rejected,
+                        "the row stayed locked too long");
     }
     if (answer->rows > 1) return session_.not_understood("one row at most", *answer);
     return answer->rows == 1;

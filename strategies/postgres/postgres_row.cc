@@ -1,7 +1,6 @@
 #include <optional>
 #include <unordered_map>
 
-#include "strategies/endpoints.h"
 #include "strategies/postgres/lock.h"
 #include "strategies/registry.h"
 

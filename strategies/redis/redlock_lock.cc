@@ -10,12 +10,10 @@
 #include <vector>
 
 #include "strategies/carrier.h"
-#include "strategies/endpoints.h"
 #include "strategies/redis/client/quorum_node.h"
 #include "strategies/redis/client/single_node.h"
 #include "strategies/redis/scripts.h"
 #include "strategies/registry.h"
-#include "strategies/waiting/retry.h"
 
 namespace lockbench::redis {
 

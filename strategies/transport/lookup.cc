@@ -9,10 +9,8 @@
 #include <cstring>
 #include <exception>
 #include <map>
-#include <mutex>
 #include <system_error>
 #include <thread>
-#include <utility>
 
 #include "strategies/carrier.h"
 
@@ -57,16 +55,13 @@ Board& board() {
   return one;
 }
 
-PeerAddresses resolved(const Resolver& resolver, const std::string& host, int port) {
-  try {
-    return resolver(host, port);
-  } catch (const std::exception& failure) {
-    return tl::unexpected(fmt::format("its name cannot be looked up: {}", failure.what()));
-  }
-}
-
 void run(const Resolver& resolver, const std::pair<std::string, int>& place) {
-  PeerAddresses addresses = resolved(resolver, place.first, place.second);
+  PeerAddresses addresses;
+  try {
+    addresses = resolver(place.first, place.second);
+  } catch (const std::exception& failure) {
+    addresses = tl::unexpected(fmt::format("its name cannot be looked up: {}", failure.what()));
+  }
   std::shared_ptr<Lookup> lookup;
   {
     const std::scoped_lock lock(board().mutex);

@@ -53,9 +53,8 @@ void Poller::unwatch(int descriptor) {
 }
 
 void Poller::wake() noexcept {
-  const std::uint64_t one = 1;
   // It can only fail if the wait is to end already.
-  [[maybe_unused]] const auto written = ::write(wake_, &one, sizeof one);
+  ::eventfd_write(wake_, 1);
 }
 
 std::span<const std::uint64_t> Poller::wait(Duration longest) {
@@ -71,8 +70,8 @@ std::span<const std::uint64_t> Poller::wait(Duration longest) {
       tags_.at(tags++) = tag;
       continue;
     }
-    std::uint64_t wakes = 0;
-    [[maybe_unused]] const auto read = ::read(wake_, &wakes, sizeof wakes);
+    eventfd_t wakes = 0;
+    ::eventfd_read(wake_, &wakes);
   }
   return {tags_.data(), tags};
 }

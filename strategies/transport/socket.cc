@@ -8,13 +8,10 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <optional>
-#include <span>
 #include <system_error>
-#include <utility>
 #include <vector>
 
 #include "strategies/carrier.h"
@@ -273,7 +270,10 @@ class SocketConnecting : public Connecting {
       attempts_.emplace(std::move(**addresses), timeouts_.answer);
     }
     if (!shaking_) {
-      auto plain = connect(left(), stop);
+      auto plain = attempts_->get(left(), stop).and_then([&](OwnedSocket socket) -> Connected {
+        if (socket.fd() < 0) return nullptr;
+        return make_plain_socket(std::move(socket), tcp_, timeouts_.after_stop);
+      });
       if (!plain || !*plain || !context_) return plain;
       auto tls = TlsTransport::make(*std::move(plain), context_, host_);
       if (!tls) return tl::unexpected(std::move(tls.error()));
@@ -293,13 +293,6 @@ class SocketConnecting : public Connecting {
   }
 
  private:
-  Connected connect(Duration longest, const std::stop_token& stop) {
-    auto socket = attempts_->get(longest, stop);
-    if (!socket) return tl::unexpected(std::move(socket.error()));
-    if (socket->fd() < 0) return nullptr;
-    return make_plain_socket(*std::move(socket), tcp_, timeouts_.after_stop);
-  }
-
   const std::string host_;
   const bool tcp_;
   const Timeouts timeouts_;
@@ -335,14 +328,9 @@ tl::expected<std::unique_ptr<Connecting>, std::string> begin_connecting(
 }
 
 std::string describe(Transport::Status status, Duration timeout, Transport* transport) {
-  switch (status) {
-    case Transport::Status::timed_out:
-      return "no answer within " + format_duration(timeout);
-    case Transport::Status::stopped:
-      return "stopped while waiting for the answer";
-    default:
-      return transport == nullptr ? "the connection was closed" : transport->why_closed();
-  }
+  if (status == Transport::Status::timed_out) return "no answer within " + format_duration(timeout);
+  if (status == Transport::Status::stopped) return "stopped while waiting for the answer";
+  return transport == nullptr ? "the connection was closed" : transport->why_closed();
 }
 
 tl::expected<std::unique_ptr<Transport>, std::string> connect_socket(const SocketAddress& address,

@@ -10,9 +10,8 @@
 #include <utility>
 
 #include "strategies/duration.h"
-#include "strategies/timeouts.h"
-#include "strategies/tls.h"
 #include "strategies/transport/lookup.h"
+#include "strategies/url.h"
 
 namespace lockbench {
 

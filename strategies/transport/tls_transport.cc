@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <array>
-#include <mutex>
 #include <utility>
 #include <vector>
 
@@ -104,9 +103,6 @@ std::string untrusted(long verdict, const std::string& name, std::string_view se
   }
 }
 
-TlsContext::TlsContext(TlsSettings settings)
-    : settings_(std::move(settings)), context_(SSL_CTX_new(TLS_client_method())) {}
-
 tl::expected<std::shared_ptr<const TlsContext>, std::string> TlsContext::share(
     const TlsSettings& settings) {
   const std::scoped_lock lock(shared().mutex);
@@ -147,13 +143,6 @@ Done TlsContext::load() {
   }
   return {};
 }
-
-TlsTransport::TlsTransport(std::unique_ptr<Transport> below,
-                           std::shared_ptr<const TlsContext> context, std::string name)
-    : below_(std::move(below)),
-      context_(std::move(context)),
-      name_(std::move(name)),
-      ssl_(SSL_new(context_->get())) {}
 
 tl::expected<std::unique_ptr<TlsTransport>, std::string> TlsTransport::make(
     std::unique_ptr<Transport> below, std::shared_ptr<const TlsContext> context,
@@ -261,11 +250,6 @@ bool TlsTransport::has_more() {
   std::size_t bytes = 0;
   return SSL_peek_ex(ssl_.get(), &first, 1, &bytes) == 1 ||
          SSL_get_error(ssl_.get(), 0) != SSL_ERROR_WANT_READ;
-}
-
-void TlsTransport::feed(std::span<const char> sealed) {
-  const std::scoped_lock lock(mutex_);
-  BIO_write(in_, sealed.data(), static_cast<int>(sealed.size()));
 }
 
 Transport::Status TlsTransport::flush(Duration timeout) {

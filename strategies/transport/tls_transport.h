@@ -9,8 +9,8 @@
 #include <string_view>
 #include <tl/expected.hpp>
 
-#include "strategies/tls.h"
 #include "strategies/transport/socket.h"
+#include "strategies/url.h"
 
 namespace lockbench {
 
@@ -35,7 +35,8 @@ class TlsContext {
     void operator()(SSL_CTX* context) const { SSL_CTX_free(context); }
   };
 
-  explicit TlsContext(TlsSettings settings);
+  explicit TlsContext(TlsSettings settings)
+      : settings_(std::move(settings)), context_(SSL_CTX_new(TLS_client_method())) {}
   tl::expected<void, std::string> load();
 
   const TlsSettings settings_;
@@ -67,14 +68,21 @@ class TlsTransport : public Transport {
   };
 
   TlsTransport(std::unique_ptr<Transport> below, std::shared_ptr<const TlsContext> context,
-               std::string name);
+               std::string name)
+      : below_(std::move(below)),
+        context_(std::move(context)),
+        name_(std::move(name)),
+        ssl_(SSL_new(context_->get())) {}
 
   tl::expected<void, std::string> prepare();
   /// What has been received, decrypted; nothing: there is no whole record.
   std::optional<Received> open(std::span<char> buffer);
   /// Whether a whole record is left. What is left of one that is not whole moves into OpenSSL.
   bool has_more();
-  void feed(std::span<const char> sealed);
+  void feed(std::span<const char> sealed) {
+    const std::scoped_lock lock(mutex_);
+    BIO_write(in_, sealed.data(), static_cast<int>(sealed.size()));
+  }
   /// Sends what OpenSSL has written.
   Status flush(Duration timeout);
 

@@ -51,16 +51,10 @@ Duration WaitPolicy::delay(std::uint32_t earlier_waits, Env& env) const {
 std::string_view to_string(WaitKind kind) { return word_of<WaitKind::queue>(kWaitKinds, kind); }
 
 std::string to_string(const WaitPolicy& policy) {
-  switch (policy.kind) {
-    case WaitKind::poll:
-      return fmt::format("poll:{}", format_duration(policy.min));
-    case WaitKind::backoff:
-    case WaitKind::random:
-      return fmt::format("{}:{}..{}", to_string(policy.kind), format_duration(policy.min),
-                         format_duration(policy.max));
-    default:
-      return std::string(to_string(policy.kind));
-  }
+  if (policy.kind == WaitKind::poll) return fmt::format("poll:{}", format_duration(policy.min));
+  const std::string_view kind = to_string(policy.kind);
+  if (policy.kind != WaitKind::backoff && policy.kind != WaitKind::random) return std::string(kind);
+  return fmt::format("{}:{}..{}", kind, format_duration(policy.min), format_duration(policy.max));
 }
 
 tl::expected<WaitPolicy, std::string> parse_wait_policy(std::string_view text) {

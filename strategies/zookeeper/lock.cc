@@ -3,10 +3,7 @@
 #include <array>
 #include <utility>
 
-#include "strategies/endpoints.h"
 #include "strategies/waiting/retry.h"
-#include "strategies/zookeeper/client/keeper.h"
-#include "strategies/zookeeper/client/paths.h"
 
 namespace lockbench::zookeeper {
 namespace {
@@ -16,11 +13,12 @@ constexpr Duration kFirstTtl = std::chrono::seconds(10);
 
 }  // namespace
 
-NodeLock::NodeLock(const Context& context)
-    : env_(context.env),
-      session_(std::make_unique<Session>(endpoints_of(context, parse_endpoint).front(),
-                                         context.options.timeouts(), context.env,
-                                         &session_keeper(context.services))) {}
+NodeLock::NodeLock(const Context& context) : env_(context.env) {
+  auto& keeper = context.services.get_or_make<SessionKeeper>(
+      [&] { return std::make_shared<SessionKeeper>(make_service_env(context.services)); });
+  session_ = std::make_unique<Session>(endpoints_of(context, parse_endpoint).front(),
+                                       context.options.timeouts(), context.env, &keeper);
+}
 
 StoreResult<void> NodeLock::connect() { return session_->connect(kFirstTtl); }
 
@@ -62,7 +60,7 @@ StoreResult<bool> NodeLock::try_once(const AcquireRequest& request, Claim& claim
       claim.node.clear();
       abandoned_.clear();
     }
-    give_up_abandoned(request.stop);
+    while (!abandoned_.empty() && give_up(abandoned_.back(), request.stop)) abandoned_.pop_back();
     auto granted = ask(claim, request.stop);
     if (granted || !again || !session_->is_over(claimed_in_)) return granted;
   }
@@ -83,10 +81,6 @@ void NodeLock::abandon(Claim claim) {
   } else {
     session_->close();
   }
-}
-
-void NodeLock::give_up_abandoned(const std::stop_token& stop) {
-  while (!abandoned_.empty() && give_up(abandoned_.back(), stop)) abandoned_.pop_back();
 }
 
 ReleaseResult NodeLock::release(const Lease& lease) {
@@ -113,17 +107,30 @@ ReleaseResult NodeLock::release(const Lease& lease) {
 StoreResult<Reply> NodeLock::call(Request::Kind kind, std::string path, std::string_view key,
                                   const std::stop_token& stop) {
   const Request request{kind, std::move(path)};
-  auto replies = session_->call({&request, 1}, key, stop);
-  if (!replies) return tl::unexpected(std::move(replies.error()));
-  return std::move(replies->front());
+  return session_->call({&request, 1}, key, stop).map([](std::vector<Reply> replies) {
+    return std::move(replies.front());
+  });
 }
 
 StoreResult<Reply> NodeLock::call_in_sync(Request::Kind kind, const std::string& path,
                                           std::string_view key, const std::stop_token& stop) {
   const std::array<Request, 2> requests{Request{Request::Kind::sync, path}, {kind, path}};
-  auto replies = session_->call(requests, key, stop);
-  if (!replies) return tl::unexpected(std::move(replies.error()));
-  return std::move(replies->back());
+  return session_->call(requests, key, stop).map([](std::vector<Reply> replies) {
+    return std::move(replies.back());
+  });
+}
+
+StoreResult<std::vector<Reply>> NodeLock::make_node(std::span<const Request> requests, Claim& claim,
+                                                    const std::stop_token& stop) {
+  claim.node = requests.front().path;
+  auto replies = session_->call(requests, claim.key, stop);
+  if (replies && replies->front().code == Code::no_node) {
+    replies = make_path(parent_of(claim.node), claim.key, stop).and_then([&] {
+      return session_->call(requests, claim.key, stop);
+    });
+  }
+  if (!replies && replies.error().kind != StoreError::Kind::unanswered) claim.node.clear();
+  return replies;
 }
 
 StoreResult<void> NodeLock::make_path(std::string_view path, std::string_view key,
@@ -134,12 +141,7 @@ StoreResult<void> NodeLock::make_path(std::string_view path, std::string_view ke
     requests.push_back({Request::Kind::make, std::string(path.substr(0, end))});
   }
   requests.push_back({Request::Kind::make, std::string(path)});
-  const auto made = session_->call(requests, key, stop);
-  if (made) return {};
-  // The lock itself was not requested.
-  StoreError error = made.error();
-  if (error.kind == StoreError::Kind::unanswered) error.kind = StoreError::Kind::not_sent;
-  return tl::unexpected(std::move(error));
+  return before_request(session_->call(requests, key, stop).map([](const auto&) {}));
 }
 
 }  // namespace lockbench::zookeeper

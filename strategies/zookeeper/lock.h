@@ -1,6 +1,5 @@
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,9 +19,6 @@ class NodeLock : public LockStrategy {
   StoreResult<void> connect() final;
   AcquireResult acquire(const AcquireRequest& request) final;
   ReleaseResult release(const Lease& lease) final;
-  RenewResult renew(const Lease& /*lease*/, Duration /*ttl*/) final {
-    return {RenewOutcome::unsupported, {}};
-  }
 
  protected:
   /// A client's part in the lock that it asks for.
@@ -50,6 +46,11 @@ class NodeLock : public LockStrategy {
   /// heard of yet: it catches up first.
   StoreResult<Reply> call_in_sync(Request::Kind kind, const std::string& path, std::string_view key,
                                   const std::stop_token& stop);
+  /// Sends these requests, the first of which makes the claim's node; again after making the nodes
+  /// above it where those are missing. Without an answer the claim keeps its node, which may exist.
+  StoreResult<std::vector<Reply>> make_node(std::span<const Request> requests, Claim& claim,
+                                            const std::stop_token& stop);
+
   /// Makes sure that the node and its parents exist.
   StoreResult<void> make_path(std::string_view path, std::string_view key,
                               const std::stop_token& stop);
@@ -62,10 +63,9 @@ class NodeLock : public LockStrategy {
   void withdraw(AcquireResult& result, const Claim& claim, const std::stop_token& stop);
   /// The claim's node could not be removed: it must not stay until the session ends.
   void abandon(Claim claim);
-  void give_up_abandoned(const std::stop_token& stop);
 
   Env& env_;
-  const std::unique_ptr<Session> session_;
+  std::unique_ptr<Session> session_;
   std::uint64_t claimed_in_ = 0;  ///< the session's number
   std::vector<Claim> abandoned_;  ///< of the current session
 };

@@ -3,7 +3,6 @@
 #include <array>
 
 #include "strategies/registry.h"
-#include "strategies/zookeeper/client/paths.h"
 #include "strategies/zookeeper/lock.h"
 
 namespace lockbench::zookeeper {
@@ -57,9 +56,7 @@ class NodeQueue : public NodeLock {
       }
       if (removals.empty()) return {};
     }
-    const auto removed = session().call(removals, claim.key, stop);
-    if (!removed) return tl::unexpected(removed.error());
-    return {};
+    return session().call(removals, claim.key, stop).map([](const auto&) {});
   }
 
  private:
@@ -69,27 +66,14 @@ class NodeQueue : public NodeLock {
     const std::string path = claim.lock + "/" + name_;
     const std::array<Request, 2> requests{Request{Request::Kind::make_sequential, path},
                                           {Request::Kind::children, claim.lock}};
-    // The second attempt follows after the lock's own node was created.
-    for (int i = 0; i < 2; ++i) {
-      claim.node = path;
-      const auto replies = session().call(requests, claim.key, stop);
-      if (!replies) {
-        if (replies.error().kind != StoreError::Kind::unanswered) claim.node.clear();
-        return tl::unexpected(replies.error());
-      }
-      const Reply& made = replies->front();
-      if (made.done()) {
-        claim.node = made.path;
-        claim.fencing = static_cast<std::uint64_t>(made.created_by);
-        const Place place = read_place(replies->back().children, claim);
-        return place.there && !place.ahead;
-      }
-      claim.node.clear();
-      if (auto path_made = make_path(claim.lock, claim.key, stop); !path_made) {
-        return tl::unexpected(path_made.error());
-      }
-    }
-    return false;
+    const auto replies = make_node(requests, claim, stop);
+    if (!replies) return tl::unexpected(replies.error());
+    const Reply& made = replies->front();
+    claim.node = made.path;
+    if (!made.done()) return false;
+    claim.fencing = static_cast<std::uint64_t>(made.created_by);
+    const Place place = read_place(replies->back().children, claim);
+    return place.there && !place.ahead;
   }
 
   Place read_place(const std::vector<std::string>& children, const Claim& claim) {

@@ -1,7 +1,6 @@
 #include <array>
 
 #include "strategies/registry.h"
-#include "strategies/zookeeper/client/paths.h"
 #include "strategies/zookeeper/lock.h"
 
 namespace lockbench::zookeeper {
@@ -20,32 +19,20 @@ class Herd : public NodeLock {
   StoreResult<bool> ask(Claim& claim, const std::stop_token& stop) override {
     const std::array<Request, 2> requests{Request{Request::Kind::make_ephemeral, claim.lock},
                                           {Request::Kind::look, claim.lock}};
-    // The second attempt follows after the parent nodes were created.
-    for (int i = 0; i < 2; ++i) {
-      claim.node = claim.lock;
-      watched_ = true;
-      session().listen(claim.lock);
-      const auto replies = session().call(requests, claim.key, stop);
-      if (!replies) {
-        if (replies.error().kind != StoreError::Kind::unanswered) claim.node.clear();
-        return tl::unexpected(replies.error());
-      }
-      const Reply& made = replies->front();
-      const Reply& seen = replies->back();
-      // An existing node may be this client's, if its creation was not answered.
-      const bool ours = made.done() || (seen.done() && is_ours(seen, claim));
-      if (ours) {
-        claim.fencing = static_cast<std::uint64_t>(made.done() ? made.created_by : seen.created_by);
-        return true;
-      }
+    watched_ = true;
+    session().listen(claim.lock);
+    const auto replies = make_node(requests, claim, stop);
+    if (!replies) return tl::unexpected(replies.error());
+    const Reply& made = replies->front();
+    const Reply& seen = replies->back();
+    watched_ = seen.done();
+    // An existing node may be this client's, if its creation was not answered.
+    if (!made.done() && !(seen.done() && is_ours(seen, claim))) {
       claim.node.clear();
-      watched_ = seen.done();
-      if (made.code != Code::no_node) return false;
-      if (auto path = make_path(parent_of(claim.lock), claim.key, stop); !path) {
-        return tl::unexpected(path.error());
-      }
+      return false;
     }
-    return false;
+    claim.fencing = static_cast<std::uint64_t>(made.done() ? made.created_by : seen.created_by);
+    return true;
   }
 
   WaitResult wait_turn(const Claim& /*claim*/, TimePoint deadline,
@@ -60,9 +47,7 @@ class Herd : public NodeLock {
     if (!seen) return tl::unexpected(seen.error());
     if (!seen->done() || !is_ours(*seen, claim)) return {};
     // It cannot become another client's meanwhile: it exists as long as this session.
-    const auto removed = call(Request::Kind::remove, claim.lock, claim.key, stop);
-    if (!removed) return tl::unexpected(removed.error());
-    return {};
+    return call(Request::Kind::remove, claim.lock, claim.key, stop).map([](const Reply&) {});
   }
 
  private:

@@ -1,7 +1,7 @@
 #include <memory>
 
 #include "strategies/zookeeper/client/link.h"
-#include "strategies/zookeeper/client/paths.h"
+#include "strategies/zookeeper/client/messages.h"
 #include "tests/fuzz/scripted_transport.h"
 #include "tests/fuzz/target.h"
 

@@ -68,15 +68,6 @@ std::string grpc_target(const HostPort& member) {
 
 namespace {
 
-/// gRPC would log to stderr; its errors are returned instead.
-void silence_grpc() {
-  static const bool done = [] {
-    gpr_set_log_function([](gpr_log_func_args*) {});
-    return true;
-  }();
-  (void)done;
-}
-
 std::shared_ptr<grpc::Channel> make_channel(const HostPort& member, const Endpoint& endpoint,
                                             const Credentials& credentials) {
   grpc::ChannelArguments arguments;
@@ -103,7 +94,11 @@ tl::expected<std::string, std::string> text_of(const std::string& file) {
 }  // namespace
 
 tl::expected<Credentials, std::string> credentials_of(const Endpoint& endpoint) {
-  silence_grpc();
+  // gRPC would log to stderr; its errors are returned instead.
+  [[maybe_unused]] static const bool silent = [] {
+    gpr_set_log_function([](gpr_log_func_args*) {});
+    return true;
+  }();
   if (!endpoint.tls) return grpc::InsecureChannelCredentials();
   const auto authority = text_of(endpoint.tls->ca_file);
   const auto certificate = text_of(endpoint.tls->certificate_file);

@@ -89,20 +89,11 @@ void Connection::leave_member() noexcept {
   ++next_;
 }
 
-tl::unexpected<StoreError> Connection::fail(StoreError::Kind kind, std::string_view why) const {
-  return tl::unexpected(StoreError{kind, fmt::format("{}: {}", address_, printable(why))});
-}
-
 tl::unexpected<StoreError> Connection::not_understood(std::string_view name,
                                                       std::string_view expected) {
   close();
   return fail(StoreError::Kind::unanswered,
               fmt::format("its answer to {} does not fit, expected {}", name, expected));
-}
-
-CommandInfo Connection::info_of(const Call& call, bool blocks) const {
-  return {
-      .store = "etcd", .endpoint = address_, .name = call.name, .key = call.lock, .blocks = blocks};
 }
 
 StoreResult<void> Connection::open(Duration limit, const std::stop_token& stop) {
@@ -272,11 +263,6 @@ StoreResult<std::int64_t> Connection::remove_range(std::string_view lock, const 
   return response.deleted();
 }
 
-StoreResult<std::int64_t> Connection::remove_key(std::string_view lock, const std::string& key,
-                                                 const std::stop_token& stop) {
-  return remove_range(lock, key, {}, stop);
-}
-
 StoreResult<std::int64_t> Connection::remove_prefix(std::string_view lock,
                                                     const std::string& prefix,
                                                     const std::stop_token& stop) {
@@ -309,14 +295,16 @@ StoreResult<bool> Connection::key_exists(std::string_view lock, const std::strin
       .map([&](bool) { return response.kvs_size() > 0; });
 }
 
-StoreResult<ServerStatus> Connection::status(const std::stop_token& stop) {
+StoreResult<StoreFacts> Connection::facts() {
   const etcdserverpb::StatusRequest request;
   etcdserverpb::StatusResponse response;
-  return call({"Status", {}, stop},
+  return call({"Status", {}, {}},
               send_by(&Channel::maintenance, &etcdserverpb::Maintenance::Stub::AsyncStatus, request,
                       response))
       .map([&](bool) {
-        return ServerStatus{printable(response.version()), response.raftterm()};
+        // With a server that restarts its leader's term ends.
+        return StoreFacts{.version = printable(response.version()),
+                          .instance = fmt::format("term {}", response.raftterm())};
       });
 }
 

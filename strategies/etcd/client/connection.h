@@ -11,8 +11,7 @@
 
 #include "strategies/env.h"
 #include "strategies/errors.h"
-#include "strategies/timeouts.h"
-#include "strategies/url.h"
+#include "strategies/store.h"
 
 // Declared only, as gRPC's headers are slow to compile.
 namespace grpc {
@@ -51,11 +50,6 @@ struct GrantedLease {
   Duration ttl{};  ///< as the server granted it: not less than was asked for
 };
 
-struct ServerStatus {
-  std::string version;
-  std::uint64_t raft_term = 0;
-};
-
 /// One channel to one etcd member; used by one thread. Constructing it does not connect; a call
 /// connects first if there is no connection, to the next member in turn after one that failed.
 /// Reports every command to its Env. No call takes longer than the command timeout (and as long
@@ -80,13 +74,15 @@ class Connection {
                                                  const std::stop_token& stop = {});
   /// Returns how many keys were deleted.
   StoreResult<std::int64_t> remove_key(std::string_view lock, const std::string& key,
-                                       const std::stop_token& stop = {});
+                                       const std::stop_token& stop = {}) {
+    return remove_range(lock, key, {}, stop);
+  }
   StoreResult<std::int64_t> remove_prefix(std::string_view lock, const std::string& prefix,
                                           const std::stop_token& stop = {});
   /// The keys with this prefix, oldest first, at most `limit` (0: all).
   StoreResult<std::vector<Key>> list(std::string_view lock, const std::string& prefix,
                                      std::int64_t limit = 0, const std::stop_token& stop = {});
-  StoreResult<ServerStatus> status(const std::stop_token& stop = {});
+  StoreResult<StoreFacts> facts();
 
   /// Waits until there is no key `watched` (any more). False if `until` or a stop came first.
   /// Reported as a command that blocks.
@@ -116,8 +112,16 @@ class Connection {
                Response& response);
   /// Connects and sends. False: what it names does not exist.
   StoreResult<bool> call(const Call& call, const Send& send);
-  CommandInfo info_of(const Call& call, bool blocks = false) const;
-  tl::unexpected<StoreError> fail(StoreError::Kind kind, std::string_view why) const;
+  CommandInfo info_of(const Call& call, bool blocks = false) const {
+    return {.store = "etcd",
+            .endpoint = address_,
+            .name = call.name,
+            .key = call.lock,
+            .blocks = blocks};
+  }
+  tl::unexpected<StoreError> fail(StoreError::Kind kind, std::string_view why) const {
+    return failure_at(address_, kind, printable(why));
+  }
   /// Null without a connection.
   Channel* channel() { return channel_.get(); }
   /// From the login; empty if it has none.

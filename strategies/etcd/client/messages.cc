@@ -32,14 +32,9 @@ bool fits(const RangeRequest& asked, const std::vector<Key>& found) {
 }
 
 ResponseOp::ResponseCase answer_to(RequestOp::RequestCase asked) {
-  switch (asked) {
-    case RequestOp::kRequestPut:
-      return ResponseOp::kResponsePut;
-    case RequestOp::kRequestDeleteRange:
-      return ResponseOp::kResponseDeleteRange;
-    default:
-      return ResponseOp::kResponseRange;
-  }
+  if (asked == RequestOp::kRequestPut) return ResponseOp::kResponsePut;
+  return asked == RequestOp::kRequestDeleteRange ? ResponseOp::kResponseDeleteRange
+                                                 : ResponseOp::kResponseRange;
 }
 
 }  // namespace

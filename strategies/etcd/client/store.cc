@@ -23,12 +23,7 @@ class EtcdStore : public Store {
   StoreResult<StoreFacts> facts() override {
     // A connection that idled through a run may be to a server that is gone.
     etcd_.close();
-    const auto status = etcd_.status();
-    if (!status) return tl::unexpected(status.error());
-    // With a server that restarts its leader's term ends.
-    return StoreFacts{.version = status->version,
-                      .instance = fmt::format("term {}", status->raft_term),
-                      .cpu_seconds = std::nullopt};
+    return etcd_.facts();
   }
 
   StoreResult<std::size_t> remove_keys(std::span<const std::string> keys,
@@ -50,14 +45,9 @@ class EtcdStore : public Store {
   StoreResult<std::size_t> remove(const std::vector<std::string>& prefixes,
                                   const std::stop_token& stop) {
     etcd_.close();
-    std::size_t removed = 0;
-    for (const std::string& prefix : prefixes) {
-      if (stop.stop_requested()) return removal_stopped(display());
-      const auto deleted = etcd_.remove_prefix(prefix, prefix, stop);
-      if (!deleted) return tl::unexpected(deleted.error());
-      removed += static_cast<std::size_t>(*deleted);
-    }
-    return removed;
+    return remove_in_batches(prefixes, 1, display(), stop, [&](auto one) {
+      return etcd_.remove_prefix(one.front(), one.front(), stop);
+    });
   }
 
   std::unique_ptr<Env> env_;
@@ -69,18 +59,12 @@ const StoreRegistration etcd_store({
     .value_name = "URL",
     .help = "use this etcd instead of a private one: "
             "etcd://[user:password@]host[:port][,host[:port]...], https:// for TLS",
-    .display = [](const std::string& url) -> StoreKind::Text {
-      return parse_endpoint(url).map([](const Endpoint& endpoint) { return endpoint.display(); });
-    },
+    .display = display_of<parse_endpoint>,
     .secrecy =
         [](const std::string& url) {
-          const Endpoint endpoint = parse_endpoint(url).value();
-          return secrecy_by_scheme(endpoint.tls != nullptr, !endpoint.password.empty(),
-                                   endpoint.hosts, "https://");
+          return secrecy_by_scheme(parse_endpoint(url).value(), "https://");
         },
-    .make = [](const std::string& url, Duration command_timeout) -> std::unique_ptr<Store> {
-      return std::make_unique<EtcdStore>(parse_endpoint(url).value(), command_timeout);
-    },
+    .make = make_store<parse_endpoint, EtcdStore>,
 });
 
 }  // namespace

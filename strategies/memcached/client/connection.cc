@@ -187,16 +187,14 @@ tl::expected<Endpoint, std::string> parse_endpoint(std::string_view text) {
                      .login = UrlForm::Login::user_password,
                      .tls = text.starts_with("memcaches://")};
   auto url = parse_url(text, form);
-  if (!url) return tl::unexpected(std::move(url.error()));
-  if (!url->path.empty() && url->path != "/") return invalid_url("a path is not allowed", form);
+  if (!url) return url;
+  if (url->path == "/") url->path.clear();
+  if (!url->path.empty()) return invalid_url("a path is not allowed", form);
   // They would end what is sent to authenticate.
   if (!is_one_word(url->user) || !is_one_word(url->password)) {
     return invalid_url("user and password must not contain spaces and control characters", form);
   }
-  return Endpoint{.server = std::move(url->hosts.front()),
-                  .user = std::move(url->user),
-                  .password = std::move(url->password),
-                  .tls = std::move(url->tls)};
+  return url;
 }
 
 Connection::Connection(Endpoint endpoint, const Timeouts& timeouts, Env& env)
@@ -205,20 +203,12 @@ Connection::Connection(Endpoint endpoint, const Timeouts& timeouts, Env& env)
       timeouts_(timeouts),
       env_(env) {}
 
-tl::unexpected<StoreError> Connection::fail(StoreError::Kind kind, std::string_view why) const {
-  return tl::unexpected(StoreError{kind, fmt::format("{}: {}", display_, why)});
-}
-
-CommandInfo Connection::info(std::string_view name, std::string_view key) const {
-  return {.store = "memcached", .endpoint = display_, .name = name, .key = key};
-}
-
 StoreResult<void> Connection::connect(const std::stop_token& stop) {
   if (transport_) return {};
-  close();
   const TimePoint end = Carrier::current().now() + timeouts_.answer;
-  auto transport = connect_socket({.host = endpoint_.server.host, .port = endpoint_.server.port},
-                                  timeouts_, stop, endpoint_.tls.get());
+  const HostPort& server = endpoint_.hosts.front();
+  auto transport = connect_socket({.host = server.host, .port = server.port}, timeouts_, stop,
+                                  endpoint_.tls.get());
   if (!transport) return fail(StoreError::Kind::not_sent, transport.error());
   transport_ = *std::move(transport);
   received_.clear();
@@ -244,11 +234,7 @@ StoreResult<void> Connection::greet(std::string_view name, std::string_view requ
                          parse);
   }
   env_.after_command(info(name, {}), answer ? CommandEnd::answered : CommandEnd::lost);
-  if (answer) return {};
-  if (answer.error().kind == StoreError::Kind::unanswered) {
-    answer.error().kind = StoreError::Kind::not_sent;
-  }
-  return tl::unexpected(std::move(answer.error()));
+  return before_request(answer.map([](const T&) {}));
 }
 
 template <class T, class Parse>
@@ -364,20 +350,14 @@ StoreResult<std::size_t> Connection::remove_all(std::span<const std::string> key
 }
 
 StoreResult<StoreFacts> Connection::facts() {
-  if (auto connected = connect(); !connected) return tl::unexpected(connected.error());
-  auto stats = exchange<Stats>("stats\r\n", timeouts_, {}, parse_stats);
-  if (!stats) {
-    close();
-    return tl::unexpected(stats.error());
-  }
-  const auto number = [&](const char* name) {
-    return std::strtod((*stats)[name].c_str(), nullptr);
-  };
-  // Both are from one clock; the difference is the start time.
-  return StoreFacts{
-      .version = (*stats)["version"],
-      .instance = fmt::format("{}@{}", (*stats)["pid"], number("time") - number("uptime")),
-      .cpu_seconds = number("rusage_user") + number("rusage_system")};
+  return call<Stats>("stats", {}, "stats\r\n", {}, parse_stats).map([](Stats stats) {
+    const auto number = [&](const char* name) { return std::strtod(stats[name].c_str(), nullptr); };
+    // Both are from one clock; the difference is the start time.
+    return StoreFacts{
+        .version = stats["version"],
+        .instance = fmt::format("{}@{}", stats["pid"], number("time") - number("uptime")),
+        .cpu_seconds = number("rusage_user") + number("rusage_system")};
+  });
 }
 
 }  // namespace lockbench::memcached

@@ -11,28 +11,17 @@
 #include <string_view>
 #include <tl/expected.hpp>
 
-#include "strategies/duration.h"
 #include "strategies/env.h"
 #include "strategies/errors.h"
 #include "strategies/store.h"
-#include "strategies/timeouts.h"
-#include "strategies/tls.h"
 #include "strategies/transport/socket.h"
 #include "strategies/url.h"
 
 namespace lockbench::memcached {
 
 /// One memcached server: [memcached://|memcaches://][user:password@]HOST[:PORT], with an IPv6
-/// address in brackets. memcaches:// is for TLS, with the settings of tls.h behind a question mark.
-struct Endpoint {
-  HostPort server;
-  std::string user, password;                ///< both empty without authentication
-  std::shared_ptr<const TlsSettings> tls{};  ///< null: none
-
-  /// Without credentials, for people, files and metrics.
-  std::string display() const { return server.display(); }
-};
-
+/// address in brackets. memcaches:// is for TLS, with a query as in TlsSettings.
+using Endpoint = Url;
 /// The error says what is wrong and what is allowed, and never repeats the text, which may hold a
 /// secret.
 tl::expected<Endpoint, std::string> parse_endpoint(std::string_view text);
@@ -148,8 +137,12 @@ class Connection {
   template <class T, class Parse>
   StoreResult<T> receive(Duration timeout, const std::stop_token& stop, const Parse& parse);
 
-  CommandInfo info(std::string_view name, std::string_view key) const;
-  tl::unexpected<StoreError> fail(StoreError::Kind kind, std::string_view why) const;
+  CommandInfo info(std::string_view name, std::string_view key) const {
+    return {.store = "memcached", .endpoint = display_, .name = name, .key = key};
+  }
+  tl::unexpected<StoreError> fail(StoreError::Kind kind, std::string_view why) const {
+    return failure_at(display_, kind, why);
+  }
 
   const Endpoint endpoint_;
   const std::string display_;

@@ -1,8 +1,5 @@
 #include "strategies/store.h"
 
-#include <algorithm>
-#include <array>
-
 #include "strategies/memcached/client/connection.h"
 
 namespace lockbench::memcached {
@@ -31,16 +28,8 @@ class MemcachedStore : public Store {
     // Few round trips; the replies fit into the buffers of the sockets while requests are sent.
     constexpr std::size_t kBatch = 200;
     memcached_.close();
-    std::size_t removed = 0;
-    while (!keys.empty()) {
-      if (stop.stop_requested()) return removal_stopped(display());
-      const auto batch = keys.first(std::min(kBatch, keys.size()));
-      auto gone = memcached_.remove_all(batch, stop);
-      if (!gone) return gone;
-      removed += *gone;
-      keys = keys.subspan(batch.size());
-    }
-    return removed;
+    return remove_in_batches(keys, kBatch, display(), stop,
+                             [&](auto batch) { return memcached_.remove_all(batch, stop); });
   }
 
   StoreResult<std::size_t> remove_run(std::string_view /*run_id*/,
@@ -61,18 +50,12 @@ const StoreRegistration memcached_store({
         "or memcaches:// for TLS, with "
         "?cacert=FILE&cert=FILE&key=FILE&server-name=NAME&min-tls=1.3 as needed",
     .listing = Listing::none,
-    .display = [](const std::string& url) -> StoreKind::Text {
-      return parse_endpoint(url).map([](const Endpoint& endpoint) { return endpoint.display(); });
-    },
+    .display = display_of<parse_endpoint>,
     .secrecy =
         [](const std::string& url) {
-          const Endpoint endpoint = parse_endpoint(url).value();
-          return secrecy_by_scheme(endpoint.tls != nullptr, !endpoint.password.empty(),
-                                   std::array{endpoint.server}, "memcaches://");
+          return secrecy_by_scheme(parse_endpoint(url).value(), "memcaches://");
         },
-    .make = [](const std::string& url, Duration command_timeout) -> std::unique_ptr<Store> {
-      return std::make_unique<MemcachedStore>(parse_endpoint(url).value(), command_timeout);
-    },
+    .make = make_store<parse_endpoint, MemcachedStore>,
 });
 
 }  // namespace

@@ -5,9 +5,7 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <map>
 #include <memory>
-#include <optional>
 
 #include "strategies/url.h"
 
@@ -127,15 +125,6 @@ const Taken& environment() {
   return taken;
 }
 
-std::string quoted(const std::string& value) {
-  std::string text = "'";
-  for (const char c : value) {
-    if (c == '\'' || c == '\\') text += '\\';
-    text += c;
-  }
-  return text + "'";
-}
-
 }  // namespace
 
 std::vector<std::string> take_environment() { return environment().names; }
@@ -146,9 +135,18 @@ std::string completed(const std::string& dsn) {
   for (const auto& [name, value] : environment().settings) settings->try_emplace(name, value);
   std::string text;
   for (const auto& [name, value] : *settings) {
-    text += (text.empty() ? "" : " ") + name + "=" + quoted(value);
+    text += (text.empty() ? "" : " ") + name + "=" + in_quotes(value, '\'');
   }
   return text;
+}
+
+std::string in_quotes(std::string_view text, char quote) {
+  std::string whole(1, quote);
+  for (const char c : text) {
+    if (c == quote || c == '\\') whole += '\\';
+    whole += c;
+  }
+  return whole + quote;
 }
 
 std::int64_t advisory_number(std::string_view key) {
@@ -169,14 +167,6 @@ std::string schema_of_run(std::string_view run_id) {
     name += upper ? static_cast<char>(c - 'A' + 'a') : plain ? c : '_';
   }
   return name;
-}
-
-std::string schema_of_key(std::string_view key) {
-  constexpr std::string_view kPrefix = "lockbench:";
-  if (!key.starts_with(kPrefix)) return schema_of_run("");
-  key.remove_prefix(kPrefix.size());
-  const std::size_t end = key.find(':');
-  return schema_of_run(end == std::string_view::npos ? "" : key.substr(0, end));
 }
 
 }  // namespace lockbench::postgres

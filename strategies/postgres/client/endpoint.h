@@ -45,6 +45,9 @@ std::vector<std::string> take_environment();
 /// completed by that alone.
 std::string completed(const std::string& dsn);
 
+/// Text between these quotes, in which quotes and backslashes are escaped.
+std::string in_quotes(std::string_view text, char quote);
+
 /// The number of a key, for advisory locks: its FNV-1a hash, the same on every machine. Two keys
 /// with one number would share a lock, which is unlikely below billions of keys.
 std::int64_t advisory_number(std::string_view key);
@@ -54,6 +57,6 @@ std::int64_t advisory_number(std::string_view key);
 std::string schema_of_run(std::string_view run_id);
 
 /// The schema for a key of the form lockbench:<run>:...; for other keys that of the run "".
-std::string schema_of_key(std::string_view key);
+inline std::string schema_of_key(std::string_view key) { return schema_of_run(run_of_key(key)); }
 
 }  // namespace lockbench::postgres

@@ -16,7 +16,6 @@
 #include "strategies/carrier.h"
 #include "strategies/number.h"
 #include "strategies/transport/lookup.h"
-#include "strategies/transport/socket.h"
 #include "strategies/transport/tls_transport.h"
 
 namespace lockbench::postgres {
@@ -122,12 +121,6 @@ void Session::close() noexcept {
   bound_.clear();
 }
 
-void Session::unbind(const std::shared_ptr<LeaseState>& lease) { std::erase(bound_, lease); }
-
-tl::unexpected<StoreError> Session::fail(StoreError::Kind kind, std::string_view why) const {
-  return tl::unexpected(StoreError{kind, fmt::format("{}: {}", endpoint_.display, printable(why))});
-}
-
 tl::unexpected<StoreError> Session::not_understood(std::string_view expected,
                                                    const Answer& answer) {
   close();
@@ -189,10 +182,7 @@ StoreResult<Answer> Session::prepare(const std::string& sql, const Patience& pat
   }
   auto answer = answer_to(false, {}, patience);
   if (answer && answer->done()) prepared_.emplace(sql, name);
-  if (!answer && answer.error().kind == StoreError::Kind::unanswered) {
-    answer.error().kind = StoreError::Kind::not_sent;
-  }
-  return answer;
+  return before_request(std::move(answer));
 }
 
 StoreResult<Answer> Session::set_up(const Statement& statement, std::string_view key,
@@ -202,11 +192,7 @@ StoreResult<Answer> Session::set_up(const Statement& statement, std::string_view
   if (answer && !answer->done()) {
     return fail(StoreError::Kind::rejected, fmt::format("{} was not carried out", statement.name));
   }
-  // The lock itself was not requested.
-  if (!answer && answer.error().kind == StoreError::Kind::unanswered) {
-    answer.error().kind = StoreError::Kind::not_sent;
-  }
-  return answer;
+  return before_request(std::move(answer));
 }
 
 StoreResult<void> Session::use_schema(const std::string& schema, std::string_view key,
@@ -216,9 +202,7 @@ StoreResult<void> Session::use_schema(const std::string& schema, std::string_vie
   if (!answer) return tl::unexpected(answer.error());
   lock_timeout_ = -1;  // no longer what it was set to
   if (!parse_number<std::uint64_t>(answer->value)) {
-    StoreError error = not_understood("the number of a process", *answer).value();
-    error.kind = StoreError::Kind::not_sent;
-    return tl::unexpected(std::move(error));
+    return before_request<void>(not_understood("the number of a process", *answer));
   }
   process_ = answer->value;
   // A pooler makes up the process that it announces for a connection.
@@ -292,8 +276,8 @@ bool Session::takes_more() {
 }
 
 tl::expected<void, std::string> Session::dial(Duration longest, const std::stop_token& stop) {
-  static const int watching = SSL_get_ex_new_index(0, nullptr, nullptr, nullptr, note_verdict);
-  static_cast<void>(watching);
+  [[maybe_unused]] static const int watching =
+      SSL_get_ex_new_index(0, nullptr, nullptr, nullptr, note_verdict);
   // In place of the URL's host, unless they are empty. Each address needs a name beside it.
   std::string hosts, addresses;
   if (!endpoint_.name.empty()) {

@@ -13,7 +13,6 @@
 #include "strategies/errors.h"
 #include "strategies/lease.h"
 #include "strategies/postgres/client/endpoint.h"
-#include "strategies/timeouts.h"
 
 struct pg_conn;
 struct pg_result;
@@ -88,7 +87,7 @@ class Session {
 
   /// For a lock that ends with the connection: marks its lease lost when the connection is closed.
   void bind(std::shared_ptr<LeaseState> lease) { bound_.push_back(std::move(lease)); }
-  void unbind(const std::shared_ptr<LeaseState>& lease);
+  void unbind(const std::shared_ptr<LeaseState>& lease) { std::erase(bound_, lease); }
 
   void close() noexcept;
   const std::string& display() const { return endpoint_.display; }
@@ -137,7 +136,9 @@ class Session {
   StoreResult<void> check_pooler(std::string_view key, const std::stop_token& stop);
   /// With libpq's message.
   tl::unexpected<StoreError> broken(StoreError::Kind kind) const;
-  tl::unexpected<StoreError> fail(StoreError::Kind kind, std::string_view why) const;
+  tl::unexpected<StoreError> fail(StoreError::Kind kind, std::string_view why) const {
+    return failure_at(endpoint_.display, kind, printable(why));
+  }
 
   const Endpoint endpoint_;
   const Timeouts timeouts_;

@@ -1,6 +1,7 @@
 #include "strategies/store.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
@@ -14,17 +15,9 @@ namespace {
 
 /// {"a","b"}: what an array parameter looks like.
 std::string array_of(std::span<const std::string> texts) {
-  std::string array = "{";
-  for (const std::string& text : texts) {
-    if (array.size() > 1) array += ',';
-    array += '"';
-    for (const char c : text) {
-      if (c == '"' || c == '\\') array += '\\';
-      array += c;
-    }
-    array += '"';
-  }
-  return array + "}";
+  std::vector<std::string> elements;
+  for (const std::string& text : texts) elements.push_back(in_quotes(text, '"'));
+  return fmt::format("{{{}}}", fmt::join(elements, ","));
 }
 
 class PostgresStore : public Store {
@@ -48,8 +41,7 @@ class PostgresStore : public Store {
     if (!started) return tl::unexpected(started.error());
     // "15.18 (Debian 15.18-0+deb12u1)"
     return StoreFacts{.version = version->value.substr(0, version->value.find(' ')),
-                      .instance = started->value,
-                      .cpu_seconds = std::nullopt};
+                      .instance = started->value};
   }
 
   StoreResult<std::size_t> remove_keys(std::span<const std::string> keys,
@@ -124,8 +116,7 @@ class PostgresStore : public Store {
     auto answer = session_.call({.name = "housekeeping", .sql = sql, .how = Statement::How::once},
                                 {}, parameters, {.wait_until = {}, .stop = stop});
     if (answer && !answer->done()) {
-      return tl::unexpected(StoreError{StoreError::Kind::rejected,
-                                       display() + ": the statement was not carried out"});
+      return failure_at(display(), StoreError::Kind::rejected, "the statement was not carried out");
     }
     return answer;
   }
@@ -143,9 +134,7 @@ const StoreRegistration postgres_store({
       return parse_endpoint(url).map([](const Endpoint& endpoint) { return endpoint.display; });
     },
     .secrecy = secrecy_of,
-    .make = [](const std::string& url, Duration command_timeout) -> std::unique_ptr<Store> {
-      return std::make_unique<PostgresStore>(parse_endpoint(url).value(), command_timeout);
-    },
+    .make = make_store<parse_endpoint, PostgresStore>,
     .take_environment = take_environment,
     .complete = completed,
 });

@@ -5,7 +5,6 @@
 #include <deque>
 #include <mutex>
 #include <stdexcept>
-#include <utility>
 
 #include "strategies/number.h"
 #include "strategies/redis/client/protocol.h"
@@ -114,7 +113,7 @@ class SocketConnection : public Connection, private Client {
       return;
     }
     // From here on the server may have received the commands.
-    for_each_pending(Pending::State::queued, [](Pending& p) { p.state = Pending::State::sent; });
+    change_pending(Pending::State::queued, Pending::State::sent);
     const Transport::Status status = transport_->send(out_, timeouts_);
     out_.clear();
     if (status != Transport::Status::ok) break_connection(describe(status));
@@ -183,15 +182,11 @@ class SocketConnection : public Connection, private Client {
       // It would be taken for the answer to the next command.
       reply = fail(StoreError::Kind::unanswered, "an answer that nobody asked for");
     }
-    if (!reply && must_close_after(reply.error())) break_connection(reply.error().message);
+    // A master that became a replica is not asked again; its sentinels are.
+    const bool demoted =
+        !reply && !endpoint_.sentinels.empty() && reply.error().code == StoreError::Code::read_only;
+    if (demoted || !is_answer(reply)) break_connection(reply.error().message);
     return settled(std::move(reply));
-  }
-
-  /// Whether the connection must be closed. A master that became a replica is not asked again; its
-  /// sentinels are.
-  bool must_close_after(const StoreError& error) const {
-    return error.kind == StoreError::Kind::unanswered ||
-           (!endpoint_.sentinels.empty() && error.code == StoreError::Code::read_only);
   }
 
   static bool is_answer(const StoreResult<Reply>& reply) {
@@ -240,16 +235,13 @@ class SocketConnection : public Connection, private Client {
     transport_.reset();
     reader_.reset();
     out_.clear();
-    for_each_pending(Pending::State::queued,
-                     [](Pending& p) { p.state = Pending::State::never_sent; });
-    for_each_pending(Pending::State::sent,
-                     [](Pending& p) { p.state = Pending::State::unanswered; });
+    change_pending(Pending::State::queued, Pending::State::never_sent);
+    change_pending(Pending::State::sent, Pending::State::unanswered);
   }
 
-  template <class Change>
-  void for_each_pending(Pending::State state, Change&& change) {
-    for (std::size_t i = 0; i < pendings_.size(); ++i) {
-      if (pendings_[i].state == state) change(pendings_[i]);
+  void change_pending(Pending::State from, Pending::State to) {
+    for (Pending& pending : pendings_) {
+      if (pending.state == from) pending.state = to;
     }
   }
 
@@ -406,9 +398,7 @@ class SocketFactory : public ConnectionFactory {
 std::string Endpoint::display() const {
   if (!path.empty()) return "unix:" + path;
   if (sentinels.empty()) return display_address(host, std::to_string(port));
-  std::string all;
-  for (const HostPort& sentinel : sentinels) all += (all.empty() ? "" : ",") + sentinel.display();
-  return all + "/" + master;
+  return Url{.hosts = sentinels, .path = "/" + master}.display();
 }
 
 tl::expected<Endpoint, std::string> parse_endpoint(std::string_view text) {

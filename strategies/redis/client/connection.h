@@ -14,8 +14,6 @@
 
 #include "strategies/env.h"
 #include "strategies/errors.h"
-#include "strategies/timeouts.h"
-#include "strategies/tls.h"
 #include "strategies/transport/socket.h"
 #include "strategies/url.h"
 
@@ -25,7 +23,7 @@ namespace lockbench::redis {
 /// unix://[[user]:password@]/path[?db=N], or, for the current master that these sentinels name,
 /// redis+sentinel://[[user]:password@]host[:port][,host[:port]...]/name[/db]. User and password are
 /// the server's, and for sentinels that ask for one. With rediss:// or rediss+sentinel:// all of
-/// them speak TLS, by the settings behind a question mark (tls.h).
+/// them speak TLS, with a query as in TlsSettings.
 struct Endpoint {
   std::string host;  ///< empty for a unix socket
   int port = 6379;

@@ -16,11 +16,6 @@ constexpr WaitPolicy kReconnect{.kind = WaitKind::backoff,
 
 }  // namespace
 
-NotificationHub::NotificationHub(const Endpoint& endpoint, Duration command_timeout,
-                                 ConnectionFactory& factory, std::unique_ptr<Env> env)
-    : env_(std::move(env)),
-      subscriber_(factory.make_subscriber(endpoint, command_timeout, *env_)) {}
-
 void NotificationHub::join(Waiter& waiter, const std::string& channel) {
   const std::scoped_lock lock(mutex_);
   const auto [found, added] = channels_.try_emplace(channel);
@@ -99,18 +94,10 @@ void NotificationHub::take(const Push& push) {
   const auto found = channels_.find(push.channel);
   if (found == channels_.end()) return;  // dropped meanwhile
   Channel& channel = found->second;
-  switch (push.kind) {
-    case Push::Kind::message:
-      wake_one(channel);
-      break;
-    case Push::Kind::subscribed:
-      channel.subscribed = true;
-      for (Waiter* waiter : channel.waiters) waiter->event_.set();
-      break;
-    case Push::Kind::unsubscribed:  // and not subscribed to again yet
-      channel.subscribed = false;
-      break;
-  }
+  if (push.kind == Push::Kind::message) return wake_one(channel);
+  channel.subscribed = push.kind == Push::Kind::subscribed;
+  if (!channel.subscribed) return;  // and not subscribed to again yet
+  for (Waiter* waiter : channel.waiters) waiter->event_.set();
 }
 
 void NotificationHub::disconnected() {

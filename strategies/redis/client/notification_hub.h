@@ -22,7 +22,9 @@ namespace lockbench::redis {
 class NotificationHub {
  public:
   NotificationHub(const Endpoint& endpoint, Duration command_timeout, ConnectionFactory& factory,
-                  std::unique_ptr<Env> env);
+                  std::unique_ptr<Env> env)
+      : env_(std::move(env)),
+        subscriber_(factory.make_subscriber(endpoint, command_timeout, *env_)) {}
   NotificationHub(const NotificationHub&) = delete;
   NotificationHub& operator=(const NotificationHub&) = delete;
 

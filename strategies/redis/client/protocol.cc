@@ -112,15 +112,6 @@ std::optional<std::string> read_text(const Reply& reply) {
   return is_text(reply) ? std::optional(reply.text) : std::nullopt;
 }
 
-/// Why the server that answers ROLE like this is not to be used; empty: it is a master.
-std::string why_no_master(const Reply& role) {
-  if (role.type != Reply::Type::array || role.elements.empty()) {
-    return describe_answer("ROLE", role, "a role");
-  }
-  if (role.elements.front().is_text("master")) return {};
-  return "the server that the sentinels name as master is a replica";
-}
-
 /// Why a login failed, by the answer to AUTH. None of the server's own words: it knows the password
 /// by now, and may repeat it.
 std::string why_not_logged_in(const Reply& reply) {
@@ -258,30 +249,23 @@ tl::expected<Push, std::string> read_push(const Reply& reply) {
   return tl::unexpected(fmt::format("it sent {}, expected a message", describe(reply)));
 }
 
-void ReplyReader::feed(std::span<const char> bytes) {
-  bytes_.erase(0, used_);
-  used_ = 0;
-  bytes_.append(bytes.data(), bytes.size());
-}
-
 tl::expected<std::optional<Reply>, std::string> ReplyReader::next() {
   const std::string_view left = std::string_view(bytes_).substr(used_);
   if (left.size() < needed_) return std::nullopt;
   Parser parser{.bytes = left};
   Reply reply;
-  switch (parser.read(reply)) {
-    case Parser::State::complete:
-      used_ += parser.used;
-      needed_ = 1;
-      return reply;
-    case Parser::State::partial:
-      if (parser.needed > kLongestReply) return tl::unexpected("an answer that is too long"s);
-      needed_ = parser.needed;
-      return std::nullopt;
-    case Parser::State::invalid:
-      break;
+  const Parser::State state = parser.read(reply);
+  if (state == Parser::State::invalid) {
+    return tl::unexpected("an answer that is not in Redis's protocol"s);
   }
-  return tl::unexpected("an answer that is not in Redis's protocol"s);
+  if (state == Parser::State::partial) {
+    if (parser.needed > kLongestReply) return tl::unexpected("an answer that is too long"s);
+    needed_ = parser.needed;
+    return std::nullopt;
+  }
+  used_ += parser.used;
+  needed_ = 1;
+  return reply;
 }
 
 StoreError::Code error_code(std::string_view text) {
@@ -405,8 +389,13 @@ StoreResult<void> greet(const Endpoint& endpoint, Transport& transport, ReplyRea
     if (!role && role.error().code != StoreError::Code::no_permission) {
       return tl::unexpected(role.error());
     }
-    const std::string why = role ? why_no_master(*role) : "";
-    if (!why.empty()) return fail(StoreError::Kind::not_sent, why);
+    if (role && (role->type != Reply::Type::array || role->elements.empty())) {
+      return fail(StoreError::Kind::not_sent, describe_answer("ROLE", *role, "a role"));
+    }
+    if (role && !role->elements.front().is_text("master")) {
+      return fail(StoreError::Kind::not_sent,
+                  "the server that the sentinels name as master is a replica");
+    }
   }
   if (endpoint.database == 0) return {};
   return demand_ok({"SELECT", std::to_string(endpoint.database)});

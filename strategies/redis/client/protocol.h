@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 #include <tl/expected.hpp>
+#include <utility>
 
 #include "strategies/redis/client/connection.h"
 #include "strategies/transport/socket.h"
@@ -23,7 +24,10 @@ std::string_view key_of(Command command);
 /// more than 1 MiB, or nested deeper than any command's, is an error.
 class ReplyReader {
  public:
-  void feed(std::span<const char> bytes);
+  void feed(std::span<const char> bytes) {
+    bytes_.erase(0, std::exchange(used_, 0));
+    bytes_.append(bytes.data(), bytes.size());
+  }
   /// The next complete answer; nothing until more bytes are fed. The error is a protocol error, and
   /// stays.
   tl::expected<std::optional<Reply>, std::string> next();

@@ -5,7 +5,6 @@
 
 #include <boost/algorithm/string/case_conv.hpp>
 #include <set>
-#include <string>
 
 #include "strategies/redis/scripts.h"
 #include "strategies/url.h"

@@ -6,10 +6,7 @@
 #include <deque>
 #include <utility>
 
-#include "strategies/endpoints.h"
-#include "strategies/redis/client/protocol.h"
 #include "strategies/redis/scripts.h"
-#include "strategies/waiting/retry.h"
 
 namespace lockbench::redis {
 namespace {
@@ -102,10 +99,9 @@ StoreResult<void> ReplicaWait::receive(Connection& redis, const std::stop_token&
   if (!acknowledged) return tl::unexpected(acknowledged.error());
   if (seen) seen(static_cast<int>(*acknowledged));
   if (*acknowledged >= needed) return {};
-  return tl::unexpected(
-      StoreError{StoreError::Kind::refused,
-                 fmt::format("{}: {} of {} replicas acknowledged within {}", redis.display(),
-                             *acknowledged, replicas, format_duration(within))});
+  return failure_at(redis.display(), StoreError::Kind::refused,
+                    fmt::format("{} of {} replicas acknowledged within {}", *acknowledged, replicas,
+                                format_duration(within)));
 }
 
 std::unique_ptr<RenewalChannel> make_renewal_channel(std::unique_ptr<Connection> connection,
@@ -202,10 +198,8 @@ RenewResult SingleNodeLock::renew(const Lease& lease, Duration ttl) {
 
 StoreResult<void> SingleNodeLock::know_replicas() const {
   if (!replicas_ || replicas_->replicas > 0) return {};
-  return tl::unexpected(
-      StoreError{StoreError::Kind::rejected,
-                 endpoint_.display() +
-                     ": the number of replicas to wait for is not given: set --wait-replicas"});
+  return failure_at(endpoint_.display(), StoreError::Kind::rejected,
+                    "the number of replicas to wait for is not given: set --wait-replicas");
 }
 
 void SingleNodeLock::queue_wait() {
@@ -226,8 +220,8 @@ StoreResult<void> SingleNodeLock::await_replicas(const std::stop_token& stop) {
   auto kept = receive_wait(stop);
   // On a new connection without writes, WAIT would count every replica.
   if (redis_->times_connected() == connection) return kept;
-  return tl::unexpected(StoreError{StoreError::Kind::unanswered,
-                                   endpoint_.display() + ": the connection was lost before WAIT"});
+  return failure_at(endpoint_.display(), StoreError::Kind::unanswered,
+                    "the connection was lost before WAIT");
 }
 
 void SingleNodeLock::notify_released(const Lease& lease, const std::stop_token& stop) {

@@ -5,14 +5,13 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "strategies/descriptor.h"
-#include "strategies/outcomes.h"
 #include "strategies/redis/client/connection.h"
 #include "strategies/redis/client/notification_hub.h"
 #include "strategies/redis/client/protocol.h"
 #include "strategies/renewal.h"
+#include "strategies/waiting/retry.h"
 
 namespace lockbench::redis {
 

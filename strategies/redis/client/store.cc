@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cstdlib>
 
 #include "strategies/number.h"
@@ -11,7 +10,6 @@
 namespace lockbench::redis {
 namespace {
 
-constexpr std::string_view kPrefix = "lockbench:";
 // How many keys one SCAN looks at: it holds up a shared server for about a tenth of a millisecond.
 constexpr std::string_view kScanned = "1000";
 
@@ -24,14 +22,6 @@ const Form<Reply> page_form{"a cursor and keys", [](const Reply& reply) {
                                                 parts[1].type == Reply::Type::array;
                               return fits ? std::optional(reply) : std::nullopt;
                             }};
-
-/// The run of a key lockbench:<run id>:...
-std::string_view run_of(std::string_view key) {
-  if (!key.starts_with(kPrefix)) return {};
-  key.remove_prefix(kPrefix.size());
-  const std::size_t end = key.find(':');
-  return end == std::string_view::npos ? std::string_view() : key.substr(0, end);
-}
 
 /// INFO for the facts, UNLINK and SCAN for tidying up. Each call begins with a new connection: the
 /// server may have closed one that was idle during a run, or may have been replaced.
@@ -50,8 +40,8 @@ class RedisStore : public Store {
     const auto reply = redis_->call({"PING"}, stop);
     if (reply) {
       if (reply->is_text("PONG")) return {};
-      return tl::unexpected(StoreError{StoreError::Kind::rejected,
-                                       display_ + ": not a Redis: it answers PING otherwise"});
+      return failure_at(display_, StoreError::Kind::rejected,
+                        "not a Redis: it answers PING otherwise");
     }
     // A user without the permission to PING may still be allowed to lock.
     if (reply.error().code == StoreError::Code::no_permission) return {};
@@ -86,7 +76,7 @@ class RedisStore : public Store {
     // Of a billion keys; a scan of an honest server ends by itself.
     constexpr int kMostPages = 1'000'000;
     redis_->close();
-    const std::string pattern = fmt::format("{}{}[-:]*", kPrefix, run_id);
+    const std::string pattern = fmt::format("lockbench:{}[-:]*", run_id);
     std::string cursor = "0";
     std::size_t removed = 0;
     for (int page = 0; page < kMostPages; ++page) {
@@ -96,7 +86,7 @@ class RedisStore : public Store {
       if (!found) return tl::unexpected(found.error());
       std::vector<std::string> keys;
       for (const Reply& key : found->elements[1].elements) {
-        if (is_of_run(run_of(key.text), run_id)) keys.push_back(key.text);
+        if (is_of_run(run_of_key(key.text), run_id)) keys.push_back(key.text);
       }
       auto gone = unlink(keys, stop);
       if (!gone) return gone;
@@ -104,26 +94,18 @@ class RedisStore : public Store {
       cursor = found->elements[0].text;
       if (cursor == "0") return removed;
     }
-    return tl::unexpected(
-        StoreError{StoreError::Kind::rejected, display_ + ": SCAN does not come to an end"});
+    return failure_at(display_, StoreError::Kind::rejected, "SCAN does not come to an end");
   }
 
  private:
   StoreResult<std::size_t> unlink(std::span<const std::string> keys, const std::stop_token& stop) {
     // Enough for few round trips, and little enough not to hold up a shared server.
     constexpr std::size_t kBatch = 500;
-    std::size_t removed = 0;
-    while (!keys.empty()) {
-      if (stop.stop_requested()) return removal_stopped(display_);
-      const auto batch = keys.first(std::min(kBatch, keys.size()));
-      keys = keys.subspan(batch.size());
+    return remove_in_batches(keys, kBatch, display_, stop, [&](auto batch) {
       std::vector<std::string_view> command{"UNLINK"};
       command.insert(command.end(), batch.begin(), batch.end());
-      const auto gone = redis_->read(kCount, command.front(), redis_->call(command, stop));
-      if (!gone) return tl::unexpected(gone.error());
-      removed += static_cast<std::size_t>(*gone);
-    }
-    return removed;
+      return redis_->read(kCount, command.front(), redis_->call(command, stop));
+    });
   }
 
   const std::string display_;
@@ -137,11 +119,11 @@ std::string display(const Endpoint& endpoint) {
                      endpoint.path.empty() ? "/" : "?db=", endpoint.database);
 }
 
-Secrecy secrecy(const Endpoint& endpoint) {
-  std::vector<HostPort> hosts = endpoint.sentinels;
-  if (hosts.empty() && endpoint.path.empty()) hosts.push_back({.host = endpoint.host});
-  return secrecy_by_scheme(endpoint.tls != nullptr, !endpoint.password.empty(), hosts,
-                           endpoint.sentinels.empty() ? "rediss://" : "rediss+sentinel://");
+Secrecy secrecy(const std::string& text) {
+  const Endpoint endpoint = parse_endpoint(text).value();
+  Url url{.password = endpoint.password, .hosts = endpoint.sentinels, .tls = endpoint.tls};
+  if (url.hosts.empty() && endpoint.path.empty()) url.hosts.push_back({.host = endpoint.host});
+  return secrecy_by_scheme(url, endpoint.sentinels.empty() ? "rediss://" : "rediss+sentinel://");
 }
 
 const StoreRegistration redis_store({
@@ -157,10 +139,8 @@ const StoreRegistration redis_store({
     .repeatable = true,
     .listing = Listing::by_scan,
     .display = [](const std::string& url) { return parse_endpoint(url).map(display); },
-    .secrecy = [](const std::string& url) { return secrecy(parse_endpoint(url).value()); },
-    .make = [](const std::string& url, Duration command_timeout) -> std::unique_ptr<Store> {
-      return std::make_unique<RedisStore>(parse_endpoint(url).value(), command_timeout);
-    },
+    .secrecy = secrecy,
+    .make = make_store<parse_endpoint, RedisStore>,
 });
 
 }  // namespace

@@ -1,10 +1,8 @@
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <limits>
 #include <utility>
 
-#include "strategies/zookeeper/client/keeper.h"
 #include "strategies/zookeeper/client/session.h"
 
 // What a session sends, and what it makes of what the server sends. All under its mutex.

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <array>
 #include <limits>
-#include <optional>
 
-#include "strategies/zookeeper/client/paths.h"
+#include "strategies/number.h"
+#include "strategies/store.h"
 
 namespace lockbench::zookeeper {
 namespace {
@@ -320,6 +320,63 @@ std::optional<std::string> version_in(std::string_view answer) {
   const std::string_view version = rest.substr(0, rest.find_first_not_of("0123456789."));
   if (version.empty()) return std::nullopt;
   return std::string(version);
+}
+
+namespace {
+
+constexpr std::string_view kRoot = "/lockbench";
+
+/// As a valid name of one node.
+std::string encoded(std::string_view text) {
+  std::string name;
+  for (const char c : text) {
+    const bool plain = c > ' ' && c < 0x7f && c != '/' && c != '%';
+    if (plain) {
+      name += c;
+    } else {
+      name += fmt::format("%{:02X}", static_cast<unsigned char>(c));
+    }
+  }
+  // ZooKeeper does not allow these names.
+  if (name == "." || name == "..") return "%" + name;
+  return name.empty() ? "%" : name;
+}
+
+}  // namespace
+
+std::string run_path(std::string_view run_id) {
+  return fmt::format("{}/{}", kRoot, encoded(run_id));
+}
+
+std::string node_of_key(std::string_view key) {
+  const std::string_view run = run_of_key(key);
+  if (run.empty()) return fmt::format("{}/{}", run_path("-"), encoded(key));
+  return fmt::format("{}/{}", run_path(run),
+                     encoded(key.substr(key.find(':', key.find(':') + 1) + 1)));
+}
+
+std::string_view parent_of(std::string_view path) { return path.substr(0, path.rfind('/')); }
+
+std::optional<std::int64_t> sequence_of(std::string_view name) {
+  constexpr std::size_t kDigits = 10;
+  if (name.size() < kDigits) return std::nullopt;
+  const auto number = parse_number<std::uint64_t>(name.substr(name.size() - kDigits));
+  return number ? std::optional(static_cast<std::int64_t>(*number)) : std::nullopt;
+}
+
+Place place_among(std::span<const std::string> children, std::string_view own) {
+  Place place;
+  const auto mine = sequence_of(own);
+  if (!mine) return place;
+  std::int64_t nearest = -1;
+  for (const std::string& child : children) {
+    if (child == own) place.there = true;
+    const auto sequence = sequence_of(child);
+    if (!sequence || *sequence >= *mine || *sequence <= nearest) continue;
+    nearest = *sequence;
+    place.ahead = child;
+  }
+  return place;
 }
 
 }  // namespace lockbench::zookeeper

@@ -1,13 +1,10 @@
 #include "strategies/zookeeper/client/session.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
+#include <bit>
 #include <utility>
 
-#include "strategies/zookeeper/client/keeper.h"
-
-// What clients and the keeper call. What the server sends is dealt with in answers.cc.
+// The calls of clients and of the keeper, and the keeper. Packets of the server: see answers.cc.
 namespace lockbench::zookeeper {
 namespace {
 
@@ -81,10 +78,6 @@ void Session::end_at_server(Lock& lock) {
   while (!silent_ && state_ == State::connected && batch->left > 0 && env_.now() < give_up_at) {
     step_until(give_up_at, lock, {});
   }
-}
-
-tl::unexpected<StoreError> Session::fail(StoreError::Kind kind, std::string_view why) const {
-  return tl::unexpected(StoreError{kind, fmt::format("{}: {}", display_, why)});
 }
 
 bool Session::await(Lock& lock, const std::stop_token& stop, const std::function<bool()>& until) {
@@ -195,10 +188,7 @@ StoreResult<void> Session::open(Duration ttl, const std::stop_token& stop) {
       return fail(StoreError::Kind::not_sent, kept.error());
     }
   }
-  return endpoint_.path.empty() ? StoreResult<void>() : look_for_root(stop);
-}
-
-StoreResult<void> Session::look_for_root(const std::stop_token& stop) {
+  if (endpoint_.path.empty()) return {};
   const Request root{Request::Kind::exists, "/"};
   auto replies = exchange({&root, 1}, stop, Refusal::fails);
   if (!replies) {
@@ -299,10 +289,6 @@ StoreResult<std::vector<std::string>> Session::events(Duration longest,
   return std::exchange(changed_, {});
 }
 
-CommandInfo Session::info_of(std::string_view name, std::string_view key) const {
-  return {.store = "zookeeper", .endpoint = display_, .name = name, .key = key};
-}
-
 void Session::listen(std::string path) {
   std::shared_ptr<Event> event = env_.make_event();
   const std::scoped_lock lock(mutex_);
@@ -339,42 +325,6 @@ std::shared_ptr<LeaseState> Session::bind(std::string path) {
   return lease;
 }
 
-bool Session::unbind(const std::shared_ptr<LeaseState>& lease) {
-  const std::scoped_lock lock(mutex_);
-  return std::erase_if(bound_, [&](const Bound& bound) { return bound.state == lease; }) > 0;
-}
-
-bool Session::is_bound(std::string_view path) const {
-  const std::scoped_lock lock(mutex_);
-  return std::any_of(bound_.begin(), bound_.end(),
-                     [&](const Bound& bound) { return bound.path == path; });
-}
-
-bool Session::has_leases() const {
-  const std::scoped_lock lock(mutex_);
-  return !bound_.empty();
-}
-
-bool Session::connected() const {
-  const std::scoped_lock lock(mutex_);
-  return state_ == State::connected;
-}
-
-bool Session::is_over(std::uint64_t number) const {
-  const std::scoped_lock lock(mutex_);
-  return number != number_ || state_ == State::over || state_ == State::none;
-}
-
-std::uint64_t Session::number() const {
-  const std::scoped_lock lock(mutex_);
-  return number_;
-}
-
-std::int64_t Session::id() const {
-  const std::scoped_lock lock(mutex_);
-  return identity_.id;
-}
-
 Duration Session::keep(Env& env) {
   const CommandInfo info = info_of("ping", {});
   std::optional<CommandEnd> ended;
@@ -406,6 +356,101 @@ Duration Session::tick() const {
   constexpr Duration kReconnecting = std::chrono::milliseconds(10);
   if (state_ == State::connecting) return kReconnecting;
   return state_ == State::connected ? std::clamp(timeout_ / 12, kShortest, kLongest) : kLongest;
+}
+
+tl::expected<void, std::string> SessionKeeper::add(Session& session) {
+  const std::scoped_lock lock(mutex_);
+  if (!poller_) {
+    auto poller = Poller::make();
+    if (!poller) return tl::unexpected(std::move(poller.error()));
+    poller_ = *std::move(poller);
+  }
+  if (!task_) {
+    auto started =
+        Carrier::current().start([this](const std::stop_token& stop) { keep(stop); },
+                                 [this](const std::string& why) {
+                                   env_->report("ZooKeeper sessions are not kept: " + why);
+                                 });
+    if (!started) return tl::unexpected(std::move(started.error()));
+    task_ = *std::move(started);
+  }
+  schedule(session, env_->now());
+  poller_->wake();
+  return {};
+}
+
+void SessionKeeper::remove(Session& session) {
+  constexpr Duration kPause = std::chrono::milliseconds(1);
+  std::unique_lock lock(mutex_);
+  if (const auto due = due_.find(&session); due != due_.end()) {
+    by_time_.erase(due->second);
+    due_.erase(due);
+  }
+  // Bounded by the hooks of its Env, in which a fault may stall it.
+  while (attended_ == &session) {
+    lock.unlock();
+    Carrier::current().wait(nullptr, Carrier::current().now() + kPause, {});
+    lock.lock();
+  }
+}
+
+void SessionKeeper::watch(Session& session, int descriptor) {
+  poller_->watch(descriptor, std::bit_cast<std::uintptr_t>(&session));
+}
+
+void SessionKeeper::schedule(Session& session, TimePoint at) {
+  const auto place = by_time_.emplace(at, &session);
+  const auto [due, added] = due_.try_emplace(&session, place);
+  if (!added) by_time_.erase(std::exchange(due->second, place));
+}
+
+void SessionKeeper::keep(const std::stop_token& stop) {
+  // Of thousands of sessions one is always about to be due: they are attended in batches.
+  constexpr Duration kShortest = std::chrono::milliseconds(1);
+  const std::stop_callback on_stop(stop, [this]() noexcept { poller_->wake(); });
+  Duration longest{};
+  while (!stop.stop_requested()) {
+    const auto ready = poller_->wait(longest);
+    std::unique_lock lock(mutex_);
+    for (const std::uint64_t tag : ready) {
+      attend(std::bit_cast<Session*>(static_cast<std::uintptr_t>(tag)), lock);
+    }
+    // Sessions come and go while one is attended, which is not due again before a later time.
+    const TimePoint now = env_->now();
+    while (!by_time_.empty() && by_time_.begin()->first <= now) {
+      attend(by_time_.begin()->second, lock);
+    }
+    longest = by_time_.empty() ? Duration::max()
+                               : std::max(by_time_.begin()->first - env_->now(), kShortest);
+  }
+}
+
+void SessionKeeper::attend(Session* session, std::unique_lock<std::mutex>& lock) {
+  struct Attending {
+    explicit Attending(SessionKeeper& by, Session* session, std::unique_lock<std::mutex>& held)
+        : keeper(by), lock(held) {
+      keeper.attended_ = session;
+      lock.unlock();
+    }
+    Attending(const Attending&) = delete;
+    Attending& operator=(const Attending&) = delete;
+    ~Attending() {
+      lock.lock();
+      keeper.attended_ = nullptr;
+    }
+    SessionKeeper& keeper;
+    std::unique_lock<std::mutex>& lock;
+  };
+  // One that was removed meanwhile is not among them.
+  if (!due_.contains(session)) return;
+  Duration next{};
+  {
+    const Attending attending(*this, session, lock);
+    next = session->keep(*env_);
+    // Where something is always to be done, the clients on the same thread must run in between.
+    Carrier::current().yield();
+  }
+  if (due_.contains(session)) schedule(*session, env_->now() + next);
 }
 
 }  // namespace lockbench::zookeeper

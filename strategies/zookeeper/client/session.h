@@ -1,8 +1,10 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -11,18 +13,55 @@
 #include <stop_token>
 #include <string>
 #include <string_view>
+#include <tl/expected.hpp>
 #include <vector>
 
+#include "strategies/carrier.h"
 #include "strategies/env.h"
 #include "strategies/errors.h"
 #include "strategies/lease.h"
-#include "strategies/timeouts.h"
+#include "strategies/transport/poller.h"
 #include "strategies/zookeeper/client/link.h"
 #include "strategies/zookeeper/client/messages.h"
 
 namespace lockbench::zookeeper {
 
-class SessionKeeper;
+class Session;
+
+/// Looks after all sessions of a run while their clients are busy with other things: pings,
+/// reconnects, and receives the events that clients wait for. One task, started beside the client
+/// with the first session. Thread-safe; outlives its sessions.
+class SessionKeeper {
+ public:
+  explicit SessionKeeper(std::unique_ptr<Env> env) : env_(std::move(env)) {}
+  SessionKeeper(const SessionKeeper&) = delete;
+  SessionKeeper& operator=(const SessionKeeper&) = delete;
+
+  /// The error says why sessions cannot be looked after.
+  tl::expected<void, std::string> add(Session& session);
+  /// Waits while it is attended.
+  void remove(Session& session);
+
+  /// Calls the session, which was added, as soon as its connection has input; once.
+  void watch(Session& session, int descriptor);
+  void unwatch(int descriptor) { poller_->unwatch(descriptor); }
+
+ private:
+  void keep(const std::stop_token& stop);
+  /// Without the lock meanwhile.
+  void attend(Session* session, std::unique_lock<std::mutex>& lock);
+  /// When it is attended next.
+  void schedule(Session& session, TimePoint at);
+
+  std::unique_ptr<Env> env_;
+  std::unique_ptr<Poller> poller_;  ///< from the first add() on
+  std::mutex mutex_;
+  /// Those due at the same time come in the order in which they were scheduled.
+  std::multimap<TimePoint, Session*> by_time_;
+  std::map<Session*, std::multimap<TimePoint, Session*>::iterator> due_;  ///< the same
+  Session* attended_ = nullptr;
+  std::unique_ptr<Task> task_;  ///< last: ends before the members that it uses are destroyed
+};
 
 /// One session with a ZooKeeper ensemble. Used by one client, except where noted; during a call the
 /// client itself talks to the server, otherwise the keeper does. Constructing it does not
@@ -67,17 +106,38 @@ class Session {
   /// session has, or may have, ended.
   std::shared_ptr<LeaseState> bind(std::string path);
   /// False if it was not bound, or no longer.
-  bool unbind(const std::shared_ptr<LeaseState>& lease);
-  bool is_bound(std::string_view path) const;
-  bool has_leases() const;
+  bool unbind(const std::shared_ptr<LeaseState>& lease) {
+    const std::scoped_lock lock(mutex_);
+    return std::erase_if(bound_, [&](const Bound& bound) { return bound.state == lease; }) > 0;
+  }
+  bool is_bound(std::string_view path) const {
+    const std::scoped_lock lock(mutex_);
+    return std::ranges::find(bound_, path, &Bound::path) != bound_.end();
+  }
+  bool has_leases() const {
+    const std::scoped_lock lock(mutex_);
+    return !bound_.empty();
+  }
 
-  bool connected() const;
+  bool connected() const {
+    const std::scoped_lock lock(mutex_);
+    return state_ == State::connected;
+  }
   /// The session with this number has ended, with all its ephemeral nodes.
-  bool is_over(std::uint64_t number) const;
+  bool is_over(std::uint64_t number) const {
+    const std::scoped_lock lock(mutex_);
+    return number != number_ || state_ == State::over || state_ == State::none;
+  }
   /// Changes with every session; 0 before the first.
-  std::uint64_t number() const;
+  std::uint64_t number() const {
+    const std::scoped_lock lock(mutex_);
+    return number_;
+  }
   /// The id that ZooKeeper names as an ephemeral node's owner.
-  std::int64_t id() const;
+  std::int64_t id() const {
+    const std::scoped_lock lock(mutex_);
+    return identity_.id;
+  }
 
   /// Ends the session, at the server too if it can be reached. Its leases are lost. Must be called
   /// before anything that the session uses is destroyed.
@@ -121,12 +181,15 @@ class Session {
   using Wrong = std::optional<std::string>;
 
   StoreResult<void> open(Duration ttl, const std::stop_token& stop);
-  StoreResult<void> look_for_root(const std::stop_token& stop);
   StoreResult<std::vector<Reply>> exchange(std::span<const Request> requests,
                                            const std::stop_token& stop, Refusal refusal);
   StoreResult<std::vector<Reply>> replies_of(const Batch& batch, Refusal refusal) const;
-  CommandInfo info_of(std::string_view name, std::string_view key) const;
-  tl::unexpected<StoreError> fail(StoreError::Kind kind, std::string_view why) const;
+  CommandInfo info_of(std::string_view name, std::string_view key) const {
+    return {.store = "zookeeper", .endpoint = display_, .name = name, .key = key};
+  }
+  tl::unexpected<StoreError> fail(StoreError::Kind kind, std::string_view why) const {
+    return failure_at(display_, kind, why);
+  }
 
   // All below is under mutex_. What waits lets go of it meanwhile.
 

@@ -5,7 +5,6 @@
 #include <array>
 
 #include "strategies/transport/socket.h"
-#include "strategies/zookeeper/client/paths.h"
 #include "strategies/zookeeper/client/session.h"
 
 namespace lockbench::zookeeper {
@@ -63,8 +62,7 @@ class ZookeeperStore : public Store {
     session.close();
     return StoreFacts{
         .version = version_of(first.hosts.front(), first.tls.get(), timeout_).value_or("unknown"),
-        .instance = std::to_string(number >> kCountingBits),
-        .cpu_seconds = std::nullopt};
+        .instance = std::to_string(number >> kCountingBits)};
   }
 
   StoreResult<std::size_t> remove_keys(std::span<const std::string> keys,
@@ -156,9 +154,7 @@ class ZookeeperStore : public Store {
       if (!removed) return tl::unexpected(removed.error());
       for (std::size_t i = 0; i < some.size(); ++i) {
         if (removed->at(i).code != Code::not_empty) continue;
-        return tl::unexpected(
-            StoreError{StoreError::Kind::rejected,
-                       fmt::format("{}: {} is in use", display(), printable(some[i]))});
+        return failure_at(display(), StoreError::Kind::rejected, printable(some[i]) + " is in use");
       }
     }
     return {};
@@ -178,17 +174,12 @@ const StoreRegistration zookeeper_store({
     .value_name = "HOSTS",
     .help = "use this ZooKeeper instead of a private one: "
             "[zk://[user:password@]]host[:port][,host[:port]...][/chroot], or zks:// for TLS",
-    .display = [](const std::string& url) -> StoreKind::Text {
-      return parse_endpoint(url).map([](const Endpoint& endpoint) { return endpoint.display(); });
-    },
-    .secrecy = [](const std::string& url) -> Secrecy {
-      const Endpoint endpoint = parse_endpoint(url).value();
-      return secrecy_by_scheme(endpoint.tls != nullptr, !endpoint.user.empty(), endpoint.hosts,
-                               "zks://");
-    },
-    .make = [](const std::string& url, Duration command_timeout) -> std::unique_ptr<Store> {
-      return std::make_unique<ZookeeperStore>(parse_endpoint(url).value(), command_timeout);
-    },
+    .display = display_of<parse_endpoint>,
+    .secrecy =
+        [](const std::string& url) {
+          return secrecy_by_scheme(parse_endpoint(url).value(), "zks://");
+        },
+    .make = make_store<parse_endpoint, ZookeeperStore>,
 });
 
 }  // namespace

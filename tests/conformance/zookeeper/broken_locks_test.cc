@@ -1,5 +1,5 @@
 #include "strategies/registry.h"
-#include "strategies/zookeeper/client/paths.h"
+#include "strategies/zookeeper/client/messages.h"
 #include "strategies/zookeeper/lock.h"
 #include "tests/conformance/common/rejection.h"
 

@@ -1,7 +1,7 @@
 // A lock in a PostgreSQL session that trusts its connection: behind a transaction pooler,
 // statements of one connection run in any session.
 
-#include "strategies/endpoints.h"
+#include "strategies/descriptor.h"
 #include "strategies/postgres/client/endpoint.h"
 #include "strategies/postgres/lock.h"
 #include "strategies/waiting/retry.h"
