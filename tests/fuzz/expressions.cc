@@ -10,7 +10,7 @@
 #include "loadgen/run/workload.h"
 #include "results/stats/threshold.h"
 #include "strategies/store.h"
-#include "strategies/tls.h"
+#include "strategies/url.h"
 #include "strategies/waiting/wait_policy.h"
 #include "tests/fuzz/target.h"
 

@@ -5,7 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "strategies/zookeeper/client/paths.h"
+#include "strategies/zookeeper/client/messages.h"
 
 namespace lockbench::zookeeper {
 namespace {
