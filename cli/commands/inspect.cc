@@ -7,12 +7,9 @@
 #include "cli/console/facts.h"
 #include "cli/console/session.h"
 #include "cli/options/text.h"
-<<<<<<< HEAD:cli/commands/doctor.cc
 #include "loadgen/cluster/link.h"
 #include "strategies/registry.h"
-=======
 #include "strategies/redis/client/rights.h"
->>>>>>> u-p3:cli/commands/inspect.cc
 #include "strategies/store.h"
 #include "testbed/servers/machine.h"
 
