@@ -35,8 +35,9 @@ SourceFacts facts_of(const std::string& endpoint, Way way) {
       facts.way = "CLIENT TRACKING";
       facts.accuracy = Accuracy::at_least;
       facts.unseen.emplace_back(
-          "what happens to a key within one turn of the server's loop comes as one change: figures "
-          "of contended keys are lower bounds");
+          "each of several changes of a key within one turn of the server's loop: they come as "
+          "one, "
+          "so figures of contended keys are lower bounds");
       break;
     case Way::notifications:
       facts.way = "keyspace notifications";
