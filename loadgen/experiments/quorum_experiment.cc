@@ -64,6 +64,7 @@ class QuorumExperiment {
     if (point.clients > 1) load.workload.think = DurationDistribution::exponential(kThink);
     load.workload.duration /= rounds_of(point);
     load.endpoints = nodes_.endpoints(point.nodes);
+    load.stops_servers = point.nodes.down + point.nodes.frozen > 0;
     // Clients connect while all nodes are healthy; the fault comes after.
     bool struck = true;
     load.before_load = [&] {

@@ -328,7 +328,7 @@ class LiveRun {
     // schedule anyway.
     evidence.schedule_lag = lag_before_faults_.value_or(
         all.recorder.histograms(Phase::measured)[Timing::schedule_lag].snapshot());
-    evidence.restarted_servers = usage.gone;
+    if (!plan_.stops_servers) evidence.restarted_servers = usage.gone;
     if (!restarts_servers(plan_.faults)) {
       evidence.restarted_servers.insert(evidence.restarted_servers.end(), usage.restarts.begin(),
                                         usage.restarts.end());

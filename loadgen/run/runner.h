@@ -96,6 +96,9 @@ struct RunPlan {
   /// Called on the runner's thread when all clients are connected, and when they have ended but
   /// their keys still exist; may be empty.
   std::function<void()> before_load, after_load;
+  /// Whether before_load stops servers. If so, one that does not answer at the end is no reason to
+  /// distrust the run.
+  bool stops_servers = false;
   /// Played in every run, ordered by timetable(); requires a fault_target.
   std::vector<Fault> faults;
   FaultTarget* fault_target = nullptr;

@@ -9,7 +9,7 @@ namespace lockbench::results {
 Table hazard_table(const std::vector<Hazard>& hazards);
 
 struct MatrixStyle {
-  std::size_t columns = 8;  ///< of one table, besides the scenario
+  std::size_t columns = 8;  ///< of one table, without that of the scenario
   bool numbered = false;    ///< columns have numbers, which a list explains: names may be too long
 };
 

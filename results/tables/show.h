@@ -32,7 +32,7 @@ tl::expected<std::string, std::string> render(const Block& block, const Look& lo
 /// What follows from a result's figures, in a sentence each; violations come first.
 std::vector<Sentence> advice(const Result& result, const KnownFlaws& flaws);
 
-/// What to know about a result besides its figures, one line each: interrupted, invalid runs and
+/// What to know about a result beyond its figures, one line each: interrupted, invalid runs and
 /// why, faults, failures, skipped strategies, how repetitions were merged.
 std::vector<Sentence> notes(const Result& result);
 

@@ -38,10 +38,9 @@ SourceFacts facts_of(const std::string& endpoint, Way way) {
   };
   switch (way) {
     case Way::tracking:
-      return facts(
-          "CLIENT TRACKING", Accuracy::at_least,
-          "what happens to a key within one turn of the server's loop comes as one change: figures "
-          "of contended keys are lower bounds");
+      return facts("CLIENT TRACKING", Accuracy::at_least,
+                   "each of several changes of a key within one turn of the server's loop: they "
+                   "come as one, so figures of contended keys are lower bounds");
     case Way::notifications:
       return facts("keyspace notifications", Accuracy::exact,
                    "FLUSHDB and FLUSHALL: what they delete counts as held until its TTL ends");
