@@ -36,7 +36,9 @@ void expect_reader_follows_writer(const Descriptor& strategy, bool another) {
   EXPECT_EQ(shared_etcd().probe().keys(guards).size(), 1U) << "nothing keeps others out";
   EXPECT_GT(*read.fencing, *written.fencing);
   EXPECT_EQ(reading.client().release(read), ReleaseOutcome::released);
-  if (another) EXPECT_GT(*granted(queueing->join()).fencing, *read.fencing);
+  if (another) {
+    EXPECT_GT(*granted(queueing->join()).fencing, *read.fencing);
+  }
 }
 
 TEST_F(ChubbyTest, WhoSharesAfterAWriterHasAGuardAndANumberOfItsOwn) {
