@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <mutex>
-#include <optional>
 #include <set>
 #include <utility>
 

@@ -3,10 +3,7 @@
 #include <fmt/format.h>
 
 #include <asio/executor_work_guard.hpp>
-#include <asio/io_context.hpp>
-#include <asio/ip/tcp.hpp>
 #include <asio/post.hpp>
-#include <asio/steady_timer.hpp>
 #include <asio/use_future.hpp>
 #include <cmath>
 #include <exception>

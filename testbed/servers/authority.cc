@@ -13,7 +13,6 @@
 #include <functional>
 #include <random>
 #include <utility>
-#include <vector>
 
 #include "testbed/failure.h"
 #include "testbed/servers/testbed.h"

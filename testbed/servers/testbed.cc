@@ -14,7 +14,6 @@
 
 #include "testbed/failure.h"
 #include "testbed/process/process_tree.h"
-#include "testbed/servers/machine.h"
 
 namespace lockbench::testbed {
 namespace {

@@ -10,7 +10,6 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <set>
-#include <utility>
 
 #include "watch/sources/patterns.h"
 
