@@ -10,13 +10,6 @@
 #include "testbed/process/process_tree.h"
 
 namespace lockbench::deployment {
-namespace {
-
-[[noreturn]] void cannot(std::string_view what) {
-  throw Failure(fmt::format("these servers cannot {}", what));
-}
-
-}  // namespace
 
 tl::expected<std::unique_ptr<LocalHost>, std::string> LocalHost::open(bool tls) {
   std::unique_ptr<LocalHost> host(new LocalHost);
@@ -103,21 +96,18 @@ bool PrivateStore::remove_key(const std::string& key) {
   return need(removed) > 0;
 }
 
-std::string PrivateStore::value_of(const std::string& /*key*/) { cannot("show what they hold"); }
+void PrivateStore::cannot(std::string_view what) {
+  throw Failure(fmt::format("these servers cannot {}", what));
+}
 
 void PrivateStore::restart() {
   if (servers_.size() != 1) cannot("be restarted as one");
-  need(servers_.front()->kill_hard());
   need(servers_.front()->restart(keeps_data_));
 }
 
 void PrivateStore::jump_clock(Duration ahead) {
   if (!clock_) cannot("have their clock moved");
   clock_->set(ahead);
-}
-
-void PrivateStore::fill_memory(const std::string& /*key*/, const std::string& /*policy*/) {
-  cannot("have their memory filled");
 }
 
 void PrivateStore::cut_replication() {
@@ -134,17 +124,6 @@ void PrivateStore::fail_over() {
   need(leader().kill_hard());
   need(behind_->restart(true));
 }
-
-void PrivateStore::end_session(const std::string& /*key*/) { cannot("end a session"); }
-void PrivateStore::limit(Limit /*what*/, std::chrono::seconds /*time*/) {
-  cannot("limit their sessions");
-}
-void PrivateStore::begin_transaction() { cannot("open a transaction"); }
-tl::expected<void, std::string> PrivateStore::wait_in_transaction(const std::string& /*key*/) {
-  cannot("wait in a transaction");
-}
-bool PrivateStore::commit_transaction() { cannot("commit a transaction"); }
-void PrivateStore::cut_off_successor() { cannot("cut off one replica alone"); }
 
 std::size_t PrivateStore::member(bool leads) const {
   const testbed::Server* const leading = &leader();

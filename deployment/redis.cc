@@ -60,9 +60,7 @@ class RedisStore : public PrivateStore {
 
   /// With replicas it is back when they follow it again.
   void restart() override {
-    testbed::Server& server = *servers().front();
-    need(server.kill_hard());
-    need(server.restart(keeps_data()));
+    need(servers().front()->restart(keeps_data()));
     if (group_) need(group_->await_in_step());
   }
 

@@ -201,10 +201,7 @@ class FamilyBook {
     picture.missed = missed;
     if (missed > 0) picture.sight = std::max(of_source, Accuracy::at_least);
     picture.accuracy = name_of(picture.sight);
-    if (const auto parts = queue_.parts(now)) {
-      picture.queue = {
-          .oldest = (*parts)[0], .middle = (*parts)[1], .latest = (*parts)[2], .known = true};
-    }
+    picture.queue = queue_.parts(now);
     return picture;
   }
   std::uint64_t changes_per_holding() const { return changes_per_holding_; }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <mutex>
 #include <set>
 #include <utility>
@@ -134,29 +135,26 @@ class Scan {
   }
 
   /// Their places, the worst first.
-  std::vector<std::size_t> worst() {
-    std::ranges::sort(worst_, std::greater<>());
+  std::vector<std::size_t> worst() const {
     std::vector<std::size_t> places;
     for (const auto& [hurt, place] : worst_) places.push_back(place);
     return places;
   }
 
  private:
-  /// A heap of the worst, the least of them on top.
   void keep(std::size_t place, double hurt) {
     if (worst_.size() == kMostWorst) {
-      if (hurt <= worst_.front().first) return;
-      std::pop_heap(worst_.begin(), worst_.end(), std::greater<>());
-      worst_.pop_back();
+      const auto least = std::prev(worst_.end());
+      if (hurt <= least->first) return;
+      worst_.erase(least);
     }
-    worst_.emplace_back(hurt, place);
-    std::push_heap(worst_.begin(), worst_.end(), std::greater<>());
+    worst_.emplace(hurt, place);
   }
 
   const TimePoint now_;
   const std::vector<std::optional<Duration>> bounds_;
   std::vector<std::uint64_t> most_waiting_;
-  std::vector<std::pair<double, std::size_t>> worst_;
+  std::set<std::pair<double, std::size_t>, std::greater<>> worst_;
 };
 
 LockPicture picture_of(const LockRecord& record, const FamilyPicture& family, bool held_long,

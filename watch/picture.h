@@ -1,6 +1,8 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,21 +24,15 @@ struct LockPicture : results::ObservedLock {
   Figures figures;
 };
 
-/// Waiters of a family over the last half minute, in three parts: the fewest in each of them.
-struct Queue {
-  std::uint64_t oldest = 0, middle = 0, latest = 0;
-  bool known = false;  ///< watched for long enough
-
-  bool only_grows() const { return known && oldest < middle && middle < latest; }
-};
-
 struct FamilyPicture : results::Observed {
   loadgen::HistogramSnapshot holds, waits;  ///< behind `hold` and `wait`
   Accuracy sight = Accuracy::sampled;       ///< behind `accuracy`
   std::uint64_t expired_after_renewal = 0;  ///< of the expired ones, those renewed at least twice
   std::uint64_t owners = 0;  ///< distinct ones, estimated; a lock with a new token for each
                              ///< acquisition shows as many
-  Queue queue;
+  /// Waiters over the last half minute: the fewest in each third of it, the oldest first. Nothing:
+  /// not watched for so long.
+  std::optional<std::array<std::uint64_t, 3>> queue;
   std::string most_waited_for;  ///< the lock with most waiters now; empty: none
 };
 
