@@ -62,9 +62,7 @@ tl::expected<std::string, std::string> make_secret() {
   if (getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) {
     return tl::unexpected(fmt::format("cannot make a secret: {}", std::strerror(errno)));
   }
-  std::string secret;
-  for (const unsigned char byte : bytes) secret += fmt::format("{:02x}", byte);
-  return secret;
+  return fmt::format("{:02x}", fmt::join(bytes, ""));
 }
 
 }  // namespace

@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <memory>
 #include <set>
 #include <utility>
@@ -86,19 +85,6 @@ class KeyScan {
   std::size_t pattern_ = 0;
   std::string cursor_ = "0";
 };
-
-/// A random token: hexadecimal digits, a UUID, or base 64.
-bool is_random(std::string_view owner) {
-  constexpr std::size_t kLeastSize = 16, kMostSize = 128;
-  if (owner.size() < kLeastSize || owner.size() > kMostSize) return false;
-  const bool plain = std::ranges::all_of(owner, [](unsigned char c) {
-    return std::isalnum(c) != 0 || c == '-' || c == '_' || c == '+' || c == '/' || c == '=' ||
-           c == ':' || c == '.';
-  });
-  const bool digits =
-      std::ranges::any_of(owner, [](unsigned char c) { return std::isdigit(c) != 0; });
-  return plain && digits;
-}
 
 /// Which keys look like locks, where the user named none.
 class KeyProposals {
