@@ -119,9 +119,7 @@ class Histories {
     if (happenings.list.empty()) add_one(record.at, "queue_changed", "");
   }
   void forget(std::size_t place) {
-    for (auto& one : all_) {
-      if (one.first == place) one = {SIZE_MAX, {}};
-    }
+    std::erase_if(all_, [&](const auto& one) { return one.first == place; });
   }
 
  private:

@@ -183,12 +183,10 @@ std::string quote_identifier(std::string_view name) {
   return fmt::format("\"{}\"", boost::replace_all_copy(std::string(name), "\"", "\"\""));
 }
 
-std::string owner_of(const PostgresLock& lock) {
-  return lock.process == 0 ? "prepared transaction" : fmt::format("process {}", lock.process);
-}
-
 Party party_of(const PostgresLock& lock, std::optional<Duration> lasted, TimePoint at) {
-  Party party{.owner = owner_of(lock), .shared = lock.shared};
+  Party party{
+      .owner = lock.process == 0 ? "prepared transaction" : fmt::format("process {}", lock.process),
+      .shared = lock.shared};
   if (lasted) party.since = at - *lasted;
   return party;
 }
@@ -247,12 +245,6 @@ void add_advisory(Sighting& seen, const PostgresLock& lock, TimePoint at) {
   } else {
     seen.waiting->push_back(waiter_of(lock, at));
   }
-}
-
-/// In the order in which they came. Whoever has no beginning comes last.
-void sort_waiters(std::vector<Party>& waiting) {
-  std::ranges::stable_sort(
-      waiting, {}, [](const Party& party) { return party.since.value_or(TimePoint::max()); });
 }
 
 /// The clocks of watcher and server differ by a little more or less each time.
@@ -447,7 +439,10 @@ std::vector<Sighting> PostgresBook::locks(const PostgresLook& look, TimePoint at
     hold(*seen, party_of(*holder->second, holder->second->transaction, at));
   }
   for (auto& [name, seen] : now) {
-    sort_waiters(*seen.waiting);
+    // In the order in which they came; those without a beginning come last.
+    std::ranges::stable_sort(*seen.waiting, {}, [](const Party& party) {
+      return party.since.value_or(TimePoint::max());
+    });
     seen.waiters = seen.waiting->size();
   }
   return replace(locks_, std::move(now), first, look.cut, at);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <random>
 #include <stop_token>
@@ -109,7 +110,7 @@ class ServerSource final : public Source {
  public:
   ServerSource(Endpoint endpoint, const Request& request)
       : endpoint_(std::move(endpoint)),
-        display_(display_of(endpoint_)),
+        display_(std::invoke(&Endpoint::display, endpoint_)),
         request_(request),
         env_(make_system_env(std::random_device()()),
              [this] { sent_.fetch_add(1, std::memory_order_relaxed); }),
@@ -137,14 +138,6 @@ class ServerSource final : public Source {
   std::uint64_t commands() const override { return sent_.load(std::memory_order_relaxed); }
 
  private:
-  static std::string display_of(const Endpoint& endpoint) {
-    if constexpr (requires { endpoint.display(); }) {
-      return endpoint.display();
-    } else {
-      return endpoint.display;
-    }
-  }
-
   const Endpoint endpoint_;
   const std::string display_;
   const Request request_;
