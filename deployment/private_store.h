@@ -95,8 +95,6 @@ class PrivateStore {
   explicit PrivateStore(std::string_view store, bool keeps_data = false,
                         Duration shortest_session = {})
       : store_(store), keeps_data_(keeps_data), shortest_session_(shortest_session) {}
-  PrivateStore(const PrivateStore&) = delete;
-  PrivateStore& operator=(const PrivateStore&) = delete;
   virtual ~PrivateStore() = default;
 
   /// Those that clients use now: all nodes, all members, or the primary.

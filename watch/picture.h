@@ -10,7 +10,7 @@
 #include "loadgen/record/histogram.h"
 #include "results/file/model.h"
 #include "strategies/duration.h"
-#include "watch/sighting.h"
+#include "watch/source.h"
 
 // What a watch knows at one time, in the terms of the result file. Plain data: a picture is a copy,
 // and reading one never holds up a source.

@@ -33,8 +33,6 @@ bool Connections::has(std::uint64_t connection) const {
 class ProxyLoop {
  public:
   ProxyLoop() : thread_([this] { run(); }) {}
-  ProxyLoop(const ProxyLoop&) = delete;
-  ProxyLoop& operator=(const ProxyLoop&) = delete;
   /// All proxies are closed: only cancelled operations are left to run.
   ~ProxyLoop() {
     work_.reset();

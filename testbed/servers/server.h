@@ -67,8 +67,6 @@ class Server final {
   /// Returns when the server is ready. If it ends instead, the error carries the end of its log.
   static StartedServer start(const Testbed& testbed, ServerSpec spec);
 
-  Server(const Server&) = delete;
-  Server& operator=(const Server&) = delete;
   /// Kills the server and removes its folder.
   ~Server();
 

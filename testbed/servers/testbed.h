@@ -25,8 +25,6 @@ class Testbed {
  public:
   static tl::expected<std::unique_ptr<Testbed>, std::string> start();
 
-  Testbed(const Testbed&) = delete;
-  Testbed& operator=(const Testbed&) = delete;
   /// Ends all servers and removes the folder, within about 10 s.
   ~Testbed();
 

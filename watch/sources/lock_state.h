@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "strategies/duration.h"
-#include "watch/sighting.h"
+#include "watch/source.h"
 
 // States of locks as sources tell them.
 namespace lockbench::watch {

@@ -13,7 +13,6 @@
 #include <utility>
 #include <vector>
 
-#include "watch/sighting.h"
 #include "watch/sources/lock_state.h"
 #include "watch/sources/redis_lock.h"
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "strategies/redis/client/connection.h"
-#include "watch/sighting.h"
+#include "watch/source.h"
 
 // What the keys of locks in Redis look like, whatever library wrote them, and what the server says
 // of them. Takes any answer.

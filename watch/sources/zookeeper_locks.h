@@ -11,7 +11,6 @@
 #include <utility>
 #include <vector>
 
-#include "watch/sighting.h"
 #include "watch/sources/lock_state.h"
 #include "watch/sources/patterns.h"
 
@@ -31,9 +30,8 @@ inline std::optional<SequenceNode> read_sequence_node(const std::string& name) {
       fmt::format("(?:(?:_c_)?({})-?)?(?:(__READ__|__rlock__|read-)|.*)([0-9]{{10}})", kUuid));
   boost::smatch found;
   if (!boost::regex_match(name, found, kForm)) return std::nullopt;
-  return SequenceNode{.maker = found[1].str(),
-                      .sequence = std::stoull(found[3].str()),
-                      .shared = found[2].matched};
+  return SequenceNode{
+      .maker = found[1].str(), .sequence = std::stoull(found[3].str()), .shared = found[2].matched};
 }
 
 /// The locks of ZooKeeper as its nodes tell: below a lock's node each contender has a sequence

@@ -54,8 +54,6 @@ class ZookeeperWatch : public Watching {
       roots_.insert(slash == 0 ? "/" : prefix.substr(0, slash));
     }
   }
-  ZookeeperWatch(const ZookeeperWatch&) = delete;
-  ZookeeperWatch& operator=(const ZookeeperWatch&) = delete;
   /// So that its watches do not burden the server until the session would expire.
   ~ZookeeperWatch() { session_.close(); }
 
