@@ -153,16 +153,6 @@ void PrivateStore::replace_leader() {
   if (killed_ != nullptr) need(std::exchange(killed_, nullptr)->restart(true));
 }
 
-void PrivateStore::add(tl::expected<std::unique_ptr<testbed::Server>, std::string> started) {
-  servers_.push_back(need(std::move(started)));
-}
-
-void PrivateStore::add_cluster(
-    tl::expected<std::vector<std::unique_ptr<testbed::Server>>, std::string> started) {
-  servers_ = need(std::move(started));
-  cluster_ = true;
-}
-
 const testbed::ClockShim* PrivateStore::clock_for(LocalHost& host, Setup setup) {
   if (setup != Setup::clocked) return nullptr;
   clock_ = need(testbed::ClockShim::make(host.testbed()));

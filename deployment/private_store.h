@@ -184,10 +184,12 @@ class PrivateStore {
   virtual void settle() {}
 
  protected:
-  void add(tl::expected<std::unique_ptr<testbed::Server>, std::string> started);
+  void add(testbed::StartedServer started) { servers_.push_back(need(std::move(started))); }
   /// The members of a cluster. Those that are restarted must keep their data.
-  void add_cluster(
-      tl::expected<std::vector<std::unique_ptr<testbed::Server>>, std::string> started);
+  void add_cluster(testbed::StartedCluster started) {
+    servers_ = need(std::move(started));
+    cluster_ = true;
+  }
   /// A clock that can be moved; null if the setup does not ask for one.
   const testbed::ClockShim* clock_for(LocalHost& host, Setup setup);
   /// A network between members in which one can be cut off; null if the setup does not ask for one.

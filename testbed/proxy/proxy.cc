@@ -219,9 +219,6 @@ tl::expected<std::unique_ptr<Proxy>, std::string> start_proxy(ProxyPool& pool, s
   return start_on_free_port<Proxy>(free_loopback_port, start);
 }
 
-Proxy::Proxy(std::shared_ptr<ProxyLoop> loop, std::shared_ptr<ProxyCore> core, std::uint16_t port)
-    : loop_(std::move(loop)), core_(std::move(core)), port_(port) {}
-
 Proxy::~Proxy() {
   loop_->call([this] { core_->close(); });
 }

@@ -109,9 +109,6 @@ std::string TlsFiles::query(std::string_view before) const {
   return text;
 }
 
-Authority::Authority(fs::path folder, Account account)
-    : folder_(std::move(folder)), account_(std::move(account)) {}
-
 tl::expected<std::unique_ptr<Authority>, std::string> Authority::make(fs::path folder,
                                                                       Account account) {
   std::unique_ptr<Authority> made(new Authority(std::move(folder), std::move(account)));

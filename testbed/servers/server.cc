@@ -77,12 +77,6 @@ StartedServer Server::start(const Testbed& testbed, ServerSpec spec) {
   return tl::unexpected(fmt::format("{}: {}", kPortTaken, launched.error()));
 }
 
-Server::Server(const Testbed& testbed, ServerSpec spec)
-    : spec_(std::move(spec)),
-      user_(testbed.account().name),
-      secret_(testbed.secret()),
-      supervisor_(testbed.supervisor()) {}
-
 Server::~Server() {
   const std::lock_guard lock(lifecycle_);
   // An error is ignored: the supervisor kills what is left when it ends.

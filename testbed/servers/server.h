@@ -110,7 +110,11 @@ class Server final {
  private:
   using Result = tl::expected<void, std::string>;
 
-  Server(const Testbed& testbed, ServerSpec spec);
+  Server(const Testbed& testbed, ServerSpec spec)
+      : spec_(std::move(spec)),
+        user_(testbed.account().name),
+        secret_(testbed.secret()),
+        supervisor_(testbed.supervisor()) {}
   /// The present process, or the last one; null before the first.
   std::shared_ptr<Process> process() const;
   /// Starts the process and awaits readiness; a server that does not become ready is killed.

@@ -35,7 +35,9 @@ class Testbed {
   /// The password of all servers: 128 random bits in hexadecimal digits.
   const std::string& secret() const { return secret_; }
   /// User and secret as they stand in a URL: "lockbench:...@".
-  std::string login(std::string_view user = kUser) const;
+  std::string login(std::string_view user = kUser) const {
+    return std::string(user) + ":" + secret_ + "@";
+  }
 
   /// A new folder for one server, "<kind>-<n>", with an empty folder "data" in it. Both belong to
   /// the account, and only it may enter.
@@ -56,7 +58,11 @@ class Testbed {
 
  private:
   Testbed(std::filesystem::path folder, Account account, std::string secret,
-          std::shared_ptr<Supervisor> supervisor);
+          std::shared_ptr<Supervisor> supervisor)
+      : folder_(std::move(folder)),
+        account_(std::move(account)),
+        secret_(std::move(secret)),
+        supervisor_(std::move(supervisor)) {}
 
   const std::filesystem::path folder_;
   const Account account_;

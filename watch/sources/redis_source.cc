@@ -135,7 +135,8 @@ class RedisFeed {
 
   /// One command and the first thing that the server says then, which is the answer as long as it
   /// has nothing to say of itself. An error reply is of kind `rejected`.
-  StoreResult<Reply> call(redis::Command command, const std::stop_token& stop) {
+  StoreResult<Reply> call(const std::vector<std::string_view>& command,
+                          const std::stop_token& stop) {
     if (!transport_) connect(stop);
     const CommandInfo info{.store = "redis", .endpoint = display_, .name = command[0], .key = {}};
     env_.before_command(info);
@@ -144,10 +145,6 @@ class RedisFeed {
     if (!reply) fail(StoreError::Kind::unanswered, reply.error());
     if (reply->type != Reply::Type::error) return *std::move(reply);
     return tl::unexpected(redis::error_at(display_, StoreError::Kind::rejected, reply->text));
-  }
-  StoreResult<redis::Reply> call(std::initializer_list<std::string_view> command,
-                                 const std::stop_token& stop) {
-    return call(redis::Command(command.begin(), command.size()), stop);
   }
   /// After a command: what the server says next, an error reply included; nothing if it is silent
   /// for `longest`. A stop ends the wait.
