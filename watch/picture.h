@@ -49,7 +49,6 @@ struct SourcePicture {
   std::string missed_reason;
 };
 
-/// Everything that a watch knows at one time.
 struct Picture {
   TimePoint at{};
   Duration watched{};

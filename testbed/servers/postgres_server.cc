@@ -160,24 +160,6 @@ bool pgbouncer_is_ready(const Server& server) {
   return server.log().find("process up: PgBouncer") != std::string::npos;
 }
 
-std::string pooler_configuration(const PgbouncerOptions& options, const fs::path& users,
-                                 std::uint16_t postgres, std::uint16_t port) {
-  return fmt::format(
-      "[databases]\n"
-      "* = host=127.0.0.1 port={} user={}\n"
-      "[pgbouncer]\n"
-      "listen_addr = 127.0.0.1\n"
-      "listen_port = {}\n"
-      "unix_socket_dir =\n"
-      "auth_type = scram-sha-256\n"
-      "auth_file = {}\n"
-      "pool_mode = {}\n"
-      "default_pool_size = {}\n"
-      "max_client_conn = 1000\n"
-      "ignore_startup_parameters = extra_float_digits\n",
-      postgres, kSuperuser, port, users.string(), options.pool_mode, options.pool_size);
-}
-
 }  // namespace
 
 tl::expected<fs::path, std::string> find_postgres() {
@@ -198,7 +180,21 @@ StartedServer start_pgbouncer(Testbed& testbed, std::uint16_t postgres,
     const fs::path config = spec.folder / "pgbouncer.ini", users = spec.folder / "users";
     // For its clients, and for itself where it is a client.
     need(testbed.write_file(users, fmt::format("\"{}\" \"{}\"\n", kSuperuser, testbed.secret())));
-    need(testbed.write_file(config, pooler_configuration(options, users, postgres, port)));
+    const std::string text = fmt::format(
+        "[databases]\n"
+        "* = host=127.0.0.1 port={} user={}\n"
+        "[pgbouncer]\n"
+        "listen_addr = 127.0.0.1\n"
+        "listen_port = {}\n"
+        "unix_socket_dir =\n"
+        "auth_type = scram-sha-256\n"
+        "auth_file = {}\n"
+        "pool_mode = {}\n"
+        "default_pool_size = {}\n"
+        "max_client_conn = 1000\n"
+        "ignore_startup_parameters = extra_float_digits\n",
+        postgres, kSuperuser, port, users.string(), options.pool_mode, options.pool_size);
+    need(testbed.write_file(config, text));
     spec.argv = {program.string(), config.string()};
     spec.url = {"postgresql://" + testbed.login(kSuperuser), std::string(kPlainDatabase)};
     spec.ready = pgbouncer_is_ready;

@@ -238,15 +238,6 @@ void add_tuple(Sighting& seen, const PostgresLock& lock, Lines& lines, TimePoint
   hold(seen, party_of(*transaction->second, transaction->second->transaction, at));
 }
 
-void add_advisory(Sighting& seen, const PostgresLock& lock, TimePoint at) {
-  seen.shape = Shape::advisory;
-  if (lock.granted) {
-    hold(seen, party_of(lock, lock.idle, at));
-  } else {
-    seen.waiting->push_back(waiter_of(lock, at));
-  }
-}
-
 /// The clocks of watcher and server differ by a little more or less each time.
 constexpr Duration kClocksDiffer = std::chrono::milliseconds(20);
 
@@ -420,9 +411,14 @@ std::vector<Sighting> PostgresBook::locks(const PostgresLook& look, TimePoint at
       unwanted.waiting.emplace();
       add_tuple(seen != nullptr ? *seen : unwanted, lock, lines, at);
     } else if (seen != nullptr) {
-      add_advisory(*seen, lock, at);
+      seen->shape = Shape::advisory;
+      if (!lock.granted) {
+        seen->waiting->push_back(waiter_of(lock, at));
+        continue;
+      }
+      hold(*seen, party_of(lock, lock.idle, at));
       // Only at the first look is the session's rest all that is known.
-      if (!first && lock.granted && !locks_.contains(lock.name)) {
+      if (!first && !locks_.contains(lock.name)) {
         for (Party& party : seen->holders) party.since.reset();
       }
     }

@@ -46,7 +46,6 @@ std::string quote_text(std::string_view text) {
   return quoted + '\'';
 }
 
-/// One connection's time of watching, from its first look to its loss.
 class PostgresWatch : public Watching {
  public:
   PostgresWatch(const postgres::Endpoint& endpoint, const Watching& watching)

@@ -178,7 +178,6 @@ class RedisFeed {
   redis::ReplyReader reader_;
 };
 
-/// One connection's time of watching, from its first command to its loss.
 class RedisWatch : public Watching {
  public:
   RedisWatch(const redis::Endpoint& endpoint, const Watching& watching)

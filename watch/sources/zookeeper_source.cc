@@ -39,7 +39,6 @@ std::string child_of(const std::string& path, const std::string& name) {
   return path == "/" ? "/" + name : path + "/" + name;
 }
 
-/// One session's time of watching.
 class ZookeeperWatch : public Watching {
  public:
   ZookeeperWatch(const zookeeper::Endpoint& endpoint, const Watching& watching)
