@@ -54,7 +54,7 @@ tl::expected<std::string, std::string> ask_memcached(
     const std::function<bool(std::string_view)>& whole) {
   const std::string who = fmt::format("{} {}", kUser, server.secret());
   const std::string login = fmt::format("set login 0 0 {}\r\n{}\r\n", who.size(), who);
-  return server.ask(login, "STORED\r\n", commands, within, whole);
+  return ask_until(server.port(), commands, within, whole, server.tls(), {login, "STORED\r\n"});
 }
 
 }  // namespace lockbench::testbed

@@ -108,7 +108,7 @@ tl::expected<std::string, std::string> ask_at(const AnySocket::endpoint_type& ad
                                               std::string_view request,
                                               std::chrono::milliseconds within,
                                               const std::function<bool(std::string_view)>& whole,
-                                              const TlsFiles* tls) try {
+                                              const TlsFiles* tls, const Login& login) try {
   const auto deadline = Clock::now() + within;
   asio::io_context io(1);
   AnySocket socket(io);
@@ -116,7 +116,16 @@ tl::expected<std::string, std::string> ask_at(const AnySocket::endpoint_type& ad
   if (failed) return step_error("socket", failed);
   failed = run_step(io, deadline, [&](const auto& done) { socket.async_connect(address, done); });
   if (failed) return step_error("connect", failed);
-  if (tls == nullptr) return ask_by(socket, io, request, deadline, whole);
+  // The login by itself: memcached refuses some commands that follow another one at once.
+  const auto ask_after_login = [&](auto& stream) {
+    if (!login.line.empty()) {
+      auto answer = ask_by(stream, io, login.line, deadline,
+                           [](std::string_view text) { return text.ends_with("\r\n"); });
+      if (!answer || *answer != login.accepted) return answer;
+    }
+    return ask_by(stream, io, request, deadline, whole);
+  };
+  if (tls == nullptr) return ask_after_login(socket);
   // Trusts any server, so that tests can have one with a bad certificate.
   asio::ssl::context context(asio::ssl::context::tls_client);
   context.use_certificate_file(tls->certificate, asio::ssl::context::pem, failed);
@@ -127,7 +136,7 @@ tl::expected<std::string, std::string> ask_at(const AnySocket::endpoint_type& ad
     session.async_handshake(asio::ssl::stream_base::client, done);
   });
   if (failed) return step_error("TLS", failed);
-  return ask_by(session, io, request, deadline, whole);
+  return ask_after_login(session);
 } catch (const std::system_error& error) {
   return tl::unexpected<std::string>(error.what());
 }
@@ -168,9 +177,9 @@ tl::expected<std::vector<std::uint16_t>, std::string> distinct_ports(const PortC
 tl::expected<std::string, std::string> ask_until(std::uint16_t port, std::string_view request,
                                                  std::chrono::milliseconds within,
                                                  const std::function<bool(std::string_view)>& whole,
-                                                 const TlsFiles* tls) {
+                                                 const TlsFiles* tls, const Login& login) {
   const tcp::endpoint address(asio::ip::address_v4::loopback(), port);
-  return ask_at(address, request, within, whole, tls);
+  return ask_at(address, request, within, whole, tls, login);
 }
 
 tl::expected<std::string, std::string> ask_until(
@@ -181,7 +190,7 @@ tl::expected<std::string, std::string> ask_until(
         fmt::format("{} is too long for a unix socket: set a shorter TMPDIR", socket.native()));
   }
   return ask_at(asio::local::stream_protocol::endpoint(socket.native()), request, within, whole,
-                nullptr);
+                nullptr, {});
 }
 
 }  // namespace lockbench::testbed

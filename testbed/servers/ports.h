@@ -30,13 +30,20 @@ tl::expected<std::uint16_t, std::string> free_loopback_port();
 tl::expected<std::vector<std::uint16_t>, std::string> distinct_ports(const PortChooser& choose,
                                                                      std::size_t count);
 
+/// A first request, and the answer by which the server lets one in.
+struct Login {
+  std::string_view line, accepted;
+};
+
 /// Sends `request` to the port and returns what comes back until `whole` says that it is all there,
 /// or the other side closes; an error when neither happens within the time. By TLS if there are
-/// files for it. Thread-safe.
+/// files for it. After the login, if there is one; the answer to the login if it is refused.
+/// Thread-safe.
 tl::expected<std::string, std::string> ask_until(std::uint16_t port, std::string_view request,
                                                  std::chrono::milliseconds within,
                                                  const std::function<bool(std::string_view)>& whole,
-                                                 const TlsFiles* tls = nullptr);
+                                                 const TlsFiles* tls = nullptr,
+                                                 const Login& login = {});
 /// The same by the unix socket of that path.
 tl::expected<std::string, std::string> ask_until(
     const std::filesystem::path& socket, std::string_view request, std::chrono::milliseconds within,

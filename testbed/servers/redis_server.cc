@@ -89,7 +89,7 @@ tl::expected<std::string, std::string> ask_redis(
     const std::function<bool(std::string_view)>& whole) {
   constexpr std::chrono::seconds kWithin{1};
   const std::string login = fmt::format("AUTH {} {}\r\n", kUser, server.secret());
-  return server.ask(login, "+OK\r\n", commands, kWithin, whole);
+  return ask_until(server.port(), commands, kWithin, whole, server.tls(), {login, "+OK\r\n"});
 }
 
 tl::expected<std::string, std::string> ask_redis_line(const Server& server,

@@ -122,18 +122,6 @@ std::string Server::failure(std::string_view what) const {
                       : fmt::format("{} {}:\n{}", name, what, tail);
 }
 
-tl::expected<std::string, std::string> Server::ask(
-    std::string_view login, std::string_view logged_in, std::string_view commands,
-    std::chrono::milliseconds within, const std::function<bool(std::string_view)>& whole) const {
-  const auto all = [&](std::string_view text) {
-    if (text.starts_with(logged_in)) return whole(text.substr(logged_in.size()));
-    return text.ends_with("\r\n");
-  };
-  auto answer = ask_until(port(), fmt::format("{}{}", login, commands), within, all, tls());
-  if (answer && answer->starts_with(logged_in)) answer->erase(0, logged_in.size());
-  return answer;
-}
-
 Server::Result Server::signal(int signo) { return process()->signal(signo); }
 
 Server::Result Server::launch_locked() {

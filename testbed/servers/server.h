@@ -87,11 +87,6 @@ class Server final {
   const TlsFiles* tls() const { return spec_.tls; }
   /// Whether it leads its cluster; false if it does not answer.
   bool leads() const { return alive() && spec_.leads && spec_.leads(*this); }
-  /// The answers to `commands` after the login, with `whole` as in ask_until; what it answers
-  /// instead of `logged_in`, a line, if it lets nobody in.
-  tl::expected<std::string, std::string> ask(
-      std::string_view login, std::string_view logged_in, std::string_view commands,
-      std::chrono::milliseconds within, const std::function<bool(std::string_view)>& whole) const;
   std::filesystem::path data_folder() const { return spec_.folder / "data"; }
   std::filesystem::path log_path() const { return spec_.folder / "log"; }
   /// What the present process has written so far, or the last 64 KiB of it.
