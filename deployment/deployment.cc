@@ -38,6 +38,17 @@ struct WantedStore {
   }
 };
 
+/// How many connections a private server takes: up to two for each client, as far as the limit of
+/// open files goes, but at least one, and those that are shared.
+std::uint32_t connections_for(int clients) {
+  // Checks before and after a run, renewal, notification, and connections that cancel a wait.
+  constexpr std::uint64_t kShared = 128;
+  const std::uint64_t least = static_cast<std::uint64_t>(clients) + kShared;
+  // A client that reconnects may be counted twice for a while.
+  const std::uint64_t generous = least + static_cast<std::uint64_t>(clients);
+  return static_cast<std::uint32_t>(std::clamp(testbed::clients_possible(), least, generous));
+}
+
 std::vector<std::string> first_of(std::vector<std::string> urls) {
   if (urls.size() > 1) urls.resize(1);
   return urls;
@@ -292,15 +303,6 @@ std::uint64_t open_files_for(const Request& request, const Strategies& strategie
   }
   if (request.counter) ++each;
   return static_cast<std::uint64_t>(request.clients) * each + kShared;
-}
-
-std::uint32_t connections_for(int clients) {
-  // Checks before and after a run, renewal, notification, and connections that cancel a wait.
-  constexpr std::uint64_t kShared = 128;
-  const std::uint64_t least = static_cast<std::uint64_t>(clients) + kShared;
-  // A client that reconnects may be counted twice for a while.
-  const std::uint64_t generous = least + static_cast<std::uint64_t>(clients);
-  return static_cast<std::uint32_t>(std::clamp(testbed::clients_possible(), least, generous));
 }
 
 tl::expected<void, std::string> can_serve(std::string_view backend) {

@@ -92,10 +92,6 @@ tl::expected<Deployment, std::string> deploy(const Request& request,
 std::uint64_t open_files_for(const Request& request,
                              const std::vector<const Descriptor*>& strategies);
 
-/// How many connections a private server takes for that many clients: up to two for each, as far as
-/// the limit of open files goes, but at least one, and those that are shared.
-std::uint32_t connections_for(int clients);
-
 /// Whether strategies of this backend could run here on private servers; the error says what is
 /// missing. Starts nothing.
 tl::expected<void, std::string> can_serve(std::string_view backend);

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cstdio>
 #include <utility>
 
@@ -11,13 +10,6 @@
 #include "testbed/process/process_tree.h"
 
 namespace lockbench::deployment {
-namespace {
-
-[[noreturn]] void cannot(std::string_view what) {
-  throw Failure(fmt::format("these servers cannot {}", what));
-}
-
-}  // namespace
 
 tl::expected<std::unique_ptr<LocalHost>, std::string> LocalHost::open(bool tls) {
   std::unique_ptr<LocalHost> host(new LocalHost);
@@ -104,21 +96,18 @@ bool PrivateStore::remove_key(const std::string& key) {
   return need(removed) > 0;
 }
 
-std::string PrivateStore::value_of(const std::string& /*key*/) { cannot("show what they hold"); }
+void PrivateStore::cannot(std::string_view what) {
+  throw Failure(fmt::format("these servers cannot {}", what));
+}
 
 void PrivateStore::restart() {
   if (servers_.size() != 1) cannot("be restarted as one");
-  need(servers_.front()->kill_hard());
   need(servers_.front()->restart(keeps_data_));
 }
 
 void PrivateStore::jump_clock(Duration ahead) {
   if (!clock_) cannot("have their clock moved");
   clock_->set(ahead);
-}
-
-void PrivateStore::fill_memory(const std::string& /*key*/, const std::string& /*policy*/) {
-  cannot("have their memory filled");
 }
 
 void PrivateStore::cut_replication() {
@@ -135,17 +124,6 @@ void PrivateStore::fail_over() {
   need(leader().kill_hard());
   need(behind_->restart(true));
 }
-
-void PrivateStore::end_session(const std::string& /*key*/) { cannot("end a session"); }
-void PrivateStore::limit(Limit /*what*/, std::chrono::seconds /*time*/) {
-  cannot("limit their sessions");
-}
-void PrivateStore::begin_transaction() { cannot("open a transaction"); }
-tl::expected<void, std::string> PrivateStore::wait_in_transaction(const std::string& /*key*/) {
-  cannot("wait in a transaction");
-}
-bool PrivateStore::commit_transaction() { cannot("commit a transaction"); }
-void PrivateStore::cut_off_successor() { cannot("cut off one replica alone"); }
 
 std::size_t PrivateStore::member(bool leads) const {
   const testbed::Server* const leading = &leader();
@@ -173,16 +151,6 @@ void PrivateStore::kill_leader() {
 
 void PrivateStore::replace_leader() {
   if (killed_ != nullptr) need(std::exchange(killed_, nullptr)->restart(true));
-}
-
-void PrivateStore::add(tl::expected<std::unique_ptr<testbed::Server>, std::string> started) {
-  servers_.push_back(need(std::move(started)));
-}
-
-void PrivateStore::add_cluster(
-    tl::expected<std::vector<std::unique_ptr<testbed::Server>>, std::string> started) {
-  servers_ = need(std::move(started));
-  cluster_ = true;
 }
 
 const testbed::ClockShim* PrivateStore::clock_for(LocalHost& host, Setup setup) {

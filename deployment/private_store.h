@@ -95,8 +95,6 @@ class PrivateStore {
   explicit PrivateStore(std::string_view store, bool keeps_data = false,
                         Duration shortest_session = {})
       : store_(store), keeps_data_(keeps_data), shortest_session_(shortest_session) {}
-  PrivateStore(const PrivateStore&) = delete;
-  PrivateStore& operator=(const PrivateStore&) = delete;
   virtual ~PrivateStore() = default;
 
   /// Those that clients use now: all nodes, all members, or the primary.
@@ -131,7 +129,7 @@ class PrivateStore {
   /// deletion itself may have to wait for the lock.
   bool remove_key(const std::string& key);
   /// The key's value; empty if there is no such key.
-  virtual std::string value_of(const std::string& key);
+  virtual std::string value_of(const std::string& /*key*/) { cannot("show what they hold"); }
   /// The server dies without warning and comes back.
   virtual void restart();
   /// The server's wall clock jumps ahead.
@@ -139,24 +137,30 @@ class PrivateStore {
   /// Memory fills up with keys that live longer than this one, until this one is gone or memory has
   /// been filled several times over. `policy`: which keys make room, as Redis calls it; memcached
   /// has one policy only.
-  virtual void fill_memory(const std::string& key, const std::string& policy);
+  virtual void fill_memory(const std::string& /*key*/, const std::string& /*policy*/) {
+    cannot("have their memory filled");
+  }
   /// Nothing more reaches the replica, or one of the members that follow.
   virtual void cut_replication();
   /// The primary dies and the replica takes its place: urls() leads there.
   virtual void fail_over();
   /// An administrator ends the session that holds the key's lock.
-  virtual void end_session(const std::string& key);
+  virtual void end_session(const std::string& /*key*/) { cannot("end a session"); }
   /// For sessions that begin from now on.
-  virtual void limit(Limit what, std::chrono::seconds time);
+  virtual void limit(Limit /*what*/, std::chrono::seconds /*time*/) {
+    cannot("limit their sessions");
+  }
   /// A client's work in the store beside the lock: opens a transaction, and leaves it idle.
-  virtual void begin_transaction();
+  virtual void begin_transaction() { cannot("open a transaction"); }
   /// Waits for the key's lock inside that transaction, as one of its statements; for 10 s at most.
   /// The error is what the server ended the wait with.
-  virtual tl::expected<void, std::string> wait_in_transaction(const std::string& key);
+  virtual tl::expected<void, std::string> wait_in_transaction(const std::string& /*key*/) {
+    cannot("wait in a transaction");
+  }
   /// Whether it was still there to be committed.
-  virtual bool commit_transaction();
+  virtual bool commit_transaction() { cannot("commit a transaction"); }
   /// Nothing more reaches the replica that is to take the primary's place; the others go on.
-  virtual void cut_off_successor();
+  virtual void cut_off_successor() { cannot("cut off one replica alone"); }
 
   /// A member of a cluster, from 0: its leader, or one that follows.
   std::size_t member(bool leads) const;
@@ -180,10 +184,12 @@ class PrivateStore {
   virtual void settle() {}
 
  protected:
-  void add(tl::expected<std::unique_ptr<testbed::Server>, std::string> started);
+  void add(testbed::StartedServer started) { servers_.push_back(need(std::move(started))); }
   /// The members of a cluster. Those that are restarted must keep their data.
-  void add_cluster(
-      tl::expected<std::vector<std::unique_ptr<testbed::Server>>, std::string> started);
+  void add_cluster(testbed::StartedCluster started) {
+    servers_ = need(std::move(started));
+    cluster_ = true;
+  }
   /// A clock that can be moved; null if the setup does not ask for one.
   const testbed::ClockShim* clock_for(LocalHost& host, Setup setup);
   /// A network between members in which one can be cut off; null if the setup does not ask for one.
@@ -192,6 +198,7 @@ class PrivateStore {
   bool keeps_data() const { return keeps_data_; }
 
  private:
+  [[noreturn]] static void cannot(std::string_view what);
   std::vector<std::string> urls_on(const std::vector<std::uint16_t>& ports) const;
   testbed::Server& leader() const;
 

@@ -27,10 +27,9 @@ class RedisStore : public PrivateStore {
   RedisStore(LocalHost& host, const StoreRequest& request)
       : PrivateStore("redis", request.setup == Setup::durable),
         others_(static_cast<std::size_t>(request.nodes - 1)) {
-    testbed::RedisOptions other = options_for(host, request);
     testbed::in_parallel(others_.size() + 1, [&](std::size_t node) {
       if (node == 0) return start_first(host, request);
-      others_[node - 1] = need(testbed::start_redis(host.testbed(), other));
+      others_[node - 1] = need(testbed::start_redis(host.testbed(), options_for(host, request)));
     });
   }
 
@@ -60,9 +59,7 @@ class RedisStore : public PrivateStore {
 
   /// With replicas it is back when they follow it again.
   void restart() override {
-    testbed::Server& server = *servers().front();
-    need(server.kill_hard());
-    need(server.restart(keeps_data()));
+    need(servers().front()->restart(keeps_data()));
     if (group_) need(group_->await_in_step());
   }
 

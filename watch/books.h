@@ -119,9 +119,7 @@ class Histories {
     if (happenings.list.empty()) add_one(record.at, "queue_changed", "");
   }
   void forget(std::size_t place) {
-    for (auto& one : all_) {
-      if (one.first == place) one = {SIZE_MAX, {}};
-    }
+    std::erase_if(all_, [&](const auto& one) { return one.first == place; });
   }
 
  private:
@@ -201,10 +199,7 @@ class FamilyBook {
     picture.missed = missed;
     if (missed > 0) picture.sight = std::max(of_source, Accuracy::at_least);
     picture.accuracy = name_of(picture.sight);
-    if (const auto parts = queue_.parts(now)) {
-      picture.queue = {
-          .oldest = (*parts)[0], .middle = (*parts)[1], .latest = (*parts)[2], .known = true};
-    }
+    picture.queue = queue_.parts(now);
     return picture;
   }
   std::uint64_t changes_per_holding() const { return changes_per_holding_; }

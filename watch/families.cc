@@ -49,8 +49,6 @@ struct Families::Expression {
   boost::regex regex;
 };
 
-Families::Families(std::vector<std::string> globs) : globs_(std::move(globs)) {}
-
 tl::expected<Families, std::string> Families::parse(const std::string& expression) {
   const auto wrong = [&](std::string_view what) {
     return tl::unexpected(fmt::format(

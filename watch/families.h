@@ -1,7 +1,6 @@
 #pragma once
 
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <tl/expected.hpp>
@@ -19,7 +18,7 @@ class Families {
   /// Without a pattern: a lock belongs to the first of the globs (with * and ?) that matches it;
   /// without globs, to what its name starts with, up to the first part with a digit in it.
   Families() = default;
-  explicit Families(std::vector<std::string> globs);
+  explicit Families(std::vector<std::string> globs) : globs_(std::move(globs)) {}
   /// A Perl expression with a group `(?<family>...)`, which names the family; it must match the
   /// whole name, in a bounded number of steps. The error says what is wrong with it.
   static tl::expected<Families, std::string> parse(const std::string& expression);

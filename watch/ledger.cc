@@ -4,8 +4,8 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <mutex>
-#include <optional>
 #include <set>
 #include <utility>
 
@@ -81,22 +81,14 @@ std::optional<double> dispersion_of(const std::vector<std::uint32_t>& counts) {
   return (squares - n * mean * mean) / (n - 1) / mean;
 }
 
-/// A holding longer than this is long, by family; nothing: too few have ended to tell.
-std::vector<std::optional<Duration>> long_from(const std::vector<FamilyBook>& books,
-                                               const LedgerOptions& options) {
+/// A holding of the family that is longer than this is long; nothing: too few have ended to tell.
+std::optional<Duration> long_from(const FamilyBook& book, const LedgerOptions& options) {
   constexpr std::uint64_t kFewest = 20;
   constexpr int kTimesP99 = 10;
   constexpr Duration kNeverLong = std::chrono::seconds(1);
-  std::vector<std::optional<Duration>> bounds;
-  for (const FamilyBook& book : books) {
-    std::optional<Duration> bound = options.held_longer;
-    const loadgen::HistogramSnapshot& hold = book.known().holds;
-    if (!bound && hold.count() >= kFewest) {
-      bound = std::max(kTimesP99 * hold.percentile(0.99), kNeverLong);
-    }
-    bounds.push_back(bound);
-  }
-  return bounds;
+  const loadgen::HistogramSnapshot& hold = book.known().holds;
+  if (options.held_longer || hold.count() < kFewest) return options.held_longer;
+  return std::max(kTimesP99 * hold.percentile(0.99), kNeverLong);
 }
 
 /// For how many seconds the one that began first has held, or waited.
@@ -135,29 +127,26 @@ class Scan {
   }
 
   /// Their places, the worst first.
-  std::vector<std::size_t> worst() {
-    std::ranges::sort(worst_, std::greater<>());
+  std::vector<std::size_t> worst() const {
     std::vector<std::size_t> places;
     for (const auto& [hurt, place] : worst_) places.push_back(place);
     return places;
   }
 
  private:
-  /// A heap of the worst, the least of them on top.
   void keep(std::size_t place, double hurt) {
     if (worst_.size() == kMostWorst) {
-      if (hurt <= worst_.front().first) return;
-      std::pop_heap(worst_.begin(), worst_.end(), std::greater<>());
-      worst_.pop_back();
+      const auto least = std::prev(worst_.end());
+      if (hurt <= least->first) return;
+      worst_.erase(least);
     }
-    worst_.emplace_back(hurt, place);
-    std::push_heap(worst_.begin(), worst_.end(), std::greater<>());
+    worst_.emplace(hurt, place);
   }
 
   const TimePoint now_;
   const std::vector<std::optional<Duration>> bounds_;
   std::vector<std::uint64_t> most_waiting_;
-  std::vector<std::pair<double, std::size_t>> worst_;
+  std::set<std::pair<double, std::size_t>, std::greater<>> worst_;
 };
 
 LockPicture picture_of(const LockRecord& record, const FamilyPicture& family, bool held_long,
@@ -299,7 +288,6 @@ struct Ledger::State {
     most_at_once = std::max(most_at_once, held + waiting);
     if (happenings.list.empty() && record.waiting == waiting_before) return;
     const auto hurt = [&](std::size_t other) {
-      if (other >= locks.size()) return 0.0;
       const LockRecord& lock = locks.at(other);
       return hurt_of(figures_of(lock, latest, false), lock.waiting);
     };
@@ -462,10 +450,10 @@ Picture Ledger::read(TimePoint now) {
     }
     for (FamilyBook& book : state.books) {
       picture.families.push_back(state.picture_of(book, now));
+      bounds.push_back(long_from(book, state.options));
     }
     picture.proposals.assign(state.proposals.begin(), state.proposals.end());
     picture.locks_unfollowed = state.unfollowed.count();
-    bounds = long_from(state.books, state.options);
     places = state.locks.size();
   }
   Scan scan(now, std::move(bounds));

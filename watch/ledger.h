@@ -49,8 +49,6 @@ class Ledger : public Sink {
  public:
   explicit Ledger(LedgerOptions options = {}, Families families = {});
   ~Ledger() override;
-  Ledger(const Ledger&) = delete;
-  Ledger& operator=(const Ledger&) = delete;
 
   /// The watch begins; without this, with what a source tells first.
   void begin(TimePoint at);

@@ -26,6 +26,13 @@ constexpr Duration kLeakAfter = 1s;
 constexpr std::uint32_t kEnoughRenewals = 2;
 constexpr std::size_t kMostParties = 1024;
 
+bool has_usually_ttl(Shape shape) {
+  // That of sequence nodes is their session's: no_ttl means nodes that are not ephemeral.
+  constexpr std::array kWithTtl{Shape::token,    Shape::redisson_hash, Shape::etcd_queue,
+                                Shape::etcd_key, Shape::table_row,     Shape::sequence_nodes};
+  return std::ranges::find(kWithTtl, shape) != kWithTtl.end();
+}
+
 /// From one sighting of a lock to the next: `record_` is what was known, `next_` what is seen now,
 /// and `found_` what must have happened between them. For one step; then the record is what was
 /// seen.
@@ -369,13 +376,6 @@ std::string random_salt() {
 }
 
 std::string shown_hash(std::uint64_t hash) { return fmt::format("{:010x}", hash >> 24); }
-
-bool has_usually_ttl(Shape shape) {
-  // That of sequence nodes is their session's: no_ttl means nodes that are not ephemeral.
-  constexpr std::array kWithTtl{Shape::token,    Shape::redisson_hash, Shape::etcd_queue,
-                                Shape::etcd_key, Shape::table_row,     Shape::sequence_nodes};
-  return std::ranges::find(kWithTtl, shape) != kWithTtl.end();
-}
 
 bool LockRecord::renewal_stopped(TimePoint now) const {
   if (holders.empty() || renewals < kEnoughRenewals || !expiry) return false;

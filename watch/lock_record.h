@@ -68,9 +68,6 @@ struct LockRecord {
   bool is_leak(TimePoint now) const;
 };
 
-/// Whether locks of this shape usually have a TTL.
-bool has_usually_ttl(Shape shape);
-
 /// One thing that followed from a sighting.
 struct Happening {
   enum class Kind {

@@ -176,14 +176,14 @@ class FamilyFindings {
   void crowded() {
     constexpr std::uint64_t kFewestWaiting = 3, kFewestAcquisitions = 100, kFewestOwners = 3;
     constexpr double kMostShare = 0.8;
-    const Queue& queue = family_.queue;
-    if (queue.only_grows() && queue.latest >= kFewestWaiting) {
+    const auto [oldest, middle, latest] = family_.queue.value_or(std::array<std::uint64_t, 3>());
+    if (oldest < middle && middle < latest && latest >= kFewestWaiting) {
       std::optional<std::string> lock;
       if (!family_.most_waited_for.empty()) lock = family_.most_waited_for;
-      add("convoy", std::max(family_.waiting_now.value_or(0), queue.latest), std::move(lock),
+      add("convoy", std::max(family_.waiting_now.value_or(0), latest), std::move(lock),
           fmt::format("the queue only grows: at least {}, then {}, then {} waited in the last "
                       "three times 10 s",
-                      count(queue.oldest), count(queue.middle), count(queue.latest)),
+                      count(oldest), count(middle), count(latest)),
           "more is asked of the lock than it can grant: hold it for less time, or split it into "
           "several locks");
     }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -9,7 +10,7 @@
 #include "loadgen/record/histogram.h"
 #include "results/file/model.h"
 #include "strategies/duration.h"
-#include "watch/sighting.h"
+#include "watch/source.h"
 
 // What a watch knows at one time, in the terms of the result file. Plain data: a picture is a copy,
 // and reading one never holds up a source.
@@ -23,21 +24,15 @@ struct LockPicture : results::ObservedLock {
   Figures figures;
 };
 
-/// Waiters of a family over the last half minute, in three parts: the fewest in each of them.
-struct Queue {
-  std::uint64_t oldest = 0, middle = 0, latest = 0;
-  bool known = false;  ///< watched for long enough
-
-  bool only_grows() const { return known && oldest < middle && middle < latest; }
-};
-
 struct FamilyPicture : results::Observed {
   loadgen::HistogramSnapshot holds, waits;  ///< behind `hold` and `wait`
   Accuracy sight = Accuracy::sampled;       ///< behind `accuracy`
   std::uint64_t expired_after_renewal = 0;  ///< of the expired ones, those renewed at least twice
   std::uint64_t owners = 0;  ///< distinct ones, estimated; a lock with a new token for each
                              ///< acquisition shows as many
-  Queue queue;
+  /// Waiters over the last half minute: the fewest in each third of it, the oldest first. Nothing:
+  /// not watched for so long.
+  std::optional<std::array<std::uint64_t, 3>> queue;
   std::string most_waited_for;  ///< the lock with most waiters now; empty: none
 };
 
@@ -54,7 +49,6 @@ struct SourcePicture {
   std::string missed_reason;
 };
 
-/// Everything that a watch knows at one time.
 struct Picture {
   TimePoint at{};
   Duration watched{};

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 
 #include "loadgen/run/duration_distribution.h"
 #include "results/file/save.h"
@@ -150,18 +151,10 @@ void remark_accuracy(const Usage& usage, std::vector<std::string>& remarks) {
   }
 }
 
-std::string toml_string(std::string_view text) {
-  std::string quoted = "\"";
-  for (const char letter : text) {
-    const auto code = static_cast<unsigned char>(letter);
-    if (code < 0x20 || code == 0x7f) {
-      quoted += fmt::format("\\u{:04x}", code);
-    } else {
-      if (letter == '"' || letter == '\\') quoted += '\\';
-      quoted += letter;
-    }
-  }
-  return quoted + '"';
+/// JSON escapes what TOML does.
+std::string toml_string(const std::string& text) {
+  using nlohmann::json;
+  return json(text).dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
 }  // namespace

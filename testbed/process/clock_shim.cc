@@ -9,7 +9,6 @@
 #include <cerrno>
 #include <cstring>
 #include <utility>
-#include <vector>
 
 #include "testbed/failure.h"
 #include "testbed/servers/machine.h"
@@ -20,21 +19,16 @@ namespace {
 
 namespace fs = std::filesystem;
 
-tl::expected<ClockPage*, std::string> map_new_file(const fs::path& path) {
-  const int file = open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-  if (file < 0) {
-    return tl::unexpected(fmt::format("cannot make {}: {}", path.string(), std::strerror(errno)));
-  }
+ClockPage* map_file(const fs::path& path) {
+  const int file = open(path.c_str(), O_RDWR | O_CLOEXEC);
   void* page = MAP_FAILED;
-  if (ftruncate(file, sizeof(ClockPage)) == 0) {
+  if (file >= 0) {
     page = mmap(nullptr, sizeof(ClockPage), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
   }
   const int why = errno;
-  close(file);
-  if (page == MAP_FAILED) {
-    return tl::unexpected(fmt::format("cannot map {}: {}", path.string(), std::strerror(why)));
-  }
-  return static_cast<ClockPage*>(page);
+  if (file >= 0) close(file);
+  if (page != MAP_FAILED) return static_cast<ClockPage*>(page);
+  throw Failure(fmt::format("cannot map {}: {}", path.string(), std::strerror(why)));
 }
 
 }  // namespace
@@ -46,10 +40,10 @@ tl::expected<std::unique_ptr<ClockShim>, std::string> ClockShim::make(Testbed& t
     const fs::path folder = need(testbed.make_server_folder("clock"));
     fs::path lent = need(testbed.lend(library, folder));
     const fs::path file = folder / "page";
-    ClockPage* const page = need(map_new_file(file));
-    std::unique_ptr<ClockShim> shim(new ClockShim(std::move(library), std::move(lent), file, page));
-    need(testbed.account().own(file));
-    return shim;
+    need(testbed.write_file(file, std::string(sizeof(ClockPage), '\0')));
+    ClockPage* const page = map_file(file);
+    return std::unique_ptr<ClockShim>(
+        new ClockShim(std::move(library), std::move(lent), file, page));
   });
 }
 
@@ -62,9 +56,8 @@ void ClockShim::set(std::chrono::nanoseconds ahead) {
 std::int64_t ClockShim::loads() const { return std::atomic_ref(page_->loads).load(); }
 
 void ClockShim::put_under(ServerSpec& server) const {
-  const std::vector<std::string> before = {"/usr/bin/env", "LD_PRELOAD=" + lent_.string(),
-                                           "LOCKBENCH_CLOCK_FILE=" + file_.string()};
-  server.argv.insert(server.argv.begin(), before.begin(), before.end());
+  server.argv.insert(server.argv.begin(), {"/usr/bin/env", "LD_PRELOAD=" + lent_.string(),
+                                           "LOCKBENCH_CLOCK_FILE=" + file_.string()});
 }
 
 }  // namespace lockbench::testbed

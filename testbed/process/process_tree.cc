@@ -7,13 +7,10 @@
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <set>
 #include <sstream>
 #include <string>
-#include <string_view>
-#include <system_error>
 #include <thread>
 
 namespace lockbench::testbed {

@@ -115,8 +115,7 @@ void Supervisor::close() noexcept {
     constexpr std::chrono::seconds kCloseWithin{8};  // more than the supervisor's own bound
     shutdown(socket_, SHUT_WR);
     if (wire::await(socket_, 0, Clock::now() + kCloseWithin) == 0) kill(pid_, SIGKILL);
-    while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
-    }
+    (void)TEMP_FAILURE_RETRY(waitpid(pid_, nullptr, 0));
   });
 }
 

@@ -19,8 +19,6 @@ class Process {
  public:
   using Clock = std::chrono::steady_clock;
 
-  Process(const Process&) = delete;
-  Process& operator=(const Process&) = delete;
   /// The supervisor kills it if it still runs.
   ~Process();
 
@@ -56,8 +54,6 @@ class Supervisor {
   static tl::expected<std::shared_ptr<Supervisor>, std::string> spawn(
       const std::filesystem::path& program, const std::filesystem::path& folder);
 
-  Supervisor(const Supervisor&) = delete;
-  Supervisor& operator=(const Supervisor&) = delete;
   ~Supervisor();
 
   tl::expected<std::shared_ptr<Process>, std::string> launch(const LaunchSpec& spec);

@@ -2,6 +2,7 @@
 
 #include <poll.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -44,20 +45,14 @@ bool send(int socket, const std::vector<std::string>& fields, int file) {
     header->cmsg_len = CMSG_LEN(sizeof file);
     std::memcpy(CMSG_DATA(header), &file, sizeof file);
   }
-  ssize_t sent = 0;
-  do {
-    sent = sendmsg(socket, &envelope.message, MSG_NOSIGNAL);
-  } while (sent < 0 && errno == EINTR);
+  const ssize_t sent = TEMP_FAILURE_RETRY(sendmsg(socket, &envelope.message, MSG_NOSIGNAL));
   return sent == static_cast<ssize_t>(text.size());
 }
 
 std::optional<std::vector<std::string>> receive(int socket, int* file) {
   std::string text(kLongest, '\0');
   Envelope envelope(text);
-  ssize_t got = 0;
-  do {
-    got = recvmsg(socket, &envelope.message, MSG_CMSG_CLOEXEC);
-  } while (got < 0 && errno == EINTR);
+  const ssize_t got = TEMP_FAILURE_RETRY(recvmsg(socket, &envelope.message, MSG_CMSG_CLOEXEC));
   if (got <= 0) return std::nullopt;
   const cmsghdr* const header = CMSG_FIRSTHDR(&envelope.message);
   if (file != nullptr && header != nullptr) std::memcpy(file, CMSG_DATA(header), sizeof *file);

@@ -47,9 +47,8 @@ std::string Mesh::hosts_of(std::size_t member) const {
 
 void Mesh::put_under(const Testbed& testbed, std::size_t member, ServerSpec& server) const {
   const auto shim = need(testbed.lend(need(find_beside("lockbench-hosts-shim.so")), server.folder));
-  const std::vector<std::string> before = {"/usr/bin/env", "LD_PRELOAD=" + shim.string(),
-                                           "LOCKBENCH_HOSTS=" + hosts_of(member)};
-  server.argv.insert(server.argv.begin(), before.begin(), before.end());
+  server.argv.insert(server.argv.begin(), {"/usr/bin/env", "LD_PRELOAD=" + shim.string(),
+                                           "LOCKBENCH_HOSTS=" + hosts_of(member)});
 }
 
 void Mesh::isolate(std::size_t member) {

@@ -3,10 +3,7 @@
 #include <fmt/format.h>
 
 #include <asio/executor_work_guard.hpp>
-#include <asio/io_context.hpp>
-#include <asio/ip/tcp.hpp>
 #include <asio/post.hpp>
-#include <asio/steady_timer.hpp>
 #include <asio/use_future.hpp>
 #include <cmath>
 #include <exception>
@@ -36,8 +33,6 @@ bool Connections::has(std::uint64_t connection) const {
 class ProxyLoop {
  public:
   ProxyLoop() : thread_([this] { run(); }) {}
-  ProxyLoop(const ProxyLoop&) = delete;
-  ProxyLoop& operator=(const ProxyLoop&) = delete;
   /// All proxies are closed: only cancelled operations are left to run.
   ~ProxyLoop() {
     work_.reset();
@@ -223,9 +218,6 @@ tl::expected<std::unique_ptr<Proxy>, std::string> start_proxy(ProxyPool& pool, s
   if (options.port != 0) return attempt([&] { return start(options.port); });
   return start_on_free_port<Proxy>(free_loopback_port, start);
 }
-
-Proxy::Proxy(std::shared_ptr<ProxyLoop> loop, std::shared_ptr<ProxyCore> core, std::uint16_t port)
-    : loop_(std::move(loop)), core_(std::move(core)), port_(port) {}
 
 Proxy::~Proxy() {
   loop_->call([this] { core_->close(); });

@@ -54,7 +54,8 @@ struct ProxyCounts {
 class Proxy {
  public:
   /// See start_proxy().
-  Proxy(std::shared_ptr<ProxyLoop> loop, std::shared_ptr<ProxyCore> core, std::uint16_t port);
+  Proxy(std::shared_ptr<ProxyLoop> loop, std::shared_ptr<ProxyCore> core, std::uint16_t port)
+      : loop_(std::move(loop)), core_(std::move(core)), port_(port) {}
   Proxy(const Proxy&) = delete;
   Proxy& operator=(const Proxy&) = delete;
   /// Resets what is open.

@@ -13,7 +13,6 @@
 #include <functional>
 #include <random>
 #include <utility>
-#include <vector>
 
 #include "testbed/failure.h"
 #include "testbed/servers/testbed.h"
@@ -109,9 +108,6 @@ std::string TlsFiles::query(std::string_view before) const {
   }
   return text;
 }
-
-Authority::Authority(fs::path folder, Account account)
-    : folder_(std::move(folder)), account_(std::move(account)) {}
 
 tl::expected<std::unique_ptr<Authority>, std::string> Authority::make(fs::path folder,
                                                                       Account account) {

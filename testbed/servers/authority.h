@@ -43,7 +43,8 @@ class Authority {
   std::filesystem::path ca() const { return folder_ / "ca.pem"; }
 
  private:
-  Authority(std::filesystem::path folder, Account account);
+  Authority(std::filesystem::path folder, Account account)
+      : folder_(std::move(folder)), account_(std::move(account)) {}
 
   const std::filesystem::path folder_;
   const Account account_;

@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <array>
 #include <chrono>
 #include <filesystem>
@@ -108,14 +107,6 @@ std::vector<std::string> arguments(const Member& member, const std::vector<Membe
   return words;
 }
 
-/// Of a member whose clients come by TLS.
-void add_tls(const TlsFiles& files, std::vector<std::string>& words) {
-  words.insert(words.end(),
-               {"--cert-file=" + files.certificate.string(), "--key-file=" + files.key.string()});
-  if (!files.asks_clients) return;
-  words.insert(words.end(), {"--trusted-ca-file=" + files.ca.string(), "--client-cert-auth"});
-}
-
 /// The text that a JSON object has under the name, as etcd prints it: "name":"text".
 std::string_view text_of(std::string_view json, std::string_view name) {
   const std::string label = fmt::format("\"{}\":\"", name);
@@ -180,7 +171,6 @@ void enable_etcd_auth(const fs::path& socket, const std::string& secret) {
   }
 }
 
-/// For the first start and later ones.
 std::unique_ptr<Server> start_spec(Testbed& testbed, const EtcdOptions& options, std::size_t number,
                                    ServerSpec spec) {
   spec.ready = etcd_is_ready;
@@ -223,7 +213,14 @@ std::unique_ptr<Server> start_member(Testbed& testbed, const EtcdOptions& option
   spec.name = kEtcd.name;
   spec.argv = arguments(member, all,
                         on_loopback(options.tls == nullptr ? "http" : "https", member.client_port));
-  if (options.tls != nullptr) add_tls(*options.tls, spec.argv);
+  if (const TlsFiles* const files = options.tls) {
+    spec.argv.push_back("--cert-file=" + files->certificate.string());
+    spec.argv.push_back("--key-file=" + files->key.string());
+    if (files->asks_clients) {
+      spec.argv.push_back("--trusted-ca-file=" + files->ca.string());
+      spec.argv.emplace_back("--client-cert-auth");
+    }
+  }
   if (all.size() == 1) {
     spec.argv.insert(spec.argv.begin(),
                      {"/bin/sh", "-c", std::string(kWithSeed), std::string(kEtcd.name)});

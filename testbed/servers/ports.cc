@@ -1,13 +1,10 @@
 #include "testbed/servers/ports.h"
 
-#include <arpa/inet.h>
 #include <fmt/format.h>
-#include <netinet/in.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <asio/generic/stream_protocol.hpp>
 #include <asio/io_context.hpp>
@@ -16,7 +13,6 @@
 #include <asio/ssl.hpp>
 #include <asio/write.hpp>
 #include <cerrno>
-#include <cstring>
 #include <fstream>
 #include <optional>
 #include <random>
@@ -27,50 +23,42 @@
 namespace lockbench::testbed {
 namespace {
 
+using asio::ip::tcp;
 using Clock = std::chrono::steady_clock;
-
-class ProbeSocket {
- public:
-  ProbeSocket() : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {}
-  ProbeSocket(const ProbeSocket&) = delete;
-  ProbeSocket& operator=(const ProbeSocket&) = delete;
-  ~ProbeSocket() {
-    if (fd_ >= 0) close(fd_);
-  }
-  int fd() const { return fd_; }
-
- private:
-  int fd_;
-};
-
-sockaddr_in loopback(std::uint16_t port) {
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(port);
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  return address;
-}
-
-tl::unexpected<std::string> system_error(std::string_view what) {
-  return tl::unexpected(fmt::format("{}: {}", what, std::strerror(errno)));
-}
-
-/// The port bound, which the kernel chooses if `port` is 0.
-tl::expected<std::uint16_t, std::string> try_port(std::uint16_t port) {
-  const ProbeSocket probe;
-  sockaddr_in address = loopback(port);
-  socklen_t size = sizeof address;
-  auto* generic = reinterpret_cast<sockaddr*>(&address);
-  if (probe.fd() < 0) return system_error("socket");
-  if (bind(probe.fd(), generic, size) != 0) return system_error("no free loopback port");
-  if (getsockname(probe.fd(), generic, &size) != 0) return system_error("getsockname");
-  return ntohs(address.sin_port);
-}
 
 int first_client_port() {
   int first = 0;
   std::ifstream("/proc/sys/net/ipv4/ip_local_port_range") >> first;
   return first;
+}
+
+tl::unexpected<std::string> step_error(std::string_view what, const std::error_code& error) {
+  const bool late = error == asio::error::timed_out;
+  return tl::unexpected(fmt::format("{}: {}", what, late ? "timed out" : error.message()));
+}
+
+/// Not opened by asio: it would be inherited by processes that are started meanwhile.
+template <class Socket>
+std::error_code open_socket(Socket& socket, const typename Socket::protocol_type& protocol) {
+  const int file = ::socket(protocol.family(), SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (file < 0) return {errno, std::system_category()};
+  std::error_code failed;
+  socket.assign(protocol, file, failed);
+  if (failed) close(file);
+  return failed;
+}
+
+/// The port bound, which the kernel chooses if `port` is 0.
+tl::expected<std::uint16_t, std::string> try_port(std::uint16_t port) try {
+  asio::io_context io(1);
+  tcp::socket probe(io);
+  std::error_code failed = open_socket(probe, tcp::v4());
+  if (failed) return step_error("socket", failed);
+  probe.bind({asio::ip::address_v4::loopback(), port}, failed);
+  if (failed) return step_error("no free loopback port", failed);
+  return probe.local_endpoint().port();
+} catch (const std::system_error& error) {
+  return tl::unexpected<std::string>(error.what());
 }
 
 using AnySocket = asio::generic::stream_protocol::socket;
@@ -85,11 +73,6 @@ std::error_code run_step(asio::io_context& io, Clock::time_point deadline,
   while (!ended && io.run_one_until(deadline) > 0) {
   }
   return ended.value_or(asio::error::timed_out);
-}
-
-tl::unexpected<std::string> step_error(std::string_view what, const std::error_code& error) {
-  const bool late = error == asio::error::timed_out;
-  return tl::unexpected(fmt::format("{}: {}", what, late ? "timed out" : error.message()));
 }
 
 /// Sends the request by a stream and reads the answer.
@@ -129,15 +112,8 @@ tl::expected<std::string, std::string> ask_at(const AnySocket::endpoint_type& ad
   const auto deadline = Clock::now() + within;
   asio::io_context io(1);
   AnySocket socket(io);
-  // Not opened by asio: it would be inherited by processes that are started meanwhile.
-  const int file = ::socket(address.protocol().family(), SOCK_STREAM | SOCK_CLOEXEC, 0);
-  if (file < 0) return system_error("socket");
-  std::error_code failed;
-  socket.assign(address.protocol(), file, failed);
-  if (failed) {
-    close(file);
-    return step_error("socket", failed);
-  }
+  std::error_code failed = open_socket(socket, address.protocol());
+  if (failed) return step_error("socket", failed);
   failed = run_step(io, deadline, [&](const auto& done) { socket.async_connect(address, done); });
   if (failed) return step_error("connect", failed);
   // The login by itself: memcached refuses some commands that follow another one at once.
@@ -202,7 +178,7 @@ tl::expected<std::string, std::string> ask_until(std::uint16_t port, std::string
                                                  std::chrono::milliseconds within,
                                                  const std::function<bool(std::string_view)>& whole,
                                                  const TlsFiles* tls, const Login& login) {
-  const asio::ip::tcp::endpoint address(asio::ip::address_v4::loopback(), port);
+  const tcp::endpoint address(asio::ip::address_v4::loopback(), port);
   return ask_at(address, request, within, whole, tls, login);
 }
 

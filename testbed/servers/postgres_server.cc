@@ -62,34 +62,6 @@ std::string debian_folders() {
   return path;
 }
 
-std::vector<std::string> arguments(const PostgresOptions& options, const fs::path& bin,
-                                   const fs::path& cluster, const fs::path& password,
-                                   const fs::path& socket_folder, std::uint16_t port) {
-  std::vector<std::string> argv = {"/bin/sh",
-                                   "-c",
-                                   std::string(kFirstStart),
-                                   "postgres",
-                                   cluster.string(),
-                                   bin.string(),
-                                   std::to_string(options.primary_port),
-                                   std::string(kSuperuser),
-                                   password.string()};
-  std::vector<std::string> settings = {
-      "listen_addresses=127.0.0.1",
-      fmt::format("port={}", port),
-      fmt::format("unix_socket_directories={}", socket_folder.string()),
-      fmt::format("max_connections={}", options.max_clients),
-      // In the cluster's own folder, and so removed with it.
-      "dynamic_shared_memory_type=mmap",
-  };
-  settings.insert(settings.end(), options.config.begin(), options.config.end());
-  for (std::string& setting : settings) {
-    argv.emplace_back("-c");
-    argv.push_back(std::move(setting));
-  }
-  return argv;
-}
-
 using Digest = std::array<unsigned char, SHA256_DIGEST_LENGTH>;
 
 Digest keyed(const Digest& key, std::string_view text) {
@@ -157,8 +129,25 @@ std::unique_ptr<Server> start_on(Testbed& testbed, const PostgresOptions& option
   const bool first = options.primary_port == 0;  // initdb takes a verifier, a replica a passfile
   need(testbed.write_file(
       password, (first ? scram_verifier(testbed.secret()) : "*:*:*:*:" + testbed.secret()) + "\n"));
-  spec.argv =
-      arguments(options, bin, data / "cluster", password, short_enough ? data : fs::path(), port);
+  spec.argv = {"/bin/sh",
+               "-c",
+               std::string(kFirstStart),
+               "postgres",
+               (data / "cluster").string(),
+               bin.string(),
+               std::to_string(options.primary_port),
+               std::string(kSuperuser),
+               password.string()};
+  std::vector<std::string> settings = {
+      "listen_addresses=127.0.0.1",
+      fmt::format("port={}", port),
+      fmt::format("unix_socket_directories={}", short_enough ? data.string() : ""),
+      fmt::format("max_connections={}", options.max_clients),
+      // In the cluster's own folder, and so removed with it.
+      "dynamic_shared_memory_type=mmap",
+  };
+  settings.insert(settings.end(), options.config.begin(), options.config.end());
+  for (const std::string& setting : settings) spec.argv.insert(spec.argv.end(), {"-c", setting});
   spec.url = {"postgresql://" + testbed.login(kSuperuser), std::string(kPlainDatabase)};
   if (options.tls != nullptr) speak_tls(testbed, *options.tls, spec);
   spec.clock = options.clock;
@@ -169,24 +158,6 @@ std::unique_ptr<Server> start_on(Testbed& testbed, const PostgresOptions& option
 /// Written to this server's log only if it could bind its port.
 bool pgbouncer_is_ready(const Server& server) {
   return server.log().find("process up: PgBouncer") != std::string::npos;
-}
-
-std::string pooler_configuration(const PgbouncerOptions& options, const fs::path& users,
-                                 std::uint16_t postgres, std::uint16_t port) {
-  return fmt::format(
-      "[databases]\n"
-      "* = host=127.0.0.1 port={} user={}\n"
-      "[pgbouncer]\n"
-      "listen_addr = 127.0.0.1\n"
-      "listen_port = {}\n"
-      "unix_socket_dir =\n"
-      "auth_type = scram-sha-256\n"
-      "auth_file = {}\n"
-      "pool_mode = {}\n"
-      "default_pool_size = {}\n"
-      "max_client_conn = 1000\n"
-      "ignore_startup_parameters = extra_float_digits\n",
-      postgres, kSuperuser, port, users.string(), options.pool_mode, options.pool_size);
 }
 
 }  // namespace
@@ -209,7 +180,21 @@ StartedServer start_pgbouncer(Testbed& testbed, std::uint16_t postgres,
     const fs::path config = spec.folder / "pgbouncer.ini", users = spec.folder / "users";
     // For its clients, and for itself where it is a client.
     need(testbed.write_file(users, fmt::format("\"{}\" \"{}\"\n", kSuperuser, testbed.secret())));
-    need(testbed.write_file(config, pooler_configuration(options, users, postgres, port)));
+    const std::string text = fmt::format(
+        "[databases]\n"
+        "* = host=127.0.0.1 port={} user={}\n"
+        "[pgbouncer]\n"
+        "listen_addr = 127.0.0.1\n"
+        "listen_port = {}\n"
+        "unix_socket_dir =\n"
+        "auth_type = scram-sha-256\n"
+        "auth_file = {}\n"
+        "pool_mode = {}\n"
+        "default_pool_size = {}\n"
+        "max_client_conn = 1000\n"
+        "ignore_startup_parameters = extra_float_digits\n",
+        postgres, kSuperuser, port, users.string(), options.pool_mode, options.pool_size);
+    need(testbed.write_file(config, text));
     spec.argv = {program.string(), config.string()};
     spec.url = {"postgresql://" + testbed.login(kSuperuser), std::string(kPlainDatabase)};
     spec.ready = pgbouncer_is_ready;

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <functional>
 #include <string_view>
 #include <thread>
@@ -128,10 +127,6 @@ Done await(const std::vector<std::unique_ptr<Server>>& sentinels, std::string_vi
 }
 
 }  // namespace
-
-Proxy* RedisGroup::replication(std::size_t replica) {
-  return lines_.empty() ? nullptr : lines_.at(replica % lines_.size()).get();
-}
 
 Done RedisGroup::await_in_step() {
   return await_nothing(kNoReplication, kInStepWithin,

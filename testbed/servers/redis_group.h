@@ -32,7 +32,9 @@ class RedisGroup {
   std::size_t replicas() const { return replicas_.size(); }
   /// The proxy through which this replica reaches the primary. Null without proxies; the same one
   /// for all replicas, unless each has its own.
-  Proxy* replication(std::size_t replica = 0);
+  Proxy* replication(std::size_t replica = 0) {
+    return lines_.empty() ? nullptr : lines_.at(replica % lines_.size()).get();
+  }
 
   /// Waits until every replica acknowledges what the primary writes; for at most 10 s.
   tl::expected<void, std::string> await_in_step();

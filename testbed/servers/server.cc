@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <fstream>
-#include <string_view>
 #include <system_error>
 #include <utility>
 
@@ -77,12 +76,6 @@ StartedServer Server::start(const Testbed& testbed, ServerSpec spec) {
   if (!taken || says_port_taken(launched.error())) return tl::unexpected(launched.error());
   return tl::unexpected(fmt::format("{}: {}", kPortTaken, launched.error()));
 }
-
-Server::Server(const Testbed& testbed, ServerSpec spec)
-    : spec_(std::move(spec)),
-      user_(testbed.account().name),
-      secret_(testbed.secret()),
-      supervisor_(testbed.supervisor()) {}
 
 Server::~Server() {
   const std::lock_guard lock(lifecycle_);

@@ -67,8 +67,6 @@ class Server final {
   /// Returns when the server is ready. If it ends instead, the error carries the end of its log.
   static StartedServer start(const Testbed& testbed, ServerSpec spec);
 
-  Server(const Server&) = delete;
-  Server& operator=(const Server&) = delete;
   /// Kills the server and removes its folder.
   ~Server();
 
@@ -107,7 +105,11 @@ class Server final {
  private:
   using Result = tl::expected<void, std::string>;
 
-  Server(const Testbed& testbed, ServerSpec spec);
+  Server(const Testbed& testbed, ServerSpec spec)
+      : spec_(std::move(spec)),
+        user_(testbed.account().name),
+        secret_(testbed.secret()),
+        supervisor_(testbed.supervisor()) {}
   /// The present process, or the last one; null before the first.
   std::shared_ptr<Process> process() const;
   /// Starts the process and awaits readiness; a server that does not become ready is killed.

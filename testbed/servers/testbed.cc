@@ -14,7 +14,6 @@
 
 #include "testbed/failure.h"
 #include "testbed/process/process_tree.h"
-#include "testbed/servers/machine.h"
 
 namespace lockbench::testbed {
 namespace {
@@ -63,9 +62,7 @@ tl::expected<std::string, std::string> make_secret() {
   if (getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) {
     return tl::unexpected(fmt::format("cannot make a secret: {}", std::strerror(errno)));
   }
-  std::string secret;
-  for (const unsigned char byte : bytes) secret += fmt::format("{:02x}", byte);
-  return secret;
+  return fmt::format("{:02x}", fmt::join(bytes, ""));
 }
 
 }  // namespace
@@ -87,22 +84,11 @@ tl::expected<std::unique_ptr<Testbed>, std::string> Testbed::start() {
   });
 }
 
-Testbed::Testbed(fs::path folder, Account account, std::string secret,
-                 std::shared_ptr<Supervisor> supervisor)
-    : folder_(std::move(folder)),
-      account_(std::move(account)),
-      secret_(std::move(secret)),
-      supervisor_(std::move(supervisor)) {}
-
 Testbed::~Testbed() {
   supervisor_->close();
   // Already gone, unless the supervisor was killed.
   std::error_code ignored;
   remove_remains(folder_, ignored);
-}
-
-std::string Testbed::login(std::string_view user) const {
-  return fmt::format("{}:{}@", user, secret_);
 }
 
 tl::expected<fs::path, std::string> Testbed::make_server_folder(std::string_view kind) {

@@ -1,7 +1,5 @@
 #pragma once
 
-#include <sys/types.h>
-
 #include <atomic>
 #include <filesystem>
 #include <memory>
@@ -27,8 +25,6 @@ class Testbed {
  public:
   static tl::expected<std::unique_ptr<Testbed>, std::string> start();
 
-  Testbed(const Testbed&) = delete;
-  Testbed& operator=(const Testbed&) = delete;
   /// Ends all servers and removes the folder, within about 10 s.
   ~Testbed();
 
@@ -39,7 +35,9 @@ class Testbed {
   /// The password of all servers: 128 random bits in hexadecimal digits.
   const std::string& secret() const { return secret_; }
   /// User and secret as they stand in a URL: "lockbench:...@".
-  std::string login(std::string_view user = kUser) const;
+  std::string login(std::string_view user = kUser) const {
+    return std::string(user) + ":" + secret_ + "@";
+  }
 
   /// A new folder for one server, "<kind>-<n>", with an empty folder "data" in it. Both belong to
   /// the account, and only it may enter.
@@ -60,7 +58,11 @@ class Testbed {
 
  private:
   Testbed(std::filesystem::path folder, Account account, std::string secret,
-          std::shared_ptr<Supervisor> supervisor);
+          std::shared_ptr<Supervisor> supervisor)
+      : folder_(std::move(folder)),
+        account_(std::move(account)),
+        secret_(std::move(secret)),
+        supervisor_(std::move(supervisor)) {}
 
   const std::filesystem::path folder_;
   const Account account_;

@@ -72,12 +72,13 @@ std::vector<Voter> choose(Testbed& testbed, const ZookeeperOptions& options, std
 }
 
 std::vector<std::string> arguments(const ZookeeperOptions& options, const fs::path& java,
-                                   const fs::path& jar, const fs::path& folder) {
-  std::vector<std::string> words = {java.string(),
-                                    // For two cores, and without files outside its own folder.
-                                    "-XX:+UseSerialGC", "-Xms64m", "-Xmx512m", "-XX:-UsePerfData",
-                                    "-Djava.io.tmpdir=.", "-Dzookeeper.preAllocSize=4096",
-                                    "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"};
+                                   const fs::path& jar, const fs::path& folder,
+                                   std::size_t number) {
+  std::vector<std::string> words = {
+      "/bin/sh", "-c", std::string(kStart), "zookeeper", std::to_string(number + 1), java.string(),
+      // For two cores, and without files outside its own folder.
+      "-XX:+UseSerialGC", "-Xms64m", "-Xmx512m", "-XX:-UsePerfData", "-Djava.io.tmpdir=.",
+      "-Dzookeeper.preAllocSize=4096", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"};
   words.insert(words.end(), options.java.begin(), options.java.end());
   if (options.mesh != nullptr) {
     // For a member that is cut off: members elect a leader one connection after the other, and wait
@@ -221,10 +222,7 @@ std::unique_ptr<Server> start_member(Testbed& testbed, const ZookeeperOptions& o
     write_key(testbed, spec.folder / kClientKey, *options.tls);
   }
   need(testbed.write_file(spec.folder / kConfig, config));
-  spec.argv = {"/bin/sh", "-c", std::string(kStart), "zookeeper", std::to_string(number + 1)};
-  for (std::string& word : arguments(options, java, jar, spec.folder)) {
-    spec.argv.push_back(std::move(word));
-  }
+  spec.argv = arguments(options, java, jar, spec.folder, number);
   if (options.mesh != nullptr) options.mesh->put_under(testbed, number, spec);
   spec.clock = options.clock;
   spec.speak("zk", "zks", testbed.login(), options.tls);

@@ -32,7 +32,7 @@ void read_redis(std::string_view bytes) {
 }
 
 void read_names(std::string_view bytes) {
-  if (const auto node = watch::read_sequence_node(bytes)) {
+  if (const auto node = watch::read_sequence_node(std::string(bytes))) {
     require(node->maker.size() < bytes.size());
   }
   if (const auto beside = watch::companion_of(bytes)) require(beside->lock.size() < bytes.size());

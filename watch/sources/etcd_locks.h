@@ -13,7 +13,6 @@
 #include <vector>
 
 #include "strategies/etcd/client/messages.h"
-#include "watch/sighting.h"
 #include "watch/sources/lock_state.h"
 #include "watch/sources/patterns.h"
 

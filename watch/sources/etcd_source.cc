@@ -128,7 +128,6 @@ class EtcdReader : public etcd::Connection {
   std::unique_ptr<Changes> changes_;  ///< null: no stream is open
 };
 
-/// One connection's time of watching.
 class EtcdWatch : public Watching {
  public:
   EtcdWatch(const etcd::Endpoint& endpoint, const Watching& watching)

@@ -3,13 +3,12 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "strategies/duration.h"
-#include "watch/sighting.h"
+#include "watch/source.h"
 
 // States of locks as sources tell them.
 namespace lockbench::watch {

@@ -32,10 +32,9 @@ constexpr auto kWatchable = std::to_array<Watchable>({
 Made make_source(const std::string& store, const std::string& url, const Request& request) {
   const auto* const known = std::ranges::find(kWatchable, store, &Watchable::store);
   if (known != kWatchable.end()) return known->make(url, request);
-  for (const StoreKind* kind : store_kinds()) {
-    if (kind->name == store && !kind->not_built.empty()) {
-      return tl::unexpected(fmt::format("{}: {}", store, kind->not_built));
-    }
+  const StoreKind* const kind = StoreRegistration::find(store);
+  if (kind != nullptr && !kind->not_built.empty()) {
+    return tl::unexpected(fmt::format("{}: {}", store, kind->not_built));
   }
   return tl::unexpected(
       fmt::format("{} cannot be watched; allowed: redis, etcd, zookeeper, postgres", store));

@@ -39,9 +39,13 @@ std::string redis_glob(std::string_view pattern) {
 }
 
 bool is_uuid(std::string_view text) {
-  static const boost::regex kForm(
-      "[[:xdigit:]]{32}|[[:xdigit:]]{8}(?:-[[:xdigit:]]{4}){3}-[[:xdigit:]]{12}");
+  static const boost::regex kForm(kUuid);
   return boost::regex_match(text.begin(), text.end(), kForm);
+}
+
+bool is_random(std::string_view owner) {
+  static const boost::regex kForm("(?=.*[0-9])[-[:alnum:]_+/=:.]{16,128}");
+  return boost::regex_match(owner.begin(), owner.end(), kForm);
 }
 
 bool sounds_like_lock(std::string_view name) {

@@ -10,7 +10,6 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <set>
-#include <utility>
 
 #include "watch/sources/patterns.h"
 
@@ -184,12 +183,10 @@ std::string quote_identifier(std::string_view name) {
   return fmt::format("\"{}\"", boost::replace_all_copy(std::string(name), "\"", "\"\""));
 }
 
-std::string owner_of(const PostgresLock& lock) {
-  return lock.process == 0 ? "prepared transaction" : fmt::format("process {}", lock.process);
-}
-
 Party party_of(const PostgresLock& lock, std::optional<Duration> lasted, TimePoint at) {
-  Party party{.owner = owner_of(lock), .shared = lock.shared};
+  Party party{
+      .owner = lock.process == 0 ? "prepared transaction" : fmt::format("process {}", lock.process),
+      .shared = lock.shared};
   if (lasted) party.since = at - *lasted;
   return party;
 }
@@ -239,21 +236,6 @@ void add_tuple(Sighting& seen, const PostgresLock& lock, Lines& lines, TimePoint
   const auto transaction = lines.transactions.find(wait->second->name);
   if (transaction == lines.transactions.end()) return;
   hold(seen, party_of(*transaction->second, transaction->second->transaction, at));
-}
-
-void add_advisory(Sighting& seen, const PostgresLock& lock, TimePoint at) {
-  seen.shape = Shape::advisory;
-  if (lock.granted) {
-    hold(seen, party_of(lock, lock.idle, at));
-  } else {
-    seen.waiting->push_back(waiter_of(lock, at));
-  }
-}
-
-/// In the order in which they came. Whoever has no beginning comes last.
-void sort_waiters(std::vector<Party>& waiting) {
-  std::ranges::stable_sort(
-      waiting, {}, [](const Party& party) { return party.since.value_or(TimePoint::max()); });
 }
 
 /// The clocks of watcher and server differ by a little more or less each time.
@@ -429,9 +411,14 @@ std::vector<Sighting> PostgresBook::locks(const PostgresLook& look, TimePoint at
       unwanted.waiting.emplace();
       add_tuple(seen != nullptr ? *seen : unwanted, lock, lines, at);
     } else if (seen != nullptr) {
-      add_advisory(*seen, lock, at);
+      seen->shape = Shape::advisory;
+      if (!lock.granted) {
+        seen->waiting->push_back(waiter_of(lock, at));
+        continue;
+      }
+      hold(*seen, party_of(lock, lock.idle, at));
       // Only at the first look is the session's rest all that is known.
-      if (!first && lock.granted && !locks_.contains(lock.name)) {
+      if (!first && !locks_.contains(lock.name)) {
         for (Party& party : seen->holders) party.since.reset();
       }
     }
@@ -448,7 +435,10 @@ std::vector<Sighting> PostgresBook::locks(const PostgresLook& look, TimePoint at
     hold(*seen, party_of(*holder->second, holder->second->transaction, at));
   }
   for (auto& [name, seen] : now) {
-    sort_waiters(*seen.waiting);
+    // In the order in which they came; those without a beginning come last.
+    std::ranges::stable_sort(*seen.waiting, {}, [](const Party& party) {
+      return party.since.value_or(TimePoint::max());
+    });
     seen.waiters = seen.waiting->size();
   }
   return replace(locks_, std::move(now), first, look.cut, at);

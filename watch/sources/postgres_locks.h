@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "strategies/duration.h"
-#include "watch/sighting.h"
 #include "watch/sources/lock_state.h"
 
 // What PostgreSQL is asked about its locks and its tables of locks, what it answers, and what

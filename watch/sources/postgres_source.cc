@@ -46,16 +46,23 @@ std::string quote_text(std::string_view text) {
   return quoted + '\'';
 }
 
-/// One connection's time of watching, from its first look to its loss.
 class PostgresWatch : public Watching {
  public:
   PostgresWatch(const postgres::Endpoint& endpoint, const Watching& watching)
       : Watching(watching),
         session_(endpoint, request_.command_timeout, env_),
-        book_(patterns(), request_.most_locks) {}
+        // Without patterns, all locks are looked at, and proposed.
+        book_(request_.locks.empty() ? std::vector<std::string>{"*"} : request_.locks,
+              request_.most_locks) {}
 
   void begin() {
-    read_wanted();
+    for (const std::string& text : request_.lock_tables) {
+      wanted_.push_back(need(parse_lock_table(text)));
+    }
+    if (wanted_.size() > kMostTables) {
+      throw Failure(
+          fmt::format("{} lock tables; at most {} can be watched", wanted_.size(), kMostTables));
+    }
     const std::string said =
         ask("the session's rights",
             "SELECT json_build_array(current_setting('server_version_num'), "
@@ -87,21 +94,6 @@ class PostgresWatch : public Watching {
   }
 
  private:
-  void read_wanted() {
-    for (const std::string& text : request_.lock_tables) {
-      wanted_.push_back(need(parse_lock_table(text)));
-    }
-    if (wanted_.size() <= kMostTables) return;
-    throw Failure(
-        fmt::format("{} lock tables; at most {} can be watched", wanted_.size(), kMostTables));
-  }
-
-  /// Without any, all are looked at, and proposed.
-  std::vector<std::string> patterns() const {
-    if (!request_.locks.empty()) return request_.locks;
-    return {"*"};
-  }
-
   bool follows(Shape shape) const {
     return !request_.locks.empty() || (shape == Shape::table_row && !wanted_.empty());
   }
@@ -139,9 +131,8 @@ class PostgresWatch : public Watching {
     return facts;
   }
 
-  std::size_t statements() const { return tables_.empty() ? 1 : 2; }
   Duration shortest() const {
-    const double rounds = request_.budget / static_cast<double>(statements());
+    const double rounds = request_.budget / (tables_.empty() ? 1 : 2);
     return std::max(kShortest, std::chrono::duration_cast<Duration>(
                                    std::chrono::duration<double>(1 / std::max(rounds, 1e-3))));
   }

@@ -9,12 +9,10 @@
 #include <queue>
 #include <span>
 #include <string>
-#include <string_view>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
-#include "watch/sighting.h"
 #include "watch/sources/lock_state.h"
 #include "watch/sources/redis_lock.h"
 

@@ -1,13 +1,12 @@
 #pragma once
 
-#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "strategies/redis/client/connection.h"
-#include "watch/sighting.h"
+#include "watch/source.h"
 
 // What the keys of locks in Redis look like, whatever library wrote them, and what the server says
 // of them. Takes any answer.

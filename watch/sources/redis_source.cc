@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <memory>
 #include <set>
 #include <utility>
@@ -87,19 +86,6 @@ class KeyScan {
   std::string cursor_ = "0";
 };
 
-/// A random token: hexadecimal digits, a UUID, or base 64.
-bool is_random(std::string_view owner) {
-  constexpr std::size_t kLeastSize = 16, kMostSize = 128;
-  if (owner.size() < kLeastSize || owner.size() > kMostSize) return false;
-  const bool plain = std::ranges::all_of(owner, [](unsigned char c) {
-    return std::isalnum(c) != 0 || c == '-' || c == '_' || c == '+' || c == '/' || c == '=' ||
-           c == ':' || c == '.';
-  });
-  const bool digits =
-      std::ranges::any_of(owner, [](unsigned char c) { return std::isdigit(c) != 0; });
-  return plain && digits;
-}
-
 /// Which keys look like locks, where the user named none.
 class KeyProposals {
  public:
@@ -149,7 +135,8 @@ class RedisFeed {
 
   /// One command and the first thing that the server says then, which is the answer as long as it
   /// has nothing to say of itself. An error reply is of kind `rejected`.
-  StoreResult<Reply> call(redis::Command command, const std::stop_token& stop) {
+  StoreResult<Reply> call(const std::vector<std::string_view>& command,
+                          const std::stop_token& stop) {
     if (!transport_) connect(stop);
     const CommandInfo info{.store = "redis", .endpoint = display_, .name = command[0], .key = {}};
     env_.before_command(info);
@@ -158,10 +145,6 @@ class RedisFeed {
     if (!reply) fail(StoreError::Kind::unanswered, reply.error());
     if (reply->type != Reply::Type::error) return *std::move(reply);
     return tl::unexpected(redis::error_at(display_, StoreError::Kind::rejected, reply->text));
-  }
-  StoreResult<redis::Reply> call(std::initializer_list<std::string_view> command,
-                                 const std::stop_token& stop) {
-    return call(redis::Command(command.begin(), command.size()), stop);
   }
   /// After a command: what the server says next, an error reply included; nothing if it is silent
   /// for `longest`. A stop ends the wait.
@@ -195,7 +178,6 @@ class RedisFeed {
   redis::ReplyReader reader_;
 };
 
-/// One connection's time of watching, from its first command to its loss.
 class RedisWatch : public Watching {
  public:
   RedisWatch(const redis::Endpoint& endpoint, const Watching& watching)

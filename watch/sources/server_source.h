@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <random>
 #include <stop_token>
@@ -74,10 +75,10 @@ using deployment::need;
 /// `run()`, which watches until the stop. Both throw Failure once the connection is of no use.
 class Watching {
  public:
-  Watching(const Request& request, Env& env, Budget& budget, const std::stop_token& stop)
-      : request_(request), env_(env), budget_(budget), stop_(stop) {}
-  /// Before run().
-  void tell(Reporter& reporter) { reporter_ = &reporter; }
+  /// `reporter`: null if run() is not called.
+  Watching(const Request& request, Env& env, Budget& budget, const std::stop_token& stop,
+           Reporter* reporter)
+      : request_(request), env_(env), budget_(budget), stop_(stop), reporter_(reporter) {}
 
  protected:
   bool stopped() const { return stop_.stop_requested(); }
@@ -100,7 +101,7 @@ class Watching {
   const std::stop_token& stop_;
 
  private:
-  Reporter* reporter_ = nullptr;  ///< null before tell()
+  Reporter* const reporter_;
 };
 
 /// The source of a server that one `Watch` at a time, which is a Watching, is connected to.
@@ -109,7 +110,7 @@ class ServerSource final : public Source {
  public:
   ServerSource(Endpoint endpoint, const Request& request)
       : endpoint_(std::move(endpoint)),
-        display_(display_of(endpoint_)),
+        display_(std::invoke(&Endpoint::display, endpoint_)),
         request_(request),
         env_(make_system_env(std::random_device()()),
              [this] { sent_.fetch_add(1, std::memory_order_relaxed); }),
@@ -118,16 +119,17 @@ class ServerSource final : public Source {
   const std::string& endpoint() const override { return display_; }
 
   tl::expected<void, std::string> reach(const std::stop_token& stop) override {
-    return deployment::attempt([&] { Watch(endpoint_, {request_, env_, budget_, stop}).begin(); });
+    return deployment::attempt([&] {
+      Watch(endpoint_, {request_, env_, budget_, stop, nullptr}).begin();
+    });
   }
 
   void run(Sink& sink, const std::stop_token& stop) override {
     Reporter reporter(sink, display_, env_);
     while (!stop.stop_requested()) {
       const auto ended = deployment::attempt([&] {
-        Watch watch(endpoint_, {request_, env_, budget_, stop});
+        Watch watch(endpoint_, {request_, env_, budget_, stop, &reporter});
         watch.begin();
-        watch.tell(reporter);
         watch.run();
       });
       if (!ended && !stop.stop_requested()) reporter.lost(ended.error(), stop);
@@ -137,14 +139,6 @@ class ServerSource final : public Source {
   std::uint64_t commands() const override { return sent_.load(std::memory_order_relaxed); }
 
  private:
-  static std::string display_of(const Endpoint& endpoint) {
-    if constexpr (requires { endpoint.display(); }) {
-      return endpoint.display();
-    } else {
-      return endpoint.display;
-    }
-  }
-
   const Endpoint endpoint_;
   const std::string display_;
   const Request request_;
@@ -153,18 +147,15 @@ class ServerSource final : public Source {
   Budget budget_;
 };
 
-/// The error says what is wrong with the URL or the request.
 using Made = tl::expected<std::unique_ptr<Source>, std::string>;
 
-/// The locks of one etcd cluster.
+/// As make_source.
 Made make_etcd_source(const std::string& url, const Request& request);
 /// The advisory locks, contended rows and lock tables of one PostgreSQL database. It runs nothing
 /// but SELECT, in read-only transactions, and leaves no setting behind: it may come through a
 /// pooler.
 Made make_postgres_source(const std::string& url, const Request& request);
-/// The locks of one Redis.
 Made make_redis_source(const std::string& url, const Request& request);
-/// The locks of one ZooKeeper ensemble.
 Made make_zookeeper_source(const std::string& url, const Request& request);
 
 /// The source of the one server, or cluster, that `parse` reads from its URL.

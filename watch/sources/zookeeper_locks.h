@@ -2,19 +2,15 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <array>
+#include <boost/regex.hpp>
 #include <cstdint>
 #include <optional>
 #include <set>
 #include <string>
-#include <string_view>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
-#include "strategies/number.h"
-#include "watch/sighting.h"
 #include "watch/sources/lock_state.h"
 #include "watch/sources/patterns.h"
 
@@ -26,34 +22,16 @@ struct SequenceNode {
   std::uint64_t sequence = 0;
   bool shared = false;  ///< of a read lock
 };
-/// Takes the UUID of a node's maker from the beginning of its name, if one is there.
-inline std::string take_maker(std::string_view& name) {
-  constexpr std::string_view kProtected = "_c_";
-  const bool is_protected = name.starts_with(kProtected);
-  const std::string_view rest = name.substr(is_protected ? kProtected.size() : 0);
-  for (const std::size_t length : {36U, 32U}) {  // with dashes, and without
-    const std::string_view maker = rest.substr(0, length);
-    if (!is_uuid(maker)) continue;
-    name = rest.substr(maker.size());
-    if (is_protected && name.starts_with('-')) name.remove_prefix(1);
-    return std::string(maker);
-  }
-  return {};
-}
-
 /// Reads Curator's "_c_<uuid>-lock-0000000001", kazoo's "<uuid>__lock__0000000001" and plain
 /// "lock-0000000001"; nothing for any other name. Takes any bytes.
-inline std::optional<SequenceNode> read_sequence_node(std::string_view name) {
-  constexpr std::size_t kDigits = 10;  // that ZooKeeper appends
-  if (name.size() < kDigits) return std::nullopt;
-  const std::string_view digits = name.substr(name.size() - kDigits);
-  const auto sequence = parse_number<std::uint64_t>(digits);
-  if (!sequence) return std::nullopt;
-  name.remove_suffix(kDigits);
-  SequenceNode node{.maker = take_maker(name), .sequence = *sequence};
-  constexpr std::array<std::string_view, 3> kReaders{"__READ__", "__rlock__", "read-"};
-  node.shared = std::ranges::find(kReaders, name) != kReaders.end();
-  return node;
+inline std::optional<SequenceNode> read_sequence_node(const std::string& name) {
+  // ZooKeeper appends the ten digits.
+  static const boost::regex kForm(
+      fmt::format("(?:(?:_c_)?({})-?)?(?:(__READ__|__rlock__|read-)|.*)([0-9]{{10}})", kUuid));
+  boost::smatch found;
+  if (!boost::regex_match(name, found, kForm)) return std::nullopt;
+  return SequenceNode{
+      .maker = found[1].str(), .sequence = std::stoull(found[3].str()), .shared = found[2].matched};
 }
 
 /// The locks of ZooKeeper as its nodes tell: below a lock's node each contender has a sequence

@@ -39,7 +39,6 @@ std::string child_of(const std::string& path, const std::string& name) {
   return path == "/" ? "/" + name : path + "/" + name;
 }
 
-/// One session's time of watching.
 class ZookeeperWatch : public Watching {
  public:
   ZookeeperWatch(const zookeeper::Endpoint& endpoint, const Watching& watching)
@@ -54,8 +53,6 @@ class ZookeeperWatch : public Watching {
       roots_.insert(slash == 0 ? "/" : prefix.substr(0, slash));
     }
   }
-  ZookeeperWatch(const ZookeeperWatch&) = delete;
-  ZookeeperWatch& operator=(const ZookeeperWatch&) = delete;
   /// So that its watches do not burden the server until the session would expire.
   ~ZookeeperWatch() { session_.close(); }
 
@@ -124,8 +121,8 @@ class ZookeeperWatch : public Watching {
   /// Whether a lock may be this node, or below it.
   bool concerns(const std::string& path) const {
     const auto depth = static_cast<std::size_t>(std::ranges::count(path, '/'));
-    return depth <= kDeepest && path != "/zookeeper" &&
-           std::ranges::any_of(patterns_, [&](const std::string& pattern) {
+    if (depth > kDeepest || path == "/zookeeper") return false;
+    return patterns_.empty() || std::ranges::any_of(patterns_, [&](const std::string& pattern) {
              const std::string prefix = prefix_of(pattern);
              return path.starts_with(prefix) || prefix.starts_with(path + "/") || prefix == path;
            });
@@ -223,8 +220,7 @@ class ZookeeperWatch : public Watching {
     if (!listed.contenders.empty()) reporter().proposed(generalised(path));
     for (const std::string& name : listed.others) {
       const std::string child = child_of(path, name);
-      const auto depth = static_cast<std::size_t>(std::ranges::count(child, '/'));
-      if (child != "/zookeeper" && depth <= kDeepest && queued_.size() < kMostNodes) visit(child);
+      if (queued_.size() < kMostNodes && concerns(child)) visit(child);
     }
   }
 

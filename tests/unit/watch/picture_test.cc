@@ -24,7 +24,7 @@ Picture healthy() {
   family.owners = 10;
   family.largest_share = 0.1;
   family.sight = Accuracy::exact;
-  family.queue = {.oldest = 2, .middle = 1, .latest = 2, .known = true};
+  family.queue = {2, 1, 2};
   picture.families = {family};
   return picture;
 }
@@ -63,7 +63,7 @@ std::vector<Case> cases() {
       {"no_ttl", [](Picture& picture) { family(picture).without_ttl_now = 1; }},
       {"convoy",
        [](Picture& picture) {
-         family(picture).queue = {.oldest = 1, .middle = 3, .latest = 5, .known = true};
+         family(picture).queue = {1, 3, 5};
        }},
       {"hog",
        [](Picture& picture) {
@@ -101,15 +101,14 @@ TEST(Findings, WhatHurtsMostComesFirst) {
 }
 
 TEST(Findings, AQueueIsAConvoyOnlyIfItGrowsAndIsLong) {
-  const std::vector<Queue> queues = {{.oldest = 5, .middle = 5, .latest = 6, .known = true},
-                                     {.oldest = 0, .middle = 1, .latest = 2, .known = true},
-                                     {.oldest = 9, .middle = 6, .latest = 3, .known = true},
-                                     {.oldest = 1, .middle = 3, .latest = 5, .known = false}};
-  for (const Queue& queue : queues) {
-    Picture picture = healthy();
+  Picture picture = healthy();
+  for (const auto& queue :
+       std::vector<std::array<std::uint64_t, 3>>{{5, 5, 6}, {0, 1, 2}, {9, 6, 3}}) {
     family(picture).queue = queue;
-    EXPECT_THAT(findings_of(picture), IsEmpty()) << queue.latest;
+    EXPECT_THAT(findings_of(picture), IsEmpty()) << queue.back();
   }
+  family(picture).queue.reset();
+  EXPECT_THAT(findings_of(picture), IsEmpty());
 }
 
 TEST(Findings, WhoTakesMostIsAHogOnlyIfManyOthersWaitOften) {
