@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <set>
 
 #include "results/file/loads.h"
 #include "results/tables/observed.h"
@@ -43,33 +42,29 @@ template <class TextsOf>
 void add_notes(std::string_view what, const Result& result, const TextsOf& texts_of,
                Sentences& lines) {
   struct Note {
-    std::string text, first;
-    Texts names{};
-    std::set<std::string> seen{};
-    std::size_t times = 0;
+    std::string text;
+    const Run* run;
   };
   std::vector<Note> notes;
-  std::map<std::string, std::size_t> places;
   for (const Run& run : result.runs) {
-    for (const std::string& text : texts_of(run)) {
-      const auto [at, fresh] = places.try_emplace(without_numbers(text), notes.size());
-      if (fresh) notes.push_back({text, run_name(run, result)});
-      Note& note = notes[at->second];
-      ++note.times;
-      const std::string name = name_of(run, result);
-      if (note.seen.insert(name).second) note.names.push_back(name);
-    }
+    for (const std::string& text : texts_of(run)) notes.push_back({text, &run});
   }
-  for (std::size_t i = 0; i < std::min(notes.size(), kMostKinds); ++i) {
-    const auto& [text, first, names, seen, times] = notes[i];
-    const std::string line = times == 1 ? fmt::format("{}: {}: {}", what, first, text)
-                                        : fmt::format("{}: {}: {} (the first of {})", what,
-                                                      listed(names, kMostNames), text, times);
+  const auto kinds = grouped(notes, [](const Note& note) { return without_numbers(note.text); });
+  for (std::size_t i = 0; i < std::min(kinds.size(), kMostKinds); ++i) {
+    const std::vector<const Note*>& its = kinds[i].second;
+    const auto& [text, run] = *its.front();
+    Texts names;
+    const auto name = [&](const Note* note) { return name_of(*note->run, result); };
+    for (const auto& [one, of_one] : grouped(its, name)) names.push_back(one);
+    const std::string line = its.size() == 1
+                                 ? fmt::format("{}: {}: {}", what, run_name(*run, result), text)
+                                 : fmt::format("{}: {}: {} (the first of {})", what,
+                                               listed(names, kMostNames), text, its.size());
     lines.emplace_back(Tone::doubtful, line);
   }
-  if (notes.size() > kMostKinds) {
+  if (kinds.size() > kMostKinds) {
     lines.emplace_back(
-        fmt::format("{}: and {} more, see the result file", what, notes.size() - kMostKinds));
+        fmt::format("{}: and {} more, see the result file", what, kinds.size() - kMostKinds));
   }
 }
 
@@ -86,15 +81,6 @@ Texts why_ungranted(const Run& run) {
   if (run.sections_per_second > 0 || seen.acquired > 0 || !tried) return {};
   return {fmt::format("{} refused, {} timed out, {} failed, {} unknown, {} abandoned", seen.refused,
                       seen.timed_out, seen.failed, seen.unknown, seen.abandoned)};
-}
-
-/// Every run ends with up to one waiting acquisition per client. More than that is a backlog.
-Texts backlog(const Run& run) {
-  const std::uint64_t abandoned = run.outcomes.abandoned;
-  // Condensed results have no figures of single clients.
-  const auto clients = std::max<std::uint64_t>(run.load.clients, run.fairness.per_client.size());
-  if (abandoned <= clients) return {};
-  return {fmt::format("{} acquisitions were still waiting when the run ended", abandoned)};
 }
 
 /// Ranks whose figures are their own.
@@ -218,7 +204,6 @@ std::vector<Sentence> notes(const Result& result) {
   }
   add_notes("invalid", result, why_invalid, lines);
   add_notes("nothing granted", result, why_ungranted, lines);
-  add_notes("abandoned", result, backlog, lines);
   add_faults(result, lines);
   add_notes("outlier", result, outliers, lines);
   if (std::ranges::any_of(result.runs, [](const Run& run) { return !run.ranks.empty(); })) {
