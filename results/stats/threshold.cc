@@ -1,7 +1,6 @@
 #include "results/stats/threshold.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -19,8 +18,6 @@
 
 namespace lockbench::results {
 namespace {
-
-constexpr std::size_t kSuggestions = 5;
 
 struct Operator {
   std::string_view sign;
@@ -53,34 +50,12 @@ std::string_view trimmed(std::string_view text) {
   return text.substr(first, text.find_last_not_of(' ') - first + 1);
 }
 
-/// Figures that contain the text come first ("p99", "acquire"), then those that differ least.
-std::vector<std::string> close_figures(std::string_view text, const std::vector<Figure>& known) {
-  std::vector<std::pair<std::size_t, std::string>> ranked;
-  for (const Figure& figure : known) {
-    // What is twice as long was not meant to be this.
-    if (text.size() > 2 * figure.path.size()) continue;
-    const bool contains = !text.empty() && figure.path.find(text) != std::string::npos;
-    ranked.emplace_back(contains ? 0 : edit_distance(text, figure.path), figure.path);
-  }
-  std::ranges::stable_sort(ranked, [](const auto& a, const auto& b) { return a.first < b.first; });
-  std::vector<std::string> names;
-  for (std::size_t i = 0; i < std::min(kSuggestions, ranked.size()); ++i) {
-    names.push_back(ranked[i].second);
-  }
-  return names;
-}
-
 tl::expected<std::string, std::string> parse_figure(std::string_view text) {
   const std::vector<Figure> known = figures(Run{});
-  const bool found =
-      std::ranges::any_of(known, [text](const Figure& figure) { return figure.path == text; });
-  if (!found) {
-    const std::vector<std::string> close = close_figures(text, known);
-    return tl::unexpected(
-        fmt::format("no such figure '{}'{}{}", text,
-                    close.empty() ? "" : "; close ones: ", fmt::join(close, ", ")));
-  }
-  return std::string(text);
+  std::vector<std::string_view> paths;
+  for (const Figure& figure : known) paths.emplace_back(figure.path);
+  if (std::ranges::find(paths, text) != paths.end()) return std::string(text);
+  return tl::unexpected(fmt::format("no such figure '{}'{}", text, did_you_mean(text, paths)));
 }
 
 tl::expected<double, std::string> parse_bound(std::string_view text) {

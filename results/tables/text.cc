@@ -1,11 +1,15 @@
 #include "results/tables/text.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <array>
 #include <boost/algorithm/string/classification.hpp>
 #include <boost/algorithm/string/split.hpp>
 #include <boost/locale/utf.hpp>
 #include <cstdint>
+#include <map>
 #include <numeric>
 #include <utility>
 
@@ -32,6 +36,21 @@ std::size_t color_code_size(std::string_view text) {
   if (!text.starts_with("\x1b[")) return 0;
   const std::size_t end = text.find_first_not_of("0123456789", 2);
   return end != std::string_view::npos && text[end] == 'm' ? end + 1 : 0;
+}
+
+/// Levenshtein's distance, in bytes.
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    std::size_t diagonal = std::exchange(row[0], i + 1);
+    for (std::size_t j = 0; j < b.size(); ++j) {
+      const std::size_t replaced = diagonal + (a[i] == b[j] ? 0 : 1);
+      diagonal = row[j + 1];
+      row[j + 1] = std::min(replaced, std::min(row[j], diagonal) + 1);
+    }
+  }
+  return row.back();
 }
 
 }  // namespace
@@ -149,18 +168,24 @@ std::vector<std::string> split_at_commas(std::string_view text) {
   return words;
 }
 
-std::size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), std::size_t{0});
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    std::size_t diagonal = std::exchange(row[0], i + 1);
-    for (std::size_t j = 0; j < b.size(); ++j) {
-      const std::size_t replaced = diagonal + (a[i] == b[j] ? 0 : 1);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min(replaced, std::min(row[j], diagonal) + 1);
-    }
+std::string did_you_mean(std::string_view wrong, const std::vector<std::string_view>& names) {
+  constexpr std::size_t kLongestName = 64, kMostSuggestions = 3;
+  if (wrong.empty() || wrong.size() > kLongestName) return "";
+  // Two slips in a short name (two swapped letters, for example), a third of the letters in a long
+  // one.
+  const std::size_t slips = wrong.size() < 3 ? 1 : std::max<std::size_t>(2, wrong.size() / 3);
+  std::multimap<std::size_t, std::string_view> close;
+  for (const std::string_view name : names) {
+    const std::size_t distance = edit_distance(wrong, name);
+    const bool is_part = wrong.size() >= 3 && name.find(wrong) != std::string_view::npos;
+    if (is_part || distance <= slips) close.emplace(distance, name);
   }
-  return row.back();
+  if (close.empty()) return "";
+  std::vector<std::string_view> closest;
+  for (const auto& [distance, name] : close) {
+    if (closest.size() < kMostSuggestions) closest.push_back(name);
+  }
+  return fmt::format(": did you mean {}?", fmt::join(closest, ", "));
 }
 
 }  // namespace lockbench::results

@@ -35,7 +35,8 @@ std::string listed(const std::vector<std::string>& names, std::size_t most);
 /// The words between commas.
 std::vector<std::string> split_at_commas(std::string_view text);
 
-/// Levenshtein's distance, in bytes.
-std::size_t edit_distance(std::string_view a, std::string_view b);
+/// ": did you mean a, b?" of the names that `wrong` is a part or a misspelling of: at most three,
+/// the closest first; empty if no name is close.
+std::string did_you_mean(std::string_view wrong, const std::vector<std::string_view>& names);
 
 }  // namespace lockbench::results
