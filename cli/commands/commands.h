@@ -51,9 +51,6 @@ struct Command {
 inline constexpr std::string_view kMeasure = "Measure", kCompareResults = "Results",
                                   kDecide = "Choose and operate";
 
-/// "lockbench --redis URL run" would look for a strategy named run: a UsageError.
-void check_command_is_first(const std::vector<std::string>& strategies);
-
 /// `text` with options of its own type. `Options` declares them (see load_options.h).
 template <class Options>
 Command make_command(Command text, int (*run)(const Options&)) {
@@ -67,7 +64,6 @@ Command make_command(Command text, int (*run)(const Options&)) {
       fmt::print("{}", options.help(summary, example));
       return exit_code::kFine;
     }
-    if constexpr (requires { values.strategies; }) check_command_is_first(values.strategies);
     complete(values, options);
     return run(values);
   };

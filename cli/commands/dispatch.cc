@@ -113,14 +113,6 @@ int choose_and_execute(std::span<const std::string> args) {
 
 }  // namespace
 
-void check_command_is_first(const std::vector<std::string>& strategies) {
-  const std::vector<Command> commands = all_commands();
-  for (const std::string& name : strategies) {
-    if (find_command(commands, name) == nullptr) continue;
-    throw UsageError("the command \"{0}\" must come first: lockbench {0} [OPTIONS]", name);
-  }
-}
-
 int dispatch(std::span<const std::string> args) {
   occupy_standard_streams();
   try {

@@ -49,10 +49,6 @@ std::string build_line(const results::Build& build) {
   return fmt::format("{} ({}, {})", build.version, build.commit, build.build_type);
 }
 
-bool figures_can_be_trusted(const results::Build& build) {
-  return build.build_type == "Release" || build.build_type == "RelWithDebInfo";
-}
-
 results::Environment machine_facts() {
   results::Environment machine;
   machine.cpu = cpu_model();

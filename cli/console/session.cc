@@ -83,18 +83,16 @@ std::optional<deployment::Deployment> Session::deploy(const LoadOptions& options
   if (stopped()) return std::nullopt;
   deployment::Deployment deployment = must(std::move(deployed));
   if (const Ranks* const ranks = Ranks::joined()) check_reach(*ranks, deployment);
-  warn_of(build_facts());
+  const std::string type = build_facts().build_type;
+  if (type != "Release" && type != "RelWithDebInfo") {
+    console_.warn(fmt::format("warning: this is a {} build: its figures are not to be trusted",
+                              type.empty() ? "non-optimised" : type));
+  }
   for (const std::string& line : deployment.warnings) console_.warn("warning: " + line);
   for (const results::Skipped& one : skipped) {
     console_.note(fmt::format("skipped: {}: {}", one.strategy, one.reason));
   }
   return deployment;
-}
-
-void Session::warn_of(const results::Build& build) {
-  if (figures_can_be_trusted(build)) return;
-  console_.warn(fmt::format("warning: this is a {} build: its figures are not to be trusted",
-                            build.build_type.empty() ? "non-optimised" : build.build_type));
 }
 
 int Session::interrupted_early() {
