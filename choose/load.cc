@@ -7,7 +7,7 @@
 #include "choose/evidence.h"
 #include "results/file/loads.h"
 #include "results/stats/statistics.h"
-#include "results/tables/units.h"
+#include "results/tables/text.h"
 
 namespace lockbench::choose {
 namespace {

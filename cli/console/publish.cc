@@ -11,7 +11,6 @@
 #include "results/file/json.h"
 #include "results/file/loads.h"
 #include "results/file/save.h"
-#include "results/tables/text.h"
 
 namespace lockbench::cli {
 namespace {

@@ -9,7 +9,6 @@
 #include <span>
 
 #include "results/tables/text.h"
-#include "results/tables/units.h"
 
 namespace lockbench::results {
 namespace {

@@ -13,7 +13,6 @@
 #include "results/report/page_files.h"
 #include "results/tables/observed.h"
 #include "results/tables/show.h"
-#include "results/tables/text.h"
 
 namespace lockbench::results::report {
 namespace {

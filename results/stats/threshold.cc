@@ -14,7 +14,6 @@
 #include "results/stats/figures.h"
 #include "results/stats/statistics.h"
 #include "results/tables/text.h"
-#include "results/tables/units.h"
 
 namespace lockbench::results {
 namespace {

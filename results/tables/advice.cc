@@ -8,8 +8,6 @@
 #include "results/tables/observed.h"
 #include "results/tables/runs.h"
 #include "results/tables/show.h"
-#include "results/tables/text.h"
-#include "results/tables/units.h"
 
 namespace lockbench::results {
 namespace {

@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "results/tables/runs.h"
-#include "results/tables/units.h"
+#include "results/tables/text.h"
 
 // Tables and sentences of capacity, renewal and quorum.
 

@@ -10,7 +10,6 @@
 
 #include "results/file/loads.h"
 #include "results/stats/figures.h"
-#include "results/tables/text.h"
 
 namespace lockbench::results {
 namespace {

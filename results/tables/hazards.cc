@@ -7,7 +7,6 @@
 #include <array>
 
 #include "results/file/loads.h"
-#include "results/tables/text.h"
 
 namespace lockbench::results {
 namespace {

@@ -8,8 +8,6 @@
 #include "results/stats/load_figures.h"
 #include "results/stats/statistics.h"
 #include "results/tables/runs.h"
-#include "results/tables/text.h"
-#include "results/tables/units.h"
 
 namespace lockbench::results {
 namespace {

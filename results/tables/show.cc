@@ -5,7 +5,6 @@
 #include "results/file/json.h"
 #include "results/file/loads.h"
 #include "results/tables/observed.h"
-#include "results/tables/text.h"
 
 namespace lockbench::results {
 namespace {

@@ -8,7 +8,6 @@
 
 #include "results/stats/load_figures.h"
 #include "results/tables/text.h"
-#include "results/tables/units.h"
 
 namespace lockbench::results {
 namespace {
