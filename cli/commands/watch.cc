@@ -101,16 +101,6 @@ std::unique_ptr<exporter::Exporter> serve_metrics(
   return made;
 }
 
-std::vector<std::unique_ptr<watch::Source>> sources_of(const WatchOptions& options) {
-  std::vector<std::unique_ptr<watch::Source>> sources;
-  for (const auto& [store, urls] : options.servers) {
-    for (const std::string& url : urls) {
-      sources.push_back(must(watch::make_source(store, url, options.request)));
-    }
-  }
-  return sources;
-}
-
 /// Of the servers that were given: without their versions, which it takes more rights to ask for.
 std::map<std::string, results::Server> server_facts(const WatchOptions& options) {
   std::map<std::string, results::Server> facts;
@@ -273,7 +263,12 @@ int watch_locks(const WatchOptions& options) {
   results::Result result = begin_result(options.output);
   watch::add_to(result, {});
   check_files(options, result);
-  std::vector<std::unique_ptr<watch::Source>> sources = sources_of(options);
+  std::vector<std::unique_ptr<watch::Source>> sources;
+  for (const auto& [store, urls] : options.servers) {
+    for (const std::string& url : urls) {
+      sources.push_back(must(watch::make_source(store, url, options.request)));
+    }
+  }
 
   Session session(options.output, false, "stopping");
   const auto metrics = std::make_shared<exporter::WatchMetrics>();

@@ -55,12 +55,6 @@ std::vector<std::string> renewal_findings(const Result& result) {
 
 using Lines = std::vector<std::string>;
 
-std::string percent(double share) { return fmt::format("{:.0f} %", 100 * share); }
-
-std::string kept(const Capacity& capacity) {
-  return capacity.lowest > 0 ? human_number(capacity.lowest) : "none";
-}
-
 /// "5 of 12": steps at that rate that missed the objective, of all.
 std::string misses(const CapacityRate& at) {
   return fmt::format("{} of {}", at.missed_steps, at.steps);
@@ -88,7 +82,7 @@ void add_planned(const Capacity& capacity, Lines& lines) {
   } else if (!capacity.headroom) {
     lines.push_back(planned + " no rate kept the objective");
   } else {
-    lines.push_back(fmt::format("{} kept, headroom {}", planned, percent(*capacity.headroom)));
+    lines.push_back(fmt::format("{} kept, headroom {:.0f} %", planned, 100 * *capacity.headroom));
   }
 }
 
@@ -217,7 +211,8 @@ Table capacity_table(const std::vector<Capacity>& capacities) {
       {{"keys", "", "keys", Unit::count, 6}, &Capacity::keys},
       {{"highest_kept_per_second", "kept", "up to /s", Unit::number},
        [](const Capacity& capacity) -> Cell {
-         return {capacity.lowest, Tone::plain, kept(capacity)};
+         return {capacity.lowest, Tone::plain,
+                 capacity.lowest > 0 ? human_number(capacity.lowest) : "none"};
        }},
       {{"kept_samples", "at that", "samples", Unit::count, 6}, of_kept(&CapacityRate::samples)},
       {{"kept_misses", "at that", "missed", Unit::text, 3},
