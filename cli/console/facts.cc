@@ -50,12 +50,10 @@ std::string build_line(const results::Build& build) {
 }
 
 results::Environment machine_facts() {
-  results::Environment machine;
-  machine.cpu = cpu_model();
-  machine.cores = static_cast<int>(std::thread::hardware_concurrency());
-  machine.kernel = kernel();
-  machine.memory_bytes = memory_bytes();
-  return machine;
+  return {.cpu = cpu_model(),
+          .cores = static_cast<int>(std::thread::hardware_concurrency()),
+          .kernel = kernel(),
+          .memory_bytes = memory_bytes()};
 }
 
 std::string clock_source() {

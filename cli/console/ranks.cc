@@ -24,13 +24,6 @@ using loadgen::cluster::Link;
 
 constexpr Duration kMeeting = std::chrono::seconds(60);
 
-std::string first_line(const char* path) {
-  std::ifstream file(path);
-  std::string line;
-  std::getline(file, line);
-  return line;
-}
-
 Hello hello() {
   std::array<char, 256> name{};
   if (gethostname(name.data(), name.size() - 1) != 0) name[0] = '?';
@@ -39,7 +32,7 @@ Hello hello() {
   Hello hello;
   hello.host = name.data();
   hello.build = build_line(build_facts());
-  hello.boot = first_line("/proc/sys/kernel/random/boot_id");
+  std::ifstream("/proc/sys/kernel/random/boot_id") >> hello.boot;
   hello.network = hello.boot + network.data();
   hello.cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
   return hello;

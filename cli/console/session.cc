@@ -18,10 +18,6 @@
 namespace lockbench::cli {
 namespace {
 
-std::unique_ptr<Events> events_of(const OutputOptions& output) {
-  return output.events.empty() ? nullptr : must(Events::open(output.events), "--events");
-}
-
 /// Private servers listen on this host alone.
 void check_reach(const Ranks& ranks, const deployment::Deployment& deployment) {
   const std::string far = ranks.beyond_loopback();
@@ -69,7 +65,8 @@ void let_next_signal_kill() {
 }  // namespace
 
 Session::Session(const OutputOptions& output, bool status_line, std::string stopping)
-    : console_(stderr, status_line && is_terminal(stderr), output.quiet, events_of(output)) {
+    : console_(stderr, status_line && is_terminal(stderr), output.quiet,
+               output.events.empty() ? nullptr : must(Events::open(output.events), "--events")) {
   prepare_signals();
   on_signal_.emplace(stop_, console_, std::move(stopping));
   if (const Ranks* const ranks = Ranks::joined()) ranks->warn(console_);

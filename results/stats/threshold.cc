@@ -101,12 +101,6 @@ tl::expected<Expression, std::string> parsed(
   });
 }
 
-bool holds(double measured, const Threshold& threshold) {
-  const auto* const its =
-      std::ranges::find(kOperators, threshold.comparison, &Operator::comparison);
-  return its->holds(measured, threshold.bound);
-}
-
 /// As a threshold, but for the sign and the percentage.
 tl::expected<Regression, std::string> regression_of(std::string_view text) {
   const auto wrong_form = tl::unexpected(std::string(
@@ -323,7 +317,9 @@ tl::expected<Regression, std::string> parse_regression(std::string_view text) {
 ThresholdOutcome evaluate(const Threshold& threshold, const Run& run) {
   const Figure figure = find_figure(run, threshold.figure);
   if (!figure.value) return {{}, fmt::format("{} was not measured", threshold.figure), true};
-  const bool fits = holds(*figure.value, threshold);
+  const auto* const comparison =
+      std::ranges::find(kOperators, threshold.comparison, &Operator::comparison);
+  const bool fits = comparison->holds(*figure.value, threshold.bound);
   // A lower bound shows only that a figure is large.
   if (fits && (!figure.at_least || threshold.wants_more())) return {figure.value, ""};
   const Unit unit = compared_figure(threshold.figure).unit;
