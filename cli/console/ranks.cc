@@ -109,10 +109,10 @@ Ranks::~Ranks() {
 }
 
 void Ranks::meet() {
-  team_.hellos.resize(static_cast<std::size_t>(size()));
+  team_.hellos.resize(static_cast<std::size_t>(link_->size()));
   team_.hellos.front() = hello();
   const TimePoint until = link_->now() + kMeeting;
-  for (int there = 1; there < size();) {
+  for (int there = 1; there < link_->size();) {
     const auto message = link_->next(until);
     if (!message) throw UsageError("not all ranks have come within a minute");
     Hello& of = team_.hellos.at(static_cast<std::size_t>(message->from));
