@@ -10,7 +10,7 @@
 #include <set>
 #include <utility>
 
-#include "results/tables/units.h"
+#include "results/tables/text.h"
 
 namespace lockbench::choose {
 namespace {

@@ -209,7 +209,7 @@ FaultReport Evidence::report(const hazards::Scenario& scenario, const Descriptor
   }
   if (seen.hazard == nullptr) return report;
   report.played = report.outcome != not_played;
-  report.reason = results::evidence_text(*seen.hazard, "reason");
+  report.reason = results::text_in(seen.hazard->evidence, "reason");
   report.source = seen.source->name;
   return report;
 }

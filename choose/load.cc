@@ -7,7 +7,7 @@
 #include "choose/evidence.h"
 #include "results/file/loads.h"
 #include "results/stats/statistics.h"
-#include "results/tables/units.h"
+#include "results/tables/text.h"
 
 namespace lockbench::choose {
 namespace {
@@ -156,7 +156,7 @@ Load measured_load(const results::Result& result) {
   const double share = share_of_first(std::clamp(number("keys").value_or(1), 1.0, 1e6),
                                       std::clamp(number("key_skew").value_or(0), 0.0, 10.0));
   // "per-client": every client has a lock of its own.
-  if (!results::workload_text(result, "keys").empty()) load.clients = 1;
+  if (!results::text_in(result.workload, "keys").empty()) load.clients = 1;
   // Files come from anywhere.
   if (load.rate && !(*load.rate > 0)) load.rate.reset();
   if (load.clients) {

@@ -7,7 +7,7 @@
 #include "choose/answer.h"
 #include "results/stats/figures.h"
 #include "results/stats/load_figures.h"
-#include "results/tables/units.h"
+#include "results/tables/text.h"
 
 namespace lockbench::choose {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "choose/answer.h"
 #include "results/stats/statistics.h"
-#include "results/tables/units.h"
+#include "results/tables/text.h"
 
 namespace lockbench::choose {
 namespace {

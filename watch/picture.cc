@@ -7,7 +7,7 @@
 #include <initializer_list>
 #include <utility>
 
-#include "results/tables/units.h"
+#include "results/tables/text.h"
 
 namespace lockbench::watch {
 namespace {

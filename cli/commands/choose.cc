@@ -7,19 +7,16 @@
 #include "hazards/scenario.h"
 #include "results/file/json.h"
 #include "results/stats/figures.h"
+#include "strategies/store.h"
 
 namespace lockbench::cli {
 namespace {
 
 using namespace std::chrono_literals;
 
-/// Every store that some strategy uses, also those that this build leaves out.
 std::vector<std::string_view> known_stores() {
   std::vector<std::string_view> stores;
-  for (const Descriptor* strategy : with_absent()) {
-    if (strategy->traits.one_process || !store_traits(strategy->backend).servers) continue;
-    if (std::ranges::count(stores, strategy->backend) == 0) stores.push_back(strategy->backend);
-  }
+  for (const StoreKind* kind : store_kinds()) stores.push_back(kind->name);
   return stores;
 }
 
@@ -68,12 +65,9 @@ tl::expected<std::string, std::string> parse_ranking_figure(const std::string& t
 
 void check_fit(const choose::Requirements& requirements) {
   if (requirements.none()) {
-    ChooseOptions none;
-    OptionList list("choose");
-    none.declare_requirements(list);
-    std::vector<std::string> names;
-    for (const Option& option : list.all()) names.push_back("--" + option.name);
-    throw UsageError("choose needs at least one requirement: {}", fmt::join(names, ", "));
+    throw UsageError(
+        "choose needs a requirement, such as --stores redis or --work-time-p99 200ms "
+        "(lockbench choose --help shows all)");
   }
   const auto& p50 = requirements.work_p50;
   const auto& p99 = requirements.work_p99;

@@ -5,12 +5,16 @@
 #include "choose/requirements.h"
 #include "cli/console/publish.h"
 #include "cli/options/load_options.h"
+#include "watch/families.h"
+#include "watch/ledger.h"
+#include "watch/source.h"
 
 namespace lockbench::cli {
 
 // Brings what nearly every command uses: options, servers, the console and results.
 
-// The options of the commands for which `watch` makes a workload, as `run` does with RunOptions.
+// The options of commands whose reading is tested; `watch` makes a workload for capacity and
+// choose.
 
 struct CapacityOptions : LoadOptions {
   static constexpr std::string_view kCommand = "capacity";
@@ -37,6 +41,28 @@ struct ChooseOptions {
   void declare_requirements(OptionList& options);
 };
 
+struct WatchOptions {
+  static constexpr std::string_view kCommand = "watch";
+  /// How long --once watches without --duration.
+  static constexpr Duration kOnce = std::chrono::seconds(3);
+
+  ServerUrls servers;
+  watch::Request request;
+  std::optional<std::string> name;  ///< the expression
+  std::optional<Duration> held_longer, duration;
+  bool once = false, no_screen = false;
+  std::string workload;  ///< the file to write; empty: none
+  MetricsOptions metrics;
+  OutputOptions output;  ///< `out` is --record
+
+  void declare(OptionList& options);
+  void complete(const OptionList& options);
+
+  watch::LedgerOptions ledger_options() const;
+  /// How locks are grouped: by --name, by --locks, or by what their names begin with.
+  watch::Families grouping() const;
+};
+
 /// A subcommand: what help says about it, its options and what it does.
 struct Command {
   std::string_view name;
@@ -51,9 +77,6 @@ struct Command {
 inline constexpr std::string_view kMeasure = "Measure", kCompareResults = "Results",
                                   kDecide = "Choose and operate";
 
-/// "lockbench --redis URL run" would look for a strategy named run: a UsageError.
-void check_command_is_first(const std::vector<std::string>& strategies);
-
 /// `text` with options of its own type. `Options` declares them (see load_options.h).
 template <class Options>
 Command make_command(Command text, int (*run)(const Options&)) {
@@ -67,7 +90,6 @@ Command make_command(Command text, int (*run)(const Options&)) {
       fmt::print("{}", options.help(summary, example));
       return exit_code::kFine;
     }
-    if constexpr (requires { values.strategies; }) check_command_is_first(values.strategies);
     complete(values, options);
     return run(values);
   };

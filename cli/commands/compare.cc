@@ -110,14 +110,13 @@ void check_apart(const Configuration& a, const Configuration& b) {
   const auto refusal = [&](const std::string& what) {
     return UsageError("{} and {} {}", a.file, b.file, what);
   };
-  const auto same = [](const std::string& one, const std::string& other) {
-    return !one.empty() && !other.empty() && same_file(one, other);
+  const auto check = [&](const char* option, const std::string& one, const std::string& other) {
+    if (one.empty() || other.empty() || !same_file(one, other)) return;
+    throw refusal(fmt::format("have the same {}: {}", option, one));
   };
-  const OutputOptions& out_a = a.options.output;
-  const OutputOptions& out_b = b.options.output;
-  if (same(out_a.out, out_b.out)) throw refusal("have the same out: " + out_a.out);
-  if (same(out_a.report, out_b.report)) throw refusal("have the same report: " + out_a.report);
-  if (same(a.options.hdr, b.options.hdr)) throw refusal("have the same hdr: " + a.options.hdr);
+  check("out", a.options.output.out, b.options.output.out);
+  check("report", a.options.output.report, b.options.output.report);
+  check("hdr", a.options.hdr, b.options.hdr);
   const auto& listen_a = a.options.metrics.listen;
   const auto& listen_b = b.options.metrics.listen;
   if (listen_a && listen_b && listen_a->port != 0 &&

@@ -24,12 +24,6 @@ std::vector<Command> all_commands() {
   // Of what the functions in them own, which the analyzer takes for lost:
 }  // NOLINT(clang-analyzer-cplusplus.NewDeleteLeaks)
 
-/// Null: there is none of that name.
-const Command* find_command(const std::vector<Command>& commands, std::string_view name) {
-  const auto found = std::ranges::find(commands, name, &Command::name);
-  return found == commands.end() ? nullptr : &*found;
-}
-
 void print_overview(const std::vector<Command>& commands) {
   fmt::print(
       "A benchmark and observability toolkit for distributed locks.\n\n"
@@ -100,10 +94,11 @@ int choose_and_execute(std::span<const std::string> args) {
     return hazards::serve_client(STDIN_FILENO);
   }
   const bool usual = first.starts_with('-') || args.empty();
-  const Command* command = usual ? &commands.front() : find_command(commands, first);
+  const auto command =
+      usual ? commands.begin() : std::ranges::find(commands, first, &Command::name);
   auto ranks = loadgen::cluster::launched();
   if (ranks && ranks->size < 2) ranks.reset();
-  if (command == nullptr) {
+  if (command == commands.end()) {
     if (ranks && ranks->rank > 0) return exit_code::kFine;
     throw no_such_command(first, commands);
   }
@@ -112,14 +107,6 @@ int choose_and_execute(std::span<const std::string> args) {
 }
 
 }  // namespace
-
-void check_command_is_first(const std::vector<std::string>& strategies) {
-  const std::vector<Command> commands = all_commands();
-  for (const std::string& name : strategies) {
-    if (find_command(commands, name) == nullptr) continue;
-    throw UsageError("the command \"{0}\" must come first: lockbench {0} [OPTIONS]", name);
-  }
-}
 
 int dispatch(std::span<const std::string> args) {
   occupy_standard_streams();

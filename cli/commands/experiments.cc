@@ -160,19 +160,14 @@ struct RenewalOptions : LoadOptions {
   }
 };
 
-/// The load beside the held locks: each client has its own lock, and runs for at least one renewal
-/// period, so that each held lock is renewed in the meantime.
-loadgen::Workload foreground_of(const RenewalOptions& options) {
-  loadgen::Workload workload = options.workload;
-  workload.key_per_client = true;
-  workload.duration = std::max(workload.duration, RenewalTiming{}.first(workload.ttl));
-  return workload;
-}
-
 int renewal(const RenewalOptions& given) {
   RenewalOptions options = given;
   if (options.held.empty()) options.held = {1, 10, 100, 1'000, 10'000, 100'000};
-  options.workload = foreground_of(options);
+  // Each client has its own lock, and runs for at least one renewal period, so that each held lock
+  // is renewed in the meantime.
+  loadgen::Workload& load = options.workload;
+  load.key_per_client = true;
+  load.duration = std::max(load.duration, RenewalTiming{}.first(load.ttl));
   Experiment experiment(options.output, begin_result(options.output));
   auto& [result, out, session, console, servers, file] = experiment;
   LoadOptions with_holders = options;
@@ -187,14 +182,12 @@ int renewal(const RenewalOptions& given) {
                             .held = options.held,
                             .pairs = options.pairs,
                             .so_far = keep};
-  plan.foreground.workload = options.workload;
   plan.foreground.maker = maker_of(out, result);
-  const bool private_servers = options.servers_of("redis").empty();
   // Ranks know their own cores.
   if (Ranks::joined() == nullptr) {
-    plan.foreground.workload.threads =
-        loadgen::generator_threads(options.workload, private_servers);
+    load.threads = loadgen::generator_threads(load, options.servers_of("redis").empty());
   }
+  plan.foreground.workload = load;
   const auto measured = loadgen::measure_renewal(plan, experiment.on_step(), session.stop());
   result.interrupted = measured.interrupted;
   keep(measured.runs);
@@ -289,21 +282,6 @@ class FaultyNodes : public loadgen::QuorumNodes {
   const Duration rtt_, slow_;
 };
 
-loadgen::QuorumPlan plan_of(const QuorumOptions& options, const std::string& run_id) {
-  loadgen::QuorumPlan plan{.run = {},
-                           .nodes = options.node_counts,
-                           .contending = options.workload.clients,
-                           .slow = options.slow};
-  plan.run.run_id = run_id;
-  loadgen::Workload& workload = plan.run.workload;
-  workload = options.workload;
-  workload.warmup = std::min<Duration>(200ms, options.workload.duration);
-  workload.rtt = {};  // the proxies add it
-  // Ranks know their own cores.
-  if (Ranks::joined() == nullptr) workload.threads = loadgen::generator_threads(workload, true);
-  return plan;
-}
-
 int quorum(const QuorumOptions& given) {
   QuorumOptions options = given;
   if (options.node_counts.empty()) options.node_counts = {1, 3, 5, 7};
@@ -325,7 +303,15 @@ int quorum(const QuorumOptions& given) {
     return session.interrupted_early();
   }
   FaultyNodes nodes(*servers, options.workload.rtt, options.slow);
-  loadgen::QuorumPlan plan = plan_of(options, result.id);
+  loadgen::QuorumPlan plan{.run = {.run_id = result.id, .workload = options.workload},
+                           .nodes = options.node_counts,
+                           .contending = options.workload.clients,
+                           .slow = options.slow};
+  loadgen::Workload& load = plan.run.workload;
+  load.warmup = std::min<Duration>(200ms, load.duration);
+  load.rtt = {};  // the proxies add it
+  // Ranks know their own cores.
+  if (ranks == nullptr) load.threads = loadgen::generator_threads(load, true);
   plan.so_far = [&](const std::vector<results::Run>& runs) { experiment.keep(runs); };
   plan.run.maker = maker_of(out, result);
   plan.run.counter_url = nodes.counter_url();

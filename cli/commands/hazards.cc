@@ -83,30 +83,18 @@ std::vector<const hazards::Scenario*> select_scenarios(const std::vector<std::st
   return selected;
 }
 
-/// The strategies of these names and globs that are part of this build. The others are skipped; one
+/// In the order in which they are shown. Strategies that this build leaves out are skipped; one
 /// that was named is an error.
-std::vector<const Descriptor*> select_built(const std::vector<std::string>& patterns,
-                                            std::vector<results::Skipped>& skipped) {
-  std::vector<const Descriptor*> built;
-  for (const auto& [strategy, named] : select_strategies(patterns, with_absent())) {
+std::vector<Cell> cells_of(const HazardOptions& options, std::vector<results::Skipped>& skipped) {
+  const auto plays = select_scenarios(options.scenarios, options.quick);
+  std::vector<Cell> cells;
+  for (const auto& [strategy, named] : select_strategies(options.strategies, with_absent())) {
     if (strategy->not_built.empty()) {
-      built.push_back(strategy);
+      for (const auto* scenario : plays) cells.push_back(make_cell(*scenario, *strategy));
     } else if (named) {
       throw UsageError("{} cannot run here: {}", strategy->name, strategy->not_built);
     } else {
       skipped.push_back({std::string(strategy->name), std::string(strategy->not_built)});
-    }
-  }
-  return built;
-}
-
-/// In the order in which they are shown.
-std::vector<Cell> cells_of(const HazardOptions& options, std::vector<results::Skipped>& skipped) {
-  const auto plays = select_scenarios(options.scenarios, options.quick);
-  std::vector<Cell> cells;
-  for (const Descriptor* strategy : select_built(options.strategies, skipped)) {
-    for (const hazards::Scenario* scenario : plays) {
-      cells.push_back(make_cell(*scenario, *strategy));
     }
   }
   return cells;

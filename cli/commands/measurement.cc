@@ -46,14 +46,6 @@ unsigned scrape_connections(const LoadOptions& options,
   return limit > load + kMin ? static_cast<unsigned>(limit - load) : kMin;
 }
 
-OptionRecord workload_of(const RunOptions& options) {
-  OptionRecord workload = workload_record(options);
-  if (options.through_proxies) workload["through_proxies"] = true;
-  // Each run says what its clients did.
-  leave_to_the_loads(options, workload);
-  return workload;
-}
-
 constexpr std::chrono::seconds kBetweenLines{5};
 
 std::string_view name_of(loadgen::Progress::Phase phase) {
@@ -191,7 +183,10 @@ void Metrics::linger(Console& console, const std::stop_token& stop) {
 
 Measurement::Measurement(const RunOptions& options, std::vector<Selected> selected)
     : options_(options), selected_(std::move(selected)), result_(begin_result(options.output)) {
-  result_.workload = workload_of(options_);
+  result_.workload = workload_record(options_);
+  if (options_.through_proxies) result_.workload["through_proxies"] = true;
+  // Each run says what its clients did.
+  leave_to_the_loads(options_, result_.workload);
   out_ = out_path(options_.output, result_);
   if (options_.output.resume) resume();
   if (options_.hdr.empty()) return;

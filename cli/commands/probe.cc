@@ -1,5 +1,3 @@
-#include "cli/commands/probe.h"
-
 #include <algorithm>
 #include <chrono>
 #include <random>

@@ -73,16 +73,6 @@ bool has(const LoadOptions& options, std::initializer_list<FaultKind> kinds) {
   });
 }
 
-std::string unfit_for_nodes(const loadgen::Fault& fault, int nodes) {
-  if (nodes <= 1) {
-    return fmt::format("it runs on one server; {} needs several", to_string(fault.kind));
-  }
-  if (fault.nodes > nodes) {
-    return fmt::format("{} strikes more than its {} nodes", fault.to_string(), nodes);
-  }
-  return {};
-}
-
 /// Moves the strategies that `concerns` from `selected` to `skipped`.
 Done skip(const std::function<bool(const Descriptor&)>& concerns, std::string_view reason,
           std::vector<Selected>& selected, std::vector<results::Skipped>& skipped) {
@@ -235,7 +225,12 @@ std::string unfit(const loadgen::Fault& fault, const Descriptor& strategy,
     case FaultKind::node_kill:
     case FaultKind::node_freeze: {
       const int members = kind->clusters ? deployment::kClusterMembers : 1;
-      return unfit_for_nodes(fault, quorum ? options.workload.nodes : members);
+      const int nodes = quorum ? options.workload.nodes : members;
+      if (nodes <= 1) {
+        return fmt::format("it runs on one server; {} needs several", to_string(fault.kind));
+      }
+      if (fault.nodes <= nodes) return {};
+      return fmt::format("{} strikes more than its {} nodes", fault.to_string(), nodes);
     }
     case FaultKind::failover:
       if (quorum) return "its servers are independent: none of them takes another's place";

@@ -49,17 +49,11 @@ std::string build_line(const results::Build& build) {
   return fmt::format("{} ({}, {})", build.version, build.commit, build.build_type);
 }
 
-bool figures_can_be_trusted(const results::Build& build) {
-  return build.build_type == "Release" || build.build_type == "RelWithDebInfo";
-}
-
 results::Environment machine_facts() {
-  results::Environment machine;
-  machine.cpu = cpu_model();
-  machine.cores = static_cast<int>(std::thread::hardware_concurrency());
-  machine.kernel = kernel();
-  machine.memory_bytes = memory_bytes();
-  return machine;
+  return {.cpu = cpu_model(),
+          .cores = static_cast<int>(std::thread::hardware_concurrency()),
+          .kernel = kernel(),
+          .memory_bytes = memory_bytes()};
 }
 
 std::string clock_source() {

@@ -9,9 +9,6 @@ results::Build build_facts();
 /// "0.1.0 (05a4e27, Release)"
 std::string build_line(const results::Build& build);
 
-/// False for debug and sanitizer builds, whose own overhead distorts the figures.
-bool figures_can_be_trusted(const results::Build& build);
-
 /// This machine, without servers.
 results::Environment machine_facts();
 

@@ -11,7 +11,6 @@
 #include "results/file/json.h"
 #include "results/file/loads.h"
 #include "results/file/save.h"
-#include "results/tables/text.h"
 
 namespace lockbench::cli {
 namespace {
@@ -22,12 +21,6 @@ bool is_exempt(const std::string& name, const std::vector<Selected>& selected) {
   if (found == selected.end() || found->named) return false;
   const Traits& traits = found->strategy->traits;
   return !traits.promises_exclusion || traits.one_process;
-}
-
-// An unknown strategy is expected to promise exclusion.
-bool promises_exclusion(const results::Run& run) {
-  const Descriptor* strategy = find_strategy(run.strategy);
-  return strategy == nullptr || strategy->traits.promises_exclusion;
 }
 
 bool had_errors(const results::Run& run) {
@@ -159,9 +152,10 @@ int exit_code_of(const Ending& ending) {
 Ending ending_of(const results::Result& result) {
   Ending ending{.interrupted = result.interrupted, .rank_lost = result.exit_code.has_value()};
   for (const results::Run& run : result.runs) {
-    if (run.audit.verdict == results::Verdict::violated && promises_exclusion(run)) {
-      ending.exclusion_broken = true;
-    }
+    // An unknown strategy is expected to promise exclusion.
+    const Descriptor* strategy = find_strategy(run.strategy);
+    const bool promised = strategy == nullptr || strategy->traits.promises_exclusion;
+    ending.exclusion_broken |= promised && run.audit.verdict == results::Verdict::violated;
     ending.errors |= had_errors(run);
     ending.nothing_granted |= run.outcomes.acquired == 0;
     ending.invalid |= !run.generator.valid;

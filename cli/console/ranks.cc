@@ -24,13 +24,6 @@ using loadgen::cluster::Link;
 
 constexpr Duration kMeeting = std::chrono::seconds(60);
 
-std::string first_line(const char* path) {
-  std::ifstream file(path);
-  std::string line;
-  std::getline(file, line);
-  return line;
-}
-
 Hello hello() {
   std::array<char, 256> name{};
   if (gethostname(name.data(), name.size() - 1) != 0) name[0] = '?';
@@ -39,7 +32,7 @@ Hello hello() {
   Hello hello;
   hello.host = name.data();
   hello.build = build_line(build_facts());
-  hello.boot = first_line("/proc/sys/kernel/random/boot_id");
+  std::ifstream("/proc/sys/kernel/random/boot_id") >> hello.boot;
   hello.network = hello.boot + network.data();
   hello.cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
   return hello;
@@ -116,10 +109,10 @@ Ranks::~Ranks() {
 }
 
 void Ranks::meet() {
-  team_.hellos.resize(static_cast<std::size_t>(size()));
+  team_.hellos.resize(static_cast<std::size_t>(link_->size()));
   team_.hellos.front() = hello();
   const TimePoint until = link_->now() + kMeeting;
-  for (int there = 1; there < size();) {
+  for (int there = 1; there < link_->size();) {
     const auto message = link_->next(until);
     if (!message) throw UsageError("not all ranks have come within a minute");
     Hello& of = team_.hellos.at(static_cast<std::size_t>(message->from));

@@ -21,7 +21,6 @@ class Ranks {
   /// Tells all ranks that there are no more runs, and waits for them, for a bounded time.
   ~Ranks();
 
-  int size() const { return link_->size(); }
   /// Which rank cannot reach private servers, which listen on the loopback of rank 0; empty: all
   /// can.
   std::string beyond_loopback() const;

@@ -18,10 +18,6 @@
 namespace lockbench::cli {
 namespace {
 
-std::unique_ptr<Events> events_of(const OutputOptions& output) {
-  return output.events.empty() ? nullptr : must(Events::open(output.events), "--events");
-}
-
 /// Private servers listen on this host alone.
 void check_reach(const Ranks& ranks, const deployment::Deployment& deployment) {
   const std::string far = ranks.beyond_loopback();
@@ -69,7 +65,8 @@ void let_next_signal_kill() {
 }  // namespace
 
 Session::Session(const OutputOptions& output, bool status_line, std::string stopping)
-    : console_(stderr, status_line && is_terminal(stderr), output.quiet, events_of(output)) {
+    : console_(stderr, status_line && is_terminal(stderr), output.quiet,
+               output.events.empty() ? nullptr : must(Events::open(output.events), "--events")) {
   prepare_signals();
   on_signal_.emplace(stop_, console_, std::move(stopping));
   if (const Ranks* const ranks = Ranks::joined()) ranks->warn(console_);
@@ -83,18 +80,16 @@ std::optional<deployment::Deployment> Session::deploy(const LoadOptions& options
   if (stopped()) return std::nullopt;
   deployment::Deployment deployment = must(std::move(deployed));
   if (const Ranks* const ranks = Ranks::joined()) check_reach(*ranks, deployment);
-  warn_of(build_facts());
+  const std::string type = build_facts().build_type;
+  if (type != "Release" && type != "RelWithDebInfo") {
+    console_.warn(fmt::format("warning: this is a {} build: its figures are not to be trusted",
+                              type.empty() ? "non-optimised" : type));
+  }
   for (const std::string& line : deployment.warnings) console_.warn("warning: " + line);
   for (const results::Skipped& one : skipped) {
     console_.note(fmt::format("skipped: {}: {}", one.strategy, one.reason));
   }
   return deployment;
-}
-
-void Session::warn_of(const results::Build& build) {
-  if (figures_can_be_trusted(build)) return;
-  console_.warn(fmt::format("warning: this is a {} build: its figures are not to be trusted",
-                            build.build_type.empty() ? "non-optimised" : build.build_type));
 }
 
 int Session::interrupted_early() {

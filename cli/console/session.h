@@ -60,9 +60,6 @@ class Session {
                                                std::vector<Selected>& selected,
                                                std::vector<results::Skipped>& skipped);
 
-  /// Warns if such a build distorts the figures.
-  void warn_of(const results::Build& build);
-
   /// Says that there is nothing to save after the stop. Returns the exit code.
   int interrupted_early();
 

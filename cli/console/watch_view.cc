@@ -10,8 +10,6 @@
 #include <utility>
 
 #include "results/tables/observed.h"
-#include "results/tables/text.h"
-#include "results/tables/units.h"
 
 namespace lockbench::cli {
 namespace {

@@ -90,7 +90,6 @@ struct LoadOptions {
   void check_several_locks(const OptionList& options) const;
 };
 
-/// The options of `lockbench run`.
 struct RunOptions : LoadOptions {
   static constexpr std::string_view kCommand = "run";
   std::vector<results::Threshold> thresholds;

@@ -242,7 +242,6 @@ tl::expected<void, std::string> check_range(const std::string& text, Duration du
 /// The path of a file or directory. Its user checks that it can be opened.
 ValueType<std::string> path();
 
-/// Any text.
 ValueType<std::string> any_text();
 
 /// The type that `parse`, a function of a text, returns; `text` writes it.
@@ -267,7 +266,6 @@ ValueType<T> each_once(ValueType<T> type) {
 /// "a is not one of b, c"
 std::string not_one_of(std::string_view text, const std::vector<std::string_view>& allowed);
 
-/// One of a few names.
 template <class T>
 ValueType<T> one_of(const std::vector<std::pair<std::string_view, T>>& choices) {
   std::vector<std::string_view> names;

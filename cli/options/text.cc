@@ -1,12 +1,6 @@
 #include "cli/options/text.h"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include <algorithm>
-#include <map>
-
-#include "results/tables/text.h"
 
 namespace lockbench::cli {
 namespace {
@@ -83,26 +77,6 @@ std::string presentable(std::string_view message) {
 
 bool holds_password(std::string_view text) {
   return has_password_in_url(text) || has_password_setting(text);
-}
-
-std::string did_you_mean(std::string_view wrong, const std::vector<std::string_view>& names) {
-  constexpr std::size_t kLongestName = 64, kMostSuggestions = 3;
-  if (wrong.empty() || wrong.size() > kLongestName) return "";
-  // Two slips in a short name (two swapped letters, for example), a third of the letters in a long
-  // one.
-  const std::size_t slips = wrong.size() < 3 ? 1 : std::max<std::size_t>(2, wrong.size() / 3);
-  std::multimap<std::size_t, std::string_view> close;
-  for (const std::string_view name : names) {
-    const std::size_t distance = results::edit_distance(wrong, name);
-    const bool begins_so = wrong.size() >= 3 && name.starts_with(wrong);
-    if (begins_so || distance <= slips) close.emplace(distance, name);
-  }
-  if (close.empty()) return "";
-  std::vector<std::string_view> closest;
-  for (const auto& [distance, name] : close) {
-    if (closest.size() < kMostSuggestions) closest.push_back(name);
-  }
-  return fmt::format(": did you mean {}?", fmt::join(closest, ", "));
 }
 
 }  // namespace lockbench::cli

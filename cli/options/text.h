@@ -2,7 +2,8 @@
 
 #include <string>
 #include <string_view>
-#include <vector>
+
+#include "results/tables/text.h"
 
 namespace lockbench::cli {
 
@@ -13,8 +14,6 @@ std::string presentable(std::string_view message);
 /// Whether a URL, or "key=value" settings, have a password in them.
 bool holds_password(std::string_view text);
 
-/// ": did you mean a, b?" of the names that `wrong` may be a misspelling of: at most three, the
-/// closest first; empty if no name is close.
-std::string did_you_mean(std::string_view wrong, const std::vector<std::string_view>& names);
+using results::did_you_mean;
 
 }  // namespace lockbench::cli

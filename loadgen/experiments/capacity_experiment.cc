@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "results/stats/figures.h"
-#include "results/tables/units.h"
+#include "results/tables/text.h"
 
 namespace lockbench::loadgen {
 namespace {

@@ -10,7 +10,7 @@
 #include "loadgen/record/histogram.h"
 #include "results/stats/figures.h"
 #include "results/stats/load_figures.h"
-#include "results/tables/units.h"
+#include "results/tables/text.h"
 
 namespace lockbench::loadgen {
 namespace {

@@ -9,7 +9,6 @@
 #include <span>
 
 #include "results/tables/text.h"
-#include "results/tables/units.h"
 
 namespace lockbench::results {
 namespace {
@@ -140,9 +139,9 @@ std::optional<double> workload_number(const Result& result, const std::string& k
   return found == result.workload.end() ? std::nullopt : number_of(found->second);
 }
 
-std::string workload_text(const Result& result, const std::string& key) {
-  const auto found = result.workload.find(key);
-  if (found == result.workload.end()) return "";
+std::string text_in(const std::map<std::string, OptionValue>& values, const std::string& name) {
+  const auto found = values.find(name);
+  if (found == values.end()) return "";
   const auto* text = std::get_if<std::string>(&found->second);
   return text == nullptr ? "" : *text;
 }

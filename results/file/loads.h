@@ -44,8 +44,8 @@ std::vector<Result> split_by_load(const Result& result);
 /// The option's number in a result's workload; nothing if it has none of that name.
 std::optional<double> workload_number(const Result& result, const std::string& key);
 
-/// The option's text in a result's workload; empty if it has none or is of another type.
-std::string workload_text(const Result& result, const std::string& key);
+/// The text of that name in a workload, or in the evidence of a play; empty: it has none.
+std::string text_in(const std::map<std::string, OptionValue>& values, const std::string& name);
 
 /// As people read it: "yes", "0.002", "redis-* etcd"; empty for null.
 std::string value_text(const OptionValue& value);

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "results/stats/threshold.h"
-#include "results/tables/units.h"
+#include "results/tables/text.h"
 
 namespace lockbench::results {
 

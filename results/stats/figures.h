@@ -3,7 +3,7 @@
 #include <span>
 
 #include "results/file/model.h"
-#include "results/tables/units.h"
+#include "results/tables/text.h"
 
 namespace lockbench::results {
 

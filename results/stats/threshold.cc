@@ -1,7 +1,6 @@
 #include "results/stats/threshold.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -15,12 +14,9 @@
 #include "results/stats/figures.h"
 #include "results/stats/statistics.h"
 #include "results/tables/text.h"
-#include "results/tables/units.h"
 
 namespace lockbench::results {
 namespace {
-
-constexpr std::size_t kSuggestions = 5;
 
 struct Operator {
   std::string_view sign;
@@ -53,34 +49,12 @@ std::string_view trimmed(std::string_view text) {
   return text.substr(first, text.find_last_not_of(' ') - first + 1);
 }
 
-/// Figures that contain the text come first ("p99", "acquire"), then those that differ least.
-std::vector<std::string> close_figures(std::string_view text, const std::vector<Figure>& known) {
-  std::vector<std::pair<std::size_t, std::string>> ranked;
-  for (const Figure& figure : known) {
-    // What is twice as long was not meant to be this.
-    if (text.size() > 2 * figure.path.size()) continue;
-    const bool contains = !text.empty() && figure.path.find(text) != std::string::npos;
-    ranked.emplace_back(contains ? 0 : edit_distance(text, figure.path), figure.path);
-  }
-  std::ranges::stable_sort(ranked, [](const auto& a, const auto& b) { return a.first < b.first; });
-  std::vector<std::string> names;
-  for (std::size_t i = 0; i < std::min(kSuggestions, ranked.size()); ++i) {
-    names.push_back(ranked[i].second);
-  }
-  return names;
-}
-
 tl::expected<std::string, std::string> parse_figure(std::string_view text) {
   const std::vector<Figure> known = figures(Run{});
-  const bool found =
-      std::ranges::any_of(known, [text](const Figure& figure) { return figure.path == text; });
-  if (!found) {
-    const std::vector<std::string> close = close_figures(text, known);
-    return tl::unexpected(
-        fmt::format("no such figure '{}'{}{}", text,
-                    close.empty() ? "" : "; close ones: ", fmt::join(close, ", ")));
-  }
-  return std::string(text);
+  std::vector<std::string_view> paths;
+  for (const Figure& figure : known) paths.emplace_back(figure.path);
+  if (std::ranges::find(paths, text) != paths.end()) return std::string(text);
+  return tl::unexpected(fmt::format("no such figure '{}'{}", text, did_you_mean(text, paths)));
 }
 
 tl::expected<double, std::string> parse_bound(std::string_view text) {
@@ -125,12 +99,6 @@ tl::expected<Expression, std::string> parsed(
   return parse(text).map_error([&](const std::string& error) {
     return printable(fmt::format("{}'{}': {}", what, text, error));
   });
-}
-
-bool holds(double measured, const Threshold& threshold) {
-  const auto* const its =
-      std::ranges::find(kOperators, threshold.comparison, &Operator::comparison);
-  return its->holds(measured, threshold.bound);
 }
 
 /// As a threshold, but for the sign and the percentage.
@@ -349,7 +317,9 @@ tl::expected<Regression, std::string> parse_regression(std::string_view text) {
 ThresholdOutcome evaluate(const Threshold& threshold, const Run& run) {
   const Figure figure = find_figure(run, threshold.figure);
   if (!figure.value) return {{}, fmt::format("{} was not measured", threshold.figure), true};
-  const bool fits = holds(*figure.value, threshold);
+  const auto* const comparison =
+      std::ranges::find(kOperators, threshold.comparison, &Operator::comparison);
+  const bool fits = comparison->holds(*figure.value, threshold.bound);
   // A lower bound shows only that a figure is large.
   if (fits && (!figure.at_least || threshold.wants_more())) return {figure.value, ""};
   const Unit unit = compared_figure(threshold.figure).unit;

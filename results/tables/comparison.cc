@@ -5,8 +5,6 @@
 #include <nlohmann/json.hpp>
 
 #include "results/tables/show.h"
-#include "results/tables/text.h"
-#include "results/tables/units.h"
 
 namespace lockbench::results {
 namespace {

@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "results/tables/runs.h"
-#include "results/tables/units.h"
+#include "results/tables/text.h"
 
 // Tables and sentences of capacity, renewal and quorum.
 
@@ -55,12 +55,6 @@ std::vector<std::string> renewal_findings(const Result& result) {
 
 using Lines = std::vector<std::string>;
 
-std::string percent(double share) { return fmt::format("{:.0f} %", 100 * share); }
-
-std::string kept(const Capacity& capacity) {
-  return capacity.lowest > 0 ? human_number(capacity.lowest) : "none";
-}
-
 /// "5 of 12": steps at that rate that missed the objective, of all.
 std::string misses(const CapacityRate& at) {
   return fmt::format("{} of {}", at.missed_steps, at.steps);
@@ -88,7 +82,7 @@ void add_planned(const Capacity& capacity, Lines& lines) {
   } else if (!capacity.headroom) {
     lines.push_back(planned + " no rate kept the objective");
   } else {
-    lines.push_back(fmt::format("{} kept, headroom {}", planned, percent(*capacity.headroom)));
+    lines.push_back(fmt::format("{} kept, headroom {:.0f} %", planned, 100 * *capacity.headroom));
   }
 }
 
@@ -134,24 +128,21 @@ auto of_acquire(double Distribution::*figure) {
   return [figure](const RateRow& row) { return figure_cell(row.at->acquire, figure); };
 }
 
-const std::vector<Field<RateRow>>& rate_fields() {
-  static const std::vector<Field<RateRow>> fields{
-      {{"strategy", "", "strategy"}, [](const RateRow& row) { return row.capacity->strategy; }},
-      {{"objective", "", "objective"}, [](const RateRow& row) { return row.capacity->objective; }},
-      {{"offered_per_second", "", "offered /s", Unit::number}, of_rate(&CapacityRate::rate)},
-      {{"decision", "", "decision"}, of_rate(&CapacityRate::decision)},
-      {{"samples", "", "samples", Unit::count}, of_rate(&CapacityRate::samples)},
-      {{"acquire_p50_seconds", "acquire", "p50", Unit::seconds}, of_acquire(&Distribution::p50)},
-      {{"acquire_p99_seconds", "acquire", "p99", Unit::seconds}, of_acquire(&Distribution::p99)},
-      {{"steps", "", "steps", Unit::count}, of_rate(&CapacityRate::steps)},
-      {{"missed_steps", "", "missed", Unit::count}, of_rate(&CapacityRate::missed_steps)},
-      {{"invalid_steps", "", "invalid", Unit::count}, of_rate(&CapacityRate::invalid_steps)},
-      {{"rho", "", "lock taken", Unit::share}, of_rate(&CapacityRate::rho)},
-      {{"reason", "", "reason"}, of_rate(&CapacityRate::reason)},
-      {{"violated", "", "violated"}, [](const RateRow& row) { return row.capacity->violated; }},
-  };
-  return fields;
-}
+const std::vector<Field<RateRow>> rate_fields{
+    {{"strategy", "", "strategy"}, [](const RateRow& row) { return row.capacity->strategy; }},
+    {{"objective", "", "objective"}, [](const RateRow& row) { return row.capacity->objective; }},
+    {{"offered_per_second", "", "offered /s", Unit::number}, of_rate(&CapacityRate::rate)},
+    {{"decision", "", "decision"}, of_rate(&CapacityRate::decision)},
+    {{"samples", "", "samples", Unit::count}, of_rate(&CapacityRate::samples)},
+    {{"acquire_p50_seconds", "acquire", "p50", Unit::seconds}, of_acquire(&Distribution::p50)},
+    {{"acquire_p99_seconds", "acquire", "p99", Unit::seconds}, of_acquire(&Distribution::p99)},
+    {{"steps", "", "steps", Unit::count}, of_rate(&CapacityRate::steps)},
+    {{"missed_steps", "", "missed", Unit::count}, of_rate(&CapacityRate::missed_steps)},
+    {{"invalid_steps", "", "invalid", Unit::count}, of_rate(&CapacityRate::invalid_steps)},
+    {{"rho", "", "lock taken", Unit::share}, of_rate(&CapacityRate::rho)},
+    {{"reason", "", "reason"}, of_rate(&CapacityRate::reason)},
+    {{"violated", "", "violated"}, [](const RateRow& row) { return row.capacity->violated; }},
+};
 
 /// Fills a cell with a figure of the highest rate that is kept.
 template <class T>
@@ -220,7 +211,8 @@ Table capacity_table(const std::vector<Capacity>& capacities) {
       {{"keys", "", "keys", Unit::count, 6}, &Capacity::keys},
       {{"highest_kept_per_second", "kept", "up to /s", Unit::number},
        [](const Capacity& capacity) -> Cell {
-         return {capacity.lowest, Tone::plain, kept(capacity)};
+         return {capacity.lowest, Tone::plain,
+                 capacity.lowest > 0 ? human_number(capacity.lowest) : "none"};
        }},
       {{"kept_samples", "at that", "samples", Unit::count, 6}, of_kept(&CapacityRate::samples)},
       {{"kept_misses", "at that", "missed", Unit::text, 3},
@@ -246,7 +238,7 @@ Table rate_table(const std::vector<Capacity>& capacities) {
   for (const Capacity& capacity : capacities) {
     for (const CapacityRate& at : capacity.rates) rows.push_back({&capacity, &at});
   }
-  return table_of(rate_fields(), rows);
+  return table_of(rate_fields, rows);
 }
 
 std::vector<std::string> findings(const Capacity& capacity) {

@@ -10,7 +10,6 @@
 
 #include "results/file/loads.h"
 #include "results/stats/figures.h"
-#include "results/tables/text.h"
 
 namespace lockbench::results {
 namespace {
@@ -166,8 +165,7 @@ class Layout {
   bool two_lines_ = false;
 };
 
-constexpr double kMicroseconds = 1e6;   ///< in a second
-constexpr double kBucketsEnd = 3.6e12;  ///< in nanoseconds: an hour
+constexpr double kMicroseconds = 1e6;  ///< in a second
 
 std::string percentile_lines(const Distribution& distribution, std::uint64_t samples) {
   std::string out;
@@ -181,14 +179,6 @@ std::string percentile_lines(const Distribution& distribution, std::uint64_t sam
   // The last line has no distance to 100 % left.
   if (samples > 0) out += line(distribution.max, 1, samples) + "\n";
   return out;
-}
-
-/// Buckets come in groups, of which each is twice as wide as the one before.
-std::string layout_line(const Distribution& distribution) {
-  if (!(distribution.relative_error > 0)) return "";
-  const double in_a_group = 1 / distribution.relative_error;
-  return fmt::format("#[Buckets = {:12.0f}, SubBuckets     = {:12.0f}]\n",
-                     std::ceil(std::log2(kBucketsEnd / in_a_group)) + 1, in_a_group);
 }
 
 /// "redis-queue", "redis-queue.demand-at-350-s".
@@ -330,7 +320,7 @@ std::string to_hgrm(const Distribution& distribution) {
                      kMicroseconds * distribution.mean, kMicroseconds * distribution.stddev);
   out += fmt::format("#[Max     = {:12.3f}, Total count    = {:12}]\n",
                      kMicroseconds * distribution.max, samples);
-  return out + layout_line(distribution);
+  return out;
 }
 
 std::map<std::string, std::string> hgrm_files(const Result& result) {

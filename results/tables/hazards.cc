@@ -7,7 +7,6 @@
 #include <array>
 
 #include "results/file/loads.h"
-#include "results/tables/text.h"
 
 namespace lockbench::results {
 namespace {
@@ -69,7 +68,7 @@ const OutcomeWord* find_outcome(std::string_view name) {
   return found == kOutcomes.end() ? nullptr : found;
 }
 
-std::string reason_of(const Hazard& hazard) { return evidence_text(hazard, "reason"); }
+std::string reason_of(const Hazard& hazard) { return text_in(hazard.evidence, "reason"); }
 
 /// Whether repeated plays ended differently.
 bool is_unstable(const Hazard& hazard) {
@@ -214,7 +213,7 @@ std::string outcome_in_full(const Hazard& hazard) {
   std::string outcome = hazard.observed;
   if (!hazard.agrees) outcome += fmt::format(" (declared: {})", hazard.expected);
   if (is_unstable(hazard)) {
-    outcome += fmt::format(", unstable: {}", evidence_text(hazard, "outcomes"));
+    outcome += fmt::format(", unstable: {}", text_in(hazard.evidence, "outcomes"));
   }
   return outcome;
 }
@@ -316,12 +315,5 @@ int gravity(std::string_view outcome) {
 }
 
 bool does_harm(std::string_view outcome) { return gravity(outcome) > gravity("refused"); }
-
-std::string evidence_text(const Hazard& cell, const std::string& name) {
-  const auto found = cell.evidence.find(name);
-  const auto* text =
-      found == cell.evidence.end() ? nullptr : std::get_if<std::string>(&found->second);
-  return text == nullptr ? "" : *text;
-}
 
 }  // namespace lockbench::results

@@ -31,7 +31,4 @@ bool does_harm(std::string_view outcome);
 /// or a loss that the holder knew of in time; 0: no harm.
 int gravity(std::string_view outcome);
 
-/// A text of a play's evidence: "reason"; empty if it has none of that name.
-std::string evidence_text(const Hazard& cell, const std::string& name);
-
 }  // namespace lockbench::results

@@ -8,8 +8,6 @@
 #include "results/stats/load_figures.h"
 #include "results/stats/statistics.h"
 #include "results/tables/runs.h"
-#include "results/tables/text.h"
-#include "results/tables/units.h"
 
 namespace lockbench::results {
 namespace {
@@ -89,16 +87,11 @@ std::vector<RowField> alone_fields(const std::vector<Load>& points) {
   return fields;
 }
 
-std::optional<double> served_at(const StrategyLoads& strategy, std::string_view load,
-                                std::size_t point) {
-  return served_share(strategy.counting_runs(load, point));
-}
-
 /// A percentile, unless too little was served: then one of the columns says how much.
 RowField response(Column shown, std::size_t point, std::string path, bool says_share) {
   return {
       std::move(shown), [point, path = std::move(path), says_share](const Row& row) -> Cell {
-        const auto served = served_at(*row.strategy, row.load, point);
+        const auto served = served_share(row.strategy->counting_runs(row.load, point));
         if (!served || *served >= kServed) {
           return cell_of(row.strategy->figure(row.load, point, path));
         }
@@ -177,13 +170,6 @@ std::string title_of(const std::string& load, const std::vector<Load>& points) {
   const Load& first = points.front();
   return fmt::format("{} ({} client{}, hold {})", question_of(load), first.clients,
                      first.clients == 1 ? "" : "s", human_seconds(first.hold_seconds));
-}
-
-/// The tables have the rest.
-constexpr std::size_t kMostNamed = 8;
-
-std::string listed(const std::vector<std::string>& names) {
-  return results::listed(names, kMostNamed);
 }
 
 std::string bounded(const LoadFigure& figure) {
@@ -285,7 +271,7 @@ std::string avoid_sentence(const std::vector<const StrategyLoads*>& safe,
   std::optional<LoadFigure> shortest;
   for (const StrategyLoads* one : safe) {
     for (std::size_t point = 0; point < one->points_of("demand"); ++point) {
-      if (served_at(*one, "demand", point).value_or(1) >= kServed) continue;
+      if (served_share(one->counting_runs("demand", point)).value_or(1) >= kServed) continue;
       overloaded.push_back(one->strategy);
       break;
     }

@@ -104,14 +104,6 @@ auto alarm(std::string path) {
   };
 }
 
-/// The sections of the client that `which` finds.
-auto sections_of(auto which) {
-  return [which](const Group& group) -> Cell {
-    const auto& sections = group.first().fairness.per_client;
-    return sections.empty() ? Cell() : Cell(*which(sections));
-  };
-}
-
 bool all_valid(const Group& group) {
   return std::ranges::all_of(group.runs, [](const Run* run) { return run->generator.valid; });
 }
@@ -242,8 +234,6 @@ const std::vector<Field<Group>> run_fields{
                   median_of("fairness.by_client.p99")),
     only_if_asked("at_least", Unit::text, bounds),
     only_if_asked("longest_streak", Unit::count, largest_of("fairness.longest_streak")),
-    only_if_asked("least_sections_of_a_client", Unit::count, sections_of(std::ranges::min_element)),
-    only_if_asked("most_sections_of_a_client", Unit::count, sections_of(std::ranges::max_element)),
     only_if_asked("renewal_failures", Unit::count, alarm("renewal.failures")),
     only_if_asked("renewals_lost", Unit::count, alarm("renewal.lost")),
     {{"renewal_commands_per_second", "commands", "/s", Unit::number, 0, Show::if_asked},

@@ -1,14 +1,180 @@
 #include "results/tables/show.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
+#include <cmath>
 
 #include "results/file/json.h"
 #include "results/file/loads.h"
 #include "results/tables/observed.h"
-#include "results/tables/text.h"
 
 namespace lockbench::results {
 namespace {
+
+constexpr std::size_t kMostNames = 3, kMostKinds = 20;
+
+using Sentences = std::vector<Sentence>;
+
+int repetitions(const Result& result) {
+  int most = 1;
+  for (const Run& run : result.runs) most = std::max(most, run.repetition);
+  return most;
+}
+
+std::string run_name(const Run& run, const Result& result) {
+  const std::string name = name_of(run, result);
+  return repetitions(result) > 1 ? fmt::format("{}, repetition {}", name, run.repetition) : name;
+}
+
+std::string without_numbers(std::string text) {
+  std::erase_if(text, [](char c) { return (c >= '0' && c <= '9') || c == '.'; });
+  return text;
+}
+
+using Texts = std::vector<std::string>;
+
+/// A line for each kind of text, whatever its numbers, of those that are said of runs: "RUN: TEXT",
+/// or "RUN, RUN and 7 more: TEXT (the first of 9)".
+template <class TextsOf>
+void add_notes(std::string_view what, const Result& result, const TextsOf& texts_of,
+               Sentences& lines) {
+  struct Note {
+    std::string text;
+    const Run* run;
+  };
+  std::vector<Note> notes;
+  for (const Run& run : result.runs) {
+    for (const std::string& text : texts_of(run)) notes.push_back({text, &run});
+  }
+  const auto kinds = grouped(notes, [](const Note& note) { return without_numbers(note.text); });
+  for (std::size_t i = 0; i < std::min(kinds.size(), kMostKinds); ++i) {
+    const std::vector<const Note*>& its = kinds[i].second;
+    const auto& [text, run] = *its.front();
+    Texts names;
+    const auto name = [&](const Note* note) { return name_of(*note->run, result); };
+    for (const auto& [one, of_one] : grouped(its, name)) names.push_back(one);
+    const std::string line = its.size() == 1
+                                 ? fmt::format("{}: {}: {}", what, run_name(*run, result), text)
+                                 : fmt::format("{}: {}: {} (the first of {})", what,
+                                               listed(names, kMostNames), text, its.size());
+    lines.emplace_back(Tone::doubtful, line);
+  }
+  if (kinds.size() > kMostKinds) {
+    lines.emplace_back(
+        fmt::format("{}: and {} more, see the result file", what, kinds.size() - kMostKinds));
+  }
+}
+
+Texts why_invalid(const Run& run) {
+  if (run.generator.valid) return {};
+  return run.generator.reasons.empty() ? Texts{"no reason given"} : run.generator.reasons;
+}
+
+/// A run without any grant has no figures to show.
+Texts why_ungranted(const Run& run) {
+  const Outcomes& seen = run.outcomes;
+  const bool tried =
+      seen.refused + seen.timed_out + seen.failed + seen.unknown + seen.abandoned > 0;
+  if (run.sections_per_second > 0 || seen.acquired > 0 || !tried) return {};
+  return {fmt::format("{} refused, {} timed out, {} failed, {} unknown, {} abandoned", seen.refused,
+                      seen.timed_out, seen.failed, seen.unknown, seen.abandoned)};
+}
+
+/// Ranks whose figures are their own.
+Texts outliers(const Run& run) {
+  Texts texts;
+  for (const Rank& rank : run.ranks) {
+    if (!rank.outlier) continue;
+    texts.push_back(fmt::format("rank {} on {} waits otherwise than most: p50 {}, p99 {}",
+                                rank.rank, rank.host, human_seconds(rank.acquire_p50),
+                                human_seconds(rank.acquire_p99)));
+  }
+  return texts;
+}
+
+/// What a fault did to the load: "throughput fell to 4 % and recovered 120 ms after healing".
+std::string effect_of(const FaultMark& mark) {
+  if (!std::isfinite(mark.lowest_share)) return "too few grants before it to compare with";
+  std::string effect =
+      fmt::format("throughput fell to {:.0f} %", 100 * std::min(mark.lowest_share, 1.0));
+  if (!mark.recovery_seconds) return effect + " and did not recover before the run ended";
+  return fmt::format("{} and recovered {} after {}", effect, human_seconds(*mark.recovery_seconds),
+                     mark.healed_seconds ? "healing" : "the fault");
+}
+
+void add_faults(const Result& result, Sentences& lines) {
+  for (const Run& run : result.runs) {
+    for (const FaultMark& mark : run.faults) {
+      const std::string healed =
+          mark.healed_seconds ? ", healed at " + human_seconds(*mark.healed_seconds) : "";
+      const bool lost = std::isfinite(mark.lowest_share) && !mark.recovery_seconds;
+      lines.push_back({lost ? Tone::bad : Tone::plain,
+                       fmt::format("fault: {}: {} at {}{}: {}", run_name(run, result), mark.fault,
+                                   human_seconds(mark.at_seconds), healed, effect_of(mark))});
+    }
+  }
+}
+
+/// Strategies with the same reason share a line.
+void add_skipped(const Result& result, Sentences& lines) {
+  for (const auto& [reason, skipped] : grouped(result.skipped, &Skipped::reason)) {
+    Texts names;
+    names.reserve(skipped.size());
+    for (const Skipped* one : skipped) names.push_back(one->strategy);
+    lines.emplace_back(Tone::plain, fmt::format("skipped: {}: {}", fmt::join(names, ", "), reason));
+  }
+}
+
+/// What the repetitions of a strategy did that broke exclusion, the strategies in the order of
+/// their first violation.
+void add_violations(const Result& result, Sentences& lines) {
+  struct Harm {
+    std::string strategy;
+    std::uint64_t lost = 0, overlaps = 0, regressions = 0;
+  };
+  std::vector<Harm> harms;
+  for (const Run& run : result.runs) {
+    if (run.audit.verdict != Verdict::violated) continue;
+    auto harm = std::ranges::find(harms, run.strategy, &Harm::strategy);
+    if (harm == harms.end()) harm = harms.insert(harm, {run.strategy});
+    harm->lost += run.audit.lost_updates;
+    harm->overlaps += run.audit.overlaps;
+    harm->regressions += run.audit.fence_regressions;
+  }
+  for (const Harm& harm : harms) {
+    std::string said = fmt::format("violated exclusion: {}", harm.strategy);
+    std::string_view before = ": ";
+    for (const auto& [count, what] :
+         {std::pair(harm.lost, "lost updates"), std::pair(harm.overlaps, "overlaps of two holders"),
+          std::pair(harm.regressions, "fencing numbers that did not increase")}) {
+      if (count == 0) continue;
+      said += fmt::format("{}{} {}", std::exchange(before, ", "), what,
+                          human_count(static_cast<double>(count)));
+    }
+    lines.push_back({Tone::bad, said});
+  }
+}
+
+/// A line for each finding of a watch, and for each server what cannot be seen of it.
+void add_observed(const Result& result, Sentences& lines) {
+  for (const ObservedFinding& finding : result.findings) {
+    const std::string advised = finding.advice.empty() ? "" : ": " + finding.advice;
+    lines.push_back({tone_of(finding), sentence_of(finding) + advised});
+  }
+  for (const ObservedSource& source : result.sources) {
+    for (const std::string& unseen : source.unseen) {
+      lines.push_back({Tone::plain,
+                       fmt::format("{} {}: cannot see {}", source.store, source.endpoint, unseen)});
+    }
+  }
+}
+
+Sentences made_printable(Sentences lines) {
+  for (Sentence& line : lines) line.text = printable(line.text);
+  return lines;
+}
 
 enum class Kind { runs, hazards, capacity, observed };
 
@@ -129,6 +295,45 @@ tl::expected<std::string, std::string> render(const Result& result, const KnownF
     text += (text.empty() || part.empty() ? "" : "\n") + part;
   }
   return text;
+}
+
+std::vector<Sentence> advice(const Result& result, const KnownFlaws& flaws) {
+  Sentences lines;
+  if (has_several_loads(result)) {
+    for (const std::string& one : conclusions(result, flaws)) lines.emplace_back(one);
+  } else {
+    add_violations(result, lines);
+  }
+  for (const std::string& found : experiment_findings(result)) lines.emplace_back(found);
+  add_observed(result, lines);
+  return made_printable(std::move(lines));
+}
+
+std::vector<Sentence> notes(const Result& result) {
+  Sentences lines;
+  if (result.interrupted) {
+    lines.push_back({Tone::doubtful, "interrupted: these are the figures up to then"});
+  }
+  if (repetitions(result) > 1) {
+    lines.push_back(
+        {Tone::plain,
+         "repeated: figures are medians over the repetitions, counts are sums, max is the largest; "
+         "± shows the repetition farthest from the median"});
+  }
+  add_notes("invalid", result, why_invalid, lines);
+  add_notes("nothing granted", result, why_ungranted, lines);
+  add_faults(result, lines);
+  add_notes("outlier", result, outliers, lines);
+  if (std::ranges::any_of(result.runs, [](const Run& run) { return !run.ranks.empty(); })) {
+    lines.push_back(
+        {Tone::plain,
+         "ranks: handoffs, overtakings, contended grants, overlaps and fencing order are those "
+         "within each rank; lost updates and stale writes are those of all"});
+  }
+  add_notes(
+      "failure", result, [](const Run& run) { return run.errors; }, lines);
+  add_skipped(result, lines);
+  return made_printable(std::move(lines));
 }
 
 }  // namespace lockbench::results

@@ -5,8 +5,6 @@
 
 #include <algorithm>
 
-#include "results/tables/text.h"
-
 namespace lockbench::results {
 namespace {
 

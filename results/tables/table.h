@@ -10,7 +10,7 @@
 #include <variant>
 #include <vector>
 
-#include "results/tables/units.h"
+#include "results/tables/text.h"
 
 namespace lockbench::results {
 

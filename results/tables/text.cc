@@ -1,12 +1,18 @@
 #include "results/tables/text.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <array>
 #include <boost/algorithm/string/classification.hpp>
 #include <boost/algorithm/string/split.hpp>
 #include <boost/locale/utf.hpp>
+#include <cmath>
 #include <cstdint>
+#include <map>
 #include <numeric>
+#include <span>
 #include <utility>
 
 namespace lockbench::results {
@@ -32,6 +38,52 @@ std::size_t color_code_size(std::string_view text) {
   if (!text.starts_with("\x1b[")) return 0;
   const std::size_t end = text.find_first_not_of("0123456789", 2);
   return end != std::string_view::npos && text[end] == 'm' ? end + 1 : 0;
+}
+
+/// Levenshtein's distance, in bytes.
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    std::size_t diagonal = std::exchange(row[0], i + 1);
+    for (std::size_t j = 0; j < b.size(); ++j) {
+      const std::size_t replaced = diagonal + (a[i] == b[j] ? 0 : 1);
+      diagonal = row[j + 1];
+      row[j + 1] = std::min(replaced, std::min(row[j], diagonal) + 1);
+    }
+  }
+  return row.back();
+}
+
+constexpr std::string_view kNoNumber = "–";
+
+struct Scale {
+  double size;
+  std::string_view name;
+};
+
+/// Three significant digits of a value of at least 0, as long as it is below a thousand.
+std::string three_digits(double value) {
+  // Half a step below the powers of ten, so that 9.996 becomes 10 and not 10.00.
+  const int decimals = value < 9.995 ? 2 : value < 99.95 ? 1 : 0;
+  std::string text = fmt::format("{:.{}f}", value, decimals);
+  if (decimals > 0) {
+    text.erase(text.find_last_not_of('0') + 1);
+    if (text.back() == '.') text.pop_back();
+  }
+  return text;
+}
+
+/// In the largest unit of which there is at least one after rounding; units grow.
+std::string in_units(double value, std::span<const Scale> units) {
+  const double size = std::abs(value);
+  std::size_t chosen = 0;
+  for (std::size_t i = 1; i < units.size(); ++i) {
+    // What rounds to a full next unit belongs to it: 999.7 µs is 1 ms.
+    if (size >= units[i].size * 0.9995) chosen = i;
+  }
+  const std::string digits = three_digits(size / units[chosen].size);
+  return fmt::format("{}{}{}", value < 0 && digits != "0" ? "-" : "", digits, units[chosen].name);
 }
 
 }  // namespace
@@ -149,18 +201,56 @@ std::vector<std::string> split_at_commas(std::string_view text) {
   return words;
 }
 
-std::size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), std::size_t{0});
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    std::size_t diagonal = std::exchange(row[0], i + 1);
-    for (std::size_t j = 0; j < b.size(); ++j) {
-      const std::size_t replaced = diagonal + (a[i] == b[j] ? 0 : 1);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min(replaced, std::min(row[j], diagonal) + 1);
-    }
+std::string did_you_mean(std::string_view wrong, const std::vector<std::string_view>& names) {
+  constexpr std::size_t kLongestName = 64, kMostSuggestions = 3;
+  if (wrong.empty() || wrong.size() > kLongestName) return "";
+  // Two slips in a short name (two swapped letters, for example), a third of the letters in a long
+  // one.
+  const std::size_t slips = wrong.size() < 3 ? 1 : std::max<std::size_t>(2, wrong.size() / 3);
+  std::multimap<std::size_t, std::string_view> close;
+  for (const std::string_view name : names) {
+    const std::size_t distance = edit_distance(wrong, name);
+    const bool is_part = wrong.size() >= 3 && name.find(wrong) != std::string_view::npos;
+    if (is_part || distance <= slips) close.emplace(distance, name);
   }
-  return row.back();
+  if (close.empty()) return "";
+  std::vector<std::string_view> closest;
+  for (const auto& [distance, name] : close) {
+    if (closest.size() < kMostSuggestions) closest.push_back(name);
+  }
+  return fmt::format(": did you mean {}?", fmt::join(closest, ", "));
+}
+
+std::string human_seconds(double seconds) {
+  static constexpr std::array<Scale, 6> kScales{
+      {{1e-9, " ns"}, {1e-6, " µs"}, {1e-3, " ms"}, {1, " s"}, {60, " min"}, {3600, " h"}}};
+  if (!std::isfinite(seconds)) return std::string(kNoNumber);
+  return seconds == 0 ? "0 s" : in_units(seconds, kScales);
+}
+
+std::string human_number(double value) {
+  static constexpr std::array<Scale, 5> kScales{
+      {{1, ""}, {1e3, "k"}, {1e6, "M"}, {1e9, "G"}, {1e12, "T"}}};
+  return std::isfinite(value) ? in_units(value, kScales) : std::string(kNoNumber);
+}
+
+std::string human_count(double count) {
+  return std::abs(count) < 10000 ? fmt::format("{:.0f}", count) : human_number(count);
+}
+
+std::string human(double value, Unit unit) {
+  switch (unit) {
+    case Unit::seconds:
+      return human_seconds(value);
+    case Unit::count:
+      return human_count(value);
+    case Unit::share:
+      return std::isfinite(value) ? fmt::format("{:.1f} %", 100 * value) : std::string(kNoNumber);
+    case Unit::number:
+    case Unit::text:
+      break;
+  }
+  return human_number(value);
 }
 
 }  // namespace lockbench::results

@@ -30,12 +30,29 @@ std::string fold(std::string_view line, std::size_t columns);
 std::string ascii(std::string_view text);
 
 /// "a, b and c"; of more than `most` names: "a, b and 7 more".
-std::string listed(const std::vector<std::string>& names, std::size_t most);
+std::string listed(const std::vector<std::string>& names, std::size_t most = 8);
 
 /// The words between commas.
 std::vector<std::string> split_at_commas(std::string_view text);
 
-/// Levenshtein's distance, in bytes.
-std::size_t edit_distance(std::string_view a, std::string_view b);
+/// ": did you mean a, b?" of the names that `wrong` is a part or a misspelling of: at most three,
+/// the closest first; empty if no name is close.
+std::string did_you_mean(std::string_view wrong, const std::vector<std::string_view>& names);
+
+// Figures for people: three significant digits, no trailing zeros. What is not a number is "–".
+
+enum class Unit { text, seconds, count, number, share };
+
+/// "83 µs", "1.42 ms", "12.3 s", "2.5 min", "1.2 h".
+std::string human_seconds(double seconds);
+
+/// "7.25", "812", "41.2k", "1.3M".
+std::string human_number(double value);
+
+/// Exact below ten thousand, as human_number above.
+std::string human_count(double count);
+
+/// By the unit; a share is "75.0 %".
+std::string human(double value, Unit unit);
 
 }  // namespace lockbench::results

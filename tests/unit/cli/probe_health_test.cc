@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "cli/commands/probe.h"
+#include "cli/commands/measurement.h"
 #include "tests/unit/cli/fixtures.h"
 
 namespace lockbench::cli {

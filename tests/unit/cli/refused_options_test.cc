@@ -105,7 +105,7 @@ void Refusals::of_the_lock() {
   refuse("--seed", "0 to 9223372036854775807", {"-1", "9223372036854775808", "0.5"});
   refuse("--store-timeout", "1ms to 1h", {"0s", "2h"});
   refuse("--rtt", "0s to 1h", {"2h"});
-  refuse("--threshold", "close ones: acquire.p90", {"acquire.p98<5ms"});
+  refuse("--threshold", "did you mean acquire.p90", {"acquire.p98<5ms"});
   refuse("--shared-share", "from 0 to 1", {"-0.1", "1.1", "half"});
   refuse("--locks-per-section", "1 to 64", {"0", "65", "-1", "two"});
   refuse("--lock-order", "sorted, drawn, all-or-nothing", {"random"});

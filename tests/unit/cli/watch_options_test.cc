@@ -1,8 +1,6 @@
-#include "cli/commands/watch_options.h"
-
 #include <filesystem>
 
-#include "cli/console/publish.h"
+#include "cli/commands/commands.h"
 #include "tests/unit/cli/fixtures.h"
 #include "watch/workload.h"
 

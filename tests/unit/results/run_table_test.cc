@@ -158,17 +158,6 @@ TEST(Table, WhereNothingWasAuditedNothingIsClaimed) {
   EXPECT_THAT(line_with(plain(result), "redlock"), AllOf(HasSubstr(" 7 "), Not(HasSubstr("–"))));
 }
 
-TEST(Table, AbandonedWaitsAreNotedWhereThereAreMoreThanClients) {
-  Result result = minimal_result();
-  result.runs = {run_at(100, 1), run_at(100, 2)};
-  result.runs[0].outcomes.abandoned = 2;
-  EXPECT_THAT(plain(result), Not(HasSubstr("abandoned")));
-  result.runs[0].outcomes.abandoned = result.runs[1].outcomes.abandoned = 3;
-  const std::string text = plain(result);
-  EXPECT_THAT(text, HasSubstr("abandoned: redlock: 3 acquisitions"));
-  EXPECT_EQ(text.find("abandoned"), text.rfind("abandoned")) << text;
-}
-
 TEST(Table, EvenTheStrategyIsCutOnTheNarrowestTerminal) {
   Result result = minimal_result();
   result.runs = {run_at(100, 1)};

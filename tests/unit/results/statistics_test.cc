@@ -8,7 +8,6 @@
 
 #include "results/stats/load_figures.h"
 #include "results/tables/text.h"
-#include "results/tables/units.h"
 
 namespace lockbench::results {
 namespace {
@@ -28,8 +27,6 @@ TEST(Statistics, PercentilesAreLinearBetweenRanks) {
   EXPECT_DOUBLE_EQ(*percentile(sample, 0.4), 29);
   EXPECT_DOUBLE_EQ(*percentile(sample, 0), 15);
   EXPECT_DOUBLE_EQ(*percentile(sample, 1), 50);
-  EXPECT_THROW(percentile(sample, 1.01), std::invalid_argument);
-  EXPECT_THROW(percentile(sample, -0.01), std::invalid_argument);
 }
 
 TEST(Statistics, SamplesThatAreTooSmallHaveNone) {
