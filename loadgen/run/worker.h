@@ -171,7 +171,6 @@ class Worker {
     int key = 0;
     Lease lease;
     TimePoint granted_at;
-    Entry entry{};
     std::optional<Reading> seen{};  ///< of the counter
   };
   void hold();

@@ -108,11 +108,11 @@ TEST(Record, WhatTheAuditsOfRanksFoundAddsUp) {
   const auto overlap = [](RankUnderTest& rank) {
     Audit& audit = rank.shared().audit;
     const TimePoint now = Carrier::current().now();
-    const Entry first = audit.enter(0, 0, Mode::exclusive, 7, {}, now);
+    audit.enter(0, 0, Mode::exclusive, 7, {}, now);
     const AcquireMark mark = audit.begin_acquire(0);
-    const Entry second = audit.enter(0, 1, Mode::exclusive, 6, mark, now + 1ms);
-    audit.leave(0, first, now + 3ms);
-    audit.leave(0, second, now + 4ms);
+    audit.enter(0, 1, Mode::exclusive, 6, mark, now + 1ms);
+    audit.leave(0, Mode::exclusive, now + 3ms);
+    audit.leave(0, Mode::exclusive, now + 4ms);
   };
   overlap(one);
   overlap(other);
