@@ -88,6 +88,10 @@ struct Grant {
   std::string reason{};
 
   bool granted() const { return outcome == AcquireOutcome::acquired; }
+  /// The store gave no answer: nothing is known of the lock.
+  bool unanswered() const {
+    return outcome == AcquireOutcome::failed || outcome == AcquireOutcome::unknown;
+  }
 };
 
 /// Whether a client still treats a lease as valid.

@@ -123,28 +123,20 @@ std::optional<Answer> ClientProcess::receive(Duration within) {
   }
 }
 
-bool ClientProcess::await_change(int options) {
+void ClientProcess::await_stop() { await_change(WUNTRACED, "stop"); }
+
+void ClientProcess::await_change(int options, const char* change) {
   constexpr std::chrono::seconds kWithin{10};
   const auto deadline = Clock::now() + kWithin;
-  while (true) {
-    int status = 0;
-    const pid_t changed = waitpid(pid_, &status, options | WNOHANG);
-    if (changed == pid_) {
-      const bool ended = !WIFSTOPPED(status);
-      if (ended) pid_ = -1;
-      return ended == (options == 0);
-    }
-    if (changed < 0 || Clock::now() > deadline) return false;
+  int status = 0;
+  pid_t changed = 0;
+  while ((changed = waitpid(pid_, &status, options | WNOHANG)) == 0 && Clock::now() < deadline) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
-}
-
-void ClientProcess::await_death() {
-  if (!await_change(0)) throw Failure("a client process did not die in time");
-}
-
-void ClientProcess::await_stop() {
-  if (!await_change(WUNTRACED)) throw Failure("a client process did not stop in time");
+  const bool stopped = WIFSTOPPED(status);
+  const bool in_time = changed == pid_ && stopped == (options == WUNTRACED);
+  if (changed == pid_ && !stopped) pid_ = -1;
+  if (!in_time) throw Failure(fmt::format("a client process did not {} in time", change));
 }
 
 void ClientProcess::signal(int number) {
@@ -207,20 +199,13 @@ Request Actor::acquire_request(Duration wait) const {
   return {.what = Request::What::acquire, .key = play_.key(), .ttl = play_.ttl(), .within = wait};
 }
 
-void Actor::start_acquire(Duration wait) {
+void Actor::start_acquire(Duration wait, std::optional<TimePoint> at) {
   wait_ = wait;
-  asks_at_ = BootClock::now();
+  asks_at_ = std::max(at.value_or(TimePoint::min()), BootClock::now());
   play_.timeline().add(asks_at_, name_, "asks for the lock");
-  process_.send(acquire_request(wait));
-}
-
-void Actor::start_acquire_and_release(Duration wait, TimePoint at) {
-  wait_ = wait;
-  asks_at_ = std::max(at, BootClock::now());
   Request request = acquire_request(wait);
   request.at = at;
-  request.release_at_once = true;
-  play_.timeline().add(at, name_, "asks for the lock");
+  request.release_at_once = at.has_value();
   process_.send(request);
 }
 
@@ -416,8 +401,9 @@ std::uint64_t Play::counter() {
 }
 
 void require_answer(const Grant& grant) {
-  if (grant.outcome != AcquireOutcome::failed && grant.outcome != AcquireOutcome::unknown) return;
-  throw Failure("the store gave an acquisition no answer: " + grant.reason);
+  if (grant.unanswered()) {
+    throw Failure("the store gave an acquisition no answer: " + grant.reason);
+  }
 }
 
 void require_in_time(std::string_view step, TimePoint due, TimePoint happened_at,

@@ -82,7 +82,6 @@ tl::expected<std::unique_ptr<ServerPool>, std::string> ServerPool::open(Options 
     pool->host_ = need(deployment::LocalHost::open(options.tls));
     const auto& redis = *deployment::find_private_store_kind("redis");
     pool->counter_ = redis.start(*pool->host_, {.setup = Setup::shared});
-    pool->counter_url_ = pool->counter_->urls().front();
     return std::move(pool);
   });
 }

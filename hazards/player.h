@@ -32,7 +32,7 @@ class ServerPool {
   tl::expected<std::shared_ptr<PrivateStore>, NotStarted> store(const Descriptor& strategy,
                                                                 Setup setup);
   /// A Redis that no fault touches.
-  const std::string& counter_url() const { return counter_url_; }
+  std::string counter_url() const { return counter_->urls().front(); }
   const std::filesystem::path& client_program() const { return client_program_; }
   std::unique_ptr<testbed::Proxy> line_to(std::uint16_t port) { return host_->line_to(port); }
 
@@ -42,7 +42,6 @@ class ServerPool {
   std::filesystem::path client_program_;
   std::unique_ptr<deployment::LocalHost> host_;  ///< outlives its servers
   std::unique_ptr<PrivateStore> counter_;
-  std::string counter_url_;
   std::mutex mutex_;
   /// By the kind of servers. What could not be started is not tried again.
   std::map<std::string, tl::expected<std::shared_ptr<PrivateStore>, NotStarted>, std::less<>>
