@@ -9,7 +9,7 @@
 #include <thread>
 #include <utility>
 
-#include "loadgen/fibers/pool.h"
+#include "loadgen/fibers/scheduler.h"
 #include "loadgen/run/local_crew.h"
 #include "loadgen/run/run_stores.h"
 #include "loadgen/run/summary.h"

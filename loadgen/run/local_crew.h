@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "loadgen/fibers/pool.h"
+#include "loadgen/fibers/scheduler.h"
 #include "loadgen/run/worker.h"
 #include "strategies/carrier.h"
 

@@ -13,7 +13,7 @@
 #include <tl/expected.hpp>
 #include <vector>
 
-#include "loadgen/fibers/pool.h"
+#include "loadgen/fibers/scheduler.h"
 #include "loadgen/record/certificate.h"
 #include "loadgen/run/worker.h"
 #include "strategies/carrier.h"
