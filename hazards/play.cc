@@ -24,15 +24,6 @@ using namespace std::string_view_literals;
 
 using Clock = std::chrono::steady_clock;
 
-/// Each write is one read at the other end.
-std::array<int, 2> make_sockets() {
-  std::array<int, 2> ends{};
-  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) != 0) {
-    throw Failure(fmt::format("cannot make a socket pair for a client: {}", std::strerror(errno)));
-  }
-  return ends;
-}
-
 /// In its own process group, so that Ctrl-C in a terminal does not reach it.
 int spawn(const std::string& program, int socket, pid_t& pid) {
   posix_spawn_file_actions_t files;
@@ -90,10 +81,14 @@ Duration usual_ttl(const Traits& traits) {
 }  // namespace
 
 ClientProcess::ClientProcess(const std::filesystem::path& program) {
-  const auto [ours, its] = make_sockets();
-  const int error = spawn(program.string(), its, pid_);
-  close(its);
-  socket_ = ours;
+  std::array<int, 2> ends{};
+  // Each write is one read at the other end.
+  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) != 0) {
+    throw Failure(fmt::format("cannot make a socket pair for a client: {}", std::strerror(errno)));
+  }
+  const int error = spawn(program.string(), ends[1], pid_);
+  close(ends[1]);
+  socket_ = ends[0];
   if (error == 0) return;
   close(socket_);
   throw Failure(fmt::format("cannot start {}: {}", program.string(), std::strerror(error)));

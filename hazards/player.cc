@@ -31,11 +31,6 @@ Started start_store(const Descriptor& strategy, deployment::LocalHost& host, Set
        .replicas = strategy.traits.needs_replicas ? kReplicas : 0});
 }
 
-void break_off(Cell& cell, const std::exception& failure) {
-  cell.reason = failure.what();
-  cell.failed = true;
-}
-
 void play_on(Cell& cell, ServerPool& servers, std::shared_ptr<PrivateStore> store) {
   Play play(servers, std::move(store), *cell.strategy, fresh_key());
   try {
@@ -48,21 +43,11 @@ void play_on(Cell& cell, ServerPool& servers, std::shared_ptr<PrivateStore> stor
     cell.reason = late.what();
     cell.disturbed = true;
   } catch (const std::exception& failure) {
-    break_off(cell, failure);
+    cell.reason = failure.what();
+    cell.failed = true;
   }
   cell.evidence = play.evidence();
   cell.timeline = play.timeline().entries();
-}
-
-void open_and_play(Cell& cell, ServerPool& servers) {
-  auto store = servers.store(*cell.strategy, cell.scenario->setup);
-  cell.began = BootClock::now();
-  if (store) return play_on(cell, servers, *std::move(store));
-  cell.reason = store.error().reason;
-  if (store.error().why == NotStarted::Why::failed) return;
-  cell.expected = store.error().why == NotStarted::Why::unplayable ? HazardOutcome::not_played
-                                                                   : HazardOutcome::not_applicable;
-  cell.observed = cell.expected;
 }
 
 /// Whether `cell` is more informative than the play shown so far.
@@ -145,9 +130,22 @@ Cell play(ServerPool& servers, const Scenario& scenario, const Descriptor& strat
   if (cell.played()) return cell;
   cell.began = BootClock::now();
   try {
-    open_and_play(cell, servers);
+    auto store = servers.store(strategy, scenario.setup);
+    cell.began = BootClock::now();
+    if (store) {
+      play_on(cell, servers, *std::move(store));
+    } else {
+      cell.reason = store.error().reason;
+      const auto why = store.error().why;
+      if (why != NotStarted::Why::failed) {
+        cell.expected = why == NotStarted::Why::unplayable ? HazardOutcome::not_played
+                                                           : HazardOutcome::not_applicable;
+        cell.observed = cell.expected;
+      }
+    }
   } catch (const std::exception& failure) {
-    break_off(cell, failure);
+    cell.reason = failure.what();
+    cell.failed = true;
   }
   cell.took = BootClock::now() - cell.began;
   return cell;

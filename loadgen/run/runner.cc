@@ -119,15 +119,11 @@ RunReport run_plans(std::span<const RunPlan> plans, ProgressObserver& observer,
   return report;
 }
 
-RunReport run_plan(const RunPlan& plan, ProgressObserver& observer, const std::stop_token& stop) {
-  return run_plans({&plan, 1}, observer, stop);
-}
-
 RunReport run_once(RunPlan plan, int number, const OnStep& on_warning,
                    const std::stop_token& stop) {
   plan.run_id += fmt::format("-{}", number);
   ForwardedWarnings observer(on_warning);
-  return run_plan(plan, observer, stop);
+  return run_plans({&plan, 1}, observer, stop);
 }
 
 int nodes_of_quorum(const Descriptor& strategy, const Endpoints& endpoints) {

@@ -143,7 +143,6 @@ struct RunReport {
 /// keys are removed, however it ends.
 RunReport run_plans(std::span<const RunPlan> plans, ProgressObserver& observer,
                     const std::stop_token& stop);
-RunReport run_plan(const RunPlan& plan, ProgressObserver& observer, const std::stop_token& stop);
 
 /// Called with one line about what an experiment measures next.
 using OnStep = std::function<void(const std::string& line)>;
