@@ -105,7 +105,6 @@ std::string search_too_short(const CapacityPlan& plan);
 struct CapacityMeasured {
   results::Capacity capacity;
   std::vector<std::string> errors;  ///< runs that did not start, and failures within runs
-  bool interrupted = false;
 };
 CapacityMeasured measure_capacity(const CapacityPlan& plan, const OnStep& on_step,
                                   const std::stop_token& stop);

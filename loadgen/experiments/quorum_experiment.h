@@ -59,7 +59,6 @@ struct QuorumMeasured {
   std::vector<std::string>
       errors;  ///< points that could not be measured, and failures of healthy ones
   std::vector<std::string> violated;  ///< points in which exclusion was broken
-  bool interrupted = false;
 };
 QuorumMeasured measure_quorum(const QuorumPlan& plan, QuorumNodes& nodes, const OnStep& on_step,
                               const std::stop_token& stop);

@@ -127,8 +127,7 @@ class RenewalExperiment {
     RenewalMeasured result;
     for (const std::uint64_t held : plan_.held) {
       auto runs = measure(held);
-      result.interrupted = stop_.stop_requested();
-      if (result.interrupted) return result;
+      if (stop_.stop_requested()) return result;
       if (!runs) {
         result.error = runs.error();
         return result;

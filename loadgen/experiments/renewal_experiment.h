@@ -53,7 +53,6 @@ struct HeldLocksPlan {
 struct RenewalMeasured {
   std::vector<results::Run> runs;  ///< of the other clients, each with the locks held meanwhile
   std::string error;               ///< why not all could be measured; empty if all were
-  bool interrupted = false;
 };
 RenewalMeasured measure_renewal(const RenewalPlan& plan, const OnStep& on_step,
                                 const std::stop_token& stop);
