@@ -76,6 +76,30 @@ double share_of_first(double keys, double skew) {
   return 1 / std::max(1.0, weights);
 }
 
+/// "70 % busy, 32 clients, 2 ms of work, RTT 1 ms".
+std::string describe(const Load& load) {
+  std::vector<std::string> words;
+  if (load.contended()) words.push_back(shown_utilisation(load));
+  const double clients = load.clients.value_or(1);
+  words.push_back(fmt::format("{} client{}", human_count(clients), clients == 1 ? "" : "s"));
+  if (load.work) words.push_back(shown_work(*load.work));
+  if (load.rtt.value_or(0) > 0) words.push_back(shown_network(*load.rtt));
+  return fmt::format("{}", fmt::join(words, ", "));
+}
+
+/// How far the measured load is from the requested one; 0: the same in all requested parts. Nothing
+/// if it cannot answer the question: without contention where that was asked for.
+std::optional<double> distance(const Load& asked, const Load& measured) {
+  if (asked.contended() && !measured.contended()) return std::nullopt;
+  double sum = 0;
+  if (!asked.contended() && measured.contended()) sum += kNeedlessContention;
+  sum += kWeightOfUtilisation * apart(idle_share(asked), idle_share(measured));
+  sum += kWeightOfNetwork * rtt_apart(asked.rtt.value_or(0), measured.rtt.value_or(0));
+  if (asked.work && measured.work) sum += kWeightOfWork * work_apart(*asked.work, *measured.work);
+  sum += kWeightOfClients * apart(asked.clients.value_or(1), measured.clients.value_or(1));
+  return sum;
+}
+
 struct Seen {
   const results::Hazard* hazard = nullptr;
   const Source* source = nullptr;
@@ -270,27 +294,6 @@ Load measured_load(const results::Result& result) {
   }
   load.work = results::median(held);
   return load;
-}
-
-std::string describe(const Load& load) {
-  std::vector<std::string> words;
-  if (load.contended()) words.push_back(shown_utilisation(load));
-  const double clients = load.clients.value_or(1);
-  words.push_back(fmt::format("{} client{}", human_count(clients), clients == 1 ? "" : "s"));
-  if (load.work) words.push_back(shown_work(*load.work));
-  if (load.rtt.value_or(0) > 0) words.push_back(shown_network(*load.rtt));
-  return fmt::format("{}", fmt::join(words, ", "));
-}
-
-std::optional<double> distance(const Load& asked, const Load& measured) {
-  if (asked.contended() && !measured.contended()) return std::nullopt;
-  double sum = 0;
-  if (!asked.contended() && measured.contended()) sum += kNeedlessContention;
-  sum += kWeightOfUtilisation * apart(idle_share(asked), idle_share(measured));
-  sum += kWeightOfNetwork * rtt_apart(asked.rtt.value_or(0), measured.rtt.value_or(0));
-  if (asked.work && measured.work) sum += kWeightOfWork * work_apart(*asked.work, *measured.work);
-  sum += kWeightOfClients * apart(asked.clients.value_or(1), measured.clients.value_or(1));
-  return sum;
 }
 
 std::vector<Difference> differences(const Load& asked, const Load& measured) {

@@ -52,13 +52,6 @@ std::optional<loadgen::DurationDistribution> spread_of_work(const Requirements& 
 Load asked_load(const Requirements& requirements);
 Load measured_load(const results::Result& result);
 
-/// "70 % busy, 32 clients, 2 ms of work, RTT 1 ms".
-std::string describe(const Load& load);
-
-/// How far the measured load is from the requested one; 0: the same in all requested parts. Nothing
-/// if it cannot answer the question: without contention where that was asked for.
-std::optional<double> distance(const Load& asked, const Load& measured);
-
 struct Difference {
   std::string text;      ///< "8 clients at a lock instead of 200"
   bool lighter = false;  ///< than what was asked

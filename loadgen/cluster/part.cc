@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "loadgen/cluster/wire.h"
-#include "loadgen/run/summary.h"
 #include "results/file/save.h"
 #include "results/stats/statistics.h"
 #include "strategies/registry.h"

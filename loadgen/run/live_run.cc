@@ -12,7 +12,6 @@
 #include "loadgen/fibers/scheduler.h"
 #include "loadgen/run/local_crew.h"
 #include "loadgen/run/run_stores.h"
-#include "loadgen/run/summary.h"
 
 namespace lockbench::loadgen {
 namespace {

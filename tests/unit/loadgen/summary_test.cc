@@ -1,4 +1,4 @@
-#include "loadgen/run/summary.h"
+#include "loadgen/run/live_run.h"
 
 #include <gtest/gtest.h>
 

@@ -10,7 +10,6 @@
 #include <random>
 
 #include "loadgen/cluster/wire.h"
-#include "loadgen/run/summary.h"
 #include "results/file/json.h"
 #include "strategies/registry.h"
 #include "tests/support/run_shared.h"
