@@ -6,9 +6,7 @@
 #include <vector>
 
 #include "choose/evidence.h"
-#include "choose/requirements.h"
 #include "results/tables/show.h"
-#include "strategies/descriptor.h"
 
 namespace lockbench::choose {
 

@@ -8,7 +8,6 @@
 #include "choose/requirements.h"
 #include "hazards/scenario.h"
 #include "loadgen/run/duration_distribution.h"
-#include "results/file/model.h"
 
 namespace lockbench::choose {
 

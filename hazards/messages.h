@@ -8,7 +8,6 @@
 
 #include "loadgen/record/counter.h"
 #include "strategies/descriptor.h"
-#include "strategies/env.h"
 
 /// What a play and its client processes tell each other over a socket that keeps messages apart
 /// (SOCK_SEQPACKET). All processes of a machine share the time of BootClock.

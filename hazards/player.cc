@@ -4,7 +4,6 @@
 
 #include <atomic>
 #include <future>
-#include <mutex>
 #include <random>
 
 #include "strategies/thread.h"

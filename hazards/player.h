@@ -13,7 +13,6 @@
 #include <vector>
 
 #include "hazards/play.h"
-#include "hazards/scenario.h"
 
 namespace lockbench::hazards {
 

@@ -5,11 +5,7 @@
 #include <tl/expected.hpp>
 #include <vector>
 
-#include "loadgen/record/certificate.h"
 #include "loadgen/run/live_run.h"
-#include "loadgen/run/runner.h"
-#include "loadgen/run/worker.h"
-#include "results/file/model.h"
 
 namespace lockbench::loadgen::cluster {
 

@@ -10,8 +10,6 @@
 #include "loadgen/cluster/link.h"
 #include "loadgen/cluster/part.h"
 #include "loadgen/cluster/wire.h"
-#include "loadgen/run/live_run.h"
-#include "loadgen/run/runner.h"
 #include "strategies/registry.h"
 
 namespace lockbench::loadgen::cluster {

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "loadgen/run/runner.h"
-#include "results/file/model.h"
 
 namespace lockbench::loadgen {
 

@@ -7,9 +7,6 @@
 #include <vector>
 
 #include "loadgen/run/runner.h"
-#include "results/file/model.h"
-#include "strategies/descriptor.h"
-#include "strategies/lease.h"
 
 namespace lockbench::loadgen {
 

@@ -21,7 +21,6 @@
 #include "loadgen/fibers/stacks.h"
 #include "strategies/carrier.h"
 #include "strategies/carrier_event.h"
-#include "strategies/duration.h"
 #include "strategies/thread.h"
 
 namespace lockbench::fibers {

@@ -7,7 +7,6 @@
 #include "loadgen/record/atomics.h"
 #include "loadgen/record/per_key.h"
 #include "strategies/carrier.h"
-#include "strategies/duration.h"
 #include "strategies/lease.h"
 
 namespace lockbench::loadgen {

@@ -9,7 +9,6 @@
 #include <limits>
 #include <utility>
 
-#include "loadgen/run/runner.h"
 #include "loadgen/run/worker.h"
 #include "strategies/number.h"
 

@@ -12,10 +12,8 @@
 #include <vector>
 
 #include "loadgen/record/histogram.h"
-#include "results/file/model.h"
 #include "strategies/carrier.h"
 #include "strategies/descriptor.h"
-#include "strategies/duration.h"
 
 namespace lockbench::loadgen {
 

@@ -9,7 +9,6 @@
 #include <thread>
 #include <utility>
 
-#include "loadgen/fibers/scheduler.h"
 #include "loadgen/run/local_crew.h"
 #include "loadgen/run/run_stores.h"
 

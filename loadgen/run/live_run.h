@@ -7,11 +7,7 @@
 #include <tl/expected.hpp>
 #include <vector>
 
-#include "loadgen/record/certificate.h"
-#include "loadgen/record/histogram.h"
-#include "loadgen/run/runner.h"
 #include "loadgen/run/worker.h"
-#include "results/file/model.h"
 
 namespace lockbench::loadgen {
 

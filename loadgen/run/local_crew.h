@@ -16,7 +16,6 @@
 
 #include "loadgen/fibers/scheduler.h"
 #include "loadgen/run/worker.h"
-#include "strategies/carrier.h"
 
 namespace lockbench::loadgen {
 

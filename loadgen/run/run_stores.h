@@ -14,9 +14,7 @@
 #include <vector>
 
 #include "loadgen/fibers/scheduler.h"
-#include "loadgen/record/certificate.h"
 #include "loadgen/run/worker.h"
-#include "strategies/carrier.h"
 #include "strategies/store.h"
 
 namespace lockbench::loadgen {

@@ -8,9 +8,6 @@
 
 #include "loadgen/record/redis_counter.h"
 #include "loadgen/run/live_run.h"
-#include "loadgen/run/worker.h"
-#include "strategies/observer.h"
-#include "strategies/random.h"
 
 namespace lockbench::loadgen {
 namespace {

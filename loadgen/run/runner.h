@@ -15,8 +15,6 @@
 #include "loadgen/record/metrics.h"
 #include "loadgen/run/fault.h"
 #include "loadgen/run/workload.h"
-#include "results/file/model.h"
-#include "strategies/descriptor.h"
 
 namespace lockbench::loadgen {
 

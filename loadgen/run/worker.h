@@ -11,7 +11,6 @@
 #include <tl/expected.hpp>
 #include <vector>
 
-#include "loadgen/record/atomics.h"
 #include "loadgen/record/audit.h"
 #include "loadgen/record/counter.h"
 #include "loadgen/record/handoff.h"
@@ -19,10 +18,6 @@
 #include "loadgen/record/recorder.h"
 #include "loadgen/run/demand.h"
 #include "loadgen/run/runner.h"
-#include "loadgen/run/workload.h"
-#include "strategies/carrier.h"
-#include "strategies/descriptor.h"
-#include "strategies/random.h"
 
 namespace lockbench::loadgen {
 
