@@ -6,9 +6,11 @@
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <random>
 #include <thread>
 
 #include "hazards/player.h"
@@ -75,6 +77,14 @@ Duration usual_ttl(const Traits& traits) {
   if (traits.nodes > 1) return std::chrono::seconds(1);
   if (traits.ttl_in_seconds) return std::chrono::seconds(1);
   return std::chrono::milliseconds(500);
+}
+
+/// A unique prefix that ends inside an open brace: the hash tag keeps all data of one lock on one
+/// Redis Cluster node.
+std::string fresh_key() {
+  static std::atomic<unsigned> plays{0};
+  static const unsigned process = std::random_device()();
+  return fmt::format("lockbench:{:08x}:{{{}", process, ++plays);
 }
 
 }  // namespace
@@ -354,12 +364,11 @@ void Actor::await_stop() {
   play_.record_fault(name_ + " is stopped");
 }
 
-Play::Play(ServerPool& servers, std::shared_ptr<PrivateStore> store, const Descriptor& strategy,
-           std::string key)
+Play::Play(ServerPool& servers, std::shared_ptr<PrivateStore> store, const Descriptor& strategy)
     : servers_(servers),
       store_(std::move(store)),
       strategy_(strategy),
-      first_key_(std::move(key)),
+      first_key_(fresh_key()),
       key_(first_key_ + "}"),
       ttl_(std::max(usual_ttl(strategy.traits), store_->shortest_session())) {}
 

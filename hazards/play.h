@@ -141,9 +141,7 @@ class Actor {
   void await_death();
   void await_stop();
 
-  /// The proxy to the store, or to its first node.
-  testbed::Proxy& line() { return *lines_.front(); }
-  /// One proxy for each node of the store.
+  /// One proxy to each node of the store.
   const std::vector<std::unique_ptr<testbed::Proxy>>& lines() { return lines_; }
   const std::string& name() const { return name_; }
 
@@ -171,10 +169,8 @@ using Fact = std::variant<bool, std::int64_t, double, std::string>;
 /// One strategy on one set of servers, as a scenario sees it. Not thread-safe.
 class Play {
  public:
-  /// `key` is a prefix that ends inside an open brace: the hash tag keeps all data of one lock on
-  /// one Redis Cluster node.
-  Play(ServerPool& servers, std::shared_ptr<PrivateStore> store, const Descriptor& strategy,
-       std::string key);
+  /// With a key that no other play has.
+  Play(ServerPool& servers, std::shared_ptr<PrivateStore> store, const Descriptor& strategy);
 
   const Traits& traits() const { return strategy_.traits; }
   /// Number of acquire commands that the strategy declares.

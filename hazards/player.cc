@@ -4,7 +4,6 @@
 
 #include <atomic>
 #include <future>
-#include <random>
 
 #include "strategies/thread.h"
 
@@ -31,7 +30,7 @@ Started start_store(const Descriptor& strategy, deployment::LocalHost& host, Set
 }
 
 void play_on(Cell& cell, ServerPool& servers, std::shared_ptr<PrivateStore> store) {
-  Play play(servers, std::move(store), *cell.strategy, fresh_key());
+  Play play(servers, std::move(store), *cell.strategy);
   try {
     Verdict verdict = cell.scenario->play(play);
     cell.observed = verdict.outcome;
@@ -104,12 +103,6 @@ HazardOutcome expected_outcome(const Scenario& scenario, const Descriptor& strat
     }
   }
   return scenario.default_outcome;
-}
-
-std::string fresh_key() {
-  static std::atomic<unsigned> plays{0};
-  static const unsigned process = std::random_device()();
-  return fmt::format("lockbench:{:08x}:{{{}", process, ++plays);
 }
 
 Cell make_cell(const Scenario& scenario, const Descriptor& strategy) {

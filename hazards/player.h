@@ -68,9 +68,6 @@ struct Cell {
   bool agrees() const { return observed == expected; }
 };
 
-/// A unique key prefix, in the form that Play expects.
-std::string fresh_key();
-
 /// A cell that has not been played: the expected outcome, or not applicable.
 Cell make_cell(const Scenario& scenario, const Descriptor& strategy);
 

@@ -83,6 +83,11 @@ class FaultTarget {
 /// growing count. Compares sliding windows with the rate before the fault. For one thread.
 class RecoveryMeter {
  public:
+  struct Reading {
+    TimePoint at;
+    std::uint64_t count = 0;
+  };
+
   /// `before` in counts per second, above 0.
   explicit RecoveryMeter(double before);
   /// With the rate of `count` in `time`; nothing if that is too little to tell a rate.
@@ -103,11 +108,6 @@ class RecoveryMeter {
   double lowest_share() const { return lowest_share_.value_or(1); }
 
  private:
-  struct Reading {
-    TimePoint at;
-    std::uint64_t count;
-  };
-
   const double before_;
   const Duration window_;
   std::deque<Reading> readings_;  ///< those of one window, and at most one older
@@ -142,10 +142,7 @@ class FaultPlayer {
 
  private:
   using Done = tl::expected<void, std::string>;
-  struct SectionsDone {
-    TimePoint at;
-    std::uint64_t sections = 0;
-  };
+  using SectionsDone = RecoveryMeter::Reading;
 
   void play(const std::stop_token& stop);
   /// Lasts until the fault is healed and throughput has recovered, or the next fault is due.
