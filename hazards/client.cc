@@ -40,17 +40,13 @@ StrategyOptions options_of(const ActorSettings& settings) {
 }
 
 /// Counts the rounds of votes that one acquisition takes on a quorum. Not thread-safe.
-class RoundCounter : public StrategyObserver {
- public:
+struct RoundCounter : StrategyObserver {
   void on_round(bool split, std::optional<Duration> /*validity*/) override {
-    ++rounds_;
-    split_ += split ? 1 : 0;
+    ++rounds;
+    split_votes += split ? 1 : 0;
   }
-  int take_rounds() { return std::exchange(rounds_, 0); }
-  int take_split() { return std::exchange(split_, 0); }
 
- private:
-  int rounds_ = 0, split_ = 0;
+  int rounds = 0, split_votes = 0;
 };
 
 /// An Env with faults for one client: it counts commands, can fail at one of them, and can shift
@@ -177,8 +173,8 @@ class Client {
     grant.outcome = result.outcome;
     grant.answered_at = env_.now();
     grant.commands = env_.take_count();
-    grant.rounds = rounds_->take_rounds();
-    grant.split_votes = rounds_->take_split();
+    grant.rounds = std::exchange(rounds_->rounds, 0);
+    grant.split_votes = std::exchange(rounds_->split_votes, 0);
     grant.reason = std::move(result.reason);
     if (!result.lease) return grant;
     if (request.release_at_once) (void)strategy_->release(*result.lease);

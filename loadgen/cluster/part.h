@@ -57,8 +57,7 @@ struct Part {
 /// The same as a file.
 struct PartFile {
   int ranks = 1;
-  int nodes = 0;  ///< of a quorum
-  Order order;    ///< without secrets
+  Order order;  ///< without secrets: of the endpoints only how many there are
   Hello hello;
   Part part;
 };

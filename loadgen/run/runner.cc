@@ -74,6 +74,12 @@ class ForwardedWarnings : public ProgressObserver {
   const OnStep& on_warning_;
 };
 
+/// Nodes whose votes a recorder keeps; 0 for a lock without a quorum.
+int nodes_of_quorum(const Descriptor& strategy, const Endpoints& endpoints) {
+  if (strategy.traits.nodes <= 1) return 0;
+  return static_cast<int>(urls_of(strategy, endpoints).size());
+}
+
 }  // namespace
 
 int generator_threads(const Workload& workload, bool beside_servers) {
@@ -121,11 +127,6 @@ RunReport run_once(RunPlan plan, int number, const OnStep& on_warning,
   plan.run_id += fmt::format("-{}", number);
   ForwardedWarnings observer(on_warning);
   return run_plans({&plan, 1}, observer, stop);
-}
-
-int nodes_of_quorum(const Descriptor& strategy, const Endpoints& endpoints) {
-  if (strategy.traits.nodes <= 1) return 0;
-  return static_cast<int>(urls_of(strategy, endpoints).size());
 }
 
 RunShared make_run(const RunPlan& plan, const Descriptor& strategy, int repetition, int number,

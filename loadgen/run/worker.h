@@ -97,9 +97,6 @@ struct RunShared {
 
 // What a run is made of before its clients start, in whichever process they are.
 
-/// For so many nodes of a quorum a recorder keeps votes; 0 for a lock without one.
-int nodes_of_quorum(const Descriptor& strategy, const Endpoints& endpoints);
-
 /// `number`: of the run, among those of its plans. All must outlive it.
 RunShared make_run(const RunPlan& plan, const Descriptor& strategy, int repetition, int number,
                    const Share& share, Env& env);
