@@ -83,7 +83,6 @@ struct Grant {
   std::optional<std::uint64_t> fencing{};
   int lease = -1;
   int commands = 0;
-  int rounds = 0, split_votes = 0;  ///< only on a quorum
   std::string reason{};
 
   bool granted() const { return outcome == AcquireOutcome::acquired; }
