@@ -114,7 +114,7 @@ class Actor {
   /// Acquires, or throws Failure.
   Grant must_acquire();
   /// Sends the request only; finish_acquire() returns the answer, as acquire() does. It throws
-  /// Disturbed if the client asked late. `at`: the client asks then, and releases before it answers.
+  /// Disturbed if the client asked late. `at`: it asks then, and releases before it answers.
   void start_acquire(Duration wait, std::optional<TimePoint> at = {});
   /// Returns when the client has found the lock taken and waits.
   void await_waiting();

@@ -197,8 +197,8 @@ Verdict split_vote(Play& play) {
     return {HazardOutcome::stuck, fmt::format("{} of {} clients got the lock within {}", granted,
                                               kClients, milliseconds(longest))};
   }
-  return {HazardOutcome::safe, fmt::format("all {} clients got the lock within {}", kClients,
-                                           milliseconds(longest))};
+  return {HazardOutcome::safe,
+          fmt::format("all {} clients got the lock within {}", kClients, milliseconds(longest))};
 }
 
 const ScenarioRegistration quorums_scenarios({

@@ -215,13 +215,12 @@ tl::expected<PartFile, std::string> read_part(const std::string& text, const std
   constexpr int kMost = 10'000'000, kMostRanks = 100'000;
   constexpr std::size_t kMostServers = 1000;
   const Workload& workload = file.order.workload;
-  const bool possible = workload.clients > 0 && workload.clients <= kMost && workload.keys > 0 &&
-                        workload.keys <= Trace::kMostKeys * 8 && file.ranks > 0 &&
-                        file.ranks <= kMostRanks &&
-                        file.part.row.rank < static_cast<std::uint64_t>(file.ranks) &&
-                        std::ranges::all_of(file.order.endpoints, [](const auto& set) {
-                          return set.second.size() <= kMostServers;
-                        });
+  const bool possible =
+      workload.clients > 0 && workload.clients <= kMost && workload.keys > 0 &&
+      workload.keys <= Trace::kMostKeys * 8 && file.ranks > 0 && file.ranks <= kMostRanks &&
+      file.part.row.rank < static_cast<std::uint64_t>(file.ranks) &&
+      std::ranges::all_of(file.order.endpoints,
+                          [](const auto& set) { return set.second.size() <= kMostServers; });
   if (!possible) return bad("it is damaged");
   return file;
 }

@@ -16,7 +16,8 @@ template <class State>
 class PerKey {
  public:
   explicit PerKey(int keys)
-      : numbers_(static_cast<std::size_t>(keys)), chunks_((numbers_.size() + kChunk - 1) / kChunk) {}
+      : numbers_(static_cast<std::size_t>(keys)),
+        chunks_((numbers_.size() + kChunk - 1) / kChunk) {}
 
   /// Makes it if it is not there.
   State& operator[](int key) {

@@ -139,8 +139,7 @@ class LiveRun {
   }
 
   /// Audits the run and makes its result.
-  void conclude(const RunShared& all, Duration measured, TimePoint ended_at,
-                results::Run& result) {
+  void conclude(const RunShared& all, Duration measured, TimePoint ended_at, results::Run& result) {
     // Before the audit reads all counters, which costs the servers, too.
     const RunStores::Usage usage = stores_.end();
     if (plan_.after_load) plan_.after_load();

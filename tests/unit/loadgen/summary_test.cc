@@ -1,9 +1,8 @@
-#include "loadgen/run/live_run.h"
-
 #include <gtest/gtest.h>
 
 #include <cmath>
 
+#include "loadgen/run/live_run.h"
 #include "tests/support/run_shared.h"
 
 namespace lockbench::loadgen {
