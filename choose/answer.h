@@ -6,9 +6,7 @@
 #include <vector>
 
 #include "choose/evidence.h"
-#include "choose/requirements.h"
 #include "results/tables/show.h"
-#include "strategies/descriptor.h"
 
 namespace lockbench::choose {
 
@@ -139,15 +137,6 @@ bool lasts(const Descriptor& strategy);
 
 /// "seen in FILE; lockbench hazards --explain SCENARIO/STRATEGY".
 std::string where_shown(const FaultReport& report, const Descriptor& strategy);
-
-RankingFigure ranking_figure_of(const Requirements& requirements);
-
-/// Whether nobody can take over while a holder is frozen.
-bool blocks_takeover(const Descriptor& strategy, const Evidence& evidence);
-
-/// The strategies, which qualify, with their figures and the best first.
-std::vector<Candidate> rank(std::vector<Candidate> qualifying, const RankingFigure& ranked_by,
-                            const Question& question);
 
 /// For the strategy under these requirements, from its traits and what was measured.
 std::vector<Setting> settings_for(const Descriptor& strategy, const Question& question);

@@ -8,7 +8,6 @@
 #include "choose/requirements.h"
 #include "hazards/scenario.h"
 #include "loadgen/run/duration_distribution.h"
-#include "results/file/model.h"
 
 namespace lockbench::choose {
 
@@ -51,13 +50,6 @@ std::optional<loadgen::DurationDistribution> spread_of_work(const Requirements& 
 /// Without a work time, 2 ms are assumed, or what keeps the rate's lock busy for 70 % of the time.
 Load asked_load(const Requirements& requirements);
 Load measured_load(const results::Result& result);
-
-/// "70 % busy, 32 clients, 2 ms of work, RTT 1 ms".
-std::string describe(const Load& load);
-
-/// How far the measured load is from the requested one; 0: the same in all requested parts. Nothing
-/// if it cannot answer the question: without contention where that was asked for.
-std::optional<double> distance(const Load& asked, const Load& measured);
 
 struct Difference {
   std::string text;      ///< "8 clients at a lock instead of 200"

@@ -35,9 +35,10 @@ void add_run(const loadgen::RunShared& run, Totals& totals) {
   for (const loadgen::CountInfo& info : loadgen::kCounts) {
     if (info.whole_run) totals.counts[info.kind] += ending[info.kind];
   }
-  totals.overlaps += run.audit.overlaps();
-  totals.fence_regressions += run.audit.fence_regressions();
-  totals.fence_resets += run.audit.fence_resets();
+  const loadgen::AuditTotals audit = run.audit.totals();
+  totals.overlaps += audit.overlaps;
+  totals.fence_regressions += audit.fence_regressions;
+  totals.fence_resets += audit.fence_resets;
 }
 
 /// Of this process: clients between which the load is divided, which are no rivals.

@@ -12,7 +12,6 @@
 #include "deployment/failure.h"
 #include "hazards/messages.h"
 #include "loadgen/record/redis_counter.h"
-#include "strategies/observer.h"
 #include "strategies/registry.h"
 
 namespace lockbench::hazards {
@@ -38,20 +37,6 @@ StrategyOptions options_of(const ActorSettings& settings) {
   options.wait_replicas = settings.wait_replicas;
   return options;
 }
-
-/// Counts the rounds of votes that one acquisition takes on a quorum. Not thread-safe.
-class RoundCounter : public StrategyObserver {
- public:
-  void on_round(bool split, std::optional<Duration> /*validity*/) override {
-    ++rounds_;
-    split_ += split ? 1 : 0;
-  }
-  int take_rounds() { return std::exchange(rounds_, 0); }
-  int take_split() { return std::exchange(split_, 0); }
-
- private:
-  int rounds_ = 0, split_ = 0;
-};
 
 /// An Env with faults for one client: it counts commands, can fail at one of them, and can shift
 /// the wall clock. Used on that client's thread.
@@ -118,7 +103,6 @@ class Client {
         options_(options_of(setup_.settings)),
         env_(make_system_env(std::random_device()()),
              [socket] { (void)send(socket, Answer{.waiting = true}); }) {
-    services_.provide<StrategyObserver>(rounds_);
     const Descriptor* const strategy = find_strategy(setup_.strategy);
     if (strategy == nullptr) throw std::runtime_error("no such strategy: " + setup_.strategy);
     strategy_ = make_strategy(*strategy, {.endpoints = setup_.endpoints,
@@ -177,8 +161,6 @@ class Client {
     grant.outcome = result.outcome;
     grant.answered_at = env_.now();
     grant.commands = env_.take_count();
-    grant.rounds = rounds_->take_rounds();
-    grant.split_votes = rounds_->take_split();
     grant.reason = std::move(result.reason);
     if (!result.lease) return grant;
     if (request.release_at_once) (void)strategy_->release(*result.lease);
@@ -230,7 +212,6 @@ class Client {
   const StrategyOptions options_;
   FaultEnv env_;
   const std::unique_ptr<Env> plain_ = make_system_env(std::random_device()());
-  const std::shared_ptr<RoundCounter> rounds_ = std::make_shared<RoundCounter>();
   Services services_;
   std::unique_ptr<LockStrategy> strategy_;
   std::map<int, Lease> leases_;  ///< destroyed before the strategy and its services

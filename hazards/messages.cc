@@ -46,7 +46,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(CommandFault, action, command, place)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Request, what, lease, key, ttl, within, at, release_at_once,
                                    fault, by)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Grant, outcome, asked_at, answered_at, valid_until, fencing,
-                                   lease, commands, rounds, split_votes, reason)
+                                   lease, commands, reason)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Belief, valid, until)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Answer, error, waiting, at, grant, released, release_commands,
                                    renewed, belief, counter, written)

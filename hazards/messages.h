@@ -8,7 +8,6 @@
 
 #include "loadgen/record/counter.h"
 #include "strategies/descriptor.h"
-#include "strategies/env.h"
 
 /// What a play and its client processes tell each other over a socket that keeps messages apart
 /// (SOCK_SEQPACKET). All processes of a machine share the time of BootClock.
@@ -84,10 +83,13 @@ struct Grant {
   std::optional<std::uint64_t> fencing{};
   int lease = -1;
   int commands = 0;
-  int rounds = 0, split_votes = 0;  ///< only on a quorum
   std::string reason{};
 
   bool granted() const { return outcome == AcquireOutcome::acquired; }
+  /// The store gave no answer: nothing is known of the lock.
+  bool unanswered() const {
+    return outcome == AcquireOutcome::failed || outcome == AcquireOutcome::unknown;
+  }
 };
 
 /// Whether a client still treats a lease as valid.

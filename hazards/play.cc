@@ -5,11 +5,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <random>
 #include <thread>
 
 #include "hazards/player.h"
@@ -23,15 +24,6 @@ namespace {
 using namespace std::string_view_literals;
 
 using Clock = std::chrono::steady_clock;
-
-/// Each write is one read at the other end.
-std::array<int, 2> make_sockets() {
-  std::array<int, 2> ends{};
-  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) != 0) {
-    throw Failure(fmt::format("cannot make a socket pair for a client: {}", std::strerror(errno)));
-  }
-  return ends;
-}
 
 /// In its own process group, so that Ctrl-C in a terminal does not reach it.
 int spawn(const std::string& program, int socket, pid_t& pid) {
@@ -87,13 +79,25 @@ Duration usual_ttl(const Traits& traits) {
   return std::chrono::milliseconds(500);
 }
 
+/// A unique prefix that ends inside an open brace: the hash tag keeps all data of one lock on one
+/// Redis Cluster node.
+std::string fresh_key() {
+  static std::atomic<unsigned> plays{0};
+  static const unsigned process = std::random_device()();
+  return fmt::format("lockbench:{:08x}:{{{}", process, ++plays);
+}
+
 }  // namespace
 
 ClientProcess::ClientProcess(const std::filesystem::path& program) {
-  const auto [ours, its] = make_sockets();
-  const int error = spawn(program.string(), its, pid_);
-  close(its);
-  socket_ = ours;
+  std::array<int, 2> ends{};
+  // Each write is one read at the other end.
+  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) != 0) {
+    throw Failure(fmt::format("cannot make a socket pair for a client: {}", std::strerror(errno)));
+  }
+  const int error = spawn(program.string(), ends[1], pid_);
+  close(ends[1]);
+  socket_ = ends[0];
   if (error == 0) return;
   close(socket_);
   throw Failure(fmt::format("cannot start {}: {}", program.string(), std::strerror(error)));
@@ -123,28 +127,20 @@ std::optional<Answer> ClientProcess::receive(Duration within) {
   }
 }
 
-bool ClientProcess::await_change(int options) {
+void ClientProcess::await_stop() { await_change(WUNTRACED, "stop"); }
+
+void ClientProcess::await_change(int options, const char* change) {
   constexpr std::chrono::seconds kWithin{10};
   const auto deadline = Clock::now() + kWithin;
-  while (true) {
-    int status = 0;
-    const pid_t changed = waitpid(pid_, &status, options | WNOHANG);
-    if (changed == pid_) {
-      const bool ended = !WIFSTOPPED(status);
-      if (ended) pid_ = -1;
-      return ended == (options == 0);
-    }
-    if (changed < 0 || Clock::now() > deadline) return false;
+  int status = 0;
+  pid_t changed = 0;
+  while ((changed = waitpid(pid_, &status, options | WNOHANG)) == 0 && Clock::now() < deadline) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
-}
-
-void ClientProcess::await_death() {
-  if (!await_change(0)) throw Failure("a client process did not die in time");
-}
-
-void ClientProcess::await_stop() {
-  if (!await_change(WUNTRACED)) throw Failure("a client process did not stop in time");
+  const bool stopped = WIFSTOPPED(status);
+  const bool in_time = changed == pid_ && stopped == (options == WUNTRACED);
+  if (changed == pid_ && !stopped) pid_ = -1;
+  if (!in_time) throw Failure(fmt::format("a client process did not {} in time", change));
 }
 
 void ClientProcess::signal(int number) {
@@ -207,20 +203,13 @@ Request Actor::acquire_request(Duration wait) const {
   return {.what = Request::What::acquire, .key = play_.key(), .ttl = play_.ttl(), .within = wait};
 }
 
-void Actor::start_acquire(Duration wait) {
+void Actor::start_acquire(Duration wait, std::optional<TimePoint> at) {
   wait_ = wait;
-  asks_at_ = BootClock::now();
+  asks_at_ = std::max(at.value_or(TimePoint::min()), BootClock::now());
   play_.timeline().add(asks_at_, name_, "asks for the lock");
-  process_.send(acquire_request(wait));
-}
-
-void Actor::start_acquire_and_release(Duration wait, TimePoint at) {
-  wait_ = wait;
-  asks_at_ = std::max(at, BootClock::now());
   Request request = acquire_request(wait);
   request.at = at;
-  request.release_at_once = true;
-  play_.timeline().add(at, name_, "asks for the lock");
+  request.release_at_once = at.has_value();
   process_.send(request);
 }
 
@@ -375,12 +364,11 @@ void Actor::await_stop() {
   play_.record_fault(name_ + " is stopped");
 }
 
-Play::Play(ServerPool& servers, std::shared_ptr<PrivateStore> store, const Descriptor& strategy,
-           std::string key)
+Play::Play(ServerPool& servers, std::shared_ptr<PrivateStore> store, const Descriptor& strategy)
     : servers_(servers),
       store_(std::move(store)),
       strategy_(strategy),
-      first_key_(std::move(key)),
+      first_key_(fresh_key()),
       key_(first_key_ + "}"),
       ttl_(std::max(usual_ttl(strategy.traits), store_->shortest_session())) {}
 
@@ -416,8 +404,9 @@ std::uint64_t Play::counter() {
 }
 
 void require_answer(const Grant& grant) {
-  if (grant.outcome != AcquireOutcome::failed && grant.outcome != AcquireOutcome::unknown) return;
-  throw Failure("the store gave an acquisition no answer: " + grant.reason);
+  if (grant.unanswered()) {
+    throw Failure("the store gave an acquisition no answer: " + grant.reason);
+  }
 }
 
 void require_in_time(std::string_view step, TimePoint due, TimePoint happened_at,

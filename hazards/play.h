@@ -80,12 +80,12 @@ class ClientProcess {
 
   void signal(int number);
   /// Waits for the process to die or to be stopped, by a signal or at a fault that was armed.
-  void await_death();
+  void await_death() { await_change(0, "die"); }
   void await_stop();
 
  private:
-  /// Whether waitpid reports the change in time. `options`: WUNTRACED for a stop, 0 for the end.
-  bool await_change(int options);
+  /// `options`: of waitpid.
+  void await_change(int options, const char* change);
 
   pid_t pid_ = -1;
   int socket_ = -1;  ///< this side's end
@@ -114,10 +114,8 @@ class Actor {
   /// Acquires, or throws Failure.
   Grant must_acquire();
   /// Sends the request only; finish_acquire() returns the answer, as acquire() does. It throws
-  /// Disturbed if the client asked late.
-  void start_acquire(Duration wait);
-  /// The client acquires at time `at` and releases before it answers.
-  void start_acquire_and_release(Duration wait, TimePoint at);
+  /// Disturbed if the client asked late. `at`: it asks then, and releases before it answers.
+  void start_acquire(Duration wait, std::optional<TimePoint> at = {});
   /// Returns when the client has found the lock taken and waits.
   void await_waiting();
   Grant finish_acquire();
@@ -143,9 +141,7 @@ class Actor {
   void await_death();
   void await_stop();
 
-  /// The proxy to the store, or to its first node.
-  testbed::Proxy& line() { return *lines_.front(); }
-  /// One proxy for each node of the store.
+  /// One proxy to each node of the store.
   const std::vector<std::unique_ptr<testbed::Proxy>>& lines() { return lines_; }
   const std::string& name() const { return name_; }
 
@@ -173,10 +169,8 @@ using Fact = std::variant<bool, std::int64_t, double, std::string>;
 /// One strategy on one set of servers, as a scenario sees it. Not thread-safe.
 class Play {
  public:
-  /// `key` is a prefix that ends inside an open brace: the hash tag keeps all data of one lock on
-  /// one Redis Cluster node.
-  Play(ServerPool& servers, std::shared_ptr<PrivateStore> store, const Descriptor& strategy,
-       std::string key);
+  /// With a key that no other play has.
+  Play(ServerPool& servers, std::shared_ptr<PrivateStore> store, const Descriptor& strategy);
 
   const Traits& traits() const { return strategy_.traits; }
   /// Number of acquire commands that the strategy declares.

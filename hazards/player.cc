@@ -4,8 +4,6 @@
 
 #include <atomic>
 #include <future>
-#include <mutex>
-#include <random>
 
 #include "strategies/thread.h"
 
@@ -31,13 +29,8 @@ Started start_store(const Descriptor& strategy, deployment::LocalHost& host, Set
        .replicas = strategy.traits.needs_replicas ? kReplicas : 0});
 }
 
-void break_off(Cell& cell, const std::exception& failure) {
-  cell.reason = failure.what();
-  cell.failed = true;
-}
-
 void play_on(Cell& cell, ServerPool& servers, std::shared_ptr<PrivateStore> store) {
-  Play play(servers, std::move(store), *cell.strategy, fresh_key());
+  Play play(servers, std::move(store), *cell.strategy);
   try {
     Verdict verdict = cell.scenario->play(play);
     cell.observed = verdict.outcome;
@@ -48,21 +41,11 @@ void play_on(Cell& cell, ServerPool& servers, std::shared_ptr<PrivateStore> stor
     cell.reason = late.what();
     cell.disturbed = true;
   } catch (const std::exception& failure) {
-    break_off(cell, failure);
+    cell.reason = failure.what();
+    cell.failed = true;
   }
   cell.evidence = play.evidence();
   cell.timeline = play.timeline().entries();
-}
-
-void open_and_play(Cell& cell, ServerPool& servers) {
-  auto store = servers.store(*cell.strategy, cell.scenario->setup);
-  cell.began = BootClock::now();
-  if (store) return play_on(cell, servers, *std::move(store));
-  cell.reason = store.error().reason;
-  if (store.error().why == NotStarted::Why::failed) return;
-  cell.expected = store.error().why == NotStarted::Why::unplayable ? HazardOutcome::not_played
-                                                                   : HazardOutcome::not_applicable;
-  cell.observed = cell.expected;
 }
 
 /// Whether `cell` is more informative than the play shown so far.
@@ -82,7 +65,6 @@ tl::expected<std::unique_ptr<ServerPool>, std::string> ServerPool::open(Options 
     pool->host_ = need(deployment::LocalHost::open(options.tls));
     const auto& redis = *deployment::find_private_store_kind("redis");
     pool->counter_ = redis.start(*pool->host_, {.setup = Setup::shared});
-    pool->counter_url_ = pool->counter_->urls().front();
     return std::move(pool);
   });
 }
@@ -123,12 +105,6 @@ HazardOutcome expected_outcome(const Scenario& scenario, const Descriptor& strat
   return scenario.default_outcome;
 }
 
-std::string fresh_key() {
-  static std::atomic<unsigned> plays{0};
-  static const unsigned process = std::random_device()();
-  return fmt::format("lockbench:{:08x}:{{{}", process, ++plays);
-}
-
 Cell make_cell(const Scenario& scenario, const Descriptor& strategy) {
   Cell cell{.scenario = &scenario,
             .strategy = &strategy,
@@ -146,9 +122,22 @@ Cell play(ServerPool& servers, const Scenario& scenario, const Descriptor& strat
   if (cell.played()) return cell;
   cell.began = BootClock::now();
   try {
-    open_and_play(cell, servers);
+    auto store = servers.store(strategy, scenario.setup);
+    cell.began = BootClock::now();
+    if (store) {
+      play_on(cell, servers, *std::move(store));
+    } else {
+      cell.reason = store.error().reason;
+      const auto why = store.error().why;
+      if (why != NotStarted::Why::failed) {
+        cell.expected = why == NotStarted::Why::unplayable ? HazardOutcome::not_played
+                                                           : HazardOutcome::not_applicable;
+        cell.observed = cell.expected;
+      }
+    }
   } catch (const std::exception& failure) {
-    break_off(cell, failure);
+    cell.reason = failure.what();
+    cell.failed = true;
   }
   cell.took = BootClock::now() - cell.began;
   return cell;

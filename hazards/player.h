@@ -13,7 +13,6 @@
 #include <vector>
 
 #include "hazards/play.h"
-#include "hazards/scenario.h"
 
 namespace lockbench::hazards {
 
@@ -32,7 +31,7 @@ class ServerPool {
   tl::expected<std::shared_ptr<PrivateStore>, NotStarted> store(const Descriptor& strategy,
                                                                 Setup setup);
   /// A Redis that no fault touches.
-  const std::string& counter_url() const { return counter_url_; }
+  std::string counter_url() const { return counter_->urls().front(); }
   const std::filesystem::path& client_program() const { return client_program_; }
   std::unique_ptr<testbed::Proxy> line_to(std::uint16_t port) { return host_->line_to(port); }
 
@@ -42,7 +41,6 @@ class ServerPool {
   std::filesystem::path client_program_;
   std::unique_ptr<deployment::LocalHost> host_;  ///< outlives its servers
   std::unique_ptr<PrivateStore> counter_;
-  std::string counter_url_;
   std::mutex mutex_;
   /// By the kind of servers. What could not be started is not tried again.
   std::map<std::string, tl::expected<std::shared_ptr<PrivateStore>, NotStarted>, std::less<>>
@@ -69,9 +67,6 @@ struct Cell {
   bool played() const { return observed.has_value(); }
   bool agrees() const { return observed == expected; }
 };
-
-/// A unique key prefix, in the form that Play expects.
-std::string fresh_key();
 
 /// A cell that has not been played: the expected outcome, or not applicable.
 Cell make_cell(const Scenario& scenario, const Descriptor& strategy);

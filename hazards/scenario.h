@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "deployment/private_store.h"
-#include "strategies/descriptor.h"
 #include "strategies/named.h"
 
 namespace lockbench::hazards {

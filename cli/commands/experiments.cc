@@ -189,7 +189,7 @@ int renewal(const RenewalOptions& given) {
   }
   plan.foreground.workload = load;
   const auto measured = loadgen::measure_renewal(plan, experiment.on_step(), session.stop());
-  result.interrupted = measured.interrupted;
+  result.interrupted = session.stopped();
   keep(measured.runs);
   if (!measured.error.empty()) console.warn(measured.error);
   Ending ending{.errors = !measured.error.empty()};
@@ -316,7 +316,7 @@ int quorum(const QuorumOptions& given) {
   plan.run.maker = maker_of(out, result);
   plan.run.counter_url = nodes.counter_url();
   const auto measured = loadgen::measure_quorum(plan, nodes, experiment.on_step(), session.stop());
-  result.interrupted = measured.interrupted;
+  result.interrupted = session.stopped();
   experiment.keep(measured.runs);
   for (const std::string& line : measured.errors) console.warn("failure: " + line);
   for (const std::string& point : measured.violated) console.warn("exclusion was broken: " + point);

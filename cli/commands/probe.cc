@@ -156,7 +156,7 @@ class Prober {
     while (!stop.stop_requested() && (!until_ || env->now() < *until_)) {
       plan_.workload.duration = until_ ? std::min(kRound, *until_ - env->now()) : kRound;
       const TimePoint began = env->now();
-      const loadgen::RunReport report = loadgen::run_plan(plan_, health_, stop);
+      const loadgen::RunReport report = loadgen::run_plans({&plan_, 1}, health_, stop);
       for (const results::Run& run : report.runs) note(run);
       if (report.not_started.empty()) {
         failed_attempts = 0;

@@ -138,7 +138,7 @@ Verdict lost_notification(Play& play) {
   const Grant held = holder.must_acquire();
   waiter.start_acquire(play.stuck_after());
   waiter.await_waiting();
-  testbed::Proxy& line = waiter.line();
+  testbed::Proxy& line = *waiter.lines().front();
   line.black_hole({.number = await_silence(line).accepted});
   play.record_fault("the waiter's notification connection is cut silently");
   const TimePoint released_at = BootClock::now();

@@ -83,7 +83,7 @@ Verdict wait_in_transaction(Play& play, Limit limit, std::string_view called) {
             "the holder's lock is a transaction that is idle while the holder works: the server "
             "ended it, and a second client got the lock"};
   }
-  if (waited.outcome == AcquireOutcome::failed || waited.outcome == AcquireOutcome::unknown) {
+  if (waited.unanswered()) {
     return {HazardOutcome::unavailable,
             "the wait is a statement, and the server ended it: " + waited.reason};
   }

@@ -23,18 +23,6 @@ Verdict not_run_out(std::string_view meanwhile) {
           fmt::format("the lock did not run out: {}, and nobody else got it", meanwhile)};
 }
 
-/// Stops the holder until its lock has run out and lets a second client acquire the lock with a
-/// long TTL. Returns the second client's answer: not granted if the lock did not run out. The
-/// holder stays stopped.
-Grant take_over(Play& play, Actor& holder, const Grant& held, Actor& second) {
-  const Duration wait = play.stuck_after();
-  holder.stop();
-  await_expiry(play, held);
-  play.set_ttl(kLongTtl);
-  Grant grant = second.acquire(wait);
-  return grant;
-}
-
 // Plays in which a lock may run out while its holder works. The holder reads the protected counter;
 // a fault delays it; a second client is granted the lock and writes; then it is the holder's turn.
 
@@ -65,7 +53,7 @@ bool is_renewed(const Traits& traits) {
 Grant acquire_at_last(Actor& client, Duration wait) {
   const TimePoint deadline = BootClock::now() + wait;
   Grant grant = client.try_acquire(wait);
-  while (grant.outcome == AcquireOutcome::failed || grant.outcome == AcquireOutcome::unknown) {
+  while (grant.unanswered()) {
     const Duration left = deadline - BootClock::now();
     if (left <= Duration::zero()) break;
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
@@ -218,13 +206,18 @@ Verdict runaway(Play& play, const ActorSettings& of_holder) {
   return verdict_of_return(play, next, held.answered_at);
 }
 
-/// The holder's clock is set back after the grant, so that it computes that its lock is still
-/// valid.
+/// Stops the holder until its lock has run out and a second client has it, with a long TTL. Before,
+/// the holder's clock is set back, so that it computes that its lock is still valid.
 Verdict release_late(Play& play, Duration clock_behind) {
   Actor& holder = play.client("holder");
   const Grant held = holder.must_acquire();
   if (clock_behind > Duration::zero()) holder.shift_clock(-clock_behind);
-  const Grant second = take_over(play, holder, held, play.client("second"));
+  Actor& successor = play.client("second");
+  const Duration wait = play.stuck_after();
+  holder.stop();
+  await_expiry(play, held);
+  play.set_ttl(kLongTtl);
+  const Grant second = successor.acquire(wait);
   holder.resume();
   if (!second.granted()) return not_run_out("its holder was stopped");
   require_late_release(holder, held, holder.release(held));

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "loadgen/cluster/wire.h"
-#include "loadgen/run/summary.h"
 #include "results/file/save.h"
 #include "results/stats/statistics.h"
 #include "strategies/registry.h"
@@ -214,11 +213,14 @@ tl::expected<PartFile, std::string> read_part(const std::string& text, const std
   PartFile file;
   if (!from_bytes(std::string_view(text).substr(line.size()), file)) return bad("it is damaged");
   constexpr int kMost = 10'000'000, kMostRanks = 100'000;
+  constexpr std::size_t kMostServers = 1000;
   const Workload& workload = file.order.workload;
-  const bool possible = workload.clients > 0 && workload.clients <= kMost && workload.keys > 0 &&
-                        workload.keys <= Trace::kMostKeys * 8 && file.ranks > 0 &&
-                        file.ranks <= kMostRanks && file.nodes >= 0 && file.nodes < 1000 &&
-                        file.part.row.rank < static_cast<std::uint64_t>(file.ranks);
+  const bool possible =
+      workload.clients > 0 && workload.clients <= kMost && workload.keys > 0 &&
+      workload.keys <= Trace::kMostKeys * 8 && file.ranks > 0 && file.ranks <= kMostRanks &&
+      file.part.row.rank < static_cast<std::uint64_t>(file.ranks) &&
+      std::ranges::all_of(file.order.endpoints,
+                          [](const auto& set) { return set.second.size() <= kMostServers; });
   if (!possible) return bad("it is damaged");
   return file;
 }
@@ -339,9 +341,7 @@ tl::expected<results::Run, std::string> merge(const std::vector<PartFile>& files
   const Order& order = first.order;
   const Descriptor* const strategy = find_strategy(order.strategy);
   if (strategy == nullptr) return tl::unexpected("no such strategy: " + order.strategy);
-  RunPlan plan = plan_of(order);
-  // Their names went with the secrets.
-  plan.endpoints[std::string(server_set(*strategy))].resize(static_cast<std::size_t>(first.nodes));
+  const RunPlan plan = plan_of(order);
   std::vector<RankReport> ranks(static_cast<std::size_t>(first.ranks));
   for (RankReport& rank : ranks) rank.hello.host = "?";
   for (const PartFile& file : files) {

@@ -5,11 +5,7 @@
 #include <tl/expected.hpp>
 #include <vector>
 
-#include "loadgen/record/certificate.h"
 #include "loadgen/run/live_run.h"
-#include "loadgen/run/runner.h"
-#include "loadgen/run/worker.h"
-#include "results/file/model.h"
 
 namespace lockbench::loadgen::cluster {
 
@@ -61,8 +57,7 @@ struct Part {
 /// The same as a file.
 struct PartFile {
   int ranks = 1;
-  int nodes = 0;  ///< of a quorum
-  Order order;    ///< without secrets
+  Order order;  ///< without secrets: of the endpoints only how many there are
   Hello hello;
   Part part;
 };

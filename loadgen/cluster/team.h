@@ -10,8 +10,6 @@
 #include "loadgen/cluster/link.h"
 #include "loadgen/cluster/part.h"
 #include "loadgen/cluster/wire.h"
-#include "loadgen/run/live_run.h"
-#include "loadgen/run/runner.h"
 #include "strategies/registry.h"
 
 namespace lockbench::loadgen::cluster {
@@ -98,11 +96,8 @@ class RankRun : public JointRun {
   void keep(const Part& part) {
     if (order_.part_path.empty()) return;
     PartFile file{.ranks = share_.ranks, .order = order_, .hello = hello_, .part = part};
-    if (const Descriptor* const strategy = find_strategy(order_.strategy)) {
-      file.nodes = nodes_of_quorum(*strategy, order_.endpoints);
-    }
     // Secrets reach no file.
-    file.order.endpoints.clear();
+    for (auto& [set, urls] : file.order.endpoints) urls.assign(urls.size(), "");
     file.order.counter_url.clear();
     file.order.push.clear();
     saved_ = save(file).has_value() || saved_;  // the run does not fail for it

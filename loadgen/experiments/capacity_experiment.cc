@@ -220,7 +220,6 @@ class Experiment {
       capacity.utilisation = *plan_.planned_rate / capacity.lowest;
       capacity.headroom = capacity.lowest / *plan_.planned_rate - 1;
     }
-    measured_.interrupted = stop_.stop_requested();
     return std::move(measured_);
   }
 

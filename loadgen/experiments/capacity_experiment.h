@@ -13,7 +13,6 @@
 #include <vector>
 
 #include "loadgen/run/runner.h"
-#include "results/file/model.h"
 #include "results/stats/threshold.h"
 
 namespace lockbench::loadgen {
@@ -105,7 +104,6 @@ std::string search_too_short(const CapacityPlan& plan);
 struct CapacityMeasured {
   results::Capacity capacity;
   std::vector<std::string> errors;  ///< runs that did not start, and failures within runs
-  bool interrupted = false;
 };
 CapacityMeasured measure_capacity(const CapacityPlan& plan, const OnStep& on_step,
                                   const std::stop_token& stop);

@@ -49,7 +49,6 @@ class QuorumExperiment {
         if (plan_.so_far) plan_.so_far(measured_.runs);
       }
     }
-    measured_.interrupted = stop_.stop_requested();
     return std::move(measured_);
   }
 

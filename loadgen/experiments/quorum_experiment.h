@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "loadgen/run/runner.h"
-#include "results/file/model.h"
 
 namespace lockbench::loadgen {
 
@@ -59,7 +58,6 @@ struct QuorumMeasured {
   std::vector<std::string>
       errors;  ///< points that could not be measured, and failures of healthy ones
   std::vector<std::string> violated;  ///< points in which exclusion was broken
-  bool interrupted = false;
 };
 QuorumMeasured measure_quorum(const QuorumPlan& plan, QuorumNodes& nodes, const OnStep& on_step,
                               const std::stop_token& stop);

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <future>
 #include <iterator>
 #include <memory>
 #include <random>
@@ -13,7 +12,6 @@
 #include "loadgen/record/recorder.h"
 #include "results/stats/statistics.h"
 #include "strategies/registry.h"
-#include "strategies/thread.h"
 
 namespace lockbench::loadgen {
 namespace {
@@ -54,61 +52,6 @@ class RenewalFigures : public StrategyObserver {
 
 Done interrupted() { return tl::unexpected<std::string>("interrupted"); }
 
-/// False: stopped.
-bool wait_until(Env& env, TimePoint time, const std::stop_token& stop) {
-  return env.wait(nullptr, time, stop) != WaitResult::stopped;
-}
-
-constexpr int kHolders = 4;
-
-/// Holds every kHolders-th lock.
-struct Holder {
-  Holder(const HeldLocksPlan& all, Services& services, int holder)
-      : plan(all),
-        number(holder),
-        strategy(make_strategy(*find_strategy("redis-watchdog"), {.endpoints = plan.endpoints,
-                                                                  .options = plan.options,
-                                                                  .env = *env,
-                                                                  .services = services,
-                                                                  .client = holder})) {}
-
-  Done take(TimePoint begun, const std::stop_token& stop) {
-    for (auto lock = static_cast<std::uint64_t>(number); lock < plan.count; lock += kHolders) {
-      if (!wait_until(*env, begun + plan.taken_after(lock), stop)) return interrupted();
-      const std::string key = plan.key(lock);
-      AcquireResult result = strategy->acquire({.key = key,
-                                                .ttl = plan.ttl,
-                                                .deadline = env->now() + std::chrono::seconds(5),
-                                                .stop = stop});
-      if (!result.lease) {
-        return Failure(fmt::format("lock {} of {} could not be acquired: {}", lock + 1, plan.count,
-                                   result.reason.empty() ? "it is taken" : result.reason));
-      }
-      leases.push_back(std::move(*result.lease));
-    }
-    return {};
-  }
-
-  /// Its commands are not counted: they are no renewals.
-  void release(RenewalFigures& figures) {
-    std::uint64_t lost = 0;
-    for (const Lease& lease : leases) {
-      const bool known = lease.state->lost_at().has_value();
-      const ReleaseResult released = strategy->release(lease);
-      // A loss that was known before has been counted.
-      if (released.outcome == ReleaseOutcome::not_owner && !known) ++lost;
-    }
-    leases.clear();
-    figures.on_lost(lost);
-  }
-
-  const HeldLocksPlan& plan;
-  const int number;
-  std::unique_ptr<Env> env = make_system_env(std::random_device()());
-  std::unique_ptr<LockStrategy> strategy;
-  std::vector<Lease> leases;
-};
-
 /// Locks on different keys, held from take() to release(), and renewed by one scheduler for all, as
 /// in a run. For one thread; plan and figures must outlive them.
 class HeldLocks {
@@ -121,49 +64,58 @@ class HeldLocks {
     // Owned by the caller, which outlives it.
     services_.provide<StrategyObserver>(
         std::shared_ptr<StrategyObserver>(&figures_, [](StrategyObserver*) {}));
-    for (int number = 0; number < kHolders; ++number) {
-      holders_.push_back(std::make_unique<Holder>(plan_, services_, number));
-    }
+    strategy_ = make_strategy(*find_strategy("redis-watchdog"), {.endpoints = plan_.endpoints,
+                                                                 .options = plan_.options,
+                                                                 .env = *env_,
+                                                                 .services = services_});
   }
 
   /// Acquires all in one period, or as fast as the store allows; the error says why one could not
   /// be acquired.
   Done take(const std::stop_token& stop) {
     const TimePoint begun = env_->now();
-    Done taken = side_by_side([&](Holder& holder) { return holder.take(begun, stop); });
-    if (!taken) return taken;
-    if (!wait_until(*env_, begun + plan_.period(), stop)) return interrupted();
+    for (std::uint64_t lock = 0; lock < plan_.count; ++lock) {
+      if (!wait_until(begun + plan_.taken_after(lock), stop)) return interrupted();
+      const std::string key = plan_.key(lock);
+      AcquireResult result = strategy_->acquire({.key = key,
+                                                 .ttl = plan_.ttl,
+                                                 .deadline = env_->now() + std::chrono::seconds(5),
+                                                 .stop = stop});
+      if (!result.lease) {
+        return Failure(fmt::format("lock {} of {} could not be acquired: {}", lock + 1, plan_.count,
+                                   result.reason.empty() ? "it is taken" : result.reason));
+      }
+      leases_.push_back(std::move(*result.lease));
+    }
+    if (!wait_until(begun + plan_.period(), stop)) return interrupted();
     return {};
   }
 
-  /// Releases all; a lock that is no longer held counts as lost.
+  /// Releases all; a lock that is no longer held counts as lost. These commands are not counted:
+  /// they are no renewals.
   void release() {
-    (void)side_by_side([&](Holder& holder) -> Done {
-      holder.release(figures_);
-      return {};
-    });
+    std::uint64_t lost = 0;
+    for (const Lease& lease : leases_) {
+      const bool known = lease.state->lost_at().has_value();
+      const ReleaseResult released = strategy_->release(lease);
+      // A loss that was known before has been counted.
+      if (released.outcome == ReleaseOutcome::not_owner && !known) ++lost;
+    }
+    figures_.on_lost(lost);
   }
 
  private:
-  /// The first failure, if any.
-  Done side_by_side(const std::function<Done(Holder&)>& work) {
-    std::vector<std::future<Done>> begun;
-    for (auto& holder : holders_) {
-      begun.push_back(in_background([&work, &own = *holder] { return work(own); }));
-    }
-    Done all;
-    for (auto& one : begun) {
-      Done done = one.get();
-      if (all && !done) all = std::move(done);
-    }
-    return all;
+  /// False: stopped.
+  bool wait_until(TimePoint time, const std::stop_token& stop) {
+    return env_->wait(nullptr, time, stop) != WaitResult::stopped;
   }
 
   const HeldLocksPlan& plan_;
   RenewalFigures& figures_;
   const std::unique_ptr<Env> env_ = make_system_env(std::random_device()());
   Services services_;
-  std::vector<std::unique_ptr<Holder>> holders_;
+  std::unique_ptr<LockStrategy> strategy_;
+  std::vector<Lease> leases_;
 };
 
 class RenewalExperiment {
@@ -175,8 +127,7 @@ class RenewalExperiment {
     RenewalMeasured result;
     for (const std::uint64_t held : plan_.held) {
       auto runs = measure(held);
-      result.interrupted = stop_.stop_requested();
-      if (result.interrupted) return result;
+      if (stop_.stop_requested()) return result;
       if (!runs) {
         result.error = runs.error();
         return result;

@@ -7,9 +7,6 @@
 #include <vector>
 
 #include "loadgen/run/runner.h"
-#include "results/file/model.h"
-#include "strategies/descriptor.h"
-#include "strategies/lease.h"
 
 namespace lockbench::loadgen {
 
@@ -53,7 +50,6 @@ struct HeldLocksPlan {
 struct RenewalMeasured {
   std::vector<results::Run> runs;  ///< of the other clients, each with the locks held meanwhile
   std::string error;               ///< why not all could be measured; empty if all were
-  bool interrupted = false;
 };
 RenewalMeasured measure_renewal(const RenewalPlan& plan, const OnStep& on_step,
                                 const std::stop_token& stop);

@@ -15,12 +15,13 @@
 #include <stop_token>
 #include <string>
 #include <tl/expected.hpp>
+#include <vector>
 
 #include "loadgen/fibers/descriptors.h"
 #include "loadgen/fibers/stacks.h"
 #include "strategies/carrier.h"
 #include "strategies/carrier_event.h"
-#include "strategies/duration.h"
+#include "strategies/thread.h"
 
 namespace lockbench::fibers {
 
@@ -190,7 +191,7 @@ class Scheduler final : public Carrier {
   void yield() override;
   tl::expected<std::unique_ptr<Task>, std::string> start(Body body, OnFailure on_failure) override;
 
-  /// See fibers::trim_stack(); on a fiber.
+  /// See the function below; on a fiber.
   void trim_stack() noexcept;
 
   /// Makes the wake's fiber ready. Thread-safe.
@@ -242,5 +243,41 @@ class Scheduler final : public Carrier {
   std::atomic<bool> finishing_{false};
   std::atomic<int> posting_{0};  ///< threads that still use it
 };
+
+/// The generator's threads, each of which runs its fibers one after the other. All Tasks must be
+/// destroyed before it.
+class Pool {
+ public:
+  /// The error says why a thread or what it needs cannot be had.
+  static tl::expected<std::unique_ptr<Pool>, std::string> make(int threads, StackSize stack = {});
+  Pool(const Pool&) = delete;
+  Pool& operator=(const Pool&) = delete;
+  ~Pool();
+
+  /// Runs `body` as a fiber of thread `on` modulo the number of threads. Thread-safe.
+  tl::expected<std::unique_ptr<Task>, std::string> start(int on, Carrier::Body body,
+                                                         Carrier::OnFailure on_failure);
+
+  int threads() const { return static_cast<int>(lanes_.size()); }
+  /// What this thread has used of a processor. Thread-safe.
+  Duration cpu_time(int thread) const {
+    return lanes_.at(static_cast<std::size_t>(thread))->thread.cpu_time();
+  }
+
+ private:
+  struct Lane {
+    std::unique_ptr<Scheduler> scheduler;
+    Thread thread;
+  };
+
+  explicit Pool(StackSize stack) : stacks_(stack) {}
+
+  Stacks stacks_;
+  std::vector<std::unique_ptr<Lane>> lanes_;
+};
+
+/// Gives back the memory below what the calling fiber uses of its stack now: after connecting,
+/// which needs more of it than what follows. Does nothing on a thread of its own.
+void trim_stack() noexcept;
 
 }  // namespace lockbench::fibers

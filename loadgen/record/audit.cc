@@ -36,8 +36,8 @@ AcquireMark Audit::begin_acquire(int key) const noexcept {
   return {slot == nullptr ? 0 : slot->completed.load(memory_order_relaxed)};
 }
 
-Entry Audit::enter(int key, int client, Mode mode, std::optional<std::uint64_t> fencing,
-                   AcquireMark mark, TimePoint now) noexcept {
+void Audit::enter(int key, int client, Mode mode, std::optional<std::uint64_t> fencing,
+                  AcquireMark mark, TimePoint now) noexcept {
   Slot& slot = slots_[key];
   const std::uint64_t before = slot.inside.fetch_add(weight(mode), std::memory_order_acq_rel);
   // A client that enters is part of every conflict that exists then.
@@ -47,13 +47,12 @@ Entry Audit::enter(int key, int client, Mode mode, std::optional<std::uint64_t> 
   }
   if (fencing) check_fencing(slot, mode, *fencing, mark);
   count_streak(slot, client);
-  return {.mode = mode};
 }
 
-void Audit::leave(int key, Entry entry, TimePoint now) noexcept {
+void Audit::leave(int key, Mode mode, TimePoint now) noexcept {
   Slot& slot = slots_[key];
-  const std::uint64_t before = slot.inside.fetch_sub(weight(entry.mode), std::memory_order_acq_rel);
-  if (conflicting(before) && !conflicting(before - weight(entry.mode))) {
+  const std::uint64_t before = slot.inside.fetch_sub(weight(mode), std::memory_order_acq_rel);
+  if (conflicting(before) && !conflicting(before - weight(mode))) {
     slot.conflict.end(now - origin_);
   }
 }
@@ -62,6 +61,7 @@ AuditTotals Audit::totals(TimePoint now) const noexcept {
   AuditTotals totals;
   totals.overlaps = overlaps_.load(memory_order_relaxed);
   totals.fence_regressions = fence_regressions_.load(memory_order_relaxed);
+  totals.fence_resets = fence_resets_.load(memory_order_relaxed);
   totals.longest_streak = longest_streak_.load(memory_order_relaxed);
   totals.overlap_time = Duration(overlap_ns_.load(memory_order_relaxed));
   if (totals.overlaps == 0) return totals;
@@ -73,6 +73,7 @@ AuditTotals Audit::totals(TimePoint now) const noexcept {
 void Audit::add(const AuditTotals& more) noexcept {
   overlaps_.fetch_add(more.overlaps, memory_order_relaxed);
   fence_regressions_.fetch_add(more.fence_regressions, memory_order_relaxed);
+  fence_resets_.fetch_add(more.fence_resets, memory_order_relaxed);
   raise_to(longest_streak_, more.longest_streak);
   overlap_ns_.fetch_add(more.overlap_time.count(), memory_order_relaxed);
 }

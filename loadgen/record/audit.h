@@ -7,7 +7,6 @@
 #include "loadgen/record/atomics.h"
 #include "loadgen/record/per_key.h"
 #include "strategies/carrier.h"
-#include "strategies/duration.h"
 #include "strategies/lease.h"
 
 namespace lockbench::loadgen {
@@ -28,15 +27,13 @@ struct AcquireMark {
   }
 };
 
-/// Returned by enter(), for leave().
-struct Entry {
-  Mode mode = Mode::exclusive;
-};
-
 struct AuditTotals {
   std::uint64_t overlaps = 0;  ///< entries while a conflicting client was inside
   Duration overlap_time{};     ///< summed over the keys; includes overlaps that still last
   std::uint64_t fence_regressions = 0;
+  /// Those below the grant before. After a store lost its numbers each grant is a regression until
+  /// they are as high again, but only the first one is such a step back.
+  std::uint64_t fence_resets = 0;
   std::uint64_t longest_streak = 0;  ///< grants of one key in a row that went to one client
 };
 
@@ -75,28 +72,17 @@ class Audit {
   /// Call right after the grant. Counts an overlap if a client is inside that excludes this one,
   /// and a regression if the fencing number is not above the mark's (two shared ones may be equal).
   /// Numbers are below 2^63.
-  Entry enter(int key, int client, Mode mode, std::optional<std::uint64_t> fencing,
-              AcquireMark mark, TimePoint now) noexcept;
+  void enter(int key, int client, Mode mode, std::optional<std::uint64_t> fencing, AcquireMark mark,
+             TimePoint now) noexcept;
 
-  /// Call right before the release.
-  void leave(int key, Entry entry, TimePoint now) noexcept;
+  /// Call right before the release, with the same mode.
+  void leave(int key, Mode mode, TimePoint now) noexcept;
 
   /// Drops the streaks of the warm-up, which are figures and not evidence.
   void restart_streaks() noexcept;
 
   /// Adds what was found elsewhere, of which the longest streak is the longest of both.
   void add(const AuditTotals& more) noexcept;
-
-  /// So far. Cheap.
-  std::uint64_t overlaps() const noexcept { return overlaps_.load(std::memory_order_relaxed); }
-  std::uint64_t fence_regressions() const noexcept {
-    return fence_regressions_.load(std::memory_order_relaxed);
-  }
-  /// Regressions below the grant before. After a store lost its numbers each grant is a regression
-  /// until they are as high again, but only the first one is such a step back.
-  std::uint64_t fence_resets() const noexcept {
-    return fence_resets_.load(std::memory_order_relaxed);
-  }
 
   /// So far. Walks over the used keys if there has been an overlap.
   AuditTotals totals(TimePoint now = Carrier::current().now()) const noexcept;

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "loadgen/record/histogram.h"
-#include "results/file/model.h"
 
 namespace lockbench::loadgen {
 

@@ -9,7 +9,6 @@
 
 #include "loadgen/record/atomics.h"
 #include "loadgen/record/per_key.h"
-#include "strategies/duration.h"
 #include "strategies/lease.h"
 
 namespace lockbench::loadgen {

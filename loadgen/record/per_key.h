@@ -9,46 +9,34 @@
 
 namespace lockbench::loadgen {
 
-/// A State for each key of a run, from 0. With few keys they lie side by side. With many, a key
-/// gets its State on its first use: a run over 10 million keys may use one in ten. Each key costs
-/// four bytes then. Thread-safe; takes no lock, except for a moment on the first use of one of many
-/// keys.
+/// A State for each key of a run, from 0, that it gets on its first use: a run over 10 million keys
+/// may use one in ten. The others cost four bytes each. Thread-safe; takes no lock, except for a
+/// moment on the first use of a key.
 template <class State>
 class PerKey {
  public:
-  static constexpr int kSideBySide = 1 << 16;
-
-  explicit PerKey(int keys) : keys_(static_cast<std::size_t>(keys)) {
-    if (keys <= kSideBySide) {
-      states_ = std::make_unique<State[]>(keys_);
-      return;
-    }
-    numbers_ = std::make_unique<std::atomic<std::uint32_t>[]>(keys_);
-    // All pointers now: a reader must never see them move.
-    chunks_.resize((keys_ + kChunk - 1) / kChunk);
-  }
+  explicit PerKey(int keys)
+      : numbers_(static_cast<std::size_t>(keys)),
+        chunks_((numbers_.size() + kChunk - 1) / kChunk) {}
 
   /// Makes it if it is not there.
   State& operator[](int key) {
-    const auto at = static_cast<std::size_t>(key);
-    if (states_ != nullptr) return states_[at];
-    std::uint32_t number = numbers_[at].load(std::memory_order_acquire);
-    if (number == 0) number = add(numbers_[at]);
-    return state(number);
+    std::atomic<std::uint32_t>& place = numbers_[static_cast<std::size_t>(key)];
+    const std::uint32_t number = place.load(std::memory_order_acquire);
+    return state(number == 0 ? add(place) : number);
   }
 
   /// Null: there is none, as the key was never used.
   State* find(int key) const {
-    const auto at = static_cast<std::size_t>(key);
-    if (states_ != nullptr) return &states_[at];
-    const std::uint32_t number = numbers_[at].load(std::memory_order_acquire);
+    const std::uint32_t number =
+        numbers_[static_cast<std::size_t>(key)].load(std::memory_order_acquire);
     return number == 0 ? nullptr : &state(number);
   }
 
   /// Calls visit(key, state) for each State that is there, in ascending order of the keys.
   template <class Visit>
   void for_each(Visit&& visit) const {
-    for (int key = 0; key < static_cast<int>(keys_); ++key) {
+    for (int key = 0; key < static_cast<int>(numbers_.size()); ++key) {
       if (State* const state = find(key)) visit(key, *state);
     }
   }
@@ -71,10 +59,9 @@ class PerKey {
     return chunks_[(number - 1) / kChunk][(number - 1) % kChunk];
   }
 
-  const std::size_t keys_;
-  std::unique_ptr<State[]> states_;                        ///< few keys
-  std::unique_ptr<std::atomic<std::uint32_t>[]> numbers_;  ///< many keys; 0: never used
-  std::vector<std::unique_ptr<State[]>> chunks_;           ///< by number
+  std::vector<std::atomic<std::uint32_t>> numbers_;  ///< 0: never used
+  /// By number. All pointers from the beginning: a reader must never see them move.
+  std::vector<std::unique_ptr<State[]>> chunks_;
   std::mutex adding_;
   std::uint32_t added_ = 0;
 };

@@ -11,11 +11,8 @@
 #include <string_view>
 #include <vector>
 
-#include "loadgen/record/atomics.h"
 #include "loadgen/record/histogram.h"
 #include "loadgen/record/metrics.h"
-#include "results/file/model.h"
-#include "strategies/observer.h"
 #include "strategies/renewal.h"
 
 namespace lockbench::loadgen {

@@ -8,7 +8,6 @@
 #include <utility>
 #include <vector>
 
-#include "loadgen/record/per_key.h"
 #include "loadgen/record/scripts.h"
 #include "strategies/number.h"
 #include "strategies/redis/client/protocol.h"

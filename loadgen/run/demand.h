@@ -10,9 +10,6 @@
 #include <vector>
 
 #include "loadgen/run/workload.h"
-#include "strategies/duration.h"
-#include "strategies/env.h"
-#include "strategies/random.h"
 
 namespace lockbench::loadgen {
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <boost/algorithm/string/trim.hpp>
 #include <cstdlib>
 #include <fstream>
 #include <stdexcept>
@@ -13,13 +14,8 @@
 namespace lockbench::loadgen {
 namespace {
 
+using boost::trim_copy;
 using Parsed = tl::expected<DurationDistribution, std::string>;
-
-std::string_view trim(std::string_view text) {
-  const auto first = text.find_first_not_of(" \t");
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(" \t") - first + 1);
-}
 
 tl::unexpected<std::string> too_long() {
   return tl::unexpected("a duration must be at most " +
@@ -55,14 +51,13 @@ Parsed DurationDistribution::read_quantiles(std::istream& file, std::string path
     const auto wrong = [&](std::string_view what) {
       return tl::unexpected(fmt::format("{}: line {}: {}", path, number, what));
     };
-    const std::string_view text = trim(line);
+    const std::string text = trim_copy(line);
     if (text.empty() || text.starts_with('#')) continue;
     if (quantiles.size() == kMostLines) return wrong("too many lines");
-    const std::string words(text);
     char* rest = nullptr;
-    const double share = std::strtod(words.c_str(), &rest);
-    const auto value = parse_duration(trim(std::string_view(rest)));
-    if (rest == words.c_str() || !(share >= 0 && share <= 1) || !value) {
+    const double share = std::strtod(text.c_str(), &rest);
+    const auto value = parse_duration(trim_copy(std::string(rest)));
+    if (rest == text.c_str() || !(share >= 0 && share <= 1) || !value) {
       return wrong("a share from 0 to 1 and a duration are expected, such as 0.99 12ms");
     }
     if (*value > kLongestDraw) return wrong("the duration is too long");
@@ -91,25 +86,25 @@ Parsed DurationDistribution::read_quantiles(std::istream& file, std::string path
 
 Parsed DurationDistribution::parse(std::string_view text) {
   constexpr std::string_view kQuantiles = "quantiles:";
-  const std::string_view trimmed = trim(text);
+  const std::string trimmed = trim_copy(std::string(text));
   if (trimmed.starts_with(kQuantiles)) {
-    std::string path(trimmed.substr(kQuantiles.size()));
+    std::string path = trimmed.substr(kQuantiles.size());
     std::ifstream file(path);
     if (!file) return tl::unexpected(fmt::format("{}: cannot be read", path));
     return read_quantiles(file, std::move(path));
   }
   // "exp(2ms)": a name with durations in brackets.
   const std::size_t bracket = trimmed.find('(');
-  if (bracket != std::string_view::npos && trimmed.ends_with(')')) {
+  if (bracket != std::string::npos && trimmed.ends_with(')')) {
     std::vector<Duration> values;
     for (const std::string& part :
          results::split_at_commas(trimmed.substr(bracket + 1, trimmed.size() - bracket - 2))) {
-      const auto value = parse_duration(trim(part));
+      const auto value = parse_duration(trim_copy(part));
       if (!value) return tl::unexpected(value.error());
       if (*value > kLongestDraw) return too_long();
       values.push_back(*value);
     }
-    const std::string_view name = trimmed.substr(0, bracket);
+    const std::string name = trimmed.substr(0, bracket);
     if (name == "exp" && values.size() == 1) return exponential(values.front());
     if ((name == "uniform" || name == "lognormal") && values.size() == 2) {
       const auto [first, second] = std::pair(values.front(), values.back());

@@ -9,7 +9,6 @@
 #include <limits>
 #include <utility>
 
-#include "loadgen/run/runner.h"
 #include "loadgen/run/worker.h"
 #include "strategies/number.h"
 
@@ -248,7 +247,7 @@ void FaultPlayer::strike(const Fault& fault, std::optional<TimePoint> next_at,
                           .healed_seconds = std::nullopt,
                           .recovery_seconds = std::nullopt,
                           .lowest_share = std::numeric_limits<double>::quiet_NaN()};
-  auto recovery = RecoveryMeter::after(now.at - since.at, now.sections - since.sections);
+  auto recovery = RecoveryMeter::after(now.at - since.at, now.count - since.count);
   tell(fault, true);
   const auto inject = [&] { return target_.inject(run_.strategy, fault); };
   if (note(fault, guarded(inject))) {

@@ -12,10 +12,8 @@
 #include <vector>
 
 #include "loadgen/record/histogram.h"
-#include "results/file/model.h"
 #include "strategies/carrier.h"
 #include "strategies/descriptor.h"
-#include "strategies/duration.h"
 
 namespace lockbench::loadgen {
 
@@ -85,6 +83,11 @@ class FaultTarget {
 /// growing count. Compares sliding windows with the rate before the fault. For one thread.
 class RecoveryMeter {
  public:
+  struct Reading {
+    TimePoint at;
+    std::uint64_t count = 0;
+  };
+
   /// `before` in counts per second, above 0.
   explicit RecoveryMeter(double before);
   /// With the rate of `count` in `time`; nothing if that is too little to tell a rate.
@@ -105,11 +108,6 @@ class RecoveryMeter {
   double lowest_share() const { return lowest_share_.value_or(1); }
 
  private:
-  struct Reading {
-    TimePoint at;
-    std::uint64_t count;
-  };
-
   const double before_;
   const Duration window_;
   std::deque<Reading> readings_;  ///< those of one window, and at most one older
@@ -144,10 +142,7 @@ class FaultPlayer {
 
  private:
   using Done = tl::expected<void, std::string>;
-  struct SectionsDone {
-    TimePoint at;
-    std::uint64_t sections = 0;
-  };
+  using SectionsDone = RecoveryMeter::Reading;
 
   void play(const std::stop_token& stop);
   /// Lasts until the fault is healed and throughput has recovered, or the next fault is due.

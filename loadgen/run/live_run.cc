@@ -9,10 +9,8 @@
 #include <thread>
 #include <utility>
 
-#include "loadgen/fibers/pool.h"
 #include "loadgen/run/local_crew.h"
 #include "loadgen/run/run_stores.h"
-#include "loadgen/run/summary.h"
 
 namespace lockbench::loadgen {
 namespace {
@@ -49,9 +47,13 @@ class LiveRun {
         stores_(plan, strategy),
         resources_(plan, run_.strategy, pool_),
         crew_(run_, pool_, *env_, external_) {}
+  LiveRun(const LiveRun&) = delete;
+  LiveRun& operator=(const LiveRun&) = delete;
+  ~LiveRun() { end_watch(nullptr); }
 
   tl::expected<results::Run, std::string> execute() {
-    WatchedRun watched(plan_.watcher, run_);
+    watcher_ = plan_.watcher;
+    if (watcher_ != nullptr) watcher_->run_begins(run_);
     auto begun = prepare();
     if (begun) {
       if (run_.share.rank == 0) stores_.begin();
@@ -79,7 +81,7 @@ class LiveRun {
     sampler.complete(result.series.back());
     PartOfRun part = part_of(result.series, ended_at);
     if (!joint_) {
-      conclude(run_, part.measured, ended_at, watched, result);
+      conclude(run_, part.measured, ended_at, result);
       return result;
     }
     part.complete = true;
@@ -87,11 +89,16 @@ class LiveRun {
     const std::unique_ptr<WholeRun> whole = joint_->gather(part);
     if (!whole) return result;
     result.series = std::move(whole->series);
-    conclude(*whole->run, whole->measured, ended_at, watched, result);
+    conclude(*whole->run, whole->measured, ended_at, result);
     return result;
   }
 
  private:
+  /// Tells the watcher once that the run ends, however it does.
+  void end_watch(const results::Run* result) {
+    if (RunWatcher* const told = std::exchange(watcher_, nullptr)) told->run_ends(run_, result);
+  }
+
   /// Until all clients are connected.
   tl::expected<void, std::string> prepare() {
     auto ready = equip(plan_, *env_, run_);
@@ -132,8 +139,7 @@ class LiveRun {
   }
 
   /// Audits the run and makes its result.
-  void conclude(const RunShared& all, Duration measured, TimePoint ended_at, WatchedRun& watched,
-                results::Run& result) {
+  void conclude(const RunShared& all, Duration measured, TimePoint ended_at, results::Run& result) {
     // Before the audit reads all counters, which costs the servers, too.
     const RunStores::Usage usage = stores_.end();
     if (plan_.after_load) plan_.after_load();
@@ -141,7 +147,7 @@ class LiveRun {
     result.warmup_seconds =
         seconds(std::min(ended_at, run_.measure_start.load()) - run_.load_start);
     summarise(all, measured, result);
-    watched.end(&result);
+    end_watch(&result);
 
     // What a section cost the servers and the connections to them.
     const auto sections = static_cast<double>(all.recorder.total(Count::sections));
@@ -394,6 +400,7 @@ class LiveRun {
   ProgressObserver& observer_;
   const std::stop_token external_;
   JointRun* const joint_;  ///< null: this process has all clients
+  RunWatcher* watcher_ = nullptr;
 
   std::unique_ptr<Env> env_;
   /// Of the clients; null if the runner is a fiber itself: then they run beside it. Outlives the

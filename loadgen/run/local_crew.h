@@ -14,9 +14,8 @@
 #include <string>
 #include <vector>
 
-#include "loadgen/fibers/pool.h"
+#include "loadgen/fibers/scheduler.h"
 #include "loadgen/run/worker.h"
-#include "strategies/carrier.h"
 
 namespace lockbench::loadgen {
 

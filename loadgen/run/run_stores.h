@@ -13,10 +13,8 @@
 #include <tl/expected.hpp>
 #include <vector>
 
-#include "loadgen/fibers/pool.h"
-#include "loadgen/record/certificate.h"
+#include "loadgen/fibers/scheduler.h"
 #include "loadgen/run/worker.h"
-#include "strategies/carrier.h"
 #include "strategies/store.h"
 
 namespace lockbench::loadgen {

@@ -8,9 +8,6 @@
 
 #include "loadgen/record/redis_counter.h"
 #include "loadgen/run/live_run.h"
-#include "loadgen/run/worker.h"
-#include "strategies/observer.h"
-#include "strategies/random.h"
 
 namespace lockbench::loadgen {
 namespace {
@@ -77,6 +74,12 @@ class ForwardedWarnings : public ProgressObserver {
   const OnStep& on_warning_;
 };
 
+/// Nodes whose votes a recorder keeps; 0 for a lock without a quorum.
+int nodes_of_quorum(const Descriptor& strategy, const Endpoints& endpoints) {
+  if (strategy.traits.nodes <= 1) return 0;
+  return static_cast<int>(urls_of(strategy, endpoints).size());
+}
+
 }  // namespace
 
 int generator_threads(const Workload& workload, bool beside_servers) {
@@ -119,20 +122,11 @@ RunReport run_plans(std::span<const RunPlan> plans, ProgressObserver& observer,
   return report;
 }
 
-RunReport run_plan(const RunPlan& plan, ProgressObserver& observer, const std::stop_token& stop) {
-  return run_plans({&plan, 1}, observer, stop);
-}
-
 RunReport run_once(RunPlan plan, int number, const OnStep& on_warning,
                    const std::stop_token& stop) {
   plan.run_id += fmt::format("-{}", number);
   ForwardedWarnings observer(on_warning);
-  return run_plan(plan, observer, stop);
-}
-
-int nodes_of_quorum(const Descriptor& strategy, const Endpoints& endpoints) {
-  if (strategy.traits.nodes <= 1) return 0;
-  return static_cast<int>(urls_of(strategy, endpoints).size());
+  return run_plans({&plan, 1}, observer, stop);
 }
 
 RunShared make_run(const RunPlan& plan, const Descriptor& strategy, int repetition, int number,

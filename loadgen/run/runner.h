@@ -15,8 +15,6 @@
 #include "loadgen/record/metrics.h"
 #include "loadgen/run/fault.h"
 #include "loadgen/run/workload.h"
-#include "results/file/model.h"
-#include "strategies/descriptor.h"
 
 namespace lockbench::loadgen {
 
@@ -143,31 +141,10 @@ struct RunReport {
 /// keys are removed, however it ends.
 RunReport run_plans(std::span<const RunPlan> plans, ProgressObserver& observer,
                     const std::stop_token& stop);
-RunReport run_plan(const RunPlan& plan, ProgressObserver& observer, const std::stop_token& stop);
 
 /// Called with one line about what an experiment measures next.
 using OnStep = std::function<void(const std::string& line)>;
 /// Makes run number `number` of an experiment, whose keys are its own. Passes on its warnings.
 RunReport run_once(RunPlan plan, int number, const OnStep& on_warning, const std::stop_token& stop);
-
-/// Tells the watcher, if there is one, that a run begins and, however it ends, that it ends.
-class WatchedRun {
- public:
-  WatchedRun(RunWatcher* watcher, const RunShared& run) : watcher_(watcher), run_(run) {
-    if (watcher_ != nullptr) watcher_->run_begins(run_);
-  }
-  WatchedRun(const WatchedRun&) = delete;
-  WatchedRun& operator=(const WatchedRun&) = delete;
-  ~WatchedRun() { end(nullptr); }
-
-  void end(const results::Run* result) {
-    if (watcher_ != nullptr) watcher_->run_ends(run_, result);
-    watcher_ = nullptr;
-  }
-
- private:
-  RunWatcher* watcher_;
-  const RunShared& run_;
-};
 
 }  // namespace lockbench::loadgen

@@ -1,8 +1,7 @@
-#include "loadgen/run/summary.h"
-
 #include <algorithm>
 #include <limits>
 
+#include "loadgen/run/live_run.h"
 #include "results/stats/statistics.h"
 #include "strategies/store.h"
 

@@ -11,7 +11,6 @@
 #include <tl/expected.hpp>
 #include <vector>
 
-#include "loadgen/record/atomics.h"
 #include "loadgen/record/audit.h"
 #include "loadgen/record/counter.h"
 #include "loadgen/record/handoff.h"
@@ -19,10 +18,6 @@
 #include "loadgen/record/recorder.h"
 #include "loadgen/run/demand.h"
 #include "loadgen/run/runner.h"
-#include "loadgen/run/workload.h"
-#include "strategies/carrier.h"
-#include "strategies/descriptor.h"
-#include "strategies/random.h"
 
 namespace lockbench::loadgen {
 
@@ -102,9 +97,6 @@ struct RunShared {
 
 // What a run is made of before its clients start, in whichever process they are.
 
-/// For so many nodes of a quorum a recorder keeps votes; 0 for a lock without one.
-int nodes_of_quorum(const Descriptor& strategy, const Endpoints& endpoints);
-
 /// `number`: of the run, among those of its plans. All must outlive it.
 RunShared make_run(const RunPlan& plan, const Descriptor& strategy, int repetition, int number,
                    const Share& share, Env& env);
@@ -171,7 +163,6 @@ class Worker {
     int key = 0;
     Lease lease;
     TimePoint granted_at;
-    Entry entry{};
     std::optional<Reading> seen{};  ///< of the counter
   };
   void hold();

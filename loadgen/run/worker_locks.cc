@@ -119,7 +119,7 @@ AcquireOutcome Worker::take(const Wanted& wanted, TimePoint intended, TimePoint 
   Held& held =
       held_.emplace_back(Held{.key = key, .lease = *std::move(result.lease), .granted_at = ended});
   const Lease& lease = held.lease;
-  held.entry = run_.audit.enter(key, number_, lease.mode, lease.fencing, mark, ended);
+  run_.audit.enter(key, number_, lease.mode, lease.fencing, mark, ended);
   note_grant(key, wait, intended, ended);
   // Holders of a shared lock arrive in any order: their numbers must not reject one another.
   auto seen = counter_->read(key, lease.mode == Mode::shared ? std::nullopt : lease.fencing);
@@ -140,7 +140,7 @@ void Worker::give_back(bool written) {
   for (auto held = held_.rbegin(); held != held_.rend(); ++held) {
     if (written) write_counter(*held);
     now = base_env_->now();
-    run_.audit.leave(held->key, held->entry, now);
+    run_.audit.leave(held->key, held->lease.mode, now);
     // Leaves out holds that the end of the run cut short.
     if (written && !over()) histograms()[Timing::hold].record(now - held->granted_at);
   }

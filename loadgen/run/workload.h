@@ -14,7 +14,6 @@
 #include "loadgen/run/duration_distribution.h"
 #include "results/file/model.h"
 #include "strategies/descriptor.h"
-#include "strategies/lease.h"
 
 namespace lockbench::loadgen {
 

@@ -17,8 +17,8 @@ void audit_section(benchmark::State& state) {
   const TimePoint now = TimePoint::clock::now();
   for ([[maybe_unused]] auto _ : state) {
     const loadgen::AcquireMark mark = audit.begin_acquire(key);
-    const loadgen::Entry entry = audit.enter(key, key, Mode::exclusive, mark.floor / 2, mark, now);
-    audit.leave(key, entry, now);
+    audit.enter(key, key, Mode::exclusive, mark.floor / 2, mark, now);
+    audit.leave(key, Mode::exclusive, now);
   }
 }
 BENCHMARK(audit_section)->ThreadRange(1, kMostThreads);
@@ -29,9 +29,8 @@ void audit_overlapping_section(benchmark::State& state) {
   const TimePoint now = TimePoint::clock::now();
   for ([[maybe_unused]] auto _ : state) {
     const loadgen::AcquireMark mark = audit.begin_acquire(0);
-    const loadgen::Entry entry =
-        audit.enter(0, state.thread_index(), Mode::exclusive, std::nullopt, mark, now);
-    audit.leave(0, entry, now);
+    audit.enter(0, state.thread_index(), Mode::exclusive, std::nullopt, mark, now);
+    audit.leave(0, Mode::exclusive, now);
   }
 }
 BENCHMARK(audit_overlapping_section)->ThreadRange(1, kMostThreads);

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <utility>
 
-#include "loadgen/fibers/pool.h"
+#include "loadgen/fibers/scheduler.h"
 #include "strategies/carrier.h"
 
 namespace lockbench::test {

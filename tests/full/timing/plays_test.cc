@@ -32,7 +32,7 @@ class SlowStore : public PrivateStore {
 TEST(BeliefGap, OfASessionBeginsNoLaterThanItsEnd) {
   auto store = server_pool().store(strategy("etcd"), Setup::shared);
   ASSERT_TRUE(store) << store.error().reason;
-  Play play(server_pool(), std::make_shared<SlowStore>(*store), strategy("etcd"), fresh_key());
+  Play play(server_pool(), std::make_shared<SlowStore>(*store), strategy("etcd"));
   scenario("session-expiry").play(play);
   EXPECT_GE(std::get<double>(play.evidence().at("belief_gap_seconds")), 0.0)
       << "the loss cannot be known before it happens";

@@ -160,7 +160,7 @@ class RefusingStore : public PrivateStore {
 
 TEST(WaitInATransaction, ThatEndsBeforeItsLimitIsNoVerdict) {
   Play play(server_pool(), std::make_shared<RefusingStore>(store_for("postgres-advisory")),
-            strategy("postgres-advisory"), fresh_key());
+            strategy("postgres-advisory"));
   EXPECT_THROW(scenario("transaction-timeout-inside-statement").play(play), Failure);
 }
 

@@ -19,8 +19,7 @@ std::shared_ptr<PrivateStore> store_for(std::string_view strategy_name,
 /// A play on such servers, with a key of its own.
 struct Stage : Play {
   explicit Stage(std::string_view strategy_name, Setup setup = Setup::shared)
-      : Play(server_pool(), store_for(strategy_name, setup), strategy(strategy_name), fresh_key()) {
-  }
+      : Play(server_pool(), store_for(strategy_name, setup), strategy(strategy_name)) {}
 };
 
 /// Plays the cell until nothing disturbs it, for as long as a test waits for anything; the test

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <set>
 
-#include "loadgen/run/summary.h"
+#include "loadgen/run/live_run.h"
 #include "tests/support/run_shared.h"
 
 namespace lockbench::exporter {

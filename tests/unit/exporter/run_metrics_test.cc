@@ -172,8 +172,8 @@ TEST_F(RunMetricsTest, StuckLocksAndLostNumbersAreSeen) {
   for (const std::uint64_t number : {2, 1}) {
     loadgen::Audit& audit = run_.shared().audit;
     const auto mark = audit.begin_acquire(0);
-    audit.leave(0, audit.enter(0, 0, Mode::exclusive, number, mark, Carrier::current().now()),
-                Carrier::current().now());
+    audit.enter(0, 0, Mode::exclusive, number, mark, Carrier::current().now());
+    audit.leave(0, Mode::exclusive, Carrier::current().now());
   }
   EXPECT_EQ(of_strategy().present.stuck, 1U);
   EXPECT_EQ(of_strategy().totals.fence_resets, 1U);

@@ -128,7 +128,7 @@ class LiveRunTest : public testing::Test {
   RunReport run(std::vector<const Descriptor*> strategies) {
     plan_.strategies = std::move(strategies);
     RunReport report;
-    const auto play = [&] { report = run_plan(plan_, watcher_, stop_.get_token()); };
+    const auto play = [&] { report = run_plans({&plan_, 1}, watcher_, stop_.get_token()); };
     if (real_time_) {
       play();
     } else {

@@ -1,9 +1,8 @@
-#include "loadgen/run/summary.h"
-
 #include <gtest/gtest.h>
 
 #include <cmath>
 
+#include "loadgen/run/live_run.h"
 #include "tests/support/run_shared.h"
 
 namespace lockbench::loadgen {
@@ -24,10 +23,10 @@ class SummaryTest : public testing::Test {
 
   /// Two clients inside at once.
   void overlap() {
-    const Entry first = run_.audit.enter(0, 0, Mode::exclusive, {}, {}, audit_start_ + 1ms);
-    const Entry second = run_.audit.enter(0, 1, Mode::exclusive, {}, {}, audit_start_ + 2ms);
-    run_.audit.leave(0, first, audit_start_ + 5ms);
-    run_.audit.leave(0, second, audit_start_ + 6ms);
+    run_.audit.enter(0, 0, Mode::exclusive, {}, {}, audit_start_ + 1ms);
+    run_.audit.enter(0, 1, Mode::exclusive, {}, {}, audit_start_ + 2ms);
+    run_.audit.leave(0, Mode::exclusive, audit_start_ + 5ms);
+    run_.audit.leave(0, Mode::exclusive, audit_start_ + 6ms);
   }
 
   /// Two increments of which one is lost.
@@ -138,8 +137,8 @@ TEST_F(SummaryTest, Fairness) {
   add(Count::sections, 1, 1);
   measured()[Timing::acquired].record(250ms);
   for (const int client : {0, 0, 0, 1}) {
-    run_.audit.leave(0, run_.audit.enter(0, client, Mode::exclusive, {}, {}, audit_start_),
-                     audit_start_);
+    run_.audit.enter(0, client, Mode::exclusive, {}, {}, audit_start_);
+    run_.audit.leave(0, Mode::exclusive, audit_start_);
   }
   const results::Fairness fairness = summary().fairness;
   EXPECT_EQ(fairness.per_client, (std::vector<std::uint64_t>{3, 1}));

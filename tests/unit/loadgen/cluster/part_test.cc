@@ -10,7 +10,6 @@
 #include <random>
 
 #include "loadgen/cluster/wire.h"
-#include "loadgen/run/summary.h"
 #include "results/file/json.h"
 #include "strategies/registry.h"
 #include "tests/support/run_shared.h"
@@ -108,11 +107,11 @@ TEST(Record, WhatTheAuditsOfRanksFoundAddsUp) {
   const auto overlap = [](RankUnderTest& rank) {
     Audit& audit = rank.shared().audit;
     const TimePoint now = Carrier::current().now();
-    const Entry first = audit.enter(0, 0, Mode::exclusive, 7, {}, now);
+    audit.enter(0, 0, Mode::exclusive, 7, {}, now);
     const AcquireMark mark = audit.begin_acquire(0);
-    const Entry second = audit.enter(0, 1, Mode::exclusive, 6, mark, now + 1ms);
-    audit.leave(0, first, now + 3ms);
-    audit.leave(0, second, now + 4ms);
+    audit.enter(0, 1, Mode::exclusive, 6, mark, now + 1ms);
+    audit.leave(0, Mode::exclusive, now + 3ms);
+    audit.leave(0, Mode::exclusive, now + 4ms);
   };
   overlap(one);
   overlap(other);

@@ -174,7 +174,7 @@ class TeamTest : public testing::Test {
         serve(link, hellos_[static_cast<std::size_t>(rank)], own);
       });
     }
-    RunReport report = run_plan(plan_, observer_, stop_.get_token());
+    RunReport report = run_plans({&plan_, 1}, observer_, stop_.get_token());
     links_[0]->send_to_others(Kind::leave, to_bytes(true));
     members_.clear();
     return report;

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "loadgen/fibers/pool.h"
+#include "loadgen/fibers/scheduler.h"
 #include "strategies/carrier.h"
 #include "tests/support/eventually.h"
 
