@@ -8,7 +8,6 @@
 #include <variant>
 
 #include "results/tables/observed.h"
-#include "watch/picture.h"
 
 namespace lockbench::exporter {
 namespace {

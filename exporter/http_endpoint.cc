@@ -62,24 +62,21 @@ struct Daemon {
     }
     const MHD_ConnectionInfo* const info =
         MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
-    if (info != nullptr) add(self, {connection, info->connect_fd, HttpEndpoint::Clock::now()});
-  }
-
- private:
-  /// Makes room: shuts the oldest one if there are too many, and all whose request takes longer. So
-  /// slow clients cannot exhaust the limit.
-  static void add(HttpEndpoint& self, const HttpEndpoint::Open& added) {
+    if (info == nullptr) return;
     auto& open = self.open_;
-    open.push_back(added);
-    // One place stays free: at the limit no connection would be let in, and so none be shut.
+    open.push_back({connection, info->connect_fd, HttpEndpoint::Clock::now()});
+    // Shuts the oldest one if there are too many, and all whose request takes longer, so that slow
+    // clients cannot exhaust the limit. One place stays free: at the limit no connection would be
+    // let in, and so none be shut.
     while (open.size() > 1 && (open.size() >= self.most_ ||
-                               added.since - open.front().since > self.longest_request_)) {
+                               open.back().since - open.front().since > self.longest_request_)) {
       // The daemon, on whose thread this is, sees the end of the stream and closes it.
       ::shutdown(open.front().socket, SHUT_RDWR);
       open.pop_front();
     }
   }
 
+ private:
   static std::list<HttpEndpoint::Open>::iterator find(HttpEndpoint& self, MHD_Connection* wanted) {
     return std::ranges::find(self.open_, wanted, &HttpEndpoint::Open::connection);
   }
