@@ -120,7 +120,7 @@ class Connection {
             .blocks = blocks};
   }
   tl::unexpected<StoreError> fail(StoreError::Kind kind, std::string_view why) const {
-    return failure_at(address_, kind, printable(why));
+    return failure_at(address_, kind, why);
   }
   /// Null without a connection.
   Channel* channel() { return channel_.get(); }

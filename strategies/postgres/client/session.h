@@ -137,7 +137,7 @@ class Session {
   /// With libpq's message.
   tl::unexpected<StoreError> broken(StoreError::Kind kind) const;
   tl::unexpected<StoreError> fail(StoreError::Kind kind, std::string_view why) const {
-    return failure_at(endpoint_.display, kind, printable(why));
+    return failure_at(endpoint_.display, kind, why);
   }
 
   const Endpoint endpoint_;

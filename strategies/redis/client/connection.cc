@@ -42,7 +42,7 @@ class Client {
         env_(env) {}
 
   tl::unexpected<StoreError> fail(StoreError::Kind kind, std::string_view why) const {
-    return tl::unexpected(error_at(display_, kind, why));
+    return failure_at(display_, kind, why);
   }
 
   const Endpoint endpoint_;
@@ -225,9 +225,7 @@ class SocketConnection : public Connection, private Client {
 
   StoreResult<Reply> checked(Reply reply) const {
     if (reply.type != Reply::Type::error) return reply;
-    StoreError refused = error_at(display_, StoreError::Kind::rejected, reply.text);
-    refused.code = reply.code;
-    return tl::unexpected(std::move(refused));
+    return failure_at(display_, StoreError::Kind::rejected, reply.text, reply.code);
   }
 
   void break_connection(std::string_view why) {

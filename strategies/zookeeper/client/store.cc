@@ -154,7 +154,7 @@ class ZookeeperStore : public Store {
       if (!removed) return tl::unexpected(removed.error());
       for (std::size_t i = 0; i < some.size(); ++i) {
         if (removed->at(i).code != Code::not_empty) continue;
-        return failure_at(display(), StoreError::Kind::rejected, printable(some[i]) + " is in use");
+        return failure_at(display(), StoreError::Kind::rejected, some[i] + " is in use");
       }
     }
     return {};
