@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <boost/scope_exit.hpp>
 #include <utility>
 
 // The calls of clients and of the keeper, and the keeper. Packets of the server: see answers.cc.
@@ -426,26 +427,16 @@ void SessionKeeper::keep(const std::stop_token& stop) {
 }
 
 void SessionKeeper::attend(Session* session, std::unique_lock<std::mutex>& lock) {
-  struct Attending {
-    explicit Attending(SessionKeeper& by, Session* session, std::unique_lock<std::mutex>& held)
-        : keeper(by), lock(held) {
-      keeper.attended_ = session;
-      lock.unlock();
-    }
-    Attending(const Attending&) = delete;
-    Attending& operator=(const Attending&) = delete;
-    ~Attending() {
-      lock.lock();
-      keeper.attended_ = nullptr;
-    }
-    SessionKeeper& keeper;
-    std::unique_lock<std::mutex>& lock;
-  };
   // One that was removed meanwhile is not among them.
   if (!due_.contains(session)) return;
   Duration next{};
   {
-    const Attending attending(*this, session, lock);
+    attended_ = session;
+    lock.unlock();
+    BOOST_SCOPE_EXIT_ALL(&) {
+      lock.lock();
+      attended_ = nullptr;
+    };
     next = session->keep(*env_);
     // Where something is always to be done, the clients on the same thread must run in between.
     Carrier::current().yield();
