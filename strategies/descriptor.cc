@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <tuple>
+#include <utility>
 
 #include "strategies/registry.h"
 #include "strategies/words.h"
@@ -19,11 +20,7 @@ constexpr std::array kOutcomes{
     "stuck"sv,      "self-deadlock"sv,  "unavailable"sv, "refused"sv,         "recovers"sv,
     "known-loss"sv, "not-applicable"sv, "not-played"sv};
 
-struct KnownStore {
-  std::string_view backend;
-  StoreTraits traits;
-};
-constexpr KnownStore kStores[] = {
+constexpr std::pair<std::string_view, StoreTraits> kStores[] = {
     {"local", {.servers = false}},
     {"redis",
      {.one_thread = true,
@@ -169,8 +166,9 @@ constexpr Rule kRules[] = {
 
 const StoreTraits& store_traits(std::string_view backend) {
   static constexpr StoreTraits kAny{};
-  const auto* const known = std::ranges::find(kStores, backend, &KnownStore::backend);
-  return known == std::end(kStores) ? kAny : known->traits;
+  const auto* const known =
+      std::ranges::find(kStores, backend, [](const auto& store) { return store.first; });
+  return known == std::end(kStores) ? kAny : known->second;
 }
 
 std::string server_set(const Descriptor& descriptor) {
