@@ -65,9 +65,6 @@ class Completion {
 /// As gRPC takes an address: a name is looked up, a numeric address is not.
 std::string grpc_target(const HostPort& member);
 
-/// A deadline for gRPC, on the monotonic clock.
-gpr_timespec from_now(Duration time);
-
 using Credentials = std::shared_ptr<grpc::ChannelCredentials>;
 
 /// For all channels to the endpoint's members. The error names the file that cannot be read.

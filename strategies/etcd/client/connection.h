@@ -27,7 +27,7 @@ struct Txn;
 /// One etcd cluster: [etcd://|http://|https://][user:password@]host[:port][,host[:port]...], with
 /// https:// also a query as in TlsSettings. The hosts are its members, at least one.
 using Endpoint = Url;
-/// The error says what is wrong and what is allowed, and does not repeat the text.
+/// As parse_url().
 tl::expected<Endpoint, std::string> parse_endpoint(std::string_view text);
 
 using LeaseId = std::int64_t;

@@ -20,8 +20,7 @@ struct Endpoint {
   std::string name;
 };
 
-/// The error says what is wrong and what is allowed, and never repeats the DSN, which may hold a
-/// secret.
+/// Errors are those of parse_url().
 tl::expected<Endpoint, std::string> parse_endpoint(const std::string& dsn);
 
 /// For a DSN that parse_endpoint accepts: what its sslmode promises.

@@ -307,14 +307,12 @@ tl::expected<void, std::string> Session::dial(Duration longest, const std::stop_
   return {};
 }
 
-StoreResult<void> Session::connect(const std::stop_token& stop) {
+StoreResult<void> Session::connect(const std::stop_token& caller_stop) {
   if (connection_) return {};
   // To clean up after a stop takes a connection too.
-  if (stop.stop_requested()) return connect_within(time_to_connect_after_stop(timeouts_), {});
-  return connect_within(timeouts_, stop);
-}
-
-StoreResult<void> Session::connect_within(Duration longest, const std::stop_token& stop) {
+  const bool late = caller_stop.stop_requested();
+  const Duration longest = late ? time_to_connect_after_stop(timeouts_) : timeouts_.answer;
+  const std::stop_token stop = late ? std::stop_token() : caller_stop;
   const auto failed = [&](std::string_view why) -> StoreResult<void> {
     auto error = fail(StoreError::Kind::not_sent, why);
     connection_.reset();

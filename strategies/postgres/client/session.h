@@ -111,7 +111,6 @@ class Session {
   /// A statement that is no part of a lock: its loss counts as not sent.
   StoreResult<Answer> set_up(const Statement& statement, std::string_view key,
                              std::span<const std::string> parameters, const std::stop_token& stop);
-  StoreResult<void> connect_within(Duration longest, const std::stop_token& stop);
   /// Begins to connect; waits for nothing but the look-up of the host, for `longest` at most. The
   /// error says why it cannot.
   tl::expected<void, std::string> dial(Duration longest, const std::stop_token& stop);

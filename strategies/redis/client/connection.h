@@ -42,8 +42,7 @@ struct Endpoint {
   SocketAddress address() const { return {.host = host, .port = port, .path = path}; }
 };
 
-/// The error says what is wrong and what is allowed, and never repeats the URL, which may hold a
-/// secret.
+/// As parse_url().
 tl::expected<Endpoint, std::string> parse_endpoint(std::string_view url);
 
 /// A server's answer.

@@ -187,6 +187,24 @@ bool fits(const Request& asked, std::string_view made) {
   return is_name(added) && sequence_of(added).has_value();
 }
 
+constexpr std::string_view kRoot = "/lockbench";
+
+/// As a valid name of one node.
+std::string encoded(std::string_view text) {
+  std::string name;
+  for (const char c : text) {
+    const bool plain = c > ' ' && c < 0x7f && c != '/' && c != '%';
+    if (plain) {
+      name += c;
+    } else {
+      name += fmt::format("%{:02X}", static_cast<unsigned char>(c));
+    }
+  }
+  // ZooKeeper does not allow these names.
+  if (name == "." || name == "..") return "%" + name;
+  return name.empty() ? "%" : name;
+}
+
 }  // namespace
 
 std::string greet(const Identity& session, Duration timeout) {
@@ -321,28 +339,6 @@ std::optional<std::string> version_in(std::string_view answer) {
   if (version.empty()) return std::nullopt;
   return std::string(version);
 }
-
-namespace {
-
-constexpr std::string_view kRoot = "/lockbench";
-
-/// As a valid name of one node.
-std::string encoded(std::string_view text) {
-  std::string name;
-  for (const char c : text) {
-    const bool plain = c > ' ' && c < 0x7f && c != '/' && c != '%';
-    if (plain) {
-      name += c;
-    } else {
-      name += fmt::format("%{:02X}", static_cast<unsigned char>(c));
-    }
-  }
-  // ZooKeeper does not allow these names.
-  if (name == "." || name == "..") return "%" + name;
-  return name.empty() ? "%" : name;
-}
-
-}  // namespace
 
 std::string run_path(std::string_view run_id) {
   return fmt::format("{}/{}", kRoot, encoded(run_id));
