@@ -80,11 +80,9 @@ class Series {
     if (!facts.rank.empty()) last_.push_back({"rank", facts.rank});
   }
 
-  void number(double value, const Labels& more = {}) { add_number(family_, labels(more), value); }
-  void number(std::uint64_t value, const Labels& more = {}) {
-    number(static_cast<double>(value), more);
+  void number(auto value, const Labels& more = {}) {
+    add_number(family_, labels(more), static_cast<double>(value));
   }
-
   void histogram(const LatencyBuckets& buckets, const Labels& more = {}) {
     add_histogram(family_, labels(more), buckets);
   }

@@ -16,11 +16,10 @@ using namespace std::string_view_literals;
 
 constexpr std::array kWaitKinds{"poll"sv, "backoff"sv, "random"sv, "notify"sv, "queue"sv};
 
-/// [0, 1)
-double random_share(Env& env) { return static_cast<double>(env.random() >> 11) * 0x1p-53; }
-
+/// Uniform in [0, nanoseconds).
 Duration share_of(double nanoseconds, Env& env) {
-  return Duration(static_cast<std::int64_t>(nanoseconds * random_share(env)));
+  const double share = static_cast<double>(env.random() >> 11) * 0x1p-53;
+  return Duration(static_cast<std::int64_t>(nanoseconds * share));
 }
 
 }  // namespace

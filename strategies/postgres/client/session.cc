@@ -103,11 +103,11 @@ SELECT pg_backend_pid();
 
 }  // namespace
 
-void Session::Finish::operator()(pg_conn* connection) const noexcept { PQfinish(connection); }
-void Session::Clear::operator()(pg_result* result) const noexcept { PQclear(result); }
-
 Session::Session(Endpoint endpoint, const Timeouts& timeouts, Env& env)
-    : endpoint_(std::move(endpoint)), timeouts_(timeouts), env_(env) {}
+    : endpoint_(std::move(endpoint)),
+      timeouts_(timeouts),
+      env_(env),
+      connection_(nullptr, PQfinish) {}
 
 Session::~Session() { close(); }
 
@@ -441,13 +441,13 @@ StoreResult<bool> Session::await_result(Limits& limits, std::string_view key) {
 }
 
 StoreResult<Session::ResultPtr> Session::collect(Limits& limits, std::string_view key) {
-  ResultPtr last;
+  ResultPtr last(nullptr, PQclear);
   for (int results = 0; results <= kMostResults; ++results) {
     const auto open = await_result(limits, key);
     if (!open) return tl::unexpected(open.error());
     if (!*open && last) return last;
     // What was read before the connection ended may say why.
-    ResultPtr next(PQgetResult(connection_.get()));
+    ResultPtr next(PQgetResult(connection_.get()), PQclear);
     if (!next && !last) return broken(StoreError::Kind::unanswered);
     if (!next) return last;
     if (!*open) return next;

@@ -98,13 +98,7 @@ class Session {
 
  private:
   struct Limits;
-  struct Finish {
-    void operator()(pg_conn* connection) const noexcept;
-  };
-  struct Clear {
-    void operator()(pg_result* result) const noexcept;
-  };
-  using ResultPtr = std::unique_ptr<pg_result, Clear>;
+  using ResultPtr = std::unique_ptr<pg_result, void (*)(pg_result*)>;
 
   StoreResult<Answer> exchange(const Statement& statement, std::string_view key,
                                std::span<const std::string> parameters, const Patience& patience);
@@ -142,7 +136,7 @@ class Session {
   const Endpoint endpoint_;
   const Timeouts timeouts_;
   Env& env_;
-  std::unique_ptr<pg_conn, Finish> connection_;
+  std::unique_ptr<pg_conn, void (*)(pg_conn*)> connection_;
   std::unordered_map<std::string, std::string> prepared_;  ///< names by SQL, on this connection
   std::string process_;  ///< of the server, for this connection; empty: not asked yet
   std::string schema_;

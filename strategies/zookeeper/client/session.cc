@@ -1,6 +1,5 @@
 #include "strategies/zookeeper/client/session.h"
 
-#include <algorithm>
 #include <bit>
 #include <boost/scope_exit.hpp>
 #include <utility>
