@@ -42,15 +42,13 @@ std::optional<RenewalTiming> timing_of(const Traits& traits,
   return RenewalTiming{.every = asked->period};
 }
 
-auto catalogue_order(const Descriptor* strategy) {
-  return std::tuple(strategy->traits.promises_exclusion, store_traits(strategy->backend).servers,
-                    strategy->backend, strategy->name);
-}
-
 std::vector<const Descriptor*> in_catalogue_order(bool built) {
   auto strategies = Registration::all();
   std::erase_if(strategies, [&](const auto* one) { return one->not_built.empty() != built; });
-  std::ranges::sort(strategies, {}, catalogue_order);
+  std::ranges::sort(strategies, {}, [](const Descriptor* one) {
+    return std::tuple(one->traits.promises_exclusion, store_traits(one->backend).servers,
+                      one->backend, one->name);
+  });
   return strategies;
 }
 

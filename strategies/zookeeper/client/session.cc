@@ -18,12 +18,6 @@ auto unlocked(std::unique_lock<std::mutex>& lock, Duration longest, Work work) {
   return result;
 }
 
-/// How long one server may take to greet, so that all of them are tried in time.
-Duration patience_with_each(Duration ttl, Duration command_timeout, std::size_t servers) {
-  constexpr Duration kShortest = std::chrono::milliseconds(50);
-  return std::max(std::min(ttl * 2 / 3, command_timeout) / static_cast<int>(servers), kShortest);
-}
-
 }  // namespace
 
 /// For as long as the client itself talks to the server.
@@ -176,7 +170,10 @@ StoreResult<void> Session::open(Duration ttl, const std::stop_token& stop) {
     contact_ = {};
     silent_ = false;
     why_lost_.clear();
-    link_.begin(patience_with_each(ttl, timeouts_.answer, endpoint_.hosts.size()));
+    // Of each server to greet, so that all of them are tried in time.
+    constexpr Duration kLeastPatience = std::chrono::milliseconds(50);
+    const Duration for_all = std::min(ttl * 2 / 3, timeouts_.answer);
+    link_.begin(std::max(for_all / static_cast<int>(endpoint_.hosts.size()), kLeastPatience));
     await(lock, stop, [this] { return state_ != State::connecting || link_.is_hopeless(); });
     if (state_ != State::connected) {
       if (!link_.is_hopeless()) return not_connected(stop);
