@@ -19,7 +19,6 @@
 #include "loadgen/fibers/descriptors.h"
 #include "loadgen/fibers/stacks.h"
 #include "strategies/carrier.h"
-#include "strategies/carrier_event.h"
 #include "strategies/duration.h"
 
 namespace lockbench::fibers {

@@ -42,8 +42,6 @@ bool Completion::ends_by(TimePoint deadline) {
   return ended_;
 }
 
-bool Completion::ends_within(Duration time) { return ends_by(Carrier::current().now() + time); }
-
 bool Completion::succeeds() {
   while (!ends_by(TimePoint::max())) {
   }

@@ -47,7 +47,7 @@ class Completion {
 
   void* tag() { return this; }
   /// False if it has not ended after that time.
-  bool ends_within(Duration time);
+  bool ends_within(Duration time) { return ends_by(Carrier::current().now() + time); }
   /// Waits for its end, which the call's deadline or its cancellation must bring. False if it
   /// failed.
   bool succeeds();

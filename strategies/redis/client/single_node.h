@@ -69,7 +69,13 @@ struct TryResult {
 };
 
 /// nil: granted; otherwise PTTL of what is in the way, -1 if that does not end.
-extern const Form<TryResult> kNilOrTimeLeft;  // NOLINT(readability-identifier-naming)
+inline constexpr Form<TryResult> kNilOrTimeLeft{
+    "nil or milliseconds", [](const Reply& reply) -> std::optional<TryResult> {
+      if (reply.is_nil()) return TryResult(true);
+      const auto left = number_in(reply, -1, ceil_milliseconds(kLongestDuration));
+      if (!left) return std::nullopt;
+      return *left < 0 ? TryResult(false) : TryResult(false, std::chrono::milliseconds(*left));
+    }};
 
 /// The part that all locks on one Redis share: the connection, waiting, renewal by a timer, and
 /// cleaning up after a lost answer. A strategy adds its commands.
