@@ -24,8 +24,7 @@ namespace lockbench::etcd {
 class Completions;
 struct Txn;
 
-/// One etcd cluster: [etcd://|http://|https://][user:password@]host[:port][,host[:port]...], with
-/// https:// also a query as in TlsSettings. The hosts are its members, at least one.
+/// One etcd cluster, with https:// a query as in TlsSettings. The hosts are its members.
 using Endpoint = Url;
 /// As parse_url().
 tl::expected<Endpoint, std::string> parse_endpoint(std::string_view text);

@@ -19,8 +19,7 @@
 
 namespace lockbench::memcached {
 
-/// One memcached server: [memcached://|memcaches://][user:password@]HOST[:PORT], with an IPv6
-/// address in brackets. memcaches:// is for TLS, with a query as in TlsSettings.
+/// One memcached server. memcaches:// is for TLS, with a query as in TlsSettings.
 using Endpoint = Url;
 /// As parse_url().
 tl::expected<Endpoint, std::string> parse_endpoint(std::string_view text);

@@ -150,9 +150,8 @@ class SingleNodeLock : public LockStrategy {
   StoreResult<std::optional<std::string>> get_set(std::string_view key, std::string_view value,
                                                   const std::stop_token& stop);
 
-  /// Queues WAIT, which covers what the same connection wrote before.
+  /// As ReplicaWait, and told to the observer.
   void queue_wait();
-  /// Its answer; `refused` if too few replicas have acknowledged in time.
   StoreResult<void> receive_wait(const std::stop_token& stop);
   /// Both, for what was written last.
   StoreResult<void> await_replicas(const std::stop_token& stop);
