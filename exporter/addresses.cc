@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cerrno>
 #include <cstring>
 
@@ -37,8 +38,11 @@ bool fill(const ListenAddress& address, PeerAddress& filled) {
   return true;
 }
 
-std::string why_not(int error) {
-  return error == EADDRINUSE ? "another program listens there" : std::strerror(error);
+bool is_plain(std::string_view text, std::string_view others) {
+  return std::ranges::all_of(text, [&](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 ||
+           others.find(c) != std::string_view::npos;
+  });
 }
 
 }  // namespace
@@ -80,20 +84,9 @@ tl::expected<int, std::string> listen_on(ListenAddress& address) {
   const int error = errno;
   if (listener >= 0) ::close(listener);
   return tl::unexpected(
-      fmt::format("cannot listen on {}: {}", address.to_string(), why_not(error)));
+      fmt::format("cannot listen on {}: {}", address.to_string(),
+                  error == EADDRINUSE ? "another program listens there" : std::strerror(error)));
 }
-
-namespace {
-
-bool is_plain(std::string_view text, std::string_view others) {
-  return std::ranges::all_of(text, [&](char c) {
-    const bool alphanumeric =
-        (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-    return alphanumeric || others.find(c) != std::string_view::npos;
-  });
-}
-
-}  // namespace
 
 tl::expected<PushTarget, std::string> parse_push_target(std::string_view text) {
   const UrlForm form{

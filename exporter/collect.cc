@@ -8,7 +8,6 @@
 #include <variant>
 
 #include "results/tables/observed.h"
-#include "watch/picture.h"
 
 namespace lockbench::exporter {
 namespace {
@@ -81,11 +80,9 @@ class Series {
     if (!facts.rank.empty()) last_.push_back({"rank", facts.rank});
   }
 
-  void number(double value, const Labels& more = {}) { add_number(family_, labels(more), value); }
-  void number(std::uint64_t value, const Labels& more = {}) {
-    number(static_cast<double>(value), more);
+  void number(auto value, const Labels& more = {}) {
+    add_number(family_, labels(more), static_cast<double>(value));
   }
-
   void histogram(const LatencyBuckets& buckets, const Labels& more = {}) {
     add_histogram(family_, labels(more), buckets);
   }
@@ -245,14 +242,6 @@ MetricType type_of(const FamilyRow& row) {
   return std::string_view(row.metric).ends_with("_total") ? kCounter : kGauge;
 }
 
-void add_families(std::vector<MetricFamily>& all, const watch::Picture& picture) {
-  for (const FamilyRow& row : results::kFamilyRows) {
-    if (row.metric == nullptr) continue;
-    MetricFamily& metric = add_family(all, row.metric, row.help, type_of(row));
-    for (const FamilyPicture& family : picture.families) add_figure(metric, row, family);
-  }
-}
-
 /// A number of a source, with its name and help.
 struct SourceNumber {
   const char* name;
@@ -334,7 +323,11 @@ std::vector<MetricFamily> collect(const RunMetrics& metrics, const Facts& facts)
 std::vector<MetricFamily> collect(const WatchMetrics& metrics, const Facts& facts) {
   const std::shared_ptr<const watch::Picture> picture = metrics.read();
   std::vector<MetricFamily> all;
-  add_families(all, *picture);
+  for (const FamilyRow& row : results::kFamilyRows) {
+    if (row.metric == nullptr) continue;
+    MetricFamily& metric = add_family(all, row.metric, row.help, type_of(row));
+    for (const FamilyPicture& family : picture->families) add_figure(metric, row, family);
+  }
   add_sources(all, picture->sources);
   add_number(add_family(all, "lockbench_watch_unfollowed_locks",
                         "Locks that were seen and are not followed, for want of memory.", kGauge),

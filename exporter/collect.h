@@ -4,8 +4,7 @@
 
 #include <vector>
 
-#include "exporter/run_metrics.h"
-#include "exporter/watch_metrics.h"
+#include "exporter/exporter.h"
 
 namespace lockbench::exporter {
 

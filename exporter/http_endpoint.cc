@@ -6,10 +6,13 @@
 
 #include <algorithm>
 #include <exception>
+#include <list>
 #include <utility>
 
 namespace lockbench::exporter {
 namespace {
+
+using Clock = std::chrono::steady_clock;
 
 constexpr unsigned kIdleSeconds = 3;
 // For a request line and headers; Prometheus sends about 300 bytes.
@@ -29,20 +32,52 @@ MHD_Result send(MHD_Connection* connection, const Page& page) {
   return queued;
 }
 
-}  // namespace
+class Daemon final : public HttpEndpoint {
+ public:
+  Daemon(ListenAddress address, Answer answer, std::size_t most, Clock::duration longest)
+      : address_(std::move(address)),
+        answer_(std::move(answer)),
+        most_(most),
+        longest_request_(longest) {}
+  Daemon(const Daemon&) = delete;
+  Daemon& operator=(const Daemon&) = delete;
+  ~Daemon() override {
+    if (daemon_ != nullptr) MHD_stop_daemon(daemon_);
+  }
 
-struct Daemon {
-  static MHD_Result on_request(void* endpoint, MHD_Connection* connection, const char* path,
+  const ListenAddress& address() const override { return address_; }
+
+  /// Takes over the listening socket. False if no thread can be started.
+  bool serve(int listener) {
+    // Without MHD_USE_ERROR_LOG: malformed requests need not concern the user.
+    daemon_ = MHD_start_daemon(MHD_USE_EPOLL_INTERNAL_THREAD, 0, nullptr, nullptr, on_request, this,
+                               MHD_OPTION_LISTEN_SOCKET, listener, MHD_OPTION_CONNECTION_LIMIT,
+                               static_cast<unsigned>(most_), MHD_OPTION_CONNECTION_TIMEOUT,
+                               kIdleSeconds, MHD_OPTION_CONNECTION_MEMORY_LIMIT, kRequestBytes,
+                               MHD_OPTION_NOTIFY_CONNECTION, &on_connection, this, MHD_OPTION_END);
+    return daemon_ != nullptr;
+  }
+
+ private:
+  struct Open {
+    MHD_Connection* connection = nullptr;
+    int socket = -1;
+    Clock::time_point since;  ///< it came, or has last sent a whole request
+  };
+
+  static MHD_Result on_request(void* daemon, MHD_Connection* connection, const char* path,
                                const char* method, const char* /*version*/, const char* /*body*/,
                                std::size_t* /*body_size*/, void** /*state*/) {
     const std::string_view verb = method;
     if (verb != MHD_HTTP_METHOD_GET && verb != MHD_HTTP_METHOD_HEAD) {
       return send(connection, {.status = MHD_HTTP_METHOD_NOT_ALLOWED, .body = "GET or HEAD\n"});
     }
-    auto& self = *static_cast<HttpEndpoint*>(endpoint);
-    if (const auto one = find(self, connection); one != self.open_.end()) {
-      one->since = HttpEndpoint::Clock::now();
-      self.open_.splice(self.open_.end(), self.open_, one);
+    auto& self = *static_cast<Daemon*>(daemon);
+    auto& open = self.open_;
+    if (const auto one = std::ranges::find(open, connection, &Open::connection);
+        one != open.end()) {
+      one->since = Clock::now();
+      open.splice(open.end(), open, one);
     }
     // An exception must not pass through the C library that calls this.
     try {
@@ -53,62 +88,49 @@ struct Daemon {
     }
   }
 
-  static void on_connection(void* endpoint, MHD_Connection* connection, void** /*state*/,
+  static void on_connection(void* daemon, MHD_Connection* connection, void** /*state*/,
                             MHD_ConnectionNotificationCode what) {
-    auto& self = *static_cast<HttpEndpoint*>(endpoint);
+    auto& self = *static_cast<Daemon*>(daemon);
+    auto& open = self.open_;
     if (what == MHD_CONNECTION_NOTIFY_CLOSED) {
-      if (const auto one = find(self, connection); one != self.open_.end()) self.open_.erase(one);
+      open.remove_if([&](const Open& one) { return one.connection == connection; });
       return;
     }
     const MHD_ConnectionInfo* const info =
         MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
-    if (info != nullptr) add(self, {connection, info->connect_fd, HttpEndpoint::Clock::now()});
-  }
-
- private:
-  /// Makes room: shuts the oldest one if there are too many, and all whose request takes longer. So
-  /// slow clients cannot exhaust the limit.
-  static void add(HttpEndpoint& self, const HttpEndpoint::Open& added) {
-    auto& open = self.open_;
-    open.push_back(added);
-    // One place stays free: at the limit no connection would be let in, and so none be shut.
+    if (info == nullptr) return;
+    open.push_back({connection, info->connect_fd, Clock::now()});
+    // Shuts the oldest one if there are too many, and all whose request takes longer, so that slow
+    // clients cannot exhaust the limit. One place stays free: at the limit no connection would be
+    // let in, and so none be shut.
     while (open.size() > 1 && (open.size() >= self.most_ ||
-                               added.since - open.front().since > self.longest_request_)) {
+                               open.back().since - open.front().since > self.longest_request_)) {
       // The daemon, on whose thread this is, sees the end of the stream and closes it.
       ::shutdown(open.front().socket, SHUT_RDWR);
       open.pop_front();
     }
   }
 
-  static std::list<HttpEndpoint::Open>::iterator find(HttpEndpoint& self, MHD_Connection* wanted) {
-    return std::ranges::find(self.open_, wanted, &HttpEndpoint::Open::connection);
-  }
+  const ListenAddress address_;
+  const Answer answer_;
+  const std::size_t most_;  ///< connections
+  const Clock::duration longest_request_;
+  std::list<Open> open_;  ///< the oldest first; used on the daemon's thread only
+  MHD_Daemon* daemon_ = nullptr;
 };
+
+}  // namespace
 
 tl::expected<std::unique_ptr<HttpEndpoint>, std::string> HttpEndpoint::start(
     ListenAddress address, Answer answer, unsigned connections,
     std::chrono::milliseconds longest_request) {
   const auto listener = listen_on(address);
   if (!listener) return tl::unexpected(listener.error());
-  std::unique_ptr<HttpEndpoint> endpoint(
-      new HttpEndpoint(std::move(address), std::move(answer), connections, longest_request));
-  // Without MHD_USE_ERROR_LOG: malformed requests need not concern the user. The daemon owns the
-  // listening socket from here on.
-  endpoint->daemon_ = MHD_start_daemon(
-      MHD_USE_EPOLL_INTERNAL_THREAD, 0, nullptr, nullptr, Daemon::on_request, endpoint.get(),
-      MHD_OPTION_LISTEN_SOCKET, *listener, MHD_OPTION_CONNECTION_LIMIT, connections,
-      MHD_OPTION_CONNECTION_TIMEOUT, kIdleSeconds, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
-      kRequestBytes, MHD_OPTION_NOTIFY_CONNECTION, &Daemon::on_connection, endpoint.get(),
-      MHD_OPTION_END);
-  if (endpoint->daemon_ == nullptr) {
-    return tl::unexpected(fmt::format("cannot serve on {}: no thread could be started",
-                                      endpoint->address_.to_string()));
-  }
-  return endpoint;
-}
-
-HttpEndpoint::~HttpEndpoint() {
-  if (daemon_ != nullptr) MHD_stop_daemon(daemon_);
+  auto daemon =
+      std::make_unique<Daemon>(std::move(address), std::move(answer), connections, longest_request);
+  if (daemon->serve(*listener)) return daemon;
+  return tl::unexpected(
+      fmt::format("cannot serve on {}: no thread could be started", daemon->address().to_string()));
 }
 
 }  // namespace lockbench::exporter

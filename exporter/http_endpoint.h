@@ -2,16 +2,12 @@
 
 #include <chrono>
 #include <functional>
-#include <list>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <tl/expected.hpp>
 
 #include "exporter/addresses.h"
-
-struct MHD_Connection;
-struct MHD_Daemon;
 
 namespace lockbench::exporter {
 
@@ -34,34 +30,10 @@ class HttpEndpoint {
   static tl::expected<std::unique_ptr<HttpEndpoint>, std::string> start(
       ListenAddress address, Answer answer, unsigned connections,
       std::chrono::milliseconds longest_request = std::chrono::seconds(5));
-  HttpEndpoint(const HttpEndpoint&) = delete;
-  HttpEndpoint& operator=(const HttpEndpoint&) = delete;
   /// Closes every connection.
-  ~HttpEndpoint();
+  virtual ~HttpEndpoint() = default;
 
-  const ListenAddress& address() const { return address_; }
-
- private:
-  friend struct Daemon;  ///< what the library calls, on the endpoint's thread
-  using Clock = std::chrono::steady_clock;
-  struct Open {
-    MHD_Connection* connection = nullptr;
-    int socket = -1;
-    Clock::time_point since;  ///< it came, or has last sent a whole request
-  };
-
-  HttpEndpoint(ListenAddress address, Answer answer, std::size_t most, Clock::duration longest)
-      : address_(std::move(address)),
-        answer_(std::move(answer)),
-        most_(most),
-        longest_request_(longest) {}
-
-  ListenAddress address_;
-  const Answer answer_;
-  const std::size_t most_;  ///< connections
-  const Clock::duration longest_request_;
-  std::list<Open> open_;  ///< the oldest first; used on the endpoint's thread only
-  MHD_Daemon* daemon_ = nullptr;
+  virtual const ListenAddress& address() const = 0;
 };
 
 }  // namespace lockbench::exporter

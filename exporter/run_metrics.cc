@@ -46,23 +46,7 @@ std::size_t dividing_clients(const loadgen::RunShared& run) {
   return static_cast<std::size_t>(std::min(run.share.count(), run.workload.scheduled_clients()));
 }
 
-using Places = std::array<std::uint8_t, loadgen::kHistogramBuckets>;
-
-Places make_places() {
-  Places places{};
-  std::size_t coarse = 0;
-  for (std::size_t fine = 0; fine < places.size(); ++fine) {
-    const std::int64_t middle = loadgen::HistogramLayout::midpoint(fine);
-    while (coarse < LatencyBuckets::kBounds && middle > LatencyBuckets::bound(coarse)) ++coarse;
-    places[fine] = static_cast<std::uint8_t>(coarse);
-  }
-  return places;
-}
-
 }  // namespace
-
-FairnessWindow::FairnessWindow(std::size_t clients, TimePoint now)
-    : older_(clients), newer_(clients), newer_at_(now) {}
 
 double FairnessWindow::jain(const std::vector<std::uint64_t>& sections, TimePoint now) {
   std::vector<std::uint64_t> lately(sections.size());
@@ -77,8 +61,12 @@ double FairnessWindow::jain(const std::vector<std::uint64_t>& sections, TimePoin
 }
 
 void LatencyBuckets::add(const loadgen::HistogramSnapshot& fine) {
-  static const Places places = make_places();
-  for (std::size_t i = 0; i < places.size(); ++i) counts_[places[i]] += fine.buckets[i];
+  std::size_t coarse = 0;
+  for (std::size_t i = 0; i < fine.buckets.size(); ++i) {
+    const std::int64_t middle = loadgen::HistogramLayout::midpoint(i);
+    while (coarse < kBounds && middle > bound(coarse)) ++coarse;
+    counts_[coarse] += fine.buckets[i];
+  }
   counts_[kBounds] += fine.overflow;
   sum_ += fine.sum;
 }
@@ -188,9 +176,8 @@ void RunMetrics::fault_changes(const loadgen::RunShared& run, loadgen::FaultKind
 }
 
 RunMetrics::Entry* RunMetrics::find(std::string_view strategy) {
-  const auto found = std::find_if(entries_.begin(), entries_.end(), [&](const Entry& entry) {
-    return entry.finished.strategy->name == strategy;
-  });
+  const auto found = std::ranges::find(
+      entries_, strategy, [](const Entry& entry) { return entry.finished.strategy->name; });
   return found == entries_.end() ? nullptr : &*found;
 }
 

@@ -30,7 +30,8 @@ class FairnessWindow {
   static constexpr Duration kShortest = std::chrono::seconds(30);
 
   /// Of a run of so many clients that begins now.
-  FairnessWindow(std::size_t clients, TimePoint now);
+  FairnessWindow(std::size_t clients, TimePoint now)
+      : older_(clients), newer_(clients), newer_at_(now) {}
 
   /// `sections`: of each client since the run began. 0 if there were none lately.
   double jain(const std::vector<std::uint64_t>& sections, TimePoint now);

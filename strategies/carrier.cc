@@ -6,12 +6,10 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cstdint>
 #include <utility>
 #include <vector>
 
-#include "strategies/carrier_event.h"
 #include "strategies/thread.h"
 
 namespace lockbench {

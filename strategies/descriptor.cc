@@ -19,11 +19,7 @@ constexpr std::array kOutcomes{
     "stuck"sv,      "self-deadlock"sv,  "unavailable"sv, "refused"sv,         "recovers"sv,
     "known-loss"sv, "not-applicable"sv, "not-played"sv};
 
-struct KnownStore {
-  std::string_view backend;
-  StoreTraits traits;
-};
-constexpr KnownStore kStores[] = {
+constexpr std::pair<std::string_view, StoreTraits> kStores[] = {
     {"local", {.servers = false}},
     {"redis",
      {.one_thread = true,
@@ -46,15 +42,13 @@ std::optional<RenewalTiming> timing_of(const Traits& traits,
   return RenewalTiming{.every = asked->period};
 }
 
-auto catalogue_order(const Descriptor* strategy) {
-  return std::tuple(strategy->traits.promises_exclusion, store_traits(strategy->backend).servers,
-                    strategy->backend, strategy->name);
-}
-
 std::vector<const Descriptor*> in_catalogue_order(bool built) {
   auto strategies = Registration::all();
   std::erase_if(strategies, [&](const auto* one) { return one->not_built.empty() != built; });
-  std::ranges::sort(strategies, {}, catalogue_order);
+  std::ranges::sort(strategies, {}, [](const Descriptor* one) {
+    return std::tuple(one->traits.promises_exclusion, store_traits(one->backend).servers,
+                      one->backend, one->name);
+  });
   return strategies;
 }
 
@@ -169,8 +163,9 @@ constexpr Rule kRules[] = {
 
 const StoreTraits& store_traits(std::string_view backend) {
   static constexpr StoreTraits kAny{};
-  const auto* const known = std::ranges::find(kStores, backend, &KnownStore::backend);
-  return known == std::end(kStores) ? kAny : known->traits;
+  const auto* const known =
+      std::ranges::find(kStores, backend, [](const auto& store) { return store.first; });
+  return known == std::end(kStores) ? kAny : known->second;
 }
 
 std::string server_set(const Descriptor& descriptor) {

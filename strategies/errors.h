@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 #include <tl/expected.hpp>
+#include <utility>
 
 namespace lockbench {
 
@@ -30,12 +31,6 @@ struct StoreError {
 template <class T>
 using StoreResult = tl::expected<T, StoreError>;
 
-/// A failure at the server of this display name.
-inline tl::unexpected<StoreError> failure_at(std::string_view display, StoreError::Kind kind,
-                                             std::string_view why) {
-  return tl::unexpected(StoreError{kind, fmt::format("{}: {}", display, why)});
-}
-
 /// The result of a step before the lock itself is requested: without an answer to the step the
 /// request was not sent.
 template <class T>
@@ -54,6 +49,15 @@ inline std::string printable(std::string_view said) {
     if (static_cast<unsigned char>(byte) < ' ' || byte == 0x7f) byte = ' ';
   }
   return said.size() > kLongest ? shown + "..." : shown;
+}
+
+/// A failure at the server of this display name, in one line, which names it unless `why` does.
+inline tl::unexpected<StoreError> failure_at(std::string_view display, StoreError::Kind kind,
+                                             std::string_view why,
+                                             StoreError::Code code = StoreError::Code::other) {
+  std::string text = printable(why);
+  if (!text.starts_with(display)) text = fmt::format("{}: {}", display, text);
+  return tl::unexpected(StoreError{kind, std::move(text), code});
 }
 
 }  // namespace lockbench

@@ -33,7 +33,12 @@ bool nothing_to_add(const RenewalOrder& order, TimePoint now) {
 
 }  // namespace
 
-void Renewal::stop() noexcept { scheduler_.stop(*this); }
+void Renewal::stop() noexcept {
+  const std::scoped_lock lock(scheduler_.mutex_);
+  stopped_ = true;
+  if (place_) scheduler_.due_.erase(*place_);
+  place_.reset();
+}
 
 RenewalScheduler& renewal_scheduler(Services& services) {
   return services.get_or_make<RenewalScheduler>([&] {
@@ -58,21 +63,9 @@ std::shared_ptr<Renewal> RenewalScheduler::keep(RenewalOrder order) {
   return renewal;
 }
 
-void RenewalScheduler::stop(Renewal& renewal) noexcept {
-  const std::scoped_lock lock(mutex_);
-  renewal.stopped_ = true;
-  if (renewal.place_) due_.erase(*renewal.place_);
-  renewal.place_.reset();
-}
-
 void RenewalScheduler::put(Renewal& renewal, TimePoint due) {
   renewal.place_ = due_.emplace(due, renewal.weak_from_this());
   if (due < asleep_until_) earlier_->set();
-}
-
-void RenewalScheduler::put_off(Renewal& renewal, TimePoint due, TimePoint until) {
-  renewal.first_due_ = due;
-  put(renewal, until);
 }
 
 void RenewalScheduler::start_task() {
@@ -133,7 +126,8 @@ std::vector<RenewalScheduler::Flight> RenewalScheduler::take_due(TimePoint due_b
     if (nothing_to_add(order, now)) {
       done.push_back(renewal);
     } else if (const TimePoint later = usable_at(order, now); later > now) {
-      put_off(*renewal, due, later);
+      renewal->first_due_ = due;
+      put(*renewal, later);
       done.push_back(renewal);
     } else {
       batch.push_back({.renewal = renewal, .due = due});
@@ -225,7 +219,8 @@ void RenewalScheduler::settle(const Flight& flight) {
       report.outcome = RenewalAnswer::not_owner;
       order.state->mark_lost(flight.answered_at);
     } else {
-      put_off(renewal, flight.due, flight.answered_at + pause_after(0, order.ttl));
+      renewal.first_due_ = flight.due;
+      put(renewal, flight.answered_at + pause_after(0, order.ttl));
     }
   }
   observer_.on_renewal(report);

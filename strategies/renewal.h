@@ -95,7 +95,7 @@ class RenewalScheduler {
   std::shared_ptr<Renewal> keep(RenewalOrder order);
 
   /// Sends every renewal that is due, and returns when the next one is.
-  TimePoint run_due() { return run_due(std::stop_token()); }
+  TimePoint run_due(const std::stop_token& stop = {});
 
   /// The number of leases it renews, without those whose renewal is under way.
   std::size_t kept() const {
@@ -122,13 +122,10 @@ class RenewalScheduler {
     std::string reason;
   };
 
-  void stop(Renewal& renewal) noexcept;
   void start_task();
   void drive(const std::stop_token& stop);
-  TimePoint run_due(const std::stop_token& stop);
   TimePoint next_due() const { return due_.empty() ? TimePoint::max() : due_.begin()->first; }
   void put(Renewal& renewal, TimePoint due);
-  void put_off(Renewal& renewal, TimePoint due, TimePoint until);
   std::vector<Flight> take_due(TimePoint due_by);
   /// When a quorum of its channels can be used again; now unless they failed lately.
   TimePoint usable_at(const RenewalOrder& order, TimePoint now) const;

@@ -2,20 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <boost/regex.hpp>
+
 namespace lockbench {
 
 bool is_run_id(std::string_view text) {
-  constexpr std::string_view kForm = "00000000T000000Z-xxxxxx";
-  constexpr std::string_view kHex = "0123456789abcdef";
-  constexpr std::size_t kLongestNumber = 9;
-  for (std::size_t i = 0; i < kForm.size(); ++i) {
-    const std::string_view allowed = kForm[i] == '0'   ? kHex.substr(0, 10)
-                                     : kForm[i] == 'x' ? kHex
-                                                       : kForm.substr(i, 1);
-    if (i >= text.size() || allowed.find(text[i]) == std::string_view::npos) return false;
-  }
-  const std::string_view part = text.substr(kForm.size());
-  return part.empty() || (part.size() <= 1 + kLongestNumber && is_of_run(part, ""));
+  static const boost::regex form("[0-9]{8}T[0-9]{6}Z-[0-9a-f]{6}(-[0-9]{1,9})?");
+  return boost::regex_match(text.begin(), text.end(), form);
 }
 
 bool is_of_run(std::string_view id, std::string_view run_id) {

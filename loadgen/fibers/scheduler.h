@@ -20,7 +20,7 @@
 #include "loadgen/fibers/descriptors.h"
 #include "loadgen/fibers/stacks.h"
 #include "strategies/carrier.h"
-#include "strategies/carrier_event.h"
+#include "strategies/duration.h"
 #include "strategies/thread.h"
 
 namespace lockbench::fibers {

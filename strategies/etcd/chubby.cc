@@ -85,19 +85,17 @@ class Chubby : public LeaseQueueLock {
 
  private:
   static std::string own_key(const Place& place) {
-    return queue_of(place.lock, place.mode) + place.token;
+    return queue_of(place.lock) + letter_of(place.mode) + place.token;
   }
   static std::string guard(const Place& place) {
-    return guards_of(place.lock, place.mode) + place.token;
+    return guards_of(place.lock) + letter_of(place.mode) + place.token;
   }
   /// The places that may exclude this one: for a shared request the exclusive ones.
   static std::string rivals(const Place& place) {
-    return place.mode == Mode::shared ? queue_of(place.lock, Mode::exclusive)
-                                      : queue_of(place.lock);
+    return queue_of(place.lock) + (place.mode == Mode::shared ? letter_of(Mode::exclusive) : "");
   }
   static std::string guards(const Place& place) {
-    return place.mode == Mode::shared ? guards_of(place.lock, Mode::exclusive)
-                                      : guards_of(place.lock);
+    return guards_of(place.lock) + (place.mode == Mode::shared ? letter_of(Mode::exclusive) : "");
   }
   static etcdserverpb::RequestOp put_guard(const Place& place) {
     return put(guard(place), place.session->leases.back());

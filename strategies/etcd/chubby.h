@@ -1,7 +1,6 @@
 #pragma once
 
 #include <string>
-#include <string_view>
 
 #include "strategies/lease.h"
 
@@ -15,13 +14,7 @@ namespace lockbench::etcd {
 // at exclusive ones only.
 inline std::string queue_of(const std::string& lock) { return lock + "/queue/"; }
 inline std::string guards_of(const std::string& lock) { return lock + "/guard/"; }
-inline std::string_view letter_of(Mode mode) { return mode == Mode::exclusive ? "x/" : "s/"; }
-inline std::string queue_of(const std::string& lock, Mode mode) {
-  return queue_of(lock).append(letter_of(mode));
-}
-inline std::string guards_of(const std::string& lock, Mode mode) {
-  return guards_of(lock).append(letter_of(mode));
-}
+inline const char* letter_of(Mode mode) { return mode == Mode::exclusive ? "x/" : "s/"; }
 
 /// What a client knows about its session (Burrows, 2.8). It is safe while the store has confirmed
 /// it lately, and in jeopardy after the end of its validity, when it may or may not still exist; a

@@ -261,7 +261,11 @@ class LeaseQueueLock::Acquisition {
       const bool entering = place_.revision == 0;
       Looked looked =
           entering ? lock_.enter(place_, request_.stop) : lock_.look(place_, request_.stop);
-      if (!looked) return failed(looked.error(), entering);
+      if (!looked) {
+        // The request was not sent, so it created nothing.
+        if (entering && looked.error().kind != StoreError::Kind::unanswered) drop_place();
+        return tl::unexpected(std::move(looked.error()));
+      }
       const bool gone = !*looked || !(*looked)->there;
       if (!gone) return judge(**looked);
       if (!*looked) place_.session->state->mark_lost(lock_.env_.now());
@@ -308,12 +312,6 @@ class LeaseQueueLock::Acquisition {
               .revision = 0,
               .session = *std::move(session)};
     return {};
-  }
-
-  Attempt failed(StoreError& error, bool entering) {
-    // The request was not sent, so it created nothing.
-    if (entering && error.kind != StoreError::Kind::unanswered) drop_place();
-    return tl::unexpected(std::move(error));
   }
 
   Attempt judge(const Standing& standing) {

@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 #include <set>
@@ -19,31 +21,23 @@ struct Statements {
   Statement lock, try_lock, unlock;
 };
 
-const Statements exclusive{
-    .lock = {.name = "pg_advisory_lock",
-             .sql = "SELECT nextval('fencing') FROM pg_advisory_lock($1::bigint)",
-             .waits = true,
-             .answered = "SELECT"},
-    .try_lock = {.name = "pg_try_advisory_lock",
-                 .sql =
-                     "SELECT nextval('fencing') FROM pg_try_advisory_lock($1::bigint) AS granted "
-                     "WHERE granted",
-                 .answered = "SELECT"},
-    .unlock = {.name = "pg_advisory_unlock",
-               .sql = "SELECT pg_advisory_unlock($1::bigint)",
-               .answered = "SELECT"}};
-const Statements shared{
-    .lock = {.name = "pg_advisory_lock_shared",
-             .sql = "SELECT nextval('fencing') FROM pg_advisory_lock_shared($1::bigint)",
-             .waits = true,
-             .answered = "SELECT"},
-    .try_lock = {.name = "pg_try_advisory_lock_shared",
-                 .sql = "SELECT nextval('fencing') FROM pg_try_advisory_lock_shared($1::bigint) AS "
-                        "granted WHERE granted",
-                 .answered = "SELECT"},
-    .unlock = {.name = "pg_advisory_unlock_shared",
-               .sql = "SELECT pg_advisory_unlock_shared($1::bigint)",
-               .answered = "SELECT"}};
+Statements calling(std::string_view lock, std::string_view try_lock, std::string_view unlock) {
+  constexpr std::string_view kTry =
+      "SELECT nextval('fencing') FROM {}($1::bigint) AS granted WHERE granted";
+  return {.lock = {.name = lock,
+                   .sql = fmt::format("SELECT nextval('fencing') FROM {}($1::bigint)", lock),
+                   .waits = true,
+                   .answered = "SELECT"},
+          .try_lock = {.name = try_lock, .sql = fmt::format(kTry, try_lock), .answered = "SELECT"},
+          .unlock = {.name = unlock,
+                     .sql = fmt::format("SELECT {}($1::bigint)", unlock),
+                     .answered = "SELECT"}};
+}
+
+const Statements exclusive =
+    calling("pg_advisory_lock", "pg_try_advisory_lock", "pg_advisory_unlock");
+const Statements shared =
+    calling("pg_advisory_lock_shared", "pg_try_advisory_lock_shared", "pg_advisory_unlock_shared");
 
 const Statements& statements(Mode mode) { return mode == Mode::shared ? shared : exclusive; }
 

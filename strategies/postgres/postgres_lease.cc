@@ -1,5 +1,4 @@
 #include <array>
-#include <utility>
 
 #include "strategies/postgres/client/endpoint.h"
 #include "strategies/postgres/lock.h"

@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <map>
-#include <string>
 
 #include "strategies/redis/client/single_node.h"
 #include "strategies/redis/scripts.h"

@@ -3,7 +3,6 @@
 
 #include <array>
 #include <set>
-#include <string>
 
 #include "strategies/redis/client/single_node.h"
 #include "strategies/registry.h"

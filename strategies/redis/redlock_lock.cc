@@ -4,15 +4,10 @@
 #include <poll.h>
 
 #include <algorithm>
-#include <memory>
-#include <optional>
-#include <string>
-#include <vector>
 
 #include "strategies/carrier.h"
 #include "strategies/redis/client/quorum_node.h"
 #include "strategies/redis/client/single_node.h"
-#include "strategies/redis/scripts.h"
 #include "strategies/registry.h"
 
 namespace lockbench::redis {

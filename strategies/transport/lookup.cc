@@ -1,6 +1,5 @@
 #include "strategies/transport/lookup.h"
 
-#include <arpa/inet.h>
 #include <fmt/format.h>
 #include <netdb.h>
 
@@ -73,15 +72,12 @@ void run(const Resolver& resolver, const std::pair<std::string, int>& place) {
 }  // namespace
 
 std::string PeerAddress::display() const {
-  std::array<char, INET6_ADDRSTRLEN> text{};
-  // NOLINTBEGIN(cppcoreguidelines-pro-type-reinterpret-cast): the API of sockets
-  const void* const address =
-      storage.ss_family == AF_INET6
-          ? static_cast<const void*>(&reinterpret_cast<const sockaddr_in6*>(&storage)->sin6_addr)
-          : static_cast<const void*>(&reinterpret_cast<const sockaddr_in*>(&storage)->sin_addr);
-  // NOLINTEND(cppcoreguidelines-pro-type-reinterpret-cast)
-  return ::inet_ntop(storage.ss_family, address, text.data(), text.size()) == nullptr ? "?"
-                                                                                      : text.data();
+  std::array<char, NI_MAXHOST> text{};
+  // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): the API of sockets
+  const auto* const address = reinterpret_cast<const sockaddr*>(&storage);
+  const int failure =
+      ::getnameinfo(address, size, text.data(), text.size(), nullptr, 0, NI_NUMERICHOST);
+  return failure == 0 ? text.data() : "?";
 }
 
 std::optional<PeerAddresses> Lookup::get(Duration longest, const std::stop_token& stop) {

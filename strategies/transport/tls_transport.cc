@@ -25,20 +25,6 @@ Done unusable(std::string_view setting, const std::string& file) {
                                     reason == nullptr ? "it cannot be read" : reason));
 }
 
-/// Without this, OpenSSL would ask at the terminal for the passphrase of a key.
-int no_passphrase(char* /*buffer*/, int /*size*/, int /*writes*/, void* /*data*/) { return -1; }
-
-struct Shared {
-  std::mutex mutex;
-  std::vector<std::weak_ptr<const TlsContext>> contexts;
-};
-
-/// Never destroyed: threads that end late may still connect.
-Shared& shared() {
-  static Shared& one = *new Shared;
-  return one;
-}
-
 /// Why the handshake, or the connection after it, failed: one line that says what to do, without
 /// the server's name. To be called right after the call that failed, on its thread. `name`: that
 /// the server's certificate must be for.
@@ -105,8 +91,10 @@ std::string untrusted(long verdict, const std::string& name, std::string_view se
 
 tl::expected<std::shared_ptr<const TlsContext>, std::string> TlsContext::share(
     const TlsSettings& settings) {
-  const std::scoped_lock lock(shared().mutex);
-  auto& contexts = shared().contexts;
+  // Never destroyed: threads that end late may still connect.
+  static auto& mutex = *new std::mutex;
+  static auto& contexts = *new std::vector<std::weak_ptr<const TlsContext>>;
+  const std::scoped_lock lock(mutex);
   std::erase_if(contexts, [](const auto& one) { return one.expired(); });
   for (const auto& one : contexts) {
     auto context = one.lock();
@@ -128,7 +116,8 @@ Done TlsContext::load() {
   SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
   // An idle connection would keep 34 KB of buffers.
   SSL_CTX_set_mode(context, SSL_MODE_RELEASE_BUFFERS);
-  SSL_CTX_set_default_passwd_cb(context, no_passphrase);
+  // Without this, OpenSSL would ask at the terminal for the passphrase of a key.
+  SSL_CTX_set_default_passwd_cb(context, [](char*, int, int, void*) { return -1; });
   const std::string& ca = settings_.ca_file;
   const int trusted = ca.empty() ? SSL_CTX_set_default_verify_paths(context)
                                  : SSL_CTX_load_verify_file(context, ca.c_str());

@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <optional>
-#include <utility>
 
 #include "strategies/words.h"
 
@@ -18,21 +16,10 @@ using namespace std::string_view_literals;
 
 constexpr std::array kWaitKinds{"poll"sv, "backoff"sv, "random"sv, "notify"sv, "queue"sv};
 
-/// [0, 1)
-double random_share(Env& env) { return static_cast<double>(env.random() >> 11) * 0x1p-53; }
-
+/// Uniform in [0, nanoseconds).
 Duration share_of(double nanoseconds, Env& env) {
-  return Duration(static_cast<std::int64_t>(nanoseconds * random_share(env)));
-}
-
-/// "1ms..100ms"
-std::optional<std::pair<Duration, Duration>> parse_bounds(std::string_view text) {
-  const std::size_t dots = text.find("..");
-  if (dots == std::string_view::npos) return std::nullopt;
-  const auto min = parse_duration(text.substr(0, dots));
-  const auto max = parse_duration(text.substr(dots + 2));
-  if (!min || !max) return std::nullopt;
-  return std::pair(*min, *max);
+  const double share = static_cast<double>(env.random() >> 11) * 0x1p-53;
+  return Duration(static_cast<std::int64_t>(nanoseconds * share));
 }
 
 }  // namespace
@@ -73,11 +60,14 @@ tl::expected<WaitPolicy, std::string> parse_wait_policy(std::string_view text) {
   for (const WaitKind kind : {WaitKind::backoff, WaitKind::random}) {
     const std::string prefix = std::string(to_string(kind)) + ":";
     if (!text.starts_with(prefix)) continue;
-    const auto bounds = parse_bounds(text.substr(prefix.size()));
-    if (!bounds) return malformed("");
-    const auto [min, max] = *bounds;
-    if (min <= Duration::zero() || min > max) return malformed(" (0 < MIN <= MAX)");
-    return WaitPolicy{kind, min, max};
+    const std::string_view bounds = text.substr(prefix.size());
+    const std::size_t dots = bounds.find("..");
+    if (dots == std::string_view::npos) return malformed("");
+    const auto min = parse_duration(bounds.substr(0, dots));
+    const auto max = parse_duration(bounds.substr(dots + 2));
+    if (!min || !max) return malformed("");
+    if (*min <= Duration::zero() || *min > *max) return malformed(" (0 < MIN <= MAX)");
+    return WaitPolicy{kind, *min, *max};
   }
   return malformed("");
 }

@@ -144,7 +144,7 @@ class RedisFeed {
     env_.after_command(info, reply ? CommandEnd::answered : CommandEnd::lost);
     if (!reply) fail(StoreError::Kind::unanswered, reply.error());
     if (reply->type != Reply::Type::error) return *std::move(reply);
-    return tl::unexpected(redis::error_at(display_, StoreError::Kind::rejected, reply->text));
+    return failure_at(display_, StoreError::Kind::rejected, reply->text);
   }
   /// After a command: what the server says next, an error reply included; nothing if it is silent
   /// for `longest`. A stop ends the wait.
@@ -167,7 +167,7 @@ class RedisFeed {
   }
 
   [[noreturn]] void fail(StoreError::Kind kind, std::string_view why) const {
-    throw Failure(redis::error_at(display_, kind, why).message);
+    throw Failure(failure_at(display_, kind, why).value().message);
   }
 
   const redis::Endpoint endpoint_;

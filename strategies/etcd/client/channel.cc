@@ -42,17 +42,10 @@ bool Completion::ends_by(TimePoint deadline) {
   return ended_;
 }
 
-bool Completion::ends_within(Duration time) { return ends_by(Carrier::current().now() + time); }
-
 bool Completion::succeeds() {
   while (!ends_by(TimePoint::max())) {
   }
   return ok_;
-}
-
-gpr_timespec from_now(Duration time) {
-  return gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC),
-                      gpr_time_from_nanos(std::max<std::int64_t>(time.count(), 0), GPR_TIMESPAN));
 }
 
 std::string grpc_target(const HostPort& member) {
@@ -67,6 +60,12 @@ std::string grpc_target(const HostPort& member) {
 }
 
 namespace {
+
+/// A deadline for gRPC, on the monotonic clock.
+gpr_timespec from_now(Duration time) {
+  return gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC),
+                      gpr_time_from_nanos(std::max<std::int64_t>(time.count(), 0), GPR_TIMESPAN));
+}
 
 std::shared_ptr<grpc::Channel> make_channel(const HostPort& member, const Endpoint& endpoint,
                                             const Credentials& credentials) {

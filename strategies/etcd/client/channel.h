@@ -47,7 +47,7 @@ class Completion {
 
   void* tag() { return this; }
   /// False if it has not ended after that time.
-  bool ends_within(Duration time);
+  bool ends_within(Duration time) { return ends_by(Carrier::current().now() + time); }
   /// Waits for its end, which the call's deadline or its cancellation must bring. False if it
   /// failed.
   bool succeeds();
@@ -64,9 +64,6 @@ class Completion {
 
 /// As gRPC takes an address: a name is looked up, a numeric address is not.
 std::string grpc_target(const HostPort& member);
-
-/// A deadline for gRPC, on the monotonic clock.
-gpr_timespec from_now(Duration time);
 
 using Credentials = std::shared_ptr<grpc::ChannelCredentials>;
 

@@ -24,10 +24,9 @@ namespace lockbench::etcd {
 class Completions;
 struct Txn;
 
-/// One etcd cluster: [etcd://|http://|https://][user:password@]host[:port][,host[:port]...], with
-/// https:// also a query as in TlsSettings. The hosts are its members, at least one.
+/// One etcd cluster, with https:// a query as in TlsSettings. The hosts are its members.
 using Endpoint = Url;
-/// The error says what is wrong and what is allowed, and does not repeat the text.
+/// As parse_url().
 tl::expected<Endpoint, std::string> parse_endpoint(std::string_view text);
 
 using LeaseId = std::int64_t;
@@ -120,7 +119,7 @@ class Connection {
             .blocks = blocks};
   }
   tl::unexpected<StoreError> fail(StoreError::Kind kind, std::string_view why) const {
-    return failure_at(address_, kind, printable(why));
+    return failure_at(address_, kind, why);
   }
   /// Null without a connection.
   Channel* channel() { return channel_.get(); }

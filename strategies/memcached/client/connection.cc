@@ -263,20 +263,10 @@ StoreResult<T> Connection::call(std::string_view name, std::span<const std::stri
 template <class T, class Parse>
 StoreResult<T> Connection::exchange(std::string_view request, Duration timeout,
                                     const std::stop_token& stop, const Parse& parse) {
-  const Transport::Status status = transport_->send(request, timeout);
-  if (status != Transport::Status::ok) {
-    return fail(StoreError::Kind::unanswered, describe(status, timeouts_, transport_.get()));
+  const Transport::Status sent = transport_->send(request, timeout);
+  if (sent != Transport::Status::ok) {
+    return fail(StoreError::Kind::unanswered, describe(sent, timeouts_, transport_.get()));
   }
-  auto answer = receive<T>(timeout, stop, parse);
-  if (!answer || received_.empty()) return answer;
-  // It would be taken for the reply to the next command.
-  close();
-  return fail(StoreError::Kind::unanswered, "a reply that nobody asked for");
-}
-
-template <class T, class Parse>
-StoreResult<T> Connection::receive(Duration timeout, const std::stop_token& stop,
-                                   const Parse& parse) {
   std::array<char, 1024> buffer;  // on the stack of each fiber that waits; replies are short
   // All pieces of a reply share one deadline.
   const TimePoint end = Carrier::current().now() + timeout;
@@ -291,19 +281,17 @@ StoreResult<T> Connection::receive(Duration timeout, const std::stop_token& stop
     }
     if (*parsed) {
       received_.erase(0, (*parsed)->size);
-      return std::move((*parsed)->value);
+      if (received_.empty()) return std::move((*parsed)->value);
+      // It would be taken for the reply to the next command.
+      close();
+      return fail(StoreError::Kind::unanswered, "a reply that nobody asked for");
     }
-    auto status = Transport::Status::timed_out;
-    std::size_t bytes = 0;
-    if (left >= Duration::zero()) {
-      const Transport::Received got = transport_->receive(buffer, left, stop);
-      status = got.status;
-      bytes = got.bytes;
+    const auto got = left < Duration::zero() ? Transport::Received{Transport::Status::timed_out, 0}
+                                             : transport_->receive(buffer, left, stop);
+    if (got.status != Transport::Status::ok) {
+      return fail(StoreError::Kind::unanswered, describe(got.status, timeouts_, transport_.get()));
     }
-    if (status != Transport::Status::ok) {
-      return fail(StoreError::Kind::unanswered, describe(status, timeouts_, transport_.get()));
-    }
-    received_.append(buffer.data(), bytes);
+    received_.append(buffer.data(), got.bytes);
   }
 }
 

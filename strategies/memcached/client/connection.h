@@ -19,11 +19,9 @@
 
 namespace lockbench::memcached {
 
-/// One memcached server: [memcached://|memcaches://][user:password@]HOST[:PORT], with an IPv6
-/// address in brackets. memcaches:// is for TLS, with a query as in TlsSettings.
+/// One memcached server. memcaches:// is for TLS, with a query as in TlsSettings.
 using Endpoint = Url;
-/// The error says what is wrong and what is allowed, and never repeats the text, which may hold a
-/// secret.
+/// As parse_url().
 tl::expected<Endpoint, std::string> parse_endpoint(std::string_view text);
 
 /// memcached takes larger numbers for absolute times.
@@ -134,8 +132,6 @@ class Connection {
   template <class T, class Parse>
   StoreResult<T> exchange(std::string_view request, Duration timeout, const std::stop_token& stop,
                           const Parse& parse);
-  template <class T, class Parse>
-  StoreResult<T> receive(Duration timeout, const std::stop_token& stop, const Parse& parse);
 
   CommandInfo info(std::string_view name, std::string_view key) const {
     return {.store = "memcached", .endpoint = display_, .name = name, .key = key};

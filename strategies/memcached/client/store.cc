@@ -32,11 +32,6 @@ class MemcachedStore : public Store {
                              [&](auto batch) { return memcached_.remove_all(batch, stop); });
   }
 
-  StoreResult<std::size_t> remove_run(std::string_view /*run_id*/,
-                                      const std::stop_token& /*stop*/) override {
-    return 0;
-  }
-
  private:
   std::unique_ptr<Env> env_;
   Connection memcached_;

@@ -4,7 +4,10 @@
 #include <libpq-fe.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cstdlib>
+#include <functional>
+#include <map>
 #include <memory>
 
 #include "strategies/url.h"
@@ -17,6 +20,24 @@ const UrlForm form{.what = "a PostgreSQL URL",
                    .allowed =
                        "postgresql://[user[:password]@]host[:port]/database or "
                        "\"host=... port=... dbname=... user=... password=...\""};
+
+/// libpq's settings by their names.
+using Settings = std::map<std::string, std::string, std::less<>>;
+
+/// Those of a DSN, secrets included; nothing if libpq does not understand it.
+std::optional<Settings> settings_of(const std::string& dsn) {
+  char* error = nullptr;
+  const std::unique_ptr<PQconninfoOption, void (*)(PQconninfoOption*)> options(
+      PQconninfoParse(dsn.c_str(), &error), PQconninfoFree);
+  // libpq's own message might quote a secret.
+  PQfreemem(error);
+  if (!options) return std::nullopt;
+  Settings parts;
+  for (const PQconninfoOption* option = options.get(); option->keyword != nullptr; ++option) {
+    if (option->val != nullptr) parts[option->keyword] = option->val;
+  }
+  return parts;
+}
 
 std::string value_of(const Settings& parts, std::string_view name) {
   const auto found = parts.find(name);
@@ -46,53 +67,6 @@ std::string display_of(const Settings& parts) {
   if (host.starts_with('/') || host.starts_with('@')) return fmt::format("unix:{}:{}", host, port);
   return display_address(host, port);
 }
-
-}  // namespace
-
-std::optional<Settings> settings_of(const std::string& dsn) {
-  char* error = nullptr;
-  const std::unique_ptr<PQconninfoOption, void (*)(PQconninfoOption*)> options(
-      PQconninfoParse(dsn.c_str(), &error), PQconninfoFree);
-  // libpq's own message might quote a secret.
-  PQfreemem(error);
-  if (!options) return std::nullopt;
-  Settings parts;
-  for (const PQconninfoOption* option = options.get(); option->keyword != nullptr; ++option) {
-    if (option->val != nullptr) parts[option->keyword] = option->val;
-  }
-  return parts;
-}
-
-tl::expected<Endpoint, std::string> parse_endpoint(const std::string& dsn) {
-  const bool uri = dsn.starts_with("postgresql://") || dsn.starts_with("postgres://");
-  if (!uri && dsn.find('=') == std::string::npos) return invalid_url("not a PostgreSQL URL", form);
-  const auto parts = settings_of(dsn);
-  if (!parts) return invalid_url("not a PostgreSQL URL", form);
-  // An unencoded @ or / in the password: libpq would take a part of it for one of these.
-  for (const char* name : {"host", "port", "dbname", "user"}) {
-    const auto part = parts->find(name);
-    const bool torn = part != parts->end() && part->second.find('@', 1) != std::string::npos;
-    if (uri && torn) return invalid_url("user and password must be percent-encoded", form);
-  }
-  const auto port = parts->find("port");
-  if (port != parts->end() && port->second.find_first_not_of("0123456789,") != std::string::npos) {
-    return invalid_url("the port must be a number", form);
-  }
-  return Endpoint{.dsn = dsn, .display = display_of(*parts), .name = name_of(*parts)};
-}
-
-Secrecy secrecy_of(const std::string& dsn) {
-  const Settings parts = settings_of(dsn).value_or(Settings{});
-  const std::string mode = value_of(parts, "sslmode");
-  // The other modes accept a server without TLS.
-  if (mode == "require" || mode == "verify-ca" || mode == "verify-full") {
-    return {.encryption = "sslmode=" + mode};
-  }
-  if (value_of(parts, "password").empty() || is_local(host_of(parts))) return {};
-  return {.advice = "use sslmode=verify-full"};
-}
-
-namespace {
 
 struct Taken {
   Settings settings;  ///< libpq's defaults as they were, a service's included
@@ -126,6 +100,35 @@ const Taken& environment() {
 }
 
 }  // namespace
+
+tl::expected<Endpoint, std::string> parse_endpoint(const std::string& dsn) {
+  const bool uri = dsn.starts_with("postgresql://") || dsn.starts_with("postgres://");
+  if (!uri && dsn.find('=') == std::string::npos) return invalid_url("not a PostgreSQL URL", form);
+  const auto parts = settings_of(dsn);
+  if (!parts) return invalid_url("not a PostgreSQL URL", form);
+  // An unencoded @ or / in the password: libpq would take a part of it for one of these.
+  for (const char* name : {"host", "port", "dbname", "user"}) {
+    const auto part = parts->find(name);
+    const bool torn = part != parts->end() && part->second.find('@', 1) != std::string::npos;
+    if (uri && torn) return invalid_url("user and password must be percent-encoded", form);
+  }
+  const auto port = parts->find("port");
+  if (port != parts->end() && port->second.find_first_not_of("0123456789,") != std::string::npos) {
+    return invalid_url("the port must be a number", form);
+  }
+  return Endpoint{.dsn = dsn, .display = display_of(*parts), .name = name_of(*parts)};
+}
+
+Secrecy secrecy_of(const std::string& dsn) {
+  const Settings parts = settings_of(dsn).value_or(Settings{});
+  const std::string mode = value_of(parts, "sslmode");
+  // The other modes accept a server without TLS.
+  if (mode == "require" || mode == "verify-ca" || mode == "verify-full") {
+    return {.encryption = "sslmode=" + mode};
+  }
+  if (value_of(parts, "password").empty() || is_local(host_of(parts))) return {};
+  return {.advice = "use sslmode=verify-full"};
+}
 
 std::vector<std::string> take_environment() { return environment().names; }
 
@@ -162,9 +165,8 @@ std::string schema_of_run(std::string_view run_id) {
   constexpr std::size_t kLongestName = 63;
   std::string name = "lockbench_";
   for (const char c : run_id.substr(0, kLongestName - name.size())) {
-    const bool upper = c >= 'A' && c <= 'Z';
-    const bool plain = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
-    name += upper ? static_cast<char>(c - 'A' + 'a') : plain ? c : '_';
+    const auto byte = static_cast<unsigned char>(c);
+    name += std::isalnum(byte) != 0 ? static_cast<char>(std::tolower(byte)) : '_';
   }
   return name;
 }

@@ -1,9 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
-#include <map>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <tl/expected.hpp>
@@ -23,26 +20,15 @@ struct Endpoint {
   std::string name;
 };
 
-/// The error says what is wrong and what is allowed, and never repeats the DSN, which may hold a
-/// secret.
+/// Errors are those of parse_url().
 tl::expected<Endpoint, std::string> parse_endpoint(const std::string& dsn);
 
 /// For a DSN that parse_endpoint accepts: what its sslmode promises.
 Secrecy secrecy_of(const std::string& dsn);
 
-/// libpq's settings by their names.
-using Settings = std::map<std::string, std::string, std::less<>>;
-/// Those of a DSN, secrets included; nothing if libpq does not understand it.
-std::optional<Settings> settings_of(const std::string& dsn);
-
-/// libpq reads settings from the environment: PGHOST, PGSSLMODE, PGSERVICE and so on. They are for
-/// the user's servers; a private one must not be reached with them. Takes them out and returns the
-/// names of those that were set. To be called before the first thread; later calls only return the
-/// names.
+/// StoreKind::take_environment of PGHOST, PGSSLMODE, PGSERVICE and so on.
 std::vector<std::string> take_environment();
-
-/// A DSN of the user's as libpq would complete it from what was taken. One that names a service is
-/// completed by that alone.
+/// StoreKind::complete, as libpq would do it. One that names a service is completed by that alone.
 std::string completed(const std::string& dsn);
 
 /// Text between these quotes, in which quotes and backslashes are escaped.

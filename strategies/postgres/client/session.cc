@@ -103,11 +103,11 @@ SELECT pg_backend_pid();
 
 }  // namespace
 
-void Session::Finish::operator()(pg_conn* connection) const noexcept { PQfinish(connection); }
-void Session::Clear::operator()(pg_result* result) const noexcept { PQclear(result); }
-
 Session::Session(Endpoint endpoint, const Timeouts& timeouts, Env& env)
-    : endpoint_(std::move(endpoint)), timeouts_(timeouts), env_(env) {}
+    : endpoint_(std::move(endpoint)),
+      timeouts_(timeouts),
+      env_(env),
+      connection_(nullptr, PQfinish) {}
 
 Session::~Session() { close(); }
 
@@ -307,14 +307,12 @@ tl::expected<void, std::string> Session::dial(Duration longest, const std::stop_
   return {};
 }
 
-StoreResult<void> Session::connect(const std::stop_token& stop) {
+StoreResult<void> Session::connect(const std::stop_token& caller_stop) {
   if (connection_) return {};
   // To clean up after a stop takes a connection too.
-  if (stop.stop_requested()) return connect_within(time_to_connect_after_stop(timeouts_), {});
-  return connect_within(timeouts_, stop);
-}
-
-StoreResult<void> Session::connect_within(Duration longest, const std::stop_token& stop) {
+  const bool late = caller_stop.stop_requested();
+  const Duration longest = late ? time_to_connect_after_stop(timeouts_) : timeouts_.answer;
+  const std::stop_token stop = late ? std::stop_token() : caller_stop;
   const auto failed = [&](std::string_view why) -> StoreResult<void> {
     auto error = fail(StoreError::Kind::not_sent, why);
     connection_.reset();
@@ -443,13 +441,13 @@ StoreResult<bool> Session::await_result(Limits& limits, std::string_view key) {
 }
 
 StoreResult<Session::ResultPtr> Session::collect(Limits& limits, std::string_view key) {
-  ResultPtr last;
+  ResultPtr last(nullptr, PQclear);
   for (int results = 0; results <= kMostResults; ++results) {
     const auto open = await_result(limits, key);
     if (!open) return tl::unexpected(open.error());
     if (!*open && last) return last;
     // What was read before the connection ended may say why.
-    ResultPtr next(PQgetResult(connection_.get()));
+    ResultPtr next(PQgetResult(connection_.get()), PQclear);
     if (!next && !last) return broken(StoreError::Kind::unanswered);
     if (!next) return last;
     if (!*open) return next;

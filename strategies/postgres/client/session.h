@@ -98,20 +98,13 @@ class Session {
 
  private:
   struct Limits;
-  struct Finish {
-    void operator()(pg_conn* connection) const noexcept;
-  };
-  struct Clear {
-    void operator()(pg_result* result) const noexcept;
-  };
-  using ResultPtr = std::unique_ptr<pg_result, Clear>;
+  using ResultPtr = std::unique_ptr<pg_result, void (*)(pg_result*)>;
 
   StoreResult<Answer> exchange(const Statement& statement, std::string_view key,
                                std::span<const std::string> parameters, const Patience& patience);
   /// A statement that is no part of a lock: its loss counts as not sent.
   StoreResult<Answer> set_up(const Statement& statement, std::string_view key,
                              std::span<const std::string> parameters, const std::stop_token& stop);
-  StoreResult<void> connect_within(Duration longest, const std::stop_token& stop);
   /// Begins to connect; waits for nothing but the look-up of the host, for `longest` at most. The
   /// error says why it cannot.
   tl::expected<void, std::string> dial(Duration longest, const std::stop_token& stop);
@@ -137,13 +130,13 @@ class Session {
   /// With libpq's message.
   tl::unexpected<StoreError> broken(StoreError::Kind kind) const;
   tl::unexpected<StoreError> fail(StoreError::Kind kind, std::string_view why) const {
-    return failure_at(endpoint_.display, kind, printable(why));
+    return failure_at(endpoint_.display, kind, why);
   }
 
   const Endpoint endpoint_;
   const Timeouts timeouts_;
   Env& env_;
-  std::unique_ptr<pg_conn, Finish> connection_;
+  std::unique_ptr<pg_conn, void (*)(pg_conn*)> connection_;
   std::unordered_map<std::string, std::string> prepared_;  ///< names by SQL, on this connection
   std::string process_;  ///< of the server, for this connection; empty: not asked yet
   std::string schema_;

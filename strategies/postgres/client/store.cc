@@ -6,8 +6,6 @@
 #include <algorithm>
 #include <map>
 
-#include "strategies/descriptor.h"
-#include "strategies/postgres/client/endpoint.h"
 #include "strategies/postgres/client/session.h"
 
 namespace lockbench::postgres {

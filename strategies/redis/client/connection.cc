@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <deque>
 #include <mutex>
 #include <stdexcept>
@@ -42,7 +43,7 @@ class Client {
         env_(env) {}
 
   tl::unexpected<StoreError> fail(StoreError::Kind kind, std::string_view why) const {
-    return tl::unexpected(error_at(display_, kind, why));
+    return failure_at(display_, kind, why);
   }
 
   const Endpoint endpoint_;
@@ -225,9 +226,7 @@ class SocketConnection : public Connection, private Client {
 
   StoreResult<Reply> checked(Reply reply) const {
     if (reply.type != Reply::Type::error) return reply;
-    StoreError refused = error_at(display_, StoreError::Kind::rejected, reply.text);
-    refused.code = reply.code;
-    return tl::unexpected(std::move(refused));
+    return failure_at(display_, StoreError::Kind::rejected, reply.text, reply.code);
   }
 
   void break_connection(std::string_view why) {
@@ -291,16 +290,14 @@ class SocketSubscriber : public Subscriber, private Client {
     for (std::string bytes = take_gathered(); !bytes.empty(); bytes = take_gathered()) {
       // Only the receiver, which this is, changes `transport_`.
       const Transport::Status status = transport_->send(bytes, timeouts_);
-      if (status == Transport::Status::ok) continue;
-      const std::scoped_lock lock(sending_);
-      return cut(lockbench::describe(status, timeouts_));
+      if (status != Transport::Status::ok) return cut(lockbench::describe(status, timeouts_));
     }
     return {};
   }
 
   StoreResult<std::optional<Push>> receive(Duration longest, const std::stop_token& stop) override {
     if (!transport_) return fail(StoreError::Kind::not_sent, "not connected");
-    if (is_cut()) return broken("the connection was cut");
+    if (cut_) return broken("the connection was cut");
     const auto reply = read_reply(*transport_, reader_, longest, stop);
     if (!reply) return broken(reply.error());
     if (!*reply) return std::nullopt;
@@ -339,15 +336,9 @@ class SocketSubscriber : public Subscriber, private Client {
     return std::exchange(gathered_, {});
   }
 
-  /// To be called with the mutex.
   tl::unexpected<StoreError> cut(std::string_view why) {
     cut_ = true;
     return fail(StoreError::Kind::unanswered, why);
-  }
-
-  bool is_cut() {
-    const std::scoped_lock lock(sending_);
-    return cut_;
   }
 
   StoreResult<std::optional<Push>> pushed(const Reply& reply) {
@@ -376,9 +367,9 @@ class SocketSubscriber : public Subscriber, private Client {
   std::unique_ptr<Transport> transport_;
   ReplyReader reader_;
   std::deque<Sent> under_way_;
-  std::string gathered_;  ///< commands that the receiver will send, which may wait
-  bool gathers_ = false;  ///< the receiver sends: nobody else may
-  bool cut_ = false;      ///< while sending: the receiver closes it
+  std::string gathered_;           ///< commands that the receiver will send, which may wait
+  bool gathers_ = false;           ///< the receiver sends: nobody else may
+  std::atomic<bool> cut_ = false;  ///< while sending: the receiver closes it
 };
 
 class SocketFactory : public ConnectionFactory {

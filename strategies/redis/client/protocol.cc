@@ -4,8 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <limits>
-#include <utility>
 #include <vector>
 
 #include "strategies/carrier.h"
@@ -98,18 +96,6 @@ std::string describe(const Reply& reply) {
   if (reply.type == Type::string) return fmt::format("text of {} bytes", reply.text.size());
   if (reply.type == Type::array) return fmt::format("an array of {}", reply.elements.size());
   return (reply.type == Type::error ? "the error " : "the status ") + printable(reply.text);
-}
-
-bool is_text(const Reply& reply) {
-  return reply.type == Reply::Type::string || reply.type == Reply::Type::status;
-}
-
-std::optional<bool> read_ok(const Reply& reply) {
-  return reply.is_text("OK") ? std::optional(true) : std::nullopt;
-}
-
-std::optional<std::string> read_text(const Reply& reply) {
-  return is_text(reply) ? std::optional(reply.text) : std::nullopt;
 }
 
 /// Why a login failed, by the answer to AUTH. None of the server's own words: it knows the password
@@ -210,32 +196,6 @@ std::optional<std::int64_t> number_in(const Reply& reply, std::int64_t least, st
   return fits ? std::optional(reply.integer) : std::nullopt;
 }
 
-const Form<bool> kOk{"OK", read_ok};
-
-const Form<bool> kOkOrNil{"OK or nil", [](const Reply& reply) {
-                            return reply.is_nil() ? std::optional(false) : read_ok(reply);
-                          }};
-
-const Form<bool> kFlag{"0 or 1", [](const Reply& reply) -> std::optional<bool> {
-                         const auto flag = number_in(reply, 0, 1);
-                         if (!flag) return std::nullopt;
-                         return *flag == 1;
-                       }};
-
-const Form<std::int64_t> kCount{"a count", [](const Reply& reply) {
-                                  return number_in(reply, 0,
-                                                   std::numeric_limits<std::int32_t>::max());
-                                }};
-
-const Form<std::string> kText{"text", read_text};
-
-const Form<std::optional<std::string>> kTextOrNil{
-    "text or nil", [](const Reply& reply) -> std::optional<std::optional<std::string>> {
-      if (reply.is_nil()) return std::optional<std::string>();
-      if (!is_text(reply)) return std::nullopt;
-      return std::optional(reply.text);
-    }};
-
 tl::expected<Push, std::string> read_push(const Reply& reply) {
   if (reply.type == Reply::Type::error) return tl::unexpected(printable(reply.text));
   const bool triple = reply.type == Reply::Type::array && reply.elements.size() == 3;
@@ -313,12 +273,6 @@ tl::expected<Reply, std::string> exchange_once(Transport& transport, ReplyReader
   return tl::unexpected(describe(Transport::Status::timed_out, timeout));
 }
 
-StoreError error_at(const std::string& display, StoreError::Kind kind, std::string_view why) {
-  std::string text = printable(why);
-  if (!text.starts_with(display)) text = fmt::format("{}: {}", display, text);
-  return {kind, std::move(text)};
-}
-
 std::string info_field(std::string_view info, std::string_view name) {
   const std::string line = "\n" + std::string(name) + ":";
   const std::size_t at = info.find(line);
@@ -347,7 +301,7 @@ StoreResult<void> greet(const Endpoint& endpoint, Transport& transport, ReplyRea
                         Duration timeout, const std::stop_token& stop, Env* env) {
   const std::string display = endpoint.display();
   const auto fail = [&](StoreError::Kind kind, std::string_view why) {
-    return tl::unexpected(error_at(display, kind, why));
+    return failure_at(display, kind, why);
   };
   const auto say = [&](WordList words) -> StoreResult<Reply> {
     const std::string_view name = *words.begin();
@@ -364,10 +318,8 @@ StoreResult<void> greet(const Endpoint& endpoint, Transport& transport, ReplyRea
     }
     if (accepted) return *std::move(reply);
     if (!reply) return fail(StoreError::Kind::not_sent, reply.error());
-    StoreError refused = error_at(display, StoreError::Kind::rejected,
-                                  name == kLogin ? why_not_logged_in(*reply) : reply->text);
-    refused.code = reply->code;
-    return tl::unexpected(std::move(refused));
+    return failure_at(display, StoreError::Kind::rejected,
+                      name == kLogin ? why_not_logged_in(*reply) : reply->text, reply->code);
   };
   const auto demand_ok = [&](WordList words) -> StoreResult<void> {
     const auto reply = say(words);

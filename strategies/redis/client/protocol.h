@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
@@ -50,14 +51,34 @@ std::string describe_answer(std::string_view name, const Reply& reply, std::stri
 /// An integer within these bounds.
 std::optional<std::int64_t> number_in(const Reply& reply, std::int64_t least, std::int64_t most);
 
-// NOLINTBEGIN(readability-identifier-naming): constants, though what they hold is made at the start
-extern const Form<bool> kOk;
-extern const Form<bool> kOkOrNil;  ///< SET with NX: whether it was set
-extern const Form<bool> kFlag;     ///< 0 or 1: whether something was changed
-extern const Form<std::int64_t> kCount;
-extern const Form<std::string> kText;
-extern const Form<std::optional<std::string>> kTextOrNil;
-// NOLINTEND(readability-identifier-naming)
+inline constexpr Form<bool> kOk{"OK", [](const Reply& reply) {
+                                  return reply.is_text("OK") ? std::optional(true) : std::nullopt;
+                                }};
+/// SET with NX: whether it was set.
+inline constexpr Form<bool> kOkOrNil{
+    "OK or nil",
+    [](const Reply& reply) { return reply.is_nil() ? std::optional(false) : kOk.read(reply); }};
+/// Whether something was changed.
+inline constexpr Form<bool> kFlag{"0 or 1", [](const Reply& reply) {
+                                    const auto flag = number_in(reply, 0, 1);
+                                    return flag ? std::optional(*flag == 1) : std::nullopt;
+                                  }};
+inline constexpr Form<std::int64_t> kCount{
+    "a count", [](const Reply& reply) {
+      return number_in(reply, 0, std::numeric_limits<std::int32_t>::max());
+    }};
+inline constexpr Form<std::string> kText{
+    "text", [](const Reply& reply) {
+      const bool is_text = reply.type == Reply::Type::string || reply.type == Reply::Type::status;
+      return is_text ? std::optional(reply.text) : std::nullopt;
+    }};
+inline constexpr Form<std::optional<std::string>> kTextOrNil{
+    "text or nil", [](const Reply& reply) -> std::optional<std::optional<std::string>> {
+      if (reply.is_nil()) return std::optional<std::string>();
+      auto text = kText.read(reply);
+      if (!text) return std::nullopt;
+      return text;
+    }};
 
 /// A message to a subscriber, or the error.
 tl::expected<Push, std::string> read_push(const Reply& reply);
@@ -76,9 +97,6 @@ tl::expected<std::optional<Reply>, std::string> read_reply(Transport& transport,
 tl::expected<Reply, std::string> exchange_once(Transport& transport, ReplyReader& reader,
                                                Command command, Duration timeout,
                                                const std::stop_token& stop);
-
-/// In one line, which names the server unless `why` does.
-StoreError error_at(const std::string& display, StoreError::Kind kind, std::string_view why);
 
 /// The value of "name:value\r\n" in the answer to INFO; empty if it is missing.
 std::string info_field(std::string_view info, std::string_view name);

@@ -110,14 +110,6 @@ std::unique_ptr<RenewalChannel> make_renewal_channel(std::unique_ptr<Connection>
   return std::make_unique<RedisRenewals>(std::move(connection), protocol, wait);
 }
 
-const Form<TryResult> kNilOrTimeLeft{
-    "nil or milliseconds", [](const Reply& reply) -> std::optional<TryResult> {
-      if (reply.is_nil()) return TryResult(true);
-      const auto left = number_in(reply, -1, ceil_milliseconds(kLongestDuration));
-      if (!left) return std::nullopt;
-      return *left < 0 ? TryResult(false) : TryResult(false, std::chrono::milliseconds(*left));
-    }};
-
 SingleNodeLock::SingleNodeLock(const Context& context, Replicas needed)
     : env_(context.env),
       services_(context.services),

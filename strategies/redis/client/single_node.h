@@ -69,7 +69,13 @@ struct TryResult {
 };
 
 /// nil: granted; otherwise PTTL of what is in the way, -1 if that does not end.
-extern const Form<TryResult> kNilOrTimeLeft;  // NOLINT(readability-identifier-naming)
+inline constexpr Form<TryResult> kNilOrTimeLeft{
+    "nil or milliseconds", [](const Reply& reply) -> std::optional<TryResult> {
+      if (reply.is_nil()) return TryResult(true);
+      const auto left = number_in(reply, -1, ceil_milliseconds(kLongestDuration));
+      if (!left) return std::nullopt;
+      return *left < 0 ? TryResult(false) : TryResult(false, std::chrono::milliseconds(*left));
+    }};
 
 /// The part that all locks on one Redis share: the connection, waiting, renewal by a timer, and
 /// cleaning up after a lost answer. A strategy adds its commands.
@@ -144,9 +150,8 @@ class SingleNodeLock : public LockStrategy {
   StoreResult<std::optional<std::string>> get_set(std::string_view key, std::string_view value,
                                                   const std::stop_token& stop);
 
-  /// Queues WAIT, which covers what the same connection wrote before.
+  /// As ReplicaWait, and told to the observer.
   void queue_wait();
-  /// Its answer; `refused` if too few replicas have acknowledged in time.
   StoreResult<void> receive_wait(const std::stop_token& stop);
   /// Both, for what was written last.
   StoreResult<void> await_replicas(const std::stop_token& stop);

@@ -22,8 +22,7 @@ namespace lockbench::zookeeper {
 /// with them, only that user may touch the nodes that the locks create. The path is the prefix of
 /// all nodes ("/app"), often empty.
 using Endpoint = Url;
-/// The error says what is wrong and what is allowed, and does not repeat the text, which may hold a
-/// secret.
+/// As parse_url().
 tl::expected<Endpoint, std::string> parse_endpoint(std::string_view text);
 
 /// A connection that carries packets: each is sent behind its length, in four bytes. One thread at

@@ -50,69 +50,6 @@ const Meaning* find(Code code) {
   return found == kMeanings.end() ? nullptr : &*found;
 }
 
-}  // namespace
-
-std::string_view Reader::take(std::size_t size) {
-  if (!ok_ || size > rest_.size()) {
-    ok_ = false;
-    rest_ = {};
-    return {};
-  }
-  const std::string_view taken = rest_.substr(0, size);
-  rest_.remove_prefix(size);
-  return taken;
-}
-
-std::uint64_t Reader::number(std::size_t size) {
-  std::uint64_t number = 0;
-  for (const char byte : take(size)) {
-    number = (number << 8) | static_cast<unsigned char>(byte);
-  }
-  return number;
-}
-
-std::size_t Reader::length() {
-  const std::int32_t length = int32();
-  if (length < -1) ok_ = false;
-  return ok_ && length > 0 ? static_cast<std::size_t>(length) : 0;
-}
-
-std::string_view Reader::text() { return take(length()); }
-
-std::vector<std::string> Reader::texts() {
-  constexpr std::size_t kShortest = sizeof(std::int32_t);
-  const std::size_t count = length();
-  std::vector<std::string> texts;
-  // Before anything is allocated for them.
-  if (count > rest_.size() / kShortest) ok_ = false;
-  if (!ok_) return texts;
-  texts.reserve(count);
-  for (std::size_t i = 0; i < count && ok_; ++i) texts.emplace_back(text());
-  return texts;
-}
-
-bool is_lost(Code code) {
-  const Meaning* known = find(code);
-  return known == nullptr || !known->took_no_effect;
-}
-
-bool ends_session(Code code) {
-  return code == Code::session_expired || code == Code::auth_failed || code == Code::needs_sasl;
-}
-
-bool is_usual(Code code) {
-  return code == Code::ok || code == Code::no_node || code == Code::node_exists ||
-         code == Code::not_empty;
-}
-
-std::string describe(Code code) {
-  const Meaning* known = find(code);
-  return known == nullptr ? fmt::format("error {}", static_cast<std::int32_t>(code))
-                          : std::string(known->words);
-}
-
-namespace {
-
 using namespace std::string_view_literals;
 
 /// Operations that are no requests.
@@ -187,7 +124,84 @@ bool fits(const Request& asked, std::string_view made) {
   return is_name(added) && sequence_of(added).has_value();
 }
 
+constexpr std::string_view kRoot = "/lockbench";
+
+/// As a valid name of one node.
+std::string encoded(std::string_view text) {
+  std::string name;
+  for (const char c : text) {
+    const bool plain = c > ' ' && c < 0x7f && c != '/' && c != '%';
+    if (plain) {
+      name += c;
+    } else {
+      name += fmt::format("%{:02X}", static_cast<unsigned char>(c));
+    }
+  }
+  // ZooKeeper does not allow these names.
+  if (name == "." || name == "..") return "%" + name;
+  return name.empty() ? "%" : name;
+}
+
 }  // namespace
+
+std::string_view Reader::take(std::size_t size) {
+  if (!ok_ || size > rest_.size()) {
+    ok_ = false;
+    rest_ = {};
+    return {};
+  }
+  const std::string_view taken = rest_.substr(0, size);
+  rest_.remove_prefix(size);
+  return taken;
+}
+
+std::uint64_t Reader::number(std::size_t size) {
+  std::uint64_t number = 0;
+  for (const char byte : take(size)) {
+    number = (number << 8) | static_cast<unsigned char>(byte);
+  }
+  return number;
+}
+
+std::size_t Reader::length() {
+  const std::int32_t length = int32();
+  if (length < -1) ok_ = false;
+  return ok_ && length > 0 ? static_cast<std::size_t>(length) : 0;
+}
+
+std::string_view Reader::text() { return take(length()); }
+
+std::vector<std::string> Reader::texts() {
+  constexpr std::size_t kShortest = sizeof(std::int32_t);
+  const std::size_t count = length();
+  std::vector<std::string> texts;
+  // Before anything is allocated for them.
+  if (count > rest_.size() / kShortest) ok_ = false;
+  if (!ok_) return texts;
+  texts.reserve(count);
+  for (std::size_t i = 0; i < count && ok_; ++i) texts.emplace_back(text());
+  return texts;
+}
+
+bool is_lost(Code code) {
+  const Meaning* known = find(code);
+  return known == nullptr || !known->took_no_effect;
+}
+
+bool ends_session(Code code) {
+  return code == Code::session_expired || code == Code::auth_failed || code == Code::needs_sasl;
+}
+
+bool is_usual(Code code) {
+  return code == Code::ok || code == Code::no_node || code == Code::node_exists ||
+         code == Code::not_empty;
+}
+
+std::string describe(Code code) {
+  const Meaning* known = find(code);
+  return known == nullptr ? fmt::format("error {}", static_cast<std::int32_t>(code))
+                          : std::string(known->words);
+}
 
 std::string greet(const Identity& session, Duration timeout) {
   constexpr std::int32_t kVersion = 0;
@@ -321,28 +335,6 @@ std::optional<std::string> version_in(std::string_view answer) {
   if (version.empty()) return std::nullopt;
   return std::string(version);
 }
-
-namespace {
-
-constexpr std::string_view kRoot = "/lockbench";
-
-/// As a valid name of one node.
-std::string encoded(std::string_view text) {
-  std::string name;
-  for (const char c : text) {
-    const bool plain = c > ' ' && c < 0x7f && c != '/' && c != '%';
-    if (plain) {
-      name += c;
-    } else {
-      name += fmt::format("%{:02X}", static_cast<unsigned char>(c));
-    }
-  }
-  // ZooKeeper does not allow these names.
-  if (name == "." || name == "..") return "%" + name;
-  return name.empty() ? "%" : name;
-}
-
-}  // namespace
 
 std::string run_path(std::string_view run_id) {
   return fmt::format("{}/{}", kRoot, encoded(run_id));

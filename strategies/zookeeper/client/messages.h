@@ -205,9 +205,8 @@ std::optional<std::int64_t> sequence_of(std::string_view name);
 
 /// A contender's place among the children of a lock's node.
 struct Place {
-  bool there = false;  ///< its node is among them
-  std::optional<std::string_view>
-      ahead{};  ///< the node that it waits for; nothing: it has the lock
+  bool there = false;                       ///< its node is among them
+  std::optional<std::string_view> ahead{};  ///< is waited for; nothing: it has the lock
 };
 
 /// Compares sequence numbers only, as the names' prefixes differ. Children without a number are

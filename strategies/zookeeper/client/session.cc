@@ -1,7 +1,7 @@
 #include "strategies/zookeeper/client/session.h"
 
-#include <algorithm>
 #include <bit>
+#include <boost/scope_exit.hpp>
 #include <utility>
 
 // The calls of clients and of the keeper, and the keeper. Packets of the server: see answers.cc.
@@ -16,12 +16,6 @@ auto unlocked(std::unique_lock<std::mutex>& lock, Duration longest, Work work) {
   auto result = work();
   lock.lock();
   return result;
-}
-
-/// How long one server may take to greet, so that all of them are tried in time.
-Duration patience_with_each(Duration ttl, Duration command_timeout, std::size_t servers) {
-  constexpr Duration kShortest = std::chrono::milliseconds(50);
-  return std::max(std::min(ttl * 2 / 3, command_timeout) / static_cast<int>(servers), kShortest);
 }
 
 }  // namespace
@@ -176,7 +170,10 @@ StoreResult<void> Session::open(Duration ttl, const std::stop_token& stop) {
     contact_ = {};
     silent_ = false;
     why_lost_.clear();
-    link_.begin(patience_with_each(ttl, timeouts_.answer, endpoint_.hosts.size()));
+    // Of each server to greet, so that all of them are tried in time.
+    constexpr Duration kLeastPatience = std::chrono::milliseconds(50);
+    const Duration for_all = std::min(ttl * 2 / 3, timeouts_.answer);
+    link_.begin(std::max(for_all / static_cast<int>(endpoint_.hosts.size()), kLeastPatience));
     await(lock, stop, [this] { return state_ != State::connecting || link_.is_hopeless(); });
     if (state_ != State::connected) {
       if (!link_.is_hopeless()) return not_connected(stop);
@@ -426,26 +423,16 @@ void SessionKeeper::keep(const std::stop_token& stop) {
 }
 
 void SessionKeeper::attend(Session* session, std::unique_lock<std::mutex>& lock) {
-  struct Attending {
-    explicit Attending(SessionKeeper& by, Session* session, std::unique_lock<std::mutex>& held)
-        : keeper(by), lock(held) {
-      keeper.attended_ = session;
-      lock.unlock();
-    }
-    Attending(const Attending&) = delete;
-    Attending& operator=(const Attending&) = delete;
-    ~Attending() {
-      lock.lock();
-      keeper.attended_ = nullptr;
-    }
-    SessionKeeper& keeper;
-    std::unique_lock<std::mutex>& lock;
-  };
   // One that was removed meanwhile is not among them.
   if (!due_.contains(session)) return;
   Duration next{};
   {
-    const Attending attending(*this, session, lock);
+    attended_ = session;
+    lock.unlock();
+    BOOST_SCOPE_EXIT_ALL(&) {
+      lock.lock();
+      attended_ = nullptr;
+    };
     next = session->keep(*env_);
     // Where something is always to be done, the clients on the same thread must run in between.
     Carrier::current().yield();

@@ -114,21 +114,18 @@ class ZookeeperStore : public Store {
     }
     auto removed = remove(nodes, stop);
     if (!removed) return removed;
-    if (auto last = remove_all(std::span(&run, 1), stop); !last)
-      return tl::unexpected(last.error());
-    return removed;
+    return remove_all(std::span(&run, 1), stop).map([&] { return *removed; });
   }
 
   /// These nodes, and what is below them; how many of them were there.
   StoreResult<std::size_t> remove(std::span<const std::string> nodes, const std::stop_token& stop) {
-    std::size_t count = 0;
-    for (std::size_t from = 0; from < nodes.size(); from += kBatch) {
-      const auto some = nodes.subspan(from, std::min(kBatch, nodes.size() - from));
+    const auto remove_some = [&](auto some) -> StoreResult<std::size_t> {
       std::vector<Request> looks;
       for (const std::string& node : some) looks.push_back({Request::Kind::children, node});
       const Replies children = ask(looks, stop);
       if (!children) return tl::unexpected(children.error());
       std::vector<std::string> found;
+      std::size_t count = 0;
       for (std::size_t i = 0; i < some.size(); ++i) {
         for (const std::string& child : children->at(i).children) {
           found.push_back(some[i] + "/" + child);
@@ -137,27 +134,25 @@ class ZookeeperStore : public Store {
         found.push_back(some[i]);
         ++count;
       }
-      if (auto removed = remove_all(found, stop); !removed) {
-        return tl::unexpected(removed.error());
-      }
-    }
-    return count;
+      return remove_all(found, stop).map([&] { return count; });
+    };
+    return remove_in_batches(nodes, kBatch, display(), stop, remove_some);
   }
 
   /// In this order; those that are gone count as removed.
   StoreResult<void> remove_all(std::span<const std::string> nodes, const std::stop_token& stop) {
-    for (std::size_t from = 0; from < nodes.size(); from += kBatch) {
-      const auto some = nodes.subspan(from, std::min(kBatch, nodes.size() - from));
+    const auto remove_some = [&](auto some) -> StoreResult<std::size_t> {
       std::vector<Request> removals;
       for (const std::string& node : some) removals.push_back({Request::Kind::remove, node});
       const Replies removed = ask(removals, stop);
       if (!removed) return tl::unexpected(removed.error());
       for (std::size_t i = 0; i < some.size(); ++i) {
         if (removed->at(i).code != Code::not_empty) continue;
-        return failure_at(display(), StoreError::Kind::rejected, printable(some[i]) + " is in use");
+        return failure_at(display(), StoreError::Kind::rejected, some[i] + " is in use");
       }
-    }
-    return {};
+      return some.size();
+    };
+    return remove_in_batches(nodes, kBatch, display(), stop, remove_some).map([](std::size_t) {});
   }
 
   /// Bounds what is under way at once.

@@ -24,7 +24,7 @@ TEST(EtcdKeys, OfALockShareAPrefixWithNoOther) {
   const std::string end = end_of_prefix(prefix);
   const auto within = [&](const std::string& key) { return prefix <= key && key < end; };
   EXPECT_TRUE(within("lock{1}/0123"));
-  EXPECT_TRUE(within(queue_of("lock{1}", Mode::shared) + "ff"));
+  EXPECT_TRUE(within(queue_of("lock{1}") + letter_of(Mode::shared) + "ff"));
   EXPECT_FALSE(within("lock{1}"));
   EXPECT_FALSE(within("lock{10}/0123"));
   EXPECT_FALSE(within("lock{1}0"));
