@@ -1,35 +1,26 @@
 #include "tests/support/http_client.h"
 
-#include <arpa/inet.h>
 #include <fmt/format.h>
-#include <netinet/in.h>
-#include <poll.h>
-#include <sys/socket.h>
-#include <sys/time.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <array>
-#include <cerrno>
 #include <charconv>
+#include <stdexcept>
 #include <string_view>
 
-#include "tests/support/eventually.h"
+#include "tests/support/tcp_client.h"
 
 namespace lockbench::test {
 namespace {
 
-enum class End { closed, patience };
-
-/// Passes on what comes until the other side closes, or patience ends.
-template <class Take>
-End receive(int socket, Take take) {
-  std::array<char, 65536> bytes{};
-  ssize_t count = 0;
-  while ((count = ::recv(socket, bytes.data(), bytes.size(), 0)) > 0) {
-    take(std::string_view(bytes.data(), static_cast<std::size_t>(count)));
+/// All that the server says; empty if nobody listens.
+std::string answer_to(std::uint16_t port, const std::string& request) {
+  try {
+    TcpClient connection(port);
+    connection.send(request);
+    return connection.rest();
+  } catch (const std::runtime_error&) {
+    return "";
   }
-  return count < 0 && errno == EAGAIN ? End::patience : End::closed;
 }
 
 }  // namespace
@@ -44,49 +35,10 @@ double metric_on(const std::string& page, const std::string& series) {
   return value;
 }
 
-RawConnection::RawConnection(std::uint16_t port)
-    : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(port);
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  const timeval patience{.tv_sec = kPatience.count(), .tv_usec = 0};
-  ::setsockopt(socket_, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
-  if (::connect(socket_, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) {
-    ::close(socket_);
-    socket_ = -1;
-  }
-}
-
-RawConnection::~RawConnection() {
-  if (socket_ >= 0) ::close(socket_);
-}
-
-void RawConnection::send(const std::string& bytes) const {
-  static_cast<void>(::send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL));
-}
-
-std::string RawConnection::receive_all() const {
-  std::string received;
-  receive(socket_, [&](std::string_view bytes) { received += bytes; });
-  return received;
-}
-
-bool RawConnection::silent() const {
-  pollfd polled{.fd = socket_, .events = POLLIN | POLLRDHUP, .revents = 0};
-  return ::poll(&polled, 1, 0) == 0;
-}
-
-bool RawConnection::closes() const {
-  return receive(socket_, [](std::string_view) {}) == End::closed;
-}
-
 HttpReply http_get(std::uint16_t port, const std::string& path) {
-  const RawConnection connection(port);
-  if (!connection.connected()) return {};
-  connection.send(
-      fmt::format("GET {} HTTP/1.0\r\nHost: localhost\r\n\r\n", path));  // not in chunks
-  const std::string received = connection.receive_all();
+  // Not in chunks.
+  const std::string received =
+      answer_to(port, fmt::format("GET {} HTTP/1.0\r\nHost: localhost\r\n\r\n", path));
   const std::size_t end = received.find("\r\n\r\n");
   constexpr std::size_t kStatusAt = std::string_view("HTTP/1.1 ").size();
   if (end == std::string::npos || end < kStatusAt + 3) return {};

@@ -16,26 +16,4 @@ HttpReply http_get(std::uint16_t port, const std::string& path);
 /// Of the first series on a page of metrics that begins like this; -1 if there is none.
 double metric_on(const std::string& page, const std::string& series);
 
-/// One connection to the loopback, over which anything can be sent.
-class RawConnection {
- public:
-  explicit RawConnection(std::uint16_t port);
-  RawConnection(RawConnection&& other) noexcept : socket_(other.socket_) { other.socket_ = -1; }
-  RawConnection(const RawConnection&) = delete;
-  RawConnection& operator=(const RawConnection&) = delete;
-  ~RawConnection();
-
-  bool connected() const { return socket_ >= 0; }
-  void send(const std::string& bytes) const;
-  /// All that comes until the other side closes, or nothing has come within kPatience.
-  std::string receive_all() const;
-  /// Whether the other side has neither said anything nor closed it so far.
-  bool silent() const;
-  /// Whether the other side closes it within kPatience. What it says before does not count.
-  bool closes() const;
-
- private:
-  int socket_ = -1;
-};
-
 }  // namespace lockbench::test

@@ -1,4 +1,4 @@
-#include "tests/integration/testbed/tcp_client.h"
+#include "tests/support/tcp_client.h"
 
 #include <netinet/in.h>
 #include <poll.h>
@@ -9,8 +9,9 @@
 #include <array>
 #include <cerrno>
 #include <stdexcept>
+#include <utility>
 
-namespace lockbench::testbed {
+namespace lockbench::test {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -77,6 +78,12 @@ std::string TcpClient::lines(std::size_t count, std::chrono::milliseconds within
   return result;
 }
 
+std::string TcpClient::rest(std::chrono::milliseconds within) {
+  const auto deadline = Clock::now() + within;
+  while (read_some(deadline)) continue;
+  return std::exchange(read_, {});
+}
+
 TcpClient::End TcpClient::end(std::chrono::milliseconds within) {
   const auto deadline = Clock::now() + within;
   while (read_some(deadline)) read_.clear();
@@ -89,4 +96,4 @@ std::string TcpClient::ask(const std::string& command, std::chrono::milliseconds
   return line.substr(0, line.find('\r'));
 }
 
-}  // namespace lockbench::testbed
+}  // namespace lockbench::test
