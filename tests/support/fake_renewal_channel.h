@@ -17,7 +17,6 @@ class FakeRenewalStore {
     std::string key;
     Duration ttl{};
     TimePoint at{};
-    int batch = 0;
   };
 
   explicit FakeRenewalStore(SimClock& clock) : clock_(clock) {}
@@ -39,7 +38,7 @@ class FakeRenewalStore {
     explicit Channel(FakeRenewalStore& store) : store_(store) {}
 
     void queue(std::string_view key, std::string_view, Duration ttl) override {
-      store_.asked_.push_back({std::string(key), ttl, store_.clock_.now(), store_.batches_});
+      store_.asked_.push_back({std::string(key), ttl, store_.clock_.now()});
       ++queued_;
     }
     void flush(const std::stop_token&) override {

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <csignal>
-#include <cstdlib>
 
 #include "strategies/registry.h"
 #include "testbed/servers/ports.h"
@@ -16,6 +15,7 @@
 #include "tests/integration/support/program.h"
 #include "tests/support/boards.h"
 #include "tests/support/http_client.h"
+#include "tests/support/output_of.h"
 
 namespace lockbench::test {
 namespace {
@@ -94,19 +94,17 @@ class MetricsTest : public testing::Test {
 
 TEST_F(MetricsTest, PromtoolFindsNoFault) {
   const std::string page = scratch_->write("page", http_get(port_, "/metrics").body);
-  const std::string said = scratch_->write("said", "");
-  const std::string command = fmt::format("promtool check metrics <{} >{} 2>&1", page, said);
-  EXPECT_EQ(std::system(command.c_str()), 0) << read_file(said);
-  EXPECT_EQ(read_file(said), "");
+  const auto [said, status] = output_of("promtool check metrics <" + page + " 2>&1");
+  EXPECT_EQ(status, 0) << said;
+  EXPECT_EQ(said, "");
 }
 
 TEST_F(MetricsTest, PromtoolAgreesWithTheRulesAndTheirTests) {
-  const std::string said = scratch_->write("said", "");
   for (const char* check : {"check rules recording.yml alerts.yml", "check config prometheus.yml",
                             "test rules alerts_test.yml"}) {
-    const std::string command = fmt::format(
-        "cd {} && promtool {} >{} 2>&1", (dashboards_folder / "prometheus").string(), check, said);
-    EXPECT_EQ(std::system(command.c_str()), 0) << check << ": " << read_file(said);
+    const auto [said, status] = output_of(fmt::format(
+        "cd {} && promtool {} 2>&1", (dashboards_folder / "prometheus").string(), check));
+    EXPECT_EQ(status, 0) << check << ": " << said;
   }
 }
 
@@ -178,13 +176,11 @@ TEST_F(MetricsTest, TheRunHeldWhatTheTestsNeed) {
   EXPECT_GT(metric("lockbench_renewals_total", "redis-watchdog", ",outcome=\"renewed\""), 0);
 }
 
-const std::filesystem::path watched_dashboards = LOCKBENCH_SOURCE_DIR "/dashboards";
-
 /// A watch of a Redis of its own beside a run on it, scraped by a Prometheus.
 class WatchMetricsTest : public testing::Test {
  protected:
   WatchMetricsTest() : redis_(own_redis({.durable = false})) {
-    prometheus_ = std::make_unique<Prometheus>(port_, watched_dashboards / "prometheus",
+    prometheus_ = std::make_unique<Prometheus>(port_, dashboards_folder / "prometheus",
                                                std::vector<std::string>{"lockbench-watch"});
     watch_ = std::make_unique<Program>(
         scratch_,
@@ -200,9 +196,6 @@ class WatchMetricsTest : public testing::Test {
     arguments.insert(arguments.begin(), "run");
     arguments.insert(arguments.end(), {"--redis", redis_->url(), "--quiet", "--out", "run.json"});
     return std::make_unique<Program>(scratch_, arguments);
-  }
-  bool has_data(const std::string& expression) const {
-    return prometheus_->samples_of(expression) > 0;
   }
   bool fires(const std::string& alert) const {
     return prometheus_->value_of(fmt::format("ALERTS{{alertname=\"{}\"}}", alert)).has_value();
@@ -223,12 +216,12 @@ TEST_F(WatchMetricsTest, EveryPanelAndAlertHasData) {
   const auto all_there = [&] {
     missing.clear();
     const auto check = [&](const std::string& expression, const std::string& where) {
-      if (!of_watch(expression) || has_data(expression)) return;
+      if (!of_watch(expression) || prometheus_->samples_of(expression) > 0) return;
       // Redis tells how many wait, but not for how long.
       if (expression.find("wait_duration") != std::string::npos) return;
       missing.push_back(where + ": " + expression);
     };
-    for (const Board& board : read_boards(watched_dashboards / "grafana")) {
+    for (const Board& board : read_boards(dashboards_folder / "grafana")) {
       for (const Query& query : queries_of(board)) {
         check(with_variables(query.expression, "5s", "60s"), query.where);
       }
@@ -255,9 +248,9 @@ TEST_F(WatchMetricsTest, PromtoolFindsNoFaultAndNoNameOfALock) {
       [&] { return prometheus_->value_of("lockbench_watch_acquisitions_total").value_or(0) > 0; }));
   const std::string text = http_get(port_, "/metrics").body;
   EXPECT_THAT(text, testing::Not(testing::HasSubstr("redis-set-nx-lua")));
-  const std::string page = scratch_.write("page", text), said = scratch_.write("said", "");
-  const std::string command = fmt::format("promtool check metrics <{} >{} 2>&1", page, said);
-  EXPECT_EQ(std::system(command.c_str()), 0) << read_file(said);
+  const std::string page = scratch_.write("page", text);
+  const auto [said, status] = output_of("promtool check metrics <" + page + " 2>&1");
+  EXPECT_EQ(status, 0) << said;
   load->finish();
 }
 
