@@ -1,6 +1,6 @@
 #pragma once
 
-#include <deque>
+#include <algorithm>
 #include <functional>
 #include <string>
 #include <vector>
@@ -62,5 +62,16 @@ class FakeRenewalStore {
   std::vector<Asked> asked_;
   int batches_ = 0;
 };
+
+/// Runs a scheduler on simulated time.
+inline void run_until(TimePoint end, RenewalScheduler& scheduler, SimClock& clock) {
+  constexpr int kMost = 100'000;
+  for (int i = 0; i < kMost; ++i) {
+    const TimePoint next = scheduler.run_due();
+    if (next > end) break;
+    clock.advance_to(std::max(next, clock.now()));
+  }
+  if (clock.now() < end) clock.advance_to(end);
+}
 
 }  // namespace lockbench

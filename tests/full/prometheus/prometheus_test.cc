@@ -5,7 +5,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <csignal>
+#include <set>
 
 #include "strategies/registry.h"
 #include "testbed/servers/ports.h"
@@ -34,6 +36,15 @@ std::vector<std::string> strategies() {
   std::vector<std::string> names = {"none", "redis-set-nx-lua", "redis-watchdog", "redis-fenced"};
   if (has_quorums()) names.emplace_back("redlock");
   return names;
+}
+
+/// By promtool, on a page of metrics.
+void expect_no_fault_in(const std::string& page) {
+  const Scratch scratch;
+  const std::string file = scratch.write("page", page);
+  const auto [said, status] = output_of("promtool check metrics <" + file + " 2>&1");
+  EXPECT_EQ(status, 0) << said;
+  EXPECT_EQ(said, "");
 }
 
 /// One run, in which leases are renewed, lost and violated, watched by a Prometheus from its start
@@ -92,12 +103,7 @@ class MetricsTest : public testing::Test {
   // NOLINTEND(readability-identifier-naming)
 };
 
-TEST_F(MetricsTest, PromtoolFindsNoFault) {
-  const std::string page = scratch_->write("page", http_get(port_, "/metrics").body);
-  const auto [said, status] = output_of("promtool check metrics <" + page + " 2>&1");
-  EXPECT_EQ(status, 0) << said;
-  EXPECT_EQ(said, "");
-}
+TEST_F(MetricsTest, PromtoolFindsNoFault) { expect_no_fault_in(http_get(port_, "/metrics").body); }
 
 TEST_F(MetricsTest, PromtoolAgreesWithTheRulesAndTheirTests) {
   for (const char* check : {"check rules recording.yml alerts.yml", "check config prometheus.yml",
@@ -248,9 +254,7 @@ TEST_F(WatchMetricsTest, PromtoolFindsNoFaultAndNoNameOfALock) {
       [&] { return prometheus_->value_of("lockbench_watch_acquisitions_total").value_or(0) > 0; }));
   const std::string text = http_get(port_, "/metrics").body;
   EXPECT_THAT(text, testing::Not(testing::HasSubstr("redis-set-nx-lua")));
-  const std::string page = scratch_.write("page", text);
-  const auto [said, status] = output_of("promtool check metrics <" + page + " 2>&1");
-  EXPECT_EQ(status, 0) << said;
+  expect_no_fault_in(text);
   load->finish();
 }
 
@@ -262,6 +266,71 @@ TEST_F(WatchMetricsTest, LocksThatExpireUnderTheirHoldersRaiseAnAlert) {
       eventually([&] { return fires("LockbenchLockExpired") || fires("LockbenchLockTakenOver"); }));
   load->signal(SIGTERM);
   load->finish();
+}
+
+/// With a Prometheus that evaluates the shipped rules.
+class ProbeAlertsTest : public ProbeTest {
+ protected:
+  bool fires(const std::string& alert) const {
+    return prometheus_
+        .value_of(fmt::format("ALERTS{{job=\"lockbench-probe\",alertname=\"{}\",alertstate=\"firing"
+                              "\"}}",
+                              alert))
+        .has_value();
+  }
+  Setting with_mutants() const { return {.program = "lockbench_with_mutants"}; }
+
+  Prometheus prometheus_{port_, dashboards_folder / "prometheus"};
+};
+
+TEST_F(ProbeAlertsTest, ABrokenLockRaisesTheAlarm) {
+  const auto program = probe({"test-blind", "--rate", "20"}, with_mutants());
+  EXPECT_TRUE(eventually([&] { return fires("LockbenchExclusionBroken"); }));
+}
+
+/// The colours that a panel gives the present values of its queries. Those of 99th percentiles are
+/// left out: a stall of the machine is one.
+std::set<std::string> colours(const Board& panel, const Prometheus& prometheus) {
+  std::set<std::string> shown;
+  const Board& steps = panel.at("fieldConfig").at("defaults").at("thresholds").at("steps");
+  for (const Board& target : panel.at("targets")) {
+    const std::string query = target.at("expr");
+    if (query.starts_with("histogram_quantile(0.99")) continue;
+    for (const double value : prometheus.values_of(with_variables(query, "5s", "60s"))) {
+      if (std::isnan(value)) continue;
+      std::string colour = steps.at(0).at("color");
+      for (const Board& step : steps) {
+        if (step.at("value").is_number() && value >= step.at("value")) colour = step.at("color");
+      }
+      shown.insert(colour);
+    }
+  }
+  return shown;
+}
+
+TEST_F(ProbeAlertsTest, ASoundOneDoesNotAndEveryPanelIsGreen) {
+  // It takes seconds until it begins, and rates need more than one scrape.
+  ASSERT_TRUE(eventually([&] { return prometheus_.value_of("up").has_value(); }));
+  const auto program = probe(arguments_of_the_unit());
+  ASSERT_TRUE(eventually([&] {
+    return prometheus_.value_of("sum(lockbench_contended_grants_total)").value_or(0) >= 3 &&
+           prometheus_.value_of("sum(lockbench_renewals_total)").value_or(0) >= 3;
+  }));
+  for (const Board& board : read_boards(dashboards_folder / "grafana")) {
+    for (const Board& panel : panels_of(board)) {
+      if (panel.at("type") == "table") continue;  // of facts
+      EXPECT_THAT(colours(panel, prometheus_), testing::IsSubsetOf({"green"}))
+          << board.at("title") << ": " << panel.at("title");
+    }
+  }
+  EXPECT_EQ(prometheus_.value_of("ALERTS{alertstate=\"firing\"}"), std::nullopt);
+}
+
+TEST(ProbeUnit, IsRatedBelowThree) {
+  const auto [text, status] = output_of(
+      "systemd-analyze security --offline=true --no-pager --threshold=29 " LOCKBENCH_SOURCE_DIR
+      "/exporter/lockbench-probe.service 2>&1");
+  EXPECT_EQ(status, 0) << text;
 }
 
 }  // namespace
