@@ -16,8 +16,8 @@
 #include "tests/integration/support/documents.h"
 #include "tests/integration/support/program.h"
 #include "tests/support/boards.h"
-#include "tests/support/http_client.h"
 #include "tests/support/output_of.h"
+#include "tests/support/tcp_client.h"
 
 namespace lockbench::test {
 namespace {

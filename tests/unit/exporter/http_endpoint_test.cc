@@ -11,7 +11,6 @@
 #include "exporter/addresses.h"
 #include "strategies/carrier.h"
 #include "testbed/servers/machine.h"
-#include "tests/support/http_client.h"
 #include "tests/support/tcp_client.h"
 
 namespace lockbench::exporter {
