@@ -4,12 +4,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cmath>
 #include <csignal>
 #include <set>
 
-#include "strategies/registry.h"
 #include "testbed/servers/ports.h"
 #include "tests/folders.h"
 #include "tests/integration/metrics/probe_fixture.h"
@@ -25,18 +23,6 @@ namespace {
 using namespace std::chrono_literals;
 
 const std::filesystem::path dashboards_folder = LOCKBENCH_SOURCE_DIR "/dashboards";
-
-bool has_quorums() {
-  const auto all = all_strategies();
-  return std::any_of(all.begin(), all.end(),
-                     [](const Descriptor* strategy) { return strategy->traits.nodes > 1; });
-}
-
-std::vector<std::string> strategies() {
-  std::vector<std::string> names = {"none", "redis-set-nx-lua", "redis-watchdog", "redis-fenced"};
-  if (has_quorums()) names.emplace_back("redlock");
-  return names;
-}
 
 /// By promtool, on a page of metrics.
 void expect_no_fault_in(const std::string& page) {
@@ -59,11 +45,11 @@ class MetricsTest : public testing::Test {
     ASSERT_TRUE(eventually([] { return prometheus_->value_of("up").has_value(); }));
     // Sections of 40 ms under a TTL of 30 ms: only who renews keeps its lease.
     // Few keys, so that clients wait for each other, and most sections are handed on.
-    std::vector<std::string> arguments = words(
+    const std::vector<std::string> arguments = words(
         "run --keys 2 --ttl 30ms --hold exp(40ms) --rate 60 --warmup 0s --duration 2s --resource "
-        "redis-fenced --linger 600s --out result.json --metrics-listen 127.0.0.1:" +
+        "redis-fenced --linger 600s --out result.json none redis-set-nx-lua redis-watchdog "
+        "redis-fenced redlock --metrics-listen 127.0.0.1:" +
         std::to_string(port_));
-    for (const std::string& name : strategies()) arguments.push_back(name);
     program_ = std::make_unique<Program>(*scratch_, arguments);
     ASSERT_TRUE(program_->says("metrics on"));
     ASSERT_TRUE(program_->says("metrics are served for another", 60s));
@@ -121,11 +107,7 @@ TEST_F(MetricsTest, EveryQueryOfEveryPanelHasData) {
       // Faults are marked only where there are some.
       if (expression.ends_with(" > 0")) expression.resize(expression.size() - 4);
       const std::size_t samples = prometheus_->samples_of(expression);
-      // Votes come from strategies that ask several nodes.
-      const bool votes = expression.find("quorum") != std::string::npos ||
-                         expression.find("split_votes") != std::string::npos;
-      if ((votes && !has_quorums()) || of_modes_or_transactions(expression)) continue;
-      if (of_watch(expression)) continue;
+      if (of_modes_or_transactions(expression) || of_watch(expression)) continue;
       EXPECT_GT(samples, 0U) << query.where << ": " << expression;
     }
   }
@@ -166,7 +148,6 @@ TEST_F(MetricsTest, EveryRuleIsEvaluatedAndHasData) {
       EXPECT_EQ(rule.at("health"), "ok") << rule.dump();
       // While nothing is wrong an alert has no data, but what it compares has.
       for (const std::string& operand : metrics_in(rule.at("query").get<std::string>())) {
-        if (!has_quorums() && operand.find("split_votes") != std::string::npos) continue;
         if (of_watch(operand)) continue;
         EXPECT_GT(prometheus_->samples_of(operand), 0U) << operand;
       }
