@@ -52,7 +52,6 @@ EXCEPTIONS = {
     "tests/hostile/etcd/etcd_test.cc": "likewise",
     "tests/integration/support/program.cc": "bounds what it waits for by kPatience",
     "tests/integration/testbed/proxy_fixture.h": "measures a delay that has a lower bound",
-    "tests/integration/testbed/tcp_client.cc": "bounds what it waits for by kPatience",
 }
 # Literals, but not what separates digits, and comments.
 NOT_CODE = re.compile(r"""//.*|"(?:\\.|[^"\\])*"|(?<![A-Za-z0-9])'(?:\\.|[^'\\])*'""")

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <deque>
+#include <algorithm>
 #include <functional>
 #include <string>
 #include <vector>
@@ -17,7 +17,6 @@ class FakeRenewalStore {
     std::string key;
     Duration ttl{};
     TimePoint at{};
-    int batch = 0;
   };
 
   explicit FakeRenewalStore(SimClock& clock) : clock_(clock) {}
@@ -39,7 +38,7 @@ class FakeRenewalStore {
     explicit Channel(FakeRenewalStore& store) : store_(store) {}
 
     void queue(std::string_view key, std::string_view, Duration ttl) override {
-      store_.asked_.push_back({std::string(key), ttl, store_.clock_.now(), store_.batches_});
+      store_.asked_.push_back({std::string(key), ttl, store_.clock_.now()});
       ++queued_;
     }
     void flush(const std::stop_token&) override {
@@ -63,5 +62,16 @@ class FakeRenewalStore {
   std::vector<Asked> asked_;
   int batches_ = 0;
 };
+
+/// Runs a scheduler on simulated time.
+inline void run_until(TimePoint end, RenewalScheduler& scheduler, SimClock& clock) {
+  constexpr int kMost = 100'000;
+  for (int i = 0; i < kMost; ++i) {
+    const TimePoint next = scheduler.run_due();
+    if (next > end) break;
+    clock.advance_to(std::max(next, clock.now()));
+  }
+  if (clock.now() < end) clock.advance_to(end);
+}
 
 }  // namespace lockbench

@@ -37,7 +37,7 @@ std::unique_ptr<Event> SimEnv::make_event() { return std::make_unique<SimEvent>(
 WaitResult SimEnv::wait(Event* event, TimePoint deadline, const std::stop_token& stop) {
   const Duration asked = deadline == TimePoint::max() ? Duration::max() : deadline - clock_.now();
   const WaitResult result = pass_time(event, deadline, stop);
-  waits_.push_back({.asked = asked, .for_event = event != nullptr, .result = result});
+  waits_.push_back({.asked = asked, .result = result});
   return result;
 }
 

@@ -45,7 +45,6 @@ class SimEnv : public Env {
  public:
   struct Wait {
     Duration asked{};  ///< Duration::max(): without a deadline
-    bool for_event = false;
     WaitResult result = WaitResult::timed_out;
   };
 

@@ -16,10 +16,8 @@
 #include "tests/conformance/common/properties.h"
 #include "tests/conformance/common/test_store.h"
 #include "tests/support/eventually.h"
-#include "tests/support/faulty_env.h"
 #include "tests/support/servers.h"
-#include "tests/support/service_envs.h"
-#include "tests/support/tracing_env.h"
+#include "tests/support/test_envs.h"
 
 namespace lockbench::test {
 

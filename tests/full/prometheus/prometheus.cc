@@ -8,8 +8,8 @@
 
 #include "testbed/servers/machine.h"
 #include "testbed/servers/ports.h"
-#include "tests/support/http_client.h"
 #include "tests/support/must.h"
+#include "tests/support/tcp_client.h"
 
 namespace lockbench::test {
 namespace {

@@ -1,19 +1,21 @@
 #include "tests/full/prometheus/prometheus.h"
 
 #include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
+#include <cmath>
 #include <csignal>
-#include <cstdlib>
+#include <set>
 
-#include "strategies/registry.h"
 #include "testbed/servers/ports.h"
 #include "tests/folders.h"
+#include "tests/integration/metrics/probe_fixture.h"
 #include "tests/integration/support/documents.h"
 #include "tests/integration/support/program.h"
 #include "tests/support/boards.h"
-#include "tests/support/http_client.h"
+#include "tests/support/output_of.h"
+#include "tests/support/tcp_client.h"
 
 namespace lockbench::test {
 namespace {
@@ -22,16 +24,13 @@ using namespace std::chrono_literals;
 
 const std::filesystem::path dashboards_folder = LOCKBENCH_SOURCE_DIR "/dashboards";
 
-bool has_quorums() {
-  const auto all = all_strategies();
-  return std::any_of(all.begin(), all.end(),
-                     [](const Descriptor* strategy) { return strategy->traits.nodes > 1; });
-}
-
-std::vector<std::string> strategies() {
-  std::vector<std::string> names = {"none", "redis-set-nx-lua", "redis-watchdog", "redis-fenced"};
-  if (has_quorums()) names.emplace_back("redlock");
-  return names;
+/// By promtool, on a page of metrics.
+void expect_no_fault_in(const std::string& page) {
+  const Scratch scratch;
+  const std::string file = scratch.write("page", page);
+  const auto [said, status] = output_of("promtool check metrics <" + file + " 2>&1");
+  EXPECT_EQ(status, 0) << said;
+  EXPECT_EQ(said, "");
 }
 
 /// One run, in which leases are renewed, lost and violated, watched by a Prometheus from its start
@@ -46,11 +45,11 @@ class MetricsTest : public testing::Test {
     ASSERT_TRUE(eventually([] { return prometheus_->value_of("up").has_value(); }));
     // Sections of 40 ms under a TTL of 30 ms: only who renews keeps its lease.
     // Few keys, so that clients wait for each other, and most sections are handed on.
-    std::vector<std::string> arguments = words(
+    const std::vector<std::string> arguments = words(
         "run --keys 2 --ttl 30ms --hold exp(40ms) --rate 60 --warmup 0s --duration 2s --resource "
-        "redis-fenced --linger 600s --out result.json --metrics-listen 127.0.0.1:" +
+        "redis-fenced --linger 600s --out result.json none redis-set-nx-lua redis-watchdog "
+        "redis-fenced redlock --metrics-listen 127.0.0.1:" +
         std::to_string(port_));
-    for (const std::string& name : strategies()) arguments.push_back(name);
     program_ = std::make_unique<Program>(*scratch_, arguments);
     ASSERT_TRUE(program_->says("metrics on"));
     ASSERT_TRUE(program_->says("metrics are served for another", 60s));
@@ -90,21 +89,14 @@ class MetricsTest : public testing::Test {
   // NOLINTEND(readability-identifier-naming)
 };
 
-TEST_F(MetricsTest, PromtoolFindsNoFault) {
-  const std::string page = scratch_->write("page", http_get(port_, "/metrics").body);
-  const std::string said = scratch_->write("said", "");
-  const std::string command = fmt::format("promtool check metrics <{} >{} 2>&1", page, said);
-  EXPECT_EQ(std::system(command.c_str()), 0) << read_file(said);
-  EXPECT_EQ(read_file(said), "");
-}
+TEST_F(MetricsTest, PromtoolFindsNoFault) { expect_no_fault_in(http_get(port_, "/metrics").body); }
 
 TEST_F(MetricsTest, PromtoolAgreesWithTheRulesAndTheirTests) {
-  const std::string said = scratch_->write("said", "");
   for (const char* check : {"check rules recording.yml alerts.yml", "check config prometheus.yml",
                             "test rules alerts_test.yml"}) {
-    const std::string command = fmt::format(
-        "cd {} && promtool {} >{} 2>&1", (dashboards_folder / "prometheus").string(), check, said);
-    EXPECT_EQ(std::system(command.c_str()), 0) << check << ": " << read_file(said);
+    const auto [said, status] = output_of(fmt::format(
+        "cd {} && promtool {} 2>&1", (dashboards_folder / "prometheus").string(), check));
+    EXPECT_EQ(status, 0) << check << ": " << said;
   }
 }
 
@@ -115,11 +107,7 @@ TEST_F(MetricsTest, EveryQueryOfEveryPanelHasData) {
       // Faults are marked only where there are some.
       if (expression.ends_with(" > 0")) expression.resize(expression.size() - 4);
       const std::size_t samples = prometheus_->samples_of(expression);
-      // Votes come from strategies that ask several nodes.
-      const bool votes = expression.find("quorum") != std::string::npos ||
-                         expression.find("split_votes") != std::string::npos;
-      if ((votes && !has_quorums()) || of_modes_or_transactions(expression)) continue;
-      if (of_watch(expression)) continue;
+      if (of_modes_or_transactions(expression) || of_watch(expression)) continue;
       EXPECT_GT(samples, 0U) << query.where << ": " << expression;
     }
   }
@@ -160,7 +148,6 @@ TEST_F(MetricsTest, EveryRuleIsEvaluatedAndHasData) {
       EXPECT_EQ(rule.at("health"), "ok") << rule.dump();
       // While nothing is wrong an alert has no data, but what it compares has.
       for (const std::string& operand : metrics_in(rule.at("query").get<std::string>())) {
-        if (!has_quorums() && operand.find("split_votes") != std::string::npos) continue;
         if (of_watch(operand)) continue;
         EXPECT_GT(prometheus_->samples_of(operand), 0U) << operand;
       }
@@ -174,6 +161,157 @@ TEST_F(MetricsTest, TheRunHeldWhatTheTestsNeed) {
   EXPECT_GT(metric("lockbench_leases_lost_total", "redis-set-nx-lua"), 0);
   EXPECT_GT(metric("lockbench_stale_writes_rejected_total", "redis-fenced"), 0);
   EXPECT_GT(metric("lockbench_renewals_total", "redis-watchdog", ",outcome=\"renewed\""), 0);
+}
+
+/// A watch of a Redis of its own beside a run on it, scraped by a Prometheus.
+class WatchMetricsTest : public testing::Test {
+ protected:
+  WatchMetricsTest() : redis_(own_redis({.durable = false})) {
+    prometheus_ = std::make_unique<Prometheus>(port_, dashboards_folder / "prometheus",
+                                               std::vector<std::string>{"lockbench-watch"});
+    watch_ = std::make_unique<Program>(
+        scratch_,
+        std::vector<std::string>{"watch", "--redis", redis_->url(), "--locks", "lockbench:*",
+                                 "--metrics-listen", std::to_string(port_)});
+  }
+  ~WatchMetricsTest() override {
+    watch_->signal(SIGTERM);
+    watch_->finish();
+  }
+
+  std::unique_ptr<Program> run(std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), "run");
+    arguments.insert(arguments.end(), {"--redis", redis_->url(), "--quiet", "--out", "run.json"});
+    return std::make_unique<Program>(scratch_, arguments);
+  }
+  bool fires(const std::string& alert) const {
+    return prometheus_->value_of(fmt::format("ALERTS{{alertname=\"{}\"}}", alert)).has_value();
+  }
+
+  Scratch scratch_;
+  std::unique_ptr<testbed::Server> redis_;
+  const std::uint16_t port_ = testbed::free_loopback_port().value();
+  std::unique_ptr<Prometheus> prometheus_;
+  std::unique_ptr<Program> watch_;
+};
+
+TEST_F(WatchMetricsTest, EveryPanelAndAlertHasData) {
+  ASSERT_TRUE(watch_->says("metrics on"));
+  // A queue, so that the server tells who waits.
+  const auto load = run({"redis-queue", "--clients", "4", "--hold", "5ms", "--duration", "40s"});
+  std::vector<std::string> missing;
+  const auto all_there = [&] {
+    missing.clear();
+    const auto check = [&](const std::string& expression, const std::string& where) {
+      if (!of_watch(expression) || prometheus_->samples_of(expression) > 0) return;
+      // Redis tells how many wait, but not for how long.
+      if (expression.find("wait_duration") != std::string::npos) return;
+      missing.push_back(where + ": " + expression);
+    };
+    for (const Board& board : read_boards(dashboards_folder / "grafana")) {
+      for (const Query& query : queries_of(board)) {
+        check(with_variables(query.expression, "5s", "60s"), query.where);
+      }
+    }
+    for (const auto& group : prometheus_->get("/api/v1/rules").at("groups")) {
+      for (const auto& rule : group.at("rules")) {
+        for (const auto& operand : metrics_in(rule.at("query").get<std::string>())) {
+          check(operand, rule.at("name"));
+        }
+      }
+    }
+    return missing.empty();
+  };
+  EXPECT_TRUE(eventually(all_there)) << testing::PrintToString(missing);
+  EXPECT_FALSE(fires("LockbenchWatchBlind"));
+  load->signal(SIGTERM);
+  load->finish();
+}
+
+TEST_F(WatchMetricsTest, PromtoolFindsNoFaultAndNoNameOfALock) {
+  ASSERT_TRUE(watch_->says("metrics on"));
+  const auto load = run({"redis-set-nx-lua", "--duration", "2s"});
+  ASSERT_TRUE(eventually(
+      [&] { return prometheus_->value_of("lockbench_watch_acquisitions_total").value_or(0) > 0; }));
+  const std::string text = http_get(port_, "/metrics").body;
+  EXPECT_THAT(text, testing::Not(testing::HasSubstr("redis-set-nx-lua")));
+  expect_no_fault_in(text);
+  load->finish();
+}
+
+TEST_F(WatchMetricsTest, LocksThatExpireUnderTheirHoldersRaiseAnAlert) {
+  ASSERT_TRUE(watch_->says("metrics on"));
+  const auto load = run({"redis-set-nx-lua", "--clients", "2", "--ttl", "100ms", "--hold", "600ms",
+                         "--duration", "20s"});
+  EXPECT_TRUE(
+      eventually([&] { return fires("LockbenchLockExpired") || fires("LockbenchLockTakenOver"); }));
+  load->signal(SIGTERM);
+  load->finish();
+}
+
+/// With a Prometheus that evaluates the shipped rules.
+class ProbeAlertsTest : public ProbeTest {
+ protected:
+  bool fires(const std::string& alert) const {
+    return prometheus_
+        .value_of(fmt::format("ALERTS{{job=\"lockbench-probe\",alertname=\"{}\",alertstate=\"firing"
+                              "\"}}",
+                              alert))
+        .has_value();
+  }
+  Setting with_mutants() const { return {.program = "lockbench_with_mutants"}; }
+
+  Prometheus prometheus_{port_, dashboards_folder / "prometheus"};
+};
+
+TEST_F(ProbeAlertsTest, ABrokenLockRaisesTheAlarm) {
+  const auto program = probe({"test-blind", "--rate", "20"}, with_mutants());
+  EXPECT_TRUE(eventually([&] { return fires("LockbenchExclusionBroken"); }));
+}
+
+/// The colours that a panel gives the present values of its queries. Those of 99th percentiles are
+/// left out: a stall of the machine is one.
+std::set<std::string> colours(const Board& panel, const Prometheus& prometheus) {
+  std::set<std::string> shown;
+  const Board& steps = panel.at("fieldConfig").at("defaults").at("thresholds").at("steps");
+  for (const Board& target : panel.at("targets")) {
+    const std::string query = target.at("expr");
+    if (query.starts_with("histogram_quantile(0.99")) continue;
+    for (const double value : prometheus.values_of(with_variables(query, "5s", "60s"))) {
+      if (std::isnan(value)) continue;
+      std::string colour = steps.at(0).at("color");
+      for (const Board& step : steps) {
+        if (step.at("value").is_number() && value >= step.at("value")) colour = step.at("color");
+      }
+      shown.insert(colour);
+    }
+  }
+  return shown;
+}
+
+TEST_F(ProbeAlertsTest, ASoundOneDoesNotAndEveryPanelIsGreen) {
+  // It takes seconds until it begins, and rates need more than one scrape.
+  ASSERT_TRUE(eventually([&] { return prometheus_.value_of("up").has_value(); }));
+  const auto program = probe(arguments_of_the_unit());
+  ASSERT_TRUE(eventually([&] {
+    return prometheus_.value_of("sum(lockbench_contended_grants_total)").value_or(0) >= 3 &&
+           prometheus_.value_of("sum(lockbench_renewals_total)").value_or(0) >= 3;
+  }));
+  for (const Board& board : read_boards(dashboards_folder / "grafana")) {
+    for (const Board& panel : panels_of(board)) {
+      if (panel.at("type") == "table") continue;  // of facts
+      EXPECT_THAT(colours(panel, prometheus_), testing::IsSubsetOf({"green"}))
+          << board.at("title") << ": " << panel.at("title");
+    }
+  }
+  EXPECT_EQ(prometheus_.value_of("ALERTS{alertstate=\"firing\"}"), std::nullopt);
+}
+
+TEST(ProbeUnit, IsRatedBelowThree) {
+  const auto [text, status] = output_of(
+      "systemd-analyze security --offline=true --no-pager --threshold=29 " LOCKBENCH_SOURCE_DIR
+      "/exporter/lockbench-probe.service 2>&1");
+  EXPECT_EQ(status, 0) << text;
 }
 
 }  // namespace

@@ -12,7 +12,7 @@
 #include "strategies/registry.h"
 #include "testbed/servers/server.h"
 #include "tests/support/slack.h"
-#include "tests/support/tracing_env.h"
+#include "tests/support/test_envs.h"
 
 namespace lockbench::test {
 

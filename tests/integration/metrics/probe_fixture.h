@@ -12,8 +12,8 @@
 #include "tests/folders.h"
 #include "tests/integration/support/documents.h"
 #include "tests/integration/support/program.h"
-#include "tests/support/http_client.h"
 #include "tests/support/servers.h"
+#include "tests/support/tcp_client.h"
 
 namespace lockbench::test {
 

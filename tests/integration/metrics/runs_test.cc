@@ -15,8 +15,8 @@
 #include "testbed/servers/ports.h"
 #include "tests/integration/support/documents.h"
 #include "tests/integration/support/program.h"
-#include "tests/support/http_client.h"
 #include "tests/support/servers.h"
+#include "tests/support/tcp_client.h"
 
 namespace lockbench::test {
 namespace {

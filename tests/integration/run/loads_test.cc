@@ -1,8 +1,12 @@
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+
+#include <csignal>
 
 #include "strategies/registry.h"
 #include "tests/integration/support/documents.h"
 #include "tests/integration/support/program.h"
+#include "tests/support/servers.h"
 
 namespace lockbench::test {
 namespace {
@@ -142,6 +146,192 @@ TEST(Choose, MeasuresWhatQualifiesUnderTheLoadThatWasAskedFor) {
     EXPECT_EQ(run.at("load").at("rate"), 200) << name;
   }
   EXPECT_GE(answer.at("qualify").size(), 2U);
+}
+
+/// Long enough in the section, and enough clients, for `none` to lose updates for certain. Ends
+/// soon, but a disk that stalls may take its time.
+const std::vector<std::string> run_all{
+    "run", "all",        "--hold", "100us",          "--warmup", "50ms",  "--iterations",
+    "40",  "--duration", "20s",    "--node-timeout", "5s",       "--out", "deep/in/here.json"};
+
+void expect_that_all_keep_their_promises(const Json& result) {
+  EXPECT_EQ(result.at("runs").size(), all_strategies().size());
+  EXPECT_TRUE(result.at("skipped").empty());
+  EXPECT_FALSE(result.at("interrupted"));
+  for (const Descriptor* strategy : all_strategies()) {
+    const Json& run = run_of(result, strategy->name);
+    SCOPED_TRACE(strategy->name);
+    const Json& audit = run.at("audit");
+    EXPECT_GT(run.at("sections"), 0);
+    EXPECT_EQ(run.at("sections"), run.at("outcomes").at("acquired"));
+    // The audit spans the warm-up too.
+    EXPECT_GE(audit.at("increments"), run.at("sections"));
+    if (strategy->traits.promises_exclusion) {
+      EXPECT_TRUE(kept_exclusion(run));
+    } else {
+      EXPECT_EQ(audit.at("verdict"), "unprotected");
+      EXPECT_GT(audit.at("lost_updates"), 0);
+    }
+  }
+}
+
+TEST(AllStrategies, RunKeepTheirPromisesAndAreShown) {
+  const Scratch scratch;
+  const Outcome outcome = lockbench(scratch, run_all);
+  const Json result = read_result(scratch / "deep/in/here.json");
+  for (const Json& run : result.at("runs")) {
+    EXPECT_EQ(run.at("errors"), Json::array()) << run.at("strategy");
+  }
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  expect_that_all_keep_their_promises(result);
+  const auto shown = [&](const char* format) {
+    return lockbench(scratch, {"show", "deep/in/here.json", "--format", format}).out;
+  };
+  EXPECT_EQ(shown("table"), outcome.out);
+  EXPECT_EQ(Json::parse(shown("json")), result);
+}
+
+TEST(Overview, IsWhatRunsWithoutACommandAndTheResultIsSavedByItsName) {
+  const Scratch scratch;
+  const Outcome outcome =
+      lockbench(scratch, {"--duration", "200ms", "--warmup", "0ms", "none", "local-mutex"});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  const std::vector<std::string> files = scratch.files();
+  ASSERT_EQ(files.size(), 1U) << "only the result stays";
+  const Json result = read_result(scratch / files.front());
+  EXPECT_EQ(files.front(), fmt::format("results/runs/{}.json", result.at("id").get<std::string>()));
+  EXPECT_NE(outcome.err.find(files.front()), std::string::npos);
+  EXPECT_EQ(run_of(result, "none").at("load").at("name"), "alone");
+  expect_in(outcome.out, "saturated: ");
+}
+
+/// A fault of each kind that private servers can be struck by, healed after half a second.
+struct Struck {
+  std::string name, strategy, fault;
+  bool harms = false;  ///< it fails sections, which is no error of the run
+  std::vector<std::string> options{};
+
+  friend std::ostream& operator<<(std::ostream& out, const Struck& struck) {
+    return out << struck.name;
+  }
+};
+
+class RunFault : public testing::TestWithParam<Struck> {};
+
+TEST_P(RunFault, IsMadeHealedAndMarkedAndTheRunKeepsItsPromise) {
+  const auto& [name, strategy, fault, harms, options] = GetParam();
+  const Scratch scratch;
+  const std::string timed = fault + "@500ms+500ms";
+  std::vector<std::string> arguments = {"run",        strategy,     "--load",         "reacquire",
+                                        "--keys",     "per-client", "--warmup",       "200ms",
+                                        "--fault",    timed,        "--node-timeout", "1s",
+                                        "--duration", "4s",         "--out",          "r.json"};
+  arguments.insert(arguments.end(), options.begin(), options.end());
+  const Outcome outcome = lockbench(scratch, arguments);
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  const Json result = read_result(scratch / "r.json");
+  EXPECT_EQ(result.at("workload").at("fault"), Json::array({timed}));
+  const Json& run = run_of(result, strategy);
+  ASSERT_EQ(run.at("faults").size(), 1U);
+  const Json& mark = run.at("faults").front();
+  EXPECT_EQ(mark.at("fault"), fault);
+  EXPECT_GE(mark.at("at_seconds"), 0.7);
+  EXPECT_GE(mark.at("healed_seconds"), 1.2);
+  const Json& outcomes = run.at("outcomes");
+  EXPECT_GT(outcomes.at("acquired"), 0);
+  if (harms) {
+    EXPECT_GT(outcomes.at("failed").get<int>() + outcomes.at("unknown").get<int>(), 0);
+  }
+  EXPECT_TRUE(kept_exclusion(run));
+  for (const Json& reason : run.at("generator").at("reasons")) {
+    EXPECT_FALSE(has(reason, "restarted")) << reason << ": the fault did it";
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Of, RunFault,
+    testing::Values(Struck{"store_kill", "redis-set-nx-lua", "store-kill", true},
+                    Struck{"node_freeze", "redlock-parallel", "node-freeze:2"},
+                    Struck{"partition", "redis-set-nx-lua", "partition:0.5"},
+                    Struck{"delay", "redis-set-nx-lua", "delay:50ms"},
+                    Struck{"failover", "redis-wait", "failover", true, {"--replicas", "2"}}),
+    [](const auto& tested) { return tested.param.name; });
+
+TEST(Renew, IsDoneAsAskedAndLeavesAGlobsStrategiesTheirOwnWay) {
+  const Scratch scratch;
+  const Outcome outcome =
+      lockbench(scratch, {"run", "redis-setn?", "redis-set-nx-lua", "--redis", shared_redis().url(),
+                          "--renew", "20ms", "--clients", "1", "--hold", "150ms", "--duration",
+                          "300ms", "--warmup", "0ms", "--out", "r.json"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const Json result = read_result(scratch / "r.json");
+  EXPECT_TRUE(run_of(result, "redis-setnx").at("renewal").is_null());
+  const Json& renewal = run_of(result, "redis-set-nx-lua").at("renewal");
+  EXPECT_GT(renewal.at("renewals"), 0);
+  EXPECT_EQ(renewal.at("lost"), 0);
+  EXPECT_EQ(renewal.at("margin").at("count"), renewal.at("renewals"));
+}
+
+/// The lock is granted to another client in the midst of each section.
+TEST(FencedResource, TurnsStaleWritersAway) {
+  const Scratch scratch;
+  const Outcome outcome = lockbench(
+      scratch,
+      words("run redis-fenced --redis " + shared_redis().url() +
+            " --ttl 100ms --hold 500ms --clients 3 --duration 1500ms --warmup 0ms --wait poll:5ms "
+            "--resource redis-fenced --threshold audit.stale_writes_rejected==0 --out r.json"));
+  EXPECT_EQ(outcome.code, 3) << "two were inside at once, which fencing does not hinder";
+  expect_in(outcome.err, "audit.stale_writes_rejected");
+  const Json result = read_result(scratch / "r.json");
+  const Json& run = run_of(result, "redis-fenced");
+  const Json& audit = run.at("audit");
+  EXPECT_GT(audit.at("overlaps"), 0);
+  EXPECT_EQ(audit.at("lost_updates"), 0);
+  EXPECT_GT(audit.at("stale_writes_rejected"), 0);
+  EXPECT_GT(audit.at("increments"), 0);
+  EXPECT_EQ(audit.at("fence_regressions"), 0);
+  EXPECT_GT(run.at("leases_lost"), 0);
+  RedisProbe probe(shared_redis().port());
+  EXPECT_TRUE(probe.keys().empty()) << "nothing of the fence is left";
+}
+
+TEST(RenewalCommand, MeasuresEachNumberOfLocks) {
+  const Scratch scratch;
+  const Outcome outcome =
+      lockbench(scratch, {"renewal", "--redis", shared_redis().url(), "--held", "1", "--held",
+                          "300", "--pairs", "1", "--ttl", "600ms", "--duration", "1ms", "--clients",
+                          "2", "--out", "r.json"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const Json result = read_result(scratch / "r.json");
+  const Json& runs = result.at("runs");
+  ASSERT_EQ(runs.size(), 4U);
+  std::vector<int> held;
+  for (const Json& run : runs) {
+    held.push_back(run.at("load").at("held_locks"));
+    EXPECT_GT(run.at("sections_per_second"), 0);
+    EXPECT_EQ(run.contains("costs"), held.back() > 0);
+    if (held.back() == 0) continue;
+    const Json& margin = run.at("renewal").at("margin");
+    EXPECT_GT(margin.at("count"), 0);
+    EXPECT_LE(margin.at("max"), 0.6) << "no more can be left than was granted";
+  }
+  EXPECT_EQ(held, (std::vector{0, 1, 0, 300}));
+  expect_in(outcome.out, "300 locks renewed: cost to the other clients");
+  RedisProbe probe(shared_redis().port());
+  EXPECT_TRUE(probe.keys().empty());
+}
+
+TEST(RenewalCommand, IsInterruptedAndLeavesNoKey) {
+  const Scratch scratch;
+  Program program(scratch, {"renewal", "--redis", shared_redis().url(), "--held", "50", "--ttl",
+                            "12s", "--out", "r.json"});
+  RedisProbe probe(shared_redis().port());
+  ASSERT_TRUE(eventually([&] { return probe.keys().size() >= 50; }));
+  program.signal(SIGINT);
+  const Outcome outcome = program.finish();
+  EXPECT_EQ(outcome.code, 105) << outcome.err;
+  EXPECT_TRUE(probe.keys().empty());
+  EXPECT_TRUE(read_result(scratch / "r.json").at("interrupted"));
 }
 
 }  // namespace

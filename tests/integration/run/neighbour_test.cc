@@ -19,6 +19,7 @@
 
 #include "strategies/registry.h"
 #include "strategies/store.h"
+#include "strategies/zookeeper/client/messages.h"
 #include "testbed/servers/kinds.h"
 #include "testbed/servers/ports.h"
 #include "testbed/servers/redis_group.h"
@@ -36,21 +37,19 @@ namespace {
 
 using jute::number;
 using jute::text;
+using zookeeper::Reader;
 
 constexpr unsigned kNobody = 65'534;
 
 std::string int32(int value) { return number(value, 4); }
 
-int read_int32(std::string_view bytes) { return static_cast<int>(jute::number_at(bytes, 0, 4)); }
-
 /// Messages that are whole.
 std::vector<std::string> frames_of(std::string_view bytes) {
   std::vector<std::string> frames;
-  while (bytes.size() >= 4) {
-    const auto size = static_cast<std::size_t>(std::max(read_int32(bytes), 0));
-    if (bytes.size() - 4 < size) break;
-    frames.emplace_back(bytes.substr(4, size));
-    bytes.remove_prefix(4 + size);
+  for (Reader from(bytes); from.left() > 0;) {
+    const std::string_view frame = from.text();
+    if (!from.ok()) break;
+    frames.emplace_back(frame);
   }
   return frames;
 }
@@ -126,33 +125,17 @@ ZookeeperRequest children(std::string_view path) { return {8, text(path) + '\0'}
 }  // namespace zookeeper_requests
 
 struct ZookeeperReply {
-  int code = -1;  ///< 0: done
+  std::int64_t code = -1;  ///< 0: done
   std::string body;
-
-  /// Of children().
-  std::vector<std::string> names() const;
 };
-
-std::vector<std::string> ZookeeperReply::names() const {
-  std::vector<std::string> names;
-  const int count = body.size() < 4 ? 0 : read_int32(body);
-  std::size_t at = 4;
-  for (int i = 0; i < count && at + 4 <= body.size(); ++i) {
-    const auto size = static_cast<std::size_t>(read_int32(std::string_view(body).substr(at)));
-    names.push_back(body.substr(at + 4, size));
-    at += 4 + size;
-  }
-  return names;
-}
 
 /// In a session of its own, after authentication by "user:password" unless that is empty. Throws
 /// std::runtime_error without an answer.
 std::vector<ZookeeperReply> ask_zookeeper(std::uint16_t port, std::string_view login,
                                           const std::vector<ZookeeperRequest>& requests) {
-  constexpr int kTimeoutMs = 10'000, kAuthXid = -4, kAuth = 100;
+  constexpr int kAuthXid = -4, kAuth = 100;
   constexpr std::size_t kHeader = 16, kCodeAt = 12;
-  std::string bytes = text(int32(0) + number(0, 8) + int32(kTimeoutMs) + number(0, 8) +
-                           text(std::string(16, '\0')));
+  std::string bytes = zookeeper::greet({}, std::chrono::seconds(10));
   std::size_t before = 1;
   if (!login.empty()) {
     bytes += text(int32(kAuthXid) + int32(kAuth) + int32(0) + text("digest") + text(login));
@@ -169,8 +152,7 @@ std::vector<ZookeeperReply> ask_zookeeper(std::uint16_t port, std::string_view l
   std::vector<ZookeeperReply> replies;
   for (std::size_t i = before; i < frames.size(); ++i) {
     if (frames[i].size() < kHeader) throw std::runtime_error("ZooKeeper: a short answer");
-    replies.push_back(
-        {read_int32(std::string_view(frames[i]).substr(kCodeAt)), frames[i].substr(kHeader)});
+    replies.push_back({jute::number_at(frames[i], kCodeAt, 4), frames[i].substr(kHeader)});
   }
   if (replies.size() != requests.size()) throw std::runtime_error("ZooKeeper: too few answers");
   return replies;
@@ -259,7 +241,6 @@ TEST_F(Neighbour, IsKeptOutOfRedisAndItsSentinels) {
 }
 
 TEST_F(Neighbour, IsKeptOutOfMemcached) {
-  if (find_store_kind("memcached") == nullptr) GTEST_SKIP() << "left out of this build";
   const auto server = must(testbed::start_memcached(shared_testbed()));
   const std::string guess = fmt::format("lockbench {}", kGuess);
   const std::vector<std::string> requests = {
@@ -366,7 +347,7 @@ void add_nodes(const Server& server, const std::string& path, std::vector<std::s
   const std::string login = fmt::format("{}:{}", testbed::kUser, server.secret());
   const auto reply = ask_zookeeper(server.port(), login, {zookeeper_requests::children(path)});
   found.push_back(path);
-  for (const std::string& name : reply.front().names()) {
+  for (const std::string& name : Reader(reply.front().body).texts()) {
     const std::string child = (path == "/" ? "" : path) + "/" + name;
     // Everybody may read what the server itself has there.
     if (child != "/zookeeper") add_nodes(server, child, found);
@@ -374,7 +355,6 @@ void add_nodes(const Server& server, const std::string& path, std::vector<std::s
 }
 
 TEST_F(Neighbour, IsKeptOutOfZookeeper) {
-  if (find_store_kind("zookeeper") == nullptr) GTEST_SKIP() << "left out of this build";
   constexpr int kNoAuth = -102;
   const auto server = must(testbed::start_zookeeper(shared_testbed()));
   const HeldLocks locks("zookeeper", server->url());

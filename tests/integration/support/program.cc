@@ -111,41 +111,31 @@ struct ChildPlan {
 }  // namespace
 
 Scratch::Scratch() {
-  std::string place = (fs::temp_directory_path() / "lockbench-run-test-XXXXXX").string();
-  if (mkdtemp(place.data()) == nullptr) {
-    throw std::system_error(errno, std::generic_category(), "mkdtemp");
-  }
-  path_ = place;
   // Servers that root may not run are run by others, who must get to their data.
-  fs::permissions(path_, fs::perms::group_exec | fs::perms::others_exec, fs::perm_options::add);
-}
-
-Scratch::~Scratch() {
-  std::error_code ignored;
-  fs::remove_all(path_, ignored);
+  fs::permissions(path(), fs::perms::group_exec | fs::perms::others_exec, fs::perm_options::add);
 }
 
 std::string Scratch::write(std::string_view name, std::string_view text) const {
-  const fs::path path = path_ / name;
-  std::ofstream file(path, std::ios::binary);
+  const fs::path file_path = *this / name;
+  std::ofstream file(file_path, std::ios::binary);
   file << text;
   file.close();
-  if (!file) throw std::runtime_error("cannot write " + path.string());
-  fs::permissions(path, fs::perms::owner_read | fs::perms::owner_write);
-  return path.string();
+  if (!file) throw std::runtime_error("cannot write " + file_path.string());
+  fs::permissions(file_path, fs::perms::owner_read | fs::perms::owner_write);
+  return file_path.string();
 }
 
 std::vector<std::string> Scratch::files() const {
   std::vector<std::string> found;
-  for (const auto& entry : fs::recursive_directory_iterator(path_)) {
-    if (!entry.is_directory()) found.push_back(entry.path().lexically_relative(path_).string());
+  for (const auto& entry : fs::recursive_directory_iterator(path())) {
+    if (!entry.is_directory()) found.push_back(entry.path().lexically_relative(path()).string());
   }
   return found;
 }
 
 std::string Scratch::all_text() const {
   std::string text;
-  for (const std::string& name : files()) text += read_file(path_ / name);
+  for (const std::string& name : files()) text += read_file(*this / name);
   return text;
 }
 

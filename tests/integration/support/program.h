@@ -14,28 +14,21 @@
 
 #include "tests/support/eventually.h"
 #include "tests/support/servers.h"
+#include "tests/support/temporary_folder.h"
 
 namespace lockbench::test {
 
-/// A private folder, removed with all that is in it.
-class Scratch {
+/// The folder that programs work in.
+class Scratch : public TemporaryFolder {
  public:
   Scratch();
-  ~Scratch();
-  Scratch(const Scratch&) = delete;
-  Scratch& operator=(const Scratch&) = delete;
 
-  const std::filesystem::path& path() const { return path_; }
-  std::filesystem::path operator/(std::string_view name) const { return path_ / name; }
   /// Writes a file in it, for its owner only, and returns its path.
   std::string write(std::string_view name, std::string_view text) const;
   /// Every file that is not a folder, relative to the scratch folder.
   std::vector<std::string> files() const;
   /// The text of them all, one after the other.
   std::string all_text() const;
-
- private:
-  std::filesystem::path path_;
 };
 
 std::string read_file(const std::filesystem::path& path);

@@ -5,7 +5,6 @@
 #include "testbed/proxy/proxy.h"
 #include "tests/integration/testbed/proxy_fixture.h"
 #include "tests/integration/testbed/support.h"
-#include "tests/integration/testbed/tcp_client.h"
 
 namespace lockbench::testbed {
 namespace {

@@ -8,12 +8,13 @@
 
 #include "testbed/proxy/proxy.h"
 #include "tests/integration/testbed/support.h"
-#include "tests/integration/testbed/tcp_client.h"
+#include "tests/support/tcp_client.h"
 
 namespace lockbench::testbed {
 
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
+using test::TcpClient;
 using End = TcpClient::End;
 
 /// How long we listen to be sure that nothing comes; an answer takes a small part of it.

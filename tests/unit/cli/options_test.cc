@@ -4,6 +4,8 @@
 #include <map>
 
 #include "cli/commands/measurement.h"
+#include "cli/console/deploy.h"
+#include "strategies/registry.h"
 #include "strategies/store.h"
 #include "tests/unit/cli/fixtures.h"
 
@@ -232,6 +234,173 @@ TEST(WorkloadRecord, HasEveryOptionAndNoSecret) {
   for (const auto& [backend, server] : servers()) {
     EXPECT_EQ(std::get<std::string>(record.at(backend)), server.second);
   }
+}
+
+using testing::AllOf;
+using testing::Not;
+
+/// Values of an option, and what the message must say is allowed.
+struct Refused {
+  std::string option, allowed;
+  std::vector<std::string> values;
+};
+
+const std::string some_duration = "ns, us, ms, s, m or h, such as 250us";
+const std::string distribution =
+    "exp(2ms), or uniform(1ms,3ms), or lognormal(2ms,20ms), or quantiles:FILE";
+
+const std::vector<Refused> all_refused{
+    {"--clients",
+     "1 to 100000",
+     {"0", "100001", "-1", "abc", "1.5", "99999999999999999999", "8x", " 8", "0x10", "+8"}},
+    {"--keys", "1 to 10000000 nor per-client", {"0", "10000001", "-1", "per-clinet", "1e3", "nan"}},
+    {"--load", "alone, demand, saturated, reacquire", {"idle"}},
+    {"--threads", "1 to 1024", {"0", "1025", "two"}},
+    {"--key-skew", "0 to 10", {"-0.1", "nan", "inf", "1e999", "10.1", "x"}},
+    {"--hot-set", "share=50%,keys=2500,move=10s", {"50%", "share=10%,keys=0"}},
+    {"--hold", "at most 1h", {"2h", "exp(61m)"}},
+    {"--hold", distribution, {"-1ms", "1", "abc", "nan", "exp(1ms", "1e30s", "5 ms x"}},
+    {"--hold", "the first must not be above the second", {"uniform(3ms,1ms)"}},
+    {"--think", "at most 1h", {"2h"}},
+    {"--think", distribution, {"-1s", "inf", "uniform(1ms)"}},
+    {"--think", some_duration, {"exp()"}},
+    {"--rate",
+     "0.001 to 10000000",
+     {"0", "-1", "nan", "inf", "-inf", "1e8", "1e-9", "1e999", "5/s"}},
+    {"--arrival", "constant, poisson", {"Poisson", "uniform"}},
+    {"--duration", "1ms to 168h", {"0s", "169h"}},
+    {"--duration", some_duration, {"3", "-3s", "3 seconds", "infs", "nans"}},
+    {"--iterations", "1 to 1000000000000", {"0", "-5", "1e6", "18446744073709551616"}},
+    {"--warmup", "0s to 1h", {"61m"}},
+    {"--contended-grants", "1 to 1000000000", {"0", "-1"}},
+    {"--ttl", "1ms to 24h", {"0s", "999us", "25h"}},
+    {"--ttl", some_duration, {"10"}},
+    {"--acquire-timeout", "0s to 24h", {"25h"}},
+    {"--renew", "neither off nor auto nor a duration", {"on", "5", "-1s", "auto:1s"}},
+    {"--renew", "1ms to 24h", {"0s", "25h"}},
+    {"--renew-cap", "1ms to 168h", {"0s", "169h"}},
+    {"--nodes", "whole number from 1 to 15", {"0", "16", "-1", "five", "3.5"}},
+    {"--node-timeout", "100us to 1h", {"0s", "2h"}},
+    {"--replicas", "0 to 16", {"17", "-1", "two"}},
+    {"--wait-replicas", "1 to 16 nor all", {"0", "17", "none", "1.5"}},
+    {"--wait-timeout", "1ms to 1h", {"0s", "999us", "2h"}},
+    {"--wait",
+     "poll:INTERVAL, backoff:MIN..MAX",
+     {"poll", "poll:", "poll:-1ms", "backoff:1ms", "spin"}},
+    {"--wait", "(0 < MIN <= MAX)", {"backoff:5ms..1ms"}},
+    {"--wait", "0s to 1h", {"poll:2h", "backoff:1ms..2h"}},
+    {"--resource", "memory, redis, redis-fenced", {"disk"}},
+    {"--repeat", "1 to 1000", {"0", "1001", "-1"}},
+    {"--seed", "0 to 9223372036854775807", {"-1", "9223372036854775808", "0.5"}},
+    {"--store-timeout", "1ms to 1h", {"0s", "2h"}},
+    {"--rtt", "0s to 1h", {"2h"}},
+    {"--threshold", "did you mean acquire.p90", {"acquire.p98<5ms"}},
+    {"--shared-share", "from 0 to 1", {"-0.1", "1.1", "half"}},
+    {"--locks-per-section", "1 to 64", {"0", "65", "-1", "two"}},
+    {"--lock-order", "sorted, drawn, all-or-nothing", {"random"}},
+    {"--deadlock-timeout", "1ms to 1h", {"0s", "2h"}},
+    {"--lock-delay", "0s to 1h", {"2h"}},
+    {"--format", "table, json, csv, markdown", {"xml", "Table"}},
+    {"--metrics-listen", "such as 127.0.0.1:9464", {"x", "127.0.0.1:65536"}},
+    {"--linger", "0s to 168h", {"169h"}},
+};
+
+TEST(Options, ValuesThatAreRefusedAreNamedWithWhatIsAllowed) {
+  for (const auto& [option, allowed, values] : all_refused) {
+    for (const std::string& value : values) {
+      ASSERT_EQ(value.find(allowed), std::string::npos) << "the value says it by itself";
+      for (const auto& args :
+           {std::vector{option, value}, std::vector{fmt::format("{}={}", option, value)}}) {
+        const std::string error = error_of(args);
+        EXPECT_THAT(error, AllOf(StartsWith(option + ": "), HasSubstr(value), HasSubstr(allowed),
+                                 Not(HasSubstr("\n"))));
+      }
+    }
+  }
+}
+
+using testing::IsEmpty;
+using testing::SizeIs;
+
+TEST(FaultOption, IsRepeatableAndSorted) {
+  const auto options =
+      parse_run({"--fault", "delay:2ms@2s+500ms", "--fault", "store-kill@1s+500ms"}).value();
+  ASSERT_THAT(options.faults, SizeIs(2));
+  EXPECT_EQ(options.faults[0].kind, loadgen::FaultKind::store_kill);
+  EXPECT_EQ(options.faults[1].delay, 2ms);
+  EXPECT_EQ(
+      workload_record(options).at("fault"),
+      results::OptionValue(std::vector<std::string>{"store-kill@1s+500ms", "delay:2ms@2s+500ms"}));
+  EXPECT_EQ(workload_record(parse_run({}).value()).at("fault"), results::OptionValue(nullptr));
+}
+
+TEST(FaultOption, MustFitIntoTheRun) {
+  EXPECT_THAT(error_of({"--fault", "crash@1s"}), StartsWith("--fault: \"crash\" is none of"));
+  EXPECT_THAT(
+      error_of({"--fault", "store-kill@5s"}),
+      StartsWith("--fault: store-kill@5s would start after the end of the run, which takes 3s"));
+  EXPECT_EQ(error_of({"--fault", "store-kill@5s", "--duration", "6s"}), "accepted");
+  EXPECT_EQ(error_of({"--fault", "store-kill@5s", "--iterations", "10"}), "accepted");
+}
+
+/// Why the servers of a strategy cannot have a fault.
+std::string unfit_for(const std::string& strategy, const std::string& fault,
+                      const LoadOptions& options = {}) {
+  return unfit(loadgen::parse_fault(fault).value(), *find_strategy(strategy), options);
+}
+
+TEST(FaultFit, FollowsFromWhereALockLives) {
+  EXPECT_THAT(unfit_for("local-mutex", "delay:1ms@1s"), StartsWith("it has no server"));
+  EXPECT_THAT(unfit_for("redlock", "store-kill@1s"), HasSubstr("use node-kill"));
+  EXPECT_THAT(unfit_for("redlock", "store-freeze@1s"), HasSubstr("use node-freeze"));
+  EXPECT_THAT(unfit_for("redlock", "node-kill:5@1s"), IsEmpty());
+  EXPECT_THAT(unfit_for("redlock", "node-kill:6@1s"), HasSubstr("more than its 5 nodes"));
+  EXPECT_THAT(unfit_for("redlock", "failover@1s"), StartsWith("its servers are independent"));
+  EXPECT_THAT(unfit_for("redis-setnx", "node-freeze@1s"), StartsWith("it runs on one server"));
+  for (const char* fault : {"store-kill@1s", "store-freeze@1s", "failover@1s", "partition@1s"}) {
+    EXPECT_THAT(unfit_for("redis-setnx", fault), IsEmpty()) << fault;
+    EXPECT_THAT(unfit_for("redis-wait", fault), IsEmpty()) << fault;
+  }
+  LoadOptions alone;
+  alone.replicas = 0;
+  EXPECT_THAT(unfit_for("redis-setnx", "failover@1s", alone), HasSubstr("--replicas"));
+}
+
+TEST(FaultFit, ClustersAreForFaultsThatTheySurvive) {
+  LoadOptions options;
+  EXPECT_FALSE(request_of(options).clusters);
+  options.faults = {loadgen::parse_fault("store-kill@1s").value()};
+  EXPECT_FALSE(request_of(options).clusters);
+  options.faults = {loadgen::parse_fault("node-kill@1s").value()};
+  EXPECT_TRUE(request_of(options).clusters);
+  EXPECT_FALSE(request_of(options).lines);
+  for (const char* store : {"etcd", "zookeeper"}) {
+    const auto* const kind = deployment::find_private_store_kind(store);
+    EXPECT_TRUE(kind == nullptr || kind->clusters) << store;
+  }
+  EXPECT_FALSE(deployment::find_private_store_kind("redis")->clusters);
+}
+
+TEST(FaultDeploy, AStrategyThatCannotHaveItIsAnErrorWhenNamedAndElseSkipped) {
+  std::vector<results::Skipped> skipped;
+  const auto error = [&](const RunOptions& options, const char* strategy, bool named = true) {
+    std::vector<Selected> selected = {{find_strategy(strategy), named}};
+    const auto deployment = deploy(options, selected, skipped);
+    return deployment ? "deployed" : deployment.error();
+  };
+  RunOptions options = parse_run({"--fault", "store-kill@1s"}).value();
+  EXPECT_EQ(error(options, "local-mutex"),
+            "local-mutex cannot run here: it has no server that store-kill@1s could strike");
+  EXPECT_THAT(error(options, "local-mutex", false),
+              StartsWith("nothing can run here: it has no server"));
+  EXPECT_THAT(skipped, SizeIs(1));
+  options.servers["redis"] = {"redis://127.0.0.1:1"};
+  EXPECT_EQ(
+      error(options, "redis-setnx"),
+      "--fault: store-kill@1s strikes private servers only: it cannot be combined with --redis");
+  EXPECT_EQ(
+      error(parse_run({"--fault", "partition:0.1@1s", "--clients", "9"}).value(), "redis-setnx"),
+      "--fault: partition:0.1@1s cuts off none of 9 clients");
 }
 
 }  // namespace

@@ -11,14 +11,14 @@
 #include "exporter/addresses.h"
 #include "strategies/carrier.h"
 #include "testbed/servers/machine.h"
-#include "tests/support/http_client.h"
+#include "tests/support/tcp_client.h"
 
 namespace lockbench::exporter {
 namespace {
 
 using namespace std::chrono_literals;
 using test::http_get;
-using test::RawConnection;
+using test::TcpClient;
 
 constexpr unsigned kConnections = 1280;
 
@@ -53,24 +53,23 @@ TEST_F(HttpEndpointTest, AnswersByPath) {
 }
 
 TEST_F(HttpEndpointTest, OnlyReads) {
-  const RawConnection connection(port());
+  TcpClient connection(port());
   connection.send("POST /page HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc");
-  EXPECT_TRUE(connection.receive_all().starts_with("HTTP/1.1 405"));
-  const RawConnection head(port());
+  EXPECT_TRUE(connection.rest().starts_with("HTTP/1.1 405"));
+  TcpClient head(port());
   head.send("HEAD /page HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
-  EXPECT_TRUE(head.receive_all().ends_with("\r\n\r\n"));
+  EXPECT_TRUE(head.rest().ends_with("\r\n\r\n"));
 }
 
 TEST_F(HttpEndpointTest, AThousandThatSayNothingHoldNobodyUp) {
-  std::deque<RawConnection> silent;
+  std::deque<TcpClient> silent;
   for (int i = 0; i < 1000; ++i) {
     silent.emplace_back(port());
-    ASSERT_TRUE(silent.back().connected()) << i;
     if (i % 2 == 0) silent.back().send("GET /page HT");
   }
   EXPECT_EQ(http_get(port(), "/page").status, 200);
-  EXPECT_TRUE(silent.back().silent()) << "it is still there";
-  EXPECT_TRUE(silent.back().closes()) << "but not for ever";
+  EXPECT_EQ(silent.back().end(0ms), TcpClient::End::open) << "it is still there";
+  EXPECT_NE(silent.back().end(), TcpClient::End::open) << "but not for ever";
 }
 
 /// Between one request or byte and the next.
@@ -79,10 +78,10 @@ void pause(const std::stop_token& stop) {
 }
 
 /// Sends a byte of a request on each connection in turn, for ever.
-std::jthread drip_on(const std::deque<RawConnection>& connections) {
+std::jthread drip_on(std::deque<TcpClient>& connections) {
   return std::jthread([&connections](const std::stop_token& stop) {
     while (!stop.stop_requested()) {
-      for (const RawConnection& one : connections) one.send("G");
+      for (TcpClient& one : connections) one.send("G");
       pause(stop);
     }
   });
@@ -94,7 +93,7 @@ TEST_F(HttpEndpointTest, MoreThatDripThanThereArePlacesHoldNobodyUp) {
       {}, [](std::string_view) { return Page{.body = std::string(kBody)}; }, kPlaces);
   ASSERT_TRUE(small) << small.error();
   const std::uint16_t at = (*small)->address().port;
-  std::deque<RawConnection> slow;
+  std::deque<TcpClient> slow;
   for (unsigned i = 0; i < 3 * kPlaces; ++i) slow.emplace_back(at);
   const std::jthread dripping = drip_on(slow);
   for (int scrape = 0; scrape < 20; ++scrape) EXPECT_EQ(http_get(at, "/page").status, 200);
@@ -105,7 +104,7 @@ TEST_F(HttpEndpointTest, ARequestThatTakesTooLongIsShutWhenOthersCome) {
       {}, [](std::string_view) { return Page{.body = std::string(kBody)}; }, kConnections, 300ms);
   ASSERT_TRUE(strict) << strict.error();
   const std::uint16_t at = (*strict)->address().port;
-  std::deque<RawConnection> slow;
+  std::deque<TcpClient> slow;
   slow.emplace_back(at);
   const std::jthread dripping = drip_on(slow);
   const std::jthread others([at](const std::stop_token& stop) {
@@ -114,7 +113,7 @@ TEST_F(HttpEndpointTest, ARequestThatTakesTooLongIsShutWhenOthersCome) {
       pause(stop);
     }
   });
-  EXPECT_TRUE(slow.back().closes());
+  EXPECT_NE(slow.back().end(), TcpClient::End::open);
 }
 
 TEST_F(HttpEndpointTest, AnAnswerThatFailsIsStatus500) {
@@ -129,18 +128,18 @@ TEST_F(HttpEndpointTest, RubbishHarmsNobody) {
        {noise, std::string("\r\n\r\n\r\n"), std::string(100'000, 'A'),
         "GET /page HTTP/1.1\r\n" + std::string(100'000, 'h') + ": x\r\n\r\n",
         std::string("GET http://[::: HTTP/9.9\r\n\r\n"), std::string("\0\0\0\0", 4)}) {
-    const RawConnection connection(port());
+    TcpClient connection(port());
     connection.send(rubbish);
     EXPECT_EQ(http_get(port(), "/page").status, 200);
   }
 }
 
 TEST_F(HttpEndpointTest, EndsWhileConnectionsAreOpen) {
-  const RawConnection open(port());
+  TcpClient open(port());
   open.send("GET /page");
   const std::uint16_t was = port();
   endpoint_.reset();
-  EXPECT_FALSE(RawConnection(was).connected());
+  EXPECT_THROW(TcpClient{was}, std::runtime_error);
 }
 
 std::string listened(std::string_view text) {

@@ -1,13 +1,13 @@
 #include "loadgen/record/certificate.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
 #include <functional>
 #include <string>
 
+#include "tests/support/temporary_folder.h"
 
 namespace lockbench::loadgen {
 namespace {
@@ -247,8 +247,6 @@ TEST(Machine, PressureIsThatOfSomeThreadsIfTheKernelHasIt) {
 /// A kernel's files of control groups.
 class ControlGroupsTest : public testing::Test {
  protected:
-  void TearDown() override { std::filesystem::remove_all(root_); }
-
   void write(const std::string& path, const std::string& text) const {
     std::filesystem::create_directories((root_ / path).parent_path());
     std::ofstream(root_ / path) << text;
@@ -258,11 +256,10 @@ class ControlGroupsTest : public testing::Test {
           "usage_usec 7000000\nnr_throttled 3\nthrottled_usec " + std::to_string(microseconds) +
               "\nnr_bursts 0\n");
   }
-  std::optional<double> throttled() const { return read_throttled_seconds(root_); }
+  std::optional<double> throttled() const { return read_throttled_seconds(root_.path()); }
 
  private:
-  const std::filesystem::path root_ =
-      std::filesystem::temp_directory_path() / ("lockbench-groups-" + std::to_string(::getpid()));
+  const test::TemporaryFolder root_;
 };
 
 TEST_F(ControlGroupsTest, TheLimitsOfTheOwnGroupAndOfThoseAroundItAddUp) {

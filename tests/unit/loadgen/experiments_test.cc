@@ -46,15 +46,7 @@ class PlannedLocks {
             .channels = {"one"}};
   }
 
-  void run_until(TimePoint end) {
-    constexpr int kMost = 100'000;
-    for (int i = 0; i < kMost; ++i) {
-      const TimePoint next = scheduler_.run_due();
-      if (next > end) break;
-      clock_.advance_to(std::max(next, clock_.now()));
-    }
-    if (clock_.now() < end) clock_.advance_to(end);
-  }
+  void run_until(TimePoint end) { lockbench::run_until(end, scheduler_, clock_); }
 
   const HeldLocksPlan& plan_;
   SimClock clock_;

@@ -2,10 +2,8 @@
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <cstdint>
-#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <memory>
@@ -13,12 +11,12 @@
 #include <set>
 #include <stdexcept>
 #include <string>
-#include <system_error>
 #include <utility>
 #include <vector>
 
 #include "loadgen/run/live_run.h"
 #include "strategies/registry.h"
+#include "tests/support/temporary_folder.h"
 #include "tests/support/virtual_time.h"
 
 // What the tests of whole runs have in common.
@@ -175,11 +173,6 @@ class LiveRunTest : public testing::Test {
 /// Runs that replay a trace, in a file of the test's own.
 class TraceRunTest : public LiveRunTest {
  protected:
-  ~TraceRunTest() override {
-    std::error_code ignored;
-    std::filesystem::remove(path_, ignored);
-  }
-
   void write(const std::string& text) const { std::ofstream(path_) << text; }
   void replay(const std::string& text) {
     write(text);
@@ -187,8 +180,8 @@ class TraceRunTest : public LiveRunTest {
     plan_.workload.keys = plan_.workload.trace->keys;
   }
 
-  const std::string path_ =
-      (std::filesystem::temp_directory_path() / fmt::format("trace-{}.csv", ::getpid())).string();
+  const test::TemporaryFolder folder_;
+  const std::string path_ = (folder_ / "trace.csv").string();
 };
 
 }  // namespace lockbench::loadgen

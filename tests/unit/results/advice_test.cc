@@ -2,8 +2,11 @@
 
 #include <limits>
 
+#include "results/tables/formats.h"
+#include "results/tables/runs.h"
 #include "results/tables/show.h"
 #include "tests/unit/results/samples.h"
+#include "tests/unit/results/table_lines.h"
 
 namespace lockbench::results {
 namespace {
@@ -86,6 +89,86 @@ TEST(Notes, TellOfALockThatNobodyGot) {
   EXPECT_THAT(notes(result), ElementsAre(says(Tone::doubtful,
                                               "nothing granted: redis-wait: 9 refused, 0 timed "
                                               "out, 0 failed, 0 unknown, 7 abandoned")));
+}
+
+std::string node_cost(const Cost& cost) {
+  Result result = sample_quorum();
+  result.runs[0].costs->node_seconds = cost;
+  return experiment_findings(result).at(0);
+}
+
+TEST(QuorumFindings, ANodesCostHasAnIntervalAndIsNoneIfThatHoldsZeroOrIsAGain) {
+  EXPECT_EQ(node_cost({41e-6, Interval{38e-6, 44e-6}}),
+            "each further node costs redlock, 1 client: 41 µs of acquire p50 (95 %: 38 µs to 44 "
+            "µs), 2 commands a section");
+  EXPECT_EQ(node_cost({-5e-6, Interval{-11e-6, 1.2e-6}}),
+            "each further node costs redlock, 1 client: none that can be shown (at most 1.2 µs of "
+            "acquire p50), 2 commands a section");
+  EXPECT_EQ(node_cost({-5e-6, Interval{-6e-6, -4e-6}}),
+            "each further node costs redlock, 1 client: none, but −5 µs of acquire p50 (95 %: −6 "
+            "µs to −4 µs), 2 commands a section");
+}
+
+TEST(QuorumFindings, AreThoseOfTheLargestQuorum) {
+  Result result = sample_quorum();
+  auto larger = result.runs[0];
+  larger.load.nodes->count = 7;
+  larger.costs->node_seconds = Cost{50e-6};
+  auto contended = larger;
+  contended.load.clients = 8;
+  result.runs = {result.runs[0], larger, result.runs[0], contended};
+  EXPECT_THAT(experiment_findings(result),
+              ElementsAre(HasSubstr("redlock, 1 client: 50 µs of acquire p50 (no interval)"),
+                          HasSubstr("redlock, 8 clients: 50 µs")));
+}
+
+struct Shown {
+  std::string cost, finding;
+};
+
+Shown renewal_that_cost(Cost cost) {
+  Result result = sample_renewal();
+  result.runs[1].costs->throughput = cost;
+  const auto found = experiment_findings(result);
+  EXPECT_EQ(found.size(), 1U);
+  const Table table = *chosen(run_table(result, {}), {"held_locks", "throughput_cost"});
+  EXPECT_THAT(texts_of(table.rows.at(0)), ElementsAre("0", "–"));
+  EXPECT_EQ(texts_of(table.rows.at(1)).front(), "10k");
+  return {texts_of(table.rows[1]).back(), found.at(0)};
+}
+
+TEST(RenewalFindings, ACostHasAnIntervalAndNoiseIsNone) {
+  const Shown some = renewal_that_cost({0.04, Interval{0.012, 0.068}});
+  EXPECT_THAT(some.finding,
+              HasSubstr("10k locks renewed: cost to the other clients 4.0 % of their throughput "
+                        "(95 %: 1.2 % to 6.8 %), smallest margin "));
+  EXPECT_EQ(some.cost, "4.0 % ± 2.8 %");
+  const Shown none = renewal_that_cost({0.018, Interval{-0.01, 0.046}});
+  EXPECT_THAT(none.finding,
+              HasSubstr("none that can be shown (at most 4.6 % of their throughput)"));
+  EXPECT_EQ(none.cost, "none shown");
+  EXPECT_THAT(renewal_that_cost({0.04}).finding,
+              HasSubstr("4.0 % of their throughput (no interval)"));
+  EXPECT_THAT(renewal_that_cost({-0.04}).finding, HasSubstr("none that can be shown, smallest "));
+  EXPECT_THAT(experiment_findings(full_result()), IsEmpty());
+}
+
+TEST(ExperimentTable, IsOneOfRunsWithWhatVaries) {
+  const std::string text = *render(sample_renewal(), {}, {.format = Format::markdown});
+  EXPECT_THAT(text, AllOf(HasSubstr("| load |"), HasSubstr("| 10k locks held |")));
+  EXPECT_THAT(text, HasSubstr("10k locks renewed: "));
+  EXPECT_THAT(text, testing::Not(HasSubstr("saturated: who is served")));
+  Result quorum = sample_quorum();
+  quorum.runs.push_back(quorum.runs[0]);
+  quorum.runs[1].load.nodes = {.count = 5, .down = 1, .slow = 2, .slow_seconds = 0.02};
+  EXPECT_THAT(*render(quorum, {}, {.format = Format::markdown}),
+              AllOf(HasSubstr("| 5 nodes, 1 client |"),
+                    HasSubstr("| 5 nodes, 1 down, 2 slow by 20 ms, 1 client |")));
+  EXPECT_THAT(*render(quorum, {},
+                      {.format = Format::csv,
+                       .columns = {"nodes", "nodes_down", "nodes_slow", "slow_seconds", "clients",
+                                   "node_cost_seconds", "node_cost_low_seconds"}}),
+              HasSubstr("\r\n5,1,2,0.02,1,4e-05,3.8e-05\r\n"));
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "tests/support/temporary_folder.h"
 #include "tests/support/variable.h"
 
 namespace {
@@ -46,16 +47,10 @@ auto files_in(const fs::path& folder) {
 class SaveTest : public testing::Test {
  protected:
   SaveTest() {
-    fs::remove_all(root_);
     for (const fs::path& folder : {refuge_, place_}) fs::create_directories(folder);
   }
-  ~SaveTest() override {
-    std::error_code ignored;
-    fs::remove_all(root_, ignored);
-  }
 
-  const fs::path root_ =
-      fs::temp_directory_path() / ("lockbench-save-" + std::to_string(::getpid()));
+  const test::TemporaryFolder root_;
   const fs::path refuge_ = root_ / "tmp", place_ = root_ / "results";
   const test::Variable tmpdir_{"TMPDIR", refuge_.string()};
 };

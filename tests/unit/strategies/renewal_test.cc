@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <atomic>
 #include <deque>
 #include <memory>
@@ -44,17 +43,7 @@ class RenewalTest : public testing::Test {
             .channels = {"one"}};
   }
 
-  /// Runs the scheduler.
-  void run(Duration time) {
-    const TimePoint end = clock_.now() + time;
-    constexpr int kMost = 100'000;
-    for (int i = 0; i < kMost; ++i) {
-      const TimePoint next = scheduler_.run_due();
-      if (next > end) break;
-      clock_.advance_to(std::max(next, clock_.now()));
-    }
-    if (clock_.now() < end) clock_.advance_to(end);
-  }
+  void run(Duration time) { run_until(clock_.now() + time, scheduler_, clock_); }
 
   std::vector<std::string> keys_asked(const FakeRenewalStore& store) {
     std::vector<std::string> keys;

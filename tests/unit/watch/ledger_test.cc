@@ -50,9 +50,13 @@ class LedgerTest : public testing::Test {
   Ledger ledger_{{.most_locks = 100, .salt = "1"}};
 };
 
-TEST_F(LedgerTest, ALockOnTwoServersIsALockOnEach) {
+class ExactLedgerTest : public LedgerTest {
+ protected:
+  ExactLedgerTest() { look_by(Accuracy::exact); }
+};
+
+TEST_F(ExactLedgerTest, ALockOnTwoServersIsALockOnEach) {
   const std::string other_server = "127.0.0.1:2";
-  look_by(Accuracy::exact);
   ledger_.facts(
       {.store = "redis", .endpoint = other_server, .way = "script", .accuracy = Accuracy::exact});
   see(held(1s, "a"));
@@ -194,8 +198,7 @@ TEST_F(LedgerTest, SaysHowHoldingsBeganAndEnded) {
   }
 }
 
-TEST_F(LedgerTest, ALongerTtlIsARenewalAndItsMarginCounts) {
-  look_by(Accuracy::exact);
+TEST_F(ExactLedgerTest, ALongerTtlIsARenewalAndItsMarginCounts) {
   see(held(0s, "a", 3s));
   see(held(1s, "a", 3s));
   see(held(3s, "a", 3s));
@@ -206,8 +209,7 @@ TEST_F(LedgerTest, ALongerTtlIsARenewalAndItsMarginCounts) {
   EXPECT_NEAR(seen.margin_min.value(), 1, 0.001);
 }
 
-TEST_F(LedgerTest, ALockThatIsNotRenewedAnyMoreIsSaidBeforeItIsLost) {
-  look_by(Accuracy::exact);
+TEST_F(ExactLedgerTest, ALockThatIsNotRenewedAnyMoreIsSaidBeforeItIsLost) {
   for (int second = 0; second < 5; ++second) see(held(second * 1s, "a", 5s));
   EXPECT_EQ(figures(5s).renewal_stopped_now, 0U);
   EXPECT_EQ(figures(7s).renewal_stopped_now, 1U);
@@ -215,8 +217,7 @@ TEST_F(LedgerTest, ALockThatIsNotRenewedAnyMoreIsSaidBeforeItIsLost) {
   EXPECT_TRUE(finding(all, "renewal_stopped"));
 }
 
-TEST_F(LedgerTest, ALockWithoutATtlMayLeak) {
-  look_by(Accuracy::exact);
+TEST_F(ExactLedgerTest, ALockWithoutATtlMayLeak) {
   Sighting leaking = held(1s, "a", 0s);
   leaking.no_ttl = true;
   see(std::move(leaking));
@@ -227,8 +228,7 @@ TEST_F(LedgerTest, ALockWithoutATtlMayLeak) {
   EXPECT_EQ(finding(all, "no_ttl")->lock, "lock:a");
 }
 
-TEST_F(LedgerTest, AWaiterThatIsGrantedTheLockHasWaited) {
-  look_by(Accuracy::exact);
+TEST_F(ExactLedgerTest, AWaiterThatIsGrantedTheLockHasWaited) {
   Sighting queue = held(1s, "a");
   queue.waiting = {{.owner = "b"}, {.owner = "c"}};
   see(std::move(queue));
@@ -243,8 +243,7 @@ TEST_F(LedgerTest, AWaiterThatIsGrantedTheLockHasWaited) {
   EXPECT_EQ(seen.most_waiting, 2U);
 }
 
-TEST_F(LedgerTest, NothingIsConcludedAcrossATimeInWhichNobodySaw) {
-  look_by(Accuracy::exact);
+TEST_F(ExactLedgerTest, NothingIsConcludedAcrossATimeInWhichNobodySaw) {
   see(held(1s, "a", 2s));
   ledger_.blind(script_server, begin_ + 2s, "connection refused");
   EXPECT_TRUE(finding(picture(4s), "blind") != nullptr);
@@ -285,8 +284,7 @@ TEST_F(LedgerTest, WhatIsNotSeenAgainAfterAnOutageIsFree) {
   EXPECT_EQ(figures(80s).acquisitions, 2U) << "it was held all the time, and is no new one";
 }
 
-TEST_F(LedgerTest, LocksThatWereFreedInAnOutageMakeRoomForNewOnes) {
-  look_by(Accuracy::exact);
+TEST_F(ExactLedgerTest, LocksThatWereFreedInAnOutageMakeRoomForNewOnes) {
   for (int i = 0; i < 100; ++i) see(held(1s, "a", 10s, "lock:" + std::to_string(i)));
   ledger_.blind(script_server, begin_ + 2s, "connection refused");
   ledger_.sees(script_server, begin_ + 3s);
@@ -295,8 +293,7 @@ TEST_F(LedgerTest, LocksThatWereFreedInAnOutageMakeRoomForNewOnes) {
   EXPECT_EQ(picture(91s).locks_unfollowed, 0U);
 }
 
-TEST_F(LedgerTest, AnOutageIsNoPauseOfTheApplication) {
-  look_by(Accuracy::exact);
+TEST_F(ExactLedgerTest, AnOutageIsNoPauseOfTheApplication) {
   for (int second = 0; second < 60; ++second) {
     if (second == 20) ledger_.blind(script_server, begin_ + 20s, "connection refused");
     if (second == 40) ledger_.sees(script_server, begin_ + 40s);
@@ -309,8 +306,7 @@ TEST_F(LedgerTest, AnOutageIsNoPauseOfTheApplication) {
   EXPECT_NEAR(ledger_.usage(begin_ + 90s).dispersion.value(), 0, 0.001) << "nor is one that lasts";
 }
 
-TEST_F(LedgerTest, AClientThatUsesSeveralFamiliesIsOne) {
-  look_by(Accuracy::exact);
+TEST_F(ExactLedgerTest, AClientThatUsesSeveralFamiliesIsOne) {
   for (int i = 0; i < 10; ++i) {
     for (const char* lock : {"order:1", "user:1", "mail:1"}) {
       see(held(i * 1s, "client" + std::to_string(i), 10s, lock));
@@ -320,14 +316,12 @@ TEST_F(LedgerTest, AClientThatUsesSeveralFamiliesIsOne) {
   EXPECT_NEAR(static_cast<double>(ledger_.usage(begin_ + 10s).owners), 10, 1) << "an estimate";
 }
 
-TEST_F(LedgerTest, IsWatchedFromTheBeginningEvenIfNothingHappens) {
-  look_by(Accuracy::exact);
+TEST_F(ExactLedgerTest, IsWatchedFromTheBeginningEvenIfNothingHappens) {
   ledger_.begin(begin_);
   EXPECT_EQ(picture(5s).watched, 5s);
 }
 
-TEST_F(LedgerTest, OwnersAreNotKeptInClear) {
-  look_by(Accuracy::exact);
+TEST_F(ExactLedgerTest, OwnersAreNotKeptInClear) {
   see(held(1s, "a-secret-token"));
   const Picture all = picture(2s);
   ASSERT_FALSE(all.worst.empty());
@@ -335,16 +329,14 @@ TEST_F(LedgerTest, OwnersAreNotKeptInClear) {
   EXPECT_THAT(*all.worst.front().holder, testing::Not(HasSubstr("secret")));
 }
 
-TEST_F(LedgerTest, BeyondItsBoundLocksAreOnlyCounted) {
-  look_by(Accuracy::exact);
+TEST_F(ExactLedgerTest, BeyondItsBoundLocksAreOnlyCounted) {
   for (int i = 0; i < 150; ++i) see(held(1s, "a", 10s, "lock:" + std::to_string(i)));
   const Picture all = picture(2s);
   EXPECT_NEAR(static_cast<double>(all.locks_unfollowed), 50, 2) << "an estimate";
   EXPECT_LE(all.worst.size(), 20U);
 }
 
-TEST_F(LedgerTest, OneClientThatTakesMostIsAHog) {
-  look_by(Accuracy::exact);
+TEST_F(ExactLedgerTest, OneClientThatTakesMostIsAHog) {
   for (int i = 0; i < 200; ++i) {
     see(held(i * 100ms, i % 10 == 0 ? "b" : "a"));
     see(free(i * 100ms + 50ms));
@@ -385,8 +377,7 @@ TEST_F(LedgerTest, WhereChangesWereMissedFiguresAreLowerBounds) {
   }
 }
 
-TEST_F(LedgerTest, AQueueThatOnlyGrowsIsAConvoy) {
-  look_by(Accuracy::exact);
+TEST_F(ExactLedgerTest, AQueueThatOnlyGrowsIsAConvoy) {
   for (int second = 0; second < 40; ++second) {
     Sighting queue = held(second * 1s, "a", 100s);
     queue.waiters = static_cast<std::uint64_t>(second);
@@ -407,8 +398,7 @@ TEST_F(LedgerTest, ALockHeldForLongerThanAllowedIsSaid) {
   EXPECT_TRUE(finding(late, "held_long") != nullptr);
 }
 
-TEST_F(LedgerTest, LocksThatAreFreeForAWhileMakeRoomForNewOnes) {
-  look_by(Accuracy::exact);
+TEST_F(ExactLedgerTest, LocksThatAreFreeForAWhileMakeRoomForNewOnes) {
   for (int i = 0; i < 300; ++i) {
     const std::string lock = "lock:" + std::to_string(i);
     see(held(i * 1s, "a", 10s, lock));

@@ -2,9 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
-#include <filesystem>
 #include <fstream>
 #include <limits>
 #include <random>
@@ -13,6 +11,7 @@
 #include "results/file/json.h"
 #include "strategies/registry.h"
 #include "tests/support/run_shared.h"
+#include "tests/support/temporary_folder.h"
 
 namespace lockbench::loadgen::cluster {
 namespace {
@@ -246,11 +245,10 @@ TEST(Merge, FilesOfDifferentRunsOrTwiceTheSameRankAreRefused) {
 }
 
 TEST(PartFile, IsReadAsItWasSavedAndByTheSameBuildOnly) {
-  const auto folder =
-      std::filesystem::temp_directory_path() / ("lockbench-part-" + std::to_string(getpid()));
+  const test::TemporaryFolder folder;
   PartFile one = part_file(1, 3);
   one.hello.build = "this";
-  one.order.part_path = (folder / "out.json").string();
+  one.order.part_path = (folder / "new/out.json").string();
   ASSERT_TRUE(save(one));
   std::ifstream file(path_of(one.order, 1), std::ios::binary);
   const std::string text(std::istreambuf_iterator<char>(file), {});
@@ -260,7 +258,6 @@ TEST(PartFile, IsReadAsItWasSavedAndByTheSameBuildOnly) {
   EXPECT_EQ(to_bytes(*read), to_bytes(one));
   EXPECT_THAT(read_part(text, "other").error(), HasSubstr("another build"));
   EXPECT_THAT(read_part(text.substr(0, text.size() / 2), "this").error(), HasSubstr("damaged"));
-  std::filesystem::remove_all(folder);
 }
 
 TEST(PartFile, OfARunThatCannotBeIsRefused) {

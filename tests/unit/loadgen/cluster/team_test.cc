@@ -2,7 +2,6 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <deque>
@@ -14,6 +13,7 @@
 #include "tests/support/eventually.h"
 #include "tests/support/fake_redis.h"
 #include "tests/support/run_shared.h"
+#include "tests/support/temporary_folder.h"
 #include "tests/support/variable.h"
 
 namespace lockbench::loadgen::cluster {
@@ -91,25 +91,13 @@ class Observer : public ProgressObserver {
 };
 
 /// A folder for the files of ranks.
-class Folder {
+class Folder : public test::TemporaryFolder {
  public:
-  Folder()
-      : path_(std::filesystem::temp_directory_path() /
-              ("lockbench-team-" + std::to_string(getpid()))) {
-    std::filesystem::create_directories(path_);
-  }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  ~Folder() { std::filesystem::remove_all(path_); }
-
-  std::string out() const { return (path_ / "out.json").string(); }
+  std::string out() const { return (*this / "out.json").string(); }
   bool has_file_of(int rank) const {
     return std::filesystem::exists(out() + ".rank-" + std::to_string(rank));
   }
-  bool empty() const { return std::filesystem::is_empty(path_); }
-
- private:
-  const std::filesystem::path path_;
+  bool empty() const { return std::filesystem::is_empty(path()); }
 };
 
 /// Ranks as threads of this process. Locks of a process exclude clients of one rank only.

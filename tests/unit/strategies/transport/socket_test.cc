@@ -11,7 +11,6 @@
 
 #include <array>
 #include <atomic>
-#include <filesystem>
 #include <functional>
 #include <future>
 #include <optional>
@@ -27,6 +26,7 @@
 #include "strategies/thread.h"
 #include "strategies/transport/poller.h"
 #include "tests/support/listener.h"
+#include "tests/support/temporary_folder.h"
 
 namespace lockbench::test {
 namespace {
@@ -342,19 +342,18 @@ TEST(Connecting, AnAddressThatDoesNotAnswerLeavesTimeForTheNext) {
 }
 
 TEST(Connecting, WaitsForRoomInTheQueueOfAUnixSocket) {
-  const auto path =
-      std::filesystem::temp_directory_path() / ("lockbench-queue-" + std::to_string(getpid()));
-  std::filesystem::remove(path);
+  const TemporaryFolder folder;
+  const std::string path = (folder / "queue").string();
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
-  path.string().copy(address.sun_path, sizeof address.sun_path - 1);
+  path.copy(address.sun_path, sizeof address.sun_path - 1);
   const OwnedSocket server(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   ASSERT_EQ(::bind(server.fd(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
   ASSERT_EQ(::listen(server.fd(), 0), 0);
   std::vector<std::unique_ptr<Transport>> queue;
   std::unique_ptr<Connecting> waits;
   for (int i = 0; i < 4 && !waits; ++i) {
-    auto connecting = begin_connecting({.host = {}, .path = path.string()}, kPatience).value();
+    auto connecting = begin_connecting({.host = {}, .path = path}, kPatience).value();
     auto connected = connecting->get(Duration::zero(), {});
     ASSERT_TRUE(connected) << connected.error();
     if (*connected) {
@@ -366,7 +365,6 @@ TEST(Connecting, WaitsForRoomInTheQueueOfAUnixSocket) {
   ASSERT_TRUE(waits) << "its queue never fills";
   const OwnedSocket accepted(::accept4(server.fd(), nullptr, nullptr, SOCK_CLOEXEC));
   const auto connected = waits->get(kPatience, {});
-  std::filesystem::remove(path);
   ASSERT_TRUE(connected) << connected.error();
   EXPECT_TRUE(*connected) << waits->too_late(kPatience);
 }

@@ -5,10 +5,10 @@
 
 #include <array>
 #include <csignal>
-#include <filesystem>
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <stdexcept>
 #include <thread>
 #include <utility>
@@ -16,11 +16,11 @@
 #include "strategies/transport/tls_transport.h"
 #include "testbed/servers/authority.h"
 #include "tests/support/listener.h"
+#include "tests/support/temporary_folder.h"
 
 namespace lockbench::test {
 namespace {
 
-namespace fs = std::filesystem;
 using namespace std::chrono_literals;
 using testbed::Authority;
 using testing::HasSubstr;
@@ -119,15 +119,12 @@ class TlsServer {
 class Tls : public testing::Test {
  protected:
   static void SetUpTestSuite() {
-    folder = fs::temp_directory_path() / ("lockbench-tls-" + std::to_string(getpid()));
-    fs::create_directories(folder);
-    authority = Authority::make(folder / "own").value();
+    authority = Authority::make(folder.emplace() / "own").value();
     files = authority->issue("server").value();
   }
   static void TearDownTestSuite() {
     authority.reset();
-    std::error_code ignored;
-    fs::remove_all(folder, ignored);
+    folder.reset();
   }
 
   static TlsSettings trusting() { return {.ca_file = authority->ca()}; }
@@ -157,7 +154,7 @@ class Tls : public testing::Test {
     return text;
   }
 
-  static inline fs::path folder;
+  static inline std::optional<TemporaryFolder> folder;
   static inline std::unique_ptr<Authority> authority;
   static inline testbed::TlsFiles files;
 };

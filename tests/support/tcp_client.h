@@ -7,9 +7,7 @@
 
 #include "tests/support/eventually.h"
 
-namespace lockbench::testbed {
-
-using test::kPatience;
+namespace lockbench::test {
 
 /// A plain TCP connection to a loopback port. For one thread.
 class TcpClient {
@@ -28,6 +26,8 @@ class TcpClient {
   void finish_sending();
   /// That many lines, or what has come of them in time.
   std::string lines(std::size_t count, std::chrono::milliseconds within = kPatience);
+  /// All that comes until the other side ends the connection, or time is up.
+  std::string rest(std::chrono::milliseconds within = kPatience);
   /// Reads and forgets until the other side ends the connection, or time is up.
   End end(std::chrono::milliseconds within = kPatience);
   /// The answer's first line to a command of one line; empty if there is none in time.
@@ -43,4 +43,15 @@ class TcpClient {
   End end_ = End::open;
 };
 
-}  // namespace lockbench::testbed
+struct HttpReply {
+  int status = 0;  ///< 0: no answer
+  std::string head, body;
+};
+
+/// GETs a path from the loopback; no answer within kPatience is none.
+HttpReply http_get(std::uint16_t port, const std::string& path);
+
+/// Of the first series on a page of metrics that begins like this; -1 if there is none.
+double metric_on(const std::string& page, const std::string& series);
+
+}  // namespace lockbench::test

@@ -1,5 +1,6 @@
-#include "tests/integration/testbed/tcp_client.h"
+#include "tests/support/tcp_client.h"
 
+#include <fmt/format.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -8,9 +9,11 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <charconv>
 #include <stdexcept>
+#include <utility>
 
-namespace lockbench::testbed {
+namespace lockbench::test {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -19,6 +22,17 @@ bool await(int fd, short events, Clock::time_point deadline) {
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()).count();
   pollfd file{fd, events, 0};
   return poll(&file, 1, static_cast<int>(std::max<std::int64_t>(left, 0))) > 0;
+}
+
+/// All that the server says; empty if nobody listens.
+std::string answer_to(std::uint16_t port, const std::string& request) {
+  try {
+    TcpClient connection(port);
+    connection.send(request);
+    return connection.rest();
+  } catch (const std::runtime_error&) {
+    return "";
+  }
 }
 
 }  // namespace
@@ -77,6 +91,12 @@ std::string TcpClient::lines(std::size_t count, std::chrono::milliseconds within
   return result;
 }
 
+std::string TcpClient::rest(std::chrono::milliseconds within) {
+  const auto deadline = Clock::now() + within;
+  while (read_some(deadline)) continue;
+  return std::exchange(read_, {});
+}
+
 TcpClient::End TcpClient::end(std::chrono::milliseconds within) {
   const auto deadline = Clock::now() + within;
   while (read_some(deadline)) read_.clear();
@@ -89,4 +109,26 @@ std::string TcpClient::ask(const std::string& command, std::chrono::milliseconds
   return line.substr(0, line.find('\r'));
 }
 
-}  // namespace lockbench::testbed
+double metric_on(const std::string& page, const std::string& series) {
+  double value = -1;
+  const std::size_t at = page.find("\n" + series);
+  if (at == std::string::npos) return value;
+  const std::size_t end = page.find('\n', at + 1);
+  const std::size_t begin = page.rfind(' ', end) + 1;
+  std::from_chars(page.data() + begin, page.data() + std::min(end, page.size()), value);
+  return value;
+}
+
+HttpReply http_get(std::uint16_t port, const std::string& path) {
+  // Not in chunks.
+  const std::string received =
+      answer_to(port, fmt::format("GET {} HTTP/1.0\r\nHost: localhost\r\n\r\n", path));
+  const std::size_t end = received.find("\r\n\r\n");
+  constexpr std::size_t kStatusAt = std::string_view("HTTP/1.1 ").size();
+  if (end == std::string::npos || end < kStatusAt + 3) return {};
+  HttpReply reply{.head = received.substr(0, end), .body = received.substr(end + 4)};
+  std::from_chars(received.data() + kStatusAt, received.data() + kStatusAt + 3, reply.status);
+  return reply;
+}
+
+}  // namespace lockbench::test

@@ -1,0 +1,173 @@
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "strategies/env.h"
+#include "tests/support/eventually.h"
+
+// Worlds of clients, and of the services that they share, which remember what happens in them and
+// do harm as they are told.
+namespace lockbench::test {
+
+/// Loses commands and answers, slows answers down and sets the clock wrong, as it is told. Like any
+/// Env it belongs to its client's thread, but for what is to be dropped: any may tell it that.
+class FaultyEnv : public ForwardingEnv {
+ public:
+  using ForwardingEnv::ForwardingEnv;
+
+  /// The n-th command from now (1 is the next) never leaves, nor do those behind it, `count` in
+  /// all.
+  void drop_command(int n, int count = 1) { commands_.set(n, count); }
+  /// The n-th answer from now is lost; likewise.
+  void drop_answer(int n, int count = 1) { answers_.set(n, count); }
+  /// Every answer takes this much longer.
+  void delay_answers(Duration delay) { delay_ = delay; }
+  /// The next answer takes this much longer by the client's clock, and `meanwhile` happens.
+  void next_answer_is_late(Duration late, std::function<void()> meanwhile = {}) {
+    late_ = late;
+    meanwhile_ = std::move(meanwhile);
+  }
+  /// The time of day is off by this much.
+  void skew_wall_clock(Duration skew) { skew_ = skew; }
+
+  TimePoint now() override { return ForwardingEnv::now() + passed_; }
+  WaitResult wait(Event* event, TimePoint deadline, const std::stop_token& stop) override {
+    return ForwardingEnv::wait(event, deadline - passed_, stop);
+  }
+  WallTime wall_now() override { return ForwardingEnv::wall_now() + skew_; }
+  CommandFate before_command(const CommandInfo& command) override;
+  CommandFate after_command(const CommandInfo& command, CommandEnd end) override;
+
+ private:
+  /// Counts down; strikes the one that it was set for, and so many behind it.
+  class Countdown {
+   public:
+    void set(int n, int count) {
+      count_ = count;
+      next_ = n;
+    }
+    bool strikes();
+
+   private:
+    std::atomic<int> next_ = 0;
+    std::atomic<int> count_ = 0;
+  };
+
+  Countdown commands_, answers_;
+  Duration delay_{};
+  Duration late_{}, passed_{};
+  std::function<void()> meanwhile_;
+  Duration skew_{};
+};
+
+/// A command as a strategy's connection reported it, before it was sent.
+struct TracedCommand {
+  std::string store, endpoint, name, key;
+};
+
+/// Their names, in order.
+std::vector<std::string> names_of(const std::vector<TracedCommand>& commands);
+
+/// Remembers every command, and says when its client begins to wait. Its own methods are
+/// thread-safe.
+class TracingEnv : public ForwardingEnv {
+ public:
+  using ForwardingEnv::ForwardingEnv;
+
+  WaitResult wait(Event* event, TimePoint deadline, const std::stop_token& stop) override;
+  CommandFate before_command(const CommandInfo& command) override;
+  CommandFate after_command(const CommandInfo& command, CommandEnd end) override;
+
+  /// What was reported since the last call.
+  std::vector<TracedCommand> take() {
+    const std::scoped_lock lock(mutex_);
+    return std::exchange(commands_, {});
+  }
+  /// Commands whose end was not reported yet: none between a client's calls.
+  int under_way() const {
+    const std::scoped_lock lock(mutex_);
+    return under_way_;
+  }
+  /// Until the client has begun a wait, be it in a queue at the server, or has a command under way;
+  /// false if it does not come to that.
+  bool await_waiting();
+  bool await_command();
+  /// Until it waits for something that may well not come for a second.
+  bool await_sleep();
+  /// Whether such a wait lasted until its deadline.
+  bool overslept() const {
+    const std::scoped_lock lock(mutex_);
+    return overslept_;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<TracedCommand> commands_;
+  int under_way_ = 0;
+  int waits_ = 0;
+  TimePoint waits_until_ = TimePoint::min();
+  bool overslept_ = false;
+};
+
+/// The worlds of what clients share, such as renewal and notification: remembers their commands,
+/// and holds them back as it is told. Thread-safe. Outlives the services.
+class ServiceEnvs {
+ public:
+  /// For Services::provide().
+  std::shared_ptr<EnvSource> source();
+
+  /// What was reported since the last call.
+  std::vector<TracedCommand> take() {
+    const std::scoped_lock lock(mutex_);
+    return std::exchange(commands_, {});
+  }
+
+  /// Until so many commands of that name have ended since the beginning; false if they do not
+  /// come.
+  bool await(const std::string& name, int count, Duration longest = kPatience);
+  /// Likewise, whatever their names.
+  bool await_any(int count, Duration longest = kPatience);
+  int ended() const {
+    const std::scoped_lock lock(mutex_);
+    return all_ended_;
+  }
+
+  /// Commands do not leave until let_go().
+  void hold_back_all() { hold_back(true); }
+  /// Until one is held back; false if none is.
+  bool await_held(Duration longest = kPatience);
+  void let_go() { hold_back(false); }
+
+ private:
+  class World;
+
+  void begin(const CommandInfo& command);
+  void end(const CommandInfo& command);
+  bool holds_back() const {
+    const std::scoped_lock lock(mutex_);
+    return holds_back_;
+  }
+  void hold_back(bool all) {
+    const std::scoped_lock lock(mutex_);
+    holds_back_ = all;
+  }
+
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<TracedCommand> commands_;
+  std::map<std::string, int, std::less<>> ended_;
+  int all_ended_ = 0;
+  bool holds_back_ = false;
+  int held_ = 0;
+};
+
+}  // namespace lockbench::test
