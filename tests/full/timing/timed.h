@@ -11,7 +11,6 @@
 
 #include "strategies/registry.h"
 #include "testbed/servers/server.h"
-#include "tests/support/slack.h"
 #include "tests/support/test_envs.h"
 
 namespace lockbench::test {
