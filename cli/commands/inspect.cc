@@ -8,8 +8,8 @@
 #include "cli/console/session.h"
 #include "cli/options/text.h"
 #include "loadgen/cluster/link.h"
-#include "strategies/registry.h"
 #include "strategies/redis/client/rights.h"
+#include "strategies/registry.h"
 #include "strategies/store.h"
 #include "testbed/servers/machine.h"
 

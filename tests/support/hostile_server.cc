@@ -33,6 +33,7 @@ std::string Misdeed::name() const {
 std::vector<Misdeed> misdeeds(const std::vector<std::string>& answers,
                               const std::vector<std::string>& floods) {
   std::vector<Misdeed> all;
+  all.reserve(answers.size() + floods.size() + 4);
   for (const std::string& answer : answers) all.push_back({Misdeed::Kind::answer, answer});
   for (const std::string& flood : floods) all.push_back({Misdeed::Kind::flood, flood});
   for (const auto kind : {Misdeed::Kind::silence, Misdeed::Kind::half_then_silence,

@@ -1,3 +1,5 @@
+#include "tests/support/boards.h"
+
 #include <gmock/gmock.h>
 
 #include <algorithm>
@@ -10,7 +12,6 @@
 #include "exporter/collect.h"
 #include "strategies/registry.h"
 #include "tests/folders.h"
-#include "tests/support/boards.h"
 
 namespace lockbench::test {
 namespace {
@@ -118,7 +119,8 @@ bool hides_the_smallest(const std::string& expression) {
 bool shows_a_bare_counter(const std::string& expression) {
   static const std::regex counter(R"((rate|increase)?\(?lockbench_[a-z_]+_(total|bucket|count)\b)");
   std::sregex_iterator found(expression.begin(), expression.end(), counter);
-  return std::any_of(found, std::sregex_iterator(), [](const auto& one) { return !one[1].matched; });
+  return std::any_of(found, std::sregex_iterator(),
+                     [](const auto& one) { return !one[1].matched; });
 }
 
 /// What breaks a rule: the rule's name, and where.

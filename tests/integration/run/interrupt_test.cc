@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "tests/integration/support/documents.h"
-#include "tests/support/processes.h"
 #include "tests/integration/support/program.h"
+#include "tests/support/processes.h"
 #include "tests/support/servers.h"
 
 namespace lockbench::test {

@@ -1,5 +1,3 @@
-#include "loadgen/experiments/capacity_experiment.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -7,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "loadgen/experiments/capacity_experiment.h"
 #include "loadgen/record/histogram.h"
 
 namespace lockbench::loadgen {

@@ -1,5 +1,3 @@
-#include "loadgen/experiments/capacity_experiment.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -7,6 +5,7 @@
 #include <map>
 #include <random>
 
+#include "loadgen/experiments/capacity_experiment.h"
 #include "tests/unit/loadgen/live_run_fixture.h"
 
 namespace lockbench::loadgen {

@@ -3,8 +3,8 @@
 #include <atomic>
 #include <mutex>
 
-#include "loadgen/run/runner.h"
 #include "loadgen/run/demand.h"
+#include "loadgen/run/runner.h"
 #include "tests/unit/loadgen/live_run_fixture.h"
 
 namespace lockbench::loadgen {

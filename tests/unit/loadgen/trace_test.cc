@@ -1,5 +1,3 @@
-#include "loadgen/run/workload.h"
-
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,6 +6,7 @@
 #include <sstream>
 
 #include "loadgen/run/demand.h"
+#include "loadgen/run/workload.h"
 #include "tests/unit/loadgen/live_run_fixture.h"
 
 namespace lockbench::loadgen {

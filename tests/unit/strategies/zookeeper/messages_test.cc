@@ -5,8 +5,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "strategies/zookeeper/client/messages.h"
-
 namespace lockbench::zookeeper {
 namespace {
 
