@@ -2,7 +2,6 @@
 
 #include <cmath>
 #include <random>
-#include <stdexcept>
 
 #include "results/stats/statistics.h"
 
@@ -14,8 +13,6 @@ using Numbers = std::vector<double>;
 TEST(StudentQuantile, IsThatOfTheTables) {
   EXPECT_NEAR(student_quantile(0.975, 4), 2.77645, 1e-5);
   EXPECT_NEAR(student_quantile(0.025, 4), -2.77645, 1e-5);
-  EXPECT_THROW(student_quantile(1, 4), std::invalid_argument);
-  EXPECT_THROW(student_quantile(0.5, 0), std::invalid_argument);
 }
 
 TEST(MeanInterval, IsStudents) {
