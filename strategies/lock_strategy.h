@@ -35,7 +35,7 @@ struct AcquireResult {
   AcquireOutcome outcome = AcquireOutcome::failed;
   std::optional<Lease> lease{};  ///< set only if acquired
   std::uint32_t attempts = 0;    ///< how often it asked the store for the lock
-  std::string reason{};          ///< for failed and unknown: one line
+  std::string reason{};          ///< one line; empty if the lock was granted or was taken
 };
 
 enum class ReleaseOutcome {

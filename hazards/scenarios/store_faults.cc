@@ -20,6 +20,9 @@ Verdict while_held(Play& play, const std::function<void(PrivateStore&)>& fault,
   fault(play.store());
   play.record_fault(std::string(what));
   const Grant second = play.client("second", settings).acquire(std::chrono::seconds(2));
+  if (second.outcome == AcquireOutcome::refused && !second.reason.empty()) {
+    throw Failure("the second client was refused the lock, which was not taken: " + second.reason);
+  }
   if (second.granted() && held.valid_until) {
     require_in_time("after the fault, the second client got the lock", *held.valid_until,
                     second.answered_at, {});

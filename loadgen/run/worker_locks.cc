@@ -207,7 +207,9 @@ void Worker::note_wait(const AcquireResult& result, const Effort& spent, TimePoi
   if (alone && (cut || timing == Timing::acquired)) note_own(phase, ended - intended, cut);
   counts_[Count::attempts] += result.attempts;
   counts_[Count::wakes] += spent.wakes;
-  if (!result.reason.empty()) run_.recorder.failure(result.reason);
+  const bool failed =
+      result.outcome == AcquireOutcome::failed || result.outcome == AcquireOutcome::unknown;
+  if (failed) run_.recorder.failure(result.reason);
   failure_ = failure_of(result, started);
   if (result.outcome != AcquireOutcome::acquired) return;
   histograms()[Timing::acquire_service].record(ended - started);

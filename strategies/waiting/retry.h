@@ -57,9 +57,8 @@ AcquireResult retry_after(Wait&& wait, const AcquireRequest& request, Env& env,
     ++result.attempts;
     Attempt attempt = try_once(request);
     if (!attempt) {
-      const AcquireOutcome outcome = outcome_of(attempt.error(), request.stop);
-      if (outcome != AcquireOutcome::refused) result.reason = std::move(attempt.error().message);
-      return ended(outcome);
+      result.reason = std::move(attempt.error().message);
+      return ended(outcome_of(attempt.error(), request.stop));
     }
     if (attempt->has_value()) {
       result.lease = std::move(*attempt);
