@@ -26,8 +26,8 @@ class Chubby : public LeaseQueueLock {
  protected:
   std::optional<Duration> outlasts_by() const override { return lock_delay_; }
 
-  /// In jeopardy it waits until the session is safe or has expired: for the lock-delay no other
-  /// client can be granted the locks of this session.
+  /// In jeopardy, waits until the session is safe or has expired: during the lock-delay no other
+  /// client can be granted its locks.
   bool usable(const Session& session, const AcquireRequest& request) override {
     // Bounded by the grace period, after which the session counts as expired.
     while (true) {
@@ -63,8 +63,8 @@ class Chubby : public LeaseQueueLock {
   }
 
   Looked look(const Place& place, const std::stop_token& stop) override {
-    // For an exclusive client the range of rivals is never empty: its own place is in it. For a
-    // shared one it may be, and then the condition "none before" cannot hold.
+    // An exclusive client's range of rivals is never empty, as it contains the client's own place.
+    // A shared client's may be, and on an empty range "none before" cannot hold.
     if (place.mode == Mode::shared) {
       Looked looked = look_if(place, none_below(rivals(place)), stop);
       const bool only_newer_rivals = looked && *looked && (*looked)->there && !(*looked)->granted &&
@@ -115,7 +115,7 @@ class Chubby : public LeaseQueueLock {
     return standing_in(**result, 0);
   }
 
-  /// Granted, or behind the rival at `index`, or behind a guard only; with neither, it has to look
+  /// Granted, or behind the rival at `index`, or behind a guard only; otherwise it has to look
   /// again.
   static Standing standing_in(const TxnResult& result, std::size_t index) {
     Standing standing;

@@ -14,7 +14,7 @@ class Etcd : public LeaseQueueLock {
   Looked enter(Place& place, const std::stop_token& stop) override {
     const Txn txn{
         .conditions = {absent(own_key(place))},
-        // The newest key is its own, the next one is the one before it.
+        // The newest key is its own; the next is its predecessor.
         .then = {put(own_key(place), place.session->leases.front()), newest(queue(place), 2)}};
     const auto result = etcd().transact(place.lock, txn, stop);
     if (!result) return tl::unexpected(result.error());

@@ -32,7 +32,7 @@ struct Place {
   std::shared_ptr<Session> session;
 };
 
-/// How a place stands, by one answer of the store.
+/// A place's standing, by one answer of the store.
 struct Standing {
   bool there = true;  ///< the place exists
   bool granted = false;
@@ -40,11 +40,11 @@ struct Standing {
   std::optional<std::string> behind;  ///< the key that must be deleted first, if known
 };
 
-/// The part that locks in etcd share. A client has one session per TTL, kept alive by another
-/// thread. Each acquisition has a key on the session's lease; the revision in which it was created
-/// is its place in the queue. A client watches the place before its own, and looks again when that
-/// is deleted. After a lost answer the session is retired and a new one begun: so a command that
-/// arrives late leaves a contender behind only for as long as the other locks of that session are
+/// The part that locks in etcd share. A client has one session per TTL, which the run's
+/// RenewalScheduler keeps alive. Each acquisition has a key on the session's lease; the revision in
+/// which it was created is its place in the queue. A client watches the place before its own, and
+/// looks again when that is deleted. After a lost answer the session is retired and a new one
+/// begun, so a late command leaves a contender behind only while other locks of that session are
 /// held.
 class LeaseQueueLock : public LockStrategy {
  public:

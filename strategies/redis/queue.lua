@@ -14,8 +14,8 @@ local verb, token, alive_for = ARGV[1], ARGV[2], tonumber(ARGV[3])
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 
--- Numbers must outlive every lease and every wait, or they would start again below one that is in
--- use: each use and each renewal keeps them for a day, or for twice the TTL if that is longer.
+-- Numbers must outlive every lease and every wait, or they would restart below one in use: each use and renewal keeps
+-- them for a day, or for twice the TTL if that is longer.
 local function next_number(kind, ttl)
   local number = redis.call('HINCRBY', numbers, kind, 1)
   redis.call('PEXPIRE', numbers, math.max(86400000, 2 * ttl))
@@ -31,8 +31,8 @@ local function forget(waiter)
   redis.call('HDEL', liveness, waiter)
 end
 
--- The first live waiter; removes dead ones before it. False without waiters; nil after kSteps dead
--- ones, and the next request goes on.
+-- The first live waiter; removes dead ones before it. False without waiters; nil after kSteps dead ones: the next
+-- request continues.
 local function first_alive()
   for _ = 1, kSteps do
     local waiter = redis.call('ZRANGE', queue, 0, 0)[1]

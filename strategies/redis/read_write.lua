@@ -1,7 +1,6 @@
--- A lock that one writer has alone or several readers share, each reader with a TTL of its own.
--- KEYS[1] lock: the writer's token. KEYS[1]:readers: until when each reader holds the lock.
--- KEYS[1]:writers: until when each writer that waits keeps new readers out. Both in microseconds.
--- ARGV[1] token, ARGV[2] TTL in milliseconds, ARGV[3] command:
+-- A lock for one writer or several readers, each reader with its own TTL. KEYS[1] lock: the writer's token.
+-- KEYS[1]:readers: until when each reader holds the lock. KEYS[1]:writers: until when each writer that waits keeps new
+-- readers out. Both in microseconds. ARGV[1] token, ARGV[2] TTL in milliseconds, ARGV[3] command:
 --   write    takes it alone. ARGV[4]: for how long, in milliseconds, the caller keeps new readers out
 --            if it has to wait; 0: it does not
 --   read     shares it. As 'write', returns nil if granted, else in how many milliseconds to ask

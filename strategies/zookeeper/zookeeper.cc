@@ -17,7 +17,7 @@ class NodeQueue : public NodeLock {
 
  protected:
   void begin(const Claim& /*claim*/) override {
-    // Unique, so that this client recognises a node whose creation was not answered.
+    // Unique, so that the client recognises its node even if the creation was not answered.
     name_ = random_token(env()) + "-";
     ahead_.clear();
   }
@@ -84,7 +84,7 @@ class NodeQueue : public NodeLock {
   }
 
   std::string name_;   ///< of the node, without its number
-  std::string ahead_;  ///< the path of the node that it waits for
+  std::string ahead_;  ///< the path of the node ahead
 };
 
 const Registration zookeeper(with_known_hazards({
@@ -108,7 +108,7 @@ const Registration zookeeper(with_known_hazards({
                .fair = true,
                .waiting = WaitPolicy::notify(),
                .waiting_choices = {}},
-    // A client that its member no longer reaches learns late that its session has ended.
+    // A client of an isolated member learns late that its session has ended.
     .hazards = {{"member-isolated", HazardOutcome::double_grant}},
     .make = construct<NodeQueue>,
 }));

@@ -24,7 +24,7 @@ namespace lockbench::etcd {
 class Completions;
 struct Txn;
 
-/// One etcd cluster, with https:// a query as in TlsSettings. The hosts are its members.
+/// One etcd cluster; the hosts are its members. With https://, a query as in TlsSettings.
 using Endpoint = Url;
 /// As parse_url().
 tl::expected<Endpoint, std::string> parse_endpoint(std::string_view text);
@@ -52,8 +52,8 @@ struct GrantedLease {
 /// One channel to one etcd member; used by one thread. Constructing it does not connect; a call
 /// connects first if there is no connection, to the next member in turn after one that failed.
 /// Reports every command to its Env. No call takes longer than the command timeout (and as long
-/// again to connect); a stop ends it at once. A call that begins after the stop, to clean up, is
-/// given a part of that time. `lock` is the lock's key, for the Env.
+/// again to connect); a stop ends it at once. A call that begins after the stop, to clean up, gets
+/// a part of Timeouts::after_stop. `lock` is the lock's key, for the Env.
 class Connection {
  public:
   Connection(Endpoint endpoint, const Timeouts& timeouts, Env& env);
@@ -68,7 +68,7 @@ class Connection {
   /// Removes the lease and every key on it. Succeeds if there is no such lease any more.
   StoreResult<void> revoke_lease(LeaseId lease, std::string_view lock,
                                  const std::stop_token& stop = {});
-  /// Nothing: a lease that it names is gone; it took no effect.
+  /// Nothing if a lease that it names is gone; it then took no effect.
   StoreResult<std::optional<TxnResult>> transact(std::string_view lock, const Txn& txn,
                                                  const std::stop_token& stop = {});
   /// Returns how many keys were deleted.
@@ -91,13 +91,14 @@ class Connection {
   void close() noexcept;
   /// All members.
   const std::string& display() const { return display_; }
-  /// The failure of a command whose answer is not what it can be. Closes the connection.
+  /// The failure of a command whose answer does not fit it. Closes the connection.
   tl::unexpected<StoreError> not_understood(std::string_view name, std::string_view expected);
   /// The member that is used now.
   const std::string& address() const { return address_; }
 
  protected:
-  // For calls that a lock does not need, of a client that only reads.
+  // For derived clients, which make other calls: the one that renews leases, and the watch's
+  // reader.
   struct Channel;
   struct Call {
     std::string_view name, lock;
@@ -105,7 +106,7 @@ class Connection {
   };
   using Send = std::function<grpc::Status(grpc::ClientContext*)>;
 
-  /// Sends `request` as `start` does, by that stub of the channel; waits for the response.
+  /// Sends `request` by `start` on that stub of the channel; waits for the response.
   template <class Stub, class Start, class Request, class Response>
   Send send_by(std::unique_ptr<Stub> Channel::*stub, Start start, const Request& request,
                Response& response);
@@ -123,7 +124,7 @@ class Connection {
   }
   /// Null without a connection.
   Channel* channel() { return channel_.get(); }
-  /// From the login; empty if it has none.
+  /// From the login; empty without one.
   const std::string& token() const { return token_; }
   /// The next call logs in again.
   void forget_token() { token_.clear(); }
@@ -150,10 +151,10 @@ class Connection {
 
   const Timeouts timeouts_;
   Env& env_;
-  bool reached_ = false;  ///< a member, once
-  std::size_t next_ = 0;  ///< the member that is, or is to be, connected to
+  bool reached_ = false;  ///< some member, at some time
+  std::size_t next_ = 0;  ///< counts up; modulo the number of members, the current or next one
   std::string address_;   ///< that member's
-  /// The latest channel's: to reconnect must not end and start their thread.
+  /// The latest channel's, kept so that reconnecting does not end and restart their thread.
   std::shared_ptr<Completions> completions_;
   std::unique_ptr<Channel> channel_;  ///< null without a connection
   std::string token_;                 ///< from the login; empty until it is needed
