@@ -86,7 +86,7 @@ class PostgresStore : public PrivateStore {
     ask(*transaction_, "BEGIN");
     ask(*transaction_, "SELECT txid_current()");
   }
-  /// Tries both kinds of locks: the one that is not meant is free.
+  /// Takes both kinds of locks: the other kind is free.
   tl::expected<void, std::string> wait_in_transaction(const std::string& key) override {
     const std::string advisory =
         fmt::format("SELECT pg_advisory_xact_lock({})", postgres::advisory_number(key));

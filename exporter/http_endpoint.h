@@ -18,8 +18,8 @@ struct Page {
 };
 
 /// Serves pages for GET and HEAD on its own thread. Connections take no further threads, and
-/// bounded memory whatever they send. Idle ones are closed after a few seconds; ones that are slow
-/// to send a request, when others come.
+/// bounded memory whatever they send. Idle ones are closed after a few seconds, and slow requests
+/// when others come.
 class HttpEndpoint {
  public:
   /// Called on the endpoint's thread, with the path alone. If it throws, the answer is status 500.

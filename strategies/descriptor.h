@@ -26,7 +26,7 @@ namespace lockbench {
 /// the same number in milliseconds.
 inline constexpr std::chrono::hours kKeptFor{24};
 
-/// What frees the lock of a dead client. A session ends after its time-out, or with its connection.
+/// How a dead client's lock is freed. A session ends after its time-out, or with its connection.
 enum class Expiry { none, ttl, session };
 
 /// How a release or renewal checks the owner before it changes the store.
@@ -92,7 +92,7 @@ struct Traits {
   int nodes = 1;
   /// Its server must have replicas.
   bool needs_replicas = false;
-  /// How a client waits by default, and what `--wait` can choose.
+  /// How a client waits by default, and the choices of `--wait`.
   WaitPolicy waiting = WaitPolicy::poll(std::chrono::milliseconds(100));
   std::vector<WaitKind> waiting_choices = {WaitKind::poll, WaitKind::backoff};
 };
@@ -103,7 +103,7 @@ struct StoreTraits {
   bool one_thread = false;             ///< executes all commands on one thread
   bool keeps_counter = false;          ///< `--resource` can keep the counter in it
   bool members_agree = false;          ///< each write is on a majority of its members
-  bool asynchronous_replicas = false;  ///< a failover may lose what was written last
+  bool asynchronous_replicas = false;  ///< a failover may lose the latest writes
   bool sentinels = false;              ///< they replace a failed primary
   bool expires_by_wall_clock = false;
   bool evicts_keys = false;   ///< when memory is full, keys of any size, by a policy
@@ -123,7 +123,7 @@ struct StrategyOptions {
   std::optional<Duration> renew_cap;  ///< no renewal beyond this time after the grant
   bool prefer_writers = false;        ///< redis-read-write: new readers wait for writers that wait
   std::optional<Duration> node_timeout;           ///< how long to wait for one node of a quorum
-  Duration lock_delay = std::chrono::seconds(1);  ///< chubby: no grants so long after a failure
+  Duration lock_delay = std::chrono::seconds(1);  ///< chubby: pause of grants after a failure
   Duration command_timeout = std::chrono::seconds(3);  ///< the longest wait for one answer
   Duration after_stop = Timeouts::kAfterStop;          ///< for all work left to a stopped call
   std::optional<int> wait_replicas;  ///< how many replicas a lock waits for, if its server has some
@@ -141,7 +141,7 @@ struct SafeSession {
   std::string_view because{};
 };
 
-/// What a strategy is made from. All references outlive the strategy.
+/// The parameters of a new strategy. All references must outlive the strategy.
 struct Context {
   const Endpoints& endpoints;
   const StrategyOptions& options;

@@ -29,7 +29,8 @@ using TimePoint = BootClock::time_point;
 /// Time of day, for time stamps and for strategies that (wrongly) rely on it.
 using WallTime = std::chrono::time_point<std::chrono::system_clock, Duration>;
 
-/// A century. A longer one from a user or a store is an error, so that the sum of two still fits.
+/// A century. A longer duration from a user or a store is an error, so that the sum of two still
+/// fits.
 inline constexpr Duration kLongestDuration = std::chrono::hours(24 * 36'525);
 
 /// "250us", "10ms", "2s", "1.5h": a number of at least 0 with one of ns, us, ms, s, m, h; a bare

@@ -57,7 +57,7 @@ class Env {
   /// To be made where it will be waited for.
   virtual std::unique_ptr<Event> make_event() = 0;
   /// Every wait on the client's side goes through here: until `event` is set (null: a plain sleep),
-  /// the deadline, or a stop, which ends it at once.
+  /// the deadline, or a stop, which ends it immediately.
   virtual WaitResult wait(Event* event, TimePoint deadline, const std::stop_token& stop) = 0;
 
   /// The token that ends a wait at the server, for a request with this `stop`. They can differ: a

@@ -9,7 +9,7 @@ namespace {
 
 // Large enough for few round trips, small enough not to hold up the server or a release.
 constexpr std::size_t kBatch = 256;
-// A renewal with TTL 0 would end the lease at once.
+// A renewal with TTL 0 would end the lease.
 constexpr Duration kLeastTtl = std::chrono::milliseconds(1);
 constexpr Duration kShortestPause = std::chrono::milliseconds(5);
 constexpr Duration kLongestPause = std::chrono::seconds(1);

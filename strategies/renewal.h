@@ -37,7 +37,7 @@ struct RenewalOrder {
   std::string key, token;
   std::shared_ptr<LeaseState> state;
   TimePoint granted_at{};  ///< the start of its validity
-  Duration ttl{};          ///< what each renewal asks for
+  Duration ttl{};          ///< requested by each renewal
   Duration drift{};        ///< subtracted from each validity
   RenewalTiming timing{};
   std::optional<Duration> cap{};      ///< no renewal beyond this time after the grant

@@ -49,7 +49,7 @@ class Store {
   }
 };
 
-/// Whether it is the id of a run, "20261121T012530Z-4f3a9c", or of a part of one, with a number
+/// Whether it is the id of a run, "20261121T012530Z-4f3a9c", or of a run's part, with a number
 /// appended: "20261121T012530Z-4f3a9c-2".
 bool is_run_id(std::string_view text);
 /// Whether `id` is this run, or one of its parts.

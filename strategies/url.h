@@ -82,7 +82,7 @@ std::string display_address(std::string_view host, std::string_view port);
 /// Nothing if a % is not followed by two hex digits.
 std::optional<std::string> percent_decode(std::string_view text);
 
-/// Cuts `text` at the first `mark` and returns what follows it; empty where there is none.
+/// Cuts `text` at the first `mark` and returns the rest after it; empty without a mark.
 std::string_view cut_at(std::string_view& text, char mark);
 
 }  // namespace lockbench

@@ -32,7 +32,7 @@ enum class Kind : std::uint8_t {
   start,  ///< how soon the load begins
   stop,   ///< the command ends early
   over,   ///< the run has ended
-  leave,  ///< there are no more runs
+  leave,  ///< all runs are over
   kinds,
 };
 
@@ -131,7 +131,7 @@ class Link {
   std::deque<Message> arrived_;
   std::size_t arrived_bytes_ = 0;
   std::deque<std::pair<int, Message>> outgoing_;
-  bool awaited_ = false;  ///< somebody waits for a message
+  bool awaited_ = false;  ///< a thread waits for a message
 
   std::atomic<bool> together_{false};
   Thread thread_;

@@ -21,7 +21,7 @@ struct Team {
   std::string part_path, heading;
   std::function<std::string(int rank)> metrics_of;  ///< where it serves its own; may be empty
   std::string push;                                 ///< where all push theirs; empty: nowhere
-  std::vector<bool> lost;   ///< ranks that are dead or silent; there is no further run
+  std::vector<bool> lost;   ///< ranks that are dead or silent; with one, no further run begins
   int tickets = 0;          ///< of orders so far
   bool kept_files = false;  ///< the files of ranks are needed
 
@@ -30,8 +30,8 @@ struct Team {
   int ranks_beside(int rank) const;
 };
 
-/// Makes a run with all ranks; this process is rank 0. A rank that cannot connect fails the run;
-/// one that dies or falls silent later is left out of its result and named there.
+/// Makes a run with all ranks; this process is rank 0. A rank that cannot connect fails the run; a
+/// rank that dies or falls silent later is left out of the result and named there.
 tl::expected<results::Run, std::string> lead(Link& link, Team& team, const RunPlan& plan,
                                              const Descriptor& strategy, int repetition,
                                              const Progress& progress, ProgressObserver& observer,
@@ -115,7 +115,7 @@ class RankRun : public JointRun {
 
  private:
   static constexpr Duration kBetweenFiles = std::chrono::seconds(10);
-  // The pause is at least so many times as long as the writing.
+  // The pause is at least this many times as long as the writing.
   static constexpr int kPauseOfWriting = 20;
 
   std::vector<std::string> acquired_;  ///< in each second of the series

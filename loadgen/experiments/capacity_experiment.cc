@@ -346,7 +346,7 @@ class Experiment {
     plan_.so_far(capacity);
   }
 
-  /// The most telling run at that rate: preferably one that missed, and a valid one.
+  /// The most telling run at that rate: a missed run if any, and a valid one if possible.
   const results::Run& worst_run(double rate) const {
     const auto shows = [this](const results::Run& run) {
       const StepRuling step = judge_step(run, plan_.objective);

@@ -151,7 +151,7 @@ std::string lock_reason(const LimitEvidence& evidence, const ServiceTimes& servi
       human_number(evidence.run.sections_per_second), percent(share));
 }
 
-/// If the store and the generator share this machine's cores, the one that uses more of them is the
+/// If the store and the generator share this machine's cores, the heavier user of the CPU is the
 /// limit.
 Limit full_machine(const LimitEvidence& evidence, const Shares& shares) {
   const double generator = evidence.run.generator.cpu_share;

@@ -70,8 +70,8 @@ class HeldLocks {
                                                                  .services = services_});
   }
 
-  /// Acquires all in one period, or as fast as the store allows; the error says why one could not
-  /// be acquired.
+  /// Acquires all in one period, or as fast as the store allows; the error says why a lock could
+  /// not be acquired.
   Done take(const std::stop_token& stop) {
     const TimePoint begun = env_->now();
     for (std::uint64_t lock = 0; lock < plan_.count; ++lock) {

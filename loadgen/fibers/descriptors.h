@@ -15,7 +15,7 @@ namespace lockbench::fibers {
 
 struct Fiber;
 
-/// Which descriptors are ready, and which fiber waits for them. For one thread, except that any may
+/// The ready descriptors, and the fibers that wait for them. For one thread, except that any may
 /// forget() and interrupt().
 class Descriptors {
  public:

@@ -386,7 +386,7 @@ tl::expected<std::unique_ptr<Pool>, std::string> Pool::make(int threads, StackSi
 
 Pool::~Pool() {
   for (const auto& lane : lanes_) lane->scheduler->finish();
-  // All end before any is destroyed: a thread may still wake a fiber of another one.
+  // All threads end before any is destroyed: a thread may still wake another's fiber.
   for (const auto& lane : lanes_) lane->thread.finish();
 }
 

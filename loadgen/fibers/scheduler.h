@@ -146,7 +146,7 @@ struct alignas(kCacheLine) Fiber final : Waiter, Timed, ReadyHook {
   std::array<std::stop_token, 2> watched_stops;
   Scheduler& scheduler;
 
-  std::array<StopWake, 2> stop_wakes{StopWake(*this), StopWake(*this)};  ///< of those
+  std::array<StopWake, 2> stop_wakes{StopWake(*this), StopWake(*this)};  ///< of watched_stops
   const Stack stack;
   Carrier::Body body;
   Carrier::OnFailure on_failure;

@@ -46,7 +46,7 @@ constexpr double kTickNoiseSeconds = 0.05;
 // Lateness above the timers' noise matters from this share of the measured wait,
 constexpr double kHighestLagShare = 0.2;
 constexpr Duration kLagNoise = std::chrono::milliseconds(1);
-// and within that noise from this one: most of the figure is then the generator's.
+// and within that noise from this share: most of the figure is then the generator's.
 constexpr double kHighestNoiseShare = 0.5;
 constexpr std::array kLagQuantiles{0.5, 0.99};
 constexpr double kClockJumpSeconds = 0.05;

@@ -36,8 +36,8 @@ MachineReading read_machine();
 std::optional<MachineCpu> parse_machine_cpu(std::string_view stat, double ticks_per_second);
 /// In seconds, from the text of /proc/pressure/cpu.
 std::optional<double> parse_cpu_pressure(std::string_view pressure);
-/// Of this process's control group (version 2: a container, a service) and of those around it, in
-/// seconds, by the files below `root`. Nothing if the kernel does not count it.
+/// Of this process's control group (version 2: a container, a service) and its parents, in seconds,
+/// by the files below `root`. Nothing if the kernel does not count it.
 std::optional<double> read_throttled_seconds(const std::filesystem::path& root);
 
 /// Evidence for a finished run's validity.

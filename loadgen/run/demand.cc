@@ -55,7 +55,7 @@ TimePoint Schedule::next() {
   long double gaps = 0;
   {
     const std::scoped_lock lock(mutex_);
-    // Ends: of as many starts as clients, a share takes at least one.
+    // Ends: of every `clients` starts in a row, a share takes at least one.
     bool taken = false;
     while (!taken) {
       if (arrival_ == Arrival::poisson) elapsed_gaps_ += draw_exponential(random_);
@@ -194,7 +194,7 @@ bool Demand::next(int client, Duration since_start, Random& random, Transaction&
     draw(client, since_start, random, out.locks);
   } else {
     std::uint64_t next = begun_++;
-    // Ends: of as many transactions as clients, a share takes at least one.
+    // Ends: of every `clients` transactions in a row, a share takes at least one.
     while (next < trace_.ends.size() && !share_.takes(next)) next = begun_++;
     if (next >= trace_.ends.size()) return false;
     const auto locks = trace_.of(next);

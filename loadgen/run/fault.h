@@ -58,7 +58,7 @@ struct Fault {
 tl::expected<Fault, std::string> parse_fault(const std::string& text);
 
 /// Sorts faults by start. They must not overlap and must end within a run of that duration; the
-/// error names the one that does not fit.
+/// error names the fault that does not fit.
 tl::expected<std::vector<Fault>, std::string> timetable(std::vector<Fault> faults,
                                                         Duration duration);
 

@@ -301,7 +301,7 @@ class LiveRun {
 
   /// Of the lock's servers; nothing if unknown.
   std::optional<double> server_cpu_seconds(const RunStores::Usage& usage) const {
-    // Servers report their own CPU; for those that do not, the testbed reads it.
+    // Most servers report their own CPU; for the others, the testbed reads it.
     const bool restarted = !usage.restarts.empty() || !usage.gone.empty();
     if (usage.cpu_seconds || restarted) return usage.cpu_seconds;
     return resources_.server_cpu_seconds();

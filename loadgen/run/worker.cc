@@ -109,7 +109,7 @@ bool Worker::next_transaction(TimePoint intended) {
     if (run_.workload.iterations && phase_ == Phase::measured) end_iteration(false);
     return false;
   }
-  // A trace has modes even if the lock has only one.
+  // A trace may ask for shared mode even if the lock has none.
   if (run_.workload.trace && !run_.strategy.traits.shared) {
     for (Wanted& wanted : transaction_.locks) wanted.mode = Mode::exclusive;
   }

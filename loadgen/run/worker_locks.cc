@@ -107,7 +107,7 @@ AcquireOutcome Worker::take(const Wanted& wanted, TimePoint intended, TimePoint 
   phase_ = late && !run_.workload.iterations ? Phase::ending : phase_of_wait(ended);
   note_wait(result, env_.effort() - before, intended, started, ended);
   if (result.outcome != AcquireOutcome::acquired) {
-    // Of several locks, one may only have been on its way back.
+    // If a section takes several locks, this one may just have been on its way back.
     const bool taken = transaction_.locks.size() == 1 && failure_ == FailureReason::taken;
     if (taken) run_.handoff.found_taken(key, wait);
     std::vector<Duration> unserved;

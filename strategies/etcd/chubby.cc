@@ -47,7 +47,7 @@ class Chubby : public LeaseQueueLock {
   Looked enter(Place& place, const std::stop_token& stop) override {
     const bool shares = place.mode == Mode::shared;
     const LeaseId lease = place.session->leases.front();
-    // Granted at once if nothing excludes it; otherwise it queues.
+    // Granted immediately if nothing excludes it; otherwise it queues.
     const Txn txn{
         .conditions = shares ? std::vector{none_below(rivals(place)), none_below(guards(place))}
                              : std::vector{none_below(place.lock + "/")},
@@ -90,7 +90,7 @@ class Chubby : public LeaseQueueLock {
   static std::string guard(const Place& place) {
     return guards_of(place.lock) + letter_of(place.mode) + place.token;
   }
-  /// The places that may exclude this one: for a shared request the exclusive ones.
+  /// The places that may exclude this one; for a shared request, only exclusive places.
   static std::string rivals(const Place& place) {
     return queue_of(place.lock) + (place.mode == Mode::shared ? letter_of(Mode::exclusive) : "");
   }

@@ -45,7 +45,7 @@ class Etcd : public LeaseQueueLock {
   static std::string queue(const Place& place) { return place.lock + "/"; }
   static std::string own_key(const Place& place) { return queue(place) + place.token; }
 
-  /// Behind the key at `index` of those that the second operation found, if there is one.
+  /// Behind the key at `index` among the finds of the second operation, if there is one.
   static Standing standing_in(const Place& place, const TxnResult& result, std::size_t index) {
     Standing standing{.fencing = static_cast<std::uint64_t>(place.revision)};
     const std::vector<Key>& before = result.found.at(1);

@@ -17,7 +17,7 @@ namespace {
 /// The pause after a failed watch, so that a store that refuses watches is not asked in a tight
 /// loop.
 constexpr Duration kAfterFailure = std::chrono::milliseconds(10);
-/// At most so many places are still to be left; further ones end with their session.
+/// The most places still to be left; further ones end with their session.
 constexpr std::size_t kMaxPending = 64;
 
 /// Renews leases on one LeaseKeepAlive stream that stays open from batch to batch, each operation
@@ -215,7 +215,7 @@ void LeaseQueueLock::retire(const std::shared_ptr<Session>& session) {
 
 void LeaseQueueLock::end(Session& session, std::string_view key, const std::stop_token& stop) {
   if (session.renewal) session.renewal->stop();
-  // A lost session has no locks any more; the lease that outlives it expires by itself.
+  // A lost session has no locks; the lease that outlives it expires by itself.
   if (session.state && session.state->lost_at()) return;
   for (const LeaseId lease : session.leases) {
     const auto revoked = etcd_.revoke_lease(lease, key, stop);

@@ -114,7 +114,7 @@ class AddCas : public AddLock {
   }
 
  private:
-  /// False: the item is not this acquisition's, or not any more.
+  /// False if the item is not, or no longer, this acquisition's.
   StoreResult<bool> replace_own(const Lease& lease, std::string_view value, std::int64_t seconds,
                                 const std::stop_token& stop) {
     const auto item = memcached().gets(lease.key, stop);

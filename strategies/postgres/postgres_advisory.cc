@@ -12,7 +12,7 @@
 namespace lockbench::postgres {
 namespace {
 
-/// At most so many failed requests are remembered; locks beyond that end with their session.
+/// The most failed requests to remember; locks beyond that end with their session.
 constexpr std::size_t kMaxDoubts = 1024;
 
 /// The statements of one mode. Those that lock select FROM the lock function, so that the fencing

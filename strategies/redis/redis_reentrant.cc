@@ -9,7 +9,7 @@
 namespace lockbench::redis {
 namespace {
 
-/// At most so many keys with lost answers are remembered; others end with their TTL.
+/// The most keys with lost answers to remember; others end with their TTL.
 constexpr std::size_t kMaxDoubts = 1024;
 
 /// Identifies this process among all others.

@@ -330,7 +330,7 @@ class RedlockLock : public LockStrategy {
 
   int nodes() const { return static_cast<int>(nodes_.size()); }
   bool is_majority(int votes) const { return votes >= majority_of(nodes()); }
-  /// Whether so many votes against it rule out a majority for it.
+  /// Whether this many votes against it rule out a majority.
   bool is_blocking(int votes) const { return votes > nodes() - majority_of(nodes()); }
 
   std::string describe(const Votes& votes) const {

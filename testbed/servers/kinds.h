@@ -118,7 +118,7 @@ struct ZookeeperOptions {
   Mesh* mesh = nullptr;  ///< between the members of an ensemble; null: none
   const TlsFiles* tls = nullptr;
 };
-/// Where Debian keeps the server's jar; the error also says if there is no Java to run it.
+/// Debian's path of the server's jar; the error also says if there is no Java to run it.
 tl::expected<std::filesystem::path, std::string> find_zookeeper();
 /// "3.8.0", from the jar's full name; "unknown" if that has none.
 std::string zookeeper_version(const std::filesystem::path& jar);

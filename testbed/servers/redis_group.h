@@ -20,7 +20,7 @@ struct RedisGroupOptions {
   /// If set, replicas reach their primary through a proxy that can hold up replication. Costs time
   /// and CPU on every write.
   ProxyPool* proxies = nullptr;
-  /// A proxy for each replica, rather than one for all.
+  /// A proxy for each replica, instead of a common one.
   bool proxy_each = false;
 };
 

@@ -114,7 +114,7 @@ Connection::Send Connection::send_by(std::unique_ptr<Stub> Channel::*stub, Start
 /// What the status of a call says about its request.
 enum class Verdict {
   done,
-  absent,      ///< what it names does not exist
+  absent,      ///< its object does not exist
   refused,     ///< it took no effect
   logged_out,  ///< refused: the token has expired, or users or roles were changed since the login
   late,        ///< the deadline has passed
@@ -137,7 +137,7 @@ using StopCallback = std::stop_callback<CancelOnStop>;
 template <class Request, class Response>
 class Stream {
  public:
-  /// The stream as a whole may take `timeout`. Keeps what it needs of the channel.
+  /// The whole stream may take `timeout`. Keeps the parts of the channel that it needs.
   template <class Channel>
   Stream(const Channel& channel, const std::string& token, Duration timeout = Duration::max())
       : channel_(channel.channel), completions_(channel.completions) {

@@ -288,7 +288,7 @@ StoreResult<bool> Connection::key_exists(std::string_view lock, const std::strin
   etcdserverpb::RangeRequest request;
   request.set_key(key);
   request.set_keys_only(true);
-  // Read from the member that is watched: its state is not newer than what the watch will report.
+  // Read from the watched member, so the state is not newer than the watch's first report.
   request.set_serializable(true);
   etcdserverpb::RangeResponse response;
   return call({"Range", lock, stop}, send_by(&Channel::kv, &Kv::AsyncRange, request, response))

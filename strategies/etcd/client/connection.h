@@ -50,10 +50,10 @@ struct GrantedLease {
 };
 
 /// One channel to one etcd member; used by one thread. Constructing it does not connect; a call
-/// connects first if there is no connection, to the next member in turn after one that failed.
-/// Reports every command to its Env. No call takes longer than the command timeout (and as long
-/// again to connect); a stop ends it at once. A call that begins after the stop, to clean up, gets
-/// a part of Timeouts::after_stop. `lock` is the lock's key, for the Env.
+/// connects first if there is no connection, to the next member in turn after a failure. Reports
+/// every command to its Env. No call takes longer than the command timeout (and as long again to
+/// connect); a stop ends it immediately. A call that begins after the stop, to clean up, gets a
+/// part of Timeouts::after_stop. `lock` is the lock's key, for the Env.
 class Connection {
  public:
   Connection(Endpoint endpoint, const Timeouts& timeouts, Env& env);
@@ -65,7 +65,7 @@ class Connection {
 
   StoreResult<GrantedLease> grant_lease(std::int64_t seconds, std::string_view lock,
                                         const std::stop_token& stop = {});
-  /// Removes the lease and every key on it. Succeeds if there is no such lease any more.
+  /// Removes the lease and every key on it. Succeeds if the lease is already gone.
   StoreResult<void> revoke_lease(LeaseId lease, std::string_view lock,
                                  const std::stop_token& stop = {});
   /// Nothing if a lease that it names is gone; it then took no effect.
@@ -83,8 +83,8 @@ class Connection {
                                      std::int64_t limit = 0, const std::stop_token& stop = {});
   StoreResult<StoreFacts> facts();
 
-  /// Waits until there is no key `watched` (any more). False if `until` or a stop came first.
-  /// Reported as a command that blocks.
+  /// Waits until the key `watched` does not exist. False if `until` or a stop came first. Reported
+  /// as a command that blocks.
   StoreResult<bool> await_deletion(std::string_view lock, const std::string& watched,
                                    TimePoint until, const std::stop_token& stop);
 
@@ -110,7 +110,7 @@ class Connection {
   template <class Stub, class Start, class Request, class Response>
   Send send_by(std::unique_ptr<Stub> Channel::*stub, Start start, const Request& request,
                Response& response);
-  /// Connects and sends. False: what it names does not exist.
+  /// Connects and sends. False if the request's object does not exist.
   StoreResult<bool> call(const Call& call, const Send& send);
   CommandInfo info_of(const Call& call, bool blocks = false) const {
     return {.store = "etcd",

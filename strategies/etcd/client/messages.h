@@ -8,8 +8,8 @@
 #include "strategies/etcd/client/connection.h"
 #include "strategies/etcd/client/rpc.pb.h"
 
-// The messages of etcd's API that locks need: how they are made, and what an answer must look like.
-// Protobuf checks the types only; from an answer that does not fit its request nothing is read.
+// The messages of etcd's API that locks need: making requests, and checking answers. Protobuf
+// checks the types only; from an answer that does not fit its request nothing is read.
 namespace lockbench::etcd {
 
 struct Txn {

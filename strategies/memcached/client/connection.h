@@ -124,7 +124,7 @@ class Connection {
   template <class T, class Parse>
   StoreResult<T> call(std::string_view name, std::span<const std::string_view> keys,
                       std::string_view request, const std::stop_token& stop, const Parse& parse);
-  /// One command of those that begin a new connection.
+  /// Sends one of the commands that begin a new connection.
   template <class T, class Parse>
   StoreResult<void> greet(std::string_view name, std::string_view request, TimePoint end,
                           const std::stop_token& stop, const Parse& parse);

@@ -24,7 +24,7 @@ const UrlForm form{.what = "a PostgreSQL URL",
 /// libpq's settings by their names.
 using Settings = std::map<std::string, std::string, std::less<>>;
 
-/// Those of a DSN, secrets included; nothing if libpq does not understand it.
+/// The settings of a DSN, secrets included; nothing if libpq does not understand it.
 std::optional<Settings> settings_of(const std::string& dsn) {
   char* error = nullptr;
   const std::unique_ptr<PQconninfoOption, void (*)(PQconninfoOption*)> options(

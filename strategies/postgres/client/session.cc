@@ -354,7 +354,7 @@ bool Session::send(const Statement& statement, std::span<const std::string> para
   for (const std::string& parameter : parameters) values.push_back(parameter.c_str());
   const int count = static_cast<int>(values.size());
   pg_conn* const to = connection_.get();
-  // Drops what has come without being asked for: it would pass for the answer.
+  // Drops unrequested input: it would pass for the answer.
   static_cast<void>(PQisBusy(to));
   received_ = 0;
   switch (statement.how) {
@@ -370,8 +370,8 @@ bool Session::send(const Statement& statement, std::span<const std::string> para
   return false;
 }
 
-/// How long the answer to a statement is awaited, and when the statement is interrupted. A stop
-/// that was noticed is not waited for again: it would end each wait at once.
+/// How long the answer to a statement is awaited, and when the statement is interrupted. After a
+/// stop was noticed, waits ignore it: it would end each of them immediately.
 struct Session::Limits {
   /// `its_waiting_stop` ends the wait for a lock; the Env may request it before the other stop.
   Limits(bool waits, const Patience& its_patience, std::stop_token its_waiting_stop,
@@ -392,7 +392,8 @@ struct Session::Limits {
     if (ends_wait || hurries) interrupt_at = std::min(interrupt_at, now + kLastMoment);
   }
   void interrupted(TimePoint now) {
-    // A run's end cancels the waits of all clients at once: too many for what a stop leaves.
+    // A run's end cancels the waits of all clients together: too many for the short time after a
+    // stop.
     const Duration left = hurried ? timeouts.after_stop * 3 / 10 : timeouts.answer;
     give_up_at = std::min(give_up_at, now + left);
     interrupt_at = TimePoint::max();
@@ -446,7 +447,7 @@ StoreResult<Session::ResultPtr> Session::collect(Limits& limits, std::string_vie
     const auto open = await_result(limits, key);
     if (!open) return tl::unexpected(open.error());
     if (!*open && last) return last;
-    // What was read before the connection ended may say why.
+    // The last input before the connection's end may say why.
     ResultPtr next(PQgetResult(connection_.get()), PQclear);
     if (!next && !last) return broken(StoreError::Kind::unanswered);
     if (!next) return last;
@@ -483,7 +484,7 @@ StoreResult<Answer> Session::answer_to(bool waits, std::string_view key, const P
   auto meaning = meaning_of(result);
   const bool stopped = waiting_stop.stop_requested() || patience.stop.stop_requested();
   if (meaning == Answer::Kind::cancelled && !stopped) {
-    // Cancelled because it was overdue, or by somebody else.
+    // Cancelled because it was overdue, or by another user.
     const bool overdue = waits && env_.now() >= patience.wait_until;
     meaning = overdue ? std::optional(Answer::Kind::lock_not_available) : std::nullopt;
   }

@@ -81,7 +81,8 @@ class Session {
   /// lock was requested.
   StoreResult<void> use_schema(const std::string& schema, std::string_view key,
                                const std::stop_token& stop);
-  /// Sets how long the server lets a statement wait for a lock; 0: for ever. Fails likewise.
+  /// Sets how long the server lets a statement wait for a lock; 0: for ever. Fails as use_schema()
+  /// does.
   StoreResult<void> set_lock_timeout(std::int64_t milliseconds, std::string_view key,
                                      const std::stop_token& stop);
 

@@ -110,14 +110,14 @@ class SingleNodeLock : public LockStrategy {
   /// Starts the validity here instead of at the beginning of the attempt.
   void begin_validity() { asked_at_ = env_.now(); }
 
-  /// The release itself. False: this client does not hold the lock any more.
+  /// The release itself. False if this client no longer holds the lock.
   virtual StoreResult<bool> give_back(const Lease& lease, const std::stop_token& stop) = 0;
 
   /// The wait between two attempts, by the chosen policy, for at most `longest`.
   virtual WaitResult wait_turn(const AcquireRequest& request, const Lease& lease,
                                std::uint32_t earlier_waits, Duration longest);
 
-  /// After an acquisition without a grant: removes what waiting left in the store.
+  /// After an acquisition without a grant: removes traces of waiting from the store.
   virtual void withdraw(const Lease& /*lease*/, const std::stop_token& /*stop*/) {}
 
   /// How it is renewed, also by a timer; nothing if it cannot be renewed.

@@ -10,7 +10,7 @@
 namespace lockbench::redis {
 namespace {
 
-// How many keys one SCAN looks at: it holds up a shared server for about a tenth of a millisecond.
+// Keys per SCAN. Holds up a shared server for about a tenth of a millisecond.
 constexpr std::string_view kScanned = "1000";
 
 /// The answer to SCAN.
@@ -24,7 +24,7 @@ const Form<Reply> page_form{"a cursor and keys", [](const Reply& reply) {
                             }};
 
 /// INFO for the facts, UNLINK and SCAN for tidying up. Each call begins with a new connection: the
-/// server may have closed one that was idle during a run, or may have been replaced.
+/// server may have closed an idle one during a run, or been replaced.
 class RedisStore : public Store {
  public:
   RedisStore(const Endpoint& endpoint, Duration command_timeout)
