@@ -80,7 +80,7 @@ class ZookeeperStore : public PrivateStore {
     visit.close();
     const WallTime now{std::chrono::milliseconds(made.made_at_ms)};
     if (now - std::chrono::system_clock::now() < ahead / 2) {
-      throw Failure("the server does not use the clock that it was given");
+      throw Failure("the server ignores its moved clock");
     }
   }
 
@@ -97,7 +97,7 @@ class ZookeeperStore : public PrivateStore {
       const Reply now = ask(visit, Request::Kind::look, node);
       if (!now.done() || now.owner != held.owner) return visit.close();
     }
-    throw Failure("the session cannot be ended: its owner always comes back in time");
+    throw Failure("the session cannot be ended: its owner always reconnects in time");
   }
 
  private:

@@ -87,7 +87,7 @@ void certify_machine(const RunEvidence& evidence, results::Generator& generator,
   }
   if (throttled_seconds && *throttled_seconds > kHighestThrottledShare * evidence.wall_seconds) {
     invalid(fmt::format(
-        "a CPU limit held threads up for {:.2f} s: raise that of the container or service "
+        "a CPU limit held threads up for {:.2f} s: raise the limit of the container or service "
         "(docker --cpus, limits.cpu, CPUQuota)",
         *throttled_seconds));
   }
@@ -126,7 +126,7 @@ void certify_threads(const RunEvidence& evidence, results::Generator& generator,
   if (!evidence.each_server_cpu_seconds) {
     return invalid(
         fmt::format("a thread of the load generator was busy {:.0f} % of the time, and the servers "
-                    "do not tell whether they were, too: more --threads may reach more",
+                    "do not report their CPU: more --threads may reach more",
                     thread));
   }
   const double server = *evidence.each_server_cpu_seconds / evidence.wall_seconds;
@@ -222,10 +222,8 @@ results::Generator certify(const RunEvidence& evidence) {
   certify_machine(evidence, generator, invalid);
   certify_threads(evidence, generator, invalid);
   if (wakes_too_late(evidence)) {
-    invalid(
-        fmt::format("idle clients started late: p99 {} µs after the schedule, of an acquire "
-                    "p99 of {} µs",
-                    p99_us(evidence.wake_lag), p99_us(evidence.acquire)));
+    invalid(fmt::format("idle clients started late: p99 start delay {} µs, with acquire p99 {} µs",
+                        p99_us(evidence.wake_lag), p99_us(evidence.acquire)));
   } else if (distorts(evidence.schedule_lag, evidence.acquire, 0.99, kLagNoise, kHighestLagShare)) {
     invalid(fmt::format(
         "{}: all clients were busy, so sections began late, p99 {:.1f} ms after the schedule",

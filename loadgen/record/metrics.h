@@ -41,10 +41,10 @@ inline constexpr std::array<FailureReasonInfo, static_cast<std::size_t>(FailureR
         {"auth", "the store does not accept the user, the password or the rights"},
         {"oom", "the store has no room left"},
         {"readonly", "the store takes no writes"},
-        {"busy", "the store is loading, or runs something else"},
+        {"busy", "the store is loading, or busy with something else"},
         {"timeout", "the store does not answer in time"},
         {"unreachable", "there is no connection to the store"},
-        {"slow", "sections before it took so long that it was never begun"},
+        {"slow", "earlier sections took so long that it never began"},
         {"other", "something else"},
     }};
 

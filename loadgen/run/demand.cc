@@ -117,7 +117,7 @@ tl::expected<HotSet, std::string> HotSet::parse(std::string_view text) {
     const std::size_t equals = part.find('=');
     const bool set = equals != std::string::npos &&
                      set_part(hot, part.substr(0, equals), part.substr(equals + 1));
-    if (!set) return wrong(fmt::format("\"{}\" is not a part of one", part));
+    if (!set) return wrong(fmt::format("\"{}\" is not a part of a hot set", part));
   }
   if (hot.share == 0 || hot.keys == 0) return wrong("the share and the keys are needed");
   return hot;
@@ -170,7 +170,8 @@ tl::expected<std::unique_ptr<Demand>, std::string> Demand::make(const Workload& 
   const bool fits =
       workload.locks_per_section >= 1 && workload.locks_per_section <= workload.key_count();
   if (!workload.trace && !fits) {
-    return tl::unexpected<std::string>("a section takes at least one lock, and at most one a key");
+    return tl::unexpected<std::string>(
+        "a section takes at least one lock, and at most one per key");
   }
   std::unique_ptr<Demand> demand(new Demand(workload, share));
   if (!workload.trace) return demand;

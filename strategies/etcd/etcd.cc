@@ -58,13 +58,13 @@ class Etcd : public LeaseQueueLock {
 const Registration etcd(with_known_hazards({
     .name = "etcd",
     .backend = "etcd",
-    .summary = "A key per contender, on the client's lease: the oldest holds, each watches the one "
-               "before",
+    .summary = "A key per contender, on the client's lease: the oldest holds, each watches its "
+               "predecessor",
     .acquire_commands =
         {"LeaseGrant ttl (once; then kept alive by LeaseKeepAlive, for all clients)",
-         "Txn create key/token if absent, and get the one before", "Watch the one before (deleted)",
-         "Range the one before (once it is watched)", "Txn get key/token and the one before",
-         "DeleteRange key/token (giving up)"},
+         "Txn create key/token if absent, and get its predecessor",
+         "Watch the predecessor (deleted)", "Range the predecessor (once it is watched)",
+         "Txn get key/token and its predecessor", "DeleteRange key/token (giving up)"},
     .release_commands = {"DeleteRange key/token"},
     .source = "etcd's client/v3/concurrency, mutex.go and session.go",
     .typical = true,

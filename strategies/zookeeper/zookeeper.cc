@@ -90,11 +90,11 @@ class NodeQueue : public NodeLock {
 const Registration zookeeper(with_known_hazards({
     .name = "zookeeper",
     .backend = "zookeeper",
-    .summary = "A queue of ephemeral sequential nodes, each of which watches the one ahead of it",
+    .summary = "A queue of ephemeral sequential nodes, each of which watches its predecessor",
     .acquire_commands = {"create key/token- (ephemeral, sequential)",
                          "getChildren key (sent along with it, and after each wait)",
                          "getData of the node ahead (with a watch)",
-                         "delete key/token-number (where it gives up)"},
+                         "delete key/token-number (giving up)"},
     .release_commands = {"delete key/token-number"},
     .source = "ZooKeeper Recipes, \"Locks\"; fencing by czxid",
     .typical = true,

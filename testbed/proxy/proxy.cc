@@ -233,7 +233,7 @@ void Proxy::black_hole(const Connections& which) {
 
 tl::expected<void, std::string> Proxy::vanish() {
   const std::error_code error = loop_->call([&] { return core_->vanish(); });
-  if (error) return tl::unexpected("to drop what comes from a server: " + error.message());
+  if (error) return tl::unexpected("cannot drop a server's packets: " + error.message());
   return {};
 }
 

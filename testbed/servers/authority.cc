@@ -95,7 +95,7 @@ std::shared_ptr<EVP_PKEY> make_key() {
   return {EVP_PKEY_Q_keygen(nullptr, nullptr, "EC", "P-256"), EVP_PKEY_free};
 }
 
-constexpr const char* kNoCertificate = "OpenSSL makes no certificate";
+constexpr const char* kNoCertificate = "OpenSSL cannot make a certificate";
 
 }  // namespace
 

@@ -168,7 +168,7 @@ tl::expected<std::vector<std::uint16_t>, std::string> distinct_ports(const PortC
     if (std::ranges::find(ports, *port) == ports.end()) {
       ports.push_back(*port);
     } else if (++repeated == kRepetitions) {
-      return tl::unexpected(fmt::format("port {} is proposed again and again", *port));
+      return tl::unexpected(fmt::format("port {} is proposed repeatedly", *port));
     }
   }
   return ports;

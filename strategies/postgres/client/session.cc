@@ -202,7 +202,7 @@ StoreResult<void> Session::use_schema(const std::string& schema, std::string_vie
   if (!answer) return tl::unexpected(answer.error());
   lock_timeout_ = -1;  // make_schema() has changed it
   if (!parse_number<std::uint64_t>(answer->value)) {
-    return before_request<void>(not_understood("the number of a process", *answer));
+    return before_request<void>(not_understood("a process id", *answer));
   }
   process_ = answer->value;
   // A pooler invents the process id that it announces for a connection.
