@@ -119,7 +119,7 @@ std::vector<RenewalScheduler::Flight> RenewalScheduler::take_due(TimePoint due_b
        next != due_.end() && next->first <= due_by && batch.size() < kBatch;) {
     const auto place = next++;
     const auto renewal = place->second.lock();
-    if (!renewal) continue;  // its destructor waits for the mutex, to remove it
+    if (!renewal) continue;  // its destructor waits for the mutex and removes it
     const TimePoint due = std::min(place->first, renewal->first_due_);
     due_.erase(place);
     renewal->place_.reset();

@@ -67,8 +67,7 @@ class Renewal : public std::enable_shared_from_this<Renewal> {
   const RenewalOrder order_;
   // The scheduler's mutex guards the rest.
   std::optional<Due::iterator> place_;  ///< nothing while under way or finished
-  TimePoint first_due_ =
-      TimePoint::max();  ///< original due time of a postponed or failed one; max(): none
+  TimePoint first_due_ = TimePoint::max();  ///< of a postponed or failed one; max(): none
   bool stopped_ = false;
 };
 

@@ -100,7 +100,7 @@ class Link {
 
   void send(int to, Kind kind, std::string body = {});
   void send_to_others(Kind kind, const std::string& body = {});
-  /// The next message; nothing by `until`, or if a stop ends the wait.
+  /// The next message; nothing if none comes by `until` or before a stop.
   std::optional<Message> next(TimePoint until, const std::stop_token& stop = {});
 
   /// When this rank was last heard from. A rank other than 0 knows only rank 0's time and its own.

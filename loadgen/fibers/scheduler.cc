@@ -25,7 +25,7 @@ constexpr WallTime kVirtualWallStart = std::chrono::sys_days(std::chrono::year(2
 constexpr Duration kVirtualYield = std::chrono::microseconds(1);
 // On virtual time, how long another thread may take to wake a fiber.
 constexpr Duration kLongestStandstill = std::chrono::minutes(1);
-// Used of the stack by trim_stack() and its system call.
+// Stack that trim_stack() and its system call use.
 constexpr std::ptrdiff_t kStackOfTrimming = kSanitized ? 8192 : 1024;
 
 /// Sets up the calling thread, on which clients run.

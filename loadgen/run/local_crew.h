@@ -150,7 +150,7 @@ class LocalCrew {
  private:
   struct State {
     int connected = 0, working = 0, failed = 0;
-    std::string connect_error;  ///< why a client could not connect; empty so far
+    std::string connect_error;  ///< why a client could not connect; empty: none failed
   };
   State state() {
     const std::scoped_lock lock(mutex_);
@@ -225,8 +225,7 @@ class LocalCrew {
   State state_;                           ///< under the mutex
   const std::unique_ptr<Event> changed_;  ///< only the runner waits for it
   std::stop_source gate_;                 ///< connected clients wait for this stop
-  std::vector<std::unique_ptr<Task>>
-      clients_;  ///< last: they end before anything that they use is destroyed
+  std::vector<std::unique_ptr<Task>> clients_;  ///< last: end before all that they use
 };
 
 }  // namespace lockbench::loadgen

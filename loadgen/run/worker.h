@@ -190,8 +190,7 @@ class Worker {
   const int number_;
   const std::stop_token over_;
   std::unique_ptr<Env> base_env_;
-  std::vector<std::pair<std::string, ShardedHistogram*>>
-      commands_;  ///< by name, of commands used so far
+  std::vector<std::pair<std::string, ShardedHistogram*>> commands_;  ///< by name
   MeteredEnv env_;
   std::unique_ptr<LockStrategy> strategy_;
   std::unique_ptr<CounterSession> counter_;

@@ -71,8 +71,8 @@ class Socket : public Transport {
 
   Received receive(std::span<char> buffer, Duration timeout, const std::stop_token& stop) override {
     const bool only_look = timeout <= Duration::zero();
-    // An answer takes time, so looking first would cost each a system call, unless bytes may be
-    // left.
+    // Looks first only if bytes may be left: an answer takes time, and each look costs a system
+    // call.
     if (only_look || may_hold_bytes_ || polled_outside_) {
       if (const auto got = look(buffer)) return *got;
     }
@@ -141,8 +141,7 @@ class Socket : public Transport {
   // For the caller that receives:
   bool heard_ = false;           ///< anything
   bool may_hold_bytes_ = false;  ///< the last buffer was filled
-  mutable bool polled_outside_ =
-      false;  ///< perhaps, since the last look; a poll reports bytes once
+  mutable bool polled_outside_ = false;  ///< since the last look; a poll reports bytes once
 };
 
 PeerAddress unix_address(const std::string& path) {

@@ -37,8 +37,8 @@ class Completions {
   Thread thread_;  ///< last: it ends with the queue, and is joined first
 };
 
-/// The end of one gRPC operation, which was started with tag(). Its owner must wait for it: until
-/// then gRPC writes to the caller's memory.
+/// The end of one gRPC operation. Start the operation with tag(), and wait for its end: until then
+/// gRPC writes to the caller's memory.
 class Completion {
  public:
   Completion() = default;

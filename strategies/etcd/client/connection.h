@@ -97,8 +97,7 @@ class Connection {
   const std::string& address() const { return address_; }
 
  protected:
-  // For derived clients, which make other calls: the one that renews leases, and the watch's
-  // reader.
+  // For derived clients with further calls: the renewal of leases, and the watch.
   struct Channel;
   struct Call {
     std::string_view name, lock;

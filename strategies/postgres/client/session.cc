@@ -25,7 +25,7 @@ namespace {
 /// is cancelled.
 constexpr Duration kLastMoment = std::chrono::milliseconds(5);
 /// lock_timeout ends a wait in time unless the statement waits twice, as for a row: first for other
-/// waiters, then for the holder. The statement is cancelled when this overdue.
+/// waiters, then for the holder. A statement this overdue is cancelled.
 constexpr Duration kOverdue = std::chrono::milliseconds(250);
 
 /// Bounds on a server's answer to one statement.

@@ -13,7 +13,7 @@
 
 namespace lockbench::redis {
 
-/// Notifies the waiting clients of one process of released locks, over one subscribed connection
+/// Tells the waiting clients of one process about released locks, over one subscribed connection
 /// (Redisson's LockPubSub). One message wakes one client, the one that has waited longest; a client
 /// that leaves without the lock passes an unused wake-up on. A channel without waiters is dropped
 /// after a while. When the connection breaks, all clients are woken, as messages may have been
