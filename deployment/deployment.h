@@ -17,7 +17,7 @@
 
 namespace lockbench::deployment {
 
-/// The version of a server whose user has no permission to read it.
+/// Stands for a version that the server's user has no permission to read.
 inline constexpr std::string_view kUnknownVersion = "unknown";
 
 /// Members of a private cluster: three survive the loss of one.
@@ -59,8 +59,8 @@ struct Deployment {
   std::string counter_url;
   /// Of the servers, not of the proxies in front of them. No secrets.
   std::map<std::string, results::Server> facts;
-  /// A line for each unreachable node of a quorum, and for each server without the permission to
-  /// read its facts.
+  /// A line for each unreachable node of a quorum, and for each server whose facts the user has
+  /// no permission to read.
   std::vector<std::string> warnings;
 
   /// Bytes through all proxies so far, both ways.

@@ -63,7 +63,7 @@ class RealExporter : public Exporter {
     // colon and appends /metrics.
     std::packaged_task<int()> task([target, collected = collected_] {
       auto labels = prometheus::Gateway::GetInstanceLabel(host_name());
-      // Ranks of one host must not replace each other's.
+      // Ranks of one host must not replace each other's metrics.
       const std::string& rank = collected->facts.rank;
       if (!rank.empty()) labels.emplace("rank", rank);
       prometheus::Gateway gateway(target.scheme, "//" + target.Url::display(), "lockbench", labels,

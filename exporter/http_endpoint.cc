@@ -100,9 +100,9 @@ class Daemon final : public HttpEndpoint {
         MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
     if (info == nullptr) return;
     open.push_back({connection, info->connect_fd, Clock::now()});
-    // Shuts the oldest connection if there are too many, and all whose request is overdue, so that
-    // slow clients cannot exhaust the limit. One place stays free: at the limit no connection would
-    // be accepted, and this function not be called.
+    // Shuts the oldest connection if there are too many, and all with overdue requests, so that
+    // slow clients cannot exhaust the limit. One place stays free: at the limit, the daemon would
+    // accept no connection and not call this function.
     while (open.size() > 1 && (open.size() >= self.most_ ||
                                open.back().since - open.front().since > self.longest_request_)) {
       // The daemon, whose thread runs this, sees the end of the stream and closes it.

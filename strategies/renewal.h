@@ -66,7 +66,7 @@ class Renewal : public std::enable_shared_from_this<Renewal> {
   RenewalScheduler& scheduler_;
   const RenewalOrder order_;
   // The scheduler's mutex guards the rest.
-  std::optional<Due::iterator> place_;  ///< nothing while under way or finished
+  std::optional<Due::iterator> place_;      ///< nothing while under way or finished
   TimePoint first_due_ = TimePoint::max();  ///< of a postponed or failed one; max(): none
   bool stopped_ = false;
 };

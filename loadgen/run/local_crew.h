@@ -222,9 +222,9 @@ class LocalCrew {
   const std::stop_token external_;
 
   std::mutex mutex_;
-  State state_;                           ///< under the mutex
-  const std::unique_ptr<Event> changed_;  ///< only the runner waits for it
-  std::stop_source gate_;                 ///< connected clients wait for this stop
+  State state_;                                 ///< under the mutex
+  const std::unique_ptr<Event> changed_;        ///< only the runner waits for it
+  std::stop_source gate_;                       ///< connected clients wait for this stop
   std::vector<std::unique_ptr<Task>> clients_;  ///< last: end before all that they use
 };
 

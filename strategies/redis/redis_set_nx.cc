@@ -125,8 +125,8 @@ const Registration redis_set_nx_lua(on_redis({
     .make = construct<TokenLock>,
 }));
 
-/// The textbook lock with a timer that checks the owner and renews the lock while it is held: a task
-/// may take longer than the TTL.
+/// The textbook lock with a timer that checks the owner and renews the lock while it is held: a
+/// task may take longer than the TTL.
 const Registration redis_watchdog(on_redis({
     .name = "redis-watchdog",
     .summary = "SET NX PX, renewed every third of the TTL by a script that checks the token",

@@ -139,8 +139,8 @@ class Socket : public Transport {
   const Duration grace_;  ///< how long an answer under way may still take after a stop
   Carrier* keeper_;       ///< of its making or its latest wait; outlives it
   // For the caller that receives:
-  bool heard_ = false;           ///< anything
-  bool may_hold_bytes_ = false;  ///< the last buffer was filled
+  bool heard_ = false;                   ///< anything
+  bool may_hold_bytes_ = false;          ///< the last buffer was filled
   mutable bool polled_outside_ = false;  ///< since the last look; a poll reports bytes once
 };
 

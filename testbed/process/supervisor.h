@@ -14,7 +14,7 @@
 namespace lockbench::testbed {
 
 /// A process started by the supervisor. Thread-safe. It counts as ended once it is reaped and its
-/// group killed, and when the supervisor has ended.
+/// group killed, or when the supervisor has ended.
 class Process {
  public:
   using Clock = std::chrono::steady_clock;

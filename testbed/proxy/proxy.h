@@ -73,7 +73,7 @@ class Proxy {
   void black_hole(const Connections& which = {});
 
   /// As if the clients' host had vanished: a black hole in which the server's kernel does not even
-  /// get TCP acknowledgements and answers to keepalive probes, which a silent proxy would still
+  /// get TCP acknowledgements or answers to keepalive probes, which a silent proxy would still
   /// send. The error says why the kernel refused that.
   tl::expected<void, std::string> vanish();
 

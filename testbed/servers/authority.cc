@@ -73,7 +73,7 @@ std::shared_ptr<X509> sign(const Contents& contents, EVP_PKEY* key, const X509* 
   return good && X509_sign(made, issuers_key, EVP_sha256()) > 0 ? owned : nullptr;
 }
 
-/// Writes to a file what `write` puts into memory.
+/// Writes the output of `write` to a file.
 void write_pem(const fs::path& path, const Account& account,
                const std::function<int(BIO*)>& write) {
   BIO* const memory = BIO_new(BIO_s_mem());

@@ -98,7 +98,7 @@ std::string scram_verifier(std::string_view secret) {
                      base64(server));
 }
 
-/// Also writes the rules of who may connect.
+/// Also writes the access rules.
 void speak_tls(const Testbed& testbed, const TlsFiles& files, ServerSpec& spec) {
   const fs::path hosts = spec.folder / "hba";
   std::vector<std::string> settings = {"ssl=on", "ssl_cert_file=" + files.certificate.string(),

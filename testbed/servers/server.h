@@ -39,7 +39,7 @@ struct ServerSpec {
   /// For a server in a new folder named after it. Throws Failure.
   static ServerSpec in_new_folder(Testbed& testbed, std::string_view name,
                                   std::vector<std::uint16_t> ports = {});
-  /// Sets the begin and end of clients' URLs. `plain` and `secured` are the schemes; `files` is
+  /// Sets the start and end of clients' URLs. `plain` and `secured` are the schemes; `files` is
   /// null without TLS.
   void speak(std::string_view plain, std::string_view secured, const std::string& login,
              const TlsFiles* files);

@@ -81,8 +81,8 @@ std::vector<std::string> arguments(const ZookeeperOptions& options, const fs::pa
       "-Dzookeeper.preAllocSize=4096", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"};
   words.insert(words.end(), options.java.begin(), options.java.end());
   if (options.mesh != nullptr) {
-    // For isolated members: in an election, members connect to one after another, and wait 5 s for
-    // each by default. They repeat a lost vote only after up to 60 s.
+    // For isolated members. By default, a member in an election connects to one after another and
+    // waits 5 s for each, and repeats a lost vote only after up to 60 s.
     words.insert(words.end(), {"-Dzookeeper.cnxTimeout=500",
                                "-Dzookeeper.fastleader.maxNotificationInterval=1000"});
   }
@@ -101,7 +101,7 @@ std::string configuration(const ZookeeperOptions& options, const fs::path& folde
       // In ticks: 10 s to join; then 5 s, or 2 s in a mesh, until an isolated member is given up.
       "initLimit=100\nsyncLimit={3}\n"
       "maxClientCnxns=0\nadmin.enableServer=false\n"
-      // Everybody may give them.
+      // Anyone may send them.
       "4lw.commands.whitelist=srvr,envi\n",
       (folder / "data").string(), options.tls == nullptr ? "clientPort" : "secureClientPort",
       all[number].clients, options.mesh == nullptr ? 50 : 20);
