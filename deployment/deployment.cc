@@ -18,13 +18,13 @@ using Done = tl::expected<void, std::string>;
 using Strategies = std::vector<const Descriptor*>;
 using Started = tl::expected<std::unique_ptr<PrivateStore>, NotStarted>;
 
-/// Servers that are needed together: a backend's, or the counter's.
+/// Servers needed together: a backend's, or the counter's.
 struct WantedStore {
   const PrivateStoreKind* kind = nullptr;
   std::string set;                 ///< their name in the endpoints
   StoreRequest wanted{};           ///< for private servers
   std::vector<std::string> given;  ///< the user's URLs; empty: private servers are started
-  bool quorum = false;             ///< a lock lives on all of them
+  bool quorum = false;             ///< locks live on all of them
   bool first_only = true;          ///< some locks live on the first
   bool replicated = false;         ///< the primary must have replicas
   bool for_all = false;            ///< also for locks that need no replicas
@@ -38,13 +38,13 @@ struct WantedStore {
   }
 };
 
-/// How many connections a private server takes: up to two for each client, as far as the limit of
-/// open files goes, but at least one, and those that are shared.
+/// The connections of a private server: two for each client, or fewer, down to one, if the limit of
+/// open files is low; plus shared ones.
 std::uint32_t connections_for(int clients) {
   // Checks before and after a run, renewal, notification, and connections that cancel a wait.
   constexpr std::uint64_t kShared = 128;
   const std::uint64_t least = static_cast<std::uint64_t>(clients) + kShared;
-  // A client that reconnects may be counted twice for a while.
+  // A reconnecting client may count twice for a while.
   const std::uint64_t generous = least + static_cast<std::uint64_t>(clients);
   return static_cast<std::uint32_t>(std::clamp(testbed::clients_possible(), least, generous));
 }
@@ -86,7 +86,7 @@ void add_needs_of(const PrivateStoreKind& kind, const Request& request,
     need.given = first_of(std::move(need.given));
     need.replicated = true;
     need.wanted.replicas = request.replicas;
-    // Clients find the server that takes a primary's place by a proxy that is switched to it.
+    // A proxy leads clients to the server that takes the primary's place.
     need.for_all = failover;
     need.lines = need.lines || failover;
   }
@@ -98,8 +98,8 @@ std::vector<WantedStore> wanted_stores(const Request& request, const Strategies&
     add_needs_of(*kind, request, strategies, all);
   }
   if (!request.counter) return all;
-  // A server of its own, so that the counter's traffic does not slow the locks. With the user's
-  // Redis and no other for the counter, it lives there.
+  // A separate server, so that the counter's traffic does not slow the locks. If the user gives a
+  // Redis but no other for the counter, the counter lives there.
   WantedStore counter{.kind = find_private_store_kind("redis"), .set = "counter"};
   counter.wanted.clients = connections_for(request.clients);
   counter.given = first_of(request.given_for("redis"));
@@ -108,14 +108,14 @@ std::vector<WantedStore> wanted_stores(const Request& request, const Strategies&
   return all;
 }
 
-/// A server that is given twice would have two votes.
+/// A server given twice would have two votes.
 Done check_distinct(const WantedStore& need) {
   if (!need.quorum) return {};
   const StoreKind* const kind = find_store_kind(need.kind->name);
   std::set<std::string> seen;
   for (const std::string& url : need.given) {
     if (!kind->display(url)) continue;  // refused elsewhere
-    // As a server is shown: without the database, which does not make it another server.
+    // Compares display names, without the database: another database is not another server.
     const std::string shown = kind->make(url, {})->display();
     if (!seen.insert(shown).second) {
       return tl::unexpected(fmt::format(
@@ -141,7 +141,7 @@ void begin(std::vector<WantedStore>& wanted, bool tls, Deployment& deployment) {
   }
 }
 
-/// Reaches the first, and of a quorum all that can be reached.
+/// Reaches the first server, or in a quorum every reachable one.
 tl::expected<results::Server, std::string> facts_of(const WantedStore& need,
                                                     const std::vector<std::string>& urls,
                                                     const Request& request,
@@ -173,7 +173,7 @@ tl::expected<results::Server, std::string> facts_of(const WantedStore& need,
     }
     if (server->version == kUnknownVersion) {
       warnings.push_back(
-          fmt::format("{}: no permission to ask for facts: its CPU and its restarts "
+          fmt::format("{}: no permission to read its facts: its CPU and its restarts "
                       "are not recorded",
                       server->endpoints.front()));
     }
@@ -210,8 +210,8 @@ void provide(WantedStore& wanted, const Request& request, Deployment& deployment
   if (wanted.counter()) deployment.counter_url = urls.front();
 }
 
-/// Why there are too few replicas, or why that is not known; empty if there are enough, or if the
-/// user says how many there are and the server does not.
+/// Why there are too few replicas, or why their number is unknown; empty if there are enough, or if
+/// only the user gives their number.
 std::string lacks_replicas(const WantedStore& need, const Request& request,
                            const Deployment& deployment) {
   if (!need.replicated) return {};
@@ -220,7 +220,7 @@ std::string lacks_replicas(const WantedStore& need, const Request& request,
   const auto facts = store->facts();
   if (!facts && request.wait_replicas) return {};
   if (!facts) {
-    return fmt::format("the number of replicas is not known ({}): set --wait-replicas",
+    return fmt::format("the number of replicas is unknown ({}): set --wait-replicas",
                        facts.error().message);
   }
   const std::string has = fmt::format("{} has {} replica{}", store->display(), facts->replicas,
@@ -233,7 +233,7 @@ std::string lacks_replicas(const WantedStore& need, const Request& request,
   return fmt::format("{}, and {} must acknowledge", has, *request.wait_replicas);
 }
 
-/// Provides one need; drops the strategies that it leaves without servers.
+/// Provides these servers; on failure drops the strategies that need them.
 Done serve(WantedStore& need, const Request& request, const Drop& drop, Deployment& deployment,
            const std::stop_token& stop) {
   const Done provided = attempt([&] { provide(need, request, deployment, stop); });
@@ -251,7 +251,7 @@ Done serve(WantedStore& need, const Request& request, const Drop& drop, Deployme
         fmt::format("{}: {}", request.given_counter ? "--counter-redis" : "the counter's server",
                     provided.error()));
   }
-  // A user who names a server wants that server, not a comparison without it.
+  // An error if the user named the server: a comparison without it would be useless.
   if (!need.given.empty()) {
     return tl::unexpected(fmt::format("--{}: {}", need.kind->name, provided.error()));
   }
@@ -280,7 +280,7 @@ std::optional<double> Deployment::cpu_seconds_of(std::string_view set) const {
 }
 
 double Deployment::cpu_seconds() const {
-  // All servers are children of the supervisor, which waits for those that end.
+  // All servers are children of the supervisor, which reaps ended ones.
   return host ? testbed::cpu_seconds_of_tree(host->testbed().supervisor()->own_pid()).value_or(0)
               : 0;
 }
@@ -291,7 +291,7 @@ bool Deployment::warms_up(const Descriptor& strategy) const {
 }
 
 std::uint64_t open_files_for(const Request& request, const Strategies& strategies) {
-  // What clients share, for renewal and notification, needs few.
+  // Shared connections, for renewal and notification, are few.
   constexpr std::uint64_t kShared = 256;
   std::uint64_t each = 1;
   for (const WantedStore& need : wanted_stores(request, strategies)) {
@@ -336,7 +336,7 @@ tl::expected<results::Server, std::string> ask_server(std::string_view backend,
 tl::expected<Deployment, std::string> deploy(const Request& request, const Strategies& strategies,
                                              const Drop& drop, const std::stop_token& stop) {
   Deployment deployment;
-  // Destroyed before the deployment: its futures wait for what is still starting.
+  // Destroyed before the deployment: its futures wait for servers that are still starting.
   std::vector<WantedStore> wanted = wanted_stores(request, strategies);
   if (!wanted.empty()) {
     const auto raised = testbed::raise_open_file_limit(open_files_for(request, strategies));

@@ -6,7 +6,7 @@
 namespace lockbench::deployment {
 namespace {
 
-/// One etcd, or a cluster. Its connections have no bound of their own.
+/// One etcd, or a cluster. etcd does not bound the number of connections.
 class EtcdStore : public PrivateStore {
  public:
   EtcdStore(LocalHost& host, const StoreRequest& request)
@@ -26,8 +26,8 @@ class EtcdStore : public PrivateStore {
   }
 
  private:
-  /// Of the oldest in the lock's queue. Strategies that keep the queue apart from data which
-  /// outlives the session have it at queue_of().
+  /// The lease of the oldest key in the lock's queue. Strategies with other data, which outlives
+  /// the session, have the queue at queue_of().
   static etcd::LeaseId lease_of_holder(etcd::Connection& etcd, const std::string& key) {
     for (const std::string& place : {etcd::queue_of(key), key + "/"}) {
       const auto found = need(etcd.list(key, place, 1));

@@ -18,8 +18,8 @@ class MemcachedStore : public PrivateStore {
     add(testbed::start_memcached(host.testbed(), options));
   }
 
-  /// Memory is divided by the size of items, so only items of the lock's size evict it: keys as
-  /// long as its own, with values of the sizes that locks have.
+  /// Memory is divided by the size of items, so only items of the lock's size evict it: with keys
+  /// as long as its key, and values of locks' sizes.
   void fill_memory(const std::string& key, const std::string& /*policy*/) override {
     constexpr int kDigits = 8, kItems = 40'000;
     const std::string prefix =

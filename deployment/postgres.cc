@@ -13,7 +13,7 @@ namespace {
 
 using postgres::Answer;
 
-/// Enough for hazards, whose clients are few.
+/// Enough for hazards, which have few clients.
 constexpr std::uint32_t kFewClients = 200;
 
 /// One PostgreSQL, a primary with a replica, or one behind a pooler.
@@ -51,7 +51,7 @@ class PostgresStore : public PrivateStore {
     if (ask("SELECT pg_promote()").value != "t") throw Failure("the replica was not promoted");
   }
 
-  /// An administrator's hand. A lock on a row names its transaction in the row.
+  /// As an administrator would. A row lock shows its transaction in the row.
   void end_session(const std::string& key) override {
     const std::string sql = fmt::format(
         "SELECT pg_terminate_backend(pid, 5000) FROM pg_locks WHERE granted AND "
@@ -72,7 +72,7 @@ class PostgresStore : public PrivateStore {
       case Limit::idle_transaction:
         return set("idle_in_transaction_session_timeout", seconds + "s");
       case Limit::silent_client:
-        // The first question after a second, then one a second.
+        // The first probe after a second, then one per second.
         set("tcp_keepalives_idle", "1");
         set("tcp_keepalives_interval", "1");
         return set("tcp_keepalives_count", std::to_string(std::max<long>(time.count() - 1, 1)));
@@ -86,7 +86,7 @@ class PostgresStore : public PrivateStore {
     ask(*transaction_, "BEGIN");
     ask(*transaction_, "SELECT txid_current()");
   }
-  /// Whichever of the two the lock is: the other is free.
+  /// Takes both kinds of locks: the other kind is free.
   tl::expected<void, std::string> wait_in_transaction(const std::string& key) override {
     const std::string advisory =
         fmt::format("SELECT pg_advisory_xact_lock({})", postgres::advisory_number(key));
@@ -98,9 +98,9 @@ class PostgresStore : public PrivateStore {
     if (answer && answer->kind == Answer::Kind::lock_not_available) {
       return tl::unexpected<std::string>("canceling statement due to lock timeout");
     }
-    if (answer) throw Failure("the server ended the session of the transaction that waited");
+    if (answer) throw Failure("the server ended the session of the waiting transaction");
     if (answer.error().kind != StoreError::Kind::rejected) {
-      throw Failure("the transaction that waited: " + answer.error().message);
+      throw Failure("the waiting transaction: " + answer.error().message);
     }
     return tl::unexpected(answer.error().message);
   }
@@ -126,7 +126,7 @@ class PostgresStore : public PrivateStore {
     return ask(*open_session(), sql, parameters);
   }
 
-  /// Returns when new sessions have it.
+  /// Returns when new sessions have the setting.
   void set(const std::string& name, const std::string& value) {
     const auto session = open_session();
     ask(*session, fmt::format("ALTER SYSTEM SET {} = '{}'", name, value));
@@ -138,7 +138,7 @@ class PostgresStore : public PrivateStore {
     const auto give_up_at = std::chrono::steady_clock::now() + std::chrono::seconds(10);
     while (ask(look).value != "t") {
       if (std::chrono::steady_clock::now() > give_up_at) {
-        throw Failure("the server does not take up " + name);
+        throw Failure("the server does not adopt " + name);
       }
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
     }

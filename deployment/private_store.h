@@ -28,12 +28,12 @@ namespace lockbench::deployment {
 /// servers. Thread-safe.
 class LocalHost {
  public:
-  /// `tls`: with an authority whose certificates servers have, and which clients trust.
+  /// `tls`: servers get certificates of an authority that clients trust.
   static tl::expected<std::unique_ptr<LocalHost>, std::string> open(bool tls = false);
 
   testbed::Testbed& testbed() { return *testbed_; }
   testbed::ProxyPool& proxies() { return *proxies_; }
-  /// For all servers. Null: they speak no TLS.
+  /// For all servers; null without TLS.
   const testbed::TlsFiles* tls() const { return tls_ ? &*tls_ : nullptr; }
   /// A proxy in front of the server on this port, which adds `rtt` to each round trip. Throws
   /// Failure if it cannot be started.
@@ -47,13 +47,13 @@ class LocalHost {
   std::unique_ptr<testbed::ProxyPool> proxies_;
 };
 
-/// The delay each way of a line that adds `rtt` to a round trip: rounded up.
+/// The delay each way of a line that adds `rtt` to a round trip, rounded up.
 inline Duration each_way(Duration rtt) { return (rtt + Duration(1)) / 2; }
 
-/// What private servers are started for: what must be possible with them.
+/// The purpose of private servers, which decides how they are started.
 enum class Setup {
-  load,        ///< a load is put on them; as durable as the store is by default
-  shared,      ///< nothing is done to them
+  load,        ///< they carry a load; as durable as the store is by default
+  shared,      ///< no faults
   volatile_,   ///< they are restarted, and come back without their data
   durable,     ///< they are restarted, and keep all data on disk
   clocked,     ///< their wall clock is moved
@@ -64,7 +64,7 @@ enum class Setup {
   pooled,      ///< clients reach them through a pooler that gives each transaction any session
 };
 
-/// Which private servers of one store are wanted.
+/// The wanted private servers of one store.
 struct StoreRequest {
   Setup setup = Setup::load;
   int nodes = 1;                 ///< independent servers, for locks that live on a quorum of them
@@ -73,33 +73,31 @@ struct StoreRequest {
   std::uint32_t clients = 1000;  ///< connections that each server has room for
 };
 
-/// What a server tolerates for a limited time only.
+/// Conditions that a server tolerates for a limited time only.
 enum class Limit {
-  statement,         ///< a statement that takes long, waiting included
+  statement,         ///< a long statement, waiting included
   lock_wait,         ///< the wait for a lock inside a statement
-  idle_transaction,  ///< a transaction that is open and does nothing
-  silent_client,     ///< a client whose host answers nothing, TCP keepalive probes included
-  unacknowledged,    ///< a client whose host does not acknowledge what it was sent
+  idle_transaction,  ///< an open transaction that does nothing
+  silent_client,     ///< a client whose host does not even answer TCP keepalive probes
+  unacknowledged,    ///< a client whose host does not acknowledge data
 };
 
-/// Private servers of one store, and what can be done to them. A fault that this store cannot have,
-/// or that goes wrong, throws Failure. One with Setup::shared is thread-safe; others are for one
-/// thread at a time.
+/// Private servers of one store, and their faults. A fault that this store cannot have, or that
+/// fails, throws Failure. Thread-safe with Setup::shared; otherwise for one thread at a time.
 class PrivateStore {
  public:
   using Servers = std::vector<testbed::Server*>;
 
-  /// `store`: as StoreKind names it. `keeps_data`: when restart() brings the server back.
-  /// `shortest_session`: the session timeout that clients keep alive reliably on a busy machine;
-  /// zero where they need not.
+  /// `store`: StoreKind's name. `keeps_data`: over a restart(). `shortest_session`: the shortest
+  /// session timeout that clients keep alive reliably on a busy machine; zero without sessions.
   explicit PrivateStore(std::string_view store, bool keeps_data = false,
                         Duration shortest_session = {})
       : store_(store), keeps_data_(keeps_data), shortest_session_(shortest_session) {}
   virtual ~PrivateStore() = default;
 
-  /// Those that clients use now: all nodes, all members, or the primary.
+  /// The servers that clients use now: all nodes, all members, or the primary.
   virtual Servers servers() const;
-  /// Those and their replicas.
+  /// These and their replicas.
   virtual Servers every_server() const { return servers(); }
   /// The number of replicas that follow the primary.
   virtual int replicas() const { return 0; }
@@ -108,91 +106,89 @@ class PrivateStore {
   Servers whole_store() const;
   /// The URLs for clients: one for each node, through the proxies if there are any.
   virtual std::vector<std::string> urls() const;
-  /// Those, or the same by these ports alone: of proxies, or of some members of a cluster.
+  /// The URLs as endpoints, or with only these ports: of proxies, or of some members of a cluster.
   Endpoints endpoints(const std::vector<std::uint16_t>& ports = {}) const;
-  /// Of the nodes. Throws Failure for a cluster, whose clients choose a member themselves.
+  /// The nodes' ports. Throws Failure for a cluster, whose clients choose a member themselves.
   std::vector<std::uint16_t> ports() const;
 
   /// Puts a proxy in front of each server, which adds `rtt` to each round trip.
   void draw_lines(LocalHost& host, Duration rtt);
   const std::vector<std::unique_ptr<testbed::Proxy>>& lines() const { return lines_; }
 
-  /// CPU time that the servers and their replicas have used so far; nothing if one of them has
-  /// ended.
+  /// CPU time used by the servers and their replicas so far; nothing if one of them has ended.
   std::optional<double> cpu_seconds() const;
 
   Duration shortest_session() const { return shortest_session_; }
-  /// What the faults below strike, as a timeline calls it.
+  /// The timeline's words for the target of the faults below.
   virtual std::string struck() const { return "the store"; }
 
   /// Another user deletes this key. False if nothing was deleted: the key may not exist, or the
   /// deletion itself may have to wait for the lock.
   bool remove_key(const std::string& key);
-  /// The key's value; empty if there is no such key.
+  /// The key's value; empty if the key does not exist.
   virtual std::string value_of(const std::string& /*key*/) { cannot("show what they hold"); }
   /// The server dies without warning and comes back.
   virtual void restart();
   /// The server's wall clock jumps ahead.
   virtual void jump_clock(Duration ahead);
-  /// Memory fills up with keys that live longer than this one, until this one is gone or memory has
-  /// been filled several times over. `policy`: which keys make room, as Redis calls it; memcached
-  /// has one policy only.
+  /// Memory fills up with keys that live longer than this one, until this one is gone or memory was
+  /// filled several times over. `policy`: Redis's eviction policy; memcached has only one.
   virtual void fill_memory(const std::string& /*key*/, const std::string& /*policy*/) {
     cannot("have their memory filled");
   }
-  /// Nothing more reaches the replica, or one of the members that follow.
+  /// Cuts off the replica, or one following member, from the leader.
   virtual void cut_replication();
-  /// The primary dies and the replica takes its place: urls() leads there.
+  /// The primary dies and the replica takes its place; urls() then leads there.
   virtual void fail_over();
   /// An administrator ends the session that holds the key's lock.
   virtual void end_session(const std::string& /*key*/) { cannot("end a session"); }
-  /// For sessions that begin from now on.
+  /// Sets the limit for sessions that begin from now on.
   virtual void limit(Limit /*what*/, std::chrono::seconds /*time*/) {
     cannot("limit their sessions");
   }
-  /// A client's work in the store beside the lock: opens a transaction, and leaves it idle.
+  /// A client's other work in the store: opens a transaction, and leaves it idle.
   virtual void begin_transaction() { cannot("open a transaction"); }
-  /// Waits for the key's lock inside that transaction, as one of its statements; for 10 s at most.
-  /// The error is what the server ended the wait with.
+  /// Waits for the key's lock in a statement of that transaction, for 10 s at most. The error is
+  /// the server's, if it ended the wait.
   virtual tl::expected<void, std::string> wait_in_transaction(const std::string& /*key*/) {
     cannot("wait in a transaction");
   }
-  /// Whether it was still there to be committed.
+  /// Whether the transaction still existed.
   virtual bool commit_transaction() { cannot("commit a transaction"); }
-  /// Nothing more reaches the replica that is to take the primary's place; the others go on.
+  /// Cuts off the replica that is to take the primary's place; the others go on.
   virtual void cut_off_successor() { cannot("cut off one replica alone"); }
 
-  /// A member of a cluster, from 0: its leader, or one that follows.
+  /// A member of a cluster, from 0: its leader, or a follower.
   std::size_t member(bool leads) const;
   /// Nothing passes between this member and the others; clients reach all of them.
   void isolate(std::size_t member);
   void reunite();
 
-  // One of several nodes, from 0. A fault above that strikes a server strikes node 0.
+  // One of several nodes, from 0. The faults above that strike one server strike node 0.
   void kill_node(std::size_t node) { need(servers().at(node)->kill_hard()); }
   void freeze_node(std::size_t node) { need(servers().at(node)->freeze()); }
-  /// It comes back empty.
+  /// The node comes back empty.
   void revive_node(std::size_t node) { need(servers().at(node)->restart(false)); }
 
-  // Under load, where servers keep their data.
+  // For servers under load, which keep their data.
   /// The primary or leader dies.
   virtual void kill_leader();
-  /// After kill_leader(): another server leads, clients find it on the same URLs, and the killed
-  /// one is back as its follower.
+  /// After kill_leader(): makes another server lead, on the same URLs, and brings the killed one
+  /// back as its follower.
   virtual void replace_leader();
-  /// After the servers were restarted: all follow the primary again.
+  /// After a restart of the servers: makes all follow the primary again.
   virtual void settle() {}
 
  protected:
   void add(testbed::StartedServer started) { servers_.push_back(need(std::move(started))); }
-  /// The members of a cluster. Those that are restarted must keep their data.
+  /// The members of a cluster. Restarted ones must keep their data.
   void add_cluster(testbed::StartedCluster started) {
     servers_ = need(std::move(started));
     cluster_ = true;
   }
-  /// A clock that can be moved; null if the setup does not ask for one.
+  /// A movable clock; null if the setup does not need one.
   const testbed::ClockShim* clock_for(LocalHost& host, Setup setup);
-  /// A network between members in which one can be cut off; null if the setup does not ask for one.
+  /// A network between members in which one can be cut off; null if the setup does not need one.
   testbed::Mesh* mesh_for(LocalHost& host, Setup setup);
 
   bool keeps_data() const { return keeps_data_; }
@@ -210,13 +206,13 @@ class PrivateStore {
   std::unique_ptr<testbed::Mesh> mesh_;        ///< likewise
   std::vector<std::unique_ptr<testbed::Server>> servers_;
   bool cluster_ = false;
-  testbed::Server* behind_ = nullptr;  ///< a member that was cut off
+  testbed::Server* behind_ = nullptr;  ///< the cut-off member
   testbed::Server* killed_ = nullptr;  ///< a leader
   std::vector<std::unique_ptr<testbed::Proxy>> lines_;
 };
 
-/// Does `work` on all servers at once, as members of a cluster wait for each other. Throws Failure
-/// for the first error.
+/// Does `work` on all servers in parallel, as members of a cluster wait for each other. Throws
+/// Failure for the first error.
 void each(const PrivateStore::Servers& servers,
           const std::function<tl::expected<void, std::string>(testbed::Server&)>& work);
 
@@ -239,7 +235,7 @@ struct NotOffered : Failure {
   const NotStarted::Why why;
 };
 
-/// What the program says of itself when run with --version; "unknown" if it does not.
+/// The program's version by --version; "unknown" if it has none.
 std::string version_of_program(const std::filesystem::path& program);
 
 /// How the private servers of one store are found and started. Stands in the store's file:
@@ -262,7 +258,7 @@ using PrivateStoreRegistration = Named<PrivateStoreKind>;
 inline std::vector<const PrivateStoreKind*> private_store_kinds() {
   return PrivateStoreRegistration::all();
 }
-/// Null for what needs no server.
+/// Null if the store needs no server.
 inline const PrivateStoreKind* find_private_store_kind(std::string_view name) {
   return PrivateStoreRegistration::find(name);
 }

@@ -20,8 +20,8 @@ testbed::RedisOptions options_for(const LocalHost& host, const StoreRequest& req
   return options;
 }
 
-/// One Redis, a primary with replicas, or independent servers for a quorum. The setup is that of
-/// the first node, which faults strike.
+/// One Redis, a primary with replicas, or independent servers for a quorum. Only the first node,
+/// which faults strike, has the setup.
 class RedisStore : public PrivateStore {
  public:
   RedisStore(LocalHost& host, const StoreRequest& request)
@@ -57,7 +57,7 @@ class RedisStore : public PrivateStore {
 
   std::string value_of(const std::string& key) override { return ask({"GET", key}).text; }
 
-  /// With replicas it is back when they follow it again.
+  /// With replicas, returns when they follow it again.
   void restart() override {
     need(servers().front()->restart(keeps_data()));
     if (group_) need(group_->await_in_step());
@@ -73,8 +73,8 @@ class RedisStore : public PrivateStore {
     ask({"CONFIG", "SET", "maxmemory", std::to_string(used + kRoom)});
     const std::string filling(1024, 'x');
     for (std::uint64_t i = 0; i < 8 * kRoom / filling.size(); ++i) {
-      // volatile-ttl evicts the key that expires first, allkeys-lru the one that was last used
-      // first (or nearly): the lock's.
+      // volatile-ttl evicts the key that expires first, allkeys-lru (nearly) the least recently
+      // used: the lock's.
       ask({"SET", fmt::format("filling:{}", i), filling, "EX", "86400"});
       if (i % 64 == 0 && ask({"EXISTS", key}).is_integer(0)) return;
     }
@@ -92,7 +92,7 @@ class RedisStore : public PrivateStore {
 
   void fail_over() override {
     need(group_->primary().kill_hard());
-    // The replica that Sentinels promoted is promoted once more below, which changes nothing.
+    // With Sentinels the replica is promoted already; promoting it again below changes nothing.
     if (sentinels_) {
       need(sentinels_->await_master(group_->replica(0).port(), std::chrono::seconds(30)));
     }
@@ -126,7 +126,7 @@ class RedisStore : public PrivateStore {
     if (separable) {
       group.replicas = std::max(request.replicas, 1);
       group.proxies = &host.proxies();
-      // Sentinels make replicas follow the very address that they watch.
+      // Sentinels make replicas follow the address that they watch.
       group.proxy_each = !watched;
     }
     group_ = need(testbed::start_redis_group(host.testbed(), group));
@@ -149,7 +149,7 @@ class RedisStore : public PrivateStore {
   std::vector<std::unique_ptr<testbed::Server>> others_;  ///< nodes of a quorum
   std::unique_ptr<testbed::RedisGroup> group_;
   std::unique_ptr<testbed::SentinelGroup> sentinels_;
-  std::uint64_t replication_ = 0;  ///< its number among the connections of a line for all replicas
+  std::uint64_t replication_ = 0;  ///< the replica's connection, by its number on the common line
   std::mutex mutex_;               ///< guards the connection
   const std::unique_ptr<Env> env_ = make_system_env(0);
   std::unique_ptr<redis::Connection> connection_;

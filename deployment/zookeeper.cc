@@ -32,9 +32,9 @@ std::string password_of(std::int64_t session) {
   return password;
 }
 
-/// Ends another client's session. Its number is enough: the server derives a session's password
-/// from the number alone. No error if the session has ended already. If its owner reconnects at the
-/// same time the session goes on: check, and try again.
+/// Ends another client's session. Its number is enough: the server derives the password from it. No
+/// error if the session has ended already. If its owner reconnects at the same time, the session
+/// goes on: check, and try again.
 void end_other_session(const zookeeper::Endpoint& servers, std::int64_t session, Env& env) {
   const zookeeper::Identity identity{.id = session, .password = password_of(session)};
   zookeeper::Link link(servers, env);
@@ -56,7 +56,7 @@ void end_other_session(const zookeeper::Endpoint& servers, std::int64_t session,
   }
 }
 
-/// One ZooKeeper, or an ensemble. Its connections have no bound.
+/// One ZooKeeper, or an ensemble. It does not bound the number of connections.
 class ZookeeperStore : public PrivateStore {
  public:
   ZookeeperStore(LocalHost& host, const StoreRequest& request)
@@ -74,18 +74,18 @@ class ZookeeperStore : public PrivateStore {
 
   void jump_clock(Duration ahead) override {
     PrivateStore::jump_clock(ahead);
-    // Whether Java reads the clock through functions that a preloaded library replaces is checked.
+    // Checks that Java reads the clock through the functions of the preloaded library.
     zookeeper::Session visit(endpoint(), kPatience, *env_, nullptr);
     const Reply made = ask(visit, Request::Kind::make_sequential, "/lockbench-clock-");
     visit.close();
     const WallTime now{std::chrono::milliseconds(made.made_at_ms)};
     if (now - std::chrono::system_clock::now() < ahead / 2) {
-      throw Failure("the server does not use the clock that it was given");
+      throw Failure("the server ignores its moved clock");
     }
   }
 
   void end_session(const std::string& key) override {
-    // The owner may reconnect in between.
+    // The owner may reconnect between the steps.
     constexpr int kAttempts = 20;
     zookeeper::Session visit(endpoint(), kPatience, *env_, nullptr);
     const std::string node = node_of_holder(visit, key);
@@ -93,11 +93,11 @@ class ZookeeperStore : public PrivateStore {
     if (!held.done() || held.owner == 0) throw Failure("nobody holds the lock");
     for (int i = 0; i < kAttempts; ++i) {
       end_other_session(endpoint(), held.owner, *env_);
-      // A waiter may have created the node again already.
+      // A waiter may have created the node again.
       const Reply now = ask(visit, Request::Kind::look, node);
       if (!now.done() || now.owner != held.owner) return visit.close();
     }
-    throw Failure("the session cannot be ended: its owner always comes back in time");
+    throw Failure("the session cannot be ended: its owner always reconnects in time");
   }
 
  private:
@@ -131,7 +131,7 @@ const PrivateStoreRegistration private_zookeeper({
       return std::make_unique<ZookeeperStore>(host, request);
     },
     .clusters = true,
-    .warms_up = true,  // Java compiles what it has run often
+    .warms_up = true,  // Java compiles frequently run code
 });
 
 }  // namespace

@@ -25,7 +25,7 @@ using Labels = std::vector<ClientMetric::Label>;
 constexpr auto kCounter = MetricType::Counter, kGauge = MetricType::Gauge,
                kHistogram = MetricType::Histogram;
 
-/// Valid until another one is added.
+/// The reference is valid until the next call.
 MetricFamily& add_family(std::vector<MetricFamily>& families, const char* name, const char* help,
                          MetricType type) {
   return families.emplace_back(MetricFamily{name, help, type, {}});
@@ -109,7 +109,7 @@ void for_each_vote(const StrategyMetrics& metrics, const Visit& visit) {
   }
 }
 
-/// A family that is not simply a timing or a count, and what one strategy puts into it.
+/// A family other than a timing or a count, and how one strategy fills it.
 struct Metric {
   const char* name;
   MetricType type;
@@ -161,7 +161,7 @@ constexpr auto kOthers = std::to_array<Metric>({
      "Grants whose fencing number was not above all earlier ones.",
      total<&Totals::fence_regressions>},
     {"lockbench_fence_resets_total", kCounter,
-     "Grants whose fencing number was below that of the grant before: the store lost its numbers.",
+     "Grants whose fencing number was below the previous grant's: the store lost its numbers.",
      total<&Totals::fence_resets>},
     {"lockbench_stuck_locks", kGauge,
      "Locks that an acquisition found taken until it gave up, though no client of the run held "
@@ -188,8 +188,8 @@ constexpr auto kOthers = std::to_array<Metric>({
      }},
 });
 
-/// `row` is one of kTimings or kCounts. Adds each strategy's series to the row's family, which is
-/// the last one if the row before has the same.
+/// `row` is one of kTimings or kCounts. Adds each strategy's series to the row's family, which
+/// already exists if the previous row has the same one.
 template <class Row, class Fill>
 void add_row(const Row& row, MetricType type, const std::vector<StrategyMetrics>& strategies,
              const Facts& facts, std::vector<MetricFamily>& families, const Fill& fill) {
@@ -207,7 +207,7 @@ void add_row(const Row& row, MetricType type, const std::vector<StrategyMetrics>
   }
 }
 
-/// Prometheus' own word for "there is none".
+/// Prometheus' value for "none".
 constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 
 /// Adds the series of one row and family.
@@ -256,7 +256,7 @@ constexpr auto kSourceNumbers = std::to_array<SourceNumber>({
     {"lockbench_watch_blind_seconds_total", kCounter, "Time during which the watch saw nothing.",
      [](const SourcePicture& source) { return source.blind_seconds; }},
     {"lockbench_watch_missed_total", kCounter,
-     "Changes that were not looked at, for want of budget or memory.",
+     "Changes that were not read, for lack of budget or memory.",
      [](const SourcePicture& source) { return static_cast<double>(source.missed); }},
     {"lockbench_watch_commands_total", kCounter, "Commands that the watch sent to this server.",
      [](const SourcePicture& source) { return static_cast<double>(source.commands); }},
@@ -330,7 +330,7 @@ std::vector<MetricFamily> collect(const WatchMetrics& metrics, const Facts& fact
   }
   add_sources(all, picture->sources);
   add_number(add_family(all, "lockbench_watch_unfollowed_locks",
-                        "Locks that were seen and are not followed, for want of memory.", kGauge),
+                        "Locks that were seen but are not followed, for lack of memory.", kGauge),
              {}, static_cast<double>(picture->locks_unfollowed));
   all.push_back(build_info(facts.build));
   return all;

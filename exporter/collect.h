@@ -8,12 +8,12 @@
 
 namespace lockbench::exporter {
 
-/// Everything that is exported of runs, read on every scrape: nothing of Prometheus is on the hot
+/// All exported metrics of runs. Read on every scrape, so that Prometheus costs nothing on the hot
 /// path.
 std::vector<prometheus::MetricFamily> collect(const RunMetrics& metrics, const Facts& facts);
 
-/// What a watch exports: figures by family of locks and by source, from its latest picture. Labels
-/// are bounded, and never a lock or an owner.
+/// A watch's metrics: figures by family of locks and by source, from its latest picture. Labels are
+/// bounded, and never name a lock or an owner.
 std::vector<prometheus::MetricFamily> collect(const WatchMetrics& metrics, const Facts& facts);
 
 }  // namespace lockbench::exporter

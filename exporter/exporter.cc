@@ -33,7 +33,7 @@ std::string host_name() {
   return name.data();
 }
 
-/// What Prometheus' library asks on every scrape or push. Thread-safe.
+/// Prometheus' library reads it on every scrape or push. Thread-safe.
 struct Collected : prometheus::Collectable {
   Collected(Metrics of, Facts about) : metrics(std::move(of)), facts(std::move(about)) {}
 
@@ -63,13 +63,13 @@ class RealExporter : public Exporter {
     // colon and appends /metrics.
     std::packaged_task<int()> task([target, collected = collected_] {
       auto labels = prometheus::Gateway::GetInstanceLabel(host_name());
-      // Ranks of one host must not replace each other's.
+      // Ranks of one host must not replace each other's metrics.
       const std::string& rank = collected->facts.rank;
       if (!rank.empty()) labels.emplace("rank", rank);
       prometheus::Gateway gateway(target.scheme, "//" + target.Url::display(), "lockbench", labels,
                                   target.user, target.password);
       gateway.RegisterCollectable(collected);
-      // A PUT, in spite of its name. Push() is a POST, which keeps what only an earlier push had.
+      // A PUT, in spite of its name. Push() is a POST, which keeps old series that this push lacks.
       return gateway.PushAdd();
     });
     std::future<int> answer = task.get_future();

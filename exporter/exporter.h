@@ -20,7 +20,7 @@ inline constexpr unsigned kMostConnections = 1280;
 /// Whether this build can export; the error says what is missing.
 tl::expected<void, std::string> available();
 
-/// The latest picture of a watch, for those who scrape it. Thread-safe.
+/// The latest picture of a watch, for scrapes. Thread-safe.
 class WatchMetrics {
  public:
   void show(watch::Picture picture) {
@@ -34,8 +34,7 @@ class WatchMetrics {
     const std::scoped_lock lock(mutex_);
     return picture_;
   }
-  /// "redis://host:6379: reason" for each source that does not see; a line if there is no picture
-  /// yet.
+  /// "redis://host:6379: reason" for each blind source; one line if there is no picture yet.
   std::vector<std::string> failing() const {
     const std::scoped_lock lock(mutex_);
     if (!shown_) return {"nothing was seen yet"};
@@ -58,14 +57,14 @@ using Metrics =
 /// The metrics of one process, served over HTTP and pushed.
 class Exporter {
  public:
-  /// Nothing is served yet. Null if not available(). Of runs: all series of their strategies exist
+  /// Serves nothing yet. Null if not available(). For runs, all series of their strategies exist
   /// from now on, at 0.
   static std::unique_ptr<Exporter> make(Metrics metrics, const Facts& facts);
   virtual ~Exporter() = default;
 
   /// Serves /metrics, /-/healthy, /-/ready and a front page as long as this object lives. Returns
-  /// the address in use; the error names the address. Block signals that its thread must not handle
-  /// before the call.
+  /// the address in use; the error names the address. Before the call, block the signals that its
+  /// thread must not handle.
   virtual tl::expected<ListenAddress, std::string> serve(const ListenAddress& address,
                                                          unsigned connections) = 0;
   /// Pushes once to a Pushgateway, as job "lockbench" of this host's instance, replacing earlier

@@ -49,7 +49,7 @@ class Daemon final : public HttpEndpoint {
 
   /// Takes over the listening socket. False if no thread can be started.
   bool serve(int listener) {
-    // Without MHD_USE_ERROR_LOG: malformed requests need not concern the user.
+    // Without MHD_USE_ERROR_LOG, as malformed requests do not concern the user.
     daemon_ = MHD_start_daemon(MHD_USE_EPOLL_INTERNAL_THREAD, 0, nullptr, nullptr, on_request, this,
                                MHD_OPTION_LISTEN_SOCKET, listener, MHD_OPTION_CONNECTION_LIMIT,
                                static_cast<unsigned>(most_), MHD_OPTION_CONNECTION_TIMEOUT,
@@ -62,7 +62,7 @@ class Daemon final : public HttpEndpoint {
   struct Open {
     MHD_Connection* connection = nullptr;
     int socket = -1;
-    Clock::time_point since;  ///< it came, or has last sent a whole request
+    Clock::time_point since;  ///< of its start, or of its latest complete request
   };
 
   static MHD_Result on_request(void* daemon, MHD_Connection* connection, const char* path,
@@ -100,12 +100,12 @@ class Daemon final : public HttpEndpoint {
         MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
     if (info == nullptr) return;
     open.push_back({connection, info->connect_fd, Clock::now()});
-    // Shuts the oldest one if there are too many, and all whose request takes longer, so that slow
-    // clients cannot exhaust the limit. One place stays free: at the limit no connection would be
-    // let in, and so none be shut.
+    // Shuts the oldest connection if there are too many, and all with overdue requests, so that
+    // slow clients cannot exhaust the limit. One place stays free: at the limit, the daemon would
+    // accept no connection and not call this function.
     while (open.size() > 1 && (open.size() >= self.most_ ||
                                open.back().since - open.front().since > self.longest_request_)) {
-      // The daemon, on whose thread this is, sees the end of the stream and closes it.
+      // The daemon, whose thread runs this, sees the end of the stream and closes it.
       ::shutdown(open.front().socket, SHUT_RDWR);
       open.pop_front();
     }
@@ -113,7 +113,7 @@ class Daemon final : public HttpEndpoint {
 
   const ListenAddress address_;
   const Answer answer_;
-  const std::size_t most_;  ///< connections
+  const std::size_t most_;  ///< most connections
   const Clock::duration longest_request_;
   std::list<Open> open_;  ///< the oldest first; used on the daemon's thread only
   MHD_Daemon* daemon_ = nullptr;

@@ -17,16 +17,15 @@ struct Page {
   std::string body{};
 };
 
-/// Serves pages for GET and HEAD on its own thread. Connections use neither further threads nor
-/// more than a fixed amount of memory, whatever they send. Those that are idle for a few seconds
-/// are closed, as are those that take longer for a request when others come.
+/// Serves pages for GET and HEAD on its own thread. Connections take no further threads, and
+/// bounded memory whatever they send. Idle ones are closed after a few seconds, and slow requests
+/// when others come.
 class HttpEndpoint {
  public:
   /// Called on the endpoint's thread, with the path alone. If it throws, the answer is status 500.
   using Answer = std::function<Page(std::string_view path)>;
 
-  /// `connections`: how many at most; for one more the oldest is closed. The error names the
-  /// address.
+  /// Beyond `connections`, a new one closes the oldest. The error names the address.
   static tl::expected<std::unique_ptr<HttpEndpoint>, std::string> start(
       ListenAddress address, Answer answer, unsigned connections,
       std::chrono::milliseconds longest_request = std::chrono::seconds(5));

@@ -9,7 +9,7 @@
 namespace lockbench::exporter {
 namespace {
 
-/// As in the result file: what is granted after the load's end does not count.
+/// As in the result file, grants after the load's end do not count.
 constexpr std::array kCounted{loadgen::Phase::unmeasured, loadgen::Phase::measured};
 
 void add_histograms(const loadgen::Recorder::Histograms& from, Totals& to) {
@@ -41,7 +41,7 @@ void add_run(const loadgen::RunShared& run, Totals& totals) {
   totals.fence_resets += audit.fence_resets;
 }
 
-/// Of this process: clients between which the load is divided, which are no rivals.
+/// This process's clients that share the load: all but rivals.
 std::size_t dividing_clients(const loadgen::RunShared& run) {
   return static_cast<std::size_t>(std::min(run.share.count(), run.workload.scheduled_clients()));
 }

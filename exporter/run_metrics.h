@@ -22,18 +22,18 @@
 
 namespace lockbench::exporter {
 
-/// Jain's index over what the clients of a run got lately, so that a long run shows a client that
-/// starves now. Not thread-safe.
+/// Jain's index over the clients' recent sections, so that a long run shows a client that starves
+/// now. Not thread-safe.
 class FairnessWindow {
  public:
-  /// The window is at least so long, and at most twice as long if it is read that often.
+  /// The window is at least this long, and at most twice as long if it is read at this interval.
   static constexpr Duration kShortest = std::chrono::seconds(30);
 
-  /// Of a run of so many clients that begins now.
+  /// For a run of this many clients that begins now.
   FairnessWindow(std::size_t clients, TimePoint now)
       : older_(clients), newer_(clients), newer_at_(now) {}
 
-  /// `sections`: of each client since the run began. 0 if there were none lately.
+  /// `sections`: of each client since the run began. 0 if there are none in the window.
   double jain(const std::vector<std::uint64_t>& sections, TimePoint now);
 
  private:
@@ -66,10 +66,10 @@ class LatencyBuckets {
 /// One node of a quorum, by its votes.
 struct NodeTotals {
   std::array<std::uint64_t, loadgen::kVotes.size()> votes{};
-  std::array<LatencyBuckets, loadgen::kVotes.size()> taken;  ///< of the votes that were waited for
+  std::array<LatencyBuckets, loadgen::kVotes.size()> taken;  ///< without late votes
 };
 
-/// What only grows, from the start of the process, warm-up included. Plain data.
+/// Totals since the start of the process, warm-up included. Plain data.
 struct Totals {
   loadgen::ByKind<loadgen::Timing, LatencyBuckets> timings;
   loadgen::Counts counts;
@@ -81,11 +81,11 @@ struct Totals {
 /// The current state.
 struct Present {
   std::uint64_t holders = 0, waiters = 0, clients = 0;
-  double target_sections_per_second = 0;               ///< 0: closed loop, or no run
-  double ttl_seconds = 0;                              ///< of the latest run
-  double jain = 0;                                     ///< of the latest run, lately; 0: no section
-  std::uint64_t stuck = 0;                             ///< locks that nobody of the run is granted
-  std::array<bool, loadgen::kFaults.size()> faults{};  ///< by FaultKind: whether it is in force
+  double target_sections_per_second = 0;  ///< 0: closed loop, or no run
+  double ttl_seconds = 0;                 ///< of the latest run
+  double jain = 0;                        ///< of the latest run, over the window; 0: no section
+  std::uint64_t stuck = 0;                ///< locks taken, but by no client of the run
+  std::array<bool, loadgen::kFaults.size()> faults{};  ///< by FaultKind: in force
 };
 
 /// Constant facts about the process. No secrets and no keys.
@@ -97,7 +97,7 @@ struct Facts {
   std::string rank{};  ///< the label `rank` of a strategy's series; empty: they have no such label
 };
 
-/// Everything that is exported about one strategy.
+/// All exported figures of one strategy.
 struct StrategyMetrics {
   const Descriptor* strategy = nullptr;
   Totals totals;
@@ -110,7 +110,7 @@ class RunMetrics : public loadgen::RunWatcher {
  public:
   using Now = std::function<TimePoint()>;
 
-  /// `nodes`: how many a quorum has.
+  /// `nodes`: the size of a quorum.
   explicit RunMetrics(const std::vector<const Descriptor*>& strategies, int nodes = 0,
                       Now now = TimePoint::clock::now);
 
@@ -121,11 +121,12 @@ class RunMetrics : public loadgen::RunWatcher {
   void run_ends(const loadgen::RunShared& run, const results::Run* result) override;
   void fault_changes(const loadgen::RunShared& run, loadgen::FaultKind fault, bool active) override;
 
-  /// Counts so many failed sections of a strategy that could not reach its store for so long.
+  /// Counts `sections` failed sections of a strategy that could not reach its store, each after
+  /// this time.
   void not_connected(const Descriptor& strategy, loadgen::FailureReason reason, Duration after,
                      std::uint64_t sections);
 
-  /// Why a strategy does not work at present; nothing: it works, as all do at first.
+  /// Sets why a strategy does not work now; nothing, the initial state: it works.
   void set_failing(const Descriptor& strategy, std::optional<std::string> why);
   /// "strategy: why" for each that does not work.
   std::vector<std::string> failing() const;

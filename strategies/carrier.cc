@@ -15,8 +15,8 @@
 namespace lockbench {
 namespace {
 
-/// A thread while it waits, on a futex: std::atomic cannot wait with a deadline, and a condition
-/// variable would be destroyed while somebody still notifies it.
+/// A waiting thread. Uses a futex: std::atomic cannot wait with a deadline, and a condition
+/// variable might be destroyed while another thread still notifies it.
 class ThreadWaiter final : public Waiter {
  public:
   static constexpr std::uint32_t kWoken = 1, kStopped = 2;
@@ -25,7 +25,7 @@ class ThreadWaiter final : public Waiter {
   void wake() noexcept override { raise(kWoken); }
   void stop() noexcept { raise(kStopped); }
 
-  /// Until one of these bits was raised.
+  /// Blocks until one of these bits is set, or the deadline.
   void block(std::uint32_t until, TimePoint deadline) noexcept {
     while (true) {
       const std::uint32_t bits = bits_.load(std::memory_order_acquire);
@@ -44,7 +44,7 @@ class ThreadWaiter final : public Waiter {
  private:
   void raise(std::uint32_t bit) noexcept {
     bits_.fetch_or(bit, std::memory_order_release);
-    // The thread may be gone by now; to wake an address that nobody waits on is harmless.
+    // The thread may be gone by now; waking an address without waiters is harmless.
     ::syscall(SYS_futex, &bits_, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
   }
 
@@ -54,10 +54,10 @@ class ThreadWaiter final : public Waiter {
 constinit thread_local ThreadWaiter this_waiter;
 constinit thread_local Carrier* shared_carrier = nullptr;
 
-/// Where there is no descriptor for a bell, the caller looks for a stop this often.
+/// How often a poll checks for a stop if no descriptor was left for a bell.
 constexpr Duration kWithoutBell = std::chrono::milliseconds(20);
 
-/// Ends a poll of this thread. Made by the first poll that may be stopped, and kept.
+/// Ends a poll of this thread. The first poll that can be stopped makes it; later ones reuse it.
 class StopBell {
  public:
   StopBell() : fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
@@ -67,7 +67,7 @@ class StopBell {
     if (fd_ >= 0) ::close(fd_);
   }
 
-  /// -1: none was left.
+  /// -1 if none was left.
   int descriptor() const noexcept { return fd_; }
   void ring() const noexcept { ::eventfd_write(fd_, 1); }
   void silence() const noexcept {
@@ -89,7 +89,7 @@ struct ThreadTask : Task {
   Thread thread;
 };
 
-/// Each thread's own, so it has no state.
+/// Has no state, so one instance serves all threads.
 class ThreadCarrier final : public Carrier {
  public:
   bool shared() const noexcept override { return false; }
@@ -111,7 +111,7 @@ class ThreadCarrier final : public Carrier {
       self.block(ThreadWaiter::kWoken | ThreadWaiter::kStopped, deadline);
     }
     if (awaited != nullptr && !awaited->leave(self)) {
-      // Who has set it may not have come to wake this thread yet.
+      // The setter may not have called wake() yet.
       self.block(ThreadWaiter::kWoken, TimePoint::max());
       awaited->take();
       return WaitResult::signalled;
@@ -128,7 +128,7 @@ class ThreadCarrier final : public Carrier {
     all.assign(descriptors.begin(), descriptors.end());
     all.push_back({.fd = bell.descriptor(), .events = POLLIN, .revents = 0});
     {
-      // The bell of this thread, not of the one that stops it.
+      // Captured: the callback runs on the stopping thread, where `bell` is another one.
       const std::stop_callback on_stop(stop, [&ours = bell]() noexcept { ours.ring(); });
       poll_once(all, bell.descriptor() < 0 ? std::min(left, kWithoutBell) : left);
     }

@@ -80,9 +80,9 @@ bool by_local_clock(const Facts& of) { return of.traits.release_check == OwnerCh
 bool unchecked_release(const Facts& of) {
   return of.traits.release_check == OwnerCheck::none || by_local_clock(of);
 }
-/// The store ends the lock, not a time that is the lock's value.
+/// The store ends the lock, not a time stored as its value.
 bool store_ends_it(const Facts& of) { return has_ttl(of) && !by_local_clock(of); }
-/// The loss of one server's latest writes is the loss of the lock.
+/// The lock is lost if one server loses its latest writes.
 bool loses_writes(const Facts& of) {
   return of.store.asynchronous_replicas && one_node(of) && !of.traits.needs_replicas;
 }
@@ -93,7 +93,7 @@ struct Rule {
   bool (*applies)(const Facts&);
 };
 
-// Tables show the gravest outcome, and the first of those that are equally grave.
+// Tables show the gravest outcome; of equals, the first.
 constexpr Rule kRules[] = {
     {"client-clock-ahead", double_grant, by_local_clock},
     {"holder-clock-behind", foreign_release, by_local_clock},

@@ -21,12 +21,12 @@
 
 namespace lockbench {
 
-/// Whatever lockbench puts in a store ends by itself this long after it was last used, for what a
-/// killed process leaves: also what has no time to live of its own, such as fencing numbers and the
-/// locks of strategies without TTL. The scripts have the same number in milliseconds.
+/// The TTL, from their last use, of keys whose protocol sets none, such as fencing numbers and the
+/// locks of strategies without TTL: so a killed process leaves nothing for ever. The scripts have
+/// the same number in milliseconds.
 inline constexpr std::chrono::hours kKeptFor{24};
 
-/// What frees the lock of a dead client. A session ends after its time-out, or with its connection.
+/// How a dead client's lock is freed. A session ends after its time-out, or with its connection.
 enum class Expiry { none, ttl, session };
 
 /// How a release or renewal checks the owner before it changes the store.
@@ -77,7 +77,7 @@ struct Traits {
   bool lock_delay = false;
   /// The store supports TTLs in whole seconds only.
   bool ttl_in_seconds = false;
-  /// The store keeps the lock for up to so much longer than the TTL.
+  /// The store may keep the lock this much longer than the TTL.
   Duration kept_longer{};
   bool reentrant = false;
   bool fencing = false;
@@ -92,29 +92,29 @@ struct Traits {
   int nodes = 1;
   /// Its server must have replicas.
   bool needs_replicas = false;
-  /// How a client waits by default, and what `--wait` can choose.
+  /// How a client waits by default, and the choices of `--wait`.
   WaitPolicy waiting = WaitPolicy::poll(std::chrono::milliseconds(100));
   std::vector<WaitKind> waiting_choices = {WaitKind::poll, WaitKind::backoff};
 };
 
-/// What a store's servers are and do, as far as it concerns locks, loads and hazards.
+/// Properties of a store's servers that matter to locks, loads and hazards.
 struct StoreTraits {
   bool servers = true;                 ///< false: locks live in this process
   bool one_thread = false;             ///< executes all commands on one thread
   bool keeps_counter = false;          ///< `--resource` can keep the counter in it
   bool members_agree = false;          ///< each write is on a majority of its members
-  bool asynchronous_replicas = false;  ///< a failover may lose what was written last
-  bool sentinels = false;              ///< which replace a primary
+  bool asynchronous_replicas = false;  ///< a failover may lose the latest writes
+  bool sentinels = false;              ///< they replace a failed primary
   bool expires_by_wall_clock = false;
-  bool evicts_keys = false;   ///< of any size, by a policy, when its memory is full
-  bool evicts_items = false;  ///< of the lock's size, when their memory is full
-  bool transactions = false;  ///< and with them sessions, which a pooler may share
+  bool evicts_keys = false;   ///< when memory is full, keys of any size, by a policy
+  bool evicts_items = false;  ///< when their memory is full, items of the lock's size
+  bool transactions = false;  ///< on sessions, which a pooler may share
 };
 
-/// Of a backend; for one that lockbench does not know, those of any store with servers.
+/// A backend's traits; for an unknown one the defaults, which fit any store with servers.
 const StoreTraits& store_traits(std::string_view backend);
 
-/// The URLs of the stores, as the user gave them, with secrets; by server_set().
+/// The URLs of the stores, as the user gave them, with secrets; the key is server_set().
 using Endpoints = std::map<std::string, std::vector<std::string>, std::less<>>;
 
 struct StrategyOptions {
@@ -123,25 +123,25 @@ struct StrategyOptions {
   std::optional<Duration> renew_cap;  ///< no renewal beyond this time after the grant
   bool prefer_writers = false;        ///< redis-read-write: new readers wait for writers that wait
   std::optional<Duration> node_timeout;           ///< how long to wait for one node of a quorum
-  Duration lock_delay = std::chrono::seconds(1);  ///< chubby: no grants for so long after a failure
+  Duration lock_delay = std::chrono::seconds(1);  ///< chubby: pause of grants after a failure
   Duration command_timeout = std::chrono::seconds(3);  ///< the longest wait for one answer
-  Duration after_stop = Timeouts::kAfterStop;          ///< for all that a stopped call still does
+  Duration after_stop = Timeouts::kAfterStop;          ///< for all work left to a stopped call
   std::optional<int> wait_replicas;  ///< how many replicas a lock waits for, if its server has some
   Duration wait_timeout = std::chrono::milliseconds(100);  ///< how long to wait for them
-  /// What has no TTL gets one of kKeptFor, so that nothing stays in the store for ever. Otherwise
-  /// locks are exactly as published.
+  /// If true, keys without a TTL get kKeptFor, so that nothing stays for ever. If false, locks are
+  /// exactly as published.
   bool bounded_keys = false;
 
   Timeouts timeouts() const { return {command_timeout, after_stop}; }
 };
 
-/// A session that is shorter may have two holders while the store still works.
+/// With a shorter session a lock may have two holders although the store works.
 struct SafeSession {
   Duration shortest{};
   std::string_view because{};
 };
 
-/// What a strategy is made from. All references outlive the strategy.
+/// The parameters of a new strategy. All references must outlive the strategy.
 struct Context {
   const Endpoints& endpoints;
   const StrategyOptions& options;
@@ -157,11 +157,11 @@ struct Context {
 /// A library that implements the protocol of a strategy.
 struct Library {
   std::string_view language, name;
-  /// How its settings are called; "{ttl}" stands for the time to live.
+  /// Its settings, by its own names; "{ttl}" stands for the time to live.
   std::string_view settings;
 };
 
-/// Everything that the rest of lockbench knows about a strategy; at the end of the strategy's file.
+/// All that the rest of lockbench knows about a strategy; stands at the end of the strategy's file.
 /// The command line, the documentation, the conformance tests and the hazard matrix derive from it.
 struct Descriptor {
   std::string_view name;
@@ -173,15 +173,15 @@ struct Descriptor {
   std::vector<std::string_view> release_commands;
   std::vector<std::string_view> renew_commands{};  ///< if a timer renews it by default
   std::string_view source;                         ///< article, paper or documentation
-  /// Stands for its family in an overview: what people deploy.
+  /// Represents its family in an overview: people deploy it.
   bool typical = false;
   /// The strategy that replaces it in practice, and why; empty: none does.
   std::string_view superseded_by{}, superseded_because{};
   std::vector<Library> libraries{};
   SafeSession safe_session{};
   Traits traits;
-  /// What breaks it; in with_known_hazards() only what does not follow from its traits. Tables show
-  /// the gravest; among equals the first.
+  /// Hazards that break it. with_known_hazards() adds those that follow from the traits, so list
+  /// only the others. Tables show the gravest; of equals, the first.
   std::vector<KnownHazard> hazards;
   std::function<std::unique_ptr<LockStrategy>(const Context&)> make;
   /// Suffixes of the lock's key that name every key it may leave in the store.
@@ -201,8 +201,8 @@ std::vector<std::string> urls_of(const Descriptor& descriptor, const Endpoints& 
 /// default.
 std::unique_ptr<LockStrategy> make_strategy(const Descriptor& descriptor, Context context);
 
-/// Adds the hazards that follow from its traits and its store's. Those that it has already stay as
-/// they are and come first.
+/// Adds the hazards that follow from its traits and its store's. Listed hazards stay unchanged and
+/// come first.
 Descriptor with_known_hazards(Descriptor strategy);
 
 /// A strategy's endpoints, at least one, parsed by its store's `parse`. Throws

@@ -38,7 +38,7 @@ BootClock::time_point BootClock::now() noexcept {
 }
 
 Duration BootClock::suspended() noexcept {
-  // A pause of this thread between the two clocks adds to the difference: the least counts.
+  // A pause between the two readings adds to the difference, so the smallest counts.
   constexpr int kLooks = 3;
   Duration least = Duration::max();
   for (int look = 0; look < kLooks; ++look) {
@@ -66,7 +66,7 @@ tl::expected<Duration, std::string> parse_duration(std::string_view text) {
 std::string format_duration(Duration duration) {
   const std::int64_t nanoseconds = duration.count();
   if (nanoseconds == 0) return "0s";
-  // There is one: the last unit divides every count.
+  // Never fails: the last unit divides every count.
   const auto* const unit = std::ranges::find_if(
       kUnits, [&](const Unit& one) { return nanoseconds % one.nanoseconds == 0; });
   return fmt::format("{}{}", nanoseconds / unit->nanoseconds, unit->name);

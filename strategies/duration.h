@@ -11,9 +11,9 @@ namespace lockbench {
 
 using Duration = std::chrono::nanoseconds;
 
-/// Monotonic time, for measuring and waiting, and for judging whether a lease is valid. Unlike that
-/// of std::chrono::steady_clock it goes on while the machine is suspended (CLOCK_BOOTTIME), as the
-/// time of a store on another machine does. A wait may last longer by the time of a suspension.
+/// Monotonic time, for measuring and waiting, and for judging whether a lease is valid. Unlike
+/// std::chrono::steady_clock it goes on while the machine is suspended (CLOCK_BOOTTIME), like the
+/// clock of a store on another machine. A suspension may prolong a wait by its own length.
 struct BootClock {
   using duration = Duration;
   using rep = duration::rep;
@@ -22,14 +22,15 @@ struct BootClock {
   static constexpr bool is_steady = true;  // NOLINT(readability-identifier-naming): the standard's
 
   static time_point now() noexcept;
-  /// For how long the machine has been suspended since it was started.
+  /// Total time for which the machine has been suspended since its start.
   static Duration suspended() noexcept;
 };
 using TimePoint = BootClock::time_point;
 /// Time of day, for time stamps and for strategies that (wrongly) rely on it.
 using WallTime = std::chrono::time_point<std::chrono::system_clock, Duration>;
 
-/// A century. More than that from a user or a store is an error: the sum of two still fits.
+/// A century. A longer duration from a user or a store is an error, so that the sum of two still
+/// fits.
 inline constexpr Duration kLongestDuration = std::chrono::hours(24 * 36'525);
 
 /// "250us", "10ms", "2s", "1.5h": a number of at least 0 with one of ns, us, ms, s, m, h; a bare
@@ -66,8 +67,8 @@ struct Timeouts {
   operator Duration() const { return answer; }
 
   Duration answer;  ///< for one answer, and to connect
-  /// For all that a call does once it is stopped: an answer under way may come, and what a lost
-  /// answer may have done is undone, perhaps on a new connection. Each step has a part of it.
+  /// For all that a call does once it is stopped: wait for an answer under way, and undo a request
+  /// whose answer was lost, perhaps on a new connection. Each step gets a part of it.
   Duration after_stop;
 };
 

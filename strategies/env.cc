@@ -35,7 +35,7 @@ std::unique_ptr<Env> make_service_env(Services& services) {
 }
 
 std::string random_token(Env& env) {
-  // Formatting takes several times as long.
+  // fmt takes several times as long.
   constexpr std::string_view kDigits = "0123456789abcdef";
   constexpr int kBits = 64, kBitsPerDigit = 4;
   std::string token;

@@ -42,8 +42,8 @@ enum class CommandEnd {
   lost,
 };
 
-/// Everything that a strategy uses besides its store: time, waiting, randomness, and the hooks
-/// round its commands. One per client, used where that client runs only (except for its events), so
+/// Everything that a strategy uses apart from its store: time, waiting, randomness, and the hooks
+/// round its commands. One per client, used only where that client runs (except for its events), so
 /// that a test can run on simulated time and a fault can skew one client's clock.
 class Env {
  public:
@@ -57,7 +57,7 @@ class Env {
   /// To be made where it will be waited for.
   virtual std::unique_ptr<Event> make_event() = 0;
   /// Every wait on the client's side goes through here: until `event` is set (null: a plain sleep),
-  /// the deadline, or a stop, which ends it at once.
+  /// the deadline, or a stop, which ends it immediately.
   virtual WaitResult wait(Event* event, TimePoint deadline, const std::stop_token& stop) = 0;
 
   /// The token that ends a wait at the server, for a request with this `stop`. They can differ: a
@@ -66,7 +66,7 @@ class Env {
 
   /// Each store's connection reports every command, in order: before it is sent, and when its
   /// answer was read or given up. Counting, tracing, stalls and kills are done here. The calls of
-  /// pipelined commands nest.
+  /// pipelined commands overlap.
   virtual CommandFate before_command(const CommandInfo& /*command*/) {
     return CommandFate::proceed;
   }
@@ -74,8 +74,8 @@ class Env {
     return CommandFate::proceed;
   }
 
-  /// Thread-safe. One line about what no result of a call can say, such as a service without its
-  /// thread: whatever is measured from then on is in doubt.
+  /// Thread-safe. One line about a failure that no call's result can show, such as a service
+  /// without its thread: measurements after it are in doubt.
   virtual void report(const std::string& /*failure*/) {}
 };
 
@@ -97,8 +97,8 @@ class Services;
 /// An Env for a service, from the run's EnvSource; a system Env if the run has none.
 std::unique_ptr<Env> make_service_env(Services& services);
 
-/// Passes everything on to another Env, which must outlive it unless it is given away. The base of
-/// meters, traces and faults.
+/// Passes everything on to another Env, which it owns or which must outlive it. The base of meters,
+/// traces and faults.
 class ForwardingEnv : public Env {
  public:
   explicit ForwardingEnv(Env& inner) : inner_(inner) {}
@@ -127,7 +127,7 @@ class ForwardingEnv : public Env {
   Env& inner_;
 };
 
-/// Tells of every command before it is sent.
+/// Calls `on_command` before each command is sent.
 class CountingEnv final : public ForwardingEnv {
  public:
   CountingEnv(std::unique_ptr<Env> inner, std::function<void()> on_command)

@@ -18,7 +18,7 @@ struct StoreError {
     refused,     ///< not done, or taken back: it would be less safe than requested
   };
 
-  /// Of `rejected`: what the store's answer says, as far as somebody acts on it. Set where the
+  /// For `rejected`: the error in the store's answer, if some caller acts on it. Set where the
   /// answer is parsed.
   enum class Code { other, unknown_script, no_login, no_permission, read_only };
 
@@ -31,7 +31,7 @@ struct StoreError {
 template <class T>
 using StoreResult = tl::expected<T, StoreError>;
 
-/// The result of a step before the lock itself is requested: without an answer to the step the
+/// The result of a step before the lock itself is requested: if the step was unanswered, the
 /// request was not sent.
 template <class T>
 StoreResult<T> before_request(StoreResult<T> result) {
@@ -41,7 +41,7 @@ StoreResult<T> before_request(StoreResult<T> result) {
   return result;
 }
 
-/// What a store said, as a part of a message: without control characters, and cut.
+/// A store's words, for use in a message: without control characters, and truncated.
 inline std::string printable(std::string_view said) {
   constexpr std::size_t kLongest = 300;
   std::string shown(said.substr(0, kLongest));
@@ -51,7 +51,7 @@ inline std::string printable(std::string_view said) {
   return said.size() > kLongest ? shown + "..." : shown;
 }
 
-/// A failure at the server of this display name, in one line, which names it unless `why` does.
+/// A failure at the server with this display name: one line, which begins with that name.
 inline tl::unexpected<StoreError> failure_at(std::string_view display, StoreError::Kind kind,
                                              std::string_view why,
                                              StoreError::Code code = StoreError::Code::other) {

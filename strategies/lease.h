@@ -16,7 +16,7 @@ enum class Mode { exclusive, shared };
 /// validity and report a loss. All methods are thread-safe and lock-free.
 class LeaseState {
  public:
-  /// `confirmed_at`: a time at which the store held the lock for this client, by its grant.
+  /// `confirmed_at`: a time at which, by the grant, the store held the lock for this client.
   explicit LeaseState(TimePoint valid_until, TimePoint confirmed_at = TimePoint::min())
       : valid_until_(valid_until), confirmed_at_(confirmed_at) {}
 

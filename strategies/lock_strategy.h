@@ -40,7 +40,7 @@ struct AcquireResult {
 
 enum class ReleaseOutcome {
   released,
-  not_owner,  ///< the client did not hold the lock any more; nothing was released
+  not_owner,  ///< the client no longer held the lock; nothing was released
   failed,     ///< the store failed; the lock may still be held until it expires
 };
 
@@ -51,7 +51,7 @@ struct ReleaseResult {
 
 enum class RenewOutcome {
   renewed,
-  not_owner,    ///< the client did not hold the lock any more; the lease is marked lost
+  not_owner,    ///< the client no longer held the lock; the lease is marked lost
   failed,       ///< the store failed; validity is unchanged
   unsupported,  ///< this lock does not expire, or is renewed otherwise
 };
@@ -62,7 +62,7 @@ struct RenewResult {
 };
 
 /// A lock strategy, for one client: each client has an instance and uses it on one thread; other
-/// threads use only a lease's state. An instance may hold leases on several keys at once. The
+/// threads use only a lease's state. An instance may hold leases on several keys at a time. The
 /// constructor does not connect; the destructor does not throw and leaves no thread, key or session
 /// behind. Failures are returned; exceptions mean programming errors.
 class LockStrategy {

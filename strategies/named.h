@@ -9,7 +9,7 @@
 
 namespace lockbench {
 
-/// Registers a thing of one kind when the program starts, by its `name`:
+/// Registers an instance of T by its `name` when the program starts:
 ///   const Named<Thing> one({.name = "one", ...});
 template <class T>
 class Named {
@@ -17,7 +17,7 @@ class Named {
   explicit Named(T one) {
     const std::string_view name = one.name;
     if (!by_name().emplace(name, std::move(one)).second) {
-      throw std::logic_error("two are called " + std::string(name));
+      throw std::logic_error("registered twice: " + std::string(name));
     }
   }
 
@@ -27,7 +27,7 @@ class Named {
     for (const auto& [name, one] : by_name()) all.push_back(&one);
     return all;
   }
-  /// Null: there is none.
+  /// Null if there is none.
   static const T* find(std::string_view name) {
     const auto found = by_name().find(name);
     return found == by_name().end() ? nullptr : &found->second;

@@ -7,7 +7,7 @@
 
 namespace lockbench {
 
-/// The number that the whole text is; nothing if it is none, or out of range.
+/// The whole text as a number; nothing if it is not a number, or out of range.
 template <class Number>
 std::optional<Number> parse_number(std::string_view text) {
   Number number{};

@@ -19,16 +19,16 @@ enum class RenewalAnswer {
 /// The result of one renewal.
 struct RenewalReport {
   RenewalAnswer outcome = RenewalAnswer::failed;
-  int commands = 0;  ///< that were sent: one per node asked
-  /// How long after its due time it was sent; of one that is tried again, after the first due time.
+  int commands = 0;  ///< sent: one per node asked
+  /// From the due time to the sending; of a repeated renewal, from the first due time.
   Duration slip{};
   Duration duration{};  ///< from sending to the answer
   Duration margin{};    ///< validity left at the answer; negative: it had ended
   std::string reason;   ///< for failures
 };
 
-/// Is told what strategies and services do that their results do not show. This base class ignores
-/// it. A run has one, in its Services. Thread-safe; must neither call back nor wait.
+/// Receives events of strategies and services that their results do not show; this base class
+/// ignores them. A run has one, in its Services. Thread-safe; must neither call back nor wait.
 class StrategyObserver {
  public:
   virtual ~StrategyObserver() = default;
@@ -38,7 +38,8 @@ class StrategyObserver {
   /// A round of a quorum lock is over. `split`: some nodes granted the lock, but no majority, while
   /// others were held by another client. `validity` of a grant.
   virtual void on_round(bool /*split*/, std::optional<Duration> /*validity*/) {}
-  /// A lock has waited for replicas to acknowledge it. With fewer than `wanted` it was given back.
+  /// A lock has waited for replicas to acknowledge it; it was given back if fewer than `wanted`
+  /// did.
   virtual void on_acknowledged(Duration /*taken*/, int /*acknowledged*/, int /*wanted*/) {}
 };
 

@@ -6,9 +6,9 @@
 
 namespace lockbench {
 
-/// 64 random bits a call: xoroshiro128++ by Blackman and Vigna, seeded by SplitMix64. 16 bytes, as
-/// each client has several (std::mt19937_64 has 2.5 KB). A standard random bit generator; one seed
-/// gives the same numbers everywhere. Not for secrets.
+/// 64 random bits per call: xoroshiro128++ by Blackman and Vigna, seeded by SplitMix64. Only 16
+/// bytes, as each client has several (std::mt19937_64 has 2.5 KB). A standard random bit generator;
+/// one seed gives the same numbers everywhere. Not for secrets.
 class Random {
  public:
   using result_type = std::uint64_t;

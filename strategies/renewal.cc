@@ -7,14 +7,14 @@
 namespace lockbench {
 namespace {
 
-// Large enough for few round trips; small enough that neither the server nor a release waits long.
+// Large enough for few round trips, small enough not to hold up the server or a release.
 constexpr std::size_t kBatch = 256;
-// A renewal with TTL 0 would end the lease at once.
+// A renewal with TTL 0 would end the lease.
 constexpr Duration kLeastTtl = std::chrono::milliseconds(1);
 constexpr Duration kShortestPause = std::chrono::milliseconds(5);
 constexpr Duration kLongestPause = std::chrono::seconds(1);
 
-/// The pause before a failed channel is used again: short enough to renew a lease in time.
+/// The pause before a failed channel is used again; short enough to renew a lease in time.
 Duration pause_after(int failures, Duration ttl) {
   const Duration doubled = kShortestPause * (1 << std::min(failures, 10));
   return std::min({doubled, std::max(ttl / 20, kShortestPause), kLongestPause});
@@ -24,7 +24,7 @@ TimePoint latest_end(const RenewalOrder& order) {
   return order.cap ? order.granted_at + *order.cap : TimePoint::max();
 }
 
-/// Whether renewal has reached the cap, or the cap has passed.
+/// Whether the validity has reached the cap, or the cap has passed.
 bool nothing_to_add(const RenewalOrder& order, TimePoint now) {
   if (!order.cap) return false;
   return latest_end(order) - now < kLeastTtl ||
@@ -111,14 +111,15 @@ TimePoint RenewalScheduler::run_due(const std::stop_token& stop) {
 std::vector<RenewalScheduler::Flight> RenewalScheduler::take_due(TimePoint due_by) {
   std::vector<Flight> batch;
   const TimePoint now = env_->now();
-  // Destroyed after the mutex is unlocked: destroying the last reference to a Renewal locks it.
+  // Declared before the lock, to be destroyed after it: the last reference to a Renewal locks the
+  // mutex.
   std::vector<std::shared_ptr<Renewal>> done;
   const std::scoped_lock lock(mutex_);
   for (auto next = due_.begin();
        next != due_.end() && next->first <= due_by && batch.size() < kBatch;) {
     const auto place = next++;
     const auto renewal = place->second.lock();
-    if (!renewal) continue;  // being destroyed: it waits for the mutex to remove itself
+    if (!renewal) continue;  // its destructor waits for the mutex and removes it
     const TimePoint due = std::min(place->first, renewal->first_due_);
     due_.erase(place);
     renewal->place_.reset();
@@ -144,7 +145,7 @@ TimePoint RenewalScheduler::usable_at(const RenewalOrder& order, TimePoint now) 
 }
 
 void RenewalScheduler::send(std::vector<Flight>& batch, const std::stop_token& stop) {
-  // In the order of first use: one by address would differ from run to run.
+  // In the order of first use, as the order of addresses would differ from run to run.
   std::vector<std::pair<Channel*, std::vector<Flight*>>> asked;
   const auto asked_of = [&](Channel& channel) -> std::vector<Flight*>& {
     const auto found =
@@ -208,7 +209,7 @@ void RenewalScheduler::settle(const Flight& flight) {
                        .reason = flight.reason};
   {
     const std::scoped_lock lock(mutex_);
-    // Released meanwhile: the answer does not matter any more.
+    // Released meanwhile: the answer no longer matters.
     if (renewal.stopped_) return;
     if (flight.renewed >= order.quorum) {
       report.outcome = RenewalAnswer::renewed;

@@ -17,8 +17,8 @@
 
 namespace lockbench {
 
-/// Renews many leases at once on one store, on its own connection. Used by the scheduler only, by
-/// one thread at a time.
+/// Renews batches of leases on one store, over its own connection. Only for the scheduler, one
+/// thread at a time.
 class RenewalChannel {
  public:
   virtual ~RenewalChannel() = default;
@@ -26,7 +26,7 @@ class RenewalChannel {
   virtual void queue(std::string_view key, std::string_view token, Duration ttl) = 0;
   /// Sends everything that was queued.
   virtual void flush(const std::stop_token& stop) = 0;
-  /// The answer to the oldest renewal without one. To be called once for each renewal.
+  /// The answer to the oldest unanswered renewal. Call it once for each renewal.
   virtual RenewalAnswer answer(const std::stop_token& stop) = 0;
   /// Why the last answer failed: one line.
   virtual std::string failure() const = 0;
@@ -37,7 +37,7 @@ struct RenewalOrder {
   std::string key, token;
   std::shared_ptr<LeaseState> state;
   TimePoint granted_at{};  ///< the start of its validity
-  Duration ttl{};          ///< what each renewal asks for
+  Duration ttl{};          ///< requested by each renewal
   Duration drift{};        ///< subtracted from each validity
   RenewalTiming timing{};
   std::optional<Duration> cap{};      ///< no renewal beyond this time after the grant
@@ -67,15 +67,15 @@ class Renewal : public std::enable_shared_from_this<Renewal> {
   const RenewalOrder order_;
   // The scheduler's mutex guards the rest.
   std::optional<Due::iterator> place_;      ///< nothing while under way or finished
-  TimePoint first_due_ = TimePoint::max();  ///< since when one is due that was put off, or failed
+  TimePoint first_due_ = TimePoint::max();  ///< of a postponed or failed one; max(): none
   bool stopped_ = false;
 };
 
 /// Renews the leases of all clients of a run, as Redisson's watchdog does for one process. Renewals
 /// are sent in order of their due times; those on one store in pipelined batches on one connection.
-/// One task beside the client that needs it first, whatever the number of leases. A lease is marked
-/// lost when the store no longer knows its owner; when the store fails, renewal is tried again
-/// until the release. Thread-safe. Outlives every Renewal.
+/// One task, started beside the first client that needs it, serves any number of leases. A lease is
+/// marked lost when the store no longer knows its owner; when the store fails, renewals are
+/// repeated until the release. Thread-safe. Outlives every Renewal.
 class RenewalScheduler {
  public:
   enum class Drive { own_task, by_hand };
@@ -91,13 +91,13 @@ class RenewalScheduler {
   void provide_channel(const std::string& name,
                        const std::function<std::unique_ptr<RenewalChannel>(Env&)>& make);
 
-  /// Starts to renew a lease that was just granted.
+  /// Starts to renew a newly granted lease.
   std::shared_ptr<Renewal> keep(RenewalOrder order);
 
   /// Sends every renewal that is due, and returns when the next one is.
   TimePoint run_due(const std::stop_token& stop = {});
 
-  /// The number of leases it renews, without those whose renewal is under way.
+  /// The number of leases that it renews, except those with a renewal under way.
   std::size_t kept() const {
     const std::scoped_lock lock(mutex_);
     return due_.size();
@@ -115,7 +115,7 @@ class RenewalScheduler {
   struct Flight {
     std::shared_ptr<Renewal> renewal;
     TimePoint due{};
-    TimePoint sent_at = TimePoint::max();  ///< on the first channel: the new validity begins there
+    TimePoint sent_at = TimePoint::max();  ///< on the first channel; start of the new validity
     TimePoint answered_at{};
     Duration ttl{};
     int asked = 0, renewed = 0, refused = 0;
@@ -139,14 +139,14 @@ class RenewalScheduler {
   mutable std::mutex mutex_;
   std::map<std::string, Channel> channels_;
   Renewal::Due due_;
-  std::unique_ptr<Event> earlier_;             ///< set when a renewal is due before the task wakes
+  std::unique_ptr<Event> earlier_;  ///< set when a renewal is due before the task would wake
   TimePoint asleep_until_ = TimePoint::min();  ///< min: awake
   std::unique_ptr<Task> task_;  ///< last: ends before the members that it uses are destroyed
 };
 
 class Services;
 
-/// The run's scheduler, with a task of its own.
+/// The run's scheduler, with its own task.
 RenewalScheduler& renewal_scheduler(Services& services);
 
 }  // namespace lockbench

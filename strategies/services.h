@@ -9,10 +9,10 @@
 
 namespace lockbench {
 
-/// What the clients of one run share, one of each type: connection factories, in-process lock
-/// tables, schedulers, notification hubs. Owned by the runner, never global; outlives every
-/// strategy that was made with it. Thread-safe. Services are destroyed in the reverse order of
-/// their making, so a service may use those that were made before it.
+/// Objects that the clients of one run share, one of each type: connection factories, in-process
+/// lock tables, schedulers, notification hubs. Owned by the runner, never global; outlives every
+/// strategy made with it. Thread-safe. Services are destroyed in the reverse order of their making,
+/// so a service may use earlier ones.
 class Services {
  public:
   Services() = default;

@@ -33,7 +33,7 @@ const StoreKind* find_store_kind(std::string_view backend) {
 }
 
 bool is_local(std::string_view host) {
-  // "127.example.org" is somebody else.
+  // "127.example.org" is not a loopback address.
   const bool numeric = host.find_first_not_of("0123456789.") == std::string_view::npos;
   return host.empty() || host == "localhost" || host == "::1" || host.starts_with('/') ||
          host.starts_with('@') || (numeric && host.starts_with("127."));

@@ -20,14 +20,14 @@ struct StoreFacts {
   std::string version;
   /// Changes when the server restarts.
   std::string instance;
-  /// User and system CPU of the server process since its start; nothing where the server has no
-  /// such figure.
+  /// User and system CPU of the server process since its start; nothing if the server does not
+  /// report it.
   std::optional<double> cpu_seconds{};
   int replicas = 0;  ///< connected to it
 };
 
-/// One server, for what is done before and after a run: reach it, describe it, remove keys. Not a
-/// lock. Not thread-safe.
+/// One server, for the work before and after a run: reach it, describe it, remove keys. Not a lock.
+/// Not thread-safe.
 class Store {
  public:
   virtual ~Store() = default;
@@ -40,17 +40,17 @@ class Store {
   /// batch under way, with an error.
   virtual StoreResult<std::size_t> remove_keys(std::span<const std::string> keys,
                                                const std::stop_token& stop) = 0;
-  /// Removes all keys lockbench:<run id>:... and what the run's locks share, such as a schema, of
-  /// this run and of its parts, and nothing else; returns how many there were, which may be none.
-  /// Not while the run is under way. Not called where the kind's Listing is `none`.
+  /// Removes all keys lockbench:<run id>:... of this run and its parts, and objects that their
+  /// locks share, such as a schema; nothing else. Returns how many there were. Not while the run is
+  /// under way. Not called if the kind's Listing is `none`.
   virtual StoreResult<std::size_t> remove_run(std::string_view /*run_id*/,
                                               const std::stop_token& /*stop*/) {
     return 0;
   }
 };
 
-/// Whether it is the id of a run, "20261121T012530Z-4f3a9c", or of one of its parts, which have a
-/// number behind it: "20261121T012530Z-4f3a9c-2".
+/// Whether it is the id of a run, "20261121T012530Z-4f3a9c", or of a run's part, with a number
+/// appended: "20261121T012530Z-4f3a9c-2".
 bool is_run_id(std::string_view text);
 /// Whether `id` is this run, or one of its parts.
 bool is_of_run(std::string_view id, std::string_view run_id);
@@ -58,7 +58,7 @@ bool is_of_run(std::string_view id, std::string_view run_id);
 /// The run of a key lockbench:<run id>:...; empty for other keys.
 std::string_view run_of_key(std::string_view key);
 
-/// What a stop leaves of remove_keys() and remove_run().
+/// The error of a stopped remove_keys() or remove_run().
 inline tl::unexpected<StoreError> removal_stopped(std::string_view display) {
   return failure_at(display, StoreError::Kind::not_sent, "stopped before the end");
 }
@@ -82,47 +82,47 @@ StoreResult<std::size_t> remove_in_batches(std::span<const std::string> keys, st
 
 /// How the keys of one run are found in a store.
 enum class Listing {
-  by_prefix,  ///< they stand together
-  by_scan,    ///< only by a look at every key of the server: not done at the end of each run
+  by_prefix,  ///< they are adjacent
+  by_scan,    ///< only by scanning all keys of the server: not done after each run
   none,       ///< not at all
 };
 
 /// How connections to a URL's servers are kept secret.
 struct Secrecy {
   std::string encryption;  ///< "TLS", "sslmode=verify-full"; empty: none
-  /// What to change, as a password may cross a network that others can read; empty: nothing.
+  /// What to change if a password may cross a network that others can read; empty: nothing.
   std::string advice;
 };
 
-/// For a URL whose scheme says whether its servers speak TLS; `secure` is the scheme for those.
+/// For a URL whose scheme says whether its servers speak TLS; `secure` is the scheme with TLS.
 Secrecy secrecy_by_scheme(const Url& url, std::string_view secure);
 /// Whether it is this machine: a loopback address or a unix socket.
 bool is_local(std::string_view host);
 
-/// A kind of store: what it is called, how its servers are given on the command line, and how they
-/// are reached. Stands beside its store:
+/// A kind of store: its name, its command-line option, and how to reach its servers. Stands beside
+/// its store:
 ///   const StoreRegistration redis_store({.name = "redis", ...});
 struct StoreKind {
   using Text = tl::expected<std::string, std::string>;
   std::string_view name;        ///< as in descriptors; the user's own servers are given with --NAME
   std::string_view value_name;  ///< of that option, in its help: "URL"
-  std::string_view help;        ///< of that option, with the form that its value has
-  bool repeatable = false;      ///< several servers may be given, each with an option of its own
+  std::string_view help;        ///< of that option, with the form of its value
+  bool repeatable = false;      ///< several servers may be given, each with its own option
   Listing listing = Listing::by_prefix;
-  /// Why this build is without it: then all the rest is missing. Empty if it is there.
+  /// Why this build lacks it; the other fields are then empty. Empty if it is built.
   std::string_view not_built = {};
-  /// A URL as shown to people and files, without its secrets; the error says what is wrong with it,
-  /// and what is allowed, likewise.
+  /// A URL as shown to people and files, without its secrets. The error says what is wrong with it
+  /// and what is allowed, without secrets too.
   Text (*display)(const std::string& url) = nullptr;
   /// For a URL that `display` accepts. Null: never secret, and without passwords.
   Secrecy (*secrecy)(const std::string& url) = nullptr;
   /// For a URL that `display` accepts. Does not connect.
   std::unique_ptr<Store> (*make)(const std::string& url, Duration command_timeout) = nullptr;
-  /// Takes the settings of its client library out of the environment and returns the names of those
-  /// that were set: they are for the user's servers, and private ones must not see them. Before the
-  /// first thread; later calls only repeat the names. Null: it reads none.
+  /// Takes the settings of its client library out of the environment, as they are for the user's
+  /// servers and must not affect private ones; returns the names of those that were set. Call it
+  /// before the first thread; later calls only repeat the names. Null: it reads none.
   std::vector<std::string> (*take_environment)() = nullptr;
-  /// A URL of the user's, with what was taken where the URL says nothing. Null: as it is.
+  /// The user's URL, completed with the taken settings. Null: as it is.
   std::string (*complete)(const std::string& url) = nullptr;
 };
 
@@ -138,7 +138,7 @@ std::unique_ptr<Store> make_store(const std::string& url, Duration command_timeo
   return std::make_unique<ThisStore>(kParse(url).value(), command_timeout);
 }
 
-/// By name; those that this build leaves out as well.
+/// By name, including those that this build leaves out.
 inline std::vector<const StoreKind*> store_kinds() { return StoreRegistration::all(); }
 /// Null for a backend without servers, or one that this build leaves out.
 const StoreKind* find_store_kind(std::string_view backend);

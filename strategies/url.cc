@@ -45,12 +45,12 @@ tl::expected<void, std::string> set(TlsSettings& settings, std::string_view name
   return {};
 }
 
-/// What stands before a = may be shown if it looks like a name; all else may be a secret.
+/// The text before a = may be shown if it looks like a name; all else may be a secret.
 bool is_name(std::string_view text) {
   return text.find_first_not_of("abcdefghijklmnopqrstuvwxyz-_0123456789") == std::string_view::npos;
 }
 
-/// Also no control characters, which must not reach a terminal.
+/// Control characters must not reach a terminal.
 bool is_value(std::string_view text) {
   return !text.empty() &&
          std::ranges::none_of(text, [](unsigned char c) { return c < ' ' || c == 0x7f; });
@@ -169,7 +169,7 @@ tl::expected<Url, std::string> parse_url(std::string_view text, const UrlForm& f
   url.path = text;
   if (form.login != UrlForm::Login::none) {
     const std::size_t at = servers.rfind('@');
-    // An @ behind the slash: the slash is part of an unencoded password.
+    // An @ after the slash: the slash is part of an unencoded password.
     const bool torn = at == std::string_view::npos && form.max_hosts > 0 &&
                       (url.path + url.query).find('@') != std::string::npos;
     if (torn || (at != std::string_view::npos && !read_login(servers.substr(0, at), form, url))) {
@@ -217,8 +217,7 @@ tl::expected<TlsSettings, std::string> parse_tls_query(std::string_view query) {
     if (auto done = set(settings, name, *value); !done) return tl::unexpected(done.error());
   }
   if (settings.certificate_file.empty() != settings.key_file.empty()) {
-    return refuse(settings.key_file.empty() ? "cert needs key beside it"
-                                            : "key needs cert beside it");
+    return refuse(settings.key_file.empty() ? "cert needs key too" : "key needs cert too");
   }
   return settings;
 }

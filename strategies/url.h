@@ -10,19 +10,19 @@
 
 namespace lockbench {
 
-/// How a connection is encrypted and whom it trusts, from the query of a URL:
+/// How a connection is encrypted and which servers it trusts, from the query of a URL:
 ///   ?cacert=FILE&cert=FILE&key=FILE&server-name=NAME&min-tls=1.2|1.3
 struct TlsSettings {
   std::string ca_file;                     ///< PEM; empty: the system's authorities
   std::string certificate_file, key_file;  ///< the client's, PEM; both or none
-  std::string server_name;                 ///< that the certificate must be for; empty: the host
+  std::string server_name;                 ///< the certificate's name; empty: the host
   bool only_1_3 = false;                   ///< otherwise TLS 1.2 is accepted too
 
   bool operator==(const TlsSettings&) const = default;
 };
 
 /// Reads such a query, with or without its question mark; file names are percent-decoded. The error
-/// names what is not known, or not readable, and what is allowed.
+/// names the unknown setting or unreadable file, and what is allowed.
 tl::expected<TlsSettings, std::string> parse_tls_query(std::string_view query);
 
 struct HostPort {
@@ -43,7 +43,7 @@ struct Url {
   std::string user, password;  ///< percent-decoded
   std::vector<HostPort> hosts;
   std::string path;                        ///< from the slash on; not decoded
-  std::string query;                       ///< behind the question mark; not decoded
+  std::string query;                       ///< after the question mark; not decoded
   std::shared_ptr<const TlsSettings> tls;  ///< read from the query; null: none
 };
 
@@ -58,12 +58,12 @@ struct UrlForm {
 
   std::string_view what;                  ///< for errors: "a Redis URL"
   std::string_view allowed;               ///< for errors: the forms that are accepted
-  std::vector<std::string_view> schemes;  ///< "" where the scheme can be left out
+  std::vector<std::string_view> schemes;  ///< "" if the scheme can be left out
   std::uint16_t default_port = 0;
   std::size_t max_hosts = 1;  ///< 0: the URL names a path only
   Login login = Login::none;
-  /// Characters that user and password must not contain unencoded, as they could mean something
-  /// else.
+  /// Characters that user and password must not contain unencoded, as they may have another
+  /// meaning.
   std::string_view must_encode = {};
   bool query = false;  ///< may follow; otherwise a question mark is part of the path
   bool tls = false;    ///< the query may follow, and has TlsSettings
@@ -73,16 +73,16 @@ struct UrlForm {
 /// secret.
 tl::expected<Url, std::string> parse_url(std::string_view text, const UrlForm& form);
 
-/// An error in the same words, for what a caller checks itself.
+/// An error in the same words, for a caller's own checks.
 tl::unexpected<std::string> invalid_url(std::string_view why, const UrlForm& form);
 
 /// "host:port", with brackets around an IPv6 address.
 std::string display_address(std::string_view host, std::string_view port);
 
-/// Nothing where a % is not followed by two hex digits.
+/// Nothing if a % is not followed by two hex digits.
 std::optional<std::string> percent_decode(std::string_view text);
 
-/// Cuts `text` at the first `mark` and returns what follows it; empty where there is none.
+/// Cuts `text` at the first `mark` and returns the rest after it; empty without a mark.
 std::string_view cut_at(std::string_view& text, char mark);
 
 }  // namespace lockbench

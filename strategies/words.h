@@ -6,7 +6,7 @@
 
 namespace lockbench {
 
-/// The words for `value`, from a table in the order of its enumeration, whose last one is kLast.
+/// The words for `value`, from a table in the order of its enumeration, which ends with kLast.
 template <auto kLast, std::size_t kSize>
 constexpr std::string_view word_of(const std::array<std::string_view, kSize>& words,
                                    decltype(kLast) value) {

@@ -8,13 +8,13 @@
 
 namespace lockbench::testbed {
 
-/// A server or another process did not do what was asked of it.
+/// A server or another process did not do as requested.
 class Failure : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-/// The value; throws Failure where there is an error instead: a text, or what has one as `message`.
+/// The value; throws Failure for an error, which is a text or has one as `message`.
 template <class T, class E>
 T need(tl::expected<T, E> result) {
   if constexpr (std::is_same_v<E, std::string>) {
@@ -25,7 +25,7 @@ T need(tl::expected<T, E> result) {
   if constexpr (!std::is_void_v<T>) return *std::move(result);
 }
 
-/// The result of the work; what it throws as Failure is the error.
+/// The result of the work; a Failure that it throws becomes the error.
 template <class Work>
 tl::expected<std::invoke_result_t<const Work&>, std::string> attempt(const Work& work) {
   try {

@@ -9,11 +9,11 @@ namespace lockbench::loadgen::cluster {
 namespace {
 
 constexpr Duration kBetweenSigns = std::chrono::seconds(1);
-// Each look costs the clients on the same cores some 30 microseconds. A rank that waits for a
-// message has none at work.
+// Each look costs the clients on the same cores about 30 microseconds. While a rank awaits a
+// message, its clients are idle.
 constexpr Duration kBetweenLooks = std::chrono::milliseconds(20),
                    kWhileAwaited = std::chrono::milliseconds(1);
-// Messages that nobody has taken yet; further ones are dropped.
+// Bounds of messages not yet taken; further ones are dropped.
 constexpr std::size_t kMostArrived = 100'000, kMostArrivedBytes = 4 * kMostBytes;
 
 std::optional<int> number_in(const char* name) {
@@ -93,7 +93,7 @@ void Link::work(const std::stop_token& stop) {
       next_sign = now + kBetweenSigns;
     }
     if (more) continue;
-    // MPI tells nobody that a message has come; what is to be sent does.
+    // Messages to send end this wait. Those that arrive do not, as MPI gives no signal.
     std::unique_lock lock(mutex_);
     const bool awaited = awaited_;
     to_send_.wait_for(lock, stop, awaited ? kWhileAwaited : kBetweenLooks,
@@ -113,7 +113,7 @@ void Link::flush() {
 }
 
 bool Link::take_all() {
-  // Bounded, so that a flood does not keep what is to be sent.
+  // Bounded, so that a flood does not hold up sending.
   for (int i = 0; i < 256; ++i) {
     auto message = peers_->poll();
     if (!message) return false;
@@ -141,7 +141,7 @@ void Link::take(Message message) {
 }
 
 std::optional<Launched> launched() {
-  // Slurm says how many tasks a step has; PMIx alone tells the rank.
+  // Slurm has the number of a step's tasks; only PMIx has the rank.
   for (const auto& [rank_name, size_name] :
        {std::pair("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
         std::pair("PMIX_RANK", "SLURM_STEP_NUM_TASKS")}) {

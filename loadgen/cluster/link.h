@@ -19,20 +19,20 @@
 
 namespace lockbench::loadgen::cluster {
 
-/// What ranks tell each other.
+/// The kinds of messages between ranks.
 enum class Kind : std::uint8_t {
-  alive,  ///< now and then
+  alive,  ///< sent at intervals
   // To rank 0.
-  hello,    ///< this rank is there: where it runs, of which build
+  hello,    ///< this rank is there: its host and build
   ready,    ///< its clients are connected, or why they are not
-  started,  ///< it has heard when the load begins
-  part,     ///< all that it recorded of a run
+  started,  ///< it knows when the load begins
+  part,     ///< all its records of a run
   // To all from rank 0.
-  order,  ///< a run: connect its clients
+  order,  ///< connect the clients of a run
   start,  ///< how soon the load begins
   stop,   ///< the command ends early
-  over,   ///< the run
-  leave,  ///< there are no more runs
+  over,   ///< the run has ended
+  leave,  ///< all runs are over
   kinds,
 };
 
@@ -42,31 +42,32 @@ struct Message {
   std::string body;
 };
 
-/// What a rank sends at a time, at most, and what waits for one that does not take it.
+/// Bounds one message, and the messages that wait for a rank that does not take them.
 inline constexpr std::size_t kMostBytes = std::size_t{256} << 20;
 
-/// The other ranks of a run. Nothing here waits: a rank that dies never holds up another one. For
-/// one thread, which made it.
+/// The other ranks of a run. Never waits, so that a dead rank does not hold up the others. Only for
+/// the thread that made it.
 class Peers {
  public:
   virtual ~Peers() = default;
   virtual int rank() const = 0;
   virtual int size() const = 0;
-  /// Sends in order to each rank. What cannot be delivered, as the rank is gone or takes nothing,
-  /// is dropped; memory for it is bounded.
+  /// Sends in order to each rank. Drops messages to a rank that is gone or takes nothing; their
+  /// memory is bounded.
   virtual void post(int to, Kind kind, std::string body) = 0;
-  /// A message that has come, if any; none is longer than kMostBytes.
+  /// A received message, if any; at most kMostBytes long.
   virtual std::optional<Message> poll() = 0;
-  /// For a bounded time, lets what was posted arrive. `together`: all ranks are known to do the
+  /// Waits a bounded time for posted messages to arrive. `together`: all ranks are known to do the
   /// same now.
   virtual void close(bool together) = 0;
 };
 
-/// What the launcher says of this process; nothing if there is none.
+/// This process's place among those of a launcher.
 struct Launched {
   int rank = 0, size = 1;
 };
-/// From the environment alone, that of OpenMPI's mpirun and of Slurm's srun with PMIx.
+/// From the environment, as set by OpenMPI's mpirun, or by Slurm's srun with PMIx; nothing without
+/// a launcher.
 std::optional<Launched> launched();
 
 /// Joins the ranks of MPI, from the thread that will use them. The error says why that is not
@@ -78,16 +79,15 @@ std::string without_mpi();
 /// The library and its version.
 std::string mpi_version();
 
-/// Carries a rank's messages, on a thread of its own that alone uses the Peers: so rank 0 and the
-/// others hear of each other whatever else they do. Thread-safe, but one thread at a time may wait
-/// for messages.
+/// Carries a rank's messages. Only its own thread uses the Peers, so rank 0 and the others hear
+/// from each other even while they are busy. Thread-safe, but one thread at a time may wait for
+/// messages.
 class Link {
  public:
   using Open = std::function<tl::expected<std::unique_ptr<Peers>, std::string>()>;
   using Now = std::function<TimePoint()>;
 
-  /// `open` is called on the thread, which is why it may take long: it ends when all ranks are
-  /// there.
+  /// `open` runs on that thread and may take long: it returns when all ranks are there.
   static tl::expected<std::unique_ptr<Link>, std::string> make(const Open& open,
                                                                Now now = BootClock::now);
   Link(const Link&) = delete;
@@ -100,22 +100,23 @@ class Link {
 
   void send(int to, Kind kind, std::string body = {});
   void send_to_others(Kind kind, const std::string& body = {});
-  /// The next message. Waits until then; a stop ends the wait.
+  /// The next message; nothing if none comes by `until` or before a stop.
   std::optional<Message> next(TimePoint until, const std::stop_token& stop = {});
 
-  /// When this rank was last heard of. Only those of rank 0 and its own are known to other ranks.
+  /// When this rank was last heard from. A rank other than 0 knows only rank 0's time and its own.
   TimePoint heard_at(int rank) const { return heard_at_.at(static_cast<std::size_t>(rank)); }
-  /// Requested when rank 0 says so, or by others here.
+  /// Requested by a message of rank 0, or in this process.
   std::stop_source& stop() { return stop_; }
 
-  /// Lets what was sent arrive, for a bounded time, and ends the thread. `together`: all ranks do.
+  /// Waits a bounded time for sent messages to arrive, and ends the thread. `together`: all ranks
+  /// do so now.
   void close(bool together);
 
  private:
   explicit Link(Now now) : now_(std::move(now)) {}
   void work(const std::stop_token& stop);
   void flush();
-  /// Takes what has come. Whether there may be more.
+  /// Takes received messages. True if there may be more.
   bool take_all();
   void take(Message message);
 
@@ -125,12 +126,12 @@ class Link {
   std::vector<std::atomic<TimePoint>> heard_at_;
   std::stop_source stop_;
 
-  std::mutex mutex_;  ///< guards what follows
+  std::mutex mutex_;  ///< guards the members below
   std::condition_variable_any filled_, to_send_;
   std::deque<Message> arrived_;
   std::size_t arrived_bytes_ = 0;
   std::deque<std::pair<int, Message>> outgoing_;
-  bool awaited_ = false;  ///< somebody waits for a message
+  bool awaited_ = false;  ///< a thread waits for a message
 
   std::atomic<bool> together_{false};
   Thread thread_;

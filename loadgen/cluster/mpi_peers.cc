@@ -18,7 +18,7 @@ using Clock = std::chrono::steady_clock;
 constexpr auto kGone = std::chrono::seconds(20);
 constexpr auto kClosing = std::chrono::seconds(2);
 
-/// What a call says where errors are returned, which ranks that died cause.
+/// Calls return errors instead of aborting; dead ranks cause them.
 bool done(int code) { return code == MPI_SUCCESS; }
 
 class MpiPeers : public Peers {
@@ -65,7 +65,7 @@ class MpiPeers : public Peers {
       collect();
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
-    // It waits for all ranks, and for ever for one that died.
+    // MPI_Finalize() waits for all ranks, and for ever for a dead one.
     if (together && outgoing_.empty()) MPI_Finalize();
   }
 
@@ -85,7 +85,7 @@ class MpiPeers : public Peers {
     MPI_Request request = MPI_REQUEST_NULL;
   };
 
-  /// Forgets what was sent. A rank that has taken nothing for long is given up.
+  /// Forgets sent messages. Gives up a rank that has taken nothing for long.
   void collect() {
     if (outgoing_.empty()) return;
     const auto now = Clock::now();
@@ -106,7 +106,8 @@ class MpiPeers : public Peers {
     }
   }
 
-  /// The messages of each rank in their order. A rank that died while it sent holds up no other.
+  /// Keeps the order of each rank's messages. A rank that died while sending does not hold up
+  /// others.
   std::optional<Message> take_arrived() {
     for (auto one = incoming_.begin(); one != incoming_.end();) {
       const bool follows = std::any_of(incoming_.begin(), one, [&](const Incoming& earlier) {
@@ -125,7 +126,7 @@ class MpiPeers : public Peers {
     return std::nullopt;
   }
 
-  /// Begins to receive what has come. Whether there was anything.
+  /// Begins to receive a message that has arrived. False if there is none.
   bool look() {
     int found = 0;
     MPI_Status status;
@@ -138,7 +139,7 @@ class MpiPeers : public Peers {
     Incoming& in = incoming_.emplace_back();
     const bool known = status.MPI_TAG >= 0 && status.MPI_TAG < static_cast<int>(Kind::kinds);
     in.message = {status.MPI_SOURCE, known ? static_cast<Kind>(status.MPI_TAG) : Kind::alive, {}};
-    // Into no room at all, a message that is too long ends as an error.
+    // Into an empty buffer, receiving a message that is too long ends as an error.
     if (static_cast<std::size_t>(std::max(0, bytes)) > kMostBytes) bytes = 0;
     in.message.body.resize(static_cast<std::size_t>(std::max(0, bytes)));
     if (done(MPI_Irecv(in.message.body.data(), bytes, MPI_BYTE, status.MPI_SOURCE, status.MPI_TAG,

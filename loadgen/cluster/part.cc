@@ -17,15 +17,15 @@ namespace {
 /// The first bytes of a rank's file; the build that wrote it follows on the same line.
 constexpr std::string_view kName = "lockbench.part/1 ";
 
-// A rank's waits are far from those of most ranks if they differ by this factor, and by more than
-// scheduling on a busy host can.
+// A rank is an outlier if its waits differ from the median by this factor, and by more than
+// scheduling on a busy host can explain.
 constexpr double kFar = 1.5, kFarSeconds = 0.0005;
 constexpr double kHighestCpuShare = 0.9;
-// A rank that begins later than this has lost a part of the load.
+// A rank that begins later than this misses a part of the load.
 constexpr double kLateSeconds = 0.05;
-// No load is longer, in seconds: a series beyond that is none.
+// No load is longer, in seconds; a longer series is not accepted.
 constexpr std::size_t kMostSeconds = 10'000'000;
-constexpr const char* kNoPart = "it was lost: what it sent is no part of this run";
+constexpr const char* kNoPart = "it was lost: it sent no valid part of this run";
 
 std::vector<int> used_keys_of(const RunShared& run) {
   std::vector<int> keys;
@@ -33,7 +33,7 @@ std::vector<int> used_keys_of(const RunShared& run) {
   return keys;
 }
 
-/// Writes what a rank has recorded of its share, or reads it and adds it to the run if `adds`.
+/// Writes a rank's record of its share, or reads it and, if `adds`, adds it to the run.
 template <bool kReads>
 void pass(Wire<kReads>& wire, const Share& share, RunShared& run, bool adds) {
   Recorder& recorder = run.recorder;
@@ -109,7 +109,7 @@ bool lacks_some(const std::vector<RankReport>& ranks) {
                      [](const RankReport& rank) { return !rank.lost.empty(); });
 }
 
-/// The same seconds of all ranks.
+/// Adds up the same second of all ranks.
 std::vector<results::SeriesPoint> series_of(const std::vector<RankReport>& ranks) {
   std::size_t length = 0;
   for (const RankReport& rank : ranks) length = std::max(length, rank.part.series.size());
@@ -205,10 +205,10 @@ bool is_part(const std::string& text) { return text.starts_with(kName); }
 
 tl::expected<PartFile, std::string> read_part(const std::string& text, const std::string& build) {
   const auto bad = [](const char* why) { return tl::unexpected<std::string>(why); };
-  if (!is_part(text)) return bad("it is no file of a rank");
+  if (!is_part(text)) return bad("it is not the file of a rank");
   const std::string line = fmt::format("{}{}\n", kName, build);
   if (!text.starts_with(line)) {
-    return bad("another build of lockbench wrote it, and only that can read it");
+    return bad("another build of lockbench wrote it; only that build can read it");
   }
   PartFile file;
   if (!from_bytes(std::string_view(text).substr(line.size()), file)) return bad("it is damaged");
@@ -231,7 +231,7 @@ tl::expected<void, std::string> accept(Part part, std::vector<RankReport>& ranks
   }
   RankReport& rank = ranks[part.row.rank];
   if (rank.is_settled()) {
-    return tl::unexpected(fmt::format("two parts are of rank {}", part.row.rank));
+    return tl::unexpected(fmt::format("there are two parts of rank {}", part.row.rank));
   }
   rank.there = true;
   rank.part = std::move(part);
@@ -258,7 +258,8 @@ std::unique_ptr<WholeRun> assemble(const RunPlan& plan, const Descriptor& strate
     whole->measured = std::max(whole->measured, rank.part.measured);
   }
   whole->series = series_of(ranks);
-  // Nobody knows which keys a lost rank has used: none of the run's may stay in the store.
+  // The keys that a lost rank used are unknown, so mark all: none of the run's may stay in the
+  // store.
   const int keys = lacks_some(ranks) ? run.workload.key_count() + run.workload.clients : 0;
   for (int key = 0; key < keys; ++key) run.used.mark(key);
   return whole;
@@ -321,7 +322,7 @@ void complete(results::Run& run, int clients, const std::vector<RankReport>& ran
                         100 * share));
   }
   generator.cpu_share = had > 0 ? generator.cpu_seconds / had : 0;
-  // What its clients did is not known: nothing was seen, but nothing is shown.
+  // A lost rank's clients may have broken exclusion, so exclusion is not shown.
   if (lacks_some(ranks) && run.audit.verdict == results::Verdict::exclusive) {
     run.audit.verdict = results::Verdict::untested;
   }
@@ -359,7 +360,7 @@ tl::expected<results::Run, std::string> merge(const std::vector<PartFile>& files
     if (!rank.there) {
       rank.lost = "its file is missing";
     } else if (!rank.part.complete) {
-      rank.lost = "it was lost: what it did last is missing";
+      rank.lost = "it was lost: the end of its record is missing";
     }
   }
   std::unique_ptr<WholeRun> whole =
@@ -370,8 +371,8 @@ tl::expected<results::Run, std::string> merge(const std::vector<PartFile>& files
   summarise(*whole->run, whole->measured, result);
   result.series = std::move(whole->series);
   result.generator.reasons.emplace_back(
-      "put together from the files of its ranks: the servers are not in them, nor is what the "
-      "counter held in the end");
+      "put together from the files of its ranks, which lack the servers' figures and the final "
+      "value of the counter");
   result.generator.valid = false;
   complete(result, plan.workload.clients, ranks);
   return result;

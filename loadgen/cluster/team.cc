@@ -7,23 +7,23 @@
 namespace lockbench::loadgen::cluster {
 namespace {
 
-// Until the order to start has reached the last rank.
+// Time for the order to start to reach all ranks.
 constexpr Duration kLead = std::chrono::milliseconds(200);
-// A rank that says nothing for so long is dead, or cannot be reached.
+// A rank that is silent for this long is dead, or cannot be reached.
 constexpr Duration kSilence = std::chrono::seconds(5);
-// Other ranks may connect later by this and by a multiple of what rank 0 needed.
+// The others may take this longer to connect, plus a multiple of rank 0's time.
 constexpr Duration kConnecting = std::chrono::seconds(60);
 constexpr int kSlower = 10;
-// After a stop the launcher kills a second later.
+// The launcher kills the ranks a second after a stop.
 constexpr Duration kAfterStop = std::chrono::milliseconds(250);
 constexpr Duration kBeyondDrain = std::chrono::seconds(3);
 constexpr Duration kPollMessages = std::chrono::milliseconds(100);
-// Of rank 0, for the others.
+// For the other ranks' waits for rank 0.
 constexpr Duration kLook = std::chrono::seconds(1);
 constexpr Duration kRootIsGone = std::chrono::seconds(30), kUntilLeft = std::chrono::seconds(3);
 
-/// The workload of one rank: of limits on the number of sections its part, and of the host's cores
-/// what the ranks beside it leave.
+/// The workload of one rank: with its part of limits on sections, and its share of the host's
+/// cores.
 Workload workload_of(const Workload& all, const Share& share, int ranks_beside) {
   Workload part = all;
   if (part.iterations) part.iterations = share.part_of(*all.iterations);
@@ -34,7 +34,8 @@ Workload workload_of(const Workload& all, const Share& share, int ranks_beside) 
   return part;
 }
 
-/// The first rank of each host says whether others took its CPU; rank 0's runner does so itself.
+/// The first rank of each host reports whether other programs took its CPU; rank 0's runner does so
+/// itself.
 bool judges_machine(const std::vector<Hello>& hellos, int rank) {
   const auto own = hellos.begin() + rank;
   const auto is_beside = [&](const Hello& other) { return other.boot == own->boot; };
@@ -107,12 +108,12 @@ class LeadersRun : public RankRun {
     const TimePoint asked = link_.now();
     start_ = asked + kLead;
     link_.send_to_others(Kind::start, about(order_.ticket, kLead));
-    // A rank has heard of it by its answer at the latest.
+    // A rank received it at the latest when it answered.
     for (int answers = 1; answers < link_.size() && link_.now() < start_;) {
       const auto message = link_.next(start_, stop_);
       if (!message) break;
       if (!said<bool>(message, Kind::started, order_.ticket)) {
-        take(*message);  // of a rank whose load was over at once
+        take(*message);  // of a rank whose load has already ended
         continue;
       }
       report_of(message->from).delay = link_.now() - asked;
@@ -125,7 +126,7 @@ class LeadersRun : public RankRun {
   std::unique_ptr<WholeRun> gather(const PartOfRun& of) override {
     Part own = part_of(of);
     keep(own);
-    // It knows what this rank has written: the record that is added has no writes.
+    // Moved out first: it knows this rank's writes, so the record must not add them again.
     std::unique_ptr<Counter> counter = std::move(of.run.counter);
     own.record = record_of(of.run);
     add(std::move(own), 0);
@@ -140,7 +141,7 @@ class LeadersRun : public RankRun {
   void add_to(RunEvidence& evidence) const override { cluster::add_to(evidence, ranks_); }
   void complete(results::Run& result) const override {
     cluster::complete(result, plan_.workload.clients, ranks_);
-    // It excludes within a process, and promises nothing to others.
+    // Such a lock excludes within one process only, and promises no more.
     const bool in_process = urls_of(strategy_, plan_.endpoints).empty();
     if (in_process && result.audit.verdict == results::Verdict::violated) {
       result.audit.verdict = results::Verdict::unprotected;
@@ -177,7 +178,7 @@ class LeadersRun : public RankRun {
       }
     }
     for (int rank = 1; rank < link_.size(); ++rank) {
-      if (!report_of(rank).is_settled()) lose(rank, "it was lost: it has not said what it did");
+      if (!report_of(rank).is_settled()) lose(rank, "it was lost: it sent no part");
     }
   }
 
@@ -186,10 +187,10 @@ class LeadersRun : public RankRun {
     std::pair<int, Part> sent;
     const bool is_part = from_bytes(message.body, sent);
     auto& [ticket, part] = sent;
-    // Of an earlier run, after which it was given up.
+    // A late part of an earlier run.
     if (is_part && ticket != order_.ticket) return;
     if (!is_part || part.row.rank != static_cast<std::uint64_t>(message.from)) {
-      return lose(message.from, "it was lost: what it sent is no part of this run");
+      return lose(message.from, "it was lost: it sent no valid part of this run");
     }
     add(std::move(part), message.from);
   }
@@ -217,7 +218,7 @@ class LeadersRun : public RankRun {
 
 bool root_is_gone(const Link& link) { return link.now() - link.heard_at(0) > kRootIsGone; }
 
-/// If it says that there are no more runs: whether all ranks leave together.
+/// If the message announces the end of all runs: whether all ranks leave together.
 std::optional<bool> leave_of(const std::optional<Message>& message) {
   bool together = false;
   const bool leaves =
@@ -225,10 +226,10 @@ std::optional<bool> leave_of(const std::optional<Message>& message) {
   return leaves ? std::optional(together) : std::nullopt;
 }
 
-/// One run as another rank than 0 sees it.
+/// The run as a rank other than 0 sees it.
 class MembersRun : public RankRun {
  public:
-  /// `left`: becomes what rank 0 says of the end of all runs, if it does.
+  /// Sets `left` if rank 0 announces the end of all runs.
   MembersRun(Link& link, const Order& order, const Hello& hello, std::optional<bool>& left)
       : RankRun(link, order, hello), stop_(link.stop().get_token()), left_(left) {}
 
@@ -294,9 +295,9 @@ void follow(const Order& order, Link& link, const Hello& hello, RunPlan plan,
   } else {
     plan = plan_of(order, std::move(plan));
     plan.workload = workload_of(order.workload, joint.share(), order.ranks_beside);
-    ProgressObserver silent;  // rank 0 says what there is to say
+    ProgressObserver silent;  // rank 0 reports progress
     const Progress progress{.strategy = order.strategy, .run = order.number};
-    // Rank 0 hears how it went.
+    // Rank 0 receives the outcome.
     static_cast<void>(make_live_run(plan, *strategy, order.repetition, progress, silent,
                                     link.stop().get_token(), &joint));
   }
@@ -353,8 +354,8 @@ bool serve(Link& link, const Hello& hello, const RunPlan& own,
       follow(order, link, hello, std::move(plan), left);
     }
   }
-  // After a stop. A launcher kills the others as soon as one rank has ended: none goes before rank
-  // 0 has saved the result.
+  // A launcher kills all ranks once one has ended. So after a stop none ends before rank 0 has
+  // saved the result.
   const TimePoint until = link.now() + kUntilLeft;
   while (!left && link.now() < until) left = leave_of(link.next(until));
   return left.value_or(false);

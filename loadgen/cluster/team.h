@@ -14,44 +14,44 @@
 
 namespace lockbench::loadgen::cluster {
 
-/// What rank 0 knows of the ranks, and what it tells them beside a run's plan.
+/// Rank 0's knowledge of the ranks, and its settings for them apart from a run's plan.
 struct Team {
   std::vector<Hello> hellos;  ///< by rank
-  /// Where each rank keeps its part, with ".rank-N" behind it, and what its file says beside it.
+  /// As in Order.
   std::string part_path, heading;
   std::function<std::string(int rank)> metrics_of;  ///< where it serves its own; may be empty
   std::string push;                                 ///< where all push theirs; empty: nowhere
-  std::vector<bool> lost;   ///< ranks that are dead or silent; there is no further run
+  std::vector<bool> lost;   ///< ranks that are dead or silent; with one, no further run begins
   int tickets = 0;          ///< of orders so far
-  bool kept_files = false;  ///< those of ranks are needed
+  bool kept_files = false;  ///< the files of ranks are needed
 
   bool is_complete() const { return std::find(lost.begin(), lost.end(), true) == lost.end(); }
-  /// How many are on the same host, itself included.
+  /// The number of ranks on the same host, itself included.
   int ranks_beside(int rank) const;
 };
 
-/// Makes a run of all ranks, of which this process is the first one. A rank that cannot connect
-/// fails the run; one that dies or falls silent later is left out of its result and named there.
+/// Makes a run with all ranks; this process is rank 0. A rank that cannot connect fails the run; a
+/// rank that dies or falls silent later is left out of the result and named there.
 tl::expected<results::Run, std::string> lead(Link& link, Team& team, const RunPlan& plan,
                                              const Descriptor& strategy, int repetition,
                                              const Progress& progress, ProgressObserver& observer,
                                              const std::stop_token& stop);
 
-/// Serves rank 0 with the clients of this rank: says hello, and does what it orders until it says
-/// that there are no more runs, the link's stop comes, or it has not been heard of for long.
-/// Blocks. Prints nothing. A stop ends the run under way: what was recorded is saved and told
-/// within half a second. Returns whether all ranks leave together. `own`: what this rank adds to
-/// each plan. `watcher_of`: who is told of a run; may be empty.
+/// Runs this rank's clients for rank 0: says hello and follows its orders until it ends the runs,
+/// the link's stop is requested, or rank 0 is silent for long. Blocks. Prints nothing. A stop ends
+/// the run under way; its record is saved and sent within half a second. Returns whether all ranks
+/// leave together. `own`: this rank's addition to each plan. `watcher_of`: the watcher of a run;
+/// may be empty.
 bool serve(Link& link, const Hello& hello, const RunPlan& own,
            const std::function<RunWatcher*(const Order&)>& watcher_of = {});
 
-/// What is said of the run of that order.
+/// The body of a message about the run of that order.
 template <class T>
 std::string about(int ticket, T value) {
   return to_bytes(std::pair(ticket, std::move(value)));
 }
-/// What a rank does of a run in the same way as all others: it keeps what it has recorded in a file
-/// of its own, every ten seconds, so that a SIGKILL costs no more. The link outlives it.
+/// The part of a run that all ranks do in the same way: every ten seconds it saves the rank's
+/// record to a file, so that a SIGKILL costs no more. The link must outlive it.
 class RankRun : public JointRun {
  public:
   RankRun(Link& link, Order order, Hello hello)
@@ -115,7 +115,7 @@ class RankRun : public JointRun {
 
  private:
   static constexpr Duration kBetweenFiles = std::chrono::seconds(10);
-  // Writing takes at most a small part of the time.
+  // The pause is at least this many times as long as the writing.
   static constexpr int kPauseOfWriting = 20;
 
   std::vector<std::string> acquired_;  ///< in each second of the series

@@ -27,8 +27,8 @@ concept HasParts = requires(T& thing) {
   thing.parts(0);
 };
 
-/// Writes values, which it leaves as they are, or reads them. Whatever the bytes are, reading ends
-/// and takes no more memory than they justify.
+/// Writes values without changing them, or reads them. From any bytes, reading ends and takes no
+/// more memory than they justify.
 template <bool kReads>
 class Wire {
  public:
@@ -39,7 +39,7 @@ class Wire {
   template <class T>
   requires std::integral<T> || std::is_enum_v<T>
   void pass(T& value) {
-    // Small negative numbers become small ones, too.
+    // Zigzag: small negative numbers become small ones, too.
     const auto whole = static_cast<std::int64_t>(value);
     std::uint64_t coded =
         (static_cast<std::uint64_t>(whole) << 1) ^ static_cast<std::uint64_t>(whole >> 63);
@@ -98,7 +98,7 @@ class Wire {
     if (kReads) value.reset();
     if (there) pass(kReads ? value.emplace() : *value);
   }
-  /// Of the buckets those that hold something, with their places. Reads into an empty one.
+  /// Only the filled buckets, with their indices. Reads into an empty snapshot.
   void pass(HistogramSnapshot& samples) {
     std::vector<std::pair<std::uint32_t, std::uint64_t>> filled;
     for (std::uint32_t at = 0; !kReads && at < kHistogramBuckets; ++at) {
@@ -121,7 +121,7 @@ class Wire {
   }
 
   std::string take() { return std::move(out_); }
-  /// All bytes were read, and they were as expected.
+  /// True if all bytes were read and were as expected.
   bool done() const { return !failed_ && rest_.empty(); }
 
  private:
@@ -142,7 +142,7 @@ class Wire {
     failed_ = true;
     value = 0;
   }
-  /// Of a text or a list, each element of which takes at least a byte.
+  /// The size of a text or list, whose elements take at least a byte each.
   std::size_t size(std::uint64_t elements) {
     number(elements);
     if (!kReads || elements <= rest_.size()) return static_cast<std::size_t>(elements);

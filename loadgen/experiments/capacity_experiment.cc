@@ -22,7 +22,7 @@ using results::samples_needed;
 
 using Clock = std::chrono::steady_clock;
 
-/// Neither a step nor the closed loop is shorter: it shows what waits for so many holds do.
+/// The shortest step and closed loop, in holds: enough to show the waits that holds cause.
 constexpr int kFewestHolds = 20;
 constexpr Duration kClosedLoop = std::chrono::seconds(1);
 constexpr Duration kShortestSearch = std::chrono::minutes(5);
@@ -42,22 +42,23 @@ double ceiling_of(const Workload& workload) {
   return busiest > 0 ? 1 / busiest : std::numeric_limits<double>::infinity();
 }
 
-/// Of a rate that is kept: its samples, or its steps, each with as long a warm-up.
+/// The least time to decide that a rate is kept: for its samples, or for its steps, each with a
+/// warm-up of the same length.
 double least_time(const Workload& workload, std::span<const results::Threshold> objective) {
   const double steps =
       static_cast<double>(results::kFewestBatches) * 2 * seconds(fewest_holds(workload));
   return std::max(steps, samples_needed(objective) / ceiling_of(workload));
 }
 
-/// Until all of its sections are served, unless the load is too high for that.
+/// A step ends when all of its sections are served, unless the load is too high for that.
 Workload step_of(const CapacityPlan& plan, double rate) {
   Workload step = plan.run.workload;
   step.rate = rate;
   const double length = seconds(std::max(step.duration, fewest_holds(step)));
-  // So many sections that a tenth of the samples that the objective takes is there.
+  // Enough sections for a tenth of the samples that the objective needs.
   step.iterations = static_cast<std::uint64_t>(
       std::ceil(std::max(rate * length, samples_needed(plan.objective) / 10)));
-  // The first sections meet no queue.
+  // Warms up, as the first sections meet no queue.
   step.warmup = std::max(step.warmup, fewest_holds(step));
   double longest_wait = 0;
   for (const results::Threshold& one : plan.objective) {
@@ -71,8 +72,8 @@ Workload step_of(const CapacityPlan& plan, double rate) {
 
 constexpr double kHighestRate = 1e7;
 constexpr double kWorthwhile = 1000;
-/// Of the time: how long one rate may stay open, how long a kept one is measured before a higher
-/// one is tried, and what is left for measuring both ends again.
+/// Shares of the time: how long one rate may stay open, how long a kept one is measured before a
+/// higher one is tried, and the rest for measuring both ends again.
 constexpr double kPatience = 1.0 / 8, kTrust = 1.0 / 6, kLastPart = 1.0 / 5;
 
 /// To three digits, as people write rates.
@@ -140,7 +141,7 @@ std::optional<CapacitySearch::Next> CapacitySearch::next() const {
     return Next{found.kept, true};
   }
   const double rate = undecided(found);
-  // What a free lock does not keep, no rate does.
+  // An objective that a free lock misses is missed at every rate.
   if (rate * kWorthwhile < plan_.first_rate) return std::nullopt;
   return Next{rate};
 }
@@ -149,7 +150,7 @@ std::optional<CapacitySearch::Next> CapacitySearch::confirmation(const CapacityI
                                                                  bool forever) const {
   std::optional<Next> again;
   for (const double end : {found.kept, found.missed}) {
-    if (!(end > 0)) continue;  // there is none
+    if (!(end > 0)) continue;  // no such end
     const Tally& tally = tallies_.at(end);
     if (!forever && 2 * tally.confirming >= tally.steps) continue;
     if (!again || tally.confirming < tallies_.at(again->rate).confirming) again = {end, true};
@@ -159,7 +160,7 @@ std::optional<CapacitySearch::Next> CapacitySearch::confirmation(const CapacityI
 
 double CapacitySearch::undecided(const CapacityInterval& found) const {
   const double upper = upper_end(found);
-  std::vector<std::pair<double, double>> open;  // rates, and the time that they took
+  std::vector<std::pair<double, double>> open;  // rates, and their times
   for (const auto& [rate, tally] : tallies_) {
     if (tally.decision != Decision::open || rate < found.kept || rate > upper) continue;
     const bool patient = tally.seconds < kPatience * plan_.seconds && !tally.hindered;
@@ -178,7 +179,7 @@ double CapacitySearch::undecided(const CapacityInterval& found) const {
 }
 
 double CapacitySearch::between(double below, double above) const {
-  // Samples at a low rate take long, those at a high one do not.
+  // Samples take long at a low rate, not at a high one.
   if (!(below > 0)) return rounded(above / 2);
   if (above >= kHighestRate) return rounded(below * (tallies_.size() > 1 ? 4 : 2));
   const double planned = plan_.planned.value_or(0);
@@ -231,7 +232,7 @@ class Experiment {
     load.workload = workload;
     load.workload.repeat = 1;
     load.workload.seed += static_cast<std::uint64_t>(++runs_);
-    // Once is enough: the servers stay.
+    // Warms up only once, as the servers stay.
     if (runs_ > 1) load.warms_up = {};
     RunReport report = run_once(std::move(load), runs_, on_step_, stop_);
     for (const results::Skipped& failed : report.not_started) complain(failed.reason);
@@ -261,7 +262,8 @@ class Experiment {
 
   void say(const std::string& what) { on_step_(fmt::format("{}: {}", plan_.strategy->name, what)); }
 
-  /// Sections a second, from which the search begins; nothing if it could not be measured.
+  /// The rate from which the search begins, in sections per second; nothing if it could not be
+  /// measured.
   std::optional<double> closed_loop() {
     Workload workload = plan_.run.workload;
     workload.rate.reset();
@@ -344,7 +346,7 @@ class Experiment {
     plan_.so_far(capacity);
   }
 
-  /// The most telling one at that rate: one that missed, and rather a valid one.
+  /// The most telling run at that rate: a missed run if any, and a valid one if possible.
   const results::Run& worst_run(double rate) const {
     const auto shows = [this](const results::Run& run) {
       const StepRuling step = judge_step(run, plan_.objective);

@@ -17,7 +17,7 @@
 
 namespace lockbench::loadgen {
 
-/// A step, which is one run of an open loop.
+/// The ruling on a step, which is one run of an open loop.
 struct StepRuling {
   bool met = false;    ///< this step alone kept the objective and served the offered load
   bool valid = false;  ///< false: the generator limited the load
@@ -25,15 +25,15 @@ struct StepRuling {
 };
 StepRuling judge_step(const results::Run& run, std::span<const results::Threshold> objective);
 
-/// The lock in which a section takes part.
+/// The busiest lock's part in the load.
 struct LockShare {
   double busiest_key = 1;  ///< share of all sections: 1 / keys, more if they are skewed
   bool excludes = true;    ///< false: the lock cannot be the limit
 };
 
-/// All runs at one rate, which must keep the objective, serve the load, and leave the lock time to
-/// be free. Runs that the generator or the machine disturbed can only show that it is kept, as
-/// disturbance prolongs waits.
+/// The ruling on all runs at one rate. They must keep the objective, serve the load, and leave the
+/// lock free at times. Runs disturbed by the generator or the machine can only show that the
+/// objective is kept, as disturbance prolongs waits.
 struct RateRuling {
   results::Decision decision = results::Decision::open;
   bool enough = false;    ///< runs and samples for a decision
@@ -43,18 +43,18 @@ struct RateRuling {
 RateRuling judge_rate(double rate, std::span<const results::Run> runs,
                       std::span<const results::Threshold> objective, const LockShare& lock);
 
-/// What one section costs its lock, over several runs. Times in seconds.
+/// The time of its lock that one section takes, over several runs. Times in seconds.
 struct ServiceTimes {
   double hold = 0;
-  /// From a release at which a client waited to the next grant, to whomever; after the other
-  /// releases the lock is free.
+  /// From a release with a client waiting to the next grant, to any client; after other releases
+  /// the lock is free.
   double turnaround = 0;
-  double awaited_share = 0;  ///< of the sections: a client waited at their end
+  double awaited_share = 0;  ///< of sections with a client waiting at their end
   double per_second = 0;     ///< sections
 
-  /// For which a section keeps its lock from others: held, and being handed over.
+  /// How long a section keeps its lock from others: the hold and the handoff.
   double taken() const { return hold + awaited_share * turnaround; }
-  /// For which share of the time the busiest lock is taken at this rate of all sections.
+  /// The share of the time in which the busiest lock is taken, at this rate of all sections.
   double lock_taken(double rate, const LockShare& lock) const;
 };
 ServiceTimes service_times(std::span<const results::Run> runs);
@@ -82,25 +82,25 @@ Limit name_limit(const LimitEvidence& evidence);
 
 /// How to measure the highest load at which one strategy keeps an objective.
 struct CapacityPlan {
-  /// Of each step; the search sets the strategy and the rate, and makes steps longer where the hold
-  /// is long.
+  /// Of each step; the search sets the strategy and the rate, and lengthens steps if the hold is
+  /// long.
   RunPlan run;
   const Descriptor* strategy = nullptr;
   Duration time{};  ///< of the search
   std::vector<results::Threshold> objective;
   std::optional<double> planned_rate;
-  /// Called after each run with what is known so far; may be empty.
+  /// Called after each run with the result so far; may be empty.
   std::function<void(const results::Capacity&)> so_far{};
 };
 
-/// The time that a search takes if the user sets none: what eight rates near the capacity need for
-/// so many samples as the objective takes, but 5 to 30 minutes.
+/// The default time of a search: enough for the objective's samples at eight rates near the
+/// capacity, but 5 to 30 minutes.
 Duration default_search_time(const Workload& workload,
                              std::span<const results::Threshold> objective);
-/// With which a lock of such a hold cannot decide a single rate; empty if it can.
+/// Why the search's time is too short to decide even one rate with this hold; empty if it is not.
 std::string search_too_short(const CapacityPlan& plan);
 
-/// A stop ends it early, with what was measured until then.
+/// A stop ends the search early; these are then the results so far.
 struct CapacityMeasured {
   results::Capacity capacity;
   std::vector<std::string> errors;  ///< runs that did not start, and failures within runs
@@ -111,34 +111,34 @@ CapacityMeasured measure_capacity(const CapacityPlan& plan, const OnStep& on_ste
 /// Bounds of the search for the highest rate that keeps an objective. Rates in sections per second.
 struct CapacitySearchPlan {
   double first_rate = 100;  ///< above 0; less time is needed if it is near the answer
-  double ceiling = std::numeric_limits<double>::infinity();  ///< lower rates only are tried
+  double ceiling = std::numeric_limits<double>::infinity();  ///< only lower rates are tried
   std::optional<double> planned;  ///< tried where the rates so far leave it open
-  double precision = 0.1;         ///< relative width of the interval that is narrow enough
+  double precision = 0.1;         ///< relative width at which the interval is narrow enough
   double seconds = 300;           ///< no step begins that would end later
 };
 
-/// The result of the rates that were tried: the capacity lies in between.
+/// The result of the tried rates: the capacity lies in between.
 struct CapacityInterval {
-  double kept = 0;  ///< the highest that kept it below all that missed it; 0 if there is none
-  double missed = std::numeric_limits<double>::quiet_NaN();  ///< the lowest that did, if any
+  double kept = 0;  ///< the highest kept rate below all missed ones; 0 if there is none
+  double missed = std::numeric_limits<double>::quiet_NaN();  ///< the lowest missed rate, if any
   bool confirmed = false;  ///< narrow enough, and measured again at both ends
 };
 
-/// Tries rates between the highest that is kept and the lowest that is missed. A rate that stays
-/// open for too long is left, and the search goes on below it for one that is kept and above it for
-/// one that is missed. Once the missed rate is at most twice the kept one, the kept one is measured
-/// for a sixth of the time before the search goes on. In the end it measures both again, as often
-/// as it took to decide them, or in the last fifth of the time: all steps at a rate decide
-/// together, so a miss counts whenever it fell. For one thread.
+/// Tries rates between the highest that is kept and the lowest that is missed. It leaves a rate
+/// that stays open for too long, and looks for a kept rate below it and a missed one above it. Once
+/// the missed rate is at most twice the kept one, it first measures the kept one for a sixth of the
+/// time. In the end it measures both again, as often as it took to decide them, or in the last
+/// fifth of the time. All steps at a rate decide together, so a miss counts whenever it happens.
+/// For one thread.
 class CapacitySearch {
  public:
   struct Step {
     results::Decision decision = results::Decision::open;  ///< of all steps at this rate
-    double seconds = 0;                                    ///< that this one took
+    double seconds = 0;                                    ///< of this step
     bool enough = true;     ///< all steps at this rate could have decided it
     bool hindered = false;  ///< they would have, but some were disturbed: try another rate first
   };
-  /// Makes a step at that rate; nothing ends the search.
+  /// Makes a step at that rate; a result of nothing ends the search.
   using Measure = std::function<std::optional<Step>(double rate)>;
   /// How long a step at that rate will take.
   using Estimate = std::function<double(double rate)>;
@@ -162,8 +162,8 @@ class CapacitySearch {
   double upper_end(const CapacityInterval& found) const;
   bool is_narrow(const CapacityInterval& found) const;
   std::optional<Next> next() const;
-  /// The end that was measured again less often; nothing if both were often enough. `forever`:
-  /// that is never so.
+  /// The end of the interval that was remeasured less often; nothing if both were often enough, but
+  /// never with `forever`.
   std::optional<Next> confirmation(const CapacityInterval& found, bool forever) const;
   double undecided(const CapacityInterval& found) const;
   double between(double below, double above) const;

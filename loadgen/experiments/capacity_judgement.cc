@@ -20,8 +20,8 @@ using results::human_count;
 using results::human_number;
 using results::human_seconds;
 
-// Sections that may time out, be refused, fail, or still wait when a step is cut off: their waits
-// are not known to the end.
+// Tolerated sections that time out, are refused, fail, or still wait when a step is cut off: their
+// full waits are unknown.
 constexpr double kUnservedShare = 0.01;
 constexpr double kFewestUnserved = 10;
 
@@ -30,7 +30,7 @@ double number(std::uint64_t count) { return static_cast<double>(count); }
 /// Sections that were not granted the lock, and those that were due.
 struct Unserved {
   double unserved = 0, due = 0;
-  double failed = 0;  ///< of the unserved: a server may be gone, which is not the load's doing
+  double failed = 0;  ///< of the unserved; not caused by the load: a server may be gone
 
   bool too_many() const { return unserved > kUnservedShare * due; }
   bool misses() const {
@@ -55,7 +55,7 @@ Unserved unserved_in(const std::vector<const results::Run*>& runs) {
   return sum;
 }
 
-/// A ruling over some of the runs, on all objectives, with the one that decides.
+/// A ruling over some of the runs, on all objectives, with the deciding one.
 struct Judged {
   Decision decision = Decision::kept;
   results::Ruling ruling;
@@ -151,8 +151,8 @@ std::string lock_reason(const LimitEvidence& evidence, const ServiceTimes& servi
       human_number(evidence.run.sections_per_second), percent(share));
 }
 
-/// Where the store and the generator are on this machine, they share its cores: the one that uses
-/// more of them is the limit.
+/// If the store and the generator share this machine's cores, the heavier user of the CPU is the
+/// limit.
 Limit full_machine(const LimitEvidence& evidence, const Shares& shares) {
   const double generator = evidence.run.generator.cpu_share;
   const bool store = shares.store_of_machine > generator;
@@ -226,7 +226,7 @@ RateRuling judge_rate(double rate, std::span<const results::Run> runs,
   }
   const ServiceTimes service = service_times(runs);
   at.rho = service.lock_taken(service.per_second, lock);
-  // Short steps from an empty queue may keep a long objective even so.
+  // Even so, short steps, which begin without a queue, may keep a long objective.
   const double ceiling = 1 / (service.taken() * lock.busiest_key);
   if (lock.excludes && judged.decision == Decision::kept && rate >= ceiling) {
     judged.decision = Decision::missed;

@@ -12,8 +12,8 @@
 namespace lockbench::loadgen {
 namespace {
 
-/// The cost of a node is compared round by round: fewer leave its interval too wide to say
-/// anything. Faulty points are not compared that way, and their faults take time to heal.
+/// A node's cost is compared round by round; with fewer rounds its interval is too wide to be of
+/// use. Faulty points are not compared like this, and their faults take time to heal.
 constexpr int kRounds = 5, kFaultyRounds = 2;
 constexpr Duration kThink = std::chrono::milliseconds(1);
 constexpr std::array<std::string_view, 2> kReferences{"redis-set-nx-lua", "redis-wait"};
@@ -23,7 +23,7 @@ int rounds_of(const QuorumPointPlan& point) {
   return point.nodes.healthy() ? kRounds : kFaultyRounds;
 }
 
-/// Quorums of so many nodes with faults. They survive all but the last one.
+/// Quorums of `nodes` nodes with faults. They survive all but the last of these.
 std::vector<results::Nodes> faulty(std::uint64_t nodes, Duration slow) {
   const std::uint64_t minority = (nodes - 1) / 2;
   if (minority == 0) return {};
@@ -58,8 +58,8 @@ class QuorumExperiment {
     load.strategies = {find_strategy(point.strategy)};
     load.workload.clients = point.clients;
     load.workload.keys = 1;
-    // Without it the releasing client gets the lock again before any other asks, and no vote is
-    // ever split.
+    // Without think time the releasing client gets the lock again before any other asks, and no
+    // vote is ever split.
     if (point.clients > 1) load.workload.think = DurationDistribution::exponential(kThink);
     load.workload.duration /= rounds_of(point);
     load.endpoints = nodes_.endpoints(point.nodes);
@@ -79,10 +79,10 @@ class QuorumExperiment {
       if (run.audit.verdict != results::Verdict::violated) continue;
       measured_.violated.push_back(point.text());
     }
-    // Without its fault a run says nothing else of the point.
+    // A run without its fault says nothing about the point.
     if (!struck) return;
     for (results::Run& run : report.runs) {
-      // With faulty nodes, failures are part of what is measured.
+      // With faulty nodes, failures are part of the measurement.
       if (!point.nodes.healthy()) run.errors.clear();
       if (!run.errors.empty()) complain(point, run.errors.front());
       run.repetition = round;

@@ -18,14 +18,14 @@ class QuorumNodes {
   /// Of the first `nodes.count` servers, through connections that can have these faults, and of one
   /// server with replicas.
   virtual Endpoints endpoints(const results::Nodes& nodes) = 0;
-  /// Hits the last ones of the first `nodes.count`.
+  /// Injects these faults into the last of the first `nodes.count` servers.
   virtual tl::expected<void, std::string> inject(const results::Nodes& nodes) = 0;
   /// Ends all faults; returns when all nodes answer again.
   virtual tl::expected<void, std::string> heal() = 0;
 };
 
-/// What a lock on a quorum costs, by the number of nodes and their faults, compared with a lock on
-/// one node with and without replicas.
+/// Measures the cost of a lock on a quorum, by the number of nodes and their faults, against a lock
+/// on one node with and without replicas.
 struct QuorumPlan {
   /// Of each point, in several rounds, so that a drift of the machine affects all points alike. The
   /// experiment sets strategy, servers, clients and keys.
@@ -33,7 +33,7 @@ struct QuorumPlan {
   std::vector<int> nodes;
   int contending = 8;  ///< clients that contend for one lock
   Duration slow{};     ///< added to each answer of a slow node
-  /// Called after each run with all so far; may be empty.
+  /// Called after each run with all runs so far; may be empty.
   std::function<void(const std::vector<results::Run>&)> so_far{};
 };
 
@@ -48,11 +48,11 @@ struct QuorumPointPlan {
 /// In the order in which they are measured.
 std::vector<QuorumPointPlan> points_of(const QuorumPlan& plan);
 
-/// Says of the runs on healthy quorums what a node cost, compared round by round with the smallest
-/// quorum of the same strategy with as many clients.
+/// Adds a node's cost to the runs on healthy quorums, compared round by round with the smallest
+/// quorum of the same strategy and number of clients.
 void add_node_costs(std::vector<results::Run>& runs);
 
-/// A stop ends it early, with what was measured until then.
+/// A stop ends the experiment early; these are then the results so far.
 struct QuorumMeasured {
   std::vector<results::Run> runs;  ///< one for each point and round
   std::vector<std::string>

@@ -20,7 +20,7 @@ using Done = tl::expected<void, std::string>;
 using Failure = tl::unexpected<std::string>;
 using Measured = tl::expected<results::Run, std::string>;
 
-/// Records what keeping locks costs. Thread-safe.
+/// Records the cost of keeping locks. Thread-safe.
 class RenewalFigures : public StrategyObserver {
  public:
   void on_renewal(const RenewalReport& report) override { recorder_.renewal(phase_, report); }
@@ -30,7 +30,7 @@ class RenewalFigures : public StrategyObserver {
   /// Figures count only while this is on, except for losses, which count at any time.
   void record(bool on) { phase_ = on ? Phase::measured : Phase::unmeasured; }
 
-  /// `recorded`: for how many seconds they counted.
+  /// `recorded`: the seconds for which figures counted.
   results::Renewal renewal(double recorded) const {
     const Counts counts = recorder_.totals(Phase::measured);
     const auto timing = [&](Timing what) {
@@ -70,8 +70,8 @@ class HeldLocks {
                                                                  .services = services_});
   }
 
-  /// Acquires all in one period, or as fast as the store allows; the error says why one could not
-  /// be acquired.
+  /// Acquires all in one period, or as fast as the store allows; the error says why a lock could
+  /// not be acquired.
   Done take(const std::stop_token& stop) {
     const TimePoint begun = env_->now();
     for (std::uint64_t lock = 0; lock < plan_.count; ++lock) {
@@ -91,14 +91,14 @@ class HeldLocks {
     return {};
   }
 
-  /// Releases all; a lock that is no longer held counts as lost. These commands are not counted:
-  /// they are no renewals.
+  /// Releases all; a lock that is no longer held counts as lost. Its commands are not counted, as
+  /// they are not renewals.
   void release() {
     std::uint64_t lost = 0;
     for (const Lease& lease : leases_) {
       const bool known = lease.state->lost_at().has_value();
       const ReleaseResult released = strategy_->release(lease);
-      // A loss that was known before has been counted.
+      // An earlier loss is already counted.
       if (released.outcome == ReleaseOutcome::not_owner && !known) ++lost;
     }
     figures_.on_lost(lost);
@@ -144,7 +144,7 @@ class RenewalExperiment {
     std::vector<double> costs;
     for (int pair = 0; pair < plan_.pairs; ++pair) {
       on_step_(fmt::format("{} held: pair {} of {}", held, pair + 1, plan_.pairs));
-      // Alternates which comes first, so that a drift of the machine affects both alike.
+      // Alternates the order, so that a drift of the machine affects both alike.
       double baseline = 0, beside = 0;
       for (const bool with_locks : {pair % 2 != 0, pair % 2 == 0}) {
         Measured run = with_locks ? beside_locks(held, pair) : foreground();
@@ -194,7 +194,7 @@ class RenewalExperiment {
       figures.record(false);
       recorded = seconds(clock->now() - begun);
     }
-    // Locks that turn out to be lost only now count as well.
+    // Losses found only now count too.
     locks.release();
     if (run) run->renewal = figures.renewal(recorded);
     return run;

@@ -10,10 +10,11 @@
 
 namespace lockbench::loadgen {
 
-/// What renewal costs as a function of the number of held locks: throughput of other clients on the
-/// same server, with the locks held and renewed and without, in alternating pairs of runs.
+/// Measures the cost of renewal by the number of held locks: the throughput of other clients on the
+/// same server, with and without the held and renewed locks, in alternating pairs of runs.
 struct RenewalPlan {
-  /// Of the other clients, each on its own lock. The held locks have the same servers and TTL.
+  /// The load of the other clients, each on its own lock. The held locks have the same servers and
+  /// TTL.
   RunPlan foreground;
   std::vector<std::uint64_t> held;
   int pairs = 1;
@@ -21,12 +22,12 @@ struct RenewalPlan {
   std::function<void(const std::vector<results::Run>&)> so_far{};
 };
 
-/// Where a pair of runs begins between two renewals of a lock: spread evenly over all pairs, so
-/// that even a single lock is renewed as often as its period says.
+/// The point between two renewals of a lock at which a pair of runs begins. Spread evenly over all
+/// pairs, so that even a single lock is renewed as often as its period says.
 constexpr double phase_of_pair(int pair, int pairs) { return (pair + 0.5) / pairs; }
 
-/// Locks that were taken all at once would be renewed all at once, and a measurement would count
-/// one renewal of each too many or too few. So they are taken at equal intervals over one period.
+/// Locks taken at equal intervals over one period. If taken together, they would be renewed
+/// together, and a measurement would count one renewal of each too many or too few.
 struct HeldLocksPlan {
   const Endpoints& endpoints;
   const StrategyOptions& options;
@@ -37,7 +38,7 @@ struct HeldLocksPlan {
 
   /// From one renewal of a lock to the next.
   Duration period() const { return RenewalTiming{}.next(ttl); }
-  /// When to take this lock, since take() began.
+  /// When to take this lock, from the beginning of take().
   Duration taken_after(std::uint64_t number) const {
     const double share = (static_cast<double>(number) + phase) / static_cast<double>(count);
     return std::chrono::duration_cast<Duration>(period() * share);

@@ -14,11 +14,12 @@
 namespace lockbench::fibers {
 namespace {
 
-// Beyond what a process can open elsewhere; without it "unlimited" would take terabytes.
+// More than a process can usually open; without this bound, a table for "unlimited" would take
+// terabytes.
 constexpr rlim_t kMostDescriptors = rlim_t{1} << 22;
 
-// Not EPOLLOUT: a unix socket becomes writable with each request that the server has read, so each
-// command would cost an event more, and a lonely client a wake-up before its answer.
+// Without EPOLLOUT: a unix socket becomes writable whenever the server has read a request, so each
+// command would cost another event, and a lone client a wake-up before its answer.
 constexpr std::uint32_t kKeptEvents = EPOLLIN | EPOLLRDHUP | EPOLLET;
 
 /// The hard limit, as the soft one can be raised later.
@@ -28,7 +29,7 @@ std::size_t most_descriptors() {
   return std::min(limit.rlim_max, kMostDescriptors);
 }
 
-/// One descriptor and no waiting.
+/// Polls one descriptor without waiting.
 bool is_ready(pollfd& polled) { return ::poll(&polled, 1, 0) > 0; }
 
 void claim(Fiber*& place, Fiber& fiber) {
@@ -72,7 +73,7 @@ void Descriptors::keep(int fd) {
   Watched& watched = at(fd);
   if (watched.is_kept()) return;
   watched.see_nothing();
-  // Reports at once what is ready already. It exists if it was forgotten but not closed.
+  // Reports immediately if it is already ready. It exists if it was forgotten but not closed.
   if (!watch(EPOLL_CTL_ADD, EPOLL_CTL_MOD, EEXIST, fd, kKeptEvents)) {
     throw std::system_error(errno, std::system_category(), "a connection cannot be watched");
   }
@@ -95,7 +96,7 @@ bool Descriptors::take_ready(std::span<pollfd> polled) {
     if (watched.is_kept()) {
       one.revents = watched.take(one.events);
     } else {
-      // What was reported may be for another fiber, or for an earlier file of this number.
+      // The reported event may be for another fiber, or for an earlier file with this number.
       is_ready(one);
     }
     any = any || one.revents != 0;
@@ -124,7 +125,7 @@ bool Descriptors::arm(std::span<pollfd> polled) {
     const std::uint32_t incoming = watched.reader != nullptr ? EPOLLIN | EPOLLRDHUP : 0U;
     const std::uint32_t events =
         (kept ? kKeptEvents : incoming | EPOLLONESHOT) | (writes ? EPOLLOUT : 0U);
-    // Reports at once what is ready already, edge-triggered too.
+    // Reports immediately if it is already ready, even edge-triggered.
     armed = watch(EPOLL_CTL_MOD, EPOLL_CTL_ADD, ENOENT, one.fd, events);
     if (armed) continue;
     const int error = errno;
@@ -148,7 +149,7 @@ void Descriptors::leave(std::span<pollfd> polled, const Fiber& fiber) noexcept {
 
 void Descriptors::interrupt() noexcept {
   const std::uint64_t one = 1;
-  // It can only fail if a look is to end already.
+  // Can only fail if an earlier interrupt() already ends the look.
   [[maybe_unused]] const auto written = ::write(interrupt_, &one, sizeof one);
 }
 

@@ -15,34 +15,34 @@ namespace lockbench::fibers {
 
 struct Fiber;
 
-/// Which descriptors are ready, and which fiber waits for them. For one thread, except that any may
+/// The ready descriptors, and the fibers that wait for them. For one thread, except that any may
 /// forget() and interrupt().
 class Descriptors {
  public:
-  /// The error says why there can be none: too many open files, or an old kernel.
+  /// The error says why it cannot be made: too many open files, or an old kernel.
   static tl::expected<std::unique_ptr<Descriptors>, std::string> make();
   Descriptors(const Descriptors&) = delete;
   Descriptors& operator=(const Descriptors&) = delete;
   ~Descriptors();
 
-  /// As Carrier's. Throws std::system_error if the kernel watches no more.
+  /// As Carrier's. Throws std::system_error if the kernel cannot watch another one.
   void keep(int fd);
   void forget(int fd) noexcept;
 
-  /// Sets `revents` of those that became ready; false if none did. Each is reported once, but one
-  /// that was hung up always.
+  /// Sets `revents` of those that became ready; false if none did. Reports each event once, but a
+  /// hang-up always.
   bool take_ready(std::span<pollfd> polled);
-  /// harvest() wakes this fiber for them. Throws std::logic_error if another one waits for the
-  /// same.
+  /// Lets harvest() wake this fiber for them. Throws std::logic_error if another fiber waits for
+  /// one of them.
   void await(std::span<pollfd> polled, Fiber& fiber);
-  /// To be called before each pause: the kernel reports those that are not kept once only, and
-  /// that one can be written to only while somebody waits for it. False, with `revents` set, if it
-  /// cannot watch one since that is always ready.
+  /// Call it before each pause: unkept descriptors are one-shot, and kept ones report writability
+  /// only while a fiber waits for it. False, with `revents` set, if one cannot be watched as it is
+  /// always ready.
   bool arm(std::span<pollfd> polled);
   void leave(std::span<pollfd> polled, const Fiber& fiber) noexcept;
 
-  /// Calls `on_ready(fiber)` for each fiber that waits for what is ready, within `longest`; max:
-  /// without a bound.
+  /// Waits for at most `longest` (max: without a bound) and calls `on_ready(fiber)` for each fiber
+  /// whose descriptor is ready.
   template <class OnReady>
   void harvest(Duration longest, OnReady on_ready) {
     const std::span<const epoll_event> events = look(longest);
@@ -52,7 +52,7 @@ class Descriptors {
       if (event.data.fd == kInterrupt) continue;
       Watched& watched = table_[event.data.fd];
       watched.note(event.events);
-      // One that is not kept was reported to both, which must arm it again.
+      // An unkept one is reported to both, as it must be armed again.
       const bool both = !watched.is_kept();
       if (watched.reader != nullptr && (both || watched.can_read())) on_ready(*watched.reader);
       if (watched.writer != nullptr && (both || watched.can_write())) on_ready(*watched.writer);
@@ -65,7 +65,7 @@ class Descriptors {
   static constexpr int kInterrupt = -1;
   static constexpr int kAtOnce = 256;
 
-  /// All zero: nothing is known. In one cache line.
+  /// All zero if nothing is known. In one cache line.
   struct alignas(32) Watched {
     Fiber* reader;
     Fiber* writer;
@@ -73,9 +73,9 @@ class Descriptors {
     bool forgotten;        ///< since it was kept; set by any thread
     bool armed;            ///< if it is not kept
     bool asks_for_writer;  ///< if it is kept
-    // Seen and not yet taken.
+    // Reported by the kernel and not yet taken.
     bool readable, writable;
-    // For good. With the last data there comes no event of its own.
+    // Permanent: the event of the last data may be the only one.
     bool input_ended, hung_up;
 
     void note(std::uint32_t events) noexcept;
@@ -94,7 +94,7 @@ class Descriptors {
         size_(table.size()) {}
 
   std::span<const epoll_event> look(Duration longest);
-  /// Of thousands of connections, those that come next are in no cache.
+  /// Prefetches, as with thousands of connections the next ones are in no cache.
   void fetch_ahead(std::span<const epoll_event> events) const noexcept {
     constexpr std::size_t kWatchedAhead = 8, kFibersAhead = 4;
     const auto fd_at = [&](std::size_t ahead) {
@@ -108,7 +108,7 @@ class Descriptors {
   bool watch(int operation, int otherwise, int if_error, int fd, std::uint32_t events);
 
   const int epoll_, interrupt_;
-  const bool precise_;    ///< the kernel has epoll_pwait2 (5.11), and nobody forbids it
+  const bool precise_;    ///< the kernel has epoll_pwait2 (5.11), and no filter forbids it
   Watched* const table_;  ///< by number; untouched pages take no memory
   const std::size_t size_;
   std::array<epoll_event, kAtOnce> events_{};

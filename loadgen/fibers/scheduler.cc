@@ -15,23 +15,23 @@
 namespace lockbench::fibers {
 namespace {
 
-// After so many turns the descriptors are looked at even if there are fibers that could run: a
-// system call for each turn would cost more than the shortest sections.
+// Looks at the descriptors after this many turns even if fibers are ready. A system call for each
+// turn would cost more than the shortest sections.
 constexpr int kRunsPerLook = 16;
 constexpr Duration kLongestLook = std::chrono::hours(1);
-// Not zero, so that the times before it exist too. The time of day is 2026-01-01.
+// Not zero, so that earlier times exist too. The time of day is 2026-01-01.
 constexpr TimePoint kVirtualStart{std::chrono::hours(1)};
 constexpr WallTime kVirtualWallStart = std::chrono::sys_days(std::chrono::year(2026) / 1 / 1);
 constexpr Duration kVirtualYield = std::chrono::microseconds(1);
-// How long another thread may take to wake a fiber where time is virtual.
+// On virtual time, how long another thread may take to wake a fiber.
 constexpr Duration kLongestStandstill = std::chrono::minutes(1);
-// What trim_stack() and the system call below it use of the stack.
+// Stack that trim_stack() and its system call use.
 constexpr std::ptrdiff_t kStackOfTrimming = kSanitized ? 8192 : 1024;
 
 /// Sets up the calling thread, on which clients run.
-// A failure of either call only makes the figures less sharp.
+// If either call fails, the figures are only less precise.
 void tune_client_thread() noexcept {
-  // Intended starts and think times are exact to the microsecond: no timer slack.
+  // No timer slack, as intended starts and think times are exact to the microsecond.
   ::prctl(PR_SET_TIMERSLACK, 1UL);
   // A client that gets its answer must not preempt a server on the same machine, which has other
   // clients to answer. Without this, 50 clients got 15 % less out of the same Redis.
@@ -74,7 +74,7 @@ Scheduler::Scheduler(Stacks& stacks, std::unique_ptr<Descriptors> descriptors, T
 }
 
 Scheduler::~Scheduler() {
-  // Bounded: whoever posted the wake that ended the last fiber is about to leave post().
+  // Bounded: the thread that posted the last fiber's wake is about to leave post().
   while (posting_.load(std::memory_order_acquire) != 0) std::this_thread::yield();
 }
 
@@ -126,7 +126,7 @@ WaitResult Scheduler::wait(Event* event, TimePoint deadline, const std::stop_tok
   while (!self.event_wake.delivered && !self.expired && !stop.stop_requested()) park();
   Timers::disarm(self);
   if (awaited != nullptr && !awaited->leave(self)) {
-    // The thread that set it may still have to post the wake; a later wait must not get it.
+    // The setting thread may not have posted the wake yet; a later wait must not get it.
     while (!self.event_wake.delivered) park();
     awaited->take();
     return WaitResult::signalled;
@@ -141,7 +141,7 @@ void Scheduler::poll(std::span<pollfd> descriptors, Duration longest, const std:
   }
   Fiber& self = *running_;
   watch_stop(self, stop);
-  // From here to the first pause nobody else runs, so that no event is missed.
+  // No other fiber runs before the first pause, so no event is missed.
   if (descriptors_->take_ready(descriptors)) return;
   struct Leaving {
     ~Leaving() { watched.leave(polled, self); }
@@ -179,7 +179,7 @@ tl::expected<std::unique_ptr<Task>, std::string> Scheduler::start(Body body, OnF
   auto fiber = std::make_unique<Fiber>(*this, *stack, &Scheduler::enter);
   fiber->body = std::move(body);
   fiber->on_failure = std::move(on_failure);
-  auto task = std::make_unique<FiberTask>();  // from here on somebody waits for the end
+  auto task = std::make_unique<FiberTask>();  // from here on it waits for the end
   fiber->stop = task->stop.get_token();
   fiber->ended = &task->ended;
   post(fiber.release()->event_wake);  // the scheduler owns it now
@@ -191,8 +191,8 @@ void Scheduler::trim_stack() noexcept {
   Stacks::trim(running_->stack, frame - kStackOfTrimming);
 }
 
-// Wakes. Whoever posts one holds its fiber in existence, and so the scheduler: the fiber does not
-// go on before it is delivered.
+// Wakes. A fiber does not go on before a posted wake is delivered, so posting keeps the fiber, and
+// with it the scheduler, in existence.
 
 void Scheduler::post(Wake& wake) noexcept {
   if (&Carrier::current() == this) return deliver(wake);
@@ -211,7 +211,7 @@ void Scheduler::deliver(Wake& wake) noexcept {
 }
 
 void Scheduler::make_ready(Fiber& fiber) noexcept {
-  // The one that runs looks for itself before it waits.
+  // The running fiber checks by itself before it waits.
   if (!fiber.ReadyHook::is_linked() && &fiber != running_) ready_.push_back(fiber);
 }
 
@@ -229,7 +229,7 @@ void Scheduler::take_inbox() noexcept {
 // The loop.
 
 void Scheduler::run_ready() noexcept {
-  // Those that become ready meanwhile come after the next look at the inbox.
+  // Fibers that become ready meanwhile run after the next look at the inbox.
   bool more = !ready_.empty();
   const Fiber* const last = more ? &ready_.back() : nullptr;
   while (more) {
@@ -242,7 +242,7 @@ void Scheduler::run_ready() noexcept {
   }
 }
 
-/// While this one runs, memory has the time to bring what those after it need.
+/// While one fiber runs, loads the memory of the next ones into the cache.
 void Scheduler::prefetch_next() const noexcept {
   auto next = ready_.begin();
   if (next == ready_.end()) return;
@@ -277,7 +277,7 @@ void Scheduler::look_around() noexcept {
     if (inbox_.load() == nullptr) longest = until_next_timer();
   }
   if (virtual_now_) {
-    // The kernel is asked only when nothing can happen in virtual time.
+    // Asks the kernel only if nothing can happen in virtual time.
     if (longest > Duration::zero()) stand_still();
   } else {
     descriptors_->harvest(longest, [this](Fiber& fiber) { make_ready(fiber); });
@@ -301,7 +301,7 @@ void Scheduler::stand_still() noexcept {
   descriptors_->harvest(kLongestStandstill, [this](Fiber& fiber) { make_ready(fiber); });
   const bool woken = !ready_.empty() || inbox_.load() != nullptr || fibers_ == 0;
   if (woken || BootClock::now() - began < kLongestStandstill) return;
-  fmt::print(stderr, "virtual time stands still: {} fibers wait for what nobody will do\n",
+  fmt::print(stderr, "virtual time stands still: {} fibers wait for events that cannot happen\n",
              fibers_);
   std::abort();
 }
@@ -329,7 +329,7 @@ void Scheduler::run_body(Fiber& fiber) noexcept {
   } catch (...) {
     fiber.on_failure("an unknown exception");
   }
-  // What they hold may wait when it is destroyed, so that must be here.
+  // Destroyed here, on the fiber, as destroying what they hold may wait.
   fiber.body = nullptr;
   fiber.on_failure = nullptr;
 }
@@ -341,8 +341,8 @@ void Scheduler::park() noexcept {
 }
 
 void Scheduler::watch_stop(Fiber& self, const std::stop_token& stop) {
-  // To enter and leave the list of a stop that all clients share costs cache misses among
-  // thousands, under one lock.
+  // Registering with a stop that all clients share costs, with thousands of them, cache misses
+  // under one lock.
   if (!stop.stop_possible() || stop == self.watched_stops[self.latest_watched]) return;
   self.latest_watched = self.latest_watched == 0 ? 1 : 0;
   std::stop_token& watched = self.watched_stops[self.latest_watched];
@@ -386,7 +386,7 @@ tl::expected<std::unique_ptr<Pool>, std::string> Pool::make(int threads, StackSi
 
 Pool::~Pool() {
   for (const auto& lane : lanes_) lane->scheduler->finish();
-  // All before any is destroyed: a thread may still wake a fiber of another one.
+  // All threads end before any is destroyed: a thread may still wake another's fiber.
   for (const auto& lane : lanes_) lane->thread.finish();
 }
 

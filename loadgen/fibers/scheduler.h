@@ -25,19 +25,20 @@
 
 namespace lockbench::fibers {
 
-/// What has a deadline. The members are for Timers, except that anybody may read `expired`.
+/// Base of anything with a deadline. The members are for Timers, except that all may read
+/// `expired`.
 struct Timed : boost::intrusive::set_base_hook<> {
-  TimePoint deadline = TimePoint::max();  ///< max: none
-  TimePoint queued_for{};                 ///< its place in the queue: not after the deadline
+  TimePoint deadline = TimePoint::max();  ///< max() for none
+  TimePoint queued_for{};                 ///< its place in the queue; at or before the deadline
   bool expired = false;                   ///< since it was armed
 };
 
-/// Deadlines, earliest first; equal ones in the order in which they were queued. To arm the same
-/// one again for later, or to disarm it, leaves it where it is until then, so that a time-out for
+/// Deadlines, earliest first; equal ones in the order in which they were queued. Arming one again
+/// for a later time, or disarming it, leaves it in its place until then, so that a time-out for
 /// each command costs nothing. For one thread.
 class Timers {
  public:
-  /// Instead of an earlier deadline.
+  /// Replaces an earlier deadline.
   void arm(Timed& timed, TimePoint deadline) {
     timed.expired = false;
     timed.deadline = deadline;
@@ -47,12 +48,12 @@ class Timers {
     enqueue(timed);
   }
   static void disarm(Timed& timed) { timed.deadline = TimePoint::max(); }
-  /// Before it is destroyed.
+  /// Call it before `timed` is destroyed.
   void remove(Timed& timed) {
     if (timed.is_linked()) queue_.erase(Queue::s_iterator_to(timed));
   }
 
-  /// No deadline passes before; max without any.
+  /// No deadline is earlier; max() without any.
   TimePoint next() const { return queue_.empty() ? TimePoint::max() : queue_.begin()->queued_for; }
   /// Calls `on_expiry(timed)` for each whose deadline has passed.
   template <class OnExpiry>
@@ -88,15 +89,15 @@ class Timers {
 class Scheduler;
 struct Fiber;
 
-/// One reason for a fiber to go on, on its way from any thread to the fiber's own.
+/// One reason for a fiber to go on, passed from any thread to the fiber's own.
 struct Wake {
   Fiber& fiber;
   Wake* next = nullptr;
   bool delivered = false;
 };
 
-/// The exceptions that a fiber handles and those under way, which the C++ runtime keeps by thread.
-/// The layout is the ABI's (Itanium C++ ABI, exception handling, 2.2.2).
+/// A fiber's handled and uncaught exceptions, which the C++ runtime keeps per thread. The layout is
+/// the ABI's (Itanium C++ ABI, exception handling, 2.2.2).
 struct ExceptionState {
   void* caught = nullptr;
   unsigned int uncaught = 0;
@@ -108,15 +109,16 @@ struct ExceptionState {
 /// In the list of fibers that are ready.
 using ReadyHook = boost::intrusive::slist_base_hook<boost::intrusive::tag<struct ReadyTag>>;
 
-/// Of one scheduler, whose thread alone uses it, but for wake() and OnStop. Among thousands of
-/// fibers its memory is in no cache when it goes on, so what each turn uses comes first.
+/// Belongs to one scheduler, and only that thread uses it, except for wake() and OnStop. With
+/// thousands of fibers its memory is in no cache when its turn comes, so the members of each turn
+/// come first.
 struct alignas(kCacheLine) Fiber final : Waiter, Timed, ReadyHook {
   struct StopWake;
   struct OnStop {
     StopWake& stop;
     void operator()() const noexcept;
   };
-  /// How a stop reaches it.
+  /// Wakes the fiber on a stop.
   struct StopWake {
     explicit StopWake(Fiber& fiber) : wake{fiber} {}
 
@@ -130,21 +132,21 @@ struct alignas(kCacheLine) Fiber final : Waiter, Timed, ReadyHook {
       : context(its_stack, entry), scheduler(its_scheduler), stack(its_stack) {}
 
   void wake() noexcept override;
-  /// For a turn of it soon.
+  /// For a turn soon.
   void prefetch_turn() const noexcept { prefetch(this, kEachTurn); }
 
-  // With the base classes, what each turn uses.
+  // Used in each turn, together with the base classes.
   static constexpr std::size_t kEachTurn = 3 * kCacheLine;
   Context context;
   bool over = false;
   std::uint8_t latest_watched = 0;
   ExceptionState exceptions;
-  Wake event_wake{*this};  ///< its start comes as this, too
-  /// The stops of the latest waits: commands mostly have one, pauses between them another one.
+  Wake event_wake{*this};  ///< also its start
+  /// The stops of the latest waits: commands mostly have one, the pauses between them another.
   std::array<std::stop_token, 2> watched_stops;
   Scheduler& scheduler;
 
-  std::array<StopWake, 2> stop_wakes{StopWake(*this), StopWake(*this)};  ///< of those
+  std::array<StopWake, 2> stop_wakes{StopWake(*this), StopWake(*this)};  ///< of watched_stops
   const Stack stack;
   Carrier::Body body;
   Carrier::OnFailure on_failure;
@@ -152,13 +154,13 @@ struct alignas(kCacheLine) Fiber final : Waiter, Timed, ReadyHook {
   Event* ended = nullptr;  ///< its Task waits for this
 };
 
-/// The time in which a scheduler's fibers live.
+/// The time of a scheduler's fibers.
 enum class Time {
   real,
-  /// Stands still while a fiber runs, and jumps to the next deadline when all wait: what lasts
-  /// hours is played in moments. For fibers that wait for one another only, not for sockets or
-  /// other threads. A yield takes a microsecond, and so does a wait whose deadline has passed, or
-  /// a loop of them would never see time pass.
+  /// Stands still while a fiber runs, and jumps to the next deadline when all wait, so hours pass
+  /// in moments. For fibers that wait only for one another, not for sockets or other threads. A
+  /// yield, or a wait whose deadline has passed, takes a microsecond: otherwise a loop of them
+  /// would never see time pass.
   virtual_time,
 };
 
@@ -166,14 +168,14 @@ enum class Time {
 /// methods are for its fibers only, except start() and forget(), which are thread-safe.
 class Scheduler final : public Carrier {
  public:
-  /// `stacks` must outlive it. The error says why there can be none.
+  /// `stacks` must outlive it. The error says why it cannot be made.
   static tl::expected<std::unique_ptr<Scheduler>, std::string> make(Stacks& stacks,
                                                                     Time time = Time::real);
   Scheduler(const Scheduler&) = delete;
   Scheduler& operator=(const Scheduler&) = delete;
   ~Scheduler() override;
 
-  /// Runs fibers on the calling thread, until finish() was called and all have ended.
+  /// Runs fibers on the calling thread until finish() was called and all have ended.
   void run() noexcept;
   /// Thread-safe.
   void finish() noexcept;
@@ -191,7 +193,7 @@ class Scheduler final : public Carrier {
   void yield() override;
   tl::expected<std::unique_ptr<Task>, std::string> start(Body body, OnFailure on_failure) override;
 
-  /// See the function below; on a fiber.
+  /// As the function below. Call it on a fiber.
   void trim_stack() noexcept;
 
   /// Makes the wake's fiber ready. Thread-safe.
@@ -216,9 +218,9 @@ class Scheduler final : public Carrier {
   void resume(Fiber& fiber) noexcept;
   void end(Fiber& fiber) noexcept;
   void look_around() noexcept;
-  /// How long nothing happens, unless somebody else wakes a fiber.
+  /// How long nothing happens unless another thread wakes a fiber.
   Duration until_next_timer() noexcept;
-  /// Nothing is left that could happen in virtual time. Ends the program if no other thread wakes a
+  /// Called if nothing more can happen in virtual time. Ends the program if no other thread wakes a
   /// fiber either.
   void stand_still() noexcept;
 
@@ -248,7 +250,7 @@ class Scheduler final : public Carrier {
 /// destroyed before it.
 class Pool {
  public:
-  /// The error says why a thread or what it needs cannot be had.
+  /// The error says which resource is missing, and why.
   static tl::expected<std::unique_ptr<Pool>, std::string> make(int threads, StackSize stack = {});
   Pool(const Pool&) = delete;
   Pool& operator=(const Pool&) = delete;
@@ -259,7 +261,7 @@ class Pool {
                                                          Carrier::OnFailure on_failure);
 
   int threads() const { return static_cast<int>(lanes_.size()); }
-  /// What this thread has used of a processor. Thread-safe.
+  /// The processor time of this thread. Thread-safe.
   Duration cpu_time(int thread) const {
     return lanes_.at(static_cast<std::size_t>(thread))->thread.cpu_time();
   }
@@ -276,8 +278,8 @@ class Pool {
   std::vector<std::unique_ptr<Lane>> lanes_;
 };
 
-/// Gives back the memory below what the calling fiber uses of its stack now: after connecting,
-/// which needs more of it than what follows. Does nothing on a thread of its own.
+/// Gives back the stack memory that the calling fiber does not use now: connecting needs more of it
+/// than later work. Does nothing on a thread of its own.
 void trim_stack() noexcept;
 
 }  // namespace lockbench::fibers

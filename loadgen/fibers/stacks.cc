@@ -23,12 +23,12 @@ constexpr std::size_t kPage = 4096;
 constexpr std::size_t kGuard = Stacks::kGuardBytes;
 constexpr std::size_t kStacksAtOnce = 32;
 constexpr std::size_t kLeastBytes = 4 * kPage;
-// Frames that sanitizers instrument are several times as large.
+// Sanitizers make frames several times as large.
 constexpr std::size_t kSizeFactor = kSanitized ? 4 : 1;
-// Linux 6.13: a guard that does not split the mapping, of which a process may have 65,530 only.
+// Linux 6.13: a guard that does not split the mapping; a process can have only 65,530 mappings.
 constexpr int kGuardInstall = 102;
 constexpr std::uint64_t kCanary = 0x6c6f636b62656e63;
-constexpr std::size_t kCanaryAt = kGuard - sizeof kCanary;  // the first that an overflow reaches
+constexpr std::size_t kCanaryAt = kGuard - sizeof kCanary;  // an overflow reaches it first
 
 std::size_t in_pages(std::size_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
 
@@ -61,7 +61,7 @@ tl::expected<Stack, std::string> Stacks::take() {
   }
   const Stack stack = free_.back();
   free_.pop_back();
-  unpoison(stack);  // the frame that ended the last fiber never returned
+  unpoison(stack);  // the last frame of its earlier fiber never returned
   return stack;
 }
 
@@ -78,11 +78,11 @@ tl::expected<void, std::string> Stacks::map_slab() {
     return tl::unexpected("no memory for the stack of a fiber: " +
                           std::system_category().message(errno));
   }
-  // A huge page would make all stacks in it resident.
+  // One huge page would make all its stacks resident.
   ::madvise(start, bytes, MADV_NOHUGEPAGE);
   const std::span slab(static_cast<std::byte*>(start), bytes);
   slabs_.push_back(slab);
-  // Twice as much each time, as one by one would copy the list with each slab.
+  // Doubles, as a slab's room each time would copy the list with every slab.
   if (free_.capacity() < slabs_.size() * kStacksAtOnce) {
     free_.reserve(slabs_.size() * kStacksAtOnce * 2);
   }
@@ -148,10 +148,10 @@ void Context::switch_to(Context& to) noexcept {
 void Context::end_in(Context& to) noexcept {
   announce(to, true);
   jump_fcontext(to.at_, this);
-  std::abort();  // nobody comes back
+  std::abort();  // nothing switches back
 }
 
-// Not instrumented: ThreadSanitizer would count its return as one of the context it switches to.
+// Not instrumented: ThreadSanitizer would count its return in the context that it switches to.
 LOCKBENCH_NO_SANITIZE void Context::announce([[maybe_unused]] Context& to,
                                              [[maybe_unused]] bool for_good) noexcept {
 #ifdef LOCKBENCH_ASAN
@@ -166,7 +166,7 @@ void Context::arrived(transfer_t transfer) noexcept {
   auto& from = *static_cast<Context*>(transfer.data);
   from.at_ = transfer.fctx;
 #ifdef LOCKBENCH_ASAN
-  // How the bounds of the thread's own stack become known.
+  // This yields the bounds of the thread's own stack.
   __sanitizer_finish_switch_fiber(fake_stack_, &from.bottom_, &from.size_);
 #endif
 }

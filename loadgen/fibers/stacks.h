@@ -8,7 +8,7 @@
 #include <tl/expected.hpp>
 #include <vector>
 
-// GCC defines the first pair, clang answers questions.
+// GCC defines macros for sanitizers; clang has __has_feature.
 #ifdef __has_feature
 #if __has_feature(address_sanitizer)
 #define LOCKBENCH_ASAN 1
@@ -42,27 +42,27 @@ inline constexpr bool kSanitized = true;
 inline constexpr bool kSanitized = false;
 #endif
 
-/// What is left of the frames there may be written again.
+/// Allows memory of abandoned frames to be written again.
 inline void unpoison([[maybe_unused]] std::span<std::byte> memory) noexcept {
 #ifdef LOCKBENCH_ASAN
   __asan_unpoison_memory_region(memory.data(), memory.size());
 #endif
 }
 
-/// Of a fiber; only what it touches takes memory. With sanitizers, whose frames are larger, it gets
-/// several times as much.
+/// The stack of a fiber; only touched pages take memory. With sanitizers, whose frames are larger,
+/// it is several times as large.
 struct StackSize {
   std::size_t bytes = std::size_t{64} * 1024;
 };
 
-/// Lowest address first, with the guard.
+/// Lowest address first, guard included.
 using Stack = std::span<std::byte>;
 
-/// The stacks of fibers, mapped many at once. Thread-safe.
+/// The stacks of fibers, mapped in slabs. Thread-safe.
 class Stacks {
  public:
-  /// Below each stack. More than the largest frame of a strategy, which would else step over it
-  /// into the next stack.
+  /// Below each stack. Larger than any frame of a strategy, which could otherwise step over it into
+  /// the next stack.
   static constexpr std::size_t kGuardBytes = std::size_t{32} * 1024;
 
   explicit Stacks(StackSize size);
@@ -72,16 +72,16 @@ class Stacks {
 
   /// The error says why there is no memory.
   tl::expected<Stack, std::string> take();
-  /// For another fiber. Its memory is kept: to return it costs more than a fiber.
+  /// Keeps the memory for another fiber: returning it would cost more than a fiber.
   void give_back(Stack stack) noexcept;
 
-  /// Ends the program if this stack has overflowed. Where the kernel can guard single pages, the
-  /// overflow itself ends the program instead, by SIGSEGV.
+  /// Ends the program if this stack has overflowed. If the kernel can guard single pages, the
+  /// overflow itself ends it earlier, by SIGSEGV.
   void check(Stack stack) const noexcept {
     if (!guarded_ && !canary_lives(stack)) overflowed();
   }
 
-  /// Returns the memory below `in_use`, which must be above what the caller's callees use.
+  /// Returns the memory below `in_use` to the kernel; the caller's callees must not use it.
   static void trim(Stack stack, const std::byte* in_use) noexcept;
 
  private:
@@ -98,14 +98,14 @@ class Stacks {
 
 inline constexpr std::size_t kCacheLine = 64;
 
-/// Brings memory that is about to be used into the cache.
+/// Loads memory into the cache for use soon.
 inline void prefetch(const void* from, std::size_t bytes) noexcept {
   const auto* const first = static_cast<const std::byte*>(from);
   for (std::size_t at = 0; at < bytes; at += kCacheLine) __builtin_prefetch(first + at);
 }
 
-/// Where a fiber, or the thread that runs fibers, goes on, and what the sanitizers must know of it.
-/// For one thread.
+/// The point at which a fiber, or the thread that runs fibers, continues, with the sanitizers' data
+/// about it. For one thread.
 class Context {
  public:
   /// The calling thread's.
@@ -116,17 +116,17 @@ class Context {
   Context& operator=(const Context&) = delete;
   ~Context();
 
-  /// Leaves this context, the caller's, for `to`. Returns when somebody switches back.
+  /// Leaves this context, the caller's, for `to`. Returns after a switch back.
   void switch_to(Context& to) noexcept;
   /// The same for good.
   [[noreturn]] void end_in(Context& to) noexcept;
-  /// What follows each switch.
+  /// Call it after each switch.
   void arrived(boost::context::detail::transfer_t transfer) noexcept;
-  /// For a switch to it soon.
+  /// Call it before a switch to it.
   void prefetch_frames() const noexcept { prefetch(at_, kFramesAhead); }
 
  private:
-  // The innermost frames, which the next wait ends in. What lies above takes its time.
+  // The innermost frames, which the end of a wait needs first.
   static constexpr std::size_t kFramesAhead = 8 * kCacheLine;
 
   void announce(Context& to, bool for_good) noexcept;

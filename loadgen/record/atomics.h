@@ -6,8 +6,8 @@
 
 namespace lockbench::loadgen {
 
-/// Threads that write to the same line slow each other down. The standard library's constant is not
-/// used, as it varies with compiler flags.
+/// Threads that write to the same line slow each other down. Not the standard library's constant,
+/// which varies with compiler flags.
 inline constexpr std::size_t kCacheLine = 64;
 
 /// Makes an atomic at least that value.

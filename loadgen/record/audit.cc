@@ -40,7 +40,7 @@ void Audit::enter(int key, int client, Mode mode, std::optional<std::uint64_t> f
                   AcquireMark mark, TimePoint now) noexcept {
   Slot& slot = slots_[key];
   const std::uint64_t before = slot.inside.fetch_add(weight(mode), std::memory_order_acq_rel);
-  // A client that enters is part of every conflict that exists then.
+  // An entering client is part of every conflict at that time.
   if (conflicting(before + weight(mode))) {
     overlaps_.fetch_add(1, memory_order_relaxed);
     if (!conflicting(before)) slot.conflict.begin(now - origin_);

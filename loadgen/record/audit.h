@@ -16,12 +16,11 @@ struct AcquireMark {
   /// Twice that number, plus 1 if it was shared or 2 if it was exclusive; 0: there is none.
   std::uint64_t floor = 0;
 
-  /// For those that begin after this grant.
+  /// The mark of acquisitions that begin after this grant.
   static constexpr AcquireMark after(Mode mode, std::uint64_t fencing) {
     return {2 * fencing + (mode == Mode::shared ? 1 : 2)};
   }
-  /// Whether a number is too low. Clients that share the lock may have the same one; others may
-  /// not.
+  /// Whether the number is too low. Only clients that share the lock may have equal ones.
   constexpr bool is_above(Mode mode, std::uint64_t fencing) const {
     return 2 * fencing + (mode == Mode::shared ? 1 : 0) < floor;
   }
@@ -31,8 +30,8 @@ struct AuditTotals {
   std::uint64_t overlaps = 0;  ///< entries while a conflicting client was inside
   Duration overlap_time{};     ///< summed over the keys; includes overlaps that still last
   std::uint64_t fence_regressions = 0;
-  /// Those below the grant before. After a store lost its numbers each grant is a regression until
-  /// they are as high again, but only the first one is such a step back.
+  /// Those below the previous grant. After a store has lost its numbers, each grant is a regression
+  /// until they are as high again, but only the first is a reset.
   std::uint64_t fence_resets = 0;
   std::uint64_t longest_streak = 0;  ///< grants of one key in a row that went to one client
 };
@@ -59,8 +58,8 @@ class IntervalSum {
   std::atomic<std::uint64_t> value_{0};
 };
 
-/// Checks that do not trust the lock: which clients are inside each key's section, and in which
-/// order fencing numbers come. One per run. Thread-safe, and lock-free as PerKey is; keys from 0.
+/// Checks that do not trust the lock: which clients are inside each key's section, and whether
+/// fencing numbers grow. One per run. Thread-safe, and lock-free as PerKey is; keys from 0.
 class Audit {
  public:
   /// `origin` must be before the times of the calls, by at most 400 days.
@@ -69,8 +68,8 @@ class Audit {
   /// Call before requesting the lock.
   AcquireMark begin_acquire(int key) const noexcept;
 
-  /// Call right after the grant. Counts an overlap if a client is inside that excludes this one,
-  /// and a regression if the fencing number is not above the mark's (two shared ones may be equal).
+  /// Call right after the grant. Counts an overlap if a conflicting client is inside, and a
+  /// regression if the fencing number is not above the mark's (two shared ones may be equal).
   /// Numbers are below 2^63.
   void enter(int key, int client, Mode mode, std::optional<std::uint64_t> fencing, AcquireMark mark,
              TimePoint now) noexcept;
@@ -78,13 +77,13 @@ class Audit {
   /// Call right before the release, with the same mode.
   void leave(int key, Mode mode, TimePoint now) noexcept;
 
-  /// Drops the streaks of the warm-up, which are figures and not evidence.
+  /// Drops the streaks of the warm-up: unlike the other findings they are figures, not evidence.
   void restart_streaks() noexcept;
 
-  /// Adds what was found elsewhere, of which the longest streak is the longest of both.
+  /// Adds the findings of another process. The longest streak is the longer of the two.
   void add(const AuditTotals& more) noexcept;
 
-  /// So far. Walks over the used keys if there has been an overlap.
+  /// The totals so far. Walks over the used keys if there was an overlap.
   AuditTotals totals(TimePoint now = Carrier::current().now()) const noexcept;
 
  private:
@@ -104,7 +103,7 @@ class Audit {
   alignas(kCacheLine) std::atomic<std::uint64_t> overlaps_{0};
   std::atomic<std::uint64_t> fence_regressions_{0}, fence_resets_{0};
   std::atomic<std::uint64_t> longest_streak_{0};
-  std::atomic<std::int64_t> overlap_ns_{0};  ///< that was found elsewhere
+  std::atomic<std::int64_t> overlap_ns_{0};  ///< found by other processes
 };
 
 }  // namespace lockbench::loadgen

@@ -13,8 +13,8 @@
 namespace lockbench::loadgen {
 namespace {
 
-/// Empty if there is no such file, or no permission to read it: getline does not throw then, as a
-/// stream's buffer does.
+/// Empty if the file is missing or unreadable: unlike a stream's buffer, getline does not throw
+/// then.
 std::string text_of(const std::filesystem::path& path) {
   std::ifstream file(path);
   std::string text;
@@ -35,25 +35,25 @@ std::optional<double> parse_throttled(const std::string& stat) {
 
 // Above this share of all cores, the generator is the bottleneck.
 constexpr double kHighestCpuShare = 0.9;
-// So is a full thread that clients share, if servers have time left that clients could have used.
+// So is a full thread that clients share, if servers still have time for clients.
 constexpr double kFullThreadShare = 0.95, kBusyServerShare = 0.8, kFullMachineShare = 0.9;
-// Steal, and other programs, delay clients and servers alike by about as much as they take.
+// Steal and other programs delay clients and servers by about the time that they take.
 constexpr double kHighestStealShare = 0.02, kHighestOtherShare = 0.1;
 // A CPU limit stops threads for tens of milliseconds at a time. A share of the wall time.
 constexpr double kHighestThrottledShare = 0.02;
-// The kernel counts the machine's CPU in ticks of some milliseconds.
+// The kernel counts the machine's CPU in ticks of a few milliseconds.
 constexpr double kTickNoiseSeconds = 0.05;
 // Lateness above the timers' noise matters from this share of the measured wait,
 constexpr double kHighestLagShare = 0.2;
 constexpr Duration kLagNoise = std::chrono::milliseconds(1);
-// and within that noise from this one: most of the figure is then the generator's.
+// and within that noise from this share: most of the figure is then the generator's.
 constexpr double kHighestNoiseShare = 0.5;
 constexpr std::array kLagQuantiles{0.5, 0.99};
 constexpr double kClockJumpSeconds = 0.05;
 constexpr double kOverrunNoise = 0.05, kHighestOverrunShare = 0.05;
 
-/// Whether the lag, if it is more than `noise`, is above this share of the wait for the lock. Waits
-/// count from the intended start, so the lag is a part of them.
+/// Whether the lag is above `noise` and above this share of the wait for the lock. Waits count from
+/// the intended start, so the lag is a part of them.
 bool distorts(const HistogramSnapshot& lag, const HistogramSnapshot& acquire, double quantile,
               Duration noise, double highest_share) {
   const Duration late = lag.percentile(quantile);
@@ -77,7 +77,7 @@ std::int64_t p99_us(const HistogramSnapshot& histogram) {
 
 using Invalid = std::function<void(std::string reason)>;
 
-/// Records the shares of the machine, and judges those that others took.
+/// Records the shares of the machine's CPU, and judges those that other programs and machines took.
 void certify_machine(const RunEvidence& evidence, results::Generator& generator,
                      const Invalid& invalid) {
   const auto& [cpu, pressure_seconds, throttled_seconds] = evidence.machine;
@@ -87,7 +87,7 @@ void certify_machine(const RunEvidence& evidence, results::Generator& generator,
   }
   if (throttled_seconds && *throttled_seconds > kHighestThrottledShare * evidence.wall_seconds) {
     invalid(fmt::format(
-        "a CPU limit held threads up for {:.2f} s: raise that of the container or service "
+        "a CPU limit held threads up for {:.2f} s: raise the limit of the container or service "
         "(docker --cpus, limits.cpu, CPUQuota)",
         *throttled_seconds));
   }
@@ -108,15 +108,15 @@ void certify_machine(const RunEvidence& evidence, results::Generator& generator,
   }
 }
 
-/// Records and judges how busy the threads are that clients share. In a closed loop clients ask as
-/// fast as they are served, so something is at its limit: a server, the machine, or such a thread.
-/// With a schedule, a full thread starts sections late, which is judged as lag.
+/// Records and judges how busy the clients' threads are. In a closed loop clients ask as fast as
+/// they are served, so some resource is at its limit: a server, the machine, or such a thread. With
+/// a schedule, a full thread starts sections late, which is judged as lag.
 void certify_threads(const RunEvidence& evidence, results::Generator& generator,
                      const Invalid& invalid) {
   if (!evidence.busiest_thread_seconds || evidence.wall_seconds <= 0) return;
   generator.busiest_thread_share = *evidence.busiest_thread_seconds / evidence.wall_seconds;
-  // A lock in this process uses its clients' threads by design. On a machine that is full, its
-  // servers get no more, however the rest is divided.
+  // A lock in this process uses its clients' threads by design. On a full machine, servers get no
+  // more, however the rest is divided.
   if (!evidence.has_store || !evidence.closed_loop ||
       *generator.busiest_thread_share <= kFullThreadShare ||
       generator.machine_cpu_share.value_or(0) >= kFullMachineShare) {
@@ -126,7 +126,7 @@ void certify_threads(const RunEvidence& evidence, results::Generator& generator,
   if (!evidence.each_server_cpu_seconds) {
     return invalid(
         fmt::format("a thread of the load generator was busy {:.0f} % of the time, and the servers "
-                    "do not tell whether they were, too: more --threads may reach more",
+                    "do not report their CPU: more --threads may reach more",
                     thread));
   }
   const double server = *evidence.each_server_cpu_seconds / evidence.wall_seconds;
@@ -222,10 +222,8 @@ results::Generator certify(const RunEvidence& evidence) {
   certify_machine(evidence, generator, invalid);
   certify_threads(evidence, generator, invalid);
   if (wakes_too_late(evidence)) {
-    invalid(
-        fmt::format("idle clients started late: p99 {} µs after the schedule, of an acquire "
-                    "p99 of {} µs",
-                    p99_us(evidence.wake_lag), p99_us(evidence.acquire)));
+    invalid(fmt::format("idle clients started late: p99 start delay {} µs, with acquire p99 {} µs",
+                        p99_us(evidence.wake_lag), p99_us(evidence.acquire)));
   } else if (distorts(evidence.schedule_lag, evidence.acquire, 0.99, kLagNoise, kHighestLagShare)) {
     invalid(fmt::format(
         "{}: all clients were busy, so sections began late, p99 {:.1f} ms after the schedule",

@@ -19,8 +19,8 @@ struct MachineCpu {
 };
 MachineCpu operator-(const MachineCpu& later, const MachineCpu& earlier);
 
-/// What the kernel says of the machine as a whole, and of this process's limits. Nothing where it
-/// does not.
+/// The kernel's figures for the whole machine, and for this process's limits; nothing if it has
+/// none.
 struct MachineReading {
   std::optional<MachineCpu> cpu;
   /// Time in which at least one thread waited for a core, since the machine started.
@@ -36,25 +36,25 @@ MachineReading read_machine();
 std::optional<MachineCpu> parse_machine_cpu(std::string_view stat, double ticks_per_second);
 /// In seconds, from the text of /proc/pressure/cpu.
 std::optional<double> parse_cpu_pressure(std::string_view pressure);
-/// Of this process's control group (version 2: a container, a service) and of those around it, in
-/// seconds, by the files below `root`. Nothing where the kernel counts none.
+/// Of this process's control group (version 2: a container, a service) and its parents, in seconds,
+/// by the files below `root`. Nothing if the kernel does not count it.
 std::optional<double> read_throttled_seconds(const std::filesystem::path& root);
 
-/// What is known about a finished run's validity.
+/// Evidence for a finished run's validity.
 struct RunEvidence {
   double wall_seconds = 0;             ///< from the start of the load, by the monotonic clock
   double wall_clock_jump_seconds = 0;  ///< change of the time of day against it
-  double suspended_seconds = 0;        ///< for which the machine was suspended meanwhile
+  double suspended_seconds = 0;        ///< for which the machine was suspended
   double cpu_seconds = 0;              ///< of this process during the load
   /// CPU time of the busiest of the threads that clients share; nothing on virtual time.
   std::optional<double> busiest_thread_seconds;
   /// Of all private servers during the load; nothing if the lock or the counter is on servers of
   /// the user, whose CPU may be that of this machine.
   std::optional<double> private_cpu_seconds;
-  /// Of the lock's servers, the mean of each; nothing if they do not tell.
+  /// The mean over the lock's servers; nothing if they do not report it.
   std::optional<double> each_server_cpu_seconds;
   bool closed_loop = true;
-  MachineReading machine;  ///< what the load added to it
+  MachineReading machine;  ///< during the load
   int cores = 1;
   bool has_store = true;       ///< false: the lock itself lives in this process
   double overrun_seconds = 0;  ///< how late the runner noticed the end of the load
@@ -66,8 +66,8 @@ struct RunEvidence {
   std::vector<std::string> restarted_servers;
 };
 
-/// Decides whether the figures are those of the lock or those of the generator and its machine.
-/// Each reason against the lock is a line.
+/// Decides whether the figures show the lock, or rather the generator and its machine. One line per
+/// reason against the figures.
 results::Generator certify(const RunEvidence& evidence);
 
 }  // namespace lockbench::loadgen

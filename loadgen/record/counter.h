@@ -41,7 +41,7 @@ struct CounterTotals {
 class CounterSession {
  public:
   virtual ~CounterSession() = default;
-  /// Connects, so that the first read inside a section need not.
+  /// Connects, so that no section has to.
   virtual tl::expected<void, std::string> connect() { return {}; }
   /// A resource that checks fencing numbers registers the reader's number, if any, and counts a
   /// stale read as a rejection. The error is one line that names the endpoint, never a secret.
@@ -52,21 +52,21 @@ class CounterSession {
                             std::optional<std::uint64_t> fencing) = 0;
 };
 
-/// What one process knows of a key's counter.
+/// One process's knowledge of a key's counter.
 struct CounterTally {
   int key = 0;
   std::uint64_t accepted = 0, rejected_stale = 0, unknown = 0;
-  std::uint64_t initial = 0;  ///< plus 1; 0: not known
-  std::uint64_t highest = 0;  ///< value that was written, at least
+  std::uint64_t initial = 0;  ///< plus 1; 0 if unknown
+  std::uint64_t highest = 0;  ///< lower bound of the highest written value
   bool stored = false;        ///< a store may hold it
   bool operator==(const CounterTally&) const = default;
 };
 
-/// The writes to one key. Kept per key, so that an unknown write that moved one counter does not
-/// make up for a write that was lost on another. Thread-safe.
+/// The writes to one key. Kept per key, so that an unknown write to one counter does not hide a
+/// lost write on another. Thread-safe.
 struct alignas(kCacheLine) KeyWrites {
   std::atomic<std::uint64_t> accepted{0}, rejected_stale{0}, unknown{0};
-  /// The number. If a store holds it: its initial value plus 1, or 0 as long as that is not known.
+  /// The counter's value. If a store holds it: its initial value plus 1, or 0 if unknown.
   std::atomic<std::uint64_t> value{0};
   std::atomic<bool> stored{false};  ///< a store may hold it
   std::atomic<std::uint64_t> highest{0};
@@ -86,14 +86,14 @@ class Counter {
   virtual ~Counter() = default;
   /// Thread-safe. `env` must outlive the session.
   virtual std::unique_ptr<CounterSession> open(Env& env) = 0;
-  /// Of each key that was used. Thread-safe.
+  /// For each used key. Thread-safe.
   std::vector<CounterTally> tallies() const;
   /// Adds the writes of another process to the same counters. Thread-safe.
   void add(const CounterTally& tally) { keys_[tally.key].add(tally); }
   /// Exact when no write is under way. Call only on the thread that made the counter.
   virtual tl::expected<CounterTotals, std::string> totals() = 0;
-  /// Removes everything that was written to the store. A stop ends it after the batch under way,
-  /// with an error. On the same thread as totals().
+  /// Removes everything written to the store. A stop ends it after the batch under way, with an
+  /// error. Call it on the thread of totals().
   virtual tl::expected<void, std::string> remove_keys(const std::stop_token& /*stop*/) {
     return {};
   }
@@ -103,7 +103,7 @@ class Counter {
 };
 
 /// Counts only writes that other processes report, and trusts the reports. Finds fewer lost updates
-/// than there were if the last writes are not known.
+/// if the last writes are unknown.
 std::unique_ptr<Counter> make_reported_counter(int keys);
 
 /// In this process's memory, starting at 0. `keys` is at least 1.

@@ -6,10 +6,11 @@
 namespace lockbench::loadgen {
 namespace {
 
-/// A lock that starves its waiters would fill memory.
+/// Bounded, as a lock that starves its waiters would fill memory.
 constexpr std::size_t kMostReleases = 1 << 14;
 
-/// The first of the releases at which this client was waiting. Mostly few have come since.
+/// The first release at which this client was waiting. Searches from the end, as there are mostly
+/// few since.
 auto first_since(auto& releases, const WaitTicket& wait) {
   auto at = releases.end();
   while (at != releases.begin() && std::prev(at)->number > wait.number) --at;
@@ -58,7 +59,7 @@ GrantNote HandoffTracker::granted(int key, const WaitTicket& wait, TimePoint gra
           later, releases.end(),
           [&](Release& release) {
             if (release.served) return false;
-            // A grant from before the release was not caused by it: this client did not wait then.
+            // A grant from before the release: this client was not waiting at it.
             if (granted_at < release.started) return --release.waiting == 0;
             if (!release.confirmed) {
               release.served = true;
@@ -82,7 +83,8 @@ void HandoffTracker::gave_up(int key, const WaitTicket& wait, TimePoint now,
   releases.erase(std::remove_if(first_since(releases, wait), releases.end(),
                                 [&](Release& release) {
                                   if (release.served || --release.waiting > 0) return false;
-                                  // Not yet known to have succeeded: nobody missed it for certain.
+                                  // An unconfirmed release may have failed, so it does not count as
+                                  // missed.
                                   if (release.confirmed) {
                                     unserved.insert(unserved.end(), release.weight,
                                                     now - release.started);
@@ -116,7 +118,7 @@ void HandoffTracker::release_finished(int key, TimePoint started, bool success,
   Slot& mine = slots_[key];
   const std::scoped_lock lock(mine.mutex);
   if (mine.releases == nullptr) return;
-  // The youngest, mostly: two of one key may begin in the same nanosecond.
+  // Mostly the youngest; but two of one key may begin in the same nanosecond.
   const auto found = std::find_if(
       mine.releases->rbegin(), mine.releases->rend(),
       [&](const Release& release) { return release.started == started && !release.confirmed; });
@@ -143,7 +145,7 @@ std::vector<Duration> HandoffTracker::unserved(TimePoint now) const {
   return waits;
 }
 
-/// Every second confirmed release stands for its neighbour, too.
+/// Merges neighbours: every second confirmed release then stands for both.
 void HandoffTracker::thin_out(std::vector<Release>& releases) {
   std::vector<Release> rest;
   for (const Release& release : releases) {

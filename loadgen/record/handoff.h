@@ -13,26 +13,26 @@
 
 namespace lockbench::loadgen {
 
-/// From the start of a release to the next grant to a client that was waiting when it began.
+/// From the start of a release to the next grant to a client that was then waiting.
 struct Handoff {
   Duration taken{};
-  bool direct = false;         ///< no client that came later was granted the lock in between
-  std::uint64_t releases = 1;  ///< that this one stands for
+  bool direct = false;         ///< no later client was granted the lock in between
+  std::uint64_t releases = 1;  ///< represented by this one
 };
 
 /// One client's wait for a key.
 struct WaitTicket {
-  std::uint64_t number = 0;  ///< of the key's events in their order
+  std::uint64_t number = 0;  ///< in the order of the key's events
   Mode mode = Mode::exclusive;
-  bool contended = false;    ///< as in GrantNote, when it began
-  bool held = false;         ///< another client held the lock then, in whatever mode
+  bool contended = false;    ///< as in GrantNote, at the beginning
+  bool held = false;         ///< another client held the lock then, in any mode
   std::uint64_t grants = 0;  ///< of the key until then
 };
 
-/// What a grant means to the clients that waited.
+/// A grant's effect on waiting clients.
 struct GrantNote {
-  /// Another client held or wanted the lock in a conflicting mode when the wait began or ended. Two
-  /// shared ones do not conflict, so their grants say nothing of exclusion.
+  /// Another client held or wanted the lock in a conflicting mode when the wait began or ended.
+  /// Grants to clients that share the lock say nothing about exclusion.
   bool contended = false;
   bool overtook = false;  ///< another client was waiting at a release before this wait began
   /// From the start of the latest release to this grant, if a client waited at that release.
@@ -40,9 +40,9 @@ struct GrantNote {
 };
 
 /// Follows each key's lock from hand to hand: which clients waited at a release, and which got the
-/// lock next. Every release at which a client waited gives one handoff, however many clients
-/// overtook that one. The grant may be seen before the releasing client knows that it succeeded;
-/// whichever call completes the pair reports the handoff. Thread-safe; keys from 0. Takes a key's
+/// lock next. Every release at which a client waited gives one handoff, however many others
+/// overtook that client. The grant may be seen before the releasing client knows of its success;
+/// the call that completes the pair reports the handoff. Thread-safe; keys from 0. Takes a key's
 /// mutex for a moment, which only the clients of that key share.
 class HandoffTracker {
  public:
@@ -54,24 +54,23 @@ class HandoffTracker {
   /// Call right after a grant. Adds the handoffs that it completes to `completed`.
   GrantNote granted(int key, const WaitTicket& wait, TimePoint granted_at,
                     std::vector<Handoff>& completed);
-  /// The acquisition ended without a grant. Adds to `unserved` how long the releases have waited
-  /// for which nobody waits any more.
+  /// The acquisition ended without a grant. Adds to `unserved` the waits of those releases for
+  /// which no client waits any more.
   void gave_up(int key, const WaitTicket& wait, TimePoint now, std::vector<Duration>& unserved);
 
-  /// Call before gave_up() if the lock was taken all the time. It counts as stuck if no client of
-  /// this run held it meanwhile, until one is granted it.
+  /// Call before gave_up() if the lock was held for the whole wait. If no client of this run held
+  /// it, it counts as stuck until the next grant.
   void found_taken(int key, const WaitTicket& wait);
-  /// How many keys are stuck. Cheap.
+  /// The number of stuck keys. Cheap.
   std::uint64_t stuck() const { return stuck_.load(std::memory_order_relaxed); }
 
-  /// Call before the release is sent; that of a shared lock hands nothing on. Returns whether a
+  /// Call before the release is sent. A shared lock's release hands nothing on. Returns whether a
   /// client waits.
   bool release_started(int key, Mode mode, TimePoint started);
-  /// Call when its answer is known, with the same `started`, for every exclusive release that
-  /// began.
+  /// Call for every started exclusive release when its answer is known, with the same `started`.
   void release_finished(int key, TimePoint started, bool success, std::vector<Handoff>& completed);
 
-  /// How long each release that nobody took up has waited, over all keys.
+  /// How long each release without a following grant has waited, over all keys.
   std::vector<Duration> unserved(TimePoint now) const;
 
  private:
@@ -79,12 +78,12 @@ class HandoffTracker {
   struct Release {
     std::uint64_t number = 0;
     TimePoint started;
-    int waiting = 0;           ///< clients that waited then and still do
-    std::uint64_t weight = 1;  ///< releases that this one stands for
+    int waiting = 0;           ///< clients waiting since then
+    std::uint64_t weight = 1;  ///< releases represented by this one
     bool confirmed = false;    ///< it succeeded
     bool overtaken = false;
-    bool followed = false;  ///< by a grant, to whomever
-    bool served = false;    ///< though not confirmed yet
+    bool followed = false;  ///< by a grant to any client
+    bool served = false;    ///< before its confirmation
     TimePoint served_at{};
   };
   struct ByMode {

@@ -9,7 +9,7 @@
 namespace lockbench::loadgen {
 namespace {
 
-/// A figure that censored samples could move by less is no lower bound.
+/// If censored samples could raise a figure by more than this factor, it is a lower bound.
 constexpr double kSameFigure = 1.05;
 
 using Layout = HistogramLayout;
@@ -19,8 +19,7 @@ Duration clipped_midpoint(const HistogramSnapshot& snapshot, std::size_t index) 
   return std::max(snapshot.min, std::min(snapshot.max, Duration(Layout::midpoint(index))));
 }
 
-/// Makes min and max agree with the buckets, which may have been read at a slightly different
-/// moment.
+/// Makes min and max agree with the buckets, which may have been read slightly earlier or later.
 void widen_to_buckets(HistogramSnapshot& snapshot, Duration lowest, Duration highest) {
   snapshot.min = lowest;
   snapshot.max = highest;
@@ -163,7 +162,7 @@ results::Distribution to_distribution(const HistogramSnapshot& complete,
   result.count = complete.count();
   result.censored = {censored.count(), buckets_of(censored), censored.overflow};
   const std::uint64_t samples = result.count + result.censored.count;
-  // Nobody knows how long the longest would have been.
+  // The full length of the longest is unknown.
   const bool longest_cut = result.censored.count > 0 && censored.max >= complete.max;
   if (longest_cut || seconds(all.sum) > kSameFigure * seconds(complete.sum)) {
     result.at_least.emplace_back("mean");
@@ -172,10 +171,10 @@ results::Distribution to_distribution(const HistogramSnapshot& complete,
   // Not through mean(), which rounds to nanoseconds.
   if (samples > 0) result.mean = seconds(all.sum) / static_cast<double>(samples);
   result.stddev = seconds(all.stddev());
-  // A wait that was cut off is no shortest one.
+  // A censored wait cannot be the shortest.
   result.min = seconds(result.count > 0 ? complete.min : all.min);
   result.max = seconds(all.max);
-  // As if none of those that were cut off had ever ended.
+  // Counts censored samples as infinite, for the upper bound.
   HistogramSnapshot latest = complete;
   latest.overflow += result.censored.count;
   latest.max = Duration::max();
@@ -239,7 +238,7 @@ void ShardedHistogram::record_evenly(Duration longest, std::uint64_t samples,
   constexpr double kMostSum = 4e18;  // leaves room in 63 bits
   if (samples <= left_out || longest <= Duration::zero()) return;
   Shard& shard = shards_[0];
-  // The k-th of n lies at k/n of the longest.
+  // Of n samples, the k-th is k/n of the longest.
   const auto all = static_cast<double>(samples), most = static_cast<double>(longest.count());
   const auto first = static_cast<double>(left_out) + 1;
   shard.widen_to(std::llround(most * first / all));
@@ -258,7 +257,7 @@ void ShardedHistogram::record_evenly(Duration longest, std::uint64_t samples,
 }
 
 void ShardedHistogram::add(const HistogramSnapshot& more) noexcept {
-  if (more.count() == 0) return;  // whose bounds would count as samples
+  if (more.count() == 0) return;  // its bounds would count as samples
   Shard& shard = shards_[0];
   shard.widen_to(more.min.count());
   shard.widen_to(more.max.count());

@@ -73,8 +73,8 @@ struct HistogramSnapshot {
   HistogramSnapshot minus(const HistogramSnapshot& earlier) const;
 };
 
-/// In the result file's form, in seconds. `censored`: samples that were cut off, by the length that
-/// was seen of them.
+/// In the result file's form, in seconds. `censored`: samples that were cut off, by their observed
+/// length.
 results::Distribution to_distribution(const HistogramSnapshot& complete,
                                       const HistogramSnapshot& censored = {});
 /// The inverse, for a distribution that to_distribution() made: its complete and its censored
@@ -92,8 +92,8 @@ class ShardedHistogram {
 
   /// Takes no lock and allocates nothing. A negative sample is a programming error and counts as 0.
   void record(Duration sample) noexcept;
-  /// So many samples that lie evenly between zero and the longest, without the `left_out` shortest
-  /// ones: as quick for billions as for one.
+  /// Records `samples` samples, spread evenly from zero to the longest, without the `left_out`
+  /// shortest. As quick for billions as for one.
   void record_evenly(Duration longest, std::uint64_t samples, std::uint64_t left_out = 0) noexcept;
 
   /// Adds samples that were recorded elsewhere.
@@ -102,8 +102,8 @@ class ShardedHistogram {
   /// Whether nothing was recorded. Cheap.
   bool empty() const noexcept;
 
-  /// Does not stall the writers. A sample that is being recorded may be in some figures and not yet
-  /// in others. Counts never shrink from one snapshot to the next.
+  /// Does not stall the writers. A sample that is being recorded may be in some figures and not in
+  /// others yet. Counts never shrink from one snapshot to the next.
   HistogramSnapshot snapshot() const;
 
  private:

@@ -12,10 +12,10 @@
 
 namespace lockbench::loadgen {
 
-/// What one client's lock has cost so far. Plain numbers, used only on the client's thread.
+/// The costs of one client's lock so far. Plain numbers, used only on the client's thread.
 struct Effort {
   std::uint64_t commands = 0;
-  std::uint64_t wakes = 0;  ///< waits that an event or the store's own queue ended
+  std::uint64_t wakes = 0;  ///< waits ended by an event or by the store's own queue
   Duration round_trip{}, backoff{}, notified{};
 
   Effort operator-(const Effort& earlier) const {
@@ -24,13 +24,13 @@ struct Effort {
   }
 };
 
-/// Divides a client's waiting time by watching its commands and waits. Overlapping commands,
-/// pipelined or on several connections, count as one stretch of time. It ends when the client no
-/// longer waits for the rest: a sleep begins, or the acquisition is over. In a run, waits stop at
-/// the run's end. The request's own stop comes later, if commands under way remain unanswered.
+/// Divides a client's waiting time by its commands and waits. Overlapping commands, pipelined or on
+/// several connections, count as one stretch of time, which ends when the client no longer waits
+/// for the rest: a sleep begins, or the acquisition is over. In a run, waits stop at the run's end;
+/// the request's own stop comes later, if commands under way remain unanswered.
 class MeteredEnv : public ForwardingEnv {
  public:
-  /// Told of each answer, how long it took, and when it came.
+  /// Called for each answer, with its duration and its time.
   using OnAnswer = std::function<void(std::string_view command, Duration taken, TimePoint ended)>;
 
   explicit MeteredEnv(Env& inner, std::stop_token run_over = {}, OnAnswer on_answer = {})
@@ -47,7 +47,7 @@ class MeteredEnv : public ForwardingEnv {
   }
 
   std::stop_token waiting_stop(const std::stop_token& stop) override {
-    // A wait that cannot be stopped, such as in a clean-up, remains so.
+    // A wait that cannot be stopped, as in a clean-up, stays so.
     const bool in_run = run_over_.stop_possible() && stop.stop_possible();
     return in_run ? run_over_ : stop;
   }
@@ -63,7 +63,7 @@ class MeteredEnv : public ForwardingEnv {
   CommandFate after_command(const CommandInfo& command, CommandEnd end) override {
     const TimePoint ended = now();
     note_answer(command, end, ended);
-    // Does not tell the commands apart: the stretch still ends with the last of them.
+    // Any command will do: the stretch ends with the last one anyway.
     if (left_behind_ > 0) {
       --left_behind_;
     } else if (--under_way_ == 0) {
@@ -74,7 +74,8 @@ class MeteredEnv : public ForwardingEnv {
     return ForwardingEnv::after_command(command, end);
   }
 
-  /// The client no longer waits for commands under way: they were counted, and take no more time.
+  /// The client no longer waits for the commands under way: they are counted already, and take no
+  /// more time.
   void leave_behind() {
     if (under_way_ == 0) return;
     effort_.round_trip += now() - since_;
@@ -89,7 +90,7 @@ class MeteredEnv : public ForwardingEnv {
     TimePoint at{};
   };
 
-  /// Of commands with the same name to the same server, which answers them in order.
+  /// The same for commands of one name to one server, which answers them in order.
   static std::size_t id_of(const CommandInfo& command) {
     const std::hash<std::string_view> hash;
     return hash(command.name) * 31 + hash(command.endpoint);

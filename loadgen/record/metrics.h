@@ -8,8 +8,8 @@
 #include "results/file/model.h"
 #include "strategies/lock_strategy.h"
 
-// The one list of what a run measures, and where each figure goes. The recorder, the summary of a
-// run, its result file and the exporter derive from it. A new metric is an enumerator and a row
+// The only list of a run's metrics, and of where each figure goes. The recorder, the summary of a
+// run, its result file and the exporter derive from it. A new metric needs an enumerator and a row
 // here, a call that records it, and a field of results::Run.
 namespace lockbench::loadgen {
 
@@ -41,10 +41,10 @@ inline constexpr std::array<FailureReasonInfo, static_cast<std::size_t>(FailureR
         {"auth", "the store does not accept the user, the password or the rights"},
         {"oom", "the store has no room left"},
         {"readonly", "the store takes no writes"},
-        {"busy", "the store is loading, or runs something else"},
+        {"busy", "the store is loading, or busy with something else"},
         {"timeout", "the store does not answer in time"},
         {"unreachable", "there is no connection to the store"},
-        {"slow", "sections before it took so long that it was never begun"},
+        {"slow", "earlier sections took so long that it never began"},
         {"other", "something else"},
     }};
 
@@ -68,8 +68,8 @@ struct ByKind {
   }
 };
 
-/// Figures of the warm-up (unmeasured) and of grants after the load's end are kept apart: the
-/// series has them, and no other figure of the run.
+/// Figures of the warm-up (unmeasured) and of grants after the load's end are separate: only the
+/// series includes them.
 enum class Phase : std::uint8_t { unmeasured, measured, ending };
 inline constexpr std::array kPhases{Phase::unmeasured, Phase::measured, Phase::ending};
 
@@ -88,15 +88,15 @@ enum class Timing : std::size_t {
   exclusive_cut,
   shared,
   shared_cut,
-  transaction,  ///< from a section's intended start until it had all its locks; if it takes several
+  transaction,  ///< from a section's intended start to the last of its locks, if it takes several
   transaction_cut,
   transaction_service,  ///< the same from the actual start
   transaction_service_cut,
   hold,
   release,
   handoff,
-  handoff_cut,   ///< nobody who waited at that release was granted the lock
-  turnaround,    ///< from the start of an awaited release to the next grant, to whomever
+  handoff_cut,   ///< no client waiting at that release was granted the lock
+  turnaround,    ///< from the start of an awaited release to the next grant, to any client
   schedule_lag,  ///< open loop: actual start after intended start
   wake_lag,      ///< the part of schedule_lag that the generator causes by waking up late
   loss_to_knowledge,
@@ -110,15 +110,14 @@ enum class Timing : std::size_t {
 
 constexpr Timing acquire_timing(AcquireOutcome outcome) { return static_cast<Timing>(outcome); }
 
-/// Sums. Those up to failed_other are kept for each client, the others for the services that
-/// clients share.
+/// Sums. Those up to failed_other are kept for each client, the others for the shared services.
 enum class Count : std::size_t {
   sections,
   shared_sections,
   attempts,
   granted_attempts,  ///< of granted acquisitions only, like the three parts of their time below
   commands,          ///< of the lock, including those for renewal and notification
-  wakes,             ///< waits for the lock that a wake-up ended
+  wakes,             ///< waits for the lock ended by a wake-up
   round_trip_ns,
   backoff_ns,
   notified_ns,
@@ -127,9 +126,9 @@ enum class Count : std::size_t {
   releases_failed,
   contended_grants,       ///< another client held or wanted the lock in a conflicting mode
   awaited_releases,       ///< at which a client waited
-  direct_handoffs,        ///< those of them whose next grant went to such a client
-  overtakings,            ///< grants to clients that came after such a release
-  stale_rejected,         ///< reads and writes that a counter refused for their old fencing number
+  direct_handoffs,        ///< of these, with the next grant to such a client
+  overtakings,            ///< grants to clients that came after an awaited release
+  stale_rejected,         ///< reads and writes refused by a counter for their old fencing number
   resource_failures,      ///< reads and writes of the protected counter that failed
   transaction_aborts,     ///< attempts at all locks of a section that did not get all of them
   transaction_retries,    ///< attempts after those
@@ -160,26 +159,26 @@ constexpr Count count_of(FailureReason reason) {
                             static_cast<std::size_t>(reason));
 }
 
-/// A metric of Prometheus; no name: the figure is not exported. Rows with the same name are series
-/// of one metric, told apart by the labels.
+/// A metric of Prometheus; without a name, the figure is not exported. Rows with the same name are
+/// series of one metric with different labels.
 struct ExportedAs {
   const char* name = nullptr;
   const char* help = nullptr;
   const char* label = nullptr;
   const char* label_value = nullptr;
-  const char* outcome = nullptr;  ///< a label of its own beside the other one
+  const char* outcome = nullptr;  ///< a second label
 };
 
 template <class Kind, class Value>
 struct MetricInfo {
   Kind kind;
-  /// Its place in a run's result; no function: the file does not have it. Returns nullptr if the
-  /// run has no such group.
+  /// Its place in a run's result; without a function, the file lacks it. Returns nullptr if the run
+  /// has no such group.
   Value* (*in_run)(results::Run&) = nullptr;
   ExportedAs exported{};
   double unit = 1;             ///< of the exported figure
   bool whole_run = false;      ///< includes the warm-up and the end, as the audit does
-  Kind censors = Kind::kinds;  ///< of a timing: its samples are those of that one, cut off
+  Kind censors = Kind::kinds;  ///< of a timing: its samples are cut-off samples of this one
 };
 using TimingInfo = MetricInfo<Timing, results::Distribution>;
 using CountInfo = MetricInfo<Count, std::uint64_t>;
@@ -207,7 +206,7 @@ constexpr ExportedAs acquire_metric(const char* outcome) {
       "locks and attempts of the section, from their own request.",
       "outcome", outcome};
 }
-/// Of an acquisition that was granted, or that a time-out or the end of the run cut off.
+/// Of an acquisition that was granted, or cut off by a time-out or the end of the run.
 inline constexpr const char* kAcquired = "acquired";
 inline constexpr const char* kCutOff = "cut_off";
 
@@ -219,7 +218,7 @@ constexpr ExportedAs mode_metric(const char* mode, const char* outcome) {
 }
 constexpr ExportedAs transaction_metric(const char* outcome) {
   return {"lockbench_transaction_acquire_duration_seconds",
-          "Time from a section's intended start until it had all its locks, if it takes several, "
+          "Time from a section's intended start to the last of its locks, if it takes several, "
           "or until it was cut off.",
           "outcome", outcome};
 }
@@ -233,7 +232,7 @@ constexpr ExportedAs renewal_metric(const char* outcome) {
           "outcome", outcome};
 }
 
-/// A timing whose samples are those of another one, cut off.
+/// A timing whose samples are cut-off samples of another one.
 constexpr TimingInfo cut(Timing kind, Timing censors, ExportedAs exported = {}) {
   return {.kind = kind, .exported = exported, .censors = censors};
 }

@@ -9,8 +9,8 @@
 
 namespace lockbench::loadgen {
 
-/// A State for each key of a run, from 0, that it gets on its first use: a run over 10 million keys
-/// may use one in ten. The others cost four bytes each. Thread-safe; takes no lock, except for a
+/// A State for each used key of a run, made on first use: a run over 10 million keys may use one in
+/// ten. An unused key costs four bytes. Keys from 0. Thread-safe; takes no lock, except for a
 /// moment on the first use of a key.
 template <class State>
 class PerKey {
@@ -19,21 +19,21 @@ class PerKey {
       : numbers_(static_cast<std::size_t>(keys)),
         chunks_((numbers_.size() + kChunk - 1) / kChunk) {}
 
-  /// Makes it if it is not there.
+  /// Makes it if necessary.
   State& operator[](int key) {
     std::atomic<std::uint32_t>& place = numbers_[static_cast<std::size_t>(key)];
     const std::uint32_t number = place.load(std::memory_order_acquire);
     return state(number == 0 ? add(place) : number);
   }
 
-  /// Null: there is none, as the key was never used.
+  /// Null if the key was never used.
   State* find(int key) const {
     const std::uint32_t number =
         numbers_[static_cast<std::size_t>(key)].load(std::memory_order_acquire);
     return number == 0 ? nullptr : &state(number);
   }
 
-  /// Calls visit(key, state) for each State that is there, in ascending order of the keys.
+  /// Calls visit(key, state) for each used key, in ascending order.
   template <class Visit>
   void for_each(Visit&& visit) const {
     for (int key = 0; key < static_cast<int>(numbers_.size()); ++key) {
@@ -60,7 +60,7 @@ class PerKey {
   }
 
   std::vector<std::atomic<std::uint32_t>> numbers_;  ///< 0: never used
-  /// By number. All pointers from the beginning: a reader must never see them move.
+  /// By number. Has room for all pointers from the beginning: a reader must never see them move.
   std::vector<std::unique_ptr<State[]>> chunks_;
   std::mutex adding_;
   std::uint32_t added_ = 0;

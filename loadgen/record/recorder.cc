@@ -12,7 +12,7 @@ namespace lockbench::loadgen {
 namespace {
 
 using std::memory_order_relaxed;
-// A store that puts a number into each message must not fill memory.
+// Bounded, as a store may put a number into each message.
 constexpr std::size_t kDistinctFailures = 16;
 constexpr const char* kOtherFailures = "other failures";
 
@@ -21,7 +21,7 @@ struct Sign {
   FailureReason reason;
 };
 
-/// What servers and the connections to them write. The first that is found counts.
+/// Texts of servers, and of connections to them. The first match counts.
 constexpr auto kSigns = std::to_array<Sign>({
     {"NOAUTH", FailureReason::auth},
     {"WRONGPASS", FailureReason::auth},
@@ -66,7 +66,7 @@ constexpr auto kSigns = std::to_array<Sign>({
     {"No such file", FailureReason::unreachable},
 });
 
-/// What waits weigh by their bucket, and what they would if no censored one had ever ended.
+/// The weights of waits by bucket; in `latest`, censored ones count as infinite.
 struct Waits {
   explicit Waits(std::size_t buckets) : seen(buckets), latest(buckets) {}
 
@@ -87,7 +87,7 @@ std::size_t bucket_at(const std::vector<double>& weights, double share) {
     if (weights[i] == 0) continue;
     last = i;
     below += weights[i];
-    // Sums of shares are off by rounding.
+    // Allows for rounding in the sums of shares.
     if (below >= share * total * (1 - 1e-12)) break;
   }
   return last;
@@ -98,7 +98,7 @@ std::size_t bucket_at(const std::vector<double>& weights, double share) {
 ClientWaits::ClientWaits(int clients) : clients_(clients) {
   if (clients == 0) return;
   const std::size_t bytes = 2 * kRows * static_cast<std::size_t>(clients) * sizeof(Row);
-  // Zero pages from the kernel are rows of zeros, and take no memory until a client writes there.
+  // The kernel's zero pages are rows of zeros, and take no memory until a client writes there.
   void* const pages = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (pages == MAP_FAILED) throw std::bad_alloc();
@@ -146,7 +146,7 @@ std::optional<results::ByClient> ClientWaits::by_client() const {
   const auto percentile = [](const Waits& waits, double share) -> Percentile {
     const std::size_t bucket = bucket_at(waits.seen, share);
     const auto middle = std::min<std::int64_t>(Layout::midpoint(bucket), Layout::kHighest);
-    // The neighbouring bucket is the same figure within the histogram's error.
+    // A neighbouring bucket is within the histogram's error.
     return {seconds(Duration(middle)), bucket_at(waits.latest, share) > bucket + 1};
   };
   Waits all(kBuckets);
@@ -277,7 +277,7 @@ void Recorder::renewal(Phase phase, const RenewalReport& report) {
   switch (report.outcome) {
     case RenewalAnswer::renewed:
       add(phase, Count::renewals);
-      // A renewal that came too late left no margin.
+      // A late renewal left no margin.
       into[Timing::renewal_margin].record(std::max(report.margin, Duration::zero()));
       break;
     case RenewalAnswer::not_owner:

@@ -18,8 +18,8 @@
 namespace lockbench::loadgen {
 
 /// The waits for locks of each client, within 3 %. Each client's thread records its own, without a
-/// lock; any thread may read. A client has 5 KiB of buckets, of which those that it uses take
-/// memory: the buckets of one power of two lie side by side for all clients, which wait alike.
+/// lock; any thread may read. A client has 5 KiB of buckets, but only used ones take memory: the
+/// buckets of one power of two lie side by side for all clients, whose waits are similar.
 class ClientWaits {
  public:
   explicit ClientWaits(int clients);
@@ -34,13 +34,13 @@ class ClientWaits {
     bool censored = false;
     std::uint32_t waits = 0;
   };
-  /// Those of this client that hold some.
+  /// This client's filled buckets.
   std::vector<Bucket> buckets_of(int client) const;
-  /// Adds waits that were recorded elsewhere, on the thread that records the client's. Ignores a
-  /// bucket that there is not.
+  /// Adds waits recorded in another process; on the thread that records the client's. Ignores an
+  /// impossible bucket.
   void add(int client, const Bucket& more) noexcept;
 
-  /// Percentiles over all clients, each of which weighs the same, and those of the worst. A client
+  /// Percentiles over all clients, with equal weights, and those of the worst client. A client
   /// without waits does not count; nothing if none has any.
   std::optional<results::ByClient> by_client() const;
 
@@ -68,14 +68,14 @@ using Counts = ByKind<Count, std::uint64_t>;
 inline constexpr std::array kVotes{Vote::granted, Vote::refused, Vote::failed};
 
 /// One client's figures. Only its own thread writes, without a lock. Any thread may read at any
-/// time: each number is consistent, but they may be of slightly different moments.
+/// time; the numbers may be of slightly different moments.
 class alignas(64) ClientRecord {
  public:
   void add(Phase phase, const Counts& more);
-  /// The same of a single one, which is less than kClientCounts.
+  /// The same for a single count, below kClientCounts.
   void add(Phase phase, Count what, std::uint64_t more = 1);
   Counts counts(Phase phase) const;
-  /// Of a single one, in all phases.
+  /// Of a single count, in all phases.
   std::uint64_t total(Count what) const;
 
   std::atomic<ClientState> state{ClientState::idle};
@@ -85,18 +85,18 @@ class alignas(64) ClientRecord {
   std::array<Sums, kPhases.size()> sums_{};
 };
 
-/// Everything that one run measures, while it runs. Writers are the clients and the services that
-/// they share: recording takes no lock and allocates nothing, except for failures, which are rare.
+/// All measurements of one run, while it runs. The writers are the clients and their shared
+/// services; recording takes no lock and allocates nothing, except for failures, which are rare.
 /// Readers merge snapshots without stalling the writers. Thread-safe.
 class Recorder {
  public:
-  /// `nodes`: of a quorum; 0 for a lock that has none.
+  /// `nodes`: of a quorum; 0 for a lock without one.
   explicit Recorder(int clients, int nodes = 0);
 
-  /// One of a quorum's nodes, by what it answered.
+  /// One of a quorum's nodes, by its answers.
   struct Node {
     std::array<std::atomic<std::uint64_t>, kVotes.size()> votes{};
-    /// Response times of the answers that were waited for. The time of a late answer is not known.
+    /// Response times of the awaited answers. A late answer's time is unknown.
     std::array<ShardedHistogram, kVotes.size()> taken;
 
     std::uint64_t count(Vote vote) const {
@@ -130,17 +130,17 @@ class Recorder {
   Counts totals(Phase phase) const;
   /// Of all phases.
   Counts totals() const;
-  /// The same of a single one: far cheaper with many clients.
+  /// Of a single count: far cheaper with many clients.
   std::uint64_t total(Count what) const;
   std::uint64_t clients_in(ClientState state) const;
   std::uint64_t outcome_count(Phase phase, AcquireOutcome outcome) const;
   /// Acknowledgements that the latest wait for replicas required.
   std::uint64_t replicas_wanted() const { return replicas_wanted_.load(std::memory_order_relaxed); }
 
-  /// How long a store took to answer this command, in the measured phase. Takes a lock: a client
-  /// asks once for each name. Stays valid.
+  /// A store's times to answer this command, in the measured phase. The reference stays valid.
+  /// Takes a lock, so a client asks once for each name.
   ShardedHistogram& command(std::string_view name);
-  /// Those that were answered at least once.
+  /// Of commands answered at least once.
   std::map<std::string, HistogramSnapshot> command_snapshots() const;
 
   /// Of the services alone.
@@ -154,13 +154,13 @@ class Recorder {
   void round(Phase phase, bool split, std::optional<Duration> validity);
   void replicas_waited(Phase phase, Duration taken, int acknowledged, int wanted);
 
-  /// Keeps distinct messages and how often each came. Takes a lock: for failures only.
+  /// Counts distinct messages. Takes a lock, so only for failures.
   void failure(const std::string& message, std::uint64_t times = 1);
   std::map<std::string, std::uint64_t> failure_counts() const;
   void want_replicas(std::uint64_t replicas) {
     replicas_wanted_.store(replicas, std::memory_order_relaxed);
   }
-  /// The latest message of each reason; empty: there was none.
+  /// The latest message of each reason; empty if there is none.
   ByKind<FailureReason, std::string> latest_failures() const;
   /// The most frequent first.
   std::vector<std::string> failures() const;

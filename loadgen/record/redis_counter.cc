@@ -63,10 +63,10 @@ class RedisSession : public CounterSession {
     const std::string value = std::to_string(reading.value + 1);
     const std::string name = options_.key_name(key);
     KeyWrites& writes = touch(key);
-    // The first client that writes has read before any other one wrote.
+    // The first writer read its value before any other client wrote.
     std::uint64_t unknown = 0;
     writes.value.compare_exchange_strong(unknown, reading.value + 1, std::memory_order_relaxed);
-    // Few clients write to a key at a time: only the lock's failure lets them meet.
+    // Rarely contended: only if the lock fails do several clients write to one key.
     raise_to(writes.highest, reading.value + 1);
     if (!options_.checks_fencing || !fencing) {
       return writes.note(to_result(connection_->call({"SET", name, value, "PX", kept_for_})));
@@ -80,10 +80,10 @@ class RedisSession : public CounterSession {
   }
 
  private:
-  /// Notes that the server may have this key from now on.
+  /// Notes that from now on the server may have this key.
   KeyWrites& touch(int key) {
     KeyWrites& writes = keys_[key];
-    // Written once only, as clients share it.
+    // Written only once, as clients share it.
     if (!writes.stored.load(std::memory_order_relaxed)) {
       writes.stored.store(true, std::memory_order_relaxed);
     }
@@ -116,7 +116,7 @@ class RedisCounter : public Counter {
     auto instance = server_instance();
     if (!instance) return tl::unexpected(instance.error());
     instance_ = std::move(*instance);
-    // Shows now whether counters can be read at all.
+    // Checks now that counters can be read at all.
     const auto reply = connection_->call({"GET", options_.key_name(0)});
     if (!reply) return tl::unexpected(reply.error().message);
     return {};
@@ -140,7 +140,7 @@ class RedisCounter : public Counter {
     }
     std::vector<std::pair<int, const KeyWrites*>> written;
     keys_.for_each([&](int key, const KeyWrites& writes) {
-      // Without a write under way, all that may have happened to the other keys are refused reads.
+      // With no write under way, the other keys can have had only refused reads.
       if (writes.value.load(std::memory_order_relaxed) == 0) return writes.add_to(totals, 0);
       written.emplace_back(key, &writes);
     });
@@ -150,7 +150,7 @@ class RedisCounter : public Counter {
         connection_->queue({"GET", options_.key_name(written[i].first)});
       }
       std::optional<std::string> failure;
-      // Every answer must be received, also after a failure.
+      // Every answer must be received, even after a failure.
       for (std::size_t i = first; i < end; ++i) {
         const KeyWrites& writes = *written[i].second;
         const auto reply = connection_->receive();
@@ -169,7 +169,7 @@ class RedisCounter : public Counter {
   }
 
   tl::expected<void, std::string> remove_keys(const std::stop_token& stop) override {
-    // The server may have closed it, or may have been frozen.
+    // The server may have closed the connection, or have been frozen.
     connection_->close();
     std::vector<int> stored;
     keys_.for_each([&](int key, const KeyWrites& writes) {
@@ -193,7 +193,7 @@ class RedisCounter : public Counter {
   }
 
  private:
-  /// Changes with a restart. Empty without permission to run INFO.
+  /// Changes with a restart. Empty without the permission for INFO.
   tl::expected<std::string, std::string> server_instance() {
     const auto info = connection_->call({"INFO", "server"});
     const bool refused = !info && info.error().kind == StoreError::Kind::rejected;

@@ -23,7 +23,7 @@ struct RedisCounterOptions {
   /// Rejects reads and writes whose fencing number is below the highest seen. Clients without
   /// numbers are not checked.
   bool checks_fencing = false;
-  /// How long the server keeps a counter that is not written any more. Longer than the run, or its
+  /// How long the server keeps a counter after its last write. Must be longer than the run, or its
   /// updates would count as lost.
   Duration kept_for = kKeptFor;
 
@@ -32,8 +32,8 @@ struct RedisCounterOptions {
 };
 
 /// In a Redis server, so that clients may be separate processes. Connects; the error names the
-/// endpoint. Counts the writes of its own sessions only; a key's initial value is the one that the
-/// first of these was based on.
+/// endpoint. Counts only the writes of its own sessions; a key's initial value is the reading
+/// behind the first of these.
 tl::expected<std::unique_ptr<Counter>, std::string> make_redis_counter(RedisCounterOptions options);
 
 }  // namespace lockbench::loadgen

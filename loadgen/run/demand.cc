@@ -15,7 +15,7 @@ namespace {
 constexpr std::string_view kForm = "share=50%,keys=2500,move=10s";
 constexpr Duration kShortestMove = std::chrono::milliseconds(1);
 
-/// False: there is no such part, or its value is out of range.
+/// False if there is no such part, or its value is out of range.
 bool set_part(HotSet& hot, std::string_view name, std::string_view value) {
   if (name == "share" && value.ends_with('%')) {
     value.remove_suffix(1);
@@ -55,7 +55,7 @@ TimePoint Schedule::next() {
   long double gaps = 0;
   {
     const std::scoped_lock lock(mutex_);
-    // A share takes at least one of as many starts as there are clients, so this ends.
+    // Ends: of every `clients` starts in a row, a share takes at least one.
     bool taken = false;
     while (!taken) {
       if (arrival_ == Arrival::poisson) elapsed_gaps_ += draw_exponential(random_);
@@ -63,7 +63,7 @@ TimePoint Schedule::next() {
       taken = share_.takes(issued_++);
     }
   }
-  // From the start each time, so that rounding to nanoseconds does not add up.
+  // Counted from the start each time, so that rounding to nanoseconds does not add up.
   const long double nanoseconds = std::min(kFarNanoseconds, gaps * 1e9L / per_second_);
   return start_ + Duration(std::llround(nanoseconds));
 }
@@ -117,7 +117,7 @@ tl::expected<HotSet, std::string> HotSet::parse(std::string_view text) {
     const std::size_t equals = part.find('=');
     const bool set = equals != std::string::npos &&
                      set_part(hot, part.substr(0, equals), part.substr(equals + 1));
-    if (!set) return wrong(fmt::format("\"{}\" is no part of one", part));
+    if (!set) return wrong(fmt::format("\"{}\" is not a part of a hot set", part));
   }
   if (hot.share == 0 || hot.keys == 0) return wrong("the share and the keys are needed");
   return hot;
@@ -148,7 +148,7 @@ int KeyChooser::pick(Random& random, Duration since_start) const {
   if (weights_.empty()) return uniform_below(keys_, random);
   const double drawn = draw_unit(random) * weights_.back();
   const auto found = std::upper_bound(weights_.begin(), weights_.end(), drawn);
-  // Rounding may carry the draw to the end.
+  // Rounding may carry the draw past the end.
   return std::min(static_cast<int>(found - weights_.begin()), keys_ - 1);
 }
 
@@ -159,7 +159,7 @@ int KeyChooser::pick_hot(Random& random, Duration since_start) const {
     first = moves % keys_ * hot_->keys % keys_;
   }
   const bool is_hot = draw_unit(random) < hot_->share;
-  // Numbers from the first hot key on, round the end: the hot keys, and then the others.
+  // Numbers count from the first hot key, round the end: first the hot keys, then the others.
   const int number = is_hot ? uniform_below(hot_->keys, random)
                             : hot_->keys + uniform_below(keys_ - hot_->keys, random);
   return static_cast<int>((first + number) % keys_);
@@ -170,14 +170,15 @@ tl::expected<std::unique_ptr<Demand>, std::string> Demand::make(const Workload& 
   const bool fits =
       workload.locks_per_section >= 1 && workload.locks_per_section <= workload.key_count();
   if (!workload.trace && !fits) {
-    return tl::unexpected<std::string>("a section takes at least one lock, and at most one a key");
+    return tl::unexpected<std::string>(
+        "a section takes at least one lock, and at most one per key");
   }
   std::unique_ptr<Demand> demand(new Demand(workload, share));
   if (!workload.trace) return demand;
   const std::string& path = workload.trace->path;
   const auto trace = Trace::read(path, &demand->trace_);
   if (!trace) return tl::unexpected(trace.error());
-  // A share of it has fewer transactions.
+  // The file may have more transactions, as a share has only some of them.
   if (trace->keys != workload.trace->keys || trace->transactions < workload.trace->transactions) {
     return tl::unexpected(path + ": the file was changed");
   }
@@ -194,7 +195,7 @@ bool Demand::next(int client, Duration since_start, Random& random, Transaction&
     draw(client, since_start, random, out.locks);
   } else {
     std::uint64_t next = begun_++;
-    // A share takes at least one of as many transactions as there are clients, so this ends.
+    // Ends: of every `clients` transactions in a row, a share takes at least one.
     while (next < trace_.ends.size() && !share_.takes(next)) next = begun_++;
     if (next >= trace_.ends.size()) return false;
     const auto locks = trace_.of(next);
@@ -207,7 +208,7 @@ bool Demand::next(int client, Duration since_start, Random& random, Transaction&
 
 void Demand::draw(int client, Duration since_start, Random& random,
                   std::vector<Wanted>& locks) const {
-  // With a skew most draws may be of keys that are taken already.
+  // With a skew, most draws may give keys already taken.
   constexpr int kMostDraws = 16;
   const auto pick = [&] {
     return workload_.key_per_client ? client % workload_.key_count()
@@ -220,7 +221,7 @@ void Demand::draw(int client, Duration since_start, Random& random,
   for (int i = 0; i < workload_.locks_per_section; ++i) {
     int key = pick();
     for (int draws = 1; draws < kMostDraws && taken(key); ++draws) key = pick();
-    // There are more keys than locks of a section, so this ends.
+    // Ends, as there are more keys than locks in a section.
     while (taken(key)) key = (key + 1) % workload_.key_count();
     const bool shared = workload_.shared_share > 0 && draw_unit(random) < workload_.shared_share;
     locks.push_back({key, shared ? Mode::shared : Mode::exclusive});

@@ -14,15 +14,15 @@
 namespace lockbench::loadgen {
 
 /// Draws the key of a section: uniform, Zipf (key k, from 0, has the exact weight 1/(k+1)^skew), or
-/// with a hot set. With skew it has 8 bytes for each key. Read-only after construction, so all
-/// clients share it.
+/// with a hot set. With skew it takes 8 bytes per key. Read-only after construction, so all clients
+/// share it.
 class KeyChooser {
  public:
   /// Throws std::invalid_argument unless there is a key, skew is finite and at least 0, and the hot
   /// keys are fewer than all keys and without skew.
   KeyChooser(int keys, double skew, std::optional<HotSet> hot = std::nullopt);
 
-  /// The hot keys are the first ones at the load's start; at each move, as many that follow them.
+  /// The hot keys are the first ones at the load's start; each move makes the next ones hot.
   int pick(Random& random, Duration since_start = {}) const;
 
  private:
@@ -30,26 +30,26 @@ class KeyChooser {
 
   const int keys_;
   const std::optional<HotSet> hot_;
-  std::vector<double> weights_;  ///< with skew: of each key with those before it
+  std::vector<double> weights_;  ///< with skew: cumulative, by key
 };
 
-/// What one section does: takes all these locks, holds them, gives them back, and then thinks.
+/// The work of one section: takes all these locks, holds them, gives them back, and then thinks.
 struct Transaction {
   std::vector<Wanted> locks;  ///< different keys, at least one
   Duration hold{}, think{};
 };
 
-/// Which locks the sections of a run ask for: drawn as the workload says, or those of a trace in
-/// its order, each transaction for the client that asks next. One per run. Thread-safe.
+/// The locks that a run's sections request: drawn as the workload says, or read from a trace in its
+/// order, each transaction for the next client that asks. One per run. Thread-safe.
 class Demand {
  public:
-  /// Of a trace, what this share takes. The error is one line.
+  /// Of a trace, only this share's transactions. The error is one line.
   static tl::expected<std::unique_ptr<Demand>, std::string> make(const Workload& workload,
                                                                  const Share& share = {});
 
-  /// The client's next transaction, which begins that long after the load. `out` is reused, so that
-  /// nothing is allocated in the long run; `random` is the client's own. Returns false, from then
-  /// on, if there is none. Must not wait.
+  /// Sets `out` to the client's next transaction, which begins `since_start` after the load. `out`
+  /// is reused, so that nothing is allocated in the long run; `random` is the client's own. False,
+  /// from then on, if there is none. Does not wait.
   bool next(int client, Duration since_start, Random& random, Transaction& out);
 
  private:
@@ -60,19 +60,19 @@ class Demand {
   const Workload& workload_;
   const Share share_;
   const KeyChooser keys_;
-  TraceLocks trace_;                     ///< empty: all are drawn
+  TraceLocks trace_;                     ///< empty if locks are drawn
   std::atomic<std::uint64_t> begun_{0};  ///< of the trace, by all shares
 };
 
 /// Intended starts of the sections of an open loop, shared by all clients: the next free client
-/// takes the next one, and the n-th is the same whichever client takes it. Each process of a run
-/// draws the whole schedule and takes its share, so that their starts together are those of one
-/// process. Thread-safe.
+/// takes the next start, and the n-th is the same for any client. Each process of a run draws the
+/// whole schedule and takes its share, so that together they have the starts of a single process.
+/// Thread-safe.
 class Schedule {
  public:
   /// Throws std::invalid_argument unless `per_second` is above 0 and finite. Constant spacing
   /// begins at `start`; with Poisson arrivals the first section comes a random gap later. The share
-  /// has at least one client.
+  /// must have a client.
   Schedule(double per_second, Arrival arrival, TimePoint start, std::uint64_t seed,
            const Share& share = {});
 
@@ -81,10 +81,10 @@ class Schedule {
 
   struct Due {
     std::uint64_t count = 0;
-    Duration longest{};  ///< since the first of them
+    Duration longest{};  ///< since the first of these
   };
-  /// The further starts before `until`, which the schedule does not issue any more. Beyond the
-  /// first they are counted by their rate, as there may be billions.
+  /// The remaining starts before `until`, which the schedule then no longer issues. Counted by
+  /// their rate beyond the first, as there may be billions.
   Due due_before(TimePoint until);
 
  private:
@@ -98,24 +98,24 @@ class Schedule {
   double elapsed_gaps_ = 0;  ///< sum of Poisson gaps, each in units of the mean gap
 };
 
-/// Lets two clients meet at a lock now and then: while one of them holds it, its rival is called,
-/// asks for the lock and waits. The locks take turns, one at a time, so that the others are free
-/// for the rest of the load. Thread-safe.
+/// Makes two clients meet at a lock at intervals: while one holds it, its rival is called, requests
+/// the lock and waits. The locks take turns, one at a time, so that the others are free for the
+/// rest of the load. Thread-safe.
 class Meetings {
  public:
-  /// `every`: from the beginning of a meeting to that of the next one, at least.
+  /// `every`: the least time between the beginnings of two meetings.
   Meetings(int locks, Duration every) : every_(every), called_(static_cast<std::size_t>(locks)) {}
 
-  /// The lock's rival, which `event` calls; null when it has ended.
+  /// Registers the lock's rival, which `event` calls; null when the rival has ended.
   void expect(int lock, Event* event);
 
-  /// Whether the section of this lock that begins now is a meeting; then end() must follow.
+  /// Whether the section of this lock that begins now is a meeting; if so, end() must follow.
   bool begin(int lock, TimePoint now);
-  /// The lock is held, until about then.
+  /// Calls the rival: the lock is held until about `until`.
   void call(int lock, TimePoint until);
   void end();
 
-  /// Until when the lock is held to which its rival was called last.
+  /// The end of the hold for which the lock's rival was last called.
   TimePoint held_until(int lock) const;
 
  private:

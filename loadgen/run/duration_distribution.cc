@@ -69,7 +69,7 @@ Parsed DurationDistribution::read_quantiles(std::istream& file, std::string path
   }
   if (file.bad()) return tl::unexpected(fmt::format("{}: cannot be read", path));
   if (quantiles.empty()) return tl::unexpected(fmt::format("{}: no quantiles", path));
-  // What lies between two quantiles counts as their middle, what lies outside as the nearest.
+  // Draws between two quantiles count as their middle, draws outside as the nearest quantile.
   double mean = quantiles.front().share * static_cast<double>(quantiles.front().value.count()) +
                 (1 - quantiles.back().share) * static_cast<double>(quantiles.back().value.count());
   for (std::size_t i = 1; i < quantiles.size(); ++i) {

@@ -13,8 +13,8 @@
 
 namespace lockbench::loadgen {
 
-// Written out because the standard library's distributions differ between implementations, and a
-// seed must give the same load everywhere.
+// Own code, as the standard library's distributions differ between implementations, and a seed must
+// give the same load everywhere.
 
 /// Uniform in [0, 1).
 inline double draw_unit(Random& random) { return static_cast<double>(random() >> 11) * 0x1p-53; }
@@ -33,7 +33,7 @@ inline double draw_normal(Random& random) {
 /// always zero.
 class DurationDistribution {
  public:
-  /// The longest draw; exponential and lognormal ones are cut there.
+  /// The longest draw; exponential and lognormal draws are limited to it.
   static constexpr Duration kLongestDraw = std::chrono::hours(1);
 
   DurationDistribution() = default;
@@ -58,8 +58,8 @@ class DurationDistribution {
   /// Reads "2ms", "exp(2ms)", "uniform(1ms,3ms)" or "lognormal(2ms,20ms)", with spaces around each
   /// part allowed, or "quantiles:FILE", which read_quantiles() reads.
   static tl::expected<DurationDistribution, std::string> parse(std::string_view text);
-  /// A line for each quantile, such as "0.99 12ms"; both columns grow. Between two quantiles draws
-  /// are uniform, outside of them as long as the nearest. The error names the line.
+  /// A line for each quantile, such as "0.99 12ms"; both columns grow. Draws are uniform between
+  /// two quantiles, and equal to the nearest outside. The error names the line.
   static tl::expected<DurationDistribution, std::string> read_quantiles(std::istream& file,
                                                                         std::string path);
 
@@ -72,7 +72,7 @@ class DurationDistribution {
 
   bool operator==(const DurationDistribution&) const = default;
 
-  /// Calls `visit` with all members, which is how it is sent to another process.
+  /// Calls `visit` with all members, to send it to another process.
   template <class Visit>
   void parts(Visit&& visit) {
     visit(kind_, low_, high_, quantiles_, path_);
@@ -82,11 +82,11 @@ class DurationDistribution {
   enum class Kind { constant, exponential, uniform, lognormal, quantiles };
 
   DurationDistribution(Kind kind, Duration low, Duration high);
-  /// Of the logarithm of a lognormal one.
+  /// Standard deviation of a lognormal distribution's logarithm.
   double sigma() const;
 
   Kind kind_ = Kind::constant;
-  Duration low_{}, high_{};  ///< both the value or mean, except for uniform and lognormal
+  Duration low_{}, high_{};  ///< equal (the value or mean), except for uniform and lognormal
   std::vector<Quantile> quantiles_;
   std::string path_;  ///< of their file
 };

@@ -21,7 +21,7 @@ constexpr Duration kShortest = std::chrono::milliseconds(1);
 constexpr int kMostNodes = 15;
 constexpr Duration kLongestDelay = std::chrono::hours(1);
 
-/// `text` follows the colon; nothing: there is none.
+/// `text` follows the colon; nothing without a colon.
 Done read_parameter(std::optional<std::string_view> text, Fault& fault) {
   const auto wrong = [&](std::string_view allowed) {
     return tl::unexpected(fmt::format("\"{}\" is not {}", text.value_or(""), allowed));
@@ -89,7 +89,7 @@ constexpr int kReadingsInWindow = 10;
 /// Interval of readings if there is no throughput to compare with.
 constexpr Duration kLongestStep = std::chrono::milliseconds(100);
 
-/// An exception there is a failure of the fault.
+/// Turns an exception into a failure of the fault.
 template <class Work>
 tl::expected<void, std::string> guarded(Work work) {
   try {
@@ -179,7 +179,7 @@ std::optional<RecoveryMeter> RecoveryMeter::after(Duration time, std::uint64_t c
 
 void RecoveryMeter::read(TimePoint now, std::uint64_t count) {
   readings_.push_back({now, count});
-  // Keep the latest reading that still makes a whole window with this one.
+  // Keeps the latest reading that still makes a whole window with this one.
   while (readings_.size() > 1 && now - readings_[1].at >= window_) readings_.pop_front();
   const Reading& first = readings_.front();
   if (now - first.at < window_) return;
@@ -270,7 +270,7 @@ void FaultPlayer::watch(const Fault& fault, std::optional<TimePoint> next_at,
     healed = guarded([&] { return target_.heal(run_.strategy, fault); });
     over = true;
   };
-  std::unique_ptr<Task> healing;  // ends before what it writes to
+  std::unique_ptr<Task> healing;  // ends before the objects that it writes to
   bool begun = false, told = false;
   const Duration step =
       recovery ? std::min(recovery->window() / kReadingsInWindow, kLongestStep) : kLongestStep;
@@ -280,8 +280,8 @@ void FaultPlayer::watch(const Fault& fault, std::optional<TimePoint> next_at,
     if (recovery) recovery->read(now, sections);
     if (!begun && heals_at && now >= run_.measure_start.load() + *heals_at) {
       begun = true;
-      // Beside the player, which goes on measuring: the time that servers take to start is part of
-      // the recovery. At once where nothing can run there.
+      // In a task of its own, as the player goes on measuring: the servers' time to start is part
+      // of the recovery. Without a task, heals here.
       auto task = Carrier::current().start([&](const std::stop_token&) { heal(); },
                                            [](const std::string& /*why*/) {});
       if (task) {

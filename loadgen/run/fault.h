@@ -21,7 +21,7 @@ struct RunShared;
 class RunWatcher;
 
 enum class FaultKind {
-  store_kill,    ///< the lock's server is killed and restarted with the data that it kept
+  store_kill,    ///< the lock's server is killed and restarted with its saved data
   store_freeze,  ///< the server is paused
   node_kill,     ///< the same for some of several servers
   node_freeze,
@@ -41,14 +41,14 @@ struct Fault {
   std::string what;  ///< kind and parameter as given: "partition:0.5"
   /// From the start of the measured part.
   Duration at{};
-  /// From the fault until it is healed, as asked for.
+  /// The requested time from the fault to its healing.
   std::optional<Duration> lasts;
-  int nodes = 1;       ///< node_kill, node_freeze: how many
+  int nodes = 1;       ///< node_kill, node_freeze: their number
   double share = 0.5;  ///< partition: of the connections
   Duration delay{};    ///< delay: added to each round trip
 
-  /// When it is healed; nothing: at the end of the run. A failover promotes the new primary at once
-  /// unless it was given a length.
+  /// When it is healed; nothing: at the end of the run. A failover without a length promotes the
+  /// new primary immediately.
   std::optional<Duration> heals_at() const;
   /// "partition:0.5@2s+1s"
   std::string to_string() const;
@@ -58,11 +58,11 @@ struct Fault {
 tl::expected<Fault, std::string> parse_fault(const std::string& text);
 
 /// Sorts faults by start. They must not overlap and must end within a run of that duration; the
-/// error names the one that does not fit.
+/// error names the fault that does not fit.
 tl::expected<std::vector<Fault>, std::string> timetable(std::vector<Fault> faults,
                                                         Duration duration);
 
-/// Whether one of them restarts servers, so that the run must expect it.
+/// Whether one of them restarts servers, which the run must then expect.
 bool restarts_servers(const std::vector<Fault>& faults);
 
 /// The servers of a run and the connections to them, on which faults are injected. One call at a
@@ -71,11 +71,11 @@ class FaultTarget {
  public:
   virtual ~FaultTarget() = default;
 
-  /// The fault is in force when the call returns. Call heal() afterwards, also after an error.
+  /// The fault is in force when the call returns. Call heal() afterwards, even after an error.
   virtual tl::expected<void, std::string> inject(const Descriptor& strategy,
                                                  const Fault& fault) = 0;
-  /// Returns when the fault is over and the servers are ready for the next one. Bounded by the time
-  /// that servers may take to start.
+  /// Returns when the fault is over and the servers are ready for the next one. Takes at most the
+  /// servers' time to start.
   virtual tl::expected<void, std::string> heal(const Descriptor& strategy, const Fault& fault) = 0;
 };
 
@@ -90,13 +90,13 @@ class RecoveryMeter {
 
   /// `before` in counts per second, above 0.
   explicit RecoveryMeter(double before);
-  /// With the rate of `count` in `time`; nothing if that is too little to tell a rate.
+  /// With the rate of `count` in `time`; nothing if this is too little for a rate.
   static std::optional<RecoveryMeter> after(Duration time, std::uint64_t count);
 
-  /// Length of a window: about 100 counts at the rate before, so that chance makes no dip.
+  /// Length of a window: about 100 counts at the rate before, so that chance does not make a dip.
   Duration window() const { return window_; }
 
-  /// In the order of time. Windows begin with the first reading.
+  /// Adds a reading, in order of time. Windows begin with the first reading.
   void read(TimePoint now, std::uint64_t count);
   void healed(TimePoint now);
 
@@ -110,7 +110,7 @@ class RecoveryMeter {
  private:
   const double before_;
   const Duration window_;
-  std::deque<Reading> readings_;  ///< those of one window, and at most one older
+  std::deque<Reading> readings_;  ///< of one window, and at most one older
   std::optional<TimePoint> healed_at_;
   std::optional<TimePoint> back_at_;
   std::optional<double> lowest_share_;
@@ -120,8 +120,8 @@ class RecoveryMeter {
 /// meanwhile. Works beside the runner; clients are not involved.
 class FaultPlayer {
  public:
-  /// `faults` as timetable() has them; they, the run, the target and the watcher (which may be
-  /// null) outlive the player.
+  /// `faults` as from timetable(). They, the run, the target and the watcher (which may be null)
+  /// must outlive the player.
   FaultPlayer(const RunShared& run, const std::vector<Fault>& faults, FaultTarget& target,
               RunWatcher* watcher);
   FaultPlayer(const FaultPlayer&) = delete;
@@ -134,7 +134,7 @@ class FaultPlayer {
     std::vector<results::FaultMark> marks;
     std::vector<std::string> failures;  ///< a line for each failed injection or healing
     std::vector<std::string> never_struck;
-    /// Schedule lag up to the first fault, which did not cause it; nothing: no fault struck.
+    /// Schedule lag up to the first fault, so not caused by it; nothing if no fault struck.
     std::optional<HistogramSnapshot> lag_before;
   };
   /// Call once when the load is over. Heals a fault that is still in force.

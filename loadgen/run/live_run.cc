@@ -18,13 +18,13 @@ namespace {
 constexpr Duration kSeriesInterval = std::chrono::seconds(1);
 // The shortest warm-up of servers that get faster while they run.
 constexpr Duration kWarmUpOfServers = std::chrono::seconds(3);
-// How long a run may take to remove its keys: less after a stop, when somebody waits for the end.
+// How long a run may take to remove its keys; less after a stop, as a user may be waiting.
 constexpr Duration kCleaning = std::chrono::seconds(30),
                    kCleaningAfterStop = std::chrono::seconds(5);
-// What launches several processes kills them a second after a stop.
+// A launcher of several processes kills them a second after a stop.
 constexpr Duration kDrainAfterStop = std::chrono::milliseconds(80);
 
-/// Of the plan's nonce, or random without one.
+/// From the plan's nonce; random without one.
 std::uint64_t nonce_of(const RunPlan& plan, int number) {
   if (plan.nonce) return Random(*plan.nonce, static_cast<std::uint64_t>(number))();
   std::random_device device;
@@ -94,12 +94,12 @@ class LiveRun {
   }
 
  private:
-  /// Tells the watcher once that the run ends, however it does.
+  /// Tells the watcher once that the run ends, in any way.
   void end_watch(const results::Run* result) {
     if (RunWatcher* const told = std::exchange(watcher_, nullptr)) told->run_ends(run_, result);
   }
 
-  /// Until all clients are connected.
+  /// Prepares the run, until all clients are connected.
   tl::expected<void, std::string> prepare() {
     auto ready = equip(plan_, *env_, run_);
     if (ready && !Carrier::current().shared()) {
@@ -117,7 +117,7 @@ class LiveRun {
     return joint_ ? joint_->ready(ready) : ready;
   }
 
-  /// Lets the clients end, and counts what they left.
+  /// Lets the clients end, and counts the sections that they did not begin.
   void drain(TimePoint measured_until) {
     const bool hurried = joint_ && external_.stop_requested();
     crew_.drain(hurried ? std::optional(kDrainAfterStop) : std::nullopt);
@@ -128,7 +128,7 @@ class LiveRun {
     }
   }
 
-  /// Of a joint run, what this process has to show of it. `ended_at`: its load, or so far.
+  /// This process's part of a joint run. `ended_at`: the end of its load, or now.
   PartOfRun part_of(const std::vector<results::SeriesPoint>& series, TimePoint ended_at) {
     const TimePoint measured_until = std::min(ended_at, run_.load_end.load());
     return {.run = run_,
@@ -140,7 +140,7 @@ class LiveRun {
 
   /// Audits the run and makes its result.
   void conclude(const RunShared& all, Duration measured, TimePoint ended_at, results::Run& result) {
-    // Before the audit reads all counters, which costs the servers, too.
+    // Read before the audit, which reads all counters and so costs the servers CPU too.
     const RunStores::Usage usage = stores_.end();
     if (plan_.after_load) plan_.after_load();
     result.repetition = repetition_;
@@ -149,7 +149,7 @@ class LiveRun {
     summarise(all, measured, result);
     end_watch(&result);
 
-    // What a section cost the servers and the connections to them.
+    // The cost of a section to the servers and the connections to them.
     const auto sections = static_cast<double>(all.recorder.total(Count::sections));
     if (sections > 0) {
       if (const auto cpu = server_cpu_seconds(usage)) {
@@ -199,7 +199,7 @@ class LiveRun {
     while (!over) {
       over = crew_.wait(std::min(next_sample, run_.load_end.load()));
       now = env_->now();
-      // The client that ends the run leaves then, which notifies the runner.
+      // A client that ended the run also left, which notified the runner.
       done = run_.over.stop_requested();
       over = over || done || now >= run_.load_end.load() || (now >= next_sample && settled(now));
       if (over || now >= next_sample) {
@@ -224,8 +224,8 @@ class LiveRun {
         }
       }
       if (over) {
-        // Sampling came first, so that the last point shows who waits and holds; the clients have
-        // worked on meanwhile.
+        // Sampled before this, so that the last point shows waiting and holding clients; the
+        // clients have worked on meanwhile.
         if (!done) now = env_->now();
         if (now < run_.load_end.load()) run_.load_end = now;
         run_.over.request_stop();
@@ -237,7 +237,7 @@ class LiveRun {
 
   bool settled(TimePoint now) const {
     const Workload& workload = plan_.workload;
-    // All ranks end at the time that they have agreed on.
+    // Not for ranks, which end at an agreed time.
     return !joint_ && workload.settles_after &&
            now >= run_.measure_start.load() + *workload.settles_after &&
            run_.recorder.total(Count::contended_grants) >= workload.contended_grants;
@@ -258,7 +258,7 @@ class LiveRun {
       report(Progress::Phase::warming_up, seconds(warm) / seconds(measure_start - run_.load_start));
       return;
     }
-    // By time or by sections, whichever ends the run first.
+    // By time or by sections, as the earlier of both ends the run.
     double done = seconds(now - measure_start) / seconds(plan_.workload.duration);
     if (plan_.workload.iterations) {
       done = std::max(done, static_cast<double>(run_.measured_sections.load()) /
@@ -299,15 +299,15 @@ class LiveRun {
     return env_->wall_now().time_since_epoch() - env_->now().time_since_epoch();
   }
 
-  /// Of the lock's servers; nothing if none of them tells.
+  /// Of the lock's servers; nothing if unknown.
   std::optional<double> server_cpu_seconds(const RunStores::Usage& usage) const {
-    // A server knows what it used itself; the testbed also knows it of those that do not say.
+    // Most servers report their own CPU; for the others, the testbed reads it.
     const bool restarted = !usage.restarts.empty() || !usage.gone.empty();
     if (usage.cpu_seconds || restarted) return usage.cpu_seconds;
     return resources_.server_cpu_seconds();
   }
 
-  /// From what its clients recorded, and from this process and its machine.
+  /// From the clients' records, this process and its machine.
   RunEvidence evidence_of(const RunShared& run, TimePoint ended_at) const {
     const Recorder::Histograms& histograms = run.recorder.histograms(Phase::measured);
     RunEvidence evidence;
@@ -322,7 +322,7 @@ class LiveRun {
     return evidence;
   }
 
-  /// The same of all processes, and what is known of the servers.
+  /// The same for all processes, and for the servers.
   RunEvidence whole_evidence(const RunShared& all, const RunStores::Usage& usage,
                              TimePoint ended_at) const {
     RunEvidence evidence = evidence_of(all, ended_at);
@@ -330,8 +330,8 @@ class LiveRun {
     if (const auto used = server_cpu_seconds(usage); used && servers > 0) {
       evidence.each_server_cpu_seconds = *used / servers;
     }
-    // A fault keeps clients busy while it lasts: that is what is measured, and waits count from the
-    // schedule anyway.
+    // Only up to the first fault: faults keep clients busy, which is part of the measurement, and
+    // waits count from the schedule anyway.
     evidence.schedule_lag = lag_before_faults_.value_or(
         all.recorder.histograms(Phase::measured)[Timing::schedule_lag].snapshot());
     if (!plan_.stops_servers) evidence.restarted_servers = usage.gone;
@@ -342,7 +342,7 @@ class LiveRun {
     return evidence;
   }
 
-  /// Which figures are the generator's own, and what clients ran on.
+  /// The judgement on the generator, and what the clients ran on.
   results::Generator generator_of(const RunEvidence& evidence) const {
     results::Generator generator = certify(evidence);
     generator.clients_on = "fibers";
@@ -350,16 +350,16 @@ class LiveRun {
     return generator;
   }
 
-  /// Of this process alone, as others have a part in the run.
+  /// Of this process alone, in a run of several.
   results::Generator own_generator(TimePoint ended_at) const {
     if (run_.share.count() == 0) return {};
     RunEvidence evidence = evidence_of(run_, ended_at);
-    // The load, the servers, and other programs, which it cannot tell from its neighbours, are
-    // judged of all processes together.
+    // The load, the servers and other programs are judged for all processes together: a single one
+    // cannot tell other programs from its neighbours.
     const auto busiest = std::exchange(evidence.busiest_thread_seconds, std::nullopt);
     evidence.private_cpu_seconds.reset();
     if (!joint_->judges_machine()) evidence.machine = {};
-    // One that is told to end at once is always late.
+    // A process that is told to end now is always late.
     if (external_.stop_requested()) evidence.overrun_seconds = 0;
     results::Generator generator = generator_of(evidence);
     if (busiest && evidence.wall_seconds > 0) {
@@ -368,16 +368,16 @@ class LiveRun {
     return generator;
   }
 
-  /// Removes what the run left in the stores, for a bounded time.
+  /// Removes the run's keys from the stores, within a bounded time.
   void remove_keys(const RunShared& all) {
     if (all.used.none()) return;
-    // A stop that ended the run does not keep its keys; one that comes now does.
+    // A stop that ended the run does not prevent this; a stop during it ends it.
     const bool stopped = external_.stop_requested();
     const StopAfter limit(stopped ? kCleaningAfterStop : kCleaning,
                           stopped ? std::stop_token() : external_);
     const auto of_counter = all.counter->remove_keys(limit.token());
     const auto of_locks = stores_.remove(all, plan_.run_id, limit.token());
-    // What private servers keep ends with them.
+    // Keys left in private servers end with them.
     if (plan_.servers_stay && !plan_.servers_stay(run_.strategy)) return;
     std::set<std::string> reasons;
     for (const auto& removed : {of_counter, of_locks}) {
@@ -403,16 +403,16 @@ class LiveRun {
   RunWatcher* watcher_ = nullptr;
 
   std::unique_ptr<Env> env_;
-  /// Of the clients; null if the runner is a fiber itself: then they run beside it. Outlives the
-  /// services, which may run there.
+  /// The clients' threads; null if the runner itself is a fiber: clients then run beside it.
+  /// Outlives the services, which may run there.
   std::unique_ptr<fibers::Pool> pool_;
   RunShared run_;
   RunStores stores_;
   ResourceMeter resources_;
-  LocalCrew crew_;  ///< ends before anything that clients use is destroyed
+  LocalCrew crew_;  ///< its clients end before anything that they use is destroyed
   std::optional<TimePoint> agreed_start_;
-  Duration late_{};  ///< began the load so late, as others began it
-  Duration wall_clock_before_{}, suspended_before_{};  ///< the load
+  Duration late_{};  ///< how late it began the load, compared with the agreed start
+  Duration wall_clock_before_{}, suspended_before_{};  ///< before the load
   std::optional<HistogramSnapshot> lag_before_faults_;
   std::unique_ptr<FaultPlayer> faults_;  ///< last: heals before the clients are joined
 };

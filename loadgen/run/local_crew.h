@@ -19,12 +19,12 @@
 
 namespace lockbench::loadgen {
 
-/// The clients of this process: those of its share of the run. All calls come from the runner's
-/// thread, in their order here. The end of `over` in RunShared ends the load.
+/// This process's clients: its share of the run's. All calls come from the runner's thread, in this
+/// order. A stop of RunShared::over ends the load.
 class LocalCrew {
  public:
-  /// All must outlive it. `pool`: on whose threads clients run; null: as fibers beside the runner,
-  /// which is one itself. A stop of `external` ends the run early.
+  /// All must outlive it. Clients run on the threads of `pool`; if null, as fibers beside the
+  /// runner, which then is one itself. A stop of `external` ends the run early.
   LocalCrew(RunShared& run, const std::unique_ptr<fibers::Pool>& pool, Env& env,
             std::stop_token external)
       : run_(run),
@@ -33,8 +33,8 @@ class LocalCrew {
         external_(std::move(external)),
         changed_(Carrier::current().make_event()) {}
 
-  /// Starts the clients and waits until all are connected; `connected` is told how many are. If one
-  /// cannot, or after a stop, no client is left. The error says why.
+  /// Starts the clients and waits until all are connected; calls `connected` with the number
+  /// connected so far. If one fails, or after a stop, no client is left. The error says why.
   tl::expected<void, std::string> connect(const std::function<void(int)>& connected) {
     const int clients = run_.share.count();
     clients_.reserve(static_cast<std::size_t>(clients));
@@ -75,7 +75,7 @@ class LocalCrew {
   /// The load does not begin after all: ends the clients.
   void call_off() {
     run_.over.request_stop();
-    // A stop does not wait for answers that may never come.
+    // After a stop, does not wait for answers that may never come.
     if (external_.stop_requested()) run_.abort.request_stop();
     gate_.request_stop();
     clients_.clear();
@@ -84,7 +84,7 @@ class LocalCrew {
   /// The times of the load are set: clients may work.
   void begin() {
     const Workload& workload = run_.workload;
-    // A share without clients takes no turn: its schedule would look for one for ever.
+    // A share without clients has no turn: its schedule would search for ever.
     if (workload.rate && run_.share.count() > 0) {
       run_.schedule = std::make_unique<Schedule>(*workload.rate, workload.arrival, run_.load_start,
                                                  run_.seed, run_.share);
@@ -92,7 +92,7 @@ class LocalCrew {
     gate_.request_stop();
   }
 
-  /// Waits until that time, or until the load is over before: it was stopped, or no client is left.
+  /// Waits until `until`, or until the load is over earlier: stopped, or without clients.
   bool wait(TimePoint until) {
     while (true) {
       const State now = state();
@@ -104,8 +104,8 @@ class LocalCrew {
     }
   }
 
-  /// The load is over: lets clients finish what is under way, and ends them. Waits as long as a
-  /// store may take to answer, or only so long.
+  /// After the load: lets clients finish their sections, and ends them. Waits for `patience`, by
+  /// default as long as a store may take to answer.
   void drain(std::optional<Duration> patience) {
     // Two commands under way, one after the other, each bounded by its own time-out.
     const TimePoint give_up_at =
@@ -115,17 +115,17 @@ class LocalCrew {
     clients_.clear();  // waits for their ends
   }
 
-  /// After drain(): counts what was due until then and was never begun.
+  /// After drain(): counts the sections that were due before `until` and never begun.
   void count_never_begun(TimePoint until) {
-    // Before the measured part nothing is measured.
+    // Nothing counts before the measured part.
     if (!run_.schedule || run_.demand_met || until <= run_.measure_start.load()) return;
     const Workload& workload = run_.workload;
-    // What the load asks for beside those that have begun.
+    // Sections of the load that have not begun.
     std::uint64_t left = std::numeric_limits<std::uint64_t>::max();
     if (workload.iterations) left = *workload.iterations - run_.measured_sections;
     if (workload.trace) left = std::min(left, workload.trace->transactions - run_.ended_of_trace);
     if (left == 0) return;
-    // Due, but no client was free to begin them: they have waited since their intended start.
+    // Due, but without a free client: they have waited since their intended start.
     const auto [due, longest] = run_.schedule->due_before(until);
     const std::uint64_t beyond = due - std::min(due, left);
     Recorder::Histograms& histograms = run_.recorder.histograms(Phase::measured);
@@ -133,7 +133,7 @@ class LocalCrew {
     if (workload.has_transactions()) {
       histograms[Timing::transaction_cut].record_evenly(longest, due, beyond);
     }
-    // Their modes were never drawn: they have the load's shares. Those of a trace are not known.
+    // Their modes were never drawn, so they get the load's shares. Modes of a trace are unknown.
     if (workload.has_shared_sections() && !workload.trace) {
       const auto shared_of = [&](std::uint64_t sections) {
         return static_cast<std::uint64_t>(
@@ -150,7 +150,7 @@ class LocalCrew {
  private:
   struct State {
     int connected = 0, working = 0, failed = 0;
-    std::string connect_error;  ///< what kept a client from connecting; empty: nothing yet
+    std::string connect_error;  ///< why a client could not connect; empty: none failed
   };
   State state() {
     const std::scoped_lock lock(mutex_);
@@ -188,7 +188,7 @@ class LocalCrew {
       }
     });
     if (!connected) return;
-    // However it ends.
+    // Counts down on any exit.
     struct Working {
       ~Working() {
         crew.change([](State& state) { --state.working; });
@@ -196,7 +196,7 @@ class LocalCrew {
       LocalCrew& crew;
     };
     const Working working{*this};
-    // Connecting, with the resolver and TLS, goes deeper than the load ever will.
+    // Connecting, with the resolver and TLS, needs more stack than the load ever will.
     fibers::trim_stack();
     Carrier::current().wait(nullptr, TimePoint::max(), gate_.get_token());
     worker.work();
@@ -213,7 +213,7 @@ class LocalCrew {
   }
 
   static constexpr Duration kConnectReportInterval = std::chrono::milliseconds(200);
-  // A server's accept queue is short: with more at once, connections wait for retransmissions.
+  // A server's accept queue is short: with more, connections wait for retransmissions.
   static constexpr int kConnectingAtOnce = 64;
 
   RunShared& run_;
@@ -225,7 +225,7 @@ class LocalCrew {
   State state_;                                 ///< under the mutex
   const std::unique_ptr<Event> changed_;        ///< only the runner waits for it
   std::stop_source gate_;                       ///< connected clients wait for this stop
-  std::vector<std::unique_ptr<Task>> clients_;  ///< end before anything they use is destroyed
+  std::vector<std::unique_ptr<Task>> clients_;  ///< last: end before all that they use
 };
 
 }  // namespace lockbench::loadgen

@@ -65,8 +65,8 @@ class RunStores {
     return usage;
   }
 
-  /// Removes what its locks left in all servers: by the run's id where keys stand together,
-  /// otherwise the used ones by their names. A stop ends it after the batch under way.
+  /// Removes the locks' keys from all servers: by the run's id if its keys are adjacent, otherwise
+  /// the used keys by name. A stop ends it after the batch under way.
   tl::expected<void, std::string> remove(const RunShared& run, std::string_view run_id,
                                          const std::stop_token& stop) {
     // After a failure a server gets no more requests; the others are still cleaned.
@@ -107,7 +107,7 @@ class RunStores {
   std::vector<StoreResult<StoreFacts>> at_begin_;
 };
 
-/// What one run uses of this machine and of its private servers. For one thread.
+/// A run's use of this machine and of its private servers. For one thread.
 class ResourceMeter {
  public:
   /// All must outlive it. `pool`: the threads of the clients; null if they run beside the runner.
@@ -123,7 +123,7 @@ class ResourceMeter {
 
   void load_begins() { at_begin_ = read(); }
   void load_ends() { at_end_ = read(); }
-  /// No client uses a server any more.
+  /// Call it when no client uses a server any more.
   void drained() { when_drained_ = read(); }
 
   /// CPU time of the generator, the private servers and the machine during the load.
@@ -144,7 +144,7 @@ class ResourceMeter {
   /// CPU time of the private servers of this lock, until drained; nothing if it has none, or if
   /// they restarted.
   std::optional<double> server_cpu_seconds() const {
-    // A server that restarts counts from zero again.
+    // A restarted server counts from zero again.
     if (restarts_servers(plan_.faults)) return std::nullopt;
     return difference(when_drained_.servers_cpu, at_begin_.servers_cpu);
   }
@@ -164,7 +164,7 @@ class ResourceMeter {
     };
     return to_seconds(usage.ru_utime) + to_seconds(usage.ru_stime);
   }
-  /// Nothing unless both are there.
+  /// Nothing unless both are known.
   template <class T>
   static std::optional<T> difference(const std::optional<T>& later,
                                      const std::optional<T>& earlier) {
@@ -185,7 +185,7 @@ class ResourceMeter {
     for (int i = 0; pool_ && i < pool_->threads(); ++i) {
       reading.threads.push_back(pool_->cpu_time(i));
     }
-    // Other locks' servers run too.
+    // All servers, as other locks' servers run too.
     if (has_only_private_servers()) {
       reading.private_cpu = plan_.private_cpu.all ? plan_.private_cpu.all() : 0;
     }
@@ -206,8 +206,8 @@ class ResourceMeter {
   Reading at_begin_, at_end_, when_drained_;
 };
 
-/// A stop that comes with another one, or after some time. Where nothing can run beside the caller
-/// it comes with the other one only.
+/// Stops when the other token does, or after a timeout. If no task can be started, without the
+/// timeout.
 class StopAfter {
  public:
   StopAfter(Duration time, const std::stop_token& other)

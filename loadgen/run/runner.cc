@@ -37,7 +37,7 @@ class ServiceEnv : public ForwardingEnv {
   RunShared& run_;
 };
 
-/// Passes what strategies and services report to the recorder.
+/// Passes the reports of strategies and services to the recorder.
 class RecordingObserver : public StrategyObserver {
  public:
   explicit RecordingObserver(RunShared& run) : run_(run), clock_(run.make_env(0)) {}
@@ -56,7 +56,7 @@ class RecordingObserver : public StrategyObserver {
   }
 
  private:
-  /// Before the load, clients only use their connections once.
+  /// Before the load, clients only try their connections.
   bool in_load() const { return run_.started.load(std::memory_order_acquire); }
   Phase phase() { return phase_at(run_, clock_->now()); }
 
@@ -64,7 +64,7 @@ class RecordingObserver : public StrategyObserver {
   std::unique_ptr<Env> clock_;
 };
 
-/// Of an experiment's run: its progress is not shown.
+/// For a run of an experiment: does not show its progress.
 class ForwardedWarnings : public ProgressObserver {
  public:
   explicit ForwardedWarnings(const OnStep& on_warning) : on_warning_(on_warning) {}
@@ -148,7 +148,7 @@ RunShared make_run(const RunPlan& plan, const Descriptor& strategy, int repetiti
 void record_services(RunShared& run) {
   run.services.provide<EnvSource>(std::make_shared<EnvSource>(
       EnvSource{[&run, services = std::make_shared<std::atomic<std::uint64_t>>(0)] {
-        // The streams of clients count from 0.
+        // Counts down from the top, as the clients' streams count from 0.
         Random seed(run.nonce, ~services->fetch_add(1));
         return std::make_unique<ServiceEnv>(run, run.make_env(seed()));
       }}));

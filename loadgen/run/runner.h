@@ -29,12 +29,12 @@ struct Progress {
   double done = 0;  ///< share of the phase, 0 to 1
   int clients_connected = 0, clients = 0;
   std::uint64_t sections = 0;
-  double sections_per_second = 0;  ///< since the report before
+  double sections_per_second = 0;  ///< since the previous report
   std::uint64_t failed = 0;
   /// Sections without a lock so far, and the latest message of each reason.
   ByKind<FailureReason, std::uint64_t> failures{};
   ByKind<FailureReason, std::string> messages{};
-  std::uint64_t stuck = 0;  ///< locks that nobody of the run is granted
+  std::uint64_t stuck = 0;  ///< locks taken, but by no client of the run
 };
 
 /// Called on the runner's thread. This base class ignores it.
@@ -42,7 +42,7 @@ class ProgressObserver {
  public:
   virtual ~ProgressObserver() = default;
   virtual void on_progress(const Progress& /*progress*/) {}
-  /// One line about something that does not change the figures but that the user should know.
+  /// One line for the user that does not affect the figures.
   virtual void on_warning(const std::string& /*line*/) {}
 };
 
@@ -52,7 +52,7 @@ using EnvFactory = std::function<std::unique_ptr<Env>(std::uint64_t seed)>;
 struct RunPlan;
 struct RunShared;
 
-/// Is notified of every run. Called on the runner's thread (several threads if runners work in
+/// Notified of every run. Called on the runner's thread (several threads if runners work in
 /// parallel); must return soon.
 class RunWatcher {
  public:
@@ -72,12 +72,12 @@ using RunMaker = std::function<tl::expected<results::Run, std::string>(
     const RunPlan& plan, const Descriptor& strategy, int repetition, const Progress& progress,
     ProgressObserver& observer, const std::stop_token& stop)>;
 
-/// CPU time, user and system, that private servers have used so far, in seconds. Empty without any.
+/// CPU time, user and system, used by private servers so far, in seconds. Empty without any.
 struct PrivateCpu {
-  /// Of this set of servers, as in the endpoints, or "counter"; nothing if it is not private, or if
-  /// a server of it has ended.
+  /// Of this set of servers, as in the endpoints, or "counter"; nothing if the set is not private,
+  /// or one of its servers has ended.
   std::function<std::optional<double>(std::string_view set)> of;
-  std::function<double()> all;  ///< those that have ended included
+  std::function<double()> all;  ///< including ended servers
 };
 
 struct RunPlan {
@@ -85,23 +85,23 @@ struct RunPlan {
   std::vector<const Descriptor*> strategies;
   Workload workload;
   Endpoints endpoints;
-  std::string counter_url;  ///< Redis for the counter, unless that lives in memory
+  std::string counter_url;  ///< Redis for the counter, unless it is in memory
   EnvFactory make_env = make_system_env;
   /// Seeds the clients' Envs, so that a run on virtual time can be repeated; empty: random.
   std::optional<std::uint64_t> nonce;
   /// Replaces services before any strategy is made; may be empty.
   std::function<void(Services&)> provide_services;
-  /// Called on the runner's thread when all clients are connected, and when they have ended but
-  /// their keys still exist; may be empty.
+  /// Called on the runner's thread when all clients are connected, and after they have ended but
+  /// before their keys are removed; may be empty.
   std::function<void()> before_load, after_load;
-  /// Whether before_load stops servers. If so, one that does not answer at the end is no reason to
-  /// distrust the run.
+  /// Whether before_load stops servers. If so, a server that does not answer at the end is not a
+  /// reason to distrust the run.
   bool stops_servers = false;
   /// Played in every run, ordered by timetable(); requires a fault_target.
   std::vector<Fault> faults;
   FaultTarget* fault_target = nullptr;
   RunWatcher* watcher = nullptr;  ///< of every run, while it is under way; may be null
-  /// Bytes that passed between clients and servers so far, where they can be counted; may be empty.
+  /// Bytes passed between clients and servers so far, if they can be counted; may be empty.
   std::function<std::uint64_t()> bytes_moved;
   PrivateCpu private_cpu;
   /// Whether the private servers of a strategy get faster while they run, as a JVM does; may be
@@ -109,19 +109,18 @@ struct RunPlan {
   std::function<bool(const Descriptor&)> warms_up;
   RunMaker maker;  ///< of its runs; empty: this process has all clients
   std::function<MachineReading()> machine = read_machine;
-  /// Whether a strategy's servers outlive this process, and what is left in them with it; empty:
-  /// they do.
+  /// Whether a strategy's servers outlive this process, and keys left in them too; empty: they do.
   std::function<bool(const Descriptor&)> servers_stay;
-  /// Whether the run was made before, and so is left out; may be empty.
+  /// Whether the run already exists, and so is left out; may be empty.
   std::function<bool(const Descriptor&, int repetition)> is_done;
   /// Called on the runner's thread with each result, before the run's keys are removed; may be
   /// empty.
   std::function<void(const results::Run&)> run_over;
 };
 
-/// How many threads the clients of this load share as fibers: as many as asked for, otherwise one
-/// for each core, but no more than clients. `beside_servers`: private servers on this machine need
-/// a core, too.
+/// The number of threads that the clients of this load share as fibers: the requested number, or
+/// else one per core, but no more than clients. `beside_servers`: private servers on this machine
+/// need a core too.
 int generator_threads(const Workload& workload, bool beside_servers);
 
 struct NotStarted : results::Skipped {
@@ -135,16 +134,16 @@ struct RunReport {
   std::vector<NotStarted> not_started;
 };
 
-/// Runs every strategy of each plan as often as the plans say, one run after the other and
+/// Runs every strategy of each plan as often as the plans say, one run after another and
 /// interleaved: all plans once, then all again in the opposite order, and so on, so that a drift of
-/// the machine affects all alike. A stop ends the current run and reports what there is. Each run's
-/// keys are removed, however it ends.
+/// the machine affects all alike. A stop ends the current run and reports the results so far. Each
+/// run's keys are removed, however it ends.
 RunReport run_plans(std::span<const RunPlan> plans, ProgressObserver& observer,
                     const std::stop_token& stop);
 
-/// Called with one line about what an experiment measures next.
+/// Called with one line about the next measurement of an experiment.
 using OnStep = std::function<void(const std::string& line)>;
-/// Makes run number `number` of an experiment, whose keys are its own. Passes on its warnings.
+/// Makes run number `number` of an experiment, with keys of its own. Passes on its warnings.
 RunReport run_once(RunPlan plan, int number, const OnStep& on_warning, const std::stop_token& stop);
 
 }  // namespace lockbench::loadgen

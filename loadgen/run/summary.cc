@@ -24,7 +24,7 @@ results::Outcomes outcomes_of(const Recorder& recorder) {
           .abandoned = count(AcquireOutcome::abandoned)};
 }
 
-/// Sets every figure of the list that the result has a place for.
+/// Sets every figure of the list that has a place in the result.
 template <class Rows, class ValueOf>
 void fill(const Rows& rows, results::Run& result, const ValueOf& value_of) {
   for (const auto& row : rows) {
@@ -35,7 +35,7 @@ void fill(const Rows& rows, results::Run& result, const ValueOf& value_of) {
 
 void derive_ratios(const Counts& counts, results::Run& result) {
   const auto per_section = [&](Count what) { return per(counts[what], result.sections); };
-  // Of a lock: a section may take several.
+  // Per lock, as a section may take several.
   const auto per_grant = [&](Count what) { return per(counts[what], result.outcomes.acquired); };
   result.wait = {.round_trip_seconds = per_grant(Count::round_trip_ns) * 1e-9,
                  .backoff_seconds = per_grant(Count::backoff_ns) * 1e-9,
@@ -106,7 +106,7 @@ results::Fairness fairness_of(const RunShared& run, const results::Run& result) 
   fairness.jain = result.sections == 0 ? std::numeric_limits<double>::quiet_NaN()
                                        : results::jain_index(fairness.per_client);
   fairness.longest_streak = run.audit.totals().longest_streak;
-  // A transaction waits as a whole, with all that it asked for in vain.
+  // A transaction waits as a whole, including requests in vain.
   const results::Distribution& waits =
       result.transactions ? result.transactions->acquire : result.acquire;
   fairness.longest_wait_seconds = waits.max;

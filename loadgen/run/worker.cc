@@ -7,12 +7,12 @@
 namespace lockbench::loadgen {
 namespace {
 
-// Random, so that sections that met in a deadlock do not meet again in the same step.
+// Random, so that deadlocked sections do not meet again in the same step.
 constexpr WaitPolicy kPause = {.kind = WaitKind::backoff,
                                .min = std::chrono::milliseconds(1),
                                .max = std::chrono::milliseconds(100)};
 
-// The most sections in a row for which a store had all answers ready.
+// The most sections between two yields, for a store that always has its answers ready.
 constexpr std::uint32_t kSectionsPerYield = 16;
 
 }  // namespace
@@ -53,7 +53,7 @@ Worker::~Worker() {
 
 StoreResult<void> Worker::connect() {
   counter_ = run_.counter->open(*base_env_);
-  // Now, as connecting inside a section would be charged to the lock.
+  // Connects now: inside a section it would be charged to the lock.
   if (auto reached = counter_->connect(); !reached) {
     return tl::unexpected(StoreError{StoreError::Kind::not_sent, "counter: " + reached.error()});
   }
@@ -81,7 +81,7 @@ void Worker::use_once() {
   run_.write_key(own, key_name_);
   request_.key = key_name_;
   request_.deadline = base_env_->now() + run_.workload.strategy.command_timeout;
-  // A failure here shows soon enough in the load.
+  // A failure here will show in the load.
   const AcquireResult result = strategy_->acquire(request_);
   if (result.lease) strategy_->release(*result.lease);
   env_.leave_behind();
@@ -95,8 +95,9 @@ void Worker::work() {
     if (transaction_.think > Duration::zero() && !over()) {
       base_env_->wait(nullptr, base_env_->now() + transaction_.think, over_);
     }
-    // A client whose store answers at once would otherwise keep the others from working. Mostly a
-    // section waits for its store, and a turn more would only delay the next request.
+    // Otherwise a client whose store answers immediately would keep the others from working. Not
+    // every time: mostly a section waits for its store, and another turn would only delay the next
+    // request.
     if (!has_store_ || ++sections_ % kSectionsPerYield == 0) carrier_.yield();
   }
   record_.state.store(ClientState::idle, std::memory_order_relaxed);
@@ -108,7 +109,7 @@ bool Worker::next_transaction(TimePoint intended) {
     if (run_.workload.iterations && phase_ == Phase::measured) end_iteration(false);
     return false;
   }
-  // A trace asks for modes whatever the lock can do.
+  // A trace may ask for shared mode even if the lock has none.
   if (run_.workload.trace && !run_.strategy.traits.shared) {
     for (Wanted& wanted : transaction_.locks) wanted.mode = Mode::exclusive;
   }
@@ -161,8 +162,8 @@ std::optional<TimePoint> Worker::next_call() {
 
 bool Worker::take_iteration() {
   auto begun = run_.measured_sections.load(std::memory_order_relaxed);
-  // The count must never exceed the limit, not even for a moment: a client that saw that would
-  // leave, and none might be left for an iteration that is returned.
+  // The count must never exceed the limit, even for a moment: a client that saw this would leave,
+  // and none might be left for a returned iteration.
   while (begun < *run_.workload.iterations) {
     if (run_.measured_sections.compare_exchange_weak(begun, begun + 1, std::memory_order_relaxed)) {
       return true;
@@ -176,7 +177,7 @@ void Worker::end_iteration(bool used_up) {
     run_.measured_sections.fetch_sub(1, std::memory_order_relaxed);
   } else if (run_.ended_sections.fetch_add(1, std::memory_order_relaxed) + 1 ==
              *run_.workload.iterations) {
-    // Cuts no measured section short: all other clients think, wait for a start, or are in a
+    // Does not cut a measured section short: all other clients think, wait for a start, or are in a
     // section that began in the warm-up.
     run_.over.request_stop();
   }
@@ -194,7 +195,7 @@ void Worker::shed(TimePoint intended, TimePoint now) {
 
 void Worker::section(TimePoint intended) {
   counts_ = {};
-  // Not while a lock is stuck: the clients that are left have the schedule to keep.
+  // Not while a lock is stuck: the other clients must keep the schedule.
   meets_ = run_.meetings && !is_rival() && run_.handoff.stuck() == 0 &&
            run_.meetings->begin(transaction_.locks.front().key, intended);
   const Effort before = env_.effort();
@@ -225,18 +226,18 @@ void Worker::section(TimePoint intended) {
   const auto& trace = run_.workload.trace;
   if (trace &&
       run_.ended_of_trace.fetch_add(1, std::memory_order_relaxed) + 1 == trace->transactions) {
-    // Otherwise the run would last until each client has thought, or its next start is due.
+    // Otherwise the run would last until each client has thought, or reaches its next start.
     run_.demand_met.store(true);
     run_.over.request_stop();
   }
   const bool failed = outcome == AcquireOutcome::failed || outcome == AcquireOutcome::unknown;
   failures_in_a_row_ = failed ? failures_in_a_row_ + 1 : 0;
-  // Without it clients would ask a failed store in a tight loop.
+  // Without a pause, clients would ask a failed store in a tight loop.
   if (failed) pause(failures_in_a_row_ - 1, TimePoint::max());
 }
 
 void Worker::hold() {
-  // Without a store nothing else in a section lets clients on the same thread meet.
+  // Without a store, only this lets clients of one thread meet in a section.
   if (!has_store_) carrier_.yield();
   if (transaction_.hold == Duration::zero() || (run_.meetings && !meets_)) return;
   const TimePoint until = held_.back().granted_at + transaction_.hold;

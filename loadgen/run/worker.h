@@ -21,14 +21,14 @@
 
 namespace lockbench::loadgen {
 
-/// Which keys of a run were used, so that no others are removed at its end. Thread-safe.
+/// The used keys of a run, so that only these are removed at its end. Thread-safe.
 class UsedKeys {
  public:
   explicit UsedKeys(int keys) : used_(static_cast<std::size_t>(keys)) {}
 
   void mark(int key) noexcept {
     std::atomic<bool>& used = used_[static_cast<std::size_t>(key)];
-    // Mostly it is set: then nothing is written to memory that clients share.
+    // Mostly set already: then it writes nothing to memory that clients share.
     if (!used.load(std::memory_order_relaxed)) used.store(true, std::memory_order_relaxed);
   }
 
@@ -55,35 +55,35 @@ struct RunShared {
   const Workload& workload;
   const Endpoints& endpoints;
   std::string key_prefix;  ///< of every lock; the key's number and a closing brace follow
-  std::uint64_t nonce;     ///< seeds what must differ between runs, such as lock tokens
+  std::uint64_t nonce;     ///< seeds values that must differ between runs, such as lock tokens
   std::uint64_t seed;      ///< of the load: the same for all strategies, different for repetitions
   EnvFactory make_env;
 
   Recorder recorder;
-  Services services{};  ///< after the recorder, which they write to as long as they live
+  Services services{};  ///< after the recorder, to which they write until their end
   Audit audit;
   HandoffTracker handoff;
-  UsedKeys used;  ///< beside the load's keys, each client has one of its own
+  UsedKeys used;  ///< of the load, and then one more for each client
   std::unique_ptr<Demand> demand{};
   std::unique_ptr<Counter> counter{};
   std::unique_ptr<Schedule> schedule{};  ///< open loop only; made when the load starts
   std::unique_ptr<Meetings> meetings{};  ///< of a canary's load only
-  Share share{};                         ///< of the clients; their numbers are those of all
+  Share share{};                         ///< of the clients, which are numbered over all shares
 
   TimePoint load_start{};
   /// Set before the load starts; the end moves to an earlier time if the load ends early.
   std::atomic<TimePoint> measure_start{}, load_end{};
   std::atomic<bool> started{false};     ///< the times above are set
   std::atomic<bool> demand_met{false};  ///< there is nothing left to do
-  /// Begun; only with a limit on iterations. Not in the line of the times, which all clients read.
+  /// Begun; only with a limit on iterations. Not in the cache line of the times, which all clients
+  /// read.
   alignas(kCacheLine) std::atomic<std::uint64_t> measured_sections{0};
-  std::atomic<std::uint64_t> ended_sections{0};  ///< those of them that ended
+  std::atomic<std::uint64_t> ended_sections{0};  ///< of these
   std::atomic<std::uint64_t> ended_of_trace{0};
   /// Ends the run: no section begins and waits stop, but commands under way still get their
-  /// answers. Otherwise every run would end with thousands of lost answers that the tool itself
-  /// causes.
+  /// answers. Otherwise every run would end with thousands of answers lost by the tool itself.
   std::stop_source over;
-  /// Requested when that takes too long: clients stop waiting for answers.
+  /// Requested if this takes too long: clients stop waiting for answers.
   std::stop_source abort;
 
   std::string key(int number) const {
@@ -91,23 +91,24 @@ struct RunShared {
     write_key(number, name);
     return name;
   }
-  /// The same into memory that is reused.
+  /// The same, into reused memory.
   void write_key(int number, std::string& name) const;
 };
 
-// What a run is made of before its clients start, in whichever process they are.
+// The parts of a run before its clients start, in any process.
 
 /// `number`: of the run, among those of its plans. All must outlive it.
 RunShared make_run(const RunPlan& plan, const Descriptor& strategy, int repetition, int number,
                    const Share& share, Env& env);
 
-/// Makes the services that a run's clients share report to its recorder: their commands, renewals,
+/// Makes the shared services of a run's clients report to its recorder: their commands, renewals,
 /// votes and waits for replicas. Each counts for the phase in which it happens. `run` must outlive
 /// the services.
 void record_services(RunShared& run);
 
-/// What its clients share beside that: what the strategy's services need, a canary's meetings, the
-/// demand, and the counters. `env` belongs to the calling thread and outlives the run.
+/// Makes the other objects that its clients share: for the strategy's services, a canary's
+/// meetings, the demand, and the counters. `env` belongs to the calling thread and must outlive the
+/// run.
 tl::expected<void, std::string> equip(const RunPlan& plan, Env& env, RunShared& run);
 
 /// One client: repeats sections, from the intended start to the release. Used on one thread or
@@ -119,8 +120,8 @@ class Worker {
   Worker& operator=(const Worker&) = delete;
   ~Worker();
 
-  /// Connects to the stores, and uses each connection once: scripts are loaded then, and plans
-  /// made.
+  /// Connects to the stores, and uses each connection once, which loads scripts and makes query
+  /// plans.
   StoreResult<void> connect();
   /// Works until the run is stopped or its iterations are used up.
   void work();
@@ -129,32 +130,31 @@ class Worker {
   void note_command(std::string_view command, Duration taken, TimePoint ended);
   /// Takes and gives back a lock that no other client wants.
   void use_once();
-  /// Waits for the next intended start. Nothing: the run is over.
+  /// Waits for the next intended start; nothing if the run is over.
   std::optional<TimePoint> next_start();
-  /// The same for a rival, which starts when it is called.
+  /// The same for a rival, which starts when called.
   std::optional<TimePoint> next_call();
   bool is_rival() const { return call_ != nullptr; }
-  /// Counts a section as abandoned that is later than `longest_lag`.
+  /// Counts a section that is later than `longest_lag` as abandoned.
   void shed(TimePoint intended, TimePoint now);
-  /// Draws what the next section does. False: nothing is left.
+  /// Draws the work of the next section. False if nothing is left.
   bool next_transaction(TimePoint intended);
   void section(TimePoint intended);
   int own_key() const { return number_ % run_.workload.key_count(); }
-  /// Takes all locks of the transaction, or none. Not acquired: why the last attempt failed.
+  /// Takes all locks of the transaction, or none. Returns the outcome of the last attempt.
   AcquireOutcome take_all(TimePoint intended, TimePoint started);
   AcquireOutcome try_all(TimePoint intended, TimePoint started, TimePoint deadline);
   AcquireOutcome take(const Wanted& wanted, TimePoint intended, TimePoint started,
                       TimePoint deadline);
-  /// Of a request for one lock of several. Nothing: the locks that the section has would expire
-  /// before its work is done.
+  /// The deadline of a request for one lock of several; nothing if the section's other locks would
+  /// expire before its work is done.
   std::optional<TimePoint> limit(TimePoint asked, TimePoint deadline) const;
-  /// Waits before another try after so many in vain, until the deadline at most. Whether that is
-  /// worth while.
+  /// Waits before another try, at most until the deadline. Returns whether another try makes sense.
   bool pause(std::uint32_t failures, TimePoint deadline);
-  /// Gives back what is held of the transaction, the latest lock first; `written`: each counter is
-  /// incremented before.
+  /// Gives back the transaction's locks, the latest first; `written`: increments each counter
+  /// before.
   void give_back(bool written);
-  /// With a limit on iterations: takes one if any is left.
+  /// With a limit on iterations, takes one if any is left.
   bool take_iteration();
   /// Ends the iteration, and with the last one the run. Returns an unused one to the others.
   void end_iteration(bool used_up);
@@ -169,15 +169,15 @@ class Worker {
   /// Writes the counter back, unless the lock is shared.
   void write_counter(const Held& held);
   void release(const Held& held, TimePoint begun_at);
-  /// What the grant means to the clients that waited.
+  /// Records the grant's effect on waiting clients.
   void note_grant(int key, const WaitTicket& wait, TimePoint intended, TimePoint granted_at);
   void note_handoffs();
   Phase phase_of_wait(TimePoint ended) const;
-  /// When the load's end cut a wait off: what a store then takes to end it is nobody's wait.
+  /// When the load's end cut a wait off; the time the store needs to cancel it is not counted.
   TimePoint cut_off(TimePoint started, TimePoint ended) const;
   void note_wait(const AcquireResult& result, const Effort& spent, TimePoint intended,
                  TimePoint started, TimePoint ended);
-  /// Among the waits of this client.
+  /// Adds it to the waits of this client.
   void note_own(Phase phase, Duration waited, bool cut);
   /// Why the lock was not granted; nothing if it was, or if the end of the run cut the wait off.
   std::optional<FailureReason> failure_of(const AcquireResult& result, TimePoint started) const;
@@ -190,7 +190,7 @@ class Worker {
   const int number_;
   const std::stop_token over_;
   std::unique_ptr<Env> base_env_;
-  std::vector<std::pair<std::string, ShardedHistogram*>> commands_;  ///< used before
+  std::vector<std::pair<std::string, ShardedHistogram*>> commands_;  ///< by name
   MeteredEnv env_;
   std::unique_ptr<LockStrategy> strategy_;
   std::unique_ptr<CounterSession> counter_;
@@ -198,7 +198,7 @@ class Worker {
   Carrier& carrier_;
   const bool has_store_;
   Random random_;
-  Transaction transaction_;  ///< of the current section, as is what it holds; both reused
+  Transaction transaction_;  ///< of the current section, like `held_`; both reused
   std::vector<Held> held_;
   std::string key_name_;
   AcquireRequest request_;  ///< reused: copying a stop token writes to memory that clients share
@@ -207,7 +207,7 @@ class Worker {
   std::optional<FailureReason> failure_;  ///< of the latest section
   std::uint32_t failures_in_a_row_ = 0;
   std::uint32_t sections_ = 0;       ///< so far; may wrap
-  Phase phase_ = Phase::unmeasured;  ///< of the current section: that in which its wait ended
+  Phase phase_ = Phase::unmeasured;  ///< of the current section: the phase in which its wait ended
   Counts counts_;                    ///< of the current section
   std::vector<Handoff> completed_;   ///< reused
 };

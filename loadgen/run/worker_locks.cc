@@ -5,8 +5,7 @@
 namespace lockbench::loadgen {
 namespace {
 
-// What a lock's validity is more than the hold when the section has all its locks: a share of its
-// TTL.
+// The reserve of validity beyond the hold when a section has all its locks, as a share of the TTL.
 constexpr int kTtlPerReserve = 10;
 
 std::uint64_t nanoseconds(Duration duration) {
@@ -15,10 +14,10 @@ std::uint64_t nanoseconds(Duration duration) {
 
 }  // namespace
 
-// How a section takes its locks and gives them back, and what is recorded of that.
+// How a section takes its locks and gives them back, with the records of that.
 
 AcquireOutcome Worker::take_all(TimePoint intended, TimePoint started) {
-  // A rival waits for its partner's hold, which is no fault of the lock.
+  // A rival waits for its partner's hold, which is not the lock's fault.
   const TimePoint free_at =
       is_rival() ? std::max(started, run_.meetings->held_until(transaction_.locks.front().key))
                  : started;
@@ -33,7 +32,7 @@ AcquireOutcome Worker::take_all(TimePoint intended, TimePoint started) {
     if (!contended) break;
     if (!pause(retries, deadline)) {
       if (!over()) break;
-      failure_.reset();  // it is the end of the run that cuts it off
+      failure_.reset();  // the end of the run cuts it off
       return AcquireOutcome::abandoned;
     }
     ++counts_[Count::transaction_retries];
@@ -46,7 +45,7 @@ AcquireOutcome Worker::take_all(TimePoint intended, TimePoint started) {
 AcquireOutcome Worker::try_all(TimePoint intended, TimePoint started, TimePoint deadline) {
   for (const Wanted& wanted : transaction_.locks) {
     if (!held_.empty()) {
-      // Of a section that the load's end cuts off, further locks would count as cut off, too.
+      // If the load's end cuts off the section, further locks would count as cut off too.
       if (over() || phase_ == Phase::ending) return AcquireOutcome::abandoned;
       intended = started = base_env_->now();
     }
@@ -68,8 +67,8 @@ AcquireOutcome Worker::try_all(TimePoint intended, TimePoint started, TimePoint 
 
 std::optional<TimePoint> Worker::limit(TimePoint asked, TimePoint deadline) const {
   const Workload& workload = run_.workload;
-  // No lock may expire before the section has done its work, unless its hold is longer than a TTL:
-  // then they expire however quickly it gets them.
+  // No lock may expire before the section's work is done, unless the hold is longer than a TTL:
+  // then they expire anyway.
   const Duration needed = transaction_.hold + workload.ttl / kTtlPerReserve;
   const bool can_expire = run_.strategy.traits.expiry == Expiry::ttl && needed < workload.ttl;
   TimePoint valid_until = TimePoint::max();
@@ -108,7 +107,7 @@ AcquireOutcome Worker::take(const Wanted& wanted, TimePoint intended, TimePoint 
   phase_ = late && !run_.workload.iterations ? Phase::ending : phase_of_wait(ended);
   note_wait(result, env_.effort() - before, intended, started, ended);
   if (result.outcome != AcquireOutcome::acquired) {
-    // One of several locks may only have been on its way back.
+    // If a section takes several locks, this one may just have been on its way back.
     const bool taken = transaction_.locks.size() == 1 && failure_ == FailureReason::taken;
     if (taken) run_.handoff.found_taken(key, wait);
     std::vector<Duration> unserved;
@@ -121,7 +120,7 @@ AcquireOutcome Worker::take(const Wanted& wanted, TimePoint intended, TimePoint 
   const Lease& lease = held.lease;
   run_.audit.enter(key, number_, lease.mode, lease.fencing, mark, ended);
   note_grant(key, wait, intended, ended);
-  // Holders of a shared lock arrive in any order: their numbers must not reject one another.
+  // Holders of a shared lock arrive in any order, so their numbers must not reject one another.
   auto seen = counter_->read(key, lease.mode == Mode::shared ? std::nullopt : lease.fencing);
   if (seen) {
     held.seen = *seen;
@@ -135,13 +134,13 @@ AcquireOutcome Worker::take(const Wanted& wanted, TimePoint intended, TimePoint 
 
 void Worker::give_back(bool written) {
   TimePoint now{};
-  // The section is over before the first release: while many are on their way, a lock may expire
-  // that still waits for its own.
+  // All locks leave the audit before the first release: during many releases, a lock that still
+  // waits for its own may expire.
   for (auto held = held_.rbegin(); held != held_.rend(); ++held) {
     if (written) write_counter(*held);
     now = base_env_->now();
     run_.audit.leave(held->key, held->lease.mode, now);
-    // Leaves out holds that the end of the run cut short.
+    // Omits holds cut short by the end of the run.
     if (written && !over()) histograms()[Timing::hold].record(now - held->granted_at);
   }
   while (!held_.empty()) {
@@ -174,8 +173,8 @@ void Worker::note_handoffs() {
 }
 
 Phase Worker::phase_of_wait(TimePoint ended) const {
-  // With a limit on iterations, sections are assigned when they begin. Otherwise a section belongs
-  // to the phase in which its wait ended: a client that began to wait in the warm-up takes its turn
+  // With a limit on iterations, a section gets its phase at its beginning. Otherwise it belongs to
+  // the phase in which its wait ended: a client that began to wait in the warm-up takes its turn
   // among the measured ones.
   if (run_.workload.iterations) return phase_;
   return ended < run_.measure_start.load() ? Phase::unmeasured : Phase::measured;
@@ -187,7 +186,7 @@ TimePoint Worker::cut_off(TimePoint started, TimePoint ended) const {
 
 void Worker::note_wait(const AcquireResult& result, const Effort& spent, TimePoint intended,
                        TimePoint started, TimePoint ended) {
-  // The load's end cuts off a wait whose grant comes after it.
+  // The load's end cuts off a wait with a later grant.
   const bool late = phase_ == Phase::ending;
   const Phase phase = late ? phase_of_wait(ended) : phase_;
   const Timing timing = acquire_timing(late ? AcquireOutcome::abandoned : result.outcome);
@@ -202,7 +201,7 @@ void Worker::note_wait(const AcquireResult& result, const Effort& spent, TimePoi
     const Timing censored = shared ? Timing::shared_cut : Timing::exclusive_cut;
     waits[cut ? censored : complete].record(ended - intended);
   }
-  // A transaction waits as a whole, with all that it asked for in vain.
+  // A transaction waits as a whole, including requests in vain.
   const bool alone = !run_.workload.has_transactions();
   if (alone && (cut || timing == Timing::acquired)) note_own(phase, ended - intended, cut);
   counts_[Count::attempts] += result.attempts;
@@ -243,9 +242,9 @@ std::optional<FailureReason> Worker::failure_of(const AcquireResult& result,
 void Worker::note_transaction(AcquireOutcome outcome, TimePoint intended, TimePoint started) {
   const bool late = phase_ == Phase::ending;
   const bool granted = outcome == AcquireOutcome::acquired && !late;
-  // After its last grant it has read that lock's counter, which is part of its work.
+  // Not now: after its last grant it has read the counter, which is part of its work.
   TimePoint ended = granted ? held_.back().granted_at : base_env_->now();
-  // As with a single lock's wait: failures of the store are no durations.
+  // As with a single lock's wait, a failure of the store has no duration.
   if (outcome == AcquireOutcome::failed || outcome == AcquireOutcome::unknown) return;
   const Phase phase = late ? phase_of_wait(ended) : phase_;
   if (late || outcome == AcquireOutcome::abandoned) ended = cut_off(started, ended);
@@ -257,7 +256,7 @@ void Worker::note_transaction(AcquireOutcome outcome, TimePoint intended, TimePo
 }
 
 void Worker::write_counter(const Held& held) {
-  // A shared section has nothing to write, and one whose read failed or was refused must not.
+  // A shared section has nothing to write; after a failed or refused read, it must not write.
   if (held.lease.mode == Mode::shared || !held.seen || held.seen->stale) return;
   const WriteResult written = counter_->write(held.key, *held.seen, held.lease.fencing);
   if (written == WriteResult::rejected_stale) ++counts_[Count::stale_rejected];
@@ -291,9 +290,8 @@ void Worker::release(const Held& held, TimePoint begun_at) {
 
 void Worker::note_loss(const Lease& lease, TimePoint learned_at) {
   ++counts_[Count::leases_lost];
-  // A loss that is noticed after the end of validity counts from that end. One that is noticed
-  // before happened at some time since the store's last confirmation: count from there, an upper
-  // bound.
+  // A loss noticed after the end of validity counts from that end. An earlier one happened at some
+  // time since the store's last confirmation: counting from there gives an upper bound.
   const TimePoint ended_at = lease.state->valid_until();
   const TimePoint gone_at = learned_at > ended_at ? ended_at : lease.state->confirmed_at();
   if (gone_at != TimePoint::min()) {

@@ -16,10 +16,10 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// Of what the busiest key can serve: a lock that is mostly free, and one that is mostly taken but
-/// must still keep up.
+/// Shares of the busiest key's capacity: a lock that is mostly free, and one that is mostly taken
+/// but can still keep up.
 constexpr std::array kDemands{0.3, 0.7};
-/// Between zones of one region.
+/// Round-trip time between zones of one region.
 constexpr Duration kNetwork = 1ms;
 constexpr int kDemandClients = 32;
 
@@ -39,7 +39,7 @@ const Shape& shape_of(NamedLoad load) {
   return shapes.at(static_cast<std::size_t>(load));
 }
 
-/// The share of the draws of one key that give the key that is drawn most.
+/// The share of the most frequent key when one key is drawn.
 double busiest_draw_share(const Workload& workload) {
   if (const auto& hot = workload.hot_set) {
     return std::max(hot->share / hot->keys, (1 - hot->share) / (workload.key_count() - hot->keys));
@@ -51,8 +51,8 @@ double busiest_draw_share(const Workload& workload) {
   return 1 / weights;
 }
 
-/// What the keys can serve if they are never free: a client needs a round trip to take a key that
-/// was left. Of several keys it has some while it takes and gives back others: on average, for a
+/// The keys' capacity if they are never free: a client needs a round trip to take a released key.
+/// With several keys it holds some while it takes and gives back others: on average, for one more
 /// round trip for each of these.
 double most_sections_per_second(const Workload& workload) {
   const Duration taken = workload.hold.mean() + workload.rtt * workload.locks_per_section;
@@ -61,7 +61,7 @@ double most_sections_per_second(const Workload& workload) {
 
 constexpr std::size_t kLongestLine = 128;
 
-/// The number of the field at the front, which it takes away with its comma; nothing if it is none.
+/// Removes the first field and its comma, and returns its number; nothing if it is not a number.
 std::optional<std::uint64_t> take_number(std::string_view& text) {
   const std::string_view field = text.substr(0, text.find(','));
   text.remove_prefix(std::min(text.size(), field.size() + 1));
@@ -81,12 +81,12 @@ tl::expected<Request, std::string> parse(std::string_view text) {
     return wrong("transaction,task,type,lock,mode are expected, such as 17,0,1,1203,2");
   }
   const auto transaction = take_number(text);
-  if (!transaction) return wrong("the transaction is no whole number");
+  if (!transaction) return wrong("the transaction is not a whole number");
   if (has_task && take_number(text) != 0U) return wrong("the task is not 0, a request for a lock");
-  if (!take_number(text)) return wrong("the type is no whole number");
+  if (!take_number(text)) return wrong("the type is not a whole number");
   const auto lock = take_number(text);
   if (!lock || *lock >= std::uint64_t{Trace::kMostKeys}) {
-    return wrong(fmt::format("the lock is no whole number below {}", Trace::kMostKeys));
+    return wrong(fmt::format("the lock is not a whole number below {}", Trace::kMostKeys));
   }
   const auto mode = take_number(text);
   if (mode != 1U && mode != 2U) return wrong("the mode is neither 1, shared, nor 2, exclusive");
@@ -137,7 +137,7 @@ double busiest_key_share(const Workload& workload) {
 }
 
 tl::expected<Trace, std::string> Trace::read(const std::string& path, TraceLocks* locks) {
-  // Each run reads it again.
+  // A regular file, as each run reads it again.
   std::error_code unknown;
   if (!std::filesystem::is_regular_file(path, unknown)) {
     return tl::unexpected(fmt::format("{}: there is no such file", path));

@@ -26,8 +26,8 @@ class Chubby : public LeaseQueueLock {
  protected:
   std::optional<Duration> outlasts_by() const override { return lock_delay_; }
 
-  /// In jeopardy it waits until the session is safe or has expired: for the lock-delay no other
-  /// client can be granted the locks of this session.
+  /// In jeopardy, waits until the session is safe or has expired: during the lock-delay no other
+  /// client can be granted its locks.
   bool usable(const Session& session, const AcquireRequest& request) override {
     // Bounded by the grace period, after which the session counts as expired.
     while (true) {
@@ -47,7 +47,7 @@ class Chubby : public LeaseQueueLock {
   Looked enter(Place& place, const std::stop_token& stop) override {
     const bool shares = place.mode == Mode::shared;
     const LeaseId lease = place.session->leases.front();
-    // Granted at once if nothing excludes it; otherwise it queues.
+    // Granted immediately if nothing excludes it; otherwise it queues.
     const Txn txn{
         .conditions = shares ? std::vector{none_below(rivals(place)), none_below(guards(place))}
                              : std::vector{none_below(place.lock + "/")},
@@ -63,8 +63,8 @@ class Chubby : public LeaseQueueLock {
   }
 
   Looked look(const Place& place, const std::stop_token& stop) override {
-    // For an exclusive client the range of rivals is never empty: its own place is in it. For a
-    // shared one it may be, and then the condition "none before" cannot hold.
+    // An exclusive client's range of rivals is never empty, as it contains the client's own place.
+    // A shared client's may be, and on an empty range "none before" cannot hold.
     if (place.mode == Mode::shared) {
       Looked looked = look_if(place, none_below(rivals(place)), stop);
       const bool only_newer_rivals = looked && *looked && (*looked)->there && !(*looked)->granted &&
@@ -90,7 +90,7 @@ class Chubby : public LeaseQueueLock {
   static std::string guard(const Place& place) {
     return guards_of(place.lock) + letter_of(place.mode) + place.token;
   }
-  /// The places that may exclude this one: for a shared request the exclusive ones.
+  /// The places that may exclude this one; for a shared request, only exclusive places.
   static std::string rivals(const Place& place) {
     return queue_of(place.lock) + (place.mode == Mode::shared ? letter_of(Mode::exclusive) : "");
   }
@@ -115,7 +115,7 @@ class Chubby : public LeaseQueueLock {
     return standing_in(**result, 0);
   }
 
-  /// Granted, or behind the rival at `index`, or behind a guard only; with neither, it has to look
+  /// Granted, or behind the rival at `index`, or behind a guard only; otherwise it has to look
   /// again.
   static Standing standing_in(const TxnResult& result, std::size_t index) {
     Standing standing;
@@ -145,10 +145,10 @@ const Registration chubby(with_known_hazards({
     .acquire_commands =
         {"LeaseGrant ttl (once; then kept alive by LeaseKeepAlive, for all clients)",
          "LeaseGrant ttl + lock-delay (likewise)",
-         "Txn if nothing is in the way create place and guard, else the place",
-         "Watch the place, or the guard, in the way (deleted)",
-         "Range what is in the way (once it is watched)",
-         "Txn if nothing is in the way any more create the guard",
+         "Txn if nothing blocks create place and guard, else the place",
+         "Watch the blocking place or guard (deleted)",
+         "Range the blocking key (once it is watched)",
+         "Txn if nothing blocks any more create the guard",
          "Txn if it is there delete the place (giving up)"},
     .release_commands = {"Txn if the place is there delete it and the guard"},
     .source = "Burrows, \"The Chubby lock service for loosely-coupled distributed systems\", 2006",

@@ -16,10 +16,10 @@ inline std::string queue_of(const std::string& lock) { return lock + "/queue/"; 
 inline std::string guards_of(const std::string& lock) { return lock + "/guard/"; }
 inline const char* letter_of(Mode mode) { return mode == Mode::exclusive ? "x/" : "s/"; }
 
-/// What a client knows about its session (Burrows, 2.8). It is safe while the store has confirmed
-/// it lately, and in jeopardy after the end of its validity, when it may or may not still exist; a
-/// confirmation makes it safe again. It has expired when the store says so, or after a grace
-/// period.
+/// A client's knowledge of its session (Burrows, 2.8). The session is safe while the store has
+/// confirmed it lately, and in jeopardy after the end of its validity, when it may or may not still
+/// exist; a confirmation makes it safe again. It has expired when the store says so, or after a
+/// grace period.
 enum class SessionStanding { safe, jeopardy, expired };
 
 inline SessionStanding standing_of(const LeaseState& session, TimePoint now, Duration grace) {

@@ -14,7 +14,7 @@ class Etcd : public LeaseQueueLock {
   Looked enter(Place& place, const std::stop_token& stop) override {
     const Txn txn{
         .conditions = {absent(own_key(place))},
-        // The newest key is its own, the next one is the one before it.
+        // The newest key is its own; the next is its predecessor.
         .then = {put(own_key(place), place.session->leases.front()), newest(queue(place), 2)}};
     const auto result = etcd().transact(place.lock, txn, stop);
     if (!result) return tl::unexpected(result.error());
@@ -45,7 +45,7 @@ class Etcd : public LeaseQueueLock {
   static std::string queue(const Place& place) { return place.lock + "/"; }
   static std::string own_key(const Place& place) { return queue(place) + place.token; }
 
-  /// Behind the key at `index` of those that the second operation found, if there is one.
+  /// Behind the key at `index` among the finds of the second operation, if there is one.
   static Standing standing_in(const Place& place, const TxnResult& result, std::size_t index) {
     Standing standing{.fencing = static_cast<std::uint64_t>(place.revision)};
     const std::vector<Key>& before = result.found.at(1);
@@ -58,13 +58,13 @@ class Etcd : public LeaseQueueLock {
 const Registration etcd(with_known_hazards({
     .name = "etcd",
     .backend = "etcd",
-    .summary = "A key per contender, on the client's lease: the oldest holds, each watches the one "
-               "before",
+    .summary = "A key per contender, on the client's lease: the oldest holds, each watches its "
+               "predecessor",
     .acquire_commands =
         {"LeaseGrant ttl (once; then kept alive by LeaseKeepAlive, for all clients)",
-         "Txn create key/token if absent, and get the one before", "Watch the one before (deleted)",
-         "Range the one before (once it is watched)", "Txn get key/token and the one before",
-         "DeleteRange key/token (giving up)"},
+         "Txn create key/token if absent, and get its predecessor",
+         "Watch the predecessor (deleted)", "Range the predecessor (once it is watched)",
+         "Txn get key/token and its predecessor", "DeleteRange key/token (giving up)"},
     .release_commands = {"DeleteRange key/token"},
     .source = "etcd's client/v3/concurrency, mutex.go and session.go",
     .typical = true,

@@ -17,13 +17,13 @@ namespace {
 /// The pause after a failed watch, so that a store that refuses watches is not asked in a tight
 /// loop.
 constexpr Duration kAfterFailure = std::chrono::milliseconds(10);
-/// Bounds the places that are still to be left; places beyond that end with their session.
+/// The most places still to be left; further ones end with their session.
 constexpr std::size_t kMaxPending = 64;
 
 /// Renews leases on one LeaseKeepAlive stream that stays open from batch to batch, each operation
-/// with a timeout. Any failure closes the stream, and the connection. A token is the ids of the
+/// with a timeout. Any failure closes the stream, and the connection. A token holds the ids of the
 /// leases that are renewed together, in hex, each followed by a space. etcd renews for the TTL that
-/// it granted, whatever the order asks for.
+/// it granted and ignores the TTL of the order.
 class LeaseRenewals : public RenewalChannel, private Connection {
  public:
   LeaseRenewals(const Endpoint& endpoint, Duration timeout, Env& env)
@@ -94,7 +94,8 @@ class LeaseRenewals : public RenewalChannel, private Connection {
     return gone ? RenewalAnswer::not_owner : RenewalAnswer::renewed;
   }
 
-  /// Closes what is of no use any more; false. `why`: if the stream itself does not know.
+  /// Closes the stream and the connection; returns false. `why` is for a stream whose status gives
+  /// no reason.
   bool broken(std::string why = {}) {
     const grpc::Status status = stream_->finish();
     stream_.reset();
@@ -117,9 +118,9 @@ class LeaseRenewals : public RenewalChannel, private Connection {
   std::string failure_;
 };
 
-/// Has the run's scheduler keep etcd leases alive from their grant on. `leases`: the last one is of
-/// this TTL, and `state` shows its validity; those before it have longer TTLs and are renewed right
-/// before it, so that they end later by the difference when the renewals cease.
+/// Has the run's scheduler keep etcd leases alive from their grant on. The last of `leases` has
+/// this TTL, and `state` shows its validity. The others have longer TTLs and are renewed just
+/// before it, so once renewals stop they expire later by the difference.
 std::shared_ptr<Renewal> keep_alive(const Context& context, const Endpoint& endpoint,
                                     const std::vector<LeaseId>& leases, Duration ttl,
                                     TimePoint asked_at, std::shared_ptr<LeaseState> state) {
@@ -155,7 +156,7 @@ LeaseQueueLock::~LeaseQueueLock() {
     for (const auto& [token, place] : held_) all.insert(place.session);
     for (const auto& session : all) end(*session, {}, {});
   } catch (...) {  // NOLINT(bugprone-empty-catch): a destructor never throws, whatever gRPC does
-    // What stays behind expires with its leases.
+    // Remaining keys expire with their leases.
   }
 }
 
@@ -165,7 +166,7 @@ StoreResult<std::shared_ptr<Session>> LeaseQueueLock::open_session(const Acquire
   const auto own = add_lease(*session, request.ttl, request);
   if (!own) return tl::unexpected(own.error());
   if (const auto longer = outlasts_by()) {
-    // The server may have granted the first more than was asked for.
+    // The server may have granted the first lease a longer TTL than requested.
     const auto second = add_lease(*session, own->ttl + *longer, request);
     if (!second) return tl::unexpected(second.error());
   }
@@ -214,7 +215,7 @@ void LeaseQueueLock::retire(const std::shared_ptr<Session>& session) {
 
 void LeaseQueueLock::end(Session& session, std::string_view key, const std::stop_token& stop) {
   if (session.renewal) session.renewal->stop();
-  // A lost session has no locks any more; the lease that outlives it expires by itself.
+  // A lost session has no locks; the lease that outlives it expires by itself.
   if (session.state && session.state->lost_at()) return;
   for (const LeaseId lease : session.leases) {
     const auto revoked = etcd_.revoke_lease(lease, key, stop);
@@ -253,7 +254,7 @@ class LeaseQueueLock::Acquisition {
   Attempt try_once() {
     // Before each attempt, as this acquisition may be waiting behind one of those places.
     lock_.leave_pending(request_.stop);
-    // Twice at most: that a session has ended may show only when it is used.
+    // Twice at most: the end of a session may show only when it is used.
     for (int attempt = 0;; ++attempt) {
       if (!place_.session) {
         if (auto session = begin(); !session) return tl::unexpected(session.error());
@@ -281,7 +282,7 @@ class LeaseQueueLock::Acquisition {
     const std::stop_token stop = lock_.env_.waiting_stop(request_.stop);
     if (stop.stop_requested()) return WaitResult::stopped;
     if (!behind_) return WaitResult::signalled;
-    // At most a TTL, to notice if the session and its place have ended meanwhile.
+    // At most one TTL, to notice if the session and its place have ended meanwhile.
     const TimePoint until = lock_.env_.now() + std::min(left, place_.session->ttl);
     const auto watched = lock_.etcd_.await_deletion(request_.key, *behind_, until, stop);
     if (!watched) {

@@ -16,7 +16,7 @@ namespace lockbench::etcd {
 /// A client's session: a lease, and in some protocols a second one that outlives it.
 struct Session {
   std::vector<LeaseId> leases;        ///< the first is the session's own
-  Duration ttl{};                     ///< of that one, as granted
+  Duration ttl{};                     ///< of the session's own lease, as granted
   std::shared_ptr<LeaseState> state;  ///< null while it is opened
   std::shared_ptr<Renewal> renewal;   ///< likewise
   int places = 0;                     ///< locks held or queued for on it
@@ -32,7 +32,7 @@ struct Place {
   std::shared_ptr<Session> session;
 };
 
-/// How a place stands, by one answer of the store.
+/// A place's standing, by one answer of the store.
 struct Standing {
   bool there = true;  ///< the place exists
   bool granted = false;
@@ -40,12 +40,11 @@ struct Standing {
   std::optional<std::string> behind;  ///< the key that must be deleted first, if known
 };
 
-/// The part that locks in etcd share. A client has one session per TTL, kept alive by another
-/// thread. Each acquisition has a key on the session's lease; the revision in which it was created
-/// is its place in the queue. A client watches the place before its own, and looks again when that
-/// is deleted. After a lost answer the session is retired and a new one begun: so a command that
-/// arrives late leaves a contender behind only for as long as the other locks of that session are
-/// held.
+/// The part that locks in etcd share. A client has one session per TTL, which the run's
+/// RenewalScheduler keeps alive. Each acquisition has a key on the session's lease; the revision in
+/// which it was created is its place in the queue. A client watches the place before its own, and
+/// looks again when it is deleted. After a lost answer the session is retired and a new one begun,
+/// so a late command leaves a contender behind only while other locks of that session are held.
 class LeaseQueueLock : public LockStrategy {
  public:
   /// Uses the first etcd endpoint. Throws std::invalid_argument if there is none.

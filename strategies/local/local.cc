@@ -93,7 +93,7 @@ class LocalMutex : public LockStrategy {
   /// Sets the grant in `waiter`.
   AcquireOutcome take(const std::string& key, const AcquireRequest& request,
                       LockTable::Waiter& waiter) {
-    // Only then is the waiter not in the queue, where others write to it.
+    // Safe only if granted: then the waiter is not in the queue, where others write to it.
     if (const auto grant = table_.take_or_queue(key, waiter)) {
       waiter.grant = grant;
       return AcquireOutcome::acquired;

@@ -35,7 +35,7 @@ class AddLock : public LockStrategy {
   }
 
  protected:
-  /// Both return false if they found that this client does not hold the lock.
+  /// Both return false if this client turns out not to hold the lock.
   virtual StoreResult<bool> remove(const Lease& lease, const std::stop_token& stop) = 0;
   virtual StoreResult<bool> prolong(const Lease& lease, std::int64_t seconds) = 0;
 
@@ -94,8 +94,8 @@ const Registration memcached_add(with_known_hazards({
     .make = construct<Add>,
 }));
 
-/// Reads the item first, and changes it only if it is still the one that was read. Older memcached
-/// versions have no conditional delete, so a release replaces the item by one that has expired.
+/// Reads the item, and changes it only if it has not changed since. Older memcached versions have
+/// no conditional delete, so a release replaces the item by an expired one.
 class AddCas : public AddLock {
  public:
   using AddLock::AddLock;
@@ -114,7 +114,7 @@ class AddCas : public AddLock {
   }
 
  private:
-  /// False: the item is not, or no longer, this acquisition's.
+  /// False if the item is not, or no longer, this acquisition's.
   StoreResult<bool> replace_own(const Lease& lease, std::string_view value, std::int64_t seconds,
                                 const std::stop_token& stop) {
     const auto item = memcached().gets(lease.key, stop);

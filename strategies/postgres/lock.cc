@@ -42,7 +42,7 @@ AcquireResult ServerQueueLock::acquire(const AcquireRequest& request) {
                                                            : AcquireOutcome::refused,
             .attempts = 1};
   }
-  // Confirmed by the grant: when it was asked for, another client may have held the lock.
+  // Confirmed at the grant, not at the request: then another client may have held the lock.
   Lease lease{.key = std::string(request.key),
               .token = random_token(env_),
               .mode = request.mode,

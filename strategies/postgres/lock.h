@@ -14,8 +14,8 @@ struct Grant {
   std::uint64_t fencing = 0;
 };
 
-/// The part that locks share which wait in the server's queue and end with their session. Such a
-/// lease does not expire: it is lost when the connection turns out to be lost.
+/// The common part of locks that wait in the server's queue and end with their session. Such a
+/// lease does not expire: it is lost when the client finds the connection lost.
 class ServerQueueLock : public LockStrategy {
  public:
   explicit ServerQueueLock(const Context& context) : env_(context.env) {}

@@ -12,11 +12,11 @@
 namespace lockbench::postgres {
 namespace {
 
-/// Bounds the failed requests that are remembered; locks beyond that end with their session.
+/// The most failed requests to remember; locks beyond that end with their session.
 constexpr std::size_t kMaxDoubts = 1024;
 
-/// For one mode. The statements that lock read from the function, so that the fencing number is
-/// drawn while the lock is held.
+/// The statements of one mode. Those that lock select FROM the lock function, so that the fencing
+/// number is drawn while the lock is held.
 struct Statements {
   Statement lock, try_lock, unlock;
 };
@@ -41,8 +41,8 @@ const Statements shared =
 
 const Statements& statements(Mode mode) { return mode == Mode::shared ? shared : exclusive; }
 
-/// pg_advisory_lock on the client's session: waits at the server, first come first served, and ends
-/// with the session.
+/// pg_advisory_lock on the client's session: waits at the server, first come, first served, and
+/// ends with the session.
 class Advisory : public ServerQueueLock {
  public:
   explicit Advisory(const Context& context)
@@ -98,7 +98,7 @@ class Advisory : public ServerQueueLock {
   }
 
  private:
-  /// The server counts a session's grants of a number, each mode by itself.
+  /// The server counts a session's grants of a number, separately for each mode.
   using Lock = std::pair<std::int64_t, Mode>;
 
   StoreResult<Answer> unlock(const Lock& lock, std::string_view key) {
@@ -106,16 +106,16 @@ class Advisory : public ServerQueueLock {
     return session_.call(statements(lock.second).unlock, key, {&number, 1});
   }
 
-  /// After a statement that failed. A grant outlives the failure of its statement, so the session
-  /// may have a lock of which this client has no lease.
+  /// After a failed statement. A grant outlives the failure of its statement, so the session may
+  /// hold a lock without a lease of this client.
   void after_failure(const Lock& lock, std::string_view key) {
     std::erase_if(held_, [](const auto& lease) { return lease.first->lost_at().has_value(); });
     if (held_.empty()) return session_.close();
     take_back(lock, key);
   }
 
-  /// The same where the session goes on: after a wait in vain, too, as the time may be up between
-  /// the grant and the moment in which the server's process sees it.
+  /// The same if the session goes on. Needed after a wait in vain, too: the lock may be granted
+  /// just before the server's process sees that the time is up.
   void take_back(const Lock& lock, std::string_view key) {
     if (!is_held(lock)) {
       (void)unlock(lock, key);
@@ -124,7 +124,7 @@ class Advisory : public ServerQueueLock {
     }
   }
 
-  /// Releases what failed requests may have added to a held lock, once its last lease is released.
+  /// Once a lock's last lease is released, releases the grants that failed requests may have added.
   void settle_doubts(const Lock& lock, std::string_view key) {
     if (is_held(lock)) return;
     for (auto left = doubts_.erase(lock); left > 0; --left) (void)unlock(lock, key);

@@ -31,7 +31,7 @@ const Statement extend_row{
     .answered = "UPDATE"};
 
 /// A row per key with its owner and the end of the lease, by the database's clock. The statements
-/// use clock_timestamp(): now() is the begin of the transaction, which may lie before a wait for
+/// use clock_timestamp(): now() is the start of the transaction, which may lie before a wait for
 /// the row.
 class LeaseLock : public LockStrategy {
  public:
@@ -43,7 +43,7 @@ class LeaseLock : public LockStrategy {
   StoreResult<void> connect() override { return session_.connect(); }
 
   AcquireResult acquire(const AcquireRequest& request) override {
-    // Before the attempts, since a refusal among those has no reason: this one needs it.
+    // Before the attempts: a refused attempt has no reason, and this refusal needs one.
     auto ready = session_.use_schema(schema_of_key(request.key), request.key, request.stop);
     if (!ready) {
       return {.outcome = outcome_of(ready.error(), request.stop),
@@ -82,7 +82,7 @@ class LeaseLock : public LockStrategy {
   }
 
   /// Whether the lease's row was changed. A row that another client keeps locked for longer than
-  /// the session's lock_timeout counts as taken. Its holder's release or renewal fails then.
+  /// the session's lock_timeout counts as taken; a release or renewal by its holder then fails.
   StoreResult<bool> change(const Statement& statement, const Lease& lease,
                            const std::string& milliseconds, const std::stop_token& stop) {
     const auto ready = session_.use_schema(schema_of_key(lease.key), lease.key, stop);

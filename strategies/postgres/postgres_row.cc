@@ -24,8 +24,8 @@ const Statement insert_row{.name = "INSERT",
                            .answered = "INSERT"};
 
 /// Locks the key's row by SELECT ... FOR UPDATE in a transaction that stays open while the lock is
-/// held. A transaction holds one lock, so that each can be released by itself; a client that holds
-/// several locks has as many connections.
+/// held. A transaction holds one lock, so that each can be released alone; a client with several
+/// locks has as many connections.
 class Row : public ServerQueueLock {
  public:
   explicit Row(const Context& context)
@@ -76,7 +76,7 @@ class Row : public ServerQueueLock {
   }
 
  private:
-  /// COMMIT, which is answered by ROLLBACK if the transaction had failed.
+  /// COMMIT; the server answers ROLLBACK if the transaction had failed.
   ReleaseResult end(Session& session, const Lease& lease) {
     const auto answer = session.call(commit, lease.key, {});
     session.unbind(lease.state);
@@ -110,7 +110,7 @@ class Row : public ServerQueueLock {
   StoreResult<std::optional<Grant>> lock_row(const AcquireRequest& request, bool may_wait) {
     const auto begun = ask(begin, request);
     if (!begun) return tl::unexpected(begun.error());
-    // Outside of a transaction the row would be locked for the statement only.
+    // Outside a transaction the row would be locked for the statement only.
     if (!begun->done()) return session().not_understood("BEGIN", *begun);
     const auto locked = ask(may_wait ? select_row : select_nowait, request, true);
     if (!locked) return tl::unexpected(locked.error());

@@ -1,7 +1,8 @@
 -- A lock that is granted first come, first served.
 -- KEYS[1] lock: the holder's token. KEYS[2] queue: tokens by place.
--- KEYS[3] liveness: until when each waiter counts as alive. KEYS[4] numbers: the last place and the
--- last fencing number. Each waiter blocks on its own list, KEYS[1]:wake:<token>.
+-- KEYS[3] liveness: the time until which each waiter counts as alive.
+-- KEYS[4] numbers: the last place and the last fencing number.
+-- Each waiter blocks on its own list, KEYS[1]:wake:<token>.
 -- ARGV[1] command, ARGV[2] token, ARGV[3] how long a heartbeat is valid, and for 'ask' ARGV[4] TTL,
 -- both in milliseconds, and ARGV[5] '1' to join the queue if the lock is taken.
 --   ask      {1, fencing number} if granted, else {0, waiters before it}; also a heartbeat
@@ -14,8 +15,8 @@ local verb, token, alive_for = ARGV[1], ARGV[2], tonumber(ARGV[3])
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 
--- Numbers must outlive every lease and every wait, or they would start again below one that is in
--- use: each use and each renewal keeps them for a day, or for twice the TTL if that is longer.
+-- Numbers must outlive every lease and every wait, or they would restart below one in use: each use
+-- and renewal keeps them for a day, or for twice the TTL if that is longer.
 local function next_number(kind, ttl)
   local number = redis.call('HINCRBY', numbers, kind, 1)
   redis.call('PEXPIRE', numbers, math.max(86400000, 2 * ttl))
@@ -32,7 +33,7 @@ local function forget(waiter)
 end
 
 -- The first live waiter; removes dead ones before it. False without waiters; nil after kSteps dead
--- ones, and the next request goes on.
+-- ones: the next request continues.
 local function first_alive()
   for _ = 1, kSteps do
     local waiter = redis.call('ZRANGE', queue, 0, 0)[1]

@@ -1,13 +1,13 @@
--- A lock that one writer has alone or several readers share, each reader with a TTL of its own.
--- KEYS[1] lock: the writer's token. KEYS[1]:readers: until when each reader holds the lock.
--- KEYS[1]:writers: until when each writer that waits keeps new readers out. Both in microseconds.
+-- A lock for one writer or several readers, each reader with its own TTL.
+-- KEYS[1] lock: the writer's token. KEYS[1]:readers: the end of each reader's lease.
+-- KEYS[1]:writers: the time until which each waiting writer keeps new readers out. Both in microseconds.
 -- ARGV[1] token, ARGV[2] TTL in milliseconds, ARGV[3] command:
---   write    takes it alone. ARGV[4]: for how long, in milliseconds, the caller keeps new readers out
---            if it has to wait; 0: it does not
---   read     shares it. As 'write', returns nil if granted, else in how many milliseconds to ask
---            again at the latest, -1 if that is not known
+--   write    takes it alone. ARGV[4]: how long, in milliseconds, the caller keeps new readers out if
+--            it has to wait; 0: not at all
+--   read     shares it. As 'write', returns nil if granted, else the milliseconds after which to
+--            ask again at the latest, -1 if unknown
 --   release  1 if freed, 0 if the caller does not hold it
---   leave    the same, and the caller does not keep readers out any more
+--   leave    the same, and the caller no longer keeps readers out
 --   (none)   renews it: 1 if extended, 0 if the caller does not hold it
 local lock, readers, writers = KEYS[1], KEYS[1] .. ':readers', KEYS[1] .. ':writers'
 local token, ttl, verb = ARGV[1], ARGV[2], ARGV[3]
@@ -18,7 +18,7 @@ local function last_end(set)
   return redis.call('ZREVRANGE', set, 0, 0, 'WITHSCORES')[2]
 end
 
--- In how many milliseconds the last of them ends; nil if there are none.
+-- The milliseconds until the last of them ends; nil if there are none.
 local function all_gone_in(set)
   redis.call('ZREMRANGEBYSCORE', set, '-inf', now)
   local last = last_end(set)

@@ -9,15 +9,15 @@ namespace {
 
 constexpr std::string_view kCounter = ":fencing";
 
-/// 0: nil.
+/// 0 for nil.
 constexpr Form<std::int64_t> kNumberOrNil{
     "a fencing number or nil", [](const Reply& reply) {
       return reply.is_nil() ? std::optional<std::int64_t>(0)
                             : number_in(reply, 1, std::numeric_limits<std::int64_t>::max());
     }};
 
-/// Every grant carries a higher number: a resource that remembers the highest number it has seen
-/// can reject a client that does not know yet that it lost the lock.
+/// Every grant carries a higher number. A resource that remembers the highest number so far can
+/// reject a client that has lost the lock and does not know it yet.
 class Fenced : public TokenLock {
  public:
   using TokenLock::TokenLock;

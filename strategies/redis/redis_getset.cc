@@ -9,9 +9,8 @@ namespace {
 constexpr int kSetnxRounds = 3;
 
 /// The lock's value is the time of its expiry, by the clock of the client that wrote it. The key
-/// itself never expires.
-/// redis-getset takes over if the value that GETSET replaced has expired too; with `kCompares`
-/// (redis-getset-cas) only if GETSET replaced the value that GET saw.
+/// itself never expires. redis-getset takes over if the value that GETSET replaced had expired too;
+/// with `kCompares` (redis-getset-cas) only if it is the value that GET saw.
 template <bool kCompares>
 class Getset : public SingleNodeLock {
  public:
@@ -28,7 +27,7 @@ class Getset : public SingleNodeLock {
         seen.error().kind = StoreError::Kind::not_sent;
         return tl::unexpected(seen.error());
       }
-      if (!seen->has_value()) continue;  // released in between: try again at once
+      if (!seen->has_value()) continue;  // released in between: try again
       if (!has_passed(**seen)) return false;
       begin(request, lease);
       const auto replaced = get_set(lease.key, lease.token, request.stop);

@@ -15,7 +15,7 @@ constexpr Duration kAfterFailure = std::chrono::milliseconds(10);
 /// The answer to "ask".
 struct Place {
   bool granted = false;
-  std::int64_t number = 0;  ///< the fencing number, or how many wait before this client
+  std::int64_t number = 0;  ///< the fencing number, or the number of waiters before this client
 };
 
 constexpr Form<Place> kPlace{
@@ -38,8 +38,8 @@ constexpr Form<bool> kWoken{"nil or a list and its element",
 
 constexpr std::string_view kQueue = ":queue", kLiveness = ":liveness", kNumbers = ":numbers";
 
-/// First come, first served. A release grants the lock to the next live waiter and wakes only that
-/// one, through a list on which it blocks, so that no wake-up is lost. Waiting clients send
+/// First come, first served. A release grants the lock to the next live waiter and wakes only this
+/// client, which blocks on a list of its own, so that no wake-up is lost. Waiting clients send
 /// heartbeats. A client confirms its grant by asking again before the grant expires. Each request
 /// removes dead waiters and passes on a grant that was not confirmed.
 class ListQueue : public TokenLock {
@@ -64,7 +64,7 @@ class ListQueue : public TokenLock {
                        Duration longest) override {
     const std::stop_token stop = env().waiting_stop(request.stop);
     if (stop.stop_requested()) return WaitResult::stopped;
-    // The script scales how long a heartbeat is valid in the same way.
+    // The script scales the validity of heartbeats by the same factor.
     const Duration next_heartbeat =
         heartbeat_ * std::min<std::int64_t>(1 + waiters_before_ / 32, 10);
     const Duration blocks_for =
@@ -98,7 +98,7 @@ class ListQueue : public TokenLock {
   StoreResult<T> call(const Form<T>& form, std::string_view verb, const Lease& lease,
                       const std::stop_token& stop, std::string_view ttl = "0",
                       std::string_view may_wait = "0") {
-    // One heartbeat may be lost, and one may be late.
+    // Survives one lost heartbeat followed by a late one.
     const std::string alive_for = std::to_string(ceil_milliseconds(3 * heartbeat_));
     const auto key = [&](std::string_view suffix) { return lease.key + std::string(suffix); };
     return redis().call(form, scripts::queue,

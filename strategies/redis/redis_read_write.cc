@@ -9,16 +9,17 @@ namespace {
 
 constexpr std::string_view kReaders = ":readers", kWriters = ":writers";
 
-/// How long a writer that waits keeps new readers out, from each attempt on: one may be late.
+/// How long after each attempt a waiting writer keeps new readers out. Long enough for a late
+/// attempt.
 Duration kept_out_for(const Context& context) {
   if (!context.options.prefer_writers) return {};
   return std::max<Duration>(3 * context.waiting.max, std::chrono::milliseconds(300));
 }
 
-/// One writer or several readers (AcquireRequest::mode). Each has a TTL of its own and is renewed
-/// by itself, so that a reader that died is waited for no longer than its own TTL. Nobody queues:
-/// readers that come and go can keep a writer out for ever, unless writers are preferred. Then one
-/// that waits keeps new readers out as long as it lives.
+/// One writer or several readers (AcquireRequest::mode). Each has its own TTL and its own renewal,
+/// so a dead reader delays others by no more than its TTL. Nobody queues: readers that come and go
+/// can keep a writer out for ever, unless writers are preferred. Then a waiting writer keeps new
+/// readers out as long as it lives.
 class ReadWrite : public TokenLock {
  public:
   explicit ReadWrite(const Context& context)

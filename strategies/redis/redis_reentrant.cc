@@ -9,7 +9,7 @@
 namespace lockbench::redis {
 namespace {
 
-/// Bounds the keys with lost answers that a client remembers; others end with their TTL.
+/// The most keys with lost answers to remember; others end with their TTL.
 constexpr std::size_t kMaxDoubts = 1024;
 
 /// Identifies this process among all others.
@@ -17,8 +17,8 @@ struct ProcessId {
   std::string text;
 };
 
-/// A lock that its owner may take again: a hash with a count per owner (Redisson). The
-/// strategies differ in who the owner is and how waiting clients learn of a release.
+/// A lock that its owner may take again: a hash with a count per owner (Redisson). The strategies
+/// differ in the owner's name and in how waiting clients learn of a release.
 class ReentrantLock : public SingleNodeLock {
  public:
   using SingleNodeLock::SingleNodeLock;
@@ -50,7 +50,7 @@ class ReentrantLock : public SingleNodeLock {
       return tl::unexpected(released.error());
     }
     if (*released == Released::counted_down) {
-      // This client no longer holds it, so the server must not count it either.
+      // This client does not hold it any more, so the server must not count it either.
       if (auto settled = settle_doubts(lease, stop); !settled) {
         return tl::unexpected(std::move(settled.error()));
       }
@@ -84,7 +84,7 @@ class ReentrantLock : public SingleNodeLock {
   }
 
   enum class Released { freed, counted_down, not_held };
-  /// Takes one off the count, whatever this client remembers.
+  /// Takes one off the server's count, regardless of this client's own.
   StoreResult<Released> release_once(const Lease& lease, Duration ttl,
                                      const std::stop_token& stop) {
     static constexpr Form<Released> kForm{
@@ -114,7 +114,7 @@ class ReentrantLock : public SingleNodeLock {
     if (doubts_.size() < kMaxDoubts || doubts_.contains(lease.key)) ++doubts_[lease.key];
   }
 
-  /// Releases what the server may still count for a lock that this client does not hold.
+  /// Releases grants that the server may still count for a lock that this client does not hold.
   StoreResult<void> settle_doubts(const Lease& lease, const std::stop_token& stop) {
     const auto doubts = doubts_.find(lease.key);
     if (doubts == doubts_.end() || held_.contains(lease.key)) return {};
@@ -201,15 +201,15 @@ const Registration redis_reentrant_notify(on_redis({
 }));
 
 /// Redisson's lock on a server with replicas, as of August 2026 (CommandAsyncService.syncedEval and
-/// RedissonBaseLock.handleNoSync): each script that acquires, renews or releases, also in vain, is
+/// RedissonBaseLock.handleNoSync): each script that acquires, renews or releases, even in vain, is
 /// followed in the same batch by WAIT for all replicas, for up to slavesSyncTimeout. It fails only
-/// if none of them has acknowledged: one is enough (checkLockSyncedSlaves). After an acquisition
-/// Redisson then releases the lock once and throws. A release that fails like this has freed the
-/// lock on the primary, and a renewal is repeated at its next turn.
+/// if no replica acknowledged (checkLockSyncedSlaves). After such an acquisition Redisson releases
+/// the lock once and throws. A release that fails like this has freed the lock on the primary; a
+/// renewal is repeated at its next turn.
 ///
-/// Where this lock departs: Redisson waits for the replicas that are connected, by INFO, and where
-/// there are none it grants the lock without any; here their number is given. Its timeout is 1 s,
-/// here that of the option. A renewal that no replica acknowledged does not prolong the lease.
+/// Differences: Redisson waits for the replicas that INFO shows as connected, and without any it
+/// grants the lock; here their number is given. Its timeout is 1 s, here an option. Here a renewal
+/// that no replica acknowledged does not prolong the lease.
 class ReentrantWait : public RedissonLock {
  public:
   explicit ReentrantWait(const Context& context) : RedissonLock(context, Replicas::one) {}
@@ -231,7 +231,7 @@ class ReentrantWait : public RedissonLock {
   }
 
  private:
-  /// It took effect on the primary, but no replica is known to have it.
+  /// The script took effect on the primary, but no replica is known to have it.
   static bool is_unsafe(const StoreError& error) { return error.kind == StoreError::Kind::refused; }
 
   StoreResult<Reply> run_synced(const Script& script, bool in_full, std::string_view key,

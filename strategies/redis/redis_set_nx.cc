@@ -41,8 +41,8 @@ std::string host_and_process() {
   return fmt::format("{}:{}", host.data(), ::getpid());
 }
 
-/// SET NX PX with a value that names the owner; the release reads it and then deletes the key, and
-/// between these two steps the lock may be granted to another client.
+/// SET NX PX with a value that names the owner. The release reads it, then deletes the key; between
+/// these two steps another client may be granted the lock.
 class SetNxCheck : public UncheckedLock {
  public:
   using UncheckedLock::UncheckedLock;
@@ -66,7 +66,8 @@ class SetNxCheck : public UncheckedLock {
   }
 
  protected:
-  /// By the token alone, what this client holds already would pass for what it asked for in vain.
+  /// All its acquisitions have the same token, so undoing one would release a lock that the client
+  /// holds.
   StoreResult<bool> undo(const Lease& lease, const std::stop_token& stop) override {
     if (held_.contains(lease.key)) return false;
     return give_back(lease, stop);
@@ -75,7 +76,7 @@ class SetNxCheck : public UncheckedLock {
     return give_back(lease, stop);
   }
 
-  /// The client's name, which is the same for all its acquisitions.
+  /// The client's name, the same for all its acquisitions.
   std::string make_token() override { return fmt::format("{}:{}", process_, client()); }
 
  private:
@@ -124,8 +125,8 @@ const Registration redis_set_nx_lua(on_redis({
     .make = construct<TokenLock>,
 }));
 
-/// The textbook lock with a timer that renews it while it is held, checking the owner: a task may
-/// take longer than the TTL.
+/// The textbook lock with a timer that checks the owner and renews the lock while it is held: a
+/// task may take longer than the TTL.
 const Registration redis_watchdog(on_redis({
     .name = "redis-watchdog",
     .summary = "SET NX PX, renewed every third of the TTL by a script that checks the token",
@@ -147,8 +148,8 @@ const Registration redis_watchdog(on_redis({
     .make = construct<TokenLock>,
 }));
 
-/// A guard thread as many wrote it: EXPIRE without checking the owner, the first time when a fifth
-/// of the TTL is left.
+/// A common home-made guard thread: EXPIRE without checking the owner, first when a fifth of the
+/// TTL is left.
 class WatchdogNaive : public TokenLock {
  public:
   using TokenLock::TokenLock;
@@ -176,9 +177,8 @@ const Registration redis_watchdog_naive(on_redis({
     .make = construct<WatchdogNaive>,
 }));
 
-/// SET NX PX, then WAIT until the replicas have it too. If too few
-/// acknowledge in time, the lock is released and the acquisition refused. A renewal counts only
-/// once the replicas have the new TTL.
+/// SET NX PX, then WAIT until the replicas have it too. If too few acknowledge in time, the lock is
+/// released and the acquisition refused. A renewal counts only once the replicas have the new TTL.
 class WaitForReplicas : public TokenLock {
  public:
   explicit WaitForReplicas(const Context& context) : TokenLock(context, Replicas::all) {}

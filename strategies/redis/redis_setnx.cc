@@ -6,8 +6,8 @@
 namespace lockbench::redis {
 namespace {
 
-/// The oldest form: the client that creates the key has the lock, for ever if it dies. With a
-/// TokenLock the value names the owner, so that no other client can release it.
+/// The oldest form: the client that creates the key has the lock, and keeps it for ever if it dies.
+/// With a TokenLock the value names the owner, so that no other client can release it.
 template <class Base>
 class Setnx : public Base {
  public:
@@ -93,7 +93,7 @@ constexpr Form<bool> kQueued{"QUEUED", [](const Reply& reply) {
                                return reply.is_text("QUEUED") ? std::optional(true) : std::nullopt;
                              }};
 
-/// EXEC: whether SETNX has set the key.
+/// The answer to EXEC: whether SETNX set the key.
 constexpr Form<bool> kBothDone{
     "the answers of SETNX and EXPIRE", [](const Reply& reply) -> std::optional<bool> {
       if (reply.type != Reply::Type::array || reply.elements.size() != 2) return std::nullopt;

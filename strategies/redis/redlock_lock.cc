@@ -24,7 +24,7 @@ Traits redlock_traits() {
 
 namespace {
 
-// For releases, which know no TTL.
+// Of releases, which know no TTL.
 constexpr Duration kNodeTimeout = std::chrono::milliseconds(50);
 
 NodeRequestPtr make_request(NodeRequest::Kind kind, const Lease& lease, Duration ttl) {
@@ -32,15 +32,15 @@ NodeRequestPtr make_request(NodeRequest::Kind kind, const Lease& lease, Duration
       NodeRequest{.kind = kind, .key = lease.key, .token = lease.token, .ttl = ttl});
 }
 
-/// A lock on a majority of independent Redis servers, all endpoints that are given (redis.io,
+/// A lock on a majority of the given endpoints, which are independent Redis servers (redis.io,
 /// "Distributed Locks with Redis"). Every round asks every node.
 class RedlockLock : public LockStrategy {
  public:
   enum class Order {
-    /// Waits for each node before it asks the next. Each is connected only when it is its turn, in
-    /// the time that it has to answer.
+    /// Waits for each node before it asks the next. Connects to a node only at its turn, within the
+    /// time for its answer.
     sequential,
-    parallel,  ///< asks all; done once a majority has decided, and reads later answers later
+    parallel,  ///< asks all; ends once a majority has decided; reads late answers later
   };
 
   RedlockLock(const Context& context, Order order)
@@ -54,7 +54,7 @@ class RedlockLock : public LockStrategy {
         renewing_(context.renewing),
         endpoints_(endpoints_of(context, parse_endpoint)) {
     const Duration timeout = options_.command_timeout;
-    // Connecting and sending must not hold up a round for longer than an answer may.
+    // Connecting or sending must not hold up a round for longer than an answer may.
     const Duration blocking = std::min(options_.node_timeout.value_or(kNodeTimeout), timeout);
     for (const Endpoint& endpoint : endpoints_) {
       nodes_.emplace_back(static_cast<int>(nodes_.size()),
@@ -130,7 +130,7 @@ class RedlockLock : public LockStrategy {
  private:
   struct Votes {
     int granted = 0, refused = 0;
-    int no_effect = 0;   ///< failed for sure
+    int no_effect = 0;   ///< failed for certain
     int unanswered = 0;  ///< may have taken effect
     std::string reason;  ///< of the first failure
     int failed() const { return no_effect + unanswered; }
@@ -150,7 +150,7 @@ class RedlockLock : public LockStrategy {
     const Duration per_node = node_timeout(request.ttl);
     longest_ttl_ = std::max(longest_ttl_, request.ttl);
     Limits limits{.per_node = per_node, .stop = request.stop};
-    // A round that began before the deadline ends soon after it; a single attempt asks every node.
+    // A round that begins before the deadline ends soon after it; a single attempt asks every node.
     if (request.deadline > started && request.deadline < TimePoint::max() - per_node) {
       limits.until = request.deadline + per_node;
     }
@@ -169,7 +169,7 @@ class RedlockLock : public LockStrategy {
     }
     give_back(lease, per_node);
     if (!is_blocking(votes.failed())) return false;
-    // A majority may hold the lock although it did not answer; the releases and the TTL free it.
+    // A silent majority may hold the lock; the releases and the TTL free it.
     const bool perhaps = is_majority(votes.granted + votes.unanswered);
     return tl::unexpected(StoreError{
         perhaps ? StoreError::Kind::unanswered : StoreError::Kind::not_sent, describe(votes)});
@@ -187,7 +187,8 @@ class RedlockLock : public LockStrategy {
     return votes;
   }
 
-  /// Sets which nodes to ask at once. Without a majority of ready nodes it waits for the others.
+  /// Chooses the nodes to ask in parallel. Without a majority of ready nodes it waits for the
+  /// others.
   void choose_nodes(Duration per_node) {
     chosen_.assign(nodes_.size(), false);
     int ready = 0;
@@ -204,11 +205,11 @@ class RedlockLock : public LockStrategy {
     }
   }
 
-  /// Asks the nodes from `first` to `last - 1` at once, if there is time left.
+  /// Asks the nodes from `first` to `last - 1` in parallel, if there is time left.
   void ask_range(std::size_t first, std::size_t last, const NodeRequestPtr& request,
                  const Limits& limits, Votes& votes) {
     const TimePoint asked_at = env_.now();
-    // No failures: nobody asked them.
+    // Not counted as failures, as they were not asked.
     if (asked_at >= limits.until) return;
     const TimePoint give_up_at = std::min(asked_at + limits.per_node, limits.until);
     const bool stopped = limits.stop.stop_requested();
@@ -229,8 +230,7 @@ class RedlockLock : public LockStrategy {
     }
     bool over = false;
     while (!over && !awaited_.empty() && !decided(request->kind, votes)) {
-      // An answer that is there when the time is up still counts: this client was late, not the
-      // node.
+      // An answer received when the time is up still counts: this client was late, not the node.
       const Duration left = std::max(give_up_at - env_.now(), Duration::zero());
       wait_for_answers(left, limits.stop);
       auto polled = polled_.begin();
@@ -246,7 +246,7 @@ class RedlockLock : public LockStrategy {
     }
   }
 
-  /// Waits until one of the awaited answers may be there, and marks in `polled_` where to look.
+  /// Waits until some awaited answer may be there, and marks in `polled_` where to look.
   void wait_for_answers(Duration longest, const std::stop_token& stop) {
     polled_.clear();
     bool some_there = false;
@@ -258,9 +258,10 @@ class RedlockLock : public LockStrategy {
     if (!some_there) Carrier::current().poll(polled_, longest, stop);
   }
 
-  /// Whether later answers cannot change the result any more.
+  /// Whether the result is final, whatever the other answers are.
   bool decided(NodeRequest::Kind kind, const Votes& votes) const {
-    // An acquisition has failed for whatever reasons; a lease is lost only if enough nodes say so.
+    // An acquisition fails by refusals and failures together; a lease is lost only by enough
+    // refusals.
     const int against = kind == NodeRequest::Kind::acquire
                             ? votes.refused + votes.failed()
                             : std::max(votes.refused, votes.failed());
@@ -284,7 +285,7 @@ class RedlockLock : public LockStrategy {
     const NodeRequestPtr release = make_request(NodeRequest::Kind::release, lease, longest_ttl_);
     const TimePoint until = env_.now() + per_node;
     for (QuorumNode& node : nodes_) {
-      // It is worth waiting for a new connection only where the lock may be held.
+      // Waiting for a new connection pays only if the node may hold the lock.
       const bool may_hold = node.may_hold(lease.token);
       const Duration left = std::max(until - env_.now(), Duration::zero());
       if (node.ready(per_node, may_hold ? left : Duration::zero())) {
@@ -316,8 +317,8 @@ class RedlockLock : public LockStrategy {
     const Duration timeout = std::max(node_timeout(ttl), Duration(std::chrono::milliseconds(10)));
     scheduler_ = &renewal_scheduler(services_);
     for (const Endpoint& endpoint : endpoints_) {
-      // Not the channels of other locks, whose timeouts differ. The number keeps nodes apart that
-      // differ in their database or credentials only.
+      // Other locks have their own channels, as their timeouts differ. The number distinguishes
+      // nodes that differ only in their database or credentials.
       const std::string name = fmt::format("{} {} of quorum node {}", endpoint.display(),
                                            protocol.name(), renewal_channels_.size());
       scheduler_->provide_channel(name, [&](Env& env) {
@@ -329,7 +330,7 @@ class RedlockLock : public LockStrategy {
 
   int nodes() const { return static_cast<int>(nodes_.size()); }
   bool is_majority(int votes) const { return votes >= majority_of(nodes()); }
-  /// Whether so many votes against it rule out a majority for it.
+  /// Whether this many votes against it rule out a majority.
   bool is_blocking(int votes) const { return votes > nodes() - majority_of(nodes()); }
 
   std::string describe(const Votes& votes) const {
@@ -355,8 +356,8 @@ class RedlockLock : public LockStrategy {
   std::vector<QuorumNode> nodes_;
   std::vector<std::string> renewal_channels_;  ///< made when first needed
   RenewalScheduler* scheduler_ = nullptr;      ///< found with the channels
-  Duration longest_ttl_{};                     ///< that was asked for
-  // Of the current round; members, so that a round allocates nothing.
+  Duration longest_ttl_{};                     ///< of all requests
+  // For the current round; members, so that a round allocates nothing.
   std::vector<bool> chosen_;
   std::vector<std::size_t> awaited_;
   std::vector<pollfd> polled_;
@@ -367,7 +368,7 @@ std::unique_ptr<LockStrategy> make(const Context& context) {
   return std::make_unique<RedlockLock>(context, kOrder);
 }
 
-/// Redlock as its description has it: one node after the other.
+/// Redlock as described: one node after the other.
 const Registration redlock(on_redis({
     .name = "redlock",
     .summary = "SET NX PX on a majority of independent nodes, asked one after the other",
@@ -380,10 +381,11 @@ const Registration redlock(on_redis({
     .make = make<RedlockLock::Order::sequential>,
 }));
 
-/// Redlock at the speed of its majority: asks all nodes at once and does not wait for late answers.
+/// Redlock at the speed of its majority: asks all nodes in parallel and does not wait for late
+/// answers.
 const Registration redlock_parallel(on_redis({
     .name = "redlock-parallel",
-    .summary = "SET NX PX on all independent nodes at once, granted by the majority",
+    .summary = "SET NX PX on all independent nodes in parallel, granted by the majority",
     .acquire_commands = {"SET key token NX PX ttl", "EVALSHA release_if_token key token"},
     .release_commands = {"EVALSHA release_if_token key token"},
     .source = "redis.io \"Distributed Locks with Redis\", \"send the SET commands to the N "

@@ -11,8 +11,8 @@ constexpr int majority_of(int nodes) { return nodes / 2 + 1; }
 /// How far the nodes' clocks may drift apart during a TTL.
 constexpr Duration drift_of(Duration ttl) { return ttl / 100 + std::chrono::milliseconds(2); }
 
-/// What is left of the validity once the votes are in. Without a positive rest the lock must not be
-/// granted.
+/// The remaining validity once the votes are in. The lock must not be granted unless it is
+/// positive.
 constexpr Duration validity_of(Duration ttl, Duration elapsed) {
   return ttl - elapsed - drift_of(ttl);
 }

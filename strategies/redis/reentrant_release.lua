@@ -1,7 +1,7 @@
 -- Releases the lock once (Redisson's RLock).
 -- KEYS[1] lock (a hash: owner to count), ARGV[1] owner, ARGV[2] TTL in milliseconds,
 -- ARGV[3] optional: the channel on which to announce that the lock is free.
--- Returns 1 if that freed it, 0 if the caller still holds it, nil if the caller does not hold it.
+-- Returns 1 if this freed the lock, 0 if the caller still holds it, nil if it did not hold it.
 if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then
   return nil
 end
@@ -11,7 +11,7 @@ if redis.call('HINCRBY', KEYS[1], ARGV[1], -1) > 0 then
 end
 redis.call('DEL', KEYS[1])
 if ARGV[3] then
-  -- Without the permission to publish the lock is still released; the others wait for the TTL.
+  -- pcall: without the permission to publish, the lock is still released; others wait for the TTL.
   redis.pcall('PUBLISH', ARGV[3], 'released')
 end
 return 1

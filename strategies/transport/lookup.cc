@@ -16,7 +16,7 @@
 namespace lockbench {
 namespace {
 
-// Of one name; more are not worth a timeout.
+// Of one name; further ones are not worth a timeout each.
 constexpr std::size_t kMaxAddresses = 8;
 
 PeerAddresses addresses_of(const std::string& host, int port, int flags) {
@@ -42,7 +42,7 @@ PeerAddresses addresses_of(const std::string& host, int port, int flags) {
   return addresses;
 }
 
-/// What is being looked up, so that each host takes one thread at most.
+/// The look-ups under way, so that each host takes at most one thread.
 struct Board {
   std::mutex mutex;
   std::map<std::pair<std::string, int>, std::shared_ptr<Lookup>> under_way;

@@ -28,24 +28,23 @@ struct PeerAddress {
 };
 using PeerAddresses = tl::expected<std::vector<PeerAddress>, std::string>;
 
-/// Finds the addresses of a host. The error says why there are none, without naming the host. May
-/// take as long as it likes.
+/// Finds the addresses of a host; may take any time. The error says why there are none, without
+/// naming the host.
 using Resolver = std::function<PeerAddresses(const std::string& host, int port)>;
 
 /// The system's: in the order in which they should be tried (RFC 6724), both families.
 PeerAddresses resolve(const std::string& host, int port);
 
-/// A look-up on a thread of its own, as getaddrinfo() can neither be interrupted nor limited. When
-/// nobody wants the result any more, the thread ends by itself once the resolver returns. Lookups
-/// of the same host that are under way at the same time share one thread, so that many clients that
-/// connect at once need no more than one. Thread-safe.
+/// A look-up on its own thread, as getaddrinfo() can neither be interrupted nor limited. An
+/// unwanted look-up ends once the resolver returns. Concurrent look-ups of one host share a thread,
+/// so that many clients that connect together need only one. Thread-safe.
 class Lookup {
  public:
-  /// Under way, or known already.
+  /// Under way, or done if there are addresses.
   explicit Lookup(std::optional<PeerAddresses> addresses = {}) : addresses_(std::move(addresses)) {}
-  /// Nothing if the addresses are not known within `longest`, or if a stop comes before.
+  /// Nothing if the addresses are not known within `longest`, or before a stop.
   std::optional<PeerAddresses> get(Duration longest, const std::stop_token& stop);
-  /// For whoever looks up.
+  /// Called by the thread that looks up.
   void finish(PeerAddresses addresses);
 
  private:
@@ -54,7 +53,7 @@ class Lookup {
   std::vector<Event*> waiting_;  ///< one for each caller
 };
 
-/// Begins to look up; does not wait. Numeric addresses are known at once.
+/// Begins to look up; does not wait. Numeric addresses are known immediately.
 std::shared_ptr<Lookup> look_up(const std::string& host, int port,
                                 const Resolver& resolver = resolve);
 

@@ -14,7 +14,7 @@
 namespace lockbench {
 namespace {
 
-/// No connection's: those are addresses of objects.
+/// No connection has it: their tags are addresses of objects.
 constexpr std::uint64_t kWakeTag = 0;
 
 constexpr Duration kLongest = std::chrono::hours(1);
@@ -53,12 +53,12 @@ void Poller::unwatch(int descriptor) {
 }
 
 void Poller::wake() noexcept {
-  // It can only fail if the wait is to end already.
+  // Can only fail if an earlier wake() ends the wait already.
   ::eventfd_write(wake_, 1);
 }
 
 std::span<const std::uint64_t> Poller::wait(Duration longest) {
-  // The set is ready, like any descriptor, where one of its own is.
+  // The epoll descriptor is ready if one of its set is.
   pollfd ready{.fd = epoll_, .events = POLLIN, .revents = 0};
   Carrier::current().poll({&ready, 1}, std::clamp(longest, Duration::zero(), kLongest), {});
   std::array<epoll_event, kAtOnce> events;  // NOLINT(*-member-init): written before it is read

@@ -11,7 +11,8 @@
 
 namespace lockbench {
 
-/// Tells one caller which of many connections have input. Thread-safe, except that only one waits.
+/// Shows one caller which of many connections have input. Thread-safe, except that only one may
+/// wait.
 class Poller {
  public:
   /// The error says why there can be none: too many open files.
@@ -20,8 +21,8 @@ class Poller {
   Poller& operator=(const Poller&) = delete;
   ~Poller();
 
-  /// Reports the tag once, as soon as this connection has input or is closed. Ignores -1. Nothing
-  /// has to be undone when the descriptor is closed.
+  /// Reports the tag once, as soon as this connection has input or is closed. Ignores -1. The
+  /// descriptor may be closed without unwatch().
   void watch(int descriptor, std::uint64_t tag);
   void unwatch(int descriptor);
   /// Ends the wait under way, or the next one.

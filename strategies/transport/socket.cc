@@ -26,8 +26,8 @@ bool prepare(int fd) {
   const auto set = [fd](int level, int name, int value) {
     return ::setsockopt(fd, level, name, &value, sizeof value) == 0;
   };
-  // A subscriber that only listens would never notice that a router has forgotten its connection:
-  // after 11 s the kernel does.
+  // A subscriber that only listens would never notice a connection that a router has forgotten:
+  // with these, the kernel does after 11 s.
   constexpr int kOn = 1, kIdleSeconds = 5, kIntervalSeconds = 2, kProbes = 3;
   return set(IPPROTO_TCP, TCP_NODELAY, kOn) && set(SOL_SOCKET, SO_KEEPALIVE, kOn) &&
          set(IPPROTO_TCP, TCP_KEEPIDLE, kIdleSeconds) &&
@@ -35,8 +35,8 @@ bool prepare(int fd) {
          set(IPPROTO_TCP, TCP_KEEPCNT, kProbes);
 }
 
-/// Never blocks: it waits in the poll of the carrier that its caller runs on, and may pass from one
-/// to another.
+/// Never blocks: it waits in the poll of its caller's carrier, and may pass from one carrier to
+/// another.
 class Socket : public Transport {
  public:
   Socket(OwnedSocket socket, bool tcp, Duration after_stop)
@@ -71,7 +71,8 @@ class Socket : public Transport {
 
   Received receive(std::span<char> buffer, Duration timeout, const std::stop_token& stop) override {
     const bool only_look = timeout <= Duration::zero();
-    // An answer takes its time: looking first where nothing is left costs a system call for each.
+    // Looks first only if bytes may be left: an answer takes time, and each look costs a system
+    // call.
     if (only_look || may_hold_bytes_ || polled_outside_) {
       if (const auto got = look(buffer)) return *got;
     }
@@ -93,7 +94,8 @@ class Socket : public Transport {
   }
 
   int descriptor() const override {
-    // Where it is kept, a poll shows only what has come since the last one.
+    // A kept descriptor is edge-triggered: a poll reports only bytes that arrived since the last
+    // report.
     if (may_hold_bytes_) return -1;
     polled_outside_ = true;
     return fd_;
@@ -107,7 +109,7 @@ class Socket : public Transport {
  private:
   void wait_for(short events, Duration longest, const std::stop_token& stop) {
     Carrier& carrier = Carrier::current();
-    // A service may have made the connection of a client that runs elsewhere.
+    // A service may have made the connection for a client that runs elsewhere.
     if (&carrier != keeper_) {
       keeper_->forget(fd_);
       carrier.keep(fd_);
@@ -135,18 +137,18 @@ class Socket : public Transport {
   const int fd_;
   const bool tcp_;
   const Duration grace_;  ///< how long an answer under way may still take after a stop
-  Carrier* keeper_;       ///< where it was made or waited for last; outlives it
+  Carrier* keeper_;       ///< of its making or its latest wait; outlives it
   // For the caller that receives:
   bool heard_ = false;                   ///< anything
   bool may_hold_bytes_ = false;          ///< the last buffer was filled
-  mutable bool polled_outside_ = false;  ///< perhaps, since then: what it showed it shows once
+  mutable bool polled_outside_ = false;  ///< since the last look; a poll reports bytes once
 };
 
 PeerAddress unix_address(const std::string& path) {
   PeerAddress address;
   sockaddr_un filled{};
   filled.sun_family = AF_UNIX;
-  // What is too long is refused where the URL is read; its last byte stays zero.
+  // The last byte stays zero: longer paths are refused where the URL is read.
   path.copy(filled.sun_path, sizeof filled.sun_path - 1);
   std::memcpy(&address.storage, &filled, sizeof filled);
   address.size = sizeof filled;
@@ -160,8 +162,8 @@ int error_of(const OwnedSocket& socket) {
   return ::getsockopt(socket.fd(), SOL_SOCKET, SO_ERROR, &error, &size) == 0 ? error : errno;
 }
 
-/// The addresses of one server, tried one after the other. Each has a share of the time to connect:
-/// a family that does not get through must not use it up. The last one may go on for longer.
+/// The addresses of one server, tried one after the other. Each has a share of the time to connect,
+/// so that an unreachable family does not use it up. Only the last may take longer.
 class Attempts {
  public:
   /// At least one address.
@@ -169,15 +171,14 @@ class Attempts {
       : addresses_(std::move(addresses)),
         share_(time_to_connect / static_cast<int>(addresses_.size())) {}
 
-  /// Connected; without a descriptor if that takes longer than `longest`, or a stop comes, which it
-  /// heeds within 20 ms. The error names the addresses if there are several. Not to be called again
-  /// after a connected socket or an error.
+  /// A connected socket, or one without a descriptor after `longest` or a stop. The error names the
+  /// addresses if there are several. Not to be called again after a connected socket or an error.
   tl::expected<OwnedSocket, std::string> get(Duration longest, const std::stop_token& stop) {
     Carrier& carrier = Carrier::current();
     const TimePoint end = carrier.now() + longest;
-    // Bounded by `longest`, and by one look where that is zero.
+    // Bounded by `longest`; if that is zero, by one look.
     for (bool looked = false;; looked = true) {
-      // Those that fail at once, as where a family is missing, cost no time.
+      // Addresses that fail immediately, as of a family that is missing here, cost no time.
       while (next_ < addresses_.size() && !is_under_way()) begin();
       if (next_ == addresses_.size()) return tl::unexpected(failures_);
       const TimePoint now = carrier.now();
@@ -200,12 +201,12 @@ class Attempts {
   }
 
  private:
-  /// Between two looks at a server whose queue is full.
+  /// Between two attempts at a server whose queue is full.
   static constexpr Duration kFullPause = std::chrono::milliseconds(1);
 
   bool is_under_way() const { return socket_.fd() >= 0 || queue_full_; }
 
-  /// With the next address.
+  /// Connects to the next address.
   void begin() {
     const PeerAddress& peer = addresses_[next_];
     begun_at_ = Carrier::current().now();
@@ -218,7 +219,7 @@ class Attempts {
       socket_ = std::move(socket);
       return;
     }
-    // A unix socket tells; over TCP the kernel tries again by itself.
+    // Only a unix socket reports a full queue; over TCP the kernel tries again by itself.
     queue_full_ = errno == EAGAIN && peer.storage.ss_family == AF_UNIX;
     if (!queue_full_) failed(std::system_category().message(errno));
   }
@@ -243,7 +244,7 @@ class Attempts {
   std::string failures_;
 };
 
-/// Looks the name up, connects, and does the TLS handshake, each in its turn.
+/// Looks the name up, then connects, then does the TLS handshake.
 class SocketConnecting : public Connecting {
  public:
   SocketConnecting(const SocketAddress& address, const Timeouts& timeouts,

@@ -34,15 +34,15 @@ class Transport {
   };
 
   virtual ~Transport() = default;
-  /// Sends everything within the timeout, or fails. With none it does not wait.
+  /// Sends everything within the timeout, or fails. With a timeout of zero it does not wait.
   virtual Status send(std::string_view bytes, Duration timeout) = 0;
-  /// Waits for at least one byte. A stop ends the wait, but gives an answer under way some time to
+  /// Waits for at least one byte. A stop ends the wait, but leaves an answer under way some time to
   /// arrive.
   virtual Received receive(std::span<char> buffer, Duration timeout,
                            const std::stop_token& stop) = 0;
-  /// To poll for input; -1 if bytes are there already.
+  /// To poll for input; -1 if bytes are already received.
   virtual int descriptor() const = 0;
-  /// After `closed`, where nobody else receives: why, as far as that is known.
+  /// After `closed`, if nobody else receives: the reason as far as known.
   virtual std::string why_closed() { return "the connection was closed"; }
 };
 
@@ -66,13 +66,13 @@ class OwnedSocket {
   int fd_;
 };
 
-/// Takes over a connected socket, for any carrier: the present one keeps it until its end. `tcp`:
-/// not a unix socket. `after_stop`: as in Timeouts.
+/// Takes over a connected socket, for use on any carrier; the present one keeps its descriptor
+/// first and must outlive it. `tcp`: not a unix socket. `after_stop`: as in Timeouts.
 tl::expected<std::unique_ptr<Transport>, std::string> make_plain_socket(OwnedSocket socket,
                                                                         bool tcp,
                                                                         Duration after_stop);
 
-/// A TCP (with TCP_NODELAY) or unix socket that is being connected, with TLS or without.
+/// A connection under way, over TCP (with TCP_NODELAY) or a unix socket, with TLS or without.
 class Connecting {
  public:
   virtual ~Connecting() = default;
@@ -80,26 +80,26 @@ class Connecting {
   /// server. Not to be called again after it has returned a transport or an error.
   virtual tl::expected<std::unique_ptr<Transport>, std::string> get(
       Duration longest, const std::stop_token& stop) = 0;
-  /// That it took too long, and at what: "no connection within 3s".
+  /// The error if it takes too long: "no connection within 3s", and which step does.
   virtual std::string too_late(Duration timeout) const {
     return "no connection within " + format_duration(timeout);
   }
 };
 
-/// Does not wait. A name is looked up beside the caller, and its addresses are tried one after the
-/// other, of both families, each for a share of `timeouts.answer`, which get() then has in all.
-/// `tls`: null: none; needed during this call only.
+/// Does not wait. A name is looked up beside the caller. Its addresses, of both families, are tried
+/// one after the other, each for a share of `timeouts.answer`. `tls` is null for none, and needed
+/// during this call only.
 tl::expected<std::unique_ptr<Connecting>, std::string> begin_connecting(
     const SocketAddress& address, const Timeouts& timeouts, const TlsSettings* tls = nullptr,
     const Resolver& resolver = resolve);
 
-/// For a connection that is begun after the stop: a clean-up, as after a lost answer, needs one.
+/// For a connection begun after the stop, to clean up, as after a lost answer.
 inline Duration time_to_connect_after_stop(const Timeouts& timeouts) {
   return std::min(timeouts.answer, timeouts.after_stop * 2 / 5);
 }
 
-/// The same, and waits; after a stop that has come before, for that time at most. The error
-/// does not name the server.
+/// The same, and waits; if stopped before the call, for at most time_to_connect_after_stop(). The
+/// error does not name the server.
 tl::expected<std::unique_ptr<Transport>, std::string> connect_socket(
     const SocketAddress& address, const Timeouts& timeouts, const std::stop_token& stop,
     const TlsSettings* tls = nullptr);

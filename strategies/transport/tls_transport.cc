@@ -26,8 +26,8 @@ Done unusable(std::string_view setting, const std::string& file) {
 }
 
 /// Why the handshake, or the connection after it, failed: one line that says what to do, without
-/// the server's name. To be called right after the call that failed, on its thread. `name`: that
-/// the server's certificate must be for.
+/// the server's name. Call it right after the failed call, on its thread. The server's certificate
+/// must be for `name`.
 std::string tls_failure(const SSL* ssl, const TlsSettings& settings, const std::string& name) {
   const unsigned long error = ERR_peek_error();
   switch (ERR_GET_LIB(error) == ERR_LIB_SSL ? ERR_GET_REASON(error) : 0) {
@@ -42,12 +42,12 @@ std::string tls_failure(const SSL* ssl, const TlsSettings& settings, const std::
                          settings.only_1_3 ? "1.3" : "1.2 and 1.3");
     case SSL_R_TLSV13_ALERT_CERTIFICATE_REQUIRED:
     case SSL_R_SSLV3_ALERT_BAD_CERTIFICATE:
-      // The latter is what Go and Java send where there is none.
+      // Go and Java servers send the latter if there is no certificate.
       return settings.certificate_file.empty()
                  ? "the server requires a client certificate: cert=FILE&key=FILE"
                  : "the server does not accept the client certificate";
     case SSL_R_SSLV3_ALERT_HANDSHAKE_FAILURE:
-      // What TLS 1.2 has instead.
+      // TLS 1.2 has only this alert.
       if (settings.certificate_file.empty()) {
         return "the server refused the TLS handshake: it may require a client certificate: "
                "cert=FILE&key=FILE";
@@ -73,12 +73,12 @@ std::string untrusted(long verdict, const std::string& name, std::string_view se
     case X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE:
     case X509_V_ERR_CERT_SIGNATURE_FAILURE:
       return fmt::format(
-          "its certificate is of an authority that is not trusted: name that with {}=FILE",
+          "its certificate is from an untrusted authority: name the authority with {}=FILE",
           setting);
     case X509_V_ERR_HOSTNAME_MISMATCH:
     case X509_V_ERR_IP_ADDRESS_MISMATCH:
       return fmt::format(
-          "its certificate is not for {}: set server-name=NAME to one that it is for", name);
+          "its certificate is not for {}: set server-name=NAME to a name that it is for", name);
     case X509_V_ERR_CERT_HAS_EXPIRED:
       return "its certificate has expired";
     case X509_V_ERR_CERT_NOT_YET_VALID:
@@ -126,7 +126,7 @@ Done TlsContext::load() {
   if (SSL_CTX_use_certificate_chain_file(context, settings_.certificate_file.c_str()) != 1) {
     return unusable("cert", settings_.certificate_file);
   }
-  // Also checks that it belongs to the certificate.
+  // Also checks that the key belongs to the certificate.
   if (SSL_CTX_use_PrivateKey_file(context, settings_.key_file.c_str(), SSL_FILETYPE_PEM) != 1) {
     return unusable("key", settings_.key_file);
   }
@@ -167,14 +167,14 @@ tl::expected<bool, std::string> TlsTransport::shake_hands(Duration longest,
                                                           const std::stop_token& stop) {
   const TimePoint end = Carrier::current().now() + longest;
   Sealed sealed;
-  // Each round takes bytes from the server, or ends.
+  // Bounded: each round takes bytes from the server, or ends.
   for (Duration left = longest;;
        left = std::max(end - Carrier::current().now(), Duration::zero())) {
     ERR_clear_error();
     const int done = SSL_do_handshake(ssl_.get());
     const bool failed = done != 1 && SSL_get_error(ssl_.get(), done) != SSL_ERROR_WANT_READ;
     std::string why = failed ? tls_failure(ssl_.get(), context_->settings(), name_) : std::string();
-    // After a failure too: the server is told. Where sending fails, receiving says why.
+    // After a failure too, to tell the server. If sending fails, receiving says why.
     (void)flush(left);
     if (failed) return tl::unexpected(std::move(why));
     if (done == 1) return true;
@@ -253,7 +253,7 @@ Transport::Status TlsTransport::flush(Duration timeout) {
 }
 
 std::string TlsTransport::why_closed() {
-  // An alert may have come after the last look: sending fails before it is read.
+  // An alert may have arrived after the last look: sending can fail before it is read.
   std::array<char, 256> rest;
   bool known = false;
   {

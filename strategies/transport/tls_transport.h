@@ -14,16 +14,16 @@
 
 namespace lockbench {
 
-/// What is wrong with the certificate of a server that must be called `name`, from OpenSSL's
-/// verdict. `setting`: which names the authorities.
+/// OpenSSL's verdict on a certificate, which must be for `name`, in words. `setting` is the setting
+/// that names the authorities.
 std::string untrusted(long verdict, const std::string& name, std::string_view setting = "cacert");
 
-/// What connections with the same settings share: authorities, client certificate, versions.
+/// Shared by connections with the same settings: authorities, client certificate, versions.
 /// Immutable, so thread-safe.
 class TlsContext {
  public:
-  /// One for all connections with these settings: the authorities of a system take a megabyte and
-  /// some milliseconds. The error names the file that cannot be used. Thread-safe.
+  /// Shared, as loading a system's authorities takes a megabyte and some milliseconds. The error
+  /// names the file that cannot be used. Thread-safe.
   static tl::expected<std::shared_ptr<const TlsContext>, std::string> share(
       const TlsSettings& settings);
 
@@ -45,16 +45,15 @@ class TlsContext {
 
 /// TLS over another transport, which does all waiting: OpenSSL works on buffers here and never
 /// touches a socket. The server's name is always verified. The end of a connection is not announced
-/// to the server, as that could block; replies have lengths, so none can be cut unnoticed.
+/// to the server, as that could block; replies have lengths, so a cut one is noticed.
 class TlsTransport : public Transport {
  public:
-  /// `host`: what the certificate must be for, unless the settings name something else.
+  /// The certificate must be for `host`, unless the settings give another name.
   static tl::expected<std::unique_ptr<TlsTransport>, std::string> make(
       std::unique_ptr<Transport> below, std::shared_ptr<const TlsContext> context,
       const std::string& host);
 
-  /// False if the server takes longer than `longest`, or a stop comes. Nothing may be sent or
-  /// received before it is true.
+  /// False after `longest` or a stop. Send and receive nothing before it returns true.
   tl::expected<bool, std::string> shake_hands(Duration longest, const std::stop_token& stop);
 
   Status send(std::string_view bytes, Duration timeout) override;
@@ -75,15 +74,15 @@ class TlsTransport : public Transport {
         ssl_(SSL_new(context_->get())) {}
 
   tl::expected<void, std::string> prepare();
-  /// What has been received, decrypted; nothing: there is no whole record.
+  /// The received bytes, decrypted; nothing without a whole record.
   std::optional<Received> open(std::span<char> buffer);
-  /// Whether a whole record is left. What is left of one that is not whole moves into OpenSSL.
+  /// True if a complete TLS record is buffered; a partial one is handed to OpenSSL.
   bool has_more();
   void feed(std::span<const char> sealed) {
     const std::scoped_lock lock(mutex_);
     BIO_write(in_, sealed.data(), static_cast<int>(sealed.size()));
   }
-  /// Sends what OpenSSL has written.
+  /// Sends the bytes that OpenSSL has written.
   Status flush(Duration timeout);
 
   const std::unique_ptr<Transport> below_;
@@ -95,7 +94,7 @@ class TlsTransport : public Transport {
   BIO* in_ = nullptr;   ///< from the server, sealed; owned by `ssl_`
   BIO* out_ = nullptr;  ///< to the server
   std::string why_closed_;
-  bool holds_bytes_ = false;  ///< a poll would not show them; of whoever receives
+  bool holds_bytes_ = false;  ///< not shown by a poll; used by the receiver
 };
 
 }  // namespace lockbench

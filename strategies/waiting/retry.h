@@ -18,13 +18,13 @@ inline AcquireOutcome outcome_of(const StoreError& error, const std::stop_token&
   return stop.stop_requested() ? AcquireOutcome::abandoned : AcquireOutcome::failed;
 }
 
-/// For a release command that tells whether it changed the lock.
+/// For a release command that returns whether it changed the lock.
 inline ReleaseResult to_release_result(const StoreResult<bool>& changed) {
   if (!changed) return {ReleaseOutcome::failed, changed.error().message};
   return {*changed ? ReleaseOutcome::released : ReleaseOutcome::not_owner, {}};
 }
 
-/// For a renewal command that tells whether it changed the lock: the lease is valid for `granted`
+/// For a renewal command that returns whether it changed the lock: the lease is valid for `granted`
 /// from `asked_at` on, or lost.
 inline RenewResult to_renew_result(const StoreResult<bool>& changed, const Lease& lease, Env& env,
                                    TimePoint asked_at, Duration granted) {
@@ -42,8 +42,8 @@ using Attempt = StoreResult<std::optional<Lease>>;
 
 /// Tries until the lock is granted, the deadline passes or a stop comes. `try_once(request)`
 /// returns an Attempt. After each attempt that found the lock taken, `wait(earlier_waits, left)`
-/// returns when it is worth trying again, after `left` at the latest; one last attempt follows
-/// then.
+/// returns when it is worth trying again, at the latest after `left`, when one last attempt
+/// follows.
 template <class Wait, class TryOnce>
 AcquireResult retry_after(Wait&& wait, const AcquireRequest& request, Env& env,
                           TryOnce&& try_once) {
@@ -86,9 +86,9 @@ AcquireResult retry(const AcquireRequest& request, Env& env, const WaitPolicy& p
 }
 
 /// The same for a lock with a random token and a TTL. `try_once(request, lease)` returns whether
-/// the lock was granted and then has set the lease's state. `take_back(lease, stop)` frees the lock
-/// if this acquisition holds it: after a lost answer, and after a grant that came too late to be
-/// valid.
+/// the lock was granted; if so, it has set the lease's state. `take_back(lease, stop)` frees the
+/// lock if this acquisition holds it: after a lost answer, and after a grant that came too late to
+/// be valid.
 template <class TryOnce, class TakeBack>
 AcquireResult retry_with_token(const AcquireRequest& request, Env& env, const WaitPolicy& policy,
                                TryOnce&& try_once, TakeBack&& take_back) {

@@ -8,7 +8,7 @@
 namespace lockbench::zookeeper {
 namespace {
 
-/// The TTL of a session that begins before the first acquisition.
+/// The TTL of a session begun before the first acquisition.
 constexpr Duration kFirstTtl = std::chrono::seconds(10);
 
 }  // namespace
@@ -43,14 +43,14 @@ AcquireResult NodeLock::acquire(const AcquireRequest& request) {
   };
   AcquireResult result = retry_after(wait, request, env_, attempt);
   if (!result.lease) withdraw(result, claim, request.stop);
-  // A new session takes less time than a reconnection that waits between its attempts.
+  // A new session is faster than a reconnection, which pauses between its attempts.
   if (!session_->connected() && !session_->has_leases()) session_->close();
   return result;
 }
 
 StoreResult<bool> NodeLock::try_once(const AcquireRequest& request, Claim& claim) {
-  // If the session turns out to have ended, everything in it is gone: one more attempt in a new
-  // one.
+  // If the session turns out to have ended, everything in it is gone: one more attempt, in a new
+  // session.
   for (bool again = true;; again = false) {
     if (auto ready = session_->connect(request.ttl, request.stop); !ready) {
       return tl::unexpected(ready.error());
@@ -94,12 +94,12 @@ ReleaseResult NodeLock::release(const Lease& lease) {
     return {ReleaseOutcome::not_owner, {}};
   }
   const Claim claim{.key = lease.key, .lock = node_of_key(lease.key), .node = lease.token};
-  // The node may or may not be gone; it must not stay. Without a connection there is no second
-  // attempt, as call() has waited for one already.
+  // The node may still exist; it must not stay. Without a connection there is no second attempt, as
+  // call() has already waited for one.
   const bool hopeless =
       removed.error().kind == StoreError::Kind::not_sent && !session_->connected();
   if (hopeless || !give_up(claim, {})) abandon(claim);
-  // The release must not be repeated: by then the node may belong to another client.
+  // The release must not be repeated: then the node may belong to another client.
   lease.state->mark_lost(env_.now());
   return {ReleaseOutcome::failed, removed.error().message};
 }

@@ -8,9 +8,9 @@
 
 namespace lockbench::zookeeper {
 
-/// The part that all locks made of ephemeral nodes share: one session per client, which lasts as
-/// long as the server hears from it within the granted TTL, and the removal of nodes that are given
-/// up. While a session holds leases, it keeps the TTL that it was begun with.
+/// The common part of locks made of ephemeral nodes: one session per client, which lasts as long as
+/// the server hears from it within the granted TTL, and the removal of abandoned nodes. While a
+/// session holds leases, it keeps its first TTL.
 class NodeLock : public LockStrategy {
  public:
   explicit NodeLock(const Context& context);
@@ -21,7 +21,7 @@ class NodeLock : public LockStrategy {
   ReleaseResult release(const Lease& lease) final;
 
  protected:
-  /// A client's part in the lock that it asks for.
+  /// A client's share in the lock that it requests.
   struct Claim {
     std::string key, lock;  ///< the key and its node
     std::string node;       ///< the client's node, or a prefix of its name; empty: none
@@ -33,7 +33,7 @@ class NodeLock : public LockStrategy {
   /// Asks for the lock, or for the claim's place in the queue. Sets the claim's node and, if
   /// granted, its fencing number.
   virtual StoreResult<bool> ask(Claim& claim, const std::stop_token& stop) = 0;
-  /// Waits after a refusal, until it is worth asking again.
+  /// Waits after a refusal until it is worth asking again.
   virtual WaitResult wait_turn(const Claim& claim, TimePoint deadline,
                                const std::stop_token& stop) = 0;
   /// Makes sure that the claim's node does not exist.
@@ -42,12 +42,13 @@ class NodeLock : public LockStrategy {
   /// Sends one request and returns its reply.
   StoreResult<Reply> call(Request::Kind kind, std::string path, std::string_view key,
                           const std::stop_token& stop);
-  /// The same after a lost answer, which a server that the session has come to since may not have
-  /// heard of yet: it catches up first.
+  /// The same after a lost answer: the session may have moved to a server that has not seen the
+  /// lost request yet, so this server first catches up.
   StoreResult<Reply> call_in_sync(Request::Kind kind, const std::string& path, std::string_view key,
                                   const std::stop_token& stop);
-  /// Sends these requests, the first of which makes the claim's node; again after making the nodes
-  /// above it where those are missing. Without an answer the claim keeps its node, which may exist.
+  /// Sends these requests, the first of which makes the claim's node. If its parents are missing,
+  /// makes them and repeats the requests. Without an answer the claim keeps its node, which may
+  /// exist.
   StoreResult<std::vector<Reply>> make_node(std::span<const Request> requests, Claim& claim,
                                             const std::stop_token& stop);
 
@@ -61,7 +62,8 @@ class NodeLock : public LockStrategy {
  private:
   StoreResult<bool> try_once(const AcquireRequest& request, Claim& claim);
   void withdraw(AcquireResult& result, const Claim& claim, const std::stop_token& stop);
-  /// The claim's node could not be removed: it must not stay until the session ends.
+  /// Remembers a claim whose node could not be removed, so that it does not stay until the session
+  /// ends.
   void abandon(Claim claim);
 
   Env& env_;
@@ -70,9 +72,9 @@ class NodeLock : public LockStrategy {
   std::vector<Claim> abandoned_;  ///< of the current session
 };
 
-/// With the defaults of the servers, syncLimit = 5 and tickTime = 2 s.
+/// With the servers' defaults, syncLimit = 5 and tickTime = 2 s.
 inline constexpr SafeSession kSafeSession{
     std::chrono::seconds(12),
-    "above syncLimit × tickTime, 10 s by default, for which a member that is cut off answers"};
+    "above syncLimit × tickTime, 10 s by default, for which an isolated member still answers"};
 
 }  // namespace lockbench::zookeeper

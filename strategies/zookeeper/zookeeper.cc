@@ -17,7 +17,7 @@ class NodeQueue : public NodeLock {
 
  protected:
   void begin(const Claim& /*claim*/) override {
-    // Unique, so that this client recognises a node whose creation was not answered.
+    // Unique, so that the client recognises its node even if the creation was not answered.
     name_ = random_token(env()) + "-";
     ahead_.clear();
   }
@@ -84,17 +84,17 @@ class NodeQueue : public NodeLock {
   }
 
   std::string name_;   ///< of the node, without its number
-  std::string ahead_;  ///< the path of the node that it waits for
+  std::string ahead_;  ///< the path of the node ahead
 };
 
 const Registration zookeeper(with_known_hazards({
     .name = "zookeeper",
     .backend = "zookeeper",
-    .summary = "A queue of ephemeral sequential nodes, each of which watches the one ahead of it",
+    .summary = "A queue of ephemeral sequential nodes, each of which watches its predecessor",
     .acquire_commands = {"create key/token- (ephemeral, sequential)",
                          "getChildren key (sent along with it, and after each wait)",
                          "getData of the node ahead (with a watch)",
-                         "delete key/token-number (where it gives up)"},
+                         "delete key/token-number (giving up)"},
     .release_commands = {"delete key/token-number"},
     .source = "ZooKeeper Recipes, \"Locks\"; fencing by czxid",
     .typical = true,
@@ -108,7 +108,7 @@ const Registration zookeeper(with_known_hazards({
                .fair = true,
                .waiting = WaitPolicy::notify(),
                .waiting_choices = {}},
-    // A client that its member no longer reaches learns late that its session has ended.
+    // A client of an isolated member learns late that its session has ended.
     .hazards = {{"member-isolated", HazardOutcome::double_grant}},
     .make = construct<NodeQueue>,
 }));

@@ -7,8 +7,8 @@ namespace lockbench::zookeeper {
 namespace {
 
 /// One ephemeral node: the client that creates it has the lock, and all others watch it. Its
-/// deletion wakes all of them, though only one can create it again. The watch also tells the holder
-/// if the node is removed.
+/// deletion wakes all of them, though only one can create it again. By the watch, the holder also
+/// learns of a removal.
 class Herd : public NodeLock {
  public:
   using NodeLock::NodeLock;
@@ -46,7 +46,7 @@ class Herd : public NodeLock {
     const auto seen = call_in_sync(Request::Kind::look, claim.lock, claim.key, stop);
     if (!seen) return tl::unexpected(seen.error());
     if (!seen->done() || !is_ours(*seen, claim)) return {};
-    // It cannot become another client's meanwhile: it exists as long as this session.
+    // It cannot become another client's meanwhile: it lives as long as this session.
     return call(Request::Kind::remove, claim.lock, claim.key, stop).map([](const Reply&) {});
   }
 
@@ -75,7 +75,7 @@ const Registration zookeeper_herd(with_known_hazards({
                .fencing = true,
                .waiting = WaitPolicy::notify(),
                .waiting_choices = {}},
-    // A client that its member no longer reaches learns late that its session has ended.
+    // A client of an isolated member learns late that its session has ended.
     .hazards = {{"member-isolated", HazardOutcome::double_grant}},
     .make = construct<Herd>,
 }));

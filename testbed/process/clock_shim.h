@@ -14,12 +14,12 @@ namespace lockbench::testbed {
 
 struct ServerSpec;
 
-/// The wall clock of one server, which can be moved while the server runs: gettimeofday, time and
+/// The wall clock of one server, movable while the server runs: gettimeofday, time and
 /// CLOCK_REALTIME, for the server's process and its children. Monotonic clocks do not change.
 /// Thread-safe. Outlives its server.
 class ClockShim {
  public:
-  /// Makes the file that the server will share; the error says what is missing. `library` empty:
+  /// Makes the file to share with the server; the error says what is missing. `library` empty:
   /// lockbench-clock-shim.so beside this program.
   static tl::expected<std::unique_ptr<ClockShim>, std::string> make(
       Testbed& testbed, std::filesystem::path library = {});
@@ -28,14 +28,14 @@ class ClockShim {
   ClockShim& operator=(const ClockShim&) = delete;
   ~ClockShim();
 
-  /// Moves the server's clock ahead of the machine's; negative: behind.
+  /// Sets how far the server's clock is ahead of the machine's; negative if behind.
   void set(std::chrono::nanoseconds ahead);
 
   /// Makes a server use this clock.
   void put_under(ServerSpec& server) const;
 
-  /// How many programs have loaded it. They count themselves, as the maps of another user's process
-  /// cannot be read. Rises with each start of the server.
+  /// The number of programs that have loaded it; rises with each start of the server. They count
+  /// themselves, as the maps of another user's process cannot be read.
   std::int64_t loads() const;
   const std::filesystem::path& library() const { return library_; }
 

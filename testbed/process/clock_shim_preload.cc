@@ -1,6 +1,6 @@
-// Preloaded into one server process: its wall clock runs ahead by as many nanoseconds as a shared
-// file says. Monotonic clocks are left alone. libfaketime does more, and deadlocks with
-// redis-server's allocator.
+// Preloaded into one server process: moves its wall clock ahead by the nanoseconds in a shared
+// file. Monotonic clocks do not change. libfaketime does more, and deadlocks with redis-server's
+// allocator.
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -21,8 +21,8 @@ using lockbench::testbed::ClockPage;
 
 constexpr std::int64_t kNanoseconds = 1'000'000'000;
 
-/// Mapped once, when the library is loaded; later reads neither allocate nor lock. Null if there is
-/// no file: then the clock is the machine's.
+/// Mapped once, when the library is loaded; later reads neither allocate nor lock. Null without a
+/// file: then the clock is the machine's.
 const volatile ClockPage* page = nullptr;
 
 __attribute__((constructor)) void map_page() {

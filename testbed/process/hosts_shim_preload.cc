@@ -1,6 +1,6 @@
-// Preloaded into one server process: names that LOCKBENCH_HOSTS lists ("ADDRESS NAME", one a line)
-// stand for those addresses, and a connection to "IPV4:PORT" goes to the address that is listed for
-// it. /etc/hosts and a firewall would do that for all processes of the machine alike.
+// Preloaded into one server process: resolves the names in LOCKBENCH_HOSTS ("ADDRESS NAME", one per
+// line) to those addresses, and redirects a connection to "IPV4:PORT" to the address listed for it.
+// /etc/hosts and a firewall would affect all processes of the machine.
 
 #include <arpa/inet.h>
 #include <dlfcn.h>
@@ -35,8 +35,7 @@ const char* address_of(const char* name, char (&address)[kLongest]) {
   return nullptr;
 }
 
-/// The IPv4 address in it, also as IPv6 writes it (::ffff:a.b.c.d), and the port; null if it has
-/// none.
+/// The IPv4 address in it, also in IPv6 form (::ffff:a.b.c.d), and the port; null if it has none.
 in_addr* ipv4_of(sockaddr_storage& to, in_port_t& port) {
   if (to.ss_family == AF_INET) {
     auto& ipv4 = reinterpret_cast<sockaddr_in&>(to);

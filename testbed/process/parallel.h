@@ -7,8 +7,8 @@
 namespace lockbench::testbed {
 
 /// Calls work(0) to work(count - 1) side by side, the first on the calling thread, and returns when
-/// all are done; what cannot have a thread is done after the others. Throws the first exception
-/// that one of them threw.
+/// all are done. Calls for which there is no thread run after the others. Throws the first
+/// exception of a call.
 inline void in_parallel(std::size_t count, const std::function<void(std::size_t)>& work) {
   constexpr auto kIfPossible = std::launch::async | std::launch::deferred;
   std::vector<std::future<void>> others;

@@ -26,8 +26,8 @@ void add_children(pid_t parent, std::set<pid_t>& found) {
   }
 }
 
-/// Empty if there is no such process any more. A stream's buffer throws if the process ends while
-/// it is read; getline does not.
+/// Empty if the process is gone. A stream's buffer throws if the process ends during the reading;
+/// getline does not.
 std::string text_of(const fs::path& path) {
   std::ifstream file(path);
   std::string text;
@@ -80,9 +80,9 @@ void await_stopped(pid_t pid) {
 }
 
 /// Stops all descendants, so that none can start another process or be reaped by its parent, and no
-/// pid is reused. The leader has been stopped before.
+/// pid is reused. Call it after stopping the leader.
 std::set<pid_t> stop_descendants(pid_t leader) {
-  // A bound in case the tree grows while it is being stopped.
+  // Bounded, in case the tree grows meanwhile.
   constexpr int kRounds = 10;
   std::set<pid_t> stopped;
   for (int round = 0; round < kRounds; ++round) {
@@ -100,8 +100,8 @@ std::set<pid_t> stop_descendants(pid_t leader) {
   return stopped;
 }
 
-/// PostgreSQL guards its data by a small System V segment. It removes that, and this lock file,
-/// when it ends in order.
+/// PostgreSQL guards its data by a small System V segment. An orderly end removes the segment and
+/// this lock file.
 constexpr const char* kLockFile = "postmaster.pid";
 
 void remove_segment_of(const fs::path& lock_file) {
@@ -116,9 +116,10 @@ void remove_segment_of(const fs::path& lock_file) {
   struct stat facts {};
   shmid_ds shared{};
   if (lstat(lock_file.c_str(), &facts) != 0 || shmctl(segment, IPC_STAT, &shared) != 0) return;
-  // Whatever the file says, another user's and another process's stay. initdb's is negative.
+  // The file may be wrong: another user's or process's segment stays. initdb writes its pid as a
+  // negative number.
   if (shared.shm_perm.uid != facts.st_uid || shared.shm_cpid != std::abs(maker)) return;
-  // Processes that are still dying keep it until they are gone.
+  // Dying processes keep it until they are gone.
   static_cast<void>(shmctl(segment, IPC_RMID, nullptr));
 }
 
@@ -151,8 +152,8 @@ std::optional<ProcessCpu> parse_process_cpu(std::string_view stat, double ticks_
 }
 
 std::optional<double> cpu_seconds_of_tree(pid_t leader) {
-  // PostgreSQL's processes end with their clients. One that ends during a reading moves to its
-  // parent's sum, where it may be missed, so a reading counts only if the next one finds the same.
+  // PostgreSQL's processes end with their clients. If one ends during a reading, its time moves to
+  // its parent's sum and may be missed, so a reading counts only if the next one agrees.
   constexpr int kReadings = 6;
   std::optional<ProcessCpu> reading = cpu_of_all(leader);
   for (int left = kReadings - 1; left > 0 && reading; --left) {
@@ -165,7 +166,7 @@ std::optional<double> cpu_seconds_of_tree(pid_t leader) {
 }
 
 void remove_remains(const fs::path& path, std::error_code& error) {
-  std::error_code unseen;  // remove_all() says what is wrong
+  std::error_code unseen;  // remove_all() reports the error
   for (fs::recursive_directory_iterator at(path, unseen), end; at != end; at.increment(unseen)) {
     if (at->path().filename() == kLockFile) remove_segment_of(at->path());
   }

@@ -10,14 +10,13 @@
 namespace lockbench::testbed {
 
 /// Signals the process group of `leader`, a child that is not reaped yet. SIGSTOP, SIGCONT and
-/// SIGKILL are also sent to descendants in other groups, such as PostgreSQL's. After SIGSTOP all
-/// their threads have stopped, unless the kernel takes unusually long. False if the group cannot be
-/// signalled.
+/// SIGKILL are also sent to descendants in other groups, such as PostgreSQL's. After SIGSTOP,
+/// returns when all threads have stopped, unless the kernel takes unusually long. False if the
+/// group cannot be signalled.
 bool signal_tree(pid_t leader, int signo);
 
-/// CPU time, user and system, that `leader` and its descendants have used so far, with those that
-/// have ended and were waited for. In steps of 10 ms for each process. Nothing if `leader` has
-/// ended.
+/// CPU time, user and system, used so far by `leader` and its descendants, including reaped ones.
+/// In steps of 10 ms for each process. Nothing if `leader` has ended.
 std::optional<double> cpu_seconds_of_tree(pid_t leader);
 
 /// Of one process.
@@ -28,8 +27,8 @@ struct ProcessCpu {
 /// From the text of /proc/PID/stat; nothing if it is of another form.
 std::optional<ProcessCpu> parse_process_cpu(std::string_view stat, double ticks_per_second);
 
-/// Removes a file or folder of servers that have ended, and the shared memory of each PostgreSQL
-/// that was killed there, which would stay until the machine is restarted.
+/// Removes a file or folder of ended servers, and the shared memory of each PostgreSQL killed
+/// there, which would otherwise stay until the machine's restart.
 void remove_remains(const std::filesystem::path& path, std::error_code& error);
 
 }  // namespace lockbench::testbed

@@ -27,8 +27,8 @@ tl::expected<std::array<int, 2>, std::string> make_pair_of_sockets() {
   return tl::unexpected(fmt::format("socketpair: {}", std::strerror(errno)));
 }
 
-/// In a session of its own, so that Ctrl-C never reaches it. Its output goes to a log: ours may be
-/// a pipe whose reader waits for it to be closed.
+/// In its own session, so that Ctrl-C never reaches it. Its output goes to a log: ours may be a
+/// pipe whose reader waits for its end.
 tl::expected<pid_t, std::string> spawn_process(const std::filesystem::path& program,
                                                const std::filesystem::path& folder, int socket) {
   const std::string log = folder / "supervisor.log";
@@ -62,7 +62,7 @@ bool Process::wait_for_exit(Clock::time_point deadline) const {
 
 tl::expected<std::string, std::string> Process::answer(const char* no_answer) {
   if (wire::await(socket_, POLLIN, Clock::now() + Supervisor::kAnswerWithin) == 0) {
-    // An answer that comes later would be taken for that to the next request.
+    // A late answer would pass for the answer to the next request.
     shutdown(socket_, SHUT_RDWR);
     return tl::unexpected<std::string>("the testbed's supervisor does not answer");
   }

@@ -13,8 +13,8 @@
 
 namespace lockbench::testbed {
 
-/// A process that the supervisor has started. Thread-safe. It counts as ended once it has been
-/// reaped and its group was killed, and when the supervisor has ended.
+/// A process started by the supervisor. Thread-safe. It counts as ended once it is reaped and its
+/// group killed, or when the supervisor has ended.
 class Process {
  public:
   using Clock = std::chrono::steady_clock;
@@ -24,7 +24,7 @@ class Process {
 
   pid_t pid() const { return pid_; }  ///< also of an ended process
   bool running() const { return !wait_for_exit(Clock::now()); }
-  /// Whether it has ended by then.
+  /// Whether it has ended by the deadline.
   bool wait_for_exit(Clock::time_point deadline) const;
   /// Signals the process group; SIGSTOP, SIGCONT and SIGKILL also descendants in other groups.
   /// Fails if the process has ended. The process is killed if the supervisor does not answer in
@@ -34,8 +34,7 @@ class Process {
  private:
   friend class Supervisor;
   explicit Process(int socket) : socket_(socket) {}
-  /// What stands last in the answer to the latest request. `no_answer`: what it means if none
-  /// comes.
+  /// The last field of the answer to the latest request. `no_answer`: the error if none comes.
   tl::expected<std::string, std::string> answer(const char* no_answer);
 
   const int socket_;
@@ -58,7 +57,7 @@ class Supervisor {
 
   tl::expected<std::shared_ptr<Process>, std::string> launch(const LaunchSpec& spec);
 
-  /// Kills all processes and waits for that, for at most about 10 s. Idempotent.
+  /// Kills all processes and waits for their ends, at most about 10 s. Idempotent.
   void close() noexcept;
   pid_t own_pid() const { return pid_; }
 

@@ -31,8 +31,8 @@
 namespace lockbench::testbed {
 namespace {
 
-/// The step that failed, of which errno tells more. Does not return if the program runs: in a group
-/// of its own, with default signal handling, an empty signal mask and no inherited files.
+/// Returns the failed step; errno says why. Does not return if the program runs: in its own group,
+/// with default signal handling, an empty signal mask and no inherited files.
 const char* become(const LaunchSpec& spec, const passwd* user, pid_t parent) {
   if (setpgid(0, 0) != 0) return "setpgid";
   if (user != nullptr) {
@@ -40,7 +40,7 @@ const char* become(const LaunchSpec& spec, const passwd* user, pid_t parent) {
     if (setgid(user->pw_gid) != 0) return "setgid";
     if (setuid(user->pw_uid) != 0) return "setuid";
   }
-  // As the user: the log is in a folder of its own.
+  // After setuid: the log is in a folder of that user.
   const int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
   const int log =
       open(spec.log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
@@ -49,7 +49,7 @@ const char* become(const LaunchSpec& spec, const passwd* user, pid_t parent) {
       dup2(log, STDERR_FILENO) < 0) {
     return "redirect";
   }
-  // It dies with the supervisor. After setuid, which would clear this.
+  // The server dies with the supervisor. After setuid, which would clear this.
   if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) return "prctl";
   if (getppid() != parent) _exit(127);
   if (chdir(spec.folder.c_str()) != 0) return "chdir";
@@ -93,7 +93,7 @@ tl::expected<pid_t, std::string> launch(const LaunchSpec& spec) {
   return tl::unexpected(fmt::format("cannot start {}: {}", spec.argv.front(), problem.data()));
 }
 
-/// One server: a process that has not been reaped, so its pid and group cannot have been reused.
+/// One server: a process not reaped yet, so its pid and group cannot have been reused.
 struct Child {
   pid_t pid;
   int socket;  ///< -1: the testbed has hung up
@@ -101,13 +101,13 @@ struct Child {
 
 using Children = std::vector<Child>;
 
-/// False: the other side has closed the connection.
+/// False if the other side has closed the connection.
 bool start(Children& children) {
   constexpr std::size_t kArgv = 3;
   int socket = -1;
   const auto fields = wire::receive(STDIN_FILENO, &socket);
   if (!fields) return false;
-  // Without the socket, as when there are too many open files, nobody could end the process.
+  // Without the socket, as with too many open files, the process could never be ended.
   if (fields->size() <= kArgv || socket < 0) return true;
   const auto pid = launch({.argv = {fields->begin() + kArgv, fields->end()},
                            .log = fields->at(0),
@@ -115,7 +115,7 @@ bool start(Children& children) {
                            .user = fields->at(2)});
   if (pid) {
     children.push_back({*pid, socket});
-    // If the other side is gone, the sockets will show that too.
+    // If this fails, the other side is gone, which the sockets will show too.
     (void)wire::send(socket, {"", std::to_string(*pid)});
   } else {
     (void)wire::send(socket, {pid.error()});
@@ -136,7 +136,7 @@ void obey(Child& child) {
   (void)wire::send(child.socket, {sent ? "" : "the signal cannot be sent"});
 }
 
-/// False: there is nothing left to reap.
+/// False if nothing is left to reap.
 bool reap(Children& children) {
   siginfo_t info{};
   int found = 0;
@@ -144,7 +144,7 @@ bool reap(Children& children) {
     const pid_t pid = info.si_pid;
     info = {};
     const auto child = std::ranges::find(children, pid, &Child::pid);
-    // Until the leader is reaped its group id cannot be reused: kill what it left behind.
+    // Kills the rest of the group: until the leader is reaped, its group id cannot be reused.
     if (child != children.end()) kill(-pid, SIGKILL);
     waitpid(pid, nullptr, 0);
     if (child == children.end()) continue;  // an orphan that was reparented to this process
@@ -154,7 +154,7 @@ bool reap(Children& children) {
   return found == 0;
 }
 
-/// Returns when the other side has closed the connection.
+/// Serves requests until the other side closes the connection.
 void serve(Children& children) {
   sigset_t all_but_child;  // blocked while it waits
   sigfillset(&all_but_child);
@@ -182,17 +182,17 @@ void kill_all(Children& children) {
   const auto until = std::chrono::steady_clock::now() + kPatience;
   const std::string orphans = fmt::format("/proc/{0}/task/{0}/children", getpid());
   while (reap(children) && std::chrono::steady_clock::now() < until) {
-    // Processes that left their group and whose parent has ended are our direct children now (see
-    // PR_SET_CHILD_SUBREAPER), and not reaped, so their pids cannot have been reused.
+    // Processes that left their group and lost their parent are our children now (see
+    // PR_SET_CHILD_SUBREAPER). They are not reaped, so their pids cannot have been reused.
     std::ifstream list(orphans);
     for (pid_t pid = 0; list >> pid;) kill(pid, SIGKILL);
-    // There is no notice of new ones.
+    // Polls, as the kernel does not report new ones.
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
 }
 
-/// Keeps nothing of the process that started this one: files, folder, handling of signals. All
-/// signals are blocked; that a child has ended interrupts serve() while it waits.
+/// Drops all that the starting process passed on: files, folder, signal handling. Blocks all
+/// signals; only the end of a child interrupts serve() while it waits.
 bool detach() {
   close_range(3, ~0U, 0);
   prctl(PR_SET_CHILD_SUBREAPER, 1);

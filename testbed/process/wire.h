@@ -16,29 +16,29 @@ struct LaunchSpec {
 };
 
 /// The protocol between a testbed and its supervisor, over sockets that keep messages apart
-/// (SOCK_SEQPACKET): fields, each of which ends with NUL. On the supervisor's stdin:
+/// (SOCK_SEQPACKET): fields that end with NUL. On the supervisor's stdin:
 ///
-///   log folder user argv...   starts a process; with it comes one end of a pair of sockets
+///   log folder user argv...   starts a process; carries one end of a pair of sockets
 ///
-/// That pair belongs to the process, so no message needs to say which one it is about:
+/// That pair belongs to the process, so its messages need not name it:
 ///
 ///   ← problem pid             the answer to the start
 ///   → signo   ← problem       sends a signal, as signal_tree() does
 ///
-/// An empty problem: it is done. The supervisor hangs up when the process has ended, and kills the
-/// process when the testbed hangs up.
+/// An empty problem means success. The supervisor hangs up when the process has ended, and kills
+/// the process when the testbed hangs up.
 namespace wire {
 
-/// Thread-safe. `file`: a descriptor that goes with it. False: the other side is gone, or the
-/// message is longer than 64 KiB.
+/// Thread-safe. `file`: a descriptor to send along. False if the other side is gone, or the message
+/// is longer than 64 KiB.
 bool send(int socket, const std::vector<std::string>& fields, int file = -1);
 
-/// Waits for the next message, which has a field at least. Nothing: the other side is gone. `file`
-/// becomes the descriptor that came with it.
+/// Waits for the next message, which has at least one field; nothing if the other side is gone.
+/// Sets `file` to the descriptor sent along.
 std::optional<std::vector<std::string>> receive(int socket, int* file = nullptr);
 
-/// What comes first of `events` (as for poll) and the other side's hanging up; 0 if neither comes
-/// in time. For any socket.
+/// Waits for `events` (as for poll) or the other side's hang-up and returns the first; 0 if neither
+/// comes in time. For any socket.
 short await(int socket, short events, std::chrono::steady_clock::time_point deadline);
 
 }  // namespace wire

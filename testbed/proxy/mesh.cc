@@ -31,7 +31,7 @@ void Mesh::connect(const std::vector<std::vector<std::uint16_t>>& ports) {
   }
 }
 
-/// As the shim reads them.
+/// In the form that the shim reads.
 std::string Mesh::hosts_of(std::size_t member) const {
   std::string hosts;
   for (std::size_t to = 0; to < members_; ++to) {

@@ -13,11 +13,10 @@ namespace lockbench::testbed {
 class Testbed;
 struct ServerSpec;
 
-/// The network between the members of one cluster: a proxy for each member, port and other member
-/// that connects to it, so that one member can be cut off from the others without its clients
-/// noticing. The proxies listen on loopback addresses of their own and on the members' port
-/// numbers. A member finds the others by name, and also where they say that they listen:
-/// ZooKeeper's tell each other. Outlives its members.
+/// The network between the members of one cluster: a proxy for each member's port and each other
+/// member, so that one member can be cut off from the others but not from its clients. The proxies
+/// listen on their own loopback addresses, on the members' port numbers. A member finds the others
+/// by name, or at the address that they announce, as ZooKeeper's do. Outlives its members.
 class Mesh {
  public:
   explicit Mesh(ProxyPool& proxies) : proxies_(proxies) {}
@@ -25,13 +24,13 @@ class Mesh {
   /// Begins anew, with lines to these ports of each member. Throws Failure.
   void connect(const std::vector<std::vector<std::uint16_t>>& ports);
 
-  /// How all members call this one.
+  /// The name of this member for the others.
   static std::string name_of(std::size_t member);
-  /// Leads this member to its own proxies wherever it resolves or connects by the C library. Throws
-  /// Failure if something is missing for that.
+  /// Leads this member to its own proxies whenever it resolves or connects through the C library.
+  /// Throws Failure if something is missing for that.
   void put_under(const Testbed& testbed, std::size_t member, ServerSpec& server) const;
 
-  /// Nothing arrives between this member and the others any more, until heal() delivers all of it.
+  /// Holds up everything between this member and the others, until heal() delivers it.
   void isolate(std::size_t member);
   void heal();
 

@@ -33,7 +33,7 @@ bool Connections::has(std::uint64_t connection) const {
 class ProxyLoop {
  public:
   ProxyLoop() : thread_([this] { run(); }) {}
-  /// All proxies are closed: only cancelled operations are left to run.
+  /// All proxies are closed by now: only cancelled operations are left to run.
   ~ProxyLoop() {
     work_.reset();
     thread_.join();
@@ -50,8 +50,8 @@ class ProxyLoop {
   std::vector<char> scratch = std::vector<char>(kReadSize);
 
  private:
-  /// What throws in a connection's handler, for lack of memory, costs that connection only: its
-  /// client sees no answer.
+  /// An exception in a connection's handler, for lack of memory, costs only that connection: its
+  /// client gets no answer.
   void run() {
     while (true) {
       try {
@@ -142,11 +142,11 @@ class ProxyCore : public std::enable_shared_from_this<ProxyCore> {
         [core = shared_from_this()](const std::error_code& error, tcp::socket client) {
           if (!core->acceptor_.is_open()) return;
           if (!error) {
-            // First, as a connection may fail to be admitted.
+            // First, as admitting a connection may fail.
             core->accept();
             return core->admit(std::move(client));
           }
-          // Most likely there are no free files: the client stays in the kernel's queue meanwhile.
+          // Most likely too many open files: the client stays in the kernel's queue meanwhile.
           constexpr std::chrono::milliseconds kPause{10};
           core->pause_.expires_after(kPause);
           core->pause_.async_wait([core](const std::error_code&) {
@@ -168,7 +168,7 @@ class ProxyCore : public std::enable_shared_from_this<ProxyCore> {
   }
 
   void remember(const Rule& rule) {
-    // A rule of the same kind for the same connections is replaced, so that the list stays short.
+    // Replaces a rule of the same kind for the same connections, so that the list stays short.
     std::erase_if(rules_, [&](const Rule& old) {
       return old.which == rule.which && old.fault.index() == rule.fault.index();
     });
@@ -233,7 +233,7 @@ void Proxy::black_hole(const Connections& which) {
 
 tl::expected<void, std::string> Proxy::vanish() {
   const std::error_code error = loop_->call([&] { return core_->vanish(); });
-  if (error) return tl::unexpected("to drop what comes from a server: " + error.message());
+  if (error) return tl::unexpected("cannot drop a server's packets: " + error.message());
   return {};
 }
 

@@ -11,7 +11,7 @@ namespace lockbench::testbed {
 class ProxyCore;
 class ProxyLoop;
 
-/// The connections of a proxy that a fault affects: all, unless told otherwise.
+/// The connections of a proxy that a fault affects; by default all.
 struct Connections {
   bool open = true;          ///< those open now
   bool new_ones = true;      ///< future ones
@@ -58,36 +58,37 @@ class Proxy {
       : loop_(std::move(loop)), core_(std::move(core)), port_(port) {}
   Proxy(const Proxy&) = delete;
   Proxy& operator=(const Proxy&) = delete;
-  /// Resets what is open.
+  /// Resets open connections.
   ~Proxy();
 
   std::uint16_t port() const { return port_; }
 
   /// Delays bytes, and the end of the stream, by at least this, in order. Bytes in transit keep
-  /// their earlier delay. Connecting is not delayed: a connection is accepted at once.
+  /// their earlier delay. Connections are accepted without delay.
   void delay(std::chrono::nanoseconds each_way, const Connections& which = {});
 
-  /// The other end has vanished: all bytes sent or in transit are lost, and neither side learns
-  /// that a connection was closed. New connections are accepted, as the kernel would, and never
-  /// answered. heal() resets the connections that have lost anything.
+  /// As if the other end had vanished: all bytes sent or in transit are lost, and neither side
+  /// learns that a connection was closed. New connections are accepted, as the kernel would, and
+  /// never answered. heal() resets the connections that have lost anything.
   void black_hole(const Connections& which = {});
 
-  /// The clients' host has vanished: a black hole in which the server's kernel gets no TCP
-  /// acknowledgements and no answers to keepalive probes either, which a silent proxy would still
+  /// As if the clients' host had vanished: a black hole in which the server's kernel does not even
+  /// get TCP acknowledgements or answers to keepalive probes, which a silent proxy would still
   /// send. The error says why the kernel refused that.
   tl::expected<void, std::string> vanish();
 
-  /// The network is partitioned and TCP retransmits: nothing arrives, but nothing is lost, and
-  /// heal() delivers all of it, however late. New connections are treated as in a black hole.
+  /// As if the network were partitioned and TCP retransmitted: nothing arrives and nothing is lost
+  /// until heal() delivers everything, however late. New connections are treated as in a black
+  /// hole.
   void hold(const Connections& which = {});
 
-  /// Resets open connections at once, both ends.
+  /// Resets both ends of all open connections.
   void cut();
 
   /// Ends all faults, and returns to the permanent delay.
   void heal();
 
-  /// New connections go to the server on this port. Open ones are reset.
+  /// Leads new connections to the server on this port, and resets open ones.
   void lead_to(std::uint16_t server);
 
   ProxyCounts counts() const;
@@ -98,8 +99,8 @@ class Proxy {
   const std::uint16_t port_;
 };
 
-/// A proxy in front of the server on this loopback port. Does not connect to it: if the server is
-/// not there, clients are reset when they connect.
+/// A proxy in front of the server on this loopback port. Does not connect to it: if there is no
+/// server, clients are reset when they connect.
 tl::expected<std::unique_ptr<Proxy>, std::string> start_proxy(ProxyPool& pool, std::uint16_t server,
                                                               const ProxyOptions& options = {});
 

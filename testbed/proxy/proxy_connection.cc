@@ -14,15 +14,15 @@ namespace {
 
 using Socket = asio::ip::tcp::socket;
 
-/// Of one connection in one direction. When it is full the sender waits. Bounds the throughput
-/// under a delay: bytes per delay.
+/// Of one connection in one direction; when it is full, the sender waits. Bounds the throughput
+/// under a delay to this many bytes per delay.
 constexpr std::size_t kBufferBytes = std::size_t{4} << 20;
 
 bool not_now(const std::error_code& error) {
   return error == asio::error::would_block || error == asio::error::try_again;
 }
 
-/// Errors show later, when the socket is used.
+/// Ignores errors: they show when the socket is used.
 void prepare(Socket& socket) {
   std::error_code ignored;
   socket.non_blocking(true, ignored);
@@ -153,8 +153,8 @@ void ProxyWay::deliver_end(End end) {
   owner_.way_is_over();
 }
 
-/// False when the receiver is gone. Its last bytes may still be in transit to the other side, so
-/// that direction continues.
+/// False if the receiver is gone. Its last bytes may still be in transit to the other side, so that
+/// direction goes on.
 bool ProxyWay::write(std::string_view bytes, std::size_t& written) {
   std::error_code error;
   written = to_.write_some(asio::buffer(bytes.data(), bytes.size()), error);

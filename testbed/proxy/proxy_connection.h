@@ -53,7 +53,7 @@ class ProxyWay {
            std::uint64_t& delivered);
 
   void start();
-  /// The connection's faults are others now.
+  /// Call it when the connection's faults have changed.
   void adapt();
   /// A black hole has swallowed bytes or the end of the stream.
   bool lost_something() const { return lost_something_; }
@@ -102,12 +102,12 @@ class ProxyConnection : public std::enable_shared_from_this<ProxyConnection> {
   ProxyConnection(asio::ip::tcp::socket client, ProxyShared& shared, const Faults& faults,
                   std::function<void()> on_end);
 
-  /// Connects to the server, unless a fault prevents it: then the client waits.
+  /// Connects to the server unless a fault prevents it; then the client waits.
   void start();
   void strike(const Fault& fault);
   /// The faults are over: continues, or is reset if it has lost bytes.
   void heal(std::chrono::nanoseconds delay);
-  /// Drops what the server sends before the kernel's TCP sees it. Cannot be undone.
+  /// Drops the server's packets before the kernel's TCP sees them. Cannot be undone.
   std::error_code drop_server_packets();
   /// Resets both ends.
   void abort();
@@ -126,8 +126,8 @@ class ProxyConnection : public std::enable_shared_from_this<ProxyConnection> {
   Faults faults_;
   ProxyWay to_server_, to_client_;
   std::function<void()> on_end_;
-  bool in_vain_ = false;      // never connected to the server: the client gets no answer
-  bool lost_server_ = false;  // the kernel drops what the server sends
+  bool in_vain_ = false;      // not connected to the server, so the client gets no answer
+  bool lost_server_ = false;  // the kernel drops the server's packets
   bool closed_ = false;
 };
 

@@ -23,7 +23,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr long kDay = 24L * 60 * 60;
-/// A run may last for weeks; the clock of a client may be behind.
+/// A run may last for weeks, and the clock of a client may be behind.
 constexpr long kFrom = -kDay, kUntil = 366 * kDay;
 /// The wildcard: members of a Mesh.
 constexpr const char* kLoopback = "DNS:localhost,DNS:*.lockbench,IP:127.0.0.1,IP:::1";
@@ -37,7 +37,7 @@ struct Contents {
   std::vector<std::pair<int, const char*>> extensions{};
 };
 
-/// So large that two never meet: two authorities of one name could not be told apart.
+/// So large that it never repeats: authorities with the same name would be indistinguishable.
 std::uint64_t random_number() {
   std::random_device random;
   return std::uniform_int_distribution<std::uint64_t>(1, INT64_MAX)(random);
@@ -52,7 +52,7 @@ bool add_extension(X509* certificate, int kind, const char* value) {
   return added;
 }
 
-/// `issuer` null: signed by itself. Null if OpenSSL fails, as without memory.
+/// `issuer` null: self-signed. Returns null if OpenSSL fails, as without memory.
 std::shared_ptr<X509> sign(const Contents& contents, EVP_PKEY* key, const X509* issuer,
                            EVP_PKEY* issuers_key) {
   const std::shared_ptr<X509> owned(X509_new(), X509_free);
@@ -73,7 +73,7 @@ std::shared_ptr<X509> sign(const Contents& contents, EVP_PKEY* key, const X509* 
   return good && X509_sign(made, issuers_key, EVP_sha256()) > 0 ? owned : nullptr;
 }
 
-/// A file of what `write` puts into memory.
+/// Writes the output of `write` to a file.
 void write_pem(const fs::path& path, const Account& account,
                const std::function<int(BIO*)>& write) {
   BIO* const memory = BIO_new(BIO_s_mem());
@@ -95,7 +95,7 @@ std::shared_ptr<EVP_PKEY> make_key() {
   return {EVP_PKEY_Q_keygen(nullptr, nullptr, "EC", "P-256"), EVP_PKEY_free};
 }
 
-constexpr const char* kNoCertificate = "OpenSSL makes no certificate";
+constexpr const char* kNoCertificate = "OpenSSL cannot make a certificate";
 
 }  // namespace
 

@@ -12,19 +12,19 @@
 namespace lockbench::testbed {
 namespace {
 
-/// Written to this server's log only if it could bind its port, and only when there is a leader.
+/// The server logs this only after binding its port, and only with a leader.
 bool etcd_is_ready(const Server& server) {
   return server.log().find("ready to serve client requests") != std::string::npos;
 }
 
 namespace fs = std::filesystem;
 
-/// Sockets in the member's folder, where nobody else gets in; etcd wants them to have a number.
+/// Sockets in the member's folder, which nobody else can enter; etcd requires a number in the name.
 constexpr std::string_view kSetupSocket = "setup:1", kPeerSocket = "peers:1";
 
 constexpr std::string_view kData = "member";
-/// A member that is alone may lose its data, but must not forget whom it lets in. The copies have
-/// holes where etcd has reserved space.
+/// A single member may lose its data, but not its users: restarts from a copy of the first state.
+/// The copies are sparse, as etcd reserves space.
 constexpr std::string_view kWithSeed = R"(
 [ -e ../seed ] || cp -r --sparse=always member ../seed || exit 1
 [ -e member ] || { cp -r --sparse=always ../seed new && mv new member; } || exit 1
@@ -34,10 +34,10 @@ exec "$@"
 struct Member {
   std::string name;
   std::uint16_t client_port = 0;
-  std::uint16_t peer_port = 0;  ///< 0: it has no peers
+  std::uint16_t peer_port = 0;  ///< 0 without peers
   std::string peer_url{};       ///< for the other members
-  TlsFiles peer_tls{};          ///< if it has peers
-  fs::path folder{};            ///< with its data, once it is set up
+  TlsFiles peer_tls{};          ///< with peers
+  fs::path folder{};            ///< with its data, after the set-up
 
   std::string as_peer() const { return fmt::format("{}={}", name, peer_url); }
 };
@@ -75,7 +75,7 @@ std::vector<Member> choose(Testbed& testbed, const EtcdOptions& options, int cou
   return members;
 }
 
-/// `client_url`: where it listens for clients.
+/// `client_url`: its address for clients.
 std::vector<std::string> arguments(const Member& member, const std::vector<Member>& all,
                                    const std::string& client_url) {
   std::string cluster;
@@ -95,8 +95,8 @@ std::vector<std::string> arguments(const Member& member, const std::vector<Membe
       // Half of the defaults: loopback has no network latency.
       "--heartbeat-interval=50",
       "--election-timeout=500",
-      // The least: to guess a secret of 128 bits takes long enough, and each client that connects
-      // costs this much CPU.
+      // The least: a secret of 128 bits cannot be guessed, and each connecting client costs this
+      // much CPU.
       "--bcrypt-cost=4",
   };
   if (member.peer_port == 0) return words;
@@ -107,7 +107,7 @@ std::vector<std::string> arguments(const Member& member, const std::vector<Membe
   return words;
 }
 
-/// The text that a JSON object has under the name, as etcd prints it: "name":"text".
+/// The text under this name in a JSON object, as etcd prints it: "name":"text".
 std::string_view text_of(std::string_view json, std::string_view name) {
   const std::string label = fmt::format("\"{}\":\"", name);
   const std::size_t at = json.find(label);
@@ -133,7 +133,7 @@ bool leads(const Server& server) {
 
 using Answer = tl::expected<std::string, std::string>;
 
-/// What etcd's gateway from HTTP to its API answers.
+/// The answer of etcd's gateway from HTTP to its API.
 Answer post(const fs::path& socket, std::string_view method, std::string_view body) {
   const std::string request = fmt::format(
       "POST /v3/auth/{} HTTP/1.0\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{}",
@@ -142,14 +142,15 @@ Answer post(const fs::path& socket, std::string_view method, std::string_view bo
   return ask_until(socket, request, std::chrono::seconds(3), until_it_closes);
 }
 
-/// A cluster may just be electing another leader, and what was not answered may have been done.
+/// Counts a repeated request as done: an unanswered one may have taken effect, for example during
+/// an election.
 bool done(const Answer& answer) {
   return answer && (answer->find(" 200 ") < answer->find('\n') ||
                     answer->find("already exists") != std::string::npos);
 }
 
-/// Makes the root user of the etcd that listens on this unix socket, and requires everybody to
-/// authenticate from now on. Takes at most some seconds.
+/// Makes the root user of the etcd on this unix socket, and makes authentication mandatory from now
+/// on. Takes at most some seconds.
 void enable_etcd_auth(const fs::path& socket, const std::string& secret) {
   constexpr std::chrono::seconds kPatience{10};
   constexpr std::chrono::milliseconds kPause{50};
@@ -175,15 +176,15 @@ std::unique_ptr<Server> start_spec(Testbed& testbed, const EtcdOptions& options,
                                    ServerSpec spec) {
   spec.ready = etcd_is_ready;
   if (options.mesh != nullptr) {
-    // Go looks up names by the C library if it is told to.
+    // Makes Go look up names through the C library.
     spec.argv.insert(spec.argv.begin(), {"/usr/bin/env", "GODEBUG=netdns=cgo"});
     options.mesh->put_under(testbed, number, spec);
   }
   return need(Server::start(testbed, std::move(spec)));
 }
 
-/// Starts members that nobody can reach without entering their folders, and has them require
-/// authentication. They have ended when this returns.
+/// Starts members that can be reached only in their folders, and makes them require authentication.
+/// They have ended when this returns.
 std::vector<Member> set_up(Testbed& testbed, int count, const EtcdOptions& options) {
   std::vector<Member> members;
   const auto begin = [&] { return members = choose(testbed, options, count); };

@@ -17,8 +17,8 @@
 #include "testbed/servers/server.h"
 
 /// The kinds of servers. Each is started on free loopback ports, with the testbed's secret as its
-/// password, and is ready to be used. In options, `tls`: clients come by nothing but TLS; null: no
-/// TLS. `clock`: the clock that the server uses; null: the machine's.
+/// password, and is ready for use. In options, `tls`: clients must use TLS; null: no TLS. `clock`:
+/// the server's clock; null: the machine's.
 namespace lockbench::testbed {
 
 inline constexpr Program kRedisServer{"redis-server", "redis-server"};
@@ -27,14 +27,14 @@ inline constexpr Program kMemcached{"memcached", "memcached"};
 inline constexpr Program kPostgres{"postgres", "postgresql"};
 inline constexpr Program kPgbouncer{"pgbouncer", "pgbouncer"};
 inline constexpr Program kEtcd{"etcd", "etcd-server"};
-/// Its name in messages: the program itself is a jar that Java runs.
+/// For messages: the program itself is a jar for Java.
 inline constexpr std::string_view kZookeeper = "zookeeper";
 
 struct RedisOptions {
   bool durable = true;  ///< append-only file, fsync every second; false: nothing is saved
   std::uint32_t max_clients = 10'000;
-  /// Further lines of redis.conf. Without one that begins with "user default " nobody gets in who
-  /// does not log in.
+  /// Further lines of redis.conf. Clients must log in unless one of these begins with "user default
+  /// ".
   std::vector<std::string> config;
   const TlsFiles* tls = nullptr;
   const ClockShim* clock = nullptr;
@@ -42,12 +42,12 @@ struct RedisOptions {
 /// Passwords are in a configuration file that only the servers' account can read.
 StartedServer start_redis(Testbed& testbed, const RedisOptions& options = {});
 
-/// User and secret of the testbed, and the port, of a Redis or a Sentinel as lines of its
-/// configuration; TLS also to other servers.
+/// Lines for the configuration of a Redis or a Sentinel: the testbed's user and secret, the port,
+/// and TLS, also towards other servers.
 std::string redis_access_config(const Testbed& testbed, std::uint16_t port, const TlsFiles* tls);
 
-/// The answers to inline commands of the user who may do everything, with `whole` as in ask_until.
-/// A Redis server that runs takes at most a second.
+/// The answers to inline commands of the all-powerful user, with `whole` as in ask_until. Takes at
+/// most a second.
 tl::expected<std::string, std::string> ask_redis(
     const Server& server, std::string_view commands,
     const std::function<bool(std::string_view)>& whole);
@@ -69,22 +69,22 @@ tl::expected<std::string, std::string> ask_memcached(
     const Server& server, std::string_view commands, std::chrono::milliseconds within,
     const std::function<bool(std::string_view)>& whole);
 
-/// Who logs in, in PostgreSQL and in the poolers in front of it.
+/// The login user of PostgreSQL, and of the poolers in front of it.
 inline constexpr std::string_view kSuperuser = "postgres";
-/// What a URL without TLS ends with. It leaves nothing to the environment.
+/// The end of a URL without TLS. Overrides the environment.
 inline constexpr std::string_view kPlainDatabase = "/postgres?gssencmode=disable&sslmode=disable";
 
 struct PostgresOptions {
   std::uint32_t max_clients = 100;
   std::vector<std::string> config;  ///< further settings: "deadlock_timeout=2s"
-  std::uint16_t primary_port = 0;   ///< follows the one there, as its replica; 0: a primary
+  std::uint16_t primary_port = 0;   ///< of the primary to follow, as its replica; 0: a primary
   const TlsFiles* tls = nullptr;
   const ClockShim* clock = nullptr;
 };
-/// The server program, in PATH or where Debian keeps it; the newest version if there are several.
+/// The server program, in PATH or in Debian's folders; the newest version if there are several.
 tl::expected<std::filesystem::path, std::string> find_postgres();
-/// A PostgreSQL with a cluster of its own: as durable as PostgreSQL is by default. Its superuser
-/// logs in with the secret, also on its socket. Other clusters are not touched.
+/// A PostgreSQL with its own database cluster, as durable as PostgreSQL is by default. Its
+/// superuser logs in with the secret, also on its socket. Other clusters are not touched.
 StartedServer start_postgres(Testbed& testbed, const PostgresOptions& options = {});
 
 struct PgbouncerOptions {
@@ -92,22 +92,22 @@ struct PgbouncerOptions {
   int pool_size = 20;                     ///< server sessions
 };
 /// A PgBouncer in front of the PostgreSQL on port `postgres`, for its superuser. It opens server
-/// connections as they are needed, and gives a client the one that was used last.
+/// connections as needed, and gives a client the one used last.
 StartedServer start_pgbouncer(Testbed& testbed, std::uint16_t postgres,
                               const PgbouncerOptions& options = {});
 
-/// The user who may do everything: authentication cannot be enabled without one of this name.
+/// The all-powerful user: authentication cannot be enabled without a user of this name.
 inline constexpr std::string_view kEtcdRoot = "root";
 
 struct EtcdOptions {
-  Mesh* mesh = nullptr;  ///< what lies between the members of a cluster; null: nothing
+  Mesh* mesh = nullptr;  ///< between the members of a cluster; null: none
   const TlsFiles* tls = nullptr;
 };
 /// An etcd of one member, as durable as etcd is by default. Its elections are quicker than by
-/// default, so that its shortest lease is of one second.
+/// default, so that its shortest lease is one second.
 StartedServer start_etcd(Testbed& testbed, const EtcdOptions& options = {});
-/// Members of one cluster, started side by side; ready when all of them serve. Those that are
-/// restarted must keep their data.
+/// Members of one cluster, started side by side; ready when all of them serve. Restarted ones must
+/// keep their data.
 StartedCluster start_etcd_cluster(Testbed& testbed, int members = 3,
                                   const EtcdOptions& options = {});
 
@@ -115,12 +115,12 @@ struct ZookeeperOptions {
   std::vector<std::string> config;  ///< further settings, which replace ours: "snapCount=1000"
   std::vector<std::string> java;    ///< further arguments of Java's: "-Dname=value"
   const ClockShim* clock = nullptr;
-  Mesh* mesh = nullptr;  ///< what lies between the members of an ensemble; null: nothing
+  Mesh* mesh = nullptr;  ///< between the members of an ensemble; null: none
   const TlsFiles* tls = nullptr;
 };
-/// Where Debian keeps the server's jar; the error also says if there is no Java to run it.
+/// Debian's path of the server's jar; the error also says if there is no Java to run it.
 tl::expected<std::filesystem::path, std::string> find_zookeeper();
-/// "3.8.0", taken from the jar's full name; "unknown" if that has none.
+/// "3.8.0", from the jar's full name; "unknown" if that has none.
 std::string zookeeper_version(const std::filesystem::path& jar);
 /// As durable as ZooKeeper is by default, for any number of clients. Its root belongs to the
 /// testbed's user. Other servers are not touched.

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <tl/expected.hpp>
 
-/// What servers need from this machine: their programs, an account, open files.
+/// The servers' needs on this machine: programs, an account, open files.
 namespace lockbench::testbed {
 
 /// A server program. Each kind of server defines its own, beside the code that starts it.
@@ -17,15 +17,15 @@ struct Program {
   std::string_view package;  ///< the Debian package that has it
 };
 
-/// The program's absolute path, looked for in the folders of $PATH, then in those of `more`, which
-/// is of the same form. The error reads "redis-server not found: install the package redis-server".
+/// The program's absolute path, from the folders of $PATH or else from those of `more`, which has
+/// the same form. The error reads "redis-server not found: install the package redis-server".
 tl::expected<std::filesystem::path, std::string> find_program(const Program& program,
                                                               std::string_view more = {});
 
-/// A file that is built and installed beside this program. The error names its path.
+/// A file built and installed beside this program. The error names its path.
 tl::expected<std::filesystem::path, std::string> find_beside(std::string_view name);
 
-/// Who runs private servers and owns their files.
+/// The account that runs private servers and owns their files.
 struct Account {
   std::string name;  ///< empty: the caller
   uid_t uid = 0;
@@ -43,9 +43,9 @@ struct Account {
 tl::expected<Account, std::string> server_account(std::string_view name = "lockbench");
 
 /// Raises this process's soft limit of open files to `wanted`, or to the hard limit if that is
-/// less; never lowers it. Servers started later inherit it. Returns the limit now in force; when it
-/// is not enough, an error that names both figures and the remedy (the limit has been raised as far
-/// as it goes all the same). Call it before threads that open files depend on it.
+/// less; never lowers it. Servers started later inherit it. Returns the limit now in force; if it
+/// is too low, an error with both figures and the remedy (the limit is still raised as far as
+/// possible). Call it before threads that open files need it.
 tl::expected<std::uint64_t, std::string> raise_open_file_limit(std::uint64_t wanted);
 
 /// The hard limit: how far raise_open_file_limit can go.

@@ -7,7 +7,7 @@
 namespace lockbench::testbed {
 namespace {
 
-/// Checks that this process answers: another may have taken the port first.
+/// Checks that this process answers, as another may have taken the port first.
 bool memcached_is_ready(const Server& server) {
   constexpr std::chrono::milliseconds kWithin{500};
   const auto answer = ask_memcached(server, "stats\r\n", kWithin, [](std::string_view text) {

@@ -37,7 +37,7 @@ tl::unexpected<std::string> step_error(std::string_view what, const std::error_c
   return tl::unexpected(fmt::format("{}: {}", what, late ? "timed out" : error.message()));
 }
 
-/// Not opened by asio: it would be inherited by processes that are started meanwhile.
+/// Not opened by asio: processes started meanwhile would inherit it.
 template <class Socket>
 std::error_code open_socket(Socket& socket, const typename Socket::protocol_type& protocol) {
   const int file = ::socket(protocol.family(), SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -48,7 +48,7 @@ std::error_code open_socket(Socket& socket, const typename Socket::protocol_type
   return failed;
 }
 
-/// The port bound, which the kernel chooses if `port` is 0.
+/// The bound port, chosen by the kernel if `port` is 0.
 tl::expected<std::uint16_t, std::string> try_port(std::uint16_t port) try {
   asio::io_context io(1);
   tcp::socket probe(io);
@@ -63,8 +63,8 @@ tl::expected<std::uint16_t, std::string> try_port(std::uint16_t port) try {
 
 using AnySocket = asio::generic::stream_protocol::socket;
 
-/// Runs what `begin` starts, to its end or to the deadline. After a timeout `io` must not run
-/// again: what was started refers to this call.
+/// Runs the operation that `begin` starts, to its end or to the deadline. After a timeout `io` must
+/// not run again: the operation refers to this call.
 std::error_code run_step(asio::io_context& io, Clock::time_point deadline,
                          const std::function<void(std::function<void(std::error_code)>)>& begin) {
   std::optional<std::error_code> ended;
@@ -103,7 +103,7 @@ tl::expected<std::string, std::string> ask_by(Stream& stream, asio::io_context& 
   }
 }
 
-/// ask_until() of any address; no `tls`: without. asio throws where there are too many open files.
+/// ask_until() for any address; without TLS if `tls` is null. asio throws with too many open files.
 tl::expected<std::string, std::string> ask_at(const AnySocket::endpoint_type& address,
                                               std::string_view request,
                                               std::chrono::milliseconds within,
@@ -116,7 +116,7 @@ tl::expected<std::string, std::string> ask_at(const AnySocket::endpoint_type& ad
   if (failed) return step_error("socket", failed);
   failed = run_step(io, deadline, [&](const auto& done) { socket.async_connect(address, done); });
   if (failed) return step_error("connect", failed);
-  // The login by itself: memcached refuses some commands that follow another one at once.
+  // Sends the login alone: memcached refuses some commands that follow another one immediately.
   const auto ask_after_login = [&](auto& stream) {
     if (!login.line.empty()) {
       auto answer = ask_by(stream, io, login.line, deadline,
@@ -126,7 +126,7 @@ tl::expected<std::string, std::string> ask_at(const AnySocket::endpoint_type& ad
     return ask_by(stream, io, request, deadline, whole);
   };
   if (tls == nullptr) return ask_after_login(socket);
-  // Trusts any server, so that tests can have one with a bad certificate.
+  // Trusts any server, for tests with a bad certificate.
   asio::ssl::context context(asio::ssl::context::tls_client);
   context.use_certificate_file(tls->certificate, asio::ssl::context::pem, failed);
   if (!failed) context.use_private_key_file(tls->key, asio::ssl::context::pem, failed);
@@ -168,7 +168,7 @@ tl::expected<std::vector<std::uint16_t>, std::string> distinct_ports(const PortC
     if (std::ranges::find(ports, *port) == ports.end()) {
       ports.push_back(*port);
     } else if (++repeated == kRepetitions) {
-      return tl::unexpected(fmt::format("port {} is proposed again and again", *port));
+      return tl::unexpected(fmt::format("port {} is proposed repeatedly", *port));
     }
   }
   return ports;

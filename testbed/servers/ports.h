@@ -21,30 +21,30 @@ struct TlsFiles;
 /// Proposes a port for a new server.
 using PortChooser = std::function<tl::expected<std::uint16_t, std::string>()>;
 
-/// A loopback TCP port that is free at this moment. If possible it is below the kernel's range of
-/// ephemeral ports. Otherwise, while a server is down, the kernel could give its port to one of its
-/// reconnecting clients, which could even connect to itself. Thread-safe.
+/// A loopback TCP port that is free at this moment, if possible below the kernel's range of
+/// ephemeral ports: from that range the kernel could give a server's port, while it is down, to a
+/// reconnecting client, which could even connect to itself. Thread-safe.
 tl::expected<std::uint16_t, std::string> free_loopback_port();
 
 /// `count` different ports; an error if the chooser keeps proposing the same ones.
 tl::expected<std::vector<std::uint16_t>, std::string> distinct_ports(const PortChooser& choose,
                                                                      std::size_t count);
 
-/// A first request, and the answer by which the server lets one in.
+/// A first request, and the answer if the server accepts it.
 struct Login {
   std::string_view line, accepted;
 };
 
-/// Sends `request` to the port and returns what comes back until `whole` says that it is all there,
-/// or the other side closes; an error when neither happens within the time. By TLS if there are
-/// files for it. After the login, if there is one; the answer to the login if it is refused.
+/// Sends `request` to the port and returns the answer up to the point where `whole` finds it
+/// complete or the other side closes; an error if neither happens in time. With TLS if there are
+/// files for it. Sends the login first, if any, and returns its answer if it is refused.
 /// Thread-safe.
 tl::expected<std::string, std::string> ask_until(std::uint16_t port, std::string_view request,
                                                  std::chrono::milliseconds within,
                                                  const std::function<bool(std::string_view)>& whole,
                                                  const TlsFiles* tls = nullptr,
                                                  const Login& login = {});
-/// The same by the unix socket of that path.
+/// The same through the unix socket of that path.
 tl::expected<std::string, std::string> ask_until(
     const std::filesystem::path& socket, std::string_view request, std::chrono::milliseconds within,
     const std::function<bool(std::string_view)>& whole);
@@ -55,8 +55,8 @@ inline bool says_port_taken(std::string_view error) {
   return error.find(kPortTaken) != std::string_view::npos;
 }
 /// Starts all members of a cluster side by side, as none is ready before most are, and tries other
-/// ports if another process took one of them first. `choose` proposes ports for all; `start` starts
-/// one of them, counted from 0, and is called by several threads. Both may throw Failure.
+/// ports if another process took one first. `choose` proposes ports for all; `start` starts one
+/// member, counted from 0, and is called by several threads. Both may throw Failure.
 template <typename Server, typename Member>
 tl::expected<std::vector<std::unique_ptr<Server>>, std::string> start_all_on_free_ports(
     const std::function<std::vector<Member>()>& choose,
@@ -74,7 +74,8 @@ tl::expected<std::vector<std::unique_ptr<Server>>, std::string> start_all_on_fre
     std::vector<Started> all(members->size());
     in_parallel(all.size(),
                 [&](std::size_t i) { all[i] = attempt([&] { return start(i, *members); }); });
-    // A member without its port leaves the others without a majority: report the port, not that.
+    // A member without its port leaves the others without a majority: reports the port, not the
+    // majority.
     auto failed = std::ranges::find_if(all, lost_its_port);
     const bool again = failed != all.end();
     if (!again) failed = std::ranges::find(all, false, &Started::has_value);

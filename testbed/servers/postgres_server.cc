@@ -17,9 +17,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Creates the cluster, if there is none, and executes the server. So a restart without data is the
-/// same as a first start, and a kill while the server starts ends initdb too. initdb does not sync:
-/// its files reach the disk with the first checkpoint.
+/// Creates the cluster if there is none, and executes the server. So a restart without data equals
+/// a first start, and a kill during the start ends initdb too. initdb does not sync: its files
+/// reach the disk with the first checkpoint.
 constexpr std::string_view kFirstStart = R"(
 cluster=$1; bin=$2; primary=$3; user=$4; password=$5; shift 5
 # The caller's settings for its own servers, and its certificates.
@@ -80,12 +80,12 @@ std::string base64(const Bytes& bytes) {
   return text;
 }
 
-/// What PostgreSQL stores of a password for SCRAM-SHA-256 (RFC 5802), and accepts in its place,
-/// with one iteration: more would only make guessing a weak password costly, and each connection of
-/// each client too.
+/// PostgreSQL's stored form of a password for SCRAM-SHA-256 (RFC 5802), which it also accepts in
+/// place of the password. One iteration: more would protect only a weak password, and cost CPU with
+/// each connection.
 std::string scram_verifier(std::string_view secret) {
   constexpr int kIterations = 1;
-  // The secret is random already: no two runs share it.
+  // No salt needed: the secret is random, and no two runs share it.
   constexpr std::array<unsigned char, 16> kSalt{};
   Digest salted{};
   PKCS5_PBKDF2_HMAC(secret.data(), static_cast<int>(secret.size()), kSalt.data(),
@@ -98,7 +98,7 @@ std::string scram_verifier(std::string_view secret) {
                      base64(server));
 }
 
-/// Also writes who may connect.
+/// Also writes the access rules.
 void speak_tls(const Testbed& testbed, const TlsFiles& files, ServerSpec& spec) {
   const fs::path hosts = spec.folder / "hba";
   std::vector<std::string> settings = {"ssl=on", "ssl_cert_file=" + files.certificate.string(),
@@ -124,7 +124,7 @@ std::unique_ptr<Server> start_on(Testbed& testbed, const PostgresOptions& option
   const fs::path data = spec.folder / "data";
   const std::string socket = fmt::format("{}/.s.PGSQL.{}", data.string(), port);
   const bool short_enough = socket.size() < sizeof(sockaddr_un::sun_path);
-  // It stays: a start without data needs it again, and so does a replica that lost its primary.
+  // Stays: a start without data needs it again, as does a replica that lost its primary.
   const fs::path password = spec.folder / "password";
   const bool first = options.primary_port == 0;  // initdb takes a verifier, a replica a passfile
   need(testbed.write_file(
@@ -143,7 +143,7 @@ std::unique_ptr<Server> start_on(Testbed& testbed, const PostgresOptions& option
       fmt::format("port={}", port),
       fmt::format("unix_socket_directories={}", short_enough ? data.string() : ""),
       fmt::format("max_connections={}", options.max_clients),
-      // In the cluster's own folder, and so removed with it.
+      // In the cluster's own folder, to be removed with it.
       "dynamic_shared_memory_type=mmap",
   };
   settings.insert(settings.end(), options.config.begin(), options.config.end());
@@ -174,11 +174,11 @@ StartedServer start_postgres(Testbed& testbed, const PostgresOptions& options) {
 StartedServer start_pgbouncer(Testbed& testbed, std::uint16_t postgres,
                               const PgbouncerOptions& options) {
   return start_on_free_port<Server>(testbed.choose_port, [&](std::uint16_t port) {
-    // Where Debian keeps it; not in the PATH of every user.
+    // Debian's folder, which is not in the PATH of every user.
     const fs::path program = need(find_program(kPgbouncer, "/usr/sbin"));
     ServerSpec spec = ServerSpec::in_new_folder(testbed, kPgbouncer.name, {port});
     const fs::path config = spec.folder / "pgbouncer.ini", users = spec.folder / "users";
-    // For its clients, and for itself where it is a client.
+    // For its clients, and for itself as a client.
     need(testbed.write_file(users, fmt::format("\"{}\" \"{}\"\n", kSuperuser, testbed.secret())));
     const std::string text = fmt::format(
         "[databases]\n"

@@ -20,11 +20,11 @@ using Done = tl::expected<void, std::string>;
 constexpr std::chrono::seconds kInStepWithin{10};
 constexpr std::string_view kNoReplication = "replication did not begin";
 
-/// Replication begins at once and notices a lost peer soon.
+/// Replication begins immediately and notices a lost peer soon.
 constexpr std::array<const char*, 2> kQuickReplication = {"repl-diskless-sync-delay 0",
                                                           "repl-ping-replica-period 1"};
 
-/// Waits until nothing is missing; `without`: what the error says that was waited for.
+/// Waits until nothing is missing; `without` begins the error.
 Done await_nothing(std::string_view without, std::chrono::milliseconds within,
                    const std::function<std::string()>& missing) {
   constexpr std::chrono::milliseconds kPause{10};
@@ -40,10 +40,9 @@ Done await_nothing(std::string_view without, std::chrono::milliseconds within,
   return {};
 }
 
-/// Empty once `replicas` of them have all that this primary has written. The state in INFO does not
-/// show that: a replica that acknowledges before the primary has noticed that all data is sent
-/// counts as online, but is sent nothing for another second. PUBLISH is replicated and leaves no
-/// data behind.
+/// Empty once `replicas` replicas have all writes of this primary. The state in INFO does not show
+/// that: a replica that acknowledges before the primary has noticed that all data is sent counts as
+/// online, but is sent nothing for another second. PUBLISH is replicated and leaves no data behind.
 std::string missing_at(const Server& primary, std::size_t replicas) {
   const auto both = [](std::string_view answer) {
     return std::count(answer.begin(), answer.end(), '\n') == 2;
@@ -68,12 +67,12 @@ Done told(const Server& server, std::string_view command, std::string_view what)
 constexpr std::chrono::seconds kAcquaintedWithin{20};
 
 constexpr int kSentinels = 3;
-/// Of the master, as clients ask for it.
+/// The master's name for clients.
 constexpr std::string_view kName = "lock";
 /// Silence after which the primary counts as down. Short, but longer than a busy machine's pauses.
 constexpr std::chrono::milliseconds kDownAfter{1000};
 
-/// A sentinel rewrites this file with what it learns.
+/// A sentinel rewrites this file with its findings.
 std::string configuration(const Testbed& testbed, std::uint16_t primary, const TlsFiles* tls,
                           std::uint16_t port) {
   return redis_access_config(testbed, port, tls) +
@@ -104,7 +103,7 @@ std::unique_ptr<Server> start_one(Testbed& testbed, const std::string& program,
   return need(Server::start(testbed, std::move(spec)));
 }
 
-/// What a sentinel knows of its masters, a line each: "master0:name=...,status=ok,address=...,
+/// A sentinel's knowledge of its masters, one line each: "master0:name=...,status=ok,address=...,
 /// slaves=...,sentinels=..."
 std::string knowledge(const Server& sentinel) {
   // The second answer shows that the first is complete.
@@ -180,7 +179,7 @@ tl::expected<std::unique_ptr<RedisGroup>, std::string> start_redis_group(
     if (sources.empty()) sources.push_back(group->primary_->port());
     group->replicas_.resize(static_cast<std::size_t>(options.replicas));
     in_parallel(group->replicas_.size(), [&](std::size_t i) {
-      // In the configuration rather than by command: a replica that is restarted is a replica
+      // In the configuration rather than by command, so that a restarted replica is a replica
       // again.
       RedisOptions own = server;
       own.config.push_back(fmt::format("replicaof 127.0.0.1 {}", sources[i % sources.size()]));

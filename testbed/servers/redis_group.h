@@ -15,12 +15,12 @@ namespace lockbench::testbed {
 
 struct RedisGroupOptions {
   int replicas = 2;
-  /// Of each server; without replication in its config.
+  /// For each server; its config must not set up replication.
   RedisOptions server{};
-  /// If given, replicas reach their primary through a proxy that can hold up replication. Costs
-  /// time and CPU on every write.
+  /// If set, replicas reach their primary through a proxy that can hold up replication. Costs time
+  /// and CPU on every write.
   ProxyPool* proxies = nullptr;
-  /// A proxy for each replica, rather than one for all.
+  /// A proxy for each replica, instead of a common one.
   bool proxy_each = false;
 };
 
@@ -36,21 +36,21 @@ class RedisGroup {
     return lines_.empty() ? nullptr : lines_.at(replica % lines_.size()).get();
   }
 
-  /// Waits until every replica acknowledges what the primary writes; for at most 10 s.
+  /// Waits, at most 10 s, until every replica acknowledges the primary's writes.
   tl::expected<void, std::string> await_in_step();
 
-  /// After the primary was killed: promotes the first replica, with the data it has, and has the
-  /// others follow it; without a proxy from now on. Does not wait for these. The killed server is
-  /// the first replica from now on.
+  /// After the primary was killed: promotes the first replica, with its data, and makes the others
+  /// follow it, without waiting for them and from now on without a proxy. The killed server then is
+  /// the first replica.
   tl::expected<void, std::string> fail_over();
-  /// After a failover: returns when the replicas but the killed one have the new primary's data and
-  /// acknowledge what it writes.
+  /// After a failover: waits until all replicas but the killed one have the new primary's data and
+  /// acknowledge its writes.
   tl::expected<void, std::string> await_followers();
-  /// Starts the first replica, which was killed, as a replica of the present primary; returns when
-  /// all are in step.
+  /// Starts the killed first replica as a replica of the current primary; returns when all are in
+  /// step.
   tl::expected<void, std::string> rejoin();
-  /// After the primary was restarted: makes it lead again, though its configuration may still name
-  /// the server that it followed first. Returns when all are in step.
+  /// After a restart of the primary: makes it lead again, as its configuration may still name the
+  /// server that it followed first. Returns when all are in step.
   tl::expected<void, std::string> lead_again();
 
  private:
@@ -69,7 +69,7 @@ class RedisGroup {
 tl::expected<std::unique_ptr<RedisGroup>, std::string> start_redis_group(
     Testbed& testbed, const RedisGroupOptions& options = {});
 
-/// Three sentinels that watch one primary on loopback and promote its replica when it dies.
+/// Three sentinels, which watch one primary on loopback and promote its replica when it dies.
 /// Thread-safe.
 class SentinelGroup {
  public:
@@ -79,7 +79,7 @@ class SentinelGroup {
   /// "redis+sentinel://user:secret@127.0.0.1:PORT,.../name"
   std::string url() const { return joint_url(sentinels_); }
   Server& sentinel(std::size_t index) { return *sentinels_.at(index); }
-  /// Waits until all of them regard the server on this port as the master.
+  /// Waits until all regard the server on this port as the master.
   tl::expected<void, std::string> await_master(std::uint16_t port,
                                                std::chrono::milliseconds within);
 
@@ -87,9 +87,9 @@ class SentinelGroup {
   const std::vector<std::unique_ptr<Server>> sentinels_;
 };
 
-/// `primary`: its port, or that of a proxy in front of it that all use; one replica follows it.
-/// `tls`: that the sentinels and the servers speak; null: none.
-/// Returns when all sentinels know each other, the primary and the replica; waits for 20 s at most.
+/// `primary`: its port, or the port of a proxy that all use; one replica follows it. `tls`: for the
+/// sentinels and the servers; null: none. Returns when all sentinels know each other, the primary
+/// and the replica; waits at most 20 s.
 tl::expected<std::unique_ptr<SentinelGroup>, std::string> start_sentinels(
     Testbed& testbed, std::uint16_t primary, const TlsFiles* tls = nullptr);
 

@@ -12,7 +12,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Quoted as redis.conf wants it.
+/// Quoted for redis.conf.
 std::string config_string(std::string_view text) {
   std::string result = "\"";
   for (const char c : text) {
@@ -26,7 +26,7 @@ std::string config_string(std::string_view text) {
   return result + '"';
 }
 
-/// What the kernel accepts: with more, redis-server warns.
+/// The kernel's maximum: above it, redis-server warns.
 int longest_backlog() {
   int backlog = 511;
   std::ifstream("/proc/sys/net/core/somaxconn") >> backlog;
@@ -44,15 +44,15 @@ std::string configuration(const Testbed& testbed, const RedisOptions& options,
   text += fmt::format("masteruser {}\nmasterauth {}\n", kUser, testbed.secret());
   const bool own_default = std::ranges::any_of(
       options.config, [](auto& line) { return line.starts_with("user default "); });
-  // Nobody is that user, but an append-only file is loaded as it, and its transactions need the
-  // rights.
+  // No client can log in as `default`, but Redis replays an append-only file as that user, so it
+  // needs all permissions.
   if (!own_default) text += "user default off allkeys allchannels allcommands\n";
   for (const std::string& line : options.config) text += line + "\n";
   return text;
 }
 
-/// An answer alone might come from another server that took the port first: the line in the log
-/// shows that this one could bind it.
+/// An answer alone might come from another server that took the port first; the line in the log
+/// shows that this one bound it.
 bool redis_is_ready(const Server& server) {
   if (server.log().find("Ready to accept connections") == std::string::npos) return false;
   return ask_redis_line(server, "PING") == "+PONG";

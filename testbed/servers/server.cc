@@ -71,7 +71,7 @@ StartedServer Server::start(const Testbed& testbed, ServerSpec spec) {
   std::unique_ptr<Server> server(new Server(testbed, std::move(spec)));
   const auto launched = server->launch_locked();  // no other thread knows it yet
   if (launched) return server;
-  // In Go it begins with a small letter, and Java's stack trace pushes it out of the log's tail.
+  // Go writes it with a small first letter, and Java's stack trace pushes it out of the log's tail.
   const bool taken = server->log().find(kPortTaken.substr(1)) != std::string::npos;
   if (!taken || says_port_taken(launched.error())) return tl::unexpected(launched.error());
   return tl::unexpected(fmt::format("{}: {}", kPortTaken, launched.error()));
@@ -79,7 +79,7 @@ StartedServer Server::start(const Testbed& testbed, ServerSpec spec) {
 
 Server::~Server() {
   const std::lock_guard lock(lifecycle_);
-  // An error is ignored: the supervisor kills what is left when it ends.
+  // Ignores an error: at its end, the supervisor kills the rest.
   if (!kill_locked()) return;
   std::error_code ignored;
   remove_remains(spec_.folder, ignored);
@@ -142,7 +142,7 @@ Server::Result Server::launch_locked() {
     ready =
         tl::unexpected(failure(fmt::format("has not loaded {}", spec_.clock->library().string())));
   }
-  if (!ready) (void)kill_locked();  // the first failure is reported
+  if (!ready) (void)kill_locked();  // the first failure counts
   return ready;
 }
 
@@ -170,7 +170,7 @@ Server::Result Server::kill_locked() {
   if (!alive()) return {};
   const auto its = process();
   const auto sent = its->signal(SIGKILL);
-  // If the signal is refused the process has just ended.
+  // If the signal was refused, the process has just ended.
   if (its->wait_for_exit(Clock::now() + kKillWithin)) return {};
   return tl::unexpected(sent ? failure("does not die") : sent.error());
 }

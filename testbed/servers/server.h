@@ -36,23 +36,23 @@ struct UrlForm {
 
 /// How to run one server.
 struct ServerSpec {
-  /// Of a server in a new folder, which is called after it. Throws Failure.
+  /// For a server in a new folder named after it. Throws Failure.
   static ServerSpec in_new_folder(Testbed& testbed, std::string_view name,
                                   std::vector<std::uint16_t> ports = {});
-  /// What clients' URLs begin with, and end with, by the server's way to speak. `plain`, `secured`:
-  /// the schemes; `files` null: no TLS.
+  /// Sets the start and end of clients' URLs. `plain` and `secured` are the schemes; `files` is
+  /// null without TLS.
   void speak(std::string_view plain, std::string_view secured, const std::string& login,
              const TlsFiles* files);
 
   std::filesystem::path folder;      ///< from Testbed::make_server_folder
-  std::string name;                  ///< in messages; empty: the program's file name
+  std::string name;                  ///< for messages; empty: the program's file name
   std::vector<std::string> argv;     ///< argv[0] is the absolute path of the program
-  std::vector<std::uint16_t> ports;  ///< the first is the one that clients use
+  std::vector<std::uint16_t> ports;  ///< the first is for clients
   UrlForm url;
-  const TlsFiles* tls = nullptr;     ///< that it speaks TLS with; null: none
-  const ClockShim* clock = nullptr;  ///< that it uses; null: the machine's
+  const TlsFiles* tls = nullptr;     ///< null without TLS
+  const ClockShim* clock = nullptr;  ///< null: the machine's
   std::chrono::milliseconds ready_within{120'000};
-  /// Whether the server can be used; called until it returns true or the time is up. Must return
+  /// Whether the server is ready; called until it returns true or the time is up. Must return
   /// within about a second.
   std::function<bool(const Server&)> ready;
   /// Whether it leads its cluster; null for a server without one.
@@ -78,18 +78,18 @@ class Server final {
   const std::vector<std::uint16_t>& ports() const { return spec_.ports; }
   /// With the secret: for clients, not for messages or arguments of a program.
   std::string url() const { return spec_.url.on({port()}); }
-  /// As people are shown it: "127.0.0.1:6379".
+  /// For people: "127.0.0.1:6379".
   std::string address() const { return UrlForm{}.on({port()}); }
-  /// What url() has as its password.
+  /// The password in url().
   const std::string& secret() const { return secret_; }
   const UrlForm& url_form() const { return spec_.url; }
-  /// To ask it something; null: it speaks no TLS.
+  /// For requests to it; null without TLS.
   const TlsFiles* tls() const { return spec_.tls; }
   /// Whether it leads its cluster; false if it does not answer.
   bool leads() const { return alive() && spec_.leads && spec_.leads(*this); }
   std::filesystem::path data_folder() const { return spec_.folder / "data"; }
   std::filesystem::path log_path() const { return spec_.folder / "log"; }
-  /// What the present process has written so far, or the last 64 KiB of it.
+  /// The present process's log so far, at most the last 64 KiB.
   std::string log() const;
 
   /// SIGSTOP, SIGCONT and SIGKILL are sent to the whole process tree, others to the server's
@@ -97,9 +97,9 @@ class Server final {
   tl::expected<void, std::string> signal(int signo);
   tl::expected<void, std::string> freeze() { return signal(SIGSTOP); }
   tl::expected<void, std::string> thaw() { return signal(SIGCONT); }
-  /// Sends SIGKILL and waits for its end. No error if it has ended already.
+  /// Sends SIGKILL and waits for the end. No error if the server has ended already.
   tl::expected<void, std::string> kill_hard();
-  /// Kills the server if it runs, and starts it again on the same ports with its data, or without.
+  /// Kills the server if it runs, and starts it again on the same ports, with or without its data.
   tl::expected<void, std::string> restart(bool keep_data);
 
  private:

@@ -43,7 +43,7 @@ fs::path barred_parent(const fs::path& path) {
   return {};
 }
 
-/// Lets the account through the folder, which it cannot list, and nobody else.
+/// Lets only the account through the folder; it cannot list the folder.
 tl::expected<void, std::string> open_to(const Account& account, const fs::path& folder) {
   if (account.name.empty()) return {};
   if (chown(folder.c_str(), geteuid(), account.gid) != 0 || chmod(folder.c_str(), 0710) != 0) {

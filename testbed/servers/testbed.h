@@ -13,14 +13,14 @@
 
 namespace lockbench::testbed {
 
-/// The user of private servers, for those of them that let us choose it.
+/// The user of private servers, if they let us choose it.
 inline constexpr std::string_view kUser = "lockbench";
 
-/// Private servers of one process: a folder of its own in $TMPDIR, else /tmp, and a supervisor that
-/// ends servers and folder with it, also if this process is killed. Other users of the machine can
-/// neither enter the folder nor, without the secret, use the servers. Thread-safe, so that
-/// servers can be started side by side. A Server may outlive its Testbed; it is then a stopped
-/// server.
+/// Private servers of one process: their folder in $TMPDIR, else /tmp, and a supervisor that ends
+/// the servers and removes the folder when this process ends, even if it is killed. Other users of
+/// the machine can neither enter the folder nor, without the secret, use the servers. Thread-safe,
+/// so that servers can be started side by side. A Server may outlive its Testbed; it is then a
+/// stopped server.
 class Testbed {
  public:
   static tl::expected<std::unique_ptr<Testbed>, std::string> start();
@@ -30,11 +30,11 @@ class Testbed {
 
   const std::filesystem::path& folder() const { return folder_; }
 
-  /// Who runs the servers.
+  /// The account that runs the servers.
   const Account& account() const { return account_; }
   /// The password of all servers: 128 random bits in hexadecimal digits.
   const std::string& secret() const { return secret_; }
-  /// User and secret as they stand in a URL: "lockbench:...@".
+  /// User and secret for a URL: "lockbench:...@".
   std::string login(std::string_view user = kUser) const {
     return std::string(user) + ":" + secret_ + "@";
   }
@@ -47,13 +47,13 @@ class Testbed {
                                              std::string_view text) const {
     return account_.write_file(path, text);
   }
-  /// A copy in `folder`, for the account: it may be barred from where the file is.
+  /// A copy in `folder` for the account, which may not be able to reach the file itself.
   tl::expected<std::filesystem::path, std::string> lend(const std::filesystem::path& file,
                                                         const std::filesystem::path& folder) const;
 
   const std::shared_ptr<Supervisor>& supervisor() const { return supervisor_; }
 
-  /// For the servers that are started after it was set.
+  /// For servers started after it was set.
   PortChooser choose_port = free_loopback_port;
 
  private:

@@ -19,7 +19,7 @@ constexpr Program kJava{"java", "default-jre-headless"};
 /// Its manifest names the jars that it needs, except for a logger.
 constexpr std::string_view kJar = "/usr/share/java/zookeeper.jar";
 constexpr std::string_view kLogger = "/usr/share/java/slf4j-simple.jar";
-/// Of TLS for clients; the manifest forgets these, which other jars that it names need.
+/// For TLS with clients: the manifest lacks these, though jars that it names need them.
 constexpr std::string_view kNetty =
     "/usr/share/java/netty-codec.jar:/usr/share/java/netty-resolver.jar:"
     "/usr/share/java/netty-transport-native-unix-common.jar";
@@ -28,8 +28,8 @@ constexpr std::string_view kNetty =
 constexpr std::string_view kConfig = "zoo.cfg", kSnapshot = "snapshot", kPeerKey = "peers.pem",
                            kClientKey = "clients.pem";
 
-/// A member's number and the owner of its nodes are part of its data, so that they are there again
-/// when the data has been removed.
+/// A member's number and the owner of its nodes are part of its data, so restores them after the
+/// data was removed.
 constexpr std::string_view kStart = R"(
 echo "$1" > myid && shift || exit 1
 [ -e version-2 ] || { mkdir -p new && cp ../snapshot new/snapshot.0 && mv new version-2; } || exit 1
@@ -39,19 +39,19 @@ exec "$@"
 /// The answer to one of ZooKeeper's commands of four letters.
 std::string ask(const Server& server, std::string_view letters) {
   constexpr std::chrono::milliseconds kWithin{500};
-  // It closes the connection after the answer.
+  // The server closes the connection after the answer.
   const auto whole = [](std::string_view) { return false; };
   return ask_until(server.port(), letters, kWithin, whole, server.tls()).value_or("");
 }
 
-/// Checks that this process answers: another may have taken the port first.
+/// Checks that this process answers, as another may have taken the port first.
 bool zookeeper_is_ready(const Server& server) {
   if (zookeeper_mode(server).empty()) return false;
   const std::string folder = fmt::format("user.dir={}\n", server.data_folder().string());
   return ask(server, "envi").find(folder) != std::string::npos;
 }
 
-/// The ports of a member: an ensemble needs three, a server that is alone only the first.
+/// The ports of a member: three in an ensemble, only the first for a single server.
 struct Voter {
   std::uint16_t clients = 0, peers = 0, election = 0;
   TlsFiles tls{};  ///< in an ensemble
@@ -81,8 +81,8 @@ std::vector<std::string> arguments(const ZookeeperOptions& options, const fs::pa
       "-Dzookeeper.preAllocSize=4096", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"};
   words.insert(words.end(), options.java.begin(), options.java.end());
   if (options.mesh != nullptr) {
-    // For a member that is cut off: members elect a leader one connection after the other, and wait
-    // for each for 5 s by default. They repeat a vote that got lost after up to 60 s.
+    // For isolated members. By default, a member in an election connects to one after another and
+    // waits 5 s for each, and repeats a lost vote only after up to 60 s.
     words.insert(words.end(), {"-Dzookeeper.cnxTimeout=500",
                                "-Dzookeeper.fastleader.maxNotificationInterval=1000"});
   }
@@ -96,13 +96,12 @@ std::string configuration(const ZookeeperOptions& options, const fs::path& folde
                           std::size_t number, const std::vector<Voter>& all) {
   std::string text = fmt::format(
       "dataDir={0}\n{1}={2}\n{1}Address=127.0.0.1\n"
-      // In milliseconds. Sessions are checked once per tick, so they end at most one tick late.
+      // In milliseconds. Sessions are checked once per tick, so they end at most a tick late.
       "tickTime=100\nminSessionTimeout=200\nmaxSessionTimeout=3600000\n"
-      // In ticks: as many seconds as with ZooKeeper's default ticks, but less before a member that
-      // was cut off is given up.
+      // In ticks: 10 s to join; then 5 s, or 2 s in a mesh, until an isolated member is given up.
       "initLimit=100\nsyncLimit={3}\n"
       "maxClientCnxns=0\nadmin.enableServer=false\n"
-      // Everybody may give them.
+      // Anyone may send them.
       "4lw.commands.whitelist=srvr,envi\n",
       (folder / "data").string(), options.tls == nullptr ? "clientPort" : "secureClientPort",
       all[number].clients, options.mesh == nullptr ? 50 : 20);
@@ -121,7 +120,7 @@ std::string peer_configuration(const TlsFiles& tls, const fs::path& key) {
       "sslQuorum=true\nssl.quorum.clientAuth=need\n"
       "ssl.quorum.keyStore.type=PEM\nssl.quorum.keyStore.location={}\n"
       "ssl.quorum.trustStore.type=PEM\nssl.quorum.trustStore.location={}\n"
-      // They have one address, and the authority certifies nobody else.
+      // All have one address, and the authority certifies only them.
       "ssl.quorum.hostnameVerification=false\n",
       key.string(), tls.ca.string());
 }
@@ -135,8 +134,7 @@ std::string client_configuration(const TlsFiles& tls, const fs::path& key) {
       key.string(), tls.ca.string(), tls.asks_clients ? "need" : "none");
 }
 
-/// In jute, ZooKeeper's serialization: numbers with their high byte first, texts after their
-/// length.
+/// In jute, ZooKeeper's serialization: big-endian numbers; texts preceded by their length.
 std::string number(std::uint64_t value, int bytes) {
   std::string text;
   for (int shift = 8 * (bytes - 1); shift >= 0; shift -= 8) {
@@ -161,7 +159,7 @@ std::string identity(std::string_view user, std::string_view password) {
   return fmt::format("{}:{}", user, reinterpret_cast<const char*>(encoded.data()));
 }
 
-/// A node without data and history, with the only ACL there is.
+/// A node without data and history, with the only ACL.
 std::string node(std::string_view path) {
   constexpr int kStatSize = 4 * 8 + 3 * 4 + 2 * 8;
   constexpr std::uint64_t kAcl = 1;
@@ -179,13 +177,13 @@ std::uint32_t adler32(std::string_view data) {
 }
 
 /// A snapshot of a ZooKeeper without data, "snapshot.0", whose nodes only this digest user may
-/// touch. A server without a snapshot would let everybody in until the ACL of its root is set.
+/// touch. Without a snapshot, a server would let everybody in until its root has an ACL.
 std::string zookeeper_snapshot(std::string_view user, std::string_view password) {
   constexpr std::uint32_t kVersion = 2, kAllRights = 31;
   constexpr std::uint64_t kNoDatabase = ~std::uint64_t{0};
   std::string snapshot = "ZKSN" + int32(kVersion) + int64(kNoDatabase);
   snapshot += int32(0);  // sessions
-  // ACLs by their numbers: one, of one entry.
+  // ACLs by number: one, with one entry.
   snapshot += int32(1) + int64(1) + int32(1) + int32(kAllRights) + text("digest") +
               text(identity(user, password));
   for (const char* path : {"", "/zookeeper", "/zookeeper/quota", "/zookeeper/config"}) {
@@ -200,7 +198,7 @@ std::string contents_of(const fs::path& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-/// A key and its certificate, as Java wants them: in one file.
+/// A key and its certificate in one file, as Java requires.
 void write_key(const Testbed& testbed, const fs::path& path, const TlsFiles& tls) {
   need(testbed.write_file(path, contents_of(tls.key) + contents_of(tls.certificate)));
 }

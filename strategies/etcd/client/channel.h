@@ -16,18 +16,18 @@
 // Shared by the files that use gRPC.
 namespace lockbench::etcd {
 
-/// Where gRPC tells which operations have ended: one queue for all connections of the process, and
-/// a thread that looks there and wakes their callers, which may share a thread and so must not
-/// block it.
+/// gRPC's queue of ended operations, one for all connections of the process, and a thread that
+/// waits on it and wakes the callers. Callers may share a thread, so they cannot wait there
+/// themselves.
 class Completions {
  public:
-  /// They end with the last connection. The error says that there is no thread.
+  /// Shared by all connections; ends with the last. The error says why there is no thread.
   static tl::expected<std::shared_ptr<Completions>, std::string> shared();
 
   Completions() = default;
   Completions(const Completions&) = delete;
   Completions& operator=(const Completions&) = delete;
-  /// Nothing may be under way any more.
+  /// No operation may be under way.
   ~Completions() { queue_.Shutdown(); }
 
   grpc::CompletionQueue* queue() { return &queue_; }
@@ -37,8 +37,8 @@ class Completions {
   Thread thread_;  ///< last: it ends with the queue, and is joined first
 };
 
-/// The end of one operation of gRPC, which is to be started with tag(). Its maker must wait for it,
-/// as gRPC writes to the caller's memory until then.
+/// The end of one gRPC operation. Start the operation with tag(), and wait for its end: until then
+/// gRPC writes to the caller's memory.
 class Completion {
  public:
   Completion() = default;
@@ -48,8 +48,7 @@ class Completion {
   void* tag() { return this; }
   /// False if it has not ended after that time.
   bool ends_within(Duration time) { return ends_by(Carrier::current().now() + time); }
-  /// Waits for its end, which the call's deadline or its cancellation must bring. False if it
-  /// failed.
+  /// Waits for its end, so the call needs a deadline or a cancellation. False if it failed.
   bool succeeds();
 
  private:
@@ -62,7 +61,7 @@ class Completion {
   bool ok_ = false;
 };
 
-/// As gRPC takes an address: a name is looked up, a numeric address is not.
+/// The address in gRPC's syntax: a name is looked up, a numeric address is not.
 std::string grpc_target(const HostPort& member);
 
 using Credentials = std::shared_ptr<grpc::ChannelCredentials>;
@@ -70,8 +69,8 @@ using Credentials = std::shared_ptr<grpc::ChannelCredentials>;
 /// For all channels to the endpoint's members. The error names the file that cannot be read.
 tl::expected<Credentials, std::string> credentials_of(const Endpoint& endpoint);
 
-/// Why gRPC has no connection to this member, which it does not tell: one that lacks TLS, or has a
-/// certificate that is refused. Looks for it within that time.
+/// Why there is no connection to this member, as gRPC does not say: TLS on one side only, or a
+/// refused certificate. Probes the member, for at most `within`.
 std::string why_silent(const HostPort& member, const Endpoint& endpoint, Duration within,
                        const std::stop_token& stop);
 
@@ -81,9 +80,9 @@ struct Connection::Channel {
           std::shared_ptr<Completions> its_completions);
 
   bool ready() const { return channel->GetState(false) == GRPC_CHANNEL_READY; }
-  /// Waits until the state is another, for at most that time.
+  /// Waits for another state, for at most `longest`.
   void await_change(grpc_connectivity_state state, Duration longest);
-  /// For a call that has been started with the queue: waits for its end.
+  /// Waits for the end of a call that was started on the queue.
   template <class Call, class Response>
   grpc::Status finish(const Call& call, Response& response) {
     grpc::Status status;
@@ -112,10 +111,10 @@ Connection::Send Connection::send_by(std::unique_ptr<Stub> Channel::*stub, Start
   };
 }
 
-/// What the end of a call says of its request.
+/// What the status of a call says about its request.
 enum class Verdict {
   done,
-  absent,      ///< what it names does not exist
+  absent,      ///< its object does not exist
   refused,     ///< it took no effect
   logged_out,  ///< refused: the token has expired, or users or roles were changed since the login
   late,        ///< the deadline has passed
@@ -126,19 +125,19 @@ Verdict verdict_of(const grpc::Status& status);
 /// Sets the deadline, unless it is Duration::max(), and the login's token.
 void prepare(grpc::ClientContext& context, Duration timeout, const std::string& token);
 
-/// Cancels a call when the stop comes.
+/// Cancels a call when a stop is requested.
 struct CancelOnStop {
   grpc::ClientContext& context;
   void operator()() const { context.TryCancel(); }
 };
 using StopCallback = std::stop_callback<CancelOnStop>;
 
-/// A stream in both directions, with one operation under way at a time. An operation is false if it
-/// failed, or had to be cancelled after `longest` or by the stop; the stream is then broken.
+/// A stream in both directions, with one operation under way at a time. An operation returns false
+/// if it failed, or was cancelled after `longest` or by the stop; the stream is then broken.
 template <class Request, class Response>
 class Stream {
  public:
-  /// The stream as a whole may take `timeout`. Keeps what it needs of the channel.
+  /// The whole stream may take `timeout`. Keeps the parts of the channel that it needs.
   template <class Channel>
   Stream(const Channel& channel, const std::string& token, Duration timeout = Duration::max())
       : channel_(channel.channel), completions_(channel.completions) {
@@ -179,7 +178,7 @@ class Stream {
   }
   const Response& response() const { return response_; }
 
-  /// Ends it. Says why it has ended, if it had, or does so within `patience`.
+  /// Ends the stream. If it had ended before, or does so within `patience`, the status says why.
   grpc::Status finish(Duration patience = {}) {
     grpc::Status status;
     if (!stream_) return status;

@@ -13,10 +13,10 @@ namespace {
 using Kv = etcdserverpb::KV::Stub;
 using Leases = etcdserverpb::Lease::Stub;
 
-/// How often a wait for a connection looks whether it is to stop: gRPC's own wait for a change of
-/// state cannot be cancelled.
+/// How often a wait for a connection checks for a stop: gRPC's wait for a change of state cannot be
+/// cancelled.
 constexpr Duration kSlice = std::chrono::milliseconds(20);
-/// The second attempt is for a token that has expired.
+/// The second attempt is for an expired token.
 constexpr int kAttempts = 2;
 
 }  // namespace
@@ -43,7 +43,7 @@ tl::expected<Endpoint, std::string> parse_endpoint(std::string_view text) {
 }
 
 Verdict verdict_of(const grpc::Status& status) {
-  // What has no code of its own is told by the text of the server, or of the library.
+  // Some cases have no code of their own, only the text of the server or of the library.
   const auto says = [&](std::string_view text) {
     return status.error_message().find(text) != std::string::npos;
   };
@@ -63,7 +63,7 @@ Verdict verdict_of(const grpc::Status& status) {
     case grpc::StatusCode::UNIMPLEMENTED:
       return Verdict::refused;
     case grpc::StatusCode::RESOURCE_EXHAUSTED:
-      // The library's own code for an answer that is too large to be read.
+      // The library itself uses this code for an answer that is too large to read.
       return says("larger than max") ? Verdict::unknown : Verdict::refused;
     case grpc::StatusCode::DEADLINE_EXCEEDED:
       return Verdict::late;
@@ -93,7 +93,7 @@ tl::unexpected<StoreError> Connection::not_understood(std::string_view name,
                                                       std::string_view expected) {
   close();
   return fail(StoreError::Kind::unanswered,
-              fmt::format("its answer to {} does not fit, expected {}", name, expected));
+              fmt::format("unexpected answer to {}: expected {}", name, expected));
 }
 
 StoreResult<void> Connection::open(Duration limit, const std::stop_token& stop) {
@@ -109,7 +109,7 @@ StoreResult<void> Connection::open(Duration limit, const std::stop_token& stop) 
   while (state != GRPC_CHANNEL_READY) {
     const TimePoint now = env_.now();
     if (state == GRPC_CHANNEL_TRANSIENT_FAILURE || state == GRPC_CHANNEL_SHUTDOWN) {
-      // One that has been reached is just down.
+      // No probe after a first success: the settings fit, so the server is just down.
       return fail(StoreError::Kind::not_sent,
                   reached_ ? "no etcd server answers"
                            : why_silent(member(), endpoint_, give_up_at - now, stop));
@@ -124,8 +124,8 @@ StoreResult<void> Connection::open(Duration limit, const std::stop_token& stop) 
     state = made->channel->GetState(true);
   }
   channel_ = std::move(made);
-  // A token of the time before may name a revision that a new server has yet to reach, and for that
-  // it waits without an answer.
+  // An old token may carry a revision that the new member has not applied yet; the member would
+  // block instead of answering.
   token_.clear();
   reached_ = true;
   return {};
@@ -157,7 +157,7 @@ StoreResult<void> Connection::authenticate(const std::stop_token& stop) {
   const auto done = exchange(
       {"Authenticate", {}, stop},
       send_by(&Channel::auth, &etcdserverpb::Auth::Stub::AsyncAuthenticate, request, response));
-  // Even if the login may have succeeded: the command itself was not sent.
+  // Even if the login may have succeeded, the command itself was not sent.
   if (!done) return tl::unexpected(StoreError{StoreError::Kind::not_sent, done.error().message});
   if (!is_token(response.token())) {
     return fail(StoreError::Kind::not_sent, "Authenticate was answered without a token");
@@ -288,7 +288,7 @@ StoreResult<bool> Connection::key_exists(std::string_view lock, const std::strin
   etcdserverpb::RangeRequest request;
   request.set_key(key);
   request.set_keys_only(true);
-  // Read from the member that is watched: its state is not newer than what the watch will report.
+  // Read from the watched member, so the state is not newer than the watch's first report.
   request.set_serializable(true);
   etcdserverpb::RangeResponse response;
   return call({"Range", lock, stop}, send_by(&Channel::kv, &Kv::AsyncRange, request, response))
@@ -302,7 +302,7 @@ StoreResult<StoreFacts> Connection::facts() {
               send_by(&Channel::maintenance, &etcdserverpb::Maintenance::Stub::AsyncStatus, request,
                       response))
       .map([&](bool) {
-        // With a server that restarts its leader's term ends.
+        // A restart of the server ends the leader's term.
         return StoreFacts{.version = printable(response.version()),
                           .instance = fmt::format("term {}", response.raftterm())};
       });
@@ -321,7 +321,7 @@ grpc::Status Connection::watch(const Call& call, const std::string& watched, Dur
               stream.write(request, call.stop) && stream.read(call.stop) &&
               !stream.response().canceled();
   if (open) {
-    // The key may have been deleted before the watch began. To look may close the channel.
+    // The key may have been deleted before the watch began. Looking may close the channel.
     const auto there = key_exists(call.lock, watched, call.stop);
     open = there.has_value();
     gone = there && !*there;

@@ -24,7 +24,7 @@ namespace lockbench::etcd {
 class Completions;
 struct Txn;
 
-/// One etcd cluster, with https:// a query as in TlsSettings. The hosts are its members.
+/// One etcd cluster; the hosts are its members. With https://, a query as in TlsSettings.
 using Endpoint = Url;
 /// As parse_url().
 tl::expected<Endpoint, std::string> parse_endpoint(std::string_view text);
@@ -50,10 +50,10 @@ struct GrantedLease {
 };
 
 /// One channel to one etcd member; used by one thread. Constructing it does not connect; a call
-/// connects first if there is no connection, to the next member in turn after one that failed.
-/// Reports every command to its Env. No call takes longer than the command timeout (and as long
-/// again to connect); a stop ends it at once. A call that begins after the stop, to clean up, is
-/// given a part of that time. `lock` is the lock's key, for the Env.
+/// connects first if there is no connection, to the next member in turn after a failure. Reports
+/// every command to its Env. No call takes longer than the command timeout (and as long again to
+/// connect); a stop ends it immediately. A call that begins after the stop, to clean up, gets a
+/// part of Timeouts::after_stop. `lock` is the lock's key, for the Env.
 class Connection {
  public:
   Connection(Endpoint endpoint, const Timeouts& timeouts, Env& env);
@@ -65,10 +65,10 @@ class Connection {
 
   StoreResult<GrantedLease> grant_lease(std::int64_t seconds, std::string_view lock,
                                         const std::stop_token& stop = {});
-  /// Removes the lease and every key on it. Succeeds if there is no such lease any more.
+  /// Removes the lease and every key on it. Succeeds if the lease is already gone.
   StoreResult<void> revoke_lease(LeaseId lease, std::string_view lock,
                                  const std::stop_token& stop = {});
-  /// Nothing: a lease that it names is gone; it took no effect.
+  /// Nothing if a lease that it names is gone; it then took no effect.
   StoreResult<std::optional<TxnResult>> transact(std::string_view lock, const Txn& txn,
                                                  const std::stop_token& stop = {});
   /// Returns how many keys were deleted.
@@ -83,21 +83,21 @@ class Connection {
                                      std::int64_t limit = 0, const std::stop_token& stop = {});
   StoreResult<StoreFacts> facts();
 
-  /// Waits until there is no key `watched` (any more). False if `until` or a stop came first.
-  /// Reported as a command that blocks.
+  /// Waits until the key `watched` does not exist. False if `until` or a stop came first. Reported
+  /// as a command that blocks.
   StoreResult<bool> await_deletion(std::string_view lock, const std::string& watched,
                                    TimePoint until, const std::stop_token& stop);
 
   void close() noexcept;
   /// All members.
   const std::string& display() const { return display_; }
-  /// The failure of a command whose answer is not what it can be. Closes the connection.
+  /// The failure of a command whose answer does not fit it. Closes the connection.
   tl::unexpected<StoreError> not_understood(std::string_view name, std::string_view expected);
   /// The member that is used now.
   const std::string& address() const { return address_; }
 
  protected:
-  // For calls that a lock does not need, of a client that only reads.
+  // For derived clients with further calls: the renewal of leases, and the watch.
   struct Channel;
   struct Call {
     std::string_view name, lock;
@@ -105,11 +105,11 @@ class Connection {
   };
   using Send = std::function<grpc::Status(grpc::ClientContext*)>;
 
-  /// Sends `request` as `start` does, by that stub of the channel; waits for the response.
+  /// Sends `request` by `start` on that stub of the channel; waits for the response.
   template <class Stub, class Start, class Request, class Response>
   Send send_by(std::unique_ptr<Stub> Channel::*stub, Start start, const Request& request,
                Response& response);
-  /// Connects and sends. False: what it names does not exist.
+  /// Connects and sends. False if the request's object does not exist.
   StoreResult<bool> call(const Call& call, const Send& send);
   CommandInfo info_of(const Call& call, bool blocks = false) const {
     return {.store = "etcd",
@@ -123,7 +123,7 @@ class Connection {
   }
   /// Null without a connection.
   Channel* channel() { return channel_.get(); }
-  /// From the login; empty if it has none.
+  /// From the login; empty without one.
   const std::string& token() const { return token_; }
   /// The next call logs in again.
   void forget_token() { token_.clear(); }
@@ -150,10 +150,10 @@ class Connection {
 
   const Timeouts timeouts_;
   Env& env_;
-  bool reached_ = false;  ///< a member, once
-  std::size_t next_ = 0;  ///< the member that is, or is to be, connected to
+  bool reached_ = false;  ///< some member, at some time
+  std::size_t next_ = 0;  ///< counts up; modulo the number of members, the current or next one
   std::string address_;   ///< that member's
-  /// The latest channel's: to reconnect must not end and start their thread.
+  /// The latest channel's, kept so that reconnecting does not end and restart their thread.
   std::shared_ptr<Completions> completions_;
   std::unique_ptr<Channel> channel_;  ///< null without a connection
   std::string token_;                 ///< from the login; empty until it is needed

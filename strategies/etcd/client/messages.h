@@ -8,8 +8,8 @@
 #include "strategies/etcd/client/connection.h"
 #include "strategies/etcd/client/rpc.pb.h"
 
-// The messages of etcd's API that locks need: how they are made, and what an answer must look like.
-// Protobuf vouches for the types only: an answer that does not fit its request is nothing.
+// The messages of etcd's API that locks need: making requests, and checking answers. Protobuf
+// checks the types only; from an answer that does not fit its request nothing is read.
 namespace lockbench::etcd {
 
 struct Txn {
@@ -41,7 +41,7 @@ std::vector<Key> read_keys(const etcdserverpb::RangeResponse& response);
 /// An answer for each operation that was done, of its kind and within its bounds.
 std::optional<TxnResult> read_txn(const Txn& txn, const etcdserverpb::TxnResponse& response);
 std::optional<GrantedLease> read_grant(const etcdserverpb::LeaseGrantResponse& response);
-/// Whether gRPC can carry it; with other bytes it ends the program.
+/// Whether gRPC can carry it: other bytes make gRPC abort the program.
 bool is_token(std::string_view text);
 
 }  // namespace lockbench::etcd

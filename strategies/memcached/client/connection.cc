@@ -15,7 +15,7 @@
 namespace lockbench::memcached {
 namespace {
 
-// What is longer is not read to its end: a server must not decide how much memory a client uses.
+// Longer answers are not read to their end: a server must not decide how much memory a client uses.
 constexpr std::size_t kLongestLine = 2048;
 constexpr std::size_t kLongestValue = std::size_t{1} << 20;  // the server's own default
 constexpr std::size_t kLongestStats = std::size_t{64} << 10;
@@ -32,7 +32,7 @@ tl::unexpected<BadReply> unlike(std::string_view expected, std::string_view said
   return tl::unexpected(BadReply{fmt::format("expected {}, got {}", expected, quoted(said))});
 }
 
-/// Nothing if it is not complete. The error is what was sent in place of a line.
+/// Nothing if the line is not complete. The error holds the bytes sent in place of a line.
 tl::expected<std::optional<std::string_view>, std::string_view> line_of(std::string_view bytes) {
   const std::size_t end = bytes.substr(0, kLongestLine).find(kLineEnd);
   if (end != std::string_view::npos) return bytes.substr(0, end);
@@ -40,7 +40,7 @@ tl::expected<std::optional<std::string_view>, std::string_view> line_of(std::str
   return std::nullopt;
 }
 
-/// A line that is not what was expected: an error of the server's, or of another command.
+/// An unexpected line: a server's error, or the answer to another command.
 tl::unexpected<BadReply> not_expected(std::string_view expected, std::string_view line) {
   if (line == "ERROR" || line.starts_with("CLIENT_ERROR") || line.starts_with("SERVER_ERROR")) {
     return tl::unexpected(BadReply{.why = quoted(line), .refused = true});
@@ -75,12 +75,12 @@ std::string storing(std::string_view name, std::string_view key, std::int64_t se
   return fmt::format("{} {} 0 {} {}{}\r\n{}\r\n", name, key, seconds, value.size(), last, value);
 }
 
-/// Without what the server says, which may repeat the password.
+/// Hides the server's words, which may repeat the password.
 ParseResult<bool> parse_login(std::string_view bytes) {
   auto parsed = parse_choice(bytes, {.yes = "STORED"});
   if (!parsed) {
     parsed.error().why = parsed.error().refused ? "authentication was refused"
-                                                : "an answer that is none to the authentication";
+                                                : "unexpected answer to the authentication";
   }
   return parsed;
 }
@@ -91,7 +91,7 @@ auto one_of(const Choice& choice) {
 
 const auto parse_deleted = one_of({.yes = "DELETED", .no = "NOT_FOUND"});
 
-/// How many of so many were there.
+/// How many of `count` keys existed.
 ParseResult<std::size_t> parse_deletions(std::string_view bytes, std::size_t count) {
   Parsed<std::size_t> all{.value = 0};
   for (std::size_t reply = 0; reply < count; ++reply) {
@@ -190,7 +190,7 @@ tl::expected<Endpoint, std::string> parse_endpoint(std::string_view text) {
   if (!url) return url;
   if (url->path == "/") url->path.clear();
   if (!url->path.empty()) return invalid_url("a path is not allowed", form);
-  // They would end what is sent to authenticate.
+  // Either would end the login early.
   if (!is_one_word(url->user) || !is_one_word(url->password)) {
     return invalid_url("user and password must not contain spaces and control characters", form);
   }
@@ -214,7 +214,7 @@ StoreResult<void> Connection::connect(const std::stop_token& stop) {
   received_.clear();
   StoreResult<void> greeted;
   if (!endpoint_.password.empty()) {
-    // An item that has expired: a server without authentication must not keep the password.
+    // As an expired item: a server without authentication must not keep the password.
     const std::string login = endpoint_.user + " " + endpoint_.password;
     greeted = greet<bool>("auth", storing("set", "lockbench", -1, login), end, stop, parse_login);
   }
@@ -273,7 +273,7 @@ StoreResult<T> Connection::exchange(std::string_view request, Duration timeout,
   for (Duration left = timeout;; left = end - Carrier::current().now()) {
     auto parsed = parse(received_);
     if (!parsed) {
-      // What the server did not understand may have left bytes that it takes for a command.
+      // The rest of a request that it did not understand may pass for another command.
       close();
       return fail(
           parsed.error().refused ? StoreError::Kind::rejected : StoreError::Kind::unanswered,
@@ -282,7 +282,7 @@ StoreResult<T> Connection::exchange(std::string_view request, Duration timeout,
     if (*parsed) {
       received_.erase(0, (*parsed)->size);
       if (received_.empty()) return std::move((*parsed)->value);
-      // It would be taken for the reply to the next command.
+      // The rest would pass for the reply to the next command.
       close();
       return fail(StoreError::Kind::unanswered, "a reply that nobody asked for");
     }
@@ -340,7 +340,7 @@ StoreResult<std::size_t> Connection::remove_all(std::span<const std::string> key
 StoreResult<StoreFacts> Connection::facts() {
   return call<Stats>("stats", {}, "stats\r\n", {}, parse_stats).map([](Stats stats) {
     const auto number = [&](const char* name) { return std::strtod(stats[name].c_str(), nullptr); };
-    // Both are from one clock; the difference is the start time.
+    // One clock gives both; their difference is the start time.
     return StoreFacts{
         .version = stats["version"],
         .instance = fmt::format("{}@{}", stats["pid"], number("time") - number("uptime")),

@@ -19,7 +19,7 @@
 
 namespace lockbench::memcached {
 
-/// One memcached server. memcaches:// is for TLS, with a query as in TlsSettings.
+/// One memcached server. memcaches:// means TLS, with a query as in TlsSettings.
 using Endpoint = Url;
 /// As parse_url().
 tl::expected<Endpoint, std::string> parse_endpoint(std::string_view text);
@@ -27,11 +27,11 @@ tl::expected<Endpoint, std::string> parse_endpoint(std::string_view text);
 /// memcached takes larger numbers for absolute times.
 inline constexpr std::int64_t kLongestExpiry = 60LL * 60 * 24 * 30;
 
-/// memcached reads its clock once a second, a little late each time, so that now and then it counts
-/// two seconds at once: an item may live so much less than asked, and is asked to live longer.
+/// memcached reads its clock once a second, a little late each time, and so now and then counts two
+/// seconds in one step. An item may live this much less than asked, so we ask for this much more.
 inline constexpr std::chrono::seconds kKeptLonger{2};
 
-/// The expiry that is asked for, and how long the lock is valid.
+/// The requested expiry, and how long the lock is valid.
 struct ItemTtl {
   std::int64_t asked = 0;  ///< seconds
   Duration kept{};
@@ -47,8 +47,8 @@ struct ItemTtl {
   }
 };
 
-// The replies of memcached's text protocol (protocol.txt). Each function reads one from the front
-// of what a server has sent, however broken that is, and changes nothing.
+// The replies of memcached's text protocol (protocol.txt). Each function reads one reply from the
+// front of the received bytes, which may be broken, and changes nothing.
 
 struct Item {
   std::string value;
@@ -64,15 +64,15 @@ struct Parsed {
 
 struct BadReply {
   std::string why;  ///< printable
-  /// The server said that it did not do it. Otherwise the reply is not one to this command.
+  /// The server answered that it did nothing. If false, the reply does not fit the command.
   bool refused = false;
 };
 
-/// Nothing: the reply is not complete.
+/// Nothing if the reply is not complete.
 template <class T>
 using ParseResult = tl::expected<std::optional<Parsed<T>>, BadReply>;
 
-/// What is answered in one line: `yes` if it was done, one of the others if not.
+/// An answer of one line: `yes` if it was done, one of the others if not.
 struct Choice {
   std::string_view yes;
   std::string_view no{}, or_no{};
@@ -90,7 +90,7 @@ ParseResult<Stats> parse_stats(std::string_view bytes);
 /// One connection to one memcached server, in the text protocol; used by one thread. Constructing
 /// it does not connect; a command connects first if there is no connection, within the command
 /// timeout. After a failure the connection is closed, and the next command reconnects. Reports
-/// every command to its Env. A stop gives up an answer that does not come within 50 ms.
+/// every command to its Env. After a stop, an answer has a part of Timeouts::after_stop to come.
 class Connection {
  public:
   Connection(Endpoint endpoint, const Timeouts& timeouts, Env& env);
@@ -102,8 +102,8 @@ class Connection {
                         const std::stop_token& stop = {});
   /// Nothing: the item does not exist.
   StoreResult<std::optional<Item>> gets(std::string_view key, const std::stop_token& stop = {});
-  /// False: the item does not exist or has another version. With negative `seconds` the new item
-  /// has expired already.
+  /// False: the item does not exist or has another version. With negative `seconds` the new item is
+  /// expired from the start.
   StoreResult<bool> cas(std::string_view key, std::string_view value, std::int64_t seconds,
                         std::uint64_t version, const std::stop_token& stop = {});
   /// False: the item does not exist.
@@ -118,13 +118,13 @@ class Connection {
   const std::string& display() const { return display_; }
 
  private:
-  // `parse` returns a ParseResult<T> for what has come.
+  // `parse` makes a ParseResult<T> of the received bytes.
 
-  /// One command for each of these keys, reported to the Env; they are sent together.
+  /// Sends one command per key, all together, and reports each to the Env.
   template <class T, class Parse>
   StoreResult<T> call(std::string_view name, std::span<const std::string_view> keys,
                       std::string_view request, const std::stop_token& stop, const Parse& parse);
-  /// A part of what a new connection begins with.
+  /// Sends one of the commands that begin a new connection.
   template <class T, class Parse>
   StoreResult<void> greet(std::string_view name, std::string_view request, TimePoint end,
                           const std::stop_token& stop, const Parse& parse);
@@ -145,7 +145,7 @@ class Connection {
   const Timeouts timeouts_;
   Env& env_;
   std::unique_ptr<Transport> transport_;
-  std::string received_;  ///< and not used yet
+  std::string received_;  ///< bytes not used yet
 };
 
 }  // namespace lockbench::memcached

@@ -25,7 +25,7 @@ class MemcachedStore : public Store {
 
   StoreResult<std::size_t> remove_keys(std::span<const std::string> keys,
                                        const std::stop_token& stop) override {
-    // Few round trips; the replies fit into the buffers of the sockets while requests are sent.
+    // Few round trips, and the replies fit into the sockets' buffers while requests are sent.
     constexpr std::size_t kBatch = 200;
     memcached_.close();
     return remove_in_batches(keys, kBatch, display(), stop,

@@ -15,7 +15,7 @@
 namespace lockbench::postgres {
 namespace {
 
-// libpq reads the URL itself; this gives errors the words that the other stores use.
+// libpq reads the URL itself; this words its errors as for the other stores.
 const UrlForm form{.what = "a PostgreSQL URL",
                    .allowed =
                        "postgresql://[user[:password]@]host[:port]/database or "
@@ -24,7 +24,7 @@ const UrlForm form{.what = "a PostgreSQL URL",
 /// libpq's settings by their names.
 using Settings = std::map<std::string, std::string, std::less<>>;
 
-/// Those of a DSN, secrets included; nothing if libpq does not understand it.
+/// The settings of a DSN, secrets included; nothing if libpq does not understand it.
 std::optional<Settings> settings_of(const std::string& dsn) {
   char* error = nullptr;
   const std::unique_ptr<PQconninfoOption, void (*)(PQconninfoOption*)> options(
@@ -44,7 +44,7 @@ std::string value_of(const Settings& parts, std::string_view name) {
   return found == parts.end() ? std::string() : found->second;
 }
 
-/// libpq connects to the address, whatever the host is called.
+/// If both are set, libpq connects to the address, not to the host.
 std::string host_of(const Settings& parts) {
   const std::string address = value_of(parts, "hostaddr");
   return address.empty() ? value_of(parts, "host") : address;
@@ -73,8 +73,9 @@ struct Taken {
   std::vector<std::string> names;
 };
 
-/// Those that stand for no setting only say how a server writes and plans. Those that say where
-/// service files are stay, for a service that a DSN names.
+/// Takes libpq's settings out of the environment. The four variables without a setting affect
+/// formatting and planning only. The locations of service files stay, for a DSN that names a
+/// service.
 Taken take() {
   Taken taken;
   const std::unique_ptr<PQconninfoOption, void (*)(PQconninfoOption*)> options(PQconndefaults(),
@@ -106,7 +107,7 @@ tl::expected<Endpoint, std::string> parse_endpoint(const std::string& dsn) {
   if (!uri && dsn.find('=') == std::string::npos) return invalid_url("not a PostgreSQL URL", form);
   const auto parts = settings_of(dsn);
   if (!parts) return invalid_url("not a PostgreSQL URL", form);
-  // An unencoded @ or / in the password: libpq would take a part of it for one of these.
+  // With an unencoded @ or / in the password, libpq would take a part of it for one of these.
   for (const char* name : {"host", "port", "dbname", "user"}) {
     const auto part = parts->find(name);
     const bool torn = part != parts->end() && part->second.find('@', 1) != std::string::npos;

@@ -15,20 +15,21 @@ struct Endpoint {
   std::string dsn;  ///< with secrets: for libpq only
   /// "127.0.0.1:5432" or "unix:/run/postgresql:5432": without credentials.
   std::string display;
-  /// Of its host, to be looked up before libpq is asked, which would block; empty if there is none.
-  /// A list of hosts is left to libpq.
+  /// The host's name, to look up before libpq would, which blocks; empty if there is none. A list
+  /// of hosts is left to libpq.
   std::string name;
 };
 
 /// Errors are those of parse_url().
 tl::expected<Endpoint, std::string> parse_endpoint(const std::string& dsn);
 
-/// For a DSN that parse_endpoint accepts: what its sslmode promises.
+/// What the sslmode promises of a DSN that parse_endpoint accepts.
 Secrecy secrecy_of(const std::string& dsn);
 
 /// StoreKind::take_environment of PGHOST, PGSSLMODE, PGSERVICE and so on.
 std::vector<std::string> take_environment();
-/// StoreKind::complete, as libpq would do it. One that names a service is completed by that alone.
+/// StoreKind::complete, as libpq would do it. A DSN that names a service is completed by that
+/// alone.
 std::string completed(const std::string& dsn);
 
 /// Text between these quotes, in which quotes and backslashes are escaped.

@@ -24,11 +24,11 @@ namespace {
 /// After a stop, or the end of a wait: how long an answer under way may take before the statement
 /// is cancelled.
 constexpr Duration kLastMoment = std::chrono::milliseconds(5);
-/// lock_timeout ends a wait in time, unless the statement waits twice, as for a row: for the others
-/// that want it and then for its holder. After this time the statement is cancelled.
+/// lock_timeout ends a wait in time unless the statement waits twice, as for a row: first for other
+/// waiters, then for the holder. A statement this overdue is cancelled.
 constexpr Duration kOverdue = std::chrono::milliseconds(250);
 
-/// Bounds on what a server may answer to one statement.
+/// Bounds on a server's answer to one statement.
 constexpr std::int64_t kLongestAnswer = std::int64_t{1} << 20;
 constexpr int kMostResults = 64;
 
@@ -41,7 +41,7 @@ void ignore_notice(void* /*nothing*/, const char* /*message*/) {}
 std::string first_line(const char* message) {
   std::string_view line = message == nullptr ? "" : message;
   line = line.substr(0, line.find('\n'));
-  // "connection to server at "127.0.0.1", port 5432 failed: ": the server is named already.
+  // Cuts "connection to server at "127.0.0.1", port 5432 failed: ": our message names the server.
   constexpr std::string_view kFailed = " failed: ";
   const std::size_t failed = line.find(kFailed);
   if (line.starts_with("connection to server ") && failed != std::string_view::npos) {
@@ -55,7 +55,7 @@ std::string_view field(const PGresult& result, int name) {
   return text == nullptr ? "" : text;
 }
 
-/// What an error says to a lock, if anything.
+/// What an error means to a lock, if anything.
 std::optional<Answer::Kind> meaning_of(const PGresult& error) {
   const std::string_view code = field(error, PG_DIAG_SQLSTATE);
   if (code == "55P03") return Answer::Kind::lock_not_available;
@@ -65,11 +65,11 @@ std::optional<Answer::Kind> meaning_of(const PGresult& error) {
   return std::nullopt;
 }
 
-/// What OpenSSL says of the certificate of the session that this thread has freed last: libpq says
-/// only that it was refused, and frees the session that knows why within the call that learned it.
+/// OpenSSL's verdict on the certificate of the session that this thread freed last. libpq says only
+/// that it was refused, and frees the session, which knows why, before its call returns.
 thread_local long last_verdict = X509_V_OK;
 
-/// OpenSSL calls it for every session that is freed, once dial() has asked for it.
+/// OpenSSL calls it for every freed session, once dial() has registered it.
 void note_verdict(void* session, void*, CRYPTO_EX_DATA*, int, long, void*) {
   last_verdict = SSL_get_verify_result(static_cast<SSL*>(session));
 }
@@ -78,12 +78,12 @@ TimePoint later(TimePoint time, Duration by) {
   return time > TimePoint::max() - by ? TimePoint::max() : time + by;
 }
 
-/// Creates what the locks of a run need, unless it exists: a sequence for fencing numbers, a table
-/// of rows to lock, and a table of leases. Also sets what the statements rely on, whatever the
-/// user's defaults are, and names the session after the run. Answers with the server process.
+/// Creates the objects for a run's locks unless they exist: a sequence for fencing numbers, a table
+/// of rows to lock, and a table of leases. Also overrides those of the user's defaults that matter
+/// to the statements, and names the session after the run. Answers with the server process.
 Statement make_schema(const std::string& schema, Duration timeout) {
-  // The lock prevents that two clients create it at once and one of them fails. Its pair of numbers
-  // ("lock", "bnch") cannot collide with the single numbers of keys.
+  // The lock keeps two clients from creating it at the same time, when one would fail. Its pair of
+  // numbers ("lock", "bnch") cannot collide with the single numbers of keys.
   return {.name = "CREATE SCHEMA",
           .sql = fmt::format(R"(
 SET default_transaction_isolation = 'read committed';
@@ -176,7 +176,7 @@ StoreResult<Answer> Session::exchange(const Statement& statement, std::string_vi
 StoreResult<Answer> Session::prepare(const std::string& sql, const Patience& patience) {
   if (prepared_.contains(sql)) return Answer{};
   const std::string name = fmt::format("lockbench_{}", prepared_.size());
-  // Before this is done, the statement itself is not sent.
+  // Until this is done, the statement itself is not sent.
   if (PQsendPrepare(connection_.get(), name.c_str(), sql.c_str(), 0, nullptr) != 1) {
     return broken(StoreError::Kind::not_sent);
   }
@@ -200,12 +200,12 @@ StoreResult<void> Session::use_schema(const std::string& schema, std::string_vie
   if (schema == schema_) return {};
   const auto answer = set_up(make_schema(schema, timeouts_), key, {}, stop);
   if (!answer) return tl::unexpected(answer.error());
-  lock_timeout_ = -1;  // no longer what it was set to
+  lock_timeout_ = -1;  // make_schema() has changed it
   if (!parse_number<std::uint64_t>(answer->value)) {
-    return before_request<void>(not_understood("the number of a process", *answer));
+    return before_request<void>(not_understood("a process id", *answer));
   }
   process_ = answer->value;
-  // A pooler makes up the process that it announces for a connection.
+  // A pooler invents the process id that it announces for a connection.
   const bool pooled = process_ != std::to_string(PQbackendPID(connection_.get()));
   if (pooled) {
     if (auto own = check_pooler(key, stop); !own) return own;
@@ -215,10 +215,10 @@ StoreResult<void> Session::use_schema(const std::string& schema, std::string_vie
 }
 
 StoreResult<void> Session::check_pooler(std::string_view key, const std::stop_token& stop) {
-  // Two connections ask in turn which process serves them. A pooler of sessions gives each its own,
-  // for good. A pooler of transactions gives both the one that was used last, or changes them.
+  // Two connections ask in turn which process serves them. A session pooler gives each its own for
+  // good. A transaction pooler gives both the one used last, or changes them.
   constexpr int kRounds = 3;
-  // A pooler of sessions may have none left for the second connection.
+  // A session pooler may have none left for the second connection.
   constexpr Duration kPatience = std::chrono::milliseconds(500);
   static const Statement ask{
       .name = "pg_backend_pid", .sql = "SELECT pg_backend_pid()", .how = Statement::How::once};
@@ -278,7 +278,7 @@ bool Session::takes_more() {
 tl::expected<void, std::string> Session::dial(Duration longest, const std::stop_token& stop) {
   [[maybe_unused]] static const int watching =
       SSL_get_ex_new_index(0, nullptr, nullptr, nullptr, note_verdict);
-  // In place of the URL's host, unless they are empty. Each address needs a name beside it.
+  // Replace the URL's host unless empty. Each address needs a name beside it.
   std::string hosts, addresses;
   if (!endpoint_.name.empty()) {
     const auto found = look_up(endpoint_.name, kAnyPort)->get(longest, stop);
@@ -309,7 +309,7 @@ tl::expected<void, std::string> Session::dial(Duration longest, const std::stop_
 
 StoreResult<void> Session::connect(const std::stop_token& caller_stop) {
   if (connection_) return {};
-  // To clean up after a stop takes a connection too.
+  // Cleaning up after a stop takes a connection too.
   const bool late = caller_stop.stop_requested();
   const Duration longest = late ? time_to_connect_after_stop(timeouts_) : timeouts_.answer;
   const std::stop_token stop = late ? std::stop_token() : caller_stop;
@@ -330,7 +330,7 @@ StoreResult<void> Session::connect(const std::stop_token& caller_stop) {
     if (!wait_for_socket(events, give_up_at, stop)) {
       return failed("no connection within " + format_duration(longest));
     }
-    if (!takes_more()) return failed("an answer that is too long");
+    if (!takes_more()) return failed("the answer is too long");
     // PQconnectPoll blocks if the socket is not ready.
     if (poll(&ready, 1, 0) <= 0) continue;
     last_verdict = X509_V_OK;
@@ -354,7 +354,7 @@ bool Session::send(const Statement& statement, std::span<const std::string> para
   for (const std::string& parameter : parameters) values.push_back(parameter.c_str());
   const int count = static_cast<int>(values.size());
   pg_conn* const to = connection_.get();
-  // Drops what has come without being asked for: it would pass for the answer.
+  // Drops unrequested input: it would pass for the answer.
   static_cast<void>(PQisBusy(to));
   received_ = 0;
   switch (statement.how) {
@@ -370,8 +370,8 @@ bool Session::send(const Statement& statement, std::span<const std::string> para
   return false;
 }
 
-/// How long the answer to a statement is awaited, and when the statement is interrupted. A stop
-/// that was noticed is not waited for again: it would end each wait at once.
+/// How long the answer to a statement is awaited, and when the statement is interrupted. After a
+/// stop was noticed, waits ignore it: it would end each of them immediately.
 struct Session::Limits {
   /// `its_waiting_stop` ends the wait for a lock; the Env may request it before the other stop.
   Limits(bool waits, const Patience& its_patience, std::stop_token its_waiting_stop,
@@ -392,7 +392,8 @@ struct Session::Limits {
     if (ends_wait || hurries) interrupt_at = std::min(interrupt_at, now + kLastMoment);
   }
   void interrupted(TimePoint now) {
-    // A run's end cancels the waits of all clients at once: too many for what a stop leaves.
+    // A run's end cancels the waits of all clients together: too many for the short time after a
+    // stop.
     const Duration left = hurried ? timeouts.after_stop * 3 / 10 : timeouts.answer;
     give_up_at = std::min(give_up_at, now + left);
     interrupt_at = TimePoint::max();
@@ -425,7 +426,7 @@ StoreResult<bool> Session::await_input(bool unsent, Limits& limits, std::string_
                     ? "stopped while waiting for the answer"
                     : "no answer within " + format_duration(timeouts_));
   }
-  if (!takes_more()) return fail(StoreError::Kind::unanswered, "an answer that is too long");
+  if (!takes_more()) return fail(StoreError::Kind::unanswered, "the answer is too long");
   return PQconsumeInput(connection_.get()) != 0;
 }
 
@@ -446,7 +447,7 @@ StoreResult<Session::ResultPtr> Session::collect(Limits& limits, std::string_vie
     const auto open = await_result(limits, key);
     if (!open) return tl::unexpected(open.error());
     if (!*open && last) return last;
-    // What was read before the connection ended may say why.
+    // The last input before the connection's end may say why.
     ResultPtr next(PQgetResult(connection_.get()), PQclear);
     if (!next && !last) return broken(StoreError::Kind::unanswered);
     if (!next) return last;
@@ -457,7 +458,7 @@ StoreResult<Session::ResultPtr> Session::collect(Limits& limits, std::string_vie
     // Keeps the first error.
     if (!last || PQresultStatus(last.get()) != PGRES_FATAL_ERROR) last = std::move(next);
   }
-  return fail(StoreError::Kind::unanswered, "an answer that fits no statement");
+  return fail(StoreError::Kind::unanswered, "unexpected response type");
 }
 
 StoreResult<Answer> Session::answer_to(bool waits, std::string_view key, const Patience& patience) {
@@ -476,14 +477,14 @@ StoreResult<Answer> Session::answer_to(bool waits, std::string_view key, const P
     }
     const std::string_view changed(PQcmdTuples(&result));
     const auto rows = parse_number<std::uint64_t>(changed.empty() ? "0" : changed);
-    if (!rows) return fail(StoreError::Kind::unanswered, "an answer of too many rows");
+    if (!rows) return fail(StoreError::Kind::unanswered, "the answer has too many rows");
     answer.rows = *rows;
     return answer;
   }
   auto meaning = meaning_of(result);
   const bool stopped = waiting_stop.stop_requested() || patience.stop.stop_requested();
   if (meaning == Answer::Kind::cancelled && !stopped) {
-    // Cancelled because it was overdue, or by somebody else.
+    // Cancelled because it was overdue, or by another user.
     const bool overdue = waits && env_.now() >= patience.wait_until;
     meaning = overdue ? std::optional(Answer::Kind::lock_not_available) : std::nullopt;
   }

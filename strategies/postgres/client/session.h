@@ -30,7 +30,7 @@ struct Statement {
   std::string sql;
   How how = How::prepared;
   bool waits = false;           ///< it waits for a lock, in the server's queue
-  std::string_view answered{};  ///< how the tag of its answer begins; empty: anyhow
+  std::string_view answered{};  ///< how the tag of its answer begins; empty: any
 };
 
 struct Answer {
@@ -49,8 +49,8 @@ struct Answer {
   bool done() const { return kind == Kind::done; }
 };
 
-/// How long a call may take: the command timeout, from `wait_until` on for statements that wait for
-/// a lock.
+/// How long a call may take: the command timeout, which for statements that wait for a lock begins
+/// at `wait_until`.
 struct Patience {
   TimePoint wait_until{};
   std::stop_token stop;
@@ -60,9 +60,9 @@ struct Patience {
 /// used by one client. Constructing it does not connect; a call connects first if there is no
 /// connection. After a failure the connection is closed, and the next call reconnects. Reports
 /// every statement to its Env. A stop cancels a statement that waits for a lock (over another
-/// connection) and gives up other answers, within Timeouts::after_stop, also where
-/// that takes a new connection. Where the Env ends the waits before that, as at the end of a run,
-/// the server has the command timeout to cancel one and to say so.
+/// connection) and gives up other answers, all within Timeouts::after_stop, even if that takes a
+/// new connection. If the Env ends the waits before the stop, as at the end of a run, the server
+/// has the command timeout to confirm a cancellation.
 class Session {
  public:
   Session(Endpoint endpoint, const Timeouts& timeouts, Env& env);
@@ -77,11 +77,12 @@ class Session {
 
   /// Makes sure that this schema and its tables exist, and that statements find them by their bare
   /// names; once per connection. Fails as `refused` behind a transaction pooler, which would give
-  /// these settings, and locks of the session, to other clients. No failure is `unanswered`, as no
+  /// these settings, and the session's locks, to other clients. Never fails as `unanswered`: no
   /// lock was requested.
   StoreResult<void> use_schema(const std::string& schema, std::string_view key,
                                const std::stop_token& stop);
-  /// Sets how long the server lets a statement wait for a lock; 0: for ever. Fails likewise.
+  /// Sets how long the server lets a statement wait for a lock; 0: for ever. Fails as use_schema()
+  /// does.
   StoreResult<void> set_lock_timeout(std::int64_t milliseconds, std::string_view key,
                                      const std::stop_token& stop);
 
@@ -92,8 +93,8 @@ class Session {
   void close() noexcept;
   const std::string& display() const { return endpoint_.display; }
 
-  /// The failure of a statement that was answered with something else than `expected`. Closes the
-  /// connection, as what it may have locked ends with its session.
+  /// The failure of a statement whose answer is not `expected`. Closes the connection, so that any
+  /// lock that it took ends with the session.
   tl::unexpected<StoreError> not_understood(std::string_view expected, const Answer& answer);
 
  private:
@@ -102,25 +103,25 @@ class Session {
 
   StoreResult<Answer> exchange(const Statement& statement, std::string_view key,
                                std::span<const std::string> parameters, const Patience& patience);
-  /// A statement that is no part of a lock: its loss counts as not sent.
+  /// Calls a statement that takes no lock: if it is lost, it counts as not sent.
   StoreResult<Answer> set_up(const Statement& statement, std::string_view key,
                              std::span<const std::string> parameters, const std::stop_token& stop);
-  /// Begins to connect; waits for nothing but the look-up of the host, for `longest` at most. The
-  /// error says why it cannot.
+  /// Begins to connect; waits only for the look-up of the host, for at most `longest`. The error
+  /// says why it cannot.
   tl::expected<void, std::string> dial(Duration longest, const std::stop_token& stop);
   /// Prepares the statement unless this connection already has.
   StoreResult<Answer> prepare(const std::string& sql, const Patience& patience);
   bool send(const Statement& statement, std::span<const std::string> parameters);
-  /// All results of what was sent; of several, the first error or the last one.
+  /// Collects all results; returns the first error, or else the last result.
   StoreResult<ResultPtr> collect(Limits& limits, std::string_view key);
   /// Waits until a result can be taken. False: the connection was closed.
   StoreResult<bool> await_result(Limits& limits, std::string_view key);
-  /// Waits for one of the limits at most, and cancels the statement when it is to be interrupted.
+  /// Waits until the next limit at most, and cancels the statement when it is to be interrupted.
   /// False: the connection was closed.
   StoreResult<bool> await_input(bool unsent, Limits& limits, std::string_view key);
-  /// To what was sent. `waits`: it may wait for a lock.
+  /// The answer to the sent statement. `waits`: it may wait for a lock.
   StoreResult<Answer> answer_to(bool waits, std::string_view key, const Patience& patience);
-  /// Counts what has come before it is read. False: more than any statement's answer has.
+  /// Counts received bytes before they are read. False: more than any statement's answer has.
   bool takes_more();
   /// False when the time is up.
   bool wait_for_socket(short events, TimePoint give_up_at, const std::stop_token& stop);

@@ -11,7 +11,7 @@
 namespace lockbench::postgres {
 namespace {
 
-/// {"a","b"}: what an array parameter looks like.
+/// An array parameter: {"a","b"}.
 std::string array_of(std::span<const std::string> texts) {
   std::vector<std::string> elements;
   for (const std::string& text : texts) elements.push_back(in_quotes(text, '"'));
@@ -69,9 +69,8 @@ class PostgresStore : public Store {
     auto removed =
         drop_schemas("name ~ ('^' || $1::text || '(_[0-9]+)?$')", schema_of_run(run_id), stop);
     if (!removed) return removed;
-    // What earlier runs left when they were killed does not end by itself. The sessions of a run
-    // are named after its schema, so that one that is under way is spared. If this fails, the next
-    // run tries again.
+    // Schemas of killed runs do not expire. The sessions of a run are named after its schema, so
+    // that a run under way is spared. If this fails, the next run tries again.
     (void)drop_schemas(
         "name ~ '^lockbench_[0-9]{8}t[0-9]{6}z_[0-9a-f]{6}(_[0-9]+)?$' AND "
         "substr(name, 11, 15) < to_char(now() AT TIME ZONE 'UTC' - $1::interval, "
@@ -82,11 +81,11 @@ class PostgresStore : public Store {
   }
 
  private:
-  /// Those for which the condition on their `name` holds, with `parameter` as its $1; returns how
+  /// Drops the schemas whose `name` meets the condition, with `parameter` as its $1; returns how
   /// many.
   StoreResult<std::size_t> drop_schemas(std::string_view condition, const std::string& parameter,
                                         const std::stop_token& stop) {
-    // Each takes locks for all of its tables, of which a server has few thousand.
+    // Each drop locks all tables of the schema, and a server has room for a few thousand locks.
     constexpr std::size_t kAtOnce = 100;
     constexpr int kMostRounds = 100;
     const std::string find = fmt::format(

@@ -88,7 +88,7 @@ class SocketConnection : public Connection, private Client {
   }
 
   void queue(Command command, std::string_view name, Duration blocks_for) override {
-    // After a failure that was not received yet: the rest of a pipeline must not run on a new
+    // True if a failure was not received yet: the rest of a pipeline must not run on a new
     // connection without the commands before it.
     const bool broken = !pendings_.empty() && pendings_.back().broken();
     const Pending& pending = pendings_.emplace_back(
@@ -106,7 +106,7 @@ class SocketConnection : public Connection, private Client {
 
   void flush(const std::stop_token& stop) override {
     if (out_.empty()) return;
-    // After an answer that nobody asked for, a command needs a new connection.
+    // After an unrequested answer, a command needs a new connection.
     const bool idle = pendings_.empty() || pendings_[0].state == Pending::State::queued;
     if (transport_ && idle && reader_->holds_bytes()) transport_.reset();
     if (auto connected = connect(stop); !connected) {
@@ -146,7 +146,7 @@ class SocketConnection : public Connection, private Client {
   void close() noexcept override { break_connection("closed"); }
 
  private:
-  /// A command without an answer.
+  /// A command still without an answer.
   struct Pending {
     enum class State { queued, sent, never_sent, unanswered };
     std::string name, key;
@@ -180,10 +180,10 @@ class SocketConnection : public Connection, private Client {
         read ? checked(**std::move(read)) : fail(StoreError::Kind::unanswered, read.error());
     const bool last = pendings_.size() == 1 || pendings_[1].state != Pending::State::sent;
     if (is_answer(reply) && last && reader_->holds_bytes()) {
-      // It would be taken for the answer to the next command.
+      // The rest would pass for the answer to the next command.
       reply = fail(StoreError::Kind::unanswered, "an answer that nobody asked for");
     }
-    // A master that became a replica is not asked again; its sentinels are.
+    // If the master became a replica, the sentinels are asked for the new one.
     const bool demoted =
         !reply && !endpoint_.sentinels.empty() && reply.error().code == StoreError::Code::read_only;
     if (demoted || !is_answer(reply)) break_connection(reply.error().message);
@@ -254,8 +254,7 @@ class SocketConnection : public Connection, private Client {
   std::uint64_t times_connected_ = 0;
 };
 
-/// A mutex guards sending, which does not wait. The thread that receives does not hold it while it
-/// waits.
+/// A mutex guards sending, which does not wait. The receiver does not hold it while it waits.
 class SocketSubscriber : public Subscriber, private Client {
  public:
   SocketSubscriber(const Endpoint& endpoint, const Timeouts& timeouts, Env& env)
@@ -288,7 +287,7 @@ class SocketSubscriber : public Subscriber, private Client {
     }
     if (auto gathered = Subscriber::subscribe_to_all(channels); !gathered) return gathered;
     for (std::string bytes = take_gathered(); !bytes.empty(); bytes = take_gathered()) {
-      // Only the receiver, which this is, changes `transport_`.
+      // Unlocked: only the receiver changes `transport_`, and this is the receiver.
       const Transport::Status status = transport_->send(bytes, timeouts_);
       if (status != Transport::Status::ok) return cut(lockbench::describe(status, timeouts_));
     }
@@ -329,7 +328,7 @@ class SocketSubscriber : public Subscriber, private Client {
     return cut("the connection was closed");
   }
 
-  /// What is to be sent next. If there is nothing, each sends its own again.
+  /// Takes the batched commands. When none are left, callers send directly again.
   std::string take_gathered() {
     const std::scoped_lock lock(sending_);
     gathers_ = !gathered_.empty();
@@ -367,8 +366,8 @@ class SocketSubscriber : public Subscriber, private Client {
   std::unique_ptr<Transport> transport_;
   ReplyReader reader_;
   std::deque<Sent> under_way_;
-  std::string gathered_;           ///< commands that the receiver will send, which may wait
-  bool gathers_ = false;           ///< the receiver sends: nobody else may
+  std::string gathered_;           ///< commands for the receiver, which may wait to send them
+  bool gathers_ = false;           ///< the receiver sends; others must not
   std::atomic<bool> cut_ = false;  ///< while sending: the receiver closes it
 };
 
@@ -405,7 +404,7 @@ tl::expected<Endpoint, std::string> parse_endpoint(std::string_view text) {
     database = url->query;
     endpoint.path = path;
     if (!path.starts_with('/')) return invalid_url("a unix socket needs an absolute path", form);
-    // The size of sockaddr_un's path, less its final zero.
+    // The size of sockaddr_un's path without its final zero.
     if (path.size() > 107) {
       return invalid_url("a unix socket's path has at most 107 characters", form);
     }
@@ -439,7 +438,7 @@ tl::expected<Endpoint, std::string> parse_endpoint(std::string_view text) {
 }
 
 void Connection::queue(const Script& script, bool in_full, WordList keys, WordList args) {
-  // Of any script here; allocating them for each call would show.
+  // Enough for any script here. Allocating the words for each call would show.
   constexpr std::size_t kMostWords = 16, kFixed = 3;
   const std::string key_count = std::to_string(keys.size());
   std::array<std::string_view, kMostWords> words{in_full ? "EVAL" : "EVALSHA",

@@ -20,16 +20,16 @@
 namespace lockbench::redis {
 
 /// One Redis server, by TCP or a unix socket, or the current master that these sentinels name. User
-/// and password are the server's, and for sentinels that ask for one. With rediss:// or
-/// rediss+sentinel:// all of them speak TLS, with a query as in TlsSettings.
+/// and password are for the server, and for sentinels that ask for one. With rediss:// or
+/// rediss+sentinel:// all of these speak TLS, with a query as in TlsSettings.
 struct Endpoint {
   std::string host;  ///< empty for a unix socket
   int port = 6379;
   std::string path;  ///< of a unix socket
   std::string user, password;
   int database = 0;
-  std::vector<HostPort> sentinels{};  ///< are asked for host and port; empty: those above are used
-  std::string master{};               ///< the name by which the sentinels know it
+  std::vector<HostPort> sentinels{};  ///< asked for host and port; if empty, those above are used
+  std::string master{};               ///< the sentinels' name for it
   std::shared_ptr<const TlsSettings> tls{};  ///< null: none
 
   /// "127.0.0.1:6379", "unix:/run/redis.sock" or "10.0.0.1:26379,10.0.0.2:26379/name": without
@@ -66,7 +66,7 @@ struct Form {
   std::optional<T> (*read)(const Reply& reply);  ///< nothing: another answer
 };
 
-/// A command's words; the views need to live only until it is queued.
+/// A command's words; the views must live only until it is queued.
 using Command = std::span<const std::string_view>;
 using WordList = std::initializer_list<std::string_view>;
 
@@ -100,8 +100,8 @@ class Connection {
   virtual void queue(Command command, std::string_view name = {}, Duration blocks_for = {}) = 0;
   virtual void flush(const std::stop_token& stop = {}) = 0;
 
-  /// The answer to the oldest command without one. To be called once for each command. After a stop
-  /// it gives up soon if the answer does not come.
+  /// The answer to the oldest unanswered command. Call it once for each command. After a stop it
+  /// soon gives up an answer that does not come.
   virtual StoreResult<Reply> receive(const std::stop_token& stop = {}) = 0;
 
   /// The same, but returns nothing if the answer does not come within `longest`; it can be received
@@ -109,7 +109,7 @@ class Connection {
   virtual std::optional<StoreResult<Reply>> receive_within(Duration longest,
                                                            const std::stop_token& stop = {}) = 0;
 
-  /// To poll for input while an answer is awaited; -1 if the answer is there already.
+  /// To poll for input while an answer is awaited; -1 if it can be received without waiting.
   virtual int descriptor() const = 0;
 
   /// Grows with every new connection: WAIT covers the writes of the same connection only.
@@ -118,7 +118,7 @@ class Connection {
   virtual void close() noexcept = 0;
 
   void queue(WordList command) { queue(Command(command.begin(), command.size())); }
-  /// EVALSHA, or with `in_full` EVAL, which works also if the server does not know the script.
+  /// EVALSHA, or with `in_full` EVAL, which also works if the server does not know the script.
   void queue(const Script& script, bool in_full, WordList keys, WordList args);
 
   /// One command, one round trip.
@@ -162,9 +162,9 @@ struct Push {
   std::string channel;
 };
 
-/// A connection for messages: one client receives, and any thread may subscribe meanwhile. After a
-/// failure it is closed, with all subscriptions, until connect() is called again. Reports its
-/// commands to its Env, one at a time.
+/// A connection for messages: one client receives, and any thread may subscribe meanwhile. A
+/// failure closes it, with all subscriptions, until connect() is called again. Reports its commands
+/// to its Env, one at a time.
 class Subscriber {
  public:
   virtual ~Subscriber() = default;
@@ -173,8 +173,8 @@ class Subscriber {
   virtual StoreResult<void> connect(const std::stop_token& stop) = 0;
   /// Thread-safe. Does not wait. A Push confirms it.
   virtual StoreResult<void> subscribe(const std::string& channel) = 0;
-  /// The same for many, by the receiver. Waits, for the command timeout at most, until the server
-  /// has taken them.
+  /// The same for many; only for the receiver. Waits, at most the command timeout, until all are
+  /// sent.
   virtual StoreResult<void> subscribe_to_all(std::span<const std::string> channels) {
     for (const std::string& channel : channels) {
       if (auto subscribed = subscribe(channel); !subscribed) return subscribed;

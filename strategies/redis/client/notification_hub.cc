@@ -7,7 +7,7 @@
 namespace lockbench::redis {
 namespace {
 
-// How long a channel without waiters is kept: under contention the next waiter comes at once.
+// How long a channel without waiters is kept: under contention the next waiter follows soon.
 constexpr Duration kKeptUnused = std::chrono::seconds(1);
 constexpr Duration kTick = std::chrono::milliseconds(250);
 constexpr WaitPolicy kReconnect{.kind = WaitKind::backoff,
@@ -27,7 +27,7 @@ void NotificationHub::join(Waiter& waiter, const std::string& channel) {
   if (added && connected_) (void)subscriber_->subscribe(channel);
   if (task_) return;
   const auto report = [this](const std::string& why) {
-    env_->report("messages of released locks are not received any more: " + why);
+    env_->report("messages about released locks no longer arrive: " + why);
   };
   auto started =
       Carrier::current().start([this](const std::stop_token& stop) { listen(stop); }, report);
@@ -79,7 +79,7 @@ StoreResult<std::optional<Push>> NotificationHub::next_push(const std::stop_toke
   std::vector<std::string> names;
   {
     const std::scoped_lock lock(mutex_);
-    // Clients that come from here on subscribe themselves.
+    // From here on, new clients subscribe themselves.
     if (!std::exchange(connected_, true)) {
       for (const auto& [name, channel] : channels_) names.push_back(name);
     }

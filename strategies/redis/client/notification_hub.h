@@ -13,12 +13,12 @@
 
 namespace lockbench::redis {
 
-/// Notifies the waiting clients of one process that a lock was released, over one subscribed
-/// connection for all of them (Redisson's LockPubSub). One message wakes one client, the one that
-/// has waited longest; a client that leaves without the lock passes an unused wake-up on. A channel
-/// without waiters is dropped after a while. When the connection breaks, all clients are woken, as
-/// messages may have been lost, and it is restored. One task, started beside the first waiter.
-/// Thread-safe; outlives its waiters.
+/// Tells the waiting clients of one process about released locks, over one subscribed connection
+/// (Redisson's LockPubSub). One message wakes one client, the one that has waited longest; a client
+/// that leaves without the lock passes an unused wake-up on. A channel without waiters is dropped
+/// after a while. When the connection breaks, all clients are woken, as messages may have been
+/// lost, and the hub reconnects. One task, started beside the first waiter. Thread-safe; outlives
+/// its waiters.
 class NotificationHub {
  public:
   NotificationHub(const Endpoint& endpoint, Duration command_timeout, ConnectionFactory& factory,
@@ -51,7 +51,7 @@ class NotificationHub {
     Waiter& operator=(const Waiter&) = delete;
     ~Waiter() { hub_.leave(*this); }
 
-    /// Whether messages are received. Releases before that are missed.
+    /// Whether messages are received. Releases before the subscription are missed.
     bool subscribed() const {
       const std::scoped_lock lock(hub_.mutex_);
       return channel_->subscribed;
@@ -61,8 +61,7 @@ class NotificationHub {
       const std::scoped_lock lock(hub_.mutex_);
       if (std::exchange(signalled_, false)) asking_ = true;
     }
-    /// The client asked and another one has the lock, whose release will be announced: the wake-up
-    /// is used up.
+    /// The client asked in vain; the wake-up is used up, as the holder's release will be announced.
     void found_taken() {
       const std::scoped_lock lock(hub_.mutex_);
       asking_ = false;
@@ -76,14 +75,14 @@ class NotificationHub {
     Event& event_;
     bool satisfied_ = false;
     // Guarded by the hub's mutex.
-    Channel* channel_ = nullptr;  ///< which stays while it has waiters
+    Channel* channel_ = nullptr;  ///< stays while it has waiters
     std::list<Waiter*>::iterator place_;
     // A wake-up by a message.
     bool signalled_ = false;  ///< the client has not reacted yet
     bool asking_ = false;     ///< the client is asking for the lock
   };
 
-  /// The number of channels that are, or are to be, subscribed.
+  /// The number of channels with a subscription or a request for one.
   std::size_t channels() const {
     const std::scoped_lock lock(mutex_);
     return channels_.size();
@@ -102,7 +101,7 @@ class NotificationHub {
 
   std::unique_ptr<Env> env_;
   std::unique_ptr<Subscriber> subscriber_;
-  /// Also held while one channel is subscribed to, which does not wait.
+  /// Also held to subscribe to a single channel, which does not wait.
   mutable std::mutex mutex_;
   std::map<std::string, Channel> channels_;
   bool connected_ = false;

@@ -20,7 +20,7 @@ constexpr int kDeepest = 7;
 
 constexpr std::string_view kLogin = "AUTH";
 
-/// Reads one answer from the front of what has come.
+/// Reads one answer from the front of the received bytes.
 struct Parser {
   enum class State { complete, partial, invalid };
 
@@ -98,10 +98,10 @@ std::string describe(const Reply& reply) {
   return (reply.type == Type::error ? "the error " : "the status ") + printable(reply.text);
 }
 
-/// Why a login failed, by the answer to AUTH. None of the server's own words: it knows the password
-/// by now, and may repeat it.
+/// Why a login failed, by the answer to AUTH. Does not quote the server, which knows the password
+/// by now and may repeat it.
 std::string why_not_logged_in(const Reply& reply) {
-  // DENIED and ERR also answer what comes first on a connection that a server does not want.
+  // A server that does not want a connection answers its first command with DENIED or ERR.
   for (const char* const code : {"WRONGPASS", "NOAUTH", "NOPERM", "DENIED", "ERR"}) {
     if (reply.type == Reply::Type::error && reply.text.starts_with(code)) {
       return fmt::format("AUTH was refused: {}", code);
@@ -110,7 +110,7 @@ std::string why_not_logged_in(const Reply& reply) {
   return "AUTH was not answered with OK";
 }
 
-/// The host and port in the answer; nothing if it is something else.
+/// The host and port in the answer; nothing if it is another answer.
 std::optional<SocketAddress> address_in(const Reply& reply) {
   if (reply.type != Reply::Type::array || reply.elements.size() != 2) return std::nullopt;
   const std::string& host = reply.elements[0].text;
@@ -124,7 +124,7 @@ void append_size(std::string& out, char type, std::size_t size) {
   out.append(1, type).append(digits.data(), digits.size()).append("\r\n");
 }
 
-/// The password is sent only to a sentinel that asks for one: many have none.
+/// Sends the password only to a sentinel that asks for one: many have none.
 tl::expected<Reply, std::string> ask_sentinel(Transport& transport, const Endpoint& endpoint,
                                               Command command, Duration timeout,
                                               const std::stop_token& stop) {
@@ -142,8 +142,8 @@ tl::expected<Reply, std::string> ask_sentinel(Transport& transport, const Endpoi
   return exchange_once(transport, reader, command, left(), stop);
 }
 
-/// The master that one of the endpoint's sentinels names; the error names the sentinel that failed
-/// last, and no secret.
+/// The master, by the first sentinel that knows it. The error names the sentinel that failed last,
+/// and no secret.
 tl::expected<SocketAddress, std::string> find_master(const Endpoint& endpoint,
                                                      const Timeouts& timeouts,
                                                      const std::stop_token& stop) {
@@ -154,7 +154,8 @@ tl::expected<SocketAddress, std::string> find_master(const Endpoint& endpoint,
   std::string failure;
   for (const HostPort& sentinel : endpoint.sentinels) {
     // Without this, the remaining sentinels would be tried one after the other.
-    if (stop.stop_requested()) return tl::unexpected<std::string>("stopped while it asked them");
+    if (stop.stop_requested())
+      return tl::unexpected<std::string>("stopped while asking the sentinels");
     const auto answer = connect_socket({.host = sentinel.host, .port = sentinel.port}, share, stop,
                                        endpoint.tls.get())
                             .and_then([&](const std::unique_ptr<Transport>& transport) {
@@ -216,10 +217,10 @@ tl::expected<std::optional<Reply>, std::string> ReplyReader::next() {
   Reply reply;
   const Parser::State state = parser.read(reply);
   if (state == Parser::State::invalid) {
-    return tl::unexpected("an answer that is not in Redis's protocol"s);
+    return tl::unexpected("not an answer in Redis's protocol"s);
   }
   if (state == Parser::State::partial) {
-    if (parser.needed > kLongestReply) return tl::unexpected("an answer that is too long"s);
+    if (parser.needed > kLongestReply) return tl::unexpected("the answer is too long"s);
     needed_ = parser.needed;
     return std::nullopt;
   }
@@ -234,7 +235,7 @@ StoreError::Code error_code(std::string_view text) {
   if (word == "NOSCRIPT") return Code::unknown_script;
   if (word == "NOAUTH") return Code::no_login;
   if (word == "NOPERM") return Code::no_permission;
-  // For a write in a script, some servers put more text before it.
+  // For a write in a script, some servers put other text first.
   return text.find("READONLY ") != std::string_view::npos ? Code::read_only : Code::other;
 }
 
@@ -243,8 +244,8 @@ tl::expected<std::optional<Reply>, std::string> read_reply(Transport& transport,
                                                            const std::stop_token& stop) {
   std::array<char, 1024> buffer;  // on the stack of each fiber that waits; answers are short
   const TimePoint end = Carrier::current().now() + longest;
-  // Each round takes bytes of an answer whose size the reader bounds. The first one waits for
-  // exactly `longest`: a timeout that is the socket's own costs no system call.
+  // Ends, as each round reads bytes of an answer and the reader bounds its size. The first round
+  // waits for exactly `longest`: the socket has that timeout already, which saves a system call.
   for (Duration left = longest;; left = end - Carrier::current().now()) {
     auto reply = reader.next();
     if (!reply || *reply) return reply;
@@ -286,7 +287,7 @@ tl::expected<std::unique_ptr<Transport>, std::string> connect_server(const Endpo
                                                                      const std::stop_token& stop) {
   const TlsSettings* const tls = endpoint.tls.get();
   if (endpoint.sentinels.empty()) return connect_socket(endpoint.address(), timeouts, stop, tls);
-  // As connect_socket() does it; the sentinels and the server have one half each.
+  // As in connect_socket(); the sentinels and the server get one half each.
   if (stop.stop_requested()) {
     return connect_server(endpoint, time_to_connect_after_stop(timeouts) / 2, {});
   }
@@ -337,7 +338,7 @@ StoreResult<void> greet(const Endpoint& endpoint, Transport& transport, ReplyRea
   }
   if (!endpoint.sentinels.empty()) {
     const auto role = say({"ROLE"});
-    // Without the permission to ask, a replica shows at the first write.
+    // Without the permission for ROLE, a replica shows at the first write.
     if (!role && role.error().code != StoreError::Code::no_permission) {
       return tl::unexpected(role.error());
     }

@@ -21,8 +21,8 @@ void append_command(std::string& out, Command command);
 /// The argument that is the command's key, if it has one: for the Env.
 std::string_view key_of(Command command);
 
-/// Reads answers (RESP2) from a stream of bytes. Bounded, whatever a server sends: an answer of
-/// more than 1 MiB, or nested deeper than any command's, is an error.
+/// Reads answers (RESP2) from a stream of bytes. Bounds its memory: an answer of more than 1 MiB,
+/// or nested deeper than any command's, is an error.
 class ReplyReader {
  public:
   void feed(std::span<const char> bytes) {
@@ -34,16 +34,16 @@ class ReplyReader {
   tl::expected<std::optional<Reply>, std::string> next();
   /// Whether there are bytes that no answer has used yet.
   bool holds_bytes() const { return used_ < bytes_.size(); }
-  /// False: more bytes must come before next() can return an answer. Half an answer is none.
+  /// False: more bytes must come before next() can return an answer.
   bool may_hold_answer() const { return bytes_.size() - used_ >= needed_; }
 
  private:
   std::string bytes_;
-  std::size_t used_ = 0;    ///< of them, by earlier answers
-  std::size_t needed_ = 1;  ///< after those, before it is worth looking
+  std::size_t used_ = 0;    ///< bytes of earlier answers
+  std::size_t needed_ = 1;  ///< bytes after those before it is worth looking
 };
 
-// What the commands of Redis, and the scripts of several strategies, can answer.
+// Answers of Redis's commands, and of the scripts of several strategies.
 
 /// "it answered SET with the integer 1, expected OK or nil"
 std::string describe_answer(std::string_view name, const Reply& reply, std::string_view expected);
@@ -87,7 +87,7 @@ tl::expected<Push, std::string> read_push(const Reply& reply);
 StoreError::Code error_code(std::string_view text);
 
 /// The next answer from the server; all its pieces share `longest`. Nothing if it does not come in
-/// that time; it can be read later. The error says why there will be none.
+/// that time; it can be read later. The error says why none will come.
 tl::expected<std::optional<Reply>, std::string> read_reply(Transport& transport,
                                                            ReplyReader& reader, Duration longest,
                                                            const std::stop_token& stop);
@@ -101,19 +101,19 @@ tl::expected<Reply, std::string> exchange_once(Transport& transport, ReplyReader
 /// The value of "name:value\r\n" in the answer to INFO; empty if it is missing.
 std::string info_field(std::string_view info, std::string_view name);
 
-/// Connects to the endpoint's server. If it has sentinels, they are asked for their master first,
-/// and the first that knows it is believed (redis.io, "Guidelines for Redis clients with support
-/// for Redis Sentinel"): `timeouts.answer` is for all of them, and again for the server. Their
-/// answer may be out of date; greet() checks the server's role. The error says why there is no
-/// connection, without naming the endpoint.
+/// Connects to the endpoint's server. If it has sentinels, asks them for the master and believes
+/// the first that knows it (redis.io, "Guidelines for Redis clients with support for Redis
+/// Sentinel"): `timeouts.answer` is for all of them, and again for the server. Their answer may be
+/// out of date, so greet() checks the server's role. The error says why there is no connection,
+/// without naming the endpoint.
 tl::expected<std::unique_ptr<Transport>, std::string> connect_server(const Endpoint& endpoint,
                                                                      const Timeouts& timeouts,
                                                                      const std::stop_token& stop);
 
-/// What a new connection begins with: AUTH, SELECT, and ROLE where sentinels named the master;
-/// `timeout` is for each step. The commands are reported to `env` unless it is null, with their
-/// first word only, as the others may be secret. Errors contain no secret; they are of kind
-/// `rejected` for an error reply, otherwise `not_sent`.
+/// Begins a new connection: AUTH, SELECT, and ROLE if sentinels named the master; `timeout` is for
+/// each step. The commands are reported to `env` unless it is null, with their first word only, as
+/// the others may be secret. Errors contain no secret; they are of kind `rejected` for an error
+/// reply, otherwise `not_sent`.
 StoreResult<void> greet(const Endpoint& endpoint, Transport& transport, ReplyReader& reader,
                         Duration timeout, const std::stop_token& stop, Env* env);
 

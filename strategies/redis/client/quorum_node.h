@@ -18,12 +18,12 @@
 
 namespace lockbench::redis {
 
-/// What every node of a quorum is asked to do.
+/// A request to every node of a quorum.
 struct NodeRequest {
   enum class Kind { acquire, renew, release };
   Kind kind = Kind::acquire;
   std::string key, token;
-  Duration ttl{};  ///< of `release`: after which the lock will have expired at the latest
+  Duration ttl{};  ///< of `release`: at its end the lock has expired for certain
 };
 using NodeRequestPtr = std::shared_ptr<const NodeRequest>;
 
@@ -44,9 +44,9 @@ class QuorumNode {
 
   StoreResult<void> connect(const std::stop_token& stop) { return connection_->connect(stop); }
 
-  /// Whether it can be asked: connected (waits at most `connect_within` for that), and not with
-  /// many requests unanswered. Reads answers if one is overdue by more than `max_silence`; after
-  /// the answer timeout it closes the connection.
+  /// Whether the node can be asked: it is connected (waits at most `connect_within` for that) and
+  /// has few unanswered requests. Reads answers if one has been awaited for more than
+  /// `max_silence`; after the answer timeout, closes the connection.
   bool ready(Duration max_silence, Duration connect_within = {}, const std::stop_token& stop = {}) {
     const auto silence = [&] {
       return sent_.empty() ? Duration::zero() : env_.now() - sent_.front().sent_at;
@@ -59,7 +59,7 @@ class QuorumNode {
     if (is_overdue()) {
       const Duration waited = std::min(silence(), answer_timeout_);
       if (silence() > answer_timeout_) {
-        connection_->close();  // what was sent counts as unanswered
+        connection_->close();  // its requests count as unanswered
         read_answers(true);
       }
       failure_ = no_answer_within(waited);
@@ -79,7 +79,7 @@ class QuorumNode {
     const Script* const script = script_of(request->kind);
     if (script != nullptr && !known_scripts_.contains(script)) read_answers(false);
     if (request->kind == NodeRequest::Kind::acquire) requested_.emplace(request->token, request);
-    // Half of the room is left for requests.
+    // Leaves half of the room to requests.
     for (std::size_t left = pending_.size(); left > 0 && sent_.size() < kMaxUnanswered / 2;
          --left) {
       const PendingRelease pending = std::move(pending_.front());
@@ -92,14 +92,14 @@ class QuorumNode {
     awaited_ = request;
   }
 
-  /// Does not send the request. A release of a lock that the node may hold is sent later.
+  /// Does not send the request; but a release of a lock that the node may hold is sent later.
   void skip(const NodeRequestPtr& request) {
     awaited_ = nullptr;
     if (request->kind == NodeRequest::Kind::acquire)
       observer_.on_vote(number_, Vote::failed, {}, false);
     if (request->kind != NodeRequest::Kind::release || !may_hold(request->token)) return;
     requested_.erase(request->token);
-    // Pipelined behind the request that it undoes, so it cannot arrive before it.
+    // Pipelined behind the request that it undoes, so it cannot overtake it.
     const bool can_follow = !sent_.empty() && sent_.size() < kMaxUnansweredWithReleases &&
                             connection_->descriptor() >= 0;
     if (!can_follow) return add_pending(request);
@@ -110,7 +110,7 @@ class QuorumNode {
   /// Whether the node may hold the lock with this token.
   bool may_hold(std::string_view token) const { return requested_.contains(token); }
 
-  /// The awaited answer, if it has come: whether the node did what it was asked to do.
+  /// The awaited answer if it is there: whether the node did as asked.
   std::optional<StoreResult<bool>> answer() {
     while (!sent_.empty()) {
       auto reply = connection_->receive_within(Duration::zero());
@@ -120,7 +120,7 @@ class QuorumNode {
     return std::nullopt;
   }
 
-  /// The awaited answer did not come in time.
+  /// Called if the awaited answer did not come in time.
   void give_up(Duration waited) {
     failure_ = no_answer_within(waited);
     if (awaited_ && awaited_->kind == NodeRequest::Kind::acquire) {
@@ -136,9 +136,9 @@ class QuorumNode {
   int descriptor() const { return connection_->descriptor(); }
   /// Why it failed last: one line that names the node.
   const std::string& failure() const { return failure_; }
-  /// Releases that could not be sent yet.
+  /// Releases that are still to be sent.
   std::size_t pending_releases() const { return pending_.size(); }
-  /// Sends them if that does not take a wait.
+  /// Sends them if that takes no wait.
   void send_pending_releases() {
     read_answers(false);
     if (pending_.empty() || !ready(answer_timeout_)) return;
@@ -148,9 +148,8 @@ class QuorumNode {
   }
 
  private:
-  // Bounds on requests without an answer; the second one leaves room for the releases that follow
-  // them. Only a client that decides without waiting for a silent node meets them before the answer
-  // timeout.
+  // Bounds on unanswered requests; the second leaves room for the releases that follow them.
+  // Reached before the answer timeout only if the client decides without waiting for a silent node.
   static constexpr std::size_t kMaxUnanswered = 256;
   static constexpr std::size_t kMaxUnansweredWithReleases = 512;
   static constexpr std::size_t kMaxPendingReleases = 256;
@@ -181,7 +180,7 @@ class QuorumNode {
     } else {
       connection_->queue(*script, with_source, {request->key}, {request->token});
     }
-    broken_ = false;  // by now all that was lost with the last connection has been handled
+    broken_ = false;  // all losses of the last connection are handled by now
     sent_.push_back({.request = request, .sent_at = env_.now(), .with_source = with_source});
   }
 
@@ -190,8 +189,8 @@ class QuorumNode {
     pending_.push_back({.request = request, .until = env_.now() + request->ttl});
   }
 
-  /// Reads what has come in. `failed_only`: only if the connection broke, which fails what was
-  /// sent.
+  /// Reads the received answers. `failed_only`: only if the connection broke, which fails all sent
+  /// requests.
   void read_answers(bool failed_only) {
     while (!sent_.empty() && !(failed_only && connection_->descriptor() >= 0)) {
       auto reply = connection_->receive_within(Duration::zero());
@@ -238,7 +237,7 @@ class QuorumNode {
     }
     known_scripts_.clear();  // the next connection may be to another server
     if (request->kind == NodeRequest::Kind::release) add_pending(request);
-    // The rest of what was sent on a connection that broke fails for the same reason.
+    // The other requests on a broken connection fail for the same reason.
     if (!std::exchange(broken_, true)) failure_ = error.message;
   }
 
@@ -251,13 +250,13 @@ class QuorumNode {
   const Duration answer_timeout_;
   StrategyObserver& observer_;
   Env& env_;
-  std::deque<Sent> sent_;  ///< and not answered, oldest first
+  std::deque<Sent> sent_;  ///< not answered yet, oldest first
   std::deque<PendingRelease> pending_;
   /// Acquire requests that were not released yet, by token.
   std::unordered_map<std::string_view, NodeRequestPtr> requested_;
   NodeRequestPtr awaited_;
-  /// Those that an answer on this connection proved known to the server. Until then they are sent
-  /// in full, as a NOSCRIPT answer may come when nobody reads it any more.
+  /// Scripts that, by an answer on this connection, the server knows. Others are sent in full, as a
+  /// NOSCRIPT answer may come when nobody reads it any more.
   std::set<const Script*> known_scripts_;
   bool broken_ = false;  ///< the connection broke: everything sent on it is one failure
   std::string failure_;

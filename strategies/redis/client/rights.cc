@@ -41,7 +41,7 @@ void add(std::string_view command, Commands& commands) {
 }  // namespace
 
 std::string acl_command(std::span<const Descriptor* const> strategies) {
-  // For a database, behind sentinels, and before and after a run. AUTH needs no right.
+  // For a chosen database, sentinels, and the checks and cleaning round a run. AUTH needs no right.
   Commands commands{"select", "role", "ping", "info", "scan", "unlink"};
   for (const Descriptor* strategy : strategies) {
     if (strategy->backend != "redis") continue;

@@ -38,7 +38,7 @@ class RedisRenewals : public RenewalChannel {
       return connection_->queue({protocol_.unchecked, key, argument});
     }
     // The first of a batch carries the script's source, so that the others find it even after a
-    // restart of the server: in a pipeline none can be repeated after NOSCRIPT.
+    // restart of the server: a pipelined command cannot be repeated after NOSCRIPT.
     connection_->queue(*protocol_.script, first, {key}, {token, argument});
   }
 
@@ -66,7 +66,7 @@ class RedisRenewals : public RenewalChannel {
     return RenewalAnswer::failed;
   }
 
-  /// All answers of a batch, and what became of it on the replicas.
+  /// Receives all answers of a batch, and whether the replicas have it.
   void receive_batch(const std::stop_token& stop) {
     for (; sent_ > 0; --sent_) answers_.push_back(next_answer(stop));
     const auto kept = wait_->receive(*connection_, stop);
@@ -191,7 +191,7 @@ RenewResult SingleNodeLock::renew(const Lease& lease, Duration ttl) {
 StoreResult<void> SingleNodeLock::know_replicas() const {
   if (!replicas_ || replicas_->replicas > 0) return {};
   return failure_at(endpoint_.display(), StoreError::Kind::rejected,
-                    "the number of replicas to wait for is not given: set --wait-replicas");
+                    "set --wait-replicas, the number of replicas to wait for");
 }
 
 void SingleNodeLock::queue_wait() {
@@ -254,7 +254,7 @@ void SingleNodeLock::keep_renewed(Lease& lease, Duration ttl) {
     if (!protocol) return;
     scheduler_ = &renewal_scheduler(services_);
     // An answer that comes after the lease's end is useless.
-    using Milliseconds = std::chrono::milliseconds;  // whole ones: messages show it
+    using Milliseconds = std::chrono::milliseconds;  // whole ones, as messages show the timeout
     const Duration timeout =
         std::min<Duration>(std::max(std::chrono::floor<Milliseconds>(ttl / 3), Milliseconds(10)),
                            options_.command_timeout);

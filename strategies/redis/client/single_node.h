@@ -15,17 +15,17 @@
 
 namespace lockbench::redis {
 
-/// The replicas that a lock waits for with WAIT, and how long. Those that are connected at some
-/// moment may not be all, and a lock that only these have is lost if another one takes over; so
-/// their number is given.
+/// The replicas that a lock waits for with WAIT, and how long. Their number is given and not read
+/// from INFO, which lists only those connected now; one that is away may be promoted later without
+/// the lock.
 struct ReplicaWait {
-  int replicas = 0;  ///< that are waited for
-  int needed = 0;    ///< of them
+  int replicas = 0;  ///< to wait for
+  int needed = 0;    ///< of them, for success
   Duration within{};
 
-  /// Queues WAIT, which covers what the same connection wrote before.
+  /// Queues WAIT, which covers all earlier writes of the same connection.
   void queue(Connection& redis) const;
-  /// Its answer; `refused` if too few have acknowledged. `seen` is told how many.
+  /// Its answer; `refused` if too few have acknowledged. Calls `seen` with their number.
   StoreResult<void> receive(Connection& redis, const std::stop_token& stop,
                             const std::function<void(int)>& seen = {}) const;
 };
@@ -68,7 +68,7 @@ struct TryResult {
       : granted(is_granted), frees_itself_in(longest) {}
 };
 
-/// nil: granted; otherwise PTTL of what is in the way, -1 if that does not end.
+/// nil if granted, otherwise the PTTL of the lock in the way, -1 if that does not end.
 inline constexpr Form<TryResult> kNilOrTimeLeft{
     "nil or milliseconds", [](const Reply& reply) -> std::optional<TryResult> {
       if (reply.is_nil()) return TryResult(true);
@@ -81,7 +81,7 @@ inline constexpr Form<TryResult> kNilOrTimeLeft{
 /// cleaning up after a lost answer. A strategy adds its commands.
 class SingleNodeLock : public LockStrategy {
  public:
-  /// How many of the server's replicas must know of the lock, where it waits for them.
+  /// How many of the server's replicas must acknowledge the lock.
   enum class Replicas { none, one, all };
 
   /// Uses the first Redis endpoint.
@@ -102,29 +102,30 @@ class SingleNodeLock : public LockStrategy {
   /// the lock.
   virtual StoreResult<TryResult> try_acquire(const AcquireRequest& request, Lease& lease) = 0;
 
-  /// How long a grant is valid; Duration::max(): for ever. By default the TTL as PX has it.
+  /// How long a grant is valid; Duration::max(): for ever. By default the TTL in whole
+  /// milliseconds, as for PX.
   virtual Duration validity(Duration ttl) const {
     return std::chrono::milliseconds(ceil_milliseconds(ttl));
   }
-  /// Validity counts from here, not from the beginning of the attempt.
+  /// Starts the validity here instead of at the beginning of the attempt.
   void begin_validity() { asked_at_ = env_.now(); }
 
-  /// The release itself. False: this client does not hold the lock any more.
+  /// The release itself. False if this client no longer holds the lock.
   virtual StoreResult<bool> give_back(const Lease& lease, const std::stop_token& stop) = 0;
 
   /// The wait between two attempts, by the chosen policy, for at most `longest`.
   virtual WaitResult wait_turn(const AcquireRequest& request, const Lease& lease,
                                std::uint32_t earlier_waits, Duration longest);
 
-  /// After an acquisition without a grant: removes what waiting left in the store.
+  /// After an acquisition without a grant: removes traces of waiting from the store.
   virtual void withdraw(const Lease& /*lease*/, const std::stop_token& /*stop*/) {}
 
   /// How it is renewed, also by a timer; nothing if it cannot be renewed.
   virtual std::optional<RenewalProtocol> renewal_protocol() const { return std::nullopt; }
 
   /// After a lost answer: frees the lock if this acquisition holds it, and returns whether it did.
-  /// A stop ends this too, after the command was sent. Does nothing by default: without a token the
-  /// lock may be another client's.
+  /// A stop ends this too, but only after the command was sent. Does nothing by default: without a
+  /// token the lock may be another client's.
   virtual StoreResult<bool> undo(const Lease& /*lease*/, const std::stop_token& /*stop*/) {
     return false;
   }
@@ -143,17 +144,16 @@ class SingleNodeLock : public LockStrategy {
   /// SET key value NX PX ttl. True: the key was set.
   StoreResult<bool> set_nx_px(const AcquireRequest& request, std::string_view value);
 
-  /// SETNX and GETSET, which give a key no TTL; if keys are to be bounded, SET with one of
-  /// kKeptFor.
+  /// SETNX and GETSET, which give a key no TTL; with bounded_keys, SET with a TTL of kKeptFor.
   StoreResult<bool> set_nx(std::string_view key, std::string_view value,
                            const std::stop_token& stop);
   StoreResult<std::optional<std::string>> get_set(std::string_view key, std::string_view value,
                                                   const std::stop_token& stop);
 
-  /// As ReplicaWait, and told to the observer.
+  /// As ReplicaWait, and reported to the observer.
   void queue_wait();
   StoreResult<void> receive_wait(const std::stop_token& stop);
-  /// Both, for what was written last.
+  /// Both, for the latest writes.
   StoreResult<void> await_replicas(const std::stop_token& stop);
 
   Connection& redis() { return *redis_; }
@@ -165,7 +165,7 @@ class SingleNodeLock : public LockStrategy {
   static std::string channel_of(std::string_view key) { return std::string(key) + ":released"; }
 
  private:
-  /// Fails if the lock waits for replicas, and their number is not given.
+  /// Fails if the lock waits for replicas and their number is not given.
   StoreResult<void> know_replicas() const;
   /// Announces a release. If the message is lost, clients wait until the TTL ends.
   void notify_released(const Lease& lease, const std::stop_token& stop);

@@ -10,10 +10,10 @@
 namespace lockbench::redis {
 namespace {
 
-// How many keys one SCAN looks at: it holds up a shared server for about a tenth of a millisecond.
+// Keys per SCAN. Holds up a shared server for about a tenth of a millisecond.
 constexpr std::string_view kScanned = "1000";
 
-/// What SCAN answers.
+/// The answer to SCAN.
 const Form<Reply> page_form{"a cursor and keys", [](const Reply& reply) {
                               const auto& parts = reply.elements;
                               const bool fits = reply.type == Reply::Type::array &&
@@ -24,7 +24,7 @@ const Form<Reply> page_form{"a cursor and keys", [](const Reply& reply) {
                             }};
 
 /// INFO for the facts, UNLINK and SCAN for tidying up. Each call begins with a new connection: the
-/// server may have closed one that was idle during a run, or may have been replaced.
+/// server may have closed an idle one during a run, or been replaced.
 class RedisStore : public Store {
  public:
   RedisStore(const Endpoint& endpoint, Duration command_timeout)
@@ -41,7 +41,7 @@ class RedisStore : public Store {
     if (reply) {
       if (reply->is_text("PONG")) return {};
       return failure_at(display_, StoreError::Kind::rejected,
-                        "not a Redis: it answers PING otherwise");
+                        "not a Redis server: unexpected answer to PING");
     }
     // A user without the permission to PING may still be allowed to lock.
     if (reply.error().code == StoreError::Code::no_permission) return {};
@@ -73,7 +73,7 @@ class RedisStore : public Store {
 
   StoreResult<std::size_t> remove_run(std::string_view run_id,
                                       const std::stop_token& stop) override {
-    // Of a billion keys; a scan of an honest server ends by itself.
+    // Enough for a billion keys, against a broken server: normally a scan ends by itself.
     constexpr int kMostPages = 1'000'000;
     redis_->close();
     const std::string pattern = fmt::format("lockbench:{}[-:]*", run_id);
@@ -94,12 +94,12 @@ class RedisStore : public Store {
       cursor = found->elements[0].text;
       if (cursor == "0") return removed;
     }
-    return failure_at(display_, StoreError::Kind::rejected, "SCAN does not come to an end");
+    return failure_at(display_, StoreError::Kind::rejected, "SCAN does not end");
   }
 
  private:
   StoreResult<std::size_t> unlink(std::span<const std::string> keys, const std::stop_token& stop) {
-    // Enough for few round trips, and little enough not to hold up a shared server.
+    // Large enough for few round trips, small enough not to hold up a shared server.
     constexpr std::size_t kBatch = 500;
     return remove_in_batches(keys, kBatch, display_, stop, [&](auto batch) {
       std::vector<std::string_view> command{"UNLINK"};

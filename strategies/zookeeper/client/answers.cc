@@ -4,11 +4,11 @@
 
 #include "strategies/zookeeper/client/session.h"
 
-// What a session sends, and what it makes of what the server sends. All under its mutex.
+// A session's messages to and from the server. All under its mutex.
 namespace lockbench::zookeeper {
 namespace {
 
-/// Changes that nobody has asked for yet, of a server that sends without end.
+/// Bounds the changes that events() has not returned yet, as a server may send without end.
 constexpr std::size_t kMostChanged = 100'000;
 
 }  // namespace
@@ -16,7 +16,7 @@ constexpr std::size_t kMostChanged = 100'000;
 void Session::welcome(Greeting greeting, TimePoint now) {
   const bool fresh = identity_.id == 0;
   const bool granted = greeting.timeout > Duration::zero();
-  if (fresh && !granted) return link_.reject(now, "it grants no session");
+  if (fresh && !granted) return link_.reject(now, "it refused to create a session");
   if (!fresh && (!granted || greeting.id != identity_.id)) return end(now, "session expired");
   identity_.id = greeting.id;
   identity_.password = std::move(greeting.password);
@@ -27,7 +27,7 @@ void Session::welcome(Greeting greeting, TimePoint now) {
   confirm(link_.greeted_at());
   std::string first;
   if (!endpoint_.user.empty()) first = authenticate(endpoint_.user, endpoint_.password);
-  // Clients that wait have been woken.
+  // No watches for waiting clients: these have been woken.
   std::erase_if(watched_, [this](const std::string& path) {
     return std::ranges::none_of(bound_, [&](const Bound& bound) { return bound.path == path; });
   });
@@ -36,7 +36,7 @@ void Session::welcome(Greeting greeting, TimePoint now) {
                          std::vector<std::string>(watched_.begin(), watched_.end()));
   }
   if (!first.empty() && !link_.packets().send(first)) return lose("the server closed it");
-  take_packets(now);  // that came with the greeting
+  take_packets(now);  // those after the greeting
 }
 
 void Session::take_packets(TimePoint now) {
@@ -80,7 +80,7 @@ Session::Wrong Session::take(std::string_view packet, TimePoint now) {
 
 Session::Wrong Session::take_answer(const Header& header, Reader& from, TimePoint now) {
   if (pending_.empty() || pending_.front().xid != header.xid) {
-    return "it answered what nobody asked, or out of order";
+    return "unexpected or out-of-order response";
   }
   const Pending pending = std::move(pending_.front());
   pending_.pop_front();
@@ -119,7 +119,7 @@ void Session::on_node(const NodeEvent& event, TimePoint now) {
 }
 
 void Session::send(std::span<const Request> requests, const std::shared_ptr<Batch>& batch) {
-  // Of calls that were given up, on a server that answers pings and nothing else.
+  // Reached by calls that were given up, on a server that answers only pings.
   constexpr std::size_t kMostPending = 100'000;
   std::string all;
   for (std::size_t i = 0; i < requests.size(); ++i) {
@@ -130,7 +130,7 @@ void Session::send(std::span<const Request> requests, const std::shared_ptr<Batc
     all += write(xid, requests[i], endpoint_.path, !endpoint_.user.empty());
     pending_.push_back({.xid = xid, .request = requests[i], .batch = batch, .index = i});
   }
-  if (pending_.size() > kMostPending) return lose("the server answers nothing");
+  if (pending_.size() > kMostPending) return lose("the server does not answer requests");
   if (!link_.packets().send(all)) lose("the server closed it, or does not read");
 }
 
@@ -138,7 +138,7 @@ bool Session::send_ping(TimePoint now) {
   if (state_ != State::connected || ping_) return false;
   ping_ = Ping{.sent_at = now};
   if (link_.packets().send(ping())) return true;
-  // Whoever receives next will find the connection closed.
+  // The next receive() will find the connection closed.
   ping_.reset();
   return false;
 }
@@ -173,7 +173,7 @@ void Session::end(TimePoint now, std::string_view why) {
 }
 
 void Session::confirm(TimePoint sent_at) {
-  // The server counts from the arrival of a request, which is later.
+  // On the safe side: the server counts from the arrival of a request, which is later.
   if (sent_at <= contact_) return;
   contact_ = sent_at;
   silent_ = false;

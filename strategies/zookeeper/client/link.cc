@@ -9,7 +9,7 @@
 namespace lockbench::zookeeper {
 namespace {
 
-/// Thousands of sessions may wait for the same server to come back.
+/// Grows, as thousands of sessions may wait for the same server to come back.
 constexpr Duration kShortestPause = std::chrono::milliseconds(10);
 constexpr Duration kLongestPause = std::chrono::milliseconds(250);
 
@@ -130,7 +130,7 @@ void Link::finish_dialling(const Identity& session, Duration ttl, TimePoint now,
 std::optional<Greeting> Link::hear(TimePoint now, Duration longest) {
   const Transport::Status status = packets_->receive(longest);
   if (status == Transport::Status::timed_out) return std::nullopt;
-  // A server that is behind what the session has seen closes it.
+  // A server that has not caught up with this session closes the connection.
   if (status != Transport::Status::ok) {
     fail(now, packets_->why_closed());
     return std::nullopt;

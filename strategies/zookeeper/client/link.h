@@ -25,39 +25,39 @@ using Endpoint = Url;
 /// As parse_url().
 tl::expected<Endpoint, std::string> parse_endpoint(std::string_view text);
 
-/// A connection that carries packets: each is sent behind its length, in four bytes. One thread at
-/// a time in each direction.
+/// A connection that carries packets, each preceded by its length in four bytes. One thread at a
+/// time in each direction.
 class Packets {
  public:
-  /// How long one wait lasts where no stop can end it.
+  /// The length of one wait that no stop can end.
   static constexpr Duration kPace = std::chrono::milliseconds(20);
-  /// Larger ones are not accepted. A list of 20'000 waiters takes 1 MiB.
+  /// Larger packets are refused. A list of 20'000 waiters takes 1 MiB.
   static constexpr std::size_t kLargest = std::size_t{4} << 20U;
 
   explicit Packets(std::unique_ptr<Transport> transport) : transport_(std::move(transport)) {}
 
   /// False: the connection is broken, or its server does not read. Does not wait, as its session
-  /// holds a mutex meanwhile.
+  /// holds a mutex.
   bool send(std::string_view framed) {
     return transport_->send(framed, Duration::zero()) == Transport::Status::ok;
   }
   /// Waits for bytes, for at most `longest`; looks only, if that is zero.
   Transport::Status receive(Duration longest, const std::stop_token& stop = {});
-  /// The next whole packet that was received, without its length. Valid until the next receive().
-  /// The error says that the other side does not send packets.
+  /// The next complete packet, without its length; valid until the next receive(). The error says
+  /// that the bytes are not packets.
   tl::expected<std::optional<std::string_view>, std::string> next();
 
-  /// After a receive() that found it closed.
+  /// Call it after a receive() that found it closed.
   std::string why_closed() { return transport_->why_closed(); }
   int descriptor() const { return transport_->descriptor(); }
 
  private:
   std::unique_ptr<Transport> transport_;
   std::string received_;
-  std::size_t read_ = 0;  ///< so much of it was handed out
+  std::size_t read_ = 0;  ///< bytes already returned by next()
 };
 
-/// Begins to connect to a server, which has `patience` to accept.
+/// Begins to connect to a server, for at most `patience`.
 using Connector = std::function<tl::expected<std::unique_ptr<Connecting>, std::string>(
     const HostPort& server, Duration patience)>;
 
@@ -65,18 +65,18 @@ using Connector = std::function<tl::expected<std::unique_ptr<Connecting>, std::s
 /// are tried in a random order. One thread at a time.
 class Link {
  public:
-  /// Without a connector, by sockets. `env` gives the order.
+  /// Without a connector, by sockets. `env` provides the random order.
   Link(const Endpoint& endpoint, Env& env, Connector connector = {});
 
-  /// For a new session: forgets what has failed. Each server may take `patience` to greet.
+  /// For a new session: forgets earlier failures. Each server may take `patience` to greet.
   void begin(Duration patience);
-  /// The next steps towards a connection, within `longest`, with the clock and the sleeps of `env`.
-  /// A server's greeting once there is one; then packets() may be used.
+  /// Takes the next steps towards a connection, within `longest`, with the clock and the sleeps of
+  /// `env`. Returns a server's greeting once there is one; then packets() may be used.
   std::optional<Greeting> advance(const Identity& session, Duration ttl, Env& env,
                                   Duration longest);
-  /// Ends the connection. The next attempt is made with the next server, at once.
+  /// Ends the connection. The next attempt is at the next server, without a pause.
   void drop();
-  /// Likewise; what was wrong with the server counts as a failed attempt.
+  /// Likewise, and counts as a failed attempt at this server.
   void reject(TimePoint now, std::string why) { fail(now, std::move(why)); }
 
   Packets& packets() { return *packets_; }
@@ -84,7 +84,7 @@ class Link {
   int descriptor() const { return packets_ ? packets_->descriptor() : -1; }
   /// When the greeting was sent.
   TimePoint greeted_at() const { return greeted_at_; }
-  /// Every server has failed, since begin() or the last connection, without keeping us waiting.
+  /// Every server has refused, without delay, since begin() or the last connection.
   bool is_hopeless() const { return refusals_ >= servers_.size(); }
   /// Why the last attempt failed; empty if none did.
   const std::string& why() const { return why_; }

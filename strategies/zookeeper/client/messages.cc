@@ -52,15 +52,15 @@ const Meaning* find(Code code) {
 
 using namespace std::string_view_literals;
 
-/// Operations that are no requests.
+/// Operations other than requests.
 constexpr std::int32_t kPing = 11, kAuth = 100, kSetWatches = 101, kCloseSession = -11;
 
-/// How a request is sent: its operation, the path, and then what its operation has.
+/// The form of a request: its operation, the path, and the fields of the operation.
 struct Form {
   Request::Kind kind;
   std::string_view name;
   std::int32_t operation;
-  std::optional<std::int32_t> mode{};  ///< how a node is made
+  std::optional<std::int32_t> mode{};  ///< of a new node
   std::optional<bool> watch{};
 };
 constexpr Form kForms[] = {
@@ -88,7 +88,7 @@ std::string below(std::string_view chroot, std::string_view path) {
   return path == "/" && !chroot.empty() ? std::string(chroot) : fmt::format("{}{}", chroot, path);
 }
 
-/// Nothing for a path that is not below it.
+/// The path below `chroot`; nothing if it is elsewhere.
 std::optional<std::string> without(std::string_view chroot, std::string_view path) {
   if (!chroot.empty() && path == chroot) return "/";
   if (!path.starts_with(chroot)) return std::nullopt;
@@ -100,7 +100,7 @@ std::optional<std::string> without(std::string_view chroot, std::string_view pat
 /// A node's metadata.
 void read_stat(Reader& from, Reply& reply) {
   reply.created_by = from.int64();
-  from.int64();  // by which transaction it was changed
+  from.int64();  // the transaction that changed it
   reply.made_at_ms = from.int64();
   from.int64();  // when it was changed
   from.int32();  // versions of its data, its children and its ACL
@@ -108,15 +108,15 @@ void read_stat(Reader& from, Reply& reply) {
   from.int32();
   reply.owner = from.int64();
   from.int32();  // the size of its data
-  from.int32();  // how many children it has
-  from.int64();  // by which transaction these were changed
+  from.int32();  // the number of its children
+  from.int64();  // the transaction that changed these
 }
 
 bool is_name(std::string_view name) {
   return !name.empty() && name.find('/') == std::string_view::npos;
 }
 
-/// Whether a node that was asked for under this path can have got that one.
+/// Whether the path of a new node fits its request.
 bool fits(const Request& asked, std::string_view made) {
   if (asked.kind != Request::Kind::make_sequential) return made == asked.path;
   if (!made.starts_with(asked.path)) return false;
@@ -175,7 +175,7 @@ std::vector<std::string> Reader::texts() {
   constexpr std::size_t kShortest = sizeof(std::int32_t);
   const std::size_t count = length();
   std::vector<std::string> texts;
-  // Before anything is allocated for them.
+  // Checked before allocating anything.
   if (count > rest_.size() / kShortest) ok_ = false;
   if (!ok_) return texts;
   texts.reserve(count);
@@ -239,7 +239,7 @@ std::string set_watches(std::int64_t seen, std::string_view chroot,
   message.put(Xid::kSetWatches).put(kSetWatches).put(seen);
   message.put(static_cast<std::int32_t>(paths.size()));
   for (const std::string& path : paths) message.put(std::string_view(below(chroot, path)));
-  // Of nodes that do not exist, and of lists of children.
+  // No watches of absent nodes, and none of lists of children.
   return message.put(kNone).put(kNone).framed();
 }
 
@@ -286,7 +286,7 @@ Parsed<Header> read_header(Reader& from) {
 Parsed<NodeEvent> read_event(Reader& from, std::string_view chroot) {
   constexpr std::int32_t kMade = 1, kDeleted = 2, kLast = 7;
   const std::int32_t type = from.int32();
-  from.int32();  // the session's state, which the connection itself shows
+  from.int32();  // the session's state: the connection itself shows it
   const auto path = without(chroot, from.text());
   if (!from.done() || type < kMade || type > kLast || !path) return wrong("it sent an event");
   return NodeEvent{.deleted = type == kDeleted, .path = *path};

@@ -11,12 +11,12 @@
 
 #include "strategies/duration.h"
 
-// ZooKeeper's messages, as in its zookeeper.jute. What is written is framed; what is read is the
-// packet without its length, and may be anything: the error says what is wrong with it.
+// ZooKeeper's messages, as in its zookeeper.jute. Messages are written with their length, and read
+// without it. A received packet may hold anything; the error says what is wrong with it.
 namespace lockbench::zookeeper {
 
-/// Writes jute, the encoding of ZooKeeper's messages: numbers with the big end first, text and
-/// lists behind their lengths.
+/// Writes jute, the encoding of ZooKeeper's messages: big-endian numbers; text and lists preceded
+/// by their lengths.
 class Writer {
  public:
   Writer& put(std::int32_t number) { return put_number(static_cast<std::uint32_t>(number), 4); }
@@ -29,7 +29,7 @@ class Writer {
   }
   Writer& put(const char*) = delete;  // would become a bool
 
-  /// The packet: what was written, behind its length.
+  /// The packet: the length, then all that was written.
   std::string framed() const {
     Writer packet;
     packet.put(std::string_view(bytes_));
@@ -47,8 +47,8 @@ class Writer {
   std::string bytes_;
 };
 
-/// Reads jute that may be anything. Once something does not fit, it and all that follows reads as
-/// zero or empty, and ok() is false.
+/// Reads jute from any bytes. From the first mismatch on, everything reads as zero or empty, and
+/// ok() is false.
 class Reader {
  public:
   explicit Reader(std::string_view bytes) : rest_(bytes) {}
@@ -62,7 +62,7 @@ class Reader {
 
   bool ok() const { return ok_; }
   std::size_t left() const { return rest_.size(); }
-  /// Everything fitted, and nothing is left.
+  /// True if everything matched and nothing is left.
   bool done() const { return ok_ && rest_.empty(); }
 
  private:
@@ -75,26 +75,25 @@ class Reader {
   bool ok_ = true;
 };
 
-/// The requests that locks, and those who watch them, need.
+/// The requests of locks and of the watch.
 struct Request {
   enum class Kind {
     make,             ///< a container: the server removes it once its last child is gone
     make_ephemeral,   ///< a node that is deleted with the session
     make_sequential,  ///< likewise, with ten digits added to its name
     children,         ///< the names of a node's children
-    watch_children,   ///< likewise, and watch for one change of them
+    watch_children,   ///< likewise, and watch for their next change
     look,             ///< read a node's metadata and watch it
     exists,
-    watch_exists,  ///< likewise, and watch for one change: it may be made
-    sync,          ///< what follows sees all that the ensemble has agreed on before
+    watch_exists,  ///< likewise, and watch for the next change, such as its creation
+    sync,          ///< later requests see all that the ensemble has agreed on so far
     remove,
   };
   Kind kind = Kind::exists;
   std::string path;
 };
 
-/// The server's error codes, as in its KeeperException.Code; others that it may send have no name
-/// here.
+/// The server's error codes, as in its KeeperException.Code; others have no name here.
 enum class Code : std::int32_t {
   ok = 0,
   connection_loss = -4,
@@ -106,7 +105,7 @@ enum class Code : std::int32_t {
   session_moved = -118,
   needs_sasl = -124,
 };
-/// The request may have been carried out, as after a code that is not known.
+/// The request may have been carried out; true of unknown codes, too.
 bool is_lost(Code code);
 bool ends_session(Code code);
 /// Success, or one of the refusals that a lock expects.
@@ -116,7 +115,7 @@ std::string describe(Code code);
 /// An answer. All but the code is empty if the request was refused.
 struct Reply {
   Code code = Code::ok;
-  std::string path;                   ///< of the node that was made
+  std::string path;                   ///< of the new node
   std::int64_t created_by = 0;        ///< czxid: the transaction that made the node; grows
   std::int64_t owner = 0;             ///< the session of an ephemeral node; 0 for others
   std::int64_t made_at_ms = 0;        ///< since 1970, by the server's wall clock
@@ -128,28 +127,28 @@ struct Reply {
 /// The server's name of the operation: "create", "getData" and so on.
 std::string_view name_of(Request::Kind kind);
 
-/// Numbers of packets that are no requests, and of what belongs to them.
+/// Numbers of packets other than requests and their answers.
 struct Xid {
   static constexpr std::int32_t kEvent = -1, kPing = -2, kAuth = -4, kSetWatches = -8;
 };
 
-/// How a session is known to the servers: enough to go on with it on another connection.
+/// A session as the servers know it: enough to continue it on another connection.
 struct Identity {
-  std::int64_t id = 0;  ///< 0: a new one
+  std::int64_t id = 0;  ///< 0 for a new session
   std::string password;
-  std::int64_t seen = 0;  ///< the latest transaction: a server that is behind it does not do
+  std::int64_t seen = 0;  ///< the latest transaction; servers behind it refuse the session
 };
 
 std::string greet(const Identity& session, Duration timeout);
 std::string ping();
-/// Digest: the nodes that are made belong to this user and password.
+/// Digest scheme: new nodes belong to this user and password.
 std::string authenticate(std::string_view user, std::string_view password);
-/// Watches that were set on another connection. What has happened since `seen` comes as events.
+/// Sets the watches of an earlier connection again. Changes since `seen` arrive as events.
 std::string set_watches(std::int64_t seen, std::string_view chroot,
                         std::span<const std::string> paths);
 std::string end_session(std::int32_t xid);
-/// The request's path below `chroot`. With `private_nodes`, only the user who has authenticated may
-/// touch a node that it makes.
+/// The request's path is below `chroot`. With `private_nodes`, only the authenticated user may
+/// touch its new nodes.
 std::string write(std::int32_t xid, const Request& request, std::string_view chroot,
                   bool private_nodes);
 
@@ -158,14 +157,14 @@ using Parsed = tl::expected<T, std::string>;
 
 /// The answer to a greeting.
 struct Greeting {
-  Duration timeout{};  ///< as granted; zero or less: the session has ended
+  Duration timeout{};  ///< as granted; zero or less if the session has ended
   std::int64_t id = 0;
   std::string password;
   bool read_only = false;  ///< its server has no quorum
 };
 Parsed<Greeting> read_greeting(std::string_view packet);
 
-/// Stands before every other packet from the server.
+/// Begins every other packet from the server.
 struct Header {
   std::int32_t xid = 0;
   std::int64_t transaction = 0;
@@ -173,17 +172,17 @@ struct Header {
 };
 Parsed<Header> read_header(Reader& from);
 
-/// What has happened to a watched node.
+/// A change of a watched node.
 struct NodeEvent {
   bool deleted = false;
   std::string path;
 };
 Parsed<NodeEvent> read_event(Reader& from, std::string_view chroot);
 
-/// The answer to a request that was not refused.
+/// The answer to an accepted request.
 Parsed<Reply> read_reply(const Request& request, std::string_view chroot, Reader& from);
 
-/// "3.8.0" of "Zookeeper version: 3.8.0-5a02a05eddb59aee6ac762f7ea82e92a68eb9c0f, built on ...".
+/// "3.8.0" from "Zookeeper version: 3.8.0-5a02a05eddb59aee6ac762f7ea82e92a68eb9c0f, built on ...".
 std::optional<std::string> version_in(std::string_view answer);
 
 // The nodes of locks.
@@ -191,8 +190,8 @@ std::optional<std::string> version_in(std::string_view answer);
 /// The parent of all nodes of a run: "/lockbench/20261121T012530Z-4f3a9c".
 std::string run_path(std::string_view run_id);
 
-/// The node of a key: "/lockbench/<run>/{1}" for "lockbench:<run>:{1}". Characters that a node's
-/// name cannot have are percent-encoded, so that no two keys share a node. Keys of another form
+/// The node of a key: "/lockbench/<run>/{1}" for "lockbench:<run>:{1}". Characters not allowed in
+/// names of nodes are percent-encoded, so that no two keys share a node. Keys of another form
 /// belong to the run "-".
 std::string node_of_key(std::string_view key);
 
@@ -206,7 +205,7 @@ std::optional<std::int64_t> sequence_of(std::string_view name);
 /// A contender's place among the children of a lock's node.
 struct Place {
   bool there = false;                       ///< its node is among them
-  std::optional<std::string_view> ahead{};  ///< is waited for; nothing: it has the lock
+  std::optional<std::string_view> ahead{};  ///< the one that it waits for; nothing: it has the lock
 };
 
 /// Compares sequence numbers only, as the names' prefixes differ. Children without a number are

@@ -4,11 +4,11 @@
 #include <boost/scope_exit.hpp>
 #include <utility>
 
-// The calls of clients and of the keeper, and the keeper. Packets of the server: see answers.cc.
+// The keeper, and the calls of clients and of the keeper. For packets of the server see answers.cc.
 namespace lockbench::zookeeper {
 namespace {
 
-/// Runs what may wait, without the lock if it does.
+/// Runs `work`; without the lock if it may wait.
 template <class Work>
 auto unlocked(std::unique_lock<std::mutex>& lock, Duration longest, Work work) {
   if (longest <= Duration::zero()) return work();
@@ -20,7 +20,7 @@ auto unlocked(std::unique_lock<std::mutex>& lock, Duration longest, Work work) {
 
 }  // namespace
 
-/// For as long as the client itself talks to the server.
+/// Exists while the client itself talks to the server.
 class Session::InCall {
  public:
   InCall(Session& session, Lock& lock) : session_(session), lock_(lock) {
@@ -57,7 +57,7 @@ void Session::close() {
     if (state_ == State::connected) end_at_server(lock);
     end(env_.now(), "it was closed");
   }
-  // Not under the mutex, which the keeper may be waiting for.
+  // Without the mutex: the keeper may be waiting for it.
   if (keeper_ != nullptr) keeper_->remove(*this);
 }
 
@@ -66,7 +66,7 @@ void Session::end_at_server(Lock& lock) {
   const auto batch = std::make_shared<Batch>(1, env_.now());
   const std::int32_t xid = next_xid_++;
   if (!link_.packets().send(end_session(xid))) return;
-  // The answer has no contents, like that to a removal.
+  // A removal, as its answer is empty too.
   pending_.push_back({.xid = xid, .request = {Request::Kind::remove, {}}, .batch = batch});
   const TimePoint give_up_at = env_.now() + std::min(timeouts_.answer, kLongest);
   while (!silent_ && state_ == State::connected && batch->left > 0 && env_.now() < give_up_at) {
@@ -87,7 +87,7 @@ bool Session::await(Lock& lock, const std::stop_token& stop, const std::function
       silent_ = true;
       return false;
     }
-    // One that has come already would end each wait at once.
+    // A stop already requested would end every wait immediately.
     step_until(give_up_at, lock, stopped ? std::stop_token() : stop);
   }
   return true;
@@ -104,7 +104,7 @@ void Session::step_until(TimePoint give_up_at, Lock& lock, const std::stop_token
 }
 
 void Session::look(Lock& lock, Env& env) {
-  // A server may send without end.
+  // Bounded, as a server may send without end.
   constexpr int kMostSteps = 64;
   for (int i = 0; i < kMostSteps && step(lock, env, Duration::zero()); ++i) {
   }
@@ -112,7 +112,7 @@ void Session::look(Lock& lock, Env& env) {
 
 bool Session::step(Lock& lock, Env& env, Duration longest, const std::stop_token& stop) {
   if (state_ == State::connecting) {
-    // The server may have ended the session without being able to report it.
+    // The server may have ended the session and been unable to report it.
     if (!bound_.empty() && env.now() >= contact_ + timeout_) {
       end(env.now(), "session expired");
       return false;
@@ -142,7 +142,7 @@ StoreResult<void> Session::connect(Duration ttl, const std::stop_token& stop) {
   {
     Lock lock(mutex_);
     const InCall call(*this, lock);
-    // Nobody else notices that the server has ended it.
+    // Without a keeper, only this notices that the server ended the session.
     if (keeper_ == nullptr) look(lock, env_);
     const bool goes_on = ttl == asked_ttl_ || !bound_.empty();
     if (goes_on && state_ == State::connected) return {};
@@ -170,7 +170,7 @@ StoreResult<void> Session::open(Duration ttl, const std::stop_token& stop) {
     contact_ = {};
     silent_ = false;
     why_lost_.clear();
-    // Of each server to greet, so that all of them are tried in time.
+    // For each server's greeting; short, so that all servers are tried in time.
     constexpr Duration kLeastPatience = std::chrono::milliseconds(50);
     const Duration for_all = std::min(ttl * 2 / 3, timeouts_.answer);
     link_.begin(std::max(for_all / static_cast<int>(endpoint_.hosts.size()), kLeastPatience));
@@ -235,7 +235,7 @@ StoreResult<std::vector<Reply>> Session::replies_of(const Batch& batch, Refusal 
     }
     if (is_usual(answer.code) || refused) continue;
     if (refusal == Refusal::is_an_answer && !ends_session(answer.code)) continue;
-    // The requests before it have taken effect.
+    // Earlier requests of the batch have taken effect.
     const bool first = &answer == &batch.answers.front();
     refused =
         fail(first ? StoreError::Kind::rejected : StoreError::Kind::unanswered,
@@ -290,7 +290,7 @@ void Session::listen(std::string path) {
   std::shared_ptr<Event> event = env_.make_event();
   const std::scoped_lock lock(mutex_);
   listened_to_ = std::move(path);
-  // Nothing else would set it any more.
+  // Without a connection nothing would set it.
   if (state_ != State::connected) event->set();
   event_ = std::move(event);
 }
@@ -383,7 +383,7 @@ void SessionKeeper::remove(Session& session) {
     by_time_.erase(due->second);
     due_.erase(due);
   }
-  // Bounded by the hooks of its Env, in which a fault may stall it.
+  // Bounded: only a fault in the hooks of its Env can stall the keeper there.
   while (attended_ == &session) {
     lock.unlock();
     Carrier::current().wait(nullptr, Carrier::current().now() + kPause, {});
@@ -402,7 +402,7 @@ void SessionKeeper::schedule(Session& session, TimePoint at) {
 }
 
 void SessionKeeper::keep(const std::stop_token& stop) {
-  // Of thousands of sessions one is always about to be due: they are attended in batches.
+  // Attends sessions in batches: of thousands, one is always about to be due.
   constexpr Duration kShortest = std::chrono::milliseconds(1);
   const std::stop_callback on_stop(stop, [this]() noexcept { poller_->wake(); });
   Duration longest{};
@@ -412,7 +412,7 @@ void SessionKeeper::keep(const std::stop_token& stop) {
     for (const std::uint64_t tag : ready) {
       attend(std::bit_cast<Session*>(static_cast<std::uintptr_t>(tag)), lock);
     }
-    // Sessions come and go while one is attended, which is not due again before a later time.
+    // Sessions come and go while one is attended. The loop ends, as an attended one is due later.
     const TimePoint now = env_->now();
     while (!by_time_.empty() && by_time_.begin()->first <= now) {
       attend(by_time_.begin()->second, lock);
@@ -423,7 +423,7 @@ void SessionKeeper::keep(const std::stop_token& stop) {
 }
 
 void SessionKeeper::attend(Session* session, std::unique_lock<std::mutex>& lock) {
-  // One that was removed meanwhile is not among them.
+  // It may have been removed meanwhile.
   if (!due_.contains(session)) return;
   Duration next{};
   {
@@ -434,7 +434,7 @@ void SessionKeeper::attend(Session* session, std::unique_lock<std::mutex>& lock)
       attended_ = nullptr;
     };
     next = session->keep(*env_);
-    // Where something is always to be done, the clients on the same thread must run in between.
+    // A busy keeper must let the clients on its thread run.
     Carrier::current().yield();
   }
   if (due_.contains(session)) schedule(*session, env_->now() + next);

@@ -28,9 +28,9 @@ namespace lockbench::zookeeper {
 
 class Session;
 
-/// Looks after all sessions of a run while their clients are busy with other things: pings,
-/// reconnects, and receives the events that clients wait for. One task, started beside the client
-/// with the first session. Thread-safe; outlives its sessions.
+/// Looks after all sessions of a run while their clients do other things: pings, reconnects, and
+/// receives the events that clients wait for. One task, started beside the client with the first
+/// session. Thread-safe; outlives its sessions.
 class SessionKeeper {
  public:
   explicit SessionKeeper(std::unique_ptr<Env> env) : env_(std::move(env)) {}
@@ -39,24 +39,24 @@ class SessionKeeper {
 
   /// The error says why sessions cannot be looked after.
   tl::expected<void, std::string> add(Session& session);
-  /// Waits while it is attended.
+  /// Waits while the session is attended.
   void remove(Session& session);
 
-  /// Calls the session, which was added, as soon as its connection has input; once.
+  /// Attends the session, which was added, once its connection has input. Covers one time only.
   void watch(Session& session, int descriptor);
   void unwatch(int descriptor) { poller_->unwatch(descriptor); }
 
  private:
   void keep(const std::stop_token& stop);
-  /// Without the lock meanwhile.
+  /// Unlocks the mutex meanwhile.
   void attend(Session* session, std::unique_lock<std::mutex>& lock);
-  /// When it is attended next.
+  /// Sets when it is attended next.
   void schedule(Session& session, TimePoint at);
 
   std::unique_ptr<Env> env_;
   std::unique_ptr<Poller> poller_;  ///< from the first add() on
   std::mutex mutex_;
-  /// Those due at the same time come in the order in which they were scheduled.
+  /// Sessions due at the same time are in the order of scheduling.
   std::multimap<TimePoint, Session*> by_time_;
   std::map<Session*, std::multimap<TimePoint, Session*>::iterator> due_;  ///< the same
   Session* attended_ = nullptr;
@@ -64,9 +64,9 @@ class SessionKeeper {
 };
 
 /// One session with a ZooKeeper ensemble. Used by one client, except where noted; during a call the
-/// client itself talks to the server, otherwise the keeper does. Constructing it does not
-/// connect. It reconnects by itself within the session; after the server has ended the session,
-/// connect() begins another. Reports each request to its Env.
+/// client itself talks to the server, otherwise the keeper does. Constructing it does not connect.
+/// It reconnects by itself as long as the session lasts; after its end, connect() begins another.
+/// Reports each request to its Env.
 class Session {
  public:
   /// `keeper` keeps the session and its leases alive between calls; if it is null they end by
@@ -78,22 +78,22 @@ class Session {
 
   /// Returns once there is a session whose server answers. Begins one with the session timeout
   /// `ttl` unless there is one; replaces a session with another timeout if no lease is bound to it.
-  /// Failures are of kind `not_sent`. Gives up at once if all servers refuse connections, unless an
-  /// existing session may go on.
+  /// Failures are of kind `not_sent`. Gives up immediately if all servers refuse connections,
+  /// unless an existing session may go on.
   StoreResult<void> connect(Duration ttl, const std::stop_token& stop = {});
 
   /// Whether a call fails if the server refuses one of its requests.
   enum class Refusal { fails, is_an_answer };
   /// Pipelines the requests and waits for the answers; ZooKeeper keeps their order. Fails as a
-  /// whole: `unanswered` if some may have taken effect, `rejected` if the first was and none has.
-  /// After a stop, answers under way are given a moment to arrive.
+  /// whole: `unanswered` if some may have taken effect, `rejected` if the server refused the first.
+  /// After a stop, answers under way get a moment to arrive.
   StoreResult<std::vector<Reply>> call(std::span<const Request> requests, std::string_view key,
                                        const std::stop_token& stop = {},
                                        Refusal refusal = Refusal::fails);
 
-  /// Without a keeper: the nodes of which `watch_children` or `watch_exists` report a change since
-  /// the last call; waits for at most `longest` for the first. It must be called often, as it keeps
-  /// the session alive. Fails once the connection was lost, since these watches are not set again.
+  /// Without a keeper: the nodes for which `watch_children` or `watch_exists` reported a change
+  /// since the last call; waits at most `longest` for the first. Must be called often, to keep the
+  /// session alive. Fails once the connection is lost, as these watches are not set again.
   StoreResult<std::vector<std::string>> events(Duration longest, const std::stop_token& stop);
 
   /// From now on a change of the watched node at `path`, or a problem with the session, ends the
@@ -101,11 +101,11 @@ class Session {
   void listen(std::string path);
   WaitResult wait(TimePoint deadline, const std::stop_token& stop);
 
-  /// A lease on the node at `path`. It is valid for as long as the server is known to keep the
-  /// session, and lost with the session or when a watch reports that the node is gone. Null if the
-  /// session has, or may have, ended.
+  /// A lease on the node at `path`. Valid for as long as the server is known to keep the session;
+  /// lost with the session, or when a watch reports that the node is gone. Null if the session has
+  /// ended, or may have.
   std::shared_ptr<LeaseState> bind(std::string path);
-  /// False if it was not bound, or no longer.
+  /// False if it is not bound.
   bool unbind(const std::shared_ptr<LeaseState>& lease) {
     const std::scoped_lock lock(mutex_);
     return std::erase_if(bound_, [&](const Bound& bound) { return bound.state == lease; }) > 0;
@@ -123,7 +123,7 @@ class Session {
     const std::scoped_lock lock(mutex_);
     return state_ == State::connected;
   }
-  /// The session with this number has ended, with all its ephemeral nodes.
+  /// Whether the session with this number has ended, with all its ephemeral nodes.
   bool is_over(std::uint64_t number) const {
     const std::scoped_lock lock(mutex_);
     return number != number_ || state_ == State::over || state_ == State::none;
@@ -133,7 +133,7 @@ class Session {
     const std::scoped_lock lock(mutex_);
     return number_;
   }
-  /// The id that ZooKeeper names as an ephemeral node's owner.
+  /// The session's id, which ZooKeeper shows as an ephemeral node's owner.
   std::int64_t id() const {
     const std::scoped_lock lock(mutex_);
     return identity_.id;
@@ -143,9 +143,8 @@ class Session {
   /// before anything that the session uses is destroyed.
   void close();
 
-  /// Called by the keeper, with its Env: takes what the server has sent, pings it where no answer
-  /// has come for a third of the session timeout, reconnects. Does not wait. Returns after what
-  /// time it is to be called again.
+  /// Called by the keeper, with its Env: receives, pings if no answer has come for a third of the
+  /// session timeout, reconnects. Does not wait. Returns the time until the next call.
   Duration keep(Env& env);
 
  private:
@@ -153,7 +152,7 @@ class Session {
   class InCall;
   using Lock = std::unique_lock<std::mutex>;
 
-  /// Requests that are pipelined, and their answers.
+  /// Pipelined requests, and their answers.
   struct Batch {
     Batch(std::size_t size, TimePoint when) : sent_at(when), left(size), answers(size) {}
 
@@ -162,7 +161,7 @@ class Session {
     std::vector<Reply> answers;
     std::string why;  ///< the connection was lost
   };
-  /// A request that was sent.
+  /// A sent request.
   struct Pending {
     std::int32_t xid = 0;
     Request request;
@@ -177,7 +176,7 @@ class Session {
     std::string path;
     std::shared_ptr<LeaseState> state;
   };
-  /// What is wrong with something that the server has sent; nothing if it is right.
+  /// What is wrong with a packet from the server; nothing if it is right.
   using Wrong = std::optional<std::string>;
 
   StoreResult<void> open(Duration ttl, const std::stop_token& stop);
@@ -191,13 +190,14 @@ class Session {
     return failure_at(display_, kind, why);
   }
 
-  // All below is under mutex_. What waits lets go of it meanwhile.
+  // Everything below requires mutex_; blocking functions release it while they wait.
 
-  /// Waits for as long as one answer may take; false if the condition is not true by then.
+  /// Waits for the condition, at most as long as one answer may take. False if it is still not
+  /// true.
   bool await(Lock& lock, const std::stop_token& stop, const std::function<bool()>& until);
-  /// Takes what is there already.
+  /// Takes received packets without waiting.
   void look(Lock& lock, Env& env);
-  /// Connects, or receives, for at most `longest`; a stop ends only the latter. True if it got
+  /// Connects, or receives, for at most `longest`; a stop ends only a receive. True if it got
   /// something.
   bool step(Lock& lock, Env& env, Duration longest, const std::stop_token& stop = {});
   /// One step of a client that waits until `give_up_at`.
@@ -213,14 +213,14 @@ class Session {
   bool send_ping(TimePoint now);
   void end_at_server(Lock& lock);
 
-  /// The connection is of no use any more.
+  /// Drops a broken connection.
   void lose(std::string_view why);
   void give_up_pending(std::string_view why);
   void end(TimePoint now, std::string_view why);
   void confirm(TimePoint sent_at);
   void wake();
   void watch_for_events();
-  /// How often a live session is looked after.
+  /// How often a live session is attended.
   Duration tick() const;
 
   const Endpoint endpoint_;
@@ -230,7 +230,7 @@ class Session {
   SessionKeeper* const keeper_;
 
   mutable std::mutex mutex_;
-  bool in_call_ = false;  ///< the link is the caller's, apart from pings
+  bool in_call_ = false;  ///< only the caller uses the link, except for pings
   Link link_;
   State state_ = State::none;
   std::uint64_t number_ = 0;
@@ -240,7 +240,7 @@ class Session {
   TimePoint contact_{};   ///< when the latest answered request was sent
   TimePoint heard_{};     ///< when the server last sent anything
   bool silent_ = false;   ///< an answer since `contact_` did not come in time
-  std::string why_lost_;  ///< why it lost a connection; empty: it never did
+  std::string why_lost_;  ///< why it lost a connection; empty if it never did
   std::string why_over_;  ///< why the session has ended
   std::int32_t next_xid_ = 1;
   std::deque<Pending> pending_;  ///< answers to come, in order

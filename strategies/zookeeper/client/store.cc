@@ -10,11 +10,11 @@
 namespace lockbench::zookeeper {
 namespace {
 
-/// Of the session that looks after a run, which holds nothing.
+/// Of this store's own session, which holds no locks.
 constexpr Duration kTtl = std::chrono::seconds(10);
 
-/// The server's version, by its command "srvr", which servers answer unless that is switched off.
-/// `tls` may be null. Nothing without an answer within the timeout.
+/// The server's version, by the command "srvr", which can be switched off. `tls` may be null.
+/// Nothing without an answer within the timeout.
 std::optional<std::string> version_of(const HostPort& server, const TlsSettings* tls,
                                       Duration timeout) {
   const auto socket = connect_socket({.host = server.host, .port = server.port}, timeout, {}, tls);
@@ -49,8 +49,8 @@ class ZookeeperStore : public Store {
   }
 
   StoreResult<StoreFacts> facts() override {
-    // Of one server, always the same: sessions are numbered by the server that begins them, from a
-    // number on that its start determines, and the lower 16 bits count.
+    // Always asks the same server, to notice its restart: a server numbers the sessions that it
+    // begins from a number set at its start, and the lower 16 bits count.
     constexpr int kCountingBits = 16;
     Endpoint first = endpoint_;
     first.hosts.resize(1);
@@ -97,14 +97,14 @@ class ZookeeperStore : public Store {
 
   Replies ask(const std::vector<Request>& requests, const std::stop_token& stop) {
     if (stop.stop_requested()) return removal_stopped(display());
-    // A session that idled through a run may be one of a server that is gone.
+    // A session that idled through a run may belong to a server that is gone.
     if (auto connected = session_.connect(kTtl); !connected) {
       return tl::unexpected(connected.error());
     }
     return session_.call(requests, {});
   }
 
-  /// The node of a run, and all below it; how many keys these were.
+  /// Removes the node of a run and all below it; returns the number of keys.
   StoreResult<std::size_t> remove_part(const std::string& run, const std::stop_token& stop) {
     const Replies keys = ask({{Request::Kind::children, run}}, stop);
     if (!keys) return tl::unexpected(keys.error());
@@ -117,7 +117,7 @@ class ZookeeperStore : public Store {
     return remove_all(std::span(&run, 1), stop).map([&] { return *removed; });
   }
 
-  /// These nodes, and what is below them; how many of them were there.
+  /// Removes these nodes and all below them; returns how many of these existed.
   StoreResult<std::size_t> remove(std::span<const std::string> nodes, const std::stop_token& stop) {
     const auto remove_some = [&](auto some) -> StoreResult<std::size_t> {
       std::vector<Request> looks;
@@ -139,7 +139,7 @@ class ZookeeperStore : public Store {
     return remove_in_batches(nodes, kBatch, display(), stop, remove_some);
   }
 
-  /// In this order; those that are gone count as removed.
+  /// In this order; absent nodes count as removed.
   StoreResult<void> remove_all(std::span<const std::string> nodes, const std::stop_token& stop) {
     const auto remove_some = [&](auto some) -> StoreResult<std::size_t> {
       std::vector<Request> removals;
@@ -155,7 +155,7 @@ class ZookeeperStore : public Store {
     return remove_in_batches(nodes, kBatch, display(), stop, remove_some).map([](std::size_t) {});
   }
 
-  /// Bounds what is under way at once.
+  /// Bounds the requests under way.
   static constexpr std::size_t kBatch = 200;
 
   const Endpoint endpoint_;

@@ -192,8 +192,7 @@ TEST_F(Replicas, WithoutTheirNumberNothingIsGranted) {
   const auto connected = lock->connect();
   ASSERT_FALSE(connected);
   EXPECT_EQ(connected.error().message,
-            fmt::format("127.0.0.1:{}: the number of replicas to wait for is not given: set "
-                        "--wait-replicas",
+            fmt::format("127.0.0.1:{}: set --wait-replicas, the number of replicas to wait for",
                         primary().port()));
   EXPECT_EQ(lock->acquire({.key = "lockbench:untold", .ttl = kLongTtl}).outcome,
             AcquireOutcome::failed);

@@ -57,7 +57,7 @@ struct TlsStore {
   std::string before{};  ///< the reason
   std::string cacert = "cacert", cert = "cert", key = "key";
   std::string wrong_name =
-      "its certificate is not for 127.0.0.1: set server-name=NAME to one that it is for";
+      "its certificate is not for 127.0.0.1: set server-name=NAME to a name that it is for";
   std::string no_client_certificate =
       "the server requires a client certificate: cert=FILE&key=FILE";
 };
@@ -151,10 +151,10 @@ TEST_P(TlsOf, TrustsTheRightServerAndSaysInALineWhatIsWrongWithOthers) {
   std::string distrusting = good->url();
   const std::string ours = with.good.ca.string();
   distrusting.replace(distrusting.find(ours), ours.size(), with.other.ca.string());
-  EXPECT_EQ(problem(distrusting, *good),
-            fmt::format("its certificate is of an authority that is not trusted: name that with "
-                        "{}=FILE",
-                        store.cacert));
+  EXPECT_EQ(
+      problem(distrusting, *good),
+      fmt::format("its certificate is from an untrusted authority: name the authority with {}=FILE",
+                  store.cacert));
 
   const auto plain = must(starting_plain.get());
   EXPECT_EQ(problem(good->url_form().on({plain->port()}), *plain, std::chrono::seconds(1)),

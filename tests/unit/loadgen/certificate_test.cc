@@ -63,10 +63,10 @@ std::vector<CertificateCase> of_the_generator() {
          run.has_store = false;
        }},
       {"WokeUpLate", [](RunEvidence& run) { run.wake_lag.record(5ms); },
-       "started late: p99 5000 µs after the schedule, of an acquire p99 of 2000 µs"},
+       "started late: p99 start delay 5000 µs, with acquire p99 2000 µs"},
       {"LateByLittleOfTheWait", late(5ms, 30ms)},
       {"LateByTheTimersNoise", late(90us, 200us)},
-      {"NoiseThatIsMostOfTheWait", late(150us, 200us), "started late: p99 150 µs"},
+      {"NoiseThatIsMostOfTheWait", late(150us, 200us), "started late: p99 start delay 150 µs"},
       {"NoiseThatIsMostOfTheMedianWait",
        [](RunEvidence& run) {
          run.wake_lag = run.acquire = {};
@@ -103,7 +103,7 @@ std::vector<CertificateCase> of_threads() {
   return {
       {"NotFull", busy(9.4, 3)},
       {"Full", busy(9.8, 3), "busy 98 % of the time, and a server only 30 %"},
-      {"FullAndServersDoNotTell", busy(9.8, {}), "the servers do not tell"},
+      {"FullAndServersDoNotTell", busy(9.8, {}), "the servers do not report their CPU"},
       {"FullAsTheServer", busy(9.9, 8.1)},
       {"FullAsTheMachine", busy(9.9, 3,
                                 [](RunEvidence& run) {
@@ -146,7 +146,7 @@ std::vector<CertificateCase> of_the_machine() {
        }},
       {"ALimitThatHardlyMatters", held_up(0.19)},
       {"ALimitThatMatters", held_up(4.5),
-       "a CPU limit held threads up for 4.50 s: raise that of the container"},
+       "a CPU limit held threads up for 4.50 s: raise the limit of the container"},
       {"TheClockMoved", with(kJump, 0.04)},
       {"TheClockMovedBack", with(kJump, -0.04)},
       {"TheClockJumped", with(kJump, 0.25), "clock jumped by 0.250 s"},

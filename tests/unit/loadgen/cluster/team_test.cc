@@ -337,13 +337,13 @@ TEST_F(TeamTest, ARankThatDiesIsNamedAndLeftOut) {
 TEST_F(TeamTest, ARankThatLivesAndSaysNothingIsLeftOutWithinABound) {
   plan_.workload.strategy.command_timeout = 100ms;
   const TimePoint begun = Carrier::current().now();
-  expect_left_out(run(impostor({})), "it was lost: it has not said what it did");
+  expect_left_out(run(impostor({})), "it was lost: it sent no part");
   EXPECT_GE(Carrier::current().now() - begun, 3s);
 }
 
 TEST_F(TeamTest, ARankThatSendsSomethingElseIsLeftOut) {
   const auto garbage = [](int) { return std::string(100'000, '\xff'); };
-  expect_left_out(run(impostor(garbage)), "it was lost: what it sent is no part of this run");
+  expect_left_out(run(impostor(garbage)), "it was lost: it sent no valid part of this run");
 }
 
 TEST_F(TeamTest, ARankThatSpeaksForAnotherOneIsLeftOut) {
@@ -352,7 +352,7 @@ TEST_F(TeamTest, ARankThatSpeaksForAnotherOneIsLeftOut) {
     part.row.rank = 1;
     return about(ticket, part);
   };
-  expect_left_out(run(impostor(of_another)), "it was lost: what it sent is no part of this run");
+  expect_left_out(run(impostor(of_another)), "it was lost: it sent no valid part of this run");
 }
 
 TEST_F(TeamTest, ARankWhoseRecordIsOfAnotherRunIsLeftOut) {
@@ -364,7 +364,7 @@ TEST_F(TeamTest, ARankWhoseRecordIsOfAnotherRunIsLeftOut) {
     part.record = "no record";
     return about(ticket, part);
   };
-  expect_left_out(run(impostor(wild)), "it was lost: what it sent is no part of this run");
+  expect_left_out(run(impostor(wild)), "it was lost: it sent no valid part of this run");
 }
 
 TEST_F(TeamTest, AStopEndsTheRunSoonAndSavesTheShareOfEachRank) {

@@ -185,7 +185,7 @@ TEST_F(Tls, VerifiesNameAuthorityAndVersion) {
     int max_version;
     const char* said;
   } cases[] = {
-      {{}, TLS1_3_VERSION, "of an authority that is not trusted"},
+      {{}, TLS1_3_VERSION, "from an untrusted authority"},
       {{.ca_file = authority->ca(), .server_name = "db.example"},
        TLS1_3_VERSION,
        "not for db.example"},

@@ -358,7 +358,7 @@ TEST_F(SessionTest, WatchesOfHeldNodesAreSetAgain) {
 TEST_F(SessionTest, WhatNobodyCanHaveSentCostsTheConnectionAndNothingElse) {
   const std::string header = number(0, 8) + number(0, 4);
   const std::vector<std::pair<std::string, std::string>> cases = {
-      {number(99, 4) + header, "nobody asked"},
+      {number(99, 4) + header, "out-of-order response"},
       {number(-2, 4) + header, "a ping that nobody sent"},
       {number(-8, 4) + number(0, 8) + number(-101, 4), "no node"},
       {number(-1, 4) + header + number(42, 4), "an event"},
