@@ -208,8 +208,8 @@ Gate judged(const Regression& gate, const Item& item, std::size_t place, double 
   if (!item.has_repetitions()) return made;
   const double bound = bound_of(gate, one);
   const auto is_beyond = [&](double change) { return gate.more ? change > bound : change < bound; };
-  // A figure with cut-off waits may be larger: no evidence of a regression if it is A's, nor of
-  // none if it is B's (for a gate on increases).
+  // A cut-off figure may be larger than seen. For a gate on increases, a larger A may mean that
+  // there is no regression, a larger B that there is one.
   const bool may_be_kept = gate.more ? one.a_at_least : one.b_at_least;
   const bool may_be_missed = gate.more ? one.b_at_least : one.a_at_least;
   if (is_shown(one.finding) && is_beyond(one.change) && !may_be_kept) {
