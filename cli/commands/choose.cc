@@ -152,7 +152,7 @@ int choose_by_measuring(const ChooseOptions& options, const choose::Answer& befo
                         std::vector<choose::Source> files) {
   if (before.ranked_by.figure.empty()) {
     throw UsageError(
-        "--measure requires --for mutex or --rank-by: no measured figure ranks other uses");
+        "--measure requires --for mutex, --rank-by or --slo: else no measured figure decides");
   }
   std::vector<std::string> names;
   for (const choose::Candidate& one : before.ranked) names.emplace_back(one.strategy->name);
