@@ -35,7 +35,7 @@ struct Survival {
   bool is_basic = false;  ///< required of every lock, unless waived
 };
 
-/// What a user requires of a lock. Unset fields are no requirement.
+/// What a user requires of a lock. Unset fields require nothing.
 struct Requirements {
   std::vector<std::string> stores;             ///< available stores; none: any
   std::vector<Survival> survive;               ///< in addition to the basic ones

@@ -131,7 +131,7 @@ RunOptions run_options(const ChooseOptions& options, std::vector<std::string> st
 /// Sets duration and repetitions so that the runs of so many strategies fit into `time`.
 void fit(loadgen::Workload& workload, Duration time, int strategies) {
   constexpr Duration kShortest = 1s, kLongest = 5s;
-  // Enough to tell a difference of 25 % if repetitions scatter by 10 %.
+  // Enough to show a difference of 25 % if repetitions scatter by 10 %.
   constexpr int kMostRounds = 4, kFewestRounds = 3;
   constexpr int kHolds = 20;  // sections of a client in a row
   const Duration besides = workload.warmup + kBesidesLoad;

@@ -89,7 +89,7 @@ int choose_and_execute(std::span<const std::string> args) {
     fmt::print("lockbench {}\n", build_line(build_facts()));
     return exit_code::kFine;
   }
-  // Started by `hazards`: one client in a process of its own, which a fault can kill.
+  // Started by `hazards`: one client in its own process, which a fault can kill.
   if (first == "client" && args.size() == 1) {
     return hazards::serve_client(STDIN_FILENO);
   }

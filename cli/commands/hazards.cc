@@ -210,7 +210,7 @@ int play_hazards(const HazardOptions& given) {
   {
     const auto servers = must(hazards::ServerPool::open({.tls = options.tls}));
     HazardProgress progress(console, plays);
-    std::vector<Cell> over = plays;  // a copy to save from: players change `plays` meanwhile
+    std::vector<Cell> over = plays;  // a copy to save: other threads change `plays`
     const auto on_done = [&](const Cell& cell) {
       progress.on_done(cell);
       over.at(static_cast<std::size_t>(&cell - plays.data())) = cell;

@@ -243,7 +243,7 @@ void check_store(std::vector<Finding>& findings, const StoreKind& store,
   }
 }
 
-/// Of this machine and build.
+/// Checks this machine and build.
 std::vector<Finding> check_machine(const deployment::Request& request) {
   const unsigned cores = std::thread::hardware_concurrency();
   const std::string clock = clock_source();

@@ -101,7 +101,7 @@ std::unique_ptr<exporter::Exporter> serve_metrics(
   return made;
 }
 
-/// Of the given servers, without their versions: asking for those requires more permissions.
+/// The given servers, without their versions: asking for those requires more permissions.
 std::map<std::string, results::Server> server_facts(const WatchOptions& options) {
   std::map<std::string, results::Server> facts;
   for (const auto& [store, urls] : options.servers) {
@@ -115,8 +115,7 @@ std::map<std::string, results::Server> server_facts(const WatchOptions& options)
   return facts;
 }
 
-/// One watch from its start to its end: its sources, each on a thread of its own, and the ledger
-/// that they fill.
+/// One watch from start to end: its sources, each on its own thread, and the ledger that they fill.
 class WatchCommand {
  public:
   /// `metrics`: null without --metrics-listen.

@@ -24,7 +24,7 @@ std::string render(const results::Result& result, const OutputOptions& options);
 /// stderr, if that failed. The console's status line must be empty.
 bool print_text(const std::string& given);
 
-/// One line for each run that missed a threshold, with what was measured. Controls are exempt
+/// One line for each run that missed a threshold, with the measured value. Controls are exempt
 /// unless they were named.
 std::vector<std::string> missed_thresholds(const std::vector<results::Threshold>& thresholds,
                                            const results::Result& result,

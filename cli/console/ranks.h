@@ -17,7 +17,7 @@ class Ranks {
   static std::unique_ptr<Ranks> join();
   Ranks(const Ranks&) = delete;
   Ranks& operator=(const Ranks&) = delete;
-  /// Tells all ranks that there are no more runs, and waits for them, for a bounded time.
+  /// Tells all ranks that there are no more runs, and waits for them within a bound.
   ~Ranks();
 
   /// Says which rank cannot reach the private servers on rank 0's loopback; empty: all can.

@@ -22,8 +22,8 @@ constexpr std::array<std::string_view, 3> kCommandTables{"run", "capacity", "cho
 
 struct GivenFile {
   std::string text;
-  /// Why secrets are not safe in it: another user owns it, or others have access. Empty if it is
-  /// ours or root's and nobody else has access, or if it is a credential that systemd passed.
+  /// Why the file is not safe for secrets: another user owns it, or others have access. Empty if it
+  /// is ours or root's alone, or a credential that systemd passed.
   std::string exposed;
 };
 

@@ -167,7 +167,7 @@ void LoadOptions::declare_load(OptionList& options) {
       "stop after N measured sections over all clients, or after --duration (1h unless set)",
       "no limit");
   options.add("warmup", "D", workload.warmup, duration(0s, 1h),
-              "time under load before the measured time; not in the figures");
+              "load before the measured time; not in the figures");
   options.add("shared-share", "F", workload.shared_share, number(0, 1),
               "share of the locks taken in shared mode, 0 to 1");
   options.add("resource", "NAME", workload.resource,
@@ -301,8 +301,7 @@ void OutputOptions::declare(OptionList& options) {
   options.add("out", "FILE", out, path(),
               "result file; -: write the result to stdout and print nothing else",
               "results/runs/<id>.json");
-  options.add_flag("resume", resume,
-                   "keep the runs that are in --out FILE, and make the missing ones");
+  options.add_flag("resume", resume, "keep the runs in --out FILE, and make the missing ones");
   options.add("report", "FILE", report, path(),
               "also write the result as one self-contained HTML page");
   options.add("format", "NAME", format,
@@ -317,8 +316,8 @@ void OutputOptions::declare(OptionList& options) {
   options.add_flag("quiet", quiet, "no progress and no notes on stderr");
   options.add(
       "events", "TO", events, any_text(),
-      "also write progress, notes, warnings and the names of saved files as lines of JSON: to a "
-      "file, to a descriptor such as 3, or, with -, to stdout, which then shows nothing else");
+      "also write progress, notes, warnings and the names of saved files as lines of JSON to a "
+      "file, a descriptor such as 3, or - for stdout, which then shows nothing else");
   options.add_flag("strict", strict, "exit 4 if a run is invalid");
   options
       .add("config", "FILE", config, path(),
@@ -336,7 +335,7 @@ void RunOptions::declare(OptionList& options) {
               "exit 99 if a run misses this, such as 'acquire.p99<5ms'");
   options.add_flag("allow-no-grants", allow_no_grants, "exit 0, not 2, if a run granted nothing");
   options.add("hdr", "DIR", hdr, path(),
-              "also write HdrHistogram files of each run: percentiles in µs (.hgrm)");
+              "also write HdrHistogram percentiles of each run, in µs, to DIR (.hgrm)");
 }
 
 std::vector<loadgen::Workload> LoadOptions::points() const {

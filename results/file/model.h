@@ -68,9 +68,9 @@ struct Load {
   double rtt_seconds = 0;              ///< added by lockbench
   std::optional<std::string> hot_set;  ///< "share=50%,keys=2500,move=10s"
   std::optional<std::string> trace;    ///< the file that lists the locks taken
-  /// Other locks, held and renewed meanwhile; nothing outside that experiment.
+  /// Other locks, held and renewed during the run; only in that experiment.
   std::optional<std::uint64_t> held_locks;
-  std::optional<Nodes> nodes;  ///< nothing outside that experiment
+  std::optional<Nodes> nodes;  ///< only in that experiment
 
   bool operator==(const Load&) const = default;
 };

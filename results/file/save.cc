@@ -74,7 +74,7 @@ tl::expected<TemporaryFile, std::string> create_beside(const fs::path& path, mod
     if (descriptor >= 0) return TemporaryFile{std::move(name), File(descriptor)};
     if (errno != EEXIST) return cannot("write", path, describe_errno(errno));
   }
-  return cannot("write", path, "too many temporary files are left beside it");
+  return cannot("write", path, "too many temporary files are left next to it");
 }
 
 /// Makes the rename survive a power cut. Errors are ignored: not every file system can do it, and

@@ -11,7 +11,7 @@ namespace lockbench::results {
 /// created; nothing is left behind at the path itself. The error is one line that names the path.
 tl::expected<void, std::string> check_writable(const std::filesystem::path& path);
 
-/// Writes the whole text or nothing: to a temporary file beside the path, flushed to disk and
+/// Writes the whole text or nothing: to a temporary file next to the path, flushed to disk and
 /// renamed. An existing file keeps its mode. Character devices (/dev/null) and files with a mount
 /// on them, which cannot be replaced, are written in place. The error is one line that names the
 /// path.

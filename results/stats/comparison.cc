@@ -246,7 +246,7 @@ class Pairing {
         continue;
       }
       measured_.insert(figure.path);
-      // A count of events that never happened tells nothing.
+      // A count of events that never happened says nothing.
       if (item.all_values([](double value) { return value == 0; })) continue;
       item.gates = std::move(gates);
       items_.push_back(std::move(item));

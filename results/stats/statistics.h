@@ -10,7 +10,7 @@ namespace lockbench::results {
 
 std::optional<double> mean(std::span<const double> sample);
 
-/// Of the population that the sample was drawn from (n - 1); needs two values.
+/// Standard deviation of the population that the sample was drawn from (n - 1); needs two values.
 std::optional<double> stddev(std::span<const double> sample);
 
 /// Interpolates between the two nearest ranks, like R and NumPy by default; share from 0 to 1.
@@ -31,8 +31,7 @@ double poisson_lower_bound(double events);
 /// trials.
 std::optional<double> most_per_million(std::uint64_t events, std::uint64_t trials);
 
-/// Student's t: the value that is not exceeded with probability `p` (0 < p < 1), for at least one
-/// degree of freedom.
+/// Quantile `p` (0 < p < 1) of Student's t, for at least one degree of freedom.
 double student_quantile(double p, double degrees_of_freedom);
 
 /// 95 % confidence interval of the population's mean, by Student's t; nothing for fewer than two

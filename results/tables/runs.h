@@ -37,7 +37,7 @@ Cell verdict_cell(const std::vector<const Run*>& runs);
 /// recommended. A sentence whose load is not in the result is left out.
 std::vector<std::string> conclusions(const Result& result, const KnownFlaws& flaws);
 
-// Of experiments
+// Tables and findings of experiments
 
 /// The findings on an experiment's costs, in a line each; empty for other runs.
 std::vector<std::string> experiment_findings(const Result& result);
