@@ -22,22 +22,22 @@ namespace {
 
 using results::human_seconds;
 
-/// Fewer commands than this are no difference between two protocols.
+/// A smaller difference in commands does not distinguish two protocols.
 constexpr double kSameCommands = 0.25;
-/// What is so many times as bad as the best of its tier comes last in it: that few runs show no
-/// difference does not mean that there is none.
+/// A strategy this many times as bad as the best of its tier comes last in it: too few runs to show
+/// a difference do not mean that there is none.
 constexpr double kMuchWorse = 2;
 
-/// The lower the better.
+/// The value turned so that lower is better.
 double badness(double value, const RankingFigure& ranked_by) {
   return ranked_by.higher_is_better ? 1 / std::max(value, 1e-9) : value;
 }
 
-/// Of all faults, those that harm it.
+/// The scenarios that harm the strategy.
 std::vector<std::string_view> hazards_of(const Descriptor& strategy, const Question& question) {
   std::vector<std::string_view> found;
   for (const hazards::Scenario* scenario : hazards::all_scenarios()) {
-    // What a resource that checks fencing numbers does.
+    // These scenarios need a resource that checks fencing numbers.
     const bool fenced = scenario->name.ends_with("-fenced");
     if (fenced && !question.requirements.fencing_resource.value_or(true)) continue;
     if (question.evidence.report(*scenario, strategy).harmful) found.push_back(scenario->name);
@@ -73,11 +73,12 @@ std::string drawback_of(const Candidate& one, const Requirements& requirements) 
 
 /// Whether nobody can take over while a holder is frozen.
 bool blocks_takeover(const Descriptor& strategy, const Evidence& evidence) {
-  // It did no harm, because the successor had to wait.
+  // If the freeze did no harm, the successor had to wait.
   return !evidence.report("pause-holding", strategy).harmful;
 }
 
-/// Sets what is known of it. Returns the ranking figure of each repetition, the lower the better.
+/// Sets what is known of the candidate. Returns the ranking figure of each repetition, turned so
+/// that lower is better.
 std::vector<double> measure(Candidate& one, const RankingFigure& ranked_by,
                             const Question& question) {
   const Descriptor& strategy = *one.strategy;
@@ -118,20 +119,20 @@ RankingFigure ranking_figure_of(const Requirements& requirements) {
   }
   if (!requirements.is_for(Use::mutex)) return {.figure = "", .why = "latency does not decide"};
   const Load asked = asked_load(requirements);
-  if (asked.utilisation() >= 1) {  // more is wanted than the lock can serve
+  if (asked.utilisation() >= 1) {  // the demand exceeds what the lock can serve
     return by("fairness.longest_wait_seconds", "the longest wait of any client");
   }
   if (asked.contended()) return by("acquire.p99", "the wait of an arriving request");
   return by("acquire.p50", "the cost of an uncontended lock");
 }
 
-/// The strategies, which qualify, with their figures and the best first.
+/// The qualifying strategies with their figures, the best first.
 std::vector<Candidate> rank(std::vector<Candidate> qualifying, const RankingFigure& ranked_by,
                             const Question& question) {
   std::vector<std::vector<double>> values;
   values.reserve(qualifying.size());
   for (Candidate& one : qualifying) values.push_back(measure(one, ranked_by, question));
-  // Without any valid run, the invalid ones of all are compared: the machine disturbed them alike.
+  // Without any valid run, all invalid ones are compared: the machine disturbed them alike.
   const bool any_sure = std::ranges::any_of(
       qualifying, [](const Candidate& one) { return one.value && !one.only_invalid_runs; });
   for (std::size_t i = 0; i < values.size(); ++i) {
@@ -148,7 +149,7 @@ std::vector<Candidate> rank(std::vector<Candidate> qualifying, const RankingFigu
     double& least = best.try_emplace(one.tier, figure(one)).first->second;
     least = std::min(least, figure(one));
   }
-  // The first in which two strategies differ decides: the lower one comes first.
+  // The first property in which two strategies differ decides; the lower value comes first.
   const auto place = [&](const Candidate& one) {
     const Descriptor& strategy = *one.strategy;
     const bool superseded_by_practice = !strategy.superseded_by.empty();
@@ -157,7 +158,7 @@ std::vector<Candidate> rank(std::vector<Candidate> qualifying, const RankingFigu
     const bool blocks_successors = one.blocks_successors;
     const bool not_measured = !ranked_by.figure.empty() && one.tier == 0;
     const bool much_worse_than_best = figure(one) > kMuchWorse * best.at(one.tier);
-    // What was not measured sends more commands than anything.
+    // A strategy that was not measured counts as sending the most commands.
     const double commands =
         std::round(one.commands.value_or(std::numeric_limits<double>::infinity()) / kSameCommands);
     const std::size_t plays_that_break_it = one.hazards.size();
@@ -170,7 +171,7 @@ std::vector<Candidate> rank(std::vector<Candidate> qualifying, const RankingFigu
   return qualifying;
 }
 
-/// What makes up for a requirement that is dropped; may be empty.
+/// How to make up for a dropped requirement; may be empty.
 std::string workaround_for(const std::string& requirement) {
   if (requirement.starts_with("--slo")) return "fewer clients at a lock (--keys), or shorter work";
   if (requirement.starts_with("--rate")) {
@@ -185,7 +186,7 @@ std::string workaround_for(const std::string& requirement) {
 }
 
 std::vector<Relaxation> relaxations_of(const Answer& answer, const Question& question) {
-  // By all that stands in the way, if that is only what the user asked for.
+  // Grouped by all obstacles of a candidate, if these are only the user's requirements.
   std::map<std::set<std::string>, std::vector<Candidate>> groups;
   std::size_t fewest = SIZE_MAX;
   for (const Candidate& candidate : answer.ruled_out) {
@@ -230,7 +231,7 @@ std::vector<Takeover> takeovers_of(const Candidate& best, const Evidence& eviden
   const std::string twice =
       after_ttl + "; the old leader may act until it notices: fence its writes";
   const std::string known =
-      after_ttl + "; the old leader knows before, if it looks at its lease: else fence its writes";
+      after_ttl + "; the old leader knows in time if it looks at its lease: else fence its writes";
   const bool knows =
       evidence.report("partition-holder", strategy).outcome == to_string(HazardOutcome::known_loss);
   add("a crash", "crash-holding",
@@ -249,19 +250,20 @@ std::vector<Takeover> takeovers_of(const Candidate& best, const Evidence& eviden
   return takeovers;
 }
 
-/// What rejects a write that comes after another client's grant.
+/// A statement that rejects a write after another client's grant.
 std::string guard_of(const Descriptor& strategy) {
   const std::string by_version =
-      "UPDATE t SET ..., version = version + 1 WHERE id = :id AND version = :seen; no row changed: "
-      "somebody has written, so read again";
+      "UPDATE t SET ..., version = version + 1 WHERE id = :id AND version = :seen; if no row "
+      "changed, another client has written: read again";
   if (!strategy.traits.fencing) return by_version + " (this lock has no fencing numbers)";
-  return "UPDATE t SET ..., fence = :number WHERE id = :id AND fence <= :number; no row changed: a "
-         "later holder has written, so stop (:number is the grant's fencing number; if your "
-         "library gives none: " +
+  return "UPDATE t SET ..., fence = :number WHERE id = :id AND fence <= :number; if no row "
+         "changed, "
+         "a later holder has written: stop (:number is the grant's fencing number; if your library "
+         "has none: " +
          by_version + ")";
 }
 
-/// What no lock can change.
+/// Consequences of the requirements that no lock can change.
 std::vector<std::string> observations_of(const Requirements& requirements, const Load& asked) {
   if (!asked.work || !requirements.clients || !requirements.is_for(Use::mutex)) return {};
   const auto sharing = static_cast<int>(asked.clients.value_or(1));
@@ -271,10 +273,11 @@ std::vector<std::string> observations_of(const Requirements& requirements, const
   const std::string turn =
       rtt > 0 ? fmt::format("({} + {})", human_seconds(*asked.work), human_seconds(rtt))
               : human_seconds(*asked.work);
-  return {fmt::format(
-      "if all {} clients of a lock want it at once, the last waits about {} ({} × {}) with any "
-      "strategy",
-      sharing, human_seconds(others * (*asked.work + rtt)), others, turn)};
+  return {
+      fmt::format("if all {} clients of a lock want it at the same time, the last waits about {} "
+                  "({} × {}) with "
+                  "any strategy",
+                  sharing, human_seconds(others * (*asked.work + rtt)), others, turn)};
 }
 
 std::string assumption_of(const Requirements& requirements, const Load& asked) {

@@ -10,9 +10,9 @@
 
 namespace lockbench::choose {
 
-/// One sentence of the answer, with where it can be checked.
+/// One sentence of the answer, and where it can be checked.
 struct Reason {
-  std::string requirement;  ///< as an option: "--survive pause"; empty: none of the user's
+  std::string requirement;  ///< as an option: "--survive pause"; empty: not asked by the user
   std::string text;
   std::string evidence;
   std::string detail{};  ///< what was observed; may be empty
@@ -25,31 +25,31 @@ struct Setting {
   std::string evidence;
 };
 
-/// A strategy that was looked at.
+/// A strategy that was examined.
 struct Candidate {
   const Descriptor* strategy = nullptr;
-  std::vector<Reason> against{};     ///< what rules it out; empty: it qualifies
-  std::vector<Reason> in_favour{};   ///< how it meets what was asked
-  std::vector<Reason> conditions{};  ///< on which it qualifies, and what is not shown yet
-  int not_applicable_faults = 0;     ///< faults to survive of which no play applies to it
+  std::vector<Reason> against{};     ///< reasons to rule it out; empty: it qualifies
+  std::vector<Reason> in_favour{};   ///< how it meets the requirements
+  std::vector<Reason> conditions{};  ///< conditions on which it qualifies, and open questions
+  int not_applicable_faults = 0;     ///< faults to survive that have no play for it
 
   // If it qualifies:
   std::optional<double> value{};   ///< median of the valid repetitions; nothing: not measured
   bool at_least = false;           ///< clients still waited when the runs ended
-  bool only_invalid_runs = false;  ///< then it is not ranked with strategies that have valid ones
+  bool only_invalid_runs = false;  ///< not ranked with strategies that have valid runs
   /// Strategies of one tier cannot be told apart by the figure; 1 is the best, 0: not measured.
   int tier = 0;
-  int servers = 1;                          ///< that it needs
+  int servers = 1;                          ///< how many it needs
   std::optional<double> commands{};         ///< per section
   std::vector<std::string_view> hazards{};  ///< plays that harm it
   bool blocks_successors = false;           ///< of a frozen leader, or of a long job that crashed
-  std::string drawback{};                   ///< why it comes after those for which this is empty
+  std::string drawback{};                   ///< why it comes after those without a drawback
   std::vector<Setting> settings{};
 
   bool qualifies() const { return against.empty(); }
 };
 
-/// What qualifying strategies are ranked by.
+/// The figure that ranks qualifying strategies.
 struct RankingFigure {
   std::string figure;  ///< path of a run's number; empty: no figure decides
   std::string why;
@@ -59,33 +59,33 @@ struct RankingFigure {
 /// Dropping these requirements, as few as possible, would let these strategies in.
 struct Relaxation {
   std::vector<std::string> requirements, strategies;  ///< the best strategy first
-  std::vector<std::string> instead;                   ///< what makes up for them
+  std::vector<std::string> instead;                   ///< how to make up for them
 };
 
-/// What happens when a leader is gone.
+/// How another leader takes over after a failure.
 struct Takeover {
   std::string after, text, evidence;
 };
 
-/// A function of descriptors and results: it knows no strategy by name.
+/// The answer, a function of descriptors and results: it knows no strategy by name.
 struct Answer {
   Requirements requirements;
   RankingFigure ranked_by;
   std::string measured_in;                ///< files and load of the figures; empty: none
-  std::vector<std::string> differences;   ///< of that load from the one asked for
-  std::string assumption;                 ///< about the load, where nothing was said; may be empty
-  std::vector<std::string> left_out;      ///< files whose figures do not compare with those
-  std::vector<Candidate> ranked;          ///< what qualifies, the best first
+  std::vector<std::string> differences;   ///< of that load from the required one
+  std::string assumption;                 ///< about unknown parts of the load; may be empty
+  std::vector<std::string> left_out;      ///< files with figures that are not comparable
+  std::vector<Candidate> ranked;          ///< the strategies that qualify, the best first
   std::vector<Candidate> ruled_out;       ///< in the order of the catalogue
   std::string check;                      ///< the command that tries the best under that load
   std::vector<Takeover> takeovers;        ///< --for leader: of the best
   std::string guard;                      ///< in the protected resource, against late writes
-  std::vector<Relaxation> relaxations;    ///< where nothing qualifies
-  std::vector<std::string> observations;  ///< what the requirements alone say, a line each
+  std::vector<Relaxation> relaxations;    ///< if nothing qualifies
+  std::vector<std::string> observations;  ///< what holds for any lock, a line each
 };
 
-/// `before`: the answer whose strategies were measured for this one. What it ruled out stays so,
-/// and the others keep the settings that they were measured with.
+/// `before`: the answer whose strategies were measured for this one. Strategies that it ruled out
+/// stay out, and the others keep the settings that they were measured with.
 Answer choose(const Requirements& requirements, const std::vector<const Descriptor*>& catalogue,
               const Evidence& evidence, const Answer* before = nullptr);
 
@@ -94,7 +94,7 @@ std::string ttl_of(const std::vector<Setting>& settings);
 /// How to set up the library, with that TTL.
 std::string setup_of(const Library& library, const std::vector<Setting>& settings);
 
-/// The load that was asked for, and these settings, as options of `lockbench run`.
+/// The required load, and these settings, as options of `lockbench run`.
 std::vector<std::string> load_options(const Requirements& requirements);
 std::vector<std::string> lock_options(const std::vector<Setting>& settings);
 
@@ -106,7 +106,8 @@ std::string to_json(const Answer& answer);
 
 // The steps to an answer, in the order of choose/README.md.
 
-/// What is asked, and what can answer it. Made once for each answer; refers to both arguments.
+/// The requirements, and the evidence for the answer. Made once for each answer; refers to both
+/// arguments.
 struct Question {
   Question(const Requirements& wanted, const Evidence& known)
       : requirements(wanted),
@@ -125,27 +126,26 @@ struct Question {
 
 Candidate examine(const Descriptor& strategy, const Question& question);
 
-/// The requirement of the reasons that are about this objective.
+/// Reason::requirement of reasons about this objective.
 std::string option_of(const results::Threshold& slo);
 
-/// Whether a fixed TTL would block the lock for minutes after a crash, or nobody knows how long it
-/// must be.
+/// Whether a fixed TTL would block the lock for minutes after a crash, or cannot be known.
 bool is_long_held(const Requirements& requirements);
 
-/// Whether it lasts as long as its holder.
+/// Whether the lock can last as long as its holder.
 bool lasts(const Descriptor& strategy);
 
 /// "seen in FILE; lockbench hazards --explain SCENARIO/STRATEGY".
 std::string where_shown(const FaultReport& report, const Descriptor& strategy);
 
-/// For the strategy under these requirements, from its traits and what was measured.
+/// The settings of the strategy under these requirements, from its traits and measurements.
 std::vector<Setting> settings_for(const Descriptor& strategy, const Question& question);
 
-/// From the last renewal of a holder that has crashed to the next grant, at most.
+/// The longest time from the last renewal of a crashed holder to the next grant.
 Duration longest_blocked(const Traits& traits, Duration ttl);
 
-/// The command that checks the settings under the load that was described; plays if the work is so
-/// long that a load would measure nothing.
+/// The command that checks the settings under the required load; plays of hazards if the work is
+/// too long for a load.
 std::string check_command(const Candidate& best, const Requirements& requirements);
 
 }  // namespace lockbench::choose

@@ -44,7 +44,7 @@ Json requirements(const Requirements& asked) {
 
 }  // namespace
 
-// nlohmann/json finds these by their name.
+// nlohmann/json finds these functions by their name.
 
 static void to_json(Json& json, const Reason& one) {
   json = {{"requirement", one.requirement},

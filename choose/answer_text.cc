@@ -112,12 +112,11 @@ void add_ranking(const Answer& answer, Page& page) {
         "figure is not the lock's (lockbench show FILE)");
   }
   if (answer.measured_in.empty()) {
-    page.line(
-        "no figures: nothing was measured with clients that wait for one another (--measure)");
+    page.line("no figures: no measurement has clients that wait for one another (--measure)");
   } else if (!ranked_by.figure.empty()) {
     page.line(fmt::format("measured in {}", answer.measured_in));
     if (!answer.differences.empty()) {
-      page.line(fmt::format("that is not the load asked for: {} (--measure runs that)",
+      page.line(fmt::format("that load differs from yours: {} (--measure runs yours)",
                             fmt::join(answer.differences, ", ")));
     }
   }
@@ -174,7 +173,7 @@ void add_nothing(const Answer& answer, Page& page) {
   if (answer.relaxations.empty()) page.line("dropping requirements does not help");
 }
 
-/// The evidence, for whichever strategy.
+/// The evidence for any strategy.
 std::string in_general(const std::string& evidence, const Descriptor& strategy) {
   const std::string own = fmt::format("/{}", strategy.name);
   if (!evidence.ends_with(own)) return evidence;

@@ -24,23 +24,23 @@ namespace {
 using results::human_count;
 using results::human_seconds;
 
-/// Shorter work is negligible compared with the lock's own time, and so is a shorter round trip.
+/// Shorter work, or a shorter round trip, is negligible compared with the lock's own time.
 constexpr double kNoWork = 1e-3, kNoNetwork = 1e-4;
 /// Loads that differ by less are the same.
 constexpr double kSame = 0.1;
-/// A lock that is busier is saturated.
+/// A busier lock is saturated.
 constexpr double kSaturated = 0.95;
-/// So much more is asked of a lock than an objective of throughput, so that it can be shown.
+/// The load exceeds a throughput objective by this factor, so that it can be shown.
 constexpr double kShown = 1.1;
-/// Requests of two clients can meet at any lock, however many locks there are.
+/// Even with many locks, requests of two clients can meet at any of them.
 constexpr double kFewestThatMeet = 2;
-/// Assumed of a mutex where nothing is said: loads of the reference.
+/// Assumptions about a mutex if nothing is given: loads of the reference.
 constexpr double kUsualUtilisation = 0.3, kMuchUtilisation = 0.7, kUsualClients = 32,
                  kUsualWork = 2e-3, kLeastWork = 1e-6;
 
-// What each kind of difference weighs. Waits grow with 1/(1 - utilisation) (Little, Kleinrock), so
-// that decides most; work scales waits of all locks alike; the number of clients hardly matters at
-// a given utilisation.
+// Weights of the kinds of difference. Waits grow with 1/(1 - utilisation) (Little, Kleinrock), so
+// utilisation weighs most; work scales the waits of all locks alike; the number of clients hardly
+// matters at a given utilisation.
 constexpr double kWeightOfUtilisation = 2, kWeightOfNetwork = 1, kWeightOfWork = 0.5,
                  kWeightOfClients = 0.25, kNeedlessContention = 4;
 
@@ -68,7 +68,7 @@ double share_of_first(double keys, double skew) {
   constexpr int kExact = 1000;
   for (int key = 1; key <= kExact && key <= keys; ++key) weights += std::pow(key, -skew);
   if (keys > kExact) {
-    // The sum of the others is close to an integral, from and to the middle between two keys.
+    // The sum over the other keys is close to an integral between midpoints of keys.
     const double from = kExact + 0.5, to = keys + 0.5, power = 1 - skew;
     weights += std::abs(power) < 1e-9 ? std::log(to / from)
                                       : (std::pow(to, power) - std::pow(from, power)) / power;
@@ -87,8 +87,8 @@ std::string describe(const Load& load) {
   return fmt::format("{}", fmt::join(words, ", "));
 }
 
-/// How far the measured load is from the requested one; 0: the same in all requested parts. Nothing
-/// if it cannot answer the question: without contention where that was asked for.
+/// How far the measured load is from the required one; 0: the same in all required parts. Nothing
+/// if it cannot answer: it has no contention, and the required load has.
 std::optional<double> distance(const Load& asked, const Load& measured) {
   if (asked.contended() && !measured.contended()) return std::nullopt;
   double sum = 0;
@@ -105,7 +105,7 @@ struct Seen {
   const Source* source = nullptr;
 };
 
-/// One that does harm, else one that was played, else any.
+/// A play that does harm, else one that was played, else any.
 Seen find_play(const std::vector<Source>& sources, std::string_view scenario,
                std::string_view strategy) {
   const std::string_view not_played = to_string(HazardOutcome::not_played);
@@ -123,12 +123,12 @@ Seen find_play(const std::vector<Source>& sources, std::string_view scenario,
   return first;
 }
 
-/// Under a fault that was injected, figures are those of the fault.
+/// With an injected fault, the figures are those of the fault.
 bool is_valid(const results::Run& run) {
   return results::is_of_the_lock(run) && run.faults.empty();
 }
 
-/// Those that can answer the question, the nearest first; what was measured in vain last.
+/// The sources that can answer, the nearest first; those without a valid run last.
 std::multimap<std::pair<bool, double>, const Source*> by_distance(
     const std::vector<Source>& sources, const Load& asked) {
   std::multimap<std::pair<bool, double>, const Source*> found;
@@ -141,7 +141,7 @@ std::multimap<std::pair<bool, double>, const Source*> by_distance(
   return found;
 }
 
-/// A run of which only the waits at a rate are known.
+/// A run with only the waits at a rate; its other figures are unknown.
 results::Run run_at(const results::Capacity& capacity, const results::CapacityRate& at) {
   constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
   results::Run run;
@@ -154,10 +154,10 @@ results::Run run_at(const results::Capacity& capacity, const results::CapacityRa
   return run;
 }
 
-/// What a search for capacity measured, each rate a result of one run, of all its steps together.
+/// Adds the rates of a capacity search, each as a result with one run for all its steps.
 void add_rates(const Source& source, std::vector<Source>& found) {
   if (!source.result.capacity) return;
-  // There may be many rates, each with a copy: no more than what says under which load it was.
+  // There may be many rates, each with a copy, so copy only the description of the load.
   const results::Result heading{.lockbench = source.result.lockbench,
                                 .environment = source.result.environment,
                                 .workload = source.result.workload};
@@ -249,7 +249,7 @@ Load asked_load(const Requirements& requirements) {
   }
   if (!load.clients) return load;
   if (!load.rate) {
-    // Clients that are always busy with some lock are busy with this one for their share.
+    // Clients that are always busy with some lock use this one for its share of the time.
     const double most = requirements.clients.value_or(1) * share;
     load.assumed_utilisation =
         requirements.clients ? kMuchUtilisation * std::min(1.0, most) : kUsualUtilisation;
@@ -276,9 +276,9 @@ Load measured_load(const results::Result& result) {
             .shared = number("shared_share").value_or(0) > 0};
   const double share = share_of_first(std::clamp(number("keys").value_or(1), 1.0, 1e6),
                                       std::clamp(number("key_skew").value_or(0), 0.0, 10.0));
-  // "per-client": every client has a lock of its own.
+  // "per-client": every client has its own lock.
   if (!results::text_in(result.workload, "keys").empty()) load.clients = 1;
-  // Files come from anywhere.
+  // Files may be hostile.
   if (load.rate && !(*load.rate > 0)) load.rate.reset();
   if (load.clients) {
     const double fewest = load.rate && *load.clients > 1 ? kFewestThatMeet : 1;
@@ -287,7 +287,7 @@ Load measured_load(const results::Result& result) {
   if (load.rate) *load.rate *= share;
   if (load.work) load.work = std::max(0.0, *load.work);
   if (load.work) return load;
-  // A distribution's parameters, or a file from elsewhere: what the sections really took.
+  // `hold` is a distribution, or missing: use the measured time of the sections.
   std::vector<double> held;
   for (const results::Run& run : result.runs) {
     if (run.hold.count > 0) held.push_back(std::max(0.0, run.hold.mean));
@@ -341,7 +341,7 @@ Evidence::Basis Evidence::basis_for(const Requirements& requirements) const {
       basis.sources.push_back(source);
       used.insert(source->name);
     } else if (own && source->name != nearest.name) {
-      // Other loads of one file differ in the same way.
+      // Further loads of a file differ for the same reasons.
       other.emplace(source->name, fmt::format("{}", fmt::join(reasons, ", ")));
     }
   }
@@ -369,11 +369,11 @@ const results::Run* Evidence::slowest_release(std::string_view strategy) const {
   for (const auto* sources : {&files_, &reference_}) {
     const results::Run* slowest = nullptr;
     for (const Source& source : *sources) {
-      // An experiment says what locks cost there, not under a load that is asked for.
+      // An experiment shows the cost of locks in its own setting, not under a required load.
       if (results::is_experiment(source.result)) continue;
       for (const results::Run& run : source.result.runs) {
         if (run.strategy != strategy || !run.faults.empty()) continue;
-        // Files come from anywhere: not a number is above nothing.
+        // Files may be hostile: NaN is greater than nothing.
         if (run.release.max > (slowest ? slowest->release.max : 0)) slowest = &run;
       }
     }

@@ -11,53 +11,53 @@
 
 namespace lockbench::choose {
 
-/// The load on one lock, the one that is wanted most; unknown parts are nothing. Times are in
-/// seconds.
+/// The load on the busiest lock; unknown parts are nothing. Times are in seconds.
 struct Load {
-  std::optional<double> clients;  ///< that share the lock
-  std::optional<double> work;     ///< that a section takes on average
-  std::optional<double> rate;     ///< sections per second; nothing: each client asks again at once
+  std::optional<double> clients;  ///< clients that share the lock
+  std::optional<double> work;     ///< mean time of a section
+  std::optional<double> rate;     ///< sections per second; nothing: clients ask again immediately
   std::optional<double> rtt;      ///< added between clients and servers
   bool shared = false;            ///< some of the sections hold the lock together
-  // Where nothing was said about them:
+  // Assumed if not given:
   std::optional<double> assumed_utilisation, assumed_work;
 
   bool contended() const;
-  /// Of the time, the share for which somebody needs the lock, from 0 to 1: (work + round trip) ×
-  /// rate, or 1 if several clients always want it. What is shared is never taken for full.
+  /// The share of the time in which the lock is needed, from 0 to 1: (work + round trip) × rate, or
+  /// 1 if several clients always want it. A shared lock never counts as fully used.
   double utilisation() const;
   /// The rate, or that of the assumed utilisation.
   std::optional<double> demand() const;
 };
 
-/// Of a shared lock's sections, those that are assumed to read.
+/// The share of a shared lock's sections that are assumed to read.
 constexpr double kReaders = 0.9;
 
-/// Whether it wants at least so many sections per second.
+/// Whether the objective asks for a minimum of sections per second.
 bool wants_throughput(const results::Threshold& slo);
 
-/// Sections per second over all locks; without --rate, what an objective of throughput needs.
+/// Sections per second over all locks; without --rate, the rate that a throughput objective needs.
 std::optional<double> wanted_rate(const Requirements& requirements);
 
-/// The share of the sections that want the lock that is wanted most.
+/// The share of the sections that use the busiest lock.
 double busiest_share(const Requirements& requirements);
 
 /// The work's median and 99th percentile as a distribution; nothing unless both are known.
 std::optional<loadgen::DurationDistribution> spread_of_work(const Requirements& requirements);
 
-/// What was asked. Without a rate, a mutex for several clients is assumed to be busy for 70 % of
-/// the time, or what so many clients can at most, and one for which nothing is said for 30 %.
-/// Without a work time, 2 ms are assumed, or what keeps the rate's lock busy for 70 % of the time.
+/// The required load. Without a rate, a mutex for several clients is assumed to be busy for 70 % of
+/// the time, or for as much as so many clients can cause; a mutex without any given load, for 30 %.
+/// Without a work time, 2 ms are assumed, or the work that keeps the lock busy for 70 % of the time
+/// at the rate.
 Load asked_load(const Requirements& requirements);
 Load measured_load(const results::Result& result);
 
 struct Difference {
   std::string text;      ///< "8 clients at a lock instead of 200"
-  bool lighter = false;  ///< than what was asked
+  bool lighter = false;  ///< than required
 };
 std::vector<Difference> differences(const Load& asked, const Load& measured);
 
-/// A result, and what it is called in sentences: its file.
+/// A result, and its name in sentences: its file.
 struct Source {
   std::string name;
   results::Result result;
@@ -66,17 +66,17 @@ struct Source {
 /// What a fault does to a strategy, and how that is known.
 struct FaultReport {
   std::string scenario, outcome;
-  bool harmful = false;  ///< two holders, a lost update, another's lock touched, or no lock at all
+  bool harmful = false;  ///< two holders, a lost update, another's lock changed, or no lock at all
   bool played = false;   ///< in `source`; else it is declared, or could not be played
-  bool blocks = false;   ///< the lock does not run out: contenders wait for its holder
+  bool blocks = false;   ///< the lock does not expire: contenders wait for its holder
   std::string reason;    ///< in plain words; may be empty
-  /// Of the play, also where a worse declaration outweighs it and where it could not be played;
-  /// else empty.
+  /// The source of the play, even if a worse declaration outweighs it or it could not be played;
+  /// empty without a play.
   std::string source;
 };
 
-/// The results that answers rest on. The user's files come first; the reference fills in runs,
-/// plays or an experiment where no file has any. Immutable, and so safe to share.
+/// The results that answers rest on. The user's files come first; the reference supplies runs,
+/// plays or an experiment that no file has. Immutable, so safe to share.
 class Evidence {
  public:
   Evidence(std::vector<Source> files, std::vector<Source> reference);
@@ -84,19 +84,19 @@ class Evidence {
   struct Runs {
     std::vector<const results::Run*> runs;  ///< of one strategy; empty: it was not measured
     bool valid = true;                      ///< false: all are invalid
-    std::size_t left_out = 0;               ///< invalid ones, if there are valid ones
+    std::size_t left_out = 0;               ///< number of invalid runs, if there are valid ones
   };
-  /// Where all figures of one answer come from: of the user's files, or else of the reference, the
-  /// one whose load is nearest to what was asked, and those of the same machine and load.
+  /// The sources of all figures of one answer: of the user's files, or else of the reference, the
+  /// source with the load nearest to the required one, and those of the same machine and load.
   struct Basis {
-    std::vector<const Source*> sources;  ///< empty: nothing was measured that could answer
+    std::vector<const Source*> sources;  ///< empty: no measurement can answer
     Load load;
     std::string name;                   ///< "mine.json: 8 clients, 1 key, no work inside"
     std::vector<std::string> left_out;  ///< the user's other files with runs, and why
 
     Runs runs_of(std::string_view strategy) const;
   };
-  /// Looks at every source: once for each answer. The evidence must outlive it.
+  /// Scans every source; call once for each answer. The evidence must outlive it.
   Basis basis_for(const Requirements& requirements) const;
 
   /// The strategy's run with the longest release, among the user's or else the reference's without
@@ -104,13 +104,13 @@ class Evidence {
   const results::Run* slowest_release(std::string_view strategy) const;
 
   struct Violation {
-    const results::Run* run = nullptr;  ///< null: it never broke exclusion
+    const results::Run* run = nullptr;  ///< null: the strategy never broke exclusion
     const Source* source = nullptr;
   };
-  /// The first of all runs in which it broke exclusion.
+  /// The first of all runs in which the strategy broke exclusion.
   Violation violation_of(std::string_view strategy) const;
 
-  /// The observed outcome, or the declared one if that is worse. An unknown name of a scenario is a
+  /// The observed outcome, or the declared one if that is worse. An unknown scenario is a
   /// programming error and throws std::logic_error.
   FaultReport report(const hazards::Scenario& scenario, const Descriptor& strategy) const;
   FaultReport report(std::string_view scenario, const Descriptor& strategy) const;
@@ -119,18 +119,19 @@ class Evidence {
     std::vector<const results::Run*> runs;
     std::string source;
   };
-  /// The runs whose load has what an experiment varies, of the first source that has any.
+  /// The runs of an experiment, recognised by their load with `has`, from the first source with
+  /// any.
   Experiment experiment(bool (*has)(const results::Load&)) const;
 
  private:
   std::vector<Source> files_, reference_;
 };
 
-/// The results in results/reference, as they were when lockbench was built. A file among them that
-/// cannot be read is a mistake of the build's, and throws std::runtime_error.
+/// The results in results/reference at build time. An unreadable file is a mistake in the build and
+/// throws std::runtime_error.
 std::vector<Source> reference();
 
-/// A file of results/reference. reference_files() is generated from them when lockbench is built.
+/// A file of results/reference. The build generates reference_files() from the folder.
 struct ReferenceFile {
   std::string_view name, text;
 };

@@ -23,7 +23,7 @@ bool is(const FaultReport& report, HazardOutcome outcome) {
   return report.outcome == to_string(outcome);
 }
 
-/// Whether the fault can happen to the lock, or is survived as others wait.
+/// Whether the fault can happen to the lock, or is survived because others wait.
 bool concerns(const FaultReport& report) {
   return report.blocks || !is(report, HazardOutcome::not_applicable);
 }
@@ -44,7 +44,7 @@ std::string how_known(const FaultReport& report) {
                                : "declared, but not seen in " + report.source;
 }
 
-/// Each text once; empty ones not at all.
+/// Joins the distinct texts that are not empty.
 std::string joined(const std::vector<std::string>& texts, std::string_view separator) {
   std::vector<std::string> once;
   for (const std::string& text : texts) {
@@ -53,7 +53,7 @@ std::string joined(const std::vector<std::string>& texts, std::string_view separ
   return fmt::format("{}", fmt::join(once, separator));
 }
 
-/// The source of the outcomes: the file, or that they are only declared.
+/// The sources of the outcomes: files, or "declared".
 std::string sources_of(const Reports& reports, const Descriptor& strategy) {
   std::vector<std::string> sources;
   for (const FaultReport& report : reports) {
@@ -63,9 +63,9 @@ std::string sources_of(const Reports& reports, const Descriptor& strategy) {
   return joined(sources, "; ");
 }
 
-/// On what a fault that does no harm depends; empty: on nothing.
+/// The condition on which a fault does no harm; empty: none.
 std::string caveat_of(const FaultReport& report, const Descriptor& strategy) {
-  if (report.blocks) return "the lock does not run out: others wait for as long as its holder does";
+  if (report.blocks) return "the lock does not expire: others wait as long as its holder keeps it";
   if (is(report, HazardOutcome::refused)) {
     return "the lock is not granted during the fault, because the grant would be doubtful";
   }
@@ -76,24 +76,24 @@ std::string caveat_of(const FaultReport& report, const Descriptor& strategy) {
   }
   if (is(report, HazardOutcome::not_played)) return "not played, so not known: " + report.reason;
   if (!report.played && !is(report, HazardOutcome::not_applicable)) {
-    return "not played in these files; the strategy only declares that it is harmless";
+    return "not played in these files; only declared as harmless";
   }
   return "";
 }
 
-/// Why the locks, or the clients, cannot carry so many sections a second; empty if they can.
+/// Why the locks, or the clients, cannot carry so many sections per second; empty if they can.
 std::string too_many(double rate, Requirements requirements) {
   if (!requirements.work_p50) return "";
   requirements.rate = rate;
   const Load asked = asked_load(requirements);
-  // A lock is passed on, and a section begun, by a request and its reply.
+  // Passing on a lock, or beginning a section, takes a request and its reply.
   const double taken = *asked.work + asked.rtt.value_or(0);
   std::string each = human_seconds(*asked.work);
   if (asked.rtt.value_or(0) > 0) each += " and a round trip of " + human_seconds(*asked.rtt);
   // Readers hold a lock together.
   if (!requirements.shared && *asked.rate * taken >= 1) {
     return fmt::format(
-        "one lock carries at most {} sections a second of {}, and the busiest is wanted {} times a "
+        "one lock carries at most {} sections a second of {}, and the busiest is needed {} times a "
         "second",
         human_number(1 / taken), each, human_number(*asked.rate));
   }
@@ -109,15 +109,15 @@ std::string too_many(const results::Threshold& slo, const Requirements& requirem
   return too_many(slo.bound, requirements);
 }
 
-/// Why so many requests wait longer than that; empty if they need not. One that arrives at any time
-/// finds the lock held with a probability of rate × work. The rest of that section is longer than x
-/// with a probability of at least 1 − x / work, however the work is distributed (the residual life
-/// of renewal theory, and Jensen's inequality).
+/// Why too many requests must wait longer than the bound; empty if they need not. A request that
+/// arrives at a random time finds the lock held with a probability of rate × work. The rest of that
+/// section is longer than x with a probability of at least 1 − x / work, for any distribution of
+/// the work (the residual life of renewal theory, and Jensen's inequality).
 std::string waits_longer(const results::Threshold& slo, const Question& question) {
   const Requirements& requirements = question.requirements;
   const Load& asked = question.asked;
   const auto share = results::percentile_share(slo.figure);
-  // Of the p99 alone nobody knows how long the work takes on average.
+  // The p99 alone does not tell the mean work time.
   if (!requirements.work_p50 || !requirements.rate || requirements.shared) return "";
   if (!share || !slo.figure.starts_with("acquire.") || !slo.wants_less()) return "";
   if (requirements.key_skew > 0) return "";  // the other locks are held less
@@ -126,7 +126,7 @@ std::string waits_longer(const results::Threshold& slo, const Question& question
   const double longer = held * (1 - slo.bound / *asked.work);
   if (longer <= 1 - *share) return "";
   return fmt::format(
-      "a lock that is held for {:.0f} % of the time, {} at once, lets at least {} % wait longer "
+      "a lock that is held for {:.0f} % of the time, {} each time, makes at least {} % wait longer "
       "than {}",
       100 * held, human_seconds(*asked.work), human_number(100 * longer), human_seconds(slo.bound));
 }
@@ -145,7 +145,7 @@ class Examination {
     const Traits& traits = strategy_.traits;
     if (!traits.promises_exclusion) against("", "a control: it promises no exclusion", kTraits);
     if (traits.promises_exclusion && traits.one_process) {
-      against("", "it excludes the threads of one process only", kTraits);
+      against("", "it works within one process only", kTraits);
     }
     if (!found_.against.empty()) return std::move(found_);
     check_traits();
@@ -218,7 +218,7 @@ class Examination {
                         const Survival& survival) {
     const Traits& traits = strategy_.traits;
     if (survival.takes_a_server && traits.nodes == 1 && !traits.needs_replicas) {
-      return against(requirement, "it lives on one server, and no other takes over", kTraits);
+      return against(requirement, "it lives on one server, and no other can take over", kTraits);
     }
     ++found_.not_applicable_faults;
     std::vector<std::string> reasons;
@@ -268,7 +268,7 @@ class Examination {
     if (seen.run == nullptr) return;
     std::string text = "it broke exclusion";
     const results::Audit& audit = seen.run->audit;
-    // Of a search for capacity only the verdict is known.
+    // A capacity search records only the verdict.
     if (audit.lost_updates + audit.overlaps + audit.fence_regressions > 0) {
       text +=
           fmt::format(": {} lost updates, {} overlaps, {} fencing numbers that did not increase",
@@ -281,8 +281,8 @@ class Examination {
     return std::ranges::all_of(question_.others, &Difference::lighter);
   }
 
-  /// Whether the lock keeps up with the required rate: by arithmetic, and as measured under that
-  /// load or a lighter one.
+  /// Checks whether the lock keeps up with the required rate: by arithmetic, and as measured under
+  /// that load or a lighter one.
   void check_demand(double rate) {
     const std::string requirement = fmt::format("--rate {}", rate);
     if (const std::string why = too_many(rate, requirements_); !why.empty()) {
@@ -299,9 +299,8 @@ class Examination {
                  question_.basis.name);
   }
 
-  /// Checks the objective against what was measured and against what no lock can change. A
-  /// measurement under another load proves nothing, unless a lighter load already misses the
-  /// objective.
+  /// Checks the objective by arithmetic and against the measurements. A measurement under another
+  /// load proves nothing, unless a lighter load already misses the objective.
   void check_slo(const results::Threshold& slo) {
     const std::string requirement = option_of(slo);
     for (const std::string& why : {too_many(slo, requirements_), waits_longer(slo, question_)}) {
@@ -325,7 +324,7 @@ class Examination {
   void judge(const results::Threshold& slo, const std::string& requirement,
              const std::string& source) {
     const auto& runs = measured_.runs;
-    // A run that misses it weighs most, then one that does not tell.
+    // A run that misses the objective weighs most, then one that cannot tell.
     const auto badness = [&](const results::ThresholdOutcome& one) {
       const double value = one.measured.value_or(0);
       return std::pair(one.kept() ? 0 : one.is_unknown ? 1 : 2, slo.wants_less() ? value : -value);
@@ -345,7 +344,7 @@ class Examination {
       what = fmt::format("{} is {}", slo.figure, results::human(*outcome.measured, unit));
     }
     if (runs.size() > 1) what += fmt::format(" in the worst of {} runs", runs.size());
-    // A lock that served all that it was asked for may be able to serve more.
+    // A lock that served the whole demand may be able to serve more.
     const bool served_all =
         question_.basis.load.rate && results::served_share(runs).value_or(0) >= results::kServed;
     const auto& others = question_.others;

@@ -18,15 +18,15 @@ const std::vector<Survival>& fault_words() {
        .is_basic = true},
       {.word = "crash",
        .scenarios = {"crash-holding", "crash-mid-acquire", "crash-waiting"},
-       .workaround = "somebody who removes the locks of dead clients",
+       .workaround = "an operator or a job that removes the locks of dead clients",
        .is_basic = true},
       {.word = "host-crash",
        .scenarios = {"host-crash"},
        .workaround = "keepalives at the server that end dead connections (tcp_keepalives_idle)"},
       {.word = "pause",
        .scenarios = {"pause-holding", "pause-holding-late"},
-       .workaround = "writes that the resource rejects if another holder came between: a fencing "
-                     "number, or a version that is compared",
+       .workaround = "writes that the resource rejects after another holder's grant: by a fencing "
+                     "number, or by comparing a version",
        .fenced = {"pause-holding-fenced"}},
       {.word = "overrun",
        .scenarios = {"overrun-holding", "overrun-holding-late", "late-release"},
@@ -34,18 +34,18 @@ const std::vector<Survival>& fault_words() {
        .must_last = true},
       {.word = "runaway",
        .scenarios = {"runaway-holder"},
-       .workaround = "--renew-cap: no renewal beyond a time that no honest work needs"},
+       .workaround = "--renew-cap: no renewal beyond the longest legitimate work"},
       {.word = "partition",
        .scenarios = {"partition-holder", "partition-holder-late", "member-isolated",
                      "leader-isolated"},
        .workaround = "a holder that stops before its lease ends, and writes that the resource "
-                     "rejects if another holder came between",
+                     "rejects after another holder's grant",
        .fenced = {"partition-holder-fenced", "member-isolated-fenced"}},
       {.word = "failover",
        .scenarios = {"failover", "failover-sentinel", "failover-acknowledged"},
-       .workaround = "work that may run twice (idempotent, or with a version that is compared)",
+       .workaround = "work that may run twice (idempotent, or guarded by a compared version)",
        .takes_a_server = true},
-      // A store that keeps nothing on disk is empty after a restart.
+      // A store without persistence is empty after a restart.
       {.word = "restart",
        .scenarios = {"store-restart-durable"},
        .workaround = "a pause of one TTL before a restarted server serves clients",
@@ -56,11 +56,11 @@ const std::vector<Survival>& fault_words() {
       {.word = "clock-jump",
        .scenarios = {"store-clock-jump", "redlock-clock-jump", "client-clock-ahead",
                      "holder-clock-behind"},
-       .workaround = "clocks that are slewed and never set (chrony with makestep off)"},
+       .workaround = "clocks that are slewed, never stepped (chrony with makestep off)"},
       {.word = "memory-pressure",
        .scenarios = {"redis-eviction", "redis-eviction-lru", "memcached-eviction"},
        .workaround =
-           "a store of its own for locks, that evicts nothing (maxmemory-policy noeviction)"},
+           "a separate store for locks that evicts nothing (maxmemory-policy noeviction)"},
   };
   return words;
 }

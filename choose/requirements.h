@@ -13,42 +13,43 @@ namespace lockbench::choose {
 /// What the lock is for.
 enum class Use {
   mutex,   ///< clients exclude each other, and wait
-  once,    ///< a job that must not run twice: who does not get the lock skips it
-  leader,  ///< one client holds it as long as it lives: what counts is who takes over, and when
+  once,    ///< a job that must not run twice: a client that does not get the lock skips it
+  leader,  ///< one client holds it as long as it lives; the takeover matters
 };
 
 /// A fault that the lock must survive, in the user's words.
 struct Survival {
   std::string word;
-  std::vector<std::string> scenarios;  ///< of hazards, that stand for it: all must be survived
-  /// What helps a lock that does not survive it; empty: nothing that we know.
+  std::vector<std::string> scenarios;  ///< hazards that stand for it: all must be survived
+  /// How to help a lock that does not survive it; empty: no known way.
   std::string workaround{};
-  /// Used instead if the protected resource checks fencing numbers; empty: that does not help.
+  /// Scenarios to use instead if the protected resource checks fencing numbers; empty: fencing does
+  /// not help.
   std::vector<std::string> fenced{};
-  /// Used instead if none of them applies to a strategy; empty: there is no substitute.
+  /// Scenarios to use instead if none of `scenarios` applies to a strategy; may be empty.
   std::vector<std::string> otherwise{};
-  /// The work must go on: it does not help that a holder knows of the loss and stops.
+  /// The work must go on: a holder that knows of the loss and stops is not enough.
   bool must_last = false;
   /// A server is lost for good, with everything that is stored only there.
   bool takes_a_server = false;
-  bool is_basic = false;  ///< asked of every lock, unless waived
+  bool is_basic = false;  ///< required of every lock, unless waived
 };
 
-/// What a user requires of a lock. Unset fields are no requirement.
+/// What a user requires of a lock. Unset fields require nothing.
 struct Requirements {
-  std::vector<std::string> stores;             ///< at hand; none: any
+  std::vector<std::string> stores;             ///< available stores; none: any
   std::vector<Survival> survive;               ///< in addition to the basic ones
   std::vector<std::string> waived;             ///< basic faults that need not be survived
   std::optional<Use> use;                      ///< nothing: mutex
   std::optional<Duration> work_p50, work_p99;  ///< how long a section's work takes
-  std::optional<int> clients;                  ///< that want a lock
+  std::optional<int> clients;                  ///< clients that want a lock
   std::optional<double> rate;                  ///< sections per second, of all clients together
   std::optional<int> keys;                     ///< distinct locks; nothing: one
   double key_skew = 0;                         ///< Zipf exponent of the choice among them
   std::optional<Duration> rtt;                 ///< between clients and servers
   std::vector<results::Threshold> slos;
-  /// Whether the protected resource rejects late writes by their fencing number; nothing: unknown,
-  /// so the answer says what depends on it.
+  /// Whether the protected resource rejects late writes by their fencing number. Nothing: unknown;
+  /// the answer then says what depends on it.
   std::optional<bool> fencing_resource;
   bool fair = false, reentrant = false, shared = false;
   std::string rank_by{};  ///< path of a run's figure; empty: the one that fits the requirements
@@ -61,10 +62,10 @@ struct Requirements {
   bool is_for(Use one) const { return use.value_or(Use::mutex) == one; }
 };
 
-/// The faults that have a word of their own: "crash", "pause".
+/// The faults with their own word: "crash", "pause".
 const std::vector<Survival>& fault_words();
 
-/// For such a word, a scenario's name or a glob over scenarios; nothing if it is none of them.
+/// The fault for such a word, a scenario's name or a glob over scenarios; nothing for other texts.
 std::optional<Survival> find_survival(std::string_view text);
 
 /// The basic faults that are not waived, then those that the user named.

@@ -19,7 +19,7 @@ using results::human_seconds;
 /// A TTL without renewal, as a multiple of the work's p99. It leaves room for work beyond the p99
 /// and for a client that pauses.
 constexpr int kMargin = 3;
-/// A TTL outlasts the longest stall that was seen so many times.
+/// A TTL is this many times the longest stall seen.
 constexpr int kStalls = 10;
 constexpr Duration kShortestTtl = 1s;
 /// The shortest TTL with renewal every third of it, which leaves time for two more attempts.
@@ -27,7 +27,7 @@ constexpr Duration kRenewedTtl = 3s;
 /// Ratio of p99 to p50 above which renewal is better than a long TTL.
 constexpr int kVariesMuch = 10;
 constexpr int kCapMargin = 20;
-/// Longer sections are not tried in a load.
+/// Longer sections are not suited to a load.
 constexpr Duration kLongestTried = 500ms;
 
 std::string outcome_at(std::string_view scenario, const Descriptor& strategy,
@@ -42,14 +42,14 @@ bool varies_much(const Requirements& requirements) {
   return p50 && p99 && *p50 > Duration::zero() && *p99 >= kVariesMuch * *p50;
 }
 
-/// Rounded up to whole seconds if the store counts in seconds, or if it is long.
+/// Rounded up to whole seconds if the store counts in seconds or the TTL is long.
 Duration rounded(Duration ttl, const Traits& traits) {
   if (traits.ttl_in_seconds || ttl > 10s) return std::chrono::ceil<std::chrono::seconds>(ttl);
   return 100ms * ((ttl + 100ms - 1ns) / 100ms);
 }
 
-/// The run that held as many locks as there are clients, or the next larger one, or the largest: of
-/// its repetitions the one with the latest renewal.
+/// The run with as many held locks as there are clients, or the next larger number, or the largest;
+/// of its repetitions, the one with the latest renewal.
 const results::Run* run_for(const std::vector<const results::Run*>& runs, std::uint64_t clients) {
   const results::Run* found = nullptr;
   for (const results::Run* run : runs) {
@@ -64,13 +64,13 @@ const results::Run* run_for(const std::vector<const results::Run*>& runs, std::u
 }
 
 Duration to_duration(double seconds) {
-  // Not a number is no stall.
+  // NaN counts as no stall.
   return std::chrono::duration_cast<Duration>(
       std::chrono::duration<double>(seconds > 0 ? std::min(seconds, 3600.0) : 0));
 }
 
-/// The longest time that a client waited for the answer to its release: it, its server or the
-/// machine stood still. On a network, the round trip is added.
+/// The longest time that a client waited for the answer to its release: the client, its server or
+/// the machine stalled. On a network, the round trip is added.
 struct Stall {
   Duration longest{};
   std::string evidence;  ///< empty: none was measured
@@ -91,7 +91,7 @@ void add_round_trip(Stall& stall, const Requirements& requirements) {
                                 format_duration(rtt));
 }
 
-/// What a session or renewal keeps alive.
+/// The TTL of a lock that a session or renewal keeps alive.
 Setting renewed_ttl(const Descriptor& strategy, const Requirements& requirements,
                     const Evidence& evidence) {
   Stall stall = longest_stall(strategy, evidence);
@@ -141,22 +141,23 @@ Setting outlasting_ttl(const Descriptor& strategy, const Requirements& requireme
   const Duration ttl =
       rounded(std::max<Duration>({for_work, for_stalls, kShortestTtl}), strategy.traits);
   return {"--ttl", format_duration(ttl),
-          fmt::format("the most of {} × {} (the work's {}) = {}, {} + {} × {} (stalls) = {}, and "
-                      "{}: work that takes longer loses the lock, and a crash blocks it for up to "
-                      "{}{}",
-                      kMargin, format_duration(*work), requirements.work_p99 ? "p99" : "p50",
-                      human_seconds(seconds(for_work)), format_duration(*work), kStalls,
-                      human_seconds(seconds(stall.longest)), human_seconds(seconds(for_stalls)),
-                      format_duration(kShortestTtl),
-                      format_duration(longest_blocked(strategy.traits, ttl)),
-                      requirements.work_p99
-                          ? ""
-                          : "; half of the work takes longer than its p50: give --work-time-p99"),
+          fmt::format(
+              "the largest of {} × {} (the work's {}) = {}, {} + {} × {} (stalls) = {}, and "
+              "{}: work that takes longer loses the lock, and a crash blocks it for up to "
+              "{}{}",
+              kMargin, format_duration(*work), requirements.work_p99 ? "p99" : "p50",
+              human_seconds(seconds(for_work)), format_duration(*work), kStalls,
+              human_seconds(seconds(stall.longest)), human_seconds(seconds(for_stalls)),
+              format_duration(kShortestTtl), format_duration(longest_blocked(strategy.traits, ttl)),
+              requirements.work_p99
+                  ? ""
+                  : "; half of the work takes longer than its p50: give --work-time-p99"),
           stall.evidence.empty() ? shown : fmt::format("{}; {}", stall.evidence, shown)};
 }
 
-/// Adds how long a grant lasts, and what prolongs it. Without renewal the TTL must outlast the
-/// work. With renewal, a crash blocks the lock for one TTL. Returns the TTL; 0: it never expires.
+/// Adds the settings for the lifetime of a grant and its renewal. Without renewal, the TTL must
+/// outlast the work; with renewal, a crash blocks the lock for one TTL. Returns the TTL; 0: the
+/// lock never expires.
 Duration add_lifetime(std::vector<Setting>& settings, const Descriptor& strategy,
                       const Requirements& requirements, const Evidence& evidence) {
   const Traits& traits = strategy.traits;
@@ -191,8 +192,8 @@ Duration add_lifetime(std::vector<Setting>& settings, const Descriptor& strategy
         std::max<Duration>(kCapMargin * *requirements.work_p99, 3 * ttl));
     settings.push_back(
         {"--renew-cap", format_duration(longest),
-         fmt::format("the more of {} × the work's p99 and three TTLs: without a cap a holder that "
-                     "hangs keeps the lock forever",
+         fmt::format("the larger of {} × the work's p99 and three TTLs: without a cap, a holder "
+                     "that hangs keeps the lock forever",
                      kCapMargin),
          fmt::format("{}; {}", outcome_at("runaway-holder", strategy, evidence),
                      outcome_at("runaway-holder-capped", strategy, evidence))});
@@ -210,9 +211,9 @@ Setting waiting(const Descriptor& strategy, const Question& question) {
         fmt::format("its waiters are notified ({}): nothing to tune", to_string(policy.kind));
   } else {
     // Other policies were not measured.
-    setting.because =
-        fmt::format("its default, {}, as measured: a handoff waits for the next try of some client",
-                    to_string(policy));
+    setting.because = fmt::format(
+        "its default, {}, as measured: a handoff waits for the next attempt of a client",
+        to_string(policy));
   }
   const auto measured = question.basis.runs_of(strategy.name);
   if (measured.runs.empty()) return setting;
@@ -221,9 +222,9 @@ Setting waiting(const Descriptor& strategy, const Question& question) {
   setting.evidence = "lockbench list";
   if (!(all > 0)) return setting;
   setting.evidence = fmt::format(
-      "of a grant's mean wait of {} {:.0f} % were asleep between tries, {:.0f} % "
-      "waiting for a notification ({})",
-      human_seconds(all), 100 * wait.backoff_seconds / all, 100 * wait.notified_seconds / all,
+      "{:.0f} % of the mean wait ({}) was sleep between attempts, {:.0f} % waiting for a "
+      "notification ({})",
+      100 * wait.backoff_seconds / all, human_seconds(all), 100 * wait.notified_seconds / all,
       question.basis.name);
   return setting;
 }
@@ -237,8 +238,8 @@ void add_acquire_timeout(std::vector<Setting>& settings, const Descriptor& strat
                         "lockbench run --help"});
     settings.push_back(
         {"done-marker", "",
-         "written under the lock, in the store that the job writes to, and looked for after each "
-         "grant: without it a client that comes after the release runs the job again",
+         "write it under the lock, in the store that the job writes to, and check it after each "
+         "grant: without it, a client that comes after the release runs the job again",
          "no lock knows what happened before its grant"});
   }
   if (!requirements.is_for(Use::mutex)) return;
@@ -246,7 +247,7 @@ void add_acquire_timeout(std::vector<Setting>& settings, const Descriptor& strat
   const auto sharing = static_cast<int>(question.asked.clients.value_or(1));
   if (!work || !requirements.clients || sharing < 2 || question.asked.shared) return;
   const int others = sharing - 1;
-  // A day is the most that the option takes.
+  // The option allows at most a day.
   const Duration longest = std::chrono::hours(24), rtt = requirements.rtt.value_or(0ns);
   const Duration turn = *work + rtt;
   const Duration queue = std::min<Duration>(turn, longest / others) * others;
@@ -255,7 +256,7 @@ void add_acquire_timeout(std::vector<Setting>& settings, const Descriptor& strat
   Setting& setting =
       settings.emplace_back(Setting{"--acquire-timeout", format_duration(timeout), "", ""});
   setting.because = fmt::format(
-      "{} others ahead at {}{} each take {} on one lock; a quarter more, in whole seconds",
+      "{} others ahead, at {}{} each, take {} on one lock; plus a quarter, in whole seconds",
       human_count(others), format_duration(*work),
       rtt > 0ns ? fmt::format(" and a round trip of {}", format_duration(rtt)) : "",
       human_seconds(seconds(turn) * others));
@@ -272,7 +273,7 @@ void add_acquire_timeout(std::vector<Setting>& settings, const Descriptor& strat
   }
 }
 
-/// The work as --hold takes it; empty if nothing is known of it and nobody waits for it.
+/// The work in the form of --hold; empty if it is unknown and nobody waits for it.
 std::string hold_of(const Requirements& requirements, const Load& asked) {
   if (const auto spread = spread_of_work(requirements)) return spread->to_string();
   const auto& work = requirements.work_p50 ? requirements.work_p50 : requirements.work_p99;
@@ -316,7 +317,7 @@ std::vector<Setting> settings_for(const Descriptor& strategy, const Question& qu
          "independent servers, not replicas of each other: 5 tolerate the loss of two, 3 of one",
          quorum_costs(strategy, evidence)});
     const Duration brief = std::min<Duration>(50ms, ttl / 20);
-    // In less than a round trip no healthy node could answer.
+    // Within less than a round trip, no healthy node could answer.
     const Duration timeout = std::max<Duration>(brief, 3 * requirements.rtt.value_or(0ns));
     settings.push_back({"--node-timeout", format_duration(timeout),
                         "short, so that a dead node uses up little of the TTL; above the slowest "
@@ -326,7 +327,7 @@ std::vector<Setting> settings_for(const Descriptor& strategy, const Question& qu
   if (strategy.traits.needs_replicas) {
     settings.push_back({"--wait-replicas", "all",
                         "a replica that is promoted without the lock grants it again; for your own "
-                        "server give their number",
+                        "server, give the number of replicas",
                         outcome_at("failover", strategy, evidence)});
   }
   return settings;
@@ -370,7 +371,7 @@ std::vector<std::string> lock_options(const std::vector<Setting>& settings) {
 std::string check_command(const Candidate& best, const Requirements& requirements) {
   const auto work = requirements.work_p50 ? requirements.work_p50 : requirements.work_p99;
   if (!requirements.is_for(Use::mutex) || work.value_or(Duration::zero()) > kLongestTried) {
-    // A load of such sections would measure next to nothing.
+    // A load of such long sections would have too few to measure.
     return fmt::format(
         "lockbench hazards crash-holding pause-holding overrun-holding --strategies {}",
         best.strategy->name);

@@ -8,7 +8,7 @@ int main(int argc, char** argv) {
   const std::vector<std::string> args(argv + first, argv + argc);
   const int code = lockbench::cli::dispatch(args);
   std::fflush(stdout);
-  // Without static destructors: a library's thread, a name that is still looked up or a push that
-  // was given up may use what they would destroy.
+  // Skips static destructors: a library's thread, a pending name lookup or an abandoned push may
+  // still use what they destroy.
   std::_Exit(code);
 }

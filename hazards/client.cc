@@ -225,8 +225,8 @@ class Client {
 }  // namespace
 
 int serve_client(int socket) {
-  // A stopped process would outlive its parent otherwise. The parent thread is the play's; if it
-  // ended before this call, the socket is closed.
+  // Otherwise a stopped process would outlive its parent, which is the play's thread. If that ended
+  // before this call, the socket is closed.
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   std::signal(SIGPIPE, SIG_IGN);
   std::unique_ptr<Client> client;  // made by the first message

@@ -9,8 +9,8 @@
 #include "loadgen/record/counter.h"
 #include "strategies/descriptor.h"
 
-/// What a play and its client processes tell each other over a socket that keeps messages apart
-/// (SOCK_SEQPACKET). All processes of a machine share the time of BootClock.
+/// The messages between a play and its client processes, over a socket that preserves message
+/// boundaries (SOCK_SEQPACKET). All processes of a machine share the time of BootClock.
 namespace lockbench::hazards {
 
 /// A fault at one command of a client.
@@ -33,22 +33,22 @@ struct CommandFault {
 struct ActorSettings {
   int number = 0;                       ///< client number within its process; 0: the next free one
   bool renews = true;                   ///< use the renewal timer, if the strategy has one
-  bool behind_line = false;             ///< connect through proxies, so that the network can be cut
+  bool behind_line = false;             ///< connect through proxies that can cut the network
   bool checks_fencing = false;          ///< its counter rejects stale fencing numbers
   std::string wait;                     ///< waiting policy; empty: the strategy's default
   std::optional<Duration> renew_cap{};  ///< longest total renewal of one lease
   std::optional<int> wait_replicas{};   ///< replicas that must acknowledge; empty: all
-  /// Timeout for one node of a quorum; empty: the strategy's own. The default is long, so that a
-  /// slow answer on a busy machine does not count as a fault.
+  /// Timeout for one node of a quorum; empty: the strategy's default. Long here, so that a slow
+  /// answer on a busy machine does not count as a fault.
   std::optional<Duration> node_timeout = std::chrono::milliseconds(500);
-  std::vector<std::size_t> members{};  ///< of a cluster, that it connects to; empty: all
+  std::vector<std::size_t> members{};  ///< cluster members that it connects to; empty: all
 };
 
 /// The first message to a client.
 struct ClientSetup {
   std::string strategy;
   Endpoints endpoints;
-  std::string counter;  ///< URL of the Redis that keeps it
+  std::string counter;  ///< URL of the Redis with the protected counter
   ActorSettings settings;
 };
 
@@ -58,19 +58,19 @@ struct Request {
     acquire,
     release,
     renew,
-    belief,       ///< answered once the lease is not valid, at the latest after `within`
-    read,         ///< the protected counter
-    write,        ///< what was read, plus one
-    arm,          ///< the fault
-    shift_clock,  ///< moves the wall clock that the client sees
+    belief,       ///< answered when the lease becomes invalid, at the latest after `within`
+    read,         ///< reads the protected counter
+    write,        ///< writes the value read, plus one
+    arm,          ///< arms the fault
+    shift_clock,  ///< moves the client's wall clock
   };
   What what = What::acquire;
   int lease = -1;  ///< from the answer to the acquisition
   std::string key{};
   Duration ttl{};
-  Duration within{};              ///< to wait for the lock, or for its loss
-  std::optional<TimePoint> at{};  ///< when to acquire; empty: at once
-  bool release_at_once = false;   ///< before the answer to the acquisition
+  Duration within{};              ///< longest wait for the lock, or for its loss
+  std::optional<TimePoint> at{};  ///< when to acquire; empty: immediately
+  bool release_at_once = false;   ///< release before answering the acquisition
   CommandFault fault{};
   Duration by{};
 };
@@ -86,7 +86,7 @@ struct Grant {
   std::string reason{};
 
   bool granted() const { return outcome == AcquireOutcome::acquired; }
-  /// The store gave no answer: nothing is known of the lock.
+  /// The store gave no answer, so the state of the lock is unknown.
   bool unanswered() const {
     return outcome == AcquireOutcome::failed || outcome == AcquireOutcome::unknown;
   }
@@ -95,15 +95,16 @@ struct Grant {
 /// Whether a client still treats a lease as valid.
 struct Belief {
   bool valid = false;
-  /// When the client learned of the loss, or when the validity ends. Empty: no end known.
+  /// When the client learned of the loss, or when the validity ends. Empty if no end is known.
   std::optional<TimePoint> until{};
 };
 
-/// Any message from a client; of the members below `at` only those that belong to the request.
+/// Any message from a client. Of the members below `at`, only those that belong to the request are
+/// set.
 struct Answer {
-  std::string error{};   ///< why the client cannot do it; empty: it has done it
-  bool waiting = false;  ///< the lock is taken, and the client waits: the answer follows
-  TimePoint at{};        ///< when it was done
+  std::string error{};   ///< why the request failed; empty: it succeeded
+  bool waiting = false;  ///< the lock is taken and the client waits: the real answer follows
+  TimePoint at{};        ///< when the request was carried out
   Grant grant{};
   ReleaseOutcome released{};
   int release_commands = 0;
@@ -113,17 +114,17 @@ struct Answer {
   loadgen::WriteResult written{};
 };
 
-/// Of any of the three. False: the other side is gone.
+/// Sends a message of any of the three kinds. False if the other side is gone.
 template <class Message>
 bool send(int socket, const Message& message);
 
-/// The next message. Empty if the other side is gone. Throws std::exception if it is no such
-/// message; that says what is wrong with it.
+/// The next message. Empty if the other side is gone. Throws std::exception with the reason if it
+/// is not a message of this kind.
 template <class Message>
 std::optional<Message> receive(int socket);
 
-/// Main loop of a client process: carries out the requests that come by the socket, until the other
-/// side is gone. Returns the exit code.
+/// Main loop of a client process: carries out the requests from the socket until the other side is
+/// gone. Returns the exit code.
 int serve_client(int socket);
 
 }  // namespace lockbench::hazards

@@ -25,7 +25,7 @@ using namespace std::string_view_literals;
 
 using Clock = std::chrono::steady_clock;
 
-/// In its own process group, so that Ctrl-C in a terminal does not reach it.
+/// Starts the client in its own process group, so that Ctrl-C in a terminal does not reach it.
 int spawn(const std::string& program, int socket, pid_t& pid) {
   posix_spawn_file_actions_t files;
   posix_spawn_file_actions_init(&files);
@@ -51,7 +51,7 @@ int spawn(const std::string& program, int socket, pid_t& pid) {
 /// Enough for any request that does not wait for the lock.
 constexpr std::chrono::seconds kReplyTimeout{10};
 
-// What a timeline says about the client that made the request.
+// How the timeline describes the client that made the request.
 
 constexpr std::array kAcquired{"is granted the lock"sv,
                                "times out waiting for the lock"sv,
@@ -188,7 +188,7 @@ Answer Actor::call(const Request& request) {
 }
 
 void Actor::warm_up() {
-  // The first round also connects and loads scripts; the second one counts the usual commands.
+  // The first round also connects and loads scripts; the second counts the usual commands.
   for (int round = 0; round < 2; ++round) {
     Request request = acquire_request(kReplyTimeout);
     request.key += ":warm-up";
@@ -379,7 +379,7 @@ Actor& Play::client(std::string_view name, const ActorSettings& settings) {
 }
 
 Duration Play::tolerance() const {
-  // A client process sleeps before each request, and a busy machine takes its time to wake it.
+  // A client process sleeps before each request, and a busy machine takes a while to wake it.
   constexpr std::chrono::milliseconds kWakeUp{100};
   return std::max<Duration>(ttl_ / 4, kWakeUp);
 }
@@ -413,7 +413,7 @@ void require_in_time(std::string_view step, TimePoint due, TimePoint happened_at
                      Duration tolerance) {
   const Duration late = happened_at - due;
   if (late <= tolerance) return;
-  throw Disturbed(fmt::format("disturbed: {} {} late, where {} are tolerated", step,
+  throw Disturbed(fmt::format("disturbed: {} {} late, but at most {} are tolerated", step,
                               milliseconds(late), milliseconds(tolerance)));
 }
 

@@ -22,7 +22,7 @@ namespace lockbench::hazards {
 using deployment::Failure;
 using deployment::need;
 
-/// What happened in one play: who did or learned what, and when. Not thread-safe.
+/// The events of one play: who did or learned what, and when. Not thread-safe.
 class Timeline {
  public:
   struct Entry {
@@ -45,24 +45,23 @@ class Timeline {
   std::vector<Entry> entries_;
 };
 
-/// A step of the play itself came late, as on a machine that stalls. The play is then `not-played`:
-/// what followed says nothing about the lock.
+/// A step of the play itself was late, for example because the machine stalled. The play is then
+/// `not-played`, as it proves nothing about the lock.
 class Disturbed : public Failure {
  public:
   using Failure::Failure;
 };
 
-/// Throws Disturbed if `step`, which was due at `due`, happened later than that by more than
-/// `tolerance`.
+/// Throws Disturbed if `step` happened later than `due` by more than `tolerance`.
 void require_in_time(std::string_view step, TimePoint due, TimePoint happened_at,
                      Duration tolerance);
 
 /// Throws Failure if the store gave the acquisition no answer.
 void require_answer(const Grant& grant);
 
-/// A client in its own process (`PROGRAM client`), controlled by messages over a socket, which can
-/// really be killed and stopped. Not thread-safe; the process ends with the thread that started it.
-/// Throws Failure if the process does not do what was asked.
+/// A client in its own process (`PROGRAM client`), which can really be killed and stopped. It is
+/// controlled by messages over a socket. Not thread-safe; the process ends with the thread that
+/// started it. Throws Failure if the process does not obey.
 class ClientProcess {
  public:
   explicit ClientProcess(const std::filesystem::path& program);
@@ -79,12 +78,12 @@ class ClientProcess {
   std::optional<Answer> receive(Duration within);
 
   void signal(int number);
-  /// Waits for the process to die or to be stopped, by a signal or at a fault that was armed.
+  /// Waits until a signal or an armed fault has killed or stopped the process.
   void await_death() { await_change(0, "die"); }
   void await_stop();
 
  private:
-  /// `options`: of waitpid.
+  /// `options`: for waitpid.
   void await_change(int options, const char* change);
 
   pid_t pid_ = -1;
@@ -95,7 +94,7 @@ class Play;
 class ServerPool;
 
 /// A client process that a play controls. Its actions and answers go into the timeline. Every call
-/// is bounded in time, and throws Failure if the process does not do what was asked.
+/// is bounded in time, and throws Failure if the process does not obey.
 class Actor {
  public:
   Actor(Play& play, std::string name, const ActorSettings& settings);
@@ -109,25 +108,26 @@ class Actor {
   /// A wait of zero means one attempt. Throws Failure if the store gave no answer: only a real
   /// answer proves something.
   Grant acquire(Duration wait = {});
-  /// Without an answer, its grant says so.
+  /// Like acquire(), but returns an unanswered grant instead of throwing.
   Grant try_acquire(Duration wait);
   /// Acquires, or throws Failure.
   Grant must_acquire();
-  /// Sends the request only; finish_acquire() returns the answer, as acquire() does. It throws
-  /// Disturbed if the client asked late. `at`: it asks then, and releases before it answers.
+  /// Only sends the request; finish_acquire() returns the answer, like acquire(), and throws
+  /// Disturbed if the client asked late. With `at`, the client asks at that time, and releases the
+  /// lock before it answers.
   void start_acquire(Duration wait, std::optional<TimePoint> at = {});
   /// Returns when the client has found the lock taken and waits.
   void await_waiting();
   Grant finish_acquire();
 
   ReleaseOutcome release(const Grant& grant);
-  /// Sends the request only; finish_release() returns the answer.
+  /// Only sends the request; finish_release() returns the answer.
   void start_release(const Grant& grant);
   ReleaseOutcome finish_release();
   RenewOutcome renew(const Grant& grant, Duration ttl);
   /// Returns as soon as the lease is no longer valid, at the latest after `within`.
   Belief belief(const Grant& grant, Duration within = {});
-  /// Reads the protected counter; writes the value that was read, plus one.
+  /// read() reads the protected counter; write() writes the value read, plus one.
   void read(const Grant& grant);
   loadgen::WriteResult write(const Grant& grant);
 
@@ -151,7 +151,7 @@ class Actor {
   Answer answer();
   Answer receive(Duration within);
   Request acquire_request(Duration wait) const;
-  /// Each tells the timeline what came of a request.
+  /// These add the outcome of a request to the timeline.
   Grant tell_acquire();
   ReleaseOutcome tell_release(const Answer& answer);
 
@@ -160,7 +160,7 @@ class Actor {
   std::vector<std::unique_ptr<testbed::Proxy>> lines_;
   ClientProcess process_;
   Duration wait_{};      ///< of the latest start_acquire()
-  TimePoint asks_at_{};  ///< when the client was to ask
+  TimePoint asks_at_{};  ///< when the client should ask
   int acquire_commands_ = 0, release_commands_ = 0;
 };
 
@@ -169,7 +169,7 @@ using Fact = std::variant<bool, std::int64_t, double, std::string>;
 /// One strategy on one set of servers, as a scenario sees it. Not thread-safe.
 class Play {
  public:
-  /// With a key that no other play has.
+  /// The play has its own key.
   Play(ServerPool& servers, std::shared_ptr<PrivateStore> store, const Descriptor& strategy);
 
   const Traits& traits() const { return strategy_.traits; }
@@ -181,19 +181,19 @@ class Play {
   Actor& client(std::string_view name, const ActorSettings& settings = {});
   PrivateStore& store() { return *store_; }
 
-  /// The TTL that clients ask for, or the longer one that the store granted instead.
+  /// The TTL that clients ask for, or the longer TTL that the store granted.
   Duration ttl() const { return ttl_; }
   void set_ttl(Duration ttl) { ttl_ = ttl; }
   /// A lock that no client gets within this time counts as stuck: one TTL until it expires, and
   /// five more.
   Duration stuck_after() const { return 6 * ttl_; }
-  /// A step of the play that comes later than this disturbs it.
+  /// A step that is late by more than this disturbs the play.
   Duration tolerance() const;
-  /// Returns at `due`, or at once if that has passed. Throws Disturbed if it returns late.
+  /// Returns at `due`, or immediately if that has passed. Throws Disturbed if it returns late.
   void wait_until(TimePoint due) const;
 
   const std::string& key() const { return key_; }
-  /// From now on all clients use another lock.
+  /// From now on, all clients use another lock.
   void change_key();
 
   /// The counter's value, and the number of writes that it accepted.

@@ -16,8 +16,8 @@
 
 namespace lockbench::hazards {
 
-/// What all plays of a matrix share: servers that plays leave alone, the protected counter's
-/// server, and the program that clients run. Thread-safe.
+/// Shared by all plays of a matrix: servers that no play disturbs, the protected counter's server,
+/// and the program that clients run. Thread-safe.
 class ServerPool {
  public:
   struct Options {
@@ -27,7 +27,7 @@ class ServerPool {
 
   static tl::expected<std::unique_ptr<ServerPool>, std::string> open(Options options);
 
-  /// Servers for plays of this strategy. Shared ones are started when first asked for.
+  /// Servers for plays of this strategy. Shared servers start when first needed.
   tl::expected<std::shared_ptr<PrivateStore>, NotStarted> store(const Descriptor& strategy,
                                                                 Setup setup);
   /// A Redis that no fault touches.
@@ -42,7 +42,7 @@ class ServerPool {
   std::unique_ptr<deployment::LocalHost> host_;  ///< outlives its servers
   std::unique_ptr<PrivateStore> counter_;
   std::mutex mutex_;
-  /// By the kind of servers. What could not be started is not tried again.
+  /// By the kind of servers. Servers that failed to start are not tried again.
   std::map<std::string, tl::expected<std::shared_ptr<PrivateStore>, NotStarted>, std::less<>>
       shared_;
 };
@@ -57,7 +57,7 @@ struct Cell {
   /// What was observed, why the scenario does not apply, or why it could not be played.
   std::string reason{};
   bool failed = false;  ///< the play broke off: a server or lockbench itself failed
-  /// Its own steps came late, so it is not played; `reason` names the step.
+  /// A step of the play was late, so it counts as not played; `reason` names the step.
   bool disturbed = false;
   std::map<std::string, Fact> evidence{};
   std::vector<Timeline::Entry> timeline{};
@@ -75,18 +75,18 @@ Cell make_cell(const Scenario& scenario, const Descriptor& strategy);
 Cell play(ServerPool& servers, const Scenario& scenario, const Descriptor& strategy);
 
 /// Plays all cells, `at_once` of them in parallel; `on_done` is called for each, one at a time.
-/// After a stop request running plays end and no new one starts.
+/// After a stop request, running plays end and no new ones start.
 void play_all(ServerPool& servers, std::vector<Cell>& cells, int at_once,
               const std::function<void(const Cell&)>& on_done, const std::stop_token& stop);
 
 /// One cell, played several times.
 struct Repeated {
-  /// The first play with an undeclared outcome; otherwise the first that ended with an outcome.
+  /// The first play with an undeclared outcome; else the first that ended with an outcome.
   Cell shown;
-  std::map<HazardOutcome, int> outcomes;  ///< and how often each was observed
+  std::map<HazardOutcome, int> outcomes;  ///< how often each was observed
   std::vector<std::string> failures;      ///< reasons of plays that broke off
 
-  /// A disturbed play differs from no other.
+  /// Whether outcomes differ; disturbed plays do not count.
   bool unstable() const;
   /// "safe 19 times, double-grant once"
   std::string tally() const;

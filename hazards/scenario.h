@@ -26,19 +26,19 @@ struct Verdict {
 
 /// One fault as a small play. It knows strategies only by their traits.
 struct Scenario {
-  /// What a play must see before it can ask its question. It is `not-applicable` to locks that
-  /// never get there.
+  /// What must happen in a play before it can answer its question. The scenario is `not-applicable`
+  /// to locks with which that never happens.
   enum class Needs {
     nothing,
-    expiry,                    ///< the lock runs out
-    expiry_despite_contenders  ///< it runs out although a contender asks for it all the time
+    expiry,                    ///< the lock expires
+    expiry_despite_contenders  ///< it expires although a contender keeps asking for it
   };
 
   std::string_view name;
   std::string_view question;  ///< one line
   /// The expected outcome for strategies that declare nothing: `safe` or `recovers`.
   HazardOutcome default_outcome = HazardOutcome::safe;
-  /// The scenario whose declared outcome counts for this one too, unless it has one of its own.
+  /// The scenario whose declared outcome also counts here, unless this one is declared itself.
   std::string_view like{};
   Setup setup = Setup::shared;
   Needs needs = Needs::nothing;
@@ -51,7 +51,8 @@ struct Scenario {
   std::function<Verdict(Play&)> play;
 };
 
-/// For Scenario::exempts: the scenario is for these strategies only, `why_not` for the others.
+/// For Scenario::exempts: the scenario applies to these strategies only; `why_not` is the reason
+/// for the others.
 template <class Applies>
 auto only_if(Applies applies, std::string_view why_not) {
   return [=](const Descriptor& strategy) -> std::optional<std::string> {
@@ -60,7 +61,7 @@ auto only_if(Applies applies, std::string_view why_not) {
   };
 }
 
-/// Stands at the end of a file of scenarios.
+/// Registers the scenarios of a file, at its end.
 struct ScenarioRegistration {
   explicit ScenarioRegistration(const std::vector<Scenario>& scenarios) {
     for (const Scenario& scenario : scenarios) Named<Scenario>{scenario};
@@ -74,10 +75,10 @@ inline const Scenario* find_scenario(std::string_view name) { return Named<Scena
 
 /// The reason why the scenario does not apply to the strategy; empty if it does.
 std::optional<std::string> not_applicable(const Scenario& scenario, const Descriptor& strategy);
-/// Whether the lock never gets to where the scenario's question begins, by the strategy's traits.
+/// Whether, by the strategy's traits, the scenario's needs are never met.
 bool never_gets_there(const Scenario& scenario, const Traits& traits);
-/// `not-applicable` if it never gets there, what the strategy declares, or else the scenario's
-/// default outcome.
+/// `not-applicable` if never_gets_there(), else the outcome that the strategy declares, or else the
+/// scenario's default.
 HazardOutcome expected_outcome(const Scenario& scenario, const Descriptor& strategy);
 
 }  // namespace lockbench::hazards

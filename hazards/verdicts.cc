@@ -66,7 +66,7 @@ Verdict verdict_of_two(Play& play, const Grant& contender, std::string_view why)
 
 std::optional<Duration> record_belief_gap(Play& play, Actor& holder, const Grant& held,
                                           TimePoint lost_at) {
-  // A third of kLongTtl and a margin: a renewal has happened by then.
+  // A third of kLongTtl and a margin: by then a renewal has happened.
   constexpr std::chrono::seconds kRenewalWait{8};
   Belief belief = holder.belief(held);
   play.note("holder_still_believes", belief.valid);

@@ -10,7 +10,7 @@ namespace lockbench::hazards {
 
 // Shared by scenarios: checks that throw Failure when a play proves nothing, and verdicts.
 
-/// So long that no lock expires during a play.
+/// Long enough that no lock expires during a play.
 inline constexpr std::chrono::seconds kLongTtl{20};
 
 /// "412 ms"
@@ -20,13 +20,13 @@ std::string milliseconds(Duration duration);
 /// the state of the lock afterwards decides.
 void require_release(ReleaseOutcome outcome);
 
-/// The same for a client that was stopped until the lock had a new owner. The store may have ended
-/// its session and connection, so a failed release is repeated once.
+/// Like require_release(), for a client that was stopped until the lock had a new owner. The store
+/// may have ended its session and connection, so a failed release is repeated once.
 void require_late_release(Actor& holder, const Grant& held, ReleaseOutcome outcome);
 
 /// For a lock that no living client will release: `recovers`, with the time from `since` to the
-/// grant, or `stuck`, also if it took longer than `bound`. Throws Failure if the grant came before
-/// `since`.
+/// grant, or `stuck` if nothing was granted, or not within `bound`. Throws Failure if the grant
+/// came before `since`.
 Verdict verdict_of_return(Play& play, const Grant& grant, TimePoint since,
                           std::optional<Duration> bound = {});
 
@@ -38,14 +38,14 @@ Verdict verdict_of_release(Play& play, std::string_view owner);
 /// `safe`.
 Verdict verdict_of_two(Play& play, const Grant& contender, std::string_view why);
 
-/// For Scenario::exempts: the scenario applies to locks with connections that a network can cut.
+/// For Scenario::exempts: the scenario applies only to locks with network connections.
 inline const auto only_with_connections =
     only_if([](const Descriptor& one) { return store_traits(one.backend).servers; },
             "it has no connections");
 
-/// Records the belief gap: from the loss of the lock at the store to the moment when the holder
-/// stopped treating it as valid. Negative is good. `lost_at` must not be later than the loss.
-/// Records and returns nothing if the holder never stops.
+/// Records the belief gap: the time from the loss of the lock at the store until the holder stopped
+/// treating it as valid. Negative is good. `lost_at` must not be later than the loss. Records and
+/// returns nothing if the holder never stops.
 std::optional<Duration> record_belief_gap(Play& play, Actor& holder, const Grant& held,
                                           TimePoint lost_at);
 

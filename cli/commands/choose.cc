@@ -47,7 +47,7 @@ tl::expected<choose::Survival, std::string> parse_survival(const std::string& te
   return tl::unexpected(fmt::format("\"{}\" is not a known fault{}", text, allowed));
 }
 
-/// A figure of a run of which it is known which way it is better.
+/// Reads a figure of a run that is known to be better high or better low.
 tl::expected<std::string, std::string> parse_ranking_figure(const std::string& text) {
   const std::vector<results::Figure> figures = results::figures(results::Run{});
   std::vector<std::string_view> names;
@@ -58,8 +58,8 @@ tl::expected<std::string, std::string> parse_ranking_figure(const std::string& t
   }
   if (std::ranges::count(names, text) > 0) return text;
   return tl::unexpected(fmt::format(
-      "\"{}\" cannot rank{}: a figure of a run is expected that is better high or better low, such "
-      "as acquire.p99 or commands_per_section",
+      "\"{}\" cannot rank strategies{}: use a figure of a run that is better high or better low, "
+      "such as acquire.p99 or commands_per_section",
       text, did_you_mean(text, names)));
 }
 
@@ -78,7 +78,7 @@ void check_fit(const choose::Requirements& requirements) {
   for (const results::Threshold& slo : requirements.slos) {
     if (!requirements.rate || !choose::wants_throughput(slo)) continue;
     if (slo.bound <= *requirements.rate) continue;
-    throw UsageError("--slo '{}' wants more than --rate asks for: at most {}", slo.text,
+    throw UsageError("--slo '{}' demands more than --rate offers: at most {}", slo.text,
                      *requirements.rate);
   }
 }
@@ -91,8 +91,7 @@ std::vector<choose::Source> load_files(const std::vector<std::string>& paths) {
       throw UsageError("{}: contains no runs, plays or steps", path);
     }
     if (result.interrupted) {
-      Console(stderr, false, false)
-          .warn(path + ": was interrupted: only what was over by then counts");
+      Console(stderr, false, false).warn(path + ": was interrupted: only what had finished counts");
     }
     sources.push_back({path, std::move(result)});
   }
@@ -111,14 +110,14 @@ int tell(const choose::Answer& answer, const OutputOptions& output, Ending endin
   return exit_code_of(ending);
 }
 
-/// The options of `run` for the load that was asked for, with these of one lock.
+/// The options of `run` that put the required load on these strategies, with these settings.
 RunOptions run_options(const ChooseOptions& options, std::vector<std::string> strategies,
                        const std::vector<choose::Setting>& settings) {
   RunOptions values;
   values.servers = options.servers;
   values.tls = options.tls;
   OptionList list = options_of(values);
-  // `options` has the servers of the environment already, unless others were given in their place.
+  // So that the environment is not read again: `options` has its servers, or those given instead.
   for (Option& option : list.all()) option.given = option.secret;
   for (const auto& more :
        {choose::load_options(options.requirements), choose::lock_options(settings)}) {
@@ -129,10 +128,10 @@ RunOptions run_options(const ChooseOptions& options, std::vector<std::string> st
   return values;
 }
 
-/// Sets how long and how often each of so many strategies runs, so that the time suffices.
+/// Sets duration and repetitions so that the runs of so many strategies fit into `time`.
 void fit(loadgen::Workload& workload, Duration time, int strategies) {
   constexpr Duration kShortest = 1s, kLongest = 5s;
-  // Enough for a difference of a quarter, if repetitions scatter by a tenth.
+  // Enough to show a difference of 25 % if repetitions scatter by 10 %.
   constexpr int kMostRounds = 4, kFewestRounds = 3;
   constexpr int kHolds = 20;  // sections of a client in a row
   const Duration besides = workload.warmup + kBesidesLoad;
@@ -148,21 +147,21 @@ void fit(loadgen::Workload& workload, Duration time, int strategies) {
   workload.repeat = static_cast<int>(std::clamp<std::int64_t>(rounds, 1, kMostRounds));
 }
 
-/// A `run` of what qualifies, each strategy with its settings, and the answer by that.
+/// Runs the strategies that qualify, each with its settings, and answers from the result.
 int choose_by_measuring(const ChooseOptions& options, const choose::Answer& before,
                         std::vector<choose::Source> files) {
   if (before.ranked_by.figure.empty()) {
     throw UsageError(
-        "--measure requires --for mutex, or --rank-by: no wait decides what was asked");
+        "--measure requires --for mutex, --rank-by or --slo: else no measured figure decides");
   }
   std::vector<std::string> names;
   for (const choose::Candidate& one : before.ranked) names.emplace_back(one.strategy->name);
   RunOptions common = run_options(options, names, {});
   fit(common.workload, options.measure_time, static_cast<int>(names.size()));
   std::vector<Selected> selected = select_for_load(common);
-  for (Selected& one : selected) one.named = false;  // its store may be missing
+  for (Selected& one : selected) one.named = false;  // skipped if its store is missing
   auto made = std::make_unique<Measurement>(common, std::move(selected));
-  // Before the measurement, whose metrics and servers have threads.
+  // Made before the measurement's metrics and servers start threads, and outlives them.
   Session session(common.output);
   const std::unique_ptr<Measurement> measurement = std::move(made);
   Console& console = session.console();
@@ -187,7 +186,7 @@ int choose_by_measuring(const ChooseOptions& options, const choose::Answer& befo
 
   files.insert(files.begin(), {measurement->out(), measurement->result()});
   const choose::Evidence measured(std::move(files), choose::reference());
-  // A strategy that broke exclusion is ruled out, which is the answer and no failure.
+  // Ruling out a strategy that broke exclusion is an answer, not a failure.
   Ending ending = ending_of(measurement->result());
   ending.exclusion_broken = false;
   ending.errors |= code == exit_code::kErrors;
@@ -211,7 +210,7 @@ int choose_strategy(const ChooseOptions& options) {
 
 void ChooseOptions::declare_requirements(OptionList& options) {
   options.add("stores", "S,...", requirements.stores, each_once(one_of_names(known_stores())),
-              "the stores that you can use, separated by commas, such as redis,postgres", "any");
+              "stores that you can use, separated by commas, such as redis,postgres", "any");
   options.add(
       "for", "USE", requirements.use,
       one_of<choose::Use>({{"mutex", choose::Use::mutex},
@@ -237,7 +236,7 @@ void ChooseOptions::declare_requirements(OptionList& options) {
   options.add("clients", "N", requirements.clients, whole_number(1, 100'000),
               "clients that want a lock, over all keys", "unknown");
   options.add("keys", "N", requirements.keys, whole_number(1, 10'000'000),
-              "distinct locks that they choose from", "1");
+              "distinct locks that the clients choose from", "1");
   options.add("key-skew", "S", requirements.key_skew, number(0, 10),
               "Zipf exponent of that choice; 0: uniform");
   options.add("rtt", "D", requirements.rtt, duration(0s, 1h),
@@ -246,14 +245,14 @@ void ChooseOptions::declare_requirements(OptionList& options) {
               "sections per second over all clients", "unknown");
   options.add("slo", "EXPR", requirements.slos,
               parsed(results::parse_threshold, &results::Threshold::text),
-              "figure to keep, such as 'acquire.p99<20ms'", "none");
+              "objective to keep, such as 'acquire.p99<20ms'", "none");
   options.add_flag("fair", requirements.fair, "first come, first served");
   options.add("fencing-resource", "yes|no", requirements.fencing_resource,
               one_of<bool>({{"yes", true}, {"no", false}}),
               "whether the protected resource can reject writes with an old fencing number",
               "unknown");
-  options.add_flag("reentrant", requirements.reentrant, "a holder can acquire it again");
-  options.add_flag("shared", requirements.shared, "several readers can hold it at once");
+  options.add_flag("reentrant", requirements.reentrant, "the holder can acquire the lock again");
+  options.add_flag("shared", requirements.shared, "several readers can hold the lock together");
 }
 
 void ChooseOptions::declare(OptionList& options) {
@@ -262,9 +261,9 @@ void ChooseOptions::declare(OptionList& options) {
   options.heading("Measuring");
   options.add_flag(
       "measure", measure,
-      "run what qualifies under that load, with the settings that are recommended, and "
-      "rank by that");
-  options.add("measure-time", "D", measure_time, duration(5s, 24h), "longest time for it");
+      "run the strategies that qualify, under that load and with the recommended settings, and "
+      "rank them by the result");
+  options.add("measure-time", "D", measure_time, duration(5s, 24h), "time limit of --measure");
   options.add("out", "FILE", output.out, path(), "result file of --measure",
               "results/runs/<id>.json");
   declare_servers(options, servers);
@@ -277,7 +276,7 @@ void ChooseOptions::declare(OptionList& options) {
       "format", "NAME", output.format,
       one_of<Format>(
           {{"table", Format::table}, {"json", Format::json}, {"markdown", Format::markdown}}),
-      "what stdout shows");
+      "format on stdout");
   options.only({"config"}, [&] { output.declare(options); });
 }
 

@@ -11,15 +11,15 @@
 
 namespace lockbench::cli {
 
-// Brings what nearly every command uses: options, servers, the console and results.
+// Includes what nearly every command uses: options, servers, the console and results.
 
-// The options of commands whose reading is tested; `watch` makes a workload for capacity and
-// choose.
+// These options are declared here because tests read them: the workload that `watch` writes must
+// suit capacity and choose.
 
 struct CapacityOptions : LoadOptions {
   static constexpr std::string_view kCommand = "capacity";
-  std::vector<results::Threshold> objective;  ///< all must be kept; there is at least one
-  std::optional<Duration> time;  ///< of the search of each strategy; nothing: chosen by the command
+  std::vector<results::Threshold> objective;  ///< at least one; all must be kept
+  std::optional<Duration> time;  ///< of the search of each strategy; nothing: the command chooses
   std::optional<double> planned_rate;
 
   CapacityOptions() { workload.clients = 32; }
@@ -37,7 +37,7 @@ struct ChooseOptions {
   OutputOptions output;  ///< `out` is that of --measure
 
   void declare(OptionList& options);
-  /// Those of which it needs one at least.
+  /// The command needs at least one of these.
   void declare_requirements(OptionList& options);
 };
 
@@ -77,7 +77,8 @@ struct Command {
 inline constexpr std::string_view kMeasure = "Measure", kCompareResults = "Results",
                                   kDecide = "Choose and operate";
 
-/// `text` with options of its own type. `Options` declares them (see load_options.h).
+/// Completes `text` with the command's name and code. `Options` declares its options (see
+/// load_options.h).
 template <class Options>
 Command make_command(Command text, int (*run)(const Options&)) {
   text.name = Options::kCommand;
@@ -113,7 +114,7 @@ Command doctor_command();
 Command clean_command();
 Command watch_command();
 
-/// All of lockbench: `args` without the program's name. Prints, and returns the exit code.
+/// Runs lockbench: `args` lack the program's name. Prints, and returns the exit code.
 int dispatch(std::span<const std::string> args);
 
 }  // namespace lockbench::cli

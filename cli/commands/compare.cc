@@ -34,7 +34,7 @@ struct CompareOptions {
     options.add_flag("strict-gate", strict_gate,
                      "exit 99 also if such a regression cannot be excluded");
     options.add_flag("force", force,
-                     "compare although workload or environment differ; with --fail-on also "
+                     "compare even if workload or environment differ; with --fail-on also accept "
                      "interrupted results and invalid runs");
     options.add("confidence", "P", confidence, number(0.5, 0.999),
                 "confidence of all findings together, and of each interval alone");
@@ -57,7 +57,7 @@ struct CompareOptions {
 struct ResultPair {
   results::Result a, b;
   std::string file_a, file_b;
-  int code = 0;  ///< to exit with, as far as it is known: of the runs
+  int code = 0;  ///< exit code of the runs, if any
 };
 
 // compare --run
@@ -70,7 +70,7 @@ struct Configuration {
   std::vector<Selected> selected;
 };
 
-/// What `work` returns. Its usage errors name the file.
+/// Returns what `work` returns. Its usage errors name the file.
 template <class Work>
 auto in_file(const std::string& file, const Work& work) {
   try {
@@ -96,11 +96,11 @@ Configuration read_configuration(const std::string& file, const CompareOptions& 
     command.insert(command.end(), {"--repeat", fmt::format("{}", kUsualRepeat)});
   }
   if (repeat < least_repeat) {
-    throw UsageError("{} repetitions or more are needed, and it has {}: --repeat {}", least_repeat,
-                     repeat, std::max(kUsualRepeat, least_repeat));
+    throw UsageError("at least {} repetitions are needed, and it has {}: use --repeat {}",
+                     least_repeat, repeat, std::max(kUsualRepeat, least_repeat));
   }
   if (read_in.options.output.out == kStdout) {
-    throw UsageError("out: stdout shows the comparison: a file is needed");
+    throw UsageError("out: must be a file, as stdout shows the comparison");
   }
   read_in.selected = select_for_load(read_in.options);
   return read_in;
@@ -129,7 +129,7 @@ void check_apart(const Configuration& a, const Configuration& b) {
   if (!common) throw refusal("have no strategy in common");
 }
 
-/// If one passes proxies, the other does, too: so only what the proxies do differs.
+/// If the clients of one go through proxies, so do the other's: only the proxies' effect differs.
 void share_proxies(Configuration& a, Configuration& b) {
   const auto passes = [](const Configuration& one) {
     const deployment::Request request = request_of(one.options);
@@ -138,7 +138,7 @@ void share_proxies(Configuration& a, Configuration& b) {
   if (passes(a) == passes(b)) return;
   Configuration& direct = passes(a) ? b : a;
   if (request_of(direct.options).far_rtt > Duration::zero()) {
-    throw UsageError("{}: load alone cannot be compared with {}, which passes proxies: give rtt",
+    throw UsageError("{}: load alone cannot be compared with {}, which uses proxies: give rtt",
                      direct.file, passes(a) ? a.file : b.file);
   }
   direct.options.through_proxies = true;
@@ -171,12 +171,12 @@ std::vector<loadgen::RunPlan> in_turn(const std::vector<loadgen::RunPlan>& a,
 
 using Both = std::array<std::unique_ptr<Measurement>, 2>;
 
-/// Measures, until a stop comes. Returns the exit code.
+/// Measures until done or stopped. Returns the exit code.
 int measure_in_turn(const Both& both, Session& session) {
   Measurement &a = *both[0], &b = *both[1];
   std::vector<loadgen::RunPlan> plans = in_turn(a.plans(), b.plans());
   for (loadgen::RunPlan& plan : plans) {
-    // The idle servers of the other one are no other programs.
+    // The other configuration's idle servers must not count as foreign programs.
     plan.private_cpu.all = [&] { return a.servers().cpu_seconds() + b.servers().cpu_seconds(); };
   }
   Console& console = session.console();
@@ -190,9 +190,9 @@ int measure_in_turn(const Both& both, Session& session) {
   return code;
 }
 
-/// Measures both in turn, each on servers of its own, so that the state of the machine affects both
-/// alike: A, B, then B, A, and so on. If one passes proxies, the other does too. Saves both
-/// results. A mistake in a file is a UsageError before any server is started.
+/// Measures both in turn, each on its own servers, so that the state of the machine affects both
+/// alike: A, B, then B, A, and so on. Saves both results. A mistake in a file is a UsageError
+/// before any server is started.
 ResultPair measure_pair(const CompareOptions& options) {
   const auto configuration = [&](const std::string& file) {
     return in_file(file, [&] { return read_configuration(file, options); });
@@ -206,7 +206,7 @@ ResultPair measure_pair(const CompareOptions& options) {
                    [&] { return std::make_unique<Measurement>(one.options, one.selected); });
   };
   Both made{measurement(a), measurement(b)};
-  // Before the measurements, whose metrics and servers have threads.
+  // Made before the measurements' metrics and servers start threads, and outlives them.
   Session session(OutputOptions{.quiet = options.output.quiet});
   const Both both = std::move(made);
   for (std::size_t i = 0; i < both.size(); ++i) {

@@ -21,7 +21,7 @@ std::vector<Command> all_commands() {
           quorum_command(),   hazards_command(), compare_command(),  report_command(),
           show_command(),     merge_command(),   choose_command(),   list_command(),
           doctor_command(),   probe_command(),   watch_command(),    clean_command()};
-  // Of what the functions in them own, which the analyzer takes for lost:
+  // The analyzer takes the memory that the functions own for leaked:
 }  // NOLINT(clang-analyzer-cplusplus.NewDeleteLeaks)
 
 void print_overview(const std::vector<Command>& commands) {
@@ -57,20 +57,20 @@ UsageError no_such_command(const std::string& name, const std::vector<Command>& 
 
 bool is_help(const std::string& word) { return word == "--help" || word == "-h"; }
 
-/// Under MPI: only rank 0 has something to say.
+/// Under MPI: only rank 0 prints.
 int execute_as_rank(const Command& command, std::span<const std::string> args,
                     const loadgen::cluster::Launched& launched) {
   const bool all = command.over_ranks && std::ranges::none_of(args, is_help);
   if (launched.rank > 0) return all ? serve_rank() : exit_code::kFine;
   if (!all) return command.execute(args);
   prepare_signals();
-  // Leaves them however the command ends: else they would wait for ever.
+  // Dismisses the other ranks however the command ends; else they would wait forever.
   const std::unique_ptr<Ranks> ranks = Ranks::join();
   return command.execute(args);
 }
 
-/// The next file to be opened, such as a socket, would take the place of a stream that is closed,
-/// and get what is written to it. Every use of what is opened here fails, as that of the stream.
+/// If one of fd 0-2 is closed, the next file opened, such as a socket, would take its number and
+/// get its output. /dev/null takes it instead, opened so that using it fails like the closed fd.
 void occupy_standard_streams() {
   for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     if (fcntl(stream, F_GETFD) >= 0) continue;
@@ -89,7 +89,7 @@ int choose_and_execute(std::span<const std::string> args) {
     fmt::print("lockbench {}\n", build_line(build_facts()));
     return exit_code::kFine;
   }
-  // Started by `hazards`: one client in a process of its own, which a fault can kill.
+  // Started by `hazards`: one client in its own process, which a fault can kill.
   if (first == "client" && args.size() == 1) {
     return hazards::serve_client(STDIN_FILENO);
   }

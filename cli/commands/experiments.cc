@@ -19,7 +19,7 @@ using namespace std::chrono_literals;
 using deployment::attempt;
 using deployment::need;
 
-/// What an experiment needs: servers, and a result that is kept as it grows.
+/// What an experiment needs: servers, and a result that is saved as it grows.
 struct Experiment {
   results::Result result;
   const std::string out;
@@ -68,7 +68,7 @@ tl::expected<results::Threshold, std::string> parse_objective(const std::string&
   return objective;
 }
 
-/// One strategy after the other. Those that a stop left out are listed as skipped.
+/// Measures one strategy after the other. A stop leaves the rest listed as skipped.
 void measure_all(loadgen::CapacityPlan plan, const std::vector<Selected>& selected,
                  Experiment& experiment, Ending& ending) {
   results::Result& result = experiment.result;
@@ -171,7 +171,8 @@ int renewal(const RenewalOptions& given) {
   Experiment experiment(options.output, begin_result(options.output));
   auto& [result, out, session, console, servers, file] = experiment;
   LoadOptions with_holders = options;
-  ++with_holders.workload.clients;  // a private server takes twice as many
+  // One for the holder; a private server accepts twice as many connections.
+  ++with_holders.workload.clients;
   std::vector<Selected> selected = {{find_strategy("redis-watchdog"), true},
                                     {find_strategy("redis-set-nx-lua"), true}};
   if (!experiment.deploy(with_holders, selected, workload_record(options))) {
@@ -225,7 +226,7 @@ struct QuorumOptions : LoadOptions {
 /// Independent private nodes, and a primary with replicas, each behind a proxy.
 class FaultyNodes : public loadgen::QuorumNodes {
  public:
-  /// `rtt`: what the proxies add; `slow`: what slow nodes take longer. `servers` outlives it.
+  /// All proxies add `rtt`, those of slow nodes also `slow`. `servers` outlives it.
   FaultyNodes(const deployment::Deployment& servers, Duration rtt, Duration slow)
       : nodes_(*servers.stores.at("redis")),
         replicated_(*servers.stores.at("redis-replicated")),
@@ -233,7 +234,7 @@ class FaultyNodes : public loadgen::QuorumNodes {
         slow_(slow) {}
 
   Endpoints endpoints(const results::Nodes& nodes) override {
-    // A proxy costs time even where it adds no delay: only those are used that are to add some.
+    // A proxy costs time even without a delay, so only those with a delay are used.
     const bool far = rtt_ > Duration::zero();
     const auto url = [&](const deployment::PrivateStore& store, std::size_t i, bool by_proxy) {
       const testbed::Server& server = *store.servers().at(i);
@@ -251,7 +252,7 @@ class FaultyNodes : public loadgen::QuorumNodes {
   tl::expected<void, std::string> inject(const results::Nodes& nodes) override {
     return attempt([&] {
       const auto servers = nodes_.servers();
-      // From the last node on, each with one fault.
+      // Counts down from the last node; each node gets one fault.
       std::size_t next = nodes.count;
       for (std::uint64_t i = 0; i < nodes.slow; ++i) {
         nodes_.lines().at(--next)->delay(deployment::each_way(rtt_ + slow_));
@@ -290,7 +291,7 @@ int quorum(const QuorumOptions& given) {
   auto& [result, out, session, console, servers, file] = experiment;
   const Ranks* const ranks = Ranks::joined();
   if (const std::string far = ranks == nullptr ? "" : ranks->beyond_loopback(); !far.empty()) {
-    throw UsageError("{}, and quorum has no others", far);
+    throw UsageError("{}, and quorum uses no others", far);
   }
   LoadOptions wanted = options;
   wanted.workload.nodes = options.node_counts.back();
@@ -329,17 +330,17 @@ int quorum(const QuorumOptions& given) {
 
 void CapacityOptions::declare(OptionList& options) {
   options.add("slo", "EXPR", objective, parsed(parse_objective, &results::Threshold::text),
-              "objective to keep, such as 'acquire.p99<20ms'; several must all be kept");
+              "objective to keep, such as 'acquire.p99<20ms'; if several, all must be kept");
   options.add("clients", "N", workload.clients, whole_number(1, 10'000),
               "concurrent clients; enough that some are always free to start a section");
   options.add("duration", "D", workload.duration, duration(10ms, 1h),
-              "measured time of each step of the search; longer for a long hold or a low rate");
-  options.add("time", "D", time, duration(1s, 168h), "how long to search the rates of a strategy",
-              "5m, for a long hold up to 30m");
+              "measured time of each step of the search; extended for a long hold or a low rate");
+  options.add("time", "D", time, duration(1s, 168h), "time to search the rates of each strategy",
+              "5m; up to 30m for a long hold");
   options.add(
       "planned-rate", "R", planned_rate, number(0.001, 10'000'000),
-      "planned sections per second: measured if it may be the limit, shows headroom; exit 99 "
-      "unless it is kept",
+      "planned sections per second, to show the headroom; measured if it may be the limit; exit "
+      "99 unless it is kept",
       "none");
   options.without({"load", "think", "rate", "arrival", "iterations", "shared-share", "repeat",
                    "contended-grants", "hot-set", "trace", "locks-per-section", "lock-order",

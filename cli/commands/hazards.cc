@@ -45,10 +45,10 @@ struct HazardOptions {
              "all")
         .value_if_unset = all;
     options.add("explain", "SCENARIO/STRATEGY", explain, parsed(parse_cell),
-                "play this one and show everything that happened");
+                "play only this cell, and show everything that happens");
     options.add_flag("quick", quick, "play only the most telling scenarios");
     options.add("repeat", "N", repeat, whole_number(1, 1000),
-                "plays of each cell, to see whether they all end alike");
+                "plays of each cell, to see whether its outcome is stable");
     options.add("at-once", "N", at_once, whole_number(1, 64), "plays side by side");
     options.add_flag("tls", tls, "servers speak TLS, and clients verify them");
     options.without({"resume", "strict"}, [&] { output.declare(options); });
@@ -61,7 +61,7 @@ struct HazardOptions {
   }
 };
 
-/// Those of these names and globs ("crash-*", "all"; none at all: all).
+/// The scenarios that match these names and globs ("crash-*", "all"). No patterns: all.
 std::vector<const hazards::Scenario*> select_scenarios(const std::vector<std::string>& patterns,
                                                        bool quick) {
   const auto all = hazards::all_scenarios();
@@ -83,8 +83,8 @@ std::vector<const hazards::Scenario*> select_scenarios(const std::vector<std::st
   return selected;
 }
 
-/// In the order in which they are shown. Strategies that this build leaves out are skipped; one
-/// that was named is an error.
+/// The cells in the order in which they are shown. A strategy that this build leaves out is
+/// skipped, or an error if it was named.
 std::vector<Cell> cells_of(const HazardOptions& options, std::vector<results::Skipped>& skipped) {
   const auto plays = select_scenarios(options.scenarios, options.quick);
   std::vector<Cell> cells;
@@ -164,7 +164,7 @@ class HazardProgress {
   std::set<std::string> warned_;
 };
 
-/// With what was played; the rest is skipped with its reason, if it has one.
+/// Adds the cells that were played, and lists those that could not be as skipped.
 results::Result with_plays(results::Result result, const std::vector<Repeated>& cells) {
   for (const Repeated& cell : cells) {
     const std::string scenario(cell.shown.scenario->name), strategy(cell.shown.strategy->name);
@@ -177,7 +177,7 @@ results::Result with_plays(results::Result result, const std::vector<Repeated>& 
   return result;
 }
 
-/// That a strategy could not be played is an error if it was named.
+/// A strategy that could not be played is an error if it was named.
 Ending ending_of(const std::vector<Repeated>& cells, const HazardOptions& options) {
   Ending ending;
   for (const auto& [shown, outcomes, failures] : cells) {
@@ -210,7 +210,7 @@ int play_hazards(const HazardOptions& given) {
   {
     const auto servers = must(hazards::ServerPool::open({.tls = options.tls}));
     HazardProgress progress(console, plays);
-    std::vector<Cell> over = plays;  // those of `plays` change meanwhile
+    std::vector<Cell> over = plays;  // a copy to save: other threads change `plays`
     const auto on_done = [&](const Cell& cell) {
       progress.on_done(cell);
       over.at(static_cast<std::size_t>(&cell - plays.data())) = cell;
@@ -235,7 +235,7 @@ int play_hazards(const HazardOptions& given) {
 Command hazards_command() {
   return make_command<HazardOptions>(
       {.task = kMeasure,
-       .summary = "Inject faults into real servers: which lock survives which.",
+       .summary = "Inject faults into real servers to see which locks survive them.",
        .example = "lockbench hazards 'crash-*' --strategies redis-set-nx,redlock"},
       play_hazards);
 }

@@ -59,7 +59,7 @@ Json traits_json(const Traits& traits) {
   return json;
 }
 
-/// All that `list` knows of a strategy: what both of its formats are made from.
+/// All that `list` shows of a strategy; both formats are made from it.
 Json strategy_json(const Descriptor& strategy) {
   Json hazards = Json::array();
   for (const KnownHazard& hazard : strategy.hazards) {
@@ -103,7 +103,7 @@ std::string traits_text(const Json& traits) {
   return fmt::format("{}", fmt::join(words, "; "));
 }
 
-/// What breaks it, a line for each way in which it shows.
+/// The scenarios that break the strategy, one line per outcome.
 std::vector<std::string> hazard_lines(const Json& hazards) {
   std::vector<std::string> lines;
   for (const Json& hazard : hazards) {
@@ -121,7 +121,7 @@ std::vector<std::string> hazard_lines(const Json& hazards) {
   return lines;
 }
 
-/// When a timer renews it, by what, and what --renew may put in its place.
+/// When and how a timer renews the lock, and the choices of --renew.
 std::string renewal_line(const Json& strategy) {
   const Json& traits = strategy["traits"];
   if (!traits["renewable"]) return "by no timer";
@@ -167,10 +167,10 @@ struct ListOptions {
   void declare(OptionList& options) {
     options.add("format", "NAME", format,
                 one_of<Format>({{"table", Format::table}, {"json", Format::json}}),
-                "what stdout shows");
+                "format on stdout");
     options.add_flag("redis-acl", redis_acl,
-                     "instead, the Redis command that makes a user with the least rights that all "
-                     "Redis strategies need");
+                     "show instead the Redis command that creates a user with only the rights that "
+                     "the Redis strategies need");
   }
 };
 
@@ -195,7 +195,7 @@ struct Finding {
   std::string text{};
 };
 
-/// With a server given, no program is needed.
+/// The program is not needed if a server is given.
 Finding check_program(const deployment::PrivateStoreKind& kind, bool needed) {
   const std::string name(kind.program);
   const auto program = kind.find_program();
@@ -220,7 +220,7 @@ void check_endpoint(std::vector<Finding>& findings, std::string_view option, std
   }
 }
 
-/// It is no failure that this build leaves a store out.
+/// A store that this build leaves out is not a failure.
 void check_store(std::vector<Finding>& findings, const StoreKind& store,
                  const deployment::Request& request) {
   const auto* const kind = deployment::find_private_store_kind(store.name);
@@ -243,7 +243,7 @@ void check_store(std::vector<Finding>& findings, const StoreKind& store,
   }
 }
 
-/// Of this machine and build.
+/// Checks this machine and build.
 std::vector<Finding> check_machine(const deployment::Request& request) {
   const unsigned cores = std::thread::hardware_concurrency();
   const std::string clock = clock_source();
@@ -255,8 +255,8 @@ std::vector<Finding> check_machine(const deployment::Request& request) {
   return {
       {"cores", true,
        cores > 1 ? fmt::format("{}", cores)
-                 : "1: clients and servers will share it, which shows in every figure"},
-      {"clock source", true, clock + (slow ? ": slow to read, which shows in short times" : "")},
+                 : "1: clients and servers will share it, which distorts every figure"},
+      {"clock source", true, clock + (slow ? ": slow to read, which distorts short times" : "")},
       {"open files", limit >= needed,
        fmt::format("at most {}; {} clients need up to {}", limit, request.clients, needed)},
       {"private servers", account.has_value(),
@@ -286,7 +286,7 @@ int doctor(const DoctorOptions& options) {
   }
   bool good = true;
   for (const Finding& finding : findings) {
-    // What a server says of itself is not ours.
+    // The text may quote a server.
     fmt::print("{:<18} {:<6} {}\n", finding.what, finding.good ? "ok" : "FAILED",
                presentable(finding.text));
     good = good && finding.good;
@@ -294,7 +294,7 @@ int doctor(const DoctorOptions& options) {
   return good ? exit_code::kFine : exit_code::kErrors;
 }
 
-/// Strictly, as the id becomes a part of patterns and of names that are dropped.
+/// Strict, because the id becomes part of patterns and names of what is deleted.
 tl::expected<std::string, std::string> parse_run_id(const std::string& text) {
   if (is_run_id(text)) return text;
   return tl::unexpected(fmt::format(
@@ -310,12 +310,13 @@ struct CleanOptions {
 
   void declare(OptionList& options) {
     options.add("run", "ID", run, parsed(parse_run_id),
-                "the run: the second part of its keys, and the name of its result file; required");
+                "id of the run: the second part of its keys and the name of its result file; "
+                "required");
     options.heading("Stores");
     declare_servers(options, servers);
     options.add("store-timeout", "D", command_timeout,
                 duration(std::chrono::milliseconds(1), std::chrono::hours(1)),
-                "time to wait for one answer of a store");
+                "time to wait for one answer from a store");
     options.only({"config"}, [&] { output.declare(options); });
   }
 
@@ -326,13 +327,13 @@ struct CleanOptions {
   }
 };
 
-/// False: something may be left.
+/// False if something may be left.
 bool clean_server(const StoreKind& kind, const std::string& url, const CleanOptions& options,
                   Session& session) {
   const std::string server =
       fmt::format("{} {}", kind.name, presentable(kind.display(url).value_or("?")));
   if (kind.listing == Listing::none) {
-    fmt::print("{}: it cannot list keys; those of the run end with their TTL\n", server);
+    fmt::print("{}: cannot list keys; those of the run expire with their TTL\n", server);
     return true;
   }
   const auto removed =

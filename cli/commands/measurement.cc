@@ -34,7 +34,7 @@ exporter::Facts facts_of(const LoadOptions& options, const std::string& run_id) 
   return facts;
 }
 
-/// How many connections to /metrics may be open at once: what the limit on open files leaves over.
+/// The limit on open connections to /metrics: what the load leaves of the limit on open files.
 unsigned scrape_connections(const LoadOptions& options,
                             const std::vector<const Descriptor*>& strategies) {
   constexpr unsigned kReserve = 64, kMin = 16;
@@ -96,14 +96,14 @@ struct OverviewOptions : RunOptions {
   }
 };
 
-/// A lock that cannot be given back safely, or that nothing ends if its holder dies.
+/// A lock that cannot be released safely, or that never ends if its holder dies.
 bool is_flawed(const Descriptor& strategy) {
   const Traits& traits = strategy.traits;
   return store_traits(strategy.backend).servers &&
          (traits.release_check != OwnerCheck::atomic || traits.expiry == Expiry::none);
 }
 
-/// The typical strategy of each family; with `all` the others behind them.
+/// The typical strategy of each family; with `all`, the others after them.
 std::vector<Selected> usual(bool all) {
   std::vector<Selected> selected;
   for (const Descriptor* strategy : all_strategies()) {
@@ -185,7 +185,7 @@ Measurement::Measurement(const RunOptions& options, std::vector<Selected> select
     : options_(options), selected_(std::move(selected)), result_(begin_result(options.output)) {
   result_.workload = workload_record(options_);
   if (options_.through_proxies) result_.workload["through_proxies"] = true;
-  // Each run says what its clients did.
+  // Each run records its own values.
   leave_to_the_loads(options_, result_.workload);
   out_ = out_path(options_.output, result_);
   if (options_.output.resume) resume();
@@ -218,7 +218,7 @@ void Measurement::check_resumed() const {
   const double now = results::workload_number(result_, "seed").value_or(0);
   if (before != now) differences.push_back(fmt::format("seed {} and {}", before, now));
   if (differences.empty()) return;
-  throw UsageError("--resume: {} was measured otherwise: {}", out_, differences.front());
+  throw UsageError("--resume: {} was measured differently: {}", out_, differences.front());
 }
 
 bool Measurement::deploy(Session& session) {
@@ -239,7 +239,7 @@ loadgen::RunPlan Measurement::plan_of(const loadgen::Workload& point) {
   const bool far = point.rtt != options_.workload.rtt;
   loadgen::RunPlan plan = plan_on(*servers_, result_.id);
   plan.workload = point;
-  // Nothing is contended: a steady cost is measured soon.
+  // Without contention the cost is steady, so a short time is enough.
   if (point.settles_after && point.load == to_string(loadgen::NamedLoad::alone)) {
     plan.workload.duration = std::min(point.duration, *point.settles_after);
   }
@@ -254,7 +254,7 @@ loadgen::RunPlan Measurement::plan_of(const loadgen::Workload& point) {
     return !options_.servers_of(strategy.backend).empty() || options_.counter_redis;
   };
   for (const Selected& one : selected_) {
-    // A lock without a server has no network, and the user's servers have one of their own.
+    // A lock without a server uses no network, and the user's servers have their own.
     if (far && urls_of(*one.strategy, plan.endpoints).empty()) continue;
     plan.strategies.push_back(one.strategy);
   }
@@ -330,7 +330,7 @@ int Measurement::finish(bool show, Console& console) {
 
 int measure(const RunOptions& options, std::vector<Selected> selected) {
   auto made = std::make_unique<Measurement>(options, std::move(selected));
-  // Before the measurement, whose metrics and servers have threads.
+  // Made before the measurement's metrics and servers start threads, and outlives them.
   Session session(options.output);
   Console& console = session.console();
   const std::unique_ptr<Measurement> one = std::move(made);
@@ -347,7 +347,7 @@ int measure(const RunOptions& options, std::vector<Selected> selected) {
 
 void announce(const std::vector<loadgen::RunPlan>& plans, Console& console) {
   constexpr double kShort = 20;
-  double all = 0;  // in seconds: a Duration has no room for a thousand weeks
+  double all = 0;  // in seconds: thousands of runs of a week would overflow a Duration
   for (const loadgen::RunPlan& plan : plans) {
     const loadgen::Workload& load = plan.workload;
     int runs = 0;
@@ -411,8 +411,7 @@ Command run_command() {
 Command overview_command() {
   return make_command<OverviewOptions>(
       {.task = kMeasure,
-       .summary =
-           "Compare locks under three loads: what they cost, what clients wait, who starves.",
+       .summary = "Compare locks under three loads: cost, waits, and whether clients starve.",
        .example = "lockbench overview redis-queue redlock etcd",
        .over_ranks = true},
       overview);

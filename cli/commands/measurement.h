@@ -13,24 +13,24 @@
 
 namespace lockbench::cli {
 
-/// Of several loads each has its own: in the record of the options, what the user left to them
-/// becomes null.
+/// Several loads differ in some options: those that the user left to the loads become null in the
+/// record.
 void leave_to_the_loads(const LoadOptions& options, OptionRecord& record);
 
 /// Carries out --metrics-listen, --linger and --push during one command.
 class Metrics {
  public:
-  /// Starts to serve, if --metrics-listen is given; every series of the selected strategies exists
-  /// from then on. Signals must be prepared before. A UsageError names the option.
+  /// Starts to serve if --metrics-listen is given, with every series of the selected strategies.
+  /// Call prepare_signals() first. A UsageError names the option.
   static Metrics start(const LoadOptions& options, const std::vector<Selected>& selected,
                        const std::string& run_id, Console& console);
 
   /// Observes runs; null if no metrics are asked for.
   exporter::RunMetrics* watcher() { return metrics_.get(); }
 
-  /// Pushes once the runs are over. False, with a warning, if --push failed.
+  /// Call after the runs. Warns and returns false if --push failed.
   bool push(Console& console);
-  /// Serves for another --linger, or until the stop.
+  /// Serves for the time of --linger, or until the stop.
   void linger(Console& console, const std::stop_token& stop);
 
  private:
@@ -40,25 +40,25 @@ class Metrics {
   std::unique_ptr<exporter::Exporter> exporter_;
 };
 
-/// One configuration of `run`: strategies under loads, and their result file. Its members are
-/// called in their order here; plans() and what follows only if deploy() succeeded.
+/// One configuration of `run`: strategies under loads, and their result file. Call the members in
+/// this order, plans() and those below only if deploy() returned true.
 class Measurement {
  public:
   /// Checks everything that needs no server.
   Measurement(const RunOptions& options, std::vector<Selected> selected);
-  // Its plans point to it.
+  // The plans point to it.
   Measurement(const Measurement&) = delete;
   Measurement& operator=(const Measurement&) = delete;
 
   /// Starts metrics and servers. False if a stop came first.
   bool deploy(Session& session);
-  /// One for each workload. They keep the result after each run.
+  /// One for each workload. The result is saved after each of their runs.
   std::vector<loadgen::RunPlan> plans();
   const deployment::Deployment& servers() const { return *servers_; }
-  /// The result names no value of these options, which its strategies have of their own: "--ttl",
-  /// "3s".
+  /// Each strategy has its own values of these options ("--ttl", "3s"): the result's workload has
+  /// null for them.
   void leave_to_each(const std::vector<std::string>& options);
-  /// Takes the part of the report that belongs to this measurement, and keeps it.
+  /// Takes the part of the report that belongs to this measurement, and saves it.
   void take(const loadgen::RunReport& report, Console& console);
   /// Pushes the metrics, saves the result, and shows it if asked to. Returns the exit code.
   int finish(bool show, Console& console);
@@ -69,17 +69,17 @@ class Measurement {
   const results::Result& result() const { return result_; }
 
  private:
-  /// Takes over the runs of the file of --out, if there is one yet.
+  /// Takes over the runs of the --out file, if it exists.
   void resume();
-  /// A UsageError if the file that is resumed was measured otherwise, as far as that is known yet.
+  /// A UsageError if the resumed file was measured differently, as far as is known so far.
   void check_resumed() const;
   loadgen::RunPlan plan_of(const loadgen::Workload& point);
 
   const RunOptions options_;
   std::vector<Selected> selected_;
-  results::Result result_;  ///< has the runs of a file that is resumed
+  results::Result result_;  ///< including the runs of a resumed file
   std::string out_;
-  std::optional<results::Result> resumed_;  ///< the file, without its runs
+  std::optional<results::Result> resumed_;  ///< the resumed file, without its runs
   std::optional<ResultFile> file_;
   std::optional<Metrics> metrics_;
   std::optional<deployment::Deployment> servers_;
@@ -92,10 +92,10 @@ class Measurement {
 /// the exit code.
 int measure(const RunOptions& options, std::vector<Selected> selected);
 
-/// What a run takes besides its load: connecting, draining and removing keys.
+/// Time that a run adds to its load: connecting, draining and removing keys.
 inline constexpr Duration kBesidesLoad = std::chrono::milliseconds(300);
 
-/// Says how long the plans take, unless that is short.
+/// Says how long the plans take, unless it is short.
 void announce(const std::vector<loadgen::RunPlan>& plans, Console& console);
 
 /// "redis-setnx (3/12) measuring 45 %, 12.3k sections/s, 2 failed"
@@ -117,15 +117,15 @@ class ProgressView : public loadgen::ProgressObserver {
   TimePoint next_line_ = TimePoint::min();
 };
 
-/// Tells when a probed strategy begins to fail, why, and when it works again: a line for each,
-/// however many failures there are in between. One per runner.
+/// Logs when a probed strategy begins to fail, why, and when it works again: one line each, however
+/// many failures there are in between. One per runner.
 class ProbeHealth : public loadgen::ProgressObserver {
  public:
   using Now = std::function<TimePoint()>;
-  /// Is told why the strategy fails; nothing: it works.
+  /// Called with the reason why the strategy fails, or nothing if it works.
   using Report = std::function<void(std::optional<loadgen::FailureReason>)>;
 
-  /// It works again after so long without a failure. `console` must outlive it.
+  /// After `calm` without a failure, it works again. `console` must outlive it.
   ProbeHealth(std::string_view strategy, Duration calm, Console& console, Report report,
               Now now = TimePoint::clock::now)
       : strategy_(strategy),
@@ -142,7 +142,7 @@ class ProbeHealth : public loadgen::ProgressObserver {
  private:
   using Failures = loadgen::ByKind<loadgen::FailureReason, std::uint64_t>;
 
-  /// The most frequent of them, slowness only if there is no error; nothing if there are none.
+  /// The most frequent reason, `slow` only if there is no error; nothing without failures.
   static std::optional<loadgen::FailureReason> main_reason(Failures failures);
   void fails(loadgen::FailureReason reason, const std::string& message);
   void works();

@@ -22,9 +22,9 @@ constexpr std::uint16_t kPort = 9465;
 // Between attempts to reach a store.
 constexpr WaitPolicy kReconnecting = {.kind = WaitKind::backoff, .min = 200ms, .max = 10s};
 
-// Sections for each one that is held, unless these are so many that a lock would always be held.
+// One section in so many holds its lock, or fewer if a lock would otherwise always be held.
 constexpr double kSectionsForAMeeting = 10;
-// How long it may take after a failure until the strategy counts as working.
+// A strategy counts as working again after so long without a failure, or longer (see calm_of).
 constexpr Duration kCalm = 5s;
 
 // A store that fails in changing ways must not fill the log.
@@ -50,8 +50,7 @@ struct ProbeOptions : LoadOptions {
     options.add("duration", "D", duration, cli::duration(1ms, 8760h), "how long to probe",
                 "until it is stopped");
     options.add("deployment", "NAME", deployment, any_text(),
-                "name of what is probed: label deployment of all metrics",
-                "the servers' addresses");
+                "value of the label `deployment` of all metrics", "the servers' addresses");
     options.only({"strategies", "threads", "hold", "ttl", "wait", "renew", "node-timeout",
                   "wait-replicas", "wait-timeout", "store-timeout"},
                  [&] { LoadOptions::declare(options); });
@@ -59,7 +58,7 @@ struct ProbeOptions : LoadOptions {
     options.at("strategies").default_text = "all that promise exclusion, on the servers given";
     options.at("renew").default_text = "the strategy's own, or else auto";
     options.at("hold").help =
-        "time for which a lock is held now and then, while its second client waits; 0s: never";
+        "how long a lock is held now and then, while its second client waits; 0s: never";
     options.at("hold").default_text = "1.2 times the renewal interval";
     options.only({"metrics-listen"}, [&] { metrics.declare(options); });
     options.only({"quiet", "events", "config"}, [&] { output.declare(options); });
@@ -69,7 +68,7 @@ struct ProbeOptions : LoadOptions {
     LoadOptions::complete(options);
     if (workload.clients % 2 != 0) {
       throw UsageError(
-          "--clients {} leaves a client alone: two share each lock, so an even number is allowed",
+          "--clients {} leaves a client alone: two share each lock, so use an even number",
           workload.clients);
     }
     if (!options.given("hold")) {
@@ -92,15 +91,15 @@ loadgen::Workload workload_of(const ProbeOptions& options) {
   }
   workload.arrival = loadgen::Arrival::constant;
   workload.warmup = Duration::zero();
-  // A section that has not started when the next one is due is abandoned, so that a store that
-  // comes back is not flooded. At least 1 s, which a slow acquisition may take.
+  // A section that has not started when the next one is due is abandoned, so that a recovering
+  // store is not flooded. At least 1 s, as an acquisition may be slow.
   const std::chrono::duration<double> gap(1 / *workload.rate);
   workload.longest_lag = std::max<Duration>(1s, std::chrono::duration_cast<Duration>(gap));
   return workload;
 }
 
 /// Only strategies whose servers were given: a probe of a private server would show nothing about
-/// the user's. Refused if one was named without.
+/// the user's. A strategy that was named without servers is refused.
 std::vector<Selected> select(const ProbeOptions& options) {
   const auto has_servers = [&](const Descriptor& strategy) {
     return !options.servers_of(strategy.backend).empty();
@@ -139,7 +138,7 @@ std::map<std::string, std::string, std::less<>> deployments_of(
   return names;
 }
 
-/// Probes one strategy, on a thread of its own, until --duration is over or the stop.
+/// Probes one strategy, on its own thread, until --duration is over or a stop.
 class Prober {
  public:
   Prober(loadgen::RunPlan plan, exporter::RunMetrics* metrics, std::optional<TimePoint> until,
@@ -172,7 +171,7 @@ class Prober {
     }
   }
 
-  /// Its thread could not be started, or ended.
+  /// Call if its thread could not start, or failed.
   void give_up(const std::string& why) {
     gave_up_ = true;
     health_.on_unreachable(why);
@@ -184,7 +183,7 @@ class Prober {
 
  private:
   static Duration calm_of(const loadgen::Workload& workload) {
-    // Each lock has been tried again by then.
+    // By then each lock has been tried again.
     const std::chrono::duration<double> round(workload.key_count() / *workload.rate);
     return std::max(kCalm, std::chrono::duration_cast<Duration>(round));
   }
@@ -209,7 +208,8 @@ class Prober {
 
   void note(const results::Run& run) {
     broken_ |= run.audit.verdict == results::Verdict::violated;
-    // Nobody else uses these locks, and the probe's own clients wait long enough for each other.
+    // A time-out is an error: nobody else uses these locks, and the clients wait long enough for
+    // each other.
     const results::Outcomes& outcomes = run.outcomes;
     had_errors_ |= outcomes.failed + outcomes.unknown + outcomes.timed_out + outcomes.refused > 0;
   }
@@ -232,10 +232,10 @@ int probe_all(const loadgen::RunPlan& common, const std::vector<Selected>& selec
   for (const Selected& one : selected) {
     loadgen::RunPlan plan = common;
     plan.strategies = {one.strategy};
-    // Held locks are renewed wherever they can be, so that the probe sees renewal fail.
+    // Held locks are renewed if they can be, so that the probe sees renewal fail.
     auto& renew = plan.workload.strategy.renew;
     if (!renew && !one.strategy->traits.renews) renew = {.kind = RenewPolicy::Kind::automatic};
-    // Each removes only its own keys at the end of a round.
+    // At the end of a round, each removes only its own keys.
     plan.run_id += fmt::format("-{}", probers.size());
     probers.push_back(std::make_unique<Prober>(std::move(plan), metrics.watcher(), until, console));
   }
@@ -319,7 +319,7 @@ void ProbeHealth::on_warning(const std::string& line) { console_.warn("warning: 
 void ProbeHealth::on_unreachable(const std::string& why) { fails(loadgen::reason_of(why), why); }
 
 std::optional<FailureReason> ProbeHealth::main_reason(Failures failures) {
-  // Sections that were never begun are many, and an error says why.
+  // An error explains the many abandoned sections, which count as slow.
   Failures errors = failures;
   errors[FailureReason::taken] = errors[FailureReason::slow] = 0;
   if (std::ranges::max(errors.values) > 0) failures[FailureReason::slow] = 0;

@@ -45,7 +45,7 @@ struct ReportOptions {
   void declare(OptionList& options) {
     declare_files(
         options, files,
-        fmt::format("result files, at most {}; each becomes a part of the page", kMostFiles));
+        fmt::format("at most {} result files; each becomes a part of the page", kMostFiles));
     options.add("out", "FILE", out, path(), "the page; -: stdout");
     options.only({"quiet"}, [&] { output.declare(options); });
   }
@@ -83,7 +83,7 @@ struct MergeOptions {
   void declare(OptionList& options) {
     declare_files(
         options, files,
-        "the files that the ranks of a run left, OUT.rank-N, and perhaps its result file");
+        "the files that the ranks of a run left, OUT.rank-N, and optionally its result file");
     options.only({"out", "report", "format", "columns", "quiet"}, [&] { output.declare(options); });
   }
   void complete(const OptionList& /*options*/) const {
@@ -94,7 +94,7 @@ struct MergeOptions {
 
 struct Given {
   std::vector<PartFile> parts;
-  std::optional<results::Result> result;  ///< of the runs before
+  std::optional<results::Result> result;  ///< with the earlier runs
 };
 
 Given read_all(const std::vector<std::string>& files) {
@@ -109,24 +109,24 @@ Given read_all(const std::vector<std::string>& files) {
       continue;
     }
     results::Result result = must(results::load(path));
-    if (given.result) throw UsageError("{}: a second result file; one at most is allowed", path);
+    if (given.result) throw UsageError("{}: a second result file; at most one is allowed", path);
     given.result = std::move(result);
   }
   if (given.parts.empty()) {
-    throw UsageError("none of the files is that of a rank (OUT.rank-N)");
+    throw UsageError("none of the files is from a rank (OUT.rank-N)");
   }
   return given;
 }
 
-/// With the run that the ranks' files are of, unless the result file has it: rank 0 saw the
-/// servers, too.
+/// Adds the run of the ranks' files to the result, unless it is there: rank 0's record of it also
+/// covers the servers.
 results::Result put_together(Given given) {
   results::Result heading =
       must(results::from_json(given.parts.front().order.heading), "a rank's file has no heading");
   results::Run run = must(loadgen::cluster::merge(given.parts));
   if (given.result && given.result->id != heading.id) {
-    throw UsageError("the result file is of {}, and the ranks' files of {}", given.result->id,
-                     heading.id);
+    throw UsageError("the result file is from {}, but the ranks' files are from {}",
+                     given.result->id, heading.id);
   }
   results::Result result = given.result ? *std::move(given.result) : std::move(heading);
   if (std::ranges::any_of(run.ranks, &results::Rank::lost)) result.exit_code = exit_code::kErrors;
@@ -161,7 +161,7 @@ Command show_command() {
 Command report_command() {
   return make_command<ReportOptions>(
       {.task = kCompareResults,
-       .summary = "Show result files as one HTML page, which needs no network.",
+       .summary = "Write result files as one self-contained HTML page.",
        .example = "lockbench report results/runs/*.json --out report.html"},
       report);
 }
@@ -169,8 +169,7 @@ Command report_command() {
 Command merge_command() {
   return make_command<MergeOptions>(
       {.task = kCompareResults,
-       .summary =
-           "Put together what the ranks of a run under MPI had recorded when it was cut off.",
+       .summary = "Merge what the ranks of an MPI run had recorded when it was cut off.",
        .example = "lockbench merge out.json.rank-* --out merged.json"},
       merge);
 }

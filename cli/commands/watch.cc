@@ -24,11 +24,12 @@ using namespace std::chrono_literals;
 constexpr Duration kBetweenPictures = 1s, kBetweenKeeps = 10s;
 constexpr unsigned kScrapers = 64;
 
-/// An empty name, as behind a last comma, would stand for all keys of the store.
+/// An empty name, as after a trailing comma, would match all keys of the store.
 ValueType<std::string> lock_name() {
   return parsed([](const std::string& text) -> tl::expected<std::string, std::string> {
     if (!text.empty()) return text;
-    return tl::unexpected<std::string>("\"\" is no name of a lock: names are separated by commas");
+    return tl::unexpected<std::string>(
+        "\"\" is not the name of a lock: names are separated by commas");
   });
 }
 
@@ -38,7 +39,7 @@ ValueType<std::string> family_expression() {
   });
 }
 
-/// The stores' help is written for commands that have servers of their own.
+/// The stores' help is written for commands that can start private servers.
 void say_that_it_is_watched(Option& option) {
   using Words = std::pair<std::string_view, std::string_view>;
   for (const auto& [from, to] : {Words{"use ", "watch "}, Words{" instead of a private one", ""},
@@ -49,8 +50,7 @@ void say_that_it_is_watched(Option& option) {
   }
 }
 
-/// What the user sees meanwhile: the tables, drawn again each second on a terminal; elsewhere
-/// lines.
+/// Shows the watch as it goes on: on a terminal the tables, redrawn every second; elsewhere lines.
 class Display {
  public:
   Display(const WatchOptions& options, Console& console)
@@ -59,7 +59,7 @@ class Display {
                options.output.events != kStdout && is_terminal(stderr)) {}
   Display(const Display&) = delete;
   Display& operator=(const Display&) = delete;
-  /// What is printed next stands below the tables.
+  /// Moves the cursor below the tables.
   ~Display() {
     if (drawn_) static_cast<void>(write_to(STDERR_FILENO, "\r\n"));
   }
@@ -101,7 +101,7 @@ std::unique_ptr<exporter::Exporter> serve_metrics(
   return made;
 }
 
-/// Of the servers that were given: without their versions, which it takes more rights to ask for.
+/// The given servers, without their versions: asking for those requires more permissions.
 std::map<std::string, results::Server> server_facts(const WatchOptions& options) {
   std::map<std::string, results::Server> facts;
   for (const auto& [store, urls] : options.servers) {
@@ -115,11 +115,10 @@ std::map<std::string, results::Server> server_facts(const WatchOptions& options)
   return facts;
 }
 
-/// One watch from its start to its end: its sources, each on a thread of its own, and the ledger
-/// that they fill.
+/// One watch from start to end: its sources, each on its own thread, and the ledger that they fill.
 class WatchCommand {
  public:
-  /// `metrics`: null if nobody asks for them.
+  /// `metrics`: null without --metrics-listen.
   WatchCommand(const WatchOptions& options, results::Result result,
                std::vector<std::unique_ptr<watch::Source>> sources, Session& session,
                exporter::WatchMetrics* metrics)
@@ -184,7 +183,7 @@ class WatchCommand {
         keep_at = now + kBetweenKeeps;
         keep(picture);
       }
-      next = std::max(next, now - kBetweenPictures);  // after a suspension it catches up with none
+      next = std::max(next, now - kBetweenPictures);  // after a suspension, no catching up
     }
   }
 
@@ -199,7 +198,7 @@ class WatchCommand {
     return picture;
   }
 
-  /// What was seen so far outlives whatever ends the watch.
+  /// Saves what was seen so far, in case the watch is killed.
   void keep(const watch::Picture& picture) {
     if (options_.output.out.empty() || !file_.has_time()) return;
     results::Result so_far = result_;
@@ -295,42 +294,41 @@ void WatchOptions::declare(OptionList& options) {
   options.without({"memcached"}, [&] { declare_servers(options, servers); });
   for (Option& option : options.all()) say_that_it_is_watched(option);
   options.add("locks", "PATTERN,...", request.locks, lock_name(),
-              "names of the locks, with * and ?; several servers are all searched for them; etcd: "
-              "a prefix; ZooKeeper: paths",
+              "names of the locks, with * and ?, on all servers; etcd: a prefix; ZooKeeper: paths",
               "keys that look like locks are proposed");
   options
       .add("lock-table", "TABLE", request.lock_tables, any_text(),
-           "a table of locks in PostgreSQL: \"schema.table\" with ShedLock's columns, or "
+           "table of locks in PostgreSQL: \"schema.table\" with ShedLock's columns, or "
            "\"table(name,lock_until,locked_by)\"",
            "tables with ShedLock's columns")
       .comma_separated = false;
   options.add("name", "REGEX", name, family_expression(),
-              "groups locks into families: an expression that matches whole names and has a group "
-              "(?<family>...), such as 'lock:(?<family>[a-z]+):.*'",
-              "by --locks, or by what the names begin with");
+              "regular expression that sorts locks into families: it matches whole names and has a "
+              "group (?<family>...), such as 'lock:(?<family>[a-z]+):.*'",
+              "by --locks, or by the beginning of the names");
   options.heading("How");
   options.add("budget", "R", request.budget, number(1, 100'000),
-              "commands per second to each server, at most");
+              "maximum commands per second to each server");
   options.add("most-locks", "N", request.most_locks, whole_number(1, 100'000'000),
-              "distinct locks to follow; more are counted, and said");
+              "maximum number of locks to follow; the others are counted and reported");
   options.add("held-longer", "D", held_longer, cli::duration(1ms, 8760h),
-              "report locks that are held for longer", "ten times their family's p99");
+              "report locks that are held for longer than D", "ten times their family's p99");
   options.add("store-timeout", "D", request.command_timeout, cli::duration(1ms, 1h),
-              "time to wait for one answer of a store");
+              "time to wait for one answer from a store");
   options.add("duration", "D", duration, cli::duration(1ms, 8760h), "how long to watch",
               "until it is stopped");
   options.add_flag("once", once,
                    fmt::format("watch for {} or --duration, show what was seen, and end",
                                format_duration(kOnce)));
-  options.add_flag("no-screen", no_screen, "lines of text, also on a terminal");
+  options.add_flag("no-screen", no_screen, "print lines of text, even on a terminal");
   options.only({"metrics-listen"}, [&] { metrics.declare(options); });
   options.only({"report", "format", "columns", "quiet", "events", "config"},
                [&] { output.declare(options); });
   options.add("record", "FILE", output.out, path(),
-              "also write a result file; -: stdout, which then shows nothing else", "none");
-  options.add("workload", "FILE", workload, path(),
-              "also write what was seen as a workload, for --config of run, capacity and choose",
+              "also write a result file; -: write the result to stdout and print nothing else",
               "none");
+  options.add("workload", "FILE", workload, path(),
+              "also write the observed workload, for --config of run, capacity and choose", "none");
 }
 
 void WatchOptions::complete(const OptionList& options) {

@@ -73,7 +73,7 @@ void Console::warn(std::string_view line) {
 }
 
 void Console::event(const std::string& name, const Events::Fields& fields, std::string_view line) {
-  if (events_ && !events_->write(name, fields)) write_line("--events: cannot be written any more");
+  if (events_ && !events_->write(name, fields)) write_line("--events: can no longer be written");
   if (!quiet_ && !line.empty()) write_line(line);
 }
 
@@ -101,12 +101,12 @@ tl::expected<std::unique_ptr<Events>, std::string> Events::open(const std::strin
     file = stdout;
   } else if (descriptor) {
     const bool usable = *descriptor >= kFirst && fcntl(*descriptor, F_GETFD) >= 0;
-    // Private servers must not keep it open: its reader would wait for them too.
+    // Private servers must not inherit it: its reader would wait for them too.
     if (usable && fcntl(*descriptor, F_SETFD, FD_CLOEXEC) == 0) file = fdopen(*descriptor, "w");
     if (file == nullptr) {
       return tl::unexpected(target +
-                            " is no descriptor to write to: give -, a file, or one above 2 "
-                            "that is open");
+                            " is not a descriptor to write to: give -, a file, or an open "
+                            "descriptor above 2");
     }
   } else {
     file = std::fopen(target.c_str(), "we");
@@ -145,7 +145,7 @@ ScreenSize screen_size(int terminal) {
 bool write_to(int terminal, std::string_view text) {
   constexpr std::chrono::milliseconds kLongest(200);
   constexpr std::size_t kPiece = 256;  // fits where poll sees room
-  // Opened anew, as O_NONBLOCK would hold for all that share the descriptor, such as the shell.
+  // Reopened, as O_NONBLOCK would apply to all who share the descriptor, such as the shell.
   const int own = ::open(fmt::format("/proc/self/fd/{}", terminal).c_str(),
                          O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
   pollfd target{.fd = own >= 0 ? own : terminal, .events = POLLOUT, .revents = 0};

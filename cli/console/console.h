@@ -17,33 +17,33 @@ namespace lockbench::cli {
 /// Whether `stream` may get control sequences: cursor movements; colors.
 bool is_terminal(std::FILE* stream);
 bool may_color(std::FILE* stream);
-/// Of a terminal, in characters.
+/// Size of a terminal, in characters.
 struct ScreenSize {
   std::size_t columns = 80, lines = 24;
 };
-/// The default if the terminal does not tell.
+/// The default if the terminal does not report its size.
 ScreenSize screen_size(int terminal);
-/// Writes the text, or as much of it as the terminal takes within 200 ms: Ctrl-S stops it. False if
-/// the terminal is gone.
+/// Writes the text, or as much of it as the terminal takes within 200 ms: Ctrl-S may block it.
+/// False if the terminal is gone.
 bool write_to(int terminal, std::string_view text);
-/// What draws these lines from the top left corner, and clears the rest.
+/// The text that draws these lines from the top left corner and clears the rest.
 std::string frame(std::span<const std::string> lines);
-/// Of a terminal its width; else the environment's COLUMNS, or nothing: unlimited.
+/// The width of a terminal, else COLUMNS of the environment. Nothing: unlimited.
 std::optional<std::size_t> output_width(std::FILE* stream);
-/// By LC_ALL, LC_CTYPE or LANG, whichever is the first that is set.
+/// Decided by the first of LC_ALL, LC_CTYPE and LANG that is set.
 bool is_utf8_locale();
 
-/// What a command does, as it does it, in lines of JSON for the program that started it:
+/// Reports what a command does to the program that started it, in lines of JSON:
 /// {"event":"progress","time":"2026-01-01T12:00:00Z",...}. Thread-safe.
 class Events {
  public:
-  /// `target`: a file, which is made anew; "-": stdout; a number above 2: that descriptor, which is
-  /// open. The error says what is wrong with it.
+  /// `target`: a file, which is overwritten; "-": stdout; a number above 2: that open descriptor.
+  /// The error says what is wrong with it.
   static tl::expected<std::unique_ptr<Events>, std::string> open(const std::string& target);
 
   using Value = std::variant<std::string, std::int64_t, double>;
   using Fields = std::map<std::string, Value>;
-  /// False the first time that it could not be written; nothing is written from then on.
+  /// False the first time that writing fails; nothing is written from then on.
   bool write(const std::string& event, const Fields& fields);
 
  private:
@@ -63,8 +63,8 @@ class Events {
 /// unless the locale is UTF-8.
 class Console {
  public:
-  /// `stream` must outlive the console. Without `terminal` there is no status line. Notes
-  /// and warnings are told to `events` too, if there are any.
+  /// `stream` must outlive the console. Without `terminal` there is no status line. Notes and
+  /// warnings also go to `events`, if given.
   Console(std::FILE* stream, bool terminal, bool quiet, std::unique_ptr<Events> events = nullptr)
       : stream_(stream), terminal_(terminal), quiet_(quiet), events_(std::move(events)) {}
   Console(const Console&) = delete;
@@ -78,9 +78,10 @@ class Console {
   void note(std::string_view line);
   /// Not silenced by --quiet.
   void warn(std::string_view line);
-  /// Empty removes it. At most width() columns.
+  /// Redraws the status line, of at most width() columns. Empty removes it.
   void status(std::string_view line);
-  /// For programs; `line`, silenced by --quiet, says the same to people. Empty: nothing.
+  /// Writes an event for programs. `line`, unless empty, says the same to people; --quiet silences
+  /// it.
   void event(const std::string& name, const Events::Fields& fields, std::string_view line = "");
 
  private:

@@ -36,7 +36,7 @@ UsageError no_such_strategy(const std::string& pattern,
                     did_you_mean(pattern, names));
 }
 
-/// --wait: refused if a named strategy does not support it. The others keep their own.
+/// --wait: refused if a named strategy does not support it. Others keep their own policy.
 void check_waiting(const std::vector<Selected>& selected, const std::optional<WaitPolicy>& wait) {
   if (!wait) return;
   for (const auto& [strategy, named] : selected) {
@@ -73,7 +73,8 @@ bool has(const LoadOptions& options, std::initializer_list<FaultKind> kinds) {
   });
 }
 
-/// Moves the strategies that `concerns` from `selected` to `skipped`.
+/// Moves the strategies that `concerns` selects to `skipped`. An error if one was named, or if none
+/// is left.
 Done skip(const std::function<bool(const Descriptor&)>& concerns, std::string_view reason,
           std::vector<Selected>& selected, std::vector<results::Skipped>& skipped) {
   for (const auto& [strategy, named] : selected) {
@@ -88,7 +89,7 @@ Done skip(const std::function<bool(const Descriptor&)>& concerns, std::string_vi
   return {};
 }
 
-/// Why a strategy cannot run whatever servers there are; empty if it can.
+/// Why a strategy cannot run on any servers; empty if it can.
 std::string unable(const Descriptor& strategy, const LoadOptions& options) {
   if (!strategy.not_built.empty()) return std::string(strategy.not_built);
   if (options.workload.shared_share > 0 && !strategy.traits.shared) {
@@ -111,13 +112,13 @@ Done skip_unable(const LoadOptions& options, std::vector<Selected>& selected,
   return {};
 }
 
-/// Faults strike private servers only, and a partition must cut some client off.
+/// Faults strike private servers only, and a partition must cut off some client.
 Done check_faults(const LoadOptions& options, const std::vector<Selected>& selected) {
   const int clients = options.workload.clients;
   for (const loadgen::Fault& fault : options.faults) {
     if (fault.kind != FaultKind::partition || fault.share * clients >= 1) continue;
     return tl::unexpected(
-        fmt::format("--fault: {} cuts off none of {} clients", fault.to_string(), clients));
+        fmt::format("--fault: {} cuts off none of the {} clients", fault.to_string(), clients));
   }
   for (const Selected& one : selected) {
     if (options.faults.empty() || options.servers_of(one.strategy->backend).empty()) continue;
@@ -128,8 +129,7 @@ Done check_faults(const LoadOptions& options, const std::vector<Selected>& selec
   return {};
 }
 
-/// The servers that the fault concerns: of several nodes the last ones, else all that are the
-/// store.
+/// The servers that the fault strikes: the last nodes, for a fault of nodes, or the whole store.
 PrivateStore::Servers struck(const PrivateStore& store, const loadgen::Fault& fault) {
   if (fault.kind != FaultKind::node_kill && fault.kind != FaultKind::node_freeze) {
     return store.whole_store();

@@ -19,13 +19,14 @@ struct Selected {
   bool named = false;
 };
 
-/// Whether a pattern, which is a name, a glob or "all", means this name.
+/// Whether the pattern (a name, a glob or "all") matches this name.
 bool matches(const std::string& pattern, std::string_view name);
 
-/// And the strategies that this build leaves out.
+/// `built` and the strategies that this build leaves out.
 std::vector<const Descriptor*> with_absent(std::vector<const Descriptor*> built = all_strategies());
 
-/// The strategies of these names and globs ("redis-*", "all"; none: all), in this order, each once.
+/// The strategies that match these names and globs ("redis-*", "all"; none: all), in this order,
+/// each once.
 std::vector<Selected> select_strategies(const std::vector<std::string>& patterns,
                                         const std::vector<const Descriptor*>& catalogue);
 
@@ -34,29 +35,31 @@ std::vector<Selected> select_strategies(const std::vector<std::string>& patterns
 std::vector<Selected> select_for_load(const LoadOptions& options,
                                       std::vector<const Descriptor*> built = all_strategies());
 
-/// What the servers of a load must be, as the options say.
+/// The servers that the options ask for.
 deployment::Request request_of(const LoadOptions& options);
 
 /// Why the servers of this strategy cannot have this fault; empty if they can.
 std::string unfit(const loadgen::Fault& fault, const Descriptor& strategy,
                   const LoadOptions& options);
 
-/// Servers for the selected strategies and the counter. Strategies that this build leaves out, that
-/// have no shared mode if one is asked for, whose servers cannot have a fault, or for which there
-/// are no servers move from `selected` to `skipped`. It is an error if they were named, or if none
-/// is left. A stop ends the wait for a server, with an error or without.
+/// Provides servers for the selected strategies and the counter. A strategy moves from `selected`
+/// to `skipped` if this build leaves it out, if it lacks a shared mode that is asked for, if its
+/// servers cannot have a fault, or if there are no servers for it. It is an error if such a
+/// strategy was named, or if none is left. A stop ends the wait for a server, with or without an
+/// error.
 tl::expected<deployment::Deployment, std::string> deploy(const LoadOptions& options,
                                                          std::vector<Selected>& selected,
                                                          std::vector<results::Skipped>& skipped,
                                                          const std::stop_token& stop = {});
 
-/// Of runs on these servers, which must outlive it. The caller sets the workload and the rest.
+/// A plan of runs on these servers, which must outlive it. The caller sets the workload and the
+/// rest.
 loadgen::RunPlan plan_on(const deployment::Deployment& servers, const std::string& run_id);
 
 /// Injects the faults of a run into the private servers of a deployment, and the lines to them.
 class FaultServers : public loadgen::FaultTarget {
  public:
-  /// `rtt`: what the lines add to a round trip. The deployment outlives it.
+  /// `rtt`: delay that the lines add to a round trip. The deployment outlives it.
   FaultServers(const deployment::Deployment& deployment, Duration rtt)
       : deployment_(deployment), rtt_(rtt) {}
 
@@ -65,7 +68,7 @@ class FaultServers : public loadgen::FaultTarget {
   tl::expected<void, std::string> heal(const Descriptor& strategy,
                                        const loadgen::Fault& fault) override;
 
-  /// A fault could not be injected or healed. For after the runs.
+  /// Whether a fault could not be injected or healed. Call after the runs.
   bool failed() const { return failed_; }
 
  private:

@@ -33,7 +33,7 @@ bool had_errors(const results::Run& run) {
          run.releases_failed > 0 || run.audit.resource_failures > 0 || unaudited;
 }
 
-/// Where a result goes if the folder of the user cannot be written to.
+/// Where a result goes if results/runs cannot be written to.
 std::string fallback_path(const results::Result& result) {
   std::error_code error;
   const std::filesystem::path folder = std::filesystem::temp_directory_path(error);
@@ -72,7 +72,7 @@ std::string render(const results::Result& result, const OutputOptions& options) 
 }
 
 bool print_text(const std::string& given) {
-  // A file keeps every byte of a result; a terminal would obey some.
+  // A file gets every byte of a result; a terminal would obey control characters.
   const bool terminal = isatty(STDOUT_FILENO) == 1;
   const std::string text = terminal ? results::printable_page(given, may_color(stdout)) : given;
   const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size();
@@ -212,7 +212,7 @@ int finish(results::Result& result, const OutputOptions& options, ResultFile& fi
 bool same_file(const std::string& one, const std::string& other) {
   namespace fs = std::filesystem;
   std::error_code ignored;
-  // Without absolute(), a file that is not there yet keeps the name that it was given.
+  // Without absolute(), the relative path of a file that does not exist yet stays relative.
   const auto path_of = [&](const std::string& name) {
     return fs::weakly_canonical(fs::absolute(name, ignored), ignored);
   };

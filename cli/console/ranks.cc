@@ -38,7 +38,8 @@ Hello hello() {
   return hello;
 }
 
-/// The metrics of a rank above 0, from the first run that asks for them. Without them it goes on.
+/// The metrics of a rank above 0, from the first run that asks for them. If they fail, the rank
+/// goes on without them.
 class RankMetrics {
  public:
   explicit RankMetrics(int rank) : rank_(rank) {}
@@ -114,19 +115,19 @@ void Ranks::meet() {
   const TimePoint until = link_->now() + kMeeting;
   for (int there = 1; there < link_->size();) {
     const auto message = link_->next(until);
-    if (!message) throw UsageError("not all ranks have come within a minute");
+    if (!message) throw UsageError("not all ranks connected within a minute");
     Hello& of = team_.hellos.at(static_cast<std::size_t>(message->from));
     if (message->kind != loadgen::cluster::Kind::hello ||
         !loadgen::cluster::from_bytes(message->body, of)) {
-      throw UsageError("rank {} is another build of lockbench", message->from);
+      throw UsageError("rank {} runs another build of lockbench", message->from);
     }
     ++there;
   }
   const Hello& own = team_.hellos.front();
   for (std::size_t i = 1; i < team_.hellos.size(); ++i) {
     if (team_.hellos[i].build == own.build) continue;
-    throw UsageError("rank {} on {} is another build, {}; rank 0 is {}", i, team_.hellos[i].host,
-                     team_.hellos[i].build, own.build);
+    throw UsageError("rank {} on {} runs another build, {}; rank 0 runs {}", i,
+                     team_.hellos[i].host, team_.hellos[i].build, own.build);
   }
 }
 
@@ -164,7 +165,7 @@ loadgen::RunMaker Ranks::maker(const std::string& out, results::Result result,
     };
   }
   result.runs.clear();
-  // Two configurations may take turns: each run has the team know its own.
+  // Two configurations may take turns, so each run sets up the team for its own.
   return [this, metrics_of, push = metrics.push.value_or(""), part_path = out == kStdout ? "" : out,
           heading = results::to_json(result)](
              const loadgen::RunPlan& plan, const Descriptor& strategy, int repetition,
@@ -186,7 +187,7 @@ int serve_rank() {
     fmt::print(stderr, "lockbench: {}\n", link.error());
     return exit_code::kErrors;
   }
-  // Rank 0 says what there is to say.
+  // Only rank 0 prints.
   Console silent(stderr, false, true);
   bool together = false;
   {

@@ -7,31 +7,29 @@
 
 namespace lockbench::cli {
 
-/// The ranks of a command that runs under MPI, as rank 0 has them. One per process, as MPI is.
+/// The ranks of a command that runs under MPI, as rank 0 sees them. One per process, like MPI.
 class Ranks {
  public:
-  /// Those of this process; null without a launcher, in other processes than rank 0, and if there
-  /// is one rank only.
+  /// The ranks of this process; null without a launcher, outside rank 0, and with a single rank.
   static Ranks* joined();
 
-  /// Waits until all ranks are there. A UsageError says which one does not fit, and why.
+  /// Waits until all ranks are connected. A UsageError says which rank does not fit, and why.
   static std::unique_ptr<Ranks> join();
   Ranks(const Ranks&) = delete;
   Ranks& operator=(const Ranks&) = delete;
-  /// Tells all ranks that there are no more runs, and waits for them, for a bounded time.
+  /// Tells all ranks that there are no more runs, and waits for them within a bound.
   ~Ranks();
 
-  /// Which rank cannot reach private servers, which listen on the loopback of rank 0; empty: all
-  /// can.
+  /// Says which rank cannot reach the private servers on rank 0's loopback; empty: all can.
   std::string beyond_loopback() const;
-  /// Says what makes figures doubtful from the start, such as more ranks than cores.
+  /// Warns if a host has more ranks than cores, which makes figures doubtful.
   void warn(Console& console) const;
 
-  /// Makes runs whose result goes to `out`. `result` has no runs yet. Each rank serves metrics of
-  /// its own, on the port asked for plus its number, and pushes them.
+  /// Makes runs whose result goes to `out`. The ranks' files begin with `result` without its runs.
+  /// Each rank serves its own metrics, on the port asked for plus its number, and pushes them.
   loadgen::RunMaker maker(const std::string& out, results::Result result,
                           const MetricsOptions& metrics);
-  /// Whether a rank was lost, and files of ranks were kept.
+  /// Whether a rank was lost and the ranks' files were kept.
   bool lost_some() const { return team_.kept_files; }
 
  private:
@@ -45,13 +43,12 @@ class Ranks {
 /// The whole life of a rank above 0. Returns its exit code.
 int serve_rank();
 
-/// What makes a command's runs: all ranks, or without any nothing. `result` begins the file at
-/// `out`.
+/// Makes a command's runs on all ranks; empty without ranks. `result` begins the file at `out`.
 loadgen::RunMaker maker_of(const std::string& out, const results::Result& result,
                            const MetricsOptions& metrics = {});
 
-/// After the last run: if a rank was lost, says what can be done, and returns true. `out`: the
-/// result file.
+/// Call after the last run. If a rank was lost, says how to merge the ranks' files and returns
+/// true. `out`: the result file.
 bool warn_of_lost_ranks(const std::string& out, Console& console);
 
 }  // namespace lockbench::cli

@@ -18,7 +18,7 @@
 namespace lockbench::cli {
 namespace {
 
-/// Private servers listen on this host alone.
+/// A UsageError if a rank cannot reach the private servers, which listen on this host only.
 void check_reach(const Ranks& ranks, const deployment::Deployment& deployment) {
   const std::string far = ranks.beyond_loopback();
   if (far.empty() || deployment.stores.empty()) return;
@@ -50,8 +50,8 @@ int checked(int descriptor, const char* what) {
   return descriptor;
 }
 
-/// From here on a stop signal kills the process, whatever its other threads are blocked in. The
-/// calling thread receives it. A handler stays: that of a screen gives the terminal back first.
+/// From now on a stop signal kills the process, even if its other threads are blocked. The calling
+/// thread receives it. An ignored signal gets its default action back.
 void let_next_signal_kill() {
   const sigset_t set = stop_signals();
   for (const int signal_number : {SIGINT, SIGTERM, SIGHUP}) {
@@ -100,7 +100,7 @@ int Session::interrupted_early() {
 void prepare_signals() {
   const sigset_t set = stop_signals();
   pthread_sigmask(SIG_BLOCK, &set, nullptr);
-  // The write fails then, which is reported.
+  // The write then fails, which is reported.
   for (const int of_write : {SIGPIPE, SIGXFSZ}) static_cast<void>(std::signal(of_write, SIG_IGN));
 }
 

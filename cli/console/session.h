@@ -10,8 +10,9 @@
 
 namespace lockbench::cli {
 
-/// Blocks SIGINT, SIGTERM and SIGHUP (unless nohup ignores it) for a StopOnSignal to take, and
-/// ignores SIGPIPE. Call it before the first thread is created, as threads inherit the signal mask.
+/// Blocks SIGINT, SIGTERM and SIGHUP (unless nohup ignores it), which StopOnSignal reads, and
+/// ignores SIGPIPE and SIGXFSZ. Call it before the first thread is created, as threads inherit the
+/// signal mask.
 void prepare_signals();
 
 /// The message of most commands at the first signal.
@@ -19,7 +20,7 @@ inline constexpr std::string_view kSavingAndStopping =
     "stopping: saving what was measured; press Ctrl-C again to kill";
 
 /// Turns the first of these signals into a stop; the second one kills the process, even if the
-/// console is blocked. Has a thread of its own; `console` must outlive it. Throws
+/// console is blocked. Has its own thread; `console` must outlive it. Throws
 /// std::runtime_error if the process has no more file descriptors or threads.
 class StopOnSignal {
  public:
@@ -41,12 +42,12 @@ class StopOnSignal {
 };
 
 /// What a command needs while it works: a console, and a stop that signals request. It prepares the
-/// signals, so it is made before the first thread; it outlives the users of its console. Only the
+/// signals, so make it before the first thread; it must outlive the users of its console. Only the
 /// console is thread-safe.
 class Session {
  public:
-  /// `status_line` allows one on a terminal. `stopping` is the message at the first signal. A
-  /// UsageError if the events cannot be written.
+  /// `status_line` allows a status line on a terminal. `stopping` is the message at the first
+  /// signal. A UsageError if --events cannot be written.
   explicit Session(const OutputOptions& output, bool status_line = true,
                    std::string stopping = std::string(kSavingAndStopping));
 
@@ -54,8 +55,8 @@ class Session {
   std::stop_token stop() const { return stop_.get_token(); }
   bool stopped() const { return stop_.stop_requested(); }
 
-  /// Calls deploy(), and tells what the user should know before the load: a build that distorts the
-  /// figures, warnings, skipped strategies. Nothing if a stop came first.
+  /// Calls deploy(), and reports what the user should know before the load: a build that distorts
+  /// the figures, warnings, skipped strategies. Nothing if a stop came first.
   std::optional<deployment::Deployment> deploy(const LoadOptions& options,
                                                std::vector<Selected>& selected,
                                                std::vector<results::Skipped>& skipped);

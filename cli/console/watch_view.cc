@@ -19,7 +19,7 @@ using watch::Picture;
 using watch::SourcePicture;
 
 constexpr Duration kBetweenSummaries = std::chrono::seconds(10);
-/// A finding that was away for so long is told again.
+/// A finding that returns after so long is reported again.
 constexpr Duration kForgotten = std::chrono::seconds(60);
 
 /// What each Accuracy means for the counts.
@@ -69,7 +69,7 @@ std::string line(std::string_view text, const results::TextStyle& style,
                           tone, style);
 }
 
-/// With what was cut off in the middle: names of locks mostly differ at their ends.
+/// Cut in the middle, as names of locks mostly differ at their ends.
 std::string shortened(const std::string& name, std::size_t width) {
   std::string shown = results::printable(name);
   const std::size_t columns = results::display_width(shown);
@@ -87,7 +87,7 @@ std::string shortened(const std::string& name, std::size_t width) {
   return kept;
 }
 
-/// Adds a block below an empty line, as much of it as there is room for.
+/// Adds as much of a block as there is room for, below an empty line.
 void add(Lines& lines, Lines block, std::size_t room) {
   constexpr std::size_t kLeast = 4;  // the titles of a table, and a row
   if (block.empty() || room < kLeast) return;
@@ -144,7 +144,7 @@ Lines table_lines(const results::Table& table, results::TextStyle style) {
   return lines;
 }
 
-/// With the columns that are of use only while it goes on.
+/// Includes the columns that are useful only while the watch goes on.
 Lines families_of(const results::Result& seen, const watch::Picture& picture,
                   const results::TextStyle& style) {
   if (!seen.observed->empty()) {
@@ -164,7 +164,7 @@ Lines families_of(const results::Result& seen, const watch::Picture& picture,
   return lines;
 }
 
-/// Families with findings first, in the order of these, then the busy ones.
+/// Families with findings first, in the order of the findings, then the busiest.
 void sort_families(results::Result& seen) {
   const auto first_finding = [&](const results::Observed& family) {
     return std::ranges::find_if(seen.findings, [&](const results::ObservedFinding& one) {

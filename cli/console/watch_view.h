@@ -12,14 +12,14 @@
 
 namespace lockbench::cli {
 
-/// What a watch sees, for a terminal of so many lines: its servers, what it found, the table of
-/// families and that of the locks that hurt most. Each is cut where there is no room for it.
+/// What a watch sees, for a terminal with `lines` lines: its servers, its findings, the table of
+/// families and the table of the locks that hurt most. Each part is cut to the room there is.
 /// `style` says how wide the terminal is.
 std::vector<std::string> watch_view(const watch::Picture& picture, std::size_t lines,
                                     const results::TextStyle& style);
 
-/// A watch as lines of text, for where there is no terminal: a line for each finding when it
-/// appears, one when a server is lost or back, and a summary every 10 s, if it is another one.
+/// A watch as lines of text, without a terminal: a line for each finding when it appears, a line
+/// when a server is lost or back, and a summary every 10 s if it has changed.
 class WatchLines {
  public:
   std::vector<std::string> lines(const watch::Picture& picture);
@@ -28,7 +28,7 @@ class WatchLines {
   /// Kind, store, family, endpoint.
   using FindingName = std::tuple<std::string, std::string, std::string, std::string>;
 
-  std::map<FindingName, TimePoint> said_;  ///< when it was last there
+  std::map<FindingName, TimePoint> said_;  ///< when the finding was last there
   std::map<std::string, bool> saw_;        ///< by endpoint
   TimePoint sum_up_at_ = TimePoint::min();
   std::string summary_;

@@ -17,18 +17,18 @@
 namespace lockbench::cli {
 namespace {
 
-/// The commands that can have a table of their own in the file, so that one file serves them all.
+/// The commands that can have their own table in the file, so that one file serves them all.
 constexpr std::array<std::string_view, 3> kCommandTables{"run", "capacity", "choose"};
 
 struct GivenFile {
   std::string text;
-  /// Why its secrets are not safe: it is another user's, or open to others. Empty if they are safe:
-  /// it is ours or root's alone, or a credential that systemd passed.
+  /// Why the file is not safe for secrets: another user owns it, or others have access. Empty if it
+  /// is ours or root's alone, or a credential that systemd passed.
   std::string exposed;
 };
 
-/// systemd makes their folder for the unit's user alone. Their mode shows the mask of an access
-/// list as rights of a group.
+/// Credentials need no check of their mode: systemd gives only the unit's user access to the
+/// folder, and the mask of their access list looks like group permissions.
 bool is_credential(const std::string& path) {
   const char* const folder = std::getenv("CREDENTIALS_DIRECTORY");
   return folder != nullptr && *folder == '/' && path.starts_with(std::string(folder) + "/") &&
@@ -42,7 +42,7 @@ std::string exposure(const struct stat& file, const std::string& path) {
   return fmt::format("the file is open to other users: chmod 600 {}", path);
 }
 
-/// Of at most 1 MiB. The error names the file and says why it cannot be read.
+/// Reads a file of at most 1 MiB. The error names it and says why it cannot be read.
 tl::expected<GivenFile, std::string> read_given_file(const std::string& path) {
   constexpr std::size_t kLargestFile = 1 << 20;
   const auto failed = [&] {
@@ -64,7 +64,7 @@ tl::expected<GivenFile, std::string> read_given_file(const std::string& path) {
   return tl::unexpected(fmt::format("{}: larger than 1 MiB", path));
 }
 
-/// The value as on the command line; nothing if it is not a plain one.
+/// The value as on the command line; nothing for an array, a table, a date or a time.
 std::optional<std::string> as_text(const toml::node& node) {
   if (const auto* text = node.as_string()) return text->get();
   if (const auto* whole = node.as_integer()) return fmt::format("{}", whole->get());
@@ -88,8 +88,9 @@ tl::expected<std::vector<std::string>, std::string> read_value(const toml::node&
     take(node);
   }
   if (fits) return values;
-  return tl::unexpected<std::string>(option.repeatable ? "must be a text, or a list of texts"
-                                                       : "must be a text, a number, true or false");
+  return tl::unexpected<std::string>(option.repeatable
+                                         ? "must be a string or a list of strings"
+                                         : "must be a string, a number, true or false");
 }
 
 std::string unknown_key(std::string_view key, const std::vector<Option>& options) {
@@ -103,7 +104,7 @@ std::string unknown_key(std::string_view key, const std::vector<Option>& options
       suggestion.empty() ? fmt::format(": allowed are {}", fmt::join(names, ", ")) : suggestion);
 }
 
-/// What the parser saw may be a part of a value.
+/// The parser may quote part of a value, which may be a secret.
 std::string without_quotations(std::string_view description) {
   const std::size_t first = description.find('\''), last = description.rfind('\'');
   const bool quotes_much = last != std::string_view::npos && last - first > 2;
@@ -111,7 +112,7 @@ std::string without_quotations(std::string_view description) {
   return fmt::format("{}...{}", description.substr(0, first), description.substr(last + 1));
 }
 
-/// `place` is the file, or the table in it. `skipped`: tables of commands in it are not looked at.
+/// `place` names the file, or the table in it. `skipped`: skips the tables of commands.
 GivenValues read_table(const std::string& place, const toml::table& table,
                        const std::vector<Option>& options, bool skipped) {
   GivenValues given;

@@ -111,7 +111,7 @@ void declare_files(OptionList& options, std::vector<std::string>& files, std::st
 
 void LoadOptions::declare_keys(OptionList& options) {
   Option& keys = options.add("keys", "N", workload.keys, number_or_word(10'000'000, "per-client"),
-                             "distinct locks; per-client: one for each client, without contention");
+                             "distinct locks; per-client: one for each client, so no contention");
   keys.value = [this]() -> results::OptionValue {
     if (workload.key_per_client) return std::string("per-client");
     return std::int64_t{workload.keys};
@@ -120,13 +120,13 @@ void LoadOptions::declare_keys(OptionList& options) {
               "Zipf exponent of the choice among the keys; 0: uniform");
   options.add("hot-set", "SET", workload.hot_set,
               parsed(loadgen::HotSet::parse, &loadgen::HotSet::to_string),
-              "a share of the sections wants a few of the keys, and others after a while: "
-              "share=50%,keys=2500,move=10s; without move always the same",
+              "send a share of the load to a few hot keys: share=50%,keys=2500,move=10s; the hot "
+              "keys change every `move`, or never without it",
               "none");
   options.add("trace", "FILE", workload.trace, trace_file(),
-              "take the locks that the transactions of a trace take: lines of "
-              "transaction,task,type,lock,mode; the warm-up uses up the first ones; the run ends "
-              "with the trace, or after --duration (1h unless set)",
+              "replay the lock requests of a trace: lines of transaction,task,type,lock,mode; the "
+              "warm-up uses up the first lines; the run ends with the trace or after --duration "
+              "(1h unless set)",
               "none");
 }
 
@@ -142,12 +142,11 @@ void LoadOptions::declare_load(OptionList& options) {
                                                       {"demand", NamedLoad::demand},
                                                       {"saturated", NamedLoad::saturated},
                                                       {"reacquire", NamedLoad::reacquire}})),
-              "what the clients do, which the other options can change",
+              "named loads; the other options override their values",
               "saturated; demand with --rate");
   options.add("clients", "N", workload.clients, whole_number(1, 100'000), "concurrent clients");
   options.add("threads", "N", workload.threads, whole_number(1, 1024),
-              "threads that several clients share",
-              "one for each core that private servers do not need");
+              "threads that run the clients", "one for each core that private servers do not need");
   declare_keys(options);
   options.add(
       "hold", "D", workload.hold, distribution(),
@@ -168,18 +167,18 @@ void LoadOptions::declare_load(OptionList& options) {
       "stop after N measured sections over all clients, or after --duration (1h unless set)",
       "no limit");
   options.add("warmup", "D", workload.warmup, duration(0s, 1h),
-              "load before the measured time, not in the figures");
+              "load before the measured time; not in the figures");
   options.add("shared-share", "F", workload.shared_share, number(0, 1),
-              "share of the locks that are taken in shared mode");
+              "share of the locks taken in shared mode, 0 to 1");
   options.add("resource", "NAME", workload.resource,
               one_of<loadgen::Resource>({{"memory", loadgen::Resource::memory},
                                          {"redis", loadgen::Resource::redis},
                                          {"redis-fenced", loadgen::Resource::redis_fenced}}),
               "where the protected counter lives");
   options.add("contended-grants", "N", workload.contended_grants, whole_number(1, 1'000'000'000),
-              "the verdict \"exclusive\" needs N grants for which clients competed");
+              "contended grants required for the verdict \"exclusive\"");
   options.add("repeat", "N", workload.repeat, whole_number(1, 1000),
-              "runs of each strategy, interleaved with the others'");
+              "runs of each strategy, interleaved with those of the others");
   options.add("seed", "N", workload.seed, whole_number(0, INT64_MAX),
               "seed of arrivals, keys, hold and think times");
 }
@@ -187,17 +186,17 @@ void LoadOptions::declare_load(OptionList& options) {
 void LoadOptions::declare_transactions(OptionList& options) {
   options.heading("Several locks in a section");
   options.add("locks-per-section", "N", workload.locks_per_section, whole_number(1, 64),
-              "different locks that each section takes, as a transaction does");
+              "distinct locks that each section takes, like a transaction");
   options.add("lock-order", "NAME", workload.lock_order,
               one_of<LockOrder>({{"sorted", LockOrder::sorted},
                                  {"drawn", LockOrder::drawn},
                                  {"all-or-nothing", LockOrder::all_or_nothing}}),
-              "how a section takes several locks: sorted by key; as drawn, which can deadlock; or "
-              "with one attempt at each, giving all back if one is taken");
+              "how a section takes several locks: in the order of their keys; in the order drawn, "
+              "which can deadlock; or with one attempt at each, releasing all if one is taken");
   options.add(
       "deadlock-timeout", "D", workload.deadlock_timeout, duration(1ms, 1h),
-      "with --lock-order drawn: the longest wait of a section that holds a lock, which then "
-      "gives all back and begins again");
+      "with --lock-order drawn: longest wait for a lock while holding another; then the section "
+      "releases all and starts again");
 }
 
 void LoadOptions::declare_locks(OptionList& options) {
@@ -206,14 +205,16 @@ void LoadOptions::declare_locks(OptionList& options) {
   options.add("ttl", "D", workload.ttl, duration(1ms, 24h), "time to live of a lock");
   options.add("acquire-timeout", "D", workload.acquire_timeout, duration(0s, 24h),
               "time after which a client gives up; 0s: after one attempt");
-  options.add("wait", "P", strategy.wait, wait_policy(),
-              "waiting policy: poll:D, backoff:MIN..MAX, random:MIN..MAX or notify, where the "
-              "strategy has a choice",
-              "the strategy's own");
-  options.add("renew", "P", strategy.renew, renew_policy(),
-              "renewal of held leases: off, auto (every third of the TTL) or an interval such as "
-              "250ms, where the strategy has a choice",
-              "the strategy's own");
+  options.add(
+      "wait", "P", strategy.wait, wait_policy(),
+      "waiting policy: poll:D, backoff:MIN..MAX, random:MIN..MAX or notify, if the strategy "
+      "supports it",
+      "the strategy's own");
+  options.add(
+      "renew", "P", strategy.renew, renew_policy(),
+      "renewal of held leases: off, auto (every TTL/3) or an interval such as 250ms, if the "
+      "strategy supports it",
+      "the strategy's own");
   options.add("renew-cap", "D", strategy.renew_cap, duration(1ms, 168h),
               "renew a lease for at most D after its grant", "no limit");
   options.add("lock-delay", "D", strategy.lock_delay, duration(0s, 1h),
@@ -222,14 +223,14 @@ void LoadOptions::declare_locks(OptionList& options) {
                    "redis-read-write: new readers wait while a writer waits");
   options.heading("Several nodes");
   options.add("nodes", "N", workload.nodes, whole_number(1, 15),
-              "private nodes of Redlock; --redis, given several times, replaces them");
+              "private nodes of Redlock; repeat --redis to use your own instead");
   options.add("node-timeout", "D", strategy.node_timeout, duration(100us, 1h),
               "time to wait for one node of Redlock", "50ms, or TTL/20 if that is less");
   options.add("replicas", "N", replicas, whole_number(0, kMaxReplicas),
               "replicas of the private Redis of redis-wait");
   options.add("wait-replicas", "K", wait_replicas, number_or_word(kMaxReplicas, "all"),
-              "replicas that must acknowledge a lock of redis-wait; all: as many as --replicas; a "
-              "number is required for those of --redis");
+              "replicas that must acknowledge a lock of redis-wait; all: as many as --replicas; "
+              "with --redis, a number is required");
   options.add("wait-timeout", "D", strategy.wait_timeout, duration(1ms, 1h),
               "time within which the replicas of redis-wait must acknowledge");
 }
@@ -254,22 +255,23 @@ void LoadOptions::declare_stores(OptionList& options) {
   options.heading("Faults");
   options.add("fault", "FAULT@TIME[+D]", faults,
               parsed(loadgen::parse_fault, &loadgen::Fault::to_string),
-              fmt::format("inject a fault into the private servers, TIME after the warm-up, and "
-                          "heal it after D or at the end, such as store-kill@1s+500ms; one at a "
-                          "time; faults: {}; with node-kill:N, partition:SHARE, delay:D",
+              fmt::format("inject a fault into the private servers TIME after the warm-up, and "
+                          "heal it after D or at the end, such as store-kill@1s+500ms; faults must "
+                          "not overlap; faults: {}; some take a value: node-kill:N, node-freeze:N, "
+                          "partition:SHARE, delay:D",
                           fmt::join(loadgen::kFaults, ", ")));
   options.heading("Stores");
   declare_servers(options, servers);
   options
       .add("counter-redis", "URL", counter_redis, server_url(*find_store_kind("redis")),
-           "server of the counter of --resource redis and redis-fenced",
+           "server for the counter of --resource redis or redis-fenced",
            "the first --redis, or a private server")
       .secret = true;
   options.add("rtt", "D", workload.rtt, duration(0s, 1h),
               "round-trip time added between clients and private servers");
   options.add_flag("tls", tls, "private servers speak TLS, and clients verify them");
   options.add("store-timeout", "D", workload.strategy.command_timeout, duration(1ms, 1h),
-              "time to wait for one answer of a store");
+              "time to wait for one answer from a store");
 }
 
 void LoadOptions::declare(OptionList& options) {
@@ -283,10 +285,10 @@ void MetricsOptions::declare(OptionList& options) {
   options.heading("Metrics");
   options.add("metrics-listen", "ADDR:PORT", listen,
               parsed(exporter::parse_listen_address, &exporter::ListenAddress::to_string),
-              "serve /metrics for Prometheus; :PORT listens on the loopback only, port 0 takes a "
-              "free one");
+              "serve /metrics for Prometheus; :PORT listens on the loopback only, port 0 picks a "
+              "free port");
   options.add("linger", "D", linger, duration(0s, 168h),
-              "time for which /metrics is still served after the run");
+              "how long to keep serving /metrics after the run");
   options
       .add("push", "URL", push, push_url(),
            "push the final metrics to a Pushgateway: http[s]://[user[:password]@]host[:port]"
@@ -296,26 +298,26 @@ void MetricsOptions::declare(OptionList& options) {
 
 void OutputOptions::declare(OptionList& options) {
   options.heading("Results");
-  options.add("out", "FILE", out, path(), "result file; -: stdout, which then shows nothing else",
+  options.add("out", "FILE", out, path(),
+              "result file; -: write the result to stdout and print nothing else",
               "results/runs/<id>.json");
-  options.add_flag("resume", resume,
-                   "keep the runs that --out FILE has already, and make the others");
+  options.add_flag("resume", resume, "keep the runs in --out FILE, and make the missing ones");
   options.add("report", "FILE", report, path(),
-              "also write the result as one HTML page, which needs no network");
+              "also write the result as one self-contained HTML page");
   options.add("format", "NAME", format,
               one_of<Format>({{"table", Format::table},
                               {"json", Format::json},
                               {"csv", Format::csv},
                               {"markdown", Format::markdown}}),
-              "what stdout shows");
+              "format on stdout");
   options.add("columns", "NAME,...", columns, any_text(),
               "columns of the table or CSV, by their CSV names; all: every column, however wide",
               "those that fit");
   options.add_flag("quiet", quiet, "no progress and no notes on stderr");
   options.add(
       "events", "TO", events, any_text(),
-      "also tell progress, notes, warnings and what was saved as lines of JSON to a file, a "
-      "descriptor such as 3, or -: stdout, which then shows nothing else");
+      "also write progress, notes, warnings and the names of saved files as lines of JSON to a "
+      "file, a descriptor such as 3, or - for stdout, which then shows nothing else");
   options.add_flag("strict", strict, "exit 4 if a run is invalid");
   options
       .add("config", "FILE", config, path(),
@@ -333,7 +335,7 @@ void RunOptions::declare(OptionList& options) {
               "exit 99 if a run misses this, such as 'acquire.p99<5ms'");
   options.add_flag("allow-no-grants", allow_no_grants, "exit 0, not 2, if a run granted nothing");
   options.add("hdr", "DIR", hdr, path(),
-              "also write HdrHistogram files of each run: percentiles in µs (.hgrm)");
+              "also write HdrHistogram percentiles of each run, in µs, to DIR (.hgrm)");
 }
 
 std::vector<loadgen::Workload> LoadOptions::points() const {
@@ -360,7 +362,7 @@ std::vector<std::string> LoadOptions::servers_of(std::string_view store) const {
 void LoadOptions::check_several_locks(const OptionList& options) const {
   if (workload.locks_per_section > 1 && workload.key_per_client) {
     throw UsageError(
-        "--locks-per-section requires --keys N: with --keys per-client there is one each");
+        "--locks-per-section requires --keys N: with --keys per-client, each client has one lock");
   }
   if (workload.locks_per_section > workload.keys) {
     throw UsageError("--locks-per-section {0} requires --keys {0} or more",
@@ -390,7 +392,7 @@ void LoadOptions::complete_keys(const OptionList& options) {
   for (const char* const name :
        {"keys", "key-skew", "hot-set", "shared-share", "locks-per-section"}) {
     if (!options.given(name)) continue;
-    throw UsageError("--{} cannot be combined with --trace, which says which locks are taken",
+    throw UsageError("--{} cannot be combined with --trace, which decides which locks are taken",
                      name);
   }
   using loadgen::NamedLoad;
@@ -405,7 +407,7 @@ void LoadOptions::complete_ranks(const OptionList& options) {
   if (size < 2) return;
   constexpr int kHighestPort = 65'535;
   if (metrics.listen && metrics.listen->port + size - 1 > kHighestPort) {
-    throw UsageError("--metrics-listen needs a port of at most {}: that of each rank is one higher",
+    throw UsageError("--metrics-listen needs a port of at most {}: rank N listens on the port + N",
                      kHighestPort - size + 1);
   }
   if (options.given("resource") && workload.resource == loadgen::Resource::memory) {
@@ -422,7 +424,7 @@ void LoadOptions::complete(const OptionList& options) {
   }
   if (options.given("arrival") && !workload.rate) throw UsageError("--arrival requires --rate");
   complete_ranks(options);
-  // How many replicas belong to the user's server, it cannot tell: some may be away.
+  // The user's server lists only the replicas connected now; others may be away.
   const bool all = wait_replicas == 0 && servers_of("redis").empty();
   const int waited_for = all ? replicas : wait_replicas;
   if (waited_for > 0) workload.strategy.wait_replicas = waited_for;
@@ -438,8 +440,8 @@ void LoadOptions::complete(const OptionList& options) {
     }
     if (!tls) continue;
     throw UsageError(
-        "--tls cannot be combined with --{}: it is for private servers; the URL says how to reach "
-        "yours",
+        "--tls cannot be combined with --{}: it is for private servers; for yours, the URL selects "
+        "TLS",
         store);
   }
   if (tls && counter_redis) throw UsageError("--tls cannot be combined with --counter-redis");

@@ -11,12 +11,12 @@
 
 namespace lockbench::cli {
 
-// The options that several commands share. Each command has a struct of its own that includes some
-// of these, says which of their options it takes, and declares further ones beside its code.
+// The options that several commands share. Each command has its own struct, which includes some of
+// these, selects the options that it takes from them, and declares others next to its code.
 
 using results::Format;
 
-/// What becomes of a result.
+/// Where a result goes and how it is shown.
 struct OutputOptions {
   std::string out;     ///< the result file; empty: results/runs/<id>.json
   std::string report;  ///< the result as a page; empty: none
@@ -25,12 +25,12 @@ struct OutputOptions {
   bool quiet = false, strict = false, resume = false;
   std::string config;                ///< the TOML file
   std::string events;                ///< a file, "-" or a descriptor; empty: none
-  std::vector<std::string> command;  ///< the words that make such a result again
+  std::vector<std::string> command;  ///< the command line that reproduces the result
 
   void declare(OptionList& options);
 };
 
-/// Adds the positional arguments FILE..., which are no key of the TOML file.
+/// Adds the positional arguments FILE..., which cannot be given in the TOML file.
 void declare_files(OptionList& options, std::vector<std::string>& files, std::string help,
                    std::string default_text = "");
 
@@ -43,9 +43,9 @@ struct MetricsOptions {
   std::optional<exporter::ListenAddress> listen;
   Duration linger{};
   std::optional<std::string> push;  ///< a URL, secrets included
-  /// What the label `deployment` says of the stores of a backend; none: there is no such label.
+  /// By backend: the value of the label `deployment` for its stores. Empty: no such label.
   std::map<std::string, std::string, std::less<>> deployments;
-  bool ready_at_once = true;  ///< or a strategy only when it has worked
+  bool ready_at_once = true;  ///< false: a strategy is ready once it has worked
 
   void declare(OptionList& options);
 };
@@ -54,20 +54,20 @@ struct MetricsOptions {
 struct LoadOptions {
   std::vector<std::string> strategies;  ///< names and globs as given; none: all
   loadgen::Workload workload;
-  std::vector<loadgen::NamedLoad> loads;  ///< that change the workload; `run` has at least one
-  loadgen::Decided decided;               ///< by other options, which win over the loads
+  std::vector<loadgen::NamedLoad> loads;  ///< each changes `workload`; `run` has at least one
+  loadgen::Decided decided;               ///< values set by options, which override the loads'
   std::vector<loadgen::Fault> faults;     ///< in the order in which they are injected
   ServerUrls servers;
   std::optional<std::string> counter_redis;  ///< a URL, secrets included
   int replicas = 2;                          ///< of the private Redis of redis-wait
-  int wait_replicas = 0;                     ///< that must acknowledge; 0: all
-  bool tls = false;                          ///< of private servers
-  /// Clients reach private servers through proxies, even if these add nothing.
+  int wait_replicas = 0;                     ///< how many must acknowledge; 0: all
+  bool tls = false;                          ///< private servers speak TLS
+  /// Clients reach private servers through proxies, even if these add no delay.
   bool through_proxies = false;
   MetricsOptions metrics;
   OutputOptions output;
 
-  /// The workloads that the loads make of `workload`.
+  /// `workload` as each point of the loads changes it.
   std::vector<loadgen::Workload> points() const;
 
   /// The user's own servers of that store; none: private ones.
@@ -85,7 +85,7 @@ struct LoadOptions {
   void complete_keys(const OptionList& options);
   void declare_locks(OptionList& options);
   void declare_stores(OptionList& options);
-  /// What differs if the load is split over ranks.
+  /// Adapts and checks the options if the load is split over ranks.
   void complete_ranks(const OptionList& options);
   void check_several_locks(const OptionList& options) const;
 };
@@ -119,14 +119,14 @@ template <class Options>
 OptionRecord workload_record(Options values) {
   OptionRecord record = options_of(values).record();
   if constexpr (std::is_base_of_v<LoadOptions, Options>) {
-    record.merge(run_record(values));  // what is there already stays
+    record.merge(run_record(values));  // existing keys stay
   } else {
     record.merge(run_record({}));
   }
   return record;
 }
 
-/// Checks that the options, which were read into `values`, fit together, and notes the command.
+/// Checks that the options in `values` fit together, and records the command line.
 template <class Options>
 void complete(Options& values, const OptionList& options) {
   if constexpr (requires { values.output; }) values.output.command = options.words();
@@ -134,7 +134,7 @@ void complete(Options& values, const OptionList& options) {
 }
 
 /// Reads a command's arguments into `values`, to which `options` are bound. Starts nothing, and
-/// reads no file but those that the arguments name.
+/// reads only files that the arguments name.
 template <class Options>
 void read(Options& values, OptionList& options, std::span<const std::string> args) {
   options.read(args);

@@ -17,15 +17,15 @@
 
 namespace lockbench::cli {
 
-/// A mistake in the command line or in the configuration, or a server that is not there, in one
-/// line that names it and says what is allowed. It ends the command: dispatch() shows it.
+/// A mistake in the command line or the configuration, or a server that cannot be reached. The
+/// message is one line that names it and says what is allowed. dispatch() shows it and ends.
 class UsageError : public std::exception {
  public:
   template <class... Args>
   explicit UsageError(fmt::format_string<Args...> text, Args&&... args)
       : message_(fmt::format(text, std::forward<Args>(args)...)) {}
 
-  /// May quote a NUL byte, at which what() ends.
+  /// May quote a NUL byte, where what() would end.
   const std::string& message() const { return message_; }
   const char* what() const noexcept override { return message_.c_str(); }
 
@@ -33,7 +33,8 @@ class UsageError : public std::exception {
   std::string message_;
 };
 
-/// The value; a UsageError if there is an error instead. `culprit`, such as the option, leads it.
+/// Returns the value, or throws the error as a UsageError that begins with `culprit`, such as the
+/// option.
 template <class T>
 T must(tl::expected<T, std::string> result, std::string_view culprit = "") {
   if (!result) throw UsageError("{}{}{}", culprit, culprit.empty() ? "" : ": ", result.error());
@@ -43,7 +44,7 @@ T must(tl::expected<T, std::string> result, std::string_view culprit = "") {
 using OptionRecord = std::map<std::string, results::OptionValue>;
 
 /// One option of a command: `--name` on the command line, `name` in the TOML file, and `name` with
-/// underscores in the result file's workload. It is bound to a member of the command's options.
+/// underscores in the result file's workload. Bound to a member of the command's options.
 struct Option {
   std::string name{};  ///< without leading dashes
   std::string value_name{};
@@ -52,21 +53,20 @@ struct Option {
   std::string group{};         ///< the heading under which help shows it
   bool flag = false;
   bool repeatable = false;
-  bool comma_separated =
-      false;  ///< each value is a list; OptionList::add() sets it with the former
+  bool comma_separated = false;  ///< a value may be a list; add() sets both for a vector
   bool positional = false;
   bool in_file = true;  ///< may also be a key of the TOML file
-  /// A value may hold a password: then it is no argument, which other users see. The environment
-  /// can give it too, "@FILE" stands for the lines of a file, and no message shows it.
+  /// A value may hold a password. Such a value is refused as an argument, which other users can
+  /// see; "@FILE", the environment or the TOML file supplies it. No message shows it.
   bool secret = false;
-  bool given = false;  ///< on the command line or in the file
+  bool given = false;  ///< on the command line, in the file or in the environment
 
   /// Parses one value. Called once per value. The error quotes it, without secrets, and says what
   /// is allowed.
   std::function<tl::expected<void, std::string>(const std::string&)> parse{};
   /// The current value: durations in seconds, URLs without secrets, null if unset.
   std::function<results::OptionValue()> value{};
-  results::OptionValue value_if_unset = nullptr;  ///< recorded in the place of null
+  results::OptionValue value_if_unset = nullptr;  ///< recorded instead of null
 
   /// Parses a value as it was given: a list of values, or the "@FILE" of a secret.
   tl::expected<void, std::string> set(const std::string& text);
@@ -74,7 +74,7 @@ struct Option {
   std::string key() const;
 };
 
-/// How values of type T are written.
+/// How values of type T are read and written.
 template <class T>
 struct ValueType {
   std::function<tl::expected<T, std::string>(const std::string&)> parse;
@@ -88,7 +88,8 @@ struct ValueType {
   std::string choices{};
 };
 
-/// T of an option<T> or vector<T>, which an option fills with one value or with one per mention.
+/// T of an optional<T> or vector<T>. An option sets the optional, and appends to the vector at each
+/// mention.
 template <class T>
 struct ItemOf {
   using type = T;
@@ -103,8 +104,8 @@ struct ItemOf<std::vector<T>> {
 };
 
 /// The options of one command, bound to a struct that holds their values. The struct's `declare`
-/// member adds them. What is added first wins: a command declares its own form of an option before
-/// the shared ones.
+/// member adds them. The first option of a name wins: a command declares its own form before the
+/// shared ones.
 class OptionList {
  public:
   using Names = std::vector<std::string_view>;
@@ -114,15 +115,15 @@ class OptionList {
   /// Help shows the options that follow under this heading.
   void heading(std::string_view group) { group_ = group; }
 
-  /// Adds an option that sets `place`, which outlives the list. Its default is what `place` holds;
-  /// `default_text` describes it where that is empty.
+  /// Adds an option that sets `place`, which outlives the list. The default is the value in
+  /// `place`; help shows `default_text` instead, if given.
   template <class Place>
   Option& add(std::string_view name, std::string_view value_name, Place& place,
               const ValueType<typename ItemOf<Place>::type>& type, std::string help,
               std::string default_text = "");
   Option& add_flag(std::string_view name, bool& place, std::string help);
 
-  /// Of the options that `declare` adds, takes those of these names, or the others.
+  /// Of the options that `declare` adds, only() takes those of these names, without() the others.
   void only(const Names& names, const std::function<void()>& declare) {
     take([&](auto name) { return std::ranges::find(names, name) != names.end(); }, declare);
   }
@@ -132,19 +133,19 @@ class OptionList {
 
   const std::vector<Option>& all() const { return options_; }
   std::vector<Option>& all() { return options_; }
-  /// Null: there is none of that name.
+  /// Null for a positional argument, or if there is none of that name.
   const Option* find(std::string_view name) const;
-  /// To change what help says of it.
+  /// For changing its help. Throws if there is none of that name.
   Option& at(std::string_view name);
   bool given(std::string_view name) const;
 
-  /// Reads the arguments, the TOML file that they name, and secrets in the environment; the command
-  /// line wins, and then the file.
+  /// Reads the arguments, the TOML file that they name, and secrets in the environment. The command
+  /// line wins over the file, and the file over the environment.
   void read(std::span<const std::string> args);
   /// Whether the arguments ask for help; nothing else has been read then.
   bool help_wanted() const { return help_wanted_; }
-  /// The words that make the command do the same again: its name and what was given, without
-  /// passwords, and without the options that only say where output goes.
+  /// A command line that repeats this one: the command's name and the arguments, without passwords
+  /// and without options that only say where output goes.
   const std::vector<std::string>& words() const { return words_; }
   /// What `lockbench COMMAND --help` prints.
   std::string help(std::string_view summary, std::string_view example) const;
@@ -212,7 +213,7 @@ Option& OptionList::add(std::string_view name, std::string_view value_name, Plac
 
 // The types of option values, for OptionList::add.
 
-/// A whole number from `min` to `max`, of whichever integer type.
+/// A whole number from `min` to `max`, of any integer type.
 struct WholeNumber {
   std::int64_t min, max;
   tl::expected<std::int64_t, std::string> parse(const std::string& text) const;
@@ -228,7 +229,7 @@ struct WholeNumber {
 };
 inline WholeNumber whole_number(std::int64_t min, std::int64_t max) { return {min, max}; }
 
-/// A whole number from 1 to `max`, or a word, which is 0.
+/// A whole number from 1 to `max`, or `word`, which stands for 0.
 ValueType<int> number_or_word(int max, std::string_view word);
 
 ValueType<double> number(double min, double max);
@@ -244,7 +245,7 @@ ValueType<std::string> path();
 
 ValueType<std::string> any_text();
 
-/// The type that `parse`, a function of a text, returns; `text` writes it.
+/// The type that the function `parse` reads from a text and `text` writes.
 template <class Parse, class Text>
 auto parsed(Parse parse, Text text) {
   using T = typename std::invoke_result_t<Parse, const std::string&>::value_type;
@@ -256,7 +257,7 @@ auto parsed(Parse parse) {
   return parsed(std::move(parse), [](const std::string& text) { return text; });
 }
 
-/// A list in which each value stands once, however often it was given.
+/// A list without duplicates.
 template <class T>
 ValueType<T> each_once(ValueType<T> type) {
   type.unique = true;
@@ -287,18 +288,18 @@ ValueType<T> one_of(const std::vector<std::pair<std::string_view, T>>& choices) 
           .choices = fmt::format("{}", fmt::join(names, ", "))};
 }
 
-// The TOML file, and other places of values.
+// The TOML file, and other sources of values.
 
 /// Values as text, by the name of their option.
 using GivenValues = std::map<std::string, std::vector<std::string>, std::less<>>;
 
-/// Reads a TOML file whose keys are the names of `options`; those in the command's table, if it can
-/// have one, win over those outside of tables, and the other tables are skipped. The values are
-/// checked where they are applied. A UsageError names the file, the key and what is allowed.
+/// Reads a TOML file whose keys are the names of `options`. Keys in the command's own table win
+/// over those outside of tables; tables of other commands are skipped. Values are checked later,
+/// when they are applied. A UsageError names the file, the key and what is allowed.
 GivenValues read_config_file(const std::string& path, const std::vector<Option>& options,
                              std::string_view command);
 
-/// What the value "@FILE" stands for: the lines of a file that others cannot read, one at least.
+/// The lines that "@FILE" stands for, at least one. An error if other users can read the file.
 tl::expected<std::vector<std::string>, std::string> read_secrets(const std::string& path);
 
 /// The lines that are not blank, without blanks around them.

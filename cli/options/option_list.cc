@@ -20,7 +20,7 @@ constexpr std::size_t kHelpColumn = 30, kHelpWidth = 100;
 
 std::string dashed(std::string_view name) { return fmt::format("--{}", name); }
 
-/// The environment's variable for an option: "LOCKBENCH_COUNTER_REDIS".
+/// The environment variable of an option: "LOCKBENCH_COUNTER_REDIS".
 std::string environment_name(std::string_view option) {
   std::string name = "LOCKBENCH_";
   for (const char c : option) {
@@ -29,7 +29,7 @@ std::string environment_name(std::string_view option) {
   return name;
 }
 
-/// The option of "--name" or "--name=..."; null: the word begins with none.
+/// The option of "--name" or "--name=..."; null if the word is not one.
 const Option* option_in(const OptionList& list, std::string_view word) {
   return word.starts_with("--") ? list.find(word.substr(2, word.find('=') - 2)) : nullptr;
 }
@@ -69,7 +69,7 @@ UsageError value_missing(const Option& option) {
   return UsageError("--{} needs a value: {}", option.name, taken ? option.help : taken.error());
 }
 
-/// The value of an unknown option may be a secret: it is not shown. It may follow a single letter.
+/// Leaves out the value, which may be a secret, even if it follows a single letter: -pSECRET.
 UsageError unknown_option(const std::vector<Option>& options, const std::string& argument) {
   const bool letter = !argument.starts_with("--");
   const std::string name = argument.substr(0, letter ? 2 : argument.find_first_of("=:@ "));
@@ -85,8 +85,8 @@ void check_values(const OptionList& list, const Option& option,
                   const std::vector<std::string>& values) {
   if (option.positional && std::ranges::any_of(values, holds_password)) {
     throw UsageError(
-        "a URL or DSN is no {}: servers are given with --redis URL, --postgres DSN; a value with "
-        "spaces needs quotes",
+        "a URL or DSN is not a {}: servers are given with --redis URL, --postgres DSN; a value "
+        "with spaces needs quotes",
         option.value_name);
   }
   if (option.positional || option.flag) return;
@@ -98,7 +98,8 @@ void check_values(const OptionList& list, const Option& option,
         list.find("config") == nullptr ? "" : ", or a --config file");
   }
   if (values.size() > 1 && !option.repeatable) {
-    throw UsageError("--{} is given {} times: once is allowed", option.name, values.size());
+    throw UsageError("--{} is given {} times, but only once is allowed", option.name,
+                     values.size());
   }
   for (const std::string& value : values) {
     const bool is_option = option_in(list, value) != nullptr;
@@ -106,8 +107,8 @@ void check_values(const OptionList& list, const Option& option,
   }
 }
 
-/// An argument that is no option, or a part of a value that was not quoted. Where a value may be a
-/// secret, so may be the argument: the option before it is named.
+/// An argument that is not an option, or part of a value that was not quoted. If the command has
+/// secret options, the argument may be a secret: the message names the option before it instead.
 UsageError stray_argument(const OptionList& list, std::span<const std::string> args,
                           const std::string& argument) {
   const bool secret = std::ranges::any_of(list.all(), &Option::secret);
@@ -120,17 +121,17 @@ UsageError stray_argument(const OptionList& list, std::span<const std::string> a
     place = fmt::format("the argument after {} and its value", dashed(option->name));
   }
   return UsageError(
-      "{} is no option: this command takes only options, and a value with spaces needs quotes",
+      "{} is not an option: this command takes only options, and a value with spaces needs quotes",
       place);
 }
 
-/// `prefix` tells in messages where the values come from.
+/// `prefix` names the source of the values in messages.
 void apply(Option& option, const std::vector<std::string>& values, const std::string& prefix) {
   option.given = true;
   for (const std::string& value : values) must(option.set(value), prefix + option.name);
 }
 
-/// A value that holds a password was refused; a user's name alone is left out, too.
+/// Values with a password have been refused; presentable() also removes a lone user name.
 void add_words(const Option& option, const std::vector<std::string>& values,
                std::vector<std::string>& words) {
   if (results::is_of_output(option.key()) && option.name != "config") return;
@@ -153,7 +154,7 @@ tl::expected<void, std::string> Option::set(const std::string& text) {
     if (!lines) return tl::unexpected(std::move(lines.error()));
     if (lines->size() > 1 && !repeatable) {
       return tl::unexpected(
-          fmt::format("{} has {} lines: one is allowed", text.substr(1), lines->size()));
+          fmt::format("{} has {} lines, but only one is allowed", text.substr(1), lines->size()));
     }
     values = *std::move(lines);
   } else if (comma_separated) {
@@ -220,7 +221,7 @@ bool OptionList::given(std::string_view name) const {
 }
 
 void OptionList::read(std::span<const std::string> args) {
-  // Help goes before mistakes, and is no option's value.
+  // --help wins over mistakes, and is never the value of an option.
   const auto end = std::ranges::find(args, "--");
   help_wanted_ = std::any_of(args.begin(), end, [](const std::string& argument) {
     return argument == "--help" || argument == "-h";
@@ -280,7 +281,7 @@ void OptionList::read_environment() {
     if (text == nullptr || *text == '\0') continue;
     const std::vector<std::string> values = lines_with_values(text);
     if (values.size() > 1 && !option.repeatable) {
-      throw UsageError("{} has {} lines: one is allowed", name, values.size());
+      throw UsageError("{} has {} lines, but only one is allowed", name, values.size());
     }
     apply(option, values, name + ": ");
   }
@@ -365,7 +366,7 @@ ValueType<Duration> duration(Duration min, Duration max) {
 ValueType<std::string> path() {
   return {.parse = [](const std::string& text) -> tl::expected<std::string, std::string> {
             if (!text.empty() && text.find('\0') == std::string::npos) return text;
-            return tl::unexpected<std::string>("the path of a file is expected");
+            return tl::unexpected<std::string>("expected the path of a file");
           },
           .text = [](const std::string& value) { return value; },
           .record = [](const std::string& value) -> results::OptionValue {

@@ -15,7 +15,7 @@ std::string without_credentials(std::string_view message) {
     const std::size_t end = std::min(message.find_first_of(" \t\n\"", start), message.size());
     const std::size_t at = message.substr(0, end).rfind('@');
     shown.append(message.substr(0, start));
-    // Part of a message that shows the form of a URL.
+    // Not credentials: a message that shows the form of a URL.
     const std::string_view user = message.substr(start);
     const bool placeholder = user.starts_with("[user") || user.starts_with("[[user");
     if (at != std::string_view::npos && at >= start && !placeholder) {
@@ -27,7 +27,7 @@ std::string without_credentials(std::string_view message) {
   }
 }
 
-/// Of "password=..." in settings of a connection, the value.
+/// Replaces the value of each "password=..." in connection settings.
 std::string without_settings(std::string_view message) {
   constexpr std::string_view kSetting = "password=";
   std::string shown;
@@ -37,7 +37,7 @@ std::string without_settings(std::string_view message) {
     const std::size_t start = setting + kSetting.size();
     shown.append(message.substr(0, start));
     message.remove_prefix(start);
-    // Part of a message that shows the form of a DSN.
+    // Not a password: a message that shows the form of a DSN.
     if (message.starts_with("...")) continue;
     const bool quoted = message.starts_with('\'');
     const std::size_t end = quoted ? message.find('\'', 1) : message.find_first_of(" \t\n\"&");
@@ -47,8 +47,7 @@ std::string without_settings(std::string_view message) {
   }
 }
 
-/// What stands behind the first "password" with an = behind it; there are "sslpassword" and
-/// "?password=" too.
+/// Whether some "password" is followed by "=", also as part of "sslpassword" or "?password".
 bool has_password_setting(std::string_view text) {
   constexpr std::string_view kName = "password";
   while (true) {

@@ -7,11 +7,11 @@
 
 namespace lockbench::cli {
 
-/// A text that is safe to show: one line, without control characters, and with *** in place of the
-/// credentials of every URL and of the password in every DSN.
+/// The message as one line that is safe to show: without control characters, and with *** instead
+/// of the credentials of every URL and the password of every DSN.
 std::string presentable(std::string_view message);
 
-/// Whether a URL, or "key=value" settings, have a password in them.
+/// Whether a URL or "key=value" settings contain a password.
 bool holds_password(std::string_view text);
 
 using results::did_you_mean;

@@ -3,7 +3,7 @@
 namespace lockbench::hazards {
 namespace {
 
-// No fault: a control must fail these, or the other plays would prove nothing.
+// Plays without a fault: a control must fail them, or the other plays would prove nothing.
 
 Verdict several_processes(Play& play) {
   play.set_ttl(kLongTtl);

@@ -57,8 +57,8 @@ const auto only_for_connection_locks =
     only_if([](const Descriptor& one) { return one.traits.ends_with_connection; },
             "the lock does not depend on a connection");
 
-/// On a quorum answers come in any order, some after the grant. So the fault is placed before the
-/// next command is sent.
+/// On a quorum, answers come in any order, some after the grant, so the client dies before the next
+/// command instead.
 void die_after(Play& play, Actor& victim, int place, int places) {
   if (play.traits().nodes > 1 && place == places) {
     victim.must_acquire();
@@ -87,7 +87,7 @@ Verdict crash_mid_acquire(Play& play) {
     if (places == 0) break;
     play.change_key();
     contender.release(
-        contender.must_acquire());  // creates what exists once per lock, such as a parent node
+        contender.must_acquire());  // creates things that exist once per lock: a parent node
     die_after(play, victim, place, places);
     const TimePoint died_at = BootClock::now();
     const Grant grant = contender.acquire(play.stuck_after());
@@ -105,8 +105,9 @@ Verdict crash_mid_acquire(Play& play) {
   return slowest;
 }
 
-/// A dead waiter's queue entry ends with its session; servers and a busy machine add to that.
-/// Without a session the bound is below the TTL, so that the expiry of the lock is not the cause.
+/// A dead waiter's queue entry ends with its session; servers and a busy machine add some time.
+/// Without a session, the bound is below the TTL, so that the lock's expiry cannot explain the
+/// grant.
 Duration bound_of(const Play& play) {
   return play.traits().expiry == Expiry::session ? play.ttl() * 3 / 2 : play.ttl() * 2 / 3;
 }
@@ -127,16 +128,17 @@ Verdict crash_waiting(Play& play) {
   return verdict_of_return(play, next.finish_acquire(), released_at, bound_of(play));
 }
 
-/// A holder and a waiter of a lock of their own.
+/// A holder and a waiter with their own lock.
 struct Pair {
   Actor* holder = nullptr;
   Actor* waiter = nullptr;
   Grant held{};
-  TimePoint valid_until{};  ///< the holder's, when it was killed
+  TimePoint valid_until{};  ///< end of the lease, as the holder knew it when it was killed
 };
 
 /// Kills holders at equal steps through the second renewal period of their sessions. The delay
-/// counts from the session's end at the store, which is not before the end that its holder knew.
+/// counts from the session's end at the store, which is not earlier than the end known to its
+/// holder.
 Verdict lock_delay(Play& play) {
   constexpr int kPhases = 4;
   const Duration promised = StrategyOptions().lock_delay;
@@ -164,12 +166,12 @@ Verdict lock_delay(Play& play) {
   }
   play.note("shortest_delay_seconds", shortest);
   const std::string what = fmt::format(
-      "the next client got the lock {} after the session's end, "
-      "where {} are promised",
+      "the next client got the lock {} after the session's end; "
+      "the promised delay is {}",
       milliseconds(shortest), milliseconds(promised));
   if (shortest >= promised) return {HazardOutcome::safe, what};
   return {HazardOutcome::double_grant,
-          what + ": a write that the dead holder has sent in time may still arrive"};
+          what + ": a write that the dead holder sent in time may still arrive"};
 }
 
 const ScenarioRegistration crashes_scenarios({
@@ -207,7 +209,7 @@ const ScenarioRegistration crashes_scenarios({
      .play = crash_waiting},
     {.name = "lock-delay",
      .question =
-         "A holder dies at any time after its last renewal: is the lock-delay always whole?",
+         "A holder dies at any time after its last renewal: is the lock-delay always kept in full?",
      .exempts = only_if([](const Descriptor& one) { return one.traits.lock_delay; },
                         "it promises no delay after a failure"),
      .play = lock_delay},

@@ -19,7 +19,7 @@ Verdict lost_answer_acquire(Play& play) {
     if (places == 0) break;
     play.change_key();
     client.release(
-        client.must_acquire());  // creates what exists once per lock, such as a parent node
+        client.must_acquire());  // creates things that exist once per lock: a parent node
     client.arm(CommandFault::Action::drop_answer, CommandFault::Place::after, place);
     const Grant first = client.try_acquire(std::chrono::seconds(1));
     if (first.granted()) {
@@ -70,8 +70,8 @@ Verdict lost_answer_release(Play& play) {
   return verdict;
 }
 
-/// Two clients find the lock expired. One stalls before its GETSET, the other one takes the lock
-/// over. Then the late GETSET overwrites the winner's expiry.
+/// Two clients find the lock expired. One stalls before its GETSET, the other takes over the lock.
+/// Then the late GETSET overwrites the winner's expiry.
 Verdict getset_rewrite(Play& play) {
   Actor& first = play.client("first");
   Actor& loser = play.client("loser");
@@ -130,7 +130,7 @@ bool await_loss(testbed::Proxy& line) {
   return true;
 }
 
-/// The waiter's newest connection is the one on which it listens.
+/// The waiter listens on its newest connection.
 Verdict lost_notification(Play& play) {
   play.set_ttl(std::chrono::seconds(3));
   Actor& holder = play.client("holder", {.wait = "notify"});
@@ -144,8 +144,8 @@ Verdict lost_notification(Play& play) {
   const TimePoint released_at = BootClock::now();
   require_release(holder.release(held));
   if (!await_loss(line)) throw Failure("no notification was sent, so none was lost");
-  // Without a notification the waiter tries again when the lock that it saw must have expired, or
-  // when its session finds the connection dead: at most one TTL, and a margin for a busy machine.
+  // Without a notification, the waiter tries again when the lock that it saw must have expired, or
+  // when its session finds the connection dead: at most one TTL, plus a margin for a busy machine.
   return verdict_of_return(play, waiter.finish_acquire(), released_at, play.ttl() * 3 / 2);
 }
 

@@ -8,8 +8,8 @@
 namespace lockbench::hazards {
 namespace {
 
-// A pooler gives each transaction of a client the server session that was used last. A lock that
-// belongs to a session stays behind in it.
+// A pooler gives each transaction the server session that was used last. A lock that belongs to a
+// session stays behind in it.
 
 std::optional<Verdict> refusal_of(const Grant& held) {
   if (held.outcome == AcquireOutcome::refused) {
@@ -19,8 +19,8 @@ std::optional<Verdict> refusal_of(const Grant& held) {
   return std::nullopt;
 }
 
-/// Somebody's transaction is on the holder's session when the holder releases, so the release goes
-/// to another one.
+/// When the holder releases, another client's transaction occupies its session, so the release goes
+/// to another session.
 Verdict leaked_lock(Play& play) {
   play.set_ttl(kLongTtl);
   Actor& holder = play.client("holder");
@@ -58,7 +58,7 @@ std::optional<std::string> only_with_a_pooler(const Descriptor& strategy) {
 
 constexpr std::chrono::seconds kLimit{2};
 
-/// The waiter has a transaction open in the database while it waits longer than the limit.
+/// The waiter keeps a transaction open in the database while it waits longer than the limit.
 Verdict wait_in_transaction(Play& play, Limit limit, std::string_view called) {
   play.set_ttl(kLongTtl);
   play.store().limit(limit, kLimit);
@@ -67,7 +67,7 @@ Verdict wait_in_transaction(Play& play, Limit limit, std::string_view called) {
   Actor& waiter = play.client("waiter");
   const Grant held = holder.must_acquire();
   play.store().begin_transaction();
-  play.timeline().add_now(waiter.name(), "opens a transaction beside the lock");
+  play.timeline().add_now(waiter.name(), "opens a transaction next to the lock");
   const Grant waited = waiter.try_acquire(2 * kLimit);
   const bool committed = play.store().commit_transaction();
   play.timeline().add_now(waiter.name(), committed

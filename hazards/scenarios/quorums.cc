@@ -16,8 +16,8 @@ const auto only_for_quorums = only_if([](const Descriptor& one) { return one.tra
 
 using Fault = void (PrivateStore::*)(std::size_t node);
 
-/// With the strategy's own node timeout a client may miss the answers of healthy nodes on a busy
-/// machine. It then retries, and the retries count as part of the cost.
+/// With the strategy's default node timeout, a client on a busy machine may miss the answers of
+/// healthy nodes. It then retries, and the retries count as part of the cost.
 Grant acquire_with_retries(Actor& client) {
   constexpr int kTries = 5;
   constexpr std::chrono::milliseconds kPause{100};
@@ -47,7 +47,7 @@ Duration median_acquire(Actor& client, std::string_view when) {
 /// The last `count` nodes fail while the lock is free; then two clients contend for it.
 Verdict last_nodes(Play& play, std::size_t count, Fault fault, std::string_view what) {
   play.set_ttl(kLongTtl);
-  // The cost depends on the strategy's own node timeout.
+  // The cost depends on the strategy's default node timeout.
   Actor& client = play.client("client", {.node_timeout = std::nullopt});
   Actor& other = play.client("other");
   play.note("median_acquire_seconds_before", median_acquire(client, "while all nodes are healthy"));
@@ -89,7 +89,7 @@ Verdict by_three_votes(Play& play, const std::function<void(const Grant&, Actor&
   if (next.granted() && next.answered_at > *held.valid_until) {
     play.note("waited_past_validity_seconds", next.answered_at - *held.valid_until);
     return {HazardOutcome::safe,
-            "the second client got the lock only after the first one's had expired"};
+            "the second client got the lock only after the first client's had expired"};
   }
   if (next.granted()) record_belief_gap(play, holder, held, struck_at);
   return verdict_of_two(play, next, "one of three votes was lost");
@@ -165,9 +165,9 @@ void stall_at(Actor& client, int node) {
   client.await_stop();
 }
 
-/// One client has two of five votes, another has two, so a third can get only the last one: no
-/// client has a majority. Then all clients acquire at the same instant and release at once. The TTL
-/// is longer than all waits, so votes that a loser keeps would block the others.
+/// Two clients have two of five votes each, so a third can get only the last vote: no client has a
+/// majority. Then all clients acquire at the same instant and release immediately. The TTL is
+/// longer than all waits, so votes that a loser keeps would block the others.
 Verdict split_vote(Play& play) {
   constexpr int kClients = 6;
   play.set_ttl(2 * kLongTtl);
@@ -249,7 +249,7 @@ const ScenarioRegistration quorums_scenarios({
      .exempts = only_for_quorums,
      .play = slow_nodes},
     {.name = "redlock-split-vote",
-     .question = "Nobody has a majority and many clients retry at once: does each get the lock?",
+     .question = "Nobody has a majority and many clients retry together: does each get the lock?",
      .exempts = only_for_quorums,
      .play = split_vote},
 });

@@ -8,48 +8,48 @@
 namespace lockbench::hazards {
 namespace {
 
-/// Waits until a lock that nobody renews has run out, as whole seconds and ticks are counted by its
-/// store.
+/// Waits until a lock that nobody renews has expired, with a margin for stores that count whole
+/// seconds or ticks.
 void await_expiry(const Play& play, const Grant& held) {
-  // A contender that asks a moment too early may prolong the lock, or start to wait.
+  // A contender that asks slightly too early may prolong the lock, or start to wait.
   const Duration margin = play.ttl() / 4;
   const TimePoint end = held.answered_at + play.ttl();
   play.wait_until(std::max(end, held.valid_until.value_or(end)) + margin);
 }
 
-/// `not-applicable`, for a lock that is still its holder's when the play needs it to have run out.
+/// `not-applicable`, for a lock that did not expire although the play needs it to.
 Verdict not_run_out(std::string_view meanwhile) {
   return {HazardOutcome::not_applicable,
-          fmt::format("the lock did not run out: {}, and nobody else got it", meanwhile)};
+          fmt::format("the lock did not expire: {}, and nobody else got it", meanwhile)};
 }
 
-// Plays in which a lock may run out while its holder works. The holder reads the protected counter;
-// a fault delays it; a second client is granted the lock and writes; then it is the holder's turn.
+// Plays in which a lock may expire while its holder works. The holder reads the protected counter;
+// a fault delays it; a second client is granted the lock and writes; then the holder goes on.
 
-/// How these plays differ.
+/// The differences between these plays.
 struct Lapse {
   std::string_view what{};  ///< "the holder was cut off"
   /// The fault, and its end at least two TTLs after the grant. Unset: the work just takes long.
   std::function<void(Actor&)> begin{}, end{};
-  /// The second client asks from the grant on; otherwise first when the lock's time is over.
+  /// The second client asks right after the grant; otherwise only after the lock has expired.
   bool contends = false;
-  /// For how long it asks at least, where members may take long to elect a leader.
+  /// Minimum time that the second client keeps trying; leader election can be slow.
   Duration patience{};
-  /// The holder looks at its lease before it writes. Otherwise it writes anyway: it has looked
-  /// before the fault, or does not look at all.
+  /// The holder looks at its lease before it writes. Otherwise it writes anyway: it looked before
+  /// the fault, or not at all.
   bool looks = false;
   bool fenced = false;       ///< the counter checks fencing numbers
   bool behind_line = false;  ///< the holder connects through proxies
-  /// The members of a cluster that each connects to; empty: all.
+  /// The cluster members that each client connects to; empty: all.
   std::vector<std::size_t> holders_members{}, seconds_members{};
 };
 
-/// Whether the client keeps its lock for as long as it lives and reaches the store.
+/// Whether a client keeps its lock as long as it lives and reaches the store.
 bool is_renewed(const Traits& traits) {
   return traits.renews || (traits.expiry == Expiry::session && !traits.ends_with_connection);
 }
 
-/// A cluster that elects another leader answers nobody meanwhile: the client goes on asking.
+/// Keeps asking: a cluster answers nobody while it elects a leader.
 Grant acquire_at_last(Actor& client, Duration wait) {
   const TimePoint deadline = BootClock::now() + wait;
   Grant grant = client.try_acquire(wait);
@@ -78,7 +78,7 @@ Verdict verdict_of_belief(Play& play, Actor& holder, const Grant& held, const Gr
                       what)};
 }
 
-/// The holder writes, however late.
+/// The verdict after the holder's late write.
 Verdict verdict_of_write(Play& play, Actor& holder, const Grant& held, const Grant& next,
                          bool rejected, std::string_view what) {
   const loadgen::WriteResult written = holder.write(held);
@@ -102,15 +102,16 @@ Verdict verdict_of_write(Play& play, Actor& holder, const Grant& held, const Gra
   return {HazardOutcome::safe, "the counter rejected the late write by its fencing number"};
 }
 
-/// `not-applicable` if the lock did not run out: the play did not reach its question. `safe` if
-/// it was kept by renewal, or if the counter rejected the late write. If another client got it:
-/// `known-loss` or `double-grant`, by what the holder believed at that time; for a holder that
-/// does not look `lost-update`.
+/// `not-applicable` if the lock did not expire, so the play cannot answer its question. `safe` if
+/// renewal kept it, or if the counter rejected the late write. If another client got the lock:
+/// `known-loss` or `double-grant`, by the holder's belief at that time; `lost-update` for a holder
+/// that does not look.
 Verdict play_lapse(Play& play, const Lapse& lapse) {
   Actor& holder = play.client("holder", {.behind_line = lapse.behind_line,
                                          .checks_fencing = lapse.fenced,
                                          .members = lapse.holders_members});
-  // Its grant shows when the store gave up the lock. Strategies that queue are woken instead.
+  // Polls, so that its grant shows when the store gave up the lock. Strategies that queue are woken
+  // instead.
   Actor& second = play.client(
       "second",
       {.checks_fencing = lapse.fenced, .wait = "poll:1ms", .members = lapse.seconds_members});
@@ -170,7 +171,7 @@ Verdict partition(Play& play, Lapse lapse) {
   return play_lapse(play, lapse);
 }
 
-/// The holder's client knows one member only, the second client the others.
+/// The holder is connected to one member only, the second client to the others.
 Verdict isolation(Play& play, bool leads, Lapse lapse) {
   const std::size_t member = play.store().member(leads);
   lapse.what = leads ? "the leader, to which the holder is connected, was cut off"
@@ -206,8 +207,8 @@ Verdict runaway(Play& play, const ActorSettings& of_holder) {
   return verdict_of_return(play, next, held.answered_at);
 }
 
-/// Stops the holder until its lock has run out and a second client has it, with a long TTL. Before,
-/// the holder's clock is set back, so that it computes that its lock is still valid.
+/// Stops the holder until its lock has expired and a second client has it, with a long TTL. Before
+/// that, the holder's clock is set back, so that its lock still looks valid to it.
 Verdict release_late(Play& play, Duration clock_behind) {
   Actor& holder = play.client("holder");
   const Grant held = holder.must_acquire();
@@ -224,11 +225,11 @@ Verdict release_late(Play& play, Duration clock_behind) {
   return verdict_of_release(play, "second");
 }
 
-/// Stalls a release before each of its commands in turn: one of these places is between check and
+/// Stalls a release before each of its commands in turn; one of these stalls is between check and
 /// delete.
 Verdict release_race(Play& play) {
   // Longer than the stall, so that the client does not miss the nodes' answers; shorter than the
-  // play waits for the client.
+  // play's wait for the client.
   constexpr std::chrono::seconds kNodeTimeout{8};
   const Duration ttl = play.ttl();
   Verdict verdict = not_run_out("its holder was stopped");
@@ -260,8 +261,8 @@ Verdict release_race(Play& play) {
   return verdict;
 }
 
-/// The second client does not renew, so its lock lasts one TTL. If it lasts much longer, the
-/// first client has prolonged it.
+/// The second client does not renew, so its lock should last one TTL. If it lasts much longer, the
+/// first client prolonged it.
 Verdict foreign_renewal(Play& play) {
   Actor& holder = play.client("holder");
   Actor& second = play.client("second", {.renews = false});
@@ -273,7 +274,7 @@ Verdict foreign_renewal(Play& play) {
   holder.resume();
   if (!next.granted()) return not_run_out("its holder was stopped");
   const Duration ttl = play.ttl();
-  // A renewal timer goes on by itself.
+  // A renewal timer continues by itself.
   if (!play.traits().renews) {
     const RenewOutcome renewed = holder.renew(held, 4 * ttl);
     if (renewed == RenewOutcome::failed || renewed == RenewOutcome::unsupported) {

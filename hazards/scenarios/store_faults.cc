@@ -31,7 +31,7 @@ Verdict while_held(Play& play, const std::function<void(PrivateStore&)>& fault,
   return verdict_of_two(play, second, what);
 }
 
-/// `what`: what happened to the server, or to one of them.
+/// `what`: the effect on the server, or on one of the servers: "was killed and restarted".
 Verdict strike(Play& play, const std::function<void(PrivateStore&)>& fault, std::string_view what) {
   return while_held(play, fault, fmt::format("{} {}", play.store().struck(), what));
 }
@@ -65,14 +65,14 @@ Verdict failover(Play& play) {
       fmt::format("the primary of {} died and its replica took over", play.store().struck()));
 }
 
-/// All replicas have acknowledged the grant; the one that takes over among them.
+/// All replicas have acknowledged the grant, including the one that takes over.
 Verdict acknowledged(Play& play) {
   return while_held(
       play, [](PrivateStore& store) { store.fail_over(); },
       "the primary died after its replicas had acknowledged the grant");
 }
 
-/// One acknowledgement is required. One replica acknowledges, the other one takes over.
+/// One acknowledgement is required. One replica acknowledges, the other takes over.
 Verdict wrong_replica(Play& play) {
   play.store().cut_off_successor();
   play.record_fault("one of the replicas is cut off");
@@ -85,10 +85,10 @@ const auto only_with_replicas =
     only_if([](const Descriptor& one) { return one.traits.needs_replicas; },
             "it does not wait for replicas: see failover");
 
-/// The store may lose the lock and the fencing numbers. The first client has read the fenced
-/// counter before, which registers its number, and writes after the second client. If the lock
-/// survives the second client gets it after an orderly release: a number is drawn before and after
-/// the fault.
+/// The store may lose the lock and the fencing numbers. Before the fault, the first client reads
+/// the fenced counter, which registers its number; it writes after the second client. If the lock
+/// survives, the second client gets it after an orderly release, so that a number is drawn before
+/// and after the fault.
 Verdict lose_numbers(Play& play, int earlier_grants,
                      const std::function<void(PrivateStore&)>& fault, std::string_view what) {
   play.set_ttl(kLongTtl);
@@ -117,7 +117,7 @@ Verdict lose_numbers(Play& play, int earlier_grants,
   if (lost > 0) {
     return {
         HazardOutcome::lost_update,
-        fmt::format("the second client's fencing number was {}, the first one's {}: the counter "
+        fmt::format("the second client's fencing number was {}, the first client's {}: the counter "
                     "accepted both writes",
                     next.fencing.value_or(0), *held.fencing)};
   }

@@ -10,18 +10,18 @@ namespace lockbench::results {
 
 inline constexpr const char* kSchema = "lockbench.result/2";
 
-// The one list of what a result file holds, in its order, for all that visit it. A visitor offers
-//   v(name, value)                    a field; null for an optional that is empty
-//   v.left_out(name, value)           an optional or a list that is left out if it is empty
-//   v.measured(name, value, exists)   a number that is null where there was nothing to measure
-//   v.group(name, fill)               an object that is no struct of the model
-//   v.constant(name, text)            a text that is always the same
+// The single list of the fields of a result file, in order. A visitor offers
+//   v(name, value)                    a field; null for an empty optional
+//   v.left_out(name, value)           an optional or a list that is left out if empty
+//   v.measured(name, value, exists)   a number that is null if there was nothing to measure
+//   v.group(name, fill)               an object that is not a struct of the model
+//   v.constant(name, text)            a fixed text
 
 /// T is U, const or not.
 template <class T, class U>
 concept Is = std::same_as<std::remove_const_t<T>, U>;
 
-/// Whether the struct is a list of its members' values in the file, and not an object.
+/// Whether the file has the struct as a list of its members' values instead of an object.
 template <class T>
 inline constexpr bool kIsList = Is<T, Distribution::Bucket> || Is<T, NodeVotes>;
 
@@ -34,7 +34,7 @@ inline constexpr bool kIsList = Is<T, Distribution::Bucket> || Is<T, NodeVotes>;
 #define LOCKBENCH_THERE(object, name) v(BOOST_PP_STRINGIZE(name), (object).name);
 #define LOCKBENCH_PERHAPS_THERE(object, name) v.left_out(BOOST_PP_STRINGIZE(name), (object).name);
 
-/// For a struct all of whose fields are called as its members are.
+/// For a struct whose fields all have the names of its members.
 #define LOCKBENCH_DESCRIBE(Struct, ...)                \
   template <class Visitor>                             \
   void describe(Visitor& v, Is<Struct> auto& object) { \

@@ -116,7 +116,7 @@ std::string on_one_line(const OrderedJson& value) {
   return value.dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
 }
 
-/// As deep as the document is, no deeper.
+/// Recurses only as deep as the document is.
 void dump(const OrderedJson& value, std::size_t indent, std::string& out) {
   if (fits_one_line(value)) {
     out += on_one_line(value);
@@ -138,18 +138,20 @@ void dump(const OrderedJson& value, std::size_t indent, std::string& out) {
 
 using nlohmann::json;
 
-/// Beyond it not every program reads a whole number exactly; two thousand of them fit into 64 bits.
+/// Above 2^53, readers that use doubles lose precision. A sum of two thousand such counts still
+/// fits into 64 bits.
 constexpr std::uint64_t kMostCount = std::uint64_t{1} << 53;
-/// Of seconds, rates and shares: such numbers fit into 64 bits.
+/// Bound of seconds, rates and shares: as a whole number, it still fits into 64 bits.
 constexpr double kMostNumber = 1e18;
-/// Of all elements of lists and maps, in bytes: a short one in the file may be large in memory.
+/// Bound of all elements of lists and maps in memory, in bytes: a short element in the file may be
+/// large in memory.
 constexpr std::size_t kMostMemory = kMaxResultBytes;
 constexpr std::size_t kMaxErrorColumns = 240;
 
 constexpr const char* kNoObject = "is not an object";
 constexpr const char* kNoList = "is not a list";
 
-/// Reads until something is wrong.
+/// Reads a document up to the first problem.
 class Reader {
  public:
   /// What is wrong with a value, and where it is.
@@ -169,11 +171,11 @@ class Reader {
     members.finish();
   }
 
-  /// Nothing: all could be read.
+  /// Nothing if everything could be read.
   const std::optional<Problem>& problem() const { return problem_; }
 
  private:
-  /// Reads what describe() shows it from the members of an object, or the elements of a list.
+  /// Visitor for describe(): reads from the members of an object, or the elements of a list.
   class Members {
    public:
     Members(Reader& reader, const json& from) : reader_(reader), from_(from) {}
@@ -233,7 +235,7 @@ class Reader {
   };
 
   void fail(std::string what) { problem_ = Problem{std::move(what)}; }
-  /// If the value there could not be read.
+  /// Adds the place to the problem, if there is one.
   void blame(std::string_view place) {
     if (problem_) problem_->where.insert(0, place);
   }
@@ -243,7 +245,7 @@ class Reader {
     to = from.get<bool>();
   }
   void read(const json& from, std::string& to) {
-    if (!from.is_string()) return fail("is not a text");
+    if (!from.is_string()) return fail("is not a string");
     to = from.get_ref<const std::string&>();
   }
   void read_count(const json& from, std::uint64_t most, std::uint64_t& to) {
@@ -339,12 +341,12 @@ class Reader {
 
   const bool compact_;
   bool may_lack_ = false;
-  std::size_t memory_ = 0;  ///< that lists and maps took so far, in bytes
+  std::size_t memory_ = 0;  ///< bytes that lists and maps took so far
   std::optional<Problem> problem_;
 };
 
-/// Builds the document, unless it is nested too deep or names a member twice. With the library's
-/// own callback for that (3.11), each object of a list takes longer than the one before.
+/// Builds the document, unless it is nested too deep or names a member twice. The library's own
+/// callback for such checks (3.11) takes time quadratic in the length of a list of objects.
 class Builder : public nlohmann::detail::json_sax_dom_parser<json> {
  public:
   explicit Builder(json& document) : json_sax_dom_parser(document) {}
@@ -360,7 +362,7 @@ class Builder : public nlohmann::detail::json_sax_dom_parser<json> {
     return json_sax_dom_parser::end_array();
   }
   bool key(std::string& name) {
-    if (!names_.back().insert(name).second) return fail(fmt::format("{} is there twice", name));
+    if (!names_.back().insert(name).second) return fail(fmt::format("{} occurs twice", name));
     return json_sax_dom_parser::key(name);
   }
   bool parse_error(std::size_t /*position*/, const std::string& /*token*/,
@@ -371,7 +373,7 @@ class Builder : public nlohmann::detail::json_sax_dom_parser<json> {
     return fail(fmt::format("not JSON: {}", message));
   }
 
-  /// Empty: the document is whole.
+  /// Empty if the document is complete.
   const std::string& error() const { return error_; }
 
  private:
@@ -389,21 +391,21 @@ class Builder : public nlohmann::detail::json_sax_dom_parser<json> {
   std::string error_;
 };
 
-/// Says which schema can be read if the document's is another one; empty: it is that one.
+/// An error if the document has another schema than the one read here; else empty.
 std::string another_schema(const json& document) {
   if (!document.is_object() || !document.contains("schema")) {
-    return fmt::format("not a result of lockbench: there is no \"schema\": \"{}\"", kSchema);
+    return fmt::format("not a lockbench result: it has no \"schema\": \"{}\"", kSchema);
   }
   const json& schema = document.at("schema");
   if (schema == kSchema) return "";
-  return fmt::format("schema {} is not the one that can be read here: \"{}\"",
-                     clip(schema.dump(-1, ' ', true), 60), kSchema);
+  return fmt::format("schema {} cannot be read, only \"{}\"", clip(schema.dump(-1, ' ', true), 60),
+                     kSchema);
 }
 
-/// Beyond what commands take, and what work is done for each of.
+/// An error if the result has more than commands can produce, as each item costs work; else empty.
 std::string beyond_commands(const Result& result) {
   constexpr std::size_t kMostStrategies = 256, kMostLoads = 16, kMostOfExperiment = 500;
-  // Nothing is made for each load of an experiment but a row of its table.
+  // Each load of an experiment adds only a row to its table.
   const std::size_t most_loads = is_experiment(result) ? kMostOfExperiment : kMostLoads;
   std::set<std::string_view> strategies, scenarios;
   std::vector<const Load*> loads;
@@ -451,7 +453,7 @@ tl::expected<Result, std::string> read_result(std::string_view text) {
   return result;
 }
 
-/// In pieces, as the size of pipes and devices is unknown. Stops beyond kMaxResultBytes.
+/// Reads in pieces, as the size of pipes and devices is unknown. Stops beyond kMaxResultBytes.
 tl::expected<std::string, std::string> read_text(const std::string& path) {
   constexpr std::size_t kPiece = 1 << 20;
   errno = 0;

@@ -34,26 +34,26 @@ struct ValueText {
   }
 };
 
-/// Nothing if it is none.
+/// Nothing if it is not a number.
 std::optional<double> number_of(const OptionValue& value) {
   if (const auto* whole = std::get_if<std::int64_t>(&value)) return static_cast<double>(*whole);
   if (const auto* broken = std::get_if<double>(&value)) return *broken;
   return std::nullopt;
 }
 
-/// Whether they are the same, written whole or not, in whatever unit a number was read.
+/// Whether the values are equal, even if one is a whole number or was read in another unit.
 bool same_value(const OptionValue& a, const OptionValue& b) {
-  constexpr double kRounding = 1e-9;  // of another unit, as a share
+  constexpr double kRounding = 1e-9;  // relative, by conversion from another unit
   const auto x = number_of(a), y = number_of(b);
   if (!x || !y) return a == b;
   // An infinite number equals only itself.
   return *x == *y || std::abs(*x - *y) <= kRounding * std::min(std::abs(*x), std::abs(*y));
 }
 
-/// Besides output options, these change neither the load nor the servers.
+/// Like output options, these change neither the load nor the servers.
 constexpr std::array<std::string_view, 5> kFree{"strategies", "repeat", "seed", "strict",
                                                 "threshold"};
-/// Of private servers. Files from before this option have none.
+/// An option of private servers; older files lack it.
 constexpr const char* kTls = "tls";
 
 bool may_differ(std::string_view option) {
@@ -164,7 +164,7 @@ std::vector<std::string> incompatibilities(const Result& a, const Result& b) {
                            const std::string& of_b) {
     if (of_a != of_b) add(what, of_a, of_b);
   };
-  // An option that one version did not have yet was at its default.
+  // If one version lacked an option, it had the default.
   for (const auto& [option, value] : a.workload) {
     const auto other = b.workload.find(option);
     if (may_differ(option) || other == b.workload.end()) continue;

@@ -22,35 +22,35 @@ auto grouped(const std::vector<Item>& items, KeyOf key_of) {
   return groups;
 }
 
-/// "demand at 350/s", "alone, RTT 1 ms", "1k locks held", "5 nodes, 2 down, 1 client": what tells
-/// the loads of one result apart.
+/// Tells the loads of one result apart: "demand at 350/s", "alone, RTT 1 ms", "1k locks held",
+/// "5 nodes, 2 down, 1 client".
 std::string label(const Load& load);
 
-/// Whether the runs differ in what an experiment varies, held locks or nodes.
+/// Whether the runs are those of an experiment, which varies held locks or nodes.
 bool is_experiment(const Result& result);
 
-/// Whether not all runs had the same load.
+/// Whether some runs had different loads.
 bool loads_differ(const Result& result);
 
-/// Whether they had loads that each answer a question of its own, unlike those of an experiment.
+/// Whether runs had different loads that each answer their own question, unlike an experiment's.
 bool has_several_loads(const Result& result);
 
-/// "redis-queue", and its load where runs of the result differ in it.
+/// "redis-queue", with its load if the result has several.
 std::string name_of(const Run& run, const Result& result);
 
-/// A result for each load, which its workload describes, in the order of their first runs.
+/// One result per load, with a workload that describes the load, in the order of their first runs.
 std::vector<Result> split_by_load(const Result& result);
 
-/// The option's number in a result's workload; nothing if it has none of that name.
+/// The number of an option in a result's workload; nothing if there is none.
 std::optional<double> workload_number(const Result& result, const std::string& key);
 
-/// The text of that name in a workload, or in the evidence of a play; empty: it has none.
+/// The text of that name in a workload, or in the evidence of a play; empty if there is none.
 std::string text_in(const std::map<std::string, OptionValue>& values, const std::string& name);
 
 /// As people read it: "yes", "0.002", "redis-* etcd"; empty for null.
 std::string value_text(const OptionValue& value);
 
-/// Whether the option of this key says where output goes, and nothing of what is measured.
+/// Whether the option only says where output goes and does not affect the measurement.
 bool is_of_output(std::string_view key);
 
 /// Differences in workload, machine or servers that make two results incomparable, one line each.

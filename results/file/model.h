@@ -13,10 +13,10 @@
 
 namespace lockbench::results {
 
-// The result file as plain data: what a run writes and everything else reads. Names follow the
-// file; times are in seconds. `results/schema.json` is the file's JSON Schema. A figure
-// that could not be measured is null in the file and not a number here; those of a distribution
-// without samples are null there and 0 here.
+// The result file as plain data, which a run writes and everything else reads. Names follow the
+// file; times are in seconds. `results/schema.json` is the file's JSON Schema. A figure that could
+// not be measured is null in the file and NaN here; figures of a distribution without samples are
+// null in the file and 0 here.
 
 /// One measured distribution. Percentiles come from the fine histogram.
 struct Distribution {
@@ -25,10 +25,10 @@ struct Distribution {
     std::uint64_t count = 0;
   };
 
-  /// What was cut off, by a timeout or the end of the run: its full length is not known.
+  /// Samples cut off by a timeout or the end of the run: their full length is not known.
   struct Censored {
     std::uint64_t count = 0;
-    std::vector<Bucket> buckets;  ///< by the length that was seen
+    std::vector<Bucket> buckets;  ///< by the observed length
     std::uint64_t overflow = 0;
   };
 
@@ -37,10 +37,10 @@ struct Distribution {
   double mean = 0, stddev = 0, min = 0;
   double p50 = 0, p90 = 0, p95 = 0, p99 = 0, p999 = 0, max = 0;
   double relative_error = 0;
-  std::vector<Bucket> buckets;  ///< only those that hold something, growing
+  std::vector<Bucket> buckets;  ///< ascending, without empty ones
   std::uint64_t overflow = 0;   ///< samples above the histogram's range, counted in `count`
   Censored censored;
-  /// Figures that are lower bounds, as a censored sample decides.
+  /// Figures that are lower bounds because they depend on a censored sample.
   std::vector<std::string> at_least;
 
   bool any() const { return count + censored.count > 0; }
@@ -49,7 +49,7 @@ struct Distribution {
   }
 };
 
-/// Of a lock that an experiment puts on so many nodes, and how many of them have a fault.
+/// The nodes that an experiment puts a lock on, and how many of them have a fault.
 struct Nodes {
   std::uint64_t count = 1;
   std::uint64_t down = 0, frozen = 0, slow = 0;
@@ -67,10 +67,10 @@ struct Load {
   std::optional<double> rate;          ///< open loop: sections per second
   double rtt_seconds = 0;              ///< added by lockbench
   std::optional<std::string> hot_set;  ///< "share=50%,keys=2500,move=10s"
-  std::optional<std::string> trace;    ///< the file that says which locks were taken
-  /// Other locks, held and renewed meanwhile; nothing outside that experiment.
+  std::optional<std::string> trace;    ///< the file that lists the locks taken
+  /// Other locks, held and renewed during the run; only in that experiment.
   std::optional<std::uint64_t> held_locks;
-  std::optional<Nodes> nodes;  ///< nothing outside that experiment
+  std::optional<Nodes> nodes;  ///< only in that experiment
 
   bool operator==(const Load&) const = default;
 };
@@ -84,7 +84,7 @@ struct WaitAnatomy {
   double round_trip_seconds = 0, backoff_seconds = 0, notified_seconds = 0;
 };
 
-/// Percentiles of the acquisitions in which each client weighs the same, however many it made.
+/// Percentiles of the acquisitions in which all clients have the same weight.
 struct ByClient {
   double p50 = 0, p99 = 0, p999 = 0;
   double worst_p99 = 0;               ///< of the client with the highest
@@ -92,35 +92,35 @@ struct ByClient {
 };
 
 struct Fairness {
-  double jain = 1;  ///< not a number where nothing was granted
+  double jain = 1;  ///< NaN if nothing was granted
   std::uint64_t longest_streak = 0;
   double longest_wait_seconds = 0;
-  bool longest_wait_at_least = false;     ///< somebody still waited
+  bool longest_wait_at_least = false;     ///< that wait was cut off
   std::vector<std::uint64_t> per_client;  ///< sections of each client
   std::optional<ByClient> by_client;      ///< nothing if no client waited
 };
 
-/// The acquisitions of a load with both modes. Means and percentiles as those of `Run::acquire`,
-/// but without the sections of a trace that were never begun, whose modes are not known.
+/// The acquisitions of a load with both modes, like `Run::acquire`, but without the sections of a
+/// trace that were never begun: their modes are not known.
 struct ByMode {
   Distribution exclusive, shared;
 };
 
-/// Of sections that take several locks.
+/// Sections that take several locks.
 struct Transactions {
-  double locks_per_second = 0;  ///< granted, those of attempts in vain included
+  double locks_per_second = 0;  ///< granted, also to attempts that did not get all
   std::uint64_t aborts = 0;     ///< attempts that did not get all locks
-  std::uint64_t retries = 0;    ///< attempts after those
+  std::uint64_t retries = 0;    ///< attempts after an abort
   std::uint64_t deadlocks = 0;  ///< aborts by a time-out, with locks taken as drawn
-  /// Until a section had all its locks, from its intended and from its actual start.
+  /// Time until a section had all its locks, from its intended and from its actual start.
   Distribution acquire, acquire_service;
 };
 
-/// Of held leases, on a timer.
+/// Renewal of held leases by a timer.
 struct Renewal {
-  std::uint64_t renewals = 0;  ///< that prolonged a lease
-  std::uint64_t failures = 0;  ///< without a usable answer
-  std::uint64_t lost = 0;      ///< by which a lease was found lost
+  std::uint64_t renewals = 0;  ///< renewals that prolonged a lease
+  std::uint64_t failures = 0;  ///< renewals without a usable answer
+  std::uint64_t lost = 0;      ///< renewals that found the lease lost
   double commands_per_second = 0;
   Distribution duration, slip, margin;  ///< a margin below 0 counts as 0
 };
@@ -129,31 +129,31 @@ struct Renewal {
 struct NodeVotes {
   std::string node;                        ///< its endpoint
   std::uint64_t granted = 0, refused = 0;  ///< in time or later
-  std::uint64_t failed = 0;                ///< no answer in time, or not sent as it is down
+  std::uint64_t failed = 0;  ///< no answer in time, or not sent to a node that is down
 };
 
-/// Of a lock that lives on several independent nodes.
+/// A lock on several independent nodes.
 struct Quorum {
   std::uint64_t nodes = 0;
   std::vector<NodeVotes> votes;
   std::uint64_t split_votes = 0;           ///< rounds in which no client had a majority
-  double rounds_per_grant = 0;             ///< not a number where nothing was granted
-  std::vector<Distribution> node_seconds;  ///< how long each node took to answer in time
+  double rounds_per_grant = 0;             ///< NaN if nothing was granted
+  std::vector<Distribution> node_seconds;  ///< response times of each node, of answers in time
   Distribution validity;                   ///< left at the grant
 };
 
-/// Of a lock that waits until replicas have it.
+/// A lock that waits until replicas acknowledge it.
 struct Replication {
-  std::uint64_t replicas = 0;  ///< that must acknowledge
-  std::uint64_t refusals = 0;  ///< locks released again, as too few did in time
-  Distribution wait;           ///< for them, successful or not
+  std::uint64_t replicas = 0;  ///< how many must acknowledge
+  std::uint64_t refusals = 0;  ///< locks released again, as too few acknowledged in time
+  Distribution wait;           ///< for acknowledgements, successful or not
 };
 
 /// `unprotected`: a control, which promises no exclusion, lost updates as expected. `unaudited`: no
 /// write was accepted, or the counter could not be read. `untested`: nothing was violated, but too
 /// few clients competed to tell.
 enum class Verdict { exclusive, violated, unprotected, unaudited, untested };
-/// Their names in the file, in that order.
+/// The names of the verdicts in the file, in that order.
 inline constexpr std::array<std::string_view, 5> kVerdicts{"exclusive", "violated", "unprotected",
                                                            "unaudited", "untested"};
 constexpr std::string_view to_string(Verdict verdict) {
@@ -177,7 +177,7 @@ struct Audit {
   std::optional<double> violations_per_million;
   Verdict verdict = Verdict::exclusive;
 
-  /// No violation was seen, though perhaps too few grants to tell.
+  /// No violation was seen; there may have been too few grants to tell.
   bool saw_no_violation() const {
     return verdict == Verdict::exclusive || verdict == Verdict::untested;
   }
@@ -203,11 +203,11 @@ struct FaultMark {
   /// From healing, or from the fault if it was not healed, until throughput was back; nothing: not
   /// within the run.
   std::optional<double> recovery_seconds;
-  /// Of the throughput before; not a number where that was too little to tell.
+  /// Lowest throughput as a share of that before the fault; NaN if that was too low to compare.
   double lowest_share = 0;
 };
 
-/// Start of the reason that is not the generator's fault: all clients were busy, so sections began
+/// Begins the reason that does not blame the generator: all clients were busy, so sections began
 /// late.
 inline constexpr std::string_view kNotTheLoadAskedFor = "the load was not the one asked for";
 
@@ -216,16 +216,16 @@ struct Generator {
   double cpu_share = 0;  ///< of all cores of this machine
   bool valid = true;
   std::vector<std::string> reasons;
-  // Of the whole machine during the load, all its cores; nothing where the kernel does not tell.
-  std::optional<double> machine_cpu_share;  ///< in use by anybody
-  /// In use by programs other than the generator and the private servers; nothing for the user's
+  // Shares of all cores of the machine during the load; nothing if the kernel does not report them.
+  std::optional<double> machine_cpu_share;  ///< in use by any program
+  /// In use by programs other than the generator and the private servers; nothing with the user's
   /// servers, which may run on this machine.
   std::optional<double> other_cpu_share;
   std::optional<double> steal_share;           ///< taken by other virtual machines
-  std::optional<double> pressure_share;        ///< of the time, in which a thread waited for a core
+  std::optional<double> pressure_share;        ///< share of the time a thread waited for a core
   std::optional<std::string> clients_on;       ///< "fibers" or "threads"
-  std::optional<std::uint64_t> threads;        ///< on which clients ran
-  std::optional<double> busiest_thread_share;  ///< of fibers: CPU of the busiest one, of one core
+  std::optional<std::uint64_t> threads;        ///< threads that clients ran on
+  std::optional<double> busiest_thread_share;  ///< with fibers: CPU of the busiest, of one core
 };
 
 /// One process of a run on several hosts.
@@ -239,67 +239,67 @@ struct Rank {
   double cpu_seconds = 0;
   double cpu_share = 0;            ///< of all cores of its host
   double lag_p99_seconds = 0;      ///< open loop: how late its idle clients began
-  double late_seconds = 0;         ///< how much later than rank 0 it began the load, at most
+  double late_seconds = 0;         ///< upper bound: how long after rank 0 it began the load
   bool outlier = false;            ///< its waits are far from those of most ranks
   bool lost = false;               ///< it was dead or silent: left out
-  std::vector<std::string> notes;  ///< why its figures are its own, or its host's
+  std::vector<std::string> notes;  ///< why its figures are those of its generator or its host
 };
 
-/// Where a mean lies with a confidence of 95 %.
+/// A confidence interval of 95 %, of a mean.
 struct Interval {
   double low = 0, high = 0;
 
   bool holds(double value) const { return low <= value && value <= high; }
 };
 
-/// Mean over the pairs of runs that are compared.
+/// A cost: mean over the pairs of runs that are compared.
 struct Cost {
   double mean = 0;
   std::optional<Interval> interval;  ///< nothing for one pair
 };
 
-/// What the quantity that an experiment varies cost; the same in all repetitions of a load.
+/// The cost of the quantity that an experiment varies; the same in all repetitions of a load.
 struct Costs {
-  /// The share of the sections per second without held locks that renewing them took.
+  /// Share of the throughput without held locks that renewing held locks took.
   std::optional<Cost> throughput;
-  /// By how much each node more than in the smallest quorum raised the acquire p50, in seconds.
+  /// Increase of the acquire p50 per node above the smallest quorum, in seconds.
   std::optional<Cost> node_seconds;
-  std::optional<double> node_commands;  ///< likewise the commands per section
+  std::optional<double> node_commands;  ///< likewise of the commands per section
 };
 
 struct Run {
   std::string strategy, backend;
   int repetition = 1;
   Load load;
-  double warmup_seconds = 0;  ///< that passed before the measured part
+  double warmup_seconds = 0;  ///< load before the measured part
   double duration_seconds = 0;
   std::uint64_t sections = 0;
   double sections_per_second = 0;
   Outcomes outcomes;
   std::uint64_t leases_lost = 0, shared_sections = 0;
-  /// From the end of a lost lease's validity until its client knew. For a lease that was lost
-  /// before that end: from its latest confirmation, an upper bound.
+  /// From the end of a lost lease's validity until its client knew. For a lease lost before that
+  /// end: from its last confirmation, an upper bound.
   Distribution loss_to_knowledge;
   /// `handoff`: from the start of a release to the next grant to a client that was waiting then.
-  /// `turnaround`: from the start of such a release to the next grant, to whomever.
+  /// `turnaround`: from the start of such a release to the next grant to any client.
   Distribution acquire, acquire_service, hold, release, handoff, turnaround, schedule_lag;
   std::uint64_t releases_not_owner = 0, releases_failed = 0;
   std::uint64_t awaited_releases = 0;  ///< at which a client waited
-  std::uint64_t direct_handoffs = 0;   ///< those of them whose next grant went to such a client
-  std::uint64_t overtakings = 0;       ///< grants to clients that came after such a release
-  /// How long the store took to answer, by the command's name; without those that wait for the lock
-  /// at the server.
+  std::uint64_t direct_handoffs = 0;   ///< awaited releases whose next grant went to such a client
+  std::uint64_t overtakings = 0;       ///< grants to clients that came after an awaited release
+  /// Response times of the store by command name, without commands that wait for the lock at the
+  /// server.
   std::map<std::string, Distribution> commands;
   WaitAnatomy wait;
   double attempts_per_grant = 0, commands_per_section = 0;
   std::optional<double> herd_factor;  ///< nothing if no client waits for a wake-up
   std::optional<double> server_cpu_seconds_per_section;
-  /// Both ways, with all that the connections carried; nothing without a proxy.
+  /// All bytes on the connections, both ways; nothing without a proxy.
   std::optional<double> bytes_per_section;
   Fairness fairness;
   std::optional<ByMode> acquire_by_mode;     ///< nothing unless both modes occurred
   std::optional<Transactions> transactions;  ///< nothing if each section takes one lock
-  /// Nothing if no lease was renewed. Beside held locks: of those, their release included.
+  /// Nothing if no lease was renewed. With held locks: their renewal, including their release.
   std::optional<Renewal> renewal;
   std::optional<Quorum> quorum;            ///< nothing for a lock on a single node
   std::optional<Replication> replication;  ///< nothing if the lock does not wait for replicas
@@ -307,8 +307,8 @@ struct Run {
   std::vector<SeriesPoint> series;
   std::vector<FaultMark> faults;  ///< in order of time
   Generator generator;
-  std::optional<Costs> costs;       ///< nothing but in an experiment that measures them
-  std::vector<Rank> ranks;          ///< nothing in a run of one process
+  std::optional<Costs> costs;       ///< only in an experiment that measures them
+  std::vector<Rank> ranks;          ///< empty in a run of one process
   std::vector<std::string> errors;  ///< distinct, the most frequent first; not all
 };
 
@@ -319,8 +319,8 @@ struct RunField {
   T Run::*member;
 };
 
-/// The distributions and counts that stand in a run itself. fields.h writes and reads them by these
-/// lists, and compare judges them by the same.
+/// The distributions and counts directly in a run. fields.h writes and reads them by these lists,
+/// and compare judges them by the same lists.
 inline constexpr std::array kRunDistributions{
     RunField<Distribution>{"loss_to_knowledge", &Run::loss_to_knowledge},
     RunField<Distribution>{"acquire", &Run::acquire},
@@ -341,7 +341,7 @@ struct Server {
   std::string version;
   std::vector<std::string> endpoints;
   std::optional<std::string> encryption;  ///< of connections: "TLS", "sslmode=verify-full"
-  /// What its user should know: a password that goes over the network unencrypted.
+  /// What the user should know, such as a password that is sent unencrypted.
   std::vector<std::string> warnings;
 };
 
@@ -365,7 +365,7 @@ struct Skipped {
 using OptionValue =
     std::variant<std::nullptr_t, bool, std::int64_t, double, std::string, std::vector<std::string>>;
 
-/// Something that happened in a hazard's play, `t` seconds after its beginning.
+/// An event of a hazard's play, `t` seconds after its beginning.
 struct HazardEvent {
   double t = 0;
   std::string who, what;
@@ -377,7 +377,7 @@ struct Hazard {
   std::string expected;  ///< what the strategy declares
   std::string observed;  ///< what was seen
   bool agrees = true;
-  std::map<std::string, OptionValue> evidence;  ///< "reason" says it in plain words
+  std::map<std::string, OptionValue> evidence;  ///< "reason" explains the outcome in words
   std::vector<HazardEvent> timeline;
 };
 
@@ -389,12 +389,12 @@ struct CapacityRate {
   double rate = 0;
   std::string decision;  ///< "kept", "missed", or "open": neither could be shown
   std::uint64_t samples = 0, steps = 0;
-  std::uint64_t missed_steps = 0;   ///< that alone missed the objective
-  std::uint64_t invalid_steps = 0;  ///< these can show that it is kept, not that it is missed
-  /// Where the objective's figure lies, with a confidence of 95 % on either side; not a number on a
-  /// side that the steps do not show. Of several objectives, of one that decides.
+  std::uint64_t missed_steps = 0;   ///< steps that missed the objective by themselves
+  std::uint64_t invalid_steps = 0;  ///< they can show that the rate is kept, not that it is missed
+  /// Where the objective's figure lies, with a confidence of 95 % on either side; NaN on a side
+  /// that the steps do not show. With several objectives, the figure of one that decides.
   double figure_low = 0, figure_high = 0;
-  double rho = 0;  ///< share of the time for which a lock was taken: held, or being handed over
+  double rho = 0;  ///< share of the time a lock was taken: held, or being handed over
   Distribution acquire;
   std::string reason;  ///< of the decision, with figures
 };
@@ -403,8 +403,8 @@ struct CapacityRate {
 struct Capacity {
   std::string strategy, objective;
   std::uint64_t clients = 1, keys = 1;
-  /// Sections per second: the highest that kept it, 0 if none did, and the lowest that missed it,
-  /// not a number if none did. What lies in between could not be decided.
+  /// Sections per second: the highest rate that kept the objective, 0 if none did; the lowest rate
+  /// that missed it, NaN if none did. Rates in between could not be decided.
   double lowest = 0, highest = 0;
   std::optional<double> ceiling;  ///< 1 / hold over all keys; nothing without a hold
   std::string limit;              ///< "lock", "store", "generator", "clients" or "unknown"
@@ -412,15 +412,16 @@ struct Capacity {
   bool confirmed = false;  ///< `lowest` and `highest` are close, and were measured again
   /// Whether a run broke exclusion, promised or not; empty: no run was audited.
   std::optional<bool> violated;
-  /// The planned rate divided by `lowest`, and by what share the load may grow until there.
+  /// `utilisation`: the planned rate divided by `lowest`. `headroom`: the share by which the load
+  /// can grow to reach `lowest`.
   std::optional<double> planned_rate, utilisation, headroom;
-  std::vector<CapacityRate> rates;  ///< growing
+  std::vector<CapacityRate> rates;  ///< ascending
 
-  /// Whether that was shown: by a miss at a lower rate, or by the ceiling.
+  /// Whether the planned rate was shown to be too high: by a miss up to that rate, or the ceiling.
   bool planned_too_high() const {
     return planned_rate && (*planned_rate >= highest || (ceiling && *planned_rate >= *ceiling));
   }
-  /// What was found at that rate; null if it was not measured.
+  /// The findings at that rate; null if it was not measured.
   const CapacityRate* at(double rate) const {
     const auto found = std::ranges::find(rates, rate, &CapacityRate::rate);
     return found == rates.end() ? nullptr : &*found;
@@ -429,45 +430,45 @@ struct Capacity {
 
 // What `watch` saw.
 
-/// How often each thing happened to one lock, or to the locks of a family, since the watch began.
+/// Counts of events of one lock, or of the locks of a family, since the watch began.
 struct ObservedCounts {
   std::uint64_t acquisitions = 0, releases = 0;
   std::uint64_t renewals = 0;  ///< seen as a TTL that grew under the same holder
   std::uint64_t expired_while_held = 0;
-  std::uint64_t undecided = 0;  ///< ended so close to the expiry that either is possible
+  std::uint64_t undecided = 0;  ///< ended so close to the expiry that it may have been a release
   std::uint64_t session_lost = 0;
   std::uint64_t taken_over = 0;     ///< taken by another client shortly after it had expired
   std::uint64_t owner_changed = 0;  ///< without a release in between that could be seen
-  std::uint64_t without_ttl = 0;    ///< ended, and never had a TTL, where the store has one
+  std::uint64_t without_ttl = 0;    ///< ended without ever having a TTL, though the store has TTLs
   std::uint64_t thin_margins = 0;   ///< released or renewed with less than a tenth of the TTL left
-  std::uint64_t most_waiting = 0;   ///< at once, so far
+  std::uint64_t most_waiting = 0;   ///< most clients that waited at the same time so far
 };
 
-/// With what is so now.
+/// The counts, and the present state.
 struct ObservedFigures : ObservedCounts {
   std::uint64_t held_now = 0;
   std::uint64_t without_ttl_now = 0;      ///< of those held now
   std::uint64_t held_long_now = 0;        ///< longer than usual, or than the user allows
-  std::uint64_t renewal_stopped_now = 0;  ///< were renewed in time, and are not any more
+  std::uint64_t renewal_stopped_now = 0;  ///< were renewed in time before, but no longer
   double acquisitions_per_second = 0;     ///< in the last seconds
-  double largest_share = 0;               ///< of the acquisitions, of the client that took most
+  double largest_share = 0;               ///< of acquisitions, by the client with the most
 };
 
-/// Locks of one family as a watch saw them. How exact counts are says `accuracy`: "exact",
-/// "at_least" or "sampled". results/tables/observed.h says where each figure goes.
+/// Locks of one family as a watch saw them. `accuracy` of the counts is "exact", "at_least" or
+/// "sampled". results/tables/observed.h says where each figure is shown.
 struct Observed : ObservedFigures {
   std::string store, family, source, accuracy;
   std::uint64_t locks = 0;                   ///< distinct ones
-  std::uint64_t no_ttl = 0;                  ///< those that ended without a TTL, and those held now
-  std::optional<std::uint64_t> waiting_now;  ///< nothing: the store does not tell
-  double oldest_hold = 0, oldest_wait = 0;   ///< seconds, now; 0: none
+  std::uint64_t no_ttl = 0;                  ///< without_ttl and without_ttl_now together
+  std::optional<std::uint64_t> waiting_now;  ///< nothing if the store does not show waiters
+  double oldest_hold = 0, oldest_wait = 0;  ///< age of the longest current one, in seconds; 0: none
   Distribution hold;
-  std::optional<Distribution> wait;  ///< nothing: the store does not tell
+  std::optional<Distribution> wait;  ///< nothing if the store does not show waiters
   std::optional<double> margin_min;  ///< seconds of the TTL left at a release or renewal
   std::uint64_t missed = 0;          ///< changes of this store that were not looked at
 };
 
-/// One of the locks that hurt most, with what happened to it last.
+/// One of the locks that hurt most, with its latest events.
 struct ObservedLock {
   struct Moment {
     double t = 0;  ///< seconds since the watch began
@@ -476,7 +477,7 @@ struct ObservedLock {
   };
 
   std::string store, endpoint, family, lock, shape;
-  std::string trouble;                ///< what is wrong with it, in a word or two; empty: nothing
+  std::string trouble;                ///< its problem in a word or two; empty: none
   std::optional<std::string> holder;  ///< a hash; nothing: it is free
   std::optional<double> held_seconds, ttl_left_seconds;
   std::optional<std::uint64_t> waiting_now;
@@ -484,7 +485,7 @@ struct ObservedLock {
   std::vector<Moment> history;
 };
 
-/// Something that on-call should know.
+/// A finding that on-call should know.
 struct ObservedFinding {
   std::string kind, store, family;
   std::optional<std::string> lock;  ///< the worst
@@ -495,7 +496,7 @@ struct ObservedFinding {
 /// A server that was watched, and how well it could be seen.
 struct ObservedSource {
   std::string store, endpoint, way, accuracy, waiters;
-  std::vector<std::string> unseen;  ///< what it cannot see, a sentence each
+  std::vector<std::string> unseen;  ///< what cannot be seen of it, a sentence each
   double watched_seconds = 0, blind_seconds = 0;
   std::uint64_t missed = 0, commands = 0;
 };
@@ -503,10 +504,10 @@ struct ObservedSource {
 struct Result {
   std::string id;
   std::string started_at;  ///< RFC 3339
-  /// The words behind `lockbench` that make such a result again, without passwords; none: unknown.
+  /// The arguments of `lockbench` that reproduce the result, without passwords; empty: unknown.
   std::vector<std::string> command;
   bool interrupted = false;
-  /// That of the command that wrote it, if a rank was lost.
+  /// Exit code of the command that wrote the file; only if a rank was lost.
   std::optional<std::uint64_t> exit_code;
   Build lockbench;
   Environment environment;
@@ -515,7 +516,7 @@ struct Result {
   std::vector<Run> runs;
   std::optional<std::vector<Hazard>> hazards;
   std::optional<std::vector<Capacity>> capacity;
-  std::optional<std::vector<Observed>> observed;  ///< by a watch
+  std::optional<std::vector<Observed>> observed;  ///< only of a watch
   std::vector<ObservedLock> locks;
   std::vector<ObservedFinding> findings;
   std::vector<ObservedSource> sources;

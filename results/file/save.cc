@@ -47,7 +47,7 @@ class File {
       if (written > 0) {
         text.remove_prefix(static_cast<std::size_t>(written));
       } else if (written == 0) {
-        return EIO;  // would loop for ever
+        return EIO;  // would loop forever
       } else if (errno != EINTR) {
         return errno;
       }
@@ -74,11 +74,11 @@ tl::expected<TemporaryFile, std::string> create_beside(const fs::path& path, mod
     if (descriptor >= 0) return TemporaryFile{std::move(name), File(descriptor)};
     if (errno != EEXIST) return cannot("write", path, describe_errno(errno));
   }
-  return cannot("write", path, "too many temporary files are left beside it");
+  return cannot("write", path, "too many temporary files are left next to it");
 }
 
-/// Makes the rename itself survive a power cut. Not every file system can, and the text is safe
-/// anyway.
+/// Makes the rename survive a power cut. Errors are ignored: not every file system can do it, and
+/// the text is safe anyway.
 void sync_directory(const fs::path& directory) {
   const int descriptor = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (descriptor >= 0) static_cast<void>(File(descriptor).sync());
@@ -88,8 +88,8 @@ fs::path directory_of(const fs::path& path) {
   return path.has_parent_path() ? path.parent_path() : fs::path(".");
 }
 
-/// Not in one step: for a device, and for a file that cannot be replaced as something is mounted on
-/// it, as containers do with single files.
+/// Not atomic. For devices, and for files that cannot be replaced because something is mounted on
+/// them, as containers do with single files.
 int write_in_place(const fs::path& path, std::string_view text) {
   // O_NOCTTY, as a device may be a terminal.
   const int descriptor = ::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY);
@@ -99,7 +99,7 @@ int write_in_place(const fs::path& path, std::string_view text) {
   if (error == 0) {
     const bool cut = ::ftruncate(file.descriptor(), static_cast<off_t>(text.size())) == 0;
     error = cut ? file.sync() : errno;
-    // So says a device, which can be neither cut nor synced.
+    // A device can be neither truncated nor synced.
     if (error == EINVAL) error = 0;
   }
   const int closed = file.close();
@@ -109,12 +109,12 @@ int write_in_place(const fs::path& path, std::string_view text) {
 Outcome replace_file(const fs::path& path, std::string_view text) {
   struct stat before {};
   const bool exists = ::stat(path.c_str(), &before) == 0;
-  // Never readable by more than the file that it replaces.
+  // Never readable by more users than the file that it replaces.
   auto temporary = create_beside(path, exists ? before.st_mode & kModeBits : kMode);
   if (!temporary) return tl::unexpected(std::move(temporary.error()));
   File& file = temporary->file;
   if (exists) {
-    // A file system without owners or modes refuses, and has nothing to keep.
+    // A file system without owners or modes refuses, but has nothing to keep.
     static_cast<void>(::fchown(file.descriptor(), before.st_uid, before.st_gid) == 0);
     static_cast<void>(::fchmod(file.descriptor(), before.st_mode & kModeBits) == 0);
   }
@@ -130,7 +130,7 @@ Outcome replace_file(const fs::path& path, std::string_view text) {
   return {};
 }
 
-/// What a link points to, so that the link stays one.
+/// The target of a link, so that the link itself is not replaced.
 fs::path resolve(const fs::path& path) {
   std::error_code error;
   fs::path target = fs::canonical(path, error);

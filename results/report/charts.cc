@@ -23,7 +23,7 @@ using Scale = Chart::Axis::Scale;
 constexpr std::size_t kMostShown = 8, kMostMarks = 40, kMostName = 100;
 constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
 
-/// Of a plateau only the ends are kept.
+/// Keeps only the ends of a plateau.
 void add(std::vector<Point>& points, Point point) {
   const std::size_t n = points.size();
   if (n >= 2 && points[n - 1].second == point.second && points[n - 2].second == point.second) {
@@ -39,7 +39,8 @@ bool kept_exclusion(const Result& result, const std::string& strategy) {
   });
 }
 
-/// Those whose lines are shown at first: of many, the fastest of each store that kept exclusion.
+/// The runs whose lines are shown at first: if there are many, the fastest run per store of the
+/// strategies that kept exclusion.
 std::vector<const Run*> shown_of(const Result& result, const std::vector<const Run*>& runs) {
   std::vector<const Run*> shown = runs;
   if (runs.size() > kMostShown) {
@@ -58,7 +59,7 @@ std::vector<const Run*> shown_of(const Result& result, const std::vector<const R
 
 void add_marks(const Run& run, std::vector<Chart::Mark>& marks) {
   const auto add_mark = [&](Chart::Mark mark) {
-    constexpr double kSame = 0.5;  // of several strategies, it is drawn once
+    constexpr double kSame = 0.5;  // marks of several strategies this close are drawn once
     const bool there = std::ranges::any_of(marks, [&](const Chart::Mark& other) {
       return other.label == mark.label && std::abs(other.from - mark.from) < kSame;
     });
@@ -74,7 +75,7 @@ void add_marks(const Run& run, std::vector<Chart::Mark>& marks) {
   }
 }
 
-/// Five digits: more are not visible and would make the page larger.
+/// Five digits: more are not visible, and enlarge the page.
 Json number(double value) {
   if (!std::isfinite(value)) return nullptr;
   return std::strtod(fmt::format("{:.5g}", value).c_str(), nullptr);
@@ -116,7 +117,7 @@ std::vector<const Run*> typical_runs(const Result& result) {
   std::vector<const Run*> typical;
   for (auto& [strategy, runs] : grouped(result.runs, &Run::strategy)) {
     if (typical.size() == kMostStrategies) break;
-    // Stable, as files come from anywhere: std::sort may leave its range if one is not a number.
+    // Stable, as files may be hostile: with NaN, std::sort may leave its range.
     std::ranges::stable_sort(runs, {}, &Run::sections_per_second);
     typical.push_back(runs[runs.size() / 2]);
   }
@@ -171,12 +172,12 @@ std::vector<Chart> charts_of(const Result& result) {
   const Chart::Axis time{"seconds since the load began", false, Scale::linear};
   Chart percentiles{.title = "Time to acquire by percentile",
                     .note =
-                        "Each line ends with its longest sample. A steep rise on the right means "
+                        "Each line ends at its longest sample. A steep rise on the right means "
                         "that a few acquisitions take much longer. Waits cut off by a timeout or "
                         "the end of the run count as if they had ended then.",
                     .x = {"percentile", false, Scale::percentile},
                     .y = {"time to acquire", true}};
-  Chart rate{.title = "Throughput over time", .x = time, .y = {"sections a second"}};
+  Chart rate{.title = "Throughput over time", .x = time, .y = {"sections per second"}};
   Chart p99{.title = "Time to acquire over time",
             .note = "The 99th percentile of each second.",
             .x = time,
@@ -193,7 +194,8 @@ std::vector<Chart> charts_of(const Result& result) {
     if (at_first) add_marks(*run, rate.marks);
   }
   p99.marks = rate.marks;
-  const std::string which = "Of several repetitions, the one with the median throughput.";
+  const std::string which =
+      "Of several repetitions, the chart shows the one with the median throughput.";
   std::vector<Chart> charts;
   for (Chart* chart : {&percentiles, &rate, &p99}) {
     if (chart->lines.empty()) continue;
@@ -209,7 +211,7 @@ std::string to_json(const std::vector<Chart>& charts) {
   const std::string plain = document.dump(-1, ' ', true, Json::error_handler_t::replace);
   std::string inert;
   inert.reserve(plain.size());
-  // These characters occur only in strings, where an escape means the same.
+  // These characters occur only in strings, where an escape has the same meaning.
   for (const char c : plain) {
     if (c == '<' || c == '>' || c == '&') {
       inert += fmt::format("\\u{:04x}", static_cast<unsigned>(c));

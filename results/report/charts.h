@@ -10,7 +10,7 @@ namespace lockbench::results::report {
 inline constexpr std::size_t kMostStrategies = 64;
 inline constexpr std::size_t kMostPoints = 240;  ///< of one line
 
-using Point = std::pair<double, double>;  ///< not a number: a gap
+using Point = std::pair<double, double>;  ///< NaN: a gap
 
 /// Lines over an axis, as charts.js draws them.
 struct Chart {
@@ -29,7 +29,7 @@ struct Chart {
     std::vector<Point> points;
     bool shown = true;  ///< at first
   };
-  /// A stretch of the x axis; without an end, up to its own.
+  /// A stretch of the x axis; without `until`, up to the end of the axis.
   struct Mark {
     std::string label;
     double from = 0;
@@ -46,12 +46,12 @@ struct Chart {
 std::vector<const Run*> typical_runs(const Result& result);
 
 /// x is 1 / (1 - p), y the value at p: HdrHistogram's steps, five for each halving of the distance
-/// to 100 %, and the maximum at the end. Without buckets, as in a thinned result, only where
-/// percentiles are known. Empty without samples, or if nothing but the maximum is known.
+/// to 100 %, and the maximum at the end. Without buckets, as in a condensed result, only the known
+/// percentiles. Empty without samples, or if only the maximum is known.
 std::vector<Point> percentile_curve(const Distribution& distribution);
 
-/// A run's seconds, thinned out to what a chart can show: rates are means over the seconds that
-/// share a point, latencies the worst of them, so that no peak is lost.
+/// A run's seconds, thinned out for a chart: the rate of a point is the mean of its seconds, the
+/// latency the worst of them, so that no peak is lost.
 struct OverTime {
   std::vector<Point> rate, p99;
 };
@@ -60,8 +60,7 @@ OverTime over_time(std::span<const SeriesPoint> series);
 /// Percentiles, throughput and waits over time of a result of one load.
 std::vector<Chart> charts_of(const Result& result);
 
-/// As JSON that can stand inside an HTML element: no "<", ">" or "&", ASCII only. What is not a
-/// number is null.
+/// JSON that can stand inside an HTML element: no "<", ">" or "&", ASCII only. NaN becomes null.
 std::string to_json(const std::vector<Chart>& charts);
 
 }  // namespace lockbench::results::report

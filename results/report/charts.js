@@ -6,7 +6,7 @@
   const line_color = (i) => color("--c" + (i % 8));
   const dashes = [[], [7, 4], [2, 3], [10, 3, 2, 3], [5, 2], [1, 2], [12, 5], [3, 6]];
 
-  // Three digits, as the tables have them.
+  // Three digits, like the tables.
   const digits = (value) => {
     const rounded = Number(value.toPrecision(3));
     return Math.abs(rounded) >= 100 ? rounded.toFixed(0) : String(rounded);
@@ -27,7 +27,7 @@
     return digits(value / unit) + name;
   };
 
-  // 1, 2 and 5 of each decade where there are few of them, else the decades alone.
+  // 1, 2 and 5 of each decade if there are few decades, else the decades alone.
   const log_ticks = (low, high) => {
     const steps = Math.log10(high / low) < 2.2 ? [1, 2, 5] : [1], ticks = [];
     for (let power = Math.floor(Math.log10(low)); power <= Math.ceil(Math.log10(high)); power++) {
@@ -39,7 +39,7 @@
     return ticks;
   };
 
-  // From the step of 1, 2, 5 below to the one above.
+  // Bounds on the grid of 1, 2, 5: the step below the values and the step above.
   const log_bounds = (values) => {
     // Beyond these a step of the grid is 0 or infinite, and ticks would never end.
     const positive = values.filter((value) => value > 1e-300 && value < 1e300);
@@ -96,7 +96,7 @@
           label: line.name, hidden: !line.shown, borderColor: line_color(i), backgroundColor: line_color(i),
           borderDash: dashes[Math.floor(i / 8) % dashes.length], borderWidth: 2,
           pointRadius: line.points.length > 30 ? 0 : 3, pointHitRadius: 8,
-          // What a logarithmic axis cannot show is a gap: an outage must not look like a slope.
+          // A value that a logarithmic axis cannot show is a gap: an outage must not look like a slope.
           data: line.points.map(([x, y]) => ({ x, y: y === null || (chart.y.scale === "log" && y <= 0) ? NaN : y })),
         })),
       },
@@ -135,5 +135,5 @@
   };
   addEventListener("beforeprint", () => print(true));
   addEventListener("afterprint", () => print(false));
-  document.documentElement.dataset.ready = "yes";  // for those who wait for it
+  document.documentElement.dataset.ready = "yes";  // the browser tests wait for it
 })();

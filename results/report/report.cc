@@ -39,7 +39,7 @@ std::string paragraph(std::string_view text) {
   return text.empty() ? "" : fmt::format("<p class=\"soft\">{}</p>\n", html_text(text, 1000));
 }
 
-/// Each line as a line.
+/// Keeps the lines of the text, at most kMostPlayLines.
 std::string preformatted(std::string_view text) {
   std::string out = "<pre tabindex=\"0\">";
   for (std::size_t line = 0; !text.empty(); ++line) {
@@ -62,7 +62,7 @@ std::string to_html(const Block& block) {
   return heading(3, block.title) + results::to_html(block.table) + results::to_html(block.lines);
 }
 
-/// Without the rows that have no value.
+/// Leaves out rows without a value.
 std::string pairs_html(const std::string& name, const std::string& value,
                        std::vector<std::pair<std::string, std::string>> rows) {
   using Pair = std::pair<std::string, std::string>;
@@ -93,7 +93,7 @@ class Page {
     add_facts(source);
   }
 
-  /// Strategies that several results have, side by side.
+  /// Shows side by side the strategies that several results have.
   void add_overview(std::span<const Source> sources) {
     std::vector<Field<std::string>> fields{
         {{"strategy", "", "strategy"}, [](const std::string& strategy) { return strategy; }}};
@@ -122,7 +122,7 @@ class Page {
     if (strategies.empty()) return;
     body_ += heading(2, "Side by side") +
              paragraph(
-                 "Strategies that several results have. lockbench compare tells whether a "
+                 "Strategies in more than one result. lockbench compare tells whether a "
                  "difference is significant.") +
              results::to_html(table_of(fields, strategies)) +
              results::to_html(differences(sources));
@@ -178,12 +178,12 @@ class Page {
     charts_.push_back(std::move(chart));
   }
 
-  /// Of each load its own: figures of different loads do not belong into one chart.
+  /// Each load has its own charts: figures of different loads do not belong into one chart.
   void add_charts(const Result& result) {
     if (result.runs.empty()) return;
     const bool several = has_several_loads(result);
     std::vector<Result> loads = several ? split_by_load(result) : std::vector{result};
-    // The charts compare strategies, and these are points of one.
+    // The charts compare strategies, not the points of an experiment.
     if (is_experiment(result)) loads.clear();
     for (std::size_t i = 0; i < std::min(loads.size(), kMostLoads); ++i) {
       const std::string load = several ? label(loads[i].runs.front().load) : "";
@@ -197,7 +197,7 @@ class Page {
                          results::to_html(*chosen(run_table(result, {}), {"all"})));
   }
 
-  /// What happened in each play, by scenario.
+  /// The events of each play, by scenario.
   void add_plays(const std::vector<Hazard>& hazards) {
     std::vector<std::pair<std::string, std::string>> scenarios;  ///< and their plays
     std::size_t left_out = 0;
@@ -283,7 +283,7 @@ class Page {
         folded_away("All settings (durations in seconds)", pairs_html("option", "value", settings));
   }
 
-  /// Harmless in a shell, whatever the file holds.
+  /// Quoted, so that a hostile file cannot make the shell run anything else.
   static std::string command_line(const std::vector<std::string>& words) {
     constexpr std::string_view kPlain =
         "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-./:=,@%+";

@@ -17,21 +17,21 @@
 namespace lockbench::results {
 namespace {
 
-/// What is compared first, unless gates say otherwise.
+/// The first family of figures if there are no gates.
 constexpr std::array<std::string_view, 2> kHeadline{"sections_per_second", "acquire.p99"};
-/// The share of the false alarms that the first family may raise: so much that five repetitions can
-/// show something of three strategies.
+/// The share of the false alarms that the first family may raise: enough for five repetitions to
+/// show a difference of three strategies.
 constexpr double kShareOfFirst = 0.96;
-/// No smaller change is shown: a bucket of a histogram is 0.8 % wide.
+/// No smaller change is shown: percentiles have an error of up to 0.8 %.
 constexpr double kLeastChange = 0.01;
-/// With which a gate finds its detectable change.
+/// The power with which a gate detects its detectable change.
 constexpr double kPower = 0.8;
 
 /// The figures of a strategy in one result, by repetition.
 struct StrategyRuns {
   std::string name;
   std::map<int, std::map<std::string, double, std::less<>>> figures{};
-  std::set<std::string, std::less<>> at_least{};  ///< figures that are lower bounds in some of them
+  std::set<std::string, std::less<>> at_least{};  ///< figures that are lower bounds in some runs
 
   std::vector<double> values_of(const std::string& path) const {
     std::vector<double> values;
@@ -43,7 +43,7 @@ struct StrategyRuns {
   }
 };
 
-/// In the order of their first runs. Of two runs of one repetition the later one counts.
+/// In the order of their first runs. Of two runs of one repetition, the later counts.
 std::vector<StrategyRuns> strategies_of(const Result& result) {
   std::vector<StrategyRuns> strategies;
   const auto name = [&](const Run& run) { return name_of(run, result); };
@@ -61,7 +61,7 @@ std::vector<StrategyRuns> strategies_of(const Result& result) {
   return strategies;
 }
 
-/// One figure of one strategy, and what is found of it.
+/// One figure of one strategy, and its finding.
 struct Item {
   ComparedFigure figure;
   std::vector<double> a, b;  ///< by repetition; logarithms where relative
@@ -77,7 +77,7 @@ struct Item {
   }
 };
 
-/// All but the p of what both sides have, and the finding that follows.
+/// Everything but p, and the finding as far as it follows without p.
 Item make_item(const StrategyRuns& a, const StrategyRuns& b, const ComparedFigure& figure,
                double confidence) {
   Item item{figure, a.values_of(figure.path), b.values_of(figure.path)};
@@ -110,7 +110,7 @@ Item make_item(const StrategyRuns& a, const StrategyRuns& b, const ComparedFigur
   return item;
 }
 
-/// A figure, and the side on which a difference of it is looked for.
+/// A figure, and the side on which a difference is tested.
 struct Test {
   Item* item;
   Side side;
@@ -121,8 +121,8 @@ struct Family {
   std::vector<Test> tests;
   double alarms = 0;
 
-  /// The least that the most significant of them may have; more than all alarms where no test can
-  /// show anything.
+  /// The smallest p that any of the tests can reach, times their number. Above `alarms`, no test
+  /// can show anything.
   double reach() const {
     double least = 1;
     for (const auto& [item, side] : tests) {
@@ -171,7 +171,7 @@ void judge(const Family& family, double all_alarms) {
   }
 }
 
-/// Repetitions on each side with which so many tests can show anything; nothing below 100.
+/// Repetitions on each side that so many tests need to show anything; nothing if 100 or more.
 std::optional<std::size_t> repetitions_for(std::size_t tests, double alarms, Side side) {
   constexpr std::size_t kMost = 100;
   for (std::size_t count = kFewestRepetitions; count < kMost; ++count) {
@@ -208,8 +208,8 @@ Gate judged(const Regression& gate, const Item& item, std::size_t place, double 
   if (!item.has_repetitions()) return made;
   const double bound = bound_of(gate, one);
   const auto is_beyond = [&](double change) { return gate.more ? change > bound : change < bound; };
-  // What waits were cut off of may be larger: no evidence that B is worse than A, or that it is
-  // not.
+  // A cut-off figure may be larger than seen. For a gate on increases, a larger A may mean that
+  // there is no regression, a larger B that there is one.
   const bool may_be_kept = gate.more ? one.a_at_least : one.b_at_least;
   const bool may_be_missed = gate.more ? one.b_at_least : one.a_at_least;
   if (is_shown(one.finding) && is_beyond(one.change) && !may_be_kept) {
@@ -231,7 +231,7 @@ class Pairing {
     figures_ = compared_figures(asked);
   }
 
-  /// Of a strategy without runs in B, only the figures of gates.
+  /// For a strategy without runs in B, only the figures of gates.
   void add(const StrategyRuns& a, const StrategyRuns& b) {
     const bool is_in_b = !b.figures.empty();
     for (const ComparedFigure& figure : figures_) {
@@ -246,7 +246,7 @@ class Pairing {
         continue;
       }
       measured_.insert(figure.path);
-      // A count of what never happened tells nothing.
+      // A count of events that never happened says nothing.
       if (item.all_values([](double value) { return value == 0; })) continue;
       item.gates = std::move(gates);
       items_.push_back(std::move(item));
@@ -276,7 +276,7 @@ class Pairing {
         comparison_.gates.push_back(judged(*gate, item, place, share));
       }
     }
-    // Gates on a figure that no strategy has.
+    // Gates on figures that no strategy has.
     for (const Regression& gate : gates_) {
       if (!measured_.contains(gate.figure) && comparison_.unmeasured.contains(gate.figure)) {
         comparison_.gates.push_back({gate, "", Gate::Outcome::not_measured, {}, {}});
@@ -305,7 +305,7 @@ class Pairing {
   void refuse_gate(const Item& item) {
     if (!comparison_.gates_undecided.empty()) return;
     comparison_.gates_undecided = fmt::format(
-        "{} of {} was measured in {} repetitions of A and {} of B: {} of each are needed "
+        "{} of {} was measured in {} repetitions of A and {} of B: at least {} of each are needed "
         "(--repeat)",
         item.figure.path, item.found.strategy, item.a.size(), item.b.size(), kFewestRepetitions);
   }
@@ -349,7 +349,7 @@ void add_doubts(const Result& result, std::string_view name, ResultComparison& c
   }
 }
 
-/// Notes the figures that may be larger than what was seen of them.
+/// Notes the figures that are lower bounds.
 void note_lower_bounds(ResultComparison& comparison) {
   std::set<std::string_view> figures;
   for (const Difference& one : comparison.differences) {
@@ -357,8 +357,7 @@ void note_lower_bounds(ResultComparison& comparison) {
   }
   if (figures.empty()) return;
   comparison.notes.push_back(
-      fmt::format("≥: waits were cut off, so the figure may be larger and its change another one: "
-                  "{}",
+      fmt::format("≥: waits were cut off, so the figure may be larger and its change different: {}",
                   fmt::join(figures, ", ")));
 }
 

@@ -13,7 +13,7 @@ namespace {
 
 class Collector {
  public:
-  /// With `exists` false only the names are collected. `wanted`: the only path; empty: all.
+  /// If `exists` is false, collects names only. `wanted`: the only path to collect; empty: all.
   Collector(std::string prefix, std::vector<Figure>& figures, std::string_view wanted,
             bool exists = true)
       : prefix_(std::move(prefix)), figures_(figures), wanted_(wanted), exists_(exists) {}
@@ -27,11 +27,11 @@ class Collector {
     }
   }
 
-  /// Stands before the figures of a distribution that are lower bounds,
+  /// `at_least` of a distribution: visited before the figures that it names,
   void operator()(const char* /*name*/, const std::vector<std::string>& at_least) {
     at_least_ = &at_least;
   }
-  /// and this right after the figure.
+  /// and "..._at_least": visited right after its figure.
   void operator()(const char* name, const bool& at_least) {
     if (added_ && std::string_view(name).ends_with("_at_least")) {
       figures_.back().at_least = at_least;
@@ -63,7 +63,7 @@ class Collector {
   void constant(const char* /*name*/, const char* /*text*/) {}
 
  private:
-  /// Spares a look at all of the run for each cell of a table.
+  /// Avoids visiting the whole run for each cell of a table.
   bool leads_to_wanted(const char* name) const {
     return wanted_.empty() || wanted_.starts_with(prefix_ + name);
   }
@@ -81,11 +81,11 @@ class Collector {
   std::vector<Figure>& figures_;
   const std::string_view wanted_;
   const bool exists_;
-  bool added_ = false;  ///< the last one
+  bool added_ = false;  ///< whether the last figure was added
   const std::vector<std::string>* at_least_ = nullptr;
 };
 
-/// The percentage after this one; 100 where a double cannot tell it from the last one.
+/// The percentage after this one; 100 if a double cannot tell the two apart.
 double next_step(double percent) {
   constexpr double kStepsPerHalving = 5;
   const double halvings = std::floor(std::log2(100 / (100 - percent))) + 1;
@@ -93,7 +93,7 @@ double next_step(double percent) {
   return next > percent ? next : 100;
 }
 
-/// The figures that every comparison shows, and others whose direction is known, apart from times.
+/// The figures that every comparison shows, and others with a known direction, except times.
 struct Known {
   std::string_view path;
   Unit unit;
@@ -130,7 +130,7 @@ bool is_count(std::string_view path) {
          std::ranges::any_of(kRunCounts, [&](const auto& count) { return path == count.name; });
 }
 
-/// Whether it is a time of a distribution.
+/// Whether the figure is a time of a distribution.
 bool is_time(std::string_view path) {
   constexpr std::array<std::string_view, 9> kTimes{"mean", "stddev", "min",  "p50", "p90",
                                                    "p95",  "p99",    "p999", "max"};

@@ -14,8 +14,8 @@ struct Figure {
   bool at_least = false;        ///< a lower bound: see Distribution::censored
 };
 
-/// Every number of a run but those in lists, in the file's order. The paths are the same for every
-/// run.
+/// Every number of a run, except those in lists, in the file's order. The paths are the same for
+/// every run.
 std::vector<Figure> figures(const Run& run);
 
 /// The figure of that path. An unknown path is a programming error and throws
@@ -34,8 +34,8 @@ struct PercentileStep {
   double value = 0;
   std::uint64_t samples = 0;
 };
-/// HdrHistogram's steps, five for each halving of the distance to 100 %, to the one that only the
-/// largest samples reach. Nothing without buckets; about 260 at the most.
+/// HdrHistogram's steps, five for each halving of the distance to 100 %, up to the step that only
+/// the largest samples reach. Empty without buckets; at most about 260.
 std::vector<PercentileStep> percentile_steps(const Distribution& distribution);
 
 enum class Good { higher, lower, unknown };
@@ -47,10 +47,10 @@ struct ComparedFigure {
   Good good = Good::unknown;
 };
 
-/// The one of that path, whether its direction is known or not.
+/// The figure of that path; its direction may be unknown.
 ComparedFigure compared_figure(const std::string& path);
 
-/// The usual ones, and those of these paths.
+/// The usual figures, and those of these paths.
 std::vector<ComparedFigure> compared_figures(std::span<const std::string> more);
 
 }  // namespace lockbench::results

@@ -13,16 +13,16 @@
 namespace lockbench::results {
 namespace {
 
-/// Differences below are nothing that anybody would act on.
+/// Nobody would act on a smaller difference.
 constexpr double kTenth = 1.1;
 
 std::vector<double> logarithms(std::vector<double> values) {
-  // A wait of nothing is one of a nanosecond.
+  // A wait of 0 counts as a nanosecond.
   for (double& value : values) value = std::log(std::max(value, 1e-9));
   return values;
 }
 
-/// The known scatter of the longest waits; the rarer ones scatter at least as much.
+/// The known scatter of the longest waits; rarer ones scatter at least as much.
 constexpr double kScatterOfWaits = 0.5;
 
 /// Whether `b`, which is higher, can be told apart from `a`. Both are logarithms.
@@ -37,7 +37,7 @@ const char* deciding_figure(std::string_view load) {
   return load == "demand" ? "acquire.p99" : "fairness.longest_wait_seconds";
 }
 
-/// What decides under this load, by repetition.
+/// The values of the figure that decides under this load, by repetition.
 std::vector<double> deciding_values(const StrategyLoads& strategy, const std::string& load) {
   std::vector<double> values;
   const std::size_t point = load == "demand" ? 0 : strategy.points_of(load) - 1;
@@ -181,7 +181,7 @@ std::map<std::string, std::vector<Load>, std::less<>> points_of(const Result& re
 }
 
 Verdict worst_verdict(const std::vector<const Run*>& runs) {
-  // From the best: a violation outweighs all, no audit outweighs a success.
+  // From best to worst: a violation outweighs everything, a missing audit outweighs a success.
   constexpr std::array kGravity{Verdict::exclusive, Verdict::untested, Verdict::unaudited,
                                 Verdict::unprotected, Verdict::violated};
   const auto gravity = [&](const Run* run) {

@@ -10,13 +10,13 @@
 namespace lockbench::results {
 namespace {
 
-/// Exact enough, and faster than in long double: intervals take thousands of bounds.
+/// Exact enough, and faster than long double: intervals need thousands of bounds.
 using InDouble = boost::math::policies::policy<boost::math::policies::promote_double<false>>;
 
-/// The bounds of more events are as good as their number; the library fails at some of them.
+/// With more events the bounds are close to their number, and the library fails at some.
 constexpr double kMany = 1e9;
 
-/// Ten values on each side have 184,756 deals, which are all tried; of more, some are drawn.
+/// Up to ten values on each side (184,756 deals), all deals are tried; beyond, a sample is drawn.
 constexpr double kMostDeals = 200'000, kDrawn = 50'000;
 
 double deals(std::size_t of_a, std::size_t of_b) {
@@ -93,12 +93,12 @@ double jain_index(std::span<const std::uint64_t> shares) {
 
 double poisson_upper_bound(double events) {
   if (events > kMany) return events;
-  // In this order, so that what is not a number counts as none.
+  // In this order of arguments, NaN counts as 0.
   return boost::math::gamma_p_inv(std::max(0.0, events) + 1, 0.95, InDouble());
 }
 
 double poisson_lower_bound(double events) {
-  // Of less, the bound is below 1e-13.
+  // With fewer events, the bound is below 1e-13.
   constexpr double kFewest = 0.1;
   if (events > kMany) return events;
   return events > kFewest ? boost::math::gamma_p_inv(events, 0.05, InDouble()) : 0;
@@ -150,7 +150,7 @@ double permutation_p(std::span<const double> a, std::span<const double> b, Side 
   const double rounding = 1e-9 * (*most - *least);
   const double total = std::accumulate(values.begin(), values.end(), 0.0);
   const auto of_a = static_cast<double>(a.size()), of_b = static_cast<double>(b.size());
-  // The mean of B less that of A, of the side that is looked at.
+  // The mean of B less that of A, in the direction of the tested side.
   const auto distance = [&](double sum_of_b) {
     const double difference = sum_of_b / of_b - (total - sum_of_b) / of_a;
     return side == Side::both    ? std::abs(difference)
@@ -167,7 +167,7 @@ double permutation_p(std::span<const double> a, std::span<const double> b, Side 
     each_choice(values, b.size(), 0, count);
   } else {
     std::mt19937_64 random(1);
-    count(std::accumulate(b.begin(), b.end(), 0.0));  // how they were dealt counts, too
+    count(std::accumulate(b.begin(), b.end(), 0.0));  // the actual deal counts, too
     while (static_cast<double>(tried) < kDrawn) {
       double sum = 0;
       for (std::size_t i = 0; i < b.size(); ++i) {
@@ -181,14 +181,14 @@ double permutation_p(std::span<const double> a, std::span<const double> b, Side 
 }
 
 double least_p(std::size_t of_a, std::size_t of_b, Side side) {
-  // A difference on either side has a mirror image only if both sides are of one size.
+  // A difference has a mirror image on the other side only if A and B have the same size.
   const double extremes = side == Side::both && of_a == of_b ? 2 : 1;
   return std::min(1.0, extremes / deals(of_a, of_b));
 }
 
 Welch welch(std::span<const double> a, std::span<const double> b, double known) {
   Variance va = variance_of(a, known), vb = variance_of(b, known);
-  // A single value says nothing of its scatter: the other's has to do.
+  // A single value says nothing about its scatter, so the other side's is used.
   if (va.degrees == 0) va = vb;
   if (vb.degrees == 0) vb = va;
   const double of_a = va.of_one / static_cast<double>(a.size());

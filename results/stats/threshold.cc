@@ -23,7 +23,7 @@ struct Operator {
   Comparison comparison;
   bool (*holds)(double measured, double bound);
 };
-/// Those of two characters first: "<=" begins with "<".
+/// Operators of two characters come first, as "<=" begins with "<".
 constexpr std::array<Operator, 6> kOperators{{
     {"<=", Comparison::less_equal, [](double a, double b) { return a <= b; }},
     {">=", Comparison::greater_equal, [](double a, double b) { return a >= b; }},
@@ -87,7 +87,7 @@ tl::expected<Threshold, std::string> threshold_of(std::string_view text) {
   return Threshold{std::string(text), std::move(*name), found->comparison, *bound};
 }
 
-/// What `parse` makes of a text of bounded length; an error quotes it.
+/// Parses a text of bounded length; an error quotes it.
 template <class Expression>
 tl::expected<Expression, std::string> parsed(
     std::string_view what, std::string_view text,
@@ -102,10 +102,10 @@ tl::expected<Expression, std::string> parsed(
   });
 }
 
-/// As a threshold, but for the sign and the percentage.
+/// Like a threshold, except for the sign and the percentage.
 tl::expected<Regression, std::string> regression_of(std::string_view text) {
   const auto wrong_form = tl::unexpected(std::string(
-      "wanted is FIGURE>+NUMBER or FIGURE<-NUMBER with %, ns, us, ms, s, m, h or none"));
+      "expected FIGURE>+NUMBER or FIGURE<-NUMBER, with %, ns, us, ms, s, m, h or no unit"));
   const std::size_t at = text.find_first_of("<>");
   if (at == std::string_view::npos) return wrong_form;
   const bool more = text[at] == '>';
@@ -125,7 +125,7 @@ tl::expected<Regression, std::string> regression_of(std::string_view text) {
 constexpr double kInfinite = std::numeric_limits<double>::infinity();
 constexpr Interval kAnywhere{-kInfinite, kInfinite};
 constexpr double kBeyondPercentile = 10;
-/// Of a normal distribution.
+/// 95 % quantile of a normal distribution.
 constexpr double kQuantile95 = 1.6448536269514722;
 
 /// A percentile of one of a run's distributions.
@@ -143,7 +143,7 @@ std::optional<Percentile> percentile_of(std::string_view figure) {
 
 double number(std::uint64_t count) { return static_cast<double>(count); }
 
-/// Samples of all batches by length, those that were cut off apart.
+/// Samples of all batches by length, with those that were cut off counted separately.
 struct Pool {
   struct Level {
     double complete = 0, cut = 0;
@@ -170,7 +170,7 @@ struct Pool {
       samples += sizes.back();
       endless += endless_by_batch.back();
       cut += number(batch.censored.count - batch.censored.overflow);
-      // Never granted, and in no distribution. Failures are often not the lock's: a server is gone.
+      // Never granted, so in no distribution. Failures are often not the lock's: a server is gone.
       if (of != &Run::acquire && of != &Run::acquire_service) continue;
       const double refused = number(run->outcomes.refused);
       const double failed = number(run->outcomes.failed + run->outcomes.unknown);
@@ -181,7 +181,7 @@ struct Pool {
   }
 };
 
-/// Goes from the longest samples to the shortest. `beyond`: those that it has passed.
+/// Goes from the longest samples to the shortest. `beyond`: the number that it has passed.
 struct Descent {
   const Pool& pool;
   double beyond = pool.endless, cut_beyond = 0;
@@ -193,8 +193,8 @@ struct Descent {
     for (const auto& [batch, count] : level.by_batch) beyond_by_batch[batch] += count;
   }
 
-  /// By how much `beyond` varies more than if samples fell independently: the variance between
-  /// batches, in multiples of what it then would be.
+  /// Variance of `beyond` between batches, as a multiple of its variance if samples were
+  /// independent.
   double dispersion() const {
     const double all = std::accumulate(pool.sizes.begin(), pool.sizes.end(), 0.0);
     const double far = std::accumulate(beyond_by_batch.begin(), beyond_by_batch.end(), 0.0);
@@ -208,7 +208,7 @@ struct Descent {
   }
 };
 
-/// The dispersion from the level on from which on there are so many samples.
+/// The dispersion at the first level with at least so many samples beyond it.
 double dispersion_with(const Pool& pool, double beyond) {
   Descent descent{pool};
   for (const auto& [level, at] : pool.levels) {
@@ -218,7 +218,7 @@ double dispersion_with(const Pool& pool, double beyond) {
   return descent.dispersion();
 }
 
-/// Few batches show their variance badly: the wider the interval is, by Student.
+/// Few batches estimate the variance badly, so Student's t widens the interval.
 double overdispersion(double dispersion, double student_ratio) {
   return std::max(1.0, dispersion * student_ratio * student_ratio);
 }
@@ -234,26 +234,28 @@ Ruling by_interval(const Threshold& objective, Interval figure) {
   return ruling;
 }
 
-/// Where a percentile lies, at a confidence of 95 % on either side; infinite on a side that the
+/// Where a percentile lies, with a confidence of 95 % on either side; infinite on a side that the
 /// runs do not show. A share of 0.99 is p99.
 ///
-/// The samples beyond a value are counted as clusters, as long waits come together: a Poisson
-/// distribution, overdispersed by as much as the runs differ, the more so the fewer they are. What
-/// was cut off may have been longer than any value. Sections that were refused are beyond every
-/// value, and those that failed may be.
+/// Long waits come together, so the samples beyond a value count as clusters: a Poisson
+/// distribution, overdispersed by as much as the runs differ, and the more, the fewer the runs.
+/// Cut-off samples may have been longer than any value. Refused sections are beyond every value;
+/// failed ones may be.
 Interval percentile_interval(const Pool& pool, double share) {
   if (pool.sizes.size() < kFewestBatches) return kAnywhere;
   const double allowed = (1 - share) * pool.samples;
   const double student = student_quantile(0.95, number(pool.sizes.size()) - 1) / kQuantile95;
-  // Few samples beyond a level tell the variance badly, so those beyond the percentile have a say.
+  // Few samples beyond a level estimate the variance badly, so those beyond the percentile set a
+  // minimum.
   const double broad = dispersion_with(pool, allowed);
   const bool enough = allowed >= kBeyondPercentile * (1 - 1e-9);
   Interval interval = kAnywhere;
-  // Waits in a queue grow one section at a time: of twice the longest, samples are independent.
+  // Waits in a queue grow one section at a time, so samples beyond twice the longest wait would be
+  // independent.
   if (enough && !pool.levels.empty() && poisson_upper_bound(pool.endless + pool.cut) < allowed) {
     interval.high = 2 * pool.levels.begin()->first;
   }
-  // Going down, the samples beyond a level grow from surely too few to surely too many.
+  // Downwards, the number of samples beyond a level grows from surely too few to surely too many.
   Descent descent{pool};
   for (const auto& [level, at] : pool.levels) {
     const double perhaps = descent.beyond + (pool.cut - descent.cut_beyond);

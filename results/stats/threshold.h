@@ -24,15 +24,15 @@ struct Threshold {
   }
 };
 
-/// FIGURE OPERATOR NUMBER[UNIT], with < <= > >= == != and ns, us, ms, s, m, h. Needs no run:
-/// a misspelt figure is an error before any load starts. The error is one line that names the
+/// Reads FIGURE OPERATOR NUMBER[UNIT], with < <= > >= == != and ns, us, ms, s, m, h. Needs no run,
+/// so a misspelt figure is an error before any load starts. The error is one line that names the
 /// mistake and what is allowed.
 tl::expected<Threshold, std::string> parse_threshold(std::string_view text);
 
 struct ThresholdOutcome {
   std::optional<double> measured;
   std::string reason;       ///< why it was not kept, in one line; else empty
-  bool is_unknown = false;  ///< not kept, but no miss either: not measured, or a lower bound
+  bool is_unknown = false;  ///< neither kept nor missed: not measured, or a lower bound
 
   bool kept() const { return reason.empty(); }
 };
@@ -50,29 +50,30 @@ struct Regression {
   double bound = 0;  ///< at least 0; a share of A (0.1: 10 %), or in the figure's own unit
 };
 
-/// FIGURE > + NUMBER UNIT or FIGURE < - NUMBER UNIT, with %, ns, us, ms, s, m, h or none. The error
-/// is one line that names the mistake and what is allowed.
+/// Reads FIGURE>+NUMBER[UNIT] or FIGURE<-NUMBER[UNIT], with %, ns, us, ms, s, m, h or no unit. The
+/// error is one line that names the mistake and what is allowed.
 tl::expected<Regression, std::string> parse_regression(std::string_view text);
 
-// Runs of one load, each with a seed of its own, judged together by batch means (Law, Simulation
-// Modeling and Analysis): each run is a batch, and what differs between them says how far they can
-// be trusted. Samples of one run cannot say that, as waits in a queue follow from each other.
+// Runs of one load, each with its own seed, judged together by batch means (Law, Simulation
+// Modeling and Analysis): each run is a batch, and their differences show how far they can be
+// trusted. The samples of one run cannot show that, as waits in a queue depend on each other.
 
-/// With fewer runs nothing is decided.
+/// With fewer runs, nothing is decided.
 inline constexpr std::size_t kFewestBatches = 5;
 
-/// How many samples a figure takes: so many that ten lie beyond a percentile (p50 20, p99 1,000),
-/// 0 for other figures. With fewer nothing is kept; a miss takes ten samples beyond the bound.
+/// The samples that a figure needs, so that ten lie beyond a percentile (p50: 20, p99: 1,000); 0
+/// for other figures. With fewer, nothing is kept; a miss needs ten samples beyond the bound.
 double samples_needed(std::string_view figure);
-/// The most that one of them takes.
+/// The largest number that one of them needs.
 double samples_needed(std::span<const Threshold> objectives);
 
 enum class Decision { open, kept, missed };
 std::string_view to_string(Decision decision);
 
-/// What the runs show of one objective, and where its figure lies. A percentile is kept or missed
-/// if its interval lies wholly on one side of the bound. So is a mean or rate, by Student's t; of
-/// a maximum or minimum, and for == and !=, each run must keep the objective.
+/// The decision of the runs on one objective, and where its figure lies. An objective is kept or
+/// missed if the interval of its figure lies wholly on one side of the bound: for means and rates,
+/// the interval is by Student's t. For a maximum or minimum, and for == and !=, each run must keep
+/// the objective.
 struct Ruling {
   Decision decision = Decision::open;
   Interval figure;

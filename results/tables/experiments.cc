@@ -19,8 +19,8 @@ std::string with_sign(double value, Unit unit) {
   return (value < 0 ? "−" : "") + human(std::abs(value), unit);
 }
 
-/// "4.0 % of it (95 %: 1.2 % to 6.8 %)", or "none that can be shown" if its interval holds 0. `of`
-/// follows the figure.
+/// "4.0 % of it (95 %: 1.2 % to 6.8 %)", or "none that can be shown" if the interval contains 0.
+/// `of` follows the figure.
 std::string cost_text(const Cost& cost, Unit unit, std::string_view of) {
   const std::string figure = fmt::format("{} {}", with_sign(cost.mean, unit), of);
   const auto& interval = cost.interval;
@@ -33,7 +33,7 @@ std::string cost_text(const Cost& cost, Unit unit, std::string_view of) {
   return fmt::format("{}{} ({})", cost.mean < 0 ? "none, but " : "", figure, ends);
 }
 
-/// Of the most locks that were held.
+/// The finding for the largest number of held locks.
 std::vector<std::string> renewal_findings(const Result& result) {
   const auto held = [](const Run& run) { return run.load.held_locks.value_or(0); };
   const auto most = std::ranges::max_element(result.runs, {}, held);
@@ -55,12 +55,12 @@ std::vector<std::string> renewal_findings(const Result& result) {
 
 using Lines = std::vector<std::string>;
 
-/// "5 of 12": steps at that rate that missed the objective, of all.
+/// "5 of 12": the steps at that rate that missed the objective.
 std::string misses(const CapacityRate& at) {
   return fmt::format("{} of {}", at.missed_steps, at.steps);
 }
 
-/// "86/s (1,620 samples, missed in 0 of 6 steps)", as far as it is known.
+/// "86/s (1,620 samples, missed in 0 of 6 steps)", or only the rate if it was not measured.
 std::string with_evidence(const Capacity& capacity, double rate) {
   const CapacityRate* at = capacity.at(rate);
   if (at == nullptr) return human_number(rate) + "/s";
@@ -78,7 +78,7 @@ void add_planned(const Capacity& capacity, Lines& lines) {
                                            *capacity.planned_rate / capacity.lowest)
                              : ""));
   } else if (between) {
-    lines.push_back(planned + " not decided; it is above what is kept and below what is missed");
+    lines.push_back(planned + " not decided; it is above the kept and below the missed rate");
   } else if (!capacity.headroom) {
     lines.push_back(planned + " no rate kept the objective");
   } else {
@@ -90,13 +90,13 @@ void add_interval(const Capacity& capacity, Lines& lines) {
   const bool missed = std::isfinite(capacity.highest), any = capacity.lowest > 0;
   std::string line = capacity.objective;
   line += any ? " is kept up to " + with_evidence(capacity, capacity.lowest)
-              : " was kept at none of the rates that were tried";
+              : " was kept at none of the rates tried";
   if (missed) line += ", and missed from " + with_evidence(capacity, capacity.highest);
   if (!missed) {
     double tried = 0;
     for (const CapacityRate& at : capacity.rates) tried = std::max(tried, at.rate);
-    line += "; no rate was found that misses it";
-    if (tried > 0) line += fmt::format(", of those up to {}/s", human_number(tried));
+    line += "; no rate missed it";
+    if (tried > 0) line += fmt::format(", up to {}/s", human_number(tried));
     if (capacity.ceiling) {
       line += fmt::format(" (the hold allows no more than {}/s)", human_number(*capacity.ceiling));
     }
@@ -109,7 +109,7 @@ void add_interval(const Capacity& capacity, Lines& lines) {
     open.push_back(fmt::format("{}: {}", with_evidence(capacity, at.rate), at.reason));
   }
   if (!open.empty()) {
-    lines.push_back(fmt::format("not decided in the time: {}", fmt::join(open, "; ")));
+    lines.push_back(fmt::format("not decided in time: {}", fmt::join(open, "; ")));
   }
 }
 

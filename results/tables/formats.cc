@@ -14,7 +14,7 @@
 namespace lockbench::results {
 namespace {
 
-/// With another text for each of some characters.
+/// The text with each of `characters` replaced.
 std::string replaced(std::string_view text, std::string_view characters, auto replacement_of) {
   std::string out;
   for (const char c : text) {
@@ -36,7 +36,7 @@ std::string csv_text(const Value& value) {
   return '"' + replaced(*text, "\"", [](char) { return "\"\""; }) + '"';
 }
 
-/// As page.css has it.
+/// The class in page.css.
 std::string class_of(Tone tone) {
   constexpr std::array<std::string_view, 4> kNames{"", "good", "bad", "doubtful"};
   const std::string_view name = kNames.at(static_cast<std::size_t>(tone));
@@ -96,7 +96,7 @@ class Layout {
     return out;
   }
 
-  /// Titles of the columns for which there was no room, with what was counted in them.
+  /// Titles of the columns for which there was no room, with their counts.
   const std::vector<std::string>& left_out() const { return left_out_; }
 
  private:
@@ -220,7 +220,7 @@ std::string to_markdown(const Block& block) {
 }
 
 std::string html_text(std::string_view text, std::size_t most) {
-  // A longer text would be cut anyway; what printable() makes one character of may have four bytes.
+  // A longer text would be cut anyway; a character of printable() may come from four bytes.
   return replaced(clip(printable(text.substr(0, 4 * most)), most), "<>&\"'",
                   [](char c) { return fmt::format("&#{};", static_cast<int>(c)); });
 }

@@ -15,7 +15,7 @@ constexpr std::string_view kFine = "✓", kNone = "·", kUnplayed = "–";
 
 using Names = std::vector<std::string>;
 
-/// In the order in which they first occur.
+/// The names in the order of their first occurrence.
 Names in_order(const std::vector<Hazard>& hazards, std::string Hazard::*name) {
   Names names;
   for (const auto& [one, its] : grouped(hazards, name)) names.push_back(one);
@@ -25,22 +25,23 @@ Names in_order(const std::vector<Hazard>& hazards, std::string Hazard::*name) {
 /// How a cell shows an outcome and how a legend explains it.
 struct OutcomeWord {
   std::string_view name, shown, meaning;
-  Tone tone;              ///< plain: nothing was seen of the lock
+  Tone tone;              ///< plain: the play shows nothing about the lock
   int gravity;            ///< see gravity()
   std::string_view mark;  ///< in Markdown, which has no colors
 
-  /// "✓", "✗ double": good and plain outcomes are told by their mark alone.
+  /// "✓", "✗ double": good and plain outcomes have only their mark.
   std::string text() const {
     const bool marked = tone == Tone::plain || tone == Tone::good;
     return marked ? std::string(mark) : fmt::format("{} {}", mark, shown);
   }
 };
 
-/// The good ones first.
+/// Good outcomes come first.
 constexpr std::array kOutcomes{
     OutcomeWord{"safe", "safe", "the fault did no harm", Tone::good, 0, "✓"},
     OutcomeWord{"recovers", "back", "the lock recovered without help", Tone::good, 0, "✓"},
-    OutcomeWord{"double-grant", "double", "two clients held the lock at once", Tone::bad, 3, "✗"},
+    OutcomeWord{"double-grant", "double", "two clients held the lock at the same time", Tone::bad,
+                3, "✗"},
     OutcomeWord{"lost-update", "lost", "a stale write reached the protected counter", Tone::bad, 3,
                 "✗"},
     OutcomeWord{"foreign-release", "freed", "a client released the lock of another", Tone::bad, 3,
@@ -62,7 +63,7 @@ constexpr std::array kOutcomes{
                 "–"},
 };
 
-/// Null if it is unknown.
+/// Null for an unknown outcome.
 const OutcomeWord* find_outcome(std::string_view name) {
   const auto* const found = std::ranges::find(kOutcomes, name, &OutcomeWord::name);
   return found == kOutcomes.end() ? nullptr : found;
@@ -94,12 +95,11 @@ Cell cell_of(const Hazard& hazard) {
 /// Strategies that share a column.
 struct Strategies {
   Names names;
-  std::vector<Cell> cells;  ///< one for each scenario; without a text if it was not played
+  std::vector<Cell> cells;  ///< one for each scenario; without text if the scenario was not played
 
-  /// The store, or the protocol: strategies of one family have the first word of their names in
-  /// common.
+  /// The store or the protocol: the first word of the strategies' names.
   std::string family() const { return names.front().substr(0, names.front().find('-')); }
-  /// Whether no scenario that applies to it was played.
+  /// Whether no scenario that applies to them was played.
   bool unplayed() const {
     return std::ranges::all_of(
         cells, [](const Cell& cell) { return cell.text.empty() || cell.text == kNone; });
@@ -155,8 +155,7 @@ std::string names_of(const std::vector<Strategies>& columns) {
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
-/// A row for each scenario that harms one of the strategies; scenarios that harm none are named
-/// below.
+/// A row for each scenario that harms one of the strategies; the others are named below.
 Block block_of(const std::vector<Strategies>& columns, const Names& scenarios,
                const std::function<std::string(const Strategies&)>& title_of) {
   std::vector<Field<std::size_t>> fields{

@@ -9,13 +9,13 @@ namespace lockbench::results {
 Table hazard_table(const std::vector<Hazard>& hazards);
 
 struct MatrixStyle {
-  std::size_t columns = 8;  ///< of one table, without that of the scenario
-  bool numbered = false;    ///< columns have numbers, which a list explains: names may be too long
+  std::size_t columns = 8;  ///< of one table, without the scenario's
+  bool numbered = false;    ///< columns have numbers, explained in a list: names may be too long
 };
 
 /// Scenarios by strategies, in tables of a few columns each, and a legend. Strategies of one family
-/// with the same outcomes share a column; a scenario that harms none of a table's strategies is
-/// named below it.
+/// with the same outcomes share a column. A scenario that harms none of a table's strategies is
+/// named below the table.
 std::vector<Block> hazard_blocks(const std::vector<Hazard>& hazards, const MatrixStyle& style);
 
 /// Why each lock failed, a line for each scenario, outcome and reason.
@@ -24,11 +24,11 @@ std::vector<Sentence> hazard_failures(const std::vector<Hazard>& hazards);
 /// One play: its events, outcome and evidence.
 std::string explain(const Hazard& hazard);
 
-/// Whether the lock failed. A refusal is no failure, nor is a loss that the holder knew of in time;
-/// an unknown outcome counts as one.
+/// Whether the lock failed. A refusal, or a loss that the holder knew of in time, is not a failure;
+/// an unknown outcome is.
 bool does_harm(std::string_view outcome);
-/// 3: exclusion is violated or everybody is blocked for good; 2: work stands still; 1: a refusal,
-/// or a loss that the holder knew of in time; 0: no harm.
+/// 3: exclusion is violated or everybody is blocked for good; 2: work stops; 1: a refusal, or a
+/// loss that the holder knew of in time; 0: no harm.
 int gravity(std::string_view outcome);
 
 }  // namespace lockbench::results

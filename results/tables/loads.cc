@@ -13,10 +13,10 @@ namespace lockbench::results {
 namespace {
 
 constexpr const char* kOld = " (old)";
-/// A wait that is so many times the best one is a reason to avoid a lock.
+/// A wait this many times the best one is a reason to avoid a lock.
 constexpr double kMuchLonger = 10;
 
-/// What replaces a strategy in practice; empty: nothing does.
+/// The strategy that replaces this one in practice; empty: none.
 std::string successor(const KnownFlaws& flaws, const std::string& strategy) {
   const auto found = flaws.find(strategy);
   return found == flaws.end() ? "" : found->second.superseded_by;
@@ -31,7 +31,7 @@ struct Row {
 };
 using RowField = Field<Row>;
 
-/// Strategies that cannot be told apart by the figure that decides share a tier.
+/// Strategies share a tier if the deciding figure cannot tell them apart.
 const std::vector<RowField> first_fields{
     {{"strategy", "", "strategy"},
      [](const Row& row) { return row.strategy->strategy + (row.superseded ? kOld : ""); }},
@@ -45,7 +45,7 @@ RowField at_point(Column shown, std::size_t point, std::string path) {
           }};
 }
 
-/// Acquire and release of a client alone at that point.
+/// Time to acquire and release for a client alone, at that point.
 std::optional<LoadFigure> section_cost(const StrategyLoads& strategy, std::size_t point) {
   const auto acquire = strategy.figure("alone", point, "acquire.p50");
   if (!acquire) return std::nullopt;
@@ -87,7 +87,7 @@ std::vector<RowField> alone_fields(const std::vector<Load>& points) {
   return fields;
 }
 
-/// A percentile, unless too little was served: then one of the columns says how much.
+/// A percentile. If too little was served, it is left out, and one column says how much was served.
 RowField response(Column shown, std::size_t point, std::string path, bool says_share) {
   return {
       std::move(shown), [point, path = std::move(path), says_share](const Row& row) -> Cell {
@@ -121,7 +121,7 @@ std::vector<RowField> demand_fields(const std::vector<Load>& points) {
   return fields;
 }
 
-/// Of the sections that one key could serve if it changed hands in no time.
+/// Throughput as a share of the ideal: one key with instant handoffs.
 Cell share_of_ideal(const Row& row) {
   const auto rate = row.strategy->figure(row.load, 0, "sections_per_second");
   const double hold = row.strategy->points.at(row.load).front().hold_seconds;
@@ -161,9 +161,9 @@ std::vector<RowField> closed_fields(const Result& result) {
 
 std::string_view question_of(const std::string& load) {
   if (load == "alone") return "alone: what a section costs one client";
-  if (load == "demand") return "demand: what a client waits below the capacity of the lock";
+  if (load == "demand") return "demand: how long a client waits below the capacity of the lock";
   if (load == "saturated") return "saturated: who is served while the lock is never free";
-  return "reacquire: clients that take the lock again at once";
+  return "reacquire: clients that take the lock again immediately";
 }
 
 std::string title_of(const std::string& load, const std::vector<Load>& points) {
@@ -181,7 +181,7 @@ struct Ranked {
   LoadFigure figure;
 };
 
-/// What these strategies have, the lowest first.
+/// The figures of these strategies, lowest first.
 template <class FigureOf>
 std::vector<Ranked> ranked(const std::vector<const StrategyLoads*>& strategies,
                            FigureOf figure_of) {
@@ -196,8 +196,8 @@ std::vector<Ranked> ranked(const std::vector<const StrategyLoads*>& strategies,
   return all;
 }
 
-/// "Cheapest ...: a and b with 2.1 ms to 2.3 ms; dearest: c with 9 ms." Strategies of the best
-/// one's tier share its place.
+/// "Cheapest ...: a and b with 2.1 ms to 2.3 ms; dearest: c with 9 ms." All strategies of the best
+/// tier are named.
 std::string extremes(std::string_view best, std::string_view worst, const std::vector<Ranked>& all,
                      const std::map<std::string, int>& places) {
   std::vector<std::string> leaders;
@@ -216,7 +216,7 @@ std::string extremes(std::string_view best, std::string_view worst, const std::v
   return text + ".";
 }
 
-/// Of all its runs together: at most so many violations in a million contended grants, with a
+/// Upper bound on violations in a million contended grants, over all runs of a strategy, with a
 /// confidence of 95 %.
 double violations_bound(const StrategyLoads& strategy) {
   std::uint64_t violations = 0, contended = 0;
@@ -228,7 +228,7 @@ double violations_bound(const StrategyLoads& strategy) {
   return most_per_million(violations, contended).value_or(0);
 }
 
-/// `advisable`: those that practice has not superseded.
+/// `advisable`: the strategies that are not superseded.
 std::string safe_sentence(const std::vector<const StrategyLoads*>& safe,
                           const std::vector<const StrategyLoads*>& advisable) {
   std::vector<std::string> names, untested;
@@ -251,7 +251,7 @@ std::string safe_sentence(const std::vector<const StrategyLoads*>& safe,
   return text;
 }
 
-/// What to avoid, and why. `safe` are those whose waits are compared.
+/// What to avoid, and why. Compares the waits of `safe`.
 std::string avoid_sentence(const std::vector<const StrategyLoads*>& safe,
                            const std::vector<StrategyLoads>& all, const KnownFlaws& flaws) {
   std::vector<std::string> broken, old, successors, overloaded, starving, reasons;
@@ -282,7 +282,7 @@ std::string avoid_sentence(const std::vector<const StrategyLoads*>& safe,
     if (!shortest) shortest = one.figure;
   }
   if (!broken.empty()) {
-    reasons.push_back(fmt::format("{} (let two clients in at once)", listed(broken)));
+    reasons.push_back(fmt::format("{} (let two clients in together)", listed(broken)));
   }
   if (!old.empty()) {
     reasons.push_back(fmt::format("{} (old: use {})", listed(old), listed(successors)));
@@ -298,7 +298,7 @@ std::string avoid_sentence(const std::vector<const StrategyLoads*>& safe,
                     listed(overloaded), 100 * kServed));
   }
   if (reasons.empty()) return "Avoid: nothing that was measured here.";
-  return fmt::format("Avoid {}.", fmt::join(reasons, "; "));
+  return fmt::format("Avoid: {}.", fmt::join(reasons, "; "));
 }
 
 }  // namespace

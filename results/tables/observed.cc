@@ -12,7 +12,7 @@ namespace {
 
 using FamilyFields = std::vector<Field<Observed>>;
 
-/// "≥12", "~12" of a family that was not seen in full.
+/// "≥12", "~12" for a family whose counts may be incomplete.
 Cell seen(const Observed& family, std::uint64_t count, FamilyRow::Count kind) {
   if (count == 0 || kind == FamilyRow::plain) return count;
   const Tone tone = kind == FamilyRow::bad ? Tone::bad : Tone::plain;

@@ -7,17 +7,17 @@
 
 namespace lockbench::results {
 
-/// Where a figure of a family of locks goes: its name in the result file, its metric of Prometheus,
-/// its column in tables.
+/// Where a figure of a family of locks is shown: its name in the result file, its Prometheus
+/// metric, its column in tables.
 struct FamilyRow {
   using Member = std::variant<std::uint64_t Observed::*, std::optional<std::uint64_t> Observed::*,
                               double Observed::*, std::optional<double> Observed::*,
                               Distribution Observed::*, std::optional<Distribution> Observed::*>;
-  /// How a table shows a count of what was not seen in full.
+  /// How a table shows a count that may be incomplete.
   enum Count {
     plain,
     bounded,  ///< "≥12", "~12"
-    bad,      ///< the same, of what should not happen
+    bad,      ///< like bounded, for events that should not happen
   };
   struct Titled {
     const char* group = "";
@@ -41,8 +41,8 @@ constexpr FamilyRow::Titled titled(const char* group, const char* name, int rank
   return {group, name, rank, show, count};
 }
 
-/// The one list of what a watch counts of a family. The result file, tables, the screen and the
-/// exporter derive from it.
+/// The single list of the figures of a family. The result file, the tables, the screen and the
+/// exporter are derived from it.
 inline constexpr auto kFamilyRows = std::to_array<FamilyRow>({
     {"locks", Unit::count, &Observed::locks, "lockbench_watch_locks",
      "Distinct locks that were seen.", titled("", "locks", 8)},
@@ -52,10 +52,10 @@ inline constexpr auto kFamilyRows = std::to_array<FamilyRow>({
      "Acquisitions per second in the last seconds.",
      titled("acquired", "per s", 3, Show::if_asked)},
     {"releases", Unit::count, &Observed::releases, "lockbench_watch_releases_total",
-     "Locks that their holders gave back.",
+     "Locks that their holders released.",
      titled("", "released", 7, Show::always, FamilyRow::bounded)},
     {"renewals", Unit::count, &Observed::renewals, "lockbench_watch_renewals_total",
-     "Times to live that grew while the same client held the lock.",
+     "Renewals, seen as a time to live that grew while the same client held the lock.",
      titled("", "renewed", 8, Show::if_any, FamilyRow::bounded)},
     {"expired_while_held", Unit::count, &Observed::expired_while_held,
      "lockbench_watch_expired_while_held_total",
@@ -65,7 +65,7 @@ inline constexpr auto kFamilyRows = std::to_array<FamilyRow>({
      "Holdings that ended so close to the expiry that a release is as likely.",
      titled("", "undecided", 6, Show::if_any, FamilyRow::bounded)},
     {"taken_over", Unit::count, &Observed::taken_over, "lockbench_watch_taken_over_total",
-     "Expired locks that another client took at once: both may believe that they hold it.",
+     "Expired locks that another client took immediately: both may believe that they hold it.",
      titled("taken", "over", 2, Show::always, FamilyRow::bad)},
     {"owner_changed", Unit::count, &Observed::owner_changed, "lockbench_watch_owner_changed_total",
      "Changes of a lock's holder without a release or an expiry in between.",
@@ -74,49 +74,48 @@ inline constexpr auto kFamilyRows = std::to_array<FamilyRow>({
      "Holdings that ended with the session or the connection of their holder.",
      titled("session", "lost", 4, Show::if_any, FamilyRow::bad)},
     {"no_ttl", Unit::count, &Observed::no_ttl, nullptr,
-     "Holdings without a time to live, where the store has one, those held now included.",
+     "Holdings without a time to live, though the store has one, including those held now.",
      titled("without", "TTL", 3, Show::if_any, FamilyRow::bad)},
     {"without_ttl", Unit::count, &Observed::without_ttl,
      "lockbench_watch_granted_without_ttl_total",
-     "Holdings that ended without ever having had a time to live, where the store has one."},
+     "Holdings that ended without ever having a time to live, though the store has one."},
     {"without_ttl_now", Unit::count, &Observed::without_ttl_now, "lockbench_watch_without_ttl",
-     "Locks that are held without a time to live, where the store has one."},
+     "Locks that are held without a time to live, though the store has one."},
     {"thin_margins", Unit::count, &Observed::thin_margins, "lockbench_watch_thin_margins_total",
      "Releases and renewals with less than a tenth of the time to live left."},
     {"held_now", Unit::count, &Observed::held_now, "lockbench_watch_held", "Locks that are held.",
      titled("held", "now", 2)},
     {"waiting_now", Unit::count, &Observed::waiting_now, "lockbench_watch_waiters",
-     "Clients that wait; NaN where the store does not tell.", titled("waiting", "now", 3)},
+     "Clients that wait; NaN if the store does not show them.", titled("waiting", "now", 3)},
     {"most_waiting", Unit::count, &Observed::most_waiting, nullptr,
-     "The most clients that waited at once."},
+     "The most clients that waited at the same time."},
     {"held_long_now", Unit::count, &Observed::held_long_now, "lockbench_watch_held_long",
      "Locks that are held for longer than --held-longer, or than ten times their family's p99."},
     {"renewal_stopped_now", Unit::count, &Observed::renewal_stopped_now,
      "lockbench_watch_renewal_stopped",
-     "Held locks whose holder renewed them in time and does not any more."},
+     "Held locks whose holder renewed them in time before, but no longer does."},
     {"oldest_hold", Unit::seconds, &Observed::oldest_hold, "lockbench_watch_oldest_hold_seconds",
-     "For how long the lock is held that is held for longest; 0: none is held.",
+     "Age of the longest current hold; 0 if nothing is held.",
      titled("oldest", "hold", 2, Show::if_asked)},
     {"oldest_wait", Unit::seconds, &Observed::oldest_wait, "lockbench_watch_oldest_wait_seconds",
-     "For how long the client waits that waits for longest; 0: none, or not known.",
+     "Age of the longest current wait; 0 if nobody waits, or if it is not known.",
      titled("oldest", "wait", 5, Show::if_asked)},
     {"hold", Unit::seconds, &Observed::hold, "lockbench_watch_hold_duration_seconds",
-     "For how long locks were held.", titled("hold", "", 2)},
+     "How long locks were held.", titled("hold", "", 2)},
     {"wait", Unit::seconds, &Observed::wait, "lockbench_watch_wait_duration_seconds",
-     "For how long clients waited, where the store tells who waits.",
-     titled("wait", "", 5, Show::if_any)},
+     "How long clients waited, if the store shows waiters.", titled("wait", "", 5, Show::if_any)},
     {"margin_min", Unit::seconds, &Observed::margin_min, "lockbench_watch_margin_min_seconds",
-     "The shortest time to live that was left at a release or renewal, since the watch began; NaN: "
-     "none was seen.",
+     "The shortest time to live left at a release or renewal since the watch began; NaN if none "
+     "was "
+     "seen.",
      titled("smallest", "margin", 5)},
     {"largest_share", Unit::share, &Observed::largest_share, "lockbench_watch_largest_share",
-     "The share of the acquisitions that went to the client with most of them."},
-    {"missed", Unit::count, &Observed::missed, nullptr,
-     "Changes of this store that were not looked at.", titled("", "missed", 6, Show::if_any)},
+     "The share of the acquisitions that went to the client with the most."},
+    {"missed", Unit::count, &Observed::missed, nullptr, "Changes of this store that were missed.",
+     titled("", "missed", 6, Show::if_any)},
 });
 
-/// What a watch saw, which the result must have: a row for each family of locks, in the order of
-/// the file.
+/// A row for each family of locks, in the order of the file. The result must be of a watch.
 Table observed_table(const Result& result);
 /// The locks that hurt most.
 Table lock_table(const std::vector<ObservedLock>& locks);

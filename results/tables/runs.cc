@@ -62,7 +62,7 @@ Cell bounds(const Group& group) {
   return fmt::format("{}", fmt::join(paths, "; "));
 }
 
-/// Nothing unless the audit saw a write: without one, no update can be lost.
+/// Empty unless the audit saw a write: without one, no update can be lost.
 template <class Fill>
 auto if_audited(Fill fill) {
   return [fill](Group group) -> Cell {
@@ -71,7 +71,7 @@ auto if_audited(Fill fill) {
   };
 }
 
-/// "110 ±18%": the median, and how far the farthest repetition is from it.
+/// "110 ±18%": the median, and the distance of the farthest repetition from it.
 Cell throughput(const Group& group) {
   std::vector<double> rates;
   for (const Run* run : group.runs) {
@@ -85,7 +85,7 @@ Cell throughput(const Group& group) {
           fmt::format("{} ±{:.0f}%", human(*center, Unit::number), 100 * farthest / *center)};
 }
 
-/// "12–15" where writes of unknown outcome may or may not have taken effect.
+/// "12–15" if writes of unknown outcome may have taken effect.
 Cell lost_updates(const Group& group) {
   const auto least = sum_of_figure(group.runs, "audit.lost_updates");
   if (!least) return {};
@@ -96,7 +96,7 @@ Cell lost_updates(const Group& group) {
   return {least, *least > 0 ? Tone::bad : most > 0 ? Tone::doubtful : Tone::plain, text};
 }
 
-/// A count of which any is bad.
+/// A count that is bad unless 0.
 auto alarm(std::string path) {
   return [path = std::move(path)](const Group& group) -> Cell {
     const auto count = sum_of_figure(group.runs, path);
@@ -123,7 +123,7 @@ auto cost_of(std::optional<Cost> Costs::*member, Unit unit) {
   };
 }
 
-/// Of the acquisitions that ended.
+/// Grants as a share of the acquisitions that ended.
 Cell granted_share(const Group& group) {
   double granted = 0, ended = 0;
   for (const Run* run : group.runs) {
@@ -151,10 +151,10 @@ Field<Group> event(std::string key, std::string group, std::string name, int ran
           sum_of(std::move(path))};
 }
 
-/// Every column of a run. For lack of room, what only some loads have is left out first; then rare
-/// events, with their counts in a note; then what explains a lock's figures; the figures that
-/// people compare go last. Where a section takes several locks, until it has all of them counts
-/// before until it has one.
+/// Every column of a run. For lack of room, columns of only some loads are left out first; then
+/// rare events, with their counts in a note; then explanations of a lock's figures; the figures
+/// that people compare go last. With several locks per section, the time until a section has all of
+/// them ranks before the time until it has one.
 const std::vector<Field<Group>> run_fields{
     {{"strategy", "", "strategy"}, [](auto& group) { return group.first().strategy; }},
     only_if_asked("backend", Unit::text, [](auto& group) { return group.first().backend; }),
@@ -290,7 +290,7 @@ struct RankRow : Rank {
   std::string run;
 };
 
-/// What is to be said of a rank.
+/// Remarks on a rank.
 Cell remark(const RankRow& row) {
   std::vector<std::string> words;
   if (row.lost) words.emplace_back("lost");

@@ -35,8 +35,8 @@ std::string without_numbers(std::string text) {
 
 using Texts = std::vector<std::string>;
 
-/// A line for each kind of text, whatever its numbers, of those that are said of runs: "RUN: TEXT",
-/// or "RUN, RUN and 7 more: TEXT (the first of 9)".
+/// Adds a line for each kind of text about runs; texts that differ only in numbers are of one kind:
+/// "RUN: TEXT", or "RUN, RUN and 7 more: TEXT (the first of 9)".
 template <class TextsOf>
 void add_notes(std::string_view what, const Result& result, const TextsOf& texts_of,
                Sentences& lines) {
@@ -82,19 +82,19 @@ Texts why_ungranted(const Run& run) {
                       seen.timed_out, seen.failed, seen.unknown, seen.abandoned)};
 }
 
-/// Ranks whose figures are their own.
+/// Ranks whose waits differ from those of most ranks.
 Texts outliers(const Run& run) {
   Texts texts;
   for (const Rank& rank : run.ranks) {
     if (!rank.outlier) continue;
-    texts.push_back(fmt::format("rank {} on {} waits otherwise than most: p50 {}, p99 {}",
-                                rank.rank, rank.host, human_seconds(rank.acquire_p50),
+    texts.push_back(fmt::format("rank {} on {} has unusual waits: p50 {}, p99 {}", rank.rank,
+                                rank.host, human_seconds(rank.acquire_p50),
                                 human_seconds(rank.acquire_p99)));
   }
   return texts;
 }
 
-/// What a fault did to the load: "throughput fell to 4 % and recovered 120 ms after healing".
+/// The effect of a fault on the load: "throughput fell to 4 % and recovered 120 ms after healing".
 std::string effect_of(const FaultMark& mark) {
   if (!std::isfinite(mark.lowest_share)) return "too few grants before it to compare with";
   std::string effect =
@@ -127,7 +127,7 @@ void add_skipped(const Result& result, Sentences& lines) {
   }
 }
 
-/// What the repetitions of a strategy did that broke exclusion, the strategies in the order of
+/// The violations of exclusion of each strategy, added up over its repetitions, in the order of
 /// their first violation.
 void add_violations(const Result& result, Sentences& lines) {
   struct Harm {
@@ -157,7 +157,7 @@ void add_violations(const Result& result, Sentences& lines) {
   }
 }
 
-/// A line for each finding of a watch, and for each server what cannot be seen of it.
+/// A line for each finding of a watch, and for everything that cannot be seen of a server.
 void add_observed(const Result& result, Sentences& lines) {
   for (const ObservedFinding& finding : result.findings) {
     const std::string advised = finding.advice.empty() ? "" : ": " + finding.advice;
@@ -185,14 +185,14 @@ Kind kind_of(const Result& result) {
   return result.capacity ? Kind::capacity : Kind::runs;
 }
 
-/// What people see.
+/// The table for people.
 Table main_table(const Result& result, const KnownFlaws& flaws) {
   const Kind kind = kind_of(result);
   if (kind == Kind::observed) return observed_table(result);
   return kind == Kind::capacity ? capacity_table(*result.capacity) : run_table(result, flaws);
 }
 
-/// What CSV shows: one row for each thing that was measured.
+/// The table for CSV: one row for each item that was measured.
 Table complete_table(const Result& result, const KnownFlaws& flaws) {
   const Kind kind = kind_of(result);
   if (kind == Kind::hazards) return hazard_table(*result.hazards);
@@ -206,7 +206,7 @@ std::vector<Sentence> sentences_of(const Result& result, const KnownFlaws& flaws
   return lines;
 }
 
-/// For a terminal: as many strategies as fit beside the scenarios' names.
+/// For a terminal: as many strategies as fit next to the scenarios' names.
 MatrixStyle matrix_for(const Result& result, const Look& look) {
   if (!result.hazards || look.format == Format::markdown) return {};
   constexpr std::size_t kColumn = 12;  // the widest outcome with its marks, and the gap
@@ -226,7 +226,7 @@ std::vector<Block> blocks_of(const Result& result, const KnownFlaws& flaws,
   std::vector<Block> blocks;
   if (kind == Kind::hazards) {
     blocks = hazard_blocks(*result.hazards, matrix);
-    // A list of numbers is for terminals, which show no single plays.
+    // Numbered columns are for terminals, which show no single plays.
     if (matrix.numbered) blocks.push_back({.lines = hazard_failures(*result.hazards)});
     blocks.push_back({.lines = notes(result)});
     return blocks;
@@ -246,7 +246,7 @@ std::vector<Block> blocks_of(const Result& result, const KnownFlaws& flaws,
     main = {.lines = {{Tone::doubtful, what}}};
   }
   for (Sentence& one : sentences_of(result, flaws)) main.lines.push_back(std::move(one));
-  // With many runs, the ranks that stand out are among the notes.
+  // With several runs, the notes name the outliers among the ranks.
   if (kind == Kind::runs && result.runs.size() == 1 && !result.runs.front().ranks.empty()) {
     blocks.push_back({.table = shown(rank_table(result))});
   }
@@ -281,7 +281,7 @@ tl::expected<std::string, std::string> render(const Result& result, const KnownF
     if (look.columns.empty()) return to_json(result);
     return tl::unexpected(std::string("JSON has no columns to choose: use --format csv"));
   }
-  // A matrix has no columns to choose from: its cells as a list have.
+  // A matrix has no columns to choose from, but the list of its cells has.
   const bool list = kind_of(result) == Kind::hazards && !look.columns.empty();
   if (look.format == Format::csv || list) {
     return render({.table = complete_table(result, flaws)}, look);
@@ -327,8 +327,8 @@ std::vector<Sentence> notes(const Result& result) {
   if (std::ranges::any_of(result.runs, [](const Run& run) { return !run.ranks.empty(); })) {
     lines.push_back(
         {Tone::plain,
-         "ranks: handoffs, overtakings, contended grants, overlaps and fencing order are those "
-         "within each rank; lost updates and stale writes are those of all"});
+         "ranks: handoffs, overtakings, contended grants, overlaps and fencing order are counted "
+         "within each rank; lost updates and stale writes over all ranks"});
   }
   add_notes(
       "failure", result, [](const Run& run) { return run.errors; }, lines);

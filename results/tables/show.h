@@ -19,34 +19,33 @@ struct Look {
 tl::expected<std::string, std::string> render(const Result& result, const KnownFlaws& flaws,
                                               const Look& look);
 
-/// The same in parts, which a page shows as well: the tables that people see, and what follows from
-/// them.
+/// The same in parts, also for a page: the tables that people see, and the conclusions from them.
 std::vector<Block> blocks_of(const Result& result, const KnownFlaws& flaws,
                              const MatrixStyle& matrix = {});
 std::string written(const Block& block, const Look& look);
 
-/// A table of the usual columns, or of those that were asked for, with the lines below it; as CSV,
-/// the table alone.
+/// A table of the usual columns, or of those asked for, with the lines below it; as CSV, the table
+/// alone.
 tl::expected<std::string, std::string> render(const Block& block, const Look& look);
 
-/// What follows from a result's figures, in a sentence each; violations come first.
+/// The conclusions from a result's figures, in a sentence each; violations come first.
 std::vector<Sentence> advice(const Result& result, const KnownFlaws& flaws);
 
-/// What to know about a result beyond its figures, one line each: interrupted, invalid runs and
-/// why, faults, failures, skipped strategies, how repetitions were merged.
+/// Notes on a result in addition to its figures, one line each: interrupted, invalid runs and why,
+/// faults, failures, skipped strategies, how repetitions were merged.
 std::vector<Sentence> notes(const Result& result);
 
 // A comparison
 
-/// One row for each figure of each strategy. The lines tell which strategies only one side has, and
-/// what limits the findings.
+/// One row for each figure of each strategy. The lines name the strategies that only one side has,
+/// and the limits of the findings.
 Block comparison_block(const ResultComparison& comparison);
 
-/// One line for each gate that is not kept; of those that cannot be excluded, with the change that
-/// could have been found.
+/// One line for each gate that is not kept. If a regression cannot be excluded, the line says which
+/// change could have been detected.
 std::vector<std::string> gate_lines(const ResultComparison& comparison);
 
-/// Durations in seconds, null where there is nothing.
+/// Durations in seconds; null for what was not measured.
 std::string to_json(const ResultComparison& comparison);
 
 }  // namespace lockbench::results

@@ -86,7 +86,7 @@ tl::expected<Table, std::string> chosen(const Table& table, const std::vector<st
       if (same == table.columns.end()) {
         std::vector<std::string_view> known;
         for (const Column& column : table.columns) known.emplace_back(column.key);
-        return tl::unexpected(fmt::format("there is no column \"{}\"; there are all, {}",
+        return tl::unexpected(fmt::format("there is no column \"{}\"; use all, or some of {}",
                                           printable(key), fmt::join(known, ", ")));
       }
       places.push_back(static_cast<std::size_t>(same - table.columns.begin()));

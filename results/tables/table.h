@@ -16,7 +16,7 @@ namespace lockbench::results {
 
 enum class Tone { plain, good, bad, doubtful };
 
-/// When people see a column that they did not ask for.
+/// When a column is shown without being asked for.
 enum class Show {
   always,
   if_any,    ///< if some row has a text, or a number above 0
@@ -32,7 +32,7 @@ struct Column {
   bool in_csv = true;
 };
 
-/// Nothing where there is nothing to measure.
+/// Monostate if there is nothing to measure.
 using Value = std::variant<std::monostate, bool, double, std::string>;
 
 struct Cell {
@@ -42,8 +42,8 @@ struct Cell {
   bool at_least = false;  ///< the value is a lower bound
 
   Cell() = default;
-  /// From a number, a bool, a text, or an optional one of these. A number that is not finite is
-  /// nothing.
+  /// From a number, a bool, a text, or an optional of these. A number that is not finite has no
+  /// value.
   template <class T>
   Cell(const T& given, Tone its_tone = Tone::plain, std::string its_text = "")
       : value(value_of(given)), text(std::move(its_text)), tone(its_tone) {
@@ -70,7 +70,7 @@ struct Cell {
   }
 };
 
-/// What every output format shows: rows[r][c] belongs to columns[c].
+/// A table for every output format: rows[r][c] belongs to columns[c].
 struct Table {
   std::vector<Column> columns;
   std::vector<std::vector<Cell>> rows;
@@ -85,14 +85,14 @@ struct Sentence {
   Sentence(Tone its_tone, std::string said) : tone(its_tone), text(std::move(said)) {}
 };
 
-/// A part of what is shown; each member may be empty.
+/// A part of the output; each member may be empty.
 struct Block {
   std::string title{};
   Table table{};
   std::vector<Sentence> lines{};
 };
 
-/// A column, and how a row of type `Row` fills it: a function or a pointer to a member.
+/// A column, and the function or pointer to a member that fills it from a row of type `Row`.
 template <class Row>
 struct Field {
   Column column;
@@ -118,12 +118,12 @@ Table table_of(const std::vector<Field<Row>>& fields, const std::vector<Row>& ro
 /// In one line: "acquire p99"; "fair-", "ness" is "fairness".
 std::string title(const Column& column);
 
-/// What people see unless they ask for columns.
+/// The columns that people see unless they ask for others.
 Table shown(const Table& table);
-/// What CSV has unless columns are asked for.
+/// The columns of CSV unless others are asked for.
 Table csv_columns(const Table& table);
 /// The columns of these keys in this order, however wide; "all" stands for every column. The error
-/// names what there is.
+/// names the known keys.
 tl::expected<Table, std::string> chosen(const Table& table, const std::vector<std::string>& keys);
 
 }  // namespace lockbench::results

@@ -33,7 +33,7 @@ Character first_character(std::string_view text) {
   return {static_cast<std::size_t>(at - text.data()), code};
 }
 
-/// Of "\x1b[", digits and "m" at the beginning; 0 for anything else.
+/// The length of "\x1b[", digits and "m" at the beginning; 0 for anything else.
 std::size_t color_code_size(std::string_view text) {
   if (!text.starts_with("\x1b[")) return 0;
   const std::size_t end = text.find_first_not_of("0123456789", 2);
@@ -62,7 +62,7 @@ struct Scale {
   std::string_view name;
 };
 
-/// Three significant digits of a value of at least 0, as long as it is below a thousand.
+/// Three significant digits of a value from 0 to below 1000.
 std::string three_digits(double value) {
   // Half a step below the powers of ten, so that 9.996 becomes 10 and not 10.00.
   const int decimals = value < 9.995 ? 2 : value < 99.95 ? 1 : 0;
@@ -74,12 +74,12 @@ std::string three_digits(double value) {
   return text;
 }
 
-/// In the largest unit of which there is at least one after rounding; units grow.
+/// In the largest unit that fits at least once after rounding; units ascend.
 std::string in_units(double value, std::span<const Scale> units) {
   const double size = std::abs(value);
   std::size_t chosen = 0;
   for (std::size_t i = 1; i < units.size(); ++i) {
-    // What rounds to a full next unit belongs to it: 999.7 µs is 1 ms.
+    // A value that rounds to a full next unit belongs to it: 999.7 µs is 1 ms.
     if (size >= units[i].size * 0.9995) chosen = i;
   }
   const std::string digits = three_digits(size / units[chosen].size);
@@ -184,7 +184,7 @@ std::string fold(std::string_view line, std::size_t columns) {
 }
 
 std::string listed(const std::vector<std::string>& names, std::size_t most) {
-  // The last one takes no more room than "1 more".
+  // The last name takes no more room than "1 more".
   const std::size_t shown = names.size() > most + 1 ? most : names.size();
   std::string text;
   for (std::size_t i = 0; i < shown; ++i) {

@@ -7,25 +7,26 @@
 
 namespace lockbench::results {
 
-/// Columns that UTF-8 text takes on a terminal. Counts code points: all that lockbench itself
-/// writes (µ, ±, –, …) take one column each.
+/// Columns that UTF-8 text takes on a terminal. Counts code points: all characters that lockbench
+/// itself writes (µ, ±, –, …) take one column each.
 std::size_t display_width(std::string_view text);
 
-/// Cut to at most `columns`, with "…" for what was cut off.
+/// Cut to at most `columns`, with "…" in place of the rest.
 std::string clip(std::string_view text, std::size_t columns);
 
-/// With spaces for control characters (C0, DEL and C1) and for bytes that are no UTF-8, so that a
-/// terminal does not take them for commands.
+/// With spaces instead of control characters (C0, DEL and C1) and of bytes that are not UTF-8, so
+/// that a terminal does not take them for commands.
 std::string printable(std::string_view text);
 
-/// The same for a page: ends of lines stay, and with `colors` so do the escape codes of colors.
+/// Like printable(), for a page: line breaks stay, and with `colors` so do the escape codes of
+/// colors.
 std::string printable_page(std::string_view page, bool colors);
 
-/// Breaks a line between words so that no part is wider than `columns`, as far as its words allow;
+/// Breaks a line between words so that no part is wider than `columns`, unless a single word is;
 /// continuation lines are indented by two.
 std::string fold(std::string_view line, std::size_t columns);
 
-/// In ASCII, for terminals without UTF-8: "us" for "µs", "-" for "–", "?" for what has no
+/// In ASCII, for terminals without UTF-8: "us" for "µs", "-" for "–", "?" for characters without a
 /// substitute.
 std::string ascii(std::string_view text);
 
@@ -35,11 +36,11 @@ std::string listed(const std::vector<std::string>& names, std::size_t most = 8);
 /// The words between commas.
 std::vector<std::string> split_at_commas(std::string_view text);
 
-/// ": did you mean a, b?" of the names that `wrong` is a part or a misspelling of: at most three,
-/// the closest first; empty if no name is close.
+/// ": did you mean a, b?" with the names that `wrong` is a part or a misspelling of: at most three,
+/// closest first; empty if no name is close.
 std::string did_you_mean(std::string_view wrong, const std::vector<std::string_view>& names);
 
-// Figures for people: three significant digits, no trailing zeros. What is not a number is "–".
+// Figures for people: three significant digits, no trailing zeros. NaN and infinity are "–".
 
 enum class Unit { text, seconds, count, number, share };
 
@@ -49,7 +50,7 @@ std::string human_seconds(double seconds);
 /// "7.25", "812", "41.2k", "1.3M".
 std::string human_number(double value);
 
-/// Exact below ten thousand, as human_number above.
+/// Exact below ten thousand, else like human_number.
 std::string human_count(double count);
 
 /// By the unit; a share is "75.0 %".

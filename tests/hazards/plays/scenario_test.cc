@@ -152,7 +152,8 @@ TEST(Pace, AStepMayBeEarlyOrALittleLateElseItIsNamed) {
     require_in_time("the pause ended", kDue, kDue + 600ms, 125ms);
     FAIL() << "late by 600 ms";
   } catch (const Disturbed& late) {
-    EXPECT_STREQ(late.what(), "disturbed: the pause ended 600 ms late, where 125 ms are tolerated");
+    EXPECT_STREQ(late.what(),
+                 "disturbed: the pause ended 600 ms late, but at most 125 ms are tolerated");
   }
 }
 

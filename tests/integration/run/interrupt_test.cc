@@ -197,7 +197,7 @@ TEST(KilledRun, IsNotResumedWithAnotherVersionOfItsServer) {
   std::ofstream(scratch / "r.json") << saved;
   const Outcome refused = lockbench(scratch, command);
   EXPECT_EQ(refused.code, 1);
-  expect_in(refused.err, "was measured otherwise: redis 0.1 and ");
+  expect_in(refused.err, "was measured differently: redis 0.1 and ");
 }
 
 }  // namespace

@@ -29,7 +29,7 @@ TEST(Overview, MeasuresEachLoadAndReportsThemAll) {
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_EQ(read_result(scratch / "r.json").at("runs").size(), 14U) << "none has no network";
   const std::string page = read_file(scratch / "r.html");
-  expect_in(page, "demand: what a client waits");
+  expect_in(page, "demand: how long a client waits");
   expect_in(page, "Next: lockbench hazards");
   expect_in(page, "demand at 350/s");
   expect_in(page, "lockbench overview none redis-queue redis-set-nx-lua --duration 700ms");

@@ -101,7 +101,7 @@ TEST(Slo, ThatNoStrategyCanKeepUnderTheLoadRulesAllOut) {
   };
   EXPECT_THAT(
       judged(objective("acquire.p99<1ms", busy)).against,
-      ElementsAre(Field(&Reason::text, HasSubstr("lets at least 63 % wait longer than 1 ms"))));
+      ElementsAre(Field(&Reason::text, HasSubstr("makes at least 63 % wait longer than 1 ms"))));
   EXPECT_TRUE(too_long("acquire.p50<2ms", busy));
   EXPECT_FALSE(too_long("acquire.p50<3ms", busy));
   EXPECT_FALSE(too_long("acquire.p99>1ms", busy));

@@ -126,7 +126,7 @@ TEST(Evidence, WhatNobodyPlayedIsACondition) {
   World world{"x"};
   const Answer unplayed = world.choose(surviving({"partition"}));
   EXPECT_THAT(candidate(unplayed, "x").conditions,
-              AllOf(SizeIs(2), Each(Field(&Reason::text, HasSubstr("only declares")))));
+              AllOf(SizeIs(2), Each(Field(&Reason::text, HasSubstr("only declared")))));
   world.file().hazards = {played("partition-holder", "x", "safe"),
                           played("partition-holder-late", "x", "safe")};
   EXPECT_THAT(candidate(world.choose(surviving({"partition"})), "x").conditions, IsEmpty());

@@ -133,7 +133,7 @@ TEST(Ttl, LeavesRoomForRenewalsThatComeLate) {
 TEST(Waiting, IsAsItWasMeasured) {
   const Answer many = answer_for({}, {.work_p99 = 800ms, .clients = 101});
   EXPECT_EQ(setting(many, "--wait").value, "") << "no other policy was measured";
-  EXPECT_THAT(setting(many, "--wait").evidence, HasSubstr("75 % were asleep"));
+  EXPECT_THAT(setting(many, "--wait").evidence, HasSubstr("75 % of the mean wait"));
   const Traits told{.waiting = WaitPolicy::notify(), .waiting_choices = {}};
   EXPECT_THAT(setting(answer_for(told, {.clients = 101}), "--wait").because, HasSubstr("notified"));
 }

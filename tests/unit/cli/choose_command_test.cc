@@ -30,7 +30,7 @@ TEST(ChooseCommand, MistakesAreOneLine) {
   expect_refused({"--survive", "the end of the world"}, HasSubstr("crash, host-crash, pause"));
   expect_refused({"--work-time-p99", "800"}, HasSubstr("800"));
   expect_refused({"--rate", "350", "--slo", "sections_per_second>400"},
-                 HasSubstr("wants more than --rate asks for: at most 350"));
+                 HasSubstr("demands more than --rate offers: at most 350"));
   expect_refused({"--work-time-p99", "0s"}, HasSubstr("too short: 1us to 720h"));
   expect_refused({"--work-time-p50", "2s", "--work-time-p99", "1s"},
                  HasSubstr("must not be longer"));

@@ -229,9 +229,9 @@ TEST(CompareRun, ConfigurationsAreCheckedBeforeAnythingIsMeasured) {
   refused("strategies = [\"nonne\"]\n", {}, HasSubstr("bad.toml: no such strategy"));
   refused("out = \"-\"\n", {}, HasSubstr("bad.toml: out: "));
   refused("repeat = 3\n", {},
-          HasSubstr("bad.toml: 4 repetitions or more are needed, and it has 3"));
+          HasSubstr("bad.toml: at least 4 repetitions are needed, and it has 3"));
   refused("", {"--repeat", "4", "--fail-on", "acquire.p99>+10%", "--confidence", "0.99"},
-          HasSubstr("5 repetitions or more are needed"));
+          HasSubstr("at least 5 repetitions are needed"));
   expect_refused(compare({"--run", good.path(), other.path()}),
                  HasSubstr("have no strategy in common"));
   expect_refused(compare({"--run", good.path()}), HasSubstr("expected two TOML files"));

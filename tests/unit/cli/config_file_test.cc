@@ -159,8 +159,8 @@ TEST(ConfigFile, ValuesAreCheckedLikeThoseOfTheCommandLine) {
   const std::vector<std::pair<std::string, std::string>> wrong{
       {"clients = 0", "clients: \"0\" is not a whole number from 1 to 100000"},
       {"clients = 8.5", "clients: \"8.5\" is not a whole number from 1 to 100000"},
-      {"clients = [8]", "clients: must be a text, a number, true or false"},
-      {"clients = 2026-01-01", "clients: must be a text, a number, true or false"},
+      {"clients = [8]", "clients: must be a string, a number, true or false"},
+      {"clients = 2026-01-01", "clients: must be a string, a number, true or false"},
       {"quiet = 1", "quiet: \"1\" is not true or false"},
       {"rate = true", "rate: \"true\" is not a number from"},
       {"rate = nan", "rate: "},
@@ -169,8 +169,8 @@ TEST(ConfigFile, ValuesAreCheckedLikeThoseOfTheCommandLine) {
       {"ttl = \"\"", "ttl: "},
       {"out = \"a\\u0000b\"", "out: "},
       {"arrival = \"a\\u0000b\"", "arrival: "},
-      {"redis = {a = 1}", "redis: must be a text, or a list of texts"},
-      {"strategies = [[\"a\"]]", "strategies: must be a text, or a list of texts"}};
+      {"redis = {a = 1}", "redis: must be a string or a list of strings"},
+      {"strategies = [[\"a\"]]", "strategies: must be a string or a list of strings"}};
   for (const auto& [text, error] : wrong) EXPECT_THAT(file_error(text), StartsWith(error)) << text;
 }
 

@@ -83,7 +83,7 @@ TEST(Options, HowOftenTheyAreGivenAndWithWhat) {
   EXPECT_THAT(error_of({"--quiet=maybe"}), StartsWith("--quiet"));
   EXPECT_EQ(error_of({"--quiet", "--quiet"}), "accepted");
   EXPECT_EQ(error_of({"--clients", "1", "--clients", "2"}),
-            "--clients is given 2 times: once is allowed");
+            "--clients is given 2 times, but only once is allowed");
   EXPECT_EQ(parse_run({"--out", "-x.json"})->output.out, "-x.json");
   EXPECT_EQ(parse_run({"--out", "--x=--quiet"})->output.out, "--x=--quiet");
 }
@@ -395,7 +395,7 @@ TEST(FaultDeploy, AStrategyThatCannotHaveItIsAnErrorWhenNamedAndElseSkipped) {
       "--fault: store-kill@1s strikes private servers only: it cannot be combined with --redis");
   EXPECT_EQ(
       error(parse_run({"--fault", "partition:0.1@1s", "--clients", "9"}).value(), "redis-setnx"),
-      "--fault: partition:0.1@1s cuts off none of 9 clients");
+      "--fault: partition:0.1@1s cuts off none of the 9 clients");
 }
 
 }  // namespace

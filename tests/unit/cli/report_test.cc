@@ -51,7 +51,7 @@ TEST_F(ReportCommand, MistakesAreOneLineThatNamesTheCulprit) {
       {{}, "expected 1 to 12 result files"},
       {many, "(given: 13)"},
       {{"/no/such.json"}, "/no/such.json: cannot be read"},
-      {{a, broken, "--out", page}, "broken.json: schema 7 is not the one that can be read"},
+      {{a, broken, "--out", page}, "broken.json: schema 7 cannot be read, only"},
       {{a, "--out", a}, "is one of the results"},
       {{a, "--out", scratch_.path().string()}, "is a directory"},
       {{a, "--out", "/dev/null/x/y.html"}, "--out: cannot"}};

@@ -268,7 +268,7 @@ TEST(Events, ThatCannotBeWrittenAreSaidOnce) {
   Console console(written.stream(), false, true, Events::open("/dev/full").value());
   console.note("one");
   console.note("two");
-  EXPECT_EQ(written.text(), "--events: cannot be written any more\n");
+  EXPECT_EQ(written.text(), "--events: can no longer be written\n");
 }
 
 }  // namespace

@@ -123,7 +123,7 @@ TEST(Json, RunsOfACompactDocumentLackWhatAnEmptyRunSays) {
 
 TEST(Json, AMemberThatComesTwiceIsNamed) {
   const std::string text = "{\"id\": \"a\"," + to_json(minimal_result()).substr(1);
-  EXPECT_EQ(error_of(text), "id is there twice");
+  EXPECT_EQ(error_of(text), "id occurs twice");
 }
 
 TEST(Json, UnknownFieldsArePassedOver) {
@@ -152,7 +152,8 @@ TEST(Json, WrongTypesAreNamedByTheirPath) {
       {"/runs/0/audit/verdict", "fine", "runs[0].audit.verdict is none of exclusive, violated"},
       {"/workload/hold", json::object(), "workload.hold is not the value of an option"},
       {"/workload/clients", 1ULL << 63, "workload.clients is not the value of an option"},
-      {"/environment/servers/redis/version", 7, "environment.servers.redis.version is not a text"},
+      {"/environment/servers/redis/version", 7,
+       "environment.servers.redis.version is not a string"},
   };
   for (const auto& [place, value, error] : cases) {
     json document = json::parse(to_json(full_result()));
@@ -165,7 +166,7 @@ TEST(Json, HostileTextIsRefusedInOnePrintableLine) {
   EXPECT_THAT(error_of(""), HasSubstr("not JSON"));
   EXPECT_THAT(error_of("{\"schema\": \n\n]"), HasSubstr("not JSON"));
   EXPECT_THAT(error_of("[1e999]"), HasSubstr("not JSON"));
-  EXPECT_THAT(error_of("[]"), HasSubstr("not a result of lockbench"));
+  EXPECT_THAT(error_of("[]"), HasSubstr("not a lockbench result"));
   EXPECT_THAT(error_of("{}"), HasSubstr("lockbench.result/2"));
   EXPECT_THAT(error_of(std::string(100000, '[')), HasSubstr("nested too deep"));
   EXPECT_THAT(error_of(std::string(kMaxResultBytes + 1, ' ')), HasSubstr("too large"));

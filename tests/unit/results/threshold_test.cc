@@ -181,7 +181,7 @@ TEST(Regression, MistakesAreNamedInOneLine) {
   EXPECT_THAT(error("acquire.p9>+10%"), HasSubstr("no such figure 'acquire.p9'"));
   for (const char* text : {"", ">", "<", "acquire.p99", "acquire.p99>10%", "acquire.p99<+10%",
                            "acquire.p99>-10%", "acquire.p99>+-10%", "acquire.p99==1"}) {
-    EXPECT_THAT(error(text), HasSubstr("wanted is FIGURE>+NUMBER")) << text;
+    EXPECT_THAT(error(text), HasSubstr("expected FIGURE>+NUMBER")) << text;
   }
   EXPECT_THAT(error("acquire.p99>+"), HasSubstr("is not a number"));
   EXPECT_THAT(error("acquire.p99>+%"), HasSubstr("is not a number"));
