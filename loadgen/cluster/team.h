@@ -118,7 +118,7 @@ class RankRun : public JointRun {
   // Writing takes at most a small part of the time.
   static constexpr int kPauseOfWriting = 20;
 
-  std::vector<std::string> acquired_;  ///< in each second of the series
+  std::vector<std::string> acquired_;  ///< as in Part
   TimePoint next_file_;
   bool saved_ = false;
 };

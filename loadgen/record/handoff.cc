@@ -16,6 +16,12 @@ auto first_since(auto& releases, const WaitTicket& wait) {
   return at;
 }
 
+/// Removes those of the releases at which this client was waiting that `is_over`.
+void erase_since(auto& releases, const WaitTicket& wait, const auto& is_over) {
+  releases.erase(std::remove_if(first_since(releases, wait), releases.end(), is_over),
+                 releases.end());
+}
+
 }  // namespace
 
 WaitTicket HandoffTracker::begin_wait(int key, Mode mode) {
@@ -46,29 +52,25 @@ GrantNote HandoffTracker::granted(int key, const WaitTicket& wait, TimePoint gra
       !std::exchange(releases.back().followed, true)) {
     note.turnaround = granted_at - releases.back().started;
   }
-  const auto later = first_since(releases, wait);
-  // A grant that overtakes a release overtakes all earlier ones.
-  for (auto at = later; at != releases.begin() && !std::prev(at)->served;) {
+  // This grant overtakes all releases before its wait. If one is overtaken already, so are those
+  // before it.
+  for (auto at = first_since(releases, wait); at != releases.begin() && !std::prev(at)->served;) {
     --at;
     note.overtook = true;
     if (std::exchange(at->overtaken, true)) break;
   }
-  releases.erase(
-      std::remove_if(
-          later, releases.end(),
-          [&](Release& release) {
-            if (release.served) return false;
-            // A grant from before the release was not caused by it: this client did not wait then.
-            if (granted_at < release.started) return --release.waiting == 0;
-            if (!release.confirmed) {
-              release.served = true;
-              release.served_at = granted_at;
-              return false;
-            }
-            completed.push_back({granted_at - release.started, !release.overtaken, release.weight});
-            return true;
-          }),
-      releases.end());
+  erase_since(releases, wait, [&](Release& release) {
+    if (release.served) return false;
+    // A grant from before the release: this client was not waiting at it.
+    if (granted_at < release.started) return --release.waiting == 0;
+    if (!release.confirmed) {
+      release.served = true;
+      release.served_at = granted_at;
+      return false;
+    }
+    completed.push_back({granted_at - release.started, !release.overtaken, release.weight});
+    return true;
+  });
   return note;
 }
 
@@ -78,18 +80,14 @@ void HandoffTracker::gave_up(int key, const WaitTicket& wait, TimePoint now,
   const std::scoped_lock lock(mine.mutex);
   --mine.waiters[wait.mode];
   if (mine.releases == nullptr) return;
-  std::vector<Release>& releases = *mine.releases;
-  releases.erase(std::remove_if(first_since(releases, wait), releases.end(),
-                                [&](Release& release) {
-                                  if (release.served || --release.waiting > 0) return false;
-                                  // Not yet known to have succeeded: nobody missed it for certain.
-                                  if (release.confirmed) {
-                                    unserved.insert(unserved.end(), release.weight,
-                                                    now - release.started);
-                                  }
-                                  return true;
-                                }),
-                 releases.end());
+  erase_since(*mine.releases, wait, [&](Release& release) {
+    if (release.served || --release.waiting > 0) return false;
+    // An unconfirmed release may have failed, so it does not count as missed.
+    if (release.confirmed) {
+      unserved.insert(unserved.end(), release.weight, now - release.started);
+    }
+    return true;
+  });
 }
 
 void HandoffTracker::found_taken(int key, const WaitTicket& wait) {
