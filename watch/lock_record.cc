@@ -153,7 +153,7 @@ class Step {
     if (judgement_.accuracy != Accuracy::at_least || after_gap_) return;
     const std::uint64_t changes = next_.changes;
     const bool was_held = !record_.holders.empty(), is_held = !holders_.empty();
-    if (was_held && is_held && !ends && !begins) {  // renewals, say
+    if (was_held && is_held && !ends && !begins) {  // the same holding, renewed perhaps
       record_.changes += static_cast<std::uint32_t>(std::min(changes, kMostCounted));
       return;
     }
@@ -164,10 +164,10 @@ class Step {
     found_.unseen_holdings = further / per_holding;
     found_.coalesced = found_.unseen_holdings > 0 || (ends && begins);
     if (begins) {
-      record_.changes = changes > 0 ? 1 : 0;
+      record_.changes = changes > 0 ? 1 : 0;  // the grant
     } else if (ends && !is_held) {
-      const bool whole = record_.changes > 0 && changes > 0 && found_.unseen_holdings == 0;
-      if (whole) found_.changes_of_holding = record_.changes + changes;
+      const bool seen_whole = record_.changes > 0 && changes > 0 && found_.unseen_holdings == 0;
+      if (seen_whole) found_.changes_of_holding = record_.changes + changes;
       record_.changes = 0;
     }
     const bool stayed_free = !was_held && !is_held;

@@ -137,19 +137,18 @@ std::vector<results::SeriesPoint> series_of(const std::vector<RankReport>& ranks
   return series;
 }
 
-std::vector<results::Rank> table_of(int clients, const std::vector<RankReport>& ranks) {
+std::vector<results::Rank> rows_of(int clients, const std::vector<RankReport>& ranks) {
   std::uint64_t all = 0;
   std::vector<double> p50s, p99s;
-  std::vector<results::Rank> table;
+  std::vector<results::Rank> rows;
   for (const RankReport& rank : ranks) {
-    results::Rank& row = table.emplace_back(rank.part.row);
-    row.rank = table.size() - 1;
+    results::Rank& row = rows.emplace_back(rank.part.row);
+    row.rank = rows.size() - 1;
     row.host = rank.hello.host;
     const Share share{static_cast<int>(row.rank), static_cast<int>(ranks.size()), clients};
     row.clients = static_cast<std::uint64_t>(share.count());
     all += row.sections;
-    row.outlier = row.acquire_p99 > 0 && ranks.size() > 2;  // unless it is near the others
-    if (row.acquire_p99 > 0) {
+    if (row.acquire_p99 > 0) {  // it had waits
       p50s.push_back(row.acquire_p50);
       p99s.push_back(row.acquire_p99);
     }
@@ -167,11 +166,12 @@ std::vector<results::Rank> table_of(int clients, const std::vector<RankReport>& 
     }
   }
   const double p50 = results::median(p50s).value_or(0), p99 = results::median(p99s).value_or(0);
-  for (results::Rank& row : table) {
+  for (results::Rank& row : rows) {
     row.share = all == 0 ? 0 : static_cast<double>(row.sections) / static_cast<double>(all);
-    row.outlier = row.outlier && (is_far(row.acquire_p50, p50) || is_far(row.acquire_p99, p99));
+    row.outlier = ranks.size() > 2 && row.acquire_p99 > 0 &&
+                  (is_far(row.acquire_p50, p50) || is_far(row.acquire_p99, p99));
   }
-  return table;
+  return rows;
 }
 
 }  // namespace
@@ -280,7 +280,7 @@ void add_to(RunEvidence& evidence, const std::vector<RankReport>& ranks) {
 void complete(results::Run& run, int clients, const std::vector<RankReport>& ranks) {
   struct Host {
     std::string name;
-    double cpu = 0, wall = 0, had = 0;  ///< `had`: CPU time
+    double cpu = 0, wall = 0, had = 0;  ///< seconds; `had`: CPU time that there was
     int cores = 1, ranks = 0;
   };
   std::map<std::string, Host> hosts;
@@ -289,7 +289,7 @@ void complete(results::Run& run, int clients, const std::vector<RankReport>& ran
     generator.valid = false;
     generator.reasons.push_back(std::move(reason));
   };
-  run.ranks = table_of(clients, ranks);
+  run.ranks = rows_of(clients, ranks);
   std::uint64_t threads = 0;
   generator.cpu_seconds = 0;
   for (std::size_t i = 0; i < ranks.size(); ++i) {
@@ -315,7 +315,7 @@ void complete(results::Run& run, int clients, const std::vector<RankReport>& ran
   double had = 0;
   for (const auto& [boot, host] : hosts) {
     had += host.had;
-    // Ranks together can be the bottleneck, though none is alone.
+    // Ranks can be the bottleneck together, though no single one is.
     const double share = host.wall > 0 ? host.cpu / (host.wall * host.cores) : 0;
     if (host.ranks < 2 || share <= kHighestCpuShare) continue;
     invalid(fmt::format("the {} ranks on {} used {:.0f} % of its CPU", host.ranks, host.name,

@@ -51,10 +51,11 @@ struct Part {
   results::Generator generator;  ///< of this rank alone
   std::string record;
   std::vector<results::SeriesPoint> series;
-  std::vector<std::string> acquired;  ///< in each second of the series; a HistogramSnapshot's bytes
+  /// The waits in each second of the series, each as the bytes of a HistogramSnapshot.
+  std::vector<std::string> acquired;
 };
 
-/// The same as a file.
+/// A rank's file: its part, and all that is needed to put parts together.
 struct PartFile {
   int ranks = 1;
   Order order;  ///< without secrets: only the number of endpoints
@@ -82,7 +83,7 @@ struct RankReport {
   bool is_settled() const { return there || !lost.empty(); }
 };
 
-/// Takes over a part of a run. The error says why it cannot be added.
+/// Moves the part into its rank's report. The error says why it is refused.
 tl::expected<void, std::string> accept(Part part, std::vector<RankReport>& ranks);
 
 /// Puts the parts together: histograms bucket by bucket, counts as sums, seconds of the series

@@ -118,7 +118,7 @@ class RankRun : public JointRun {
   // The pause is at least this many times as long as the writing.
   static constexpr int kPauseOfWriting = 20;
 
-  std::vector<std::string> acquired_;  ///< in each second of the series
+  std::vector<std::string> acquired_;  ///< as in Part
   TimePoint next_file_;
   bool saved_ = false;
 };

@@ -6,15 +6,20 @@
 namespace lockbench::loadgen {
 namespace {
 
-/// Bounded, as a lock that starves its waiters would fill memory.
+/// A lock that starves its waiters would fill memory.
 constexpr std::size_t kMostReleases = 1 << 14;
 
-/// The first release at which this client was waiting. Searches from the end, as there are mostly
-/// few since.
+/// The first of the releases at which this client was waiting. Mostly few have come since.
 auto first_since(auto& releases, const WaitTicket& wait) {
   auto at = releases.end();
   while (at != releases.begin() && std::prev(at)->number > wait.number) --at;
   return at;
+}
+
+/// Removes those of the releases at which this client was waiting that `is_over`.
+void erase_since(auto& releases, const WaitTicket& wait, const auto& is_over) {
+  releases.erase(std::remove_if(first_since(releases, wait), releases.end(), is_over),
+                 releases.end());
 }
 
 }  // namespace
@@ -47,29 +52,25 @@ GrantNote HandoffTracker::granted(int key, const WaitTicket& wait, TimePoint gra
       !std::exchange(releases.back().followed, true)) {
     note.turnaround = granted_at - releases.back().started;
   }
-  const auto later = first_since(releases, wait);
-  // A grant that overtakes a release overtakes all earlier ones.
-  for (auto at = later; at != releases.begin() && !std::prev(at)->served;) {
+  // This grant overtakes all releases before its wait. If one is overtaken already, so are those
+  // before it.
+  for (auto at = first_since(releases, wait); at != releases.begin() && !std::prev(at)->served;) {
     --at;
     note.overtook = true;
     if (std::exchange(at->overtaken, true)) break;
   }
-  releases.erase(
-      std::remove_if(
-          later, releases.end(),
-          [&](Release& release) {
-            if (release.served) return false;
-            // A grant from before the release: this client was not waiting at it.
-            if (granted_at < release.started) return --release.waiting == 0;
-            if (!release.confirmed) {
-              release.served = true;
-              release.served_at = granted_at;
-              return false;
-            }
-            completed.push_back({granted_at - release.started, !release.overtaken, release.weight});
-            return true;
-          }),
-      releases.end());
+  erase_since(releases, wait, [&](Release& release) {
+    if (release.served) return false;
+    // A grant from before the release: this client was not waiting at it.
+    if (granted_at < release.started) return --release.waiting == 0;
+    if (!release.confirmed) {
+      release.served = true;
+      release.served_at = granted_at;
+      return false;
+    }
+    completed.push_back({granted_at - release.started, !release.overtaken, release.weight});
+    return true;
+  });
   return note;
 }
 
@@ -79,19 +80,14 @@ void HandoffTracker::gave_up(int key, const WaitTicket& wait, TimePoint now,
   const std::scoped_lock lock(mine.mutex);
   --mine.waiters[wait.mode];
   if (mine.releases == nullptr) return;
-  std::vector<Release>& releases = *mine.releases;
-  releases.erase(std::remove_if(first_since(releases, wait), releases.end(),
-                                [&](Release& release) {
-                                  if (release.served || --release.waiting > 0) return false;
-                                  // An unconfirmed release may have failed, so it does not count as
-                                  // missed.
-                                  if (release.confirmed) {
-                                    unserved.insert(unserved.end(), release.weight,
-                                                    now - release.started);
-                                  }
-                                  return true;
-                                }),
-                 releases.end());
+  erase_since(*mine.releases, wait, [&](Release& release) {
+    if (release.served || --release.waiting > 0) return false;
+    // An unconfirmed release may have failed, so it does not count as missed.
+    if (release.confirmed) {
+      unserved.insert(unserved.end(), release.weight, now - release.started);
+    }
+    return true;
+  });
 }
 
 void HandoffTracker::found_taken(int key, const WaitTicket& wait) {
@@ -118,7 +114,7 @@ void HandoffTracker::release_finished(int key, TimePoint started, bool success,
   Slot& mine = slots_[key];
   const std::scoped_lock lock(mine.mutex);
   if (mine.releases == nullptr) return;
-  // Mostly the youngest; but two of one key may begin in the same nanosecond.
+  // The youngest, mostly: two of one key may begin in the same nanosecond.
   const auto found = std::find_if(
       mine.releases->rbegin(), mine.releases->rend(),
       [&](const Release& release) { return release.started == started && !release.confirmed; });
@@ -145,7 +141,7 @@ std::vector<Duration> HandoffTracker::unserved(TimePoint now) const {
   return waits;
 }
 
-/// Merges neighbours: every second confirmed release then stands for both.
+/// Every second confirmed release stands for its neighbour, too.
 void HandoffTracker::thin_out(std::vector<Release>& releases) {
   std::vector<Release> rest;
   for (const Release& release : releases) {

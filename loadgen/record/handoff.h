@@ -98,7 +98,7 @@ class HandoffTracker {
     ByMode waiters, holders;
     std::uint64_t events = 0, grants = 0;
     bool stuck = false;
-    std::unique_ptr<std::vector<Release>> releases;  ///< in their order; most keys never have one
+    std::unique_ptr<std::vector<Release>> releases;  ///< the oldest first; null for most keys
   };
 
   static void thin_out(std::vector<Release>& releases);

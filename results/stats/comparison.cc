@@ -116,7 +116,7 @@ struct Test {
   Side side;
 };
 
-/// Tests that share their false alarms.
+/// Tests that share a probability of false alarms.
 struct Family {
   std::vector<Test> tests;
   double alarms = 0;
@@ -138,7 +138,7 @@ Finding finding_of(const Item& item) {
   return more == (item.figure.good == Good::higher) ? Finding::better : Finding::worse;
 }
 
-/// Whether the figure itself, apart from chance, has changed.
+/// Whether the change is large enough to matter, and its interval excludes zero.
 bool has_changed(const Difference& one) {
   const bool noticeable =
       !one.relative || one.unit == Unit::count || std::abs(one.change) >= kLeastChange;
@@ -221,7 +221,7 @@ Gate judged(const Regression& gate, const Item& item, std::size_t place, double 
   return made;
 }
 
-/// Pairs the figures of each strategy in A and B, and judges them.
+/// The figures that A and B are compared by, and the gates on them.
 class Pairing {
  public:
   Pairing(const ComparisonOptions& options, ResultComparison& comparison)

@@ -47,8 +47,8 @@ struct ComparisonOptions {
 struct Gate {
   enum class Outcome {
     kept,
-    /// No regression is shown, but the interval reaches beyond the bound, or the figure may, or A
-    /// does not have it.
+    /// No regression is shown, and none is ruled out: the interval reaches beyond the bound, a
+    /// figure is a lower bound, or A lacks it.
     not_excluded,
     regression,
     not_measured,  ///< in B, or in neither result

@@ -19,6 +19,7 @@ constexpr double kMany = 1e9;
 /// Up to ten values on each side (184,756 deals), all deals are tried; beyond, a sample is drawn.
 constexpr double kMostDeals = 200'000, kDrawn = 50'000;
 
+/// How many ways there are to deal the values out, or how many of them are drawn.
 double deals(std::size_t of_a, std::size_t of_b) {
   double ways = 1;
   for (std::size_t i = 1; i <= std::min(of_a, of_b); ++i) {

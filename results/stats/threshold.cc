@@ -124,6 +124,7 @@ tl::expected<Regression, std::string> regression_of(std::string_view text) {
 
 constexpr double kInfinite = std::numeric_limits<double>::infinity();
 constexpr Interval kAnywhere{-kInfinite, kInfinite};
+/// So many samples must lie beyond a percentile.
 constexpr double kBeyondPercentile = 10;
 /// 95 % quantile of a normal distribution.
 constexpr double kQuantile95 = 1.6448536269514722;
@@ -146,14 +147,14 @@ double number(std::uint64_t count) { return static_cast<double>(count); }
 /// Samples of all batches by length, with those that were cut off counted separately.
 struct Pool {
   struct Level {
-    double complete = 0, cut = 0;
+    double complete = 0, cut = 0;  ///< `cut`: censored there
     std::vector<std::pair<std::size_t, double>> by_batch;
   };
-  std::map<double, Level, std::greater<>> levels;
+  std::map<double, Level, std::greater<>> levels;  ///< the longest first
   std::vector<double> sizes, endless_by_batch;
   double samples = 0;
   double endless = 0;  ///< longer than every level
-  double cut = 0;
+  double cut = 0;      ///< may be longer than every level
 
   Pool(std::span<const Run* const> runs, Distribution Run::*of) {
     for (const Run* run : runs) {
@@ -184,7 +185,7 @@ struct Pool {
 /// Goes from the longest samples to the shortest. `beyond`: the number that it has passed.
 struct Descent {
   const Pool& pool;
-  double beyond = pool.endless, cut_beyond = 0;
+  double beyond = pool.endless, cut_beyond = 0;  ///< samples passed so far
   std::vector<double> beyond_by_batch = pool.endless_by_batch;
 
   void pass(const Pool::Level& level) {

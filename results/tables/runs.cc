@@ -46,9 +46,9 @@ auto largest_of(std::string path) {
       if (!found.value || (largest && *largest->value > *found.value)) continue;
       largest = std::move(found);
     }
-    Cell cell;
-    if (largest) cell = largest->value;
-    cell.at_least = largest && largest->at_least;
+    if (!largest) return {};
+    Cell cell(largest->value);
+    cell.at_least = largest->at_least;
     return cell;
   };
 }

@@ -300,7 +300,8 @@ class RedisBook {
     state.changes = changes;
     if (state.ttl_left) *state.ttl_left += answered_at - state.at;
     if (!is_free) return state;
-    state.ended = told || !ran_out ? told : Ending::expired;
+    state.ended = told;
+    if (!told && ran_out) state.ended = Ending::expired;
     if (ran_out && changes == 0 && way_ == Way::tracking) entry.expiry_looked_at = true;
     return state;
   }

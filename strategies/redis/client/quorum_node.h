@@ -203,31 +203,30 @@ class QuorumNode {
   std::optional<StoreResult<bool>> settle(StoreResult<Reply> reply) {
     const Sent sent = std::move(sent_.front());
     sent_.pop_front();
-    const NodeRequest& request = *sent.request;
-    const Script* const script = script_of(request.kind);
-    if (script != nullptr && !sent.with_source && !reply &&
-        reply.error().code == StoreError::Code::unknown_script) {
+    const Script* const script = script_of(sent.request->kind);
+    const bool unknown_script = !reply && reply.error().code == StoreError::Code::unknown_script;
+    if (unknown_script && script != nullptr && !sent.with_source) {
       known_scripts_.erase(script);
-      send(sent.request);
+      send(sent.request);  // now with the source
       connection_->flush();
       return std::nullopt;
     }
-    StoreResult<bool> yes = script == nullptr
-                                ? connection_->read(kOkOrNil, "SET", std::move(reply))
-                                : connection_->read(kFlag, script->name, std::move(reply));
-    if (!yes) {
-      note_failure(yes.error(), sent.request);
+    StoreResult<bool> done = script == nullptr
+                                 ? connection_->read(kOkOrNil, "SET", std::move(reply))
+                                 : connection_->read(kFlag, script->name, std::move(reply));
+    if (!done) {
+      note_failure(done.error(), sent.request);
     } else if (script != nullptr) {
       known_scripts_.insert(script);
     }
     const bool awaited = awaited_ == sent.request;
-    if (request.kind == NodeRequest::Kind::acquire) {
-      const Vote vote = !yes ? Vote::failed : *yes ? Vote::granted : Vote::refused;
+    if (sent.request->kind == NodeRequest::Kind::acquire) {
+      const Vote vote = !done ? Vote::failed : *done ? Vote::granted : Vote::refused;
       observer_.on_vote(number_, vote, env_.now() - sent.sent_at, !awaited);
     }
     if (!awaited) return std::nullopt;
     awaited_ = nullptr;
-    return yes;
+    return done;
   }
 
   void note_failure(const StoreError& error, const NodeRequestPtr& request) {
