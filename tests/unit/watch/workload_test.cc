@@ -155,7 +155,7 @@ TEST(Workload, OwnersOfOneAcquisitionEachAreNoClients) {
   const auto workload = workload_of(usage);
   ASSERT_TRUE(workload);
   EXPECT_EQ(workload->clients, 17U);
-  EXPECT_THAT(workload->remarks, Contains(HasSubstr("Owners differ")));
+  EXPECT_THAT(workload->remarks, Contains(HasSubstr("has a new owner")));
 }
 
 TEST(Workload, SaysWhatIsApproximate) {
