@@ -81,7 +81,7 @@ struct SourceFacts {
   std::string way;       ///< method: "CLIENT TRACKING", "keyspace notifications", "watch"
   Accuracy accuracy = Accuracy::sampled;
   std::string waiters;              ///< where it sees waiters: "LLEN of queues"; empty: nowhere
-  std::vector<std::string> unseen;  ///< blind spots, a sentence each
+  std::vector<std::string> unseen;  ///< completes "cannot see ...", one each
 };
 
 /// Receives the reports of sources. Thread-safe; does not block. Sightings of one lock come in

@@ -106,13 +106,13 @@ class PostgresWatch : public Watching {
                            tables_.empty() ? "" : " and lock tables", format_duration(shortest())),
         .accuracy = Accuracy::sampled,
         .waiters = "sessions that wait, in pg_locks",
-        .unseen = {"holds between two looks are missed, short ones more often than long ones; two "
-                   "holds of one session with only a gap between two looks appear as one long "
-                   "hold",
-                   "row locks that nobody waits for: PostgreSQL keeps them in the rows; those with "
-                   "waiters count from the start of the holder's transaction",
-                   fmt::format("locks of other databases than {}", database_),
-                   "whether an advisory lock was released or its session ended"}};
+        .unseen = {
+            "holds between two looks: short ones are missed more often than long ones, and two "
+            "holds of one session appear as one if their gap is between two looks",
+            "row locks that nobody waits for: PostgreSQL keeps them in the rows; those with "
+            "waiters count from the start of the holder's transaction",
+            fmt::format("locks of other databases than {}", database_),
+            "whether an advisory lock was released or its session ended"}};
     auto& unseen = facts.unseen;
     if (!sees_sessions_) {
       unseen.emplace_back(

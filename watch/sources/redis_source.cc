@@ -38,16 +38,16 @@ SourceFacts facts_of(const std::string& endpoint, Way way) {
   switch (way) {
     case Way::tracking:
       return facts("CLIENT TRACKING", Accuracy::at_least,
-                   "several changes of a key within one turn of the server's loop: they are "
+                   "single changes of a key within one turn of the server's loop: they are "
                    "reported as one, so figures of contended keys are lower bounds");
     case Way::notifications:
       return facts("keyspace notifications", Accuracy::exact,
-                   "FLUSHDB and FLUSHALL: what they delete counts as held until its TTL ends");
+                   "FLUSHDB and FLUSHALL: deleted keys count as held until their TTL ends");
     case Way::scan:
       break;
   }
   return facts("SCAN", Accuracy::sampled,
-               "holds between two looks are missed, short ones more often than long ones");
+               "holds between two looks: short ones are missed more often than long ones");
 }
 
 /// Scans the keys that match one of the patterns, over and over.
