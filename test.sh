@@ -9,7 +9,7 @@ set -euo pipefail
 cd "$(dirname "$(readlink -f "$0")")"
 . scripts/phases.sh
 
-# Name, minutes on two cores once installed and built, groups of packages besides build and run, contents.
+# Name, minutes on two cores once installed and built, groups of packages beyond build and run, contents.
 table='lint        15  test,lint  clang-format and clang-tidy over all files
 quick       6   test       every room, without upper bounds in real time
 sanitize    15  test       the quick tests under ASan and UBSan, those with threads under TSan

@@ -17,7 +17,8 @@ namespace lockbench::watch {
 struct LedgerOptions {
   std::uint64_t most_locks = 1'000'000;  ///< followed at the same time
   std::size_t most_families = 50;        ///< further ones share "other"
-  /// Longer holdings count as long. Nothing: the bound is ten times the family's p99.
+  /// Longer holdings count as long. Nothing: the bound is ten times the family's p99, and at least
+  /// 1 s.
   std::optional<Duration> held_longer;
   /// For hashing owners. Empty: random, so that the hashes of two watches differ.
   std::string salt{};

@@ -63,7 +63,7 @@ struct LockRecord {
   bool is_free() const { return holders.empty() && waiting == 0; }
   /// Whether a lock that was renewed regularly is overdue for its next renewal.
   bool renewal_stopped(TimePoint now) const;
-  /// Whether the lock would stay if its holder died. A lock has a moment's grace for an EXPIRE in a
+  /// Whether the lock would stay if its holder died. False in the first second, for an EXPIRE in a
   /// second command.
   bool is_leak(TimePoint now) const;
 };

@@ -31,8 +31,8 @@ struct FamilyPicture : results::Observed {
                                             ///< twice
   std::uint64_t owners = 0;  ///< estimated number of distinct owners; with a new token for each
                              ///< acquisition, each counts as an owner
-  /// The fewest waiters in each of the last three 10 s, the oldest first. Nothing: not watched for
-  /// that long.
+  /// The fewest waiters in each of the last three periods of 10 s, the oldest first. Nothing: not
+  /// watched for that long.
   std::optional<std::array<std::uint64_t, 3>> queue;
   std::string most_waited_for;  ///< the lock with the most waiters now; empty: nobody waits
 };

@@ -70,7 +70,7 @@ struct Sighting {
 /// How well a source sees. Every figure states its accuracy.
 enum class Accuracy {
   exact,     ///< each change, in order
-  at_least,  ///< close changes are merged into one: counts are lower bounds
+  at_least,  ///< changes in quick succession are merged into one: counts are lower bounds
   sampled,   ///< periodic looks: changes between two looks are missed
 };
 

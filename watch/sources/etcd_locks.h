@@ -68,7 +68,7 @@ class EtcdLocks {
       : patterns_(std::move(patterns)), most_(most_keys) {}
 
   /// Takes a key that was found at the start or has changed. Returns the lock that it belongs to;
-  /// nothing if it is none that is followed.
+  /// nothing if it is not followed.
   std::optional<std::string> put(const EtcdEntry& entry) {
     constexpr std::size_t kLongestValue = 256;
     const auto place = etcd_place_of(entry);

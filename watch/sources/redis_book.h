@@ -268,7 +268,8 @@ class RedisBook {
                     std::make_move_iterator(seen.end()));
       if (!entry.held) entry.ends.reset();
     }
-    // Keep the events of the present holding but drop the oldest.
+    // Drop the events of ended holdings, or else the oldest: the others are renewals, of which the
+    // last one counts.
     const auto from = static_cast<std::ptrdiff_t>(std::max(past, std::size_t{1}));
     entry.events.erase(entry.events.begin(), entry.events.begin() + from);
   }

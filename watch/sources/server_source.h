@@ -36,7 +36,7 @@ class Reporter {
   }
 
   /// Reports that the server is lost and waits before the next attempt. The pause grows from 50 ms
-  /// to 5 s, even if the server is reached in between, unless for more than 5 s.
+  /// to 5 s, even if the server is reached in between, unless it stays reachable for more than 5 s.
   void lost(const std::string& why, const std::stop_token& stop) {
     constexpr Duration kShortest = std::chrono::milliseconds(50),
                        kLongest = std::chrono::seconds(5);
