@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs what is missing, builds, and runs lockbench with the arguments given; without any, its main
-# job: the comparison of all strategies.
+# Installs missing packages, builds lockbench, and runs it with the given arguments; without any, it
+# compares the typical strategy of each family.
 set -euo pipefail
 here=$(dirname "$(readlink -f "$0")")
 "$here/scripts/install_packages.sh" build run

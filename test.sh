@@ -1,26 +1,26 @@
 #!/usr/bin/env bash
-# Installs what is missing, builds, and runs tests. A server that is missing fails its tests.
+# Installs missing packages, builds, and runs tests. If a server is missing, its tests fail.
 # Usage: test.sh [--all | --only PART[,PART]... | --list] [-- CTEST_ARGUMENT...]
-#   without an option  the part quick: what every change must pass
+#   without an option  the part quick, which every change must pass
 #   --all              every part; a skipped test counts as a failure
-#   --only             the parts named
-#   --list             the parts, their minutes, and what each tests
+#   --only             the named parts
+#   --list             lists the parts, their minutes and contents
 set -euo pipefail
 cd "$(dirname "$(readlink -f "$0")")"
 . scripts/phases.sh
 
-# Name, minutes on two cores once everything is installed and built, packages beyond those that run lockbench, contents.
+# Name, minutes on two cores once installed and built, groups of packages beyond build and run, contents.
 table='lint        15  test,lint  clang-format and clang-tidy over all files
 quick       6   test       every room, without upper bounds in real time
 sanitize    15  test       the quick tests under ASan and UBSan, those with threads under TSan
 carriers    5   test       conformance and hostile servers with clients on threads
 timing      10  test       upper bounds, rates and ratios in real time
 matrix      15  test       every hazard against every strategy
-libraries   1   test,full  lock libraries of other languages, as watch sees them
+libraries   1   test,full  watching lock libraries of other languages
 browser     1   test,full  the report in Chromium
-prometheus  3   test,full  what Prometheus scrapes, recording rules and alerts
+prometheus  3   test,full  scrapes by Prometheus, recording rules and alerts
 cluster     2   test,full  runs over several hosts: MPI in network namespaces
-statistics  1   test       how often compare and capacity are right
+statistics  1   test       error rates of compare and capacity
 fuzz        8   test,fuzz  each fuzzer for a minute'
 
 parts=()
@@ -64,23 +64,22 @@ for part in "${chosen[@]}"; do [ -n "$part" ] && [ -n "${minutes[$part]:-}" ] ||
 [ ${#chosen[@]} -gt 0 ] && [ ${#unknown[@]} -eq 0 ] ||
   usage_error "no such part: ${unknown[*]:-(none named)}; allowed: $(sed 's/ /, /g' <<<"${parts[*]}")"
 
-# Usage: build PRESET TARGET. A library that CMake does not find ends the build: nobody would miss the tests that are
-# left out without it.
+# Usage: build PRESET TARGET. A missing library fails the build; otherwise its tests would be left out unnoticed.
 build() {
   phase "$1 build" scripts/build.sh "$1" -DLOCKBENCH_{TESTS,POSTGRES,ETCD,METRICS,MPI}=ON -- "$2"
 }
 
-# Parts whose tests, if they were disturbed, say that they are inconclusive, and pass.
+# Tests of these parts pass as inconclusive if they were disturbed.
 may_be_inconclusive='^(timing|matrix|cluster)$'
 
-# Usage: tests PRESET LABEL. Most suites wait more than they work.
+# Usage: tests PRESET LABEL. Suites mostly wait, so more run in parallel than there are cores.
 tests() {
   local shown=()
   [[ ! $2 =~ $may_be_inconclusive ]] || shown=(--verbose)
   ctest "${shown[@]}" --preset "$1" --label-regex "^$2\$" --parallel "$(($(nproc) * 4))" "${ctest_arguments[@]}"
 }
 
-# A test that no part runs would never fail.
+# A test without a part would never run.
 refuse_tests_without_part() {
   local names
   names=$({ ctest --preset release --show-only --label-exclude "^($(sed 's/ /|/g' <<<"${parts[*]}"))\$" || true; } |
@@ -88,11 +87,11 @@ refuse_tests_without_part() {
   [ -z "$names" ] || usage_error "tests without the label of a part: $(paste -sd' ' <<<"$names")"
 }
 
-# The sanitizers' reports end a test with a failure of its own.
+# A sanitizer's report fails the test.
 export ASAN_OPTIONS=detect_leaks=1 UBSAN_OPTIONS=print_stacktrace=1
 export TSAN_OPTIONS="halt_on_error=1 suppressions=$PWD/tests/tsan_suppressions.txt"
 
-# The last command is a run of ctest, if the part has one: its summary ends the output.
+# ctest runs last, so that its summary ends the output.
 run_part() {
   phase "packages for $1" scripts/install_packages.sh build run ${packages[$1]}
   case $1 in
@@ -106,7 +105,7 @@ run_part() {
       tests tsan tsan
       ;;
     *)
-      # Nothing is built while tests run: their clients and servers have deadlines, and some watch the load.
+      # Do not build while tests run: their clients and servers have deadlines, and some check the load.
       if [ "$1" = quick ]; then build release quick_tests; else build release full_tests; fi
       refuse_tests_without_part
       print_phases

@@ -11,7 +11,7 @@ targets=()
 [ $# -gt 0 ] && targets=(--target "$@")
 
 if ! [ -e "build/$preset/build.ninja" ]; then
-  # Processor minutes of an empty ccache: the program alone, and with its tests.
+  # CPU minutes with an empty ccache: the program alone, and with its tests.
   work=8
   [[ " ${options[*]} " == *LOCKBENCH_TESTS=OFF* ]] || work=18
   cores=$(nproc)
@@ -20,14 +20,14 @@ fi
 
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
-# Ninja runs CMake again when a CMake file changes; this is for other options and newly installed libraries.
+# Ninja reruns CMake when a CMake file changes; this covers other options and newly installed libraries.
 stamp=build/$preset/configured
 wanted="${options[*]} $(stat -c %Y /var/lib/dpkg/status 2>/dev/null || true)"
 configure() {
   if [ -e "build/$preset/build.ninja" ] && [ "$(cat "$stamp" 2>/dev/null)" = "$wanted" ]; then return; fi
   cmake --preset "$preset" "${options[@]}" && echo "$wanted" >"$stamp"
 }
-# On a terminal, ninja shows how far it is; elsewhere its output is shown if it fails, without the commands.
+# On a terminal ninja shows its progress; elsewhere its output is shown only on failure, without the commands.
 build() {
   if ! [ -t 2 ]; then
     cmake --build --preset "$preset" "${targets[@]}" >>"$log" 2>&1

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Prints a tenth of a result file: what tables and readers need, as lockbench reads it.
+"""Condenses a result file to about a tenth: the parts that tables and readers need, still readable by lockbench.
 
 Usage: condense.py LOCKBENCH FILE >SMALL.json
 
-Histograms, series and timelines are left out, as are the times of commands; of repetitions after the first all but what
-ranks and judges the lock, of a play's evidence all but its reason and what tables show. Numbers keep four digits.
+Leaves out histograms, series, timelines and command times. Repetitions after the first keep only the fields that rank
+and judge the lock, evidence of plays only its reason and the fields in tables. Numbers keep four digits.
 
-It stands on as few lines as are fit to be compared line by line: one for each member of the document, and for each
-element of its lists. It says that it is `compact`: its runs lack what an empty run would say.
+For readable diffs there is one line for each member of the document and for each element of its lists. The document is
+marked `compact`: its runs lack the fields that are as in an empty run.
 """
 import json
 import subprocess
@@ -15,19 +15,19 @@ import sys
 import tempfile
 
 BULK = {"buckets", "series", "timeline"}
-# What tables show of a play's evidence.
+# The fields of a play's evidence that tables show.
 TELLING = {"reason", "recovery_seconds", "unstable"}
-# What ranks and judges a lock.
+# The fields that rank and judge a lock.
 RANKING = {"strategy", "backend", "repetition", "load", "duration_seconds", "sections", "sections_per_second",
            "outcomes", "leases_lost", "acquire", "release", "awaited_releases", "direct_handoffs", "overtakings",
            "wait", "attempts_per_grant", "commands_per_section", "fairness", "audit", "generator"}
-# Readers of a reference do not need the paths it was written to.
+# Options about output, which readers of a reference do not need.
 OF_OUTPUT = {"out", "format", "columns", "quiet", "config", "hdr", "report", "push", "metrics_listen", "linger",
              "resume", "record", "workload", "events"}
 
 
 def empty_run(lockbench):
-    """As lockbench reads and writes a run of which nothing is said."""
+    """A run without any data, as lockbench reads and writes it."""
     nothing = {"schema": "lockbench.result/2", "id": "x", "started_at": "", "interrupted": False,
                "lockbench": {"version": "", "commit": "", "build_type": ""},
                "environment": {"cpu": "", "cores": 0, "kernel": "", "memory_bytes": 0, "servers": {}},
@@ -40,7 +40,7 @@ def empty_run(lockbench):
 
 
 def thinned(value):
-    """Without what is bulky, and with numbers of four digits."""
+    """Without bulky members, and with numbers of four digits."""
     if isinstance(value, float):
         return float(f"{value:.3e}")
     if isinstance(value, list):
@@ -51,7 +51,7 @@ def thinned(value):
 
 
 def without(empty, value):
-    """Without the members that the empty object has, too."""
+    """Without the members that are the same in the empty object."""
     kept = {}
     for name, one in value.items():
         if name in empty and empty[name] == one:

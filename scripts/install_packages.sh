@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
-# Installs what is missing of the named groups of packages.txt, and makes the account that private servers run
-# under where lockbench is run by root. Usage: install_packages.sh GROUP...
+# Installs the missing packages of the given groups of packages.txt. As root, also creates the account for
+# private servers. Usage: install_packages.sh GROUP...
 set -euo pipefail
 list="$(dirname "$0")/../packages.txt"
 
-# It owns nothing else. Without root, servers run as the caller.
+# The account owns nothing else. Without root, servers run as the caller.
 if [ "$(id -u)" -eq 0 ] && ! id -u lockbench >/dev/null 2>&1; then
   useradd --system --user-group --no-create-home --home-dir /nonexistent --shell /usr/sbin/nologin lockbench
 fi
 
-# Debian's npm cannot be installed beside a newer node, which brings an npm of its own.
+# Debian's npm conflicts with a newer node, which has its own npm.
 is_there() {
   dpkg-query -W -f='${Status}' "$1" 2>/dev/null | grep -q 'ok installed' && return
   [[ $1 =~ ^(nodejs|npm)$ ]] && command -v node >/dev/null && command -v npm >/dev/null
@@ -30,8 +30,8 @@ if [ "$(id -u)" -ne 0 ]; then
 fi
 echo "installing ${missing[*]}" >&2
 
-# Servers are started by lockbench itself, privately: installing one must not start a system service. The policy
-# holds for as long as this process lives: where it was killed, the next program that asks removes it.
+# lockbench starts private servers itself, so installing one must not start a system service. The policy file is
+# valid while this process lives; if the process is killed, the next program that asks the policy removes it.
 policy=${LOCKBENCH_POLICY:-/usr/sbin/policy-rc.d}
 mark='# By install_packages.sh of lockbench.'
 begin_of() { sed 's/.*) //' "/proc/$1/stat" 2>/dev/null | cut -d' ' -f20; }

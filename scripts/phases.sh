@@ -1,5 +1,5 @@
-# To be sourced. `phase NAME COMMAND...` runs a command and notes how long it took, also for a script that called
-# this one; `print_phases` prints all notes in one line. A script that fails prints them at its end.
+# Source this file. `phase NAME COMMAND...` runs a command and records its time, also for a calling script that
+# sourced this file; `print_phases` prints all times in one line. A failing script prints them when it exits.
 minutes_since() {
   printf '%d:%02d' $(((EPOCHSECONDS - $1) / 60)) $(((EPOCHSECONDS - $1) % 60))
 }

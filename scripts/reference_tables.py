@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Writes what `lockbench show` says of results/reference, and results/schema.json of a result's fields, into README.md
-and docs/*.md: in each page, what stands between "<!-- reference: NAME -->" and "<!-- end -->".
+"""Updates the generated tables in README.md and docs/*.md, between "<!-- reference: NAME -->" and "<!-- end -->": results
+from results/reference, by `lockbench show`, and a result's fields from results/schema.json.
 
 Usage: reference_tables.py [--check] LOCKBENCH
 --check: writes nothing, and fails if a page would change.
@@ -16,7 +16,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 REFERENCE = ROOT / "results/reference"
 BLOCK = re.compile(r"<!-- reference: (.*?) -->.*?<!-- end -->", re.DOTALL)
 
-# Files whose loads are shown together, and what their tables' names end with.
+# Files whose loads are shown together; table names of the second group end with -far.
 NEAR = ["alone", "near-demand", "near-saturated"]
 FAR = ["far-demand", "far-saturated"]
 
@@ -25,7 +25,7 @@ RENEWAL_COLUMNS = ["held_locks", "sections_per_second", "throughput_cost", "rene
                    "renewal_margin_min_seconds", "renewal_slip_p99_seconds"]
 QUORUM_COLUMNS = ["strategy", "nodes", "nodes_down", "nodes_frozen", "nodes_slow", "sections_per_second", "acquire_p50_seconds",
                   "acquire_p99_seconds", "commands_per_section", "granted_share"]
-# The number of nodes for which a page shows faults; of other quorums it shows only the cost.
+# Faults are only shown for this number of nodes; for other quorums only the cost.
 SHOWN_NODES = 5
 
 
@@ -45,7 +45,7 @@ def show(lockbench, result, columns=()):
 
 
 def origin(result):
-    """Where the figures come from."""
+    """Machine, versions and date of the figures."""
     machine, build = result["environment"], result["lockbench"]
     words = [f"{machine['cores']} × {machine['cpu']}"] if machine["cores"] > 0 else []
     words += [f"{name} {server['version']}" for name, server in machine["servers"].items()]
@@ -82,7 +82,7 @@ def renewal_table(lockbench):
 
 
 def quorum_table(lockbench):
-    """Of a single client: contention would hide what a quorum costs."""
+    """Only for a single client: contention would hide the cost of a quorum."""
     result = reference("quorum")
     runs = [run for run in result["runs"] if run["load"]["clients"] == 1]
 
@@ -100,7 +100,7 @@ def quorum_table(lockbench):
 
 
 def holds(schema, part):
-    """In a word, or the names of a field's own fields."""
+    """The type of a field in a word, or the names of its own fields."""
     for way in ("allOf", "anyOf"):
         part = part.get(way, [part])[0]
     part = schema["definitions"].get(part.get("$ref", "").split("/")[-1], part)

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 """clang-tidy on every .cc file that is not known to be clean. Usage: tidy.py [--all]
 
-lint_clean.txt beside this file names the files that were found clean, each with a digest of its text, of the project
-files that it includes, of its .clang-tidy and of clang-tidy's version. It is committed, so that a new clone checks
-only what differs. The digest leaves out what another machine has otherwise (paths, packages, generated files) and the
-compiler's flags: --all checks every file, whatever the list says. The list is rewritten, except in CI.
+lint_clean.txt in this folder lists the clean files, each with a digest of its text, of the project files that it
+includes, of its .clang-tidy and of clang-tidy's version. It is committed, so that a new clone only checks changed
+files. The digest does not cover paths, packages and generated files, which differ between machines, nor the compiler's
+flags. --all checks every file, regardless of the list. The list is rewritten, except in CI.
 
-Most of clang-tidy's time goes into the headers, so about 25 files are checked as one translation unit, with the
-flags of them all. A file that does not compile together with the others, because both define a name in an
-anonymous namespace, is moved to another unit.
+clang-tidy spends most of its time on headers, so about 25 files are checked as one translation unit, with all their
+flags. A file that does not compile together with the others, because both define the same name in an anonymous
+namespace, is moved to another unit.
 """
 import concurrent.futures
 import hashlib
@@ -32,14 +32,14 @@ def output_of(*command):
 
 
 class Sources:
-    """Digests of files, made of their text and of all project files that they include."""
+    """Digests of files, over their text and all project files that they include."""
 
     def __init__(self):
         self.version = re.search(r"version \S+", output_of("clang-tidy", "--version"))[0]
         self.known = {}
 
     def includes(self, path):
-        """The digest of a file's text, and the project files that it includes itself; no generated ones."""
+        """The digest of a file's text, and the project files that it includes directly, without generated ones."""
         if path not in self.known:
             text = path.read_bytes()
             names = re.findall(rb'^\s*#include "([^"]+)"', text, re.MULTILINE)
@@ -73,7 +73,7 @@ def flags_of(entry):
 
 
 def work_list(wanted):
-    """(file, flags, configuration) of the files wanted. Makes what they include."""
+    """(file, flags, configuration) of the wanted files. Builds the generated files that they include."""
     subprocess.run([ROOT / "scripts" / "build.sh", "tidy", "-DLOCKBENCH_TESTS=ON", "--", "lockbench_generated"], check=True)
     configurations = {}
     listed = {}
@@ -84,17 +84,17 @@ def work_list(wanted):
         folder = next(parent for parent in path.parents if (parent / ".clang-tidy").exists())
         if folder not in configurations:
             dumped = output_of("clang-tidy", "--dump-config", str(path))
-            # clang-tidy 14 does not read these defaults of its own again.
+            # clang-tidy 14 cannot read back these defaults that it dumps.
             configurations[folder] = re.sub(r".*HungarianPrefix\n.*\n", "", dumped)
         listed[path] = (path, flags_of(entry), configurations[folder])
     missing = wanted - set(listed)
     if missing:
-        sys.exit("tidy: in no target, so nobody checks them: " + " ".join(str(path.relative_to(ROOT)) for path in sorted(missing)))
+        sys.exit("tidy: these files belong to no target, so they cannot be checked: " + " ".join(str(path.relative_to(ROOT)) for path in sorted(missing)))
     return sorted(listed.values())
 
 
 def suite_of(file):
-    """The folder of a suite of tests: all suites have the same namespace. Rooms have their own."""
+    """The folder of a test suite. Suites share a namespace, so their files must not be mixed; rooms have their own."""
     parts = file.parent.relative_to(ROOT).parts
     return parts[:3] if parts[0] == "tests" else ()
 
@@ -105,18 +105,18 @@ def union(lists):
 
 
 def unit_of(files):
-    """Their texts as one."""
+    """One translation unit that includes the files."""
     return "".join(f'#include "{file}"  // NOLINT(bugprone-suspicious-include)\n' for file in files)
 
 
 def check(files, flags, configuration):
     """Checks the files as one unit. Returns clang-tidy's findings, and the files that broke the unit."""
-    # Under this name, the analyzer takes what the unit includes for its own code.
+    # With this name, the analyzer treats the included files as the unit's own code.
     with tempfile.TemporaryDirectory() as folder:
         unit, config = pathlib.Path(folder) / "UnifiedSource.cc", pathlib.Path(folder) / "config"
         config.write_text(configuration)
         unit.write_text(unit_of(files))
-        # What one file names may shadow a name of the file before it; the compiler warns where it is in one file.
+        # Names of one file may shadow those of another; the compiler warns about shadowing within a file.
         command = ["clang-tidy", "--quiet", f"--config-file={config}", str(unit), "--", *flags, "-Wno-shadow"]
         run = subprocess.run(command, capture_output=True, text=True)
     broken = set(re.findall(r"^(/\S+?):\d+:\d+: error: .*\[clang-diagnostic-error", run.stdout, re.MULTILINE))
@@ -125,7 +125,7 @@ def check(files, flags, configuration):
 
 
 def check_all(files, flags, configuration):
-    """Checks the files in as few units as they compile in. Returns the clean files and the findings."""
+    """Checks the files, splitting units that do not compile. Returns the clean files and the findings."""
     clean, findings = [], ""
     units = [files]
     while units:
@@ -134,7 +134,7 @@ def check_all(files, flags, configuration):
         if found and len(unit) > 1 and "clang-diagnostic-error" in found:
             why = next(line for line in found.splitlines() if "clang-diagnostic-error" in line)
             print(f"clang-tidy: files that clash are read again: {why}", file=sys.stderr)
-            # The first file cannot clash with one before it, so there are fewer files in each part.
+            # The first file has none before it to clash with, so each part is smaller than the whole.
             rest = [file for file in unit if file not in broken]
             units.extend([rest, broken] if broken and rest else [[file] for file in unit])
         elif found:
@@ -145,7 +145,7 @@ def check_all(files, flags, configuration):
 
 
 def check_files(wanted):
-    """Returns the clean ones."""
+    """Returns the clean files."""
     groups = {}
     for file, flags, configuration in work_list(wanted):
         modes = tuple(flag for flag in flags if not flag.startswith(("-D", "-I", "-isystem")))

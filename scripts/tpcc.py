@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes a trace for `lockbench run --trace`: the rows that the five transactions of TPC-C (standard specification,
-revision 5.11) lock under two-phase locking, in the order in which they touch them. docs/cli.md says which rows, and
-what the lines of a trace mean. One seed gives the same trace everywhere.
+revision 5.11) lock under two-phase locking, in the order in which they touch them. docs/cli.md lists the rows and
+explains the format of a trace. A seed gives the same trace everywhere.
 """
 import argparse
 import bisect
@@ -11,9 +11,9 @@ import sys
 
 SHARED, EXCLUSIVE = 1, 2
 
-# Rows of a warehouse, which are numbered in this order. Orders take turns, as a database keeps all of them. Left out
-# are rows that nobody else can want, such as those of HISTORY, rows that never change, such as those of ITEM, and
-# ORDER-LINE and NEW-ORDER, whose rows are locked with their order.
+# Rows of a warehouse, numbered in this order. Rows of orders are reused in turn, where a database would keep all
+# orders. Left out are rows that no other transaction can want (HISTORY), rows that never change (ITEM), and ORDER-LINE
+# and NEW-ORDER, whose rows are locked with their order.
 DISTRICTS, CUSTOMERS, ORDERS, STOCK = 10, 3000, 3000, 100_000
 FIRST_CUSTOMER = 1 + DISTRICTS
 FIRST_ORDER = FIRST_CUSTOMER + DISTRICTS * CUSTOMERS
@@ -21,8 +21,8 @@ FIRST_STOCK = FIRST_ORDER + DISTRICTS * ORDERS
 ROWS = FIRST_STOCK + STOCK
 MOST_WAREHOUSES = 100  # a trace numbers its locks from 0 to below 2^24
 
-# Clause 4.3.3. More orders come in than are delivered: beyond the second number the oldest are forgotten, so that new
-# orders never share rows with those that are delivered at the same time.
+# Clause 4.3.3. More orders come in than are delivered. Beyond MOST_UNDELIVERED the oldest are dropped, so that new
+# orders never share rows with orders being delivered.
 UNDELIVERED, MOST_UNDELIVERED = 900, ORDERS // 2
 
 
@@ -65,8 +65,8 @@ class Tpcc:
     def draw_customer_by_name(self):
         if self.draw(100) >= 60:
             return self.draw_customer()
-        # The one in the middle of those with that name is taken, clause 2.5.2.2. There are three on average, of whom
-        # the first is among the first thousand: here the second of exactly three.
+        # Clause 2.5.2.2 takes the middle one of the customers with that name. There are three on average, the first of
+        # them among the first thousand; here the second of exactly three is taken.
         return 1000 + self.draw_uneven(255, self.c_name, 1000)
 
     def home(self):
@@ -79,7 +79,7 @@ class Tpcc:
         return other if other < home else other + 1
 
     def transaction(self):
-        """Its type, as FissLock numbers them, and its locks: of each the number and the mode."""
+        """The type, as FissLock numbers it, and the locks as pairs of number and mode."""
         home = self.home() * ROWS
         number = self.draw(DISTRICTS)
         district = self.districts[home // ROWS][number]
@@ -127,21 +127,21 @@ class Tpcc:
         return [(customer_row(home, number, customer), SHARED), (order_row(home, number, order), SHARED)]
 
     def delivery(self, home):
-        """Of each district the oldest undelivered order."""
+        """The oldest undelivered order of each district."""
         locks = []
         for number, district in enumerate(self.districts[home // ROWS]):
-            # One without undelivered orders is skipped, clause 2.7.4.2.
+            # Districts without undelivered orders are skipped, clause 2.7.4.2.
             if district.delivered == district.orders:
                 continue
             order = district.delivered % ORDERS
             district.delivered += 1
             locks.append((order_row(home, number, order), EXCLUSIVE))
             locks.append((customer_row(home, number, district.customer_of_order[order]), EXCLUSIVE))
-        # Each transaction of a trace has a lock.
+        # A transaction of a trace needs at least one lock.
         return locks or [(home, SHARED)]
 
     def stock_level(self, home, number, district):
-        """Without the stock rows, as it needs less isolation than the others do (clause 3.4.1)."""
+        """Without the stock rows, as it needs less isolation than the others (clause 3.4.1)."""
         latest = [order_row(home, number, (district.orders - back) % ORDERS) for back in range(1, 21)]
         return [(home + 1 + number, SHARED), *((order, SHARED) for order in latest)]
 
@@ -160,7 +160,7 @@ def within(kind, least, most):
         if not least <= value <= most:
             raise argparse.ArgumentTypeError(f"{text} is out of range; allowed: {least} to {most}")
         return value
-    parse.__name__ = "number"  # argparse names it where the text is no number
+    parse.__name__ = "number"  # argparse uses this name if the text is not a number
     return parse
 
 
@@ -173,7 +173,7 @@ def main():
     options.add_argument("--transactions", metavar="N", type=within(int, 1, 1_000_000_000), default=100_000,
                          help="transactions to write; default 100000")
     options.add_argument("--seed", metavar="N", type=within(int, 0, 2**63 - 1), default=1,
-                         help="one seed gives the same trace everywhere; default 1")
+                         help="a seed gives the same trace everywhere; default 1")
     options.add_argument("--out", metavar="FILE", required=True, help="the file to write; -: stdout")
     given = options.parse_args()
 

@@ -15,21 +15,22 @@
 #include "watch/picture.h"
 #include "watch/sketches.h"
 
-// What a ledger keeps of locks, of the few that hurt most, and of families. For one thread.
+// The books of a ledger: all locks, the recent events of the few worst ones, and families. For one
+// thread.
 namespace lockbench::watch {
 
-/// The locks that are followed, at most so many: beyond that, some lock that has been free for a
-/// while is forgotten for a new one.
+/// The locks that are followed, at most `most`. When full, a new lock takes the place of one that
+/// has been free for a while.
 class LockTable {
  public:
   explicit LockTable(std::uint64_t most) : most_(most) {}
 
-  /// The place of a lock by its hash; nothing if it is not followed.
+  /// The place of the lock with this hash; nothing if it is not followed.
   std::optional<std::size_t> find(std::uint64_t key) const {
     const auto found = places_.find(key);
     return found == places_.end() ? std::nullopt : std::optional<std::size_t>(found->second);
   }
-  /// An empty record for it; nothing if all places are taken by locks in use.
+  /// Adds an empty record and returns its place; nothing if all places are taken by locks in use.
   std::optional<std::size_t> add(std::uint64_t key, TimePoint now) {
     std::optional<std::size_t> place;
     if (records_.size() < most_) {
@@ -65,19 +66,19 @@ class LockTable {
     return std::nullopt;
   }
 
-  /// A lock that expired may be taken over until then.
+  /// Longer than the second within which an expired lock can still be taken over.
   static constexpr Duration kForgetAfter = std::chrono::seconds(10);
-  /// Places that one addition looks at.
+  /// An addition looks at this many places at most, so that it stays cheap.
   static constexpr std::size_t kMostLooks = 256;
 
   const std::uint64_t most_;
   std::deque<LockRecord> records_;  ///< grows without moving a million records
   std::unordered_map<std::uint64_t, std::uint32_t> places_;
-  std::size_t hand_ = 0;  ///< where the search for a lock to forget goes on
+  std::size_t hand_ = 0;  ///< where the next search for a lock to forget starts
   bool forgot_any_ = false;
 };
 
-/// The latest that happened to the locks that hurt most, at most so many of them.
+/// The latest events of the worst locks, of at most `most` locks.
 class Histories {
  public:
   using History = std::deque<results::ObservedLock::Moment>;
@@ -88,13 +89,13 @@ class Histories {
     const auto found = std::ranges::find(all_, place, [](const auto& one) { return one.first; });
     return found == all_.end() ? nullptr : &found->second;
   }
-  /// Also for a lock without one if there is room, or if it hurts clearly more than another one
-  /// that has a history. `hurt` tells of any place.
+  /// Starts a history for a lock without one if there is room, or if the lock hurts clearly more
+  /// than another that has one. `hurt(place)`: how bad a lock is.
   template <class Hurt>
   History* find_or_admit(std::size_t place, const Hurt& hurt) {
     if (History* found = find(place)) return found;
     if (all_.size() < most_) return &all_.emplace_back(place, History()).second;
-    // Looking at all of them each time would cost more than the rest.
+    // Compare with one candidate per call: comparing with all would cost more than everything else.
     constexpr double kClearly = 1.5;
     hand_ = (hand_ + 1) % all_.size();
     auto& candidate = all_[hand_];
@@ -102,7 +103,8 @@ class Histories {
     candidate = {place, {}};
     return &candidate.second;
   }
-  /// What followed from a sighting, or that only the queue has changed. Forgets what is older.
+  /// Adds the events of a sighting; without any, notes that the queue changed. Drops the oldest
+  /// entries beyond kLongest.
   static void add(History& history, const Happenings& happenings, const LockRecord& record,
                   TimePoint began) {
     constexpr std::size_t kLongest = 256;
@@ -128,7 +130,7 @@ class Histories {
   std::size_t hand_ = 0;
 };
 
-/// All that is kept of a family of locks, however many they are.
+/// Figures of a family of locks, in memory that does not grow with their number.
 class FamilyBook {
  public:
   FamilyBook(std::string store, std::string family, TimePoint began) : began_(began) {
@@ -136,8 +138,8 @@ class FamilyBook {
     known_.family = std::move(family);
   }
 
-  /// What followed from a sighting of one of its locks: that is held and waited for by so many as
-  /// the record says now; before, by `held` and `waiting`.
+  /// Adds the events of a sighting of one of its locks. `held` and `waiting`: holders and waiters
+  /// before it; the record has the present ones.
   void take(const Happenings& happenings, const LockRecord& record, std::uint64_t held,
             std::uint64_t waiting) {
     using Kind = Happening::Kind;
@@ -168,19 +170,19 @@ class FamilyBook {
     known_.most_waiting = std::max(known_.most_waiting, *known_.waiting_now);
     queue_.set(record.at, *known_.waiting_now);
   }
-  /// The store tells who waits, or how many.
+  /// Notes that the store tells who waits, or how many.
   void waits_known() {
     if (!known_.waiting_now) known_.waiting_now = 0;
   }
-  /// A lock that was not followed before; `forgets`: it may have been followed earlier.
+  /// Adds a lock. `forgets`: locks have been forgotten, so this one may have been counted before.
   void lock_added(std::uint64_t key, bool forgets) {
     locks_.add(key);
     forgot_ = forgot_ || forgets;
     if (!forgot_) ++known_.locks;
   }
 
-  /// Without what only the locks themselves tell: the oldest, the leaks, the long ones. `missed`:
-  /// changes that its sources could not look at.
+  /// The figures, except those that need each lock's record: the oldest, the leaks, the long holds.
+  /// `missed`: changes that its sources could not look at.
   FamilyPicture picture(TimePoint now, Accuracy of_source, std::uint64_t missed) {
     FamilyPicture picture = known_;
     if (forgot_) picture.locks = std::max(picture.locks, locks_.count());
@@ -192,7 +194,7 @@ class FamilyBook {
     picture.acquisitions_per_second = acquired_.rate(now, began_);
     picture.hold = loadgen::to_distribution(picture.holds);
     if (picture.waiting_now) picture.wait = loadgen::to_distribution(picture.waits);
-    // Where whole holdings were seen and nothing ever came together, each change was seen.
+    // If whole holdings were seen and no changes were ever merged, each change was seen.
     const bool all_seen =
         of_source == Accuracy::at_least && !coalesced_ && picture.holds.count() > 0;
     picture.sight = all_seen ? Accuracy::exact : of_source;
@@ -203,7 +205,7 @@ class FamilyBook {
     return picture;
   }
   std::uint64_t changes_per_holding() const { return changes_per_holding_; }
-  /// As far as it is known at any time.
+  /// The figures so far, without those that picture() computes.
   const FamilyPicture& known() const { return known_; }
 
  private:

@@ -1,4 +1,4 @@
-// A name that takes longer, which is some milliseconds, belongs to kOther.
+// Bounds a match to a few milliseconds; a name that would take longer belongs to kOther.
 #define BOOST_REGEX_MAX_STATE_COUNT 100'000
 
 #include "watch/families.h"
@@ -81,7 +81,7 @@ std::string Families::family_of(std::string_view lock) const {
         family = results::printable(found["family"].str());
       }
     } catch (const std::runtime_error&) {
-      // It takes more steps than a name may.
+      // The name needs more steps than BOOST_REGEX_MAX_STATE_COUNT.
     }
     return family.empty() ? std::string(kOther) : family;
   }
@@ -93,7 +93,7 @@ std::string Families::family_of(std::string_view lock) const {
 }
 
 bool glob_matches(std::string_view pattern, std::string_view text) {
-  // Of a star, the latest place where what follows it may begin: going back to one star is enough.
+  // On a mismatch, retry after the latest star, one character further. Earlier stars need no retry.
   std::size_t p = 0, t = 0, star = std::string_view::npos, retry = 0;
   while (t < text.size()) {
     if (p < pattern.size() && pattern[p] == '*') {

@@ -11,20 +11,21 @@ namespace lockbench::watch {
 /// Groups locks into families by their names. Immutable and thread-safe; cheap to copy.
 class Families {
  public:
-  /// For locks that no pattern matches, and for those beyond the bound of families.
+  /// The family of locks that no pattern matches, and of those beyond the maximum number of
+  /// families.
   static constexpr std::string_view kOther = "other";
   static constexpr std::size_t kLongestPattern = 256, kLongestName = 512;
 
-  /// Without a pattern: a lock belongs to the first of the globs (with * and ?) that matches it;
-  /// without globs, to what its name starts with, up to the first part with a digit in it.
+  /// Without an expression, a lock belongs to the first glob (with * and ?) that matches it.
+  /// Without globs, its family is the beginning of its name, up to the first part with a digit.
   Families() = default;
   explicit Families(std::vector<std::string> globs) : globs_(std::move(globs)) {}
   /// A Perl expression with a group `(?<family>...)`, which names the family; it must match the
   /// whole name, in a bounded number of steps. The error says what is wrong with it.
   static tl::expected<Families, std::string> parse(const std::string& expression);
 
-  /// Never empty, and printable UTF-8, as labels of metrics must be, whatever the lock is called.
-  /// Names longer than kLongestName belong to kOther.
+  /// Never empty and always printable UTF-8, as metric labels must be. Names longer than
+  /// kLongestName belong to kOther.
   std::string family_of(std::string_view lock) const;
 
  private:

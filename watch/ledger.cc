@@ -15,16 +15,16 @@ namespace lockbench::watch {
 namespace {
 
 constexpr std::size_t kMostEndpoints = 256, kMostProposals = 50;
-/// Records that are looked at while sources wait: less than a millisecond.
+/// Records read under one lock of the mutex: less than a millisecond, as sources wait meanwhile.
 constexpr std::size_t kChunk = 4096;
 /// Locks in a picture.
 constexpr std::size_t kMostWorst = 20;
 
-/// What may be wrong with a lock, the most urgent first, and how much it hurts.
+/// What may be wrong with a lock, the most urgent first, with its weight in hurt_of().
 struct Trouble {
   std::uint64_t Figures::*count;
   double weight;
-  std::string_view name;  ///< empty: it is no trouble by itself
+  std::string_view name;  ///< empty: not a trouble by itself
 };
 constexpr auto kTroubles = std::to_array<Trouble>({
     {&Figures::renewal_stopped_now, 20, "renewal stopped"},
@@ -35,7 +35,7 @@ constexpr auto kTroubles = std::to_array<Trouble>({
     {&Figures::expired_while_held, 10, "expired"},
     {&Figures::session_lost, 5, "session lost"},
     {&Figures::without_ttl, 2, ""},
-    // Among those that do not hurt, the busy ones.
+    // Order locks without trouble by how busy they are.
     {&Figures::most_waiting, 1e-3, ""},
     {&Figures::acquisitions, 1e-6, ""},
 });
@@ -47,7 +47,7 @@ std::string trouble_of(const Figures& lock) {
   return "";
 }
 
-/// To order locks.
+/// How bad the lock's state is; only good for ordering locks.
 double hurt_of(const Figures& lock, std::uint64_t waiting) {
   auto hurt = static_cast<double>(waiting);
   for (const Trouble& trouble : kTroubles) {
@@ -81,7 +81,7 @@ std::optional<double> dispersion_of(const std::vector<std::uint32_t>& counts) {
   return (squares - n * mean * mean) / (n - 1) / mean;
 }
 
-/// A holding of the family that is longer than this is long; nothing: too few have ended to tell.
+/// The bound above which a holding of the family is long; nothing: too few have ended to tell.
 std::optional<Duration> long_from(const FamilyBook& book, const LedgerOptions& options) {
   constexpr std::uint64_t kFewest = 20;
   constexpr int kTimesP99 = 10;
@@ -91,7 +91,7 @@ std::optional<Duration> long_from(const FamilyBook& book, const LedgerOptions& o
   return std::max(kTimesP99 * hold.percentile(0.99), kNeverLong);
 }
 
-/// For how many seconds the one that began first has held, or waited.
+/// Age of the oldest claim, in seconds.
 std::optional<double> longest_of(const std::vector<Claim>& claims, TimePoint now) {
   std::optional<double> longest;
   for (const Claim& claim : claims) {
@@ -100,7 +100,7 @@ std::optional<double> longest_of(const std::vector<Claim>& claims, TimePoint now
   return longest;
 }
 
-/// What only the locks themselves tell of their families, and which hurt most.
+/// Adds to families the figures that need each lock's record, and finds the worst locks.
 class Scan {
  public:
   Scan(TimePoint now, std::vector<std::optional<Duration>> bounds)
@@ -126,7 +126,7 @@ class Scan {
     return held && bound && *held > seconds(*bound);
   }
 
-  /// Their places, the worst first.
+  /// Places of the worst locks, the worst first.
   std::vector<std::size_t> worst() const {
     std::vector<std::size_t> places;
     for (const auto& [hurt, place] : worst_) places.push_back(place);
@@ -171,7 +171,6 @@ LockPicture picture_of(const LockRecord& record, const FamilyPicture& family, bo
 }  // namespace
 
 struct Ledger::State {
-  /// What a ledger knows of a source.
   struct Endpoint {
     SourcePicture picture;
     TimePoint sees_since{};
@@ -189,7 +188,7 @@ struct Ledger::State {
         salt(options.salt.empty() ? random_salt() : options.salt),
         locks(std::max<std::uint64_t>(1, options.most_locks)) {}
 
-  // All under the mutex; for_each takes it.
+  // Everything here requires `mutex`; only for_each() takes it by itself.
   std::mutex mutex;
   const LedgerOptions options;
   const Families families;
@@ -213,7 +212,7 @@ struct Ledger::State {
         endpoints, name,
         [](const Endpoint& one) -> const std::string& { return one.picture.facts.endpoint; });
     if (found != endpoints.end()) return static_cast<std::size_t>(found - endpoints.begin());
-    // More share the last one.
+    // Endpoints beyond the bound share the last place.
     if (endpoints.size() == kMostEndpoints) return kMostEndpoints - 1;
     endpoints.emplace_back().picture.facts.endpoint = name;
     return endpoints.size() - 1;
@@ -239,7 +238,7 @@ struct Ledger::State {
   std::optional<std::size_t> place_of(std::size_t endpoint, const Sighting& sighting) {
     const std::uint64_t key = hash_of(fmt::format("{}\n{}", endpoint, sighting.lock), salt);
     if (const auto place = locks.find(key)) return place;
-    // Keys that are free and do not change are many, and tell nothing.
+    // Do not follow keys that are free and do not change: there may be many.
     const bool idle = sighting.holders.empty() && sighting.changes == 0 && !sighting.ended &&
                       sighting.waiters.value_or(0) == 0 &&
                       (!sighting.waiting || sighting.waiting->empty());
@@ -296,10 +295,10 @@ struct Ledger::State {
     }
   }
 
-  /// Whether it was held or waited for before an outage, and its source has nothing more to say of
-  /// it: it was freed meanwhile.
+  /// Whether the lock was held or waited for before an outage and its source no longer mentions it:
+  /// it was freed meanwhile.
   bool was_freed_unseen(const LockRecord& record, TimePoint now) const {
-    // A source looks at one lock after the other, which takes a while.
+    // After an outage, a source needs a while to look at all locks again.
     constexpr Duration kAllAreTold = std::chrono::minutes(1);
     const Endpoint& source = endpoints[record.endpoint];
     return !record.is_free() && record.epoch != source.epoch && source.picture.sees &&
@@ -312,11 +311,13 @@ struct Ledger::State {
     free.lock = locks.at(place).name;
     free.at = now;
     take(place, std::move(free));
-    // Nor does the next one begin any, if the source tells only then that it was held all the time.
+    // If the lock was held all along and the source says so late, the next sighting must not count
+    // as a new holding.
     locks.at(place).known = false;
   }
 
-  /// Looks at the first locks under the mutex, some at a time, so that no source waits for long.
+  /// Calls `look` for the first `places` locks. Takes the mutex for kChunk of them at a time, so
+  /// that no source waits for long.
   template <class Look>
   void for_each(std::size_t places, const Look& look) {
     for (std::size_t from = 0; from < places; from += kChunk) {
@@ -327,7 +328,7 @@ struct Ledger::State {
     }
   }
 
-  /// Since when no source sees; nothing: one does.
+  /// Since when all sources are blind; nothing if one sees.
   std::optional<TimePoint> blind_since() const {
     std::optional<TimePoint> since;
     for (const Endpoint& endpoint : endpoints) {
@@ -337,7 +338,7 @@ struct Ledger::State {
     return since;
   }
 
-  /// The book's figures, as well as its sources see.
+  /// The book's figures, with the accuracy of its worst source.
   FamilyPicture picture_of(FamilyBook& book, TimePoint now) const {
     Accuracy worst = Accuracy::exact;
     std::uint64_t missed = 0;
@@ -458,7 +459,7 @@ Picture Ledger::read(TimePoint now) {
   }
   Scan scan(now, std::move(bounds));
   state.for_each(places, [&](std::size_t place, const LockRecord& record) {
-    // One that came after the families were read.
+    // The family is newer than the picture.
     if (record.family >= picture.families.size()) return;
     FamilyPicture& family = picture.families[record.family];
     if (state.was_freed_unseen(record, now)) {

@@ -15,42 +15,42 @@
 namespace lockbench::watch {
 
 struct LedgerOptions {
-  std::uint64_t most_locks = 1'000'000;  ///< that are followed at once
+  std::uint64_t most_locks = 1'000'000;  ///< followed at the same time
   std::size_t most_families = 50;        ///< further ones share "other"
-  /// Holdings longer than this are long; nothing: than ten times the family's p99.
+  /// Longer holdings count as long. Nothing: the bound is ten times the family's p99, and at least
+  /// 1 s.
   std::optional<Duration> held_longer;
-  /// Of owners' hashes; empty: a random one, so that hashes of two watches differ.
+  /// For hashing owners. Empty: random, so that the hashes of two watches differ.
   std::string salt{};
 };
 
-/// What was used of the locks, for the workload that follows from it. Bounded like the ledger.
+/// How the locks were used, to derive a workload from. Bounded like the ledger.
 struct Usage {
-  Duration watched{};  ///< without the time in which no source saw
+  Duration watched{};  ///< less the blind time of the source that was blind least
   std::uint64_t acquisitions = 0;
   std::vector<std::uint64_t> by_lock;    ///< acquisitions of each lock that is still known
   std::uint64_t locks = 0;               ///< distinct ones
   std::uint64_t owners = 0;              ///< distinct ones, estimated
-  std::uint64_t most_at_once = 0;        ///< clients that held or waited
+  std::uint64_t most_at_once = 0;        ///< most clients that held or waited
   loadgen::HistogramSnapshot hold, ttl;  ///< ttl: at the grant
   std::uint64_t shared = 0;              ///< acquisitions in a shared mode
-  /// Of the acquisitions in each second: the variance as a multiple of the mean; nothing for too
-  /// few seconds. 1: Poisson.
+  /// Variance of the acquisitions per second, divided by their mean; 1: Poisson. Nothing if too few
+  /// seconds were seen.
   std::optional<double> dispersion;
   bool waits_known = false;
   bool queued = false;  ///< the store serves waiters in order
   Accuracy accuracy = Accuracy::sampled;
 };
 
-/// Derives from sightings what happens to locks: holdings, how they ended, waits. Thread-safe.
-/// Owners are kept as hashes only. Memory is bounded by the options: beyond `most_locks`, one that
-/// was free for ten seconds is forgotten for a new one; if there is none, new ones are only
-/// counted.
+/// Derives from sightings the events of locks: holdings, how they ended, waits. Thread-safe. Owners
+/// are kept as hashes only. Memory is bounded by the options: beyond `most_locks`, a new lock
+/// replaces one that has been free for ten seconds; if there is none, it is only counted.
 class Ledger : public Sink {
  public:
   explicit Ledger(LedgerOptions options = {}, Families families = {});
   ~Ledger() override;
 
-  /// The watch begins; without this, with what a source tells first.
+  /// Starts the watch; without this call it starts with the first report of a source.
   void begin(TimePoint at);
 
   void facts(const SourceFacts& facts) override;
@@ -60,8 +60,8 @@ class Ledger : public Sink {
   void sees(const std::string& endpoint, TimePoint at) override;
   void missed(const std::string& endpoint, std::uint64_t changes, std::string reason) override;
 
-  /// Everything that is known, with findings. `now` must not lie before earlier sightings. Commands
-  /// of the sources are 0: only they know. Sources are held up for at most a millisecond at a time.
+  /// All figures and findings. `now` must not lie before earlier sightings. SourcePicture::commands
+  /// stays 0: only the sources know it. Holds up sources for at most a millisecond at a time.
   Picture read(TimePoint now);
   Usage usage(TimePoint now);
 

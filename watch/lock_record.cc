@@ -15,27 +15,26 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// TTLs are read a round trip later than they count from.
+/// The watcher reads a TTL up to a round trip after the store computed it.
 constexpr Duration kTtlError = 20ms;
-/// A margin below this share of the TTL is thin.
+/// A margin of less than a tenth of the TTL is thin.
 constexpr int kThin = 10;
-/// A lock that another client gets so soon after it expired was taken over.
+/// If another client gets the lock this soon after it expired, the lock was taken over.
 constexpr Duration kTakenOverWithin = 1s;
-/// SETNX and EXPIRE are two commands, but of one moment.
+/// Grace for clients that set the TTL with EXPIRE right after SETNX.
 constexpr Duration kLeakAfter = 1s;
 constexpr std::uint32_t kEnoughRenewals = 2;
 constexpr std::size_t kMostParties = 1024;
 
 bool has_usually_ttl(Shape shape) {
-  // That of sequence nodes is their session's: no_ttl means nodes that are not ephemeral.
+  // Sequence nodes live as long as their session; no_ttl means that they are not ephemeral.
   constexpr std::array kWithTtl{Shape::token,    Shape::redisson_hash, Shape::etcd_queue,
                                 Shape::etcd_key, Shape::table_row,     Shape::sequence_nodes};
   return std::ranges::find(kWithTtl, shape) != kWithTtl.end();
 }
 
-/// From one sighting of a lock to the next: `record_` is what was known, `next_` what is seen now,
-/// and `found_` what must have happened between them. For one step; then the record is what was
-/// seen.
+/// The step from one sighting of a lock to the next: `record_` is the old state, `next_` the new
+/// one, `found_` the events in between. Used once; updates the record.
 class Step {
  public:
   Step(LockRecord& record, Sighting sighting, const Judgement& judgement)
@@ -70,17 +69,17 @@ class Step {
   struct Present {
     Claim holding;
     bool dated = false;  ///< the store tells since when
-    bool is_new = true;  ///< no holding of the record goes on in it
+    bool is_new = true;  ///< it continues no holding of the record
   };
 
-  /// Whether what this sighting is the first to show may have begun before it.
+  /// Whether holdings that this sighting shows for the first time may have begun before it.
   bool begins_unseen() const {
     if (after_gap_) return true;
     if (record_.known) return false;
     return next_.first_look || (judgement_.accuracy != Accuracy::sampled && next_.changes == 0);
   }
 
-  /// As if it had just begun, unless the store tells since when.
+  /// The party's claim, which begins now unless the store tells an earlier time.
   Claim claim_of(const Party& party) const {
     constexpr std::uint64_t kMostEntries = std::numeric_limits<std::uint32_t>::max();
     return {.owner = hash_of(party.owner, judgement_.salt),
@@ -97,8 +96,8 @@ class Step {
     }
   }
 
-  /// After a blind period: what was held then has no end, and what is held has no beginning, unless
-  /// the store tells that it began later.
+  /// After a blind period, old holdings get no end and present ones no beginning, unless the store
+  /// tells that they began after it.
   void forget_holdings() {
     std::vector<Claim> held_before;
     for (Present& one : holders_) {
@@ -120,7 +119,7 @@ class Step {
     record_.fence = next_.fence;
   }
 
-  /// Whether it is the same holding, as far as owner, beginning and fence tell.
+  /// Whether both are the same holding, judged by owner, beginning and fence.
   bool continues(const Claim& old, const Present& now) const {
     if (now.holding.owner != old.owner) return false;
     const bool later = now.dated && now.holding.since > old.since + kClockError;
@@ -146,8 +145,9 @@ class Step {
     return ended;
   }
 
-  /// On sources that coalesce, the number of changes tells of holdings between two looks. An end is
-  /// one change and a beginning another; as many further ones as a whole holding takes were one.
+  /// On sources that coalesce, the number of changes shows holdings between two looks. A seen end
+  /// accounts for one change and a seen beginning for another; each further `changes_per_holding`
+  /// of them are one unseen holding.
   void count_unseen(bool ends, bool begins) {
     constexpr std::uint64_t kMostCounted = 1'000'000;
     if (judgement_.accuracy != Accuracy::at_least || after_gap_) return;
@@ -174,13 +174,13 @@ class Step {
     record_.loose_changes = stayed_free ? static_cast<std::uint32_t>(further % per_holding) : 0;
   }
 
-  /// How the holding ended, as the store or else the TTL tells.
+  /// How the holding ended: as the store says, else judged by the TTL.
   Happening::Kind kind_of_end(const Claim& holding, bool others_begin) const {
     if (next_.ended == Ending::released) return Happening::Kind::released;
     if (next_.ended == Ending::expired) return Happening::Kind::expired;
     if (next_.ended == Ending::session_lost) return Happening::Kind::session_lost;
     if (record_.expiry && next_.at >= *record_.expiry - kUndecidedWithin) {
-      // In samples it may have been released at any time since the look before.
+      // A sampled lock may have been released at any time since the previous look.
       const bool looked_late = judgement_.accuracy != Accuracy::sampled ||
                                record_.at >= *record_.expiry - kUndecidedWithin;
       const bool over = next_.at >= *record_.expiry - kClockError;
@@ -190,12 +190,12 @@ class Step {
                                                      : Happening::Kind::released;
   }
 
-  /// Whether another client's name took the place of the holder's in one change.
+  /// Whether one change replaced the holder's name by another client's.
   bool was_written_over(const Claim& holding) const {
     const bool one_change = judgement_.accuracy == Accuracy::exact && next_.changes <= 1;
-    // Where each contender has a key of its own, nobody can write over the holder's.
+    // In a queue each contender has its own key, so nobody overwrites the holder's.
     const bool one_key = next_.shape != Shape::etcd_queue;
-    // An owner that could not be looked at in time has no name.
+    // An owner that the source could not read in time has an empty name.
     const bool both_named =
         holding.owner != hash_of({}, judgement_.salt) &&
         std::ranges::none_of(next_.holders, [](const Party& party) { return party.owner.empty(); });
@@ -206,7 +206,7 @@ class Step {
     Happening event{
         .kind = kind_of_end(holding, others_begin), .owner = holding.owner, .at = next_.at};
     if (event.kind == Happening::Kind::expired) {
-      // Lost when the TTL ran out, however late that was seen.
+      // The lock was lost when the TTL ran out, even if that was seen later.
       if (record_.expiry) event.at = std::clamp(*record_.expiry, holding.since, next_.at);
       event.was_renewed = record_.renewals >= kEnoughRenewals;
       record_.expired_at = event.at;
@@ -251,7 +251,7 @@ class Step {
     found_.list.push_back(event);
   }
 
-  /// The same holders: at most the TTL has changed.
+  /// The holders are the same: a renewal or re-entry, if anything.
   void extend() {
     if (reentered_) {
       record_.extended = next_.at;
@@ -289,7 +289,7 @@ class Step {
     record_.waiters = std::move(waiters);
   }
 
-  /// The record becomes the state that was sighted.
+  /// Copies the sighted state into the record.
   void settle() {
     record_.holders.clear();
     for (const Present& one : holders_) record_.holders.push_back(one.holding);
@@ -309,7 +309,7 @@ class Step {
       return;
     }
     const TimePoint expiry = next_.at + *next_.ttl_left;
-    // Renewed; or the TTL was set by a second command, after one with a longer TTL.
+    // The lock was renewed, or a second command set a TTL shorter than that of the first.
     const bool set_anew = !record_.expiry || expiry > *record_.expiry + kTtlError ||
                           expiry < *record_.expiry - std::max(kTtlError, record_.ttl / kThin);
     if (set_anew) record_.ttl = *next_.ttl_left;
@@ -320,14 +320,14 @@ class Step {
   LockRecord& record_;
   Sighting next_;
   const Judgement& judgement_;
-  const bool after_gap_;  ///< its source was blind since the sighting before
+  const bool after_gap_;  ///< its source was blind after the previous sighting
   Happenings found_;
   std::vector<Present> holders_;
-  bool reentered_ = false;  ///< a holder has entered it once more, or left it once
+  bool reentered_ = false;  ///< a holder's re-entrancy count changed
 };
 
-/// Each kind of happening, in the order of its enum: its name, and where it is counted, unless that
-/// takes more than its kind.
+/// One row for each Happening::Kind, in its order: name and counter. Null if the kind alone does
+/// not decide what to count.
 struct Row {
   std::string_view name;
   std::uint64_t Counts::*count;

@@ -11,17 +11,16 @@
 
 namespace lockbench::watch {
 
-/// The clocks of watcher and store agree within this: what happens so close to an expiry happens
-/// at it.
+/// The clocks of watcher and store agree within this; an event this close to an expiry counts as
+/// the expiry.
 inline constexpr Duration kClockError = std::chrono::milliseconds(5);
-/// An end that lies less than this before the expiry may have been either.
+/// If a holding ended this close to its expiry, we cannot tell release from expiry.
 inline constexpr Duration kUndecidedWithin = std::chrono::milliseconds(100);
 
-/// Without the salt, which nobody knows, it does not tell what was hashed, not even by trying all
-/// likely owners.
+/// Salted, so that a hash cannot be traced to an owner even by trying all likely names.
 std::uint64_t hash_of(std::string_view text, std::string_view salt);
 std::string random_salt();
-/// The first ten hexadecimal digits, by which people tell owners apart.
+/// The first ten hexadecimal digits: enough for people to tell owners apart.
 std::string shown_hash(std::uint64_t hash);
 
 /// Who holds a lock, or waits for it.
@@ -30,45 +29,46 @@ struct Claim {
   TimePoint since{};
   std::uint32_t entries = 1;
   bool shared = false;
-  bool began_unseen = false;  ///< it may have begun any time before `since`
+  bool began_unseen = false;  ///< began at an unknown time before `since`
 };
 
-/// All that is kept of one lock between two sightings. Plain data.
+/// The state of one lock between two sightings. Plain data.
 struct LockRecord {
-  std::string name;       ///< of a long one the beginning
-  std::uint64_t key = 0;  ///< the hash by which it is found
+  std::string name;       ///< cut to Families::kLongestName bytes
+  std::uint64_t key = 0;  ///< hash of endpoint and name
   std::uint32_t family = 0;
   std::uint16_t endpoint = 0;
   Shape shape = Shape::unknown;
-  bool known = false;       ///< was sighted before
-  std::uint32_t epoch = 0;  ///< of its source's sight
+  bool known = false;       ///< has been sighted
+  std::uint32_t epoch = 0;  ///< counts the times its source saw again after being blind
   TimePoint at{};           ///< of the latest sighting
   std::vector<Claim> holders;
-  std::vector<Claim> waiters;  ///< as far as the store tells who
+  std::vector<Claim> waiters;  ///< empty if the store does not tell who waits
   std::uint64_t waiting = 0;
   std::optional<std::uint64_t> fence;
   // Of the present holding.
   std::optional<TimePoint> expiry;
   Duration ttl{};  ///< as it was granted or renewed
   bool no_ttl = false, had_ttl = false;
-  TimePoint extended{};  ///< granted or renewed
+  TimePoint extended{};  ///< when granted or last renewed
   std::uint32_t renewals = 0;
   Duration renewal_interval{};  ///< the longest so far
-  std::uint32_t changes = 0;    ///< of the key, since the grant
+  std::uint32_t changes = 0;    ///< of the lock's key since the grant
   // Of the past.
-  std::uint32_t loose_changes = 0;  ///< while it was free, that no holding was seen of
+  std::uint32_t loose_changes = 0;  ///< changes while it was free that belong to no seen holding
   std::optional<TimePoint> expired_at;
   std::uint64_t expired_owner = 0;
   Counts counts;
 
   bool is_free() const { return holders.empty() && waiting == 0; }
-  /// Was renewed often enough to say that it is not any more.
+  /// Whether a lock that was renewed regularly is overdue for its next renewal.
   bool renewal_stopped(TimePoint now) const;
-  /// Would stay if its holder died, for longer than it takes to set a TTL in a second command.
+  /// Whether the lock would stay if its holder died. False in the first second, for an EXPIRE in a
+  /// second command.
   bool is_leak(TimePoint now) const;
 };
 
-/// One thing that followed from a sighting.
+/// An event derived from a sighting.
 struct Happening {
   enum class Kind {
     granted,
@@ -86,7 +86,7 @@ struct Happening {
   bool shared = false;             ///< granted in a shared mode
   bool took_over = false;          ///< granted shortly after it had expired under another owner
   bool was_renewed = false;        ///< expired: it had been renewed at least twice
-  bool leaked = false;             ///< ended: it had no TTL
+  bool leaked = false;             ///< of an end: the lock had no TTL
   std::optional<Duration> lasted;  ///< of an end, if the whole holding was seen
   std::optional<Duration> waited;  ///< of a grant
   std::optional<Duration> margin;  ///< TTL left, of a release or a renewal
@@ -97,19 +97,21 @@ struct Happening {
 /// "owner_changed": as the result file names it.
 std::string_view name_of(Happening::Kind kind);
 
-/// What follows from one sighting.
+/// The events derived from one sighting.
 struct Happenings {
   std::vector<Happening> list;
-  /// Holdings that began and ended between two looks: how long they lasted is not known.
+  /// Holdings that began and ended between two looks, so of unknown length.
   std::uint64_t unseen_holdings = 0;
-  bool coalesced = false;                           ///< several changes came as one
-  std::optional<std::uint64_t> changes_of_holding;  ///< of one that was seen whole
+  bool coalesced = false;                           ///< several changes were merged into this
+                                                    ///< sighting
+  std::optional<std::uint64_t> changes_of_holding;  ///< of a holding that was seen from grant to
+                                                    ///< release
 };
 
-/// Counts what happened to a lock; not how many wait.
+/// Adds the events to the counts, except for the number of waiters.
 void add(Counts& counts, const Happenings& happenings);
 
-/// What is known of the source when a sighting is judged.
+/// The facts about a source that a sighting is judged by.
 struct Judgement {
   std::string_view salt;
   Accuracy accuracy = Accuracy::sampled;
@@ -119,7 +121,7 @@ struct Judgement {
   std::uint64_t changes_per_holding = 2;
 };
 
-/// Brings the record to the state that was sighted.
+/// Updates the record to the sighted state and returns the events in between.
 Happenings derive(LockRecord& record, Sighting sighting, const Judgement& judgement);
 
 }  // namespace lockbench::watch

@@ -14,7 +14,7 @@ namespace {
 
 using results::human_count;
 using results::human_seconds;
-/// What hurts more stands first. docs/watch.md says what each kind is.
+/// The most harmful kind first. docs/watch.md explains each.
 constexpr std::array<std::string_view, 11> kKinds{
     "stolen",    "taken_over", "expired",      "renewal_stopped", "blind", "no_ttl",
     "held_long", "convoy",     "dead_session", "thin_margin",     "hog"};
@@ -30,7 +30,7 @@ std::string counted(std::uint64_t number, std::string_view one, std::string_view
   return fmt::format("{} {}", count(number), number == 1 ? one : several);
 }
 
-/// How far the count can be trusted.
+/// How to qualify a count, given the accuracy of its source.
 std::string_view bound_of(const FamilyPicture& family) {
   constexpr std::array<std::string_view, 3> kBounds{"", "at least ", "in samples, "};
   return kBounds[static_cast<std::size_t>(family.sight)];
@@ -159,8 +159,8 @@ class FamilyFindings {
     }
     if (family_.held_long_now > 0) {
       add("held_long", family_.held_long_now, worst({&Figures::held_long_now}),
-          fmt::format("{} held for too long now, up to {}", counted(family_.held_long_now, "lock"),
-                      human_seconds(family_.oldest_hold)),
+          fmt::format("{} currently held for too long, up to {}",
+                      counted(family_.held_long_now, "lock"), human_seconds(family_.oldest_hold)),
           "look at what the holder does; if it hangs, end it rather than delete its lock");
     }
     if (family_.without_ttl + family_.without_ttl_now > 0) {
@@ -181,8 +181,8 @@ class FamilyFindings {
       std::optional<std::string> lock;
       if (!family_.most_waited_for.empty()) lock = family_.most_waited_for;
       add("convoy", std::max(family_.waiting_now.value_or(0), latest), std::move(lock),
-          fmt::format("the queue only grows: at least {}, then {}, then {} waited in the last "
-                      "three times 10 s",
+          fmt::format("the queue keeps growing: at least {}, then {}, then {} waited in the last "
+                      "three periods of 10 s",
                       count(oldest), count(middle), count(latest)),
           "more is asked of the lock than it can grant: hold it for less time, or split it into "
           "several locks");
@@ -274,7 +274,7 @@ std::vector<Finding> findings_of(const Picture& picture) {
                          .family = {},
                          .lock = std::nullopt,
                          .times = picture.locks_unfollowed,
-                         .evidence = fmt::format("{} beyond the bound of memory: not followed",
+                         .evidence = fmt::format("{} not followed for want of memory",
                                                  counted(picture.locks_unfollowed, "lock")),
                          .advice = "watch fewer locks, by a narrower pattern"},
                         {}});

@@ -12,11 +12,11 @@
 
 #include "strategies/duration.h"
 
-// What can be said of a stream in memory that does not grow with it. None of these is thread-safe.
+// Statistics of a stream, in constant memory. None is thread-safe.
 namespace lockbench::watch {
 
-/// How many different hashes were added, by HyperLogLog (Flajolet, Fusy, Gandouet and Meunier,
-/// 2007): within 2 % or so; few are nearly exact.
+/// Number of different hashes, by HyperLogLog (Flajolet, Fusy, Gandouet and Meunier, 2007): within
+/// about 2 %; small numbers are nearly exact.
 class Distinct {
  public:
   void add(std::uint64_t hash) {
@@ -35,7 +35,7 @@ class Distinct {
     }
     const double alpha = 0.7213 / (1 + 1.079 / places);
     double estimate = alpha * places * places / sum;
-    // Few leave places empty, and how many tells more.
+    // For small numbers, counting the empty places (linear counting) is more precise.
     if (estimate <= 2.5 * places && empty > 0) {
       estimate = places * std::log(places / static_cast<double>(empty));
     }
@@ -47,7 +47,7 @@ class Distinct {
   std::array<std::uint8_t, std::size_t{1} << kBits> ranks_{};
 };
 
-/// Who comes most often, by Space-Saving (Metwally, Agrawal and El Abbadi, 2005).
+/// The most frequent hash, by Space-Saving (Metwally, Agrawal and El Abbadi, 2005).
 class Frequent {
  public:
   void add(std::uint64_t hash) {
@@ -63,7 +63,7 @@ class Frequent {
     }
     ++found->count;
   }
-  /// At least so many came from the one that came most often.
+  /// Lower bound on the count of the most frequent hash.
   std::uint64_t most() const {
     std::uint64_t most = 0;
     for (const Entry& entry : entries_) most = std::max(most, entry.count - entry.error);
@@ -95,7 +95,7 @@ class PerSecond {
     std::uint32_t& count = counts_[static_cast<std::size_t>(second % size)];
     count = static_cast<std::uint32_t>(std::min<std::uint64_t>(kLeftOut, count + events));
   }
-  /// Nothing is known of these seconds: `finished` leaves them out.
+  /// Marks seconds of which nothing is known: `finished` leaves them out.
   void leave_out(TimePoint from, TimePoint to) {
     const std::int64_t last = second_of(to);
     const auto size = static_cast<std::int64_t>(counts_.size());
@@ -104,18 +104,18 @@ class PerSecond {
       add(TimePoint(std::chrono::seconds(second)), kLeftOut);
     }
   }
-  /// Per second, over the last ten that are over, or as many as there were since `began`.
+  /// Mean over the last ten complete seconds, or since `began` if that is less.
   double rate(TimePoint now, TimePoint began) const {
     constexpr std::int64_t kLongest = 10;
     const std::int64_t end = second_of(now);
     const std::int64_t begin = std::max(end - kLongest, second_of(began));
-    // In the first second there is none that is over.
+    // No second is complete yet: use the present one.
     if (begin >= end) return static_cast<double>(at(end).value_or(0));
     std::uint64_t events = 0;
     for (std::int64_t second = begin; second < end; ++second) events += at(second).value_or(0);
     return static_cast<double>(events) / static_cast<double>(end - begin);
   }
-  /// Those of the seconds that are over, oldest first, since the second after `began`.
+  /// Counts of the complete seconds, the oldest first, from the second after `began` on.
   std::vector<std::uint32_t> finished(TimePoint now, TimePoint began) const {
     const std::int64_t end = second_of(now);
     const auto size = static_cast<std::int64_t>(counts_.size());
@@ -129,13 +129,13 @@ class PerSecond {
   }
 
  private:
-  /// A second that is left out; no other counts as many.
+  /// Marks a second that is left out; counts stay below it.
   static constexpr std::uint32_t kLeftOut = std::numeric_limits<std::uint32_t>::max();
 
   static std::int64_t second_of(TimePoint at) {
     return std::chrono::floor<std::chrono::seconds>(at.time_since_epoch()).count();
   }
-  /// Nothing: it is left out.
+  /// Nothing if the second is left out.
   std::optional<std::uint32_t> at(std::int64_t second) const {
     const auto size = static_cast<std::int64_t>(counts_.size());
     if (second > latest_ || second <= latest_ - size) return 0;
@@ -147,16 +147,16 @@ class PerSecond {
   std::int64_t latest_ = -1;
 };
 
-/// How low a number was in each of the last three parts of 10 s that are over.
+/// The lowest value of a number in each of the last three complete parts of 10 s.
 class Lows {
  public:
-  /// From `at` on it is `value`.
+  /// The number becomes `value` at `at`.
   void set(TimePoint at, std::uint64_t value) {
     advance(at);
     value_ = value;
     lows_.back() = std::min(lows_.back(), value);
   }
-  /// The oldest part first; nothing: the number was not known for so long.
+  /// The oldest part first; nothing if the number has not been known for that long.
   std::optional<std::array<std::uint64_t, 3>> parts(TimePoint now) {
     advance(now);
     if (part_ - first_ <= 3) return std::nullopt;
@@ -173,7 +173,7 @@ class Lows {
     }
   }
 
-  /// The last one is of the present part.
+  /// The last entry is the present part.
   std::array<std::uint64_t, 4> lows_{0, 0, 0, std::numeric_limits<std::uint64_t>::max()};
   std::int64_t first_ = -1, part_ = -1;
   std::uint64_t value_ = 0;

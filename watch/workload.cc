@@ -15,14 +15,15 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// Fewer holdings have no 99th percentile.
+/// With fewer holdings there is no 99th percentile.
 constexpr std::uint64_t kFewestHolds = 100;
-/// What the commands take.
+/// The ranges that the commands accept.
 constexpr std::uint64_t kMostClients = 10'000, kMostKeys = 10'000'000;
 constexpr double kLowestRate = 0.001, kHighestRate = 1e7, kHighestSkew = 10;
 constexpr Duration kShortestWork = 1us, kShortestTtl = 1ms, kLongestTtl = 24h;
 
-/// A chi-squared test at a level of 1 %, by the cube root of Wilson and Hilferty (1931).
+/// A chi-squared test at the 1 % level, with the cube-root approximation of Wilson and Hilferty
+/// (1931).
 bool may_be_uniform(const std::vector<std::uint64_t>& by_lock, double all) {
   constexpr double kNormal99 = 2.326;
   const double mean = all / static_cast<double>(by_lock.size());
@@ -34,8 +35,8 @@ bool may_be_uniform(const std::vector<std::uint64_t>& by_lock, double all) {
   return squares / mean <= free * std::pow(1 - part + kNormal99 * std::sqrt(part), 3);
 }
 
-/// The most frequent locks, the most frequent first. A lock that was seldom taken has its rank by
-/// chance, and so would make the skew look larger.
+/// Counts of the frequent locks, the largest first. Rarely taken locks are left out: their ranks
+/// are due to chance and would make the skew look larger.
 std::vector<double> ranked(std::vector<std::uint64_t> by_lock) {
   constexpr std::size_t kFewestRanks = 5, kMostRanks = 100'000;
   constexpr std::uint64_t kFewestOfRank = 10;
@@ -51,7 +52,7 @@ std::vector<double> ranked(std::vector<std::uint64_t> by_lock) {
 double rounded(double value, int digits) {
   if (value == 0) return 0;
   const double unit = std::pow(10, std::floor(std::log10(std::abs(value))) + 1 - digits);
-  // Dividing by a power of ten that is whole leaves no 0.30000000000000004.
+  // Dividing by a whole power of ten avoids 0.30000000000000004.
   return unit < 1 ? std::round(value / unit) / std::round(1 / unit)
                   : std::round(value / unit) * unit;
 }
@@ -60,7 +61,8 @@ Duration rounded(Duration value, int digits) {
   return Duration(std::llround(rounded(static_cast<double>(value.count()), digits)));
 }
 
-/// The TTL is seen shortly after the grant, so the largest of nearly equal ones is what was set.
+/// A TTL is read shortly after the grant, so the largest of nearly equal ones is the one that was
+/// set.
 std::optional<Duration> ttl_of(const loadgen::HistogramSnapshot& ttl,
                                std::vector<std::string>& remarks) {
   if (ttl.count() == 0) {
@@ -77,15 +79,16 @@ std::optional<Duration> ttl_of(const loadgen::HistogramSnapshot& ttl,
   return std::clamp(rounded(alike ? ttl.max : median, alike ? 3 : 2), kShortestTtl, kLongestTtl);
 }
 
-/// Many libraries draw a token for each acquisition: then owners tell nothing of clients.
+/// Many libraries draw a new token for each acquisition; then the number of owners is not that of
+/// clients.
 std::uint64_t clients_of(const Usage& usage, std::vector<std::string>& remarks) {
   std::uint64_t clients = usage.owners;
   if (2 * usage.owners > usage.acquisitions || usage.owners == 0) {
     clients = usage.most_at_once;
     remarks.push_back(
-        fmt::format("Owners differ with nearly each acquisition: clients is how many held {} at "
-                    "once, at most.",
-                    usage.waits_known ? "or waited" : "a lock"));
+        fmt::format("Nearly every acquisition has a new owner, so clients is the highest number "
+                    "that {} at once.",
+                    usage.waits_known ? "held or waited for locks" : "held locks"));
   }
   if (clients > kMostClients) {
     remarks.push_back(
@@ -94,7 +97,7 @@ std::uint64_t clients_of(const Usage& usage, std::vector<std::string>& remarks) 
   return std::clamp<std::uint64_t>(clients, 1, kMostClients);
 }
 
-/// Whether the acquisitions come as regularly as a constant arrival makes them.
+/// Whether acquisitions come as regularly as with constant arrival.
 bool arrives_constantly(const Usage& usage, std::vector<std::string>& remarks) {
   constexpr double kRegular = 0.3, kDeviations = 3;
   if (!usage.dispersion) {
@@ -142,7 +145,8 @@ void remark_accuracy(const Usage& usage, std::vector<std::string>& remarks) {
   }
   if (usage.accuracy == Accuracy::sampled) {
     remarks.emplace_back(
-        "The locks were sampled: holdings shorter than the time between two looks are missing, so "
+        "The locks were sampled: holdings shorter than the time between two looks may be missing, "
+        "so "
         "the rate is at least this, and the hold at most.");
   }
   if (usage.queued) {
@@ -151,7 +155,7 @@ void remark_accuracy(const Usage& usage, std::vector<std::string>& remarks) {
   }
 }
 
-/// JSON escapes what TOML does.
+/// JSON escapes strings as TOML does.
 std::string toml_string(const std::string& text) {
   using nlohmann::json;
   return json(text).dump(-1, ' ', false, json::error_handler_t::replace);
@@ -171,8 +175,8 @@ double fit_zipf(const std::vector<std::uint64_t>& by_lock) {
     taken += count;
     of_logs += count * logs.back();
   }
-  // The likelihood is greatest where the mean logarithm of the rank is as expected; the expected
-  // one shrinks with the exponent.
+  // The likelihood is greatest where the mean logarithm of the rank equals its expectation, which
+  // shrinks as the exponent grows.
   double low = 0, high = kHighestSkew;
   for (int halvings = 0; halvings < 40; ++halvings) {
     const double middle = (low + high) / 2;
@@ -252,12 +256,12 @@ std::string toml_text(const ObservedWorkload& workload, std::string_view hold_fi
 tl::expected<void, std::string> write_workload(const ObservedWorkload& workload,
                                                const std::string& path) {
   std::error_code error;
-  // So that the file can be given to a command in any folder.
+  // An absolute path, so that the file works in any folder.
   std::filesystem::path hold = std::filesystem::absolute(path, error);
   if (error) return tl::unexpected(fmt::format("{}: {}", path, error.message()));
   const bool is_taken = hold.extension() == ".hold";
   hold.replace_extension(is_taken ? ".hold.hold" : ".hold");
-  // The workload comes last: it never names quantiles that are not there.
+  // Write the workload last, so that it never names a missing quantiles file.
   if (auto done = results::replace(hold, quantiles_text(workload)); !done) return done;
   return results::replace(path, toml_text(workload, hold.string()));
 }

@@ -12,7 +12,7 @@
 
 namespace lockbench::watch {
 
-/// A workload that was seen, in the terms of `run`, `capacity` and `choose`.
+/// An observed workload, in the terms of `run`, `capacity` and `choose`.
 struct ObservedWorkload {
   double rate = 0;
   bool constant_arrival = false;  ///< else Poisson
@@ -22,22 +22,21 @@ struct ObservedWorkload {
   std::optional<Duration> ttl;
   double shared_share = 0;
   std::vector<std::pair<double, Duration>> hold;  ///< quantiles
-  std::vector<std::string> remarks;               ///< what is approximate, a sentence each
+  std::vector<std::string> remarks;               ///< what is approximate in it, a sentence each
 };
 
-/// Nothing can be said of no acquisition: the error says so.
+/// The error says that too little was seen.
 tl::expected<ObservedWorkload, std::string> workload_of(const Usage& usage);
 
-/// The Zipf exponent that makes these acquisitions by lock most likely; 0 if they may as well be
-/// uniform.
+/// The maximum-likelihood Zipf exponent of these acquisitions by lock; 0 if they may be uniform.
 double fit_zipf(const std::vector<std::uint64_t>& by_lock);
 
-/// Lines for --hold quantiles:FILE.
+/// The contents of a file for --hold quantiles:FILE.
 std::string quantiles_text(const ObservedWorkload& workload);
-/// A file for --config; `hold_file`: the path of the quantiles.
+/// The contents of a file for --config; `hold_file` is the path of the quantiles.
 std::string toml_text(const ObservedWorkload& workload, std::string_view hold_file);
 
-/// Writes `path` and, beside it, the quantiles ("workload.toml" and "workload.hold"). The error
+/// Writes `path` and, next to it, the quantiles ("workload.toml" and "workload.hold"). The error
 /// names the file.
 tl::expected<void, std::string> write_workload(const ObservedWorkload& workload,
                                                const std::string& path);

@@ -8,9 +8,8 @@ namespace {
 
 constexpr int kMostThreads = 16;
 
-/// All that the audit adds to one section without contention: each thread has a key of its own.
-/// Clock reads are left out, as the worker needs them anyway. Fencing numbers grow by one, as a
-/// store's do.
+/// The audit's whole cost for one uncontended section: each thread has its own key. Without clock
+/// reads, as the worker needs them anyway. Fencing numbers grow by one, like a store's.
 void audit_section(benchmark::State& state) {
   static loadgen::Audit audit(kMostThreads);
   const int key = state.thread_index();

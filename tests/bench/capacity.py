@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Do the answers of `lockbench capacity` hold? Ten searches for each strategy, and after each a run of 60 s at the rate
-that it kept, and one at 1.15 times the rate that it missed: at least nine of ten must keep the objective there, and miss
-it there. A search without an answer counts as a wrong one.
+"""Are the answers of `lockbench capacity` right? Makes ten searches for each strategy, and after each a run of 60 s at the
+kept rate and one at 1.15 times the missed rate. At least nine of ten must keep the objective at the former, and miss it
+at the latter. A search without an answer counts as wrong.
 
-Everything is kept in FOLDER, and what is there already is not measured again: stop it, and start it again with the same
-arguments. It takes three and a half hours and wants a machine with nothing else to do. Exit code 1 if too few answers held.
+All results are kept in FOLDER and not measured again, so it can be stopped and restarted with the same arguments. Takes
+three and a half hours and needs an otherwise idle machine. Exit code 1 if too few answers were right.
 """
 import argparse
 import json
@@ -32,7 +32,7 @@ def measure(lockbench, arguments, out):
 
 
 def p99_at(options, strategy, rate, number, name):
-    """Of a run of 60 s with servers of its own. It ends when all its sections are served, so that none is cut off."""
+    """Figures of a run of 60 s with its own servers. It ends when all sections are served, so that none is cut off."""
     arguments = ["run", strategy, *LOAD, "--rate", f"{rate:.6g}", "--iterations", str(round(rate * SECONDS)),
                  "--duration", f"{2 * SECONDS}s", "--seed", str(1000 + number)]
     out = options.folder / f"{strategy}.{name}.{number}.json"
@@ -40,7 +40,7 @@ def p99_at(options, strategy, rate, number, name):
 
 
 def check(options, strategy):
-    """Whether enough answers for a strategy held."""
+    """Whether enough answers for a strategy were right."""
     kept_held = missed_failed = 0
     for number in range(SEARCHES):
         arguments = ["capacity", strategy, *LOAD, "--slo", OBJECTIVE, "--seed", str(1 + 10000 * number)]

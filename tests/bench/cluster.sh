@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What splitting a run over ranks costs: sections per second of the same clients in one process and in several ranks
-# on this host, in turn. Wants an idle machine and mpirun. Usage: tests/bench/cluster.sh [RANKS [ROUNDS [STRATEGY]]]
+# Cost of splitting a run over ranks: sections per second of the same clients in one process and in several ranks
+# on this host, in turn. Needs an idle machine and mpirun. Usage: tests/bench/cluster.sh [RANKS [ROUNDS [STRATEGY]]]
 set -euo pipefail
 cd "$(dirname "$(readlink -f "$0")")/../.."
 ranks=${1:-2} rounds=${2:-10} strategy=${3:-redis-queue}
@@ -9,7 +9,7 @@ lockbench=build/release/lockbench
 folder=$(mktemp -d)
 trap 'rm -r "$folder"' EXIT
 
-# One process has the counter in Redis, too, as ranks must.
+# The counter is in Redis for one process, too, as it must be for ranks.
 run() { # FILE COMMAND...
   local file=$1
   shift

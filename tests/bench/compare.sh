@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # False alarms and power of `lockbench compare` on real results, see compare_splits.py: records 20 repetitions of
 # the comparison in the README, and 20 valid ones of redis-queue under each of two hold times. The longer hold makes
-# each wait in the queue about a fifth longer; by how much the 99th percentile really differs, `compare` shows.
-# Needs a release build, and half an hour on a machine with nothing else to do. It can be stopped, and goes
-# on where it was when it is called again with the same folder.
-# Usage: compare.sh [FOLDER]     where the results are; CPU=command goes before each measurement
+# each wait in the queue about a fifth longer; `compare` shows the real difference of the 99th percentile.
+# Needs a release build, and half an hour on an otherwise idle machine. It can be stopped, and continues when
+# it is called again with the same folder.
+# Usage: compare.sh [FOLDER]     folder of the results; CPU=command is put before each measurement
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 program=$PWD/${BUILD:-build/release}/lockbench
@@ -19,7 +19,7 @@ configuration slow 1300us
 valid() { # name: how many of its runs are
   "$program" show "$work/$1.json" --format csv --columns valid | grep -c true || true
 }
-# A few at a time, which leaves the machine to others in between.
+# A few at a time, to free the machine for others in between.
 for n in $(seq 4 4 100); do
   ${CPU:-} "$program" compare --run "$work/fast.toml" "$work/slow.toml" --repeat "$n" --quiet >/dev/null
   if [ "$(valid fast)" -ge 20 ] && [ "$(valid slow)" -ge 20 ]; then break; fi

@@ -1,9 +1,8 @@
 #!/usr/bin/env python3
-"""How often does `lockbench compare` raise an alarm where nothing changed, and how often does its gate find a
-regression that is there?
+"""How often does `lockbench compare` raise a false alarm, and how often does its gate find a real regression?
 
 Usage: compare_splits.py LOCKBENCH SAME.json FAST.json SLOW.json     of redis-queue, SLOW's p99 20 % above FAST's
-Deals recorded repetitions out at random to two results, and compares these. Fails if more than 15 of 200 pairs without
+Deals recorded repetitions at random to two results and compares them. Fails if more than 15 of 200 pairs without
 a difference raise an alarm, or if fewer than 80 % of the regressions are found.
 """
 import json
@@ -83,7 +82,7 @@ def main():
         sys.exit(__doc__.strip())
     random.seed(1)
     program, (same, fast, slow) = sys.argv[1], map(load, sys.argv[2:])
-    # A gate refuses as few repetitions as FEW.
+    # A gate refuses FEW repetitions.
     held = [alarms_are_few(program, same, *how) for how in ((EACH, False), (EACH, True), (FEW, False))]
     held.append(regressions_are_found(program, without_invalid(fast), without_invalid(slow)))
     sys.exit(0 if all(held) else 1)

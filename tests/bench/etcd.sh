@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The etcd strategy against the lock of npm's etcd3, in sections per second: a key per client, on one private
-# server with fsync on, in turn. Prints the medians and their ratio, and what one fdatasync of the disk takes,
-# as that decides. Exits 1 if the ratio is below 2. Needs a release build, etcd, node and npm.
+# server with fsync on, in turn. Prints the medians and their ratio, and the time of one fdatasync on the disk,
+# as that dominates. Exits 1 if the ratio is below 2. Needs a release build, etcd, node and npm.
 # Usage: etcd.sh [CLIENTS]     default: 8; ROUNDS=5 SECONDS_EACH=3 change the length
 set -euo pipefail
 cd "$(dirname "$0")/../.."

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Runs the fuzzers with AddressSanitizer and UndefinedBehaviorSanitizer, and prints for each target how many inputs
-# it read, how many a second, and what it found. Exits 1 if one found something: the input and the log are then in
-# build/fuzz/findings; once it is mended, a copy of the input belongs to tests/fuzz/corpus.
+# Runs the fuzzers with AddressSanitizer and UndefinedBehaviorSanitizer. Prints for each target the number of inputs,
+# inputs per second, and findings. Exits 1 if there is one: the input and the log are then in build/fuzz/findings;
+# after the fix, add the input to tests/fuzz/corpus.
 # Usage: fuzz.sh [TARGET...]     RUNS=1000000 MINUTES=60 LENGTH=4096 AT_ONCE=2 bound each target and the inputs' bytes
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -15,7 +15,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 export work
 mkdir -p build/fuzz/findings
-# Libraries that are not instrumented fill the containers of ours.
+# Uninstrumented libraries fill containers of instrumented code.
 export ASAN_OPTIONS=detect_container_overflow=0 UBSAN_OPTIONS=print_stacktrace=1
 
 fuzz() {

@@ -2,10 +2,10 @@
 # Is the load generator the bottleneck? Commands per second through redis-set-nx-lua, a key per client, against
 # redis-benchmark sending the same two commands on as many connections to the same server, in turn: the harmonic mean of
 # their rates, with locks there for the release to free. Prints for each number of clients the medians, the ratio of
-# lockbench to redis-benchmark, the memory that lockbench takes per client (resident at its peak, divided by the clients),
-# and how much of a core the server used then: near 100 %, the server is the limit. Exits 2 if a ratio is below 1.0 (one
-# client), 1.4 (up to 1,000) or 1.25 (more), or if a client of 8,000 and more takes over 16 KiB. "-": it could not be
-# measured. Wants a machine with nothing else to do.
+# lockbench to redis-benchmark, lockbench's memory per client (peak resident size divided by the clients), and the
+# server's share of a core: near 100 %, the server is the limit. Exits 2 if a ratio is below 1.0 (one client), 1.4 (up to
+# 1,000) or 1.25 (more), or if with 8,000 clients or more each takes over 16 KiB. "-": could not be measured. Needs an
+# otherwise idle machine.
 # Usage: generator.sh [CLIENTS...]     default: 1 50 8000 18000
 # ROUNDS=5 SECONDS_EACH=3 change the length, CSV=FILE also writes the figures, OPTIONS='--threads 2' adds options.
 set -euo pipefail
@@ -74,7 +74,7 @@ missed=0
 echo "clients,redis_benchmark,lockbench,kib_per_client,server_cpu_percent" >"$csv"
 printf '%8s %22s %16s %7s %10s %s\n' clients "redis-benchmark cmd/s" "lockbench cmd/s" ratio "KiB/client" "server CPU"
 for n in "${clients[@]}"; do
-  # A short sounding, so that all last about as long.
+  # A short trial, so that all rounds last about as long.
   rate=$(benchmark "$n" $((20000 + 4 * n)) SET key:__rand_int__ $token NX PX 10000)
   requests=$(awk -v r="$rate" -v s="$seconds" 'BEGIN { printf "%d", r * s / 2 }')
   for side in theirs ours memory server; do : >"$work/$side"; done
@@ -82,7 +82,7 @@ for n in "${clients[@]}"; do
     sides=(theirs ours)
     for turn in 0 1; do
       redis-cli -p "$port" flushall >/dev/null
-      "run_${sides[(round + turn) % 2]}" # nobody always comes first
+      "run_${sides[(round + turn) % 2]}" # so that neither side always comes first
     done
   done
   awk -v n="$n" -v theirs="$(median <"$work/theirs")" -v ours="$(median <"$work/ours")" \

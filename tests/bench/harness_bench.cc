@@ -11,8 +11,8 @@
 #include "strategies/registry.h"
 #include "testbed/servers/kinds.h"
 
-// What the harness adds to a lock: an acquisition and release of redis-set-nx-lua as a client of a
-// run makes them, against the same two commands on bare hiredis, on the same private server.
+// The harness's overhead: acquisition and release of redis-set-nx-lua as a run's client makes them,
+// against the same two commands on bare hiredis, on the same private server.
 
 namespace lockbench {
 namespace {
@@ -48,8 +48,8 @@ class HarnessClient {
   AcquireRequest request_{.key = key_, .ttl = std::chrono::seconds(10)};
 };
 
-/// Measures the harness against a client that sends the same commands by hand, in turn, so that
-/// both meet the same machine; an iteration is one acquisition and release of each.
+/// Measures the harness and a client that sends the same commands directly, in turn, so that both
+/// meet the same machine state. An iteration is one acquisition and release of each.
 template <class Bare>
 void in_turn(benchmark::State& state, HarnessClient& harness, Bare& bare) {
   const auto timed = [](auto& client, loadgen::HistogramSnapshot& times) {
@@ -80,7 +80,7 @@ void in_turn(benchmark::State& state, HarnessClient& harness, Bare& bare) {
 
 constexpr std::string_view kKey = "lockbench:bench:{key}";
 
-/// Started by whoever needs it first and stopped with the program.
+/// Starts on first use and stops with the program.
 const testbed::Server& server() {
   static const auto bed = testbed::Testbed::start();
   if (!bed) throw std::runtime_error(bed.error());
@@ -89,7 +89,7 @@ const testbed::Server& server() {
   return **redis;
 }
 
-/// The same commands by hand.
+/// Sends the same commands directly.
 class BareClient {
  public:
   BareClient() : context_(redisConnect("127.0.0.1", server().port())) {

@@ -8,10 +8,10 @@
 namespace lockbench {
 namespace {
 
-/// CPU time is what a sample costs; wall time hides it where there are fewer cores than threads.
+/// The cost of a sample is its CPU time; wall time misleads with fewer cores than threads.
 void record_sample(benchmark::State& state) {
   static loadgen::ShardedHistogram histogram;
-  // Spread as latencies are, but without the cost of drawing them.
+  // Spread like latencies, but without the cost of drawing them.
   std::uint64_t sample = 12345 + static_cast<std::uint64_t>(state.thread_index());
   for ([[maybe_unused]] auto _ : state) {
     sample = sample * 6364136223846793005U + 1442695040888963407U;
@@ -20,7 +20,7 @@ void record_sample(benchmark::State& state) {
 }
 BENCHMARK(record_sample)->ThreadRange(1, 16);
 
-/// The argument is how many threads write meanwhile.
+/// The argument is the number of threads that write meanwhile.
 void take_snapshot(benchmark::State& state) {
   loadgen::ShardedHistogram histogram;
   std::vector<std::jthread> writers;

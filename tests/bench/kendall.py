@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""How alike do two results rank the strategies that both have, under each load that both have?
+"""How similarly do two results rank their common strategies, under each common load?
 
 Usage: kendall.py A.json B.json
 Prints for each load Kendall's tau-b (The treatment of ties in ranking problems, 1945) of the medians over the
-repetitions: 1 if they agree, -1 if they are contrary. Medians that differ by less than a tenth are a tie.
+repetitions: 1 if the orders agree, -1 if they are reversed. Medians that differ by less than a tenth are a tie.
 """
 import itertools
 import json
@@ -16,12 +16,12 @@ FEWEST_STRATEGIES = 3
 
 
 def of(run, part, name):
-    """None if it was not measured; a condensed run lacks what an empty one says."""
+    """None if it was not measured. A condensed run lacks the values of an empty run."""
     return run.get(part, {}).get(name)
 
 
 def figure(run, load):
-    """What decides under the load; None if it was not measured."""
+    """The figure that ranks under the load; None if it was not measured."""
     if load == "alone":
         acquire = of(run, "acquire", "p50")
         return None if acquire is None else acquire + (of(run, "release", "p50") or 0)
@@ -33,7 +33,7 @@ def load_of(run):
 
 
 def deciding_runs(runs, load):
-    """Those at the lowest rate of a demand, and of other loads at the longest round trip."""
+    """The runs at the lowest rate of a demand, or at the longest round trip of another load."""
     runs = [run for run in runs if load_of(run) == load]
     if load == "demand":
         lowest = min(of(run, "load", "rate") for run in runs)
@@ -46,7 +46,7 @@ def medians(runs, load):
     values = {}
     for run in deciding_runs(runs, load):
         value = figure(run, load)
-        # A wait of nothing is one of a nanosecond.
+        # Count a wait of 0 as a nanosecond.
         if value is not None:
             values.setdefault(run["strategy"], []).append(max(value, 1e-9))
     return {strategy: statistics.median(its) for strategy, its in values.items()}
@@ -57,7 +57,7 @@ def sign(x, y):
 
 
 def tau(a, b):
-    """Of two lists of values; None if one of them tells no items apart."""
+    """Kendall's tau-b of two lists; None if all items of a list are tied."""
     agreed = apart_in_a = apart_in_b = 0
     for (a1, b1), (a2, b2) in itertools.combinations(zip(a, b), 2):
         in_a, in_b = sign(a1, a2), sign(b1, b2)

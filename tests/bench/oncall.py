@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""What an on-call engineer sees of each fault: real Redis servers, a real probe of each with the settings of the systemd
-unit, and a real Prometheus with the shipped intervals and rules. Prints docs/alerts.md's table of faults. All faults
-strike at the same time, each its own server, so that the whole takes about nine minutes.
-Usage: oncall.py [--lockbench FILE] [--root FOLDER, whose rules and unit are used] [FAULT...]"""
+"""Symptoms of each fault for an on-call engineer: real Redis servers, a real probe of each with the settings of the
+systemd unit, and a real Prometheus with the shipped intervals and rules. Prints the table of faults in docs/alerts.md.
+All faults strike at the same time, each its own server, so the whole takes about nine minutes.
+Usage: oncall.py [--lockbench FILE] [--root FOLDER] [FAULT...]     --root: the source folder with rules and unit"""
 
 import argparse
 import contextlib
@@ -36,7 +36,7 @@ def free_port():
 
 
 def http(url, timeout=2.0):
-    """Status and text; status 0 if nobody answers."""
+    """Status and text; status 0 without an answer."""
     try:
         with urllib.request.urlopen(url, timeout=timeout) as answer:
             return answer.status, answer.read().decode()
@@ -47,7 +47,7 @@ def http(url, timeout=2.0):
 
 
 def redis_call(port, *words, password=None, timeout=5.0):
-    """One command on a connection of its own; the raw answer."""
+    """Sends one command on a new connection; returns the raw answer."""
     text = b""
     with socket.create_connection(("127.0.0.1", port), timeout=timeout) as connection:
         for command in ([("AUTH", password)] if password else []) + [words]:
@@ -61,7 +61,7 @@ def redis_call(port, *words, password=None, timeout=5.0):
 
 
 class Redis:
-    """A server with a folder of its own. Nothing is durable unless asked for."""
+    """A server with its own folder, without durability by default."""
 
     def __init__(self, folder, *options, sentinel=False):
         self.folder, self.port, self.options = folder, free_port(), options
@@ -103,7 +103,7 @@ class Redis:
 
 
 class Fault:
-    """A server, its probe, and what is done to the server."""
+    """A server, its probe, and the fault of the server."""
 
     strategy = None  # the unit's
     lasts = 120
@@ -290,7 +290,7 @@ class Stuck(Fault):
     key = None
 
     def strike(self):
-        # A lock's key is there while it is held.
+        # A lock's key exists while it is held.
         deadline = time.monotonic() + 30
         while not self.key:
             if time.monotonic() > deadline:
@@ -345,7 +345,7 @@ FAULTS = {"blip": Blip, "kill": Kill, "reset": Reset, "freeze": Freeze, "slow": 
 
 
 class Prometheus:
-    """With the shipped configuration, but these targets."""
+    """A Prometheus with the shipped configuration but these targets."""
 
     def __init__(self, folder, root, faults):
         folder.mkdir()
@@ -386,7 +386,7 @@ class Prometheus:
         return float(found[0]["value"][1]) if found else math.nan
 
     def health(self):
-        """What the probes measure while nothing is wrong: the scale of the boards."""
+        """Measurements of healthy probes, as a reference for the boards."""
         quantile = ("histogram_quantile({}, sum by (instance, le) (rate("
                     "lockbench_uncontended_acquire_duration_seconds_bucket[1m])))")
         p50, p99 = (self.median(quantile.format(share)) * 1000 for share in (0.5, 0.99))
@@ -406,14 +406,14 @@ def after(moment, start):
 
 
 def messages(fault):
-    """The probe's lines while the fault lasts, without their time stamps, and when they came."""
+    """The probe's lines during the fault, without time stamps, and their times."""
     lines = [f"{line.split('failing: ', 1)[1]} ({after(moment, fault.struck_at)})" for moment, line in fault.said
              if fault.struck_at <= moment <= fault.healed_at and "failing: " in line]
     return ", then ".join(lines) or "–"
 
 
 def alerts_of(fault, prometheus):
-    """Names and what is known of them, in the order in which they began."""
+    """Names and facts of alerts, in order of their start."""
     found = [(name, seen) for (where, name, _), seen in prometheus.firing.items()
              if where == f"127.0.0.1:{fault.ready_port}"]
     return sorted(found, key=lambda one: one[1][0])

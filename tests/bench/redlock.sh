@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# What Redlock costs on the same five nodes, in one run: one client that nobody contends, on one node and on
-# five, one after the other and in parallel; the bare fan-out (sockets and poll, nothing else) as what this
-# machine can do at all; and node-redlock 5 on ioredis, installed from npm into a temporary folder. Prints each
+# Cost of Redlock on the same five nodes, in one run: one uncontended client, on one node and on five, one
+# after the other and in parallel; the bare fan-out (only sockets and poll) as this machine's limit; and
+# node-redlock 5 on ioredis, installed from npm into a temporary folder. Prints each
 # round's sections per second and acquire p50, then the medians and their ratios. Needs a build, a C compiler,
-# node and npm; without npm the peer is left out, and said so. Wants a machine with nothing else to do.
+# node and npm; without npm it leaves out the peer, with a message. Needs an otherwise idle machine.
 # Usage: redlock.sh       ROUNDS=5 SECONDS_EACH=3 LOCKBENCH=build/release/lockbench change it
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -48,7 +48,7 @@ run() { # strategy urls...
 contestants=(fan-out-1 fan-out-5 redlock-1 parallel-1 redlock-5 parallel-5)
 [ $peer = no ] || contestants+=(node-redlock-5)
 for round in $(seq "$rounds"); do
-  # Nobody always comes first.
+  # Rotate, so that no contestant always comes first.
   in_turn=("${contestants[@]:round % ${#contestants[@]}}" "${contestants[@]:0:round % ${#contestants[@]}}")
   for one in "${in_turn[@]}"; do
     case $one in

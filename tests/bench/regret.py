@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """How good are the recommendations of `lockbench choose`? Draws requirements at random (again if fewer than two strategies
-meet them), asks with and without --measure, and runs each first choice beside all other strategies that qualify. A choice
+meet them), asks with and without --measure, and measures each first choice and all other qualifying strategies. A choice
 is good if it is within a quarter of the best or in the best one's tier, and no run with recommended settings may break
-exclusion. Can be stopped and called again. Wants a machine with nothing else to do; 40 sets take two and a half hours.
+exclusion. Can be stopped and restarted. Needs an otherwise idle machine; 40 sets take two and a half hours.
 Writes regret.csv in the folder, too.
 Usage: regret.py FOLDER [SETS=40] [LOCKBENCH]"""
 
@@ -66,7 +66,7 @@ def choose(case, extra):
 
 
 def first_of(answer):
-    """The first choice; where nobody keeps up, the next best."""
+    """The first choice; if no strategy keeps up, the next best."""
     if answer["qualify"]:
         return answer["qualify"][0]["strategy"]
     return answer["relaxations"][0]["strategies"][0]
@@ -106,7 +106,7 @@ def judge(case, choice, runs):
         return {"choice": choice, "ratio": None, "good": False}
     best = min(values, key=lambda one: statistics.median(values[one]))
     ratio = statistics.median(values[choice]) / statistics.median(values[best])
-    # The same tier: the 95 % interval of the ratio holds 1 (Welch).
+    # The same tier: the 95 % interval of the ratio includes 1 (Welch).
     a, b = ([math.log(one) for one in values[name]] for name in (best, choice))
     together = False
     if min(len(a), len(b)) > 1:

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# What a scrape a second costs a run under full load: sections per second of redis-set-nx-lua, a key per
-# client, with /metrics scraped and without, in turn on one server; the median over the pairs of the share
-# that is lost. Exits 1 if that is above 1 %. Wants a machine with nothing else to do.
+# Cost of one scrape per second for a run under full load: sections per second of redis-set-nx-lua, a key per
+# client, with /metrics scraped and without, in turn on one server; the median lost
+# share over the pairs. Exits 1 if that is above 1 %. Needs an otherwise idle machine.
 # Usage: scrape.sh     PAIRS=20 SECONDS_EACH=3 CLIENTS=8 change the length and the load
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -42,7 +42,7 @@ sections() { # with|without
 
 : >"$work/lost"
 for pair in $(seq "$pairs"); do
-  # Whatever comes second may find another machine.
+  # Alternate the order, as the machine drifts.
   if [ $((pair % 2)) -eq 0 ]; then
     without=$(sections without) with=$(sections with)
   else

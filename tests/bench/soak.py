@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Do memory, descriptors and threads of lockbench stay flat? A probe of a Redis that is killed each minute and comes back
-five seconds later, and beside it a run of 200 clients on a private server. Samples both each 10 s (--sample-seconds), prints a table of
-each minute and for each figure its growth per hour with a 95 % interval. A figure is flat if that interval begins at or
-below what is allowed for it: 2 % of its mean, or one descriptor or thread. The first fifth of each is left out, in which
-connections, histograms and the allocator's pools grow to their size. Exits 1 if a figure is not flat or a program failed.
+"""Do memory, descriptors and threads of lockbench stay constant? Runs a probe of a Redis that is killed each minute and
+comes back five seconds later, and next to it a run of 200 clients on a private server. Samples both each 10 s
+(--sample-seconds), and prints a table of each minute and the growth per hour of each figure with a 95 % interval. A
+figure is flat if that interval begins at or below the allowed growth: 2 % of its mean, or one descriptor or thread. The
+first fifth is left out: connections, histograms and the allocator's pools grow to their size then. Exits 1 if a figure
+is not flat or a program failed.
 Usage: soak.py [--probe-minutes 45] [--run-minutes 30] [--clients 200] [--lockbench build/release/lockbench]"""
 
 import argparse
@@ -33,7 +34,7 @@ def free_port():
 
 
 class Redis:
-    """A server that keeps its data when it is killed, so that fencing numbers go on."""
+    """A server that keeps its data when killed, so that fencing numbers keep growing."""
 
     def __init__(self, folder):
         self.folder, self.port = folder, free_port()
@@ -78,7 +79,7 @@ class Soaked:
                              "threads": int(status["Threads"])})
 
     def end(self):
-        """Exit code, and the end of what it said."""
+        """Exit code and the end of its output."""
         if self.runs():
             self.process.send_signal(signal.SIGTERM)
         try:
@@ -91,8 +92,8 @@ class Soaked:
 
 
 def slope(times, values):
-    """Growth per hour with the half width of its 95 % interval. Neighbouring samples are alike, so that the scatter is
-    taken from the means of ten blocks."""
+    """Growth per hour with the half width of its 95 % interval. Neighbouring samples are correlated, so the scatter is
+    estimated from the means of ten blocks."""
     blocks = 10
     size = len(times) // blocks
     if size == 0:
@@ -109,7 +110,7 @@ def slope(times, values):
 
 
 def judge(soaked, sample_seconds):
-    """Prints samples and growth; whether all figures are flat."""
+    """Prints samples and growth; returns whether all figures are flat."""
     print(f"\n{soaked.name}: {len(soaked.samples)} samples in {soaked.samples[-1]['seconds'] / 60:.1f} min")
     print(f"{'min':>6} " + " ".join(f"{name:>12}" for name in FIGURES))
     for one in soaked.samples[::max(1, round(60 / sample_seconds))]:
@@ -162,7 +163,7 @@ def soak(options, folder):
     print(f"the probe's store was killed {kills} times")
     good = True
     for one, code, said in ends:
-        # A stopped probe ends well whatever its store did; a saturated run may be invalid, which is no failure.
+        # A stopped probe exits with 0 regardless of its store; an invalid saturated run is not a failure.
         if code not in (0, 105):
             print(f"{one.name} ended with {code}: {said}")
             good = False

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# What TLS costs: one strategy of each store on private servers, without and with --tls in turn, a client alone
-# and eight on a saturated lock. Prints the medians of all rounds as a Markdown table, for docs/results.md: each
-# cell is "without → with". Needs a build and python3. Wants a machine with nothing else to do.
+# Cost of TLS: one strategy of each store on private servers, without and with --tls in turn, for a single client
+# and for eight on a saturated lock. Prints the medians of all rounds as a Markdown table, for docs/results.md: each
+# cell is "without → with". Needs a build, python3 and an otherwise idle machine.
 # Usage: tls.sh [STRATEGY...]     ROUNDS=5 SECONDS_EACH=3 LOCKBENCH=build/release/lockbench change it
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -18,7 +18,7 @@ measure() { # name, further options
     --out "$work/$1.json" "${@:2}" >/dev/null
 }
 for round in $(seq "$rounds"); do
-  # There and back, so that a drift of the machine affects both alike.
+  # Alternate the order, so that drift of the machine affects both alike.
   if ((round % 2)); then
     measure "plain-$round"
     measure "tls-$round" --tls
@@ -54,7 +54,7 @@ def micro(value):
 def count(value):
     return f"{value:.0f}" if value >= 100 else f"{value:.3g}"
 
-# Bytes are counted by the proxies that add the network's delay.
+# The proxies that add the network's delay count bytes.
 columns = [
     ("alone: acquire p50", "alone", False, lambda run: run["acquire"]["p50"], micro),
     ("cmds/sect.", "alone", False, lambda run: run["commands_per_section"], count),

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# What a watch costs the Redis that it watches: the same load without and with `lockbench watch`, in turn (ABBA), on one
-# private server. Prints for each load the sections per second, and the CPU time of the server for each section, with the
-# medians' ratio. Loads are of 1,000 and of 20,000 lock operations a second (a section is two), and as fast as it goes.
+# Cost of a watch for the watched Redis: the same load without and with `lockbench watch`, in turn (ABBA), on one private
+# server. Prints for each load the sections per second, and the server's CPU time per section, with the ratio of the
+# medians. Loads: 1,000 and 20,000 lock operations per second (a section is two), and as fast as possible.
 # Exits 1 if the throughput with a watch is below 98 % and 90 % of that without, at the two rates.
-# Needs a release build and redis-server; wants a machine with nothing else to do.
+# Needs a release build, redis-server and an otherwise idle machine.
 # Usage: watch_cost.sh       ROUNDS=4 SECONDS_EACH=5 LOCKBENCH=build/release/lockbench BUDGET=200 change it
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -51,7 +51,7 @@ compare() { # load's name, least share of the throughput, options of the load
   for round in $(seq "$rounds"); do
     echo "$1, round $round"
     local sides=(without with)
-    [ $((round % 2)) = 1 ] || sides=(with without) # neither always comes first
+    [ $((round % 2)) = 1 ] || sides=(with without) # so that neither always comes first
     for side in "${sides[@]}"; do measure "$1" "$side" "${@:3}"; done
   done
   awk -v name="$1" -v least="$least" \

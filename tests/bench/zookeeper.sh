@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# How fast the strategy "zookeeper" is against Apache Curator's InterProcessMutex: one ZooKeeper, runs
+# Speed of the strategy "zookeeper" compared with Apache Curator's InterProcessMutex: one ZooKeeper, runs
 # in turn, once with a key per client and once with all on one key. Each line is one round: sections
 # per second of both, and their ratio; the last line is the median.
 # Needs the packages libcurator-recipes-java and default-jdk-headless, and those of the private ZooKeeper.
@@ -45,14 +45,14 @@ lockbench() {
     "$work/result.json"
 }
 
-# The server's own code gets fast only by use.
+# Warm up the server's JVM.
 curator per-client > "$work/warm" && lockbench per-client > "$work/warm"
 
 for keys in per-client 1; do
   echo "$clients clients, keys: $keys"
   : > "$work/ratios"
   for round in $(seq "$rounds"); do
-    # Neither always comes first.
+    # Alternate the order.
     if [ $((round % 2)) = 0 ]; then ours=$(lockbench "$keys"); fi
     theirs=$(curator "$keys")
     if [ $((round % 2)) = 1 ]; then ours=$(lockbench "$keys"); fi

@@ -29,7 +29,7 @@ class MemoryFile {
   int descriptor_;
 };
 
-/// What `work` throws is a usage error of one line.
+/// Runs `work`, which may only throw a one-line usage error.
 template <class Work>
 void refuses_in_one_line(const Work& work) {
   try {
@@ -39,10 +39,10 @@ void refuses_in_one_line(const Work& work) {
   }
 }
 
-/// All options of `run` from a TOML file. After the first inputs, which are the corpus, what is
-/// read is applied for one of 32: declaring the options to CLI11 takes most of the time.
+/// Reads all options of `run` from a TOML file. After the first inputs (the corpus), only one of 32
+/// is also applied: declaring the options to CLI11 takes most of the time.
 void read_config(std::string_view bytes) {
-  // Names of further files, which may be devices.
+  // These name further files, which may be devices.
   if (bytes.find("quantiles:") != std::string_view::npos) return;
   const MemoryFile file(bytes);
   static cli::RunOptions usual;

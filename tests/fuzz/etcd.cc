@@ -6,7 +6,7 @@
 namespace lockbench::fuzz {
 namespace {
 
-/// A message, if the bytes are one: protobuf reads the rest.
+/// The message, if the bytes are one: protobuf does the parsing.
 template <class Message>
 std::optional<Message> message_in(std::string_view bytes) {
   Message message;

@@ -17,7 +17,7 @@
 namespace lockbench::fuzz {
 namespace {
 
-/// What was read is read again from how it is written.
+/// Reads a duration, writes it, and reads it again.
 void read_durations(std::string_view text) {
   if (const auto duration = parse_duration(text)) {
     require(parse_duration(format_duration(*duration)) == *duration);
@@ -63,7 +63,7 @@ void read_urls(const std::string& text) {
   require(cli::presentable(text).find('\n') == std::string::npos);
 }
 
-/// All that is read from options.
+/// Everything that is parsed from option values.
 void read_expressions(std::string_view bytes) {
   read_durations(bytes);
   std::istringstream lines{std::string(bytes)};

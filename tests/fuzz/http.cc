@@ -26,7 +26,7 @@ const exporter::HttpEndpoint& endpoint() {
   return **started;
 }
 
-/// What a client that says so much, and then nothing any more, is answered within that time.
+/// The answer, within that time, to a client that sends these bytes and then nothing more.
 std::string answer_to(std::string_view bytes, std::chrono::milliseconds patience) {
   const int client = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   require(client >= 0);
@@ -35,14 +35,14 @@ std::string answer_to(std::string_view bytes, std::chrono::milliseconds patience
   address.sin_port = htons(endpoint().address().port);
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   const timeval limit{.tv_sec = patience.count() / 1000, .tv_usec = patience.count() % 1000 * 1000};
-  // Closed without a TIME_WAIT: a million of those find no more ports.
+  // Close without TIME_WAIT: a million of those would use up all ports.
   const linger reset{.l_onoff = 1, .l_linger = 0};
   ::setsockopt(client, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
   // libFuzzer's alarm interrupts calls.
   while (::connect(client, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) {
     require(errno == EINTR);
   }
-  // Not before, as connecting would have to be as quick.
+  // Only now, as the limit must not apply to connecting.
   ::setsockopt(client, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
   ::setsockopt(client, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
   static_cast<void>(::send(client, bytes.data(), bytes.size(), MSG_NOSIGNAL));
@@ -57,9 +57,9 @@ std::string answer_to(std::string_view bytes, std::chrono::milliseconds patience
   return answer;
 }
 
-/// Whatever it was asked, it answers the next client. A request that is not complete is waited for
-/// until the client has been idle for seconds, so this client goes away before. After the first
-/// inputs, which are the corpus, one of 16 is followed by such a client.
+/// After any request, the server must answer the next client. It waits for the rest of an
+/// incomplete request for seconds, so this client leaves earlier. After the first inputs (the
+/// corpus), only one of 16 is followed by a next client.
 void request(std::string_view given) {
   answer_to(std::string(given) + "\r\n\r\n", std::chrono::milliseconds(2));
   static int asked = 0;

@@ -2,7 +2,7 @@
 #include "tests/fuzz/target.h"
 #include "watch/sources/postgres_locks.h"
 
-// What our code reads of an answer. libpq reads the protocol itself.
+// The parts of an answer that our code parses. libpq parses the protocol itself.
 
 namespace lockbench::fuzz {
 namespace {

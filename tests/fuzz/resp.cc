@@ -29,14 +29,14 @@ void use(const redis::Reply& reply) {
   static_cast<void>(redis::info_field(reply.text, "role"));
 }
 
-/// A connection that logs in and asks until the server has no more to say.
+/// A connection that logs in and asks until the server's bytes are used up.
 void read_replies(std::string_view bytes) {
   ScriptedTransport transport(bytes);
   redis::ReplyReader reader;
   redis::Endpoint endpoint{.host = "server", .user = "user", .password = "secret", .database = 1};
   if (!redis::greet(endpoint, transport, reader, 1s, {}, nullptr)) return;
   const std::array<std::string_view, 2> command{"GET", "key"};
-  // Each answer takes a byte at least.
+  // Each answer takes at least one byte.
   for (std::size_t i = 0; i <= bytes.size(); ++i) {
     const auto reply = redis::exchange_once(transport, reader, command, 1s, {});
     if (!reply) return;
@@ -45,7 +45,7 @@ void read_replies(std::string_view bytes) {
   require(false);
 }
 
-/// Without logging in, which only few inputs get through.
+/// Without logging in, which few inputs get through.
 void read_stream(std::string_view bytes) {
   redis::ReplyReader reader;
   reader.feed(bytes);

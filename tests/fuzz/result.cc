@@ -15,7 +15,7 @@ namespace {
 using results::Format;
 using results::Result;
 
-/// Comparing many repetitions takes long, on purpose.
+/// Comparing many repetitions takes long by design.
 constexpr std::size_t kMostCompared = 8;
 
 void use(const Result& result) {

@@ -11,8 +11,8 @@
 
 namespace lockbench::fuzz {
 
-/// A server that has sent these bytes, whatever it was asked, and hung up. They come in pieces, the
-/// lengths of which the first ones say.
+/// A server that sends these bytes regardless of requests, and hangs up. They come in pieces; the
+/// first bytes are the lengths.
 class ScriptedTransport : public Transport {
  public:
   explicit ScriptedTransport(std::string_view bytes) : bytes_(bytes), rest_(bytes_) {}

@@ -8,14 +8,14 @@
 #include <string>
 #include <string_view>
 
-// A target reads bytes that may come from anywhere. It is a program of its own that libFuzzer
-// feeds, and one of many in the test that replays the corpora. A finding is a crash, a sanitizer's
-// report, a hang, or a require() that does not hold.
+// A target reads arbitrary bytes. It is both a separate program for libFuzzer and part of the test
+// that replays the corpora. A finding is a crash, a sanitizer's report, a hang, or a failed
+// require().
 namespace lockbench::fuzz {
 
 using Target = void (*)(std::string_view bytes);
 
-/// By name.
+/// All targets by name.
 std::map<std::string, Target, std::less<>>& targets();
 
 inline void require(bool holds) {

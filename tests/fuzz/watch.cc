@@ -9,12 +9,12 @@ namespace {
 
 using watch::KeyKind;
 
-/// What a Redis says of keys and channels, and who keeps a lock there.
+/// Redis replies about keys and channels, and the holders in them.
 void read_redis(std::string_view bytes) {
   redis::ReplyReader reader;
   reader.feed(bytes);
   std::vector<redis::Reply> replies;
-  // Each answer takes a byte at least.
+  // Each answer takes at least one byte.
   for (std::size_t i = 0; i <= bytes.size(); ++i) {
     auto reply = reader.next();
     if (!reply || !*reply) break;

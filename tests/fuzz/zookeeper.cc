@@ -18,7 +18,7 @@ void use(const zookeeper::Reply& reply) {
   static_cast<void>(zookeeper::place_among(reply.children, reply.children.front()));
 }
 
-/// A packet as each of those that may come.
+/// Reads a packet as each possible kind.
 void read_packet(std::string_view packet) {
   static_cast<void>(zookeeper::read_greeting(packet));
   {
@@ -38,7 +38,7 @@ void read_packet(std::string_view packet) {
 
 void read_stream(std::string_view bytes) {
   zookeeper::Packets packets(std::make_unique<ScriptedTransport>(bytes));
-  // Each receive() takes a byte at least, and each packet has four.
+  // Each receive() takes at least one byte, and each packet has at least four.
   for (std::size_t i = 0; i <= 2 * bytes.size() + 1; ++i) {
     const auto packet = packets.next();
     if (!packet) return;

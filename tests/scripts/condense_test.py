@@ -30,7 +30,7 @@ def run(**members):
 
 
 def result(**members):
-    """As a command saves it."""
+    """A result as a command saves it."""
     document = {"schema": "lockbench.result/2", "id": "x", "started_at": "2025-01-01T12:00:00Z", "interrupted": False,
                 "lockbench": {"version": "0.1.0", "commit": "c", "build_type": "Release"},
                 "environment": {"cpu": "c", "cores": 2, "kernel": "k", "memory_bytes": 1, "servers": {}},

@@ -1,4 +1,4 @@
-"""Tests scripts/install_packages.sh with a package manager that the test plays. Usage: install_packages_test.py
+"""Tests scripts/install_packages.sh with a fake package manager. Usage: install_packages_test.py
 [LOCKBENCH]"""
 import os
 import pathlib
@@ -23,7 +23,7 @@ class Install(unittest.TestCase):
         self.play("dpkg-query", "exit 1")  # nothing is installed
         self.play("sudo", 'exec "$@"')
         self.play("useradd", f'echo "$@" >> {self.folder}/useradd')
-        self.play("id", '[ "$*" = -u ] && echo 0')  # root, and there is no account yet
+        self.play("id", '[ "$*" = -u ] && echo 0')  # root, without the account
 
     def play(self, program, script):
         path = self.folder / "bin" / program
@@ -42,7 +42,7 @@ class Install(unittest.TestCase):
         self.assertEqual(program.returncode, 0, said)
 
     def ask_policy(self):
-        """What a package asks before it starts its service: 101 forbids that."""
+        """The query of a package before it starts its service; 101 forbids that."""
         return subprocess.run([self.policy], check=False).returncode
 
     def test_starts_no_service_and_leaves_nothing_behind(self):

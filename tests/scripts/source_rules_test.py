@@ -1,4 +1,4 @@
-"""Checks the sources against the rules of docs/architecture.md and docs/contributing.md, and these checks themselves.
+"""Checks the sources against the rules of docs/architecture.md and docs/contributing.md, and tests these checks.
 Usage: source_rules_test.py [LOCKBENCH]"""
 import pathlib
 import re
@@ -8,8 +8,8 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 
-# The rooms that a room may include besides itself; "strategies/" stands for strategies and all rooms below. A room is
-# a folder with everything below it that is no room of its own.
+# The rooms that each room may include in addition to itself; "strategies/" stands for strategies and all rooms below. A
+# room is a folder with everything below it, except other rooms.
 EVERYTHING = None
 LOAD = "deployment loadgen/ strategies/ results"
 ROOMS = {
@@ -22,27 +22,27 @@ ROOMS = {
     "loadgen/run": "loadgen/record loadgen/fibers strategies/ results",
     "loadgen/experiments": "loadgen/record loadgen/run deployment strategies/ results",
     "loadgen/cluster": "loadgen/record loadgen/run deployment strategies/ results",
-    # The snapshots that it reads are made of types of strategies and results.
+    # The snapshots that it reads have types from strategies and results.
     "exporter": "watch loadgen/ strategies/ results",
     "watch": LOAD,
     "hazards": LOAD,
-    # An answer quotes what the scenarios declare.
+    # An answer quotes the scenarios' declarations.
     "choose": "hazards " + LOAD,
     "cli/console": "cli/options choose hazards exporter watch testbed " + LOAD,
     "cli/options": "choose hazards exporter watch testbed " + LOAD,
     "cli/commands": EVERYTHING,
     "cli": EVERYTHING,
 }
-# A store is a room of its own: the core knows no store, and a store knows no other.
+# Each store is a separate room: the core knows no store, and a store knows no other.
 STORE = re.compile(r"(strategies/(?!(?:waiting|transport)/)[^/]+)/")
 
 QUICK_FOLDERS = ["tests/unit", "tests/conformance", "tests/hostile", "tests/integration", "tests/hazards/plays",
                  "tests/dashboards"]
-# The clocks' names may be those of aliases. The carrier's time bounds waits, but is no assertion.
+# Clock names include aliases. The carrier's time may bound waits but not assert anything.
 WORDS = ["sleep_for", "sleep_until", "usleep", "nanosleep", "clock::now", "Clock::now",
          "LT(Carrier::current().now()", "LE(Carrier::current().now()"]
 MOST_EXCEPTIONS = 10
-# The files of quick suites that must sleep or read a real clock: what they test is just that.
+# Files of quick suites that must sleep or read a real clock, with the reason.
 EXCEPTIONS = {
     "tests/unit/strategies/env_test.cc": "compares an Env's clocks with the system's",
     "tests/unit/loadgen/fibers/virtual_time_test.cc": "lets real time pass beside it",
@@ -53,7 +53,7 @@ EXCEPTIONS = {
     "tests/integration/support/program.cc": "bounds what it waits for by kPatience",
     "tests/integration/testbed/proxy_fixture.h": "measures a delay that has a lower bound",
 }
-# Literals, but not what separates digits, and comments.
+# Literals (not digit separators) and comments.
 NOT_CODE = re.compile(r"""//.*|"(?:\\.|[^"\\])*"|(?<![A-Za-z0-9])'(?:\\.|[^'\\])*'""")
 
 
@@ -64,7 +64,7 @@ def room_of(path):
 
 
 def objection(file, included):
-    """Why `file` must not include `included`; None if it may."""
+    """The reason why `file` must not include `included`; None if it may."""
     here, there = room_of(file), room_of(included)
     if here is None:
         return "its folder is not in the table of rooms"
@@ -96,7 +96,7 @@ def forbidden_includes(root):
 
 
 def broken_quick_rules(root, exceptions=()):
-    """What makes a quick suite depend on the machine's speed, and exceptions that are not needed or too many."""
+    """Uses of real time in quick suites, and unneeded or too many exceptions."""
     broken, unneeded = [], set(exceptions)
     for folder in QUICK_FOLDERS:
         if not (root / folder).is_dir():

@@ -14,7 +14,7 @@ TRANSACTIONS = 20_000
 
 
 def tpcc(*arguments):
-    """What it writes to stdout."""
+    """The script's output on stdout."""
     return subprocess.run([ROOT / "scripts/tpcc.py", "--transactions", str(TRANSACTIONS), "--out", "-", *arguments],
                           check=True, capture_output=True, text=True).stdout
 

@@ -46,7 +46,7 @@ std::set<std::string> metrics_in(std::string_view text) {
   std::set<std::string> metrics;
   for (std::cregex_iterator found(text.data(), text.data() + text.size(), metric), end;
        found != end; ++found) {
-    // A label's value in quotes is none.
+    // A quoted label value is not a metric.
     const auto at = static_cast<std::size_t>(found->position());
     if (at == 0 || text[at - 1] != '"') metrics.insert(found->str());
   }

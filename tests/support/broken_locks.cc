@@ -17,14 +17,14 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-/// The textbook lock, which every broken one is but for its flaw.
+/// The textbook lock; every broken lock is this one plus a flaw.
 const Descriptor& sound_lock() {
   const Descriptor* sound = find_strategy("redis-set-nx-lua");
   if (sound == nullptr) throw std::logic_error("the sound lock to break is missing");
   return *sound;
 }
 
-/// A connection to where the lock lives. Throws std::invalid_argument without an endpoint.
+/// A connection to the lock's server. Throws std::invalid_argument without an endpoint.
 std::unique_ptr<redis::Connection> connection_to(const Context& context, Env& env) {
   const auto endpoint = redis::parse_endpoint(context.endpoints.find("redis")->second.front());
   if (!endpoint) throw std::invalid_argument(endpoint.error());
@@ -44,20 +44,20 @@ class KeylessEnv : public ForwardingEnv {
 
 class Flawed;
 
-/// What a lock does in place of the sound one; what is empty here, it leaves to that. Each lock has
-/// a copy of its own.
+/// Overrides of the sound lock's behaviour; empty members use the sound one's. Each lock has its
+/// own copy.
 struct Behaviour {
   std::function<StoreResult<void>(Flawed&)> connect{};
   std::function<AcquireResult(Flawed&, const AcquireRequest&)> acquire{};
   std::function<ReleaseResult(Flawed&, const Lease&)> release{};
   std::function<RenewResult(Flawed&, const Lease&, Duration)> renew{};
-  /// Changes what the sound lock is made with.
+  /// Changes the arguments that the sound lock is made with.
   std::function<void(Context&, StrategyOptions&)> mislead{};
   bool keyless = false;  ///< reports commands without their keys
 };
 
-/// A sound lock but for this behaviour. Has a connection of its own for what the sound one would
-/// not do.
+/// A sound lock with this behaviour. Has its own connection for commands that the sound lock would
+/// not send.
 class Flawed : public LockStrategy {
  public:
   Flawed(const Context& context, Behaviour behaviour)
@@ -85,7 +85,7 @@ class Flawed : public LockStrategy {
   redis::Connection& redis() { return *redis_; }
   Env& env() { return context_.env; }
   const Context& context() const { return context_; }
-  /// The sound lock, without waiting.
+  /// Acquires the sound lock without waiting.
   AcquireResult try_once(AcquireRequest request) {
     request.deadline = env().now();
     return sound_->acquire(request);
@@ -113,7 +113,7 @@ class Flawed : public LockStrategy {
   std::unique_ptr<redis::Connection> redis_;
 };
 
-/// A lease that nothing in the store stands for.
+/// A lease with no lock behind it in the store.
 AcquireResult granted(const AcquireRequest& request, std::string token, TimePoint valid_until) {
   return {.outcome = AcquireOutcome::acquired,
           .lease = Lease{.key = std::string(request.key),
@@ -209,7 +209,7 @@ AcquireResult hand_out_an_old_lease(Flawed& lock, const AcquireRequest& request)
   return granted(request, "old", asked_at + request.ttl);
 }
 
-/// Counts sharers, but lets them in while a client waits to hold the lock alone.
+/// Counts sharers, but lets them in while a client waits for exclusive mode.
 AcquireResult let_sharers_overtake(Flawed& lock, const AcquireRequest& request) {
   AcquireResult result{.outcome = AcquireOutcome::refused, .attempts = 1};
   const std::string sharers = std::string(request.key) + ":sharers";
@@ -233,7 +233,7 @@ ReleaseResult release_a_sharer(Flawed& lock, const Lease& lease) {
   return {ReleaseOutcome::released, {}};
 }
 
-/// Without looking who is there.
+/// Lets sharers in without looking at the holders.
 AcquireResult let_sharers_in(Flawed& lock, const AcquireRequest& request) {
   if (request.mode == Mode::exclusive) return lock.sound().acquire(request);
   return granted(request, "sharer", TimePoint::max());
@@ -324,7 +324,7 @@ StoreResult<void> tell_the_password(Flawed& lock) {
   return connected;
 }
 
-// What remembers something from call to call; each lock has its own.
+// Flaws with state from call to call; each lock has its own.
 
 struct ReenterUndeclared {
   AcquireResult last{};
@@ -364,7 +364,7 @@ struct KeepRenewing {
   }
 };
 
-/// Keeps the wake-up of a client that leaves without the lock.
+/// A client that leaves without the lock does not pass on its wake-up.
 struct HoardsWakeups : Flawed {
   explicit HoardsWakeups(const Context& context)
       : Flawed(context, {}), woken_(context.env.make_event()) {}
@@ -400,7 +400,7 @@ struct HoardsWakeups : Flawed {
   std::unique_ptr<Event> woken_;
 };
 
-/// SETNX, and an EXPIRE that was not sent: reports failed although the lock exists.
+/// SETNX without the EXPIRE: reports `failed` although the lock exists.
 struct CallsHalfALockFailure : redis::TokenLock {
   using TokenLock::TokenLock;
   StoreResult<redis::TryResult> try_acquire(const AcquireRequest& request, Lease& lease) override {
@@ -437,8 +437,8 @@ void declare_sharing(Descriptor& lock) { lock.traits.shared = true; }
 
 struct BrokenLock {
   std::string_view flaw;
-  Make make;                                    ///< empty: as the sound one
-  void (*declare)(Descriptor& lock) = nullptr;  ///< null: what the sound one declares
+  Make make;                                    ///< empty: like the sound one
+  void (*declare)(Descriptor& lock) = nullptr;  ///< null: the sound one's declaration
 };
 
 // NOLINTNEXTLINE(readability-function-size): a table

@@ -12,7 +12,7 @@
 
 namespace lockbench::test {
 
-/// etcd's gateway on a port of the loopback, which takes its API as JSON, for one user. Throws
+/// A client of etcd's JSON gateway on a loopback port, logged in as one user. Throws
 /// std::runtime_error if that user cannot log in.
 class EtcdGateway {
  public:
@@ -26,7 +26,7 @@ class EtcdGateway {
     token_ = answer.substr(token, answer.find('"', token) - token);
   }
 
-  /// The whole answer, or why there is none.
+  /// The whole answer, or the reason why there is none.
   std::string ask(std::string_view path, std::string_view body) const {
     const std::string authorization = token_.empty() ? "" : "Authorization: " + token_ + "\r\n";
     const auto answer = testbed::ask_until(
@@ -37,7 +37,7 @@ class EtcdGateway {
         kPatience, [](std::string_view) { return false; });
     return answer ? *answer : answer.error();
   }
-  /// Throws std::runtime_error unless it was done.
+  /// Throws std::runtime_error if the request fails.
   void must(const std::string& path, std::string_view body) const {
     const std::string answer = ask(path, body);
     if (answer.find(" 200 ") == std::string::npos) throw std::runtime_error(path + ": " + answer);

@@ -6,11 +6,11 @@
 
 namespace lockbench::test {
 
-/// How long tests wait for what must come. Only a broken program takes so long, so it is no
-/// assertion about time.
+/// How long tests wait for an event that must come. Only a broken program takes this long, so it is
+/// not an assertion about time.
 inline constexpr std::chrono::seconds kPatience{120};
 
-/// Whether the condition comes true within the time; asked every few milliseconds.
+/// Whether the condition becomes true in time; checked every few milliseconds.
 inline bool eventually(const std::function<bool()>& condition,
                        std::chrono::milliseconds within = kPatience) {
   const auto deadline = std::chrono::steady_clock::now() + within;

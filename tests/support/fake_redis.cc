@@ -245,10 +245,10 @@ Reply FakeRedis::acquire_fenced(const std::string& key, const std::string& count
   return integer(last + 1);
 }
 
-// How one speaks to it.
+// Its connections.
 
-/// As the real connection: whatever breaks it takes along all commands that have no answer yet,
-/// and those that are queued until the last of these failures has been fetched.
+/// Like the real connection: when it breaks, all unanswered commands fail, and so do commands
+/// queued before the last of these failures has been fetched.
 class FakeRedisConnection : public Connection {
  public:
   FakeRedisConnection(FakeRedis& server, const Endpoint& endpoint, Env& env)
@@ -316,7 +316,7 @@ class FakeRedisConnection : public Connection {
 
   std::optional<StoreResult<Reply>> receive_within(Duration longest,
                                                    const std::stop_token& /*stop*/) override {
-    // Looking takes time, so that who looks again and again gets somewhere.
+    // Looking takes time, so that a polling caller makes progress.
     constexpr Duration kLook = std::chrono::microseconds(50);
     if (!answer_is_there()) {
       server_.clock_.advance(std::min(std::max(longest, kLook), until_ready()));
@@ -326,7 +326,7 @@ class FakeRedisConnection : public Connection {
   }
 
   int descriptor() const override {
-    // Always ready to be read: nobody waits in real time.
+    // Always readable: nothing waits in real time.
     static const int always_ready = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
     return pendings_.empty() || answer_is_there() ? -1 : always_ready;
   }
@@ -360,7 +360,7 @@ class FakeRedisConnection : public Connection {
     Words words;
     std::string name;
     bool blocks = false;
-    std::optional<StoreResult<Reply>> result;  ///< nothing until it is sent
+    std::optional<StoreResult<Reply>> result;  ///< nothing until the command is sent
     TimePoint ready_at{};
   };
 
@@ -395,12 +395,12 @@ class FakeRedisConnection : public Connection {
   const std::string display_;
   Env& env_;
   bool connected_ = false;
-  std::optional<TimePoint> connected_at_;  ///< what is under way
+  std::optional<TimePoint> connected_at_;  ///< of a connect under way
   FakeRedis::Transaction transaction_;
   std::deque<Pending> pendings_;
 };
 
-/// Pub/sub needs a second thread, and here there is one: it never connects.
+/// Pub/sub needs a second thread, but tests have one: it never connects.
 class DeafSubscriber : public Subscriber {
  public:
   explicit DeafSubscriber(const Endpoint& endpoint) : display_(endpoint.display()) {}

@@ -13,14 +13,14 @@
 
 namespace lockbench::redis {
 
-/// A Redis server in memory, on simulated time, and the factory of the connections to it: what the
-/// lock strategies send, with the real one's answers and failures. One thread; if nothing takes
-/// time, its connections may be on several.
+/// An in-memory Redis server on simulated time, and the factory of connections to it. Answers and
+/// fails like a real one, for the commands of the lock strategies. For one thread; while no delay
+/// is set, its connections may be on several.
 class FakeRedis : public ConnectionFactory {
  public:
   enum class Failure {
     not_sent,      ///< the connection breaks before the command leaves
-    request_lost,  ///< unanswered, and without effect
+    request_lost,  ///< unanswered and without effect
     answer_lost,   ///< unanswered, but it took effect
     rejected,      ///< an error reply
   };
@@ -32,27 +32,27 @@ class FakeRedis : public ConnectionFactory {
   std::unique_ptr<Subscriber> make_subscriber(const Endpoint& endpoint, const Timeouts& timeouts,
                                               Env& env) override;
 
-  /// The n-th command from now on fails: 1 is the next.
+  /// Makes the n-th command from now fail; 1 is the next.
   void fail(int n, Failure failure) { failures_[arrivals_ + n] = failure; }
   void refuse_connections(bool refuse) { refuses_ = refuse; }
-  /// A new connection is there only so long after it was begun.
+  /// A new connection takes this long.
   void set_connect_time(Duration time) { connect_time_ = time; }
-  /// Each command travels and each answer too: half of it either way.
+  /// Commands and answers each travel for half of it.
   void set_round_trip(Duration round_trip) { round_trip_ = round_trip; }
-  /// Each answer is ready to be read only so long after its command arrived.
+  /// Each answer can be read only this long after its command arrived.
   void set_answer_delay(Duration delay) { answer_delay_ = delay; }
-  /// Called with each command that arrives, before it takes effect: a race's other party.
+  /// Called for each arriving command, before it takes effect: to play the other party of a race.
   void on_arrival(std::function<void(const std::string&)> action) {
     on_arrival_ = std::move(action);
   }
-  /// As after a restart of the server.
+  /// As a restart of the server does.
   void forget_scripts() { scripts_.clear(); }
 
-  /// What arrived since the last call, each as one line; scripts by their names.
+  /// The commands since the last call, one line each; scripts by their names.
   std::vector<std::string> take_commands();
 
   std::optional<std::string> value(const std::string& key);
-  /// Nothing without the key, or if it does not expire.
+  /// Nothing if the key does not exist or does not expire.
   std::optional<Duration> ttl(const std::string& key);
   void set(const std::string& key, std::string value, std::optional<Duration> ttl = {});
   void erase(const std::string& key) { entries_.erase(key); }
@@ -65,13 +65,13 @@ class FakeRedis : public ConnectionFactory {
   struct Entry {
     std::string value;
     WallTime expires = WallTime::max();
-    std::map<std::string, std::int64_t> counts{};  ///< of a hash
+    std::map<std::string, std::int64_t> counts{};  ///< the fields of a hash
   };
 
-  /// What one connection has said between MULTI and EXEC.
+  /// The commands of one connection between MULTI and EXEC.
   struct Transaction {
     bool open = false;
-    bool aborted = false;  ///< a command was rejected: EXEC will be too
+    bool aborted = false;  ///< a command was rejected, so EXEC will be
     std::vector<Words> queued;
   };
 
@@ -86,13 +86,14 @@ class FakeRedis : public ConnectionFactory {
                        Duration ttl);
   Reply expire(const std::string& key, Duration ttl);
   Reply remove(const Words& command);
-  /// Null if it is not there, or no more.
+  /// Null if it does not exist or has expired.
   Entry* find(const std::string& key);
 
   SimClock& clock_;
-  std::recursive_mutex mutex_;  ///< held while a command takes effect, which may cause another one
+  std::recursive_mutex mutex_;  ///< recursive: a command may cause another one while it takes
+                                ///< effect
   std::map<std::string, Entry> entries_;
-  std::set<std::string> scripts_;  ///< names of those that were sent by EVAL
+  std::set<std::string> scripts_;  ///< scripts sent by EVAL so far
   int arrivals_ = 0;
   std::map<int, Failure> failures_;
   std::vector<std::string> commands_;

@@ -10,7 +10,7 @@
 
 namespace lockbench {
 
-/// A store that answers renewals as it is told, on simulated time. One thread.
+/// A store that answers renewals as told, on simulated time. For one thread.
 class FakeRenewalStore {
  public:
   struct Asked {
@@ -23,12 +23,12 @@ class FakeRenewalStore {
 
   std::unique_ptr<RenewalChannel> connect() { return std::make_unique<Channel>(*this); }
 
-  /// To each renewal from now on.
+  /// The answer to each renewal from now on.
   void answer_with(RenewalAnswer answer) { answer_ = answer; }
   void set_round_trip(Duration round_trip) { round_trip_ = round_trip; }
-  /// Runs when a batch has arrived, before it is answered.
+  /// Called when a batch has arrived, before it is answered.
   void on_flush(std::function<void()> action) { on_flush_ = std::move(action); }
-  /// What arrived, in order.
+  /// The renewals so far, in order.
   const std::vector<Asked>& asked() const { return asked_; }
   int batches() const { return batches_; }
 

@@ -62,7 +62,7 @@ class FiberLock : public LockStrategy {
 }  // namespace
 
 void on_carrier(const std::function<void()>& work) {
-  // Work on a fiber may need another client.
+  // If this is a fiber already, its work may need another client: run it here.
   if (!clients_are_fibers() || Carrier::current().shared()) {
     work();
     return;

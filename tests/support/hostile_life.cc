@@ -13,7 +13,7 @@
 namespace lockbench::test {
 namespace {
 
-/// A reason that people can read.
+/// Expects a non-empty, readable reason.
 void expect_reason(std::string_view reason) {
   EXPECT_FALSE(reason.empty());
   EXPECT_LT(reason.size(), 500U);
@@ -51,7 +51,7 @@ void live(const Descriptor& strategy, const std::string& url, const std::functio
 
 void expect_no_false_grants(const Descriptor& strategy, const std::vector<Misdeed>& misdeeds,
                             const std::function<Honest()>& make, int on_from) {
-  /// How many requests the server got.
+  /// Returns the number of requests that the server got.
   const auto play = [&](const HostileServer::Plan& plan, bool& granted, Duration timeout) {
     const Honest honest = make();
     const HostileServer server(honest.speaker, plan);

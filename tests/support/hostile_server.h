@@ -14,25 +14,26 @@
 
 namespace lockbench::test {
 
-/// One connection, as an honest server serves it. Used on the server's thread.
+/// The honest server's side of one connection. Used on the server's thread.
 class Speaker {
  public:
   virtual ~Speaker() = default;
-  /// The length of the first whole request in these bytes; 0 until it is complete.
+  /// The length of the first request in these bytes; 0 until it is complete.
   virtual std::size_t request_length(std::string_view received) = 0;
   /// The right answer; empty: none.
   virtual std::string answer(std::string_view request) = 0;
-  /// What a client needs to connect and log in: does not count, and is always answered rightly.
+  /// Whether the request belongs to connecting and logging in: it is not counted and always
+  /// answered correctly.
   virtual bool is_prelude(std::string_view /*request*/) const { return false; }
 };
 using MakeSpeaker = std::function<std::unique_ptr<Speaker>()>;
 
-/// What the server does instead of giving the right answer.
+/// The server's reaction instead of the right answer.
 struct Misdeed {
   enum class Kind {
     none,
     answer,             ///< sends `bytes`
-    flood,              ///< sends `bytes` again and again, 64 MiB in all
+    flood,              ///< repeats `bytes`, 64 MiB in all
     silence,            ///< sends nothing more on this connection
     half_then_silence,  ///< half of the right answer
     reset,              ///< RST
@@ -41,26 +42,26 @@ struct Misdeed {
   Kind kind = Kind::none;
   std::string bytes{};
 
-  /// For messages of tests: printable.
+  /// Printable, for test messages.
   std::string name() const;
 };
 
-/// Each of these answers and floods, and each of the other kinds once.
+/// One misdeed for each of these answers and floods, and one of each other kind.
 std::vector<Misdeed> misdeeds(const std::vector<std::string>& answers,
                               const std::vector<std::string>& floods);
 
-/// A server on a free port of 127.0.0.1, on a thread of its own, that answers rightly but for some
-/// requests. Thread-safe.
+/// A server on a free port of 127.0.0.1, with its own thread, that answers correctly except for
+/// some requests. Thread-safe.
 class HostileServer {
  public:
   struct Plan {
     Misdeed misdeed{};
-    int at = 1;         ///< the request that is treated so, from 1; those of a prelude do not count
-    bool ever = false;  ///< and all after it
+    int at = 1;         ///< number of the request to misanswer, from 1; the prelude does not count
+    bool ever = false;  ///< and all later ones
   };
   struct Exchange {
     std::string request;
-    std::string sent;  ///< of a flood: twice
+    std::string sent;  ///< of a flood: `bytes` twice
   };
 
   HostileServer(MakeSpeaker make_speaker, Plan plan);
@@ -70,7 +71,7 @@ class HostileServer {
 
   int port() const { return listener_.port(); }
   std::string address() const { return "127.0.0.1:" + std::to_string(port()); }
-  /// The requests so far that count, on all connections, and what was sent for each.
+  /// The counted requests so far, on all connections, with the bytes sent for each.
   std::vector<Exchange> exchanges() const;
 
  private:
@@ -91,12 +92,12 @@ class HostileServer {
   std::thread thread_;
 };
 
-/// Calls work(0) to work(count - 1), so many at once.
+/// Calls work(0) to work(count - 1), `at_once` of them in parallel.
 void side_by_side(std::size_t count, std::size_t at_once,
                   const std::function<void(std::size_t)>& work);
 
-/// Plays each misdeed at each of so many requests, and once from `on_from` on for good; many at
-/// once.
+/// Plays each misdeed at each of the first `requests` requests, and once at all from `on_from` on;
+/// many in parallel.
 void play_all(const std::vector<Misdeed>& misdeeds, int requests,
               const std::function<void(const HostileServer::Plan&)>& play, int on_from = 1);
 

@@ -40,13 +40,13 @@ void take(std::string_view word) {
   found->second(word.substr(end + 1));
 }
 
-/// Such as "tests/unit/cli". The compiler was given a path, relative or absolute, that leads there.
+/// Such as "tests/unit/cli", from the relative or absolute path that the compiler was given.
 std::string folder_of(const testing::TestInfo& test) {
   const std::string path = std::filesystem::path(test.file()).parent_path().string();
   return path.substr(std::min(path.find("tests/"), path.size()));
 }
 
-/// Adds the tests of all other folders to what GoogleTest's filter leaves out.
+/// Excludes the tests of all other folders in GoogleTest's filter.
 void leave_out_other_folders() {
   std::map<std::string, int> counts;
   std::string others;

@@ -5,7 +5,7 @@
 
 namespace lockbench::test {
 
-/// Every reply of the protocol, and what only looks like one; items are of this key.
+/// Every reply of the protocol, and some that only look like one; items have this key.
 inline std::vector<std::string> memcached_replies(const std::string& key) {
   return {"STORED\r\n",
           "NOT_STORED\r\n",

@@ -8,10 +8,10 @@ namespace lockbench::test {
 
 struct Output {
   std::string text;
-  int status = 0;  ///< as pclose() tells it; 0: exit code 0
+  int status = 0;  ///< from pclose(); 0: exit code 0
 };
 
-/// What a command of the shell prints.
+/// The output of a shell command.
 inline Output output_of(const std::string& command) {
   std::FILE* const pipe = ::popen(command.c_str(), "re");
   if (pipe == nullptr) return {.text = "cannot be started: " + command, .status = -1};

@@ -12,15 +12,15 @@
 
 namespace lockbench::test {
 
-/// What is wrong with a Redlock that is otherwise sound.
+/// The flaws of an otherwise sound Redlock.
 struct RedlockFlaws {
-  bool ignores_validity = false;  ///< grants even if nothing is left of it
+  bool ignores_validity = false;  ///< grants even if no validity is left
   bool minority_wins = false;     ///< one vote less than a majority is enough
   bool unanimous = false;         ///< needs every vote
   bool hoards = false;            ///< keeps the votes of a lost round
 };
 
-/// Redlock in few words: asks one node after the other, and waits for each.
+/// A minimal Redlock: asks one node after the other and waits for each.
 template <RedlockFlaws kFlaws>
 class PlainRedlock : public LockStrategy {
  public:

@@ -7,18 +7,18 @@
 namespace lockbench::test {
 
 struct Process {
-  char state = 0;  ///< as /proc tells it: 'T' stands still, 'Z' is dead; 0: there is none
+  char state = 0;  ///< from /proc: 'T' is stopped, 'Z' is dead; 0: no such process
   pid_t parent = 0;
 
   bool ended() const { return state == 0 || state == 'Z'; }
 };
 
 Process look_at(pid_t pid);
-/// Those that have ended but were not waited for included.
+/// Includes zombies.
 std::vector<pid_t> descendants_of(pid_t ancestor);
 
-/// Adopts orphans, as the first process of a container does. It is of their session, so that the
-/// kernel does not wake those that are stopped.
+/// Adopts orphans, as the first process of a container does. It belongs to their session, so that
+/// the kernel does not wake stopped ones.
 class Foster {
  public:
   Foster();
@@ -26,7 +26,7 @@ class Foster {
   Foster& operator=(const Foster&) = delete;
   ~Foster();
 
-  /// Whether all of these have ended, or soon will have. Kills and buries those that it adopted.
+  /// Whether all of these end soon. Kills and reaps adopted ones.
   static bool all_end(const std::vector<pid_t>& processes);
 };
 

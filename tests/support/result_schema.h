@@ -5,7 +5,7 @@
 
 namespace lockbench::test {
 
-/// What in the document breaks results/schema.json; empty if nothing does.
+/// The document's violation of results/schema.json; empty if it is valid.
 std::string violation_of_schema(const nlohmann::json& document);
 
 }  // namespace lockbench::test

@@ -7,8 +7,8 @@
 
 namespace lockbench::test {
 
-/// A run without a load: what recorders, watchers and summaries look at. One key; `nodes`: of a
-/// quorum.
+/// The state of a run without load, for recorders, watchers and summaries. Has one key; `nodes`: of
+/// a quorum.
 class RunUnderTest {
  public:
   explicit RunUnderTest(const Descriptor& strategy, int clients = 2, int nodes = 0,

@@ -19,7 +19,7 @@ struct ReplyDeleter {
 };
 using ReplyPtr = std::unique_ptr<redisReply, ReplyDeleter>;
 
-/// As the user who may do everything.
+/// Connects as the user that may do everything.
 ContextPtr connect_to(std::uint16_t port) {
   const timeval limit{.tv_sec = kPatience.count(), .tv_usec = 0};
   ContextPtr context(redisConnectWithTimeout("127.0.0.1", port, limit));
@@ -162,13 +162,13 @@ RedisMonitor::RedisMonitor(std::uint16_t port) : marker_(port), context_(connect
 }
 
 std::vector<SeenCommand> RedisMonitor::read(bool with_scripts) {
-  // Answered when all has arrived that clients sent before, even those that do not wait for
-  // answers.
+  // Answered when everything that clients sent before has arrived, even from clients that do not
+  // wait for answers.
   marker_.ask({"ECHO", "arrived"});
   const std::string mark = fmt::format("mark-{}", ++marks_);
   marker_.ask({"ECHO", mark});
   std::vector<SeenCommand> commands;
-  // Bounded by the mark, which has been sent, and by the time-out of each read.
+  // Bounded by the mark, which has been sent, and by the timeout of each read.
   while (true) {
     void* raw = nullptr;
     if (redisGetReply(context_.get(), &raw) != REDIS_OK) {

@@ -14,28 +14,28 @@ struct redisContext;
 
 namespace lockbench::test {
 
-// Whatever cannot be had from here throws std::runtime_error: without servers nothing is tested.
+// Everything here throws std::runtime_error if a server is not available: without servers nothing
+// is tested.
 
-/// A user of the shared server who may only read and write keys and use channels below lockbench:,
+/// A user of the shared server that may only read and write keys and use channels below lockbench:,
 /// run scripts, and ask for the time.
 inline constexpr std::string_view kPlainUser = "plain";
 inline constexpr std::string_view kPlainPassword = "se:cr/et@%1";
 inline constexpr std::string_view kPlainPasswordInUrl = "se%3Acr%2Fet%40%251";
 
-/// Ended with the program, and all servers with it.
+/// Ends with the program, together with its servers.
 testbed::Testbed& shared_testbed();
-/// Started on first use, ended with the program: a Redis that keeps nothing on disk, with the
-/// unix socket "socket" in its data folder and the user above. Leave it running.
+/// A Redis without persistence, with the unix socket "socket" in its data folder and the user
+/// above. Starts on first use and ends with the program. Leave it running.
 testbed::Server& shared_redis();
 /// For tests that kill, freeze or configure it.
 std::unique_ptr<testbed::Server> own_redis(testbed::RedisOptions options = {});
-/// Whether a Redis says this line, such as "role:slave", in INFO replication; false without an
-/// answer.
+/// Whether INFO replication has this line, such as "role:slave"; false without an answer.
 bool says_of_replication(const testbed::Server& server, std::string_view line);
-/// Where nobody listens.
+/// A port on which nothing listens.
 std::uint16_t closed_port();
 
-/// Without the ends of the lines.
+/// The lines without their ends.
 std::vector<std::string> lines_of(std::string_view text);
 
 struct ContextDeleter {
@@ -43,7 +43,7 @@ struct ContextDeleter {
 };
 using ContextPtr = std::unique_ptr<redisContext, ContextDeleter>;
 
-/// Looks into a server of the shared testbed past the code under test. For one thread.
+/// Looks into a server of the shared testbed, independently of the code under test. For one thread.
 class RedisProbe {
  public:
   explicit RedisProbe(std::uint16_t port, int database = 0);
@@ -56,9 +56,9 @@ class RedisProbe {
   /// Nothing for a key that does not expire or is not there.
   std::optional<std::chrono::milliseconds> time_to_live(const std::string& key);
   void remove(const std::vector<std::string>& keys);
-  /// How often the server has carried out the command ("del") since its start.
+  /// How often the server has executed the command ("del") since its start.
   long long calls_of(std::string_view command);
-  /// How many connections there are, this one apart.
+  /// Number of connections, without this one.
   int other_connections();
 
  private:
@@ -68,18 +68,18 @@ class RedisProbe {
 /// One command as the server saw it.
 struct SeenCommand {
   int database = 0;
-  std::vector<std::string> words;  ///< the first in capitals
+  std::vector<std::string> words;  ///< the first one in capitals
 };
 
 /// Sees every command that reaches a server, by MONITOR. For one thread.
 class RedisMonitor {
  public:
   explicit RedisMonitor(std::uint16_t port);
-  /// What came since the last call, in full; what scripts did apart.
+  /// The commands since the last call, in full, without those of scripts.
   std::vector<SeenCommand> take_whole() { return read(false); }
-  /// The first words of that, logins apart.
+  /// The first words of these, without logins.
   std::vector<std::string> take() { return names_of(read(false)); }
-  /// Those that scripts called too.
+  /// The same including commands of scripts.
   std::vector<std::string> take_with_scripts() { return names_of(read(true)); }
 
  private:

@@ -12,24 +12,24 @@
 
 namespace lockbench {
 
-/// Simulated time, shared by all that live on it; moves only when somebody waits or advances it.
-/// One thread.
+/// Simulated time, shared by everything that uses it; moves only when a client waits or a test
+/// advances it. For one thread.
 class SimClock {
  public:
   TimePoint now() const { return now_; }
   WallTime wall_now() const { return WallTime(kWallOffset + now_.time_since_epoch()); }
 
-  /// Runs what is due on the way, each at its own time.
+  /// Runs the actions due on the way, each at its time.
   void advance(Duration duration) { advance_to(now_ + duration); }
   void advance_to(TimePoint time);
 
-  /// `action` runs when time gets there.
+  /// Runs `action` at that time.
   void at(TimePoint time, std::function<void()> action) {
     actions_.emplace(time, std::move(action));
   }
 
-  /// Runs the next action due by `limit`, or moves there. Throws std::logic_error if that would be
-  /// the end of time: nothing could ever end the wait.
+  /// Runs the next action due by `limit`, or moves there. Throws std::logic_error if `limit` is the
+  /// end of time: nothing could ever end the wait.
   void step(TimePoint limit);
 
  private:
@@ -39,8 +39,8 @@ class SimClock {
   std::multimap<TimePoint, std::function<void()>> actions_;
 };
 
-/// One client's world on simulated time, on one thread: waiting moves the clock. Its time of day
-/// can be wrong. Notes every wait and every command.
+/// The Env of one client on simulated time, for one thread: waiting moves the clock. Its time of
+/// day can be wrong. Notes every wait and every command.
 class SimEnv : public Env {
  public:
   struct Wait {

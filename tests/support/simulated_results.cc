@@ -11,7 +11,7 @@ namespace {
 using results::Distribution;
 using results::Run;
 
-/// Lognormal round the median, which a hundred buckets of equal share show.
+/// Lognormal around the median, in a hundred buckets of equal share.
 Distribution distribution(double median, std::uint64_t count) {
   Distribution made{.count = count, .relative_error = 1.0 / 128};
   const double quartile = 0.3;

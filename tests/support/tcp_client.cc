@@ -24,7 +24,7 @@ bool await(int fd, short events, Clock::time_point deadline) {
   return poll(&file, 1, static_cast<int>(std::max<std::int64_t>(left, 0))) > 0;
 }
 
-/// All that the server says; empty if nobody listens.
+/// The server's whole answer; empty if nothing listens.
 std::string answer_to(std::uint16_t port, const std::string& request) {
   try {
     TcpClient connection(port);
@@ -120,7 +120,7 @@ double metric_on(const std::string& page, const std::string& series) {
 }
 
 HttpReply http_get(std::uint16_t port, const std::string& path) {
-  // Not in chunks.
+  // HTTP/1.0, to get no chunks.
   const std::string received =
       answer_to(port, fmt::format("GET {} HTTP/1.0\r\nHost: localhost\r\n\r\n", path));
   const std::size_t end = received.find("\r\n\r\n");

@@ -14,28 +14,28 @@ class TcpClient {
  public:
   enum class End { open, closed, reset };
 
-  /// Throws std::runtime_error if nobody accepts it.
+  /// Throws std::runtime_error if the connection is not accepted.
   explicit TcpClient(std::uint16_t port);
   TcpClient(const TcpClient&) = delete;
   TcpClient& operator=(const TcpClient&) = delete;
   ~TcpClient();
 
-  /// How much of it went out before the receiver kept us waiting for that long, or was gone.
+  /// Bytes sent before the receiver stalled for that long, or was gone.
   std::size_t send(std::string_view text, std::chrono::milliseconds within = kPatience);
   /// Sends no more; the other direction stays open.
   void finish_sending();
-  /// That many lines, or what has come of them in time.
+  /// That many lines, or as much of them as came in time.
   std::string lines(std::size_t count, std::chrono::milliseconds within = kPatience);
-  /// All that comes until the other side ends the connection, or time is up.
+  /// Everything until the other side ends the connection, or time is up.
   std::string rest(std::chrono::milliseconds within = kPatience);
-  /// Reads and forgets until the other side ends the connection, or time is up.
+  /// Discards everything until the other side ends the connection, or time is up.
   End end(std::chrono::milliseconds within = kPatience);
-  /// The answer's first line to a command of one line; empty if there is none in time.
+  /// The first line of the answer to a one-line command; empty if none comes in time.
   std::string ask(const std::string& command, std::chrono::milliseconds within = kPatience);
 
  private:
   using TimePoint = std::chrono::steady_clock::time_point;
-  /// False when nothing came: the connection has ended, or time is up.
+  /// False if nothing came: the connection has ended, or time is up.
   bool read_some(TimePoint deadline);
 
   int fd_;
@@ -48,10 +48,10 @@ struct HttpReply {
   std::string head, body;
 };
 
-/// GETs a path from the loopback; no answer within kPatience is none.
+/// GETs a path from the loopback. Status 0 if there is no answer within kPatience.
 HttpReply http_get(std::uint16_t port, const std::string& path);
 
-/// Of the first series on a page of metrics that begins like this; -1 if there is none.
+/// The value of the first series on a metrics page that begins like this; -1 if there is none.
 double metric_on(const std::string& page, const std::string& series);
 
 }  // namespace lockbench::test

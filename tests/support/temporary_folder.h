@@ -9,7 +9,7 @@
 
 namespace lockbench::test {
 
-/// A private folder, removed with all that is in it.
+/// A private folder, removed with its contents at the end.
 class TemporaryFolder {
  public:
   TemporaryFolder() {

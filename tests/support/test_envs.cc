@@ -7,7 +7,7 @@
 namespace lockbench::test {
 namespace {
 
-// With which a connection begins: it is none of the commands that a test counts.
+// The first command of a connection; tests do not count it.
 constexpr std::string_view kLogin = "AUTH";
 
 constexpr std::chrono::seconds kSleep{1};
@@ -144,7 +144,7 @@ void ServiceEnvs::begin(const CommandInfo& command) {
     ++held_;
   }
   changed_.notify_all();
-  // The service may be a fiber, whose thread others need.
+  // Do not block: the service may be a fiber, and others need its thread.
   const TimePoint until = Carrier::current().now() + kPatience;
   for (TimePoint now = Carrier::current().now(); now < until && holds_back();
        now = Carrier::current().now()) {

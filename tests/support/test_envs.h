@@ -13,29 +13,27 @@
 #include "strategies/env.h"
 #include "tests/support/eventually.h"
 
-// Worlds of clients, and of the services that they share, which remember what happens in them and
-// do harm as they are told.
+// Envs for clients and their shared services that record events and cause faults as told.
 namespace lockbench::test {
 
-/// Loses commands and answers, slows answers down and sets the clock wrong, as it is told. Like any
-/// Env it belongs to its client's thread, but for what is to be dropped: any may tell it that.
+/// Loses commands and answers, delays answers and skews the clock, as told. Like any Env it belongs
+/// to its client's thread, but any thread may call the drop functions.
 class FaultyEnv : public ForwardingEnv {
  public:
   using ForwardingEnv::ForwardingEnv;
 
-  /// The n-th command from now (1 is the next) never leaves, nor do those behind it, `count` in
-  /// all.
+  /// Drops `count` commands, from the n-th from now on (1 is the next): they never leave.
   void drop_command(int n, int count = 1) { commands_.set(n, count); }
-  /// The n-th answer from now is lost; likewise.
+  /// Drops answers likewise.
   void drop_answer(int n, int count = 1) { answers_.set(n, count); }
   /// Every answer takes this much longer.
   void delay_answers(Duration delay) { delay_ = delay; }
-  /// The next answer takes this much longer by the client's clock, and `meanwhile` happens.
+  /// The next answer takes this much longer by the client's clock; `meanwhile` is called.
   void next_answer_is_late(Duration late, std::function<void()> meanwhile = {}) {
     late_ = late;
     meanwhile_ = std::move(meanwhile);
   }
-  /// The time of day is off by this much.
+  /// Shifts the time of day by this much.
   void skew_wall_clock(Duration skew) { skew_ = skew; }
 
   TimePoint now() override { return ForwardingEnv::now() + passed_; }
@@ -47,7 +45,7 @@ class FaultyEnv : public ForwardingEnv {
   CommandFate after_command(const CommandInfo& command, CommandEnd end) override;
 
  private:
-  /// Counts down; strikes the one that it was set for, and so many behind it.
+  /// Counts down to an event; strikes at it and at the `count` - 1 after it.
   class Countdown {
    public:
     void set(int n, int count) {
@@ -76,7 +74,7 @@ struct TracedCommand {
 /// Their names, in order.
 std::vector<std::string> names_of(const std::vector<TracedCommand>& commands);
 
-/// Remembers every command, and says when its client begins to wait. Its own methods are
+/// Records every command, and tells when its client begins to wait. Its own methods are
 /// thread-safe.
 class TracingEnv : public ForwardingEnv {
  public:
@@ -91,18 +89,18 @@ class TracingEnv : public ForwardingEnv {
     const std::scoped_lock lock(mutex_);
     return std::exchange(commands_, {});
   }
-  /// Commands whose end was not reported yet: none between a client's calls.
+  /// Number of commands whose end was not reported yet; 0 between a client's calls.
   int under_way() const {
     const std::scoped_lock lock(mutex_);
     return under_way_;
   }
-  /// Until the client has begun a wait, be it in a queue at the server, or has a command under way;
-  /// false if it does not come to that.
+  /// Waits until the client waits (maybe in a queue at the server), or has a command under way;
+  /// false if that does not happen.
   bool await_waiting();
   bool await_command();
-  /// Until it waits for something that may well not come for a second.
+  /// Waits until the client begins a wait of a second or more.
   bool await_sleep();
-  /// Whether such a wait lasted until its deadline.
+  /// Whether such a long wait lasted until its deadline.
   bool overslept() const {
     const std::scoped_lock lock(mutex_);
     return overslept_;
@@ -118,8 +116,8 @@ class TracingEnv : public ForwardingEnv {
   bool overslept_ = false;
 };
 
-/// The worlds of what clients share, such as renewal and notification: remembers their commands,
-/// and holds them back as it is told. Thread-safe. Outlives the services.
+/// Envs for shared services, such as renewal and notification: records their commands, and holds
+/// them back as told. Thread-safe. Must outlive the services.
 class ServiceEnvs {
  public:
   /// For Services::provide().
@@ -131,8 +129,7 @@ class ServiceEnvs {
     return std::exchange(commands_, {});
   }
 
-  /// Until so many commands of that name have ended since the beginning; false if they do not
-  /// come.
+  /// Waits until `count` commands of that name have ended in total; false if that does not happen.
   bool await(const std::string& name, int count, Duration longest = kPatience);
   /// Likewise, whatever their names.
   bool await_any(int count, Duration longest = kPatience);
@@ -143,7 +140,7 @@ class ServiceEnvs {
 
   /// Commands do not leave until let_go().
   void hold_back_all() { hold_back(true); }
-  /// Until one is held back; false if none is.
+  /// Waits until a command is held back; false if none is.
   bool await_held(Duration longest = kPatience);
   void let_go() { hold_back(false); }
 

@@ -6,7 +6,7 @@
 
 namespace lockbench::test {
 
-/// A strategy's name as GoogleTest allows it in a test's.
+/// A strategy's name in the form that GoogleTest allows.
 inline std::string test_name_of(std::string_view strategy) {
   std::string name(strategy);
   std::replace(name.begin(), name.end(), '-', '_');

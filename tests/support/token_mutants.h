@@ -5,8 +5,7 @@
 
 namespace lockbench::test {
 
-// Locks on Redis that are derived from the product's own, in place of which they do one thing
-// wrong.
+// Locks on Redis that are derived from lockbench's own, with one mistake each.
 
 struct NeverExpires : redis::TokenLock {
   using TokenLock::TokenLock;
@@ -15,7 +14,7 @@ struct NeverExpires : redis::TokenLock {
   }
 };
 
-/// After an acquisition with unknown outcome.
+/// Leaves its key behind after an acquisition with unknown outcome.
 struct DoesNotTidyUp : redis::TokenLock {
   using TokenLock::TokenLock;
   StoreResult<bool> undo(const Lease&, const std::stop_token&) override { return false; }

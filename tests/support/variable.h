@@ -6,7 +6,7 @@
 
 namespace lockbench::test {
 
-/// An environment variable that is set while this exists, and is as before afterwards.
+/// Sets an environment variable, and restores it at the end.
 class Variable {
  public:
   Variable(const char* name, const std::string& value) : name_(name) {

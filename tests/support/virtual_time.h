@@ -8,10 +8,10 @@
 
 namespace lockbench::test {
 
-/// Runs `body` on virtual time (see fibers::Time), with all fibers that it starts, on the calling
-/// thread. Returns when all have ended; passes on what `body` throws.
+/// Runs `body`, and all fibers that it starts, on virtual time (see fibers::Time) on the calling
+/// thread. Returns when all have ended; passes on exceptions of `body`.
 inline void on_virtual_time(const std::function<void()>& body) {
-  // It composes a whole run and reads its result, which goes deeper than a client.
+  // `body` runs a whole run and reads its result, which needs more stack than a client.
   fibers::Stacks stacks(fibers::StackSize{.bytes = std::size_t{512} * 1024});
   const auto scheduler = must(fibers::Scheduler::make(stacks, fibers::Time::virtual_time));
   std::exception_ptr thrown;

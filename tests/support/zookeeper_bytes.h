@@ -5,11 +5,11 @@
 #include <string>
 #include <string_view>
 
-/// How ZooKeeper's messages are encoded, once more: a fake must not share the mistakes of the
-/// encoding that it tests (strategies/zookeeper/client/messages.h).
+/// A second encoder for ZooKeeper's messages: a fake must not share the mistakes of the encoder
+/// under test (strategies/zookeeper/client/messages.h).
 namespace lockbench::test::jute {
 
-/// In so many bytes, with the big end first.
+/// `size` bytes, big-endian.
 inline std::string number(std::int64_t value, int size) {
   std::string bytes;
   for (int shift = 8 * (size - 1); shift >= 0; shift -= 8) {
@@ -18,12 +18,12 @@ inline std::string number(std::int64_t value, int size) {
   return bytes;
 }
 
-/// A text or a packet, behind its length.
+/// A text or packet, preceded by its length.
 inline std::string text(std::string_view bytes) {
   return number(static_cast<std::int64_t>(bytes.size()), 4).append(bytes);
 }
 
-/// Of 4 or 8 bytes, with a sign.
+/// A signed number of 4 or 8 bytes.
 inline std::int64_t number_at(std::string_view bytes, std::size_t at, std::size_t size) {
   std::uint64_t value = 0;
   for (const char byte : bytes.substr(at, size)) {

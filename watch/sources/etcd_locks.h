@@ -18,20 +18,20 @@
 
 namespace lockbench::watch {
 
-/// A key and what it has.
+/// A key with its value and metadata.
 struct EtcdEntry {
   std::string name, value;
-  std::int64_t created = 0;   ///< the revision in which it was created
-  std::int64_t modified = 0;  ///< and last changed
+  std::int64_t created = 0;   ///< the create revision
+  std::int64_t modified = 0;  ///< the modification revision
   etcd::LeaseId lease = 0;
 };
-/// A change of a key: what it has now, or that it is gone.
+/// A change or deletion of a key.
 struct EtcdChange {
   bool deleted = false;
-  EtcdEntry entry;  ///< of a deleted key: the name, and the revision as `modified`
+  EtcdEntry entry;  ///< of a deleted key: only the name and, as `modified`, the revision
 };
 
-/// Which lock a key of etcd belongs to.
+/// The lock that a key of etcd belongs to.
 struct EtcdPlace {
   std::string lock;
   Shape shape = Shape::etcd_key;
@@ -40,9 +40,9 @@ struct EtcdPlace {
 inline std::string etcd_hex(etcd::LeaseId lease) {
   return fmt::format("{:x}", static_cast<std::uint64_t>(lease));
 }
-/// LOCK/LEASE in hexadecimal digits, of etcd's own packages and programs; LOCK/TOKEN with a random
-/// one, or LOCK/queue/x/TOKEN, of lockbench; or a key that is a lock by itself. Nothing: it only
-/// belongs to a lock.
+/// Recognizes LOCK/LEASE (hexadecimal), as etcd's own clients write it; lockbench's LOCK/TOKEN
+/// (random) and LOCK/queue/x/TOKEN; any other key is a lock by itself. Nothing for auxiliary keys,
+/// such as guards.
 inline std::optional<EtcdPlace> etcd_place_of(const EtcdEntry& entry) {
   const std::string_view name = entry.name;
   if (name.find("/guard/") != std::string_view::npos) return std::nullopt;
@@ -61,14 +61,14 @@ inline std::optional<EtcdPlace> etcd_place_of(const EtcdEntry& entry) {
   return EtcdPlace{.lock = entry.name};
 }
 
-/// The locks of etcd as its keys and their changes tell. Plain data, for one thread.
+/// The state of etcd's locks, from its keys and their changes. Plain data, for one thread.
 class EtcdLocks {
  public:
   EtcdLocks(std::vector<std::string> patterns, std::size_t most_keys)
       : patterns_(std::move(patterns)), most_(most_keys) {}
 
-  /// A key that is there when the watch begins, or has changed. The lock that it changes; nothing:
-  /// none.
+  /// Takes a key that was found at the start or has changed. Returns the lock that it belongs to;
+  /// nothing if it is not followed.
   std::optional<std::string> put(const EtcdEntry& entry) {
     constexpr std::size_t kLongestValue = 256;
     const auto place = etcd_place_of(entry);
@@ -98,12 +98,12 @@ class EtcdLocks {
     return all;
   }
 
-  /// Changes in the order of their revisions: a sighting of each lock that changed, after each
-  /// revision.
+  /// Takes changes in the order of their revisions. Returns, for each revision, a sighting of each
+  /// lock that changed.
   std::vector<Sighting> take(const std::vector<EtcdChange>& changes, TimePoint at) {
     std::vector<Sighting> seen;
     for (std::size_t i = 0; i < changes.size();) {
-      // What one transaction did is one change.
+      // All changes of one transaction have the same revision and count as one.
       std::map<std::string, std::uint64_t> touched;
       const std::int64_t revision = changes[i].entry.modified;
       for (; i < changes.size() && changes[i].entry.modified == revision; ++i) {
@@ -121,17 +121,17 @@ class EtcdLocks {
     return seen;
   }
 
-  /// A holder's lease; 0: it has none, or nobody holds the lock.
+  /// The holder's lease; 0 if it has none or the lock is free.
   etcd::LeaseId lease_of(const std::string& name) const {
     const auto lock = locks_.find(name);
     if (lock == locks_.end() || lock->second.queue.empty()) return 0;
     return lock->second.queue.begin()->second.lease;
   }
-  /// The lease lives for so long.
+  /// Notes that the lease had `left` to live at `at`.
   void lives(etcd::LeaseId lease, Duration left, TimePoint at) {
-    // In whole seconds, rounded down.
+    // etcd rounds down to whole seconds.
     const SteadyTime end = SteadyTime::between(at + left, at + left + std::chrono::seconds(1));
-    // Sessions come and go.
+    // Sweep out dead leases.
     if (leases_.size() >= sweep_at_) {
       std::erase_if(leases_, [&](const auto& one) { return one.second.latest < at; });
       sweep_at_ = std::max(sweep_at_, 2 * leases_.size());
@@ -141,12 +141,12 @@ class EtcdLocks {
     if (end.earliest >= known->second.latest) {
       known->second = end;
     } else {
-      // What was rounded is not taken for a renewal.
+      // It may be the same end, rounded differently: not a renewal.
       known->second.narrow(end);
     }
   }
   void forget_lease(etcd::LeaseId lease) { leases_.erase(lease); }
-  /// How the holding that ended at `at` did, by what is known of its lease, which is gone now.
+  /// How the holding ended, given that its lease is gone by `at`; nothing if unknown.
   std::optional<Ending> ending_of(etcd::LeaseId lease, TimePoint at) const {
     const auto end = leases_.find(lease);
     if (end == leases_.end()) return std::nullopt;
@@ -154,13 +154,13 @@ class EtcdLocks {
     if (at >= end->second.latest) return Ending::session_lost;
     return std::nullopt;
   }
-  /// The state of a lock as it is known; nothing: it is free.
+  /// The known state of a lock; nothing if it is free.
   std::optional<Sighting> state_of(const std::string& name, TimePoint at) const {
     const auto lock = locks_.find(name);
     if (lock == locks_.end()) return std::nullopt;
     return sighting(name, lock->second, at);
   }
-  /// Keys that there was no room for, since the last call.
+  /// Number of keys without room since the last call.
   std::uint64_t take_unfollowed() { return std::exchange(unfollowed_, 0); }
   std::size_t keys() const { return by_key_.size(); }
 
@@ -190,10 +190,10 @@ class EtcdLocks {
       const etcd::LeaseId lease = lock.queue.begin()->second.lease;
       seen.no_ttl = lease == 0;
       const auto end = leases_.find(lease);
-      // In its last second, how much is left is not known.
+      // During the lease's last second its remaining time is unknown.
       if (end != leases_.end() && end->second.told > at) seen.ttl_left = end->second.told - at;
     }
-    // Who waits for a key that is the lock itself leaves no trace.
+    // Clients that wait for a single key leave no trace in etcd.
     if (lock.shape != Shape::etcd_queue) {
       seen.waiting.reset();
       seen.waiters.reset();
@@ -206,7 +206,7 @@ class EtcdLocks {
   std::unordered_map<std::string, Lock> locks_;
   std::unordered_map<std::string, Place> by_key_;
   std::unordered_map<etcd::LeaseId, SteadyTime> leases_;  ///< when each ends
-  std::size_t sweep_at_ = 10'000;                         ///< so many leases
+  std::size_t sweep_at_ = 10'000;                         ///< number of leases
   std::uint64_t unfollowed_ = 0;
 };
 

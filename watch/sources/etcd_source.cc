@@ -14,10 +14,9 @@ namespace lockbench::watch {
 namespace {
 
 constexpr Duration kReadFor = std::chrono::milliseconds(20);
-/// The server is asked for something at least this often: a watch alone does not show that it has
-/// gone silent.
+/// Send a request at least this often: a watch alone does not show that the server is gone.
 constexpr Duration kHeartbeat = std::chrono::seconds(1);
-/// Keys, with their values: gRPC takes 4 MB at once.
+/// Keys per page, with values: a gRPC message holds at most 4 MB.
 constexpr std::int64_t kPage = 250;
 
 EtcdEntry entry_of(const etcdserverpb::KeyValue& found) {
@@ -28,19 +27,19 @@ EtcdEntry entry_of(const etcdserverpb::KeyValue& found) {
           .lease = found.lease()};
 }
 
-/// A connection that reads keys and leases, and a stream of all changes of keys. Throws Failure.
+/// A connection for reading keys and leases, with a stream of key changes. Throws Failure.
 class EtcdReader : public etcd::Connection {
  public:
   EtcdReader(const etcd::Endpoint& endpoint, Duration command_timeout, Env& env,
              const std::stop_token& stop)
       : Connection(endpoint, command_timeout, env), stop_(stop) {}
 
-  /// The keys from this one on that have the prefix, by name, at most `limit`, in that revision of
-  /// the store; 0: the latest.
+  /// Up to `limit` keys with the prefix, in order, from `from` on, as of that revision of the
+  /// store; 0: the latest.
   etcdserverpb::RangeResponse read(const std::string& prefix, const std::string& from,
                                    std::int64_t limit, std::int64_t revision) {
     etcdserverpb::RangeRequest request;
-    // The smallest key, and the end of all keys.
+    // A zero byte is the smallest key as `key`, and means "to the last key" as `range_end`.
     request.set_key(from.empty() ? std::string(1, '\0') : from);
     request.set_range_end(prefix.empty() ? std::string(1, '\0') : etcd::end_of_prefix(prefix));
     request.set_limit(limit);
@@ -54,7 +53,7 @@ class EtcdReader : public etcd::Connection {
   struct Life {
     Duration left{}, granted{};  ///< in whole seconds
   };
-  /// Nothing: there is no such lease any more.
+  /// Nothing: the lease is gone.
   std::optional<Life> life_of(etcd::LeaseId lease) {
     etcdserverpb::LeaseTimeToLiveRequest request;
     request.set_id(lease);
@@ -71,7 +70,7 @@ class EtcdReader : public etcd::Connection {
     return Life{.left = seconds_of(response.ttl()), .granted = seconds_of(response.grantedttl())};
   }
 
-  /// Begins a stream of the changes of keys with one of these prefixes, from this revision on.
+  /// Opens a stream of changes of keys with one of these prefixes, from this revision on.
   void watch(const std::vector<std::string>& prefixes, std::int64_t from) {
     need(connect(stop_));
     changes_ = std::make_unique<Changes>(*channel(), token());
@@ -92,8 +91,8 @@ class EtcdReader : public etcd::Connection {
     stream.begin_read();
   }
 
-  /// After watch(): the next changes, in the order of their revisions; none if none come within
-  /// `longest`, which should be short, as a stop does not end the wait.
+  /// After watch(): the next changes, in order of revision; empty after `longest`. Keep that short:
+  /// a stop does not end the wait.
   std::vector<EtcdChange> next(Duration longest) {
     constexpr Duration kToSayWhy = std::chrono::seconds(1);
     Changes& stream = *changes_;
@@ -147,7 +146,7 @@ class EtcdWatch : public Watching {
          .endpoint = reader_.display(),
          .way = "watch",
          .accuracy = Accuracy::exact,
-         .waiters = "the keys of a queue; not those who wait for a single key",
+         .waiters = "the keys of a queue; clients that wait for a single key are not seen",
          .unseen = {"whether a holder's lease was revoked or expired within the last second "
                     "of its TTL, as etcd counts in seconds"}});
     if (request_.locks.empty()) return propose();
@@ -168,7 +167,7 @@ class EtcdWatch : public Watching {
   }
 
  private:
-  /// Goes through all keys from time to time.
+  /// Scans all keys periodically for names that look like locks.
   void propose() {
     constexpr Duration kPause = std::chrono::seconds(10);
     while (!stopped()) {
@@ -184,11 +183,12 @@ class EtcdWatch : public Watching {
     }
   }
 
-  /// False: there are more keys than it reads.
+  /// False: there were more keys than most_locks.
   template <class Take>
   bool read_all(const std::string& prefix, std::int64_t& revision, Take take) {
     std::string from = prefix;
-    // A page is one command of the budget; keys without end would be too many to follow anyway.
+    // Bounded: further keys could not be followed anyway. Each page costs one command of the
+    // budget.
     for (std::uint64_t pages = 0; pages <= request_.most_locks / kPage; ++pages) {
       if (!spend(1)) return true;
       const auto page = timed([&] { return reader_.read(prefix, from, kPage, revision); });
@@ -230,22 +230,22 @@ class EtcdWatch : public Watching {
   std::optional<Ending> ending_of(etcd::LeaseId lease, TimePoint at) {
     const auto known = locks_.ending_of(lease, at);
     if (known == Ending::released) return known;
-    // Whether it was kept alive since it was last asked for, only the server knows.
+    // The lease may have been renewed since the last look; only the server knows.
     if (!budget_.spend(1, env_.now())) return std::nullopt;
-    // Only its key was deleted.
+    // The lease still lives, so only the key was deleted.
     if (reader_.life_of(lease)) return Ending::released;
     locks_.forget_lease(lease);
     return known;
   }
 
-  /// How long the leases of holders still live.
+  /// Asks for the remaining time of the holders' leases, as far as the budget allows.
   void ask_about_leases() {
     constexpr Duration kShortest = std::chrono::milliseconds(200);
     constexpr Duration kLongest = std::chrono::seconds(2);
     while (!due_.empty() && due_.begin()->first <= env_.now()) {
       const auto [ask_at, name] = *due_.begin();
       const auto held = held_.find(name);
-      // It was handed on meanwhile, and stands there again.
+      // The lock was handed on meanwhile and has another entry.
       if (held == held_.end() || held->second.ask_at != ask_at) {
         due_.erase(due_.begin());
         continue;
@@ -256,7 +256,7 @@ class EtcdWatch : public Watching {
       const auto life = timed([&] { return reader_.life_of(held->second.lease); });
       const TimePoint now = env_.now();
       heard_at_ = now;
-      if (!life) continue;  // an event will tell
+      if (!life) continue;  // the watch will report the deletion
       locks_.lives(held->second.lease, life->left, asked_at);
       held->second.ask_at = now + std::clamp(life->granted / 6, kShortest, kLongest);
       due_.insert({held->second.ask_at, name});

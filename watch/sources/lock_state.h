@@ -10,18 +10,17 @@
 #include "strategies/duration.h"
 #include "watch/source.h"
 
-// States of locks as sources tell them.
+// Helpers to build the state of a lock.
 namespace lockbench::watch {
 
-/// One that holds a lock or stands in the queue for it, by an entry of its own in the store.
+/// A holder or waiter that has its own entry (key or node) in the store.
 struct Contender : Party {
-  std::string node;        ///< the name of its entry, in ZooKeeper
-  std::int64_t lease = 0;  ///< of its entry, in etcd; 0: it has none
+  std::string node;        ///< ZooKeeper: name of its node
+  std::int64_t lease = 0;  ///< etcd: lease of its key; 0 if it has none
 };
-/// By the number that the store gave to each: its order in the queue.
+/// By the sequence number that the store assigned: the order of the queue.
 using Contenders = std::map<std::uint64_t, Contender>;
 
-/// A lock that nobody holds.
 inline Sighting free_lock(std::string name, TimePoint at, Shape shape = Shape::unknown) {
   Sighting seen;
   seen.lock = std::move(name);
@@ -30,8 +29,8 @@ inline Sighting free_lock(std::string name, TimePoint at, Shape shape = Shape::u
   return seen;
 }
 
-/// The lowest number holds the lock, and is its fence. Shared requests at the head of the queue
-/// hold it together.
+/// The lowest number holds the lock and is its fence. Adjacent shared requests at the head of the
+/// queue hold it together.
 inline Sighting queued_lock(std::string name, TimePoint at, Shape shape, const Contenders& queue) {
   Sighting seen = free_lock(std::move(name), at, shape);
   std::vector<Party> waiting;
@@ -46,21 +45,21 @@ inline Sighting queued_lock(std::string name, TimePoint at, Shape shape, const C
   return seen;
 }
 
-/// A time that a store tells again at each look, a little differently, as a look takes a while and
-/// some stores round. It lies between two times.
+/// A point in time that each look reports slightly differently, as looks take time and some stores
+/// round. Kept as bounds.
 struct SteadyTime {
-  /// By default: never.
+  /// Default: never.
   TimePoint earliest = TimePoint::max(), latest = TimePoint::max();
-  TimePoint told = TimePoint::max();  ///< in sightings
+  TimePoint told = TimePoint::max();  ///< the value used in sightings
 
   static SteadyTime between(TimePoint earliest, TimePoint latest) {
     return {.earliest = earliest, .latest = latest, .told = earliest};
   }
-  /// Whether the look before may have meant the same time: then nothing has changed.
+  /// Whether both may be the same point in time, so that nothing has changed.
   bool may_be(const SteadyTime& before) const {
     return earliest <= before.latest && before.earliest <= latest;
   }
-  /// `other` told the same time.
+  /// Narrows the bounds by another report of the same time.
   void narrow(const SteadyTime& other) {
     earliest = std::max(earliest, other.earliest);
     latest = std::min(latest, other.latest);

@@ -54,7 +54,8 @@ bool sounds_like_lock(std::string_view name) {
   std::string lower(name);
   std::ranges::transform(lower, lower.begin(),
                          [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  // "block" and "clock" have a lock in them, and are none.
+  // "block" and "clock" contain "lock" but are no locks, so a word must start there or have a known
+  // prefix.
   for (const std::string_view word : kWords) {
     for (std::size_t at = lower.find(word); at != std::string::npos;
          at = lower.find(word, at + 1)) {
@@ -71,7 +72,7 @@ bool sounds_like_lock(std::string_view name) {
 }
 
 std::string generalised(std::string_view name) {
-  // A UUID; a number; or a word of hexadecimal digits that is long and has a number in it.
+  // A UUID, a number, or a long hexadecimal word with a digit.
   static const boost::regex kIds(
       "(?<![[:alnum:]])"
       "(?:[[:xdigit:]]{8}(?:-[[:xdigit:]]{4}){3}-[[:xdigit:]]{12}|[0-9]+(?![[:alnum:]])|"

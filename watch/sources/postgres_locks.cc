@@ -43,7 +43,7 @@ std::optional<std::uint64_t> number(const json& value, std::uint64_t most) {
   return read <= most ? std::optional(read) : std::nullopt;
 }
 
-/// Seconds; nothing for what is no time that can be reckoned with.
+/// Reads seconds; nothing if infinite or out of range.
 std::optional<Duration> age(const json& value) {
   if (!value.is_number()) return std::nullopt;
   const auto read = value.get<double>();
@@ -51,7 +51,7 @@ std::optional<Duration> age(const json& value) {
   return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(read));
 }
 
-/// How long something has lasted: clocks that were set back make it 0.
+/// A duration in the past; 0 if the clock was set back.
 std::optional<Duration> past(const json& value) {
   const auto read = age(value);
   return read ? std::optional(std::max(*read, Duration::zero())) : std::nullopt;
@@ -74,7 +74,7 @@ std::optional<std::string> row_name(const json& line) {
   return fmt::format("row:{}:{},{}", line[relation].get<std::string>(), *at, *within);
 }
 
-/// Waits for a transaction are in a shared mode, but for its end.
+/// A wait for a transaction's end also has mode ShareLock but is not a shared lock.
 bool is_shared(PostgresLock::Kind kind, std::string_view mode) {
   if (kind == PostgresLock::Kind::advisory) return mode == "ShareLock";
   // FOR SHARE and FOR KEY SHARE.
@@ -118,7 +118,7 @@ std::optional<PostgresRow> read_row(const json& line) {
   if (line[1].is_string()) row.owner = line[1].get<std::string>();
   row.left = age(line[2]);
   row.held = past(line[3]);
-  // A row that ends at infinity is held for ever; one with an unreadable end is none.
+  // A row that ends at infinity is held for ever; a row with an unreadable end is malformed.
   const bool for_ever = line[2] == json("Infinity") || (line[2].is_number() && line[2] > 0);
   if (!row.left && !for_ever) return std::nullopt;
   return row;
@@ -146,8 +146,8 @@ char lower(char letter) {
   return letter >= 'A' && letter <= 'Z' ? static_cast<char>(letter - 'A' + 'a') : letter;
 }
 
-/// What an identifier names: as in SQL, one in double quotes is taken as it is and others are
-/// folded to lower case. Nothing: PostgreSQL would cut it.
+/// The name in an identifier, which as in SQL is folded to lower case unless it is in double
+/// quotes. Nothing if PostgreSQL would truncate it.
 std::optional<std::string> named_by(std::string identifier) {
   constexpr std::size_t kLongest = 63;
   if (identifier.starts_with('"')) {
@@ -178,7 +178,6 @@ std::optional<PostgresTable> read_table_name(const std::string& text) {
   return table;
 }
 
-/// An identifier for SQL, whatever is in it.
 std::string quote_identifier(std::string_view name) {
   return fmt::format("\"{}\"", boost::replace_all_copy(std::string(name), "\"", "\"\""));
 }
@@ -198,7 +197,7 @@ void hold(Sighting& seen, Party party) {
   if (found == seen.holders.end()) seen.holders.push_back(std::move(party));
 }
 
-/// The lines of one look, by what they say of each other.
+/// Indexes over the lines of one look, to relate them to each other.
 struct Lines {
   explicit Lines(const PostgresLook& look) {
     for (const PostgresLock& lock : look.lines) {
@@ -211,12 +210,13 @@ struct Lines {
     }
   }
 
-  std::map<std::string, const PostgresLock*> transactions;  ///< who has which
-  std::map<std::uint64_t, const PostgresLock*> waits;       ///< which transaction a session awaits
-  std::set<std::uint64_t> told;  ///< sessions whose wait for a transaction is one for a row
+  std::map<std::string, const PostgresLock*> transactions;  ///< holder by transaction
+  std::map<std::uint64_t, const PostgresLock*> waits;       ///< awaited transaction by session
+  std::set<std::uint64_t> told;  ///< sessions whose wait for a transaction is a wait for a row
 };
 
-/// Whoever is next for a row has its tuple's lock, and waits for the transaction that has the row.
+/// The next in line for a row holds the tuple lock and waits for the transaction that holds the
+/// row.
 void add_tuple(Sighting& seen, const PostgresLock& lock, Lines& lines, TimePoint at) {
   seen.shape = Shape::row;
   if (!lock.granted) {
@@ -225,7 +225,7 @@ void add_tuple(Sighting& seen, const PostgresLock& lock, Lines& lines, TimePoint
   }
   const auto wait = lines.waits.find(lock.process);
   if (wait == lines.waits.end()) {
-    // It has just got the row.
+    // Its wait is over: it has just got the row.
     hold(seen, party_of(lock, lock.transaction, at));
     return;
   }
@@ -238,10 +238,11 @@ void add_tuple(Sighting& seen, const PostgresLock& lock, Lines& lines, TimePoint
   hold(seen, party_of(*transaction->second, transaction->second->transaction, at));
 }
 
-/// The clocks of watcher and server differ by a little more or less each time.
+/// The difference between the clocks of watcher and server varies by this much.
 constexpr Duration kClocksDiffer = std::chrono::milliseconds(20);
 
-/// Whether a look may have left out a lock that it does not show. What stays away is free.
+/// Whether a lock may only be missing because the look was cut. If it stays away for longer, it is
+/// free.
 bool may_be_left_out(bool cut, const Sighting& before, TimePoint at) {
   constexpr Duration kStaysAway = std::chrono::seconds(10);
   return cut && at - before.at < kStaysAway;
@@ -251,8 +252,8 @@ bool may_be_left_out(bool cut, const Sighting& before, TimePoint at) {
 
 std::string lock_look(std::uint64_t version) {
   constexpr std::uint64_t kTellsWaits = 140'000;
-  // pg_blocking_pids() would stop all of the server's locking for a moment, once for each waiter.
-  // Whose transaction a waiter waits for is in pg_locks too.
+  // Not pg_blocking_pids(): each call stops all locking on the server for a moment, and pg_locks
+  // also shows the transaction that a waiter waits for.
   return fmt::format(
       R"(WITH own AS (SELECT oid FROM pg_catalog.pg_database WHERE datname = current_database()),
 l AS (SELECT locktype, classid::bigint AS c, objid::bigint AS o, objsubid, relation, page, tuple,
@@ -333,8 +334,8 @@ std::optional<PostgresTable> with_columns(PostgresTable table,
 }
 
 std::string table_look(const std::vector<PostgresTable>& tables) {
-  // What ended a few seconds ago shows whether it was released: then its end was moved to an
-  // earlier time. A timestamp without time zone is read as UTC: extract() does so.
+  // Include rows that ended a few seconds ago: a release moves the end to an earlier time, an
+  // expiry does not. extract() reads a timestamp without time zone as UTC.
   constexpr int kRemembered = 5;
   std::string sql;
   for (const PostgresTable& table : tables) {
@@ -362,9 +363,9 @@ std::vector<Sighting> PostgresBook::replace(Known& known, Known now, bool first,
     sighting.first_look = first;
     for (Party& party : sighting.holders) {
       if (before == known.end()) continue;
-      // PostgreSQL does not tell when a lock was granted. What is known of its session is a guess
-      // for holdings that were there before the first look. Of later ones, the look that found them
-      // is late by as much as that which finds them gone, and so right on average.
+      // PostgreSQL does not tell when a lock was granted. For holdings older than the first look,
+      // the session's times are a guess. For later ones, use the time of the look: it is on average
+      // as late at the beginning as at the end, so durations are right on average.
       const auto old = std::ranges::find(before->second.holders, party.owner, &Party::owner);
       party.since = old != before->second.holders.end() ? old->since : std::nullopt;
     }
@@ -417,13 +418,13 @@ std::vector<Sighting> PostgresBook::locks(const PostgresLook& look, TimePoint at
         continue;
       }
       hold(*seen, party_of(lock, lock.idle, at));
-      // Only at the first look is the session's rest all that is known.
+      // The session's idle time is only used for locks held at the first look.
       if (!first && !locks_.contains(lock.name)) {
         for (Party& party : seen->holders) party.since.reset();
       }
     }
   }
-  // Waits for a transaction that are for no row: two that insert the same key.
+  // Waits for a transaction without a row: two sessions insert the same key.
   for (const auto& [process, lock] : lines.waits) {
     if (lines.told.contains(process)) continue;
     Sighting* const seen = at_lock(lock->name);
@@ -435,7 +436,7 @@ std::vector<Sighting> PostgresBook::locks(const PostgresLook& look, TimePoint at
     hold(*seen, party_of(*holder->second, holder->second->transaction, at));
   }
   for (auto& [name, seen] : now) {
-    // In the order in which they came; those without a beginning come last.
+    // In order of arrival; waiters with unknown arrival come last.
     std::ranges::stable_sort(*seen.waiting, {}, [](const Party& party) {
       return party.since.value_or(TimePoint::max());
     });
@@ -472,7 +473,7 @@ std::vector<Sighting> PostgresBook::rows(const std::string& table, const Postgre
     seen.lock = name;
     seen.at = asked_at;
     seen.shape = Shape::table_row;
-    // A look that took long told of an end that is too early: how much is left then is not known.
+    // After a slow look the end may appear to have passed; the remaining time is unknown then.
     if (row.left && now.ends.told > asked_at) seen.ttl_left = now.ends.told - asked_at;
     seen.no_ttl = !row.left;
     seen.first_look = first;
@@ -493,9 +494,10 @@ std::vector<Sighting> PostgresBook::rows(const std::string& table, const Postgre
       continue;
     }
     Sighting free = free_lock(name, missing && look.cut ? before.at : asked_at, Shape::table_row);
-    // Releasing moves the end to an earlier time, or removes the row.
+    // A release moves the end to an earlier time or deletes the row.
     const bool moved = missing || now->second.ends.told < old.ends.told;
-    // A look leaves out what ended a while ago, moved or not.
+    // The query omits rows that ended a while ago, so a missing row may have expired or been
+    // released.
     const bool may_be_either = missing && !before.no_ttl && old.ends.told <= asked_at;
     if (!may_be_either) free.ended = moved ? Ending::released : Ending::expired;
     seen.push_back(std::move(free));

@@ -19,14 +19,14 @@ using postgres::Answer;
 using postgres::Session;
 using postgres::Statement;
 
-/// Looks at pg_locks stop all locking of the server for a moment.
+/// Shortest interval between looks: reading pg_locks stops all locking on the server for a moment.
 constexpr Duration kShortest = std::chrono::milliseconds(20);
-/// A look may take a tenth of the time, at most: what is costly is done less often.
+/// Looks take at most a tenth of the time: slow ones are made less often.
 constexpr int kPart = 10;
 constexpr std::size_t kMostTables = 20;
 constexpr std::string_view kNotInTime = "its catalogue cannot be read in time";
 
-/// Whose columns look like those of a lock table; with whether they may be read.
+/// Tables with their columns and whether we may read them.
 constexpr std::string_view kFindTables = R"(
 SELECT coalesce(json_agg(json_build_array(n.nspname, t.relname,
   has_schema_privilege(n.oid, 'USAGE') AND (has_table_privilege(t.oid, 'SELECT')
@@ -37,7 +37,7 @@ FROM pg_catalog.pg_class t JOIN pg_catalog.pg_namespace n ON n.oid = t.relnamesp
 WHERE t.relkind IN ('r', 'p', 'v') AND n.nspname NOT IN ('pg_catalog', 'information_schema') AND )";
 
 std::string quote_text(std::string_view text) {
-  // An E string, whatever standard_conforming_strings says.
+  // An E string does not depend on standard_conforming_strings.
   std::string quoted = "E'";
   for (const char c : text) {
     if (c == '\'' || c == '\\') quoted += c == '\\' ? '\\' : '\'';
@@ -51,7 +51,7 @@ class PostgresWatch : public Watching {
   PostgresWatch(const postgres::Endpoint& endpoint, const Watching& watching)
       : Watching(watching),
         session_(endpoint, request_.command_timeout, env_),
-        // Without patterns, all locks are looked at, and proposed.
+        // Without patterns, look at all locks and propose them.
         book_(request_.locks.empty() ? std::vector<std::string>{"*"} : request_.locks,
               request_.most_locks) {}
 
@@ -106,23 +106,23 @@ class PostgresWatch : public Watching {
                            tables_.empty() ? "" : " and lock tables", format_duration(shortest())),
         .accuracy = Accuracy::sampled,
         .waiters = "sessions that wait, in pg_locks",
-        .unseen = {"holds between two looks are missed, short ones more often than long ones; one "
-                   "that ends and begins again with the same session between two looks looks like "
-                   "one long hold",
-                   "row locks that nobody waits for: PostgreSQL keeps them in the rows; those with "
-                   "waiters count from the start of the holder's transaction",
-                   fmt::format("locks of other databases than {}", database_),
-                   "whether an advisory lock was released or its session ended"}};
+        .unseen = {
+            "holds between two looks: short ones are missed more often than long ones, and two "
+            "holds of one session appear as one if their gap is between two looks",
+            "row locks that nobody waits for: PostgreSQL keeps them in the rows; those with "
+            "waiters count from the start of the holder's transaction",
+            fmt::format("locks of other databases than {}", database_),
+            "whether an advisory lock was released or its session ended"}};
     auto& unseen = facts.unseen;
     if (!sees_sessions_) {
       unseen.emplace_back(
-          "since when locks were held that were held already at the first look: the role is no "
-          "member of pg_read_all_stats or pg_monitor");
+          "since when the locks found at the first look are held: the role is no member of "
+          "pg_read_all_stats or pg_monitor");
     }
-    if (version_ < 140'000) unseen.emplace_back("since when sessions wait: from PostgreSQL 14 on");
+    if (version_ < 140'000) unseen.emplace_back("since when sessions wait: needs PostgreSQL 14");
     for (const PostgresTable& table : tables_) {
       unseen.push_back(
-          fmt::format("which time zone {} means if its column {} has none: it is read as UTC",
+          fmt::format("the time zone of {} if its column {} has none: it is read as UTC",
                       table.display(), table.until));
     }
     for (const std::string& table : closed_) {
@@ -141,11 +141,11 @@ class PostgresWatch : public Watching {
     throw Failure(fmt::format("{}: {}", session_.display(), why));
   }
 
-  /// The one value of a SELECT; nothing: a table was locked, or the server needed too long.
+  /// The one value of a SELECT; nothing if a table was locked or the server took too long.
   std::optional<std::string> try_ask(std::string_view name, const std::string& select) {
-    // Within one transaction that sets these for itself: behind a pooler of transactions, settings
-    // of the session would be those of other clients. Nobody waits long behind a table's lock. The
-    // server gives up before the client does, which would have to connect again.
+    // SET LOCAL, as a transaction pooler would pass session settings on to other clients. A short
+    // lock_timeout, so that nobody queues behind us for long. The server times out before the
+    // client, which would have to reconnect.
     const Duration longest = request_.command_timeout * 3 / 4;
     const Statement statement{
         .name = name,
@@ -159,7 +159,8 @@ class PostgresWatch : public Watching {
     const TimePoint now = env_.now();
     took_ = now - asked_at;
     if (!answer) {
-      // What is rejected as late as that has run into the timeout; logging in may take long too.
+      // A late rejection is the statement timeout, unless logging in took the time (no version
+      // yet).
       const bool rejected = answer.error().kind == StoreError::Kind::rejected;
       if (rejected && took_ >= longest && version_ != 0) return std::nullopt;
       throw Failure(answer.error().message);
@@ -185,7 +186,7 @@ class PostgresWatch : public Watching {
     return *std::move(answer);
   }
 
-  /// Tables as kFindTables tells of them; `closed`: those that may not be read.
+  /// The lock tables that meet the condition. Adds those that we may not read to `closed_`.
   std::vector<PostgresTable> tables_where(const std::string& condition,
                                           const PostgresTable& wanted) {
     std::vector<PostgresTable> found;
@@ -214,7 +215,7 @@ class PostgresWatch : public Watching {
   }
 
   void find_tables() {
-    // Those of ShedLock's columns; others have columns with these names for other ends.
+    // ShedLock's column names; the other accepted names are too common to search for.
     tables_ = tables_where(
         fmt::format("t.oid IN (SELECT attrelid FROM pg_catalog.pg_attribute WHERE attname IN "
                     "('lock_until', 'locked_until') AND NOT attisdropped LIMIT {})",
@@ -253,7 +254,7 @@ class PostgresWatch : public Watching {
   }
 
   void look_at_tables() {
-    // Without an index, a look reads a whole table. That of the locks does not wait for it.
+    // A look at a table without an index reads all of it, so it has its own pace.
     if (tables_.empty() || env_.now() < tables_at_ || !spend(1)) return;
     const TimePoint asked_at = env_.now();
     const auto said = try_ask("lock tables", table_look(tables_));
@@ -286,16 +287,16 @@ class PostgresWatch : public Watching {
     }
   }
 
-  std::vector<PostgresTable> wanted_;  ///< lock tables that were named
+  std::vector<PostgresTable> wanted_;  ///< lock tables that the user named
   Session session_;
   PostgresBook book_;
   std::uint64_t version_ = 0;
   bool sees_sessions_ = false;
   std::string database_;
   std::vector<PostgresTable> tables_;
-  std::vector<std::string> closed_;  ///< lock tables that may not be read
-  Duration took_{};                  ///< by the latest statement
-  TimePoint tables_at_{};            ///< when they are to be looked at again
+  std::vector<std::string> closed_;  ///< lock tables that we may not read
+  Duration took_{};                  ///< round trip of the latest statement
+  TimePoint tables_at_{};            ///< time of the next look at them
 };
 
 }  // namespace

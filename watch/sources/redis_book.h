@@ -18,20 +18,20 @@
 
 namespace lockbench::watch {
 
-/// What a watch of Redis must remember of its keys: which have changed and were not looked at yet,
-/// which are held, and until when. Keys that are free and looked at are forgotten. Plain data, for
-/// one thread.
+/// The keys that a watch of Redis must remember: those that changed and wait for a look, and those
+/// that are held, with their end. Free keys are forgotten after the look. Plain data, for one
+/// thread.
 class RedisBook {
  public:
-  /// How the server tells of changes.
+  /// How the server reports changes.
   enum class Way {
-    scan,           ///< not at all: keys are looked at from time to time
-    tracking,       ///< that a key has changed
-    notifications,  ///< each change and what it was: a look only adds who holds it, and until when
+    scan,           ///< it does not: look at keys periodically
+    tracking,       ///< it reports that a key has changed
+    notifications,  ///< it reports each change and its kind: a look only adds holder and end
   };
   RedisBook(std::size_t most_keys, Way way) : most_(most_keys), way_(way) {}
 
-  /// The key was changed, by an event that says no more. False: there is no room for the key.
+  /// Notes a change of unknown kind. False: there is no room for the key.
   bool changed(const std::string& key, TimePoint at) {
     Entry* const entry = entry_of(key);
     if (entry == nullptr) return false;
@@ -40,7 +40,7 @@ class RedisBook {
     enqueue(key, *entry);
     return true;
   }
-  /// The same, by one that says how.
+  /// Notes a change of known kind.
   bool changed(const std::string& key, KeyEvent event, TimePoint at) {
     if (event == KeyEvent::none) return true;
     Entry* const entry = entry_of(key);
@@ -48,7 +48,7 @@ class RedisBook {
     if (event == KeyEvent::expired) entry->ending = Ending::expired;
     if (event == KeyEvent::released) entry->ending = Ending::released;
     if (way_ != Way::notifications) {
-      // The change itself is told by another message.
+      // An invalidation message reports the change itself.
       if (!entry->held && !entry->queued && !entry->expiry_looked_at) keys_.erase(key);
       return true;
     }
@@ -57,11 +57,11 @@ class RedisBook {
     enqueue(key, *entry);
     return true;
   }
-  /// The key is to be looked at, if there is room for it, though nothing is known to have changed.
+  /// Schedules a look at the key, if there is room, although no change is known.
   void look_at(const std::string& key) {
     if (Entry* const entry = entry_of(key)) enqueue(key, *entry);
   }
-  /// Everything that is held may have changed.
+  /// Notes that every held key may have changed.
   void all_changed(TimePoint at) {
     for (auto& [key, entry] : keys_) {
       if (!entry.held) continue;
@@ -70,13 +70,14 @@ class RedisBook {
       enqueue(key, entry);
     }
   }
-  /// What should have expired by now is to be looked at; what came to nothing is forgotten.
+  /// Schedules looks at keys that should have expired by now; forgets keys whose changes led to
+  /// nothing.
   void expire(TimePoint now) {
     while (!due_.empty() && due_.top().at <= now) {
       const Due due = due_.top();
       due_.pop();
       const auto found = keys_.find(due.key);
-      // It was renewed meanwhile, and stands in the list again.
+      // The key was renewed meanwhile and has another entry.
       if (found == keys_.end() || due_at(found->second) > now) continue;
       if (found->second.held) {
         enqueue(due.key, found->second);
@@ -86,7 +87,7 @@ class RedisBook {
     }
   }
 
-  /// The key to look at next, and how it is to be asked; nothing: none is waiting.
+  /// A key to look at, and as which type to read it.
   struct Turn {
     std::string key;
     KeyKind kind = KeyKind::unknown;
@@ -102,7 +103,7 @@ class RedisBook {
     }
     return std::nullopt;
   }
-  /// The key that next() named stays the first.
+  /// Puts the key from next() back to the front.
   void put_back(const Turn& turn) {
     const auto found = keys_.find(turn.key);
     if (found == keys_.end() || std::exchange(found->second.queued, true)) return;
@@ -110,9 +111,8 @@ class RedisBook {
   }
   bool nothing_waits() const { return waiting_.empty(); }
 
-  /// What the key's answers mean together with its events: the sightings that follow from them, in
-  /// order. `asked_at` and `answered_at` bound the moment of the state. Nothing in `state`: it is
-  /// no lock, or none any more.
+  /// Combines the result of a look with the key's events into sightings, in order. `asked_at` and
+  /// `answered_at` bound the moment of the state. No `state`: the key is not, or no longer, a lock.
   std::vector<Sighting> looked(const std::string& key, KeyKind kind, std::optional<Sighting> state,
                                TimePoint asked_at, TimePoint answered_at) {
     const auto found = keys_.find(key);
@@ -120,13 +120,13 @@ class RedisBook {
     Entry& entry = found->second;
     entry.kind = kind;
     if (!state) {
-      // It was overwritten by something else.
+      // The lock was overwritten by another type of value.
       std::vector<Sighting> seen;
       if (entry.held) seen.push_back(freed(key, asked_at, entry.ending));
       keys_.erase(found);
       return seen;
     }
-    // In the terms of the answer, as the exact moment of the state is not known.
+    // Latest possible end, as the exact moment of the state is unknown.
     if (state->ttl_left) entry.ends = answered_at + *state->ttl_left + std::chrono::milliseconds(1);
     if (!state->ttl_left && !state->holders.empty()) entry.ends.reset();
     std::vector<Sighting> seen;
@@ -147,16 +147,16 @@ class RedisBook {
     }
     return seen;
   }
-  /// Sightings that follow from events whose keys could not be looked at in time.
+  /// Sightings from the events of keys that could not be looked at in time.
   std::vector<Sighting> take_ready() { return std::exchange(ready_, {}); }
-  /// Changes that were seen only together with others, since the last call.
+  /// Changes merged with others since the last call.
   std::uint64_t take_coalesced() { return std::exchange(coalesced_, 0); }
 
   bool is_held(const std::string& key) const {
     const auto found = keys_.find(key);
     return found != keys_.end() && found->second.held;
   }
-  /// Of this kind, at most so many; each time the next ones.
+  /// Up to `most` held keys of this kind; each call continues after the previous one.
   std::vector<std::string> held_keys(KeyKind kind, std::size_t most) {
     std::vector<std::string> held;
     auto place = keys_.find(last_of_held_);
@@ -167,16 +167,16 @@ class RedisBook {
     if (!held.empty()) last_of_held_ = held.back();
     return held;
   }
-  /// When expire() has something to do; TimePoint::max(): never, as far as is known.
+  /// When expire() next has something to do; TimePoint::max(): nothing is scheduled.
   TimePoint next_expiry() const { return due_.empty() ? TimePoint::max() : due_.top().at; }
   std::size_t size() const { return keys_.size(); }
 
  private:
-  /// Of a key that nobody looks at for want of budget.
+  /// Events kept for a key that waits for a look for want of budget.
   static constexpr std::size_t kMostEvents = 64;
-  /// Redis deletes a key at the latest when somebody asks for it after its end.
+  /// Redis deletes an expired key no later than when it is read, so look a little after its end.
   static constexpr Duration kAfterExpiry = std::chrono::milliseconds(5);
-  /// By then the release of a short holding has been told, if it was not told with the grant.
+  /// How long to wait for the message about the release of a short holding whose grant came alone.
   static constexpr Duration kOtherHalf = std::chrono::seconds(1);
 
   static std::size_t hash_of(const std::string& owner) { return std::hash<std::string>{}(owner); }
@@ -199,9 +199,9 @@ class RedisBook {
     std::uint64_t changes = 0;
     TimePoint changed_at{};
     std::optional<TimePoint> ends{};
-    std::optional<Ending> ending{};  ///< as an event said
-    std::vector<Event> events{};     ///< only if they are exact
-    bool expiry_looked_at = false;   ///< so that the message about it is none of a change
+    std::optional<Ending> ending{};  ///< as reported by an event
+    std::vector<Event> events{};     ///< only with Way::notifications
+    bool expiry_looked_at = false;   ///< the late message about it is not another change
   };
 
   Entry* entry_of(const std::string& key) {
@@ -213,7 +213,7 @@ class RedisBook {
     if (std::exchange(entry.queued, true)) return;
     waiting_.push_back(key);
   }
-  /// Behind the last event that ended a holding.
+  /// Index after the last event that ended a holding.
   static std::size_t end_of_last(const std::vector<Event>& events) {
     for (std::size_t i = events.size(); i > 0; --i) {
       const KeyEvent what = events[i - 1].what;
@@ -221,7 +221,7 @@ class RedisBook {
     }
     return 0;
   }
-  /// What events alone tell. `held`: before and after them.
+  /// Sightings from events alone. `held`: state before, and on return after them.
   static std::vector<Sighting> replayed(const std::string& key, std::span<const Event> events,
                                         Shape shape, bool& held) {
     std::vector<Sighting> seen;
@@ -233,12 +233,12 @@ class RedisBook {
       if (ends) ended = expired ? Ending::expired : Ending::released;
       seen.push_back(freed(key, event.at, ended));
       seen.back().shape = shape;
-      // Who held it then is not known any more.
+      // The holder at that time is unknown.
       if (!ends) seen.back().holders.push_back({.owner = {}});
     }
     return seen;
   }
-  /// What the key's events tell together with its state.
+  /// Sightings from the key's events and its state.
   std::vector<Sighting> explained(const std::string& key, Entry& entry, Sighting state,
                                   TimePoint answered_at) {
     const std::vector<Event> events = std::exchange(entry.events, {});
@@ -246,11 +246,11 @@ class RedisBook {
     bool held = entry.held;
     std::vector<Sighting> seen = replayed(key, std::span(events).first(past), state.shape, held);
     if (past == events.size()) return seen;
-    // It is held since the first event after that.
+    // The key has been held since the first event after that.
     state.at = events[past].at;
     state.changes = 1;
     if (state.holders.empty()) {
-      // It was freed since, of which an event will tell.
+      // The key has been freed since; an event will report it.
       if (held) return seen;
       state.holders.push_back({.owner = {}});
     } else if (state.ttl_left) {
@@ -259,7 +259,7 @@ class RedisBook {
     seen.push_back(std::move(state));
     return seen;
   }
-  /// Of events that wait for a look: what they tell without one.
+  /// Turns events that wait for a look into sightings without one.
   void make_room(const std::string& key, Entry& entry) {
     const std::size_t past = end_of_last(entry.events);
     if (past > 0) {
@@ -268,22 +268,24 @@ class RedisBook {
                     std::make_move_iterator(seen.end()));
       if (!entry.held) entry.ends.reset();
     }
-    // Behind it are renewals only, of which the last one counts.
+    // Drop the events of ended holdings, or else the oldest: the others are renewals, of which the
+    // last one counts.
     const auto from = static_cast<std::ptrdiff_t>(std::max(past, std::size_t{1}));
     entry.events.erase(entry.events.begin(), entry.events.begin() + from);
   }
-  /// What the key's state tells together with the number of its changes; nothing: not yet known.
+  /// The sighting from the key's state and its number of changes; nothing if it is too early to
+  /// tell.
   std::optional<Sighting> judged(Entry& entry, Sighting state, TimePoint asked_at,
                                  TimePoint answered_at) {
     constexpr Duration kAtOnce = std::chrono::milliseconds(20);
     const bool is_free = state.holders.empty();
     const bool holder_is_gone =
         entry.held && (is_free || hash_of(state.holders.front().owner) != entry.owner);
-    // Nobody else can delete it after its end, and a renewal would have been another change.
+    // After the end nobody else can delete the key, and a renewal would have been another change.
     const TimePoint noticed_at = entry.changes > 0 ? entry.changed_at : asked_at;
     const bool ran_out =
         entry.held && is_free && entry.changes <= 1 && entry.ends && noticed_at >= *entry.ends;
-    // The message about it will say when it was, and how many changes there were.
+    // Wait for the message: it gives the time and the number of changes.
     const bool message_is_late =
         way_ != Way::scan && entry.changes == 0 && holder_is_gone && !ran_out;
     const bool release_is_untold =
@@ -292,8 +294,8 @@ class RedisBook {
 
     const std::uint64_t changes = std::exchange(entry.changes, 0);
     const std::optional<Ending> told = std::exchange(entry.ending, std::nullopt);
-    // A look right after the message shows what the change was. For want of budget it comes later:
-    // which of several changes were holdings is not known then.
+    // A look right after the message shows the effect of that change. A look delayed by the budget
+    // cannot tell which of several changes were holdings.
     const bool at_once = changes > 0 && answered_at - entry.changed_at <= kAtOnce;
     if (!at_once && changes > 2) coalesced_ += changes - 2;
     state.at = at_once ? entry.changed_at : asked_at;
@@ -314,20 +316,20 @@ class RedisBook {
     }
     entry.ends.reset();
     entry.owner = 0;
-    // The message of the expiry is still to come.
+    // Keep an expired key until the message about it has come.
     if (!entry.queued && !entry.expiry_looked_at) keys_.erase(key);
   }
-  /// When expire() is to see to the key.
+  /// When expire() should handle the key.
   static TimePoint due_at(const Entry& entry) {
     if (entry.held) return entry.ends ? *entry.ends + kAfterExpiry : TimePoint::max();
-    // The message of an expiry comes in any case.
+    // The message about the expiry comes in any case.
     return entry.expiry_looked_at ? TimePoint::max() : entry.changed_at + kOtherHalf;
   }
   void remember(const std::string& key, const Entry& entry) {
     constexpr std::size_t kFew = 64;
     if (due_at(entry) != TimePoint::max()) due_.push({due_at(entry), key});
     if (due_.size() <= 2 * keys_.size() + kFew) return;
-    // Those of keys that were renewed or given back would stay for their TTL, which may be days.
+    // Rebuild: entries of renewed or released keys would stay until their old end, maybe for days.
     std::vector<Due> all;
     for (const auto& [name, one] : keys_) {
       if (due_at(one) != TimePoint::max()) all.push_back({due_at(one), name});
@@ -347,7 +349,7 @@ class RedisBook {
   std::priority_queue<Due, std::vector<Due>, std::greater<>> due_;
   std::uint64_t coalesced_ = 0;
   std::vector<Sighting> ready_;
-  std::string last_of_held_;  ///< that held_keys() named
+  std::string last_of_held_;  ///< the last key that held_keys() returned
 };
 
 }  // namespace lockbench::watch

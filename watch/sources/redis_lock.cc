@@ -12,7 +12,7 @@ namespace {
 
 using redis::Reply;
 
-/// More is no owner; the ledger keeps a hash anyway.
+/// Longer values are cut: the ledger only keeps a hash.
 constexpr std::size_t kLongestToken = 256, kMostOwners = 1024;
 
 std::string owner_of(std::string_view text) { return std::string(text.substr(0, kLongestToken)); }
@@ -21,7 +21,7 @@ bool is_text(const Reply& reply) {
   return reply.type == Reply::Type::string || reply.type == Reply::Type::status;
 }
 
-/// Owners and counts in turn; Redisson's read-write locks have their mode beside them.
+/// Reads alternating owners and counts; Redisson's read-write locks also have a `mode` field.
 bool read_owners(const Reply& hash, Sighting& sighting) {
   const auto& parts = hash.elements;
   if (parts.size() % 2 != 0 || parts.size() > 2 * kMostOwners) return false;
@@ -120,7 +120,7 @@ KeyEvent key_event_of(std::string_view name) {
 
 bool notifies_of_locks(std::string_view flags) {
   const auto has = [&](char flag) { return flags.find(flag) != std::string_view::npos; };
-  // Evictions apart, which are in A too.
+  // A enables all classes. Otherwise require these, but not evictions (e).
   return has('K') && (has('A') || (has('g') && has('$') && has('h') && has('x')));
 }
 

@@ -16,11 +16,11 @@
 
 namespace lockbench::watch {
 
-/// Looks at keys: asks for time to live and value, and who waits, in one round trip for many keys.
-/// For one thread. Throws Failure when the connection breaks.
+/// Reads the TTL, value and waiters of many keys in one round trip. For one thread. Throws Failure
+/// when the connection breaks.
 class RedisLook : private Watching {
  public:
-  /// That one key can take.
+  /// Commands for one key, at most.
   static constexpr std::uint64_t kMostQuestions = 4;
 
   RedisLook(redis::Connection& connection, const Watching& watching)
@@ -29,10 +29,10 @@ class RedisLook : private Watching {
   struct Answer {
     std::string key;
     KeyKind kind = KeyKind::unknown;
-    std::optional<Sighting> state;  ///< nothing: it is no lock
+    std::optional<Sighting> state;  ///< nothing: the key is no lock
     TimePoint asked_at{}, answered_at{};
   };
-  /// Of the keys that wait, as many as the budget allows; none if none may be asked about now.
+  /// Looks at as many waiting keys as the budget allows now, if any.
   std::vector<Answer> batch(RedisBook& book) {
     std::vector<Question> questions;
     while (questions.size() < kMostAtOnce) {
@@ -47,26 +47,26 @@ class RedisLook : private Watching {
     }
     return exchange(std::move(questions));
   }
-  /// One key, whatever the budget.
+  /// Looks at one key without asking the budget.
   Answer one(const std::string& key) {
     return std::move(exchange({question_for({.key = key})}).front());
   }
 
-  /// A key that stands beside a lock exists.
+  /// Notes that a companion key exists.
   void know(const Companion& companion) {
     if (companion.queue && queued_.size() < kMostCompanions) queued_.insert(companion.lock);
   }
-  /// Locks with such a queue.
+  /// Locks that have a companion queue.
   const std::set<std::string>& queued_locks() const { return queued_; }
 
  private:
   using Reply = redis::Reply;
   static constexpr std::size_t kMostCompanions = 10'000, kMostAtOnce = 128;
-  /// Of a hash that is read as a whole: more than a lock's. Redis 7.0 counts fields and values.
+  /// Elements of a hash that is read as a whole; more than a lock has. Redis 7.0 counts fields and
+  /// values.
   static constexpr std::string_view kMostOfHash = "2100";
 
-  /// What HSCAN answers, as the answer to HGETALL; nothing if there are more fields than it was
-  /// asked for.
+  /// Turns the reply to HSCAN into one to HGETALL; an empty reply if there are more fields.
   static Reply all_fields(Reply scanned) {
     if (scanned.type != Reply::Type::array) return scanned;
     const bool complete = scanned.elements.size() == 2 && scanned.elements[0].is_text("0");
@@ -78,7 +78,7 @@ class RedisLook : private Watching {
     return static_cast<std::uint64_t>(reply.integer);
   }
 
-  /// Channel and number.
+  /// Reads the reply to NUMSUB: channel and number.
   static std::optional<std::uint64_t> subscribers_in(const Reply& reply) {
     if (reply.type != Reply::Type::array || reply.elements.size() != 2) return std::nullopt;
     return count_in(reply.elements[1]);
@@ -87,7 +87,7 @@ class RedisLook : private Watching {
   struct Question {
     RedisBook::Turn turn;
     KeyKind asked_as = KeyKind::text;
-    bool may_be_empty = false;  ///< its value: asked for by GET
+    bool may_be_empty = false;  ///< ask with GET, which tells an empty value from none
     bool redisson = false, queue = false;
     std::uint64_t commands() const { return 2U + (redisson ? 2U : 0U) + (queue ? 1U : 0U); }
   };
@@ -102,7 +102,7 @@ class RedisLook : private Watching {
   void ask(const Question& question) {
     const std::string& key = question.turn.key;
     connection_.queue({"PTTL", key});
-    // As much as a lock may have: the server would send 512 MB, too.
+    // Limit the size: a value may have 512 MB.
     if (question.asked_as == KeyKind::hash) {
       connection_.queue({"HSCAN", key, "0", "COUNT", kMostOfHash});
     } else if (question.may_be_empty) {
@@ -118,8 +118,8 @@ class RedisLook : private Watching {
   }
   std::vector<Answer> exchange(std::vector<Question> questions) {
     std::vector<Answer> answers;
-    // The second round is for those that turned out to be of another type, the third for those that
-    // changed it meanwhile.
+    // The second round is for keys of another type than expected, the third for keys that changed
+    // type meanwhile.
     constexpr int kRounds = 3;
     for (int round = 0; round < kRounds && !questions.empty(); ++round) {
       for (const Question& question : questions) ask(question);
@@ -147,7 +147,7 @@ class RedisLook : private Watching {
           budget_.owe(question.commands());
           continue;
         }
-        // One that was deleted between two commands is free.
+        // A key that was deleted between two commands is free.
         const bool gone = kind == KeyKind::unknown;
         answers.push_back(
             {.key = question.turn.key,
@@ -160,7 +160,7 @@ class RedisLook : private Watching {
       std::erase_if(again, [](const Question& question) { return question.turn.key.empty(); });
       questions = std::move(again);
     }
-    // One that is of another type each time is no lock.
+    // A key that has another type each time is no lock.
     for (Question& question : questions) {
       answers.push_back({.key = std::move(question.turn.key),
                          .kind = KeyKind::other,
@@ -170,7 +170,7 @@ class RedisLook : private Watching {
     }
     return answers;
   }
-  /// An error reply becomes one.
+  /// Returns an error reply as a reply; other errors throw.
   Reply receive() {
     auto reply = connection_.receive(stop_);
     if (reply || reply.error().kind != StoreError::Kind::rejected) {
@@ -181,7 +181,7 @@ class RedisLook : private Watching {
     refused.text = reply.error().message;
     return refused;
   }
-  /// Nothing: ask again: wrong type, missing, or empty.
+  /// Nothing if the key must be asked for again: wrong type or empty value.
   std::optional<Answer> receive(const Question& question, TimePoint asked_at) {
     RedisAnswers answers;
     Reply subscribers, queue;
@@ -196,13 +196,13 @@ class RedisLook : private Watching {
       return answers.value.type == Reply::Type::error &&
              answers.value.text.find(error) != std::string::npos;
     };
-    // A long script, or a restart: what the key holds is not known.
+    // A long script, a restart or a lost master: the key's value is unknown.
     if (says("BUSY ") || says("LOADING ") || says("MASTERDOWN ")) {
       throw Failure(answers.value.text);
     }
     if (says("WRONGTYPE")) return std::nullopt;
     if (question.asked_as == KeyKind::hash) answers.value = all_fields(std::move(answers.value));
-    // GETRANGE does not tell an empty value from none.
+    // GETRANGE returns "" both for an empty value and for a missing key.
     constexpr std::int64_t kNoKey = -2;
     if (answers.value.is_text("") && !question.may_be_empty) {
       if (!answers.time_left.is_integer(kNoKey)) return std::nullopt;
@@ -225,7 +225,7 @@ class RedisLook : private Watching {
   }
 
   redis::Connection& connection_;
-  KeyKind usual_ = KeyKind::text;  ///< of keys that were not seen before
+  KeyKind usual_ = KeyKind::text;  ///< expected of new keys
   bool may_count_subscribers_ = true;
   std::set<std::string> queued_;
 };

@@ -21,9 +21,9 @@ using std::chrono::milliseconds;
 using Way = RedisBook::Way;
 
 constexpr std::string_view kInvalidations = "__redis__:invalidate";
-/// How long the watch waits for a message at most, so that it notices what is due.
+/// Longest wait for a message, so that due work is noticed.
 constexpr Duration kTick = milliseconds(50);
-/// How often it asks who waits, and whether the connection still lives.
+/// How often it looks at waiters, and checks the connection.
 constexpr Duration kWaitersEvery = milliseconds(250), kPingEvery = milliseconds(500);
 
 SourceFacts facts_of(const std::string& endpoint, Way way) {
@@ -38,29 +38,29 @@ SourceFacts facts_of(const std::string& endpoint, Way way) {
   switch (way) {
     case Way::tracking:
       return facts("CLIENT TRACKING", Accuracy::at_least,
-                   "each of several changes of a key within one turn of the server's loop: they "
-                   "come as one, so figures of contended keys are lower bounds");
+                   "single changes of a key within one turn of the server's loop: they are "
+                   "reported as one, so figures of contended keys are lower bounds");
     case Way::notifications:
       return facts("keyspace notifications", Accuracy::exact,
-                   "FLUSHDB and FLUSHALL: what they delete counts as held until its TTL ends");
+                   "FLUSHDB and FLUSHALL: deleted keys count as held until their TTL ends");
     case Way::scan:
       break;
   }
   return facts("SCAN", Accuracy::sampled,
-               "holds between two looks are missed, short ones more often than long ones");
+               "holds between two looks: short ones are missed more often than long ones");
 }
 
-/// Goes through the keys of a server that match one of the patterns, again and again.
+/// Scans the keys that match one of the patterns, over and over.
 class KeyScan {
  public:
-  /// Without patterns: through all keys.
+  /// Without patterns: scans all keys.
   KeyScan(redis::Connection& connection, const std::vector<std::string>& patterns)
       : connection_(connection) {
     for (const std::string& pattern : patterns) globs_.push_back(redis_glob(pattern));
     if (globs_.empty()) globs_.emplace_back("*");
   }
 
-  /// One command. The keys may come twice.
+  /// Sends one SCAN. Keys may come twice.
   std::vector<std::string> step(const std::stop_token& stop) {
     const Reply reply =
         need(connection_.call({"SCAN", cursor_, "MATCH", globs_[pattern_], "COUNT", "250"}, stop));
@@ -68,7 +68,7 @@ class KeyScan {
     const auto& parts = reply.elements;
     const bool fits = reply.type == Reply::Type::array && parts.size() == 2 &&
                       parts[0].type == Reply::Type::string && parts[1].type == Reply::Type::array;
-    if (!fits) throw Failure(connection_.display() + ": an answer to SCAN that is none");
+    if (!fits) throw Failure(connection_.display() + ": unexpected reply to SCAN");
     for (const Reply& key : parts[1].elements) {
       if (key.type == Reply::Type::string) keys.push_back(key.text);
     }
@@ -76,7 +76,7 @@ class KeyScan {
     if (cursor_ == "0") pattern_ = (pattern_ + 1) % globs_.size();
     return keys;
   }
-  /// Whether the next step begins again.
+  /// Whether the next step starts a new pass.
   bool at_start() const { return pattern_ == 0 && cursor_ == "0"; }
 
  private:
@@ -86,19 +86,19 @@ class KeyScan {
   std::string cursor_ = "0";
 };
 
-/// Which keys look like locks, where the user named none.
+/// Finds keys that look like locks, if the user named none.
 class KeyProposals {
  public:
-  /// Whether a look at the key can tell something new.
+  /// Whether the key's pattern is new, so that it is worth a look.
   bool is_new(const std::string& key) {
     if (companion_of(key)) return false;
     const std::string pattern = generalised(key);
     if (patterns_.contains(pattern) || others_.contains(pattern)) return false;
-    // Where keys are of so many kinds, only what is called a lock is looked at.
+    // With very many patterns, only look at keys whose name suggests a lock.
     const bool many = others_.size() >= kMostOthers;
     return patterns_.size() < kMostPatterns && (!many || sounds_like_lock(key));
   }
-  /// The pattern of its name; nothing: it does not look like a lock.
+  /// The pattern of its name; nothing if it does not look like a lock.
   std::optional<std::string> judge(const std::string& key, const RedisLook::Answer& looked) {
     constexpr Duration kLongestTtl = std::chrono::minutes(10);
     const std::string pattern = generalised(key);
@@ -120,11 +120,11 @@ class KeyProposals {
   static constexpr std::size_t kMostPatterns = 1000, kMostOthers = 10'000;
 
   std::set<std::string> patterns_;  ///< proposed
-  std::set<std::string> others_;    ///< looked at, and no locks
+  std::set<std::string> others_;    ///< looked at: no locks
 };
 
-/// A connection on which the server speaks of itself, after commands such as SUBSCRIBE. For one
-/// thread. A failure other than an error reply throws Failure. Reports its commands to its Env.
+/// A connection for push messages, after commands such as SUBSCRIBE. For one thread. A failure
+/// other than an error reply throws Failure. Reports its commands to its Env.
 class RedisFeed {
  public:
   RedisFeed(redis::Endpoint endpoint, Duration command_timeout, Env& env)
@@ -133,8 +133,8 @@ class RedisFeed {
         timeout_(command_timeout),
         env_(env) {}
 
-  /// One command and the first thing that the server says then, which is the answer as long as it
-  /// has nothing to say of itself. An error reply is of kind `rejected`.
+  /// Sends a command and reads one message, so only call it while no push messages can come. An
+  /// error reply is of kind `rejected`.
   StoreResult<Reply> call(const std::vector<std::string_view>& command,
                           const std::stop_token& stop) {
     if (!transport_) connect(stop);
@@ -146,8 +146,8 @@ class RedisFeed {
     if (reply->type != Reply::Type::error) return *std::move(reply);
     return failure_at(display_, StoreError::Kind::rejected, reply->text);
   }
-  /// After a command: what the server says next, an error reply included; nothing if it is silent
-  /// for `longest`. A stop ends the wait.
+  /// After a command: the next message, which may be an error reply; nothing after `longest`. A
+  /// stop ends the wait.
   std::optional<Reply> next(Duration longest, const std::stop_token& stop) {
     auto reply = redis::read_reply(*transport_, reader_, longest, stop);
     if (!reply) fail(StoreError::Kind::unanswered, reply.error());
@@ -225,7 +225,7 @@ class RedisWatch : public Watching {
   }
 
   void check_rights() {
-    // A key that does not exist shows whether others like it may be read.
+    // Test permissions on a key that does not exist.
     const std::vector<std::string> prefixes = merged_prefixes(request_.locks);
     for (const std::string& prefix : prefixes) {
       const std::string key = prefix + "lockbench-watch-looks";
@@ -235,7 +235,7 @@ class RedisWatch : public Watching {
     }
   }
 
-  /// Nothing: the server does not allow it.
+  /// Nothing if the server rejects the command.
   static std::optional<Reply> allowed(StoreResult<Reply> reply) {
     if (!reply && reply.error().kind == StoreError::Kind::rejected) return std::nullopt;
     return need(std::move(reply));
@@ -247,12 +247,12 @@ class RedisWatch : public Watching {
     } else if (track()) {
       way_ = Way::tracking;
     } else {
-      // The server would keep messages that nobody reads.
+      // Nobody reads the feed, so the server would buffer its messages.
       feed_.close();
     }
   }
 
-  /// Of everything that happens to locks.
+  /// Whether keyspace notifications cover all events of locks.
   bool notifies_of_all() {
     const auto flags =
         allowed(connection_->call({"CONFIG", "GET", "notify-keyspace-events"}, stop_));
@@ -272,7 +272,7 @@ class RedisWatch : public Watching {
     const auto id = allowed(feed_.call({"CLIENT", "ID"}, stop_));
     if (!id || id->type != Reply::Type::integer) return false;
     if (!allowed(feed_.call({"SUBSCRIBE", kInvalidations}, stop_))) return false;
-    // Those that are on tell how holdings end.
+    // If some notifications are enabled, they tell how holdings end.
     subscribe_to_keys();
     const std::string reader = std::to_string(id->integer);
     std::vector<std::string> words{"CLIENT", "TRACKING", "ON", "REDIRECT", reader, "BCAST"};
@@ -285,7 +285,7 @@ class RedisWatch : public Watching {
     return allowed(connection_->call(Command(views), stop_)).has_value();
   }
 
-  /// Takes messages; waits for one if there is nothing else to do.
+  /// Handles messages; waits for one if nothing else is due.
   void hear() {
     constexpr int kMostMessages = 4096;
     const TimePoint now = env_.now();
@@ -328,7 +328,7 @@ class RedisWatch : public Watching {
     reporter().missed(1, fmt::format("more than {} locks at once", request_.most_locks));
   }
 
-  /// Notes what keys beside a lock tell of it.
+  /// Whether the key is a watched lock. Notes companion keys.
   bool is_lock(const std::string& key) {
     if (!matches_any(request_.locks, key)) return false;
     const auto companion = companion_of(key);
@@ -337,7 +337,7 @@ class RedisWatch : public Watching {
     return false;
   }
 
-  /// In turn with looks: on a server with many keys, scans alone would use up the budget.
+  /// Scans alternate with looks: with many keys, scans alone would use up the budget.
   bool scan_is_due() const {
     if (looks_turn_ && !book_->nothing_waits()) return false;
     return !scanned_ || (way_ == Way::scan && !first_pass_ && env_.now() >= scan_again_at_);
@@ -351,7 +351,7 @@ class RedisWatch : public Watching {
     }
     scanned_ = scan_.at_start();
     if (!scanned_ || way_ != Way::scan) return;
-    // Keys that are gone do not turn up again.
+    // SCAN does not show deleted keys, so look at the held ones.
     for (const KeyKind kind : {KeyKind::text, KeyKind::hash}) {
       for (const std::string& key : book_->held_keys(kind, request_.most_locks)) {
         book_->look_at(key);
@@ -369,7 +369,7 @@ class RedisWatch : public Watching {
       for (RedisLook::Answer& answer : answers) take(std::move(answer));
     }
     if (scanned_ && book_->nothing_waits()) first_pass_ = false;
-    reporter().missed(book_->take_coalesced(), "changes that came together with others");
+    reporter().missed(book_->take_coalesced(), "changes merged with others");
   }
 
   void take(RedisLook::Answer answer) {
@@ -381,8 +381,7 @@ class RedisWatch : public Watching {
     }
   }
 
-  /// Asks who waits for what is held, and whether the server still keeps the connection: without
-  /// it nothing is tracked.
+  /// Looks at waiters of held locks, and checks the connection: tracking ends with it.
   void keep_up() {
     constexpr std::size_t kMost = 256;
     const TimePoint now = env_.now();
@@ -412,9 +411,9 @@ class RedisWatch : public Watching {
   Way way_ = Way::scan;
   std::unique_ptr<RedisBook> book_;
   std::uint64_t connected_times_ = 0;
-  bool scanned_ = false;     ///< to the end, and the next pass has not begun
-  bool first_pass_ = true;   ///< not all keys that were there before the watch were looked at
-  bool looks_turn_ = false;  ///< to use the budget, if a key waits
+  bool scanned_ = false;     ///< the pass is complete and no new one has begun
+  bool first_pass_ = true;   ///< keys from before the watch still wait for a look
+  bool looks_turn_ = false;  ///< if a key waits, the next command is for a look
   TimePoint scan_again_at_{}, waiters_at_{}, ping_at_{};
 };
 

@@ -19,8 +19,7 @@
 
 namespace lockbench::watch {
 
-/// Tells the sink what one source sees, proposes and misses, when it is blind and when it sees
-/// again. For one thread.
+/// Reports the sightings, proposals and blind periods of one source to the sink. For one thread.
 class Reporter {
  public:
   Reporter(Sink& sink, std::string endpoint, Env& env)
@@ -36,8 +35,8 @@ class Reporter {
     if (changes > 0) sink_.missed(endpoint_, changes, std::move(reason));
   }
 
-  /// The server is lost, or still is. Waits; the pause grows from 50 ms to 5 s, also where the
-  /// server is reached again and again, but only for a moment.
+  /// Reports that the server is lost and waits before the next attempt. The pause grows from 50 ms
+  /// to 5 s, even if the server is reached in between, unless it stays reachable for more than 5 s.
   void lost(const std::string& why, const std::stop_token& stop) {
     constexpr Duration kShortest = std::chrono::milliseconds(50),
                        kLongest = std::chrono::seconds(5);
@@ -46,12 +45,12 @@ class Reporter {
       if (env_.now() - restored_at_ > kLongest) pause_ = {};
     }
     pause_ = pause_ == Duration::zero() ? kShortest : std::min(2 * pause_, kLongest);
-    // A tenth more or less, so that many watches do not come at once.
+    // Up to 10 % more or less, so that many watches do not reconnect together.
     const auto tenth = static_cast<std::uint64_t>(pause_.count() / 5) + 1;
     const Duration spread(static_cast<std::int64_t>(env_.random() % tenth));
     env_.wait(nullptr, env_.now() + pause_ * 9 / 10 + spread, stop);
   }
-  /// All is watched from now on.
+  /// Reports that the source sees everything from now on.
   void restored() {
     if (!std::exchange(blind_, false)) return;
     restored_at_ = env_.now();
@@ -70,9 +69,9 @@ class Reporter {
 using deployment::Failure;
 using deployment::need;
 
-/// One connection's time of watching: what those of all stores have in common. That of one store is
-/// made of an endpoint and this. It has `begin()`, which connects and checks what it may see, and
-/// `run()`, which watches until the stop. Both throw Failure once the connection is of no use.
+/// Base of the watch over one connection. A store's watch is constructed from an endpoint and a
+/// Watching. It has `begin()`, which connects and checks permissions, and `run()`, which watches
+/// until the stop. Both throw Failure when the connection fails.
 class Watching {
  public:
   /// `reporter`: null if run() is not called.
@@ -82,9 +81,9 @@ class Watching {
 
  protected:
   bool stopped() const { return stop_.stop_requested(); }
-  /// Waits until so many commands can be sent. False: a stop came first.
+  /// Waits until the budget allows the commands. False: stopped first.
   bool spend(std::uint64_t commands) { return budget_.spend_when_possible(commands, env_, stop_); }
-  /// Asks the server, and notes how long it took to answer.
+  /// Calls `ask` and reports its duration to the budget.
   template <class Ask>
   auto timed(Ask ask) {
     const TimePoint asked_at = env_.now();
@@ -104,7 +103,7 @@ class Watching {
   Reporter* const reporter_;
 };
 
-/// The source of a server that one `Watch` at a time, which is a Watching, is connected to.
+/// A source that keeps one `Watch`, which is a Watching, connected to its server.
 template <class Watch, class Endpoint>
 class ServerSource final : public Source {
  public:
@@ -149,16 +148,15 @@ class ServerSource final : public Source {
 
 using Made = tl::expected<std::unique_ptr<Source>, std::string>;
 
-/// As make_source.
+/// Like make_source.
 Made make_etcd_source(const std::string& url, const Request& request);
-/// The advisory locks, contended rows and lock tables of one PostgreSQL database. It runs nothing
-/// but SELECT, in read-only transactions, and leaves no setting behind: it may come through a
-/// pooler.
+/// Watches advisory locks, contended rows and lock tables of one PostgreSQL database. Runs only
+/// SELECT, in read-only transactions, and leaves no settings behind, so it works through a pooler.
 Made make_postgres_source(const std::string& url, const Request& request);
 Made make_redis_source(const std::string& url, const Request& request);
 Made make_zookeeper_source(const std::string& url, const Request& request);
 
-/// The source of the one server, or cluster, that `parse` reads from its URL.
+/// The source for the server or cluster that `parse` reads from the URL.
 template <class Watch, class Parse>
 Made one_server(const std::string& url, const Request& request, Parse parse) {
   auto endpoint = parse(url);

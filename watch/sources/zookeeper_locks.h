@@ -16,11 +16,11 @@
 
 namespace lockbench::watch {
 
-/// The name of a sequence node below a lock's node, in the form of any known library.
+/// The parts of a sequence node's name, as known libraries write it.
 struct SequenceNode {
-  std::string maker;  ///< a UUID; empty: the name does not tell
+  std::string maker;  ///< UUID of its client; empty if not in the name
   std::uint64_t sequence = 0;
-  bool shared = false;  ///< of a read lock
+  bool shared = false;  ///< a read lock
 };
 /// Reads Curator's "_c_<uuid>-lock-0000000001", kazoo's "<uuid>__lock__0000000001" and plain
 /// "lock-0000000001"; nothing for any other name. Takes any bytes.
@@ -34,14 +34,14 @@ inline std::optional<SequenceNode> read_sequence_node(const std::string& name) {
       .maker = found[1].str(), .sequence = std::stoull(found[3].str()), .shared = found[2].matched};
 }
 
-/// The locks of ZooKeeper as its nodes tell: below a lock's node each contender has a sequence
-/// node, and the lowest number holds it; or one ephemeral node is the lock. Plain data, for one
-/// thread.
+/// The state of ZooKeeper's locks, from their nodes. Either each contender has a sequence node
+/// below the lock's node and the lowest number holds it, or a single ephemeral node is the lock.
+/// Plain data, for one thread.
 class ZookeeperLocks {
  public:
   explicit ZookeeperLocks(std::size_t most_nodes) : most_(most_nodes) {}
 
-  /// What is to be asked next, after the children of a node were listed.
+  /// The nodes to ask about next, after the children of a node were listed.
   struct Listed {
     std::vector<std::string> contenders;  ///< new sequence nodes: who owns them?
     std::vector<std::string> others;      ///< new children of another kind: they may be locks
@@ -76,7 +76,8 @@ class ZookeeperLocks {
       if (!node.newest || sequence->sequence > *node.newest) ++fresh;
       if (!newest || sequence->sequence > *newest) newest = sequence->sequence;
     }
-    // The server counts the children that were ever made. Other nodes may end in any number.
+    // Sequence numbers count the children ever made, so gaps are missed contenders. Only for locks:
+    // other nodes may end in any number.
     if (node.was_lock && node.newest && newest && *newest > *node.newest) {
       const std::uint64_t made = *newest - *node.newest;
       if (made > fresh) missed_ += made - fresh;
@@ -87,8 +88,8 @@ class ZookeeperLocks {
     node.others = std::move(others);
     return result;
   }
-  /// A new contender's session; 0: it has none, so it is no contender. `made_at`: if it was there
-  /// when the watch began.
+  /// Takes a new contender's session; 0: it has none, so it is no contender. `made_at`: only if it
+  /// is older than the watch.
   void owned(const std::string& path, const std::string& name, std::int64_t session,
              std::optional<TimePoint> made_at) {
     const auto node = nodes_.find(path);
@@ -105,9 +106,9 @@ class ZookeeperLocks {
     place->second.owner = fmt::format("{:x}", static_cast<std::uint64_t>(session));
     place->second.since = made_at;
   }
-  /// What follows from listed() and owned(): the lock's state, and before it that it was free if
-  /// its holder gave it back and took it again; nothing: the node is no lock, or nothing has
-  /// changed. `initial`: it was there when the watch began.
+  /// The lock's state after listed() and owned(), preceded by a free one if its holder released it
+  /// and took it again. Empty if the node is no lock or has not changed. `initial`: the lock is
+  /// older than the watch.
   std::vector<Sighting> settle(const std::string& path, TimePoint at, bool initial) {
     const auto found = nodes_.find(path);
     if (found == nodes_.end()) return {};
@@ -117,7 +118,7 @@ class ZookeeperLocks {
     node.was_lock = true;
     std::vector<Sighting> seen;
     Sighting now = queued_lock(path, at, Shape::sequence_nodes, node.queue);
-    // Those who join and leave the queue do not change the lock more than once.
+    // One change, however many contenders joined or left the queue.
     now.changes = initial ? 0 : 1;
     const std::string owner = now.holders.empty() ? std::string() : now.holders.front().owner;
     if (node.head && now.fence && now.fence != node.head && owner == node.head_owner) {
@@ -129,15 +130,15 @@ class ZookeeperLocks {
     seen.push_back(std::move(now));
     return seen;
   }
-  /// Whether a node that was listed as empty may be an ephemeral one, a lock by itself.
+  /// Whether a node without children may be a single ephemeral node that is a lock.
   bool may_be_single(const std::string& path) const {
     const auto node = nodes_.find(path);
     return node != nodes_.end() && !node->second.was_lock && !node->second.persistent &&
            node->second.queue.empty();
   }
-  /// Its session (0: it has none, so it is no lock) and the transaction that made it. The lock's
-  /// state, and before it that it was free if another node stood there; nothing: no lock, or it has
-  /// not changed.
+  /// Takes the single node's session (0: none, so no lock) and the transaction that created it.
+  /// Returns the lock's state, preceded by a free one if the node replaced another; empty if it is
+  /// no lock or has not changed.
   std::vector<Sighting> single(const std::string& path, std::int64_t session,
                                std::int64_t created_by, std::optional<TimePoint> made_at,
                                TimePoint at, bool initial) {
@@ -157,9 +158,9 @@ class ZookeeperLocks {
     all.push_back(std::move(seen));
     return all;
   }
-  /// The node is gone. A sighting if it was a lock that was held.
+  /// Takes the deletion of a node. Returns a sighting if it was a held lock.
   std::optional<Sighting> gone(const std::string& path, TimePoint at) {
-    // If it is made again, its parent's list must show it as new.
+    // If it is created again, it must count as new in its parent's list.
     const std::size_t slash = path.rfind('/');
     const auto parent = nodes_.find(slash == 0 ? "/" : path.substr(0, slash));
     if (parent != nodes_.end()) parent->second.others.erase(path.substr(slash + 1));
@@ -175,9 +176,9 @@ class ZookeeperLocks {
     return seen;
   }
 
-  /// Contenders that came and went between two lists, since the last call.
+  /// Contenders that came and went between two listings, since the last call.
   std::uint64_t take_missed() { return std::exchange(missed_, 0); }
-  /// Nodes that there was no room for, since the last call.
+  /// Number of nodes without room since the last call.
   std::uint64_t take_unfollowed() { return std::exchange(unfollowed_, 0); }
   std::size_t size() const { return nodes_.size(); }
 
@@ -188,9 +189,10 @@ class ZookeeperLocks {
     std::optional<std::uint64_t> newest{};  ///< the highest sequence seen
     std::uint64_t changes = 0;
     bool was_lock = false;
-    std::optional<std::uint64_t> head{};  ///< the holder's sequence when last settled
-    bool persistent = false;              ///< it has no session
-    std::int64_t single = 0;              ///< the transaction that made it, if it is one; else 0
+    std::optional<std::uint64_t> head{};  ///< the holder's sequence at the last settle()
+    bool persistent = false;              ///< the node has no session, so it is no lock
+    std::int64_t single = 0;              ///< if the node is a lock by itself: the transaction that
+                                          ///< created it; else 0
     std::string head_owner{};
   };
 

@@ -20,12 +20,12 @@ using ZkRequest = zookeeper::Request;
 constexpr Duration kListenFor = std::chrono::milliseconds(20);
 constexpr Duration kProposeAgain = std::chrono::seconds(30);
 constexpr std::size_t kMostVisits = 64, kMostOwnersAsked = 256, kDeepest = 16;
-/// A list of children, and whose a new one is.
+/// Commands per visit: list the children, and ask for the session of a new one.
 constexpr std::uint64_t kPerVisit = 2;
 
-/// Long enough for a busy machine, short enough to notice soon that the server is gone.
+/// Long enough for a busy machine, short enough to notice a lost server soon.
 constexpr Duration kSessionTimeout = std::chrono::seconds(6);
-/// Patterns are paths; a user may leave out the first slash.
+/// Patterns are paths, but the user may leave out the leading slash.
 std::vector<std::string> as_paths(const std::vector<std::string>& patterns) {
   std::vector<std::string> paths;
   paths.reserve(patterns.size());
@@ -53,7 +53,7 @@ class ZookeeperWatch : public Watching {
       roots_.insert(slash == 0 ? "/" : prefix.substr(0, slash));
     }
   }
-  /// So that its watches do not burden the server until the session would expire.
+  /// Closes the session, so that the server drops its watches now rather than when it expires.
   ~ZookeeperWatch() { session_.close(); }
 
   void begin() {
@@ -63,7 +63,7 @@ class ZookeeperWatch : public Watching {
     const auto answers = ask(requests);
     for (std::size_t i = 0; i < requests.size(); ++i) {
       const Code code = answers[i].code;
-      // A node that does not exist yet may be made later.
+      // The node may be created later.
       if (code == Code::ok || code == Code::no_node) continue;
       throw Failure(
           fmt::format("{}: {}: {}", display_, requests[i].path, zookeeper::describe(code)));
@@ -76,10 +76,10 @@ class ZookeeperWatch : public Watching {
          .endpoint = display_,
          .way = "children watches",
          .accuracy = Accuracy::at_least,
-         .waiters = "the sequence nodes behind the holder's; not those who wait for a lock "
-                    "that is a single node",
-         .unseen = {"contenders that come and go between two looks: their number is known "
-                    "from the sequence, not whether they held the lock",
+         .waiters = "the sequence nodes behind the holder's; clients that wait for a single "
+                    "node are not seen",
+         .unseen = {"contenders that come and go between two looks: the sequence shows their "
+                    "number but not whether they held the lock",
                     "whether a node was deleted by its client or ended with its session"}});
     reporter().restored();
     const bool proposes = patterns_.empty();
@@ -118,7 +118,7 @@ class ZookeeperWatch : public Watching {
     return path;
   }
 
-  /// Whether a lock may be this node, or below it.
+  /// Whether this node or one below it may be a watched lock.
   bool concerns(const std::string& path) const {
     const auto depth = static_cast<std::size_t>(std::ranges::count(path, '/'));
     if (depth > kDeepest || path == "/zookeeper") return false;
@@ -139,7 +139,7 @@ class ZookeeperWatch : public Watching {
     const auto answers = timed([&] { return ask(requests); });
     std::vector<ZkRequest> owners;
     std::vector<std::pair<std::string, std::string>>
-        contenders;  // a node's path and a child, or ""
+        contenders;  // a node's path and child; "" for the node itself
     for (std::size_t i = 0; i < requests.size(); ++i) {
       const std::string& path = requests[i].path;
       const auto& answer = answers[i];
@@ -170,8 +170,8 @@ class ZookeeperWatch : public Watching {
     }
   }
 
-  /// `others` are asked with them. Of a queue that is very long, those at the end go by their
-  /// names.
+  /// Asks for the sessions of contenders and, in the same batch, `others`. Beyond kMostOwnersAsked,
+  /// contenders keep the owner from their name.
   void ask_owners(const std::vector<std::pair<std::string, std::string>>& contenders,
                   std::vector<ZkRequest> others, std::size_t visits, bool initial) {
     std::vector<ZkRequest> requests;
@@ -180,7 +180,7 @@ class ZookeeperWatch : public Watching {
       requests.push_back({ZkRequest::Kind::exists, name.empty() ? path : child_of(path, name)});
     }
     const std::size_t asked = requests.size();
-    // One of each visit was paid for.
+    // Each visit has already paid for one.
     budget_.owe(others.size() + asked - std::min(asked, visits));
     requests.insert(requests.end(), others.begin(), others.end());
     if (requests.empty()) return;
@@ -189,7 +189,7 @@ class ZookeeperWatch : public Watching {
     const TimePoint now = env_.now();
     for (std::size_t i = 0; i < asked; ++i) {
       const auto& answer = answers[i];
-      if (!answer.done()) continue;  // it is gone already, of which an event will tell
+      if (!answer.done()) continue;  // gone; an event will report it
       const auto& [path, name] = contenders[i];
       std::optional<TimePoint> since;
       const Duration age = wall.time_since_epoch() - std::chrono::milliseconds(answer.made_at_ms);
@@ -201,20 +201,20 @@ class ZookeeperWatch : public Watching {
       locks_.owned(path, name, answer.owner, since);
       if (answer.owner == 0 && concerns(child_of(path, name))) visit(child_of(path, name));
     }
-    // A root that was made meanwhile tells no event.
+    // Visit roots that exist by now: there was no event for their creation.
     for (std::size_t i = asked; i < requests.size(); ++i) {
       if (answers[i].done()) visit(requests[i].path);
     }
   }
 
-  /// Without watches: all nodes are gone through again from time to time.
+  /// Visits nodes without setting watches, so all are visited again periodically.
   void propose_some() {
     constexpr std::size_t kMostNodes = 100'000;
     if (to_visit_.empty() || !budget_.spend(1, env_.now())) return;
     const std::string path = next_visit();
     const auto answer = ask({{ZkRequest::Kind::children, path}}).front();
     if (!answer.done()) return;
-    // Each list stands for itself here.
+    // A fresh state: each listing is judged by itself here.
     ZookeeperLocks once(1);
     const auto listed = once.listed(path, answer.children);
     if (!listed.contenders.empty()) reporter().proposed(generalised(path));
@@ -230,7 +230,7 @@ class ZookeeperWatch : public Watching {
   ZookeeperLocks locks_;
   std::set<std::string> roots_;
   std::deque<std::string> to_visit_;
-  std::unordered_set<std::string> queued_;  ///< the same
+  std::unordered_set<std::string> queued_;  ///< the same paths, for lookup
 };
 
 }  // namespace

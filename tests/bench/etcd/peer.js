@@ -1,4 +1,4 @@
-// Sections per second of etcd3's lock: so many clients, each with connection and key of its own, one section
+// Sections per second of etcd3's lock: CLIENTS clients, each with its own connection and key, one section
 // after the other. Usage: node peer.js ADDRESS CLIENTS SECONDS
 const { Etcd3 } = require('etcd3');
 

@@ -1,4 +1,4 @@
-// The least that a lock on several Redis servers can cost on this machine: SET to all, wait for a majority
+// The minimum cost of a lock on several Redis servers on this machine: SET to all, wait for a majority
 // with poll, DEL to all, wait for a majority. fan_out SECONDS PORT... prints sections per second and the
 // acquire p50 in microseconds.
 #include <arpa/inet.h>

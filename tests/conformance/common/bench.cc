@@ -8,7 +8,7 @@
 namespace lockbench::test {
 namespace {
 
-/// No two clients alike, whatever their numbers: as those of two processes.
+/// A different seed for each client, even with equal numbers, as in two processes.
 std::uint64_t next_seed() {
   static std::atomic<std::uint64_t> made{0};
   return 0x9E3779B97F4A7C15ULL * ++made;
@@ -24,8 +24,8 @@ std::vector<std::string> urls_of(TestStore& tested) {
 
 std::atomic<int> impatient_tests = 0;
 
-/// A busy machine's pauses are not what is tested, unless a test sets a time-out of its own. All
-/// replicas must acknowledge, unless a test says otherwise.
+/// Unless a test sets its own values: a long timeout, so that pauses of a busy machine do not
+/// matter, and all replicas must acknowledge.
 StrategyOptions completed(const Descriptor& descriptor, StrategyOptions options) {
   const StrategyOptions defaults;
   if (options.command_timeout == defaults.command_timeout) options.command_timeout = kPatience / 2;

@@ -24,15 +24,15 @@ namespace lockbench::test {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-/// Longer than any test: for locks that are not meant to expire in it.
+/// Longer than any test, for locks that must not expire during it.
 inline constexpr seconds kLongTtl{600};
-/// For locks that are. Long enough for a busy machine to hear of the grant before its end.
+/// For locks that must expire. Long enough for a busy machine to learn of the grant before its end.
 inline constexpr seconds kShortTtl{1};
 
-/// How long a check waits for a lock that it must get: kPatience, but much less where a broken lock
-/// is expected to keep it waiting in vain.
+/// How long a check waits for a lock that it must get: kPatience, but much less if a broken lock is
+/// expected to make it wait in vain.
 Duration patience();
-/// Whether the condition comes true in that time.
+/// Whether the condition becomes true in that time.
 bool comes_true(const std::function<bool()>& condition);
 /// While one of these lives, patience() is short.
 struct Impatience {
@@ -42,7 +42,7 @@ struct Impatience {
   ~Impatience();
 };
 
-/// One client of the strategy under test, on an Env that can be watched and told to fail.
+/// One client of the strategy under test, on an Env that records and can inject failures.
 class Client {
  public:
   Client(const Descriptor& descriptor, const Endpoints& endpoints, const StrategyOptions& options,
@@ -57,7 +57,7 @@ class Client {
     return acquire(key, longest, ttl, {}, Mode::shared);
   }
   ReleaseOutcome release(const Lease& lease) { return lock_->release(lease).outcome; }
-  /// Throws Broken unless that releases it.
+  /// Releases the lease. Throws Broken if that fails.
   void give_back(const Lease& lease);
   LockStrategy& lock() { return *lock_; }
 
@@ -74,37 +74,37 @@ class Client {
 
 /// "acquire gave refused (reason), not acquired"
 std::string unexpected(const AcquireResult& got, AcquireOutcome wanted);
-/// Its lease. Throws Broken, whose text begins with `when`, if there is none.
+/// The result's lease. Throws Broken if there is none, with a text that begins with `when`.
 Lease granted(AcquireResult result, const std::string& when = {});
 
-/// Where one check takes place: a server without any key, and as many clients as wanted.
+/// The environment of one check: an empty server, and any number of clients.
 class Bench {
  public:
-  /// On the shared tested, or on `tested`, which is cleared; or where `url` leads to.
+  /// On the shared store, or on `tested`, which is cleared, or on the server at `url`.
   explicit Bench(const Descriptor& descriptor, const StrategyOptions& options = {});
   Bench(const Descriptor& descriptor, TestStore& tested, const StrategyOptions& options = {});
   Bench(const Descriptor& descriptor, std::string url, const StrategyOptions& options = {});
   Bench(const Descriptor& descriptor, std::vector<std::string> urls,
         const StrategyOptions& options = {});
 
-  /// Throws std::runtime_error if it cannot connect.
+  /// A new client. Throws std::runtime_error if it cannot connect.
   std::unique_ptr<Client> client();
   std::unique_ptr<Client> unconnected_client();
-  /// Of one more client, on an Env of the test's own.
+  /// The lock of another client, on the test's Env.
   std::unique_ptr<LockStrategy> lock_on(Env& env);
-  /// For a bench beside another, whose clients are others.
+  /// For a second bench, whose clients must have other numbers.
   void number_clients_after(int last) { clients_ = last; }
 
   const Descriptor& descriptor() const { return descriptor_; }
   const std::string& key() const { return key_; }
-  /// All that the strategy may leave in the store for `key()`.
+  /// All keys that the strategy may leave in the store for `key()`.
   std::vector<std::string> named_keys() const;
-  /// What the clients share, and the worlds in which that lives.
+  /// The clients' shared services, and the Envs of these.
   Services& services() { return services_; }
   ServiceEnvs& worlds() { return worlds_; }
-  /// Whether a client that has nothing to do with the holder is refused. Frees what it is granted.
+  /// Whether an unrelated client is refused. Releases the lock if it is granted.
   bool is_held();
-  /// Whether it is free, or will be once the server has seen that a connection is gone.
+  /// Whether the lock is free, or will be once the server has noticed a closed connection.
   bool becomes_free();
 
  private:
@@ -117,9 +117,9 @@ class Bench {
   int clients_ = 0;
 };
 
-/// A bench on which a client holds the lock. Throws Broken where it is not granted.
+/// A bench on which a client holds the lock. Throws Broken if it is not granted.
 struct HeldBench : Bench {
-  /// The other arguments are those of Bench.
+  /// Further arguments are those of Bench.
   template <class... Arguments>
   explicit HeldBench(Duration ttl, const Descriptor& descriptor, Arguments&&... arguments)
       : Bench(descriptor, std::forward<Arguments>(arguments)...),
@@ -130,33 +130,33 @@ struct HeldBench : Bench {
   const Lease held;
 };
 
-/// Options with this policy, where the strategy lets its waiting be replaced.
+/// Options with this policy, if the strategy's waiting policy can be replaced.
 StrategyOptions waiting_by(const Descriptor& descriptor, WaitPolicy policy);
-/// A strategy's waiting for tests that contend: soon again, without flooding the machine.
+/// Waiting for tests with contention: short, without flooding the machine.
 StrategyOptions impatient(const Descriptor& descriptor);
 
 StrategyOptions renewed_every(Duration period);
-/// Without renewal on a timer, which keeps a held lock for ever.
+/// Without timed renewal, which keeps a held lock for ever.
 StrategyOptions unrenewed(StrategyOptions options = {});
 
-/// Waiting for a message, where the lock can.
+/// Waiting for a message, if the lock can.
 StrategyOptions notified();
 bool can_notify(const Descriptor& descriptor);
 
-/// A proxy before that port of the loopback.
+/// A proxy to that loopback port.
 std::unique_ptr<testbed::Proxy> proxy_to(std::uint16_t port);
-/// The suite's kind of store as commands reach it, at that port.
+/// The suite's store at that port, reached as by commands.
 std::unique_ptr<Store> store_at(std::uint16_t port);
 
-/// Acquires and releases once, so that connection, scripts and the like are there.
+/// Acquires and releases once, to set up connection, scripts and the like.
 void warm_up(Client& client, const std::string& key);
 
 bool has_store(const Descriptor& descriptor);
-/// Where one server's failure changes nothing.
+/// Whether the failure of one server changes nothing.
 bool is_quorum(const Descriptor& descriptor);
-/// Of the shared tested's servers, as the Env is told them.
+/// The endpoints of the shared store's servers, as the Env gets them.
 std::vector<std::string> shared_endpoints();
-/// Waits in the server's own queue, in one command that lasts as long as the wait.
+/// Whether it waits in the server's own queue, in one command that lasts as long as the wait.
 bool waits_at_the_server(const Descriptor& descriptor);
 bool has_hazard(const Descriptor& descriptor, std::string_view scenario, HazardOutcome outcome);
 

@@ -9,10 +9,10 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-/// Not the one of the warm-up: where sessions have TTLs, another is begun.
+/// Differs from the warm-up's: if sessions have TTLs, another session is begun.
 constexpr seconds kOtherTtl = kLongTtl / 2;
 
-/// A declared command in the words of the Env, where a script has its own name, and of the wire.
+/// A declared command as the Env names it (scripts by name) and as on the wire.
 struct Declared {
   std::string name, wire;
 };
@@ -32,7 +32,7 @@ std::vector<Declared> parse(std::span<const std::string_view> commands) {
   return parsed;
 }
 
-/// What a connection begins with is no part of a strategy.
+/// Commands of a new connection are not part of a strategy.
 std::vector<TracedCommand> without_logins(std::vector<TracedCommand> commands) {
   std::erase_if(commands, [](const TracedCommand& command) { return command.name == "AUTH"; });
   return commands;
@@ -46,7 +46,7 @@ void expect_same(const Words& reported, const Words& arrived, const std::string&
       fmt::format("{}reported {}, but the server saw {}", when, list(reported), list(arrived)));
 }
 
-/// A monitor of each server, if they have any.
+/// A monitor for each server, if the store has monitors.
 std::vector<std::unique_ptr<RedisMonitor>> monitor_all() {
   std::vector<std::unique_ptr<RedisMonitor>> monitors;
   for (std::size_t server = 0; server < shared_endpoints().size(); ++server) {
@@ -71,7 +71,7 @@ class Watch {
     }
   }
 
-  /// Each command since begin() must be declared, in this order. Else throws Broken.
+  /// Throws Broken unless the commands since begin() are the declared ones, in this order.
   void check(const std::vector<Declared>& declared, const std::string& when) {
     const std::vector<TracedCommand> all = client_.trace().take();
     if (all_end_ && client_.trace().under_way() != 0) {
@@ -116,8 +116,8 @@ bool declares(const std::vector<Declared>& declared, std::string_view name) {
                      [&](const Declared& one) { return one.name == name; });
 }
 
-/// A client that waits sends the declared commands again and again, and its process's subscription
-/// some of them: in any order, but no others, and nothing else arrives.
+/// A waiting client repeats the declared commands, and its process's subscription sends some of
+/// them: in any order, but no others.
 void check_waiting(Bench& bench, Client& waiter, const std::vector<Declared>& declared,
                    std::set<std::string>& seen) {
   const auto monitors = monitor_all();
@@ -166,7 +166,7 @@ std::string commands_are_the_declared_ones(const Descriptor& descriptor) {
   const auto holder = bench.client(), loser = bench.client();
   for (Client* client : {holder.get(), loser.get()}) warm_up(*client, bench.key());
   std::set<std::string> acquiring, releasing;
-  // A quorum's late answers are nobody's business.
+  // Late answers of a quorum do not count.
   const bool all_end = !is_quorum(descriptor);
   Watch winning(*holder, acquiring, all_end);
   const Lease held = granted(holder->acquire(bench.key(), patience(), kOtherTtl));
@@ -175,7 +175,7 @@ std::string commands_are_the_declared_ones(const Descriptor& descriptor) {
   Watch losing(*loser, acquiring, all_end);
   loser->try_once(bench.key(), kOtherTtl);
   losing.check(to_acquire, "a refused attempt: ");
-  // A client that takes the lock for expired may need more commands.
+  // A client that considers the lock expired may need more commands.
   loser->faults().skew_wall_clock(kOtherTtl + seconds(1));
   loser->try_once(bench.key(), kOtherTtl);
   losing.check(to_acquire, "a late attempt: ");
@@ -194,15 +194,15 @@ bool is_keyless(const TracedCommand& command) {
   return command.name == "MULTI" || command.name == "EXEC" || command.name == "WAIT";
 }
 
-/// On the scheduler's own connection. The first script of a batch goes as EVAL, so that it is
-/// known.
+/// On the scheduler's own connection. The first script of a batch is sent by EVAL, so that the
+/// server knows it.
 std::string timer_sends_the_declared_commands(const Descriptor& descriptor) {
   const auto declared = parse(descriptor.renew_commands);
   if (declared.empty()) return "no command is declared to renew";
   const std::string& name = declared.front().name;
   HeldBench bench(kLongTtl, descriptor, renewed_every(milliseconds(20)));
   const auto monitor = shared_store().monitor();
-  // At least one batch whole.
+  // At least one complete batch.
   const int two = 2 * static_cast<int>(declared.size());
   if (!bench.worlds().await_any(bench.worlds().ended() + two, patience()) ||
       !bench.worlds().await(name, 2, patience())) {

@@ -9,14 +9,14 @@ namespace {
 constexpr int kThreads = 16;
 constexpr int kSectionsEach = 6;
 
-/// Pauses short enough for a test. Contenders for a quorum split its votes unless they spread out,
-/// and the more so the slower the machine: they keep to the pauses that are their own.
+/// Pauses short enough for a test. A quorum's contenders keep their own pauses: they split votes
+/// unless they spread out, the more so on slow machines.
 StrategyOptions soon_again(const Descriptor& descriptor) {
   if (descriptor.traits.nodes > 1) return {};
   return waiting_by(descriptor, WaitPolicy::backoff(milliseconds(1), milliseconds(10)));
 }
 
-/// Many clients increment a counter that nothing but the lock protects.
+/// Many clients increment a counter that only the lock protects.
 std::string count_in_a_crowd(const Descriptor& descriptor, const StrategyOptions& options) {
   Bench bench(descriptor, options);
   std::vector<std::unique_ptr<Client>> clients;
@@ -29,8 +29,8 @@ std::string count_in_a_crowd(const Descriptor& descriptor, const StrategyOptions
     for (int i = 0; i < kSectionsEach; ++i) {
       const Lease held = granted(client.acquire(bench.key(), patience()));
       ++sections;
-      // Two steps on purpose, between which all others may run. Atomic only so that a lost update
-      // is no data race.
+      // Two steps on purpose, so that others may run in between. Atomic only to make a lost update
+      // no data race.
       const int read = counter.load(std::memory_order_relaxed);
       for (int others = 0; others < kThreads; ++others) std::this_thread::yield();
       counter.store(read + 1, std::memory_order_relaxed);
@@ -58,12 +58,12 @@ std::string no_update_is_lost(const Descriptor& descriptor) {
   return count_in_a_crowd(descriptor, soon_again(descriptor));
 }
 
-/// Nor are wake-ups, for which a client would wait until the lock expires.
+/// Lost wake-ups would show too: a client would wait until the lock expires.
 std::string no_update_is_lost_listening(const Descriptor& descriptor) {
   return count_in_a_crowd(descriptor, notified());
 }
 
-/// A control must let two in at once.
+/// A control must let two clients in at once.
 std::string updates_are_lost(const Descriptor& descriptor) {
   Bench bench(descriptor);
   const auto one = bench.client(), two = bench.client();

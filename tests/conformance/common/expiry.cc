@@ -5,7 +5,7 @@
 namespace lockbench::test {
 namespace {
 
-/// Servers and clocks of time of day count in whole milliseconds.
+/// Servers and wall clocks count in whole milliseconds.
 constexpr milliseconds kTick{2};
 
 Duration granted_ttl(const Descriptor& descriptor, Duration asked) {
@@ -35,12 +35,12 @@ std::string taken_only_when_left_alone(Client& contender, const std::string& key
   return {};
 }
 
-/// The holder is destroyed without releasing, as in a crash.
+/// Destroys the holder without a release, as in a crash.
 std::string crashed_holders_lock_expires_as_declared(const Descriptor& descriptor) {
   Bench bench(descriptor, unrenewed(impatient(descriptor)));
   auto holder = bench.client();
   const auto contender = bench.client();
-  // Contenders that prolong it must not be late.
+  // Contenders that prolong the lock must not be late.
   const seconds asked_ttl = contention_prolongs(descriptor) ? 3 * kShortTtl : kShortTtl;
   const Duration ttl = granted_ttl(descriptor, asked_ttl);
   const TimePoint asked = contender->now();
@@ -69,14 +69,14 @@ std::string check_validity(const Lease& lease, TimePoint asked, Duration ttl) {
                        in_ms(valid_until - *end));
   }
   if (*end < asked + ttl) return "the store keeps the lock for less than was asked";
-  // Less than the TTL by clock drift and the like, but not by much.
+  // Less than the TTL, by drift and the like, but not much less.
   if (valid_until < asked + ttl - ttl / 10 - milliseconds(10)) {
     return fmt::format("valid for only {:.1f} ms", in_ms(valid_until - asked));
   }
   return {};
 }
 
-/// Slow answers, so that a validity computed from the answer's arrival is too long by their delay.
+/// With slow answers, a validity counted from the answer's arrival would be too long.
 std::string validity_is_no_longer_than_the_store_keeps(const Descriptor& descriptor) {
   // Not whole seconds, so that rounding down would be seen.
   constexpr milliseconds kTtl{2300}, kRenewed{3400};
@@ -123,7 +123,7 @@ std::string validity_has_no_end(const Descriptor& descriptor) {
 bool has_ttl(const Descriptor& descriptor) { return descriptor.traits.expiry == Expiry::ttl; }
 bool has_no_ttl(const Descriptor& descriptor) { return descriptor.traits.expiry == Expiry::none; }
 
-/// The lock has gone from one client to another, and the first does not know.
+/// The lock has gone from one client to another without the first one's knowledge.
 struct Succession {
   explicit Succession(const Descriptor& descriptor) : bench(descriptor, unrenewed()) {
     former = bench.client();
@@ -140,7 +140,8 @@ struct Succession {
   Lease lost_lease, successor_lease;
 
  private:
-  /// As a failover or an operator would; a lock without a store can only be lost by a release.
+  /// Takes the lock away, like a failover or an operator. A lock without a store can only be lost
+  /// by a release.
   void take_away() {
     if (has_store(bench.descriptor())) {
       shared_store().take_away(bench.named_keys());

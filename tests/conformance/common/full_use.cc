@@ -10,7 +10,7 @@
 namespace lockbench::test {
 namespace {
 
-/// Of the keys and of what the locks share.
+/// Run id in the names of keys and shared data.
 constexpr std::string_view kRun = "20200101T000000Z-abcdef";
 
 std::string ask_store(const StoreKind& kind, const std::string& url) {
@@ -28,17 +28,17 @@ std::string remove_all(const StoreKind& kind, const std::string& url, const std:
   return gone ? "" : gone.error().message;
 }
 
-/// One of several who take the lock again and again.
+/// One of several clients that take the lock repeatedly.
 void contend(Client& client, const std::string& key, Duration longest) {
   constexpr int kSections = 5;
   for (int i = 0; i < kSections; ++i) {
     const Lease held = granted(client.acquire(key, longest));
-    std::this_thread::yield();  // others come to wait
+    std::this_thread::yield();  // lets others start waiting
     client.give_back(held);
   }
 }
 
-/// Two share it, which shuts out a third.
+/// Two clients share the lock, which excludes a third.
 void share(Client& one, Client& two, Client& alone, const std::string& key) {
   const Lease first = granted(one.share(key)), second = granted(two.share(key));
   if (alone.try_once(key).lease) throw Broken("a third was let in");
@@ -53,7 +53,7 @@ void use_lock(Bench& bench, const std::string& key, Duration longest) {
     const RenewResult renewed = holder->lock().renew(held, kLongTtl);
     if (renewed.outcome == RenewOutcome::failed) throw Broken("renew failed: " + renewed.reason);
   }
-  // Two wait, as a queue looks at whom it has before only where there is one.
+  // Two wait: a queue only looks at earlier waiters if there are some.
   const auto wait_in_vain = [&key](Client* client) {
     return client->acquire(key, milliseconds(300));
   };

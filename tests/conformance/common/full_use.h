@@ -10,18 +10,17 @@
 
 namespace lockbench::test {
 
-/// Does all that a run does with a lock and its store: asks the server what it is; one client takes
-/// the lock and renews it while another waits for it in vain; clients contend for it; removes the
-/// keys and the run. What went wrong first; empty if nothing did. `longest`: for a lock that
-/// others have.
+/// Uses a lock and its store like a run: queries the server's facts; one client takes and renews
+/// the lock while another waits in vain; clients contend; removes the keys and the run. Returns the
+/// first problem; empty if there is none. `longest`: for waits for a lock held by others.
 std::string use_fully(const Descriptor& descriptor, const std::vector<std::string>& urls,
                       Duration longest = kPatience);
 
-/// That of each strategy of this store.
+/// The results of use_fully() for each strategy of this store.
 std::vector<std::string> use_all_fully(std::string_view backend, const std::string& url);
 
-/// The lines of the block of docs/operations.md whose first line begins so, without comments;
-/// `words` stand in it for others. Throws std::runtime_error if there is no such block.
+/// The lines of the block in docs/operations.md whose first line begins like this, without comments
+/// and with `words` replaced. Throws std::runtime_error if there is no such block.
 std::vector<std::string> documented_rights(
     std::string_view first_line,
     const std::vector<std::pair<std::string_view, std::string>>& words);

@@ -9,8 +9,8 @@
 namespace lockbench::test {
 namespace {
 
-/// The keys in the store that the descriptor does not name, or that should be gone by now: with
-/// nothing held, only one for fencing numbers may stay.
+/// Keys that the descriptor does not name, or that should be gone: if nothing is held, only a key
+/// for fencing numbers may stay.
 std::string leftovers(const Bench& bench, TestStore& tested, bool held) {
   const std::vector<std::string> named = bench.named_keys();
   std::string found;
@@ -52,7 +52,7 @@ std::string nothing_stays_of_a_listener(const Descriptor& descriptor) {
   return nothing_stays_in_the_store_of(descriptor, notified());
 }
 
-/// While it is held, waited for, and after its release.
+/// While the lock is held and waited for, and after its release.
 std::string nothing_stays_for_ever(const Descriptor& descriptor) {
   StrategyOptions options = impatient(descriptor);
   options.bounded_keys = true;
@@ -73,7 +73,7 @@ std::size_t entries_in(const char* folder) {
   return static_cast<std::size_t>(std::distance(begin(entries), end(entries)));
 }
 
-/// What this process has: threads, and open files such as connections.
+/// This process's threads and open files, such as connections.
 struct Belongings {
   std::size_t threads = entries_in("/proc/self/task");
   std::size_t files = entries_in("/proc/self/fd");
@@ -89,13 +89,13 @@ void use_and_destroy(const Descriptor& descriptor) {
 
 std::string nothing_stays_in_the_process(const Descriptor& descriptor) {
   TestStore& tested = shared_store();
-  on_carrier([] {});  // starts the thread of all fibers, which stays
+  on_carrier([] {});  // starts the fibers' thread, which stays
   const int connections = tested.other_connections();
   const Belongings before;
   use_and_destroy(descriptor);
   Belongings after;
   int remaining = tested.other_connections();
-  // The server, and the kernel with a thread's entry, need a moment to see what has ended.
+  // The server and the kernel need a moment to notice ended connections and threads.
   const auto all_gone = [&] {
     after = Belongings();
     remaining = tested.other_connections();

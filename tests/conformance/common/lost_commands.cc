@@ -5,7 +5,7 @@ namespace {
 
 int servers() { return static_cast<int>(shared_store().servers().size()); }
 
-/// How many commands an acquisition takes that nobody contends: to each server of a quorum.
+/// Number of commands of an uncontended acquisition; for a quorum, to each server.
 int commands_to_acquire(const Descriptor& descriptor) {
   Bench bench(descriptor);
   const auto client = bench.client();
@@ -25,14 +25,14 @@ void expect_no_lease(const AcquireResult& result, AcquireOutcome wanted,
   throw Broken(fmt::format("{}the reason \"{}\" names no endpoint", when, result.reason));
 }
 
-/// After a lost answer the lock is neither held nor free; a strategy that can tell its own lock
-/// frees it, one that cannot must say that it gets stuck.
+/// After a lost answer the lock is neither held nor free. A strategy that recognises its own lock
+/// frees it; any other must declare that it gets stuck.
 std::string lost_answer_is_unknown(const Descriptor& descriptor) {
   const bool sticks = has_hazard(descriptor, "lost-answer-acquire", HazardOutcome::stuck);
   const int commands = commands_to_acquire(descriptor);
   if (commands == 0) return "no command was reported";
-  // A quorum does not care about one server; and what a majority did not wait for in the warm-up's
-  // acquisition and release may be answered only now.
+  // A quorum tolerates one server, and late answers from the warm-up, for which a majority did not
+  // wait, may come only now.
   const int lost = is_quorum(descriptor) ? 3 * servers() : 1;
   for (int n = 1; n <= commands; ++n) {
     Bench bench(descriptor);
@@ -49,7 +49,7 @@ std::string lost_answer_is_unknown(const Descriptor& descriptor) {
   return {};
 }
 
-/// A command that never left took no effect, nor may those sent with it.
+/// An unsent command had no effect, and neither may commands sent with it.
 std::string unsent_command_is_a_failure(const Descriptor& descriptor) {
   Bench bench(descriptor);
   const auto client = bench.client();
@@ -57,7 +57,7 @@ std::string unsent_command_is_a_failure(const Descriptor& descriptor) {
   const AcquireResult result = client->try_once(bench.key());
   expect_no_lease(result, AcquireOutcome::failed);
   if (!shared_store().keys().empty()) return "failed, yet something took effect";
-  // The same instance goes on.
+  // The same instance works on.
   (void)granted(client->try_once(bench.key()), "afterwards: ");
   return {};
 }
@@ -66,7 +66,7 @@ bool takes_several_commands(const Descriptor& descriptor) {
   return has_store(descriptor) && descriptor.acquire_commands.size() > 1;
 }
 
-/// Anywhere in an acquisition: what was sent before may have taken effect.
+/// At any point of an acquisition: earlier commands may have taken effect.
 std::string cut_acquisition_is_no_grant(const Descriptor& descriptor) {
   const int commands = commands_to_acquire(descriptor);
   if (commands == 0) return "no command was reported";
@@ -76,7 +76,7 @@ std::string cut_acquisition_is_no_grant(const Descriptor& descriptor) {
     warm_up(*client, bench.key());
     client->faults().drop_command((n - 1) * servers() + 1, servers());
     const AcquireResult result = client->try_once(bench.key());
-    // A server may have yet to see that a session's connection is gone.
+    // A server may not have noticed yet that a session's connection is gone.
     const bool ends = descriptor.traits.expiry == Expiry::session;
     const bool free = ends ? bench.becomes_free() : !bench.is_held();
     const AcquireOutcome wanted = free ? AcquireOutcome::failed : AcquireOutcome::unknown;
@@ -95,7 +95,7 @@ std::string lost_release_is_a_failure(const Descriptor& descriptor) {
       return fmt::format("release gave {}, not failed", name_of(released.outcome));
     }
     if (released.reason.empty()) return "a failed release without a reason";
-    // A lock that lives in a session ends with the connection, the release with it.
+    // A session's lock ends with the connection, so there is no release.
     if (descriptor.traits.expiry == Expiry::session) continue;
     if (!sent && !bench.is_held()) return "the release never left, yet the lock is free";
   }
@@ -132,10 +132,10 @@ std::string unreachable_server_is_named(const Descriptor& descriptor) {
   return {};
 }
 
-/// Killed while one client holds the lock and another waits for it.
+/// The server is killed while one client holds the lock and another waits for it.
 std::string death_of_the_server_is_survived(const Descriptor& descriptor) {
   const auto tested = own_store();
-  // Some go on trying to reach it until their deadline.
+  // Some keep trying to reach it until their deadline.
   constexpr seconds kLongest{20};
   Bench bench(descriptor, *tested, with_timeout(descriptor, seconds(4)));
   const auto holder = bench.client();
@@ -174,7 +174,7 @@ std::string frozen_server_is_given_up(const Descriptor& descriptor) {
   return {};
 }
 
-/// Every time-out is far away, and the server stays frozen: only the stop can end the call.
+/// All timeouts are long, and the server stays frozen: only the stop can end the call.
 std::string stop_ends_a_call_to_a_frozen_server(const Descriptor& descriptor) {
   const auto tested = own_store();
   StrategyOptions options = with_timeout(descriptor, 2 * kPatience);

@@ -9,17 +9,17 @@
 
 namespace lockbench::test {
 
-/// What is wrong with a lock.
+/// Thrown with the defect of a lock.
 struct Broken : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// One promise of the strategy interface or of a descriptor, and the check that finds it broken.
+/// One promise of the strategy interface or of a descriptor, with its check.
 struct Property {
   std::string_view name;
   bool (*applies)(const Descriptor& descriptor);
-  /// What is wrong; empty if the promise is kept. May throw it as Broken instead. Throws another
-  /// std::runtime_error where no server can be had.
+  /// The defect; empty if the promise is kept. May throw it as Broken instead. Throws another
+  /// std::runtime_error if no server is available.
   std::string (*check)(const Descriptor& descriptor);
 
   std::string complaint(const Descriptor& descriptor) const {
@@ -36,13 +36,13 @@ inline bool excludes(const Descriptor& descriptor) { return descriptor.traits.pr
 inline bool is_fair(const Descriptor& descriptor) { return descriptor.traits.fair; }
 
 std::vector<Property> all_properties();
-/// What is checked of the tested store alone.
+/// Properties of the tested store only.
 std::vector<Property> own_properties();
 
-/// Throws std::out_of_range for a name that is none.
+/// Throws std::out_of_range for an unknown name.
 Property find_property(std::string_view name);
 
-// By what they are about; each in a file of its own.
+// By topic; each in its own file.
 std::vector<Property> exclusion_properties();
 std::vector<Property> waiting_properties();
 std::vector<Property> leftover_properties();

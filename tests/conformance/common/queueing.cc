@@ -49,10 +49,10 @@ std::string first_come_first_served(const Descriptor& descriptor) {
   return grow || !descriptor.traits.fencing ? "" : "fencing numbers do not grow";
 }
 
-/// While somebody waits and the lock is free, it is not a newcomer's.
+/// A newcomer does not get a free lock while others wait.
 std::string newcomers_do_not_barge(const Descriptor& descriptor) {
   constexpr int kRounds = 5;
-  // A waiter gives a sign of life ten times in it, by which it may be the first to know.
+  // Waiters report ten times during the TTL that they are alive, and may find the lock free then.
   constexpr seconds kTtl{20};
   Bench bench(descriptor);
   const auto holder = bench.client(), newcomer = bench.client();
@@ -60,7 +60,7 @@ std::string newcomers_do_not_barge(const Descriptor& descriptor) {
     const Lease held = granted(holder->try_once(bench.key(), kTtl));
     Waiter waiter(bench.client(), bench.key(), patience(), kTtl);
     if (!waiter.waits()) return "it did not wait";
-    shared_store().take_away({bench.key()});  // as if its TTL were over
+    shared_store().take_away({bench.key()});  // as if its TTL had ended
     const AcquireResult barged = newcomer->try_once(bench.key(), kTtl);
     if (barged.lease) newcomer->release(*barged.lease);
     const AcquireResult& gained = waiter.join();
@@ -70,7 +70,7 @@ std::string newcomers_do_not_barge(const Descriptor& descriptor) {
   return {};
 }
 
-/// At the end of a session the server itself hands the lock on; what its queue does is its own.
+/// At the end of a session the server itself hands the lock on, in its own way.
 bool is_fair_and_expires(const Descriptor& descriptor) {
   return is_fair(descriptor) && descriptor.traits.expiry == Expiry::ttl;
 }
@@ -111,7 +111,8 @@ std::string sharers_do_not_overtake(const Descriptor& descriptor) {
   return {};
 }
 
-/// A dead sharer is waited for until the end of its own TTL, even if others shared the lock later.
+/// A waiter waits for a dead sharer until the end of that one's TTL, even if others shared the lock
+/// later.
 std::string sharers_expire_by_themselves(const Descriptor& descriptor) {
   Bench bench(descriptor, unrenewed());
   const auto dead = bench.client(), later = bench.client(), alone = bench.client();
@@ -132,7 +133,7 @@ bool can_share_fairly(const Descriptor& descriptor) {
   return can_share(descriptor) && descriptor.traits.fair;
 }
 
-/// With the strategy's own waiting, whose last wait must be cut to end with the deadline.
+/// With the strategy's own waiting policy, whose last wait must end with the deadline.
 std::string deadline_is_honoured(const Descriptor& descriptor) {
   constexpr milliseconds kDeadline{300};
   Bench bench(descriptor);
@@ -169,7 +170,7 @@ std::string waiter_gets_its_turn(const Descriptor& descriptor) {
   return bench.is_held() ? "" : "granted, but a stranger gets it too";
 }
 
-/// Nothing but the stop can end the wait before its deadline.
+/// Only the stop can end the wait before its deadline.
 std::string stop_ends_the_wait_by(const Descriptor& descriptor, const StrategyOptions& options) {
   Bench bench(descriptor, options);
   const auto holder = bench.client();

@@ -12,7 +12,7 @@
 
 namespace lockbench::test {
 
-/// A lock that a check must reject, and for this reason rather than another.
+/// A lock that a check must reject for this very reason.
 struct Rejection {
   std::string_view property;
   Descriptor lock;
@@ -39,7 +39,7 @@ inline void expect_rejection(const Rejection& expected) {
   }
 }
 
-/// Of each property some lock is rejected.
+/// Expects that each property rejects some lock.
 inline void expect_all_can_fail(const std::vector<Property>& properties,
                                 const std::vector<Rejection>& rejections) {
   for (const Property& property : properties) {

@@ -18,13 +18,13 @@ std::ostream& operator<<(std::ostream& out, const Promise& promise) {
   return out << promise.strategy->name;
 }
 
-/// What a suite must have to test it.
+/// The kind of store that a suite needs to test it.
 std::string store_for(const Descriptor& strategy) {
   return strategy.traits.nodes > 1 ? std::string(strategy.backend) + "-quorum"
                                    : server_set(strategy);
 }
 
-/// Every strategy that this suite has servers for, with every promise that it makes.
+/// Every strategy that this suite has servers for, with each of its promises.
 std::vector<Promise> all_promises() {
   std::vector<Promise> promises;
   const std::vector<Property> properties = all_properties();
@@ -51,7 +51,7 @@ TEST_P(Strategies, KeepTheirPromises) {
 
 INSTANTIATE_TEST_SUITE_P(All, Strategies, testing::ValuesIn(all_promises()), test_name);
 
-/// In what is known of the store, which a result shows.
+/// In the facts about the store that a result shows.
 TEST(StoreFacts, TellVersionAndRestarts) {
   const auto tested = own_store();
   const auto store = store_at(tested->server().port());
@@ -95,7 +95,8 @@ Property find_property(std::string_view name) {
 
 namespace {
 
-/// The lease is over by the time its grant is heard of, though the server has it still.
+/// The lease has ended by the time the client learns of the grant, although the server still has
+/// it.
 class LateGrants : public testing::TestWithParam<std::string_view> {
  protected:
   void SetUp() override {
@@ -121,7 +122,7 @@ TEST_P(LateGrants, ThatCannotBeGivenBackAreUnknown) {
   EXPECT_TRUE(bench_.is_held());
 }
 
-/// Those that give such a grant back, of the tested store.
+/// Strategies of the tested store that release such a grant.
 std::vector<std::string_view> givers_back() {
   std::vector<std::string_view> names = {
       "redis-set-nx-lua", "redis-set-nx-check",     "redis-fenced",  "redis-queue",
@@ -131,7 +132,7 @@ std::vector<std::string_view> givers_back() {
   return names;
 }
 
-// Of some stores there is none.
+// Some stores have none.
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(LateGrants);
 INSTANTIATE_TEST_SUITE_P(, LateGrants, testing::ValuesIn(givers_back()),
                          [](const auto& tested) { return test::test_name_of(tested.param); });

@@ -18,7 +18,7 @@ std::string_view& chosen() {
   return name;
 }
 
-/// Runs what is checked of every store, and what is checked of this one.
+/// Runs the common tests and those of this store.
 void choose(std::string_view name) {
   chosen() = name;
   select_folder("conformance/common");

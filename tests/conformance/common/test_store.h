@@ -15,67 +15,64 @@
 
 namespace lockbench::test {
 
-/// A server of the kind that a suite is about, or several independent ones, and what the checks
-/// want to know of it past the code under test. For one thread. Whatever cannot be had throws
-/// std::runtime_error.
+/// One server of the suite's kind, or several independent ones, with a view of its data that does
+/// not use the code under test. For one thread. Throws std::runtime_error on failure.
 class TestStore {
  public:
   virtual ~TestStore() = default;
-  /// The only one, or the first.
+  /// The only server, or the first.
   virtual testbed::Server& server() = 0;
-  /// All that one lock lives on.
+  /// All servers of one lock.
   virtual std::vector<testbed::Server*> servers() { return {&server()}; }
 
-  /// Nothing is locked, and nothing left of earlier checks.
+  /// Removes all locks and all data of earlier checks.
   virtual void clear() = 0;
-  /// The keys of what locks have in the store now; for what is held without a key, some name.
+  /// The keys of all locks in the store; for locks without a key, some name.
   virtual std::vector<std::string> keys() = 0;
-  /// When the lock will be free to others at the latest, on our steady clock, as the store's
-  /// content says. Nothing if it never will.
+  /// When the lock will be free at the latest, on our steady clock, according to the store. Nothing
+  /// if it will not.
   virtual std::optional<TimePoint> end_of(const std::string& key) = 0;
-  /// Takes these locks from their holders, as a failover or an operator would.
+  /// Takes these locks from their holders, like a failover or an operator.
   virtual void take_away(const std::vector<std::string>& keys) = 0;
-  /// What would stay in the store for ever if all clients died now.
+  /// Data that would stay in the store for ever if all clients died now.
   virtual std::vector<std::string> staying() { return {}; }
-  /// How many connections there are, our own apart.
+  /// Number of connections, without our own.
   virtual int other_connections() = 0;
-  /// How many replicas the server has.
+  /// Number of the server's replicas.
   virtual int replicas() { return 0; }
-  /// How many clients wait in the server's own queues.
+  /// Number of clients in the server's own queues.
   virtual int waiting() { return 0; }
-  /// Returns when locks can be had again after servers have come back.
+  /// Waits until locks are available again after servers have come back.
   virtual void settle() {}
-  /// Sees every command that reaches one of the servers, past the code under test. Null where the
-  /// store shows no such thing.
+  /// Sees every command that reaches one of the servers. Null if the store has no such feature.
   virtual std::unique_ptr<RedisMonitor> monitor(std::size_t /*server*/ = 0) { return nullptr; }
 
   virtual bool exists(const std::string& key);
-  /// Whether nothing is in the store, or will be once the server has seen that connections are
-  /// gone.
+  /// Whether the store is empty, or will be once the server has noticed closed connections.
   bool becomes_empty();
 };
 
-/// Of a server of the suite's kind on this port of 127.0.0.1, as its option takes it.
+/// The option value for a server of the suite's kind on this port of 127.0.0.1.
 std::string url_of(std::uint16_t port);
 
 struct Property;
 
 /// A kind of store that the program can test.
 struct TestedStore {
-  /// Of its folder. `--store=` takes it.
+  /// The name of its folder, and the value of `--store=`.
   std::string_view name;
-  /// Those whose strategies are tested; with "-quorum" behind it: those that live on several of its
-  /// servers; with "-replicated": those that need replicas.
+  /// Backends whose strategies are tested. Suffix "-quorum": strategies on several of its servers;
+  /// "-replicated": strategies that need replicas.
   std::vector<std::string_view> backends;
-  /// Started on first use, ended with the program. Leave its server running.
+  /// Starts on first use and ends with the program. Leave its server running.
   TestStore& (*shared)();
-  /// For checks that kill or freeze its server.
+  /// A new one, for checks that kill or freeze its server.
   std::unique_ptr<TestStore> (*make)();
-  /// Checks for this store alone, such as those of its sessions. May be null.
+  /// Checks only for this store, such as of its sessions. May be null.
   std::vector<Property> (*properties)() = nullptr;
 };
 
-/// For `shared` and `make`, where a store of the same kind can be made at any time.
+/// Implements `shared` and `make` for stores that can be created at any time.
 template <class Store>
 TestStore& the_one() {
   static Store tested;
@@ -90,7 +87,7 @@ struct TestedStoreRegistration {
   explicit TestedStoreRegistration(TestedStore store);
 };
 
-/// The one that `--store=` names. Throws std::runtime_error if none is named.
+/// The store named by `--store=`. Throws std::runtime_error without it.
 const TestedStore& tested_store();
 
 inline std::vector<std::string_view> tested_backends() { return tested_store().backends; }

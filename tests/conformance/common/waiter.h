@@ -12,10 +12,10 @@
 
 namespace lockbench::test {
 
-/// An acquisition on a thread of its own; stopped at the latest when this is destroyed.
+/// An acquisition on its own thread; stopped at the latest when this is destroyed.
 class Waiter {
  public:
-  /// What the thread does next.
+  /// The thread's next action.
   using Then = std::function<void(Client& client, const AcquireResult& result)>;
 
   Waiter(std::unique_ptr<Client> client, std::string key, Duration longest = patience(),
@@ -31,7 +31,7 @@ class Waiter {
   Waiter& operator=(const Waiter&) = delete;
   ~Waiter() { stop_.request_stop(); }
 
-  /// Until it waits; false if it does not.
+  /// Returns once the client waits; false if it does not.
   bool waits() { return client_->trace().await_waiting(); }
   void stop() { stop_.request_stop(); }
   bool is_done() const { return done_; }

@@ -8,7 +8,7 @@ namespace {
 using etcd::Place;
 using etcd::Standing;
 
-/// The plainest queue of etcd keys, which each broken lock is but for its flaw.
+/// The simplest queue of etcd keys; every broken lock is this one plus a flaw.
 class PlainQueue : public etcd::LeaseQueueLock {
  public:
   using LeaseQueueLock::LeaseQueueLock;
@@ -30,7 +30,7 @@ class PlainQueue : public etcd::LeaseQueueLock {
     return standing;
   }
 
-  /// What was waited for has gone: that must be the holder.
+  /// The awaited key is gone: it must have been the holder's.
   Looked look(const Place& place, const std::stop_token&) override {
     return Standing{.granted = true, .fencing = static_cast<std::uint64_t>(place.revision)};
   }
@@ -44,13 +44,13 @@ class PlainQueue : public etcd::LeaseQueueLock {
   static std::string own_key(const Place& place) { return place.lock + "/" + place.token; }
 };
 
-/// Its contenders belong to no session.
+/// A queue whose contenders belong to no session.
 struct Leaseless : PlainQueue {
   using PlainQueue::PlainQueue;
   etcd::LeaseId lease_of(const Place&) override { return 0; }
 };
 
-/// Leases that hear of nothing.
+/// A lock whose leases never learn of a loss.
 struct Deaf : LockStrategy {
   explicit Deaf(const Context& context) : heedful(context) {}
   StoreResult<void> connect() override { return heedful.connect(); }

@@ -18,7 +18,8 @@ class ChubbyTest : public testing::Test {
   const Descriptor& strategy_ = *find_strategy("chubby");
 };
 
-/// What a writer and the reader behind it were granted. A second writer queues last if `another`.
+/// Expects the grants of a writer and of the reader behind it. If `another`, a second writer queues
+/// last.
 void expect_reader_follows_writer(const Descriptor& strategy, bool another) {
   Bench bench(strategy);
   const auto writer = bench.client();
@@ -53,11 +54,11 @@ TEST_F(ChubbyTest, AFailureIsFollowedByTheDelayWhichALateReleaseDoesNotEnd) {
   const Lease held = granted(holder->share(bench.key(), {}, kChubbyTtl));
   bench.worlds().hold_back_all();
   const LeaseState& state = *held.state;
-  // Until the server has ended the session: its place goes, its guard stays.
+  // Wait until the server has ended the session: its place is gone, its guard stays.
   ASSERT_TRUE(eventually([] { return shared_etcd().probe().keys().size() == 1; }));
   EXPECT_EQ(holder->release(held), ReleaseOutcome::not_owner);
   EXPECT_EQ(shared_etcd().probe().keys().size(), 1U);
-  // Who shares it is not in the way of those who share it too.
+  // A sharer does not block other sharers.
   const Lease shared = granted(successor->share(bench.key(), {}, kChubbyTtl));
   successor->release(shared);
   EXPECT_EQ(successor->try_once(bench.key(), kChubbyTtl).outcome, AcquireOutcome::refused);
@@ -69,7 +70,7 @@ TEST_F(ChubbyTest, AFailureIsFollowedByTheDelayWhichALateReleaseDoesNotEnd) {
 
 TEST_F(ChubbyTest, TheDelayIsWholeHoweverLongAfterARenewalAClientFails) {
   HeldBench bench(seconds(4), strategy_, StrategyOptions{.lock_delay = seconds(1)});
-  // Fails right after its session was renewed: the guard must have been, too.
+  // The client fails right after a renewal of its session: the guard must have been renewed, too.
   const TimePoint first_end = bench.held.state->valid_until();
   ASSERT_TRUE(eventually([&] { return bench.held.state->valid_until() != first_end; }));
   bench.worlds().hold_back_all();

@@ -6,19 +6,19 @@
 namespace lockbench::test {
 namespace {
 
-/// Twice the server's shortest lease, for one whose end is waited for; and for one that is kept.
+/// Twice the server's shortest lease, for tests that await its end; and a longer one to keep.
 constexpr seconds kTtl{2}, kKeptTtl{5};
 
 Duration delay_after_failure(const Descriptor& descriptor) {
   return descriptor.traits.lock_delay ? StrategyOptions().lock_delay : Duration();
 }
 
-/// The name of a place in the queue, of a client that is not there.
+/// The key of an absent client's place in the queue.
 std::string foreign_place(const Descriptor& descriptor, const std::string& key) {
   return key + (descriptor.traits.shared ? "/queue/x/dead" : "/dead");
 }
 
-/// Dies in the middle of the queue: who stood behind it now stands behind the holder.
+/// A waiter dies in the middle of the queue: the next one now stands behind the holder.
 std::string dead_predecessor_hands_nothing_on(const Descriptor& descriptor) {
   HeldBench bench(kLongTtl, descriptor);
   EtcdProbe& probe = shared_etcd().probe();
@@ -27,7 +27,7 @@ std::string dead_predecessor_hands_nothing_on(const Descriptor& descriptor) {
   Waiter waiter(bench.client(), bench.key());
   if (!waiter.waits()) return "it did not wait";
   probe.revoke(dead);
-  // Woken by that, it looks, and waits for another: its second watch.
+  // Woken by that, it looks and waits for another key: its second watch.
   std::ptrdiff_t watches = 0;
   const auto looked = [&] {
     const auto sent = names_of(waiter.client().trace().take());
@@ -43,8 +43,9 @@ std::string dead_predecessor_hands_nothing_on(const Descriptor& descriptor) {
   return *gained.fencing > *bench.held.fencing ? "" : "the fencing number did not grow";
 }
 
-/// A process that stands still does not keep its lease alive. Nobody is granted the lock before it
-/// must have stopped believing, and before any lock-delay is over; and when it goes on, it learns.
+/// A stopped process does not keep its lease alive. The lock is not granted again before the holder
+/// must have stopped believing in it and any lock-delay is over. When the holder resumes, it learns
+/// of the loss.
 std::string stopped_holder_is_succeeded_in_time(const Descriptor& descriptor) {
   Bench bench(descriptor);
   Bench other(descriptor, url_of(shared_store().server().port()));
@@ -67,7 +68,7 @@ std::string stopped_holder_is_succeeded_in_time(const Descriptor& descriptor) {
   return {};
 }
 
-/// The server ends the session of a client that works.
+/// The server ends a working client's session.
 std::string revoked_session_is_learned_of(const Descriptor& descriptor) {
   HeldBench bench(kKeptTtl, descriptor);
   EtcdProbe& probe = shared_etcd().probe();
@@ -86,8 +87,8 @@ std::string revoked_session_is_learned_of(const Descriptor& descriptor) {
   return bench.holder->release(again) == ReleaseOutcome::released ? "" : "cannot be released";
 }
 
-/// A creation that is given up for its slow answer, and carried out: it arrives, and so does that
-/// it was given up, but later.
+/// A creation is given up because its answer is slow, but the server executes it; the removal
+/// arrives later.
 std::string late_creation_leaves_no_contender(const Descriptor& descriptor) {
   const auto line = proxy_to(shared_store().server().port());
   shared_store().clear();
@@ -104,8 +105,8 @@ std::string late_creation_leaves_no_contender(const Descriptor& descriptor) {
   if (lost.outcome != AcquireOutcome::unknown) return unexpected(lost, AcquireOutcome::unknown);
   line->heal();
   if (!comes_true([&] { return probe.revision() > before; })) return "the creation never arrives";
-  // Until its session is over at the latest it may stand in the way. Not asked by the client that
-  // gives up so soon: a slow disk may cost it another answer.
+  // It may block others until its session ends at the latest. Another client asks: the impatient
+  // one might lose another answer to a slow disk.
   const Lease next = granted(successor->acquire(bench.key(), patience(), kTtl), "afterwards: ");
   successor->release(next);
   return shared_store().becomes_empty() ? "" : "a contender is left in the queue";

@@ -13,8 +13,8 @@
 
 namespace lockbench::test {
 
-/// Looks into an etcd of the shared testbed past the code under test. For one thread. Throws
-/// std::runtime_error where a call fails; waits for a server that is on its way up.
+/// Looks into an etcd of the shared testbed, independently of the code under test. For one thread.
+/// Throws std::runtime_error if a call fails; waits for a server that is starting.
 class EtcdProbe {
  public:
   explicit EtcdProbe(std::uint16_t port);
@@ -22,7 +22,7 @@ class EtcdProbe {
   EtcdProbe& operator=(const EtcdProbe&) = delete;
   ~EtcdProbe();
 
-  /// Those below `prefix` (empty: all), the oldest first.
+  /// The keys below `prefix` (empty: all), the oldest first.
   std::vector<etcdserverpb::KeyValue> keys(const std::string& prefix = {});
   /// Grows with every change of a key.
   std::int64_t revision();
@@ -30,7 +30,7 @@ class EtcdProbe {
   void remove_all(const std::string& prefix = {});
   etcd::LeaseId grant(std::int64_t seconds);
   void revoke(etcd::LeaseId lease);
-  /// Nothing left to live, in seconds: it is gone.
+  /// Whether the lease has time left.
   bool is_alive(etcd::LeaseId lease);
 
  private:
@@ -44,14 +44,14 @@ class EtcdTestStore : public TestStore {
 
   testbed::Server& server() override { return *server_; }
   void clear() override { probe_.remove_all(); }
-  /// Of a lock's keys their common beginning, which is the lock's own.
+  /// The common prefix of a lock's keys, which is the lock's key.
   std::vector<std::string> keys() override;
   std::vector<std::string> staying() override;
-  /// An end is put off for as long as its client lives.
+  /// The end is postponed for as long as the client lives.
   std::optional<TimePoint> end_of(const std::string&) override { return std::nullopt; }
   void take_away(const std::vector<std::string>& keys) override;
   int other_connections() override;
-  /// All in a queue but the first.
+  /// All contenders in queues except the first of each.
   int waiting() override;
 
   EtcdProbe& probe() { return probe_; }

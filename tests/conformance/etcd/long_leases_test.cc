@@ -15,8 +15,8 @@
 namespace lockbench::test {
 namespace {
 
-/// Knows nothing but leases, and grants none for less than its least TTL: that of an etcd grows
-/// with its election timeout, and our servers elect quickly.
+/// Only serves leases, with a long minimum TTL. A real etcd's minimum grows with its election
+/// timeout, and our servers elect quickly.
 class EtcdOfLongLeases : etcdserverpb::Lease::Service {
  public:
   static constexpr std::int64_t kLeastSeconds = 5;
@@ -32,7 +32,7 @@ class EtcdOfLongLeases : etcdserverpb::Lease::Service {
   ~EtcdOfLongLeases() override { server_->Shutdown(std::chrono::system_clock::now()); }
 
   std::string url() const { return "etcd://127.0.0.1:" + std::to_string(port_); }
-  /// The seconds of all leases so far.
+  /// TTLs of all leases so far, in seconds.
   std::vector<std::int64_t> granted() const {
     const std::scoped_lock lock(mutex_);
     return granted_;
@@ -63,7 +63,7 @@ TEST(ChubbyLeases, AreApartByTheWholeDelayWhereTheServerGrantsMoreThanWasAskedFo
   const auto lock =
       make_carried(*find_strategy("chubby"),
                    {.endpoints = endpoints, .options = options, .env = *env, .services = services});
-  // It has no locks, but by then both leases of the session are there.
+  // It has no locks, but by now it has granted both leases of the session.
   const AcquireResult refused = lock->acquire({.key = "lockbench:conformance:{lock}",
                                                .ttl = std::chrono::seconds(1),
                                                .deadline = env->now(),

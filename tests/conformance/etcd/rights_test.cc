@@ -13,14 +13,14 @@ using testing::Each;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-// Keys go in base64: from "lockbench:" to the first that does not begin so, and "foreign".
+// Keys in base64: from "lockbench:" to the first key without that prefix, and "foreign".
 constexpr const char* kOurs = R"("key":"bG9ja2JlbmNoOg==","range_end":"bG9ja2JlbmNoOw==")";
 constexpr const char* kForeign = R"("key":"Zm9yZWlnbg==")";
 
 /// The documented role and user.
 class EtcdRights : public testing::Test {
  protected:
-  /// Does what the documented lines do.
+  /// Executes the documented lines.
   EtcdRights() {
     EXPECT_THAT(documented_rights("etcdctl role add", {{"PASSWORD", "hunter2"}}),
                 ElementsAre("etcdctl role add lockbench",

@@ -71,7 +71,7 @@ TEST_P(EtcdSessions, AreSharedByTheLocksOfAClientAndByNobodyElse) {
 TEST_P(EtcdSessions, ArePromisedNoLongerThanTheServerKeepsThem) {
   Bench bench(strategy_);
   const auto holder = bench.client();
-  // A fraction of a second is rounded up, as the store counts in whole ones.
+  // Fractions of a second are rounded up, as the store counts in whole seconds.
   const TimePoint asked_at = holder->now();
   const Lease held = granted(holder->try_once(bench.key(), kSessionTtl - milliseconds(500)));
   EXPECT_GE(held.state->valid_until(), asked_at + kSessionTtl);
@@ -84,7 +84,7 @@ TEST_P(EtcdSessions, ArePromisedNoLongerThanTheServerKeepsThem) {
 
 INSTANTIATE_TEST_SUITE_P(All, EtcdSessions, testing::Values("etcd", "chubby"));
 
-/// The number of the member that leads; nothing if none comes to.
+/// The number of the leading member; nothing if no leader is elected.
 std::optional<std::size_t> leader_of(const std::vector<std::unique_ptr<testbed::Server>>& cluster) {
   std::size_t leader = cluster.size();
   const bool found = eventually([&] {
@@ -101,7 +101,7 @@ TEST(EtcdCluster, FailsOverWithoutLosingALock) {
   ASSERT_TRUE(cluster) << cluster.error();
   const auto leader = leader_of(*cluster);
   ASSERT_TRUE(leader);
-  // Clients of a follower, so that all they see of it is the election.
+  // Clients of a follower only see the election.
   const auto port = [&](std::size_t after) {
     return cluster->at((*leader + after) % cluster->size())->port();
   };
@@ -111,7 +111,7 @@ TEST(EtcdCluster, FailsOverWithoutLosingALock) {
   ASSERT_TRUE(cluster->at(*leader)->kill_hard());
   ASSERT_TRUE(leader_of(*cluster)) << "no other is elected";
   AcquireResult refused;
-  // Their member may hear of the new leader a little later.
+  // Their member may learn of the new leader a little later.
   EXPECT_TRUE(eventually([&] {
     refused = other->try_once(bench.key());
     return refused.lease || refused.outcome == AcquireOutcome::refused;
@@ -129,10 +129,10 @@ TEST(EtcdUsers, AreLetInByTheirPasswordAndAgainAfterARestart) {
   const std::string url = tested.server().url();
   HeldBench bench(kLongTtl, *find_strategy("etcd"), url);
   EXPECT_EQ(bench.holder->release(bench.held), ReleaseOutcome::released);
-  // It forgets the tokens that it has given out.
+  // It forgets the tokens that it has issued.
   ASSERT_TRUE(tested.server().restart(true));
   AcquireResult again = bench.holder->acquire(bench.key(), patience());
-  // One may be lost: nobody has listened to a connection that ended while it was idle.
+  // One acquisition may fail: the end of an idle connection goes unnoticed.
   if (!again.lease) again = bench.holder->acquire(bench.key(), patience());
   ASSERT_TRUE(again.lease) << again.reason;
   EXPECT_EQ(bench.holder->release(*again.lease), ReleaseOutcome::released);
@@ -165,8 +165,8 @@ TEST(EtcdStore, RemovesTheKeysOfALock) {
               testing::UnorderedElementsAre("lockbench:r1:{1}", "lockbench:other:{1}"));
 }
 
-/// Places in queues that could not be left, of a client that holds another lock on the same
-/// session, which therefore goes on.
+/// Places in queues that could not be removed, of a client whose session continues because it holds
+/// another lock.
 class EtcdPlaces : public testing::TestWithParam<const char*> {
  protected:
   std::string key(const char* which) const { return bench_.key() + ":" + which; }
@@ -181,7 +181,7 @@ TEST_P(EtcdPlaces, ThatCouldNotBeLeftAreReportedAndLeftWithTheNextLock) {
   const Lease held = granted(client_->try_once(key("1")));
   const Lease others = granted(other_->try_once(key("2")));
   const std::size_t alone = below(key("2")).size();
-  client_->faults().drop_command(2);  // the first queues
+  client_->faults().drop_command(2);  // the first command queues
   const AcquireResult refused = client_->try_once(key("2"));
   EXPECT_EQ(refused.outcome, AcquireOutcome::unknown);
   EXPECT_THAT(refused.reason, testing::HasSubstr(shared_endpoints().front()));
@@ -217,8 +217,8 @@ TEST_P(EtcdPlaces, OfItsOwnAreNotWaitedBehind) {
   const Lease held = granted(client_->try_once(key("1")));
   client_->faults().drop_answer(1);
   EXPECT_EQ(client_->try_once(key("2")).outcome, AcquireOutcome::unknown);
-  client_->faults().drop_command(1);  // nor can it be left before the next is asked for
-  // On a new session, by whose TTL it looks again at the latest.
+  client_->faults().drop_command(1);  // it cannot be removed before the next acquisition either
+  // On a new session; it looks again after that session's TTL at the latest.
   const AcquireResult again = client_->acquire(key("2"), patience(), seconds(1));
   EXPECT_TRUE(again.lease) << again.reason;
   EXPECT_FALSE(held.state->lost_at()) << "it might have gone with its session";

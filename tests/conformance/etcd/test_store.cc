@@ -18,12 +18,12 @@ void must_be_done(const grpc::Status& status) {
   if (!status.ok()) throw std::runtime_error("probe: " + status.error_message());
 }
 
-/// For a range of all keys that begin so.
+/// Sets the range to all keys with this prefix.
 template <class Request>
 void select(Request& request, const std::string& prefix) {
   std::string end = prefix;
   if (!end.empty()) ++end.back();
-  // A zero byte is the lowest key, and as an end stands for all that follows.
+  // A zero byte is the smallest key, and as range_end means all following keys.
   request.set_key(prefix.empty() ? std::string(1, '\0') : prefix);
   request.set_range_end(end.empty() ? std::string(1, '\0') : end);
 }
@@ -54,7 +54,7 @@ struct EtcdProbe::Stubs {
     token = response.token();
   }
 
-  /// A server that was restarted has forgotten its tokens.
+  /// A restarted server has forgotten its tokens.
   template <class Service, class Request, class Response>
   Response ask(Service& service,
                grpc::Status (Service::*method)(grpc::ClientContext*, const Request&, Response*),
@@ -166,7 +166,7 @@ void EtcdTestStore::take_away(const std::vector<std::string>& keys) {
 }
 
 int EtcdTestStore::other_connections() {
-  probe_.keys();  // so that its own connection is there, and counted each time
+  probe_.keys();  // opens its own connection, so that it is counted each time
   // "  0: 0100007F:C1A2 0100007F:5EC4 01 ...": in hex, and 01 is an established one.
   std::ifstream table("/proc/net/tcp");
   const std::string wanted = fmt::format(":{:04X}", server_->port());

@@ -34,7 +34,7 @@ TEST(Keys, ThatMemcachedCannotHoldAreRefused) {
   EXPECT_TRUE(client->try_once(std::string(250, 'k')).lease);
 }
 
-/// Between the look and the change of a release the lock changes hands.
+/// The lock changes hands between the two commands of a release.
 TEST(CasRelease, DoesNotRemoveASuccessor) {
   class Meddler : public ForwardingEnv {
    public:
@@ -52,11 +52,11 @@ TEST(CasRelease, DoesNotRemoveASuccessor) {
       lock->acquire({.key = bench.key(), .ttl = kLongTtl, .deadline = TimePoint{}, .stop = {}}));
   EXPECT_EQ(lock->release(held).outcome, ReleaseOutcome::not_owner);
   EXPECT_TRUE(is_the_successors(bench.key()));
-  // A release that changed it would have been seen: a renewal is refused as well.
+  // The release changed nothing; a renewal is refused as well.
   EXPECT_EQ(lock->renew(held, kLongTtl).outcome, RenewOutcome::not_owner);
 }
 
-/// The lease is over by the time its grant is heard of, and somebody else has the lock.
+/// The lease has ended by the time the client learns of its grant, and another client has the lock.
 AcquireResult acquire_late(const char* strategy, bool may_give_back) {
   Bench bench(*find_strategy(strategy));
   const auto client = bench.client();

@@ -5,21 +5,22 @@
 
 namespace lockbench::test {
 
-/// Looks into its memcached past the code under test, by its text protocol.
+/// Looks into memcached by its text protocol, independently of the code under test.
 class MemcachedTestStore : public TestStore {
  public:
   MemcachedTestStore();
 
   testbed::Server& server() override { return *server_; }
   void clear() override { ask("flush_all"); }
-  /// A dump may miss what is just being moved between lists.
+  /// Not by a dump, which may miss items while they move between lists.
   bool exists(const std::string& key) override { return ask("mg " + key).front() != "EN"; }
   std::vector<std::string> keys() override;
   std::optional<TimePoint> end_of(const std::string& key) override;
   void take_away(const std::vector<std::string>& keys) override;
   int other_connections() override;
 
-  /// The lines of the answers. The server ends the connection, so it does not count afterwards.
+  /// The lines of the answers. The server then closes the connection, so it is not counted
+  /// afterwards.
   std::vector<std::string> ask(const std::string& commands) const;
 
  private:

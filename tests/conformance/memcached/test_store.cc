@@ -7,7 +7,7 @@
 namespace lockbench::test {
 namespace {
 
-/// Percent-encoded, what our tests' keys contain of it at least.
+/// Decodes the percent-encoding that occurs in test keys.
 std::string decoded(const std::string& encoded) {
   std::string key;
   for (std::size_t i = 0; i < encoded.size(); ++i) {
@@ -33,7 +33,7 @@ std::vector<std::string> MemcachedTestStore::ask(const std::string& commands) co
 }
 
 std::vector<std::string> MemcachedTestStore::keys() {
-  // One dump at a time, also with the server's own.
+  // Only one dump can run at a time, including the server's own.
   std::string dump;
   const auto whole = [](std::string_view text) {
     return text.ends_with("END\r\n") || text.starts_with("BUSY");
@@ -47,13 +47,13 @@ std::vector<std::string> MemcachedTestStore::keys() {
   for (const std::string& line : lines_of(dump)) {
     if (line.starts_with("key=")) keys.push_back(decoded(line.substr(4, line.find(' ') - 4)));
   }
-  // The dump may list what has expired.
+  // The dump may list expired items.
   std::erase_if(keys, [this](const std::string& key) { return !exists(key); });
   return keys;
 }
 
 std::optional<TimePoint> MemcachedTestStore::end_of(const std::string& key) {
-  // "HD t11" with its seconds, rounded up; "HD t-1" without an end; "EN" for what is not there.
+  // "HD t11": seconds left, rounded up; "HD t-1": no end; "EN": no such item.
   const std::string answer = ask("mg " + key + " t").front();
   if (!answer.starts_with("HD t") || answer.starts_with("HD t-")) return std::nullopt;
   return Carrier::current().now() + std::chrono::seconds(std::stoi(answer.substr(4)));

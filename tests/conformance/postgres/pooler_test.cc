@@ -12,7 +12,7 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 
-/// Each lock relies on settings of its session, and most live in it.
+/// Each lock relies on settings of its session, and most belong to it.
 class BehindAPooler : public testing::TestWithParam<std::string_view> {
  protected:
   static std::unique_ptr<testbed::Server> pooler(const std::string& mode, int sessions = 20) {
@@ -40,7 +40,7 @@ TEST_P(BehindAPooler, OfTransactionsNothingIsGrantedAndTheReasonIsPlain) {
   }
 }
 
-/// As other clients take the sessions in between.
+/// Busy: other clients use the sessions in between.
 TEST_P(BehindAPooler, OfTransactionsThatIsBusyNothingIsGrantedEither) {
   const auto server = pooler("transaction");
   PostgresProbe one(server->url()), other(server->url());
@@ -68,7 +68,7 @@ INSTANTIATE_TEST_SUITE_P(, BehindAPooler,
                          testing::Values("postgres-advisory", "postgres-row", "postgres-lease"),
                          [](const auto& tested) { return test_name_of(tested.param); });
 
-/// The session that is asked for to find out may not be there.
+/// The extra session for the pooler check may not be available.
 TEST(BehindAPoolerOfSessions, TheLastOneIsEnough) {
   const auto server =
       deployment::need(testbed::start_pgbouncer(shared_testbed(), shared_postgres().server().port(),

@@ -11,13 +11,13 @@ struct pg_conn;
 
 namespace lockbench::test {
 
-/// Looks into a PostgreSQL past the code under test. For one thread. Throws std::runtime_error
-/// where a statement fails.
+/// Looks into a PostgreSQL server, independently of the code under test. For one thread. Throws
+/// std::runtime_error if a statement fails.
 class PostgresProbe {
  public:
   explicit PostgresProbe(const std::string& dsn);
 
-  /// The rows, with their columns one after the other, nulls as "".
+  /// All columns of all rows, one after the other; nulls as "".
   std::vector<std::string> ask(const std::string& sql, const std::vector<std::string>& values = {});
 
  private:
@@ -40,7 +40,7 @@ class PostgresTestStore : public TestStore {
   void take_away(const std::vector<std::string>& keys) override;
   int other_connections() override;
 
-  /// Anew each time: the server may have been killed meanwhile.
+  /// A new one each time, as the server may have been killed meanwhile.
   PostgresProbe probe() const { return PostgresProbe(server_->url()); }
   int waiting() override;
 

@@ -10,7 +10,7 @@ namespace {
 
 using testing::HasSubstr;
 
-/// A database in which the documented role has what is documented, and nobody else has anything.
+/// A database in which the documented role has the documented rights, and other roles have none.
 class PostgresRights : public testing::Test {
  protected:
   PostgresRights() {
@@ -30,7 +30,7 @@ class PostgresRights : public testing::Test {
     return fmt::format("postgresql://lockbench:hunter2@127.0.0.1:{}/rights",
                        shared_postgres().server().port());
   }
-  /// Of the one who may do everything.
+  /// The superuser's URL.
   static std::string admins_url() {
     std::string url = shared_postgres().server().url();
     return url.replace(url.rfind('/') + 1, std::string::npos, "rights");

@@ -14,7 +14,7 @@
 namespace lockbench::test {
 namespace {
 
-/// Whose connection and schema are there before it starts, so that the wait is all that is left.
+/// A waiter that has its connection and schema before it starts, so that only the wait is left.
 class WarmWaiter : public Waiter {
  public:
   explicit WarmWaiter(Bench& bench, Duration longest = patience())
@@ -38,7 +38,7 @@ class PostgresSessions : public testing::TestWithParam<const char*> {
 TEST_P(PostgresSessions, DieWithTheirConnectionAndTheNextWaiterIsGranted) {
   WarmWaiter waiter(bench_);
   ASSERT_TRUE(eventually([] { return shared_postgres().waiting() == 1; }));
-  // The holder's alone: the waiter has no lock, or only waits for one in its transaction.
+  // Only the holder's: the waiter has no lock, or only waits for one in its transaction.
   PostgresProbe probe = shared_postgres().probe();
   probe.ask(
       "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity "
@@ -64,8 +64,8 @@ TEST_P(PostgresSessions, TheServerEndsTheWaitAtTheDeadline) {
   bench_.holder->release(bench_.held);
 }
 
-/// Its time is up while the server process that waits is held up, and so is what it was granted
-/// meanwhile: the process sees both at once, and answers that it was too late.
+/// The wait times out and the lock is granted while the waiting server process is stopped: on
+/// resuming it sees both, and answers that it was too late.
 TEST_P(PostgresSessions, AGrantThatTheServerSeesTooLateIsNotKept) {
   WarmWaiter waiter(bench_, seconds(3));
   ASSERT_TRUE(eventually([] { return shared_postgres().waiting() == 1; }));
@@ -109,7 +109,7 @@ TEST_P(PostgresSessions, AFrozenServerDoesNotKeepAStoppedWaiter) {
 INSTANTIATE_TEST_SUITE_P(Of, PostgresSessions, testing::Values("postgres-advisory", "postgres-row"),
                          [](const auto& tested) { return std::string(tested.param).substr(9); });
 
-/// The answer to the grant is lost, and its connection with it, as the client is stopped.
+/// The answer with the grant is lost together with its connection, as the client is stopped.
 AcquireResult acquire_and_lose_the_answer() {
   Bench bench(*find_strategy("postgres-lease"));
   const auto client = bench.client();
@@ -203,8 +203,7 @@ TEST(PostgresStore, AWrongPasswordStaysSecret) {
   EXPECT_THAT(reached.error().message, testing::Not(testing::HasSubstr("hunter2")));
 }
 
-/// Advisory locks of a session that were granted by a statement which then failed: its fencing
-/// number cannot be drawn any more.
+/// Advisory locks granted by a statement that then failed, as it could not draw a fencing number.
 class AdvisoryErrors : public testing::TestWithParam<milliseconds> {
  protected:
   AcquireResult acquire_in_error(const std::string& key) {
@@ -241,7 +240,7 @@ TEST_P(AdvisoryErrors, DoNotEndTheOtherLocksOfTheirSession) {
   EXPECT_TRUE(other_->try_once(bench_.key() + ":1").lease) << "however often it was granted";
 }
 
-/// Though the server frees whatever its session has on that key.
+/// Although the server would free every lock of its session on that key.
 TEST(AdvisoryLeases, GiveALockBackOnce) {
   Bench bench(*find_strategy("postgres-advisory"));
   const auto client = bench.client();
@@ -256,10 +255,10 @@ TEST(AdvisoryLeases, GiveALockBackOnce) {
 INSTANTIATE_TEST_SUITE_P(WithAndWithoutPatience, AdvisoryErrors,
                          testing::Values(milliseconds(0), milliseconds(5000)));
 
-// Many, as they all cancel their waits at once; each needs a second connection for it.
+// Many: all cancel their waits at once, and each needs a second connection for that.
 constexpr int kWaiters = 40;
 
-/// A client of a run that ends: its waits stop, but not its commands.
+/// A client of an ending run: its waits stop, but not its commands.
 class ClientOfRun {
  public:
   ClientOfRun(Bench& bench, int number, const std::stop_token& run_over)

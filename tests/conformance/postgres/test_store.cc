@@ -53,7 +53,7 @@ PostgresTestStore::PostgresTestStore()
 
 void PostgresTestStore::clear() {
   PostgresProbe look = probe();
-  // What earlier checks left hanging; bounded by the time given, each.
+  // End sessions left by earlier checks, each within a bounded time.
   look.ask(
       "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity "
       "WHERE application_name LIKE 'lockbench%'");
@@ -63,7 +63,7 @@ void PostgresTestStore::clear() {
 std::vector<std::string> PostgresTestStore::keys() {
   PostgresProbe look = probe();
   std::vector<std::string> keys;
-  // Numbers do not tell their keys: those that a check uses are known by their first words.
+  // Advisory numbers do not show their keys, so try the keys that a check uses.
   const std::string key = "lockbench:conformance:{lock}";
   const std::string number = std::to_string(postgres::advisory_number(key));
   for (const std::string& held :

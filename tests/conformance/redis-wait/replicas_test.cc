@@ -9,14 +9,14 @@
 namespace lockbench::test {
 namespace {
 
-/// Enough for replicas that answer.
+/// Long enough for replicas that answer.
 constexpr milliseconds kBound{1000};
 
 StrategyOptions within(Duration bound, std::optional<int> replicas = std::nullopt) {
   return {.wait_replicas = replicas, .wait_timeout = bound};
 }
 
-/// One group for all; every replica follows when a test begins.
+/// One group for all tests; every replica follows at the start of each.
 class Replicas : public testing::Test {
  protected:
   Replicas() : store_(breakable_store()) {
@@ -94,7 +94,7 @@ TEST_F(Replicas, OneThatIsFrozenMeansRefusalWithinTheBound) {
   warm_up(*client, bench.key());
   freeze({1});
   const TimePoint begin = client->now();
-  // A wait would not help either: it is asked for, and not made use of.
+  // Waiting would not help, so the patience is not used.
   const AcquireResult refused = client->acquire(bench.key(), patience());
   const Duration taken = client->now() - begin;
   EXPECT_EQ(refused.outcome, AcquireOutcome::refused) << refused.reason;
@@ -146,7 +146,7 @@ TEST_F(Replicas, MustKnowOfARenewalToo) {
   EXPECT_GT(bench.held.state->valid_until(), was);
 }
 
-/// Ends the request when the lock was taken and before anybody waits for replicas.
+/// Stops the request after the lock was taken, before the wait for replicas.
 class StopsAfterSet : public ForwardingEnv {
  public:
   StopsAfterSet(Env& inner, std::stop_source& stop) : ForwardingEnv(inner), stop_(stop) {}
@@ -160,7 +160,7 @@ class StopsAfterSet : public ForwardingEnv {
 };
 
 TEST_F(Replicas, HaveNotAcknowledgedWhatAnotherConnectionWrote) {
-  // After a stop the next command needs a new connection, on which WAIT has nothing to wait for.
+  // After a stop the next command uses a new connection, on which WAIT has nothing to wait for.
   const auto world = make_system_env(1);
   std::stop_source stop;
   StopsAfterSet env(*world, stop);
@@ -199,7 +199,7 @@ TEST_F(Replicas, WithoutTheirNumberNothingIsGranted) {
   EXPECT_TRUE(store_.keys().empty());
 }
 
-/// Redisson's rule: all replicas are waited for, and one is enough.
+/// Redisson's rule: wait for all replicas, but one is enough.
 class ReentrantWait : public Replicas {
  protected:
   Bench bench_{*find_strategy("redis-reentrant-wait"), store_, unrenewed(within(kBound))};

@@ -17,9 +17,9 @@ class ReplicatedStore : public RedisTestStore {
 
   testbed::Server& server() override { return group_->primary(); }
   int replicas() override { return kReplicas; }
-  /// Without those of the replicas.
+  /// Without the replicas' connections.
   int other_connections() override;
-  /// Until every replica follows the primary again.
+  /// Waits until every replica follows the primary again.
   void settle() override;
 
   testbed::RedisGroup& group() { return *group_; }

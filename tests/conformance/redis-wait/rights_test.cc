@@ -23,7 +23,7 @@ Words words_of(const std::string& text) {
   return words;
 }
 
-/// For a user `tested`: the servers of tests have a user lockbench, who may do anything.
+/// For a user `tested`, as test servers have a user lockbench with all rights.
 Words acl_of(std::span<const Descriptor* const> strategies) {
   Words words = words_of(redis::acl_command(strategies));
   words.at(2) = "tested";
@@ -44,7 +44,7 @@ std::vector<const Descriptor*> redis_strategies() {
   return all;
 }
 
-/// A server with the user that lockbench proposes, and with a log of what it is denied.
+/// A server with the user that lockbench proposes and a log of denied commands.
 class RedisRights : public testing::Test {
  protected:
   RedisRights() {
@@ -62,22 +62,22 @@ class RedisRights : public testing::Test {
     return use_fully(strategy, quorum ? Words{url(1), url(2), url(3)} : Words{url(1)}, patience);
   }
   bool was_denied() { return !admin_.ask({"ACL", "LOG"}).empty(); }
-  /// Some wait in vain without the right, hence the short time; on a busy machine it ends before
-  /// the command is sent, hence the longer one.
+  /// A short time first, as some strategies wait in vain without the right; then a longer one, as
+  /// on a busy machine the command may not have been sent.
   bool is_missed(const std::string& right) {
     if (right == "+unsubscribe") return unsubscribing_is_denied();
     for (const Duration longest : {milliseconds(300), milliseconds(10'000)}) {
       for (const Descriptor* strategy : redis_strategies()) {
         const Words own = rights_of({&strategy, 1});
         if (std::find(own.begin(), own.end(), right) == own.end()) continue;
-        admin_.ask({"FLUSHALL"});  // locks that could not be released
+        admin_.ask({"FLUSHALL"});  // removes locks that could not be released
         (void)use(*strategy, longest);
         if (was_denied()) return true;
       }
     }
     return false;
   }
-  /// A channel is left only some time after the last that waited.
+  /// A channel is left some time after its last waiter.
   bool unsubscribing_is_denied() {
     Bench bench(*find_strategy("redis-reentrant-notify"), url(1), notified());
     const auto holder = bench.client(), waiter = bench.client();
@@ -102,7 +102,7 @@ TEST_F(RedisRights, AreEnough) {
 
 TEST_F(RedisRights, AreAllNeeded) {
   for (const std::string& right : rights_of(redis_strategies())) {
-    // Of a master that sentinels name; of a lock that has expired.
+    // Only needed for a master behind sentinels, and for an expired lock.
     if (right == "+role" || right == "+getset") continue;
     admin_.ask({"ACL", "SETUSER", "tested", "-" + right.substr(1)});
     EXPECT_TRUE(is_missed(right)) << right;
@@ -122,7 +122,7 @@ TEST_F(RedisRights, GiveNothingElse) {
       "GET foreign;SET foreign 2;UNLINK foreign;PUBLISH foreign 1;MONITOR;MODULE LIST;"
       "MIGRATE h 1 foreign 0 1;SAVE;BGREWRITEAOF;CLUSTER INFO");
   for (std::string command; std::getline(commands, command, ';');) {
-    // DEBUG and MODULE are not even allowed to those who have the right.
+    // DEBUG and MODULE are forbidden even with the right.
     EXPECT_THAT([&] { user.ask(words_of(command)); },
                 testing::ThrowsMessage<std::runtime_error>(
                     testing::AnyOf(HasSubstr("NOPERM"), HasSubstr("command not allowed"))))

@@ -16,7 +16,7 @@ ReplicatedStore::ReplicatedStore() {
 }
 
 int ReplicatedStore::other_connections() {
-  // The probe's own is the one more.
+  // One of them is the probe's own.
   const std::string clients = probe().ask({"CLIENT", "LIST", "TYPE", "normal"});
   return static_cast<int>(std::count(clients.begin(), clients.end(), '\n')) - 1;
 }
@@ -31,7 +31,7 @@ bool ReplicatedStore::replicas_follow() {
   for (std::size_t i = 0; i < kReplicas; ++i) {
     if (!says_of_replication(group_->replica(i), "master_link_status:up")) return false;
   }
-  // What was written before they came they are taken to have: it is the second that shows.
+  // Replicas are assumed to have everything written before they came, so write twice.
   RedisProbe& primary = probe();
   const std::string all = std::to_string(kReplicas);
   for (int i = 0; i < 2; ++i) {

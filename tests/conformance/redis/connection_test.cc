@@ -93,7 +93,7 @@ TEST_F(Connection, AnswersOfABrokenPipelineAreUnanswered) {
     ASSERT_FALSE(reply.has_value());
     EXPECT_EQ(reply.error().kind, StoreError::Kind::unanswered);
   }
-  // All three had been sent.
+  // All three had been executed.
   EXPECT_EQ(RedisProbe(shared_redis().port()).get("lockbench:n"), "3");
   const auto next = redis_->call({"INCR", "lockbench:n"});
   ASSERT_TRUE(next.has_value());
@@ -146,7 +146,7 @@ TEST(Store, RemovesARunWithItsPartsAndNothingElse) {
   const auto store = find_store_kind("redis")->make(server->url(), kPatience);
   RedisProbe probe(server->port());
   const std::string run = "20261121T012530Z-4f3a9c";
-  // More than one page of SCAN.
+  // More keys than one page of SCAN.
   for (int i = 0; i < 3000; ++i)
     probe.ask({"SET", fmt::format("lockbench:{}:{{{}}}", run, i), "1"});
   probe.ask({"SET", fmt::format("lockbench:{}-12:{{0}}:fencing", run), "1"});

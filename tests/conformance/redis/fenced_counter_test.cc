@@ -90,7 +90,7 @@ TEST(FencingNumbers, OutliveEveryLease) {
     const auto left = [&] { return probe.time_to_live(numbers).value_or(milliseconds(0)); };
     EXPECT_GT(left(), hours(23)) << strategy;
 
-    // A lease that is renewed for long.
+    // Simulates a lease that is renewed for long.
     probe.ask({"PEXPIRE", numbers, "1000"});
     ASSERT_EQ(bench.holder->lock().renew(bench.held, seconds(10)).outcome, RenewOutcome::renewed);
     EXPECT_GT(left(), hours(23)) << strategy;

@@ -8,11 +8,11 @@
 namespace lockbench::test {
 namespace {
 
-/// How long a puppet's question is good for where it lives, and where it is as good as dead.
+/// Lifetime of a puppet's request: one that lives, and one that is as good as dead.
 constexpr seconds kAlive{60};
 constexpr milliseconds kDying{1};
 
-/// redis-queue against clients that do only what they are told, such as to die.
+/// redis-queue against puppets: clients that only act as told, for example die.
 class QueueRaces : public testing::Test {
  protected:
   struct Answer {
@@ -22,7 +22,7 @@ class QueueRaces : public testing::Test {
 
   std::string key(std::string_view suffix) const { return bench_.key() + std::string(suffix); }
 
-  /// A puppet's own question, in which its token is all that it is.
+  /// A puppet's request; its token is its whole identity.
   Answer ask(const std::string& token, milliseconds alive = kAlive, milliseconds ttl = kLongTtl) {
     const std::string said =
         probe_.ask({"EVAL", std::string(redis::scripts::queue.source), "4", key(""), key(":queue"),
@@ -41,7 +41,7 @@ class QueueRaces : public testing::Test {
   RedisProbe probe_{shared_redis().port()};
 };
 
-/// Also of more than one step drops.
+/// Even if that takes several steps.
 TEST_F(QueueRaces, TheDeadAreDropped) {
   constexpr int kDead = 40;
   for (int i = 0; i < kDead; ++i) ASSERT_FALSE(ask("dead" + std::to_string(i), kDying).granted);
@@ -58,7 +58,7 @@ TEST_F(QueueRaces, AGrantThatIsNotTakenUpMovesOn) {
   ASSERT_TRUE(next.waits());
   ASSERT_EQ(release(), ReleaseOutcome::released);
   ASSERT_TRUE(next.join().lease);
-  // It wakes up too late: it does not get in, and queues again.
+  // It wakes up too late: it is not let in and queues again.
   EXPECT_FALSE(ask("stopped").granted);
   EXPECT_TRUE(waits("stopped"));
   next.client().release(*next.join().lease);
@@ -72,7 +72,7 @@ TEST_F(QueueRaces, OneTokenHasOnePlaceHoweverOftenItAsks) {
   EXPECT_EQ(waiters(), 2);
   release();
   EXPECT_TRUE(ask("one").granted);
-  EXPECT_TRUE(ask("one").granted);  // its own lock does not block it
+  EXPECT_TRUE(ask("one").granted);  // it is not blocked by its own lock
   EXPECT_FALSE(ask("two").granted);
 }
 
@@ -104,12 +104,12 @@ TEST_F(QueueRaces, AStoppedWaiterPassesItsGrantOn) {
   EXPECT_TRUE(next.join().lease);
 }
 
-/// A writer that waits keeps readers out for three such waits.
+/// A waiting writer keeps readers out for three such waits.
 StrategyOptions with_writers_preferred(bool preferred, Duration wait = std::chrono::hours(1)) {
   return {.wait = WaitPolicy::poll(wait), .prefer_writers = preferred};
 }
 
-/// redis-read-write: what is not asked of every lock with a shared mode.
+/// Tests of redis-read-write that do not apply to every lock with a shared mode.
 class ReadWrite : public testing::Test {
  protected:
   const Descriptor& strategy_ = *find_strategy("redis-read-write");
@@ -145,7 +145,7 @@ TEST_F(ReadWrite, AWriterThatDiedWhileItWaitedKeepsReadersOutForALittleWhile) {
   const auto reader = bench.client(), writer = bench.client(), late = bench.client();
   ASSERT_TRUE(reader->share(bench.key()).lease);
   warm_up(*late, bench.key() + ":other");
-  writer->faults().drop_command(2, 1000);  // nothing arrives after its first attempt
+  writer->faults().drop_command(2, 1000);  // nothing arrives after the first attempt
   const TimePoint asked_at = writer->now();
   EXPECT_EQ(writer->acquire(bench.key(), patience()).outcome, AcquireOutcome::failed);
   EXPECT_TRUE(late->share(bench.key(), patience()).lease);
@@ -164,8 +164,7 @@ TEST_F(ReadWrite, AReaderThatLostItsPlaceLearnsOfIt) {
   EXPECT_TRUE(shared_store().keys().empty());
 }
 
-/// Of another process, as far as the lock can tell: with services of its own, and a client that has
-/// the same number.
+/// Like a client of another process: with separate services, and the same client number.
 TEST(ReentrantLocks, AnotherOnesLostAnswerDoesNotEndTheLock) {
   Bench here(*find_strategy("redis-reentrant"));
   Bench there(here.descriptor(), shared_redis().url());

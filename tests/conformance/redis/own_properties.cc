@@ -8,7 +8,7 @@ namespace {
 
 bool uses_redis(const Descriptor& descriptor) { return descriptor.backend == "redis"; }
 
-/// EVALSHA is answered by NOSCRIPT once, and followed by EVAL, not more.
+/// EVALSHA gets NOSCRIPT once and is followed by one EVAL.
 std::string survives_a_script_flush(const Descriptor& descriptor) {
   Bench bench(descriptor);
   const auto client = bench.client();
@@ -36,7 +36,7 @@ bool uses_scripts(const Descriptor& descriptor) {
                      is_script);
 }
 
-/// Any text that a strategy hands out.
+/// Whether a text of a strategy contains a secret.
 bool tells_secrets(std::string_view text) {
   return text.find(kPlainPassword) != std::string_view::npos ||
          text.find(kPlainPasswordInUrl) != std::string_view::npos;
@@ -64,7 +64,7 @@ std::string works_over_a_unix_socket(const Descriptor& descriptor) {
   return {};
 }
 
-/// The right password of somebody else is as secret as a wrong one.
+/// A correct password of another user is as secret as a wrong one.
 std::string wrong_password_stays_secret(const Descriptor& descriptor) {
   Bench bench(descriptor, fmt::format("redis://nobody:{}@127.0.0.1:{}", kPlainPasswordInUrl,
                                       shared_redis().port()));
@@ -84,7 +84,7 @@ std::string wrong_password_stays_secret(const Descriptor& descriptor) {
 /// Whether the client sleeps until a message comes. A polling client sleeps for less.
 bool listens(Waiter& waiter) { return waiter.client().trace().await_sleep(); }
 
-/// By its last attempt at the deadline it would get a released lock, too.
+/// Its last attempt at the deadline would also get a released lock, so check that it is woken.
 std::string expect_woken(Waiter& waiter) {
   (void)granted(waiter.join());
   return waiter.client().trace().overslept() ? "it was not woken" : "";
@@ -95,7 +95,7 @@ std::ptrdiff_t messages(RedisMonitor& monitor) {
   return std::count(commands.begin(), commands.end(), "PUBLISH");
 }
 
-/// One message for one release, and none for what frees nothing.
+/// One message per release, and none if nothing is freed.
 std::string only_releases_are_told(const Descriptor& descriptor) {
   HeldBench bench(kLongTtl, descriptor, unrenewed(notified()));
   RedisMonitor monitor(shared_store().server().port());
@@ -113,14 +113,14 @@ std::string only_releases_are_told(const Descriptor& descriptor) {
   return messages(monitor) == 0 ? "" : "told of a release that frees nothing";
 }
 
-/// The next one is woken when the client leaves that the message woke.
+/// If the woken client leaves, the next one is woken.
 std::string unused_wakeups_are_passed_on(const Descriptor& descriptor) {
   HeldBench bench(kLongTtl, descriptor, notified());
   Waiter leaves(bench.client(), bench.key());
   if (!listens(leaves)) return "the first does not listen";
   Waiter stays(bench.client(), bench.key());
   if (!listens(stays)) return "the second does not listen";
-  // Woken, it asks, and cannot.
+  // After its wake-up its command is dropped.
   leaves.client().faults().drop_command(1);
   bench.holder->release(bench.held);
   if (leaves.join().lease) return "the message did not wake who came first";
@@ -128,7 +128,7 @@ std::string unused_wakeups_are_passed_on(const Descriptor& descriptor) {
   return wrong.empty() ? wrong : "the second: " + wrong;
 }
 
-/// Whose subscription is cut while it waits: it subscribes again, and goes on.
+/// A waiter whose subscription is cut subscribes again and continues.
 std::string dying_subscription_is_survived(const Descriptor& descriptor) {
   HeldBench bench(kLongTtl, descriptor, notified());
   Waiter waiter(bench.client(), bench.key());
@@ -142,8 +142,8 @@ std::string dying_subscription_is_survived(const Descriptor& descriptor) {
   return expect_woken(waiter);
 }
 
-/// Released before a client asks, and after it has asked once or twice: a message that came before
-/// it listens would leave it waiting until the lock expires.
+/// The lock is released before a client asks, or after it has asked once or twice. If it missed the
+/// message before it listens, it would wait until the lock expires.
 std::string no_release_is_missed(const Descriptor& descriptor) {
   constexpr int kRounds = 15;
   Bench bench(descriptor, notified());
@@ -158,7 +158,7 @@ std::string no_release_is_missed(const Descriptor& descriptor) {
       return asked >= static_cast<std::size_t>(round % 3);
     };
     if (!comes_true(has_asked)) return "it does not ask";
-    // In some of the rounds it surely listens by then.
+    // In some rounds it certainly listens by then.
     if (round % 5 == 4 && !listens(waiter)) return "it does not listen";
     holder->release(held);
     if (std::string wrong = expect_woken(waiter); !wrong.empty()) return wrong;
@@ -167,25 +167,25 @@ std::string no_release_is_missed(const Descriptor& descriptor) {
   return {};
 }
 
-/// A lock that nobody releases is told by nobody: who listens finds out by himself.
+/// A crashed holder sends no message: the listener must find out by itself.
 std::string listener_outlasts_a_crashed_holder(const Descriptor& descriptor) {
   Bench bench(descriptor, unrenewed(notified()));
   auto holder = bench.client();
   const auto waiter = bench.client();
   if (!holder->try_once(bench.key(), kShortTtl).lease) return "the lock was not free";
   holder.reset();
-  // Without a message a listener asks again after its own TTL.
+  // Without a message, a listener asks again after its own TTL.
   (void)granted(waiter->acquire(bench.key(), patience(), kShortTtl));
   return {};
 }
 
 bool can_notify_and_expires(const Descriptor& descriptor) {
-  // Where losers prolong the holder's TTL it has no end.
+  // If losers prolong the holder's TTL, it never ends.
   return can_notify(descriptor) && descriptor.traits.expiry == Expiry::ttl &&
          !has_hazard(descriptor, "crash-holding", HazardOutcome::stuck);
 }
 
-/// What a timer does to the lock of a successor.
+/// The effect of a renewal timer on a successor's lock.
 std::string timer_looks_at_the_owner_as_declared(const Descriptor& descriptor) {
   constexpr seconds kTtl{40}, kSuccessors{10};
   const bool unaware = descriptor.traits.renew_check == OwnerCheck::none;
@@ -193,7 +193,7 @@ std::string timer_looks_at_the_owner_as_declared(const Descriptor& descriptor) {
   const auto former = bench.client();
   const Lease lost = granted(former->try_once(bench.key(), kTtl));
   if (!bench.worlds().await_any(1, patience())) return "it was never renewed";
-  // So that none finds the moment in which nobody has the lock.
+  // So that no renewal hits the moment without a holder.
   bench.worlds().hold_back_all();
   RedisProbe probe(shared_store().server().port());
   Bench others(descriptor, shared_store().server().url(), unrenewed());
@@ -217,8 +217,8 @@ std::string timer_looks_at_the_owner_as_declared(const Descriptor& descriptor) {
   return gained.lease->state->lost_at() ? "the holder's lease counts as lost" : "";
 }
 
-/// A release that overtakes a renewal does not wait for it, and the renewal changes nothing, but
-/// for one that does not look whose lock it prolongs.
+/// A release that overtakes a renewal does not wait for it. The renewal then changes nothing,
+/// unless it does not check the owner.
 std::string release_overtakes_a_renewal(const Descriptor& descriptor) {
   constexpr seconds kTtl{40}, kSuccessors{10};
   const bool unaware = descriptor.traits.renew_check == OwnerCheck::none;
@@ -235,7 +235,7 @@ std::string release_overtakes_a_renewal(const Descriptor& descriptor) {
   const AcquireResult gained = successor->try_once(bench.key(), kSuccessors);
   const int renewals = bench.worlds().ended();
   bench.worlds().let_go();
-  // What comes after it on the same thread shows that its answer has been dealt with.
+  // A later event on the same thread shows that its answer has been handled.
   const AcquireResult later = witness->try_once(bench.key() + ":later", kTtl);
   const bool landed = bench.worlds().await_any(renewals + 2, patience());
   if (released != ReleaseOutcome::released)

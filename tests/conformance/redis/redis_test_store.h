@@ -35,7 +35,7 @@ class RedisTestStore : public TestStore {
     return std::make_unique<RedisMonitor>(server().port());
   }
 
-  /// By the key's TTL, or by the time of day that is its value.
+  /// From the key's TTL, or from the time of day in its value.
   std::optional<TimePoint> end_of(const std::string& key) override {
     RedisProbe& redis = probe();
     const auto left = redis.time_to_live(key);
@@ -45,23 +45,23 @@ class RedisTestStore : public TestStore {
     const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), expiry);
     constexpr std::int64_t kTimesOfDay = 1'000'000'000'000;
     if (error != std::errc() || *end != '\0' || expiry < kTimesOfDay) return std::nullopt;
-    // The time of day first: a pause between the clocks then errs on the lenient side.
+    // Read the time of day first, so that a pause between the clocks errs on the lenient side.
     const Duration remaining =
         WallTime(std::chrono::milliseconds(expiry)) - std::chrono::system_clock::now();
     return Carrier::current().now() + remaining + kTick;
   }
 
  protected:
-  /// For a store that says itself which its server is.
+  /// For stores that override server().
   RedisTestStore() = default;
-  /// The server may have been killed meanwhile, unless it is the shared one.
+  /// A new probe unless the server is the shared one: it may have been killed meanwhile.
   RedisProbe& probe() {
     if (own_ || server_ == nullptr) kept_.emplace(server().port());
     return *kept_;
   }
 
  private:
-  /// Servers and clocks of time of day count in whole milliseconds.
+  /// Servers and wall clocks count in whole milliseconds.
   static constexpr std::chrono::milliseconds kTick{2};
 
   std::unique_ptr<testbed::Server> own_;
@@ -70,7 +70,7 @@ class RedisTestStore : public TestStore {
 };
 
 std::vector<Property> redis_properties();
-/// Of renewal and notification: also of locks on a server with replicas.
+/// Properties of renewal and notification, also for locks on a server with replicas.
 std::vector<Property> service_properties();
 
 }  // namespace lockbench::test

@@ -20,7 +20,7 @@ class BrokenRedlocks : public testing::TestWithParam<Rejection> {};
 
 TEST_P(BrokenRedlocks, AreRejected) { expect_rejection(GetParam()); }
 
-// The last is sound: so that it is for its flaw that the first is rejected.
+// The last one is sound, to show that the others are rejected for their flaws.
 INSTANTIATE_TEST_SUITE_P(
     All, BrokenRedlocks,
     testing::Values(Rejection{"NoLeaseIsPastItsValidity",

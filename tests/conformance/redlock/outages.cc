@@ -23,7 +23,7 @@ std::string expect_empty(QuorumStore& tested) {
                                 : fmt::format("left behind: {}", fmt::join(tested.keys(), " "));
 }
 
-/// By an error, as a server does that has no memory left.
+/// Refuses by an error, like a server without memory.
 std::string refusing_majority_grants_nothing(const Descriptor& descriptor) {
   QuorumStore& tested = breakable_store();
   Bench bench(descriptor, tested);
@@ -43,7 +43,7 @@ std::string refusing_majority_grants_nothing(const Descriptor& descriptor) {
   return {};
 }
 
-/// Every time-out is far away: only the stop can end the round.
+/// All timeouts are long: only the stop can end the round.
 std::string interrupt_leaves_nothing(const Descriptor& descriptor) {
   QuorumStore& tested = breakable_store();
   Bench bench(descriptor, tested, StrategyOptions{.node_timeout = 2 * kPatience});

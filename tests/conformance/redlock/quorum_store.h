@@ -22,18 +22,18 @@ class QuorumStore : public TestStore {
   testbed::Server& server() override { return node(0); }
   std::vector<testbed::Server*> servers() override;
   void clear() override;
-  /// Of all nodes that answer, once they have dealt with what was sent before.
+  /// Keys of all answering nodes, once they have handled all earlier commands.
   std::vector<std::string> keys() override;
-  /// When it will be free on a majority.
+  /// When the lock will be free on a majority.
   std::optional<TimePoint> end_of(const std::string& key) override;
   void take_away(const std::vector<std::string>& keys) override;
   int other_connections() override;
   std::unique_ptr<RedisMonitor> monitor(std::size_t server) override;
 
   testbed::Server& node(std::size_t number) { return *nodes_.at(number); }
-  /// Made anew where the node was restarted meanwhile: it must be up.
+  /// A new one if the node was restarted meanwhile; the node must be up.
   RedisProbe& probe(std::size_t number);
-  /// Every node runs, and has nothing.
+  /// Makes every node run and empties it.
   void repair();
 
  private:
@@ -41,11 +41,10 @@ class QuorumStore : public TestStore {
   std::vector<std::unique_ptr<RedisProbe>> probes_;
 };
 
-/// For checks that kill and freeze nodes, one after the other: repaired for each.
+/// A store for checks that kill and freeze nodes; repaired for each check.
 QuorumStore& breakable_store();
 
-/// What only a lock on several independent servers promises: of nodes that are dead, frozen or
-/// slow.
+/// Promises only of locks on several independent servers, about dead, frozen or slow nodes.
 std::vector<Property> outage_properties();
 
 }  // namespace lockbench::test

@@ -15,7 +15,7 @@ enum class Flaw {
   forgets_its_unanswered_node
 };
 
-/// The queue of sequential nodes, done wrong in one way.
+/// The queue of sequential nodes with one flaw.
 template <Flaw kFlaw>
 class BrokenQueue : public zookeeper::NodeLock {
  public:
@@ -96,7 +96,7 @@ class BrokenQueue : public zookeeper::NodeLock {
   bool has_waited_ = false;
 };
 
-/// Whatever the server knows: believes in what it holds for ever, or for the TTL.
+/// Believes in its lock for ever, or for the TTL, regardless of the server.
 template <bool kForTheTtl>
 class Credulous : public LockStrategy {
  public:

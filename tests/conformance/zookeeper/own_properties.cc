@@ -4,7 +4,7 @@
 namespace lockbench::test {
 namespace {
 
-/// Of a session, which nothing ends by itself.
+/// Timeout of a session that must not end during a test.
 constexpr seconds kLongSession{30};
 
 /// The session whose node has the lock.
@@ -27,7 +27,7 @@ std::string end_of_the_session_is_known(const Descriptor& descriptor) {
   const std::int64_t session = owner_of(bench.key());
   Waiter waiter(bench.client(), bench.key());
   if (!waiter.waits()) return "it did not wait";
-  // Else it would come back before its session has ended.
+  // Otherwise it would reconnect before its session has ended.
   proxy->lead_to(closed_port());
   ZookeeperProbe::end_session(port, session);
   proxy->lead_to(port);
@@ -65,7 +65,8 @@ std::string a_broken_connection_costs_nothing(const Descriptor& descriptor) {
   return same ? "" : "the place in the queue was lost";
 }
 
-/// As for a stopped process: its own belief ends first, then its session, and then another has it.
+/// Like a stopped process: its belief ends first, then its session, and then another client gets
+/// the lock.
 std::string belief_ends_before_the_session(const Descriptor& descriptor) {
   constexpr milliseconds kTtl{1500};
   shared_store().clear();
@@ -97,8 +98,8 @@ std::string belief_ends_before_the_session(const Descriptor& descriptor) {
   return own == ReleaseOutcome::released ? "" : "another's lock was freed";
 }
 
-/// Two strangers' nodes lie between the holder and the waiter, one whose name comes first by the
-/// alphabet and one whose name comes last; the nearer one dies.
+/// Two foreign nodes are between holder and waiter, with the first and the last name by the
+/// alphabet; the nearer one dies.
 std::string dead_contenders_change_no_turns(const Descriptor& descriptor) {
   Bench bench(descriptor);
   ZookeeperProbe& probe = shared_zookeeper().probe();
@@ -110,7 +111,7 @@ std::string dead_contenders_change_no_turns(const Descriptor& descriptor) {
   Waiter waiter(bench.client(), bench.key());
   if (!comes_true([&] { return waiter.has_sent("getData"); })) return "it did not wait";
   probe.remove(first);
-  // It has looked round, and found the other.
+  // It has looked again and found the other one.
   const auto looked = [&] { return waiter.has_sent("getData") || waiter.is_done(); };
   if (!comes_true(looked)) return "it does not look round";
   if (waiter.is_done()) return "granted with one ahead of it";
@@ -119,8 +120,8 @@ std::string dead_contenders_change_no_turns(const Descriptor& descriptor) {
   return next.lease ? "" : unexpected(next, AcquireOutcome::acquired);
 }
 
-/// The making of a node was not answered, nor could it be undone, and the session lives on for
-/// another lock's sake.
+/// The creation of a node was not answered and could not be undone, and the session continues
+/// because of another lock.
 std::string unanswered_node_is_given_up_later(const Descriptor& descriptor) {
   Bench bench(descriptor);
   const auto client = bench.client(), stranger = bench.client();
@@ -138,12 +139,12 @@ std::string unanswered_node_is_given_up_later(const Descriptor& descriptor) {
   return client->release(held) == ReleaseOutcome::released ? "" : "the other lock is lost";
 }
 
-/// Its answer took longer than the session may be silent.
+/// The answer took longer than the session timeout.
 std::string late_grant_is_not_handed_out(const Descriptor& descriptor) {
   Bench bench(descriptor);
   const auto client = bench.client();
   warm_up(*client, bench.key());
-  // By its own clock, so that no ping comes in between to tell it that the session goes on.
+  // By its own clock, so that no ping in between shows that the session continues.
   client->faults().next_answer_is_late(milliseconds(400));
   const AcquireResult late = client->try_once(bench.key(), milliseconds(300));
   if (late.lease && !late.lease->state->valid_at(client->faults().now())) {

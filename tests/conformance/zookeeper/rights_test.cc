@@ -12,7 +12,7 @@ namespace {
 using testing::Each;
 using testing::Not;
 
-// Of lockbench:hunter2, as the documented command makes it.
+// Hash of lockbench:hunter2, from the documented command.
 constexpr const char* kHash = "lPPr46mNbB7fdpM/Bh3w0K9n0Lg=";
 
 /// The access list of the documented chroot.
@@ -24,8 +24,8 @@ std::string documented_acl() {
   return acl;
 }
 
-/// What each strategy ends with in a chroot of its own with this access list. Nobody else may
-/// remove it; it ends with the server.
+/// The outcome of each strategy in its own chroot with this access list. Other users may not remove
+/// the chroot; it ends with the server.
 std::vector<std::string> outcomes(const std::string& acl) {
   static int made = 0;
   const std::string chroot = fmt::format("/locks{}", ++made);

@@ -20,7 +20,7 @@ class ZookeeperSessions : public testing::TestWithParam<const char*> {
   const Descriptor& strategy_ = *find_strategy(GetParam());
 };
 
-/// A lock that is held and waited for is handed on after the fault as if nothing had happened.
+/// Expects that a held lock with a waiter is handed on after the fault as usual.
 void expect_survival_of(HeldBench& bench, const std::function<void()>& fault) {
   Waiter waiter(bench.client(), bench.key(), patience(), kTtl);
   ASSERT_TRUE(waiter.waits());
@@ -51,7 +51,7 @@ TEST_P(ZookeeperSessions, GoOnWithAnotherServerWhenTheLeaderIsKilled) {
     const auto leader = std::find_if(servers.begin(), servers.end(), leads);
     ASSERT_NE(leader, servers.end());
     must((*leader)->kill_hard());
-    // A release that finds no server within its time may be repeated by nobody: so wait for one.
+    // Wait for a leader: a release that finds no server in time might never be repeated.
     ASSERT_TRUE(eventually([&] { return std::any_of(servers.begin(), servers.end(), leads); }));
   });
 }
@@ -106,7 +106,7 @@ TEST_P(ZookeeperSessions, AreThoseOfTheTtlThatIsAskedFor) {
     return held.lease ? held.lease->state->valid_until() - asked : Duration{};
   };
   EXPECT_GT(valid_for(bench.key(), seconds(20)), seconds(19));
-  // While it holds a lock the session stays what it is.
+  // While it holds a lock, the session keeps its timeout.
   EXPECT_GT(valid_for(bench.key() + "-second", seconds(5)), seconds(19));
 }
 
@@ -124,7 +124,7 @@ TEST_P(ZookeeperSessions, OfAKilledClientLeaveNothing) {
   EXPECT_TRUE(eventually([&] { return !probe.look("/lockbench").there; }));
 }
 
-/// Another server of an ensemble may be asked than the one whose answer was lost.
+/// The client may ask another server of the ensemble than the one whose answer was lost.
 TEST_P(ZookeeperSessions, LookForAnUnansweredNodeWhereAllThatWasMadeIsKnown) {
   Bench bench(strategy_);
   const auto client = bench.client();
@@ -138,7 +138,7 @@ TEST_P(ZookeeperSessions, LookForAnUnansweredNodeWhereAllThatWasMadeIsKnown) {
   EXPECT_FALSE(bench.is_held());
 }
 
-/// In the herd the node is the lock's own, and the same for everybody.
+/// In the herd, all clients use the same node.
 TEST_P(ZookeeperSessions, GiveALockBackOnce) {
   Bench bench(strategy_);
   const auto former = bench.client(), holder = bench.client();
@@ -174,9 +174,9 @@ TEST(Herd, RecognisesItsOwnNode) {
   const Lease other = granted(client->try_once(bench.key() + "-other", kTtl));
   warm_up(*client, bench.key());
   client->faults().drop_answer(1);
-  client->faults().drop_command(3);  // nor can it be undone
+  client->faults().drop_command(3);  // it cannot be undone either
   EXPECT_EQ(client->try_once(bench.key(), kTtl).outcome, AcquireOutcome::unknown);
-  client->faults().drop_command(1);  // nor later
+  client->faults().drop_command(1);  // not even later
   const Lease mine = granted(client->try_once(bench.key(), kTtl));
   EXPECT_TRUE(bench.is_held());
   EXPECT_EQ(client->release(mine), ReleaseOutcome::released);

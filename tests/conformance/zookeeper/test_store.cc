@@ -18,7 +18,7 @@ constexpr std::int32_t kCreate = 1, kDelete = 2, kExists = 3, kGetChildren = 8;
 constexpr std::int32_t kNoNode = -101, kNotEmpty = -111;
 constexpr std::chrono::seconds kProbeTtl{60}, kProbePatience{20};
 
-/// As the server makes it from the session's number, by Java's random numbers.
+/// The session's password, which the server derives from its number by Java's Random.
 std::string password_of(std::int64_t session) {
   constexpr std::uint64_t kServersSecret = 0xB3415C00, kFactor = 0x5DEECE66D;
   constexpr std::uint64_t kMask = (1ULL << 48) - 1;
@@ -42,7 +42,7 @@ Writer path_and(const std::string& path, bool watch) {
   return body;
 }
 
-/// What creates a node with this access list.
+/// The request that creates a node with this access list.
 Writer creation(const std::string& path, std::string_view acl, std::int32_t mode) {
   constexpr std::string_view kLetters = "rwcda";
   const std::size_t scheme = acl.find(':'), rights = acl.rfind(':');
@@ -86,7 +86,7 @@ std::optional<ZookeeperProbe::Answer> ZookeeperProbe::try_to_ask(std::int32_t op
   if (!link_ && !connect()) return std::nullopt;
   Writer header;
   header.put(++xid_).put(operation);
-  // Both without their frames.
+  // Both parts without their frames.
   const std::string framed = jute::text(header.framed().substr(4) + body.framed().substr(4));
   const TimePoint give_up_at = env_->now() + kProbePatience;
   bool open = link_->packets().send(framed);
@@ -151,7 +151,7 @@ bool ZookeeperProbe::remove(const std::string& path) {
 
 void ZookeeperProbe::remove_tree(const std::string& path) {
   for (const std::string& child : children(path)) remove_tree(fmt::format("{}/{}", path, child));
-  // Somebody who is just leaving may come between.
+  // A leaving client may interfere.
   const std::int32_t error =
       ask(kDelete, Writer().put(std::string_view(path)).put(std::int32_t{-1})).error;
   if (error == kNotEmpty) return remove_tree(path);
@@ -159,7 +159,7 @@ void ZookeeperProbe::remove_tree(const std::string& path) {
 }
 
 int ZookeeperProbe::other_connections() {
-  look("/");  // so that it is connected
+  look("/");  // connects it
   const std::string list = four_letters(port_, "cons");
   const std::string own = fmt::format("sid={:#x},", static_cast<std::uint64_t>(session_));
   int count = list.find(own) == std::string::npos ? 0 : -1;
@@ -174,13 +174,13 @@ void ZookeeperProbe::end_session(std::uint16_t port, std::int64_t session) {
   const std::string end = jute::number(1, 4) + jute::number(kCloseSession, 4);
   const std::string both = jute::text(join) + jute::text(end);
   const std::string name = fmt::format("{:#x}", session);
-  // The server closes the connection when it has done both.
+  // The server closes the connection after both.
   const auto whole = [](std::string_view) { return false; };
-  // The owner loses its connection by this, and may take its session back before it is ended.
+  // The owner loses its connection by this, but may reclaim its session before it is ended.
   for (int trial = 0; trial < 20; ++trial) {
     (void)testbed::ask_until(port, both, kPatience, whole);
     std::string sessions = four_letters(port, "dump");
-    // Behind them come connections, also such whose session has ended.
+    // Connections follow, including ones whose session has ended.
     sessions.resize(std::min(sessions.find("Connections dump"), sessions.size()));
     if (sessions.find(name) == std::string::npos) return;
   }
@@ -188,7 +188,7 @@ void ZookeeperProbe::end_session(std::uint16_t port, std::int64_t session) {
 }
 
 std::string four_letters(std::uint16_t port, const std::string& letters) {
-  // The server closes the connection when it has said all.
+  // The server closes the connection after its answer.
   const auto whole = [](std::string_view) { return false; };
   const auto answer = testbed::ask_until(port, letters, kPatience, whole);
   if (!answer) throw std::runtime_error(answer.error());
@@ -206,8 +206,7 @@ std::vector<std::string> ZookeeperTestStore::keys() {
     const std::string path = "/lockbench/" + run;
     for (const std::string& name : probe_->children(path)) {
       const std::string node = fmt::format("{}/{}", path, name);
-      // What stands for a key is there for a run; what is in it, or lasts as long as a session, is
-      // a lock.
+      // A key's node exists for the whole run; its children and ephemeral nodes are locks.
       const bool held = probe_->look(node).owner != 0 || !probe_->children(node).empty();
       if (held) keys.push_back(fmt::format("lockbench:{}:{}", run, name));
     }
@@ -216,7 +215,7 @@ std::vector<std::string> ZookeeperTestStore::keys() {
 }
 
 std::optional<TimePoint> ZookeeperTestStore::end_of(const std::string& /*key*/) {
-  return std::nullopt;  // as long as the session lives
+  return std::nullopt;  // it lasts as long as its session
 }
 
 void ZookeeperTestStore::take_away(const std::vector<std::string>& keys) {

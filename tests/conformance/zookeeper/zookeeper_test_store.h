@@ -13,43 +13,43 @@
 
 namespace lockbench::test {
 
-/// Looks into a ZooKeeper past the sessions under test, as its own user, one request after the
-/// other. For one thread. Throws std::runtime_error where it cannot.
+/// Looks into a ZooKeeper server as a separate user, independently of the sessions under test. One
+/// request at a time; for one thread. Throws std::runtime_error on failure.
 class ZookeeperProbe {
  public:
   explicit ZookeeperProbe(testbed::Server& server);
   ~ZookeeperProbe();
 
-  /// Empty for a node that is not there.
+  /// Empty if the node does not exist.
   std::vector<std::string> children(const std::string& path);
   struct Facts {
     bool there = false;
-    std::int64_t owner = 0;  ///< of an ephemeral node
+    std::int64_t owner = 0;  ///< session of an ephemeral node
   };
   Facts look(const std::string& path);
-  /// A persistent node. `acl` as zkCli takes it, "digest:lockbench:HASH:cd"; empty: everybody may
-  /// do anything.
+  /// Creates a persistent node. `acl` in zkCli's form, "digest:lockbench:HASH:cd"; empty: open to
+  /// all.
   void make(const std::string& path, const std::string& acl = {});
-  /// An ephemeral sequential node whose name begins so; the path that it got.
+  /// Creates an ephemeral sequential node with this prefix, and returns its path.
   std::string make_contender(const std::string& path);
-  /// False if it was not there.
+  /// False if it did not exist.
   bool remove(const std::string& path);
   void remove_tree(const std::string& path);
-  /// How many connections have a session, this one apart.
+  /// Number of connections with a session, without this one.
   int other_connections();
 
-  /// Ends another's session, by joining it and closing it. Its owner must not be connected.
+  /// Ends another client's session by joining and closing it. Its owner must not be connected.
   static void end_session(std::uint16_t port, std::int64_t session);
 
  private:
-  /// The answer to one request, without its header.
+  /// An answer without its header.
   struct Answer {
     std::int32_t error = 0;
     std::string body;
   };
 
-  /// Sends the request, of which `body` is what follows the header. A server that was away may be
-  /// reached only after some trials.
+  /// Sends a request with this body after the header. A server that was down may need several
+  /// attempts.
   Answer ask(std::int32_t operation, const zookeeper::Writer& body);
   std::optional<Answer> try_to_ask(std::int32_t operation, const zookeeper::Writer& body);
   bool connect();
@@ -57,12 +57,12 @@ class ZookeeperProbe {
   const zookeeper::Endpoint endpoint_;
   const std::uint16_t port_;
   const std::unique_ptr<Env> env_ = make_system_env(0);
-  std::unique_ptr<zookeeper::Link> link_;  ///< null without a connection
+  std::unique_ptr<zookeeper::Link> link_;  ///< null if not connected
   std::int64_t session_ = 0;
   std::int32_t xid_ = 0;
 };
 
-/// The answer to one of ZooKeeper's commands of four letters, such as "cons".
+/// The answer to one of ZooKeeper's four-letter commands, such as "cons".
 std::string four_letters(std::uint16_t port, const std::string& letters);
 
 class ZookeeperTestStore : public TestStore {
@@ -76,7 +76,7 @@ class ZookeeperTestStore : public TestStore {
   void take_away(const std::vector<std::string>& keys) override;
   int other_connections() override;
 
-  /// The server may have been killed meanwhile, but it is the same again.
+  /// The server may have been killed meanwhile, but has come back the same.
   ZookeeperProbe& probe() { return *probe_; }
 
  private:
@@ -86,7 +86,7 @@ class ZookeeperTestStore : public TestStore {
 
 ZookeeperTestStore& shared_zookeeper();
 std::vector<Property> zookeeper_properties();
-/// Of a key without further colons.
+/// The node of a key without further colons.
 std::string node_of(const std::string& key);
 
 }  // namespace lockbench::test

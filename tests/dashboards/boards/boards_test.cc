@@ -46,7 +46,7 @@ std::set<std::string> recorded() {
   return names;
 }
 
-/// What the boards and rules ask for.
+/// The metrics that boards and rules query.
 std::set<std::string> queried() {
   std::string text;
   for (const Board& board : boards()) {
@@ -67,7 +67,7 @@ TEST(BoardsTest, ThereAreFive) {
                                    "lockbench-strategy", "lockbench-watch"));
 }
 
-// Rules of Grafana's dashboard-linter, and our own on figures of which the smallest is the worst.
+// Rules of Grafana's dashboard-linter, and our own for figures whose smallest value is the worst.
 
 std::vector<std::string> wrong_variables(const Board& board) {
   const Board query = {{"type", "query"},
@@ -94,7 +94,7 @@ std::vector<std::string> wrong_variables(const Board& board) {
   return wrong;
 }
 
-/// Every selector names the label.
+/// Whether some selector lacks the label.
 bool lacks_matcher(const std::string& expression, const std::string& matcher) {
   static const std::regex selector(R"(\b(lockbench[a-z0-9_:]*|up)(\{[^}]*\})?)");
   std::sregex_iterator found(expression.begin(), expression.end(), selector);
@@ -109,7 +109,7 @@ bool rates_over_a_fixed_time(const std::string& expression) {
   return std::regex_search(expression, rate);
 }
 
-/// Another aggregation would hide the smallest.
+/// Whether it uses an aggregation that hides the smallest value.
 bool hides_the_smallest(const std::string& expression) {
   static const std::regex hidden(
       R"((sum|max|avg)( by \([^)]*\))? ?\((lockbench:renewal_margin|lockbench_fairness_jain))");
@@ -123,7 +123,7 @@ bool shows_a_bare_counter(const std::string& expression) {
                      [](const auto& one) { return !one[1].matched; });
 }
 
-/// What breaks a rule: the rule's name, and where.
+/// Violations: the rule's name and the place.
 std::vector<std::string> complaints(const Board& board) {
   static const std::set<std::string> units = {"short", "none",  "percentunit", "s",
                                               "ops",   "bytes", "table"};
@@ -216,13 +216,15 @@ TEST(ProbeBoardTest, AsksOfWhichDeployment) {
   for (const Board& board : boards()) {
     if (board.at("uid") != "lockbench-probe") continue;
     for (const Query& query : queries_of(board)) {
-      if (query.expression.starts_with("min by (instance) (up{")) continue;  // of the probe itself
+      if (query.expression.starts_with("min by (instance) (up{"))
+        continue;  // about the probe
+                   // itself
       EXPECT_THAT(query.expression, testing::HasSubstr("deployment=~\"$deployment\""));
     }
   }
 }
 
-/// What alerts.yml and its tests say of one alert.
+/// One alert of alerts.yml, with its text.
 struct Alert {
   std::string name, text;
 };

@@ -1,4 +1,4 @@
-"""Opens a report in a headless Chromium and prints, as one line of JSON, what a reader would meet.
+"""Opens a report in a headless Chromium and prints facts about the page as one line of JSON.
 
 Usage: browse.py PAGE SCHEME WIDTH [SCREENSHOT]
 SCHEME is light or dark, WIDTH in pixels. Needs Debian's chromium, chromium-driver, python3-selenium.
@@ -16,7 +16,7 @@ from selenium.webdriver.support.ui import WebDriverWait
 
 PATIENCE = 120  # seconds; machines are busy
 
-# Pixels that are no shade of grey: axes and their texts have none, lines, bars and dots have many.
+# Counts coloured pixels: axes and their texts have none, lines, bars and dots have many.
 CANVASES = """
 return [...document.querySelectorAll('canvas')].map((canvas) => {
   const pixels = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data;
@@ -57,7 +57,7 @@ def start(width, scheme):
 
 
 def requests_of(driver):
-    """Every address that was asked for, whether an answer came or not."""
+    """Every requested address, answered or not."""
     asked = []
     for entry in driver.get_log("performance"):
         message = json.loads(entry["message"])["message"]
@@ -68,7 +68,7 @@ def requests_of(driver):
 
 
 def unfold(driver):
-    """By the keyboard alone: a scenario's plays, and the first of them."""
+    """Opens a scenario's plays, and the first of them, by keyboard only."""
     plays = driver.find_elements(By.CSS_SELECTOR, "details details")
     if not plays:
         return None
@@ -111,7 +111,7 @@ def click_name(driver):
 
 
 def without_scripts(driver, page):
-    """What the page says to a reader whose browser runs no scripts."""
+    """The page in a browser without scripts."""
     driver.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
     driver.get(page)
     return driver.find_element(By.TAG_NAME, "body").text

@@ -22,7 +22,7 @@ using testing::IsEmpty;
 constexpr const char* kHostile =
     "\"><img src=x onerror=hacked=1><script>hacked=1</script></script><!--{{nonce}}${hacked=1}'`";
 
-/// What browse.py says of the page.
+/// The facts that browse.py finds on the page.
 Json browse(const std::string& page, const std::string& scheme = "light", int width = 1200) {
   const std::string script = std::string(LOCKBENCH_SOURCE_DIR) + "/tests/full/browser/browse.py";
   const std::string command =
@@ -32,7 +32,7 @@ Json browse(const std::string& page, const std::string& scheme = "light", int wi
   return Json::parse(said);
 }
 
-/// Results of every kind there is, in which all texts are `text`, where it is given.
+/// Results of every kind; if `text` is given, all their texts are `text`.
 std::vector<results::Result> samples(const std::string& text = "") {
   results::Result result = text.empty() ? results::full_result() : results::result_of_texts(text);
   for (int i = 0; i < 3; ++i) {
@@ -124,7 +124,7 @@ TEST(Report, FollowsTheReadersColorsAndFitsAPhone) {
   EXPECT_NE(dark.at("background"), light.at("background"));
   EXPECT_NE(dark.at("ink"), light.at("ink"));
   expect_all_drawn(dark);
-  // Wide tables scroll by themselves; the page does not.
+  // Wide tables scroll, but the page does not.
   EXPECT_EQ(dark.at("inner"), 390);
   EXPECT_LE(dark.at("width"), 390);
   for (const Json& canvas : dark.at("canvases")) EXPECT_LE(canvas.at("width"), 390);

@@ -25,8 +25,8 @@ constexpr int kHosts = 4;
 constexpr auto kLong = 60s;
 const std::string lockbench_program = LOCKBENCH_BINARY_DIR "/lockbench";
 
-/// Hosts played on this machine: network namespaces with addresses of their own on one bridge,
-/// which this process makes and removes. Needs root. Whatever fails throws std::runtime_error.
+/// Simulated hosts: network namespaces with their own addresses on one bridge, created and removed
+/// by this process. Needs root. Throws std::runtime_error on failure.
 class Hosts {
  public:
   explicit Hosts(int count);
@@ -34,9 +34,9 @@ class Hosts {
   Hosts(const Hosts&) = delete;
   Hosts& operator=(const Hosts&) = delete;
 
-  /// Of this machine, as all hosts reach it: servers listen there.
+  /// This machine's address on the bridge, for servers.
   std::string server_address() const { return subnet_ + "254"; }
-  /// mpirun on the first of them, with a rank on each, of `program` with `arguments`.
+  /// Runs mpirun on the first host, with a rank of `program` with `arguments` on each.
   std::unique_ptr<Program> mpirun(const Scratch& scratch, const std::vector<std::string>& options,
                                   const std::vector<std::string>& arguments) const;
 
@@ -46,7 +46,7 @@ class Hosts {
   std::string address(int host) const { return subnet_ + std::to_string(host + 1); }
   void make() const;
   void remove() const;
-  /// In the place of ssh.
+  /// Writes a replacement for ssh.
   void write_agent(const Scratch& scratch) const;
 
   const int count_;
@@ -101,7 +101,7 @@ void Hosts::remove() const {
     (void)!std::system((command + " 2>/dev/null").c_str());
   };
   for (int host = 0; host < count_; ++host) {
-    // A deleted namespace keeps its links for a while, and their names could not be used again.
+    // A deleted namespace keeps its links, and so their names, for a while.
     try_to("ip link delete " + link(host));
     try_to("ip netns delete " + name(host));
   }
@@ -138,7 +138,7 @@ std::unique_ptr<Program> Hosts::mpirun(const Scratch& scratch,
   return std::make_unique<Program>(scratch, all, setting("/usr/sbin/ip"));
 }
 
-/// mpirun on this host alone.
+/// Runs mpirun on this host only.
 std::unique_ptr<Program> mpirun_here(const Scratch& scratch, int ranks,
                                      const std::vector<std::string>& options,
                                      const std::vector<std::string>& arguments) {
@@ -148,7 +148,7 @@ std::unique_ptr<Program> mpirun_here(const Scratch& scratch, int ranks,
   return std::make_unique<Program>(scratch, all, setting("/usr/bin/mpirun"));
 }
 
-/// Four hosts, and a Redis that they reach.
+/// Four hosts, and a Redis that they can reach.
 class ClusterTest : public testing::Test {
  protected:
   ClusterTest() : hosts_(kHosts), redis_(own_redis(reached_by_all())), probe_(redis_->port()) {}
@@ -156,7 +156,7 @@ class ClusterTest : public testing::Test {
   testbed::RedisOptions reached_by_all() const {
     return {.config = {"bind 127.0.0.1 " + hosts_.server_address()}};
   }
-  /// A file with the server's URL.
+  /// Writes a file with the server's URL.
   std::string url_of(const testbed::Server& server) const {
     std::string url = server.url();
     url.replace(url.find("127.0.0.1"), std::string("127.0.0.1").size(), hosts_.server_address());
@@ -242,7 +242,7 @@ TEST_F(ClusterTest, PrivateServersCannotServeOtherHosts) {
   }
 }
 
-/// Of redis-queue; 0 if nobody serves such metrics there.
+/// Sections of redis-queue; 0 if that port does not serve such metrics.
 double sections_by_metrics(std::uint16_t port, const std::string& rank) {
   const std::string metrics = http_get(port, "/metrics").body;
   if (!has(metrics, "rank=\"" + rank + "\"")) return 0;
@@ -275,14 +275,14 @@ TEST_F(ClusterTest, SixtyFourRanksOnThisHostWork) {
   EXPECT_EQ(run_of(result, "redis-queue")["ranks"].size(), kRanks);
 }
 
-/// A run of which a rank is killed.
+/// A run in which a rank is killed.
 class KilledRank : public ClusterTest {
  protected:
   static bool is_rank(const std::filesystem::path& process, const std::string& rank) {
     const std::string environment = read_file(process / "environ");
     return has(environment, std::string("OMPI_COMM_WORLD_RANK=") + rank + '\0');
   }
-  /// The process of this run with this rank.
+  /// The pid of this rank.
   pid_t find(const std::string& rank) const {
     for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
       const std::string name = entry.path().filename().string();
@@ -296,7 +296,7 @@ class KilledRank : public ClusterTest {
     return -1;
   }
 
-  /// Kills rank 2 when its file is there, which is after ten seconds. Returns what mpirun said.
+  /// Kills rank 2 once its file exists, after ten seconds. Returns mpirun's outcome.
   Outcome kill_one(const std::vector<std::string>& options) {
     const auto job = mpirun_here(
         scratch_, kHosts, options,
@@ -331,7 +331,7 @@ class KilledRank : public ClusterTest {
     EXPECT_EQ(merged.code, 2) << merged.err;
     const Json result = read_result(scratch_ / "merged.json");
     expect_marked(result);
-    // What the rank had done ten seconds after its start is in its file.
+    // Its file has the first ten seconds of the rank.
     const Json& ranks = run_of(result, "redis-queue")["ranks"];
     EXPECT_GT(ranks[2]["sections"].get<double>(), 0.3 * ranks[1]["sections"].get<double>());
   }

@@ -14,7 +14,7 @@
 #include "tests/support/servers.h"
 #include "watch/ledger.h"
 
-// Locks that libraries hold which nobody here wrote: does a watch see what they did?
+// Does a watch see correctly what third-party lock libraries do?
 namespace lockbench::watch {
 namespace {
 
@@ -26,14 +26,14 @@ using Words = std::vector<std::string>;
 constexpr std::string_view kClients = LOCKBENCH_SOURCE_DIR "/tests/full/libraries/clients/";
 constexpr std::chrono::seconds kPatience(60);
 
-/// A script of a library's, as a process.
+/// A library's script as a process.
 class Client {
  public:
   Client(const Scratch& scratch, const std::string& program, const Words& arguments)
       : program_(scratch, arguments, {.program = program}) {}
 
   pid_t pid() const { return program_.pid(); }
-  /// What it says that it did, at its end.
+  /// Its own report, at its end.
   Json report() {
     const test::Outcome outcome = program_.finish(kPatience);
     const std::size_t at = outcome.out.find('{');
@@ -50,12 +50,12 @@ class Client {
 };
 
 Client python(const Scratch& scratch, const std::string& script, Words arguments) {
-  // Debian's, which has Debian's libraries.
+  // Debian's python, which has Debian's libraries.
   arguments.insert(arguments.begin(), std::string(kClients) + script);
   return {scratch, "/usr/bin/python3", arguments};
 }
 
-/// The libraries of package.json, installed once in the build's folder by the npm in PATH.
+/// Installs the libraries of package.json once in the build folder, by the npm in PATH.
 const std::string& node_folder() {
   static const std::string folder = [] {
     std::string made = LOCKBENCH_BINARY_DIR "/watched_clients";
@@ -75,12 +75,12 @@ const std::string& node_folder() {
 }
 
 Client node(const Scratch& scratch, Words arguments) {
-  // Debian's node, or a newer one that is in PATH before it.
+  // Debian's node, or a newer one earlier in PATH.
   arguments.insert(arguments.begin(), {"node", node_folder() + "/locks.mjs"});
   return {scratch, "/usr/bin/env", arguments};
 }
 
-/// What a watch makes of a source's sightings.
+/// A watch's view of a source's sightings.
 class Watched {
  public:
   Watched(const std::string& store, const std::string& url, const Request& request)
@@ -90,14 +90,14 @@ class Watched {
     }));
   }
 
-  /// Whether the figures of the only family come to be like that.
+  /// Whether the figures of the only family become like that in time.
   bool eventually(const std::function<bool(const FamilyPicture&, const Picture&)>& like) {
     return test::eventually([&] {
       picture_ = ledger_.read(BootClock::now());
       return like(figures(), picture_);
     });
   }
-  /// As read last.
+  /// As of the latest read.
   FamilyPicture figures() const {
     return picture_.families.empty() ? FamilyPicture() : picture_.families.front();
   }
@@ -113,7 +113,7 @@ class Watched {
   Picture picture_;
 };
 
-/// Number and mean length of holds as the client saw them: within 1 % and 5 %.
+/// Expects number and mean length of holds as the client reported them, within 1 % and 5 %.
 void expect_as_reported(Watched& watched, const Json& report) {
   const auto holds = report.at("holds").get<std::uint64_t>();
   watched.eventually(
@@ -129,7 +129,7 @@ void expect_as_reported(Watched& watched, const Json& report) {
   EXPECT_EQ(figures.held_now, 0U);
 }
 
-/// So that scheduling of a busy machine adds little to them.
+/// Long holds, so that a busy machine's scheduling adds little.
 const Words holds_each{"4", "5", "0.5"};
 Words holds_at(Words before, const Words& after = {}) {
   before.insert(before.end(), holds_each.begin(), holds_each.end());
@@ -173,7 +173,7 @@ class WatchedZookeeperLibraries : public testing::Test {
   }
   static void TearDownTestSuite() { shared.reset(); }
 
-  /// How the clients log in.
+  /// The clients' login arguments.
   static Words login() {
     return {shared->address(), std::string(testbed::kUser), shared->secret()};
   }
@@ -224,7 +224,7 @@ TEST_F(WatchedZookeeperLibraries, Curator) {
   expect_as_reported(watched_, Client(scratch_, "/usr/bin/java", holds_at(arguments)).report());
 }
 
-/// A holder that never gives its lock back.
+/// A holder that never releases its lock.
 class UnfaithfulHolder : public testing::Test {
  protected:
   const std::unique_ptr<testbed::Server> server_ = test::own_redis({.durable = false});

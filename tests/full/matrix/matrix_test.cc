@@ -12,9 +12,9 @@ namespace {
 
 bool is_as_declared(const Cell& cell) { return !cell.failed && cell.agrees(); }
 
-/// Every strategy of lockbench in every play: what is seen is what is declared. This suite loads
-/// the machine, which can spoil a play: up to three that differ are played again, alone and twice.
-/// A disturbed one is inconclusive; no more than 5 % may be.
+/// Every strategy of lockbench in every play: observations must match declarations. The suite
+/// itself loads the machine, which can spoil a play: up to three deviating plays are repeated
+/// alone, twice. A disturbed play is inconclusive; at most 5 % may be.
 TEST(Matrix, IsAsDeclared) {
   std::vector<Cell> cells;
   for (const Descriptor* strategy : all_strategies()) {
@@ -23,7 +23,7 @@ TEST(Matrix, IsAsDeclared) {
       cells.push_back(make_cell(*scenario, *strategy));
   }
   ASSERT_FALSE(cells.empty());
-  // In the order of strategies, all plays that start three ZooKeepers would come at once.
+  // In the order of strategies, all plays with three ZooKeepers would run at the same time.
   std::shuffle(cells.begin(), cells.end(), std::mt19937(1));
   int played = 0, disturbed = 0;
   const auto count = [&](const Cell& cell) {

@@ -22,7 +22,7 @@ std::string encoded(const std::string& text) {
   return result;
 }
 
-/// Short intervals, so that a run of seconds has samples enough.
+/// Short intervals, so that a run of seconds has enough samples.
 std::string configuration(std::uint16_t scraped, const std::filesystem::path& rules,
                           const std::vector<std::string>& jobs) {
   std::string text = fmt::format(

@@ -24,7 +24,7 @@ using namespace std::chrono_literals;
 
 const std::filesystem::path dashboards_folder = LOCKBENCH_SOURCE_DIR "/dashboards";
 
-/// By promtool, on a page of metrics.
+/// Checks a page of metrics with promtool.
 void expect_no_fault_in(const std::string& page) {
   const Scratch scratch;
   const std::string file = scratch.write("page", page);
@@ -33,7 +33,7 @@ void expect_no_fault_in(const std::string& page) {
   EXPECT_EQ(said, "");
 }
 
-/// One run, in which leases are renewed, lost and violated, watched by a Prometheus from its start
+/// One run in which leases are renewed, lost and violated, scraped by a Prometheus from its start
 /// until after its end.
 class MetricsTest : public testing::Test {
  protected:
@@ -41,10 +41,10 @@ class MetricsTest : public testing::Test {
     scratch_ = std::make_unique<Scratch>();
     port_ = testbed::free_loopback_port().value();
     prometheus_ = std::make_unique<Prometheus>(port_, dashboards_folder / "prometheus");
-    // It takes seconds until it begins, and the start of the run is to be seen.
+    // Prometheus needs seconds to begin, and must see the start of the run.
     ASSERT_TRUE(eventually([] { return prometheus_->value_of("up").has_value(); }));
-    // Sections of 40 ms under a TTL of 30 ms: only who renews keeps its lease.
-    // Few keys, so that clients wait for each other, and most sections are handed on.
+    // Sections of 40 ms under a TTL of 30 ms: only a client that renews keeps its lease. Few keys,
+    // so that clients wait for each other and most sections are handed on.
     const std::vector<std::string> arguments = words(
         "run --keys 2 --ttl 30ms --hold exp(40ms) --rate 60 --warmup 0s --duration 2s --resource "
         "redis-fenced --linger 600s --out result.json none redis-set-nx-lua redis-watchdog "
@@ -58,7 +58,7 @@ class MetricsTest : public testing::Test {
 
   static void TearDownTestSuite() {
     program_->signal(SIGTERM);
-    // Whoever loses leases breaks exclusion, and says so.
+    // Lost leases break exclusion, which the exit code shows.
     const Outcome ended = program_->finish();
     EXPECT_EQ(ended.code, 3) << ended.err;
     program_.reset();
@@ -66,7 +66,7 @@ class MetricsTest : public testing::Test {
     scratch_.reset();
   }
 
-  /// Whether Prometheus has seen what the page says now, and has had the time to evaluate rules.
+  /// Whether Prometheus has seen the page's present state and has had time to evaluate rules.
   static bool scraped_the_end() {
     const auto seen = prometheus_->value_of(
         "lockbench_sections_total{job=\"lockbench\",strategy=\"redis-fenced\",outcome="
@@ -104,7 +104,7 @@ TEST_F(MetricsTest, EveryQueryOfEveryPanelHasData) {
   for (const Board& board : read_boards(dashboards_folder / "grafana")) {
     for (const Query& query : queries_of(board)) {
       std::string expression = with_variables(query.expression, "2s", "60s");
-      // Faults are marked only where there are some.
+      // Annotations of faults only exist if there are some.
       if (expression.ends_with(" > 0")) expression.resize(expression.size() - 4);
       const std::size_t samples = prometheus_->samples_of(expression);
       if (of_modes_or_transactions(expression) || of_watch(expression)) continue;
@@ -146,7 +146,7 @@ TEST_F(MetricsTest, EveryRuleIsEvaluatedAndHasData) {
     for (const auto& rule : group.at("rules")) {
       ++rules;
       EXPECT_EQ(rule.at("health"), "ok") << rule.dump();
-      // While nothing is wrong an alert has no data, but what it compares has.
+      // A silent alert has no data, but its operands have.
       for (const std::string& operand : metrics_in(rule.at("query").get<std::string>())) {
         if (of_watch(operand)) continue;
         EXPECT_GT(prometheus_->samples_of(operand), 0U) << operand;
@@ -163,7 +163,7 @@ TEST_F(MetricsTest, TheRunHeldWhatTheTestsNeed) {
   EXPECT_GT(metric("lockbench_renewals_total", "redis-watchdog", ",outcome=\"renewed\""), 0);
 }
 
-/// A watch of a Redis of its own beside a run on it, scraped by a Prometheus.
+/// A watch of a Redis next to a run on it, scraped by a Prometheus.
 class WatchMetricsTest : public testing::Test {
  protected:
   WatchMetricsTest() : redis_(own_redis({.durable = false})) {
@@ -197,14 +197,14 @@ class WatchMetricsTest : public testing::Test {
 
 TEST_F(WatchMetricsTest, EveryPanelAndAlertHasData) {
   ASSERT_TRUE(watch_->says("metrics on"));
-  // A queue, so that the server tells who waits.
+  // A queue, so that the server shows waiters.
   const auto load = run({"redis-queue", "--clients", "4", "--hold", "5ms", "--duration", "40s"});
   std::vector<std::string> missing;
   const auto all_there = [&] {
     missing.clear();
     const auto check = [&](const std::string& expression, const std::string& where) {
       if (!of_watch(expression) || prometheus_->samples_of(expression) > 0) return;
-      // Redis tells how many wait, but not for how long.
+      // Redis shows how many wait, but not for how long.
       if (expression.find("wait_duration") != std::string::npos) return;
       missing.push_back(where + ": " + expression);
     };
@@ -269,8 +269,8 @@ TEST_F(ProbeAlertsTest, ABrokenLockRaisesTheAlarm) {
   EXPECT_TRUE(eventually([&] { return fires("LockbenchExclusionBroken"); }));
 }
 
-/// The colours that a panel gives the present values of its queries. Those of 99th percentiles are
-/// left out: a stall of the machine is one.
+/// The colours of the present values of a panel's queries, without 99th percentiles, which a stall
+/// of the machine may raise.
 std::set<std::string> colours(const Board& panel, const Prometheus& prometheus) {
   std::set<std::string> shown;
   const Board& steps = panel.at("fieldConfig").at("defaults").at("thresholds").at("steps");
@@ -290,7 +290,7 @@ std::set<std::string> colours(const Board& panel, const Prometheus& prometheus) 
 }
 
 TEST_F(ProbeAlertsTest, ASoundOneDoesNotAndEveryPanelIsGreen) {
-  // It takes seconds until it begins, and rates need more than one scrape.
+  // Prometheus needs seconds to begin, and rates need more than one scrape.
   ASSERT_TRUE(eventually([&] { return prometheus_.value_of("up").has_value(); }));
   const auto program = probe(arguments_of_the_unit());
   ASSERT_TRUE(eventually([&] {
@@ -299,7 +299,7 @@ TEST_F(ProbeAlertsTest, ASoundOneDoesNotAndEveryPanelIsGreen) {
   }));
   for (const Board& board : read_boards(dashboards_folder / "grafana")) {
     for (const Board& panel : panels_of(board)) {
-      if (panel.at("type") == "table") continue;  // of facts
+      if (panel.at("type") == "table") continue;  // shows facts
       EXPECT_THAT(colours(panel, prometheus_), testing::IsSubsetOf({"green"}))
           << board.at("title") << ": " << panel.at("title");
     }

@@ -11,16 +11,16 @@
 namespace lockbench::loadgen {
 namespace {
 
-/// A fair lock with one key: sections arrive at random, and each keeps it for the same time
-/// (M/D/1). Waits by Lindley's recursion.
+/// A fair lock with one key: Poisson arrivals and constant hold time (M/D/1). Waits by Lindley's
+/// recursion.
 struct SimulatedLock {
   double service = 0.0075;
-  double stall = 0, stalls_per_second = 0;  ///< of the lock's own time
-  double slow_from = 1e9;                   ///< seconds, from which on it serves
-  double slow_service = 0;                  ///< so slowly
+  double stall = 0, stalls_per_second = 0;  ///< in seconds; by held time
+  double slow_from = 1e9;                   ///< seconds after which it becomes slow
+  double slow_service = 0;                  ///< slow hold time
   double clock = 0;
 
-  /// Waits of so many sections after a warm-up.
+  /// Waits of this many sections after a warm-up.
   std::vector<double> waits(double rate, std::size_t sections, std::mt19937_64& random) {
     std::exponential_distribution<double> gap(rate);
     std::uniform_real_distribution<double> chance;
@@ -40,7 +40,7 @@ struct SimulatedLock {
     return all;
   }
 
-  /// The rate at which a percentile is the bound, by long simulations.
+  /// The rate at which the percentile equals the bound, by long simulations.
   double capacity(double bound, double share) const {
     double low = 0, high = 1 / service;
     for (int i = 0; i < 10; ++i) {
@@ -70,7 +70,7 @@ struct Objective {
   double bound, share;
 };
 
-/// A search with steps of the length that the experiment gives them.
+/// A search with the experiment's step lengths.
 CapacityInterval search(SimulatedLock lock, const Objective& objective, double seconds,
                         std::uint64_t seed) {
   std::mt19937_64 random(seed);
@@ -98,12 +98,12 @@ CapacityInterval search(SimulatedLock lock, const Objective& objective, double s
 
 constexpr Objective kBrief{"acquire.p99<50ms", 0.05, 0.99};
 
-/// Of 40 searches with different seeds.
+/// Results of 40 searches with different seeds.
 struct Tally {
-  int answered = 0;  ///< with both ends
-  int right = 0;     ///< of these, with the capacity in between, but for 2 %
-  int half = 0;      ///< that kept at least half of the capacity
-  int too_high = 0;  ///< that kept more than the capacity, by more than 2 %
+  int answered = 0;  ///< found both ends
+  int right = 0;     ///< of these, with the capacity in between, within 2 %
+  int half = 0;      ///< kept at least half of the capacity
+  int too_high = 0;  ///< kept more than the capacity, by more than 2 %
   std::vector<double> widths;
 
   explicit Tally(const SimulatedLock& lock, const Objective& objective, double seconds) {
@@ -146,7 +146,7 @@ TEST(CapacityOfASimulatedLock, IsFoundIfItStalls) {
 }
 
 TEST(CapacityOfASimulatedLock, IsThatOfItsLaterPartIfItMissesLate) {
-  // Kept at first, but no longer once a quarter of the time is over.
+  // The rate is kept at first, but not after a quarter of the time.
   const Tally tally({.slow_from = 75, .slow_service = 0.0095}, kBrief, 300);
   EXPECT_GE(tally.right, tally.answered - 4);
 }

@@ -37,7 +37,7 @@ bool finds_anything(const ResultComparison& comparison) {
 
 using Change = void (*)(Result&);
 
-/// In how many of 100 pairs something is found.
+/// Number of pairs out of 100 with a finding.
 int alarms(
     const Simulation& a, const Simulation& b, Change change = [](Result&) {},
     const ComparisonOptions& options = {}) {
@@ -68,13 +68,13 @@ TEST(Compare, SeldomFindsADifferenceWhereThereIsNone) {
       {.repetitions = 10, .between_runs = 0.2, .within_runs = 0.3, .memory = 0.9},
   };
   for (const Simulation& setting : settings) {
-    // 5 are expected, and more than 10 of one in a hundred settings.
+    // 5 are expected; more than 10 occur in one of a hundred settings.
     EXPECT_LE(alarms(setting, setting), 10)
         << setting.strategies << " strategies, " << setting.repetitions << " repetitions";
   }
 }
 
-/// Of one strategy, one figure has fewer repetitions than all others.
+/// Leaves one figure of one strategy with fewer repetitions than all others.
 void drop_handoffs(Result& result) {
   for (auto& run : result.runs) {
     if (run.strategy == "strategy-0" && run.repetition <= 2) run.handoff = {};
@@ -90,13 +90,13 @@ TEST(Compare, AFigureOfFewRepetitionsDoesNotSilenceTheOthers) {
   EXPECT_THAT(comparison.notes, Contains("handoff.p50: measured in fewer than 4 repetitions"));
 }
 
-/// Of the first strategy.
+/// The first strategy's gate.
 const Gate& first_gate(const ResultComparison& comparison) {
   if (comparison.gates.empty()) throw std::runtime_error("no gate");
   return comparison.gates.front();
 }
 
-/// In how many of 100 pairs the gate shows a regression of the first strategy.
+/// Number of pairs out of 100 in which the gate shows a regression of the first strategy.
 int regressions(const Simulation& a, const Simulation& b, const ComparisonOptions& options) {
   int count = 0;
   for (std::uint64_t seed = 0; seed < 100; ++seed) {
@@ -131,7 +131,7 @@ TEST(CompareGates, SayWhatCouldHaveBeenFound) {
     detectable.push_back(*gate.detectable);
   }
   Simulation slow = same;
-  slow.slowdown = std::sqrt(1 + *median(detectable)) - 1;  // which the p99 has twice
+  slow.slowdown = std::sqrt(1 + *median(detectable)) - 1;  // the p99 contains the slowdown twice
   const int count = regressions(same, slow, options);
   EXPECT_GE(count, 65);
   EXPECT_LE(count, 95);

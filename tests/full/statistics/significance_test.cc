@@ -79,7 +79,7 @@ TEST(PermutationP, IsSampledForMany) {
   EXPECT_GT(permutation_p(a, normal_numbers(40, 0, random), Side::both), 0.01);
 }
 
-/// How often p is at most 0.05, in 400 tries with nothing to find.
+/// How often p is at most 0.05 in 400 tries without a difference.
 template <class Distribution>
 int false_alarms() {
   int alarms = 0;
@@ -95,7 +95,7 @@ int false_alarms() {
 }
 
 TEST(PermutationP, HoldsItsLevelForAnyDistribution) {
-  // 20 are expected, and more than 34 once in a thousand times.
+  // 20 are expected; more than 34 occur once in a thousand times.
   EXPECT_LE(false_alarms<std::normal_distribution<>>(), 34);
   EXPECT_LE(false_alarms<std::cauchy_distribution<>>(), 34);
   EXPECT_LE(false_alarms<std::lognormal_distribution<>>(), 34);

@@ -2,8 +2,8 @@
 #include "tests/support/broken_locks.h"
 #include "tests/support/test_names.h"
 
-// How soon calls end that are stopped, that reach their deadline, or that get no answer: with one
-// strategy of each store, as the others share its client.
+// How soon calls end after a stop, at their deadline, or without an answer. One strategy per store,
+// as the others share its client.
 
 namespace lockbench::test {
 namespace {
@@ -77,7 +77,7 @@ TEST_P(Calls, EndSoonAfterTheirDeadline) {
   EXPECT_TRUE(in_time(end_after_the_deadline(timed), {}));
 }
 
-/// One answer that does not come, one more for tidying up, and the nodes of a quorum in their turn.
+/// One timeout for the missing answer, one for tidying up, and for a quorum each node in turn.
 TEST_P(Calls, ToAFrozenServerEndWithTheirTimeOuts) {
   constexpr milliseconds kTimeout{200};
   Timed timed(GetParam(), with_timeout(kTimeout));
@@ -98,7 +98,7 @@ TEST(BrokenCalls, AreLate) {
   EXPECT_TRUE(is_late(end_without_an_answer(patient), milliseconds(1400)));
 }
 
-/// The server waits first for the other waiter, and then as long again for the holder: nearly twice
+/// The server first waits for the other waiter and then as long again for the holder: nearly twice
 /// as long if nothing ended it.
 TEST(RowLocks, HonourTheirDeadlineAlsoBehindOneThatGivesUp) {
   Timed timed("postgres-row");
@@ -110,9 +110,9 @@ TEST(RowLocks, HonourTheirDeadlineAlsoBehindOneThatGivesUp) {
   EXPECT_TRUE(in_time(beyond, seconds(1)));
 }
 
-// When locks are handed on: by a message, at the end of a TTL or of a session.
+// Time until locks are handed on: by a message, at the end of a TTL or of a session.
 
-/// Of a lock that is released while another client waits for it.
+/// Handoff time of a lock that is released while another client waits.
 Duration handoff(WaitPolicy waiting) {
   StrategyOptions options;
   options.wait = waiting;
@@ -132,7 +132,7 @@ TEST(Handoffs, ByAMessageAreSoonerThanByPolling) {
   EXPECT_TRUE(is_late(handoff(WaitPolicy::poll(seconds(8))), {}));
 }
 
-/// The holder goes without releasing it. A session ends with its connection.
+/// The holder disappears without a release. A session ends with its connection.
 TEST(Leases, OfTheDeadEndAtTheirTtl) {
   constexpr seconds kTtl{2};
   for (const char* strategy : {"redis-set-nx-lua", "redlock", "memcached-add", "postgres-lease",
@@ -151,7 +151,7 @@ TEST(Leases, OfTheDeadEndAtTheirTtl) {
   }
 }
 
-/// Nobody else is granted it within three TTLs.
+/// Whether no other client is granted it within three TTLs.
 bool outlives_its_ttl(const Descriptor& strategy) {
   constexpr seconds kTtl{6};
   Timed timed(strategy);

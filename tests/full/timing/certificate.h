@@ -6,8 +6,8 @@
 
 namespace lockbench::test {
 
-/// Whether every run certifies itself undisturbed. If not, what it measured says nothing: prints
-/// that the test is inconclusive, and why.
+/// Whether all runs certify themselves undisturbed. If not, their figures mean nothing: prints that
+/// the test is inconclusive, and why.
 inline bool are_conclusive(const Json& runs) {
   for (const Json& run : runs) {
     const Json& generator = run.at("generator");

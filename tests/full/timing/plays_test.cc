@@ -6,14 +6,14 @@
 #include "hazards/play.h"
 #include "tests/hazards/support/fixtures.h"
 
-// Times that hazard plays measure.
+// Times measured by hazard plays.
 
 namespace lockbench::hazards::test {
 namespace {
 
 using namespace std::chrono_literals;
 
-/// Returns late from ending a session.
+/// A store that is slow to end a session.
 class SlowStore : public PrivateStore {
  public:
   explicit SlowStore(std::shared_ptr<PrivateStore> store)
@@ -39,7 +39,7 @@ TEST(BeliefGap, OfASessionBeginsNoLaterThanItsEnd) {
 }
 
 TEST(Price, OfFrozenNodesIsByTheStrategysOwnPatience) {
-  // For two nodes that other clients of a play wait for.
+  // Time for which other clients of a play wait for two nodes.
   const double patient = seconds(2 * ActorSettings{}.node_timeout.value());
   const Cell cell = play(server_pool(), scenario("redlock-minority-frozen"), strategy("redlock"));
   if (cell.disturbed) {

@@ -40,11 +40,11 @@ TEST(Herd, OneIsWokenByAGrantOrAllAre) {
                                  std::to_string(kClients), "--duration", "4s", "--warmup", "2s"});
   if (!are_conclusive(result.at("runs"))) return;
   EXPECT_NEAR(run_of(result, "zookeeper").at("herd_factor").get<double>(), 1, 0.1);
-  // Those on their way back to their watch are not woken.
+  // Clients on their way back to their watch are not woken.
   EXPECT_GT(run_of(result, "zookeeper-herd").at("herd_factor").get<double>(), kClients / 8.0);
 }
 
-/// Between reading the counter and writing it there is one round trip to its server.
+/// Reading and writing the counter takes one round trip to its server.
 TEST(Rtt, DoesNotSlowTheCounter) {
   const Json result =
       result_of({"redis-set-nx", "--rtt", "10ms", "--keys", "per-client", "--clients", "4",
@@ -53,8 +53,8 @@ TEST(Rtt, DoesNotSlowTheCounter) {
   EXPECT_LT(run_of(result, "redis-set-nx").at("hold").at("p50"), 0.010);
 }
 
-/// What was found at a rate is by all its steps, and in the bounds of what can be. Returns how many
-/// steps were disturbed.
+/// Expects that each rate's verdict is based on all its steps and plausible. Returns the number of
+/// disturbed steps.
 int expect_decided_by_steps(const Json& capacity) {
   int invalid = 0;
   for (const Json& at : capacity.at("rates")) {
@@ -84,7 +84,7 @@ TEST(Capacity, OfAQueueThatIsHeldIsTheLocks) {
   EXPECT_EQ(capacity.at("limit"), "lock") << capacity.at("limit_reason");
 }
 
-// How deep the throughput falls under a fault, and that it comes back.
+// Fall and recovery of throughput under a fault.
 
 /// The strategy's run; empty if it was disturbed.
 Json struck(const std::string& strategy, const std::vector<std::string>& more) {
@@ -99,7 +99,7 @@ Json struck(const std::string& strategy, const std::vector<std::string>& more) {
   return run_of(result, strategy);
 }
 
-/// Sections of the points whose interval lies after that time.
+/// Sections in the points after that time.
 int sections_after(const Json& run, double time) {
   int sections = 0;
   for (const Json& point : run.at("series")) {
@@ -122,7 +122,7 @@ TEST(FaultDepth, NobodyIsServedUntilAKilledStoreIsBackOrItsReplicaTakesItsPlace)
 }
 
 TEST(FaultDepth, APartitionCutsOffItsShareOfTheClients) {
-  // Each has its own lock, so that those who are cut off do not hold up the others.
+  // Each client has its own lock, so that cut-off clients do not hold up others.
   const Json run =
       struck("redis-set-nx-lua", {"--keys", "per-client", "--fault", "partition:0.5@500ms+1500ms",
                                   "--duration", "3s", "--think", "1ms"});

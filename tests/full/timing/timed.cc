@@ -14,8 +14,8 @@
 namespace lockbench::test {
 namespace {
 
-/// The worst stall of a thread that only sleeps for a millisecond at a time, since the present test
-/// began.
+/// The worst stall, since the present test began, of a thread that only sleeps a millisecond at a
+/// time.
 class StallWatcher : public testing::EmptyTestEventListener {
  public:
   Duration worst() const { return worst_.load(); }
@@ -36,7 +36,7 @@ class StallWatcher : public testing::EmptyTestEventListener {
   std::jthread thread_{[this](const std::stop_token& stop) { watch(stop); }};
 };
 
-/// From the start of the program; owned by GoogleTest.
+/// Exists from the start of the program; owned by GoogleTest.
 StallWatcher* const watcher = [] {
   auto* const made = new StallWatcher;
   testing::UnitTest::GetInstance()->listeners().Append(made);
@@ -52,10 +52,10 @@ std::unique_ptr<testbed::Server> start(std::string_view backend) {
   return own_redis();
 }
 
-/// Empty if the machine stalled for so long that neither can be told.
+/// Empty if the machine stalled too long to decide.
 std::optional<bool> keeps(Duration taken, Duration bound) {
   constexpr Duration kTooMuch = seconds(5);
-  // What a busy machine may add to an upper bound.
+  // The allowance for a busy machine on an upper bound.
   const Duration most = seconds(1) + 4 * watcher->worst();
   if (most <= kTooMuch) return taken <= bound + most;
   std::cout << "inconclusive: the machine stood still, so that a bound is " << format_duration(most)

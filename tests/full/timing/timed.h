@@ -34,7 +34,7 @@ struct TimedClient {
   }
 };
 
-/// A strategy with servers of its own. What cannot be had throws std::runtime_error.
+/// A strategy with its own servers. Throws std::runtime_error if they are not available.
 class Timed {
  public:
   explicit Timed(const Descriptor& strategy, const StrategyOptions& options = {});
@@ -54,7 +54,7 @@ class Timed {
   int clients_ = 0;
 };
 
-/// Runs `call` on a thread of its own, and `meanwhile` beside it; how long after the end of
+/// Runs `call` on another thread while `meanwhile` runs. Returns how long after the end of
 /// `meanwhile` the call ended.
 template <class Call, class Meanwhile>
 Duration time_beyond(Call call, Meanwhile meanwhile) {
@@ -69,9 +69,8 @@ Duration time_beyond(Call call, Meanwhile meanwhile) {
   return ended - from;
 }
 
-/// Whether it took no more than this, or more, but for what the machine may add. A machine that
-/// stalls for longer than anything here takes shows neither: both are true then, and the test says
-/// that it is inconclusive.
+/// Whether it took at most this time, or at least, plus an allowance for the machine. If the
+/// machine stalls too long to decide, both return true and the test prints that it is inconclusive.
 bool in_time(Duration taken, Duration bound);
 bool is_late(Duration taken, Duration bound);
 

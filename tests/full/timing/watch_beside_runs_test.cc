@@ -28,7 +28,7 @@ Servers some_redis(int number) {
 }
 
 const Words alone{"--keys", "per-client", "--hold", "50ms", "--think", "20ms"};
-/// So long that a look each 20 ms sees that it was free.
+/// Long enough for looks every 20 ms to see the lock free.
 const Words alone_and_long{"--keys", "per-client", "--hold", "200ms", "--think", "200ms"};
 
 /// Strategies of one store, alone on their keys, or in a queue.
@@ -36,9 +36,9 @@ struct BesideRun {
   std::string name, variable;
   std::function<Servers()> start;
   Words strategies, load = alone;
-  std::string family;               ///< of all; empty: each has its own
-  double most_missing = 0.01;       ///< share of the acquisitions that may not be seen
-  double most_beside_hold = 0.005;  ///< seconds, and a tenth
+  std::string family;               ///< shared by all; empty: each strategy has its own
+  double most_missing = 0.01;       ///< share of acquisitions that may be missed
+  double most_beside_hold = 0.005;  ///< seconds, plus a tenth of the hold
 };
 
 std::ostream& operator<<(std::ostream& out, const BesideRun& beside) { return out << beside.name; }
@@ -81,24 +81,25 @@ TEST_P(WatchBesideRun, SeesWhatTheRunDid) {
     });
     ASSERT_NE(locks, families.end());
     const double acquired = run.at("outcomes").at("acquired");
-    // Each node of a Redlock has the lock.
+    // Each node of a Redlock counts the lock.
     const double counted =
         locks->at("acquisitions").get<double>() / static_cast<double>(servers.size());
-    // Before the load each client takes a lock or two that the run does not count.
+    // Before the load, each client takes one or two locks that the run does not count.
     constexpr double kClients = 4;
     EXPECT_LE(counted, acquired + 2 * kClients);
     EXPECT_GE(counted, acquired * (1 - beside.most_missing));
     EXPECT_EQ(locks->at("expired_while_held"), 0);
     EXPECT_EQ(locks->at("owner_changed"), 0);
     EXPECT_EQ(locks->at("thin_margins"), 0);
-    // From the grant to the release, as the store sees both: a few ms more than the client.
+    // From grant to release at the store: a few ms more than at the client.
     const double held = run.at("hold").at("p50"), saw = locks->at("hold").at("p50");
     EXPECT_NEAR(saw, held, 0.1 * held + beside.most_beside_hold);
   }
 }
 
-// Left out: those that need a replica and are otherwise as redis-set-nx-lua and redis-reentrant;
-// postgres-row, of which only waiting shows; postgres-lease, whose table is in the run's schema.
+// Left out: strategies that need a replica and otherwise match redis-set-nx-lua and
+// redis-reentrant; postgres-row, which only shows with waiters; postgres-lease, whose table is in
+// the run's schema.
 INSTANTIATE_TEST_SUITE_P(
     OfEachStore, WatchBesideRun,
     testing::Values(
@@ -133,7 +134,7 @@ INSTANTIATE_TEST_SUITE_P(
                   0.04}),
     [](const auto& tested) { return tested.param.name; });
 
-/// The number behind "key = " in the first line that begins so.
+/// The number after "key = " in the first such line.
 double number_of(const std::string& toml, const std::string& key) {
   for (const std::string& line : lines_of(toml)) {
     if (line.starts_with(key + " = ")) return std::stod(line.substr(key.size() + 3));

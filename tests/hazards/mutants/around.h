@@ -19,7 +19,7 @@ class Around : public LockStrategy {
   std::unique_ptr<LockStrategy> inner_;
 };
 
-/// What all declare of themselves.
+/// The declarations common to all mutants.
 inline Descriptor mutant(std::string_view name, std::string_view backend, const Traits& traits,
                          decltype(Descriptor::make) make) {
   return {.name = name,

@@ -1,4 +1,4 @@
-// Locks with one defect that declare what a correct lock does: the plays must detect the
+// Locks with one defect that declare a correct lock's outcomes: the plays must detect the
 // difference. They register themselves in the programs that they are linked into.
 
 #include "strategies/redis/redlock_lock.h"
@@ -42,7 +42,7 @@ struct KeepsToThePrimary : TokenLock {
   }
 };
 
-/// Takes the end of a wait for a grant, without trying again.
+/// Mistakes the end of a wait for a grant, without trying again.
 struct SkipsTheRecheck : TokenLock {
   using TokenLock::TokenLock;
   StoreResult<TryResult> try_acquire(const AcquireRequest& request, Lease& lease) override {
@@ -99,7 +99,7 @@ struct Blind : TokenLock {
   StoreResult<TryResult> try_acquire(const AcquireRequest&, Lease&) override { return true; }
 };
 
-/// A defect of sessions too, of a lock on Redis.
+/// A session mutant applied to a lock on Redis.
 template <class Mutant>
 class OnRedis : public Mutant {
  public:
@@ -117,7 +117,7 @@ Descriptor described(std::string_view name) {
                                    construct<Mutant>));
 }
 
-/// The same lock, which declares more.
+/// The same lock with changed traits.
 Descriptor with(Descriptor made, void (*change)(Traits&)) {
   change(made.traits);
   made.hazards.clear();
@@ -145,7 +145,7 @@ struct ForgetsToRenew : TokenLock {
   std::optional<RenewalProtocol> renewal_protocol() const override { return std::nullopt; }
 };
 
-/// As ForgetsToRenew, but never expires.
+/// Like ForgetsToRenew, but never expires.
 struct Endless : test::NeverExpires {
   using NeverExpires::NeverExpires;
   RenewResult renew(const Lease& lease, Duration ttl) override {

@@ -5,7 +5,7 @@
 namespace lockbench {
 namespace {
 
-/// Its fencing numbers decrease, from one client to the next.
+/// Its fencing numbers decrease from one client to the next.
 struct CountsDown : Around {
   using Around::Around;
   AcquireResult acquire(const AcquireRequest& request) override {
@@ -21,7 +21,7 @@ struct OwnOptions {
   StrategyOptions own;
 };
 
-/// It has no lock-delay.
+/// A lock without lock-delay.
 class Hasty : private OwnOptions, public Around {
  public:
   Hasty(std::string_view around, const Context& context)

@@ -8,7 +8,7 @@
 namespace lockbench {
 namespace {
 
-/// Refusals, and the second client of a play, get no answer.
+/// Refusals get no answer, and neither does the second client of a play.
 template <bool kSecondToo>
 class Silent : public Around {
  public:
@@ -26,7 +26,7 @@ class Silent : public Around {
   const bool second_;
 };
 
-/// The second client cannot reach the store, and learns this at once.
+/// The second client cannot reach the store, and learns this immediately.
 class CutOff : public Around {
  public:
   CutOff(std::string_view around, const Context& context)
@@ -55,7 +55,7 @@ struct SilentForGood : Around {
   bool silent_ = false;
 };
 
-/// Gets no answer to a release, or none to a repeated release.
+/// Gets no answer to a first release, or to a repeated one.
 template <bool kFirstToo>
 struct UnheardRelease : Around {
   using Around::Around;
@@ -74,7 +74,7 @@ template <class Mutant>
 Descriptor described(std::string_view name, std::string_view backend, std::string_view around,
                      const Traits& traits) {
   Descriptor made = mutant(name, backend, traits, wrapping<Mutant>(around));
-  // The same number as redis-getset: its plays count them.
+  // As many as redis-getset has: its plays count them.
   made.acquire_commands = {"as", "the", "wrapped lock"};
   return made;
 }

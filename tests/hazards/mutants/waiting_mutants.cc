@@ -1,4 +1,4 @@
-// Locks with a defect in how they wait, and one that compares expiry times too strictly.
+// Locks with a defect in their waiting, and one that compares expiry times too strictly.
 
 #include <algorithm>
 

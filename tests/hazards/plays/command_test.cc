@@ -6,7 +6,7 @@
 
 #include "tests/integration/support/program.h"
 
-// `lockbench hazards` as a program, with the tests' own strategies among its own.
+// `lockbench hazards` as a program that also has the tests' strategies.
 
 namespace lockbench::hazards::test {
 namespace {
@@ -18,7 +18,7 @@ using lockbench::test::Outcome, lockbench::test::Program, lockbench::test::Scrat
 
 class Command : public testing::Test {
  protected:
-  /// Its exit code; of three tries at most, the first in which nothing disturbed its plays.
+  /// The exit code of the first undisturbed one of at most three tries.
   int run(const std::string& arguments) {
     std::istringstream text("hazards --out result.json " + arguments);
     const std::vector<std::string> words{std::istream_iterator<std::string>(text), {}};

@@ -6,7 +6,7 @@
 #include "tests/hazards/support/fixtures.h"
 #include "tests/support/test_names.h"
 
-// When a play has no verdict, the times that plays measure, and what ends a transaction that waits.
+// Plays without a verdict, the times that plays measure, and the end of a waiting transaction.
 
 namespace lockbench::hazards::test {
 namespace {
@@ -140,7 +140,7 @@ INSTANTIATE_TEST_SUITE_P(, TransactionThatWaits,
                            return std::string(tested.param.substr(tested.param.find('-') + 1));
                          });
 
-/// Rejects statements at once, for a reason other than a timeout.
+/// Rejects statements immediately, for a reason other than a timeout.
 class RefusingStore : public PrivateStore {
  public:
   explicit RefusingStore(std::shared_ptr<PrivateStore> store)

@@ -8,7 +8,8 @@
 #include "strategies/registry.h"
 #include "tests/hazards/support/fixtures.h"
 
-// What a scenario expects, when a play is none, and how repeated plays of one cell are combined.
+// Expected outcomes of scenarios, plays that do not count, and the combination of repeated plays of
+// one cell.
 
 namespace lockbench::hazards::test {
 namespace {
@@ -52,7 +53,7 @@ TEST(Scenarios, ExpectWhatIsDeclaredElseTheSafeAnswerIfTheyConcernTheLock) {
       {"late-release", "redis-set-nx", foreign_release},
       {"late-release", "redis-set-nx-lua", safe},
       {"crash-holding", "redis-set-nx", recovers},
-      // Of a variant, as is declared of the first.
+      // A variant expects what is declared for the basic scenario.
       {"pause-holding-late", "redis-set-nx-lua", lost_update},
       {"partition-holder-late", "redis-set-nx-lua", known_loss},
       // A lock that never runs out.
@@ -62,7 +63,7 @@ TEST(Scenarios, ExpectWhatIsDeclaredElseTheSafeAnswerIfTheyConcernTheLock) {
       {"overrun-holding", "postgres-advisory", not_applicable},
       {"pause-holding-late", "postgres-advisory", not_applicable},
       {"late-release", "postgres-advisory", not_applicable},
-      // Its contenders prolong it: it runs out if they come late.
+      // Its contenders prolong it; if they come late, it runs out.
       {"overrun-holding", "redis-setnx-expire-multi", not_applicable},
       {"overrun-holding-late", "redis-setnx-expire-multi", known_loss},
       {"late-release", "redis-setnx-expire-multi", foreign_release}};

@@ -89,7 +89,7 @@ INSTANTIATE_TEST_SUITE_P(
         Mutation{"redlock-node-restart-delayed", "test-redlock-minority", double_grant, safe},
         Mutation{"redlock-split-vote", "test-redlock-hoarding", stuck, safe},
         Mutation{"restart-fenced", "test-same-number", lost_update, unavailable},
-        // A lock that never runs out does not reach the question of these.
+        // A lock that never runs out does not get to the question of these.
         Mutation{"overrun-holding", "test-eternal", not_applicable, known_loss},
         Mutation{"partition-holder-late", "test-eternal", not_applicable, known_loss},
         Mutation{"pause-holding", "test-eternal", not_applicable, lost_update},

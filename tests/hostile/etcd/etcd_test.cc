@@ -1,5 +1,4 @@
-// Servers that answer with anything but what a request calls for, at each point of every lock on
-// etcd.
+// Servers that give wrong answers, at each point of every lock on etcd.
 
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
@@ -24,16 +23,16 @@ namespace {
 
 using Message = google::protobuf::Message;
 
-/// What the server does instead of giving the right answer.
+/// The server's reaction instead of the right answer.
 struct EtcdMisdeed {
   std::string name;
-  /// Changes the right answer; may do nothing to those that it does not concern.
+  /// Changes the right answer; may ignore answers that it does not apply to.
   std::function<void(Message&)> change{};
   grpc::Status status{};
   bool silent = false;
 };
 
-/// An etcd on a free port that grants every lock, but answers its n-th request otherwise.
+/// An etcd on a free port that grants every lock, but misanswers its n-th request.
 class HostileEtcd : etcdserverpb::KV::Service, etcdserverpb::Lease::Service {
  public:
   HostileEtcd(EtcdMisdeed misdeed, int at) : misdeed_(std::move(misdeed)), at_(at) {
@@ -49,7 +48,7 @@ class HostileEtcd : etcdserverpb::KV::Service, etcdserverpb::Lease::Service {
 
   std::string url() const { return "etcd://127.0.0.1:" + std::to_string(port_); }
   int requests() const { return requests_; }
-  /// The latest answer to a transaction, and the key that it was to create.
+  /// The latest answer to a transaction, and the key that the transaction was to create.
   etcdserverpb::TxnResponse latest_txn() const {
     const std::scoped_lock lock(mutex_);
     return txn_;
@@ -65,7 +64,7 @@ class HostileEtcd : etcdserverpb::KV::Service, etcdserverpb::Lease::Service {
   grpc::Status finish(Context* context, Message& answer) {
     if (++requests_ != at_) return grpc::Status::OK;
     if (misdeed_.change) misdeed_.change(answer);
-    // Ends when the client gives up, or with the server.
+    // Until the client gives up or the server ends.
     if (misdeed_.silent) (void)eventually([&] { return context->IsCancelled(); });
     return misdeed_.status;
   }
@@ -139,7 +138,7 @@ class HostileEtcd : etcdserverpb::KV::Service, etcdserverpb::Lease::Service {
   std::unique_ptr<grpc::Server> server_;
 };
 
-/// Sets every number of the message to this one, also in messages within it.
+/// Sets every number in the message to this one, including nested messages.
 void set_numbers(Message& message, std::int64_t number) {
   const auto& fields = *message.GetDescriptor();
   const auto& access = *message.GetReflection();
@@ -160,7 +159,7 @@ void set_numbers(Message& message, std::int64_t number) {
   }
 }
 
-/// Applies to transactions only.
+/// A misdeed for transactions only.
 EtcdMisdeed with_txn(std::string name,
                      const std::function<void(etcdserverpb::TxnResponse&)>& change) {
   return {.name = std::move(name), .change = [change](Message& message) {
@@ -169,7 +168,7 @@ EtcdMisdeed with_txn(std::string name,
           }};
 }
 
-/// A key that was found by the transaction's last operation.
+/// Adds a key to the result of the transaction's last operation.
 void add_key(etcdserverpb::TxnResponse& txn, const std::string& name, std::int64_t revision) {
   if (txn.responses().empty()) txn.add_responses();
   auto& last = *txn.mutable_responses(txn.responses_size() - 1);
@@ -218,7 +217,7 @@ std::vector<EtcdMisdeed> etcd_misdeeds() {
 
 using namespace std::chrono_literals;
 
-/// Whether the transaction was done, in a revision that can be, and only its own key was there.
+/// Whether the transaction succeeded, with a possible revision, and found only its own key.
 bool was_granted(const HostileEtcd& etcd) {
   const etcdserverpb::TxnResponse txn = etcd.latest_txn();
   if (!txn.succeeded() || txn.header().revision() <= 0 || txn.responses_size() != 2) return false;

@@ -1,5 +1,4 @@
-// Servers that answer with anything but what a command calls for, at each point of every lock on
-// memcached.
+// Servers that give wrong answers, at each point of every lock on memcached.
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -17,7 +16,7 @@
 namespace lockbench::test {
 namespace {
 
-/// What all connections to one server see.
+/// The items shared by all connections to one server.
 struct MemcachedItems {
   struct Item {
     std::string value;
@@ -34,7 +33,7 @@ std::vector<std::string> words_of(std::string_view request) {
   return words;
 }
 
-/// A memcached, as far as the locks use it.
+/// The parts of memcached that the locks use.
 class MemcachedSpeaker : public Speaker {
  public:
   explicit MemcachedSpeaker(std::shared_ptr<MemcachedItems> items) : items_(std::move(items)) {}

@@ -1,5 +1,4 @@
-// Servers that answer with anything but what a statement calls for, at each point of every lock on
-// PostgreSQL.
+// Servers that give wrong answers, at each point of every lock on PostgreSQL.
 
 #include <gtest/gtest.h>
 
@@ -64,11 +63,11 @@ std::string one_value(const std::optional<std::string>& value, std::string_view 
 }
 
 struct Message {
-  char type = 0;  ///< 0: the first one of a connection, which has none
+  char type = 0;  ///< 0: the first message of a connection, which has no type
   std::string_view body;
 };
 
-/// The messages up to the one that asks for an answer; none if that is not there yet.
+/// The messages up to the one that requests an answer; empty if that is incomplete.
 std::vector<Message> read_request(std::string_view bytes) {
   std::vector<Message> request;
   while (!bytes.empty()) {
@@ -89,7 +88,7 @@ std::vector<Message> read_request(std::string_view bytes) {
 /// Keeps the statements of a connection by name.
 class Statements {
  public:
-  /// The SQL that a request executes; empty: none.
+  /// The SQL that a request executes; empty if none.
   std::string executed_by(const std::vector<Message>& request) {
     std::string sql;
     for (const Message& one : request) {
@@ -157,7 +156,7 @@ class PostgresSpeaker : public Speaker {
 
 // NOLINTBEGIN(performance-inefficient-string-concatenation): it reads as the messages follow each
 // other
-/// What a server can answer, of every kind, and what it must not.
+/// Answers of every kind, valid and invalid.
 std::vector<std::string> replies() {
   std::vector<std::string> all;
   for (const std::optional<std::string>& value : std::vector<std::optional<std::string>>{
@@ -198,8 +197,8 @@ std::vector<std::string> replies() {
            message('N', "M" + zero_ended("hear") + '\0') + ready,
            message('A', int32(1) + zero_ended("c") + zero_ended("p")) + ready,
            message('S', zero_ended("client_encoding") + zero_ended("none")) + ready,
-           // Longer than any answer may be. libpq reserves the whole length, and ThreadSanitizer
-           // pays for every byte of it.
+           // Longer than any valid answer. libpq allocates the whole length, which costs
+           // ThreadSanitizer time for every byte.
            'D' + int32(1 << 26) + "x",
            'D' + int32(0xffffffff) + "x",
            'C' + int32(0),
@@ -223,7 +222,7 @@ struct Result {
 std::optional<Result> read_result(std::string_view sent) {
   Result result;
   int results = 0;
-  // What follows after the server is ready is not the answer.
+  // Data after the server is ready does not belong to the answer.
   bool ready = false;
   while (sent.size() >= 5 && !ready) {
     const std::size_t length = pg::read_int32(sent.substr(1)) + 1;

@@ -1,5 +1,4 @@
-// Servers that answer with anything but what a command calls for, at each point of every lock on
-// Redis.
+// Servers that give wrong answers, at each point of every lock on Redis.
 
 #include <gtest/gtest.h>
 
@@ -16,7 +15,7 @@
 namespace lockbench::test {
 namespace {
 
-/// The words of a command on the wire, and its length; nothing until it is complete.
+/// The words of a command on the wire, and its length; empty until it is complete.
 struct RedisCommand {
   std::vector<std::string> words;
   std::size_t length = 0;
@@ -55,7 +54,7 @@ std::string_view name_of(const std::vector<std::string>& words) {
   return "unknown script";
 }
 
-/// Grants every lock; `stale`: those that store their expiry are held, but have expired.
+/// Grants every lock. `stale`: locks that store their expiry are held but expired.
 class RedisSpeaker : public Speaker {
  public:
   explicit RedisSpeaker(bool stale) : stale_(stale) {}
@@ -112,7 +111,7 @@ class RedisSpeaker : public Speaker {
   bool in_transaction_ = false;
 };
 
-/// What a server can answer, of every type, and what it must not.
+/// Answers of every type, valid and invalid.
 const std::vector<std::string>& redis_replies() {
   static const std::vector<std::string> all{
       "+OK\r\n",
@@ -170,8 +169,7 @@ bool is_number(std::string_view sent, std::int64_t least) {
 bool is_nil(std::string_view sent) { return sent == "$-1\r\n" || sent == "*-1\r\n"; }
 bool is_ok(std::string_view sent) { return sent == "+OK\r\n" || sent == "$2\r\nOK\r\n"; }
 
-/// Whether this answer says that the client has the lock; nothing for a command that decides
-/// nothing.
+/// Whether this answer grants the lock; nothing if its command does not decide that.
 std::optional<bool> grants(const HostileServer::Exchange& exchange) {
   const std::vector<std::string> words = read_command(exchange.request)->words;
   const std::string_view name = name_of(words), sent = exchange.sent;

@@ -1,5 +1,4 @@
-// Servers that answer with anything but what a request calls for, at each point of every lock on
-// ZooKeeper.
+// Servers that give wrong answers, at each point of every lock on ZooKeeper.
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -38,17 +37,17 @@ std::string greeting(int timeout_ms, std::int64_t session, bool read_only) {
               text(std::string(16, 'p')) + number(read_only ? 1 : 0, 1));
 }
 
-/// Of a request in its frame; 0 for a greeting.
+/// The operation of a framed request; 0 for a greeting.
 std::int32_t operation_of(std::string_view request) {
-  // A greeting has the protocol's version 0 in the place of its number.
+  // A greeting has the protocol version 0 in place of the request number.
   return number_at(request, 4, 4) == 0 ? 0 : static_cast<std::int32_t>(number_at(request, 8, 4));
 }
 
-/// What an honest ZooKeeper has, and has answered. On the server's thread; read after its end, or
-/// under the lock of its exchanges.
+/// The nodes and answers of an honest ZooKeeper. Used on the server's thread; read it after the
+/// server's end, or under the lock of its exchanges.
 struct ZookeeperNodes {
   std::map<std::string, std::int64_t> owners;   ///< of each node; 0: persistent
-  std::map<std::string, std::string> answered;  ///< rightly, by request
+  std::map<std::string, std::string> answered;  ///< correct answers by request
   std::mutex mutex;                             ///< of `answered`
   std::int64_t sessions = 0, transactions = 0;
   int sequence = 0;
@@ -142,7 +141,7 @@ class ZookeeperSpeaker : public Speaker {
   std::int64_t session_ = 0;
 };
 
-/// One of each kind of packet that a server may send, and some that none does.
+/// One of each kind of packet that a server may send, and some invalid ones.
 std::vector<std::string> zookeeper_packets() {
   std::vector<std::string> packets = {
       greeting(10'000, 0x7777, false),
@@ -165,7 +164,7 @@ std::vector<std::string> zookeeper_packets() {
       "HTTP/1.1 400 Bad Request\r\n\r\n",
       std::string(64, '\xff'),
   };
-  // The numbers of the first requests, and those of creating and releasing.
+  // The numbers of the first requests, and of creation and release.
   for (const std::int32_t xid : {1, 2, 6, 7, 8}) {
     for (const std::int32_t error : {0, -4, kNoNode, -102, kNodeExists, -112, -115, -118, 4711}) {
       packets.push_back(reply(xid, error));
@@ -185,11 +184,11 @@ std::vector<std::string> zookeeper_packets() {
 
 using Exchanges = std::vector<HostileServer::Exchange>;
 
-/// Whether the latest answer to this operation is the right one.
+/// Whether the latest answer to this operation is correct.
 bool was_right(ZookeeperNodes& nodes, const Exchanges& exchanges, std::int32_t operation) {
   for (auto exchange = exchanges.rbegin(); exchange != exchanges.rend(); ++exchange) {
     if (operation_of(exchange->request) != operation) continue;
-    // Behind the frame, the number and the transaction.
+    // After the frame, the number and the transaction.
     constexpr std::size_t kError = 16, kErrorSize = 4;
     const bool done =
         exchange->sent.substr(0, kError + kErrorSize).ends_with(std::string(kErrorSize, '\0'));
@@ -206,7 +205,7 @@ TEST_P(HostileZookeeper, GetsNoLockGrantedThatItDidNotGrant) {
     const auto nodes = std::make_shared<ZookeeperNodes>();
     const auto was_granted = [nodes](const Exchanges& exchanges) {
       const bool made = was_right(*nodes, exchanges, kCreate2);
-      // Without a queue the node may have been made by a request whose answer was lost.
+      // Without a queue, a request whose answer was lost may have created the node.
       return GetParam()->traits.fair ? made && was_right(*nodes, exchanges, kGetChildren)
                                      : made || was_right(*nodes, exchanges, kGetData);
     };

@@ -26,7 +26,7 @@ using testing::Not;
 namespace fs = std::filesystem;
 using Words = std::vector<std::string>;
 
-/// Of a key lockbench:<run>:{<strategy>:...
+/// The parts of a key lockbench:<run>:{<strategy>:...
 struct Named {
   std::string run, strategy;
 };
@@ -36,7 +36,7 @@ Named named_in(const std::string& key) {
   return {key.substr(run, brace - run), key.substr(strategy, key.find(':', strategy) - strategy)};
 }
 
-/// The locks that live on one Redis without replicas.
+/// The strategies on one Redis without replicas.
 std::set<std::string> redis_locks() {
   std::set<std::string> names;
   for (const Descriptor* strategy : all_strategies()) {
@@ -81,7 +81,7 @@ TEST_F(KeysLeft, ByAKilledRunEndByThemselvesOrWithClean) {
     for (const std::string& lock : locks) {
       programs.emplace_back(scratch_, contended(lock, server_->url()));
     }
-    // All are in the midst of it, with fencing numbers and counters.
+    // Wait until all are busy, with fencing numbers and counters.
     ASSERT_TRUE(eventually([&] {
       std::map<std::string, int> counters;
       for (const std::string& key : probe_.keys()) {
@@ -100,7 +100,7 @@ TEST_F(KeysLeft, ByAKilledRunEndByThemselvesOrWithClean) {
   }
   expect_all_end();
 
-  // One run is removed, and no other.
+  // Only one run is removed.
   const auto fenced = std::find_if(keys.begin(), keys.end(), [](const std::string& key) {
     return named_in(key).strategy == "redis-fenced";
   });
@@ -165,7 +165,7 @@ TEST(Clean, IsEndedByASignal) {
                             "--store-timeout", "60s"});
   ASSERT_TRUE(eventually(
       [&] { return std::filesystem::exists(fmt::format("/proc/{}/task", program.pid())); }));
-  // Before its signals are prepared it would just end.
+  // Before it has set up its signals it would just end.
   ASSERT_TRUE(eventually([&] {
     const auto entries =
         std::filesystem::directory_iterator(fmt::format("/proc/{}/task", program.pid()));
@@ -179,7 +179,7 @@ TEST(Clean, IsEndedByASignal) {
 
 const Json measuring = {{"event", "progress"}, {"phase", "measuring"}, {"run", 1}};
 
-/// What is in the folder beside results.
+/// Files in the folder other than results.
 Words leftovers(const Scratch& scratch) {
   Words names;
   for (const auto& entry : fs::directory_iterator(scratch.path())) {
@@ -189,8 +189,8 @@ Words leftovers(const Scratch& scratch) {
   return names;
 }
 
-/// Its servers and their folders end with it at any moment: before they start, while they do, while
-/// they run or are frozen, and while they stop.
+/// Servers and folders disappear with it at any moment: before and during their start, while they
+/// run or are frozen, and while they stop.
 TEST(Kill, LeavesNoProcessAndNoFolderBehind) {
   using Moment = std::function<bool(Program&, const Scratch&)>;
   const auto has_children = [](std::size_t number) -> Moment {

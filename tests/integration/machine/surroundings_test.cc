@@ -21,7 +21,7 @@ namespace {
 
 constexpr uid_t kStranger = 64123;
 
-/// lockbench with these arguments behind a program that changes its surroundings, such as prlimit.
+/// lockbench with these arguments, run by a program that changes its environment, such as prlimit.
 struct Wrapped {
   std::vector<std::string> arguments;
   Setting setting;
@@ -35,12 +35,12 @@ Wrapped under(std::vector<std::string> wrapper, const std::vector<std::string>& 
   return wrapped;
 }
 
-/// Behind a line of the shell, in which "$@" stands for lockbench with its arguments.
+/// Run by a shell line, in which "$@" is lockbench with its arguments.
 Wrapped under_shell(const std::string& line, const std::vector<std::string>& arguments) {
   return under({"/bin/bash", "-o", "pipefail", "-c", line, "bash"}, arguments);
 }
 
-/// Behind such a line, with file systems of its own to mount.
+/// Likewise, in a mount namespace.
 Wrapped under_mounts(const std::string& line, const std::vector<std::string>& arguments) {
   std::vector<std::string> wrapper{"/usr/bin/unshare", "--mount"};
   if (geteuid() != 0) wrapper.emplace_back("--map-root-user");
@@ -50,15 +50,15 @@ Wrapped under_mounts(const std::string& line, const std::vector<std::string>& ar
   return under(wrapper, arguments);
 }
 
-/// As another user, who has no name and no processes, if this is root. The scratch folder becomes
-/// that user's.
+/// If this is root, runs as another user without a name or processes. Gives the scratch folder to
+/// that user.
 std::vector<std::string> as_stranger(const Scratch& scratch) {
   if (geteuid() != 0) return {"/usr/bin/env"};
   if (chown(scratch.path().c_str(), kStranger, kStranger) != 0) {
     throw std::runtime_error("cannot give away " + scratch.path().string());
   }
   const std::string id = std::to_string(kStranger);
-  // It may go through root's home, where the program may be.
+  // It may enter root's home, where the program may be.
   return {"/usr/bin/setpriv",
           "--reuid=" + id,
           "--regid=" + id,
@@ -93,7 +93,7 @@ TEST(Surroundings, WithoutHomeNameOrTerminalAreEnough) {
 
 TEST(Clock, ThatIsSetBackMarksTheRunAndChangesNoTimes) {
   const Scratch scratch;
-  // The program reads there how far its wall clock is ahead.
+  // The program reads the offset of its wall clock there.
   testbed::ClockPage page;
   const std::string path = scratch.write("clock", std::string(sizeof page, '\0'));
   const int file = open(path.c_str(), O_WRONLY | O_CLOEXEC);
@@ -184,7 +184,7 @@ struct Closed {
 
 class ClosedStream : public testing::TestWithParam<Closed> {};
 
-/// Whatever is opened first must not take its place: a socket or a file would get the table.
+/// The next opened descriptor must not take its place: a socket or file would receive the table.
 TEST_P(ClosedStream, GetsIntoNothingElse) {
   const Scratch scratch;
   const Outcome outcome = run(scratch, under_shell(GetParam().line, saved_in("r.json")));
@@ -200,7 +200,7 @@ INSTANTIATE_TEST_SUITE_P(Of, ClosedStream,
                                          Closed{R"(exec "$@" <&-)", 0}),
                          [](const auto& tested) { return std::to_string(tested.index); });
 
-/// It ended by itself, and said why.
+/// Expects that it ended by itself with a reason.
 void expect_orderly(const Outcome& outcome) {
   EXPECT_EQ(outcome.signal, 0) << outcome.err;
   EXPECT_TRUE(outcome.code == 1 || outcome.code == 2) << outcome.code << ": " << outcome.err;
@@ -227,7 +227,7 @@ TEST(Descriptors, ThatAreTooFewForAnythingAreAnErrorToo) {
   }
 }
 
-/// The limit is on all threads of a user, and does not hold for root.
+/// The limit counts all threads of a user, and does not apply to root.
 class Threads : public testing::Test {
  protected:
   void SetUp() override {

@@ -17,7 +17,7 @@
 
 namespace lockbench::test {
 
-/// The arguments that the systemd unit has for the probe, without its files and addresses.
+/// The probe's arguments in the systemd unit, without files and addresses.
 inline std::vector<std::string> arguments_of_the_unit() {
   for (const std::string& line :
        lines_of(read_file(LOCKBENCH_SOURCE_DIR "/exporter/lockbench-probe.service"))) {
@@ -38,7 +38,7 @@ inline std::vector<std::string> arguments_of_the_unit() {
   throw std::runtime_error("the unit has no ExecStart");
 }
 
-/// A probe of a Redis of its own, to which anything may be done.
+/// A probe with its own Redis, which tests may break.
 class ProbeTest : public testing::Test {
  protected:
   ProbeTest() {
@@ -56,11 +56,11 @@ class ProbeTest : public testing::Test {
 
   HttpReply page(const std::string& path) const { return http_get(port_, path); }
 
-  /// The first series that begins like this; -1 while there is none.
+  /// The value of the first series that begins like this; -1 if there is none.
   double metric(const std::string& series) const {
     return metric_on(page("/metrics").body, series);
   }
-  /// Of sections with that outcome.
+  /// Number of sections with that outcome.
   double sections(const std::string& outcome) const {
     return metric(fmt::format(
         "lockbench_sections_total{{strategy=\"redis-set-nx-lua\",backend=\"redis\",outcome=\"{}\"",

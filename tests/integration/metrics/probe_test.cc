@@ -89,7 +89,7 @@ class ProbeFaultsTest : public ProbeTest {
     return RedisProbe(redis_->port()).ask(command);
   }
 
-  /// The fault is in the message, the label and the readiness.
+  /// Expects the reason in the message, the label and the readiness.
   std::unique_ptr<Program> expect_reason(const std::string& reason,
                                          const std::function<void()>& strike) {
     auto program = probe({"redis-set-nx-lua", "--rate", "20"});
@@ -135,7 +135,7 @@ TEST_F(ProbeFaultsTest, KeysThatAreDeletedAreNoticedWithTheSettingsOfTheUnit) {
       "\"renewed\"";
   EXPECT_TRUE(eventually([&] { return metric(renewed) > 0; }));
   EXPECT_EQ(metric(lost), 0);
-  // Deletes the key of a lock that is held, so that its holder must notice the loss.
+  // Deletes the key of a held lock, so that its holder must notice the loss.
   constexpr auto kDeleteAll =
       "local keys = redis.call('KEYS', '*') if #keys > 0 then redis.call('DEL', unpack(keys)) end "
       "return #keys";

@@ -158,7 +158,7 @@ TEST(CapacityMetrics, ShowEveryStepAndAgreeWithTheResult) {
   for (const Json& at : result.at("capacity").at(0).at("rates")) {
     all += at.at("acquire").at("count").get<std::uint64_t>();
   }
-  // A page is served for a while once it is made. The closed loop before counts, too.
+  // Pages are cached for a while. The preceding closed loop counts, too.
   EXPECT_TRUE(eventually([&] {
     look();
     return acquired > static_cast<double>(all);

@@ -40,7 +40,7 @@ TEST(RedisWait, WithoutEnoughReplicasOrTheirNumberCannotRun) {
       "+@connection +wait +unlink"};
   const auto group = must(testbed::start_redis_group(shared_testbed(), options));
   const std::string one = fmt::format("127.0.0.1:{}", group->primary().port());
-  // It may not be asked how many replicas it has.
+  // The user may not ask for the number of replicas.
   const std::string locked = "redis://lockonly:secret@" + one;
   const auto run = [](const Scratch& scratch, const Words& more) {
     Words arguments = {"run",      "redis-wait", "--iterations", "50",
@@ -104,7 +104,7 @@ TEST(QuorumCommand, MeasuresEveryConstellation) {
         << "two are down";
     EXPECT_EQ(point_of(points, strategy, 3, 1, 2).at("acquire").at("count"), 0);
   }
-  // A busy machine may make a run invalid, but never a fault that the point is about.
+  // A busy machine may make a run invalid, but the point's fault must not.
   for (const Json& run : points) {
     for (const std::string reason : run.at("generator").at("reasons")) {
       EXPECT_EQ(reason.find("did not answer"), std::string::npos) << reason;
@@ -125,7 +125,7 @@ TEST(QuorumCommand, AddsARoundTripToEveryCommand) {
   const Json result = read_result(scratch / "r.json");
   EXPECT_EQ(result.at("workload").at("rtt"), 0.01);
   const Json& points = result.at("runs");
-  // But for the histogram's error.
+  // Within the histogram's error.
   const auto fastest = [&](std::string_view strategy) {
     return point_of(points, strategy, 1, 1).at("acquire").at("min").get<double>() / 0.99;
   };

@@ -34,7 +34,7 @@ TEST(CompareConfigurations, MeasuresBothAsTheFilesSayAndFindsTheSameInTheirResul
       configuration(scratch, "a", "hold = \"1ms\"\niterations = 40\nduration = \"20s\"\n");
   const std::string b = configuration(
       scratch, "b", "hold = \"1ms\"\niterations = 40\nduration = \"20s\"\nrtt = \"5ms\"\n");
-  // A run in which other programs had the machine is invalid.
+  // --force, as a run disturbed by other programs is invalid.
   const Outcome made = lockbench(scratch, {"compare", "--run", a, b, "--repeat", "4", "--force",
                                            "--quiet", "--format", "json"});
   ASSERT_EQ(made.code, 0) << made.err;
@@ -94,7 +94,7 @@ TEST(HdrFiles, HaveThePercentilesOfEachRepetition) {
   const Json result = read_result(scratch / "r.json");
   for (const Json& one : result.at("runs")) {
     const Json& acquire = one.at("acquire");
-    // With the waits that the run's end cut off.
+    // Including waits cut off by the run's end.
     const int samples =
         acquire.at("count").get<int>() + acquire.at("censored").at("count").get<int>();
     expect_in(read_file(scratch / fmt::format("deep/er/{}.{}.acquire.hgrm",

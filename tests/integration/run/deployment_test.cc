@@ -18,7 +18,7 @@ namespace {
 
 constexpr int kOtherDatabase = 3;
 
-/// The words that are keys. Throws std::runtime_error for a command that lockbench has no reason to
+/// The keys in a command. Throws std::runtime_error for a command that lockbench has no reason to
 /// send.
 std::vector<std::string> keys_of(const SeenCommand& command) {
   const auto& words = command.words;
@@ -34,7 +34,7 @@ std::vector<std::string> keys_of(const SeenCommand& command) {
   throw std::runtime_error("nobody expects " + words.front() + " here");
 }
 
-/// A Redis that others use too: with a password, data, and a user who may only touch our keys.
+/// A shared Redis: with a password, other data, and a user that may only touch our keys.
 class SharedDeployment : public testing::Test {
  protected:
   SharedDeployment()
@@ -72,7 +72,7 @@ class SharedDeployment : public testing::Test {
 
   void expect_untouched() { EXPECT_TRUE(everything() == foreign_) << "other keys than before"; }
 
-  /// In nothing that was written, in neither spelling, whole or in part.
+  /// Expects no secret in any output, plain or encoded, whole or in part.
   static void expect_no_secret(const Outcome& outcome, const Scratch& scratch) {
     for (const std::string& text : {outcome.out, outcome.err, scratch.all_text()}) {
       for (const std::string_view secret :
@@ -135,7 +135,7 @@ TEST_F(SharedDeployment, IsLeftAsItWasAfterBrokenConnections) {
 TEST_F(SharedDeployment, MayCloseConnectionsThatAreIdle) {
   probe_.ask({"CONFIG", "SET", "timeout", "3"});
   const Scratch scratch;
-  // A client alone is never idle; what sets the run up and clears it away is, while it lasts.
+  // A single client is never idle, but the connections that prepare and clean up the run are.
   const Outcome outcome =
       lockbench(scratch, {"run", "redis-set-nx", "--redis", server_->url(), "--resource", "redis",
                           "--warmup", "0ms", "--duration", "7500ms", "--hold", "1ms", "--clients",
@@ -179,8 +179,8 @@ TEST(OwnNodes, AreAllUsedAndCleanAfterwards) {
 
 using Words = std::vector<std::string>;
 
-/// Makes the user that lockbench proposes for Redis, under another name: the servers of tests have
-/// a user lockbench, who may do anything.
+/// Creates the Redis user that lockbench proposes, under another name: test servers have a user
+/// lockbench with all rights.
 void make_user(RedisProbe& admin, const Scratch& scratch) {
   std::istringstream proposal(lockbench(scratch, {"list", "--redis-acl"}).out);
   Words words;
@@ -213,7 +213,7 @@ TEST(ProposedRedisUser, MayRunProbeAndClean) {
   }
 }
 
-/// Each of them alone would make it fail.
+/// Each of these variables would make it fail.
 TEST(LibpqEnvironment, DoesNotReachPrivateServers) {
   const Scratch scratch;
   const Outcome outcome = lockbench(scratch, short_run({"postgres-advisory", "--out", "r.json"}),
@@ -239,7 +239,7 @@ TEST(LibpqEnvironment, CountsForTheUsersServerAndIsNamed) {
   expect_in(found.out, fmt::format("127.0.0.1:{}, version ", port));
   expect_in(found.out, "PGHOST, PGPASSWORD, PGPORT, PGUSER: in force for --postgres");
   EXPECT_FALSE(has(found.out + found.err, server->secret()));
-  // What the DSN says comes first.
+  // The DSN takes precedence.
   const std::string nowhere = std::to_string(closed_port());
   const Outcome given =
       lockbench(scratch, {"doctor", "--postgres", "dbname=postgres port=" + nowhere}, setting);
@@ -251,10 +251,10 @@ TEST(LibpqEnvironment, CountsForTheUsersServerAndIsNamed) {
 
 Setting without_programs() { return {.environment = {{"PATH", "/nonexistent"}}}; }
 
-/// Debian keeps its programs elsewhere, where they are looked for too.
+/// Debian keeps its programs outside PATH; lockbench looks there too.
 bool is_found_without_path(const std::string& backend) { return backend == "postgres"; }
 
-/// ZooKeeper is Java's to run.
+/// ZooKeeper needs Java.
 std::string missing_of(const std::string& backend) {
   if (backend == "zookeeper") return "java not found: install the package default-jre-headless";
   const std::string program = backend == "redis" ? "redis-server" : backend;

@@ -37,7 +37,7 @@ TEST(ExitCode, IsTwoWhenTheServerDiesInMidRun) {
   EXPECT_FALSE(run.at("generator").at("valid"));
 }
 
-/// On a machine that has Redis, for the counter, and no memcached.
+/// On a machine with Redis, for the counter, but without memcached.
 TEST(ExitCode, OfHazardsIsTwoIfAStrategyThatWasNamedCannotBePlayed) {
   const Scratch scratch;
   const std::filesystem::path programs = scratch / "programs";
@@ -67,7 +67,7 @@ TEST(Exit, RunsNoStaticDestructorsThatAThreadMayNeed) {
 
 using Words = std::vector<std::string>;
 
-/// A redis-server that leaves a file behind when it is started, by whatever account.
+/// A redis-server that creates a file when it is started, under any account.
 std::string with_tell_tale_server(const Scratch& scratch) {
   const std::string path = scratch.write("redis-server", "#!/bin/sh\n: > \"$0.was-started\"\n");
   for (const auto& one : {std::filesystem::path(path), scratch.path()}) {
@@ -76,9 +76,9 @@ std::string with_tell_tale_server(const Scratch& scratch) {
   return scratch.path().string() + ":/usr/bin:/bin";
 }
 
-/// What they say is for the unit tests.
+/// Unit tests check the messages.
 TEST(UsageErrors, ComeBeforeAnythingIsStartedOrWritten) {
-  // The last one proves that a server that was started would have been seen.
+  // The last one proves that a started server would have been noticed.
   for (const auto& [arguments, starts] :
        std::vector<std::pair<Words, bool>>{{{"run", "redis-set-nx", "--duration", "5"}, false},
                                            {{"run", "redis-set-nx", "--out", "."}, false},

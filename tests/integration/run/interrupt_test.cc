@@ -41,13 +41,13 @@ TEST(Interrupt, SavesReportsAndCleansUp) {
   EXPECT_TRUE(kept_exclusion(run));
 }
 
-/// A command of several steps, what it says when some are over, and where its result has them.
+/// A command with several steps, its message after some of them, and their place in the result.
 struct Stopped {
   std::string name;
   std::vector<std::string> command;
   std::string says;
   Json::json_pointer over;
-  int left_out = 0;  ///< strategies that had not begun
+  int left_out = 0;  ///< strategies that were not started
   bool terminal = false;
 };
 
@@ -102,7 +102,7 @@ namespace fs = std::filesystem;
 TEST(KilledHazards, LeaveNoProcessBehindNotEvenAStoppedOne) {
   const Foster foster;
   const Scratch scratch;
-  // Nobody gets this lock while its holder is stopped, which takes a while.
+  // No other client gets this lock while its holder is stopped, so the play takes a while.
   Program program(scratch,
                   {"hazards", "pause-holding", "--strategies", "redis-setnx", "--out", "r.json"});
   std::vector<pid_t> all;

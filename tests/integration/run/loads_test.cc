@@ -11,7 +11,7 @@
 namespace lockbench::test {
 namespace {
 
-/// The runs of a load, the one with the highest rate or round-trip time last.
+/// The runs of a load, in order of rate or round-trip time.
 std::vector<Json> runs_under(const Json& result, std::string_view strategy, std::string_view load) {
   std::vector<Json> runs;
   for (const Json& run : result.at("runs")) {
@@ -94,7 +94,7 @@ TEST(ManyClients, RunInOneProcessThatRaisesItsOpenFiles) {
   EXPECT_TRUE(kept_exclusion(run));
 }
 
-// What a run says of the CPU of servers and machine.
+// CPU of servers and machine in a run.
 
 TEST(Resources, TheCpuOfPrivateServersIsKnown) {
   std::vector<std::string> names;
@@ -118,7 +118,7 @@ TEST(Resources, TheCpuOfPrivateServersIsKnown) {
     EXPECT_GT(generator.at("machine_cpu_share"), 0);
     EXPECT_TRUE(generator.at("other_cpu_share").is_number());
     EXPECT_TRUE(generator.at("steal_share").is_number());
-    // Java is warmed until it is steady.
+    // Java needs warm-up until it is steady.
     const double warmup = run.at("warmup_seconds");
     if (name == "zookeeper") {
       EXPECT_GE(warmup, 1);
@@ -148,8 +148,8 @@ TEST(Choose, MeasuresWhatQualifiesUnderTheLoadThatWasAskedFor) {
   EXPECT_GE(answer.at("qualify").size(), 2U);
 }
 
-/// Long enough in the section, and enough clients, for `none` to lose updates for certain. Ends
-/// soon, but a disk that stalls may take its time.
+/// Sections long enough, and clients enough, for `none` to lose updates with certainty. Short, but
+/// a stalling disk has time.
 const std::vector<std::string> run_all{
     "run", "all",        "--hold", "100us",          "--warmup", "50ms",  "--iterations",
     "40",  "--duration", "20s",    "--node-timeout", "5s",       "--out", "deep/in/here.json"};
@@ -205,10 +205,10 @@ TEST(Overview, IsWhatRunsWithoutACommandAndTheResultIsSavedByItsName) {
   expect_in(outcome.out, "saturated: ");
 }
 
-/// A fault of each kind that private servers can be struck by, healed after half a second.
+/// A fault of each kind for private servers, healed after half a second.
 struct Struck {
   std::string name, strategy, fault;
-  bool harms = false;  ///< it fails sections, which is no error of the run
+  bool harms = false;  ///< it fails sections, which is not an error of the run
   std::vector<std::string> options{};
 
   friend std::ostream& operator<<(std::ostream& out, const Struck& struck) {
@@ -272,7 +272,7 @@ TEST(Renew, IsDoneAsAskedAndLeavesAGlobsStrategiesTheirOwnWay) {
   EXPECT_EQ(renewal.at("margin").at("count"), renewal.at("renewals"));
 }
 
-/// The lock is granted to another client in the midst of each section.
+/// Another client is granted the lock in the middle of each section.
 TEST(FencedResource, TurnsStaleWritersAway) {
   const Scratch scratch;
   const Outcome outcome = lockbench(

@@ -30,7 +30,7 @@
 #include "tests/support/servers.h"
 #include "tests/support/zookeeper_bytes.h"
 
-// What another user of the machine can do to private servers: nothing that needs the secret.
+// Another user of the machine can do nothing to private servers that needs the secret.
 
 namespace lockbench::test {
 namespace {
@@ -43,7 +43,7 @@ constexpr unsigned kNobody = 65'534;
 
 std::string int32(int value) { return number(value, 4); }
 
-/// Messages that are whole.
+/// The complete messages.
 std::vector<std::string> frames_of(std::string_view bytes) {
   std::vector<std::string> frames;
   for (Reader from(bytes); from.left() > 0;) {
@@ -59,8 +59,7 @@ std::string everybody() {
   return int32(1) + int32(kAllRights) + text("world") + text("anyone");
 }
 
-/// Runs this in a child process, as another user of the machine, and returns what it returns. Needs
-/// root.
+/// Runs `attempt` in a child process as another user, and returns its result. Needs root.
 std::string as_neighbour(const std::function<std::string()>& attempt) {
   std::array<int, 2> ends{};
   if (pipe(ends.data()) != 0) throw std::runtime_error("no pipe");
@@ -87,7 +86,7 @@ std::string as_neighbour(const std::function<std::string()>& attempt) {
   return status == 0 ? said : said + "\nthe neighbour's process failed";
 }
 
-/// A line for each of these requests whose answer has none of the refusals in it.
+/// A line for each request whose answer contains none of the refusals.
 std::string not_refused(std::uint16_t port, const std::vector<std::string>& requests,
                         const std::vector<std::string_view>& refusals) {
   std::string complaints;
@@ -125,12 +124,12 @@ ZookeeperRequest children(std::string_view path) { return {8, text(path) + '\0'}
 }  // namespace zookeeper_requests
 
 struct ZookeeperReply {
-  std::int64_t code = -1;  ///< 0: done
+  std::int64_t code = -1;  ///< 0: success
   std::string body;
 };
 
-/// In a session of its own, after authentication by "user:password" unless that is empty. Throws
-/// std::runtime_error without an answer.
+/// Sends the requests in a new session, authenticated by "user:password" unless that is empty.
+/// Throws std::runtime_error without an answer.
 std::vector<ZookeeperReply> ask_zookeeper(std::uint16_t port, std::string_view login,
                                           const std::vector<ZookeeperRequest>& requests) {
   constexpr int kAuthXid = -4, kAuth = 100;
@@ -163,8 +162,8 @@ using testbed::Server;
 
 constexpr const char* kGuess = "00000000000000000000000000000000";
 
-/// What the neighbour can open of the testbed's folder, or signal of its processes, or read of the
-/// secret in the list of processes.
+/// Everything that the neighbour can reach: files of the testbed, signals to its processes, the
+/// secret in the process list.
 std::string reach_of(const std::vector<fs::path>& paths, pid_t server) {
   std::string complaints;
   for (const fs::path& path : paths) {
@@ -193,14 +192,14 @@ class Neighbour : public testing::Test {
     if (geteuid() != 0) GTEST_SKIP() << "only root can become another user";
   }
 
-  /// Whom the neighbour must not have harmed.
+  /// Expects that the lock is still in use, unharmed by the neighbour.
   static void expect_in_use(std::string_view store, const std::string& url) {
     const auto reached = find_store_kind(store)->make(url, kPatience)->reach({});
     EXPECT_TRUE(reached) << reached.error().message;
   }
   static void expect_out_of_reach(const Server& server) {
     std::vector<fs::path> paths = {shared_testbed().folder()};
-    std::error_code gone;  // a server may just be removing its files
+    std::error_code gone;  // a server may be removing its files just now
     fs::recursive_directory_iterator entry(paths.front(), gone);
     for (; entry != fs::recursive_directory_iterator(); entry.increment(gone)) {
       paths.push_back(entry->path());
@@ -253,7 +252,7 @@ TEST_F(Neighbour, IsKeptOutOfMemcached) {
   expect_in_use("memcached", server->url());
 }
 
-/// Holds a lock of each of a store's strategies while it lives.
+/// Holds a lock of each of a store's strategies during its lifetime.
 class HeldLocks {
  public:
   HeldLocks(std::string_view store, const std::string& url)
@@ -282,14 +281,14 @@ class HeldLocks {
   std::vector<std::unique_ptr<LockStrategy>> locks_;
 };
 
-/// A request to etcd's gateway from HTTP to its API; nobody says who asks.
+/// A request to etcd's HTTP gateway, without authentication.
 std::string etcd_request(std::string_view method, const std::string& body) {
   return fmt::format(
       "POST /v3/{} HTTP/1.0\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{}",
       method, body.size(), body);
 }
 
-/// Requests to end all leases there are, which everybody may list.
+/// Requests to end all leases; any user may list them.
 std::vector<std::string> revocations(std::uint16_t port) {
   const auto whole = [](std::string_view) { return false; };
   const std::string leases =
@@ -332,7 +331,7 @@ TEST_F(Neighbour, IsKeptOutOfEtcdAndOfItsCluster) {
     expect_out_of_reach(*server);
     expect_in_use("etcd", server->url());
   }
-  // A peer that cannot show a certificate hears nothing of the cluster.
+  // A peer without a certificate gets no data of the cluster.
   for (const auto& member : members) {
     const std::uint16_t peer_port = member->ports().at(1);
     const auto whole = [](std::string_view) { return false; };
@@ -342,14 +341,14 @@ TEST_F(Neighbour, IsKeptOutOfEtcdAndOfItsCluster) {
   }
 }
 
-/// All nodes below, and this one.
+/// Adds this node and all nodes below it.
 void add_nodes(const Server& server, const std::string& path, std::vector<std::string>& found) {
   const std::string login = fmt::format("{}:{}", testbed::kUser, server.secret());
   const auto reply = ask_zookeeper(server.port(), login, {zookeeper_requests::children(path)});
   found.push_back(path);
   for (const std::string& name : Reader(reply.front().body).texts()) {
     const std::string child = (path == "/" ? "" : path) + "/" + name;
-    // Everybody may read what the server itself has there.
+    // Any user may read the server's own nodes there.
     if (child != "/zookeeper") add_nodes(server, child, found);
   }
 }
@@ -379,7 +378,7 @@ TEST_F(Neighbour, IsKeptOutOfZookeeper) {
               }),
               "");
   }
-  // Restarted without data it is as closed.
+  // It must be as closed after a restart without data.
   expect_out_of_reach(*server);
   expect_in_use("zookeeper", server->url());
   ASSERT_TRUE(server->restart(false));
@@ -388,7 +387,7 @@ TEST_F(Neighbour, IsKeptOutOfZookeeper) {
   expect_in_use("zookeeper", server->url());
 }
 
-/// What psql says; it must not be let in.
+/// psql's output; the server must not let it in.
 std::string psql_is_let_in(const std::string& address, const std::string& sql,
                            std::string_view refusal) {
   const std::string command = fmt::format(

@@ -18,8 +18,8 @@ std::string replaced(std::string text, std::string_view word, std::string_view o
   return text;
 }
 
-/// The first byte that a terminal would obey, with what follows it: but for ends of lines, and the
-/// codes of colors. Empty if there is none.
+/// The first control byte that a terminal would obey, and the text after it, ignoring line ends and
+/// color codes. Empty if there is none.
 std::string first_command(std::string_view text) {
   for (std::size_t i = 0; i < text.size(); ++i) {
     const auto byte = static_cast<unsigned char>(text[i]);
@@ -29,7 +29,7 @@ std::string first_command(std::string_view text) {
       const std::size_t end = text.find_first_not_of("0123456789", i + 2);
       if (end != std::string_view::npos && text[end] == 'm') continue;
     }
-    // Within a character of UTF-8 such a byte follows another than 0xC2.
+    // Within other UTF-8 characters, such a byte does not follow 0xC2.
     const bool c1 = byte >= 0x80U && byte < 0xA0U && (before < 0x80U || before == 0xC2U);
     if (byte < 0x20U || byte == 0x7FU || c1) return std::string(text.substr(i, 40));
   }
@@ -57,7 +57,7 @@ TEST(Terminal, ObeysNothingThatStandsInAResultFile) {
       EXPECT_NE(out, "");
       EXPECT_EQ(first_command(out), "") << file << ", " << format;
     }
-    // No JSON: the message may quote it.
+    // Invalid JSON: the message may quote it.
     EXPECT_EQ(first_command(shown("a\x9b"
                                   "2Jb",
                                   "table")),

@@ -23,7 +23,7 @@ using testing::HasSubstr;
 using testing::Not;
 using Started = tl::expected<std::unique_ptr<Server>, std::string>;
 
-/// Of one authority, except for `other`.
+/// All from one authority, except `other`.
 struct Certificates {
   TlsFiles good, expired, wrong_name, self_signed, asking, other;
 };
@@ -47,14 +47,14 @@ const Certificates& certificates() {
   return all;
 }
 
-/// What one store says.
+/// The messages of one store.
 struct TlsStore {
   std::string name;
   Started (*start)(const TlsFiles* tls);
   std::string plain_port = "the server does not speak TLS";
-  /// A JVM takes long to start, and its client's TLS is that of other stores.
+  /// A JVM takes long to start, and the client's TLS code is the same for all stores.
   bool slow = false;
-  std::string before{};  ///< the reason
+  std::string before{};  ///< text before the reason
   std::string cacert = "cacert", cert = "cert", key = "key";
   std::string wrong_name =
       "its certificate is not for 127.0.0.1: set server-name=NAME to a name that it is for";
@@ -85,7 +85,7 @@ std::vector<TlsStore> stores() {
   return {
       {.name = "redis",
        .start = start<testbed::RedisOptions, testbed::start_redis>,
-       // It waits for the end of a line.
+       // The server waits for the end of a line.
        .plain_port = "no connection within 1s: no answer to the TLS handshake: the server may "
                      "not speak TLS"},
       {.name = "memcached", .start = start<testbed::MemcachedOptions, testbed::start_memcached>},
@@ -97,7 +97,7 @@ std::vector<TlsStore> stores() {
        .plain_port = closed,
        .slow = true,
        .before = "no ZooKeeper answers: ",
-       // A newer Java 17 sends the alert of any handshake that it refuses.
+       // Newer versions of Java 17 send the same alert for every refused handshake.
        .no_client_certificate = " a client certificate: cert=FILE&key=FILE"},
       postgres};
 }
@@ -108,7 +108,7 @@ class TlsOf : public testing::TestWithParam<TlsStore> {
     if (find_store_kind(GetParam().name) == nullptr) GTEST_SKIP() << "left out of this build";
   }
 
-  /// Why the server cannot be used, without its address; empty if it can.
+  /// The reason why the server cannot be used, without its address; empty if it can.
   static std::string problem(const std::string& url, const Server& server,
                              Duration timeout = std::chrono::seconds(5)) {
     const StoreKind& kind = *find_store_kind(GetParam().name);
@@ -125,7 +125,7 @@ class TlsOf : public testing::TestWithParam<TlsStore> {
   static std::string problem(Starting& starting) {
     const auto server = must(starting.get());
     std::string text = problem(*server);
-    EXPECT_TRUE(server->kill_hard());  // quicker than an orderly stop
+    EXPECT_TRUE(server->kill_hard());  // faster than an orderly stop
     return text;
   }
   static Starting begin(const TlsFiles* tls) {
@@ -238,7 +238,7 @@ TEST(Tls, OfPrivateServersCarriesLocksOfAllKinds) {
   }
 }
 
-/// 0.0.0.0 leads here too, but is no address of the loopback.
+/// 0.0.0.0 also leads here, but is not a loopback address.
 TEST(Tls, APasswordThatCrossesANetworkWithoutItIsWarnedOf) {
   const auto server = own_redis();
   const std::string elsewhere = fmt::format("0.0.0.0:{}", server->port());

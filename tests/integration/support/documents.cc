@@ -31,7 +31,7 @@ bool tells(Program& program, const Json& fields) {
     std::istringstream lines(program.printed());
     for (std::string line; std::getline(lines, line);) {
       const Json event = Json::parse(line, nullptr, false);
-      // The last line may not be whole yet.
+      // The last line may be incomplete.
       if (event.is_discarded()) continue;
       Json merged = event;
       merged.update(fields);

@@ -68,8 +68,8 @@ bool has_password(const std::string& value) {
   return scheme != std::string::npos && at != std::string::npos && at > scheme;
 }
 
-/// The arguments without the options that have a password: as lockbench refuses these, the
-/// environment gets them.
+/// The arguments without options that contain a password; those go into the environment, as
+/// lockbench refuses them.
 std::vector<std::string> without_passwords(const std::vector<std::string>& arguments,
                                            std::map<std::string, std::string>& environment) {
   std::set<std::string> options;
@@ -90,7 +90,7 @@ std::vector<std::string> without_passwords(const std::vector<std::string>& argum
   return left;
 }
 
-/// All that happens between fork and exec, so only calls that are safe there.
+/// Everything between fork and exec; only calls that are safe there.
 struct ChildPlan {
   std::string folder;
   std::vector<char*> argv, envp;
@@ -111,7 +111,7 @@ struct ChildPlan {
 }  // namespace
 
 Scratch::Scratch() {
-  // Servers that root may not run are run by others, who must get to their data.
+  // Servers that root may not run belong to another account, which must reach their data.
   fs::permissions(path(), fs::perms::group_exec | fs::perms::others_exec, fs::perm_options::add);
 }
 
@@ -216,7 +216,7 @@ bool Program::read_some(TimePoint deadline) {
     if (count > 0) {
       pipe->text.append(bytes.data(), static_cast<std::size_t>(count));
     } else {
-      // The end; of a terminal, an error says so. A negative descriptor is not polled any more.
+      // The end; on a terminal it is an error. poll() ignores negative descriptors.
       close(std::exchange(pipe->descriptor, -1));
     }
   }

@@ -1,4 +1,4 @@
-// What every kind of server does.
+// Tests for every kind of server.
 
 #include <gtest/gtest.h>
 
@@ -20,9 +20,9 @@ struct Kind {
   std::string name;
   std::function<StartedServer(Testbed&)> start;
   std::function<bool(const Server&)> serves;
-  std::function<bool(const Server&)> write;  ///< false if that failed
-  std::function<bool(const Server&)> has;    ///< what was written
-  bool keeps = true;                         ///< its data, beyond the end of its process
+  std::function<bool(const Server&)> write;  ///< false on failure
+  std::function<bool(const Server&)> has;    ///< whether the written data is there
+  bool keeps = true;                         ///< it keeps its data after its process ends
 
   friend std::ostream& operator<<(std::ostream& out, const Kind& kind) { return out << kind.name; }
 };
@@ -90,7 +90,7 @@ TEST_P(AnyServer, ComesBackOnItsPortWithItsDataOrWithout) {
   EXPECT_TRUE(pid_is_gone(pid));
   EXPECT_FALSE(server->alive());
   EXPECT_FALSE(GetParam().serves(*server));
-  // After its death, and while it runs.
+  // Once after its death, once while it runs.
   for (int restart = 0; restart < 2; ++restart) {
     ASSERT_TRUE(server->restart(true));
     EXPECT_TRUE(server->alive());
@@ -103,7 +103,7 @@ TEST_P(AnyServer, ComesBackOnItsPortWithItsDataOrWithout) {
 }
 
 TEST_P(AnyServer, TriesAnotherPortWhenItLosesTheRace) {
-  const auto other = must_start_one();  // answers, but is not ours
+  const auto other = must_start_one();  // it answers but is not ours
   const std::uint16_t good = free_loopback_port().value();
   int calls = 0;
   testbed_->choose_port = [&]() -> tl::expected<std::uint16_t, std::string> {

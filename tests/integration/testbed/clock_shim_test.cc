@@ -42,7 +42,7 @@ TEST_F(ServerClock, MovesTheWallClockOfOneServerWhileItRuns) {
   EXPECT_TRUE(eventually([&] { return ask(port, "EXISTS again") == ":1"; }));
 }
 
-/// Whoever could write to its page could move the server's clock.
+/// Write access to its page would allow moving the server's clock.
 TEST_F(ServerClock, BelongsToItsRun) {
   const std::filesystem::path folder = testbed_->folder() / "clock-1";
   for (const auto& [path, mode] : {std::pair{folder, 0700U}, {folder / "page", 0600U}}) {
@@ -60,8 +60,8 @@ TEST_F(ServerClock, LeavesOtherServersAlone) {
   EXPECT_EQ(ask(redis->port(), "EXISTS soon"), ":1");
 }
 
-/// As one in a folder that the server's user may not enter: the loader warns, and the server runs
-/// on.
+/// As if the server's user may not enter its folder: the loader only warns, and the server would
+/// run without it.
 TEST_F(ServerClock, ThatIsNotLoadedIsNamedAndNoServerStarts) {
   const auto library = must(testbed_->make_server_folder("library")) / "no-library.so";
   std::ofstream(library) << "no library";
@@ -75,8 +75,7 @@ TEST_F(ServerClock, ThatIsNotLoadedIsNamedAndNoServerStarts) {
   EXPECT_TRUE(names_it(start_postgres(*testbed_, {.clock = clock.get()})));
 }
 
-/// From now on this thread may not look into other users' processes, as root may not in most
-/// containers.
+/// Forbids this thread to look into other users' processes, like root in most containers.
 void look_away() {
   __user_cap_header_struct header{.version = _LINUX_CAPABILITY_VERSION_3, .pid = 0};
   std::array<__user_cap_data_struct, _LINUX_CAPABILITY_U32S_3> sets{};

@@ -129,7 +129,7 @@ TEST(DistinctPorts, AreNotDrawnForEver) {
 struct NoServer {};
 using NoServers = std::unique_ptr<NoServer>;
 
-/// So many attempts in which one of three loses its port, and the others find no majority.
+/// In the first `lost` attempts one of three loses its port, and the others find no majority.
 auto start_without_ports(int lost, int& attempts) {
   return start_all_on_free_ports<NoServer, int>(
       [&] {

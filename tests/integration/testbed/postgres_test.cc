@@ -24,14 +24,14 @@ std::set<pid_t> children_of(pid_t pid) {
   return children;
 }
 
-/// Whether there is shared memory of System V that this process has made.
+/// Whether there is System V shared memory created by this process.
 bool has_shared_memory(pid_t maker) {
   std::ifstream table("/proc/sysvipc/shm");
   std::string line;
   while (std::getline(table, line)) {
     std::istringstream words(line);
     std::string key, number, mode, size;
-    pid_t pid = 0;  // stays 0 in the heading
+    pid_t pid = 0;  // 0 in the heading
     words >> key >> number >> mode >> size >> pid;
     if (pid == maker) return true;
   }
@@ -91,7 +91,7 @@ TEST_F(Postgres, IsKilledWithAllItsProcessesAlsoWhenFrozen) {
   }
 }
 
-/// A transaction keeps a session; what comes after it may get another.
+/// A transaction keeps its session; the next transaction may get another.
 TEST_F(Postgres, ItsPoolerGivesATransactionTheSessionThatWasUsedLast) {
   const auto server = must_start_postgres();
   const auto pooler = must(start_pgbouncer(*testbed_, server->port()));
@@ -126,7 +126,7 @@ TEST_F(Postgres, LeavesNoSharedMemoryWhenItIsKilledForGood) {
 }
 
 TEST_F(Postgres, AReplicaFollowsUntilItIsPromoted) {
-  // What the caller has set for another server does not matter.
+  // The caller's settings for another server do not matter.
   testbed_.reset();
   {
     const test::Variable encrypted("PGSSLMODE", "require");
@@ -147,26 +147,26 @@ TEST_F(Postgres, AReplicaFollowsUntilItIsPromoted) {
 
 namespace fs = std::filesystem;
 
-/// A lock file as PostgreSQL writes it, beside shared memory that this process has made.
+/// A lock file as PostgreSQL writes it, next to shared memory created by this process.
 struct LockFile {
   const char* what;
-  pid_t maker = getpid();  ///< as the file says
+  pid_t maker = getpid();  ///< according to the file
   bool whole = true;
-  bool own = true;  ///< this user's
+  bool own = true;  ///< owned by this user
   bool segment_goes = false;
 };
 
-/// The folder goes, and with it the segment that its server made.
+/// The folder is removed, and the segment that its server made.
 TEST(Remains, AreTheFolderAndTheSegmentThatItsServerMade) {
   const LockFile files[] = {
       {.what = "our own", .segment_goes = true},
-      // PostgreSQL writes the process as a negative number then.
+      // Then PostgreSQL writes the process id as a negative number.
       {.what = "killed as it made its data", .maker = -getpid(), .segment_goes = true},
       {.what = "another process's", .maker = getppid()},
       {.what = "not written to its end", .whole = false},
       {.what = "another user's", .own = false}};
   for (const LockFile& file : files) {
-    if (!file.own && geteuid() != 0) continue;  // only root gives files away
+    if (!file.own && geteuid() != 0) continue;  // only root can give files away
     const int segment = shmget(IPC_PRIVATE, 56, IPC_CREAT | 0600);
     std::string folder = (fs::temp_directory_path() / "lockbench-remains-XXXXXX").string();
     ASSERT_NE(mkdtemp(folder.data()), nullptr);

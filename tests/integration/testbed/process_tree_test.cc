@@ -33,7 +33,7 @@ void burn(double seconds) {
   while (static_cast<double>(clock()) / CLOCKS_PER_SEC < until) continue;
 }
 
-/// A process that runs `body`, then waits to be killed, at the latest when the test dies.
+/// A process that runs `body` and then waits to be killed; it ends with the test at the latest.
 template <class Body>
 pid_t start_process(Body body) {
   const pid_t pid = fork();
@@ -60,7 +60,7 @@ TEST(ProcessTree, CpuIsThatOfDescendantsAndOfThoseThatEnded) {
     waitpid(ending, nullptr, 0);
     burn(0.1);
   });
-  // Each of the three is rounded down to a step of the kernel's.
+  // The kernel rounds each of the three down to its tick.
   EXPECT_TRUE(eventually([&] { return cpu_seconds_of_tree(leader).value_or(0) >= 0.24; }))
       << cpu_seconds_of_tree(leader).value_or(-1);
   kill_and_reap(leader);

@@ -16,7 +16,7 @@ std::vector<std::unique_ptr<TcpClient>> connect(const Proxy& proxy, std::size_t 
   std::vector<std::unique_ptr<TcpClient>> clients;
   for (std::size_t i = 0; i < count; ++i) {
     clients.push_back(std::make_unique<TcpClient>(proxy.port()));
-    // In this order, so that their numbers are known.
+    // One after the other, so that their numbers are known.
     EXPECT_TRUE(eventually([&] { return proxy.counts().accepted == before + i + 1; }));
   }
   return clients;
@@ -146,7 +146,7 @@ TEST_F(ProxyFaultsTest, GoesToAnotherServerWhenItIsTold) {
   EXPECT_EQ(ask(line->port(), "EXISTS place"), ":1");
 }
 
-/// A server's keepalive tells the two apart: the kernel of a client that is only silent answers.
+/// A server's keepalive tells the two apart: the kernel of a silent client still answers.
 TEST_F(ProxyFaultsTest, AVanishedHostDoesNotEvenAnswerTheServersKernel) {
   const auto alert = must_start_redis(*testbed, {.durable = false, .config = {"tcp-keepalive 1"}});
   const auto vanishing = proxy_before(alert->port()), silent = proxy_before(alert->port());

@@ -17,11 +17,11 @@ using Clock = std::chrono::steady_clock;
 using test::TcpClient;
 using End = TcpClient::End;
 
-/// How long we listen to be sure that nothing comes; an answer takes a small part of it.
+/// How long we listen to be sure that nothing comes; an answer takes much less.
 constexpr auto kSilence = 150ms;
 constexpr auto kDelay = 30ms;
 
-/// How many connections a Redis has, the asking one apart.
+/// Number of a Redis server's connections, without the asking one.
 inline std::size_t connections_of(TcpClient& redis) {
   const std::string size = redis.ask("CLIENT LIST TYPE normal");
   std::size_t lines = 0;
@@ -31,7 +31,7 @@ inline std::size_t connections_of(TcpClient& redis) {
   return lines - 2;  // the last line is empty
 }
 
-/// A server with nothing in it, for proxies to stand before.
+/// An empty server, for use behind proxies.
 class ProxyFixture : public testing::Test {
  protected:
   static void SetUpTestSuite() {
@@ -52,7 +52,7 @@ class ProxyFixture : public testing::Test {
     return must(start_proxy(*pool_, port, options));
   }
 
-  /// How many connections the server has, this one apart.
+  /// Number of the server's connections, without this one.
   std::size_t server_connections() { return connections_of(direct_); }
 
   static inline std::unique_ptr<Testbed> testbed;

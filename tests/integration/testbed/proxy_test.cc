@@ -55,7 +55,7 @@ TEST_F(ProxyTest, AFullBufferKeepsTheSenderWaiting) {
   TcpClient client(line->port());
   line->delay(1h);
   std::string much;
-  much.resize(64'000'000, 'x');  // what the kernel keeps is a few millions
+  much.resize(64'000'000, 'x');  // kernel buffers hold a few million
   EXPECT_LT(client.send(much, 1s), much.size());
 }
 
@@ -121,7 +121,7 @@ TEST_F(ProxyTest, AShorterDelayDoesNotOvertakeALongerOne) {
   line->delay(200ms, {.number = 1});
   const auto took = time_of([&] {
     client.send("ECHO first\r\n");
-    // Later than the first, which is on its way by then.
+    // After the first, which is on its way by then.
     EXPECT_EQ(other.ask("PING"), "+PONG");
     line->delay(0ms);
     client.send("ECHO second\r\n");
@@ -145,7 +145,7 @@ TEST_F(ProxyTest, ServesAThousandConnectionsAtOnce) {
   EXPECT_TRUE(eventually([&] { return line->counts().open == 0; }));
 }
 
-/// Keeps a connection busy until it ends, and connects anew until nobody accepts.
+/// Keeps a connection busy until it ends, and reconnects until it is not accepted.
 void keep_busy(std::uint16_t port, std::atomic<int>& answers) {
   try {
     while (true) {
@@ -153,7 +153,7 @@ void keep_busy(std::uint16_t port, std::atomic<int>& answers) {
       while (client.send(echoes(20)) > 0 && !client.lines(40, kSilence).empty()) ++answers;
     }
   } catch (const std::runtime_error&) {
-    return;  // nobody listens there any more
+    return;  // the port is closed now
   }
 }
 
@@ -185,7 +185,7 @@ TEST_F(ProxyTest, EndsWhileItIsBusyAndFaultsComeFromEverywhere) {
   EXPECT_TRUE(eventually([&] { return answers > before + 10; })) << "it is healed";
   pool_.reset();  // proxies may outlive it
   line.reset();
-  clients.clear();  // all of them end
+  clients.clear();  // ends all of them
 }
 
 }  // namespace

@@ -84,7 +84,7 @@ TEST_F(Replication, MayLackOnOneReplicaOnly) {
   ASSERT_TRUE(group->fail_over());
   ASSERT_TRUE(group->await_followers());
   EXPECT_EQ(ask(group->replica(1).port(), "EXISTS key"), ":0") << "it has what its new primary has";
-  // At once: Redis itself would look again only after a second.
+  // Without delay: Redis itself would look again only after a second.
   const auto answer = ask_until(
       group->primary().port(), "SET key value\r\nWAIT 1 500\r\n", 6s,
       [](std::string_view text) { return std::count(text.begin(), text.end(), '\n') == 2; });
@@ -96,7 +96,7 @@ TEST_F(Replication, AReplicaTakesThePlaceOfItsPrimaryWhichFollowsItThen) {
   const std::uint16_t before = group->primary().port();
   EXPECT_EQ(ask(before, "SET key value"), "+OK");
   ASSERT_TRUE(eventually([&] { return ask(group->replica(0).port(), "EXISTS key") == ":1"; }));
-  // Twice, so that who comes back can be the next one to go.
+  // Twice, so that the returned server can be the next to die.
   for (int round = 0; round < 2; ++round) {
     const std::uint16_t dead = group->primary().port();
     ASSERT_TRUE(group->primary().kill_hard());
@@ -118,7 +118,7 @@ TEST_F(Replication, NobodyTakesThePlaceWhereThereIsNobody) {
   EXPECT_FALSE(group->fail_over());
 }
 
-// A lock behind real sentinels: a client is led to the master, before and after a master died.
+// A lock behind real sentinels: clients are led to the master, before and after a master's death.
 
 class Watched : public testing::Test {
  protected:
@@ -137,7 +137,7 @@ class Watched : public testing::Test {
 TEST_F(Watched, AConnectionFindsTheMasterAndItsSuccessor) {
   const auto redis = connect_to(sentinels_->url());
   ASSERT_TRUE(redis->call({"SET", "key", "value"}));
-  // Replicated before the primary dies, so that the successor can show that it is one.
+  // Replicated before the primary dies, so that the successor has the data.
   ASSERT_TRUE(redis->call({"WAIT", "1", "1000"})->is_integer(1));
   ASSERT_TRUE(group_->primary().kill_hard());
   EXPECT_FALSE(redis->call({"GET", "key"}));
@@ -149,7 +149,7 @@ TEST_F(Watched, AConnectionFindsTheMasterAndItsSuccessor) {
   EXPECT_EQ(redis->times_connected(), 2U);
 }
 
-/// Though nothing breaks the connection to it.
+/// Although nothing breaks the connection to it.
 TEST_F(Watched, AMasterThatIsOneNoMoreIsNotKept) {
   const auto redis = connect_to(sentinels_->url());
   ASSERT_TRUE(redis->call({"SET", "key", "value"}));
@@ -206,7 +206,7 @@ TEST_F(Redis, LetsNobodyInWithoutTheSecret) {
 TEST(Ports, LieBelowThoseOfClients) {
   int first = 0;
   std::ifstream("/proc/sys/net/ipv4/ip_local_port_range") >> first;
-  if (first <= 10'000) first = 65'536;  // clients may have all ports here
+  if (first <= 10'000) first = 65'536;  // the range for clients may cover all ports
   for (int i = 0; i < 20; ++i) EXPECT_LT(free_loopback_port().value(), first);
 }
 

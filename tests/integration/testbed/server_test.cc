@@ -51,7 +51,7 @@ TEST(Testbed, HasAPrivateFolderThatGoesWithIt) {
   const pid_t supervisor = testbed->supervisor()->own_pid();
   struct stat facts {};
   ASSERT_EQ(stat(folder.c_str(), &facts), 0);
-  // Whoever runs the servers may pass.
+  // The account that runs the servers may enter.
   EXPECT_EQ(facts.st_mode & 0777, geteuid() == 0 ? 0710U : 0700U);
   EXPECT_EQ(facts.st_gid, geteuid() == 0 ? testbed->account().gid : getegid());
   testbed.reset();
@@ -146,9 +146,9 @@ TEST_F(Script, GetsItsArgumentsWholeAndNoSurprises) {
   const std::string log = server->log();
   EXPECT_NE(log.find("<tab\there, 100%\nand a new line>"), std::string::npos) << log;
   EXPECT_NE(log.find(server->data_folder().string()), std::string::npos) << log;
-  EXPECT_NE(log.find("0 1 2 3 SigBlk"), std::string::npos) << log;  // 3 is ls's own
+  EXPECT_NE(log.find("0 1 2 3 SigBlk"), std::string::npos) << log;  // 3 belongs to ls
   EXPECT_NE(log.find("SigBlk:\t0000000000000000"), std::string::npos) << log;
-  // The C library keeps signals 32 and 33 to itself, and may have inherited them ignored.
+  // The C library reserves signals 32 and 33, which may have been inherited as ignored.
   const std::size_t ignored = log.find("SigIgn:\t");
   ASSERT_NE(ignored, std::string::npos) << log;
   EXPECT_EQ(std::stoull(log.substr(ignored + 8), nullptr, 16) & 0x7fffffff, 0U) << log;
@@ -161,7 +161,7 @@ TEST_F(Script, TakesItsOwnChildrenWithIt) {
   ASSERT_TRUE(server->kill_hard());
   EXPECT_TRUE(eventually([&] { return pid_is_gone(child); }));
 
-  // Also when it dies by itself.
+  // Also if it dies by itself.
   ASSERT_TRUE(server->restart(false));
   const pid_t second = read_pid(server->data_folder() / "child");
   ASSERT_FALSE(pid_is_gone(second));
@@ -170,7 +170,7 @@ TEST_F(Script, TakesItsOwnChildrenWithIt) {
 }
 
 TEST_F(Script, LeavesNoChildInASessionOfItsOwn) {
-  // As PostgreSQL's processes are: out of reach of a signal to the group.
+  // Like PostgreSQL's processes, out of reach of a signal to the group.
   const auto server = start(
       "setsid sh -c 'echo $$ > child; exec sleep 600' & "
       "while [ ! -s child ]; do sleep 0.01; done; "
@@ -194,7 +194,8 @@ TEST_F(Script, RunsAsTheAccountInAFolderOfItsOwn) {
     EXPECT_EQ(facts.st_mode & 0777, mode) << path;
     EXPECT_EQ(facts.st_uid, who) << path;
   }
-  // A terminal's Ctrl-C signals one group of one session: the servers live on until all is saved.
+  // A terminal's Ctrl-C signals one group of one session; servers must survive until everything is
+  // saved.
   const pid_t supervisor = testbed_->supervisor()->own_pid();
   for (const pid_t pid : {supervisor, server->pid()}) EXPECT_NE(getsid(pid), getsid(0));
   EXPECT_NE(getpgid(server->pid()), getpgrp());
@@ -212,7 +213,7 @@ TEST_F(Script, RestartsWithItsDataOrWithout) {
   ASSERT_TRUE(server->restart(true));
   EXPECT_NE(server->pid(), first);
   EXPECT_TRUE(pid_is_gone(first));
-  EXPECT_EQ(server->log(), "2\nready\n");  // of the present life only
+  EXPECT_EQ(server->log(), "2\nready\n");  // only of the present process
   ASSERT_TRUE(server->restart(false));
   EXPECT_EQ(server->log(), "1\nready\n");
 }

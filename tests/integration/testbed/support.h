@@ -21,7 +21,7 @@ using test::eventually;
 using test::look_at;
 using test::must;
 
-/// No process, not even a zombie, has this pid.
+/// Whether no process, not even a zombie, has this pid.
 bool pid_is_gone(pid_t pid);
 
 /// The first line of the answer to `request`, without its end; an error when there is none in time.
@@ -31,20 +31,20 @@ tl::expected<std::string, std::string> ask_line(std::uint16_t port, std::string_
 /// The answer to one inline Redis command, or "error: ..." when there is none.
 std::string ask(std::uint16_t port, const std::string& command);
 
-/// What psql prints, or "error: ..." with what it complained about.
+/// psql's output, or "error: ..." with its complaint.
 std::string psql(const Server& server, const std::string& sql);
 
-/// etcd's answer to a request of its superuser, or why there is none; "k" is written and read, in
-/// base 64.
+/// Writes and reads "k" (in base 64) as etcd's superuser. Returns the answer, or the reason why
+/// there is none.
 std::string put_into_etcd(const Server& server);
 std::string get_from_etcd(const Server& server);
 
 /// The first line of memcached's answer, or "error: ..." when there is none.
 std::string ask_memcached(const Server& server, const std::string& command);
 
-/// A testbed, or a failed test.
+/// Starts a testbed, or fails the test.
 std::unique_ptr<Testbed> must_start();
-/// Open to plain connections: nobody has to log in.
+/// Allows connections without login.
 RedisOptions open_to_all(RedisOptions options = {});
 std::unique_ptr<Server> must_start_redis(Testbed& testbed, const RedisOptions& options = {});
 

@@ -18,7 +18,7 @@ using testing::Contains;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-/// One psql, which runs the statements that it is told, one after the other; ends with this.
+/// A psql process that runs the given statements one after the other; ends with this.
 class Psql {
  public:
   Psql(const testbed::Server& server, const std::string& user = "postgres",
@@ -64,7 +64,7 @@ class WatchedPostgres : public testing::Test {
     watch_.emplace("postgres", url, request, seen_);
     ASSERT_TRUE(seen_.comes([&] { return !seen_.facts_.store.empty(); }));
   }
-  /// The latest sighting of a lock, once so many hold it and wait for it.
+  /// The latest sighting of a lock, once it has this many holders and waiters.
   std::optional<Sighting> see(const std::string& lock, std::size_t holders, std::size_t waiters) {
     return seen_.await_latest(lock, [=](const Sighting& seen) {
       return seen.holders.size() == holders && seen.waiters.value_or(0) == waiters;
@@ -74,7 +74,7 @@ class WatchedPostgres : public testing::Test {
     return fmt::format("postgresql://{}:{}@127.0.0.1:{}{}", user, password, server().port(),
                        testbed::kPlainDatabase);
   }
-  /// Runs the statements, and waits until they have been.
+  /// Runs the statements and waits for their end.
   void run(const std::string& sql) {
     Psql psql(server());
     psql.say(sql);
@@ -133,7 +133,7 @@ TEST_F(WatchedPostgres, KnowsHowLongAHolderWasIdleAtTheFirstLook) {
   Psql holder(server());
   holder.say("SELECT pg_advisory_lock(43)");
   {
-    Psql waits(server());  // its end shows that the holder has it
+    Psql waits(server());  // its end shows that the holder has the lock
     waits.say(
         "DO $$ BEGIN WHILE pg_try_advisory_lock(43) LOOP PERFORM pg_advisory_unlock(43); "
         "END LOOP; END $$");
@@ -175,7 +175,7 @@ TEST_F(WatchedPostgres, FindsShedLocksTable) {
       "lock_until timestamp NOT NULL, locked_at timestamp NOT NULL, locked_by varchar(255) NOT "
       "NULL)");
   watch({.locks = {"public.shedlock:*"}});
-  // As ShedLock does with usingDbTime().
+  // Like ShedLock with usingDbTime().
   run("INSERT INTO shedlock VALUES ('report', timezone('utc', now()) + interval '60 s', "
       "timezone('utc', now()), 'host-1')");
   const auto held = see("public.shedlock:report", 1, 0);
@@ -260,7 +260,7 @@ TEST_F(WatchedPostgres, SeesAllWithTheDocumentedRights) {
   EXPECT_THAT(seen_.facts_.unseen, testing::Not(Contains(HasSubstr("is not granted"))));
 }
 
-/// Whether something wrote meanwhile: whatever writes takes the number of a transaction.
+/// Whether anything wrote meanwhile: every write takes a transaction number.
 bool writes(const testbed::Server& server, const std::function<void()>& meanwhile) {
   const auto number = [&] { return std::stoll(ask(server, "SELECT txid_current()")); };
   const auto before = number();
@@ -268,7 +268,7 @@ bool writes(const testbed::Server& server, const std::function<void()>& meanwhil
   return number() != before + 1;
 }
 
-// As the superuser, so that only the watch itself keeps from writing.
+// As the superuser, so that permissions do not prevent writes.
 TEST_F(WatchedPostgres, WritesNothing) {
   run("DROP TABLE IF EXISTS written; CREATE TABLE written (a int)");
   EXPECT_TRUE(writes(server(), [&] { run("INSERT INTO written VALUES (1)"); }));

@@ -15,7 +15,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::IsSupersetOf;
 
-/// What a watch may be allowed at least, as documented.
+/// The least rights of a watch, as documented.
 constexpr std::string_view kLeastRights =
     "watcher on >hunter2 %R~lock:* %R~redisson_lock_queue:* &__redis__:invalidate "
     "&__keyspace@0__:lock:* "
@@ -30,7 +30,7 @@ class WatchedRedis : public testing::Test {
   explicit WatchedRedis(testbed::RedisOptions options = {.durable = false})
       : server_(test::own_redis(std::move(options))), app_(server_->port()) {}
 
-  /// Returns once it watches, and has looked at what there was before.
+  /// Returns once it watches and has looked at the existing keys.
   std::unique_ptr<Running> watch(Request request = {.locks = {"lock:*"}}, std::string url = {}) {
     const std::string before = "lock:before-the-watch";
     app_.ask({"SET", before, "me", "PX", "60000"});
@@ -43,7 +43,7 @@ class WatchedRedis : public testing::Test {
   std::string watchers_url() const {
     return fmt::format("redis://watcher:hunter2@127.0.0.1:{}", server_->port());
   }
-  /// The names of the commands that the server has carried out, as in INFO commandstats.
+  /// The names of the commands that the server has executed, from INFO commandstats.
   std::set<std::string> commands_done() {
     std::set<std::string> names;
     std::istringstream lines(app_.ask({"INFO", "commandstats"}));
@@ -86,7 +86,7 @@ TEST_F(WatchedRedis, AnExpiryIsSeen) {
   ASSERT_TRUE(held);
   const auto free = seen_.await_free("lock:a", held->at);
   ASSERT_TRUE(free);
-  // Open, if the message came within a round trip of the end.
+  // Undecided if the message came within a round trip of the end.
   EXPECT_NE(free->ended, Ending::released);
   EXPECT_GE(free->at - held->at, milliseconds(395));
 }
@@ -163,12 +163,12 @@ TEST_F(WatchedRedis, WithoutAPatternLocksAreProposed) {
 }
 
 TEST_F(WatchedRedis, LocksAreLookedAtWhileManyKeysAreScanned) {
-  // So many that one pass of SCAN takes longer than the test waits.
+  // So many keys that one pass of SCAN takes longer than the test waits.
   app_.ask({"EVAL", "for i = 1, ARGV[1] do redis.call('SET', KEYS[1] .. i, 1) end", "1",
             "other:", "200000"});
   const Running running("redis", server_->url(), {.locks = {"lock:*"}, .budget = 40}, seen_);
   ASSERT_TRUE(seen_.comes([&] { return !seen_.facts_.store.empty(); }));
-  // More than what the budget holds at the start.
+  // More than the budget holds at the start.
   for (int i = 0; i < 20; ++i) {
     const std::string lock = fmt::format("lock:{}", i);
     app_.ask({"SET", lock, "me", "PX", "60000"});

@@ -23,7 +23,7 @@
 
 namespace lockbench::watch {
 
-/// Keeps what a source says, in order; a test waits for it, for a bounded time.
+/// Records a source's reports in order; tests wait for them, for a bounded time.
 class Sightings : public Sink {
  public:
   void facts(const SourceFacts& said) override {
@@ -48,9 +48,9 @@ class Sightings : public Sink {
     add([&] { missed_[std::move(reason)] += changes; });
   }
 
-  /// Whether it comes true in time.
+  /// Whether the condition becomes true in time.
   bool comes(const std::function<bool()>& condition) {
-    // Looks again by itself: not all that is waited for comes through this.
+    // Polls too: not every awaited event comes through this sink.
     constexpr std::chrono::milliseconds kAgain(20);
     std::unique_lock lock(mutex_);
     for (std::chrono::milliseconds waited(0); waited < test::kPatience; waited += kAgain) {
@@ -58,13 +58,12 @@ class Sightings : public Sink {
     }
     return false;
   }
-  /// Whether it was proposed so far.
+  /// Whether the pattern has been proposed.
   bool was_proposed(const std::string& pattern) {
     const std::scoped_lock lock(mutex_);
     return proposed_.contains(pattern);
   }
-  /// The first sighting of the lock that is like that; a test that awaits another one after it
-  /// passes what this returned as `after`.
+  /// The first sighting of the lock that fits. To await a later one, pass the result as `after`.
   std::optional<Sighting> await(const std::string& lock,
                                 const std::function<bool(const Sighting&)>& like,
                                 TimePoint after = TimePoint::min()) {
@@ -79,7 +78,7 @@ class Sightings : public Sink {
     });
     return found;
   }
-  /// The latest sighting of the lock, once it is like that.
+  /// The latest sighting of the lock, once it fits.
   std::optional<Sighting> await_latest(const std::string& lock,
                                        const std::function<bool(const Sighting&)>& like) {
     std::optional<Sighting> found;
@@ -112,7 +111,7 @@ class Sightings : public Sink {
     return of_[lock];
   }
 
-  // To be read in comes(), or after the source has ended.
+  // Read these in comes(), or after the source has ended.
   SourceFacts facts_;
   std::map<std::string, std::vector<Sighting>> of_;
   std::set<std::string> proposed_;
@@ -164,8 +163,8 @@ class Running {
   Thread thread_;  ///< last: it uses the source
 };
 
-/// Kills the server, which the watch must say, and starts it again. Returns once the watch sees it,
-/// with the time before which everything seen is of the old server.
+/// Kills the server, which the watch must report, and starts it again. Returns once the watch sees
+/// it, with a time before which all sightings are of the old server.
 inline TimePoint killed_and_back(testbed::Server& server, Sightings& seen, bool keep_data) {
   EXPECT_TRUE(server.kill_hard());
   EXPECT_TRUE(seen.comes([&] { return seen.blind_ == 1; }));

@@ -31,7 +31,7 @@ class ZookeeperClient {
   ~ZookeeperClient() { session_.close(); }
 
   void make(const std::string& path) { call(ZkRequest::Kind::make, path); }
-  /// The path of the node that was made.
+  /// Creates a node and returns its path.
   std::string queue(const std::string& lock, const std::string& name) {
     return call(ZkRequest::Kind::make_sequential, lock + "/" + name);
   }
@@ -108,7 +108,7 @@ TEST_F(WatchedZookeeper, ContendersThatCameAndWentAreCounted) {
   ASSERT_TRUE(seen_.await_held("/many/a", first_.owner()));
   first_.remove(begin);
   for (int i = 0; i < kHoldings; ++i) first_.remove(second_.queue("/many/a", "lock-"));
-  // The number of the next one shows how many there were.
+  // The sequence number of the next node shows how many there were.
   second_.queue("/many/a", "lock-");
   std::uint64_t grants = 0, missed = 0;
   EXPECT_TRUE(seen_.comes([&] {

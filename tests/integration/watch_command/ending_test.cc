@@ -14,7 +14,7 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
-/// What of the file is of that store and family; std::runtime_error if there is nothing.
+/// The file's entry for this family. Throws std::runtime_error if there is none.
 const Json& observed(const Json& result, const std::string& family) {
   for (const Json& one : result.at("observed")) {
     if (one.at("family") == family) return one;

@@ -12,7 +12,7 @@
 
 namespace lockbench::choose {
 
-/// A made-up strategy on the store "redis". By itself it falls to nothing.
+/// A made-up strategy on the store "redis". By default no hazard breaks it.
 inline Descriptor made_up(std::string_view name, Traits traits = {},
                           std::vector<KnownHazard> hazards = {}) {
   return {.name = name,
@@ -42,7 +42,7 @@ inline results::Hazard played(std::string_view scenario, std::string_view strate
           .evidence = {{"reason", std::string("it was seen")}}};
 }
 
-/// A result of these runs, under that load: as busy as is assumed of a lock without a rate.
+/// A result of these runs, under the utilisation that is assumed without a rate.
 inline results::Result under(std::int64_t clients, std::vector<results::Run> runs) {
   results::Result result = results::minimal_result();
   result.workload = {
@@ -51,7 +51,7 @@ inline results::Result under(std::int64_t clients, std::vector<results::Run> run
   return result;
 }
 
-/// The requirements, with these words to survive.
+/// The requirements, with these faults to survive.
 inline Requirements surviving(const std::vector<std::string>& words,
                               Requirements requirements = {}) {
   for (const std::string& word : words) {
@@ -60,10 +60,10 @@ inline Requirements surviving(const std::vector<std::string>& words,
   return requirements;
 }
 
-/// Descriptors that live as long as it does, and what is known of them.
+/// Owns descriptors, and the evidence about them.
 class World {
  public:
-  /// With made-up strategies of these names.
+  /// Starts with made-up strategies of these names.
   World(std::initializer_list<std::string_view> names = {}) {
     for (const std::string_view name : names) add(made_up(name));
   }
@@ -99,7 +99,7 @@ inline const Candidate& candidate(const Answer& answer, std::string_view name) {
   throw std::out_of_range(std::string(name));
 }
 
-/// Of the first choice; none where nothing qualifies.
+/// Settings of the first choice; none if nothing qualifies.
 inline std::vector<Setting> settings_of(const Answer& answer) {
   return answer.ranked.empty() ? std::vector<Setting>{} : answer.ranked.front().settings;
 }

@@ -65,9 +65,9 @@ TEST(Slo, ThatWaitsWereCutOffBelowIsACondition) {
               ElementsAre(Field(&Reason::text, "not shown: acquire.p99 is at least 2 ms")));
 }
 
-/// What becomes of a strategy that took 2 ms at its p99 with so many clients and no work.
+/// The verdict on a strategy with a p99 of 2 ms, measured with `clients` clients and no work.
 Candidate judged(const Requirements& requirements, std::int64_t clients = 8) {
-  // Candidates refer to the descriptors: each stays until the next.
+  // Candidates refer to the descriptors, so keep these until the next call.
   static std::optional<World> world;
   world.emplace();
   world->add(made_up("x"));
@@ -91,7 +91,7 @@ TEST(Slo, ThatWasNotMeasuredOrUnderAnotherLoadIsACondition) {
               ElementsAre(Field(&Reason::text, HasSubstr("70 % busy instead of"))));
 }
 
-/// One that arrives while the lock is held waits for the rest of that section at least.
+/// A section that arrives while the lock is held waits at least for the rest of the present one.
 TEST(Slo, ThatNoStrategyCanKeepUnderTheLoadRulesAllOut) {
   const Requirements busy{.work_p50 = 10ms, .clients = 8, .rate = 70};
   const auto too_long = [](const char* slo, const Requirements& requirements) {
@@ -171,7 +171,7 @@ TEST(Demand, ThatWasNotServedRulesOutUnlessTheLoadWasHeavier) {
       under(8, {measured("keeps up", 1e-3), measured("late", 1), measured("disturbed", 1)});
   for (results::Run& run : world.file().runs) run.outcomes = {.acquired = 90, .abandoned = 10};
   world.file().runs[0].outcomes = {.acquired = 96, .abandoned = 4};
-  // It was late by itself, which makes no run invalid.
+  // It was late because of its own load, which does not make a run invalid.
   world.file().runs[1].generator = {
       .valid = false, .reasons = {std::string(results::kNotTheLoadAskedFor) + ": late"}};
   world.file().runs[2].generator = {.valid = false, .reasons = {"steal"}};

@@ -15,7 +15,7 @@ using testing::SizeIs;
 
 const Traits with_numbers{.fencing = true};
 
-/// Requirements, a strategy, and why it does not qualify; empty: it does.
+/// Requirements, a strategy, and the reason why it does not qualify; empty if it does.
 struct Case {
   std::string what;
   Requirements requirements;
@@ -52,7 +52,7 @@ std::vector<Case> by_nature() {
   };
 }
 
-/// The same after a play.
+/// The same case with the outcome of a play.
 Case after(std::string_view scenario, std::string_view outcome, Case one) {
   one.plays = {played(scenario, "x", outcome)};
   return one;

@@ -302,7 +302,7 @@ TEST(Rank, InvalidRunsCountOnlyWhereThereAreNoOthersAndThenAsUnmeasured) {
                            measured("valid", 3), measured("half", 9)});
   world.file().runs[0].generator.valid = false;
   world.file().runs[2].generator.valid = false;
-  // What it is under a fault is no evidence of the lock.
+  // A run under a fault is no evidence about the lock.
   world.file().runs[4].faults = {{.fault = "pause"}};
   const Answer answer = world.choose({.clients = 1});
   ASSERT_THAT(names(answer.ranked), ElementsAre("valid", "half", "never"));

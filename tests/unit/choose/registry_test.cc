@@ -34,7 +34,7 @@ TEST(FaultWords, ScenariosAndGlobsAreWordsToo) {
   EXPECT_EQ(find_survival(""), std::nullopt);
 }
 
-/// What qualifies is like that.
+/// Expects that all qualifying strategies are suitable.
 void expect_all(const Requirements& requirements,
                 const std::function<bool(const Descriptor&)>& suitable) {
   for (const Candidate& one : ask(requirements).ranked) {

@@ -9,7 +9,7 @@ using testing::HasSubstr;
 
 const Traits renewed_traits{.renews = RenewalTiming{}, .renewable = true};
 
-/// The setting of that option; one without a name where there is none.
+/// The setting of that option; without a name if there is none.
 Setting setting(const Answer& answer, std::string_view option) {
   for (const Setting& one : settings_of(answer)) {
     if (one.option == option) return one;
@@ -19,7 +19,7 @@ Setting setting(const Answer& answer, std::string_view option) {
 
 Answer answer_for(Traits traits, const Requirements& requirements,
                   std::vector<KnownHazard> hazards = {}) {
-  // Answers refer to the descriptors: each stays until the next.
+  // Answers refer to the descriptors, so keep these until the next call.
   static std::optional<World> world;
   world.emplace();
   world->add(made_up("x", std::move(traits), std::move(hazards)));
@@ -27,7 +27,7 @@ Answer answer_for(Traits traits, const Requirements& requirements,
   return world->choose(requirements);
 }
 
-/// What is advised for an option, and a part of the reason.
+/// The expected advice for an option, and part of its reason.
 struct Advice {
   const char* option;
   Traits traits;

@@ -47,8 +47,8 @@ TEST(ChooseCommand, MistakesAreOneLine) {
   expect_refused({"--fair", empty.path()}, HasSubstr("no runs, plays or steps"));
 }
 
-// In a process of its own, as signals are blocked for good. It measures without servers that only
-// the environment of `run` names.
+// In a separate process, as it blocks signals for good. The measurement ignores servers from the
+// environment that only `run` uses.
 TEST(ChooseCommand, TimeThatDoesNotSufficeForARunOfEachIsRefused) {
   const test::Variable counter("LOCKBENCH_COUNTER_REDIS", "redis://127.0.0.1:1");
   GTEST_FLAG_SET(death_test_style, "threadsafe");

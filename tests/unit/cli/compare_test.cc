@@ -23,7 +23,7 @@ Ran gated(const TemporaryFile& a, const TemporaryFile& b, const std::string& gat
   return compare(more);
 }
 
-/// Two results of one kind, the second slower by half.
+/// Two similar results, the second slower by half.
 class Compare : public testing::Test {
  protected:
   const results::Result fast_ = simulated_result({}, 1);
@@ -105,7 +105,7 @@ TEST_F(Compare, ItNeedsRepetitionsAndAGateSoundResults) {
   EXPECT_THAT(compare({a_.path(), stopped.path()}).out, HasSubstr("B was interrupted"));
 }
 
-/// As it is, but that this strategy grants nothing.
+/// The same result, but this strategy grants nothing.
 results::Result without_grants(results::Result result, const std::string& strategy) {
   for (results::Run& run : result.runs) {
     if (run.strategy == strategy) run.acquire = {};

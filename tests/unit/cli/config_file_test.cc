@@ -19,7 +19,7 @@ tl::expected<RunOptions, std::string> parse_file(const std::string& text,
   return parse_run(args);
 }
 
-/// The message of a file that must not be accepted, without the file's path, which must lead it.
+/// The error for a file that must be refused, without the file's path, with which it must begin.
 std::string file_error(const std::string& text) {
   const auto options = parse_file(text);
   if (options) return "accepted";
@@ -28,7 +28,7 @@ std::string file_error(const std::string& text) {
   return name == std::string::npos ? "no file named: " + message : message.substr(name + 16);
 }
 
-/// Without the lines that name servers which this build leaves out.
+/// The text without servers of stores that this build leaves out.
 std::string of_this_build(const std::string& text) {
   std::istringstream lines(text);
   std::string kept;
@@ -100,7 +100,8 @@ load = ["reacquire"]
   EXPECT_EQ(options->workload.clients, 64);
   EXPECT_EQ(options->workload.rate, 100);
   EXPECT_EQ(options->servers_of("redis").size(), 2U);
-  // Every option but the file's own name is changed above, and those that do not go with them.
+  // The text above changes every option except the file's own name and options that conflict with
+  // others.
   auto record = workload_record(*options);
   const auto local = parse_file("rtt = \"5ms\"\ntls = true");
   ASSERT_TRUE(local) << local.error();

@@ -77,7 +77,7 @@ TEST(List, SaysWhetherWhenAndByWhatALockIsRenewed) {
                     HasSubstr("  renewal   none by itself; --renew: off, auto, an interval\n")));
 }
 
-/// Strategies of Redis, without a store, and of a store that this build leaves out.
+/// Strategies: one on Redis, one without a store, one of a store that this build leaves out.
 class Deploy : public testing::Test {
  protected:
   Deploy() {

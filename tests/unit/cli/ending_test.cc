@@ -207,7 +207,7 @@ TEST(KnownFlaws, AreTheGravestOfEachStrategyAndWhatReplacesIt) {
 
 class ResultFileTest : public testing::Test {
  protected:
-  /// What it says on stderr, and prints on stdout.
+  /// The outputs to stderr and stdout.
   template <class Use>
   std::pair<std::string, std::string> outputs(const std::string& path, const Use& use) {
     testing::internal::CaptureStderr();

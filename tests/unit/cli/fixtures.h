@@ -38,7 +38,7 @@ tl::expected<Options, std::string> parse(const std::vector<std::string>& args) {
   }
 }
 
-/// The error of arguments that must not be accepted.
+/// The error for arguments that must be refused.
 template <class Options>
 std::string error_of(const std::vector<std::string>& args) {
   const auto options = parse<Options>(args);
@@ -84,7 +84,7 @@ inline Ran ran(const std::vector<std::string>& args) {
   return result;
 }
 
-/// It names the culprit in one line, and prints nothing.
+/// Expects a one-line error that names the culprit, and no output.
 inline void expect_refused(const Ran& ran, const testing::Matcher<const std::string&>& message) {
   EXPECT_EQ(ran.code, 1);
   EXPECT_EQ(ran.out, "");
@@ -103,7 +103,7 @@ class TemporaryFile {
   const std::string path_;
 };
 
-/// What a console writes.
+/// The output of a console.
 class Written {
  public:
   Written() : stream_(open_memstream(&text_, &size_)) {}

@@ -194,7 +194,7 @@ TEST(WorkloadRecord, KeepsTheDatabase) {
             (List{"host:1/3", "unix:/run/r?db=2", "host:6379"}));
 }
 
-/// What names a server of each backend, and how it is shown.
+/// For each backend, the option value that names a server, and its display form.
 const std::map<std::string, std::pair<std::string, std::string>> named_servers = {
     {"postgres", {"postgresql://ann:hunter2@db/app", "db:5432"}},
     {"memcached", {"cache", "cache:11211"}},
@@ -234,7 +234,7 @@ TEST(WorkloadRecord, HasEveryOptionAndNoSecret) {
 using testing::AllOf;
 using testing::Not;
 
-/// Values of an option, and what the message must say is allowed.
+/// Refused values of an option, and the allowed range in the message.
 struct Refused {
   std::string option, allowed;
   std::vector<std::string> values;
@@ -338,7 +338,7 @@ TEST(FaultOption, MustFitIntoTheRun) {
   EXPECT_EQ(error_of({"--fault", "store-kill@5s", "--iterations", "10"}), "accepted");
 }
 
-/// Why the servers of a strategy cannot have a fault.
+/// The reason why a strategy's servers cannot have a fault.
 std::string unfit_for(const std::string& strategy, const std::string& fault,
                       const LoadOptions& options = {}) {
   return unfit(loadgen::parse_fault(fault).value(), *find_strategy(strategy), options);

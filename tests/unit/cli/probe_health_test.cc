@@ -15,7 +15,7 @@ using testing::HasSubstr;
 class ProbeHealthTest : public testing::Test {
  protected:
   void pass(Duration time = 1s) { now_ += time; }
-  /// So many further sections.
+  /// Adds this many sections.
   void works(std::uint64_t sections = 5) {
     progress_.sections += sections;
     tell();

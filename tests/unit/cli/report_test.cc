@@ -82,7 +82,7 @@ TEST_F(ReportCommand, IsLookedAtAlsoWhereTheResultGoesToStdout) {
 }
 
 TEST_F(ReportCommand, AFullDiskIsReported) {
-  // What cannot go there goes to a temporary file.
+  // A page that cannot be written there goes to a temporary file.
   const test::Variable folder("TMPDIR", scratch_.path());
   testing::internal::CaptureStderr();
   bool saved = true;

@@ -19,7 +19,7 @@ void open_to_others(const TemporaryFile& file) {
                                std::filesystem::perm_options::add);
 }
 
-/// What the options of `run` take for the servers of --redis, with secrets.
+/// The servers of --redis that the options of `run` end up with, with secrets.
 Words redis_of(const Words& args) {
   const auto options = parse_run(args);
   return options ? options->servers_of("redis") : Words{options.error()};

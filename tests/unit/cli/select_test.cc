@@ -9,7 +9,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-/// A catalogue of our own, so that the tests do not change with the strategies there are.
+/// A separate catalogue, so that the tests do not depend on the real strategies.
 class Select : public testing::Test {
  protected:
   Select() {
@@ -62,7 +62,7 @@ TEST_F(Select, UnknownNamesGetSuggestions) {
   EXPECT_EQ(error({"none", "etcd*"}), "no strategy matches \"etcd*\" (lockbench list shows all)");
 }
 
-/// Why these strategies cannot be put under load.
+/// The reason why these strategies cannot run under load.
 std::string refusal(LoadOptions options, std::vector<std::string> strategies,
                     const std::vector<const Descriptor*>& catalogue) {
   options.strategies = std::move(strategies);

@@ -21,7 +21,7 @@ using testing::HasSubstr;
 using testing::Not;
 using testing::StartsWith;
 
-/// Listens on loopback and gives the same answer to whatever it is asked, once per connection.
+/// Listens on loopback and gives the same answer to every request, once per connection.
 class Answering {
  public:
   explicit Answering(std::string answer)
@@ -35,7 +35,7 @@ class Answering {
 
  private:
   void serve() const {
-    // Ends with the destructor.
+    // The destructor ends this.
     for (int client = 0; (client = accept(listener_.fd(), nullptr, nullptr)) >= 0; close(client)) {
       const timeval limit{.tv_sec = test::kPatience.count(), .tv_usec = 0};
       setsockopt(client, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);

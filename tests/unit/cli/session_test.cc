@@ -32,7 +32,7 @@ namespace {
 using testing::ExitedWithCode;
 using testing::SizeIs;
 
-// In processes of their own, as signals are blocked for good. The exit code says how it went.
+// In separate processes, as they block signals for good. The exit code is the outcome.
 
 /// Ends the process if no stop comes.
 void wait_for_stop(const std::stop_token& stop) {
@@ -89,7 +89,7 @@ TEST_F(SessionTest, SaysWhatIsMissingAndWhoWasSkipped) {
               "skipped: store-x: built without libstore\n");
 }
 
-/// Under a sanitizer, and in debug builds, they must.
+/// Debug and sanitizer builds must be.
 TEST(Builds, AreWarnedOfWhenTheyMeasure) {
   const test::Scratch scratch;
   const test::Outcome outcome = test::lockbench(
@@ -121,12 +121,12 @@ void stop_twice_and_exit(int signal_number, std::FILE* stream) {
   kill(getpid(), signal_number);
   wait_for_stop(stop.get_token());
   kill(getpid(), signal_number);
-  // The signal ends this; if it does not, the alarm's does.
+  // The signal ends this, or else the alarm.
   alarm(test::kPatience.count());
   while (true) pause();
 }
 
-/// A pipe that nobody reads, filled to the brim: whoever writes to it is stuck.
+/// A full pipe that nobody reads: writing to it blocks.
 std::FILE* stuck_stream() {
   std::array<int, 2> ends{};
   if (pipe(ends.data()) != 0) std::_Exit(2);
@@ -190,7 +190,7 @@ TEST(StopOnSignalUnderNohup, AHangUpNeitherStopsNorKills) {
   EXPECT_EXIT(hang_up_under_nohup(), testing::ExitedWithCode(42), "^stopping[^\n]*\n$");
 }
 
-/// What a console prints for a note, a warning, a status line and a note above it.
+/// A console's output for a note, a warning, a status line and a note above it.
 std::string printed(const char* locale) {
   const test::Variable of_all("LC_ALL", locale);
   Written written;
@@ -211,7 +211,7 @@ TEST(Console, IsAsciiUnlessTheLocaleIsUtf8) {
 
 using Json = nlohmann::json;
 
-/// What came of a note, a warning and an event, also if the console is quiet.
+/// The events for a note, a warning and an event, even if the console is quiet.
 std::vector<Json> events_in(const std::string& target, const std::string& file) {
   Written written;
   {

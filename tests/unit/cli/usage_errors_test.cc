@@ -17,7 +17,7 @@ struct Malformed {
   Words arguments;
   Words said;                   ///< parts of the message
   std::string config;           ///< text of the file CONFIG
-  std::string secret = "\n\n";  ///< what the message must not show
+  std::string secret = "\n\n";  ///< must not appear in the message
 };
 
 std::ostream& operator<<(std::ostream& out, const Malformed& malformed) {
@@ -29,7 +29,7 @@ Words run_with(Words more) {
   return more;
 }
 
-/// Its arguments or its file hold "hunter2", which the message must not show.
+/// Arguments or file contain "hunter2", which must not appear in the message.
 Malformed with_secret(std::string name, Words arguments, Words said, std::string config = "") {
   return {std::move(name), std::move(arguments), std::move(said), std::move(config), "hunter2"};
 }
@@ -184,7 +184,7 @@ std::vector<Malformed> all_malformed() {
   return all;
 }
 
-/// Names servers of a store that this build leaves out.
+/// Whether it names servers of a store that this build leaves out.
 bool cannot_run(const Malformed& malformed) {
   return std::any_of(malformed.arguments.begin(), malformed.arguments.end(), [](const auto& word) {
     return word.starts_with("--") && left_out(word.substr(2));

@@ -26,7 +26,7 @@ struct Page {
   std::string text;
 };
 
-/// By its path in the repository.
+/// The page with this path in the repository.
 Page page_of(const fs::path& path) {
   Page page{LOCKBENCH_SOURCE_DIR / path, ""};
   std::ifstream file(page.path, std::ios::binary);
@@ -52,7 +52,7 @@ TEST(ReferencePages, HaveATableOfEachKind) {
   }
 }
 
-/// Of a page's headings, as hosts of repositories name them.
+/// The anchors of a page's headings, as repository hosts name them.
 std::set<std::string> anchors_of(const Page& page) {
   std::set<std::string> anchors;
   std::istringstream lines(page.text);

@@ -93,7 +93,7 @@ TEST_F(CollectRunsTest, NothingSaysWhoseLockItIs) {
   metrics_.run_ends(run_.shared(), nullptr);
 }
 
-/// A run in which every metric of the list has a value of its own.
+/// A run in which every metric of the list has a different value.
 class EveryMetricTest : public testing::Test {
  protected:
   static constexpr int kNodes = 2;
@@ -198,7 +198,7 @@ TEST_F(EveryMetricTest, IsExportedAndAddedUpOverRuns) {
     if (runs == 1) metrics_.run_ends(run->shared(), nullptr);
     if (runs == 1) continue;
     const auto families = collect(metrics_, {});
-    // Of three phases the end counts only for the audit.
+    // Of the three phases, the end counts only for the audit.
     for (const auto& row : loadgen::kTimings) {
       if (row.exported.name == nullptr) continue;
       const auto* const series = find(families, row.exported);

@@ -72,7 +72,7 @@ TEST_F(HttpEndpointTest, AThousandThatSayNothingHoldNobodyUp) {
   EXPECT_NE(silent.back().end(), TcpClient::End::open) << "but not for ever";
 }
 
-/// Between one request or byte and the next.
+/// Pauses between requests or bytes.
 void pause(const std::stop_token& stop) {
   Carrier::current().wait(nullptr, Carrier::current().now() + 100ms, stop);
 }

@@ -46,7 +46,7 @@ constexpr TimePoint kBegun{1h};
 
 TEST(FairnessWindow, ForgetsWhatWasLongAgo) {
   FairnessWindow window(2, kBegun);
-  // An hour in which both got the same.
+  // For an hour both get the same share.
   std::uint64_t each = 0;
   TimePoint now = kBegun;
   for (; now < kBegun + 1h; now += 10s) {
@@ -59,7 +59,7 @@ TEST(FairnessWindow, ForgetsWhatWasLongAgo) {
     jain = window.jain({each + 10 * (1 + static_cast<std::uint64_t>(reading)), each}, now);
   }
   EXPECT_DOUBLE_EQ(jain, 0.5) << "after a minute nothing else is left";
-  // Then nobody gets anything.
+  // Then no client gets anything.
   for (int reading = 0; reading < 7; ++reading, now += 10s) {
     jain = window.jain({each + 70, each}, now);
   }
@@ -130,7 +130,7 @@ TEST_F(RunMetricsTest, VotesAddUpOverRunsAndThoseThatComeLateHaveNoTime) {
       run.recorder().vote(phase, 1, Vote::refused, 2ms);
       run.recorder().vote(phase, 1, Vote::failed, 50ms, true);
     }
-    expect_votes(2 * runs);  // the end does not count
+    expect_votes(2 * runs);  // the phase `end` does not count
     metrics_.run_ends(run.shared(), nullptr);
     expect_votes(2 * runs);
   }

@@ -17,13 +17,13 @@ constexpr TimePoint kOrigin{std::chrono::hours(10'000)};
 
 TimePoint at(int nanosecond) { return kOrigin + nanoseconds(nanosecond); }
 
-/// An audit whose calls need only what the test is about.
+/// An audit whose calls only need the arguments that matter to the test.
 class AuditTest : public testing::Test {
  protected:
   void enter(int time) { audit_.enter(0, 0, kExclusive, std::nullopt, {}, at(time)); }
   void leave(int time) { audit_.leave(0, kExclusive, at(time)); }
 
-  /// One section with a fencing number, all other things being right.
+  /// One correct section with this fencing number.
   void pass(std::uint64_t fencing, int key = 0) { pass(fencing, audit_.begin_acquire(key), key); }
   void pass(std::uint64_t fencing, AcquireMark mark, int key = 0) {
     audit_.enter(key, 0, kExclusive, fencing, mark, at(0));
@@ -126,7 +126,7 @@ TEST_F(AuditTest, ThoseWhoShareMayShareTheirNumber) {
   EXPECT_EQ(pass_as(kShared, 5), 0U);
   EXPECT_EQ(pass_as(kShared, 5), 0U);
   EXPECT_EQ(pass_as(kExclusive, 6), 0U);
-  // But not with an exclusive one, before them or after them, nor may it decrease.
+  // But not with an exclusive one before or after them, and numbers may not decrease.
   EXPECT_EQ(pass_as(kShared, 6), 1U);
   EXPECT_EQ(pass_as(kShared, 7), 1U);
   EXPECT_EQ(pass_as(kExclusive, 7), 2U);
@@ -134,8 +134,8 @@ TEST_F(AuditTest, ThoseWhoShareMayShareTheirNumber) {
 }
 
 TEST_F(AuditTest, OnlyAcquisitionsThatHadCompletedCount) {
-  // Both were under way at once: the store numbered them in one order, the clients learned in the
-  // other.
+  // Both were under way at once: the store numbered them in one order, the clients learned of them
+  // in the other.
   const AcquireMark first = audit_.begin_acquire(0);
   const AcquireMark second = audit_.begin_acquire(0);
   pass(6, second);
@@ -163,7 +163,7 @@ TimePoint tick() {
   return TimePoint(std::chrono::hours(24 * 365) + Duration(++ticks));
 }
 
-/// Lets two in at a time; they meet inside for certain, as nobody goes on alone.
+/// Lets two in at a time. They certainly meet inside, as neither continues alone.
 TEST(Audit, ALockThatLetsTwoInIsCaught) {
   constexpr int kRounds = 100;
   Audit audit(1);

@@ -16,7 +16,7 @@ using results::Decision;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-/// 1000 sections of 2 ms in 10 s, of which so many waited for 50 ms and the others for 1 ms.
+/// 1000 sections of 2 ms in 10 s; `long_waits` of them waited for 50 ms, the others for 1 ms.
 results::Run run_with(int long_waits) {
   HistogramSnapshot waits, holds;
   for (int i = 0; i < 1000; ++i) {
@@ -149,12 +149,12 @@ TEST(ServiceTimes, AreMeansOverAllRuns) {
   EXPECT_DOUBLE_EQ(service.awaited_share, 0.125);
 }
 
-/// The median is the mean, the 99th percentile twice that.
+/// A distribution whose median is its mean and whose 99th percentile is twice that.
 results::Distribution around(double seconds, std::uint64_t count = 1000) {
   return {.count = count, .mean = seconds, .p50 = seconds, .p99 = 2 * seconds};
 }
 
-/// A run that nothing is the matter with: 100 sections of 2 ms a second.
+/// An unremarkable run: 100 sections of 2 ms per second.
 results::Run calm_run() {
   results::Run run;
   run.sections_per_second = 100;
@@ -183,7 +183,7 @@ struct LimitCase {
 
 void rate_of_430(results::Run& run) { run.sections_per_second = 430; }
 
-/// Sections that cost a store without a hold so much CPU time.
+/// Sections without hold time that cost the store this much CPU time.
 std::function<void(results::Run&)> without_hold(double rate, double cpu_seconds,
                                                 double generator = 0.1) {
   return [=](results::Run& run) {
@@ -196,7 +196,7 @@ std::function<void(results::Run&)> without_hold(double rate, double cpu_seconds,
   };
 }
 
-/// A store that does not tell its CPU time, on a machine that is so busy.
+/// A store with unknown CPU time, on a machine with this load.
 std::function<void(results::Run&)> silent_store(double machine) {
   return [=](results::Run& run) {
     run.server_cpu_seconds_per_section.reset();
@@ -205,7 +205,7 @@ std::function<void(results::Run&)> silent_store(double machine) {
   };
 }
 
-/// A store that has two cores, on a machine of so many.
+/// A store with two cores, on a machine with `cores`.
 LimitCase with_two_cores(LimitCase one, int cores = 2, std::string_view store = "the store") {
   one.store_cores = 2;
   one.cores = cores;

@@ -15,13 +15,13 @@ using results::Decision;
 
 using Step = CapacitySearch::Step;
 
-/// What a step shows of a rate that has been measured so often, with this step.
+/// The result of a step at a rate that has been measured `times` times, including this step.
 using Shows = std::function<std::optional<Step>(double rate, int times)>;
 
 constexpr double kStep = 3;  ///< seconds
 
-/// The objective is kept up to the capacity, and each rate is decided by five steps, but for rates
-/// so near to the capacity.
+/// The objective is kept up to the capacity. Five steps decide each rate, except rates within
+/// `undecided` of the capacity.
 Shows keeps_up_to(double capacity, double undecided = 0) {
   return [=](double rate, int times) {
     const bool open = std::abs(rate / capacity - 1) < undecided || times < 5;
@@ -50,7 +50,7 @@ class Search {
     return search.run();
   }
 
-  /// How many it made at each rate.
+  /// Number of steps at each rate.
   const std::map<double, int>& steps() const { return steps_; }
   double elapsed() const { return elapsed_; }
 
@@ -133,7 +133,7 @@ TEST(CapacitySearch, DoesNotLeaveARateThatCouldNotBeDecidedYet) {
 }
 
 TEST(CapacitySearch, GoesOnElsewhereWhereStepsAreDisturbed) {
-  // Above 300 no step counts, so that nothing can be missed.
+  // Above 300 no step counts, so no rate can be missed.
   Search search([](double rate, int times) {
     if (rate > 300) return Step{Decision::open, kStep, times >= 5, true};
     return Step{times >= 5 ? Decision::kept : Decision::open, kStep, times >= 5};
@@ -174,7 +174,7 @@ TEST(CapacitySearch, AStopKeepsWhatIsKnown) {
   EXPECT_FALSE(found.confirmed);
 }
 
-/// Until the first load has been measured.
+/// Runs until the first load has been measured.
 CapacityMeasured measured_briefly(const Descriptor& strategy) {
   CapacityPlan plan;
   plan.strategy = &strategy;
@@ -207,7 +207,7 @@ TEST(CapacityExperiment, TakesTheTimeOfItsStepsWhereHoldsAreLong) {
   CapacityPlan plan;
   plan.objective = {results::parse_threshold("acquire.p50<20s").value()};
   plan.run.workload.hold = DurationDistribution::constant(2s);
-  // Five steps, of 20 holds each after a warm-up of as many.
+  // Five steps of 20 holds each, after warm-ups of the same length.
   plan.time = 399s;
   EXPECT_THAT(search_too_short(plan), testing::HasSubstr("5 steps of 40 holds or more"));
   plan.time = 401s;

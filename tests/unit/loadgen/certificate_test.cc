@@ -14,7 +14,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// A run that there is nothing to say against.
+/// A run without objections.
 RunEvidence good_run() {
   RunEvidence run;
   run.wall_seconds = run.cpu_seconds = 10;
@@ -30,20 +30,20 @@ HistogramSnapshot just(Duration sample) {
   return one;
 }
 
-/// Changes a good run, and the only reason that is given against it then; empty: it is valid.
+/// A change of a good run, and the only reason that it then gets; empty if it stays valid.
 struct CertificateCase {
   std::string what;
   std::function<void(RunEvidence&)> change;
   std::string reason{};
 };
 
-/// With that figure.
+/// Sets that figure.
 template <class Figure, class Value>
 std::function<void(RunEvidence&)> with(Figure RunEvidence::*figure, Value value) {
   return [=](RunEvidence& run) { run.*figure = value; };
 }
 
-/// All sections began so late, after so long a wait.
+/// All sections began late by `lag`, after a wait of `wait`.
 std::function<void(RunEvidence&)> late(Duration lag, Duration wait) {
   return [=](RunEvidence& run) {
     run.wake_lag = just(lag);
@@ -89,7 +89,7 @@ std::vector<CertificateCase> of_the_generator() {
   };
 }
 
-/// The busiest of the threads that clients share, and a server.
+/// Load of the busiest shared client thread and of a server.
 std::function<void(RunEvidence&)> busy(double thread, std::optional<double> server,
                                        const std::function<void(RunEvidence&)>& more = {}) {
   return [=](RunEvidence& run) {
@@ -115,7 +115,7 @@ std::vector<CertificateCase> of_threads() {
   };
 }
 
-/// CPU of a machine of two cores, and of private servers.
+/// CPU of a machine with two cores and of private servers.
 std::function<void(RunEvidence&)> machine(const MachineCpu& cpu, std::optional<double> servers) {
   return [=](RunEvidence& run) {
     run.machine.cpu = cpu;
@@ -244,7 +244,7 @@ TEST(Machine, PressureIsThatOfSomeThreadsIfTheKernelHasIt) {
   }
 }
 
-/// A kernel's files of control groups.
+/// The kernel's cgroup files.
 class ControlGroupsTest : public testing::Test {
  protected:
   void write(const std::string& path, const std::string& text) const {

@@ -15,14 +15,14 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-/// What was removed from the stores of these tests.
+/// The removals from the stores of these tests.
 struct Removals {
   std::vector<std::string> keys, runs;
-  std::function<void()> before;  ///< each removal
+  std::function<void()> before;  ///< called before each removal
   bool fails = false;
 };
 Removals removals;
-std::optional<double> cpu_seconds;  ///< that their server has used
+std::optional<double> cpu_seconds;  ///< used by their server
 
 class NotingStore : public Store {
  public:

@@ -36,7 +36,8 @@ TEST(KeyWrites, UnknownWritesWidenTheFigureToARange) {
   book.note(WriteResult::failed);
   book.note(WriteResult::rejected_stale);
 
-  // None of the unknown ones took effect and one accepted one was lost; or both did and three were.
+  // Either no unknown write took effect and one accepted write was lost, or both did and three
+  // were.
   CounterTotals totals;
   book.add_to(totals, 4);
   EXPECT_EQ(totals.accepted, 5U);
@@ -63,7 +64,7 @@ TEST(KeyWrites, AnUnknownWriteOfOneKeyDoesNotHideALossOnAnother) {
 
 class RedisCounterTest : public testing::Test {
  protected:
-  static constexpr int kKeys = 600;  // more than go out in one batch
+  static constexpr int kKeys = 600;  // more than one batch
 
   static std::string name(int key) {
     return "lockbench:test:{k" + std::to_string(key) + "}:counter";

@@ -27,7 +27,7 @@ std::unique_ptr<Demand> demand_of(const Workload& workload) {
 }
 
 TEST(Demand, DrawsDifferentKeysForASection) {
-  // With this skew nearly every draw is of the first key.
+  // With this skew nearly every draw is the first key.
   for (const double skew : {0.0, 9.0}) {
     const Workload workload{.keys = 8, .key_skew = skew, .locks_per_section = 8};
     const auto demand = demand_of(workload);
@@ -95,7 +95,7 @@ std::vector<int> frequencies(const KeyChooser& chooser, int keys, int picks,
   return seen;
 }
 
-/// Pearson's test statistic against weights of 1/(k+1)^skew.
+/// Pearson's chi-squared statistic against weights of 1/(k+1)^skew.
 double chi_square(const std::vector<int>& seen, double skew, int picks) {
   double total = 0;
   for (std::size_t k = 0; k < seen.size(); ++k) {
@@ -122,7 +122,7 @@ TEST(KeyChooser, FrequenciesFollowTheory) {
 TEST(HotSet, MovesByItsSizeAndRoundTheEnd) {
   constexpr int kKeys = 1000, kPicks = 40'000;
   const KeyChooser moving(kKeys, 0, HotSet{.share = 0.5, .keys = 3, .moves_every = 10s});
-  // The keys that are drawn far more often than others are, ascending.
+  // The keys drawn far more often than others, ascending.
   const auto hot_keys = [&](Duration since_start) {
     const auto seen = frequencies(moving, kKeys, kPicks, since_start);
     std::set<int> hot;
@@ -304,7 +304,7 @@ TEST(Schedule, StartsThatNobodyTakesAreCounted) {
   EXPECT_EQ(rest.longest, std::chrono::milliseconds(90));
   EXPECT_EQ(constant.due_before(kStart).count, 0U);
 
-  // Too many to take one by one.
+  // Too many to take them one by one.
   Schedule poisson(1e7, Arrival::poisson, kStart, 1);
   EXPECT_NEAR(static_cast<double>(poisson.due_before(kStart + std::chrono::hours(1)).count), 3.6e10,
               1e6);

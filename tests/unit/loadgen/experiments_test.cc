@@ -17,7 +17,7 @@ using namespace std::chrono_literals;
 using testing::Contains;
 using testing::ElementsAre;
 
-/// Locks on simulated time, taken when the plan says and renewed by the scheduler of a run.
+/// Locks on simulated time, taken according to the plan and renewed by a run's scheduler.
 class PlannedLocks {
  public:
   explicit PlannedLocks(const HeldLocksPlan& plan) : plan_(plan) {
@@ -57,7 +57,7 @@ class PlannedLocks {
   std::vector<std::shared_ptr<Renewal>> renewals_;
 };
 
-/// The renewals in windows of this length, one for each pair of runs.
+/// Renewals in windows of this length, one window for each pair of runs.
 double renewed(std::uint64_t held, Duration ttl, Duration window, int pairs) {
   const Endpoints endpoints;
   const StrategyOptions options;
@@ -74,8 +74,8 @@ double renewed(std::uint64_t held, Duration ttl, Duration window, int pairs) {
   return static_cast<double>(all);
 }
 
-// A window of one and a half periods used to count one renewal of each lock, or two: all were
-// renewed at once.
+// Regression: when all locks were renewed at once, a window of one and a half periods counted
+// either one renewal of each lock or two.
 TEST(HeldLocks, AreRenewedAtTheRateThatTheirTtlAsksFor) {
   for (const Duration window : {700ms, 1000ms, 1500ms, 1999ms, 2600ms}) {
     EXPECT_NEAR(renewed(100, 3s, window, 1), 100 * seconds(window), 1) << seconds(window);
@@ -128,7 +128,7 @@ results::Distribution of(std::initializer_list<Duration> samples) {
   return to_distribution(snapshot);
 }
 
-/// A run in each round, numbered from 1; zero: nothing was granted.
+/// Adds a run for each round, numbered from 1; zero: nothing was granted.
 void add_runs(std::vector<results::Run>& runs, const char* strategy, const results::Nodes& nodes,
               std::initializer_list<Duration> p50s) {
   for (const Duration p50 : p50s) {
@@ -145,7 +145,8 @@ void add_runs(std::vector<results::Run>& runs, const char* strategy, const resul
 }
 
 TEST(NodeCosts, AreThoseOfTheRoundsInCommon) {
-  // The machine gets slower from round to round, which is no difference between the points.
+  // The machine gets slower from round to round, which must not count as a difference between
+  // points.
   std::vector<results::Run> runs;
   add_runs(runs, "redlock", {.count = 1}, {100us, 200us, 300us});
   add_runs(runs, "redlock", {.count = 5}, {140us, 244us, 336us});

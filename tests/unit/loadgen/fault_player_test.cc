@@ -22,7 +22,7 @@ using testing::IsEmpty;
 using testing::Not;
 using testing::StartsWith;
 
-/// What happened, from any thread.
+/// Notes of events, from any thread.
 class Notes {
  public:
   void add(std::string what) {
@@ -39,7 +39,7 @@ class Notes {
   std::vector<std::string> notes_;
 };
 
-/// Remembers what it was asked for; while it is struck, nobody is granted the lock.
+/// Records its faults; while one strikes, no lock is granted.
 class FakeTarget : public FaultTarget {
  public:
   using Done = tl::expected<void, std::string>;
@@ -68,7 +68,7 @@ class FakeTarget : public FaultTarget {
   Notes calls_;
 };
 
-/// Says when faults came and went, and when the run began and ended, with how many.
+/// Notes the beginning and end of faults and of the run.
 class FaultWatcher : public RunWatcher {
  public:
   void run_begins(const RunShared&) override { seen_.add("begins"); }
@@ -90,14 +90,14 @@ class FaultPlayerTest : public LiveRunTest {
   FaultPlayerTest() {
     plan_.fault_target = &target_;
     plan_.watcher = &faults_seen_;
-    // In an open loop what was missed is made up for, so that throughput is back on any machine.
+    // An open loop makes up for missed sections, so throughput recovers on any machine.
     open_loop(2000);
     plan_.workload.duration = 1s;
   }
 
   void strike(const std::string& fault) { plan_.faults.push_back(parse_fault(fault).value()); }
   results::Run run_struck() { return run_one(lock_); }
-  /// The run lasts as long as it takes to get that far.
+  /// Ends the run with that event, however long it takes.
   void end_with(std::function<void()>& event) {
     plan_.workload.duration = 60s;
     event = [this] { stop_.request_stop(); };
@@ -107,7 +107,7 @@ class FaultPlayerTest : public LiveRunTest {
   FaultWatcher faults_seen_;
   const Behaviour behaviour_{
       .acquire = [this](const Context& context, const AcquireRequest& request) {
-        // Ends with the fault or the run.
+        // Until the fault or the run ends.
         while (target_.struck) {
           const TimePoint soon = context.env.now() + 1ms;
           if (context.env.wait(nullptr, soon, request.stop) == WaitResult::stopped) {
@@ -235,7 +235,7 @@ TEST_F(FaultPlayerTest, WithoutAThreadItIsHealedInTimeAllTheSame) {
   target_.on_inject = [] {
     pthread_attr_t none{};
     pthread_attr_init(&none);
-    // More than there are addresses: no thread can be had.
+    // More than the address space: no thread can be created.
     pthread_attr_setstacksize(&none, std::size_t{1} << 60);
     EXPECT_EQ(pthread_setattr_default_np(&none), 0);
     EXPECT_THROW(std::thread([] {}).join(), std::system_error);
@@ -262,7 +262,7 @@ TEST_F(FaultPlayerTest, ThatTheyDidSoBeforeItOrWithoutItIsNot) {
   for (const char* fault : {"store-freeze@900ms+10ms", "store-freeze@0s"}) {
     plan_.faults.clear();
     strike(fault);
-    target_.refuses = plan_.faults.front().at == 0s;  // a fault that could not be made
+    target_.refuses = plan_.faults.front().at == 0s;  // the fault could not be injected
     const results::Run run = run_struck();
     EXPECT_THAT(run.generator.reasons, Contains(HasSubstr(std::string(kNotTheLoadAskedFor))));
   }
@@ -278,7 +278,7 @@ TEST_F(FaultPlayerTest, AFaultThatTheRunDidNotLiveToSeeIsNotPassedOver) {
               ElementsAre(HasSubstr("store-kill@50s+1s: the run of lock was over before")));
 }
 
-/// A count that grows at rates that are told, read every 10 ms.
+/// A count that grows at given rates, read every 10 ms.
 class RecoveryMeterTest : public testing::Test {
  protected:
   static constexpr double kBefore = 10'000;
@@ -357,7 +357,7 @@ TEST(RecoveryMeterBefore, TooLittleTellsNoRate) {
   EXPECT_FALSE(RecoveryMeter::after(25ms, 1'000)) << "three sections more or less, or a burst";
   EXPECT_FALSE(RecoveryMeter::after(10s, 3));
   EXPECT_FALSE(RecoveryMeter::after(1s, 0));
-  // Windows are long enough for some counts.
+  // Windows are long enough for several counts.
   EXPECT_EQ(RecoveryMeter::after(100ms, 100'000).value().window(), 100ms);
   EXPECT_EQ(RecoveryMeter::after(1s, 200).value().window(), 500ms);
   EXPECT_EQ(RecoveryMeter::after(100s, 100).value().window(), 1s);

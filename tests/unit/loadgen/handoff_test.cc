@@ -30,9 +30,9 @@ class HandoffTest : public testing::Test {
   GrantNote grant(int at, const WaitTicket& wait) {
     return tracker_.granted(0, wait, after_ns(at), completed_);
   }
-  /// To the client that waits.
+  /// A grant to the waiting client.
   GrantNote grant(int at) { return grant(at, waiting_); }
-  /// What was completed since the last call, in nanoseconds; negative if it was not direct.
+  /// Handoffs completed since the last call, in nanoseconds; negative if not direct.
   std::vector<int> handoffs() {
     std::vector<int> found;
     for (const Handoff& one : completed_) {

@@ -181,7 +181,7 @@ TEST(Histogram, ADistributionIsInSecondsAndHoldsAllSamples) {
   EXPECT_LE(distribution.buckets[0].upper, 0.00102);
 }
 
-/// One shard makes threads meet that would otherwise keep out of each other's way.
+/// With one shard, threads contend that would otherwise use different ones.
 class ShardedHistogramTest : public testing::TestWithParam<std::size_t> {};
 
 INSTANTIATE_TEST_SUITE_P(Shards, ShardedHistogramTest, testing::Values(1, 2, 3));
@@ -246,7 +246,7 @@ TEST(Distribution, AFewThatWereCutOffEarlyDoNotSpoilTheFigures) {
   for (int i = 0; i < 1000; ++i) complete.record(milliseconds(10));
   censored.record(milliseconds(3));
   EXPECT_TRUE(to_distribution(complete, censored).at_least.empty());
-  // They may have been anything if they are many.
+  // Many censored samples may have had any length.
   for (int i = 0; i < 1000; ++i) censored.record(milliseconds(3));
   EXPECT_TRUE(to_distribution(complete, censored).is_at_least("p99"));
 }

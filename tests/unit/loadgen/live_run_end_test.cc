@@ -160,8 +160,8 @@ TEST_F(LiveRunTest, AReleaseThatFailedIsCountedWithItsReason) {
   EXPECT_THAT(run.errors, ElementsAre("5 × no answer"));
 }
 
-/// A lease that is lost at once: when it ends and when it was confirmed, before the loss or after,
-/// and whether its client has been told; the length of the loss in seconds, if it is known.
+/// A lease that is lost immediately: its end and last confirmation relative to the loss, whether
+/// its client has been told, and the expected time to knowledge in seconds, if known.
 struct Loss {
   const char* what;
   Duration valid_until;

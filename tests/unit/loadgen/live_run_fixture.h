@@ -19,12 +19,12 @@
 #include "tests/support/temporary_folder.h"
 #include "tests/support/virtual_time.h"
 
-// What the tests of whole runs have in common.
+// Shared by the tests of whole runs.
 namespace lockbench::loadgen {
 
 using namespace std::chrono_literals;
 
-/// What a lock of the tests' own does. All of it runs where its client does.
+/// The behaviour of a test lock. Everything runs on the client's carrier.
 struct Behaviour {
   std::function<AcquireResult(const Context&, const AcquireRequest&)> acquire;
   std::function<ReleaseResult(const Lease&)> release = [](const Lease&) {
@@ -52,7 +52,7 @@ class ScriptedLock : public LockStrategy {
   const Behaviour& behaviour_;
 };
 
-/// `behaviour` must outlive the descriptor. It promises exclusion, whether it keeps that or not.
+/// A lock that declares exclusion, kept or not. `behaviour` must outlive the descriptor.
 inline Descriptor scripted(std::string_view name, const Behaviour& behaviour) {
   return {.name = name, .backend = "local", .make = [&behaviour](const Context& context) {
             return std::make_unique<ScriptedLock>(context, behaviour);
@@ -77,14 +77,14 @@ inline AcquireResult outcome(AcquireOutcome what, std::string reason = {}) {
   return result;
 }
 
-/// Waits until the deadline or a stop, and never gets anything.
+/// Waits until the deadline or a stop, without a grant.
 inline AcquireResult wait_in_vain(const Context& context, const AcquireRequest& request) {
   const WaitResult waited = context.env.wait(nullptr, request.deadline, request.stop);
   return outcome(waited == WaitResult::stopped ? AcquireOutcome::abandoned
                                                : AcquireOutcome::timed_out);
 }
 
-/// Lets everybody in.
+/// Lets every client in.
 inline const Behaviour leaky{
     .acquire = [](const Context&, const AcquireRequest& request) { return grant(request); }};
 inline const Descriptor leaky_lock = scripted("leaky", leaky);
@@ -100,7 +100,7 @@ class Watcher : public ProgressObserver {
   void on_warning(const std::string& line) override { warnings.push_back(line); }
 
   std::vector<Progress::Phase> phases;
-  std::vector<double> done;  ///< of the phase
+  std::vector<double> done;  ///< of its phase
   std::vector<double> rates;
   std::set<int> runs;
   std::vector<std::string> warnings;
@@ -117,9 +117,9 @@ class LiveRunTest : public testing::Test {
  protected:
   LiveRunTest() {
     plan_.run_id = "test";
-    // What else runs on the machine of a test says nothing of the run.
+    // Other programs on the test machine must not count.
     plan_.machine = [] { return MachineReading{}; };
-    // What few sections show is not the business of these tests.
+    // These tests do not need enough contended grants.
     plan_.workload = {.clients = 4, .duration = 150ms, .warmup = 0ms, .contended_grants = 0};
   }
 
@@ -135,7 +135,7 @@ class LiveRunTest : public testing::Test {
     return report;
   }
 
-  /// For runs that must start.
+  /// Expects that the run starts.
   results::Run run_one(const Descriptor& strategy) {
     RunReport report = run({&strategy});
     EXPECT_TRUE(report.not_started.empty()) << report.not_started.at(0).reason;
@@ -150,12 +150,12 @@ class LiveRunTest : public testing::Test {
     return run({&strategy});
   }
 
-  /// Ends after so many sections, however slow the machine is.
+  /// Ends the run after this many sections, on any machine.
   void end_after(std::uint64_t sections) {
     plan_.workload.iterations = sections;
     plan_.workload.duration = 60s;
   }
-  /// So many sections are due each second, at the same distances.
+  /// Sections are due at this constant rate.
   void open_loop(double rate) {
     plan_.workload.rate = rate;
     plan_.workload.arrival = Arrival::constant;
@@ -170,7 +170,7 @@ class LiveRunTest : public testing::Test {
   std::stop_source stop_;
 };
 
-/// Runs that replay a trace, in a file of the test's own.
+/// Runs that replay a trace from a temporary file.
 class TraceRunTest : public LiveRunTest {
  protected:
   void write(const std::string& text) const { std::ofstream(path_) << text; }

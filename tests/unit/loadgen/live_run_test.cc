@@ -187,7 +187,8 @@ TEST_F(LiveRunTest, TheWarmUpIsInTheSeriesAndTheAuditOnly) {
 }
 
 TEST_F(LiveRunTest, TheOpenLoopEndsWithItsLastSection) {
-  // Due within half a second. The starts that the other clients wait for come later, up to 10 s.
+  // These are due within half a second; the starts that the other clients wait for come up to 10 s
+  // later.
   plan_.workload.clients = 200;
   open_loop(20);
   end_after(11);
@@ -216,7 +217,7 @@ TEST_F(LiveRunTest, TheOpenLoopHasAScheduleAndStopsWithItsDuration) {
 }
 
 TEST_F(LiveRunTest, LateSectionsAreMeasuredFromTheirIntendedStart) {
-  // Due every millisecond, and each keeps the only client for 200 ms.
+  // Sections are due every millisecond, and each occupies the only client for 200 ms.
   plan_.workload.clients = 1;
   open_loop(1000);
   plan_.workload.acquire_timeout = 500ms;
@@ -242,8 +243,8 @@ TEST_F(LiveRunTest, SectionsThatAreNotMadeUpForAreInTheLongestWait) {
   plan_.workload.duration = 700ms;
   hold(300ms);
   const results::Run run = run_one(leaky_lock);
-  // Sections begin at 0, 300 and 600 ms, the latter two 50 ms late: those in between are lost, and
-  // those after.
+  // Sections begin at 0, 300 and 600 ms, the latter two 50 ms late; those in between and afterwards
+  // are lost.
   EXPECT_NEAR(static_cast<double>(run.outcomes.abandoned), 249 + 299 + 149, 3);
   EXPECT_NEAR(run.fairness.longest_wait_seconds, 0.349, 0.002);
   EXPECT_TRUE(run.fairness.longest_wait_at_least);
@@ -271,7 +272,7 @@ TEST_F(LiveRunTest, WithoutTimeToWaitTheyAreRefused) {
   EXPECT_EQ(run.audit.verdict, Verdict::exclusive);
 }
 
-/// A store that takes its time to end a wait.
+/// A store that is slow to end a wait.
 AcquireResult wait_in_vain_and_end_late(const Context& context, const AcquireRequest& request) {
   AcquireResult result = wait_in_vain(context, request);
   context.env.wait(nullptr, context.env.now() + 300ms, {});
@@ -325,20 +326,20 @@ TEST_F(LiveRunTest, ThroughputIsThatOfTheLockHoweverManyWait) {
 }
 
 TEST_F(LiveRunTest, SectionsThatNoClientCameToBeginAreAbandonedAndLate) {
-  // 100 are due, of which the only client can do five.
+  // 100 sections are due; the only client can do five.
   plan_.workload.clients = 1;
   open_loop(1000);
   plan_.workload.duration = 100ms;
   hold(20ms);
   const results::Run run = run_one(named("local-mutex"));
-  // One may be granted when the time is up: late, but no section of the run's.
+  // One may be granted when the time is up: too late to count as a section.
   const std::uint64_t ended = run.outcomes.acquired + run.outcomes.abandoned;
   EXPECT_GE(ended + 1, run.schedule_lag.count);
   EXPECT_LE(ended, run.schedule_lag.count);
   EXPECT_NEAR(static_cast<double>(run.outcomes.abandoned), 95, 1);
   EXPECT_NEAR(run.fairness.longest_wait_seconds, 0.095, 0.002);
   EXPECT_FALSE(run.generator.valid);
-  // Not more than the load asks for.
+  // No more than the load requests.
   plan_.workload.iterations = 10;
   const results::Run limited = run_one(named("local-mutex"));
   EXPECT_GE(limited.outcomes.acquired + limited.outcomes.abandoned, 9U);
@@ -347,7 +348,7 @@ TEST_F(LiveRunTest, SectionsThatNoClientCameToBeginAreAbandonedAndLate) {
 }
 
 TEST_F(LiveRunTest, AStopInTheWarmUpLeavesNothingMeasured) {
-  // A section is due every millisecond, and the only client is in its first one.
+  // Sections are due every millisecond, while the only client is in its first one.
   plan_.workload.clients = 1;
   open_loop(1000);
   plan_.workload.warmup = 60s;

@@ -52,7 +52,7 @@ class TransactionRunTest : public TraceRunTest {
     end_after(kSections);
   }
 
-  /// Every section got both its locks, alone, and gave them back.
+  /// Expects that every section got both its locks, exclusively, and released them.
   void expect_complete(const results::Run& run) const {
     EXPECT_EQ(run.sections, kSections);
     EXPECT_EQ(run.audit.overlaps, 0U);
@@ -156,7 +156,7 @@ TEST_F(TransactionRunTest, NoLockExpiresWhileItsSectionWaitsForAnother) {
 TEST_F(TransactionRunTest, NoFurtherLockIsAskedForWhenTheOthersWouldExpire) {
   plan_.workload.clients = 1;
   plan_.workload.keys = 2;
-  end_after(1);  // its figures count whenever the stop comes
+  end_after(1);  // the figures hold whenever the stop comes
   plan_.workload.ttl = 1s;
   hold(100ms);
   for (const LockOrder order : {LockOrder::sorted, LockOrder::drawn, LockOrder::all_or_nothing}) {
@@ -223,14 +223,14 @@ TEST_F(TransactionRunTest, TheLongestWaitIncludesAttemptsInVain) {
       }});
   ASSERT_TRUE(run.transactions);
   EXPECT_EQ(run.transactions->retries, 5U);
-  // Five in vain, and two that were granted.
+  // Five attempts in vain and two grants.
   EXPECT_GE(run.fairness.longest_wait_seconds, 7 * 0.005);
   EXPECT_DOUBLE_EQ(run.fairness.longest_wait_seconds, run.transactions->acquire.max);
   ASSERT_TRUE(run.fairness.by_client);
   EXPECT_GE(run.fairness.by_client->worst_p99, 0.95 * run.fairness.longest_wait_seconds);
 }
 
-/// Sections of two locks, half of which are shared, that do not all get theirs.
+/// Sections of two locks, half of them shared; not all sections get theirs.
 class CutTransactionTest : public LiveRunTest {
  protected:
   CutTransactionTest() {

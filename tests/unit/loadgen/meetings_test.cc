@@ -23,7 +23,7 @@ TEST(Meetings, LocksTakeTurnsAndOneMeetsAtATime) {
   EXPECT_TRUE(meetings.begin(1, kNow + 20s));
 }
 
-/// Remembers what the result file does not have.
+/// Records facts that the result file lacks.
 class WatchedRunTest : public LiveRunTest, public RunWatcher {
  protected:
   WatchedRunTest() { plan_.watcher = this; }
@@ -86,7 +86,7 @@ TEST_F(CanaryTest, TheRivalWaitsAsLongAsItsPartnerHolds) {
   EXPECT_THAT(keys, testing::SizeIs(2)) << "each lock has its turn";
 }
 
-/// What the clients count as the reason.
+/// The reason that clients record.
 class ReasonTest : public WatchedRunTest {
  protected:
   ReasonTest() {

@@ -111,7 +111,7 @@ TEST_F(MeteredEnvTest, SleepIsBackoffAndAnAwaitedEventIsNotification) {
   EXPECT_EQ(env_.wait(event.get(), clock_.now() + 1s, {}), WaitResult::signalled);
   expect({.wakes = 1, .backoff = 5ms, .notified = 3ms});
   EXPECT_EQ(env_.wait(event.get(), clock_.now() + 2ms, {}), WaitResult::timed_out);
-  expect({.wakes = 1, .backoff = 5ms, .notified = 5ms});  // no event ended this one
+  expect({.wakes = 1, .backoff = 5ms, .notified = 5ms});  // no event ended this wait
 }
 
 TEST_F(MeteredEnvTest, ABlockingCommandIsAWaitForTheServersWakeUp) {
@@ -120,7 +120,7 @@ TEST_F(MeteredEnvTest, ABlockingCommandIsAWaitForTheServersWakeUp) {
     clock_.advance(9ms);
     env_.after_command(kBlocking, end);
   }
-  // Nothing woke the latter two, but they waited.
+  // The last two waits were not woken.
   expect({.commands = 3, .wakes = 1, .notified = 27ms});
 }
 
@@ -132,9 +132,9 @@ TEST_F(MeteredEnvTest, TheEndOfTheRunEndsAWaitAndNotTheRequestsOwnStop) {
   clock_.at(clock_.now() + 2ms, [&] { over.request_stop(); });
   EXPECT_EQ(env.wait(nullptr, clock_.now() + 5ms, request.get_token()), WaitResult::stopped);
   EXPECT_EQ(env.effort().backoff, 7ms);
-  // Without a run, it is the request's stop.
+  // Without a run, the request's stop ends the wait.
   EXPECT_EQ(env_.wait(nullptr, clock_.now() + 5ms, request.get_token()), WaitResult::stopped);
-  // So it is for a wait at the server.
+  // Likewise for a wait at the server.
   EXPECT_EQ(env.waiting_stop(request.get_token()), over.get_token());
   EXPECT_FALSE(env.waiting_stop({}).stop_possible()) << "a clean-up is not to be stopped";
   EXPECT_EQ(env_.waiting_stop(request.get_token()), request.get_token());

@@ -159,7 +159,7 @@ TEST_F(ServiceRecordingTest, WhatServicesDoBelongsToThePhaseInWhichTheyDoIt) {
 }
 
 TEST_F(ServiceRecordingTest, BeforeAnyLoadNothingIsMeasured) {
-  move_to(3s);  // whatever the times may be: they are not set yet
+  move_to(3s);  // the times are not set yet
   command();
   renewal();
   EXPECT_EQ(counts(Phase::measured)[Count::commands], 0U);
@@ -199,7 +199,7 @@ TEST(ClientWaits, AClientWithManyGrantsWeighsAsMuchAsOneWithFew) {
   record(waits, 2, 10, 1s);
   const auto figures = waits.by_client();
   ASSERT_TRUE(figures);
-  // Over all waits it would be 1 ms, as far as the 99th percentile.
+  // Over all waits, percentiles up to the 99th would be 1 ms.
   EXPECT_NEAR(figures->p50, 1, 0.04);
   EXPECT_NEAR(figures->worst_p99, 1, 0.04);
   EXPECT_THAT(figures->at_least, IsEmpty());

@@ -11,7 +11,7 @@ namespace {
 using namespace std::chrono_literals;
 using results::Verdict;
 
-/// A run in which happened what a test says, to be summed up.
+/// A run with given events, to be summarized.
 class SummaryTest : public testing::Test {
  protected:
   Recorder::Histograms& measured() { return run_.recorder.histograms(Phase::measured); }
@@ -21,7 +21,7 @@ class SummaryTest : public testing::Test {
   }
   void grant(Duration waited, Phase phase = Phase::measured) { under_test_.grant(waited, phase); }
 
-  /// Two clients inside at once.
+  /// Two clients are inside at once.
   void overlap() {
     run_.audit.enter(0, 0, Mode::exclusive, {}, {}, audit_start_ + 1ms);
     run_.audit.enter(0, 1, Mode::exclusive, {}, {}, audit_start_ + 2ms);
@@ -29,7 +29,7 @@ class SummaryTest : public testing::Test {
     run_.audit.leave(0, Mode::exclusive, audit_start_ + 6ms);
   }
 
-  /// Two increments of which one is lost.
+  /// One of two increments is lost.
   void lose_an_update() {
     const auto session = run_.counter->open(*env_);
     const auto seen = session->read(0, {});
@@ -175,7 +175,7 @@ TEST_F(SummaryTest, ASeriesPointIsWhatHappenedSinceTheLast) {
   EXPECT_NEAR(second.acquire_p99, 20e-3, 2e-4);
   results::SeriesPoint last = sampler.sample(audit_start_ + 3s);
   EXPECT_EQ(last.sections, 0U);
-  // What is finished after the last point is added to it.
+  // Sections finished after the last point are added to it.
   grant(2ms);
   measured()[Timing::failed].record(1ms);
   sampler.complete(last);
@@ -183,7 +183,7 @@ TEST_F(SummaryTest, ASeriesPointIsWhatHappenedSinceTheLast) {
   EXPECT_EQ(last.failed, 1U);
 }
 
-/// On two nodes.
+/// A quorum of two nodes.
 class QuorumSummaryTest : public SummaryTest {
  protected:
   QuorumSummaryTest() {

@@ -124,8 +124,8 @@ TEST_F(TraceTest, ItsEndEndsTheRun) {
 }
 
 TEST_F(TraceTest, NobodyWaitsForAStartAfterItsEnd) {
-  // The transactions are due within half a second. The starts that the other clients wait for come
-  // later, up to 10 s.
+  // The transactions are due within half a second; the starts that the other clients wait for come
+  // up to 10 s later.
   plan_.workload.clients = 200;
   open_loop(20);
   std::string text;

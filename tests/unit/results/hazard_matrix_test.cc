@@ -94,7 +94,7 @@ TEST(HazardMatrix, TellsFamiliesApart) {
 
 TEST(HazardMatrix, BreaksTablesThatWouldBeTooWide) {
   std::vector<Hazard> cells;
-  // No two of a family alike: each is hurt by a scenario of its own.
+  // No two of a family are alike: a different scenario harms each.
   for (const std::string family : {"redis", "zookeeper"}) {
     for (int i = 0; i < 5; ++i) {
       for (int scenario = 0; scenario < 5; ++scenario) {

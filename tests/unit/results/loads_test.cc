@@ -30,7 +30,7 @@ Distribution around(double p50, double p99) {
   return {.count = 1000, .mean = p50, .min = p50, .p50 = p50, .p99 = p99, .p999 = p99, .max = p99};
 }
 
-/// The runs of an overview. `worst`: what the client that waits most waits.
+/// The runs of an overview. `worst`: the longest wait.
 void add_strategy(Result& result, const std::string& name, double worst,
                   Verdict verdict = Verdict::exclusive) {
   for (const Load& load : {near, far, low, high, saturated}) {
@@ -117,7 +117,7 @@ TEST(Loads, ALockThatCannotServeTheDemandHasNoPercentiles) {
   add_strategy(result, "slow", 0.01);
   Outcomes& seen = run_of(result, "slow", high).outcomes;
   seen.acquired = 710;
-  seen.abandoned = 290 + high.clients;  // each may wait for one
+  seen.abandoned = 290 + high.clients;  // one for each waiting client
   const std::vector<std::string> row = row_of(load_tables(result, {})[1].table, "slow");
   EXPECT_THAT(row, ElementsAre("slow", "1", "100 µs", "10 ms", "–", "71 % served", "–", "–"));
   EXPECT_THAT(conclusions(result, {})[3], HasSubstr("slow (served less than 95 %"));
@@ -156,7 +156,7 @@ TEST(Loads, FiveSentencesFollowFromTheFigures) {
   const auto said = conclusions(result, {});
   ASSERT_THAT(said, SizeIs(5));
   EXPECT_THAT(said[0], AllOf(HasSubstr("fair and greedy"), Not(HasSubstr("broken"))));
-  // For no event the bound is 3; each had 4,500 contended grants.
+  // Without events the Poisson bound is 3; each strategy had 4,500 contended grants.
   EXPECT_THAT(said[0], HasSubstr("at most 666 in a million"));
   EXPECT_THAT(said[1], AllOf(HasSubstr("greedy with 1.6 ms"), HasSubstr("fair with 2.2 ms")));
   EXPECT_THAT(said[2], AllOf(HasSubstr("fair with 10 ms"), HasSubstr("greedy with 2 s")));

@@ -32,13 +32,13 @@ std::size_t times(std::string_view page, std::string_view text) {
   return count;
 }
 
-/// Without what every page has: scripts and style.
+/// The page without scripts and style, which every page has.
 std::string body_of(const std::string& page) {
   const auto from = page.find("<main"), until = page.find("</main>");
   return page.substr(from, until - from);
 }
 
-/// The same with one kind of figures each, since a page shows only the first kind in full.
+/// The result split by kind of figures, since a page shows only the first kind in full.
 std::vector<Source> sources_of(const Result& result) {
   Result hazards = result, watch = result, experiment = result, capacity = result;
   for (Run& run : experiment.runs) run.load.held_locks = 10;

@@ -152,7 +152,7 @@ TEST(Table, WhereNothingWasAuditedNothingIsClaimed) {
   result.runs[0].audit.increments = 0;
   const std::string row = line_with(plain(result), "redlock");
   EXPECT_NE(row.find("–"), row.rfind("–")) << "lost updates and fairness: " << row;
-  // A repetition that was audited speaks for itself.
+  // An audited repetition determines the verdict.
   result.runs.push_back(run_at(100, 2));
   result.runs[1].audit.lost_updates = result.runs[1].audit.lost_updates_max = 7;
   EXPECT_THAT(line_with(plain(result), "redlock"), AllOf(HasSubstr(" 7 "), Not(HasSubstr("–"))));
@@ -179,7 +179,7 @@ TEST(Table, NotesAreBounded) {
   Result result = minimal_result();
   result.runs = {simple_run("redlock"), simple_run("redlock")};
   for (std::size_t i = 1; i <= 1000; ++i) result.runs[0].errors.emplace_back(i, 'x');
-  result.runs[1].errors = {"x"};  // the same is said once
+  result.runs[1].errors = {"x"};  // equal errors appear once
   EXPECT_LT(lines_of(plain(result)).size(), 40U);
   EXPECT_THAT(plain(result),
               AllOf(HasSubstr("failure: redlock: x (the first of 2)"), HasSubstr("and 980 more")));

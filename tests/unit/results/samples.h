@@ -7,7 +7,7 @@
 
 namespace lockbench::results {
 
-/// A valid run with little in it.
+/// A small valid run.
 inline Run simple_run(const std::string& strategy) {
   Run run;
   run.strategy = strategy;
@@ -15,7 +15,7 @@ inline Run simple_run(const std::string& strategy) {
   return run;
 }
 
-/// What a run must say at the least to be a valid file.
+/// The smallest valid result.
 inline Result minimal_result() {
   Result result;
   result.id = "20250101-120000-abcd";
@@ -42,7 +42,7 @@ inline Distribution sample_distribution() {
           .at_least = {"p999", "max"}};
 }
 
-/// Without its figures.
+/// A run with its load but without figures.
 inline Run run_with_its_load() {
   Run run = simple_run("redis-set-nx");
   run.repetition = 2;
@@ -202,7 +202,7 @@ inline std::vector<Capacity> sample_capacity() {
                       .reason = "acquire.p99 is 21 ms to 40 ms"}}}};
 }
 
-/// What a watch adds to a result.
+/// Adds a watch's members to a result.
 inline void add_sample_watch(Result& result) {
   Observed family;
   family.store = "redis";
@@ -291,7 +291,7 @@ inline Result full_result() {
   return result;
 }
 
-/// In which all texts are `text`.
+/// A result in which all texts are `text`.
 inline Result result_of_texts(const std::string& text) {
   Result result = full_result();
   result.id = result.started_at = result.environment.cpu = result.environment.kernel = text;

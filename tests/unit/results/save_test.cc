@@ -17,11 +17,11 @@
 #include "tests/support/variable.h"
 
 namespace {
-/// As if something were mounted on every file.
+/// If set, rename() fails as if every file were a mount point.
 bool all_are_mounted_on = false;
 }  // namespace
 
-/// In place of the C library's.
+/// Replaces the C library's.
 extern "C" int rename(const char* from, const char* to) noexcept {
   if (!all_are_mounted_on) return ::renameat(AT_FDCWD, from, AT_FDCWD, to);
   errno = EBUSY;
@@ -43,7 +43,7 @@ auto files_in(const fs::path& folder) {
   return std::distance(fs::directory_iterator(folder), fs::directory_iterator());
 }
 
-/// Everything, the system's temporary files included, goes to a folder of the test's own.
+/// All files, including temporary ones, go to the test's folder.
 class SaveTest : public testing::Test {
  protected:
   SaveTest() {
@@ -119,14 +119,14 @@ TEST_F(SaveTest, AMissingTemporaryFolderIsReplacedByTheUsualOne) {
   fs::remove_all(place_);
   fs::remove_all(refuge_);
   const fs::path nowhere = root_ / "nowhere";
-  ::setenv("TMPDIR", nowhere.c_str(), 1);  // not there: /tmp it is, which has room
+  ::setenv("TMPDIR", nowhere.c_str(), 1);  // it does not exist, so /tmp is used, which has room
   const auto saved = save(place_ / "a.json", "text");
   ASSERT_TRUE(saved.has_value()) << saved.error();
   EXPECT_TRUE(saved->path.string().starts_with("/tmp/lockbench-")) << saved->path;
   fs::remove_all(saved->path.parent_path());
 }
 
-// In a child, whose files may not grow beyond a few bytes: a disk that fills up in the middle of a
+// In a child process with a file size limit of a few bytes: like a disk that fills up during a
 // write.
 TEST_F(SaveTest, AWriteThatBreaksOffLeavesTheOldFileAndNoRest) {
   const fs::path path = place_ / "a.json";
@@ -138,7 +138,7 @@ TEST_F(SaveTest, AWriteThatBreaksOffLeavesTheOldFileAndNoRest) {
       std::exit(2);
     }
     const auto saved = save(path, std::string(5000, 'x'));
-    // The temporary folder has no more room, so there is nothing but the error.
+    // The temporary folder is full too, so there is only the error.
     const bool told = !saved && saved.error().find(path.string()) != std::string::npos &&
                       saved.error().find("tmp/lockbench-") != std::string::npos &&
                       saved.error().find('\n') == std::string::npos;

@@ -88,10 +88,9 @@ TEST(Tiers, ADifferenceThatIsSureButSmallIsNone) {
 }
 
 TEST(Tiers, AKnownScatterCountsBesideRepetitions) {
-  // Single runs: a factor of five may be chance, ten is not.
+  // Between single runs a factor of five may be chance, ten is not.
   EXPECT_THAT(tiers({{1}, {5}, {10}}, 0.5), ElementsAre(1, 1, 2));
-  // Few repetitions that happen to be alike do not hide it; more of them tell smaller differences
-  // apart.
+  // A few similar repetitions do not hide the scatter; more of them resolve smaller differences.
   EXPECT_THAT(tiers({{1, 1.01}, {1.5, 1.51}}, 0.5), ElementsAre(1, 1));
   EXPECT_THAT(tiers({{1, 1.1, 0.9, 1, 1}, {2.5, 2.4, 2.6, 2.5, 2.5}}, 0.5), ElementsAre(1, 2));
 }
@@ -166,7 +165,7 @@ TEST(Text, PrintableLeavesNoCommands) {
   EXPECT_EQ(printable("\xc2\x9b"
                       "31mµ"),
             " 31mµ");
-  // The same command for a terminal of bytes, in a longer form than UTF-8 has, and cut off.
+  // The same control sequence as a C1 byte, as overlong UTF-8, and cut off.
   EXPECT_EQ(printable("\x9b"
                       "31m \xe0\x82\x9b \xc0\x9b \xc2"),
             " 31m" + std::string(9, ' '));

@@ -214,7 +214,7 @@ TEST(ComparedFigure, KnowsWhichWayIsBetter) {
 
 using Runs = std::vector<Run>;
 
-/// So many samples of 1 ms and of 50 ms; samples that were cut off at 10 ms.
+/// This many samples of 1 ms, of 50 ms, and cut off at 10 ms.
 Distribution batch(std::uint64_t brief, std::uint64_t lasting, std::uint64_t cut = 0) {
   Distribution made;
   made.count = brief + lasting;
@@ -283,7 +283,7 @@ TEST(Batches, WhatARunDidNotMeasureIsNeitherKeptNorMissed) {
 TEST(Batches, TrustLongWaitsThatComeTogetherLess) {
   Runs runs = runs_of(10, batch(498, 2));
   EXPECT_EQ(decision(runs), Decision::kept);
-  // The same twenty in one run.
+  // The same twenty, but in one run.
   for (auto& run : runs) run.acquire = batch(500, 0);
   runs[3].acquire = batch(480, 20);
   EXPECT_EQ(decision(runs), Decision::open);
@@ -322,7 +322,7 @@ TEST(Batches, OtherFiguresAreDecidedByTheRuns) {
   EXPECT_EQ(decision(runs, "sections_per_second>=100.5"), Decision::open);
   EXPECT_EQ(decision(runs, "sections_per_second>102"), Decision::missed);
   EXPECT_EQ(decision(runs, "sections_per_second<98"), Decision::missed);
-  // Each run counts for these.
+  // These figures are judged run by run.
   EXPECT_EQ(decision(runs, "audit.lost_updates==0"), Decision::kept);
   runs[5].audit.lost_updates = 1;
   EXPECT_EQ(decision(runs, "audit.lost_updates==0"), Decision::missed);

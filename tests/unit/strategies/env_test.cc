@@ -27,7 +27,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// The waits end by an event or a stop; this bounds a broken one.
+/// Bounds a broken wait; waits normally end by an event or a stop.
 constexpr Duration kBound = test::kPatience;
 
 class SystemEnvTest : public testing::Test {
@@ -91,11 +91,11 @@ int status_of(const std::function<int()>& work) {
 
 constexpr int kRight = 0, kWrong = 1, kImpossible = 2;
 
-/// Calls `is_right` where it looks as if the machine had been suspended for 1000 s: in a time
-/// namespace, which a process's children enter.
+/// Calls `is_right` as if the machine had been suspended for 1000 s: in a time namespace, which a
+/// process's children enter.
 int after_a_suspension(const std::function<bool()>& is_right) {
   return status_of([&] {
-    // Root needs no user namespace of its own, and in a chroot there is none to be had.
+    // Root needs no user namespace, and in a chroot none can be created.
     if (unshare(CLONE_NEWTIME) != 0 && unshare(CLONE_NEWUSER | CLONE_NEWTIME) != 0) {
       return kImpossible;
     }
@@ -170,13 +170,13 @@ TEST(Thread, WhatItsBodyThrowsIsALineOfText) {
   EXPECT_THAT(told, testing::ElementsAre("no such element", "an unknown exception"));
 }
 
-/// In a process of its own, which may have no further thread. Returns what it says.
+/// Runs it in a process that may create no thread. Returns its output.
 std::string said_without_threads(std::string (*work)()) {
   int ends[2];
   EXPECT_EQ(::pipe(ends), 0);
   const pid_t child = ::fork();
   if (child == 0) {
-    // The limit does not hold for root.
+    // The limit does not apply to root.
     constexpr uid_t kNobody = 65534;
     const rlimit one{1, 1};
     if (::geteuid() == 0 && ::setuid(kNobody) != 0) ::_exit(2);

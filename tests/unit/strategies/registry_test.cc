@@ -59,7 +59,7 @@ TEST(Registry, ListsControlsFirstThenByBackendAndName) {
       }));
 }
 
-/// Lists derive from descriptors, so each must be complete.
+/// Lists are derived from descriptors, so each must be complete.
 class EveryDescriptor : public testing::TestWithParam<const Descriptor*> {};
 
 TEST_P(EveryDescriptor, IsComplete) {
@@ -108,7 +108,7 @@ TEST_P(EveryDescriptor, OffersOnlyPoliciesThatWaitAccepts) {
 
 TEST_P(EveryDescriptor, HasConsistentTraits) {
   const Traits& traits = GetParam()->traits;
-  // With the local clock the expiry is the value, which cannot be renewed.
+  // Expiry by the clients' clocks is the key's value, which cannot be renewed.
   const bool renewable =
       traits.expiry == Expiry::ttl && traits.release_check != OwnerCheck::local_clock;
   EXPECT_EQ(traits.renew_check.has_value(), renewable);

@@ -263,7 +263,7 @@ TEST_F(RenewalTest, ARenewalMayBeDestroyedWhileUnderWay) {
   run(3s);
   EXPECT_EQ(one.asked().size(), 1U);
   run(30s);
-  EXPECT_LE(one.asked().size(), 2U);  // nobody owns it any more
+  EXPECT_LE(one.asked().size(), 2U);  // it has no owner any more
   EXPECT_EQ(scheduler_.kept(), 0U);
 }
 
@@ -312,7 +312,7 @@ TEST_F(QuorumRenewalTest, ARefusalByTheMajorityLosesTheLease) {
   EXPECT_EQ(scheduler_.kept(), 0U);
 }
 
-/// On a thread of its own, in the real world.
+/// With a real thread and real time.
 class LiveChannel : public RenewalChannel {
  public:
   explicit LiveChannel(std::atomic<int>& asked) : asked_(asked) {}
@@ -377,7 +377,7 @@ TEST(LiveRenewal, ManyThreadsStartAndStopRenewals) {
       });
     }
   }
-  // Renewals under way at the end are released by the scheduler's thread.
+  // The scheduler's thread frees renewals that were under way at the end.
   EXPECT_TRUE(eventually([&] { return scheduler.kept() == 0; }));
   EXPECT_GT(asked, 0);
 }

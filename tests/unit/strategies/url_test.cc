@@ -1,6 +1,5 @@
-// The URLs of each store: what is shown of them, what is refused, and what is said of their
-// passwords' secrecy. That user and password are read rightly is proved by logging in:
-// tests/conformance.
+// The URLs of each store: display forms, refusals, and warnings about passwords. That user and
+// password are read correctly is proved by logging in: tests/conformance.
 
 #include "strategies/url.h"
 
@@ -61,7 +60,7 @@ TEST(StoreUrls, AreShownWithoutCredentials) {
   };
   for (const auto& [store, url, shown, encryption] : cases) {
     const StoreKind* const kind = find_store_kind(store);
-    if (kind == nullptr) continue;  // left out of this build
+    if (kind == nullptr) continue;  // not in this build
     const auto display = kind->display(url);
     ASSERT_TRUE(display) << url << ": " << display.error();
     EXPECT_EQ(*display, shown) << url;
@@ -129,7 +128,7 @@ TEST(StoreUrls, AreRefusedWithAReasonThatRepeatsNoSecret) {
        "",
        {"", "memcached://hunter2@host", "http://host", "memcached://host/hunter2",
         "memcached://host?cacert=hunter2", "ann:hunter2%0d%0a@host", "ann:hunter2%20@host"}},
-      // Passwords that are not encoded: libpq would take parts of them for host, port or database.
+      // Unencoded passwords: libpq would take parts of them for host, port or database.
       {"postgres",
        "",
        {"", "hunter2", "host=db hunter2", "nonsense=hunter2", "password='hunter2",
@@ -150,7 +149,7 @@ TEST(StoreUrls, AreRefusedWithAReasonThatRepeatsNoSecret) {
   }
 }
 
-/// Unless it stays on this machine.
+/// But not on the loopback.
 TEST(StoreUrls, APasswordThatANetworkWouldSeeIsAdvisedAgainst) {
   const struct {
     std::string store, url, advice;

@@ -18,7 +18,7 @@ Attempt broken(StoreError::Kind kind) { return tl::unexpected(StoreError{kind, "
 
 class RetryTest : public testing::Test {
  protected:
-  /// Asks `attempt` with the number of the attempt, from 1.
+  /// Calls `attempt` with the number of the attempt, from 1.
   AcquireResult run(Duration timeout, const std::function<Attempt(int)>& attempt,
                     WaitPolicy policy = WaitPolicy::poll(100ms)) {
     const AcquireRequest request{

@@ -40,7 +40,7 @@ TEST(Families, AnExpressionWithoutTheGroupIsRefusedByName) {
 }
 
 TEST(Families, ExpressionsThatOthersTakeExponentialTimeForAreQuick) {
-  // An exponential one would never end.
+  // Exponential backtracking must end.
   const Families families = named("(?<family>(a+)+)b");
   EXPECT_EQ(families.family_of(std::string(Families::kLongestName, 'a')), "other");
 }

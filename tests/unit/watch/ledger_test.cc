@@ -15,7 +15,7 @@ using testing::HasSubstr;
 
 const std::string script_server = "127.0.0.1:1";
 
-/// A source that tells a script, at times of its own.
+/// A source that plays a script at given times.
 class LedgerTest : public testing::Test {
  protected:
   void look_by(Accuracy accuracy) {
@@ -88,7 +88,7 @@ TEST_F(LedgerTest, AnEndAfterTheTtlIsAnExpiry) {
   EXPECT_THAT(found->evidence, HasSubstr("the holder died or overran"));
 }
 
-/// What a source tells of one lock, and what follows from it.
+/// The reports of a source about one lock, and the expected events.
 struct Story {
   std::string what;
   Accuracy accuracy;

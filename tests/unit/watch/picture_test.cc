@@ -13,7 +13,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
 
-/// A family with nothing to complain of.
+/// A family without findings.
 Picture healthy() {
   Picture picture;
   picture.sources = {{.facts = {.store = "redis", .endpoint = "127.0.0.1:1", .way = "script"}}};
@@ -48,7 +48,7 @@ struct Case {
 
 FamilyPicture& family(Picture& picture) { return picture.families.front(); }
 
-/// What makes each kind be found, and no other.
+/// For each kind, a picture with that finding and no other.
 std::vector<Case> cases() {
   return {
       {"stolen", [](Picture& picture) { family(picture).owner_changed = 1; }},

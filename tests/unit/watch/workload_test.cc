@@ -19,7 +19,7 @@ using testing::HasSubstr;
 constexpr int kKeys = 50, kClients = 20;
 constexpr double kRate = 200;
 constexpr Duration kMeanHold = 2ms, kTime = 120s, kTtl = 10s;
-/// Of an exponential distribution, as a multiple of the mean.
+/// The 99th percentile of an exponential distribution, as a multiple of the mean.
 const double exp_p99 = std::log(100);
 
 struct Section {
@@ -27,7 +27,7 @@ struct Section {
   int key = 0, client = 0;
 };
 
-/// Poisson arrivals, or regular ones; a section waits until its lock is free.
+/// Sections with Poisson or regular arrivals; each waits until its lock is free.
 std::vector<Section> sections(double skew, bool regular = false) {
   Random random(7);
   const loadgen::KeyChooser chooser(kKeys, skew);
@@ -50,7 +50,7 @@ std::vector<Section> sections(double skew, bool regular = false) {
   }
 }
 
-/// What a ledger makes of the sightings of these sections.
+/// A ledger's usage from the sightings of these sections.
 Usage usage_of(const std::vector<Section>& all) {
   struct Event {
     TimePoint at;
@@ -155,7 +155,7 @@ TEST(Workload, OwnersOfOneAcquisitionEachAreNoClients) {
   const auto workload = workload_of(usage);
   ASSERT_TRUE(workload);
   EXPECT_EQ(workload->clients, 17U);
-  EXPECT_THAT(workload->remarks, Contains(HasSubstr("Owners differ")));
+  EXPECT_THAT(workload->remarks, Contains(HasSubstr("has a new owner")));
 }
 
 TEST(Workload, SaysWhatIsApproximate) {

@@ -1,4 +1,4 @@
-// A lock that declares exclusion and keeps it among the clients of one process only.
+// A lock that declares exclusion but keeps it only among clients of one process.
 
 #include <fmt/format.h>
 #include <unistd.h>

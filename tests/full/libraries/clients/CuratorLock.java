@@ -25,7 +25,7 @@ public final class CuratorLock {
     for (int i = 0; i < locks; ++i) {
       final CuratorFramework session = connect(args);
       final InterProcessMutex lock = new InterProcessMutex(session, "/locks/" + i);
-      // A cold JVM takes long to learn of its grant, and its hold is shorter than that of its node.
+      // A cold JVM learns late of its grant, so its hold would be shorter than its node's lifetime.
       final InterProcessMutex warm = new InterProcessMutex(session, "/warm-up/" + i);
       for (int n = 0; n < 20; ++n) {
         warm.acquire();

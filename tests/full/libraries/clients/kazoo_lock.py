@@ -1,7 +1,7 @@
 """Holds kazoo's Lock and prints what it did, as JSON.
 
 Usage: kazoo_lock.py HOSTS USER PASSWORD hold LOCKS HOLDS SECONDS    each of LOCKS threads holds a lock of its own
-       kazoo_lock.py HOSTS USER PASSWORD queue CLIENTS SECONDS       so many hold one lock, one after the other
+       kazoo_lock.py HOSTS USER PASSWORD queue CLIENTS SECONDS       CLIENTS hold one lock, one after the other
 """
 import json
 import sys
@@ -34,7 +34,7 @@ def hold(path, holds, seconds, out):
 
 
 def run_queue(clients, seconds):
-    """All stand in the queue before the first one gives the lock back; each says how many stand behind it."""
+    """All are in the queue before the first one releases the lock; each reports how many are behind it."""
     held, waiting, guard = [], [], threading.Lock()
 
     def one():

@@ -13,7 +13,7 @@ async function redis(url) {
   return client;
 }
 
-// Each returns a function that takes a lock and resolves to one that gives it back.
+// Each returns a function that takes a lock and resolves to a function that releases it.
 const libraries = {
   async semaphore() {
     const { Mutex } = await import("redis-semaphore");

@@ -35,7 +35,7 @@ class EtcdClient {
   }
   void remove(const std::string& key) { value(etcd_.remove_key("", key)); }
   std::int64_t revision() { return value(etcd_.transact("", {}))->revision; }
-  /// As etcd's own lock names its keys.
+  /// A key named as by etcd's own lock.
   static std::string queued(const std::string& lock, etcd::LeaseId lease) {
     return fmt::format("{}/{:x}", lock, static_cast<std::uint64_t>(lease));
   }
@@ -81,7 +81,7 @@ TEST_F(WatchedEtcd, AQueueIsSeenInItsOrder) {
   ASSERT_TRUE(handed_on);
   EXPECT_EQ(handed_on->ended, Ending::released);
   EXPECT_GE(handed_on->changes, 1U);
-  // One that gives up its place ends no holding.
+  // A waiter that gives up its place ends no holding.
   client_.revoke(third);
   ASSERT_TRUE(seen_.await(
       "queue/a", [](const Sighting& one) { return one.waiters == 0; }, handed_on->at));

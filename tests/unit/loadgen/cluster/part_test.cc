@@ -33,7 +33,7 @@ class RankUnderTest : public RunUnderTest {
 
 Share all_clients() { return {.clients = kClientsOfRecord}; }
 
-/// A client's wait, and what else a section records.
+/// Records a client's wait and the rest of a section.
 void record(RunShared& run, int client, Duration waited, Phase phase, bool cut) {
   Recorder& recorder = run.recorder;
   auto& histograms = recorder.histograms(phase);
@@ -52,7 +52,7 @@ void record(RunShared& run, int client, Duration waited, Phase phase, bool cut) 
   run.used.mark(0);
 }
 
-/// What a result says, apart from numbers whose sums depend on their order.
+/// A result as text, without numbers whose sums depend on their order.
 std::string summary(const RunShared& run) {
   results::Run result;
   summarise(run, 10s, result);
@@ -165,7 +165,7 @@ TEST(Record, CountersOfRanksAddUpFromTheFirstValueThatAnyRead) {
 
 constexpr int kClientsOfTwo = 4;
 
-/// What a rank of two has recorded: so many sections of each of its clients.
+/// The record of one of two ranks, with `sections` sections of each of its clients.
 PartFile part_file(int rank, int sections) {
   test::RunUnderTest run(*find_strategy("none"), kClientsOfTwo, 0, make_reported_counter(1));
   run.shared().share = {rank, 2, kClientsOfTwo};
@@ -323,7 +323,7 @@ TEST(Wire, AnyBytesAreReadWithoutHarm) {
     std::string bytes(random() % 200, '\0');
     for (char& byte : bytes) byte = static_cast<char>(random());
     Part part;
-    (void)from_bytes(bytes, part);  // what counts is that it ends
+    (void)from_bytes(bytes, part);  // it only has to return
   }
 }
 

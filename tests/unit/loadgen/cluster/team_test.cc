@@ -25,16 +25,16 @@ using testing::HasSubstr;
 using testing::Not;
 using testing::StartsWith;
 
-/// Ranks within one process. Each may be on a thread of its own.
+/// Ranks within one process. Each may have its own thread.
 class InProcessRanks {
  public:
   explicit InProcessRanks(int size) {
     for (int i = 0; i < size; ++i) boxes_->push_back(std::make_unique<Box>());
   }
 
-  /// Those of one rank; may outlive this.
+  /// The peers of one rank; may outlive this.
   std::unique_ptr<Peers> rank(int rank) const { return std::make_unique<Own>(boxes_, rank); }
-  /// From now on it neither sends nor receives.
+  /// Kills a rank: it neither sends nor receives any more.
   void kill(int rank) { boxes_->at(static_cast<std::size_t>(rank))->dead = true; }
 
  private:
@@ -100,7 +100,7 @@ class Folder : public test::TemporaryFolder {
   bool empty() const { return std::filesystem::is_empty(path()); }
 };
 
-/// Ranks as threads of this process. Locks of a process exclude clients of one rank only.
+/// Ranks as threads of this process. In-process locks exclude only clients of the same rank.
 class TeamTest : public testing::Test {
  protected:
   static constexpr int kRanks = 4;
@@ -134,7 +134,7 @@ class TeamTest : public testing::Test {
 
   std::function<void(Services&)> provide() {
     return [this](Services& services) {
-      // Owned by the test, which outlives it.
+      // The test owns it and outlives it.
       services.provide<redis::ConnectionFactory>(
           std::shared_ptr<redis::ConnectionFactory>(std::shared_ptr<void>(), &redis_));
     };
@@ -148,7 +148,7 @@ class TeamTest : public testing::Test {
         [](const std::string& why) { ADD_FAILURE() << why; }));
   }
 
-  /// `impostor`: what the last rank does instead of its work; may be empty.
+  /// `impostor`: replaces the last rank's work; may be empty.
   RunReport run(const std::function<void(Link&)>& impostor = {}) {
     for (int rank = 1; rank < kRanks; ++rank) {
       if (impostor && rank == kRanks - 1) {
@@ -168,7 +168,7 @@ class TeamTest : public testing::Test {
     return report;
   }
 
-  /// A rank that begins like the others, and then sends this in place of its part; empty: nothing.
+  /// A rank that begins like the others and then sends this instead of its part; nothing if empty.
   static std::function<void(Link&)> impostor(const std::function<std::string(int ticket)>& part) {
     return [part](Link& link) {
       const std::stop_token dead = link.stop().get_token();
@@ -186,7 +186,7 @@ class TeamTest : public testing::Test {
     };
   }
 
-  /// The last rank is named, and the others' figures are there.
+  /// Expects that the last rank is named and the others' figures are complete.
   void expect_left_out(const RunReport& report, const std::string& why) {
     ASSERT_EQ(report.runs.size(), 1U);
     const results::Run& run = report.runs.front();
@@ -262,7 +262,7 @@ TEST_F(TeamTest, ALoadThatIsTooHighIsJudgedForAllRanksTogether) {
   plan_.workload.rate = 20'000;
   const RunReport report = run();
   ASSERT_EQ(report.runs.size(), 1U);
-  // A prefix would hide from others that the lock may be the reason.
+  // A prefix would hide that the lock may be the reason.
   const std::vector<std::string>& reasons = report.runs.front().generator.reasons;
   const std::string late(results::kNotTheLoadAskedFor);
   EXPECT_THAT(reasons, Contains(StartsWith(late)));
@@ -299,7 +299,7 @@ TEST_F(TeamTest, ARankWithoutTheStrategySaysSo) {
   Descriptor unknown = *find_strategy("local-mutex");
   unknown.name = "of-another-build";
   plan_.strategies = {&unknown};
-  team_.tickets = 5;  // of earlier orders
+  team_.tickets = 5;  // from earlier orders
   const RunReport report = run();
   ASSERT_EQ(report.not_started.size(), 1U);
   EXPECT_THAT(report.not_started.front().reason,
@@ -307,7 +307,7 @@ TEST_F(TeamTest, ARankWithoutTheStrategySaysSo) {
 }
 
 TEST_F(TeamTest, ARankThatIsSilentWhileItConnectsIsLost) {
-  // Rank 0 has told the others by then, and a while passes.
+  // By then rank 0 has told the others, and time passes.
   team_.metrics_of = [this](int rank) {
     if (rank == kRanks - 1) ahead_ = 6s;
     return std::string();
@@ -385,7 +385,7 @@ TEST_F(TeamTest, AStopEndsTheRunSoonAndSavesTheShareOfEachRank) {
   EXPECT_TRUE(saved);
 }
 
-/// A rank that does nothing but keep its file.
+/// A rank that only keeps its file.
 class KeepingRank : public RankRun {
  public:
   using RankRun::RankRun;
@@ -440,7 +440,7 @@ TEST(Link, KeepsABoundedNumberOfMessages) {
   for (int i = 0; i < kMost + 500; ++i) flooding->post(1, Kind::order, "x");
   flooding->post(1, Kind::stop, {});
   const auto one = Link::make([&] { return ranks.rank(1); });
-  // It comes after all others.
+  // The stop comes after all other messages.
   ASSERT_TRUE(test::eventually([&] { return (*one)->stop().stop_requested(); }));
   int kept = 0;
   while ((*one)->next((*one)->now())) ++kept;

@@ -21,7 +21,7 @@ class LivesTest : public PoolTest {
   ~LivesTest() override { end(); }
 };
 
-/// Says what it holds in an exception, in a handler in which others run, and again.
+/// Throws, lets other fibers run in two handlers, and notes what it caught.
 void fail_and_wait(const std::string& what, std::vector<std::string>& said) {
   Carrier& carrier = Carrier::current();
   try {
@@ -29,7 +29,7 @@ void fail_and_wait(const std::string& what, std::vector<std::string>& said) {
       throw std::runtime_error(what);
     } catch (const std::exception&) {
       carrier.wait(nullptr, Carrier::current().now() + 1ms, {});
-      throw;  // the one that this fiber handles
+      throw;  // the exception that this fiber handles
     }
   } catch (const std::exception& error) {
     carrier.yield();
@@ -48,7 +48,6 @@ TEST_F(LivesTest, AFiberMayWaitWhileItHandlesAnException) {
   EXPECT_THAT(failures_, IsEmpty());
 }
 
-/// Waits in its destructor.
 struct WaitsAtItsEnd {
   ~WaitsAtItsEnd() {
     Carrier::current().wait(nullptr, Carrier::current().now() + 1ms, {});
@@ -89,7 +88,7 @@ TEST_F(LivesTest, AFiberMayDestroyTheTaskOfAnotherOne) {
   }
 }
 
-/// So many frames of some 300 bytes each.
+/// Uses this many stack frames of some 300 bytes each.
 // NOLINTNEXTLINE(misc-no-recursion): its purpose
 int recurse(volatile int& frames) {
   const std::array<volatile char, 256> frame{};
@@ -130,7 +129,7 @@ TEST_F(OverflowDeathTest, AnOverflowEndsTheProgram) {
 [[gnu::noinline]] char large_frame(std::size_t at) {
   std::array<char, std::size_t{24} * 1024> frame;
   const std::span<volatile char> seen(frame);
-  seen[at] = 1;  // only the lowest address, as a buffer is filled from its start
+  seen[at] = 1;  // only at the lowest address, as a buffer is filled from its start
   return seen[at];
 }
 

@@ -55,13 +55,13 @@ bool awaits(int fd, short events, Duration longest = kBound, const std::stop_tok
   return (polled.revents & events) != 0;
 }
 
-/// 0: the end; -1: nothing now.
+/// Reads; 0: the end; -1: nothing now.
 ssize_t take(int fd) {
   std::array<char, 4096> bytes{};
   return ::read(fd, bytes.data(), bytes.size());
 }
 
-/// As a client does it: waits until there is something, which may have gone.
+/// Reads like a client: waits until something is reported, which may be gone again.
 ssize_t receive(int fd) {
   const TimePoint latest = bound();
   while (Carrier::current().now() < latest) {
@@ -71,7 +71,7 @@ ssize_t receive(int fd) {
   return -1;
 }
 
-/// With the descriptor kept and without: what is waited for is the same.
+/// With and without a kept descriptor: waits must behave the same.
 class PollsTest : public PoolTest, public testing::WithParamInterface<bool> {
  protected:
   ~PollsTest() override { end(); }
@@ -238,7 +238,7 @@ TEST_P(PollsTest, ANumberMayBeUsedAgainAfterItWasClosedByAnotherThread) {
       prepare(number);
       old.write();
       EXPECT_EQ(receive(number), 1);
-      old.close(1);  // its end will be reported and is not read
+      old.close(1);  // its end is reported but not read
     });
     end();
     carrier->forget(number);
@@ -259,7 +259,7 @@ TEST_P(PollsTest, ANumberMayBeUsedAgainAfterItWasClosedByAnotherThread) {
 
 using MorePollsTest = PoolTest;
 
-/// For this thread, and those that it starts. False if the machine does not let us.
+/// For this thread and threads that it starts. False if the machine does not allow it.
 bool forbid_epoll_pwait2() {
   std::array code{
       sock_filter BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
@@ -272,7 +272,7 @@ bool forbid_epoll_pwait2() {
          ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
 }
 
-// As before Linux 5.11, and in sandboxes.
+// As before Linux 5.11 and in sandboxes.
 TEST_F(MorePollsTest, FibersWaitWithoutEpollPwait2) {
   const Pair pair;
   std::thread([&] {
@@ -281,7 +281,7 @@ TEST_F(MorePollsTest, FibersWaitWithoutEpollPwait2) {
     ASSERT_EQ(errno, ENOSYS);
     pool_ = Pool::make(1).value();
     start(0, [&] {
-      // What is kept is ready only once epoll has said so.
+      // A kept descriptor is ready only once epoll has reported it.
       Carrier::current().keep(pair[0]);
       EXPECT_TRUE(awaits(pair[0], POLLIN));
       Carrier::current().forget(pair[0]);

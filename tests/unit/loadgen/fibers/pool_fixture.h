@@ -18,7 +18,7 @@ namespace lockbench::fibers {
 
 using namespace std::chrono_literals;
 
-/// What is waited for comes long before; this bounds a broken wait.
+/// Bounds a broken wait; the awaited events come long before.
 constexpr Duration kBound = test::kPatience;
 
 inline TimePoint bound() { return Carrier::current().now() + kBound; }
@@ -36,7 +36,7 @@ class PoolTest : public testing::Test {
     ASSERT_TRUE(task) << task.error();
     tasks_.push_back(std::move(*task));
   }
-  /// A body that uses locals of the test, on the first thread, and waits for its end.
+  /// Runs a body that may use locals of the test, on the first thread, and waits for its end.
   void run(std::function<void()> body) {
     start(0, std::move(body));
     end();
@@ -46,7 +46,7 @@ class PoolTest : public testing::Test {
 
   std::unique_ptr<Pool> pool_ = Pool::make(2).value();
   std::mutex mutex_;
-  std::vector<std::string> failures_;  ///< what bodies threw
+  std::vector<std::string> failures_;  ///< exceptions of bodies
   std::vector<std::unique_ptr<Task>> tasks_;
 };
 

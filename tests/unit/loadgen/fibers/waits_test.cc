@@ -124,7 +124,7 @@ TEST(Timers, AgreeWithALookAtAllDeadlines) {
   constexpr auto kAt = [](Duration time) { return TimePoint{} + time; };
   std::mt19937 random(7);
   std::vector<Timed> timed(100);
-  Timers timers;  // whose queue refers to them
+  Timers timers;  // the queue refers to them
   std::vector<Duration> deadlines(timed.size(), Duration::max());
   for (Duration now = 0s; now < 5000ms; now += 1ms) {
     for (int change = 0; change < 5; ++change) {

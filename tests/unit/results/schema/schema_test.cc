@@ -23,12 +23,12 @@ const json& published() {
 
 json document_of(const Result& result) { return json::parse(to_json(result)); }
 
-/// With everything that a file can hold.
+/// Documents with everything that a file can hold.
 std::vector<json> full_documents() {
   return {document_of(full_result()), document_of(sample_renewal()), document_of(sample_quorum())};
 }
 
-/// Looks at the fields of each object in a part of the schema.
+/// Checks the fields of each object in a part of the schema.
 void expect_descriptions(const json& part) {
   static const std::set<std::string> may_be_negative{"mean", "low", "high", "node_commands",
                                                      "headroom"};
@@ -58,7 +58,7 @@ TEST(Schema, AdmitsWhatIsWritten) {
 }
 
 TEST(Schema, AndTheReaderWantTheSameFields) {
-  std::set<std::string> seen;  // of each struct one is enough
+  std::set<std::string> seen;  // one of each struct is enough
   int missing = 0, wrong = 0;
   for (const json& document : full_documents()) {
     const json leaves = document.flatten();

@@ -11,7 +11,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// Calls a function in place of the first wait, when the client is in the queue.
+/// Calls a function instead of the first wait, when the client is in the queue.
 class HookedEnv : public SimEnv {
  public:
   using SimEnv::SimEnv;

@@ -23,7 +23,7 @@ std::vector<std::string> all_replies() {
   return all;
 }
 
-/// Neither more nor less than these is understood; all else has a reason that can be shown.
+/// Expects that exactly these replies are understood, and that all others give a printable reason.
 template <class Parse>
 void expect_only(const std::vector<std::string>& understood, const Parse& parse) {
   for (const std::string& reply : all_replies()) {
@@ -38,7 +38,7 @@ void expect_only(const std::vector<std::string>& understood, const Parse& parse)
       EXPECT_TRUE(std::ranges::none_of(parsed.error().why, [](unsigned char c) { return c < ' '; }))
           << parsed.error().why;
     }
-    // However much of it has come.
+    // With any part of it received.
     for (std::size_t length = 0; length < std::min<std::size_t>(reply.size(), 100); ++length) {
       const auto part = parse(reply.substr(0, length));
       EXPECT_FALSE(part && part->has_value() && expected) << reply << " cut at " << length;

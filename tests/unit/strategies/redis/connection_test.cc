@@ -81,8 +81,8 @@ TEST(CutConnection, ReportsTheEndOfItsGreetingToo) {
   EXPECT_THAT(env.commands(), ElementsAre("before AUTH", "lost AUTH"));
 }
 
-/// Accepts one connection after the other. To whatever comes first it says the first of the lines,
-/// to what comes next the second.
+/// Accepts one connection after the other. Answers the first request with the first line, the next
+/// with the second.
 class ScriptedServer {
  public:
   explicit ScriptedServer(std::vector<std::string> lines)
@@ -91,7 +91,7 @@ class ScriptedServer {
   ScriptedServer& operator=(const ScriptedServer&) = delete;
   ~ScriptedServer() { stop(); }
 
-  /// What it was told.
+  /// The requests that it got.
   std::vector<std::string> stop() {
     ::shutdown(listener_.fd(), SHUT_RDWR);
     if (thread_.joinable()) thread_.join();
@@ -110,7 +110,7 @@ class ScriptedServer {
         told_.emplace_back(buffer.data(), static_cast<std::size_t>(got));
         ::send(fd, line.data(), line.size(), MSG_NOSIGNAL);
       }
-      // Until the client leaves.
+      // Until the client disconnects.
       while (::recv(fd, buffer.data(), buffer.size(), 0) > 0) continue;
       ::close(fd);
     }
@@ -125,7 +125,7 @@ class ScriptedServer {
 
 class Scripted : public testing::Test {
  protected:
-  /// Of a master called lock, watched by these.
+  /// The endpoint of a master named "lock", watched by these sentinels.
   static Endpoint watched_by(std::initializer_list<const ScriptedServer*> sentinels) {
     Endpoint endpoint{.user = "ann", .password = "hunter2", .database = 4};
     for (const ScriptedServer* sentinel : sentinels) {
@@ -134,7 +134,7 @@ class Scripted : public testing::Test {
     endpoint.master = "lock";
     return endpoint;
   }
-  /// What comes of asking it for its master.
+  /// The result of asking this sentinel for its master.
   static std::string ask(const ScriptedServer& sentinel) {
     const auto transport = connect_server(watched_by({&sentinel}), kPatience, {});
     return transport ? "connected" : transport.error();
@@ -182,7 +182,7 @@ TEST_F(Scripted, ASurplusAnswerIsNotTakenForTheNext) {
 TEST_F(Scripted, ASentinelGetsThePasswordOnlyIfItAsks) {
   const std::string address = array({"127.0.0.1", "1"});
   ScriptedServer open({address});
-  // Nobody listens there; but the sentinel has answered.
+  // Nothing listens there, but the sentinel has answered.
   EXPECT_THAT(ask(open), HasSubstr("127.0.0.1:1: "));
   EXPECT_THAT(open.stop(), ElementsAre(HasSubstr("SENTINEL")));
 
@@ -276,7 +276,7 @@ TEST_F(Scripted, ManySubscriptionsAreSentInOnePiece) {
   EXPECT_EQ(server.stop().size(), 2U);
 }
 
-/// The first answer in these bytes, which are fed in pieces of this size.
+/// The first reply in these bytes, fed in pieces of this size.
 tl::expected<std::optional<Reply>, std::string> read(std::string_view bytes,
                                                      std::size_t piece = 4096) {
   ReplyReader reader;
@@ -343,7 +343,7 @@ TEST(Forms, TakeNothingElse) {
   EXPECT_FALSE(is(kFlag, ":2\r\n") || is(kFlag, ":-1\r\n") || is(kFlag, "$1\r\n1\r\n"));
   EXPECT_FALSE(is(kCount, ":-1\r\n") || is(kCount, ":2147483648\r\n"));
   EXPECT_FALSE(is(kText, "$-1\r\n") || is(kTextOrNil, ":1\r\n"));
-  // A TTL of 292 years fits no longer, nor does a sum with it.
+  // A century is accepted; a TTL of 292 years would overflow.
   EXPECT_TRUE(is(kNilOrTimeLeft, ":3155760000000\r\n"));
   EXPECT_FALSE(is(kNilOrTimeLeft, ":9223372036854775807\r\n"));
   EXPECT_FALSE(is(kNilOrTimeLeft, ":-2\r\n"));

@@ -18,8 +18,8 @@ namespace {
 using namespace std::chrono_literals;
 using test::eventually;
 
-/// A server that only passes messages on, in memory and in real time, and the factory of the
-/// subscribers to it. Serves one connection at a time. Thread-safe.
+/// An in-memory server that only forwards messages, in real time, and the factory of its
+/// subscribers. Serves one connection at a time. Thread-safe.
 class FakePubSub : public ConnectionFactory {
  public:
   std::unique_ptr<Connection> make(const Endpoint&, const Timeouts&, Env&) override {
@@ -29,7 +29,7 @@ class FakePubSub : public ConnectionFactory {
     return std::make_unique<Client>(*this);
   }
 
-  /// Whether subscriptions are confirmed at once, or only by confirm().
+  /// Whether subscriptions are confirmed immediately, or only by confirm().
   void confirm_at_once(bool at_once) {
     const std::scoped_lock lock(mutex_);
     confirms_ = at_once;
@@ -38,7 +38,7 @@ class FakePubSub : public ConnectionFactory {
     const std::scoped_lock lock(mutex_);
     push({Push::Kind::subscribed, channel});
   }
-  /// Each subscription breaks the connection, as one that is not allowed does.
+  /// Each subscription breaks the connection, as without permission.
   void refuse_subscriptions() {
     const std::scoped_lock lock(mutex_);
     refuses_ = true;
@@ -142,7 +142,7 @@ class Waiting {
   void leave() { waiter_.reset(); }
   bool await_hearing() {
     const bool subscribed = eventually([this] { return waiter_->subscribed(); });
-    is_woken(0ms);  // by the confirmation, which is no message
+    is_woken(0ms);  // by the confirmation, which is not a message
     return subscribed;
   }
   bool is_woken(Duration within = test::kPatience) {
@@ -155,7 +155,7 @@ class Waiting {
   std::optional<NotificationHub::Waiter> waiter_;
 };
 
-/// Notes how long the hub wants to pause, and lets it go on soon. Its backoff is the longest.
+/// Notes how long the hub wants to pause, but ends the pause early. Its backoff is the longest.
 class PausingWorld : public ForwardingEnv {
  public:
   explicit PausingWorld(std::vector<Duration>& pauses)
@@ -184,14 +184,14 @@ class NotificationHubTest : public testing::Test {
   std::optional<NotificationHub> hub_;
 };
 
-/// Two clients that wait on one channel, the first one longer.
+/// Two clients that wait on one channel; the first began earlier.
 class TwoWait : public NotificationHubTest {
  protected:
   void SetUp() override {
     ASSERT_TRUE(first_.await_hearing());
     ASSERT_TRUE(second_.await_hearing());
   }
-  /// Once a later message has woken its waiter, the hub has handled the earlier ones.
+  /// Waits for a later message to wake its waiter: then the hub has handled earlier ones.
   void settle() {
     Waiting last(hub(), "other");
     ASSERT_TRUE(last.await_hearing());
@@ -218,7 +218,7 @@ TEST_F(TwoWait, AWaiterThatLeavesPassesItsUnreadMessageOn) {
   EXPECT_TRUE(second_.is_woken());
 }
 
-/// Whether it took the lock or found it taken.
+/// Either it took the lock or found it taken.
 TEST_F(NotificationHubTest, AWaiterThatUsedItsMessagePassesNothingOn) {
   using Waiter = NotificationHub::Waiter;
   for (const auto& [channel, use] :
@@ -286,7 +286,7 @@ TEST_F(NotificationHubTest, AChannelIsDroppedAWhileAfterItsLastWaiter) {
     ASSERT_TRUE(one.await_hearing());
     EXPECT_EQ(hub().channels(), 2U);
   }
-  EXPECT_EQ(hub().channels(), 2U);  // somebody may come back
+  EXPECT_EQ(hub().channels(), 2U);  // a client may come back
   Waiting back(hub());
   EXPECT_TRUE(back.waiter().subscribed());
   back.leave();

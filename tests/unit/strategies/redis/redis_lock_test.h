@@ -16,7 +16,7 @@ namespace lockbench::redis {
 
 using namespace std::chrono_literals;
 
-/// One client of one fake server. All share the simulated time; everything happens on one thread.
+/// One client of one fake server. All share the simulated time, on one thread.
 struct RedisClient {
   RedisClient(SimClock& clock, std::string_view strategy, const Endpoints& endpoints,
               Services& services, int number, const StrategyOptions& how)
@@ -64,7 +64,7 @@ class FakeServersTest : public testing::Test {
 
   SimClock clock_;
   Endpoints endpoints_;
-  StrategyOptions options_;  ///< of clients that are made from now on
+  StrategyOptions options_;  ///< for clients that are made from now on
   const std::shared_ptr<Servers> servers_ = std::make_shared<Servers>(clock_);
   StrategyObserver ignores_renewals_;
   const std::shared_ptr<RenewalScheduler> scheduler_ = std::make_shared<RenewalScheduler>(
@@ -77,7 +77,7 @@ class RedisLockTest : public FakeServersTest<FakeRedis> {
  protected:
   RedisLockTest() { endpoints_["redis"] = {"redis://:hunter2@fake:1"}; }
 
-  /// Runs the scheduler until then.
+  /// Runs the scheduler for this long.
   void renew_for(Duration time) {
     const TimePoint end = clock_.now() + time;
     for (TimePoint next = scheduler_->run_due(); next <= end; next = scheduler_->run_due()) {

@@ -101,19 +101,19 @@ TEST_F(RedisLockTest, AReentrantLockCountsAndReportsTheRestOfTheTtl) {
   EXPECT_EQ(a.lock->release(inner).outcome, ReleaseOutcome::released);
   EXPECT_EQ(b.acquire().outcome, AcquireOutcome::refused);
   clock_.advance(4950ms);
-  // What is left is less than a poll's interval.
+  // Less is left than a poll interval.
   EXPECT_EQ(b.acquire(5s, 1s).outcome, AcquireOutcome::acquired);
   EXPECT_EQ(clock_.now() - start, 5s);
   EXPECT_EQ(a.lock->release(outer).outcome, ReleaseOutcome::not_owner);
 }
 
-/// Both forms.
+/// Both variants.
 class RedisGetset : public RedisLockTest, public testing::WithParamInterface<const char*> {
  protected:
   RedisClient& client() { return RedisLockTest::client(GetParam()); }
   bool compares() const { return GetParam() == std::string_view("redis-getset-cas"); }
 
-  /// A lock that has expired.
+  /// Leaves an expired lock behind.
   void leave_expired() {
     expired_ = wall_milliseconds(-5s);
     redis_.set("k", expired_);
@@ -138,7 +138,7 @@ TEST_P(RedisGetset, TheValueIsTheExpiryByTheClientsClock) {
 TEST_P(RedisGetset, ARefusedClientOnlyReadsTheValue) {
   const Lease lease = client().must_acquire();
   commands();
-  clock_.advance(10s);  // the very last moment has not passed
+  clock_.advance(10s);  // exactly the end, which is not past it
   RedisClient& b = client();
   EXPECT_EQ(b.acquire().outcome, AcquireOutcome::refused);
   EXPECT_EQ(commands(), (Commands{"SETNX k " + wall_milliseconds(10s), "GET k"}));

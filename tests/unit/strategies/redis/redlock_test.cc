@@ -10,8 +10,8 @@
 namespace lockbench::redis {
 namespace {
 
-/// Five fake servers: node0, node1, … The databases of one are servers apart:
-/// node0/2 is what node2 is.
+/// Five fake servers: node0, node1, … Databases of one count as separate servers: node0/2 is the
+/// same as node2.
 class FakeNodes : public ConnectionFactory {
  public:
   explicit FakeNodes(SimClock& clock) {
@@ -39,7 +39,7 @@ class FakeNodes : public ConnectionFactory {
   std::deque<FakeRedis> nodes_;
 };
 
-/// Records what it sees.
+/// Records votes.
 struct Votes : StrategyObserver {
   void on_vote(int /*node*/, Vote vote, Duration /*taken*/, bool late) override {
     ++count[{vote, late}];
@@ -48,7 +48,7 @@ struct Votes : StrategyObserver {
     rounds.emplace_back(split, validity);
   }
 
-  std::map<std::pair<Vote, bool>, int> count;  ///< by whether they were late
+  std::map<std::pair<Vote, bool>, int> count;  ///< by vote and whether it was late
   std::vector<std::pair<bool, std::optional<Duration>>> rounds;
 };
 
@@ -66,11 +66,11 @@ class RedlockTest : public FakeServersTest<FakeNodes>,
   RedisClient& client() { return FakeServersTest::client(GetParam()); }
   bool in_parallel() const { return GetParam() == "redlock-parallel"; }
 
-  /// Another client holds the lock on these nodes.
+  /// Lets another client hold the lock on these nodes.
   void occupy(std::initializer_list<std::size_t> nodes) {
     for (const std::size_t node : nodes) nodes_[node].set("k", "another");
   }
-  /// On how many nodes the key is one of these clients'.
+  /// Number of nodes on which one of these clients has the key.
   int held() {
     int found = 0;
     for (FakeRedis& node : nodes_.all()) found += node.value("k").value_or("another") != "another";
@@ -105,7 +105,7 @@ TEST_P(RedlockTest, SendsAScriptThatWasForgottenInFull) {
   const Lease next = a.must_acquire();
   for (FakeRedis& node : nodes_.all()) node.forget_scripts();
   EXPECT_EQ(a.lock->release(next).outcome, ReleaseOutcome::released);
-  const int late_ones = in_parallel() ? 2 : 0;  // who has not been heard yet
+  const int late_ones = in_parallel() ? 2 : 0;  // nodes that have not answered yet
   EXPECT_LE(held(), late_ones);
 }
 
@@ -177,7 +177,7 @@ TEST_P(RedlockTest, AsksASilentNodeEveryTimeAndReleasesOnIt) {
     EXPECT_EQ(held(), 0) << i;
   }
   EXPECT_EQ(asked, kSections);
-  // Who asks one after the other waits for it in each acquisition and release, and no longer.
+  // If nodes are asked in turn, each acquisition and release waits for it once.
   const Duration waited = in_parallel() ? 0ms : kSections * 2 * 50ms;
   EXPECT_GE(clock_.now() - begin, waited);
   EXPECT_LE(clock_.now() - begin, waited + kSections * 1ms);
@@ -254,7 +254,7 @@ TEST_P(RedlockTest, WaitsARandomTimeBetweenRounds) {
   EXPECT_EQ(a.acquire(10s, 2s).outcome, AcquireOutcome::timed_out);
   const auto& waits = a.env.waits();
   ASSERT_GE(waits.size(), 8U);
-  for (std::size_t i = 0; i + 1 < waits.size(); ++i) {  // the last is cut
+  for (std::size_t i = 0; i + 1 < waits.size(); ++i) {  // the last one is cut short
     EXPECT_GE(waits[i].asked, 50ms);
     EXPECT_LE(waits[i].asked, 250ms);
   }
@@ -270,8 +270,8 @@ TEST_P(RedlockTest, ARoundEndsSoonAfterTheDeadline) {
   for (FakeRedis& node : nodes_.all()) node.set_answer_delay(10s);
   RedisClient& a = client();
   const TimePoint begin = clock_.now();
-  // In parallel a majority was asked in time and may have granted it. One after the other it was
-  // not: then the time was up, and those that nobody asked did not fail.
+  // In parallel, a majority was asked in time and may have granted it. In turn it was not: the time
+  // was up, and nodes that were not asked did not fail.
   EXPECT_EQ(a.acquire(10s, 20ms).outcome,
             in_parallel() ? AcquireOutcome::unknown : AcquireOutcome::timed_out);
   EXPECT_EQ((votes_->count[{Vote::failed, false}]), in_parallel() ? 5 : 2);
@@ -298,14 +298,15 @@ TEST_P(RedlockTest, LosesTheLeaseIfAMajorityIsAnotherClientsAndANodeIsDead) {
   occupy({1, 2, 3, 4});
   nodes_[0].refuse_connections(true);
   nodes_[0].fail(1, Failure::request_lost);
-  // One failure and two refusals come first, which do not tell a lost lease from a failed renewal.
+  // The first answers are one failure and two refusals, which may mean a lost lease or a failed
+  // renewal.
   for (const std::size_t node : {3, 4}) nodes_[node].set_answer_delay(1ms);
   EXPECT_EQ(a.lock->renew(lease, 5s).outcome, RenewOutcome::not_owner);
   EXPECT_TRUE(lease.state->lost_at());
   EXPECT_EQ(a.lock->release(lease).outcome, ReleaseOutcome::not_owner);
 }
 
-/// Also nodes that differ in their database only.
+/// Even on nodes that differ only in their database.
 TEST_P(RedlockTest, ATimerRenewsOnAllNodes) {
   endpoints_["redis"] = {"redis://node0:1/0", "redis://node0:1/1", "redis://node0:1/2"};
   options_.renew = RenewPolicy{.kind = RenewPolicy::Kind::automatic};

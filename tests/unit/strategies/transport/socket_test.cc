@@ -37,8 +37,8 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-/// What the test runs on while this exists. It polls as a thread does, but something may happen
-/// meanwhile, and it may report what is not so.
+/// The test's carrier while this exists. Polls like a thread, but may run an action meanwhile and
+/// give false reports.
 class ScriptedCarrier : public Carrier {
  public:
   ScriptedCarrier() { set_current(this); }
@@ -71,9 +71,9 @@ class ScriptedCarrier : public Carrier {
   }
 
   int polls = 0;
-  Duration polled_for{};  ///< at most, the latest time
+  Duration polled_for{};  ///< longest wait that the latest poll allowed
   int false_reports = 0;
-  std::function<void()> meanwhile;  ///< happens once
+  std::function<void()> meanwhile;  ///< runs once
   std::vector<int> kept;
 };
 
@@ -95,7 +95,7 @@ class SharedCarrier : public testing::Test {
     ASSERT_EQ(::write(peer_.fd(), bytes.data(), bytes.size()), ssize_t(bytes.size()));
   }
 
-  /// What was received; nothing if it failed.
+  /// The received bytes; nothing if it failed.
   std::optional<std::string> receive(Duration longest = kPatience, std::size_t room = 64,
                                      const std::stop_token& stop = {}) {
     std::string bytes(room, '\0');
@@ -283,7 +283,7 @@ Resolver resolves_to(std::vector<PeerAddress> addresses) {
   return [addresses](const std::string& /*host*/, int /*port*/) { return addresses; };
 }
 
-/// Resolves nothing until it is told to.
+/// Resolves nothing until told to.
 class HangingResolver {
  public:
   ~HangingResolver() {
@@ -321,7 +321,7 @@ TEST(Connecting, TriesTheOtherFamilyWhereOneRefuses) {
 }
 
 TEST(Connecting, AnAddressThatDoesNotAnswerLeavesTimeForTheNext) {
-  // Its queue is full: the kernel drops what else would connect.
+  // Its queue is full, so the kernel drops further connections.
   const Listener deaf(0);
   std::vector<std::unique_ptr<Transport>> queue;
   std::vector<std::unique_ptr<Connecting>> more;
@@ -416,14 +416,14 @@ TEST(Connecting, ALookupThatHangsEndsWithTheTimeoutAndWithAStop) {
 
 TEST(Connecting, IsGivenAMomentWhenItBeginsAfterTheStop) {
   const Listener server;
-  // Its polls see nothing after a stop, as where the server is far away.
+  // Its polls see nothing after a stop, as with a distant server.
   const ScriptedCarrier carrier;
   std::stop_source stop;
   stop.request_stop();
   const SocketAddress address{.host = "127.0.0.1", .port = server.port()};
   const auto connected = connect_socket(address, {kPatience, kPatience}, stop.get_token());
   EXPECT_TRUE(connected) << connected.error();
-  // Nobody shakes hands.
+  // The server does not answer the handshake.
   const TlsSettings settings;
   const auto silent = connect_socket(address, kPatience, stop.get_token(), &settings);
   ASSERT_FALSE(silent);

@@ -25,15 +25,15 @@ using namespace std::chrono_literals;
 using testbed::Authority;
 using testing::HasSubstr;
 
-/// A TLS server on a free port of 127.0.0.1, on a thread of its own: one connection after the
-/// other. What cannot be set up throws std::runtime_error.
+/// A TLS server on a free port of 127.0.0.1, with its own thread; serves one connection after the
+/// other. Throws std::runtime_error if it cannot be set up.
 class TlsServer {
  public:
   struct Options {
     testbed::TlsFiles files{};
     bool demands_certificate = false;
     int max_version = TLS1_3_VERSION;
-    /// One connection; it is closed afterwards. By default all that comes is sent back.
+    /// Serves one connection, which is closed afterwards. The default is an echo.
     std::function<void(SSL* peer)> serve = echo;
   };
 
@@ -142,7 +142,7 @@ class Tls : public testing::Test {
     return transport ? *std::move(transport) : nullptr;
   }
 
-  /// What comes until so many bytes are there, or nothing does.
+  /// Receives until this many bytes have come, or nothing comes.
   static std::string receive(Transport& transport, std::size_t bytes) {
     std::array<char, 100> buffer;
     std::string text;
@@ -163,7 +163,7 @@ TEST_F(Tls, OneThreadMaySendWhileAnotherReceives) {
   const TlsServer server({.files = files});
   const auto transport = connected(server);
   ASSERT_TRUE(transport);
-  // Short ones, and one of more than a record holds.
+  // Short ones, and one longer than a record.
   std::vector<std::string> all(500, "ping");
   all.emplace_back(100'000, 'x');
   std::string sent;
@@ -201,7 +201,8 @@ TEST_F(Tls, VerifiesNameAuthorityAndVersion) {
   }
 }
 
-/// Of TLS 1.2; tests/integration/run/tls_test.cc has it of 1.3, where a client learns it later.
+/// With TLS 1.2; tests/integration/run/tls_test.cc does it with 1.3, where a client learns it
+/// later.
 TEST_F(Tls, SaysThatTheServerWantsACertificate) {
   const TlsServer server(
       {.files = files, .demands_certificate = true, .max_version = TLS1_2_VERSION});
@@ -221,7 +222,8 @@ TEST_F(Tls, APlainClientIsAskedWhetherItIsATlsPort) {
               HasSubstr("is it a TLS port?"));
 }
 
-/// All bytes of two records but the last, and that one once the client has said something.
+/// Sends all bytes of two records except the last one, which follows once the client has sent
+/// something.
 void send_in_pieces(SSL* peer) {
   BIO* const sealed = BIO_new(BIO_s_mem());
   SSL_set0_wbio(peer, sealed);
@@ -236,7 +238,7 @@ void send_in_pieces(SSL* peer) {
   SSL_read(peer, buffer.data(), static_cast<int>(buffer.size()));
 }
 
-/// A poll would wait in vain for what has been decrypted already, or spin over half a record.
+/// A poll would wait in vain for bytes that are already decrypted, or spin over half a record.
 TEST_F(Tls, WhatIsDecryptedCountsAsInputAndHalfARecordDoesNot) {
   const TlsServer server({.files = files, .serve = send_in_pieces});
   const auto transport = connected(server);

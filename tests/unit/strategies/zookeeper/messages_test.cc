@@ -1,4 +1,4 @@
-// The requests are proved by what real servers make of them: tests/conformance/zookeeper.
+// Requests are tested on real servers: tests/conformance/zookeeper.
 
 #include "strategies/zookeeper/client/messages.h"
 
@@ -24,7 +24,7 @@ std::string bytes(std::string_view hex) {
   return bytes;
 }
 
-// Of a node: made by transaction 0x102 at 3 ms, owner 0x77.
+// Metadata of a node created by transaction 0x102 at 3 ms, with owner 0x77.
 constexpr std::string_view kStat =
     "0000000000000102 0000000000000103 0000000000000003 0000000000000004 "
     "00000001 00000002 00000000 0000000000000077 00000000 00000000 0000000000000105";

@@ -22,8 +22,7 @@ using test::jute::text;
 using testing::HasSubstr;
 using testing::StartsWith;
 
-/// Servers that share sessions and nodes, on simulated time. Answers come at once, unless a test
-/// says otherwise.
+/// Servers that share sessions and nodes, on simulated time. By default they answer immediately.
 class FakeEnsemble {
  public:
   explicit FakeEnsemble(SimClock& clock) : clock_(clock) {}
@@ -49,19 +48,19 @@ class FakeEnsemble {
   /// The server of the latest connection.
   const std::string& host() const { return host_; }
 
-  /// Every server gives this instead of what is asked for.
+  /// Every server grants this timeout instead of the requested one.
   void grant(Duration timeout) { granted_ = timeout; }
   bool is_over(std::int64_t session) const { return sessions_.at(session).over; }
 
-  /// All requests but greetings, on all connections.
+  /// All requests except greetings, on all connections.
   const std::vector<Said>& said() const { return said_; }
   std::ptrdiff_t count(std::int32_t operation) const {
     return std::ranges::count(said_, operation, &Said::operation);
   }
-  /// How often anybody has begun to wait for one of them.
+  /// Number of waits for a server so far.
   int waits() const { return waits_; }
 
-  /// Bytes on the latest connection, in a frame or as they are.
+  /// Sends bytes on the latest connection, in a frame or raw.
   void push(const std::string& packet) { push_raw(text(packet)); }
   void push_raw(const std::string& bytes) { latest_->inbox += bytes; }
   void push_event(std::int32_t type, const std::string& path) {
@@ -82,10 +81,10 @@ class FakeEnsemble {
   };
   struct Wire {
     std::string host;
-    std::string sent;   ///< by the client, not dealt with
-    std::string inbox;  ///< for the client
+    std::string sent;   ///< by the client, not yet handled
+    std::string inbox;  ///< not yet read by the client
     bool open = true;
-    std::int64_t session = 0;  ///< 0: not greeted
+    std::int64_t session = 0;  ///< 0: no greeting yet
   };
 
   class FakeTransport : public Transport {
@@ -200,7 +199,7 @@ class FakeEnsemble {
   int waits_ = 0;
 };
 
-/// A session on simulated time, between whose calls the test is its keeper.
+/// A session on simulated time; between its calls the test acts as its keeper.
 class SessionTest : public testing::Test {
  protected:
   static constexpr seconds kTtl{6};
@@ -208,7 +207,7 @@ class SessionTest : public testing::Test {
 
   ~SessionTest() override { session_->close(); }
 
-  /// With these servers.
+  /// Starts again with these servers.
   void begin_anew(std::string_view servers) {
     if (session_) session_->close();
     session_ = std::make_unique<Session>(*parse_endpoint(servers), kCommandTimeout, env_, nullptr,
@@ -226,7 +225,7 @@ class SessionTest : public testing::Test {
     EXPECT_TRUE(call(Request::Kind::make_ephemeral, path));
     return session_->bind(path);
   }
-  /// Time passes, and the keeper does what it does.
+  /// Lets time pass and the keeper work.
   void keep_for(Duration duration) {
     const TimePoint until = clock_.now() + duration;
     while (clock_.now() < until) {
@@ -369,7 +368,7 @@ TEST_F(SessionTest, WhatNobodyCanHaveSentCostsTheConnectionAndNothingElse) {
     connect();
     const auto lease = lease_on("/l");
     const std::int64_t id = session_->id();
-    // Behind the request, before its answer.
+    // After the request, before its answer.
     ensemble_.server("one").answers = false;
     clock_.at(clock_.now() + milliseconds(1), [&, sent = packet] {
       ensemble_.push(sent);

@@ -28,7 +28,7 @@ TEST(EtcdPlaces, AreFoundForEachLayout) {
   ASSERT_TRUE(queued);
   EXPECT_EQ(queued->lock, "locks/a");
   EXPECT_EQ(queued->shape, Shape::etcd_queue);
-  // The lease of another one, or none: a key like any other.
+  // With another lease or none, it is an ordinary key.
   EXPECT_EQ(etcd_place_of(entry("locks/a/694d7e", 1, 5))->lock, "locks/a/694d7e");
   EXPECT_EQ(etcd_place_of(entry("locks/a/694d7e", 1))->shape, Shape::etcd_key);
   EXPECT_EQ(etcd_place_of(entry("k/0123456789abcdef0123456789abcdef", 1, 5))->lock, "k");
@@ -112,7 +112,7 @@ TEST(EtcdLocks, NoMoreKeysAreFollowedThanThereIsRoomFor) {
   EXPECT_EQ(locks.take_unfollowed(), 0U);
 }
 
-// Whatever comes, in any order.
+// Any changes in any order.
 TEST(EtcdLocks, ManyRandomChangesLeaveNothingBehind) {
   std::mt19937 random(7);  // NOLINT: the same each time
   EtcdLocks locks({"*"}, 1000);

@@ -215,7 +215,7 @@ TEST(PostgresBook, RowsThatACutLookLeavesOutAreNotFree) {
 
 TEST(PostgresBook, ASlowLookMovesNeitherBeginningNorEnd) {
   PostgresBook book({"*"}, 100);
-  // Held from kNow for a minute; the server looks shortly before it answers.
+  // Held for a minute from kNow on; the server looks shortly before it answers.
   const auto told = [&](Duration asked, Duration answered, Duration until = seconds(60)) {
     const PostgresTableLook one{.lines = {row("a", until - answered, answered)}};
     return book.rows("t", one, kNow + asked, kNow + answered).front();

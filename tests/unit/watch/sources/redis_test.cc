@@ -70,7 +70,7 @@ TEST(RedisLocks, AreReadFromEachKindOfKey) {
       read_redis_lock("k", KeyKind::hash, {number(9), list({"mode", "read", "id:1", "1"})});
   ASSERT_TRUE(shared);
   EXPECT_TRUE(shared->holders.front().shared);
-  // What is no lock.
+  // Not locks.
   EXPECT_FALSE(read_redis_lock("k", KeyKind::hash, {number(9), list({"name", "Ann"})}));
   EXPECT_FALSE(read_redis_lock("k", KeyKind::hash, {number(9), list({"odd"})}));
   EXPECT_FALSE(read_redis_lock("k", KeyKind::text, {number(9), number(3)}));
@@ -105,7 +105,7 @@ Sighting only(const std::vector<Sighting>& seen) {
 
 class TrackedKey : public testing::Test {
  protected:
-  /// Messages of changes, and what a look shows then.
+  /// Reports changes, then a look with this state.
   std::vector<Sighting> change(int times, std::optional<Sighting> state, int when) {
     for (int i = 0; i < times; ++i) book_.changed("k", at(when));
     return look(std::move(state), when);

@@ -105,7 +105,7 @@ TEST(ZookeeperLocks, WhoGivesItBackAndTakesItAgainBetweenTwoListsHasFreedIt) {
   ASSERT_EQ(seen.size(), 2U);
   EXPECT_THAT(seen[0].holders, IsEmpty());
   EXPECT_EQ(seen[1].holders.front().owner, "7");
-  // A waiter that joins frees nothing.
+  // A new waiter does not free the lock.
   locks.listed("/l", {"lock-0000000002", "lock-0000000003"});
   EXPECT_EQ(locks.settle("/l", kLookedAt, false).size(), 1U);
 }
