@@ -227,7 +227,7 @@ TEST(Merge, ARankThatIsMissingCutOffOrDamagedIsMarked) {
   PartFile damaged = part_file(1, 5);
   damaged.part.record.pop_back();
   const auto without = merge({part_file(0, 5), damaged});
-  EXPECT_THAT(without->ranks[1].notes, testing::Contains(HasSubstr("no part of this run")));
+  EXPECT_THAT(without->ranks[1].notes, testing::Contains(HasSubstr("no valid part of this run")));
   EXPECT_TRUE(without->ranks[1].lost);
   EXPECT_EQ(without->sections, 10U);
   const auto run = merge({part_file(0, 5)});
