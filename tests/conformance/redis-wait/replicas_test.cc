@@ -98,6 +98,7 @@ TEST_F(Replicas, OneThatIsFrozenMeansRefusalWithinTheBound) {
   const AcquireResult refused = client->acquire(bench.key(), patience());
   const Duration taken = client->now() - begin;
   EXPECT_EQ(refused.outcome, AcquireOutcome::refused) << refused.reason;
+  EXPECT_NE(refused.reason.find("1 of 2 replicas acknowledged"), std::string::npos);
   EXPECT_FALSE(refused.lease);
   EXPECT_GE(taken, kBound);
   EXPECT_FALSE(is_on(primary(), bench.key())) << "it was not given back";
@@ -131,7 +132,9 @@ TEST_F(Replicas, AreNotWaitedForByThoseWhoDoNotHaveTheLock) {
   ASSERT_TRUE(holder->try_once(bench.key()).lease);
   freeze({0});
   loser->trace().take();
-  EXPECT_EQ(loser->try_once(bench.key()).outcome, AcquireOutcome::refused);
+  const AcquireResult refused = loser->try_once(bench.key());
+  EXPECT_EQ(refused.outcome, AcquireOutcome::refused);
+  EXPECT_EQ(refused.reason, "") << "contention is no failure";
   EXPECT_EQ(names_of(loser->trace().take()), std::vector<std::string>{"SET"});
 }
 

@@ -26,7 +26,9 @@ class Silent : public Around {
   const bool second_;
 };
 
-/// The second client cannot reach the store, and learns this immediately.
+/// The second client cannot reach the store, or is refused a free lock, and learns this
+/// immediately.
+template <AcquireOutcome kOutcome>
 class CutOff : public Around {
  public:
   CutOff(std::string_view around, const Context& context)
@@ -34,7 +36,7 @@ class CutOff : public Around {
 
   AcquireResult acquire(const AcquireRequest& request) override {
     if (!second_) return Around::acquire(request);
-    return {.outcome = AcquireOutcome::failed, .reason = "the store does not answer"};
+    return {.outcome = kOutcome, .reason = "the store does not answer"};
   }
 
  private:
@@ -107,7 +109,9 @@ const Registration getset(on_redis<Silent<true>>("test-silent-getset", "redis-ge
                                                  OwnerCheck::local_clock));
 const Registration redlock(on_a_quorum<Silent<true>>("test-silent-redlock"));
 const Registration etcd(in_a_session<Silent<true>>("test-silent-etcd", "etcd", "etcd"));
-const Registration cut_off(in_a_session<CutOff>("test-cut-off", "postgres", "postgres-advisory"));
+const Registration cut_off(in_a_session<CutOff<AcquireOutcome::failed>>("test-cut-off", "postgres",
+                                                                        "postgres-advisory"));
+const Registration refused_free(on_redis<CutOff<AcquireOutcome::refused>>("test-refused-free"));
 const Registration refused(on_a_quorum<Silent<false>>("test-silent-refusal"));
 const Registration for_good(on_redis<SilentForGood>("test-silent-for-good"));
 const Registration unheard(on_redis<UnheardRelease<true>>("test-unheard-release"));
