@@ -272,6 +272,16 @@ TEST_F(LiveRunTest, WithoutTimeToWaitTheyAreRefused) {
   EXPECT_EQ(run.audit.verdict, Verdict::exclusive);
 }
 
+TEST_F(LiveRunTest, ARefusalIsNoFailureThoughItSaysWhy) {
+  plan_.workload.duration = 50ms;
+  const results::Run run = run_one({.acquire = [](const Context& context, const AcquireRequest&) {
+    context.env.wait(nullptr, context.env.now() + 1ms, {});
+    return outcome(AcquireOutcome::refused, "1 of 2 replicas has the lock");
+  }});
+  EXPECT_GT(run.outcomes.refused, 0U);
+  EXPECT_THAT(run.errors, testing::IsEmpty());
+}
+
 /// A store that is slow to end a wait.
 AcquireResult wait_in_vain_and_end_late(const Context& context, const AcquireRequest& request) {
   AcquireResult result = wait_in_vain(context, request);
