@@ -4,7 +4,9 @@
 
 #include <atomic>
 #include <deque>
+#include <optional>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "results/stats/load_figures.h"
@@ -315,9 +317,10 @@ TEST_F(LiveRunTest, WhoWaitedSinceTheWarmUpIsInTheLongestWaitAlone) {
   plan_.workload.warmup = 400ms;
   plan_.workload.duration = 1s;
   hold(10ms);
+  bool first = true;
   const results::Run run =
-      run_one({.acquire = [](const Context& context, const AcquireRequest& request) {
-        if (context.env.now() < TimePoint(1ms)) {
+      run_one({.acquire = [&](const Context& context, const AcquireRequest& request) {
+        if (std::exchange(first, false)) {
           context.env.wait(nullptr, context.env.now() + 900ms, request.stop);
         }
         return grant(request);
@@ -329,52 +332,64 @@ TEST_F(LiveRunTest, WhoWaitedSinceTheWarmUpIsInTheLongestWaitAlone) {
   EXPECT_DOUBLE_EQ(run.fairness.longest_wait_seconds, 0.9);
 }
 
-/// The load of a run that a lock cannot keep: all 32 clients always wait.
+/// A lock that grants in the order of the requests, with the end of its first client.
+struct FairLock {
+  class Client : public ScriptedLock {
+   public:
+    Client(const Context& context, FairLock& lock)
+        : ScriptedLock(context, lock.behaviour), lock_(lock) {}
+    Client(const Client&) = delete;
+    Client& operator=(const Client&) = delete;
+    ~Client() override {
+      const TimePoint now = Carrier::current().now();
+      lock_.first_end = std::min(lock_.first_end.value_or(now), now);
+    }
+
+   private:
+    FairLock& lock_;
+  };
+
+  AcquireResult acquire(const Context& context, const AcquireRequest& request) {
+    if (!begun) begun = context.env.now();
+    queue.push_back(context.client);
+    while (queue.front() != context.client) {
+      const TimePoint soon = context.env.now() + 100us;
+      if (context.env.wait(nullptr, soon, request.stop) != WaitResult::stopped) continue;
+      std::erase(queue, context.client);
+      return outcome(AcquireOutcome::abandoned);
+    }
+    return grant(request);
+  }
+  ReleaseResult release() {
+    queue.pop_front();
+    return {ReleaseOutcome::released, {}};
+  }
+
+  std::deque<int> queue{};
+  std::optional<TimePoint> begun{}, first_end{};
+  const Behaviour behaviour{
+      .acquire = [this](const Context& context,
+                        const AcquireRequest& request) { return acquire(context, request); },
+      .release = [this](const Lease&) { return release(); }};
+  const Descriptor descriptor{
+      .name = "fair", .backend = "local", .make = [this](const Context& context) {
+        return std::make_unique<Client>(context, *this);
+      }};
+};
+
 TEST_F(LiveRunTest, TheLastWaitsOfTheMeasuredPartAreThoseOfTheSameLoad) {
   plan_.workload.clients = 32;
   plan_.workload.warmup = 1s;
   plan_.workload.duration = 3s;
   hold(10ms);
-  int connected = 0, connected_at_end = 0;
-  struct Counted : ScriptedLock {
-    Counted(const Context& context, const Behaviour& behaviour, int& connected)
-        : ScriptedLock(context, behaviour), connected_(connected) {
-      ++connected_;
-    }
-    ~Counted() override { --connected_; }
-    int& connected_;
-  };
   for (const bool open : {false, true}) {
     if (open) open_loop(90);
-    std::deque<int> queue;
-    Behaviour fair;
-    fair.acquire = [&](const Context& context, const AcquireRequest& request) {
-      queue.push_back(context.client);
-      while (queue.front() != context.client) {
-        if (context.env.wait(nullptr, context.env.now() + 100us, request.stop) ==
-            WaitResult::stopped) {
-          std::erase(queue, context.client);
-          return outcome(AcquireOutcome::abandoned);
-        }
-      }
-      const bool over = context.env.now() > TimePoint(4s);
-      if (over && connected_at_end == 0) connected_at_end = connected;
-      return grant(request);
-    };
-    fair.release = [&](const Lease&) {
-      queue.pop_front();
-      return ReleaseResult{ReleaseOutcome::released, {}};
-    };
-    Descriptor strategy = scripted("fair", fair);
-    strategy.make = [&](const Context& context) {
-      return std::make_unique<Counted>(context, fair, connected);
-    };
-    connected_at_end = 0;
-    const results::Run run = run_one(strategy);
+    FairLock lock;
+    const results::Run run = run_one(lock.descriptor);
     EXPECT_EQ(run.outcomes.abandoned, 0U);
     EXPECT_EQ(run.acquire.censored.count, 0U) << "each wait of the measured part has ended";
-    EXPECT_EQ(connected_at_end, 32) << "nobody leaves before these have ended";
-    const double wait = open ? 0 : 0.31;
+    EXPECT_GE(lock.first_end.value() - lock.begun.value(), 4s) << "nobody leaves before";
+    const double wait = open ? 0 : 0.31;  // for 31 others, or for none
     EXPECT_NEAR(run.acquire.max, wait, 0.005);
     EXPECT_NEAR(run.acquire.p50, wait, 0.005);
     ASSERT_EQ(run.series.size(), 4U);
@@ -384,8 +399,10 @@ TEST_F(LiveRunTest, TheLastWaitsOfTheMeasuredPartAreThoseOfTheSameLoad) {
                   static_cast<double>(run.series[1].sections), 1);
     }
     EXPECT_EQ(run.outcomes.acquired, run.sections);
-    EXPECT_EQ(sections_of(run.series), run.sections + run.series[0].sections);
-    EXPECT_GT(run.audit.increments, sections_of(run.series)) << "which includes the run-out";
+    EXPECT_LE(run.sections + run.series[0].sections, sections_of(run.series));
+    EXPECT_GE(run.sections + run.series[0].sections + 1, sections_of(run.series));
+    EXPECT_GE(run.audit.increments, sections_of(run.series)) << "which includes the run-out";
+    if (!open) EXPECT_GE(run.audit.increments, sections_of(run.series) + 30);
   }
 }
 
@@ -401,21 +418,42 @@ TEST_F(LiveRunTest, WhatAnOverloadedLockOnlyQueuedIsNotServedInTime) {
   EXPECT_EQ(run.outcomes.acquired, run.sections);
   EXPECT_EQ(run.acquire.count, 200U) << "each with its whole length";
   EXPECT_EQ(run.acquire.censored.count, 0U);
-  EXPECT_NEAR(run.acquire.max, 0.995, 0.01) << "the last one comes at 0.995 s, its turn at 1.99 s";
+  EXPECT_NEAR(run.acquire.max, 0.995, 0.05) << "the last one comes at 0.995 s, its turn at 1.99 s";
   EXPECT_NEAR(results::served_share({&run}).value(), 100 / 196.0, 0.01);
 }
 
-TEST_F(LiveRunTest, ASectionThatIsDueWhenTheRunIsStoppedIsAbandoned) {
-  // The client of the next start wakes after the stop.
+/// Its client wakes late.
+class LateEnv : public ForwardingEnv {
+ public:
+  using ForwardingEnv::ForwardingEnv;
+  WaitResult wait(Event* event, TimePoint deadline, const std::stop_token& stop) override {
+    const bool ends = deadline < TimePoint::max();
+    return ForwardingEnv::wait(event, ends ? deadline + 5ms : deadline, stop);
+  }
+};
+
+TEST_F(LiveRunTest, ASectionThatIsDueBeforeAStopButWhoseClientWakesAfterItIsAbandoned) {
+  // Sections are due every 10 ms. The stop comes at 1.002 s, when the client of the one that was
+  // due at 1 s still sleeps.
   plan_.workload.clients = 2;
   open_loop(100);
   plan_.workload.duration = 60s;
+  plan_.make_env = [](std::uint64_t seed) {
+    return std::make_unique<LateEnv>(make_system_env(seed));
+  };
+  std::optional<TimePoint> begun;
   const results::Run run =
       run_one({.acquire = [&](const Context& context, const AcquireRequest& request) {
-        if (context.env.now() >= TimePoint(1s)) stop_.request_stop();
+        if (!begun) begun = context.env.now();
+        if (context.env.now() >= *begun + 990ms) {
+          Carrier::current().wait(nullptr, *begun + 1002ms, {});
+          stop_.request_stop();
+        }
         return grant(request);
       }});
-  EXPECT_EQ(run.outcomes.acquired + run.outcomes.abandoned, run.schedule_lag.count);
+  EXPECT_EQ(run.outcomes.acquired, 100U);
+  EXPECT_EQ(run.outcomes.abandoned, 1U);
+  EXPECT_EQ(run.schedule_lag.count, 101U);
 }
 
 TEST_F(LiveRunTest, ThroughputIsThatOfTheLockHoweverManyWait) {
