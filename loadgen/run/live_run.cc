@@ -108,8 +108,7 @@ class LiveRun {
       const int threads = generator_threads(plan_.workload, resources_.has_private_servers());
       const auto note_late_turn = [this](Duration late) {
         if (!run_.started.load(std::memory_order_acquire)) return;
-        // The window's own; the exact end does not matter.
-        run_.recorder.histograms(run_.phase_at(env_->now()))[Timing::turn_lag].record(late);
+        run_.recorder.histograms(run_.phase_at(BootClock::now()))[Timing::turn_lag].record(late);
       };
       ready = fibers::Pool::make(threads, {}, note_late_turn)
                   .map([this](std::unique_ptr<fibers::Pool> made) { pool_ = std::move(made); });

@@ -205,16 +205,18 @@ class LocalCrew {
   }
 
   void run_client(int number) {
-    for (int life = 0; live(number, life); ++life) await_replacement();
+    for (int life = 0; live(number, life) && await_replacement(); ++life) {
+    }
   }
 
-  /// A killed client is dead until another one takes its place, or until the end.
-  void await_replacement() {
+  /// A killed client is dead until another one takes its place; false: until the end.
+  bool await_replacement() {
     constexpr Duration kLook = std::chrono::milliseconds(10);
     Carrier& carrier = Carrier::current();
     while (run_.victim->is_dead() && !run_.over.stop_requested()) {
       carrier.wait(nullptr, carrier.now() + kLook, run_.over.get_token());
     }
+    return !run_.over.stop_requested();
   }
 
   /// Returns whether it was killed, and so may be replaced.
@@ -234,7 +236,7 @@ class LocalCrew {
       return false;
     }
     work(worker);
-    if (worker.is_dead()) return !run_.over.stop_requested();
+    if (worker.is_dead()) return true;
     // Stays connected, also if it has nothing left to do: a server with fewer clients is another
     // one.
     Carrier::current().wait(nullptr, TimePoint::max(), run_.over.get_token());

@@ -164,11 +164,11 @@ void Worker::note_grant(int key, const WaitTicket& wait, TimePoint intended, Tim
 
 void Worker::note_handoffs() {
   for (const Handoff& handoff : completed_) {
-    Recorder::Histograms& of_release = run_.recorder.histograms(run_.phase_at(handoff.started));
+    const Phase phase = run_.phase_at(handoff.started);
     for (std::uint64_t i = 0; i < handoff.releases; ++i) {
-      of_release[Timing::handoff].record(handoff.taken);
+      run_.recorder.histograms(phase)[Timing::handoff].record(handoff.taken);
     }
-    if (handoff.direct) counts_[Count::direct_handoffs] += handoff.releases;
+    if (handoff.direct) record_.add(phase, Count::direct_handoffs, handoff.releases);
   }
   completed_.clear();
 }
@@ -293,7 +293,7 @@ void Worker::release(const Held& held, TimePoint begun_at) {
   if (awaited) {
     const bool released = result.outcome == ReleaseOutcome::released;
     run_.handoff.release_finished(held.key, begun_at, released, completed_);
-    if (released) ++counts_[Count::awaited_releases];
+    if (released) record_.add(run_.phase_at(begun_at), Count::awaited_releases);
     note_handoffs();
   }
   histograms()[Timing::release].record(done_at - begun_at);

@@ -17,7 +17,7 @@ namespace {
 constexpr double kUnbounded = std::numeric_limits<double>::infinity();
 
 /// The percentile of this name if censored samples had never ended.
-double most(const Distribution& distribution, std::string_view name) {
+double upper_bound_of(const Distribution& distribution, std::string_view name) {
   const auto share = percentile_share(fmt::format(".{}", name));
   if (!share) return kUnbounded;
   const auto samples = static_cast<double>(distribution.count + distribution.censored.count);
@@ -101,7 +101,8 @@ class Collector {
     figures_.push_back(
         {prefix_ + name, exists ? value : std::nullopt, at_least, exists ? *value : kUnbounded});
     if (!at_least) return;
-    figures_.back().most = distribution_ != nullptr ? most(*distribution_, name) : kUnbounded;
+    figures_.back().most =
+        distribution_ != nullptr ? upper_bound_of(*distribution_, name) : kUnbounded;
   }
 
   std::string prefix_;
