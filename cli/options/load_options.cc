@@ -334,7 +334,7 @@ void RunOptions::declare(OptionList& options) {
   output.declare(options);
   options.add("threshold", "EXPR", thresholds,
               parsed(results::parse_threshold, &results::Threshold::text),
-              "exit 99 if a run misses this, such as 'acquire.p99<5ms'");
+              "exit 99 if a run misses this, 5 if it is not decided, such as 'acquire.p99<5ms'");
   options.add_flag("allow-no-grants", allow_no_grants, "exit 0, not 2, if a run granted nothing");
   options.add("hdr", "DIR", hdr, path(),
               "also write HdrHistogram percentiles of each run, in µs, to DIR (.hgrm)");
