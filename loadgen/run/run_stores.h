@@ -53,7 +53,8 @@ class RunStores {
       if (after && before->instance == after->instance) {
         complete = complete && after->cpu_seconds && before->cpu_seconds;
         cpu_seconds += after->cpu_seconds.value_or(0) - before->cpu_seconds.value_or(0);
-        counted = false;
+        counted = counted && after->commands && before->commands;
+        commands += after->commands.value_or(0) - before->commands.value_or(0);
         continue;
       }
       complete = counted = false;
