@@ -9,9 +9,6 @@
 namespace lockbench::exporter {
 namespace {
 
-/// As in the result file, grants after the load's end do not count.
-constexpr std::array kCounted{loadgen::Phase::unmeasured, loadgen::Phase::measured};
-
 void add_histograms(const loadgen::Recorder::Histograms& from, Totals& to) {
   for (const loadgen::TimingInfo& info : loadgen::kTimings) {
     if (info.exported.name != nullptr) to.timings[info.kind].add(from[info.kind].snapshot());
@@ -27,13 +24,11 @@ void add_histograms(const loadgen::Recorder::Histograms& from, Totals& to) {
 
 /// Adds a run, which may be under way.
 void add_run(const loadgen::RunShared& run, Totals& totals) {
-  for (const loadgen::Phase phase : kCounted) {
-    add_histograms(run.recorder.histograms(phase), totals);
-    totals.counts += run.recorder.totals(phase);
-  }
-  const loadgen::Counts ending = run.recorder.totals(loadgen::Phase::ending);
+  add_histograms(run.recorder.histograms(loadgen::Phase::measured), totals);
+  const loadgen::Counts whole = run.recorder.totals();
+  const loadgen::Counts measured = run.recorder.totals(loadgen::Phase::measured);
   for (const loadgen::CountInfo& info : loadgen::kCounts) {
-    if (info.whole_run) totals.counts[info.kind] += ending[info.kind];
+    totals.counts[info.kind] += (info.whole_run ? whole : measured)[info.kind];
   }
   const loadgen::AuditTotals audit = run.audit.totals();
   totals.overlaps += audit.overlaps;
@@ -115,9 +110,8 @@ double RunMetrics::jain_of(const Entry& entry) const {
   std::vector<std::uint64_t> sections(dividing_clients(run));
   for (std::size_t i = 0; i < sections.size(); ++i) {
     const int client = run.share.number(static_cast<int>(i));
-    for (const loadgen::Phase phase : kCounted) {
-      sections[i] += run.recorder.client(client).counts(phase)[loadgen::Count::sections];
-    }
+    sections[i] =
+        run.recorder.client(client).total(loadgen::Count::sections, loadgen::Phase::measured);
   }
   return entry.fairness->jain(sections, now_());
 }

@@ -41,12 +41,15 @@ class FairnessWindow {
   TimePoint newer_at_;
 };
 
-/// A histogram in the exported form: 25 bounds, 5 µs · 2^n, and the samples above. Plain data.
+/// A histogram in the exported form: bounds of 5 µs · 2^n, each with one at 1.5 times that, and the
+/// samples above. Plain data.
 class LatencyBuckets {
  public:
-  static constexpr std::size_t kBounds = 25;
+  static constexpr std::size_t kBounds = 49;
   /// In nanoseconds, inclusive. Needs n < kBounds.
-  static constexpr std::int64_t bound(std::size_t n) { return std::int64_t{5'000} << n; }
+  static constexpr std::int64_t bound(std::size_t n) {
+    return (n % 2 == 0 ? std::int64_t{5'000} : std::int64_t{7'500}) << n / 2;
+  }
 
   /// Each bucket of the fine histogram is assigned by its midpoint, as its bounds differ from
   /// these: a sample within 0.8 % of a bound may be counted on the other side. Count and sum are
@@ -69,7 +72,8 @@ struct NodeTotals {
   std::array<LatencyBuckets, loadgen::kVotes.size()> taken;  ///< without late votes
 };
 
-/// Totals since the start of the process, warm-up included. Plain data.
+/// Totals since the start of the process, as in the result file: without the warm-up, except for
+/// what the audit saw. Plain data.
 struct Totals {
   loadgen::ByKind<loadgen::Timing, LatencyBuckets> timings;
   loadgen::Counts counts;

@@ -23,6 +23,9 @@ struct StoreFacts {
   /// User and system CPU of the server process since its start; nothing if the server does not
   /// report it.
   std::optional<double> cpu_seconds{};
+  /// Commands that the server has executed since its start, including those of scripts; nothing if
+  /// it does not report them.
+  std::optional<double> commands{};
   int replicas = 0;  ///< connected to it
 };
 

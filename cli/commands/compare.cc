@@ -232,18 +232,21 @@ results::ResultComparison compared(const ResultPair& pair, const CompareOptions&
     throw UsageError("{} and {} are not comparable: {} (--force compares them anyway)", pair.file_a,
                      pair.file_b, results::in_one_line(differing));
   }
-  auto comparison = results::compare(
-      pair.a, pair.b, {.confidence = options.confidence, .fail_on = options.fail_on});
+  auto comparison = results::compare(pair.a, pair.b,
+                                     {.confidence = options.confidence,
+                                      .fail_on = options.fail_on,
+                                      .with_invalid = options.force});
   if (comparison.in_both == 0) {
     throw UsageError("{} and {} have no strategy in common", pair.file_a, pair.file_b);
   }
-  if (!comparison.undecided.empty()) {
+  // After a measurement, shows what there is.
+  if (!comparison.undecided.empty() && !options.run) {
     throw UsageError("{} and {}: {}", pair.file_a, pair.file_b, comparison.undecided);
   }
-  if (!comparison.gates_undecided.empty()) {
+  if (!comparison.gates_undecided.empty() && !options.run) {
     throw UsageError("--fail-on: {}", comparison.gates_undecided);
   }
-  if (!options.fail_on.empty() && !comparison.doubts.empty() && !options.force) {
+  if (!options.fail_on.empty() && !comparison.doubts.empty() && !options.force && !options.run) {
     throw UsageError("--fail-on: {} (--force compares them anyway)",
                      fmt::join(comparison.doubts, "; "));
   }
@@ -264,6 +267,13 @@ int show(const results::ResultComparison& comparison, const CompareOptions& opti
   Ending ending;
   ending.errors = !print_text(must(text, "--columns"));
   for (const std::string& line : gate_lines(comparison)) console.warn(line);
+  for (const std::string* why : {&comparison.undecided, &comparison.gates_undecided}) {
+    if (!why->empty()) console.warn("not decided: " + *why);
+  }
+  const bool cannot_tell = !comparison.undecided.empty() || !comparison.gates_undecided.empty();
+  ending.undecided = cannot_tell || std::ranges::any_of(comparison.gates, [](const auto& gate) {
+                       return !gate.undecided.empty();
+                     });
   ending.threshold_missed = std::ranges::any_of(comparison.gates, [&](const results::Gate& gate) {
     using enum results::Gate::Outcome;
     return gate.outcome != kept && (gate.outcome != not_excluded || options.strict_gate);
@@ -280,9 +290,7 @@ int compare(const CompareOptions& options) {
   } else {
     pair = {load_runs(files[0]), load_runs(files[1]), files[0], files[1]};
   }
-  if (pair.code == exit_code::kInterrupted || pair.a.runs.empty() || pair.b.runs.empty()) {
-    return pair.code;
-  }
+  if (pair.a.runs.empty() || pair.b.runs.empty()) return pair.code;
   Console console(stderr, is_terminal(stderr), options.output.quiet);
   try {
     return gravest(pair.code, show(compared(pair, options), options, console));

@@ -9,6 +9,7 @@
 #include "results/file/json.h"
 #include "results/file/loads.h"
 #include "results/file/save.h"
+#include "results/stats/load_figures.h"
 #include "results/tables/formats.h"
 #include "strategies/carrier.h"
 #include "testbed/servers/machine.h"
@@ -73,6 +74,8 @@ struct OverviewOptions : RunOptions {
   OverviewOptions() {
     workload.duration = std::chrono::seconds(8);
     workload.settles_after = std::chrono::seconds(2);
+    // A client that starves ends no run before this.
+    workload.acquire_timeout = std::chrono::seconds(10);
   }
 
   void declare(OptionList& options) {
@@ -267,6 +270,8 @@ loadgen::RunPlan Measurement::plan_of(const loadgen::Workload& point) {
   plan.fault_target = &*faults_;
   plan.run_over = [this](const results::Run& run) {
     result_.runs.push_back(run);
+    const std::string busy = results::disturbed_from_the_start(result_.runs);
+    if (!busy.empty()) file_->console().warn(busy);
     file_->keep(result_);
   };
   return plan;
@@ -315,16 +320,18 @@ int Measurement::finish(bool show, Console& console) {
       exported &= save_file(std::filesystem::path(options_.hdr) / name, text, console);
     }
   }
-  const auto missed = missed_thresholds(options_.thresholds, result_, selected_);
+  const auto [missed, undecided] = unkept_thresholds(options_.thresholds, result_, selected_);
   Ending ending = ending_of(result_);
   ending.strict = options_.output.strict;
   ending.errors |= errors_ || !pushed || !exported;
   ending.nothing_granted = ending.nothing_granted && !options_.allow_no_grants;
   ending.threshold_missed = !missed.empty();
+  ending.undecided = !undecided.empty();
   const auto text = show ? std::nullopt : std::optional(std::string());
   const int code = cli::finish(result_, options_.output, *file_, ending, text);
   // After the table, so that they are the last lines.
   for (const std::string& line : missed) console.warn(line);
+  for (const std::string& line : undecided) console.warn(line);
   return code;
 }
 
@@ -359,7 +366,8 @@ void announce(const std::vector<loadgen::RunPlan>& plans, Console& console) {
     all += runs * seconds(load.warmup + load.duration + kBesidesLoad);
   }
   if (all > kShort) {
-    console.note(fmt::format("this takes up to {}", results::human_seconds(all)));
+    console.note(fmt::format("this takes up to {}, and longer while clients still wait",
+                             results::human_seconds(all)));
   }
 }
 

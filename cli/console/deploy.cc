@@ -120,11 +120,15 @@ Done check_faults(const LoadOptions& options, const std::vector<Selected>& selec
     return tl::unexpected(
         fmt::format("--fault: {} cuts off none of the {} clients", fault.to_string(), clients));
   }
+  const auto of_servers = std::ranges::find_if(options.faults, [](const loadgen::Fault& fault) {
+    return !loadgen::is_of_client(fault.kind);
+  });
   for (const Selected& one : selected) {
-    if (options.faults.empty() || options.servers_of(one.strategy->backend).empty()) continue;
+    if (of_servers == options.faults.end()) break;
+    if (options.servers_of(one.strategy->backend).empty()) continue;
     return tl::unexpected(
         fmt::format("--fault: {} strikes private servers only: it cannot be combined with --{}",
-                    options.faults.front().to_string(), one.strategy->backend));
+                    of_servers->to_string(), one.strategy->backend));
   }
   return {};
 }
@@ -209,6 +213,10 @@ deployment::Request request_of(const LoadOptions& options) {
 
 std::string unfit(const loadgen::Fault& fault, const Descriptor& strategy,
                   const LoadOptions& options) {
+  if (loadgen::is_of_client(fault.kind)) {
+    const bool shared = strategy.backend != "local";
+    return shared ? "" : "it works within one process: no client can fail alone";
+  }
   const auto* const kind = deployment::find_private_store_kind(strategy.backend);
   if (kind == nullptr) {
     return fmt::format("it has no server that {} could strike", fault.to_string());
@@ -242,6 +250,8 @@ std::string unfit(const loadgen::Fault& fault, const Descriptor& strategy,
       return {};
     case FaultKind::partition:
     case FaultKind::delay:
+    case FaultKind::client_pause:
+    case FaultKind::client_kill:
       return {};
   }
   return {};
@@ -308,6 +318,9 @@ tl::expected<void, std::string> FaultServers::inject(const Descriptor& strategy,
         for (const auto& line : store.lines())
           line->delay(deployment::each_way(rtt_ + fault.delay));
         return;
+      case FaultKind::client_pause:
+      case FaultKind::client_kill:
+        return;  // no server's
     }
   });
 }
@@ -328,6 +341,9 @@ tl::expected<void, std::string> FaultServers::heal(const Descriptor& strategy,
       case FaultKind::partition:
       case FaultKind::delay:
         for (const auto& line : store.lines()) line->heal();
+        return;
+      case FaultKind::client_pause:
+      case FaultKind::client_kill:
         return;
     }
   });

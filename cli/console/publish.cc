@@ -1,5 +1,6 @@
 #include "cli/console/publish.h"
 
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,6 +12,8 @@
 #include "results/file/json.h"
 #include "results/file/loads.h"
 #include "results/file/save.h"
+#include "results/stats/figures.h"
+#include "results/stats/load_figures.h"
 
 namespace lockbench::cli {
 namespace {
@@ -31,6 +34,12 @@ bool had_errors(const results::Run& run) {
   if (!run.faults.empty()) return run.audit.resource_failures > 0 || unaudited;
   return !run.errors.empty() || run.outcomes.failed > 0 || run.outcomes.unknown > 0 ||
          run.releases_failed > 0 || run.audit.resource_failures > 0 || unaudited;
+}
+
+/// A disturbance of the machine changes such a figure.
+bool depends_on_speed(const std::string& figure) {
+  return results::compared_figure(figure).unit == results::Unit::seconds ||
+         figure.ends_with("_per_second");
 }
 
 /// Where a result goes if results/runs cannot be written to.
@@ -81,19 +90,32 @@ bool print_text(const std::string& given) {
   return false;
 }
 
-std::vector<std::string> missed_thresholds(const std::vector<results::Threshold>& thresholds,
-                                           const results::Result& result,
-                                           const std::vector<Selected>& selected) {
-  std::vector<std::string> missed;
+UnkeptThresholds unkept_thresholds(const std::vector<results::Threshold>& thresholds,
+                                   const results::Result& result,
+                                   const std::vector<Selected>& selected) {
+  UnkeptThresholds unkept;
   for (const results::Threshold& threshold : thresholds) {
     for (const results::Run& run : result.runs) {
       const results::ThresholdOutcome outcome = results::evaluate(threshold, run);
       if (outcome.kept() || is_exempt(run.strategy, selected)) continue;
-      missed.push_back(fmt::format("threshold missed: {} by {} (repetition {}): {}", threshold.text,
-                                   results::name_of(run, result), run.repetition, outcome.reason));
+      const std::string what =
+          fmt::format("{} by {} (repetition {}): {}", threshold.text, results::name_of(run, result),
+                      run.repetition, outcome.reason);
+      const bool disturbed = !results::is_of_the_lock(run) && depends_on_speed(threshold.figure);
+      if (!outcome.is_unknown && !disturbed) {
+        unkept.missed.push_back("threshold missed: " + what);
+        continue;
+      }
+      std::string line = "threshold not decided: " + what;
+      if (disturbed) {
+        line += fmt::format(", but {}", fmt::join(results::disturbances(run), "; "));
+      } else if (!outcome.remedy.empty()) {
+        line += "; " + outcome.remedy;
+      }
+      unkept.undecided.push_back(std::move(line));
     }
   }
-  return missed;
+  return unkept;
 }
 
 void ResultFile::keep(const results::Result& result) {
@@ -133,7 +155,8 @@ bool ResultFile::save(const results::Result& result) {
 
 int gravest(int a, int b) {
   using namespace exit_code;
-  for (const int code : {kInterrupted, kExclusionBroken, kErrors, kInvalid, kThresholdMissed}) {
+  for (const int code :
+       {kInterrupted, kExclusionBroken, kErrors, kInvalid, kThresholdMissed, kUndecided}) {
     if (a == code || b == code) return code;
   }
   return std::max(a, b);
@@ -146,6 +169,7 @@ int exit_code_of(const Ending& ending) {
   if (ending.errors || ending.rank_lost || ending.nothing_granted) return exit_code::kErrors;
   if (ending.invalid && ending.strict) return exit_code::kInvalid;
   if (ending.threshold_missed) return exit_code::kThresholdMissed;
+  if (ending.undecided) return exit_code::kUndecided;
   return exit_code::kFine;
 }
 
@@ -157,7 +181,8 @@ Ending ending_of(const results::Result& result) {
     const bool promised = strategy == nullptr || strategy->traits.promises_exclusion;
     ending.exclusion_broken |= promised && run.audit.verdict == results::Verdict::violated;
     ending.errors |= had_errors(run);
-    ending.nothing_granted |= run.outcomes.acquired == 0;
+    // A window that is shorter than a wait has no grant of its own.
+    ending.nothing_granted |= run.outcomes.acquired == 0 && run.acquire.count == 0;
     ending.invalid |= !run.generator.valid;
   }
   return ending;

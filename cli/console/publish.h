@@ -24,11 +24,16 @@ std::string render(const results::Result& result, const OutputOptions& options);
 /// stderr, if that failed. The console's status line must be empty.
 bool print_text(const std::string& given);
 
-/// One line for each run that missed a threshold, with the measured value. Controls are exempt
-/// unless they were named.
-std::vector<std::string> missed_thresholds(const std::vector<results::Threshold>& thresholds,
-                                           const results::Result& result,
-                                           const std::vector<Selected>& selected);
+/// One line for each run that missed a threshold, or for which it is not decided, with the measured
+/// value.
+struct UnkeptThresholds {
+  std::vector<std::string> missed, undecided;
+};
+/// Controls are exempt unless they were named. A time or a rate of a run that was disturbed shows
+/// no miss.
+UnkeptThresholds unkept_thresholds(const std::vector<results::Threshold>& thresholds,
+                                   const results::Result& result,
+                                   const std::vector<Selected>& selected);
 
 /// Writes a file, and calls `told` with its final path. False, with a message that begins with
 /// `what`, if it could not be written to `path` itself.
@@ -70,7 +75,7 @@ class ResultFile {
 /// Scripts rely on these.
 namespace exit_code {
 inline constexpr int kFine = 0, kUsage = 1, kErrors = 2, kExclusionBroken = 3, kInvalid = 4,
-                     kThresholdMissed = 99, kInterrupted = 105;
+                     kUndecided = 5, kThresholdMissed = 99, kInterrupted = 105;
 }  // namespace exit_code
 
 /// The exit code that wins.
@@ -86,12 +91,13 @@ struct Ending {
   bool invalid = false;
   bool strict = false;  ///< an invalid run has its own exit code
   bool threshold_missed = false;
+  bool undecided = false;  ///< a threshold was neither kept nor missed
   /// A capacity's planned rate was measured as too high, whatever else went wrong.
   bool planned_too_high = false;
 };
 
 /// The first that applies: interrupted (unless a rank was lost); exclusion broken; planned rate too
-/// high; errors, a lost rank or nothing granted; invalid, if `strict`; threshold missed.
+/// high; errors, a lost rank or nothing granted; invalid, if `strict`; threshold missed; undecided.
 int exit_code_of(const Ending& ending);
 
 /// The ending by the runs of a result. The caller adds missed thresholds and a failure to save.

@@ -161,7 +161,8 @@ void LoadOptions::declare_load(OptionList& options) {
                                         {"poisson", loadgen::Arrival::poisson}}),
               "arrival process of the open loop");
   options.add("duration", "D", workload.duration, duration(1ms, 168h),
-              "measured time of each run, after the warm-up");
+              "measured time of each run, after the warm-up",
+              "3s, and up to 10s until the contended grants are reached");
   options.add(
       "iterations", "N", workload.iterations, whole_number(1, 1'000'000'000'000),
       "stop after N measured sections over all clients, or after --duration (1h unless set)",
@@ -255,10 +256,11 @@ void LoadOptions::declare_stores(OptionList& options) {
   options.heading("Faults");
   options.add("fault", "FAULT@TIME[+D]", faults,
               parsed(loadgen::parse_fault, &loadgen::Fault::to_string),
-              fmt::format("inject a fault into the private servers TIME after the warm-up, and "
-                          "heal it after D or at the end, such as store-kill@1s+500ms; faults must "
-                          "not overlap; faults: {}; some take a value: node-kill:N, node-freeze:N, "
-                          "partition:SHARE, delay:D",
+              fmt::format("inject a fault into the private servers, or into a client that holds a "
+                          "lock, TIME after the warm-up, and heal it after D or at the end, such "
+                          "as store-kill@1s+500ms or client-pause:2s@1s; faults must not overlap; "
+                          "faults: {}; some take a value: node-kill:N, node-freeze:N, "
+                          "partition:SHARE, delay:D, client-pause:D",
                           fmt::join(loadgen::kFaults, ", ")));
   options.heading("Stores");
   declare_servers(options, servers);
@@ -332,7 +334,7 @@ void RunOptions::declare(OptionList& options) {
   output.declare(options);
   options.add("threshold", "EXPR", thresholds,
               parsed(results::parse_threshold, &results::Threshold::text),
-              "exit 99 if a run misses this, such as 'acquire.p99<5ms'");
+              "exit 99 if a run misses this, 5 if it is not decided, such as 'acquire.p99<5ms'");
   options.add_flag("allow-no-grants", allow_no_grants, "exit 0, not 2, if a run granted nothing");
   options.add("hdr", "DIR", hdr, path(),
               "also write HdrHistogram percentiles of each run, in µs, to DIR (.hgrm)");
@@ -456,9 +458,8 @@ void LoadOptions::complete(const OptionList& options) {
 
 void RunOptions::complete(const OptionList& options) {
   LoadOptions::complete(options);
-  if ((workload.iterations || workload.trace) && !options.given("duration")) {
-    workload.duration = kMaxDurationOfIterations;
-  }
+  const bool limited = workload.iterations || workload.trace;
+  if (limited && !options.given("duration")) workload.duration = kMaxDurationOfIterations;
   decided = {.clients = options.given("clients"),
              .hold = options.given("hold"),
              .rate = options.given("rate"),
@@ -472,6 +473,21 @@ void RunOptions::complete(const OptionList& options) {
     throw UsageError("--fault cannot be combined with --load alone: give --rtt");
   }
   if (all.size() == 1) workload = all.front();
+  const bool client_fault = std::ranges::any_of(
+      faults, [](const loadgen::Fault& fault) { return loadgen::is_of_client(fault.kind); });
+  if (client_fault && limited) {
+    throw UsageError("--fault client-pause and client-kill cannot be combined with {}",
+                     workload.trace ? "--trace" : "--iterations");
+  }
+  const auto launched = loadgen::cluster::launched();
+  const bool alone = !launched || launched->size < 2;  // ranks end at an agreed time
+  // A fixed time is too short for the verdict of most locks that are slow or rarely contended. The
+  // times of faults refer to the length of the run.
+  const bool contends = alone && workload.clients > 1 && !workload.key_per_client;
+  if (contends && !limited && faults.empty() && !options.given("duration")) {
+    workload.settles_after = workload.duration;
+    workload.duration = std::max(workload.duration, kLongestByDefault);
+  }
   faults = must(loadgen::timetable(std::move(faults), workload.duration), "--fault");
 }
 

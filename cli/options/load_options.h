@@ -102,6 +102,9 @@ struct RunOptions : LoadOptions {
 
 /// Without --duration, a run with --iterations or a trace ends after this time.
 inline constexpr Duration kMaxDurationOfIterations = std::chrono::hours(1);
+/// Without --duration, any other run lasts until it has the contended grants for a verdict, at most
+/// this long.
+inline constexpr Duration kLongestByDefault = std::chrono::seconds(10);
 
 /// The options of a command, bound to `values`, which must outlive the list.
 template <class Options>

@@ -160,7 +160,8 @@ class LeadersRun : public RankRun {
   void await_parts() {
     const Workload& workload = plan_.workload;
     TimePoint until = std::max(link_.now(), start_ + workload.warmup + workload.duration) +
-                      2 * workload.strategy.command_timeout + kBeyondDrain;
+                      workload.longest_run_out() + 2 * workload.strategy.command_timeout +
+                      kBeyondDrain;
     bool hurried = false;
     const auto all_settled = [&] {
       return std::all_of(ranks_.begin(), ranks_.end(),

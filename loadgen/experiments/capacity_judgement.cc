@@ -47,7 +47,8 @@ Unserved unserved_in(const std::vector<const results::Run*>& runs) {
   Unserved sum;
   for (const results::Run* run : runs) {
     const results::Outcomes& o = run->outcomes;
-    const double unserved = number(o.timed_out + o.refused + o.failed + o.unknown + o.abandoned);
+    const double unserved =
+        number(o.timed_out + o.refused + o.failed + o.unknown + results::left_behind(*run));
     sum.unserved += unserved;
     sum.failed += number(o.failed + o.unknown);
     sum.due += number(o.acquired) + unserved;
@@ -178,7 +179,9 @@ StepRuling judge_step(const results::Run& run, std::span<const results::Threshol
   if (const Unserved unserved = unserved_in({&run}); unserved.too_many()) {
     reasons.push_back(unserved.text());
   }
-  if (run.outcomes.acquired == 0) reasons.emplace_back("nothing was granted");
+  if (run.outcomes.acquired == 0 && run.acquire.count == 0) {
+    reasons.emplace_back("nothing was granted");
+  }
   const bool met = reasons.empty();
   const std::vector<std::string> disturbances = results::disturbances(run);
   reasons.insert(reasons.end(), disturbances.begin(), disturbances.end());

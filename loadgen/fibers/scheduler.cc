@@ -19,6 +19,9 @@ namespace {
 // turn would cost more than the shortest sections.
 constexpr int kRunsPerLook = 16;
 constexpr Duration kLongestLook = std::chrono::hours(1);
+// One look in so many is in the sample of turns: reading the clock for each would take as long as a
+// tenth of the shortest sections.
+constexpr unsigned kLooksPerSample = 8;
 // Not zero, so that earlier times exist too. The time of day is 2026-01-01.
 constexpr TimePoint kVirtualStart{std::chrono::hours(1)};
 constexpr WallTime kVirtualWallStart = std::chrono::sys_days(std::chrono::year(2026) / 1 / 1);
@@ -62,14 +65,19 @@ void Fiber::OnStop::operator()() const noexcept {
   stop.wake.fiber.scheduler.post(stop.wake);
 }
 
-tl::expected<std::unique_ptr<Scheduler>, std::string> Scheduler::make(Stacks& stacks, Time time) {
+tl::expected<std::unique_ptr<Scheduler>, std::string> Scheduler::make(Stacks& stacks, Time time,
+                                                                      OnLateTurn on_late_turn) {
   auto descriptors = Descriptors::make();
   if (!descriptors) return tl::unexpected(descriptors.error());
-  return std::unique_ptr<Scheduler>(new Scheduler(stacks, std::move(*descriptors), time));
+  return std::unique_ptr<Scheduler>(
+      new Scheduler(stacks, std::move(*descriptors), time, std::move(on_late_turn)));
 }
 
-Scheduler::Scheduler(Stacks& stacks, std::unique_ptr<Descriptors> descriptors, Time time)
-    : stacks_(stacks), descriptors_(std::move(descriptors)) {
+Scheduler::Scheduler(Stacks& stacks, std::unique_ptr<Descriptors> descriptors, Time time,
+                     OnLateTurn on_late_turn)
+    : stacks_(stacks),
+      descriptors_(std::move(descriptors)),
+      on_late_turn_(std::move(on_late_turn)) {
   if (time == Time::virtual_time) virtual_now_ = kVirtualStart;
 }
 
@@ -85,6 +93,7 @@ void Scheduler::run() noexcept {
   while (true) {
     take_inbox();
     run_ready();
+    if (found_ > 0) note_turns();
     if (!ready_.empty() && runs_since_look_ < kRunsPerLook) continue;
     const bool idle = ready_.empty() && fibers_ == 0;
     if (idle && finishing_.load() && inbox_.load() == nullptr) break;
@@ -210,9 +219,11 @@ void Scheduler::deliver(Wake& wake) noexcept {
   make_ready(wake.fiber);
 }
 
-void Scheduler::make_ready(Fiber& fiber) noexcept {
+bool Scheduler::make_ready(Fiber& fiber) noexcept {
   // The running fiber checks by itself before it waits.
-  if (!fiber.ReadyHook::is_linked() && &fiber != running_) ready_.push_back(fiber);
+  if (fiber.ReadyHook::is_linked() || &fiber == running_) return false;
+  ready_.push_back(fiber);
+  return true;
 }
 
 void Scheduler::take_inbox() noexcept {
@@ -280,12 +291,33 @@ void Scheduler::look_around() noexcept {
     // Asks the kernel only if nothing can happen in virtual time.
     if (longest > Duration::zero()) stand_still();
   } else {
-    descriptors_->harvest(longest, [this](Fiber& fiber) { make_ready(fiber); });
+    look_at_descriptors(longest);
   }
   asleep_.store(false, std::memory_order_relaxed);
   runs_since_look_ = 0;
   if (timers_.next() == TimePoint::max()) return;
   timers_.expire(now(), [this](Timed& timed) { make_ready(static_cast<Fiber&>(timed)); });
+}
+
+void Scheduler::look_at_descriptors(Duration longest) noexcept {
+  const bool sampled = on_late_turn_ && looks_ % kLooksPerSample == 0;
+  ready_before_ = sampled ? static_cast<int>(ready_.size()) : 0;
+  int found = 0;
+  descriptors_->harvest(longest, [this, &found](Fiber& fiber) {
+    if (make_ready(fiber)) ++found;
+  });
+  if (found == 0) return;
+  ++looks_;
+  if (!sampled) return;
+  found_ = found;
+  looked_at_ = now();
+}
+
+/// All that the look found have had their turn: each takes the time as long as the others.
+void Scheduler::note_turns() noexcept {
+  const Duration each = (now() - looked_at_) / std::max(1, runs_since_look_);
+  for (int i = 0; i < found_; ++i) on_late_turn_((ready_before_ + i) * each);
+  found_ = 0;
 }
 
 Duration Scheduler::until_next_timer() noexcept {
@@ -364,11 +396,12 @@ void Scheduler::unwatch_stop(Fiber& self, std::size_t which) noexcept {
   self.watched_stops[which] = {};
 }
 
-tl::expected<std::unique_ptr<Pool>, std::string> Pool::make(int threads, StackSize stack) {
+tl::expected<std::unique_ptr<Pool>, std::string> Pool::make(int threads, StackSize stack,
+                                                            const OnLateTurn& on_late_turn) {
   std::unique_ptr<Pool> pool(new Pool(stack));
   pool->lanes_.reserve(static_cast<std::size_t>(threads));
   for (int i = 0; i < threads; ++i) {
-    auto scheduler = Scheduler::make(pool->stacks_);
+    auto scheduler = Scheduler::make(pool->stacks_, Time::real, on_late_turn);
     if (!scheduler) return tl::unexpected(scheduler.error());
     Lane& lane = *pool->lanes_.emplace_back(std::make_unique<Lane>());
     lane.scheduler = std::move(*scheduler);

@@ -9,6 +9,7 @@
 #include <boost/intrusive/slist.hpp>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -164,13 +165,18 @@ enum class Time {
   virtual_time,
 };
 
+/// Called on a scheduler's thread, for a sample of the answers from sockets: how long the fiber
+/// that waits for it had no turn, as others had theirs. Must not wait.
+using OnLateTurn = std::function<void(Duration)>;
+
 /// Runs the fibers of one thread: each until it waits, then the next one that is ready. Carrier's
 /// methods are for its fibers only, except start() and forget(), which are thread-safe.
 class Scheduler final : public Carrier {
  public:
   /// `stacks` must outlive it. The error says why it cannot be made.
   static tl::expected<std::unique_ptr<Scheduler>, std::string> make(Stacks& stacks,
-                                                                    Time time = Time::real);
+                                                                    Time time = Time::real,
+                                                                    OnLateTurn on_late_turn = {});
   Scheduler(const Scheduler&) = delete;
   Scheduler& operator=(const Scheduler&) = delete;
   ~Scheduler() override;
@@ -205,19 +211,23 @@ class Scheduler final : public Carrier {
                                         boost::intrusive::cache_last<true>,
                                         boost::intrusive::constant_time_size<false>>;
 
-  Scheduler(Stacks& stacks, std::unique_ptr<Descriptors> descriptors, Time time);
+  Scheduler(Stacks& stacks, std::unique_ptr<Descriptors> descriptors, Time time,
+            OnLateTurn on_late_turn);
 
   static void enter(boost::context::detail::transfer_t transfer) noexcept;
   static void run_body(Fiber& fiber) noexcept;
 
   void deliver(Wake& wake) noexcept;
-  void make_ready(Fiber& fiber) noexcept;
+  /// False if it is ready already.
+  bool make_ready(Fiber& fiber) noexcept;
   void take_inbox() noexcept;
   void run_ready() noexcept;
   void prefetch_next() const noexcept;
   void resume(Fiber& fiber) noexcept;
   void end(Fiber& fiber) noexcept;
   void look_around() noexcept;
+  void look_at_descriptors(Duration longest) noexcept;
+  void note_turns() noexcept;
   /// How long nothing happens unless another thread wakes a fiber.
   Duration until_next_timer() noexcept;
   /// Called if nothing more can happen in virtual time. Ends the program if no other thread wakes a
@@ -239,6 +249,12 @@ class Scheduler final : public Carrier {
   std::size_t fibers_ = 0;
   int runs_since_look_ = 0;
 
+  // The turns after a look, for a sample of the looks.
+  const OnLateTurn on_late_turn_;
+  unsigned looks_ = 0;  ///< that found some; may wrap
+  TimePoint looked_at_{};
+  int ready_before_ = 0, found_ = 0;  ///< fibers, by that look; none found: it is not in the sample
+
   // From other threads.
   alignas(kCacheLine) std::atomic<Wake*> inbox_{nullptr};  ///< latest first
   std::atomic<bool> asleep_{false};                        ///< an interrupt is needed
@@ -251,7 +267,8 @@ class Scheduler final : public Carrier {
 class Pool {
  public:
   /// The error says which resource is missing, and why.
-  static tl::expected<std::unique_ptr<Pool>, std::string> make(int threads, StackSize stack = {});
+  static tl::expected<std::unique_ptr<Pool>, std::string> make(int threads, StackSize stack = {},
+                                                               const OnLateTurn& on_late_turn = {});
   Pool(const Pool&) = delete;
   Pool& operator=(const Pool&) = delete;
   ~Pool();

@@ -61,14 +61,22 @@ bool distorts(const HistogramSnapshot& lag, const HistogramSnapshot& acquire, do
   return late > noise && static_cast<double>(late.count()) > highest_share * measured;
 }
 
-bool wakes_too_late(const RunEvidence& evidence) {
+bool is_too_late(const HistogramSnapshot& lag, const RunEvidence& evidence) {
   // A lock in this process takes less time than any timer needs to wake its client.
   const bool noise_counts = evidence.has_store && evidence.acquire.count() > 0;
   return std::any_of(kLagQuantiles.begin(), kLagQuantiles.end(), [&](double quantile) {
-    const HistogramSnapshot &lag = evidence.wake_lag, &acquire = evidence.acquire;
+    const HistogramSnapshot& acquire = evidence.acquire;
     return distorts(lag, acquire, quantile, kLagNoise, kHighestLagShare) ||
            (noise_counts && distorts(lag, acquire, quantile, Duration::zero(), kHighestNoiseShare));
   });
+}
+
+/// Whether leases may be lost as the generator renews late, rather than as the store answers late.
+bool renews_too_late(const RunEvidence& evidence) {
+  // Redisson's interval is a third of the TTL, so two thirds are left for a renewal that is late.
+  constexpr int kTtlPerSlip = 6;
+  const Duration slip = evidence.renewal_slip.max;
+  return slip > evidence.ttl / kTtlPerSlip && slip > 2 * evidence.renewal_duration.max;
 }
 
 std::int64_t p99_us(const HistogramSnapshot& histogram) {
@@ -221,7 +229,19 @@ results::Generator certify(const RunEvidence& evidence) {
   }
   certify_machine(evidence, generator, invalid);
   certify_threads(evidence, generator, invalid);
-  if (wakes_too_late(evidence)) {
+  if (evidence.has_store && is_too_late(evidence.turn_lag, evidence)) {
+    invalid(fmt::format(
+        "clients waited for their turn after an answer, p99 {} µs, with acquire p99 {} µs: fewer "
+        "clients, or more --threads",
+        p99_us(evidence.turn_lag), p99_us(evidence.acquire)));
+  }
+  if (renews_too_late(evidence)) {
+    invalid(
+        fmt::format("leases were renewed up to {:.1f} ms late, with a TTL of {:.1f} ms: the "
+                    "thread of the renewals was busy",
+                    1e3 * seconds(evidence.renewal_slip.max), 1e3 * seconds(evidence.ttl)));
+  }
+  if (is_too_late(evidence.wake_lag, evidence)) {
     invalid(fmt::format("idle clients started late: p99 start delay {} µs, with acquire p99 {} µs",
                         p99_us(evidence.wake_lag), p99_us(evidence.acquire)));
   } else if (distorts(evidence.schedule_lag, evidence.acquire, 0.99, kLagNoise, kHighestLagShare)) {

@@ -61,6 +61,10 @@ struct RunEvidence {
   /// Open loop: actual start after the intended one, up to the first fault.
   HistogramSnapshot schedule_lag;
   HistogramSnapshot wake_lag;  ///< the same for clients that were idle and had to wake up
+  HistogramSnapshot turn_lag;  ///< of clients behind others on their thread, after an answer
+  /// How late renewals were sent, and how long the store took to answer them; empty after a fault.
+  HistogramSnapshot renewal_slip, renewal_duration;
+  Duration ttl{};  ///< of the renewed leases
   HistogramSnapshot acquire;
   std::uint64_t overflowed_samples = 0;
   std::vector<std::string> restarted_servers;

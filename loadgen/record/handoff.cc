@@ -68,7 +68,8 @@ GrantNote HandoffTracker::granted(int key, const WaitTicket& wait, TimePoint gra
       release.served_at = granted_at;
       return false;
     }
-    completed.push_back({granted_at - release.started, !release.overtaken, release.weight});
+    completed.push_back(
+        {release.started, granted_at - release.started, !release.overtaken, release.weight});
     return true;
   });
   return note;
@@ -124,7 +125,7 @@ void HandoffTracker::release_finished(int key, TimePoint started, bool success,
     return;
   }
   if (success) {
-    completed.push_back({found->served_at - started, !found->overtaken, found->weight});
+    completed.push_back({started, found->served_at - started, !found->overtaken, found->weight});
   }
   mine.releases->erase(std::next(found).base());
 }

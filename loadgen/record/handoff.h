@@ -15,6 +15,7 @@ namespace lockbench::loadgen {
 
 /// From the start of a release to the next grant to a client that was then waiting.
 struct Handoff {
+  TimePoint started{};
   Duration taken{};
   bool direct = false;         ///< no later client was granted the lock in between
   std::uint64_t releases = 1;  ///< represented by this one

@@ -234,22 +234,23 @@ void ShardedHistogram::record(Duration sample) noexcept {
 }
 
 void ShardedHistogram::record_evenly(Duration longest, std::uint64_t samples,
-                                     std::uint64_t left_out) noexcept {
+                                     std::uint64_t left_out, Duration shortest) noexcept {
   constexpr double kMostSum = 4e18;  // leaves room in 63 bits
   if (samples <= left_out || longest <= Duration::zero()) return;
   Shard& shard = shards_[0];
-  // Of n samples, the k-th is k/n of the longest.
-  const auto all = static_cast<double>(samples), most = static_cast<double>(longest.count());
+  // Of n samples, the k-th is k/n of the way from the shortest to the longest.
+  const auto all = static_cast<double>(samples), least = static_cast<double>(shortest.count());
+  const double span = static_cast<double>((longest - shortest).count());
   const auto first = static_cast<double>(left_out) + 1;
-  shard.widen_to(std::llround(most * first / all));
+  shard.widen_to(std::llround(least + span * first / all));
   shard.widen_to(longest.count());
-  const double sum = (all - first + 1) * most * (first + all) / (2 * all);
+  const double sum = (all - first + 1) * (least + span * (first + all) / (2 * all));
   shard.sum.fetch_add(static_cast<std::int64_t>(std::min(kMostSum, sum)), kRelaxed);
   std::uint64_t counted = left_out;
   for (std::size_t i = 0; i < kHistogramBuckets && counted < samples; ++i) {
-    const double share = static_cast<double>(Layout::upper(i)) / most;
-    const std::uint64_t so_far =
-        share < 1 ? std::max(left_out, static_cast<std::uint64_t>(all * share)) : samples;
+    const double share = (static_cast<double>(Layout::upper(i)) - least) / span;
+    const auto below = static_cast<std::uint64_t>(all * std::max(share, 0.0));
+    const std::uint64_t so_far = share < 1 ? std::max(left_out, below) : samples;
     shard.buckets[i].fetch_add(so_far - counted, kRelaxed);
     counted = so_far;
   }

@@ -92,9 +92,10 @@ class ShardedHistogram {
 
   /// Takes no lock and allocates nothing. A negative sample is a programming error and counts as 0.
   void record(Duration sample) noexcept;
-  /// Records `samples` samples, spread evenly from zero to the longest, without the `left_out`
-  /// shortest. As quick for billions as for one.
-  void record_evenly(Duration longest, std::uint64_t samples, std::uint64_t left_out = 0) noexcept;
+  /// Records `samples` samples, spread evenly from the shortest to the longest, without the first
+  /// `left_out`. As quick for billions as for one.
+  void record_evenly(Duration longest, std::uint64_t samples, std::uint64_t left_out = 0,
+                     Duration shortest = {}) noexcept;
 
   /// Adds samples that were recorded elsewhere.
   void add(const HistogramSnapshot& more) noexcept;

@@ -68,8 +68,12 @@ struct ByKind {
   }
 };
 
-/// Figures of the warm-up (unmeasured) and of grants after the load's end are separate: only the
-/// series includes them.
+/// Figures of the warm-up (unmeasured), and of what comes after the measured window while its last
+/// waits run out (ending), are separate. A wait belongs to the phase in which it was due to begin,
+/// and a handoff to that of its release, with their whole lengths; a wait through the whole window
+/// belongs to the window. A section, its grant and its
+/// effort belong to the phase of the grant: otherwise a lock would seem to carry what it only
+/// queued.
 enum class Phase : std::uint8_t { unmeasured, measured, ending };
 inline constexpr std::array kPhases{Phase::unmeasured, Phase::measured, Phase::ending};
 
@@ -92,6 +96,7 @@ enum class Timing : std::size_t {
   transaction_cut,
   transaction_service,  ///< the same from the actual start
   transaction_service_cut,
+  carried,  ///< waits of whole sections that began in the warm-up and ended in the measured window
   hold,
   release,
   handoff,
@@ -99,6 +104,7 @@ enum class Timing : std::size_t {
   turnaround,    ///< from the start of an awaited release to the next grant, to any client
   schedule_lag,  ///< open loop: actual start after intended start
   wake_lag,      ///< the part of schedule_lag that the generator causes by waking up late
+  turn_lag,      ///< from the arrival of an answer until its client's turn on the thread; a sample
   loss_to_knowledge,
   renewal_duration,
   renewal_slip,
@@ -114,6 +120,7 @@ constexpr Timing acquire_timing(AcquireOutcome outcome) { return static_cast<Tim
 enum class Count : std::size_t {
   sections,
   shared_sections,
+  grants,
   attempts,
   granted_attempts,  ///< of granted acquisitions only, like the three parts of their time below
   commands,          ///< of the lock, including those for renewal and notification
@@ -272,6 +279,7 @@ inline constexpr auto kTimings = std::to_array<TimingInfo>({
     {Timing::transaction_service,
      field<&results::Run::transactions, &results::Transactions::acquire_service>},
     cut(Timing::transaction_service_cut, Timing::transaction_service),
+    {Timing::carried},
     {Timing::hold, field<&results::Run::hold>,
      metric("lockbench_hold_duration_seconds",
             "Time inside the section; of several locks, from the grant of each.")},
@@ -288,6 +296,7 @@ inline constexpr auto kTimings = std::to_array<TimingInfo>({
      metric("lockbench_schedule_lag_seconds",
             "Open loop: how late sections began, compared with their intended start.")},
     {Timing::wake_lag},
+    {Timing::turn_lag},
     {Timing::loss_to_knowledge, field<&results::Run::loss_to_knowledge>,
      metric("lockbench_loss_to_knowledge_seconds",
             "Time from the end of a lost lease's validity until its holder knew.")},
@@ -309,6 +318,7 @@ inline constexpr auto kTimings = std::to_array<TimingInfo>({
 inline constexpr auto kCounts = std::to_array<CountInfo>({
     {Count::sections, field<&results::Run::sections>},
     {Count::shared_sections, field<&results::Run::shared_sections>},
+    {Count::grants, field<&results::Run::outcomes, &results::Outcomes::acquired>},
     {Count::attempts, nullptr,
      metric("lockbench_acquire_attempts_total", "Attempts to get the lock.")},
     {Count::granted_attempts},

@@ -139,9 +139,12 @@ void ClientWaits::add(int client, const Bucket& more) noexcept {
 }
 
 std::optional<results::ByClient> ClientWaits::by_client() const {
+  // With fewer waits, a p99 is the longest.
+  constexpr double kFewestForP99 = 100;
   struct Percentile {
     double value = 0;
     bool at_least = false;
+    bool of_few = false;
   };
   const auto percentile = [](const Waits& waits, double share) -> Percentile {
     const std::size_t bucket = bucket_at(waits.seen, share);
@@ -163,7 +166,8 @@ std::optional<results::ByClient> ClientWaits::by_client() const {
       own.add(bucket, bucket.waits);
       all.add(bucket, bucket.waits / total);
     }
-    const Percentile p99 = percentile(own, 0.99);
+    Percentile p99 = percentile(own, 0.99);
+    p99.of_few = total < kFewestForP99;
     if (p99.value > worst.value || (p99.value == worst.value && p99.at_least)) worst = p99;
   }
   if (!any) return std::nullopt;
@@ -176,6 +180,7 @@ std::optional<results::ByClient> ClientWaits::by_client() const {
   set("p99", result.p99, percentile(all, 0.99));
   set("p999", result.p999, percentile(all, 0.999));
   set("worst_p99", result.worst_p99, worst);
+  result.worst_is_longest = worst.of_few;
   return result;
 }
 
@@ -206,12 +211,10 @@ Counts ClientRecord::counts(Phase phase) const {
   return counts;
 }
 
-std::uint64_t ClientRecord::total(Count what) const {
+std::uint64_t ClientRecord::total(Count what, Phase phase) const {
   const auto at = static_cast<std::size_t>(what);
   if (at >= kClientCounts) return 0;
-  std::uint64_t total = 0;
-  for (const Sums& sums : sums_) total += sums[at].load(memory_order_relaxed);
-  return total;
+  return sums_[static_cast<std::size_t>(phase)][at].load(memory_order_relaxed);
 }
 
 Recorder::Recorder(int clients, int nodes)
@@ -233,10 +236,15 @@ Counts Recorder::totals() const {
   return all;
 }
 
+std::uint64_t Recorder::total(Count what, Phase phase) const {
+  std::uint64_t total = services_[static_cast<std::size_t>(phase)][what].load(memory_order_relaxed);
+  for (const ClientRecord& client : clients_) total += client.total(what, phase);
+  return total;
+}
+
 std::uint64_t Recorder::total(Count what) const {
   std::uint64_t total = 0;
-  for (const ClientRecord& client : clients_) total += client.total(what);
-  for (const auto& services : services_) total += services[what].load(memory_order_relaxed);
+  for (const Phase phase : kPhases) total += this->total(what, phase);
   return total;
 }
 

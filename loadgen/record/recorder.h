@@ -75,10 +75,12 @@ class alignas(64) ClientRecord {
   /// The same for a single count, below kClientCounts.
   void add(Phase phase, Count what, std::uint64_t more = 1);
   Counts counts(Phase phase) const;
-  /// Of a single count, in all phases.
-  std::uint64_t total(Count what) const;
+  std::uint64_t total(Count what, Phase phase) const;
 
   std::atomic<ClientState> state{ClientState::idle};
+  /// Intended start of the wait under way, or of the next one; min(): about to be drawn; max():
+  /// none.
+  std::atomic<TimePoint> since{TimePoint::max()};
 
  private:
   using Sums = std::array<std::atomic<std::uint64_t>, kClientCounts>;
@@ -131,6 +133,7 @@ class Recorder {
   /// Of all phases.
   Counts totals() const;
   /// Of a single count: far cheaper with many clients.
+  std::uint64_t total(Count what, Phase phase) const;
   std::uint64_t total(Count what) const;
   std::uint64_t clients_in(ClientState state) const;
   std::uint64_t outcome_count(Phase phase, AcquireOutcome outcome) const;

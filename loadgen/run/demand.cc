@@ -45,27 +45,40 @@ constexpr long double kFarNanoseconds = 1e18L;
 
 Schedule::Schedule(double per_second, Arrival arrival, TimePoint start, std::uint64_t seed,
                    const Share& share)
-    : per_second_(per_second), arrival_(arrival), start_(start), share_(share), random_(seed) {
+    : per_second_(per_second),
+      arrival_(arrival),
+      start_(start),
+      share_(share),
+      state_{.random = Random(seed)} {
   if (!(per_second > 0) || !std::isfinite(per_second)) {
     throw std::invalid_argument("a schedule's rate must be above 0 and finite");
   }
 }
 
-TimePoint Schedule::next() {
+TimePoint Schedule::draw(State& state) const {
+  const bool poisson = arrival_ == Arrival::poisson;
   long double gaps = 0;
-  {
-    const std::scoped_lock lock(mutex_);
-    // Ends: of every `clients` starts in a row, a share takes at least one.
-    bool taken = false;
-    while (!taken) {
-      if (arrival_ == Arrival::poisson) elapsed_gaps_ += draw_exponential(random_);
-      gaps = arrival_ == Arrival::poisson ? elapsed_gaps_ : static_cast<long double>(issued_);
-      taken = share_.takes(issued_++);
-    }
+  // Ends: of every `clients` starts in a row, a share takes at least one.
+  bool taken = false;
+  while (!taken) {
+    if (poisson) state.elapsed_gaps += draw_exponential(state.random);
+    gaps = poisson ? state.elapsed_gaps : static_cast<long double>(state.issued);
+    taken = share_.takes(state.issued++);
   }
   // Counted from the start each time, so that rounding to nanoseconds does not add up.
   const long double nanoseconds = std::min(kFarNanoseconds, gaps * 1e9L / per_second_);
   return start_ + Duration(std::llround(nanoseconds));
+}
+
+TimePoint Schedule::next() {
+  const std::scoped_lock lock(mutex_);
+  return draw(state_);
+}
+
+bool Schedule::has_passed(TimePoint until) const {
+  const std::scoped_lock lock(mutex_);
+  State ahead = state_;
+  return draw(ahead) >= until;
 }
 
 Schedule::Due Schedule::due_before(TimePoint until) {

@@ -79,6 +79,9 @@ class Schedule {
   /// Never earlier than the previous one; in the past if the clients are late.
   TimePoint next();
 
+  /// Whether no more starts before `until` will come. Issues none.
+  bool has_passed(TimePoint until) const;
+
   struct Due {
     std::uint64_t count = 0;
     Duration longest{};  ///< since the first of these
@@ -92,10 +95,15 @@ class Schedule {
   const Arrival arrival_;
   const TimePoint start_;
   const Share share_;
-  std::mutex mutex_;
-  Random random_;
-  std::uint64_t issued_ = 0;
-  double elapsed_gaps_ = 0;  ///< sum of Poisson gaps, each in units of the mean gap
+  struct State {
+    Random random;
+    std::uint64_t issued = 0;
+    double elapsed_gaps = 0;  ///< sum of Poisson gaps, each in units of the mean gap
+  };
+  TimePoint draw(State& state) const;
+
+  mutable std::mutex mutex_;
+  State state_;
 };
 
 /// Makes two clients meet at a lock at intervals: while one holds it, its rival is called, requests

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <exception>
 #include <limits>
 #include <utility>
@@ -32,6 +33,15 @@ Done read_parameter(std::optional<std::string_view> text, Fault& fault) {
       return wrong(fmt::format("a delay of up to {}: delay:5ms", format_duration(kLongestDelay)));
     }
     fault.delay = *delay;
+    return {};
+  }
+  if (fault.kind == FaultKind::client_pause) {
+    const auto lasts = parse_duration(text.value_or(""));
+    if (!lasts || *lasts < kShortest || *lasts > kLongestDelay) {
+      return wrong(fmt::format("a pause of {} to {}: client-pause:2s", format_duration(kShortest),
+                               format_duration(kLongestDelay)));
+    }
+    fault.lasts = *lasts;
     return {};
   }
   if (!text) return {};
@@ -62,6 +72,10 @@ Done read_times(std::string_view text, Fault& fault) {
   if (!at) return tl::unexpected(at.error());
   fault.at = *at;
   if (plus == std::string_view::npos) return {};
+  if (fault.lasts) {
+    return tl::unexpected(fmt::format("a pause has its length before the @: {}:2s@{}",
+                                      to_string(fault.kind), format_duration(fault.at)));
+  }
   const auto lasts = parse_duration(text.substr(plus + 1));
   if (!lasts) return tl::unexpected(lasts.error());
   if (*lasts < kShortest) {
@@ -110,8 +124,9 @@ std::optional<Duration> Fault::heals_at() const {
 }
 
 std::string Fault::to_string() const {
+  const bool said = !lasts || kind == FaultKind::client_pause;
   return fmt::format("{}@{}{}", what, format_duration(at),
-                     lasts ? "+" + format_duration(*lasts) : "");
+                     said ? "" : "+" + format_duration(*lasts));
 }
 
 tl::expected<Fault, std::string> parse_fault(const std::string& text) {
@@ -170,6 +185,12 @@ bool restarts_servers(const std::vector<Fault>& faults) {
   });
 }
 
+bool strikes_servers(const std::vector<Fault>& faults) {
+  return restarts_servers(faults) || std::ranges::any_of(faults, [](const Fault& fault) {
+           return fault.kind == FaultKind::store_freeze || fault.kind == FaultKind::node_freeze;
+         });
+}
+
 RecoveryMeter::RecoveryMeter(double before) : before_(before), window_(window_for(before)) {}
 
 std::optional<RecoveryMeter> RecoveryMeter::after(Duration time, std::uint64_t count) {
@@ -185,7 +206,10 @@ void RecoveryMeter::read(TimePoint now, std::uint64_t count) {
   if (now - first.at < window_) return;
   const double share = static_cast<double>(count - first.count) / seconds(now - first.at) / before_;
   const bool over = healed_at_ && back_at_;
-  if (!over) lowest_share_ = std::min(lowest_share_.value_or(share), share);
+  // A dip within three standard deviations of a Poisson count is chance.
+  const double noise = 3 / std::sqrt(before_ * seconds(now - first.at));
+  const double dip = share < 1 - noise ? share : std::max(share, 1.0);
+  if (!over) lowest_share_ = std::min(lowest_share_.value_or(dip), dip);
   const bool in_time = !healed_at_ || first.at >= *healed_at_;
   if (in_time && !back_at_ && share >= kBackShare) back_at_ = first.at;
 }
@@ -232,9 +256,32 @@ void FaultPlayer::play(const std::stop_token& stop) {
     const Fault& fault = faults_[struck_];
     if (!wait_until(begin + fault.at, stop)) return;
     std::optional<TimePoint> next_at;
+    if (is_of_client(fault.kind) && !strike_client(fault, stop)) return;
     if (++struck_ < faults_.size()) next_at = begin + faults_[struck_].at;
     strike(fault, next_at, since, stop);
   }
+}
+
+bool FaultPlayer::strike_client(const Fault& fault, const std::stop_token& stop) {
+  const auto struck = env_->make_event();
+  run_.victim->arm(fault, *struck);
+  const WaitResult waited = env_->wait(struck.get(), TimePoint::max(), stop);
+  run_.victim->disarm();
+  return waited == WaitResult::signalled;
+}
+
+FaultPlayer::Done FaultPlayer::inject(const Fault& fault) {
+  if (is_of_client(fault.kind)) return {};  // struck already
+  return guarded([&] { return target_.inject(run_.strategy, fault); });
+}
+
+FaultPlayer::Done FaultPlayer::heal(const Fault& fault) {
+  if (is_of_client(fault.kind)) {
+    // Without a length, not even while the last waits run out.
+    if (fault.lasts) run_.victim->replace();
+    return {};
+  }
+  return guarded([&] { return target_.heal(run_.strategy, fault); });
 }
 
 void FaultPlayer::strike(const Fault& fault, std::optional<TimePoint> next_at,
@@ -249,13 +296,12 @@ void FaultPlayer::strike(const Fault& fault, std::optional<TimePoint> next_at,
                           .lowest_share = std::numeric_limits<double>::quiet_NaN()};
   auto recovery = RecoveryMeter::after(now.at - since.at, now.count - since.count);
   tell(fault, true);
-  const auto inject = [&] { return target_.inject(run_.strategy, fault); };
-  if (note(fault, guarded(inject))) {
+  if (note(fault, inject(fault))) {
     if (!report_.lag_before) report_.lag_before = std::move(lag_before);
     watch(fault, next_at, recovery, mark, stop);
     report_.marks.push_back(std::move(mark));
   } else {
-    note(fault, guarded([&] { return target_.heal(run_.strategy, fault); }));
+    note(fault, heal(fault));
     tell(fault, false);
   }
 }
@@ -263,11 +309,14 @@ void FaultPlayer::strike(const Fault& fault, std::optional<TimePoint> next_at,
 void FaultPlayer::watch(const Fault& fault, std::optional<TimePoint> next_at,
                         std::optional<RecoveryMeter>& recovery, results::FaultMark& mark,
                         const std::stop_token& stop) {
-  const std::optional<Duration> heals_at = fault.heals_at();
+  const TimePoint begin = run_.measure_start;
+  std::optional<Duration> heals_at = fault.heals_at();
+  // A client is struck when it next holds a lock.
+  if (heals_at && is_of_client(fault.kind)) heals_at = env_->now() - begin + *fault.lasts;
   Done healed;
   std::atomic<bool> over{false};
-  const auto heal = [&] {
-    healed = guarded([&] { return target_.heal(run_.strategy, fault); });
+  const auto make_well = [&] {
+    healed = heal(fault);
     over = true;
   };
   std::unique_ptr<Task> healing;  // ends before the objects that it writes to
@@ -278,16 +327,16 @@ void FaultPlayer::watch(const Fault& fault, std::optional<TimePoint> next_at,
   while (!stop.stop_requested()) {
     const auto [now, sections] = read();
     if (recovery) recovery->read(now, sections);
-    if (!begun && heals_at && now >= run_.measure_start.load() + *heals_at) {
+    if (!begun && heals_at && now >= begin + *heals_at) {
       begun = true;
       // In a task of its own, as the player goes on measuring: the servers' time to start is part
       // of the recovery. Without a task, heals here.
-      auto task = Carrier::current().start([&](const std::stop_token&) { heal(); },
+      auto task = Carrier::current().start([&](const std::stop_token&) { make_well(); },
                                            [](const std::string& /*why*/) {});
       if (task) {
         healing = *std::move(task);
       } else {
-        heal();
+        make_well();
       }
       mark.healed_seconds = since_load(now);
       if (recovery) recovery->healed(now);
@@ -297,12 +346,12 @@ void FaultPlayer::watch(const Fault& fault, std::optional<TimePoint> next_at,
     if (is_over && (!recovery || recovery->back_at() || (next_at && now >= *next_at))) break;
     TimePoint wake_at = now + step;
     if (!begun && heals_at) {
-      wake_at = std::min(wake_at, run_.measure_start.load() + *heals_at);
+      wake_at = std::min(wake_at, begin + *heals_at);
     }
     wait_until(wake_at, stop);
   }
   healing.reset();
-  if (!begun) heal();
+  if (!begun) make_well();
   note(fault, healed);
   if (!told) tell(fault, false);
   if (!recovery) return;

@@ -25,16 +25,23 @@ enum class FaultKind {
   store_freeze,  ///< the server is paused
   node_kill,     ///< the same for some of several servers
   node_freeze,
-  failover,   ///< the primary or leader is killed and another server takes over
-  partition,  ///< a share of the clients' connections is blocked
-  delay,      ///< every round trip takes longer
+  failover,      ///< the primary or leader is killed and another server takes over
+  partition,     ///< a share of the clients' connections is blocked
+  delay,         ///< every round trip takes longer
+  client_pause,  ///< a client that holds a lock stands still
+  client_kill,   ///< it dies: its connections close, and its lock is not released
 };
 
 /// Their names, in that order, on the command line, in result files and as metric labels.
-inline constexpr std::array<std::string_view, 7> kFaults = {
-    "store-kill", "store-freeze", "node-kill", "node-freeze", "failover", "partition", "delay"};
+inline constexpr std::array<std::string_view, 9> kFaults = {
+    "store-kill", "store-freeze", "node-kill",    "node-freeze", "failover",
+    "partition",  "delay",        "client-pause", "client-kill"};
 
 std::string_view to_string(FaultKind kind);
+/// Whether it strikes a client, and no server.
+constexpr bool is_of_client(FaultKind kind) {
+  return kind == FaultKind::client_pause || kind == FaultKind::client_kill;
+}
 
 struct Fault {
   FaultKind kind = FaultKind::store_kill;
@@ -42,10 +49,10 @@ struct Fault {
   /// From the start of the measured part.
   Duration at{};
   /// The requested time from the fault to its healing.
-  std::optional<Duration> lasts;
-  int nodes = 1;       ///< node_kill, node_freeze: their number
-  double share = 0.5;  ///< partition: of the connections
-  Duration delay{};    ///< delay: added to each round trip
+  std::optional<Duration> lasts;  ///< of a client, from the moment that it is struck
+  int nodes = 1;                  ///< node_kill, node_freeze: their number
+  double share = 0.5;             ///< partition: of the connections
+  Duration delay{};               ///< delay: added to each round trip
 
   /// When it is healed; nothing: at the end of the run. A failover without a length promotes the
   /// new primary immediately.
@@ -64,6 +71,8 @@ tl::expected<std::vector<Fault>, std::string> timetable(std::vector<Fault> fault
 
 /// Whether one of them restarts servers, which the run must then expect.
 bool restarts_servers(const std::vector<Fault>& faults);
+/// The same, or freezes them, after which they may elect another leader.
+bool strikes_servers(const std::vector<Fault>& faults);
 
 /// The servers of a run and the connections to them, on which faults are injected. One call at a
 /// time, from any thread.
@@ -103,8 +112,8 @@ class RecoveryMeter {
   /// The start of the first whole window, since the first reading or since healed(), with at least
   /// 90 % of the rate before.
   std::optional<TimePoint> back_at() const { return back_at_; }
-  /// Throughput of the worst whole window until recovery, as a share of the rate before; above 1 if
-  /// there was no dip. 1 before the first whole window.
+  /// Throughput of the worst whole window until recovery, as a share of the rate before; at least 1
+  /// if there was no dip, or one that may be chance. 1 before the first whole window.
   double lowest_share() const { return lowest_share_.value_or(1); }
 
  private:
@@ -148,6 +157,10 @@ class FaultPlayer {
   /// Lasts until the fault is healed and throughput has recovered, or the next fault is due.
   void strike(const Fault& fault, std::optional<TimePoint> next_at, const SectionsDone& since,
               const std::stop_token& stop);
+  /// Returns when the client is struck; false: the run ends before.
+  bool strike_client(const Fault& fault, const std::stop_token& stop);
+  Done inject(const Fault& fault);
+  Done heal(const Fault& fault);
   void watch(const Fault& fault, std::optional<TimePoint> next_at,
              std::optional<RecoveryMeter>& recovery, results::FaultMark& mark,
              const std::stop_token& stop);

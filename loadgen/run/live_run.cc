@@ -76,8 +76,10 @@ class LiveRun {
     SeriesSampler sampler(run_);
     const TimePoint ended_at = drive(sampler, result.series);
     resources_.load_ends();
+    // Waits that a fault still holds up can end only after it.
     end_faults(result);
-    drain(std::min(ended_at, run_.load_end.load()));
+    run_out();
+    drain();
     sampler.complete(result.series.back());
     PartOfRun part = part_of(result.series, ended_at);
     if (!joint_) {
@@ -104,8 +106,12 @@ class LiveRun {
     auto ready = equip(plan_, *env_, run_);
     if (ready && !Carrier::current().shared()) {
       const int threads = generator_threads(plan_.workload, resources_.has_private_servers());
-      ready = fibers::Pool::make(threads).map(
-          [this](std::unique_ptr<fibers::Pool> made) { pool_ = std::move(made); });
+      const auto note_late_turn = [this](Duration late) {
+        if (!run_.started.load(std::memory_order_acquire)) return;
+        run_.recorder.histograms(run_.phase_at(BootClock::now()))[Timing::turn_lag].record(late);
+      };
+      ready = fibers::Pool::make(threads, {}, note_late_turn)
+                  .map([this](std::unique_ptr<fibers::Pool> made) { pool_ = std::move(made); });
     }
     if (ready) {
       const double clients = progress_.clients = run_.share.count();
@@ -117,20 +123,33 @@ class LiveRun {
     return joint_ ? joint_->ready(ready) : ready;
   }
 
+  /// Lets the waits of the measured window end under the same load, and then ends the load.
+  void run_out() {
+    crew_.run_out(run_.measure_end.load() + plan_.workload.longest_run_out());
+    cut_off(env_->now());
+  }
+
+  /// Cuts off the waits that are left. The first call counts.
+  void cut_off(TimePoint now) {
+    if (run_.load_end.load() == TimePoint::max()) run_.load_end = now;
+    run_.over.request_stop();
+  }
+
   /// Lets the clients end, and counts the sections that they did not begin.
-  void drain(TimePoint measured_until) {
+  void drain() {
     const bool hurried = joint_ && external_.stop_requested();
     crew_.drain(hurried ? std::optional(kDrainAfterStop) : std::nullopt);
     resources_.drained();
-    crew_.count_never_begun(measured_until);
-    for (const Duration waited : run_.handoff.unserved(measured_until)) {
-      run_.recorder.histograms(Phase::measured)[Timing::handoff_cut].record(waited);
+    const TimePoint cut = run_.load_end;
+    crew_.count_never_begun(cut);
+    for (const Duration waited : run_.handoff.unserved(cut)) {
+      run_.recorder.histograms(run_.phase_at(cut - waited))[Timing::handoff_cut].record(waited);
     }
   }
 
   /// This process's part of a joint run. `ended_at`: the end of its load, or now.
   PartOfRun part_of(const std::vector<results::SeriesPoint>& series, TimePoint ended_at) {
-    const TimePoint measured_until = std::min(ended_at, run_.load_end.load());
+    const TimePoint measured_until = std::min(ended_at, run_.measure_end.load());
     return {.run = run_,
             .series = series,
             .measured = std::max(measured_until - run_.measure_start.load(), Duration::zero()),
@@ -155,6 +174,10 @@ class LiveRun {
       if (const auto cpu = server_cpu_seconds(usage)) {
         result.server_cpu_seconds_per_section = *cpu / sections;
       }
+      // On the lock's own server, the audit's counter would count too.
+      if (usage.commands && plan_.workload.resource == Resource::memory) {
+        result.server_commands_per_section = *usage.commands / sections;
+      }
       if (const auto bytes = resources_.bytes()) {
         result.bytes_per_section = static_cast<double>(*bytes) / sections;
       }
@@ -174,8 +197,8 @@ class LiveRun {
     remove_keys(all);
   }
 
-  /// From the start of the load to its end; takes at least one sample for the series. Returns when
-  /// the load ended.
+  /// From the start of the load to the end of the measured window; takes at least one sample for
+  /// the series. Returns when the window ended.
   TimePoint drive(SeriesSampler& sampler, std::vector<results::SeriesPoint>& series) {
     const Workload& workload = plan_.workload;
     run_.load_start = agreed_start_.value_or(env_->now());
@@ -187,7 +210,7 @@ class LiveRun {
     const bool gets_faster = !joint_ && plan_.warms_up && plan_.warms_up(run_.strategy);
     if (gets_faster && warmup > Duration::zero()) warmup = std::max(warmup, kWarmUpOfServers);
     run_.measure_start = run_.load_start + warmup;
-    run_.load_end = run_.measure_start.load() + workload.duration;
+    run_.measure_end = run_.measure_start.load() + workload.duration;
     run_.started.store(true, std::memory_order_release);
     crew_.begin();
     progress_.clients_connected = run_.share.count();
@@ -197,11 +220,12 @@ class LiveRun {
     TimePoint now = run_.load_start;
     bool over = false, done = false;
     while (!over) {
-      over = crew_.wait(std::min(next_sample, run_.load_end.load()));
+      over = crew_.wait(std::min(next_sample, run_.measure_end.load()));
       now = env_->now();
       // A client that ended the run also left, which notified the runner.
       done = run_.over.stop_requested();
-      over = over || done || now >= run_.load_end.load() || (now >= next_sample && settled(now));
+      const bool cut = over || done;
+      over = cut || now >= run_.measure_end.load() || (now >= next_sample && settled(now));
       if (over || now >= next_sample) {
         const double sampled_at = series.empty() ? 0 : series.back().t;
         series.push_back(sampler.sample(now));
@@ -227,8 +251,8 @@ class LiveRun {
         // Sampled before this, so that the last point shows waiting and holding clients; the
         // clients have worked on meanwhile.
         if (!done) now = env_->now();
-        if (now < run_.load_end.load()) run_.load_end = now;
-        run_.over.request_stop();
+        if (now < run_.measure_end.load()) run_.measure_end = now;
+        if (cut) cut_off(now);
       }
       report_load(now, over);
     }
@@ -315,9 +339,15 @@ class LiveRun {
     evidence.cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
     evidence.has_store = !urls_of(run.strategy, run.endpoints).empty();
     evidence.wake_lag = histograms[Timing::wake_lag].snapshot();
+    evidence.turn_lag = histograms[Timing::turn_lag].snapshot();
+    if (plan_.faults.empty()) {
+      evidence.renewal_slip = histograms[Timing::renewal_slip].snapshot();
+      evidence.renewal_duration = histograms[Timing::renewal_duration].snapshot();
+    }
+    evidence.ttl = run.workload.ttl;
     evidence.acquire = histograms[Timing::acquired].snapshot();
     evidence.wall_seconds = seconds(ended_at - run_.load_start);
-    evidence.overrun_seconds = seconds(ended_at - run_.load_end.load());
+    evidence.overrun_seconds = seconds(ended_at - run_.measure_end.load());
     resources_.add_to(evidence);
     return evidence;
   }
@@ -335,7 +365,7 @@ class LiveRun {
     evidence.schedule_lag = lag_before_faults_.value_or(
         all.recorder.histograms(Phase::measured)[Timing::schedule_lag].snapshot());
     if (!plan_.stops_servers) evidence.restarted_servers = usage.gone;
-    if (!restarts_servers(plan_.faults)) {
+    if (!strikes_servers(plan_.faults)) {
       evidence.restarted_servers.insert(evidence.restarted_servers.end(), usage.restarts.begin(),
                                         usage.restarts.end());
     }

@@ -31,7 +31,9 @@ class LocalCrew {
         pool_(pool),
         env_(env),
         external_(std::move(external)),
-        changed_(Carrier::current().make_event()) {}
+        changed_(Carrier::current().make_event()) {
+    run_.late_wait = changed_.get();
+  }
 
   /// Starts the clients and waits until all are connected; calls `connected` with the number
   /// connected so far. If one fails, or after a stop, no client is left. The error says why.
@@ -104,6 +106,16 @@ class LocalCrew {
     }
   }
 
+  /// After the measured window: waits until every wait that belongs to it has ended, at most until
+  /// `until`. Meanwhile the clients go on with the same load.
+  void run_out(TimePoint until) {
+    int settled = 0;
+    while (!is_settled(settled) && state().working > 0 && env_.now() < until &&
+           !run_.over.stop_requested() && !external_.stop_requested()) {
+      await_change(until, external_);
+    }
+  }
+
   /// After the load: lets clients finish their sections, and ends them. Waits for `patience`, by
   /// default as long as a store may take to answer.
   void drain(std::optional<Duration> patience) {
@@ -115,8 +127,10 @@ class LocalCrew {
     clients_.clear();  // waits for their ends
   }
 
-  /// After drain(): counts the sections that were due before `until` and never begun.
-  void count_never_begun(TimePoint until) {
+  /// After drain(): counts the sections that were due in the measured window and never begun,
+  /// though the run ended only at `cut`.
+  void count_never_begun(TimePoint cut) {
+    const TimePoint until = run_.measure_end;
     // Nothing counts before the measured part.
     if (!run_.schedule || run_.demand_met || until <= run_.measure_start.load()) return;
     const Workload& workload = run_.workload;
@@ -126,12 +140,14 @@ class LocalCrew {
     if (workload.trace) left = std::min(left, workload.trace->transactions - run_.ended_of_trace);
     if (left == 0) return;
     // Due, but without a free client: they have waited since their intended start.
-    const auto [due, longest] = run_.schedule->due_before(until);
+    const auto [due, to_window_end] = run_.schedule->due_before(until);
     const std::uint64_t beyond = due - std::min(due, left);
+    const Duration shortest = std::max(cut - until, Duration::zero());
+    const Duration longest = shortest + to_window_end;
     Recorder::Histograms& histograms = run_.recorder.histograms(Phase::measured);
-    histograms[Timing::abandoned].record_evenly(longest, due, beyond);
+    histograms[Timing::abandoned].record_evenly(longest, due, beyond, shortest);
     if (workload.has_transactions()) {
-      histograms[Timing::transaction_cut].record_evenly(longest, due, beyond);
+      histograms[Timing::transaction_cut].record_evenly(longest, due, beyond, shortest);
     }
     // Their modes were never drawn, so they get the load's shares. Modes of a trace are unknown.
     if (workload.has_shared_sections() && !workload.trace) {
@@ -140,14 +156,26 @@ class LocalCrew {
             std::llround(static_cast<double>(sections) * workload.shared_share));
       };
       const std::uint64_t shared = shared_of(due), shared_beyond = shared_of(beyond);
-      histograms[Timing::shared_cut].record_evenly(longest, shared, shared_beyond);
-      histograms[Timing::exclusive_cut].record_evenly(longest, due - shared,
-                                                      beyond - shared_beyond);
+      histograms[Timing::shared_cut].record_evenly(longest, shared, shared_beyond, shortest);
+      histograms[Timing::exclusive_cut].record_evenly(longest, due - shared, beyond - shared_beyond,
+                                                      shortest);
     }
-    histograms[Timing::schedule_lag].record_evenly(longest, due, beyond);
+    histograms[Timing::schedule_lag].record_evenly(longest, due, beyond, shortest);
   }
 
  private:
+  /// Whether the waits of all clients from the `settled`-th on, and of starts to come, begin after
+  /// the window. Moves `settled` on: a client that has begun such a wait has no other left.
+  bool is_settled(int& settled) const {
+    const TimePoint end = run_.measure_end;
+    if (run_.schedule && !run_.schedule->has_passed(end)) return false;
+    for (; settled < run_.share.count(); ++settled) {
+      const ClientRecord& client = run_.recorder.client(run_.share.number(settled));
+      if (client.since.load(std::memory_order_acquire) < end) return false;
+    }
+    return true;
+  }
+
   struct State {
     int connected = 0, working = 0, failed = 0;
     std::string connect_error;  ///< why a client could not connect; empty: none failed
@@ -177,7 +205,23 @@ class LocalCrew {
   }
 
   void run_client(int number) {
-    Worker worker(run_, number);
+    for (int life = 0; live(number, life) && await_replacement(); ++life) {
+    }
+  }
+
+  /// A killed client is dead until another one takes its place; false: until the end.
+  bool await_replacement() {
+    constexpr Duration kLook = std::chrono::milliseconds(10);
+    Carrier& carrier = Carrier::current();
+    while (run_.victim->is_dead() && !run_.over.stop_requested()) {
+      carrier.wait(nullptr, carrier.now() + kLook, run_.over.get_token());
+    }
+    return !run_.over.stop_requested();
+  }
+
+  /// Returns whether it was killed, and so may be replaced.
+  bool live(int number, int life) {
+    Worker worker(run_, number, life);
     const StoreResult<void> connected = worker.connect();
     change([&](State& state) {
       if (connected) {
@@ -187,7 +231,19 @@ class LocalCrew {
         state.connect_error = connected.error().message;
       }
     });
-    if (!connected) return;
+    if (!connected) {
+      if (life > 0) run_.recorder.failure(connected.error().message);
+      return false;
+    }
+    work(worker);
+    if (worker.is_dead()) return true;
+    // Stays connected, also if it has nothing left to do: a server with fewer clients is another
+    // one.
+    Carrier::current().wait(nullptr, TimePoint::max(), run_.over.get_token());
+    return false;
+  }
+
+  void work(Worker& worker) {
     // Counts down on any exit.
     struct Working {
       ~Working() {
@@ -205,7 +261,9 @@ class LocalCrew {
   void client_failed(int number, const std::string& why) {
     const std::string line = fmt::format("client {} ended: {}", number + 1, why);
     run_.recorder.failure(line);
-    run_.recorder.client(number).state.store(ClientState::idle, std::memory_order_relaxed);
+    ClientRecord& client = run_.recorder.client(number);
+    client.state.store(ClientState::idle, std::memory_order_relaxed);
+    client.since.store(TimePoint::max(), std::memory_order_release);
     change([&](State& state) {
       ++state.failed;
       if (state.connect_error.empty()) state.connect_error = line;

@@ -34,27 +34,30 @@ class RunStores {
 
   struct Usage {
     std::optional<double> cpu_seconds;  ///< nothing if a server does not report it, or restarted
+    std::optional<double> commands;     ///< executed, likewise
     std::vector<std::string> restarts;  ///< a line for each server that restarted
     std::vector<std::string> gone;      ///< a line for each server that no longer answers
   };
   /// The difference since begin().
   Usage end() {
     Usage usage;
-    double cpu_seconds = 0;
-    bool complete = !stores_.empty();
+    double cpu_seconds = 0, commands = 0;
+    bool complete = !stores_.empty(), counted = complete;
     for (std::size_t i = 0; i < at_begin_.size(); ++i) {
       const StoreResult<StoreFacts>& before = at_begin_[i];
       if (!before) {  // no permission to ask
-        complete = false;
+        complete = counted = false;
         continue;
       }
       const StoreResult<StoreFacts> after = stores_[i]->facts();
       if (after && before->instance == after->instance) {
         complete = complete && after->cpu_seconds && before->cpu_seconds;
         cpu_seconds += after->cpu_seconds.value_or(0) - before->cpu_seconds.value_or(0);
+        counted = counted && after->commands && before->commands;
+        commands += after->commands.value_or(0) - before->commands.value_or(0);
         continue;
       }
-      complete = false;
+      complete = counted = false;
       if (after) {
         usage.restarts.push_back(stores_[i]->display() + " restarted during the run");
       } else {
@@ -62,6 +65,7 @@ class RunStores {
       }
     }
     if (complete) usage.cpu_seconds = cpu_seconds;
+    if (counted) usage.commands = commands;
     return usage;
   }
 

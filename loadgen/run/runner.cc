@@ -17,8 +17,7 @@ Phase phase_at(const RunShared& run, TimePoint now) {
   // Services may work while clients connect, before the load starts.
   if (!run.started.load(std::memory_order_acquire)) return Phase::unmeasured;
   // A run may end before its time is up.
-  if (now >= run.load_end.load() || run.over.stop_requested()) return Phase::ending;
-  return now < run.measure_start.load() ? Phase::unmeasured : Phase::measured;
+  return run.over.stop_requested() ? Phase::ending : run.phase_at(now);
 }
 
 /// Counts the commands of one service.
@@ -145,14 +144,20 @@ RunShared make_run(const RunPlan& plan, const Descriptor& strategy, int repetiti
           .share = share};
 }
 
-void record_services(RunShared& run) {
-  run.services.provide<EnvSource>(std::make_shared<EnvSource>(
-      EnvSource{[&run, services = std::make_shared<std::atomic<std::uint64_t>>(0)] {
-        // Counts down from the top, as the clients' streams count from 0.
-        Random seed(run.nonce, ~services->fetch_add(1));
-        return std::make_unique<ServiceEnv>(run, run.make_env(seed()));
+void record_services(RunShared& run) { record_services(run, run.services, nullptr); }
+
+void record_services(RunShared& run, Services& services, const Victim* victim) {
+  services.provide<EnvSource>(std::make_shared<EnvSource>(
+      EnvSource{[&run, victim,
+                 made = std::make_shared<std::atomic<std::uint64_t>>(0)]() -> std::unique_ptr<Env> {
+        // Counts down from the top, as the clients' streams count from 0; the victim's from half.
+        const std::uint64_t top = victim == nullptr ? 0 : std::uint64_t{1} << 63;
+        Random seed(run.nonce, ~(top + made->fetch_add(1)));
+        auto env = std::make_unique<ServiceEnv>(run, run.make_env(seed()));
+        if (victim == nullptr) return env;
+        return std::make_unique<VictimEnv>(*victim, std::move(env));
       }}));
-  run.services.provide<StrategyObserver>(std::make_shared<RecordingObserver>(run));
+  services.provide<StrategyObserver>(std::make_shared<RecordingObserver>(run));
 }
 
 tl::expected<void, std::string> equip(const RunPlan& plan, Env& env, RunShared& run) {
@@ -160,6 +165,9 @@ tl::expected<void, std::string> equip(const RunPlan& plan, Env& env, RunShared& 
   if (workload.meet_every) {
     run.meetings = std::make_unique<Meetings>(workload.key_count(), *workload.meet_every);
   }
+  const bool has_victim =
+      std::ranges::any_of(plan.faults, [](const Fault& fault) { return is_of_client(fault.kind); });
+  if (has_victim) run.victim = std::make_unique<Victim>();
   record_services(run);
   if (plan.provide_services) plan.provide_services(run.services);
   auto demand = Demand::make(workload, run.share);
@@ -179,7 +187,8 @@ tl::expected<void, std::string> equip(const RunPlan& plan, Env& env, RunShared& 
                              .keys = workload.key_count(),
                              .key_name = [&run](int key) { return run.key(key) + ":counter"; },
                              .checks_fencing = workload.resource == Resource::redis_fenced,
-                             .kept_for = kKeptFor + workload.warmup + workload.duration})
+                             .kept_for = kKeptFor + workload.warmup + workload.duration +
+                                         workload.longest_run_out()})
       .map([&run](std::unique_ptr<Counter> made) { run.counter = std::move(made); });
 }
 

@@ -16,8 +16,7 @@ results::Outcomes outcomes_of(const Recorder& recorder) {
   const auto count = [&](AcquireOutcome outcome) {
     return recorder.outcome_count(Phase::measured, outcome);
   };
-  return {.acquired = count(AcquireOutcome::acquired),
-          .timed_out = count(AcquireOutcome::timed_out),
+  return {.timed_out = count(AcquireOutcome::timed_out),
           .refused = count(AcquireOutcome::refused),
           .failed = count(AcquireOutcome::failed),
           .unknown = count(AcquireOutcome::unknown),
@@ -36,13 +35,15 @@ void fill(const Rows& rows, results::Run& result, const ValueOf& value_of) {
 void derive_ratios(const Counts& counts, results::Run& result) {
   const auto per_section = [&](Count what) { return per(counts[what], result.sections); };
   // Per lock, as a section may take several.
-  const auto per_grant = [&](Count what) { return per(counts[what], result.outcomes.acquired); };
-  result.wait = {.round_trip_seconds = per_grant(Count::round_trip_ns) * 1e-9,
-                 .backoff_seconds = per_grant(Count::backoff_ns) * 1e-9,
-                 .notified_seconds = per_grant(Count::notified_ns) * 1e-9};
-  result.attempts_per_grant = per_grant(Count::granted_attempts);
+  const auto per_wait = [&](Count what) { return per(counts[what], result.acquire.count); };
+  result.wait = {.round_trip_seconds = per_wait(Count::round_trip_ns) * 1e-9,
+                 .backoff_seconds = per_wait(Count::backoff_ns) * 1e-9,
+                 .notified_seconds = per_wait(Count::notified_ns) * 1e-9};
+  result.attempts_per_grant = per_wait(Count::granted_attempts);
   result.commands_per_section = per_section(Count::commands);
-  if (counts[Count::wakes] > 0) result.herd_factor = per_grant(Count::wakes);
+  if (counts[Count::wakes] > 0) {
+    result.herd_factor = per(counts[Count::wakes], result.outcomes.acquired);
+  }
   if (result.duration_seconds > 0) {
     result.sections_per_second = static_cast<double>(result.sections) / result.duration_seconds;
   }
@@ -109,9 +110,19 @@ results::Fairness fairness_of(const RunShared& run, const results::Run& result) 
   // A transaction waits as a whole, including requests in vain.
   const results::Distribution& waits =
       result.transactions ? result.transactions->acquire : result.acquire;
-  fairness.longest_wait_seconds = waits.max;
+  // A client that starved since the warm-up is not hidden, though its wait is of the warm-up.
+  const HistogramSnapshot carried =
+      run.recorder.histograms(Phase::measured)[Timing::carried].snapshot();
+  fairness.longest_wait_seconds = std::max(waits.max, seconds(carried.max));
   fairness.longest_wait_at_least = std::ranges::find(waits.at_least, "max") != waits.at_least.end();
   fairness.by_client = run.recorder.waits().by_client();
+  if (!fairness.by_client) return fairness;
+  // Its buckets are coarse: their midpoints may be above the longest wait.
+  results::ByClient& by_client = *fairness.by_client;
+  for (double* const figure :
+       {&by_client.p50, &by_client.p99, &by_client.p999, &by_client.worst_p99}) {
+    *figure = std::min(*figure, fairness.longest_wait_seconds);
+  }
   return fairness;
 }
 
@@ -189,13 +200,14 @@ std::uint64_t overflowed_samples(results::Run& run) {
 
 results::SeriesPoint SeriesSampler::sample(TimePoint now) {
   HistogramSnapshot acquired;
-  std::uint64_t failed = 0;
-  for (const Phase phase : kPhases) {
+  std::uint64_t failed = 0, sections = 0;
+  // Not those that come after the measured window.
+  for (const Phase phase : {Phase::unmeasured, Phase::measured}) {
+    sections += run_.recorder.total(Count::sections, phase);
     acquired.merge(run_.recorder.histograms(phase)[Timing::acquired].snapshot());
     failed += run_.recorder.outcome_count(phase, AcquireOutcome::failed) +
               run_.recorder.outcome_count(phase, AcquireOutcome::unknown);
   }
-  const std::uint64_t sections = run_.recorder.total(Count::sections);
   latest_ = acquired.minus(acquired_);
   const results::SeriesPoint point{
       .t = seconds(now - run_.load_start),

@@ -12,6 +12,26 @@ constexpr WaitPolicy kPause = {.kind = WaitKind::backoff,
                                .min = std::chrono::milliseconds(1),
                                .max = std::chrono::milliseconds(100)};
 
+/// Of random numbers: another one for each process in a client's place, as a dead client's token
+/// must not be the next one's.
+std::uint64_t stream_of(const RunShared& run, int number, int life) {
+  const auto clients = static_cast<std::uint64_t>(run.share.clients);
+  return static_cast<std::uint64_t>(number) + static_cast<std::uint64_t>(life) * clients;
+}
+
+std::unique_ptr<Services> services_of_victim(RunShared& run, int number) {
+  if (!run.victim || number != Victim::kClient) return nullptr;
+  auto services = std::make_unique<Services>();
+  record_services(run, *services, run.victim.get());
+  return services;
+}
+
+std::unique_ptr<Env> env_of(const RunShared& run, int number, int life) {
+  auto env = run.make_env(Random(run.nonce, stream_of(run, number, life))());
+  if (!run.victim || number != Victim::kClient) return env;
+  return std::make_unique<VictimEnv>(*run.victim, std::move(env));
+}
+
 // The most sections between two yields, for a store that always has its answers ready.
 constexpr std::uint32_t kSectionsPerYield = 16;
 
@@ -22,24 +42,26 @@ void RunShared::write_key(int number, std::string& name) const {
   fmt::format_to(std::back_inserter(name), "{}}}", number);
 }
 
-Worker::Worker(RunShared& run, int number)
+Worker::Worker(RunShared& run, int number, int life)
     : run_(run),
       number_(number),
       over_(run.over.get_token()),
-      base_env_(run.make_env(Random(run.nonce, static_cast<std::uint64_t>(number))())),
+      own_services_(services_of_victim(run, number)),
+      base_env_(env_of(run, number, life)),
       env_(*base_env_, over_,
            [this](std::string_view command, Duration taken, TimePoint ended) {
              note_command(command, taken, ended);
            }),
-      strategy_(make_strategy(run.strategy, Context{.endpoints = run.endpoints,
-                                                    .options = run.workload.strategy,
-                                                    .env = env_,
-                                                    .services = run.services,
-                                                    .client = number})),
+      strategy_(make_strategy(run.strategy,
+                              Context{.endpoints = run.endpoints,
+                                      .options = run.workload.strategy,
+                                      .env = env_,
+                                      .services = own_services_ ? *own_services_ : run.services,
+                                      .client = number})),
       record_(run.recorder.client(number)),
       carrier_(Carrier::current()),
       has_store_(!urls_of(run.strategy, run.endpoints).empty()),
-      random_(run.seed, static_cast<std::uint64_t>(number)) {
+      random_(run.seed, stream_of(run, number, life)) {
   request_.ttl = run.workload.ttl;
   request_.stop = run.abort.get_token();
   if (!run.meetings || number < run.workload.scheduled_clients()) return;
@@ -65,7 +87,7 @@ StoreResult<void> Worker::connect() {
 
 void Worker::note_command(std::string_view command, Duration taken, TimePoint ended) {
   if (!run_.started.load(std::memory_order_acquire)) return;
-  if (ended < run_.measure_start.load() || ended > run_.load_end.load()) return;
+  if (run_.phase_at(ended) != Phase::measured) return;
   auto known = std::find_if(commands_.begin(), commands_.end(),
                             [&](const auto& one) { return one.first == command; });
   if (known == commands_.end()) {
@@ -88,7 +110,7 @@ void Worker::use_once() {
 }
 
 void Worker::work() {
-  while (!over()) {
+  while (!over() && !dead_) {
     const std::optional<TimePoint> intended = is_rival() ? next_call() : next_start();
     if (!intended || !next_transaction(*intended)) break;
     section(*intended);
@@ -101,12 +123,13 @@ void Worker::work() {
     if (!has_store_ || ++sections_ % kSectionsPerYield == 0) carrier_.yield();
   }
   record_.state.store(ClientState::idle, std::memory_order_relaxed);
+  end_wait(base_env_->now());
 }
 
 bool Worker::next_transaction(TimePoint intended) {
   if (!run_.demand->next(number_, intended - run_.load_start, random_, transaction_)) {
     run_.demand_met.store(true);
-    if (run_.workload.iterations && phase_ == Phase::measured) end_iteration(false);
+    if (run_.workload.iterations && begun_ == Phase::measured) end_iteration(false);
     return false;
   }
   // A trace may ask for shared mode even if the lock has none.
@@ -121,11 +144,11 @@ bool Worker::next_transaction(TimePoint intended) {
 }
 
 std::optional<TimePoint> Worker::next_start() {
+  // Before the clock is read or a start is taken: the runner must not miss a wait that is about to
+  // begin.
+  record_.since.store(TimePoint::min(), std::memory_order_release);
   const TimePoint now = base_env_->now();
   TimePoint intended = now;
-  // Every client checks the time itself: with thousands of busy clients the runner's thread may be
-  // late.
-  if (now >= run_.load_end.load()) return std::nullopt;
   if (run_.schedule) {
     intended = run_.schedule->next();
     // The schedule never stands still, so this ends.
@@ -133,13 +156,20 @@ std::optional<TimePoint> Worker::next_start() {
       shed(intended, now);
       intended = run_.schedule->next();
     }
-    if (intended >= run_.load_end.load()) return std::nullopt;
-    if (intended > now) {
-      if (base_env_->wait(nullptr, intended, over_) == WaitResult::stopped) return std::nullopt;
-    }
   }
-  phase_ = intended < run_.measure_start.load() ? Phase::unmeasured : Phase::measured;
-  if (phase_ == Phase::measured && run_.workload.iterations && !take_iteration()) {
+  record_.since.store(intended, std::memory_order_release);
+  if (!past_window_ && now >= run_.measure_end.load() && intended >= run_.measure_end.load()) {
+    past_window_ = true;
+    if (run_.late_wait != nullptr) run_.late_wait->set();
+  }
+  if (intended > now && base_env_->wait(nullptr, intended, over_) == WaitResult::stopped) {
+    // It may have been due before the stop.
+    const TimePoint cut = std::min(base_env_->now(), run_.load_end.load());
+    if (intended < cut && !run_.nothing_left()) abandon(intended, cut);
+    return std::nullopt;
+  }
+  begun_ = phase_ = run_.phase_at(intended);
+  if (begun_ == Phase::measured && run_.workload.iterations && !take_iteration()) {
     return std::nullopt;
   }
   if (run_.schedule) {
@@ -153,10 +183,12 @@ std::optional<TimePoint> Worker::next_start() {
 }
 
 std::optional<TimePoint> Worker::next_call() {
-  const WaitResult called = base_env_->wait(call_.get(), run_.load_end.load(), over_);
+  const WaitResult called = base_env_->wait(call_.get(), TimePoint::max(), over_);
   if (called != WaitResult::signalled) return std::nullopt;
+  record_.since.store(TimePoint::min(), std::memory_order_release);
   const TimePoint now = base_env_->now();
-  phase_ = now < run_.measure_start.load() ? Phase::unmeasured : Phase::measured;
+  record_.since.store(now, std::memory_order_release);
+  begun_ = phase_ = run_.phase_at(now);
   return now;
 }
 
@@ -184,13 +216,17 @@ void Worker::end_iteration(bool used_up) {
 }
 
 void Worker::shed(TimePoint intended, TimePoint now) {
-  phase_ = now < run_.measure_start.load() ? Phase::unmeasured : Phase::measured;
+  abandon(intended, now);
+  record_.add(phase_, count_of(failure_.value_or(FailureReason::slow)));
+}
+
+void Worker::abandon(TimePoint intended, TimePoint now) {
+  phase_ = run_.phase_at(intended);
   const Duration waited = now - intended;
   histograms()[Timing::abandoned].record(waited);
   if (run_.workload.has_transactions()) histograms()[Timing::transaction_cut].record(waited);
   histograms()[Timing::schedule_lag].record(waited);
-  note_own(phase_, waited, true);
-  record_.add(phase_, count_of(failure_.value_or(FailureReason::slow)));
+  note_own(phase_, intended, now, true);
 }
 
 void Worker::section(TimePoint intended) {
@@ -202,6 +238,7 @@ void Worker::section(TimePoint intended) {
   record_.state.store(ClientState::waiting, std::memory_order_relaxed);
   const TimePoint started = run_.schedule ? base_env_->now() : intended;
   const AcquireOutcome outcome = take_all(intended, started);
+  end_wait(held_.empty() ? base_env_->now() : held_.back().granted_at);
   if (failure_) counts_[count_of(*failure_)] = 1;
   if (run_.workload.has_transactions()) note_transaction(outcome, intended, started);
 
@@ -211,9 +248,13 @@ void Worker::section(TimePoint intended) {
       return held.lease.mode == Mode::shared;
     });
     hold();
-    give_back(true);
-    counts_[Count::sections] = 1;
-    counts_[Count::shared_sections] = shared ? 1 : 0;
+    if (dead_) {
+      die();
+    } else {
+      give_back(true);
+      counts_[Count::sections] = 1;
+      counts_[Count::shared_sections] = shared ? 1 : 0;
+    }
   }
   if (meets_) run_.meetings->end();
   const bool only_contended =
@@ -222,7 +263,7 @@ void Worker::section(TimePoint intended) {
   env_.leave_behind();
   counts_[Count::commands] = (env_.effort() - before).commands;
   record_.add(phase_, counts_);
-  if (run_.workload.iterations && phase_ == Phase::measured) end_iteration(!only_contended);
+  if (run_.workload.iterations && begun_ == Phase::measured) end_iteration(!only_contended);
   const auto& trace = run_.workload.trace;
   if (trace &&
       run_.ended_of_trace.fetch_add(1, std::memory_order_relaxed) + 1 == trace->transactions) {
@@ -239,10 +280,26 @@ void Worker::section(TimePoint intended) {
 void Worker::hold() {
   // Without a store, only this lets clients of one thread meet in a section.
   if (!has_store_) carrier_.yield();
+  if (is_victim()) {
+    const auto fault = run_.victim->strike(base_env_->now());
+    dead_ = fault == FaultKind::client_kill;
+    if (dead_) return;
+    if (fault) base_env_->wait(nullptr, run_.victim->paused_until(), over_);
+  }
   if (transaction_.hold == Duration::zero() || (run_.meetings && !meets_)) return;
   const TimePoint until = held_.back().granted_at + transaction_.hold;
   if (meets_) run_.meetings->call(held_.back().key, until);
   base_env_->wait(nullptr, until, over_);
+}
+
+void Worker::die() {
+  const TimePoint now = base_env_->now();
+  for (const Held& held : held_) {
+    run_.audit.leave(held.key, held.lease.mode, now);
+    run_.handoff.release_started(held.key, held.lease.mode, now);
+    run_.handoff.release_finished(held.key, now, false, completed_);
+  }
+  held_.clear();
 }
 
 bool Worker::pause(std::uint32_t failures, TimePoint deadline) {

@@ -18,6 +18,7 @@
 #include "loadgen/record/recorder.h"
 #include "loadgen/run/demand.h"
 #include "loadgen/run/runner.h"
+#include "loadgen/run/victim.h"
 
 namespace lockbench::loadgen {
 
@@ -68,11 +69,18 @@ struct RunShared {
   std::unique_ptr<Counter> counter{};
   std::unique_ptr<Schedule> schedule{};  ///< open loop only; made when the load starts
   std::unique_ptr<Meetings> meetings{};  ///< of a canary's load only
+  std::unique_ptr<Victim> victim{};      ///< of a run with faults of clients only
   Share share{};                         ///< of the clients, which are numbered over all shares
 
   TimePoint load_start{};
-  /// Set before the load starts; the end moves to an earlier time if the load ends early.
-  std::atomic<TimePoint> measure_start{}, load_end{};
+  /// The measured window. Set before the load starts; its end moves to an earlier time if the load
+  /// ends early. Then clients go on as before, unmeasured, until the waits that belong to the
+  /// window have ended: if idle clients left, the last waits would be those of another load.
+  std::atomic<TimePoint> measure_start{}, measure_end{};
+  /// Set just before `over` cuts off the waits that are left.
+  std::atomic<TimePoint> load_end{TimePoint::max()};
+  /// Set when a wait of the window ends after it; of the runner.
+  Event* late_wait = nullptr;
   std::atomic<bool> started{false};     ///< the times above are set
   std::atomic<bool> demand_met{false};  ///< there is nothing left to do
   /// Begun; only with a limit on iterations. Not in the cache line of the times, which all clients
@@ -85,6 +93,18 @@ struct RunShared {
   std::stop_source over;
   /// Requested if this takes too long: clients stop waiting for answers.
   std::stop_source abort;
+
+  Phase phase_at(TimePoint time) const {
+    if (time < measure_start.load(std::memory_order_relaxed)) return Phase::unmeasured;
+    const bool measured = time < measure_end.load(std::memory_order_relaxed);
+    return measured ? Phase::measured : Phase::ending;
+  }
+
+  /// Whether the load asks for no more sections.
+  bool nothing_left() const {
+    const auto begun = measured_sections.load(std::memory_order_relaxed);
+    return demand_met.load() || (workload.iterations && begun >= *workload.iterations);
+  }
 
   std::string key(int number) const {
     std::string name;
@@ -105,6 +125,8 @@ RunShared make_run(const RunPlan& plan, const Descriptor& strategy, int repetiti
 /// votes and waits for replicas. Each counts for the phase in which it happens. `run` must outlive
 /// the services.
 void record_services(RunShared& run);
+/// The same for the services of the victim alone.
+void record_services(RunShared& run, Services& services, const Victim* victim);
 
 /// Makes the other objects that its clients share: for the strategy's services, a canary's
 /// meetings, the demand, and the counters. `env` belongs to the calling thread and must outlive the
@@ -115,7 +137,8 @@ tl::expected<void, std::string> equip(const RunPlan& plan, Env& env, RunShared& 
 /// fiber, from its construction on.
 class Worker {
  public:
-  Worker(RunShared& run, int number);
+  /// `life`: counts the processes in its place; above 0, it replaces a client that was killed.
+  Worker(RunShared& run, int number, int life = 0);
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
   ~Worker();
@@ -123,8 +146,11 @@ class Worker {
   /// Connects to the stores, and uses each connection once, which loads scripts and makes query
   /// plans.
   StoreResult<void> connect();
-  /// Works until the run is stopped or its iterations are used up.
+  /// Works until the run is over, or nothing is left to do. The client stays connected until its
+  /// end.
   void work();
+  /// Whether a fault ended it. Its end then closes its connections without a word.
+  bool is_dead() const { return dead_; }
 
  private:
   void note_command(std::string_view command, Duration taken, TimePoint ended);
@@ -137,6 +163,8 @@ class Worker {
   bool is_rival() const { return call_ != nullptr; }
   /// Counts a section that is later than `longest_lag` as abandoned.
   void shed(TimePoint intended, TimePoint now);
+  /// A section that was due will not begin.
+  void abandon(TimePoint intended, TimePoint now);
   /// Draws the work of the next section. False if nothing is left.
   bool next_transaction(TimePoint intended);
   void section(TimePoint intended);
@@ -166,19 +194,26 @@ class Worker {
     std::optional<Reading> seen{};  ///< of the counter
   };
   void hold();
+  bool is_victim() const { return own_services_ != nullptr; }
+  /// Forgets the locks without giving them back.
+  void die();
   /// Writes the counter back, unless the lock is shared.
   void write_counter(const Held& held);
   void release(const Held& held, TimePoint begun_at);
   /// Records the grant's effect on waiting clients.
   void note_grant(int key, const WaitTicket& wait, TimePoint intended, TimePoint granted_at);
   void note_handoffs();
-  Phase phase_of_wait(TimePoint ended) const;
-  /// When the load's end cut a wait off; the time the store needs to cancel it is not counted.
+  Phase phase_of_wait(TimePoint intended, TimePoint ended) const;
+  /// The phase of a section, by the end of its wait.
+  Phase phase_of_end(TimePoint ended) const;
+  /// When the end of the run cut a wait off; the time the store needs to cancel it is not counted.
   TimePoint cut_off(TimePoint started, TimePoint ended) const;
+  /// The section does not wait any more, or will not begin.
+  void end_wait(TimePoint now);
   void note_wait(const AcquireResult& result, const Effort& spent, TimePoint intended,
                  TimePoint started, TimePoint ended);
-  /// Adds it to the waits of this client.
-  void note_own(Phase phase, Duration waited, bool cut);
+  /// Adds the wait of a whole section to the waits of this client.
+  void note_own(Phase phase, TimePoint intended, TimePoint ended, bool cut);
   /// Why the lock was not granted; nothing if it was, or if the end of the run cut the wait off.
   std::optional<FailureReason> failure_of(const AcquireResult& result, TimePoint started) const;
   void note_transaction(AcquireOutcome outcome, TimePoint intended, TimePoint started);
@@ -189,6 +224,7 @@ class Worker {
   RunShared& run_;
   const int number_;
   const std::stop_token over_;
+  std::unique_ptr<Services> own_services_;  ///< of the victim of faults only
   std::unique_ptr<Env> base_env_;
   std::vector<std::pair<std::string, ShardedHistogram*>> commands_;  ///< by name
   MeteredEnv env_;
@@ -207,9 +243,12 @@ class Worker {
   std::optional<FailureReason> failure_;  ///< of the latest section
   std::uint32_t failures_in_a_row_ = 0;
   std::uint32_t sections_ = 0;       ///< so far; may wrap
-  Phase phase_ = Phase::unmeasured;  ///< of the current section: the phase in which its wait ended
-  Counts counts_;                    ///< of the current section
-  std::vector<Handoff> completed_;   ///< reused
+  Phase begun_ = Phase::unmeasured;  ///< in which the current section was due to begin
+  Phase phase_ = Phase::unmeasured;  ///< in which its wait ended: what it counts for
+  bool dead_ = false;
+  bool past_window_ = false;        ///< told that its next start lies after the window
+  Counts counts_;                   ///< of the current section
+  std::vector<Handoff> completed_;  ///< reused
 };
 
 }  // namespace lockbench::loadgen

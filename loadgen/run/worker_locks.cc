@@ -45,8 +45,8 @@ AcquireOutcome Worker::take_all(TimePoint intended, TimePoint started) {
 AcquireOutcome Worker::try_all(TimePoint intended, TimePoint started, TimePoint deadline) {
   for (const Wanted& wanted : transaction_.locks) {
     if (!held_.empty()) {
-      // If the load's end cuts off the section, further locks would count as cut off too.
-      if (over() || phase_ == Phase::ending) return AcquireOutcome::abandoned;
+      // If the end of the run cuts off the section, further locks would count as cut off too.
+      if (over()) return AcquireOutcome::abandoned;
       intended = started = base_env_->now();
     }
     const std::optional<TimePoint> last = limit(started, deadline);
@@ -101,10 +101,7 @@ AcquireOutcome Worker::take(const Wanted& wanted, TimePoint intended, TimePoint 
   const TimePoint ended = base_env_->now();
   env_.leave_behind();
 
-  // A grant after the load's end does not count.
-  const bool late =
-      result.outcome == AcquireOutcome::acquired && (over() || ended >= run_.load_end.load());
-  phase_ = late && !run_.workload.iterations ? Phase::ending : phase_of_wait(ended);
+  phase_ = phase_of_end(ended);
   note_wait(result, env_.effort() - before, intended, started, ended);
   if (result.outcome != AcquireOutcome::acquired) {
     // If a section takes several locks, this one may just have been on its way back.
@@ -112,7 +109,9 @@ AcquireOutcome Worker::take(const Wanted& wanted, TimePoint intended, TimePoint 
     if (taken) run_.handoff.found_taken(key, wait);
     std::vector<Duration> unserved;
     run_.handoff.gave_up(key, wait, ended, unserved);
-    for (const Duration waited : unserved) histograms()[Timing::handoff_cut].record(waited);
+    for (const Duration waited : unserved) {
+      run_.recorder.histograms(run_.phase_at(ended - waited))[Timing::handoff_cut].record(waited);
+    }
     return result.outcome;
   }
   Held& held =
@@ -155,7 +154,8 @@ void Worker::note_grant(int key, const WaitTicket& wait, TimePoint intended, Tim
   if (note.contended) {
     ++counts_[Count::contended_grants];
   } else {
-    histograms()[Timing::uncontended].record(granted_at - intended);
+    run_.recorder.histograms(phase_of_wait(intended, granted_at))[Timing::uncontended].record(
+        granted_at - intended);
   }
   if (note.overtook) ++counts_[Count::overtakings];
   if (note.turnaround) histograms()[Timing::turnaround].record(*note.turnaround);
@@ -164,33 +164,46 @@ void Worker::note_grant(int key, const WaitTicket& wait, TimePoint intended, Tim
 
 void Worker::note_handoffs() {
   for (const Handoff& handoff : completed_) {
+    const Phase phase = run_.phase_at(handoff.started);
     for (std::uint64_t i = 0; i < handoff.releases; ++i) {
-      histograms()[Timing::handoff].record(handoff.taken);
+      run_.recorder.histograms(phase)[Timing::handoff].record(handoff.taken);
     }
-    if (handoff.direct) counts_[Count::direct_handoffs] += handoff.releases;
+    if (handoff.direct) record_.add(phase, Count::direct_handoffs, handoff.releases);
   }
   completed_.clear();
 }
 
-Phase Worker::phase_of_wait(TimePoint ended) const {
-  // With a limit on iterations, a section gets its phase at its beginning. Otherwise it belongs to
-  // the phase in which its wait ended: a client that began to wait in the warm-up takes its turn
-  // among the measured ones.
-  if (run_.workload.iterations) return phase_;
-  return ended < run_.measure_start.load() ? Phase::unmeasured : Phase::measured;
+Phase Worker::phase_of_wait(TimePoint intended, TimePoint ended) const {
+  const Phase phase = run_.workload.iterations ? begun_ : run_.phase_at(intended);
+  // Otherwise a client that never gets the lock would be in no figure.
+  const bool spans = phase == Phase::unmeasured && run_.phase_at(ended) == Phase::ending;
+  return spans ? Phase::measured : phase;
+}
+
+Phase Worker::phase_of_end(TimePoint ended) const {
+  const Phase phase = run_.phase_at(ended);
+  // Iterations are counted by their beginning.
+  return run_.workload.iterations && phase != Phase::ending ? begun_ : phase;
 }
 
 TimePoint Worker::cut_off(TimePoint started, TimePoint ended) const {
   return std::max(started, std::min(ended, run_.load_end.load()));
 }
 
+void Worker::end_wait(TimePoint now) {
+  const TimePoint since = record_.since.load(std::memory_order_relaxed);
+  record_.since.store(TimePoint::max(), std::memory_order_release);
+  const bool of_window = since < run_.measure_end.load() && now >= run_.measure_end.load();
+  if (of_window && run_.late_wait != nullptr) run_.late_wait->set();
+}
+
 void Worker::note_wait(const AcquireResult& result, const Effort& spent, TimePoint intended,
                        TimePoint started, TimePoint ended) {
-  // The load's end cuts off a wait with a later grant.
-  const bool late = phase_ == Phase::ending;
-  const Phase phase = late ? phase_of_wait(ended) : phase_;
-  const Timing timing = acquire_timing(late ? AcquireOutcome::abandoned : result.outcome);
+  const Phase phase = phase_of_wait(intended, ended);
+  const Timing timing = acquire_timing(result.outcome);
   if (timing == Timing::abandoned) ended = cut_off(started, ended);
+  // A wait ends at its deadline: the time the store needs to cancel it is not counted.
+  if (timing == Timing::timed_out) ended = std::max(started, std::min(ended, request_.deadline));
   Recorder::Histograms& waits = run_.recorder.histograms(phase);
   waits[timing].record(ended - intended);
   const bool cut = kTimings[static_cast<std::size_t>(timing)].censors == Timing::acquired;
@@ -203,7 +216,7 @@ void Worker::note_wait(const AcquireResult& result, const Effort& spent, TimePoi
   }
   // A transaction waits as a whole, including requests in vain.
   const bool alone = !run_.workload.has_transactions();
-  if (alone && (cut || timing == Timing::acquired)) note_own(phase, ended - intended, cut);
+  if (alone && (cut || timing == Timing::acquired)) note_own(phase, intended, ended, cut);
   counts_[Count::attempts] += result.attempts;
   counts_[Count::wakes] += spent.wakes;
   const bool failed =
@@ -211,15 +224,21 @@ void Worker::note_wait(const AcquireResult& result, const Effort& spent, TimePoi
   if (failed) run_.recorder.failure(result.reason);
   failure_ = failure_of(result, started);
   if (result.outcome != AcquireOutcome::acquired) return;
-  histograms()[Timing::acquire_service].record(ended - started);
-  counts_[Count::granted_attempts] += result.attempts;
-  counts_[Count::round_trip_ns] += nanoseconds(spent.round_trip);
-  counts_[Count::backoff_ns] += nanoseconds(spent.backoff);
-  counts_[Count::notified_ns] += nanoseconds(spent.notified);
+  ++counts_[Count::grants];
+  waits[Timing::acquire_service].record(ended - started);
+  // The parts of these waits, so of the same phase.
+  record_.add(phase, Count::granted_attempts, result.attempts);
+  record_.add(phase, Count::round_trip_ns, nanoseconds(spent.round_trip));
+  record_.add(phase, Count::backoff_ns, nanoseconds(spent.backoff));
+  record_.add(phase, Count::notified_ns, nanoseconds(spent.notified));
 }
 
-void Worker::note_own(Phase phase, Duration waited, bool cut) {
+void Worker::note_own(Phase phase, TimePoint intended, TimePoint ended, bool cut) {
+  const Duration waited = ended - intended;
   if (phase == Phase::measured) run_.recorder.waits().record(number_, waited, cut);
+  if (phase == Phase::unmeasured && run_.phase_at(ended) == Phase::measured) {
+    run_.recorder.histograms(Phase::measured)[Timing::carried].record(waited);
+  }
 }
 
 std::optional<FailureReason> Worker::failure_of(const AcquireResult& result,
@@ -240,15 +259,14 @@ std::optional<FailureReason> Worker::failure_of(const AcquireResult& result,
 }
 
 void Worker::note_transaction(AcquireOutcome outcome, TimePoint intended, TimePoint started) {
-  const bool late = phase_ == Phase::ending;
-  const bool granted = outcome == AcquireOutcome::acquired && !late;
+  const bool granted = outcome == AcquireOutcome::acquired;
   // Not now: after its last grant it has read the counter, which is part of its work.
   TimePoint ended = granted ? held_.back().granted_at : base_env_->now();
   // As with a single lock's wait, a failure of the store has no duration.
   if (outcome == AcquireOutcome::failed || outcome == AcquireOutcome::unknown) return;
-  const Phase phase = late ? phase_of_wait(ended) : phase_;
-  if (late || outcome == AcquireOutcome::abandoned) ended = cut_off(started, ended);
-  note_own(phase, ended - intended, !granted);
+  const Phase phase = phase_of_wait(intended, ended);
+  if (outcome == AcquireOutcome::abandoned) ended = cut_off(started, ended);
+  note_own(phase, intended, ended, !granted);
   Recorder::Histograms& to = run_.recorder.histograms(phase);
   to[granted ? Timing::transaction : Timing::transaction_cut].record(ended - intended);
   to[granted ? Timing::transaction_service : Timing::transaction_service_cut].record(ended -
@@ -275,7 +293,7 @@ void Worker::release(const Held& held, TimePoint begun_at) {
   if (awaited) {
     const bool released = result.outcome == ReleaseOutcome::released;
     run_.handoff.release_finished(held.key, begun_at, released, completed_);
-    if (released) ++counts_[Count::awaited_releases];
+    if (released) record_.add(run_.phase_at(begun_at), Count::awaited_releases);
     note_handoffs();
   }
   histograms()[Timing::release].record(done_at - begun_at);

@@ -148,7 +148,10 @@ struct Workload {
   /// Open loop: sections later than this count as abandoned instead of being made up for, so that a
   /// recovering store is not flooded. Nothing: all are made up for.
   std::optional<Duration> longest_lag;
-  Duration duration = std::chrono::seconds(3);  ///< of the measured part, after the warm-up
+  /// Of the measured part, after the warm-up and before the last waits run out.
+  Duration duration = std::chrono::seconds(3);
+  /// How long its last waits may run out after it; nothing: until each has had its time.
+  std::optional<Duration> run_out;
   /// The run ends earlier, after this time, once `contended_grants` are reached.
   std::optional<Duration> settles_after;
   std::optional<std::uint64_t> iterations;  ///< limit on measured sections, over all clients
@@ -169,6 +172,11 @@ struct Workload {
   /// Sections may take several locks: they are transactions.
   bool has_transactions() const { return locks_per_section > 1 || trace.has_value(); }
   bool has_shared_sections() const { return shared_share > 0 || trace.has_value(); }
+  /// A wait has its deadline, and then a command under way; only sections that began late wait for
+  /// longer.
+  Duration longest_run_out() const {
+    return run_out.value_or(acquire_timeout + strategy.command_timeout);
+  }
   int key_count() const { return key_per_client ? scheduled_clients() : keys; }
 };
 

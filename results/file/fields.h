@@ -70,7 +70,7 @@ LOCKBENCH_DESCRIBE(Load, name, clients, hold_seconds, rate, rtt_seconds, (hot_se
                    (held_locks), (nodes))
 LOCKBENCH_DESCRIBE(Outcomes, acquired, timed_out, refused, failed, unknown, abandoned)
 LOCKBENCH_DESCRIBE(WaitAnatomy, round_trip_seconds, backoff_seconds, notified_seconds)
-LOCKBENCH_DESCRIBE(ByClient, at_least, p50, p99, p999, worst_p99)
+LOCKBENCH_DESCRIBE(ByClient, at_least, p50, p99, p999, worst_p99, worst_is_longest)
 LOCKBENCH_DESCRIBE(Fairness, jain, longest_streak, longest_wait_seconds, longest_wait_at_least,
                    per_client, by_client)
 LOCKBENCH_DESCRIBE(ByMode, exclusive, shared)
@@ -106,9 +106,9 @@ void describe(Visitor& v, Is<Run> auto& run) {
     releases("failed", run.releases_failed);
   });
   LOCKBENCH_VISIT(run, commands, wait, attempts_per_grant, commands_per_section, herd_factor,
-                  server_cpu_seconds_per_section, bytes_per_section, (acquire_by_mode),
-                  (transactions), fairness, renewal, quorum, replication, audit, series, faults,
-                  generator, (costs), (ranks), errors)
+                  server_cpu_seconds_per_section, (server_commands_per_section), bytes_per_section,
+                  (acquire_by_mode), (transactions), fairness, renewal, quorum, replication, audit,
+                  series, faults, generator, (costs), (ranks), errors)
 }
 
 LOCKBENCH_DESCRIBE(Server, version, endpoints, (encryption), (warnings))

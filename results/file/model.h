@@ -88,6 +88,7 @@ struct WaitAnatomy {
 struct ByClient {
   double p50 = 0, p99 = 0, p999 = 0;
   double worst_p99 = 0;               ///< of the client with the highest
+  bool worst_is_longest = false;      ///< that is its longest wait: it has fewer than 100
   std::vector<std::string> at_least;  ///< of these, as in a Distribution
 };
 
@@ -294,6 +295,8 @@ struct Run {
   double attempts_per_grant = 0, commands_per_section = 0;
   std::optional<double> herd_factor;  ///< nothing if no client waits for a wake-up
   std::optional<double> server_cpu_seconds_per_section;
+  /// Executed by the lock's servers, including those inside scripts; nothing if they do not say.
+  std::optional<double> server_commands_per_section;
   /// All bytes on the connections, both ways; nothing without a proxy.
   std::optional<double> bytes_per_section;
   Fairness fairness;

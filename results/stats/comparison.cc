@@ -12,6 +12,7 @@
 
 #include "results/file/loads.h"
 #include "results/stats/figures.h"
+#include "results/stats/load_figures.h"
 #include "results/stats/statistics.h"
 
 namespace lockbench::results {
@@ -29,32 +30,47 @@ constexpr double kPower = 0.8;
 
 /// The figures of a strategy in one result, by repetition.
 struct StrategyRuns {
+  struct Bounds {
+    double least = 0, most = 0;
+  };
   std::string name;
-  std::map<int, std::map<std::string, double, std::less<>>> figures{};
-  std::set<std::string, std::less<>> at_least{};  ///< figures that are lower bounds in some runs
+  std::map<int, std::map<std::string, Bounds, std::less<>>> figures{};
+  bool left_out = false;  ///< some of its runs are invalid, and do not count
 
-  std::vector<double> values_of(const std::string& path) const {
+  std::vector<double> values_of(const std::string& path,
+                                double Bounds::*bound = &Bounds::least) const {
     std::vector<double> values;
     for (const auto& [repetition, numbers] : figures) {
       const auto found = numbers.find(path);
-      if (found != numbers.end() && std::isfinite(found->second)) values.push_back(found->second);
+      if (found != numbers.end() && std::isfinite(found->second.least)) {
+        values.push_back(found->second.*bound);
+      }
     }
     return values;
+  }
+  /// Whether the median may be larger, as waits were cut off.
+  bool is_at_least(const std::string& path) const {
+    constexpr double kSameFigure = 1.05;
+    const auto least = median(values_of(path)), most = median(values_of(path, &Bounds::most));
+    return least && *most > kSameFigure * *least;
   }
 };
 
 /// In the order of their first runs. Of two runs of one repetition, the later counts.
-std::vector<StrategyRuns> strategies_of(const Result& result) {
+std::vector<StrategyRuns> strategies_of(const Result& result, bool with_invalid) {
   std::vector<StrategyRuns> strategies;
   const auto name = [&](const Run& run) { return name_of(run, result); };
   for (const auto& [its_name, runs] : grouped(result.runs, name)) {
     StrategyRuns& strategy = strategies.emplace_back(StrategyRuns{.name = its_name});
     for (const Run* run : runs) {
+      if (!with_invalid && !is_of_the_lock(*run)) {
+        strategy.left_out = true;
+        continue;
+      }
       auto& numbers = strategy.figures[run->repetition];
       numbers.clear();
       for (const Figure& figure : figures(*run)) {
-        if (figure.value) numbers[figure.path] = *figure.value;
-        if (figure.value && figure.at_least) strategy.at_least.insert(figure.path);
+        if (figure.value) numbers[figure.path] = {*figure.value, figure.most};
       }
     }
   }
@@ -65,6 +81,7 @@ std::vector<StrategyRuns> strategies_of(const Result& result) {
 struct Item {
   ComparedFigure figure;
   std::vector<double> a, b;  ///< by repetition; logarithms where relative
+  bool left_out = false;     ///< invalid runs, of a side without another one
   Difference found{};
   std::vector<const Regression*> gates{};
 
@@ -85,8 +102,8 @@ Item make_item(const StrategyRuns& a, const StrategyRuns& b, const ComparedFigur
   found = {.strategy = a.name,
            .figure = figure.path,
            .unit = figure.unit,
-           .a_at_least = a.at_least.contains(figure.path),
-           .b_at_least = b.at_least.contains(figure.path),
+           .a_at_least = a.is_at_least(figure.path),
+           .b_at_least = b.is_at_least(figure.path),
            .relative = item.all_values([](double value) { return value > 0; })};
   const auto center_of = [&](std::vector<double>& values) {
     if (found.relative) {
@@ -98,6 +115,7 @@ Item make_item(const StrategyRuns& a, const StrategyRuns& b, const ComparedFigur
   found.a = found.relative ? std::exp(center_a) : center_a;
   found.b = found.relative ? std::exp(center_b) : center_b;
   found.change = item.shown(center_b - center_a);
+  item.left_out = (item.a.empty() && a.left_out) || (item.b.empty() && b.left_out);
   if (!item.has_both()) {
     found.finding = item.a.empty() ? Finding::not_in_a : Finding::not_in_b;
   } else if (!item.has_repetitions()) {
@@ -203,8 +221,9 @@ double detectable(const Regression& gate, const Item& item, double alarms, doubl
 
 Gate judged(const Regression& gate, const Item& item, std::size_t place, double alarms) {
   const Difference& one = item.found;
-  Gate made{gate, one.strategy, Gate::Outcome::not_excluded, place, std::nullopt};
-  if (item.b.empty()) made.outcome = Gate::Outcome::not_measured;
+  Gate made{gate, one.strategy, Gate::Outcome::not_excluded, place, std::nullopt, ""};
+  if (item.left_out) made.undecided = "no run is valid";
+  if (item.b.empty() && !item.left_out) made.outcome = Gate::Outcome::not_measured;
   if (!item.has_repetitions()) return made;
   const double bound = bound_of(gate, one);
   const auto is_beyond = [&](double change) { return gate.more ? change > bound : change < bound; };
@@ -212,9 +231,13 @@ Gate judged(const Regression& gate, const Item& item, std::size_t place, double 
   // there is no regression, a larger B that there is one.
   const bool may_be_kept = gate.more ? one.a_at_least : one.b_at_least;
   const bool may_be_missed = gate.more ? one.b_at_least : one.a_at_least;
-  if (is_shown(one.finding) && is_beyond(one.change) && !may_be_kept) {
+  const bool missed = is_shown(one.finding) && is_beyond(one.change);
+  const bool kept = !is_beyond(gate.more ? *one.high : *one.low);
+  if ((missed && may_be_kept) || (kept && may_be_missed)) {
+    made.undecided = "waits were cut off: a longer --duration or --acquire-timeout would decide it";
+  } else if (missed) {
     made.outcome = Gate::Outcome::regression;
-  } else if (!is_beyond(gate.more ? *one.high : *one.low) && !may_be_missed) {
+  } else if (kept) {
     made.outcome = Gate::Outcome::kept;
   }
   made.detectable = detectable(gate, item, alarms, bound);
@@ -233,7 +256,7 @@ class Pairing {
 
   /// For a strategy without runs in B, only the figures of gates.
   void add(const StrategyRuns& a, const StrategyRuns& b) {
-    const bool is_in_b = !b.figures.empty();
+    const bool is_in_b = !b.figures.empty() || b.left_out;
     for (const ComparedFigure& figure : figures_) {
       std::vector<const Regression*> gates;
       for (const Regression& gate : gates_) {
@@ -279,7 +302,7 @@ class Pairing {
     // Gates on figures that no strategy has.
     for (const Regression& gate : gates_) {
       if (!measured_.contains(gate.figure) && comparison_.unmeasured.contains(gate.figure)) {
-        comparison_.gates.push_back({gate, "", Gate::Outcome::not_measured, {}, {}});
+        comparison_.gates.push_back({gate, "", Gate::Outcome::not_measured, {}, {}, {}});
       }
     }
     note_few_repetitions();
@@ -336,16 +359,20 @@ class Pairing {
   std::set<std::string> measured_;  ///< figures that some strategy has
 };
 
-void add_doubts(const Result& result, std::string_view name, ResultComparison& comparison) {
+void add_doubts(const Result& result, std::string_view name, const ComparisonOptions& options,
+                ResultComparison& comparison) {
   if (result.interrupted) {
     comparison.doubts.push_back(fmt::format("{} was interrupted", name));
   }
   const auto invalid =
-      std::ranges::count_if(result.runs, [](const Run& run) { return !run.generator.valid; });
-  if (invalid > 0) {
-    comparison.doubts.push_back(
-        fmt::format("{} of {} runs of {} {} invalid: their figures may not be the lock's", invalid,
-                    result.runs.size(), name, invalid == 1 ? "is" : "are"));
+      std::ranges::count_if(result.runs, [](const Run& run) { return !is_of_the_lock(run); });
+  if (invalid == 0) return;
+  const std::string note = fmt::format("{} of {} runs of {} {} invalid", invalid,
+                                       result.runs.size(), name, invalid == 1 ? "is" : "are");
+  if (options.with_invalid) {
+    comparison.doubts.push_back(note + ": their figures may not be the lock's");
+  } else {
+    comparison.notes.push_back(note + ", and left out");
   }
 }
 
@@ -400,8 +427,8 @@ std::size_t repetitions_of_gates(std::size_t gates, double confidence) {
 
 ResultComparison compare(const Result& a, const Result& b, const ComparisonOptions& options) {
   ResultComparison comparison{.confidence = options.confidence};
-  const std::vector<StrategyRuns> of_a = strategies_of(a);
-  const std::vector<StrategyRuns> of_b = strategies_of(b);
+  const std::vector<StrategyRuns> of_a = strategies_of(a, options.with_invalid);
+  const std::vector<StrategyRuns> of_b = strategies_of(b, options.with_invalid);
   const StrategyRuns nothing;
   Pairing pairing(options, comparison);
   for (const StrategyRuns& strategy : of_a) {
@@ -420,8 +447,8 @@ ResultComparison compare(const Result& a, const Result& b, const ComparisonOptio
   }
   pairing.judge_all();
   note_lower_bounds(comparison);
-  add_doubts(a, "A", comparison);
-  add_doubts(b, "B", comparison);
+  add_doubts(a, "A", options, comparison);
+  add_doubts(b, "B", options, comparison);
   comparison.notes.insert(comparison.notes.end(), comparison.doubts.begin(),
                           comparison.doubts.end());
   return comparison;

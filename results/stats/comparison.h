@@ -23,7 +23,7 @@ struct Difference {
   std::string figure;  ///< see figures.h
   Unit unit = Unit::number;
   double a = 0, b = 0;
-  /// Lower bounds: in some repetition, waits were cut off.
+  /// Lower bounds: waits were cut off, and the median would be larger if they had never ended.
   bool a_at_least = false, b_at_least = false;
   bool relative = false;
   double change = 0;
@@ -41,6 +41,7 @@ struct ComparisonOptions {
   /// The figures of these gates are compared in addition to the usual ones. The comparison reports
   /// a figure that was not measured.
   std::vector<Regression> fail_on;
+  bool with_invalid = false;  ///< invalid runs count too
 };
 
 /// The outcome of a gate for one strategy.
@@ -60,6 +61,8 @@ struct Gate {
   /// About the smallest change, as in Difference, that these repetitions show with a power of 80 %.
   /// Nothing if one side was not measured.
   std::optional<double> detectable;
+  /// Why it could be neither kept nor missed, whatever the repetitions show; with `not_excluded`.
+  std::string undecided;
 };
 std::string_view to_string(Gate::Outcome outcome);
 

@@ -1,8 +1,11 @@
 #include "results/stats/figures.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 #include <stdexcept>
 #include <utility>
 
@@ -10,6 +13,23 @@
 
 namespace lockbench::results {
 namespace {
+
+constexpr double kUnbounded = std::numeric_limits<double>::infinity();
+
+/// The percentile of this name if censored samples had never ended.
+double upper_bound_of(const Distribution& distribution, std::string_view name) {
+  const auto share = percentile_share(fmt::format(".{}", name));
+  if (!share) return kUnbounded;
+  const auto samples = static_cast<double>(distribution.count + distribution.censored.count);
+  // Rounding: 0.07 * 100 is slightly above 7, but the rank is 7.
+  const double rank = std::max(1.0, std::ceil(*share * samples - 1e-6));
+  double below = 0;
+  for (const Distribution::Bucket& bucket : distribution.buckets) {
+    below += static_cast<double>(bucket.count);
+    if (below >= rank) return bucket.upper;
+  }
+  return kUnbounded;
+}
 
 class Collector {
  public:
@@ -23,7 +43,10 @@ class Collector {
     if constexpr (std::is_arithmetic_v<T> && !std::is_same_v<T, bool>) {
       add(name, static_cast<double>(value));
     } else if constexpr (requires(Collector inner) { describe(inner, value); }) {
-      group(name, [&value](Collector& inner) { describe(inner, value); });
+      group(name, [&value](Collector& inner) {
+        if constexpr (std::is_same_v<T, Distribution>) inner.distribution_ = &value;
+        describe(inner, value);
+      });
     }
   }
 
@@ -35,6 +58,7 @@ class Collector {
   void operator()(const char* name, const bool& at_least) {
     if (added_ && std::string_view(name).ends_with("_at_least")) {
       figures_.back().at_least = at_least;
+      if (at_least) figures_.back().most = kUnbounded;
     }
   }
 
@@ -74,7 +98,11 @@ class Collector {
     const bool exists = exists_ && value && std::isfinite(*value);
     const bool at_least =
         at_least_ != nullptr && std::ranges::find(*at_least_, name) != at_least_->end();
-    figures_.push_back({prefix_ + name, exists ? value : std::nullopt, at_least});
+    figures_.push_back(
+        {prefix_ + name, exists ? value : std::nullopt, at_least, exists ? *value : kUnbounded});
+    if (!at_least) return;
+    figures_.back().most =
+        distribution_ != nullptr ? upper_bound_of(*distribution_, name) : kUnbounded;
   }
 
   std::string prefix_;
@@ -83,6 +111,7 @@ class Collector {
   const bool exists_;
   bool added_ = false;  ///< whether the last figure was added
   const std::vector<std::string>* at_least_ = nullptr;
+  const Distribution* distribution_ = nullptr;  ///< whose figures these are
 };
 
 /// The percentage after this one; 100 if a double cannot tell the two apart.

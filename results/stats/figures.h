@@ -12,6 +12,9 @@ struct Figure {
   std::string path;
   std::optional<double> value;  ///< nothing where the file says null
   bool at_least = false;        ///< a lower bound: see Distribution::censored
+  /// The value, or an upper bound if `at_least`: as if censored samples had never ended. Infinite
+  /// if there is none.
+  double most = 0;
 };
 
 /// Every number of a run, except those in lists, in the file's order. The paths are the same for

@@ -1,9 +1,10 @@
 #include "results/stats/load_figures.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <limits>
 #include <tuple>
 
 #include "results/file/loads.h"
@@ -42,7 +43,7 @@ std::vector<double> deciding_values(const StrategyLoads& strategy, const std::st
   std::vector<double> values;
   const std::size_t point = load == "demand" ? 0 : strategy.points_of(load) - 1;
   const char* const decides = deciding_figure(load);
-  for (const Run* run : strategy.counting_runs(load, point)) {
+  for (const Run* run : strategy.valid_runs(load, point)) {
     const auto value = [&](const char* path) { return figure(*run, path); };
     std::optional<double> found = value(decides);
     if (!found) continue;
@@ -66,16 +67,30 @@ std::vector<const Run*> StrategyLoads::runs_of(std::string_view load) const {
   return found;
 }
 
+std::vector<const Run*> StrategyLoads::runs_at(std::string_view load, std::size_t point) const {
+  std::vector<const Run*> all;
+  if (point >= points_of(load)) return all;
+  std::ranges::copy_if(runs, std::back_inserter(all), [&](const Run* run) {
+    return run->load == points.find(load)->second[point];
+  });
+  return all;
+}
+
+std::vector<const Run*> StrategyLoads::valid_runs(std::string_view load, std::size_t point) const {
+  return valid_of(runs_at(load, point));
+}
+
 std::vector<const Run*> StrategyLoads::counting_runs(std::string_view load,
                                                      std::size_t point) const {
-  std::vector<const Run*> all, valid;
-  if (point >= points_of(load)) return {};
-  for (const Run* run : runs) {
-    if (run->load != points.find(load)->second[point]) continue;
-    all.push_back(run);
-    if (is_of_the_lock(*run)) valid.push_back(run);
-  }
-  return valid.empty() ? all : valid;
+  auto valid = valid_runs(load, point);
+  return valid.empty() ? runs_at(load, point) : valid;
+}
+
+std::vector<const Run*> valid_of(const std::vector<const Run*>& runs) {
+  std::vector<const Run*> valid;
+  std::ranges::copy_if(runs, std::back_inserter(valid),
+                       [](const Run* run) { return is_of_the_lock(*run); });
+  return valid;
 }
 
 std::optional<LoadFigure> StrategyLoads::figure(std::string_view load, std::size_t point,
@@ -92,7 +107,7 @@ std::optional<LoadFigure> median_figure(const std::vector<const Run*>& runs,
     const Figure found = find_figure(*run, path);
     if (!found.value) continue;
     least.push_back(*found.value);
-    most.push_back(found.at_least ? std::numeric_limits<double>::max() : *found.value);
+    most.push_back(found.most);
   }
   const auto figure = median(least);
   if (!figure) return std::nullopt;
@@ -129,15 +144,30 @@ bool is_of_the_lock(const Run& run) {
   return run.generator.valid || (!run.generator.reasons.empty() && disturbances(run).empty());
 }
 
+std::string disturbed_from_the_start(const std::vector<Run>& runs) {
+  constexpr std::size_t kFirst = 3;
+  if (runs.size() != kFirst || std::ranges::any_of(runs, is_of_the_lock)) return "";
+  return fmt::format(
+      "the first {} runs are invalid: {}. Invalid runs rank nothing: better repeat this on a "
+      "machine without other work; Ctrl-C ends it with the table so far",
+      kFirst, disturbances(runs.back()).empty() ? "" : disturbances(runs.back()).front());
+}
+
+std::uint64_t left_behind(const Run& run) {
+  const std::uint64_t granted = run.acquire.count, in_time = run.outcomes.acquired;
+  return run.outcomes.abandoned + (granted > in_time ? granted - in_time : 0);
+}
+
 std::optional<double> served_share(const std::vector<const Run*>& runs) {
   double served = 0, unserved = 0, waiting = 0;
   for (const Run* run : runs) {
     const Outcomes& seen = run->outcomes;
-    const std::uint64_t last = std::min(seen.abandoned, run->load.clients);
+    const std::uint64_t left = left_behind(*run);
+    const std::uint64_t last = std::min(left, run->load.clients);
     served += static_cast<double>(seen.acquired);
     waiting += static_cast<double>(last);
     unserved += static_cast<double>(seen.timed_out + seen.refused + seen.failed + seen.unknown +
-                                    seen.abandoned - last);
+                                    left - last);
   }
   if (served + unserved + waiting == 0) return std::nullopt;
   return served == 0 ? 0 : served / (served + unserved);

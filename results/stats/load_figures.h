@@ -19,6 +19,13 @@ std::vector<std::string> disturbances(const Run& run);
 /// Whether the run's figures are those of the lock, even if the lock cannot keep up.
 bool is_of_the_lock(const Run& run);
 
+/// After the first few runs: one line if the machine disturbed all of them; else empty.
+std::string disturbed_from_the_start(const std::vector<Run>& runs);
+
+/// Waits of the measured part that had not ended with it, less those that it took over from the
+/// warm-up. Above one for each client, the lock did not keep up.
+std::uint64_t left_behind(const Run& run);
+
 /// The share of the requested sections that were served; nothing if none was requested. Clients
 /// that still wait at the end, each for one section, do not count unless nothing was served: a
 /// queue is not an overload.
@@ -50,10 +57,13 @@ struct StrategyLoads {
   /// How many points the load has.
   std::size_t points_of(std::string_view load) const;
   std::vector<const Run*> runs_of(std::string_view load) const;
-  /// The runs that count under the n-th point of a load: those whose figures are the lock's, or all
-  /// if there are none. Empty if there is no such point.
+  /// Under the n-th point of a load; empty if there is no such point.
+  std::vector<const Run*> runs_at(std::string_view load, std::size_t point) const;
+  /// Those of these whose figures are the lock's. Only they may rank it.
+  std::vector<const Run*> valid_runs(std::string_view load, std::size_t point) const;
+  /// The runs that are shown: the valid ones, or all if there are none.
   std::vector<const Run*> counting_runs(std::string_view load, std::size_t point) const;
-  /// The median over the repetitions that count; nothing without such runs.
+  /// The median over the runs that are shown; nothing without such runs.
   std::optional<LoadFigure> figure(std::string_view load, std::size_t point,
                                    const std::string& path) const;
 
@@ -82,11 +92,14 @@ std::vector<int> tiers(const std::vector<std::vector<double>>& values, double sc
 /// under contention. 0: not known.
 double known_scatter(std::string_view figure);
 
-/// The tier of each strategy under one load, by the deciding figure of the load. `alone`: the time
-/// to acquire and release over the network. `demand`: the p99 of the response at the lowest rate
-/// (at a rate that the lock cannot keep, p99 only reflects the length of the run). Others: the
-/// longest wait, as percentiles hide a client that waits for seconds and then keeps the lock for
-/// seconds. 0: not measured.
+/// The runs whose figures are those of the lock.
+std::vector<const Run*> valid_of(const std::vector<const Run*>& runs);
+
+/// The tier of each strategy under one load, over its valid runs alone, by the deciding figure of
+/// the load. `alone`: the time to acquire and release over the network. `demand`: the p99 of the
+/// response at the lowest rate (at a rate that the lock cannot keep, p99 only reflects the length
+/// of the run). Others: the longest wait, as percentiles hide a client that waits for seconds and
+/// then keeps the lock for seconds. 0: no valid run.
 std::map<std::string, int> tiers_under(const Result& result, std::string_view load);
 
 }  // namespace lockbench::results

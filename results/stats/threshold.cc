@@ -308,6 +308,27 @@ Interval mean_of_runs(const std::string& figure, std::span<const Run* const> run
   return interval;
 }
 
+/// How a run could decide a threshold that waits which were cut off leave open.
+std::string remedy_for(const Threshold& threshold, const Run& run) {
+  const std::string patience =
+      fmt::format("a longer --acquire-timeout, above {}, would decide it",
+                  human(threshold.bound, compared_figure(threshold.figure).unit));
+  const auto percentile = percentile_of(threshold.figure);
+  if (!percentile || !threshold.wants_less()) return run.outcomes.abandoned == 0 ? patience : "";
+  const Distribution& waits = run.*percentile->of;
+  const double cut = std::min(number(run.outcomes.abandoned), number(waits.censored.count));
+  // These come again in a longer run; the end of the run cuts off no more than it did.
+  double beyond = number(waits.censored.count) - cut + number(waits.overflow);
+  for (const auto& [upper, count] : waits.buckets) {
+    if (upper >= threshold.bound) beyond += number(count);
+  }
+  const double all = number(waits.count + waits.censored.count);
+  const double allowed = (1 - percentile->share) - beyond / all;
+  if (cut == 0 || allowed <= 0) return patience;
+  const double needed = cut / allowed / all * run.duration_seconds;
+  return fmt::format("a run of about {} would decide it", human_seconds(std::ceil(needed)));
+}
+
 }  // namespace
 
 tl::expected<Threshold, std::string> parse_threshold(std::string_view text) {
@@ -323,14 +344,23 @@ ThresholdOutcome evaluate(const Threshold& threshold, const Run& run) {
   if (!figure.value) return {{}, fmt::format("{} was not measured", threshold.figure), true};
   const auto* const comparison =
       std::ranges::find(kOperators, threshold.comparison, &Operator::comparison);
-  const bool fits = comparison->holds(*figure.value, threshold.bound);
-  // A lower bound shows only that a figure is large.
-  if (fits && (!figure.at_least || threshold.wants_more())) return {figure.value, ""};
+  const bool low_fits = comparison->holds(*figure.value, threshold.bound);
+  const bool high_fits = comparison->holds(figure.most, threshold.bound);
+  // A value between the bounds may be the one that == or != asks for.
+  const bool between = !threshold.wants_less() && !threshold.wants_more() &&
+                       *figure.value < threshold.bound && threshold.bound < figure.most;
+  if (low_fits && high_fits && !between) return {figure.value, ""};
   const Unit unit = compared_figure(threshold.figure).unit;
-  return {figure.value,
-          fmt::format("{} is {}{}", threshold.figure, figure.at_least ? "at least " : "",
-                      human(*figure.value, unit)),
-          fits || (figure.at_least && threshold.wants_more())};
+  ThresholdOutcome outcome{
+      figure.value,
+      fmt::format("{} is {}{}", threshold.figure, figure.at_least ? "at least " : "",
+                  human(*figure.value, unit)),
+      low_fits != high_fits || between};
+  if (figure.at_least && std::isfinite(figure.most)) {
+    outcome.reason += " and at most " + human(figure.most, unit);
+  }
+  if (outcome.is_unknown) outcome.remedy = remedy_for(threshold, run);
+  return outcome;
 }
 
 double samples_needed(std::string_view figure) {

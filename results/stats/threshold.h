@@ -32,12 +32,15 @@ tl::expected<Threshold, std::string> parse_threshold(std::string_view text);
 struct ThresholdOutcome {
   std::optional<double> measured;
   std::string reason;       ///< why it was not kept, in one line; else empty
-  bool is_unknown = false;  ///< neither kept nor missed: not measured, or a lower bound
+  bool is_unknown = false;  ///< neither kept nor missed
+  std::string remedy{};     ///< what would decide it, in one line; empty: nothing is known to
 
   bool kept() const { return reason.empty(); }
 };
 
-/// A figure that the run does not have is not kept.
+/// A figure that depends on waits that were cut off lies between two bounds: as if these had ended
+/// when they were cut off, and as if they had never ended. The threshold is kept or missed if both
+/// bounds say so; otherwise, or without a figure, it is unknown.
 ThresholdOutcome evaluate(const Threshold& threshold, const Run& run);
 
 /// A difference of B from A that counts as a regression: "acquire.p99>+10%",

@@ -64,13 +64,15 @@ std::string why_not_kept(const Gate& gate, const Difference& one) {
                          to_string(one.finding), human(one.b, one.unit), human(one.a, one.unit),
                          human_change(one.change, one), human_interval(one));
     case Gate::Outcome::not_excluded:
+      if (!gate.undecided.empty()) {
+        return fmt::format("not decided for {}: {}", name(one.strategy), gate.undecided);
+      }
       if (!gate.detectable) {
         return fmt::format("cannot be excluded for {}: not measured in A", name(one.strategy));
       }
       return fmt::format(
-          "cannot be excluded for {}: {} ({}){}; these repetitions show {} with a power of 80 %",
+          "cannot be excluded for {}: {} ({}); these repetitions show {} with a power of 80 %",
           name(one.strategy), human_change(one.change, one), human_interval(one),
-          one.a_at_least || one.b_at_least ? ", and waits were cut off" : "",
           human_change(*gate.detectable, one));
   }
   return {};
@@ -141,7 +143,8 @@ std::string to_json(const ResultComparison& comparison) {
   for (const Gate& gate : comparison.gates) {
     document["gates"].push_back({{"expression", gate.bound.text},
                                  {"strategy", gate.strategy},
-                                 {"outcome", to_string(gate.outcome)},
+                                 {"outcome", gate.undecided.empty() ? to_string(gate.outcome)
+                                                                    : "not decided"},
                                  {"detectable", finite_or_null(gate.detectable)}});
   }
   return document.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";

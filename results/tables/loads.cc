@@ -13,6 +13,7 @@ namespace lockbench::results {
 namespace {
 
 constexpr const char* kOld = " (old)";
+constexpr const char* kWorstClient = "fairness.by_client.worst_p99";
 /// A wait this many times the best one is a reason to avoid a lock.
 constexpr double kMuchLonger = 10;
 
@@ -38,18 +39,42 @@ const std::vector<RowField> first_fields{
     {{"tier", "", "tier", Unit::count, 2},
      [](const Row& row) { return row.tier == 0 ? Cell() : Cell(row.tier); }}};
 
+/// Without a valid run, as doubtful.
+Cell shown_figure(const Row& row, std::size_t point, const std::string& path) {
+  const std::vector<const Run*> runs = row.strategy->counting_runs(row.load, point);
+  Cell cell = cell_of(median_figure(runs, path));
+  if (path == kWorstClient) cell = worst_client_cell(std::move(cell), runs);
+  if (valid_of(runs).empty()) cell.tone = Tone::doubtful;
+  return cell;
+}
+
+/// "3 of 5 valid", at the point with the fewest; empty if all are.
+Cell valid_share(const Row& row) {
+  std::size_t fewest = 0, of = 0;
+  for (std::size_t point = 0; point < row.strategy->points_of(row.load); ++point) {
+    const std::size_t valid = row.strategy->valid_runs(row.load, point).size();
+    const std::size_t all = row.strategy->runs_at(row.load, point).size();
+    if (valid == all || (of > 0 && valid >= fewest)) continue;
+    fewest = valid;
+    of = all;
+  }
+  if (of == 0) return {};
+  return {fmt::format("{} of {} valid", fewest, of), Tone::doubtful};
+}
+
 /// The median of a figure over the repetitions of a point.
 RowField at_point(Column shown, std::size_t point, std::string path) {
   return {std::move(shown), [point, path = std::move(path)](const Row& row) {
-            return cell_of(row.strategy->figure(row.load, point, path));
+            return shown_figure(row, point, path);
           }};
 }
 
-/// Time to acquire and release for a client alone, at that point.
+/// Time to acquire and release for a client alone, at that point, by its valid runs.
 std::optional<LoadFigure> section_cost(const StrategyLoads& strategy, std::size_t point) {
-  const auto acquire = strategy.figure("alone", point, "acquire.p50");
+  const std::vector<const Run*> runs = strategy.valid_runs("alone", point);
+  const auto acquire = median_figure(runs, "acquire.p50");
   if (!acquire) return std::nullopt;
-  const auto release = strategy.figure("alone", point, "release.p50");
+  const auto release = median_figure(runs, "release.p50");
   return LoadFigure{acquire->value + (release ? release->value : 0), acquire->at_least};
 }
 
@@ -92,9 +117,7 @@ RowField response(Column shown, std::size_t point, std::string path, bool says_s
   return {
       std::move(shown), [point, path = std::move(path), says_share](const Row& row) -> Cell {
         const auto served = served_share(row.strategy->counting_runs(row.load, point));
-        if (!served || *served >= kServed) {
-          return cell_of(row.strategy->figure(row.load, point, path));
-        }
+        if (!served || *served >= kServed) return shown_figure(row, point, path);
         if (!says_share) return {};
         return {std::optional<double>(), Tone::bad, fmt::format("{:.0f} % served", 100 * *served)};
       }};
@@ -116,7 +139,7 @@ std::vector<RowField> demand_fields(const std::vector<Load>& points) {
     add("p99.9", "acquire.p999", 5);
     fields.push_back(
         response({key + "worst_client_p99_seconds", "worst", "client p99", Unit::seconds, 2}, point,
-                 "fairness.by_client.worst_p99", false));
+                 kWorstClient, false));
   }
   return fields;
 }
@@ -141,7 +164,7 @@ std::vector<RowField> closed_fields(const Result& result) {
       {at_point({"longest_wait_seconds", "longest", "wait", Unit::seconds, 1}, 0,
                 "fairness.longest_wait_seconds"),
        at_point({"worst_client_p99_seconds", "worst", "client p99", Unit::seconds, 2}, 0,
-                "fairness.by_client.worst_p99"),
+                kWorstClient),
        at_point({"sections_per_second", "sections", "/s", Unit::number, 4}, 0,
                 "sections_per_second"),
        {{"share_of_ideal", "of", "1/hold", Unit::share, 5}, share_of_ideal},
@@ -266,12 +289,13 @@ std::string avoid_sentence(const std::vector<const StrategyLoads*>& safe,
       }
     }
   }
-  const auto waits =
-      ranked(safe, [](const StrategyLoads& one) { return one.figure("demand", 0, "acquire.p99"); });
+  const auto waits = ranked(safe, [](const StrategyLoads& one) {
+    return median_figure(one.valid_runs("demand", 0), "acquire.p99");
+  });
   std::optional<LoadFigure> shortest;
   for (const StrategyLoads* one : safe) {
     for (std::size_t point = 0; point < one->points_of("demand"); ++point) {
-      if (served_share(one->counting_runs("demand", point)).value_or(1) >= kServed) continue;
+      if (served_share(one->valid_runs("demand", point)).value_or(1) >= kServed) continue;
       overloaded.push_back(one->strategy);
       break;
     }
@@ -301,6 +325,26 @@ std::string avoid_sentence(const std::vector<const StrategyLoads*>& safe,
   return fmt::format("Avoid: {}.", fmt::join(reasons, "; "));
 }
 
+/// The strategies that nothing is concluded about, as no run was valid under some load.
+std::string unranked_sentence(const std::vector<StrategyLoads>& all) {
+  std::vector<std::string> names;
+  for (const StrategyLoads& one : all) {
+    const bool unranked = std::ranges::any_of(one.points, [&](const auto& load) {
+      for (std::size_t point = 0; point < load.second.size(); ++point) {
+        if (one.valid_runs(load.first, point).empty() && !one.runs_at(load.first, point).empty()) {
+          return true;
+        }
+      }
+      return false;
+    });
+    if (unranked) names.push_back(one.strategy);
+  }
+  if (names.empty()) return "";
+  return fmt::format(
+      "Not compared under every load: {}: no valid run. Repeat it on a machine without other work.",
+      listed(names));
+}
+
 }  // namespace
 
 Cell cell_of(const std::optional<LoadFigure>& figure) {
@@ -308,6 +352,17 @@ Cell cell_of(const std::optional<LoadFigure>& figure) {
   Cell cell = figure->value;
   cell.at_least = figure->at_least;
   return cell;
+}
+
+Cell worst_client_cell(Cell p99, const std::vector<const Run*>& runs) {
+  const auto* const value = std::get_if<double>(&p99.value);
+  const bool of_few = std::ranges::any_of(runs, [](const Run* run) {
+    return run->fairness.by_client && run->fairness.by_client->worst_is_longest;
+  });
+  if (value != nullptr && of_few) {
+    p99.text = (p99.at_least ? "≥ max " : "max ") + human_seconds(*value);
+  }
+  return p99;
 }
 
 Cell verdict_cell(const std::vector<const Run*>& runs) {
@@ -323,9 +378,10 @@ std::vector<Block> load_tables(const Result& result, const KnownFlaws& flaws) {
   const auto name = [](const Run& run) { return run.load.name; };
   for (const auto& [load, runs] : grouped(result.runs, name)) {
     const std::vector<Load>& points = points_by_load.at(load);
-    const auto fields = load == "alone"    ? alone_fields(points)
-                        : load == "demand" ? demand_fields(points)
-                                           : closed_fields(result);
+    const auto fields_of = [&](const std::string& its_load) {
+      if (its_load == "alone") return alone_fields(points);
+      return its_load == "demand" ? demand_fields(points) : closed_fields(result);
+    };
     std::vector<Row> rows;
     const std::map<std::string, int> places = tiers_under(result, load);
     for (const StrategyLoads& one : strategies) {
@@ -333,6 +389,8 @@ std::vector<Block> load_tables(const Result& result, const KnownFlaws& flaws) {
       rows.push_back(
           {&one, load, places.at(one.strategy), !successor(flaws, one.strategy).empty()});
     }
+    auto fields = fields_of(load);
+    fields.push_back({{"valid_runs", "", "runs", Unit::text, 2, Show::if_any}, valid_share});
     std::stable_partition(rows.begin(), rows.end(), [](const Row& row) { return !row.superseded; });
     tables.push_back({.title = title_of(load, points), .table = table_of(fields, rows)});
   }
@@ -359,13 +417,16 @@ std::vector<std::string> conclusions(const Result& result, const KnownFlaws& fla
                             tiers_under(result, "alone")));
   }
   const auto waits = ranked(safe, [](const StrategyLoads& one) {
-    return one.figure("saturated", 0, "fairness.longest_wait_seconds");
+    return median_figure(one.valid_runs("saturated", 0), "fairness.longest_wait_seconds");
   });
   if (!waits.empty()) {
     said.push_back(extremes("Fairest (longest wait for a saturated lock)", "least fair", waits,
                             tiers_under(result, "saturated")));
   }
   if (contended) said.push_back(avoid_sentence(safe, all, flaws));
+  if (const std::string unranked = unranked_sentence(all); !unranked.empty()) {
+    said.push_back(unranked);
+  }
   const std::string candidate = !waits.empty()  ? waits.front().strategy
                                 : !safe.empty() ? safe.front()->strategy
                                                 : all.front().strategy;

@@ -8,6 +8,7 @@
 
 #include "results/file/loads.h"
 #include "results/stats/figures.h"
+#include "results/stats/load_figures.h"
 #include "results/stats/statistics.h"
 
 namespace lockbench::results {
@@ -15,7 +16,8 @@ namespace {
 
 /// The runs that share a row: repetitions of one strategy under one load, or a single run.
 struct Group {
-  std::vector<const Run*> runs;  ///< at least one; they belong to the result
+  std::vector<const Run*> all;   ///< at least one; they belong to the result
+  std::vector<const Run*> runs;  ///< whose figures are shown: the valid ones, or all without any
   std::string flaw;
   std::string load;  ///< only where the result has several
 
@@ -53,6 +55,10 @@ auto largest_of(std::string path) {
   };
 }
 
+Cell worst_client(const Group& group) {
+  return worst_client_cell(largest_of("fairness.by_client.worst_p99")(group), group.runs);
+}
+
 /// "acquire.p99; acquire.max": the figures that are lower bounds.
 Cell bounds(const Group& group) {
   std::vector<std::string> paths;
@@ -68,6 +74,15 @@ auto if_audited(Fill fill) {
   return [fill](Group group) -> Cell {
     std::erase_if(group.runs, [](const Run* run) { return run->audit.increments == 0; });
     return group.runs.empty() ? Cell() : fill(group);
+  };
+}
+
+/// Over all runs: a violation counts on any machine.
+template <class Fill>
+auto of_all(Fill fill) {
+  return [fill](Group group) -> Cell {
+    group.runs = group.all;
+    return fill(group);
   };
 }
 
@@ -99,17 +114,22 @@ Cell lost_updates(const Group& group) {
 /// A count that is bad unless 0.
 auto alarm(std::string path) {
   return [path = std::move(path)](const Group& group) -> Cell {
-    const auto count = sum_of_figure(group.runs, path);
+    const auto count = sum_of_figure(group.all, path);
     return {count, count.value_or(0) > 0 ? Tone::bad : Tone::plain};
   };
 }
 
 bool all_valid(const Group& group) {
-  return std::ranges::all_of(group.runs, [](const Run* run) { return run->generator.valid; });
+  return std::ranges::all_of(group.all, [](const Run* run) { return run->generator.valid; });
 }
 
+/// "3 of 5 valid": the figures are those of these three.
 Cell invalid_mark(const Group& group) {
-  return {all_valid(group) ? "" : "invalid", Tone::doubtful};
+  const std::size_t valid = valid_of(group.all).size();
+  const bool some = valid > 0 && valid < group.all.size();
+  const std::string text =
+      some ? fmt::format("{} of {} valid", valid, group.all.size()) : "invalid";
+  return {all_valid(group) ? "" : text, Tone::doubtful};
 }
 
 Cell reasons(const Group& group) {
@@ -169,11 +189,13 @@ const std::vector<Field<Group>> run_fields{
     only_if_asked("sections", Unit::count, sum_of("sections")),
     seconds("longest_wait_seconds", "longest", "wait", 1,
             largest_of("fairness.longest_wait_seconds")),
-    seconds("worst_client_p99_seconds", "worst", "client p99", 2,
-            largest_of("fairness.by_client.worst_p99")),
+    seconds("worst_client_p99_seconds", "worst", "client p99", 2, worst_client),
     {{"sections_per_second", "sections", "/s", Unit::number, 3}, throughput},
     seconds("acquire_p50_seconds", "acquire", "p50", 7, median_of("acquire.p50")),
     seconds("acquire_p99_seconds", "acquire", "p99", 6, median_of("acquire.p99")),
+    only_if_asked("acquire_p90_seconds", Unit::seconds, median_of("acquire.p90")),
+    only_if_asked("acquire_p95_seconds", Unit::seconds, median_of("acquire.p95")),
+    only_if_asked("acquire_p999_seconds", Unit::seconds, median_of("acquire.p999")),
     only_if_asked("acquire_max_seconds", Unit::seconds, largest_of("acquire.max")),
     seconds("transaction_p50_seconds", "all locks", "p50", 6,
             median_of("transactions.acquire.p50")),
@@ -203,9 +225,12 @@ const std::vector<Field<Group>> run_fields{
     event("failed", "", "failed", 12, "outcomes.failed"),
     event("unknown", "", "unknown", 13, "outcomes.unknown"),
     only_if_asked("abandoned", Unit::count, sum_of("outcomes.abandoned")),
-    {{"lost_updates", "lost", "updates", Unit::count, 4}, if_audited(lost_updates)},
-    only_if_asked("lost_updates_max", Unit::count, if_audited(sum_of("audit.lost_updates_max"))),
+    {{"lost_updates", "lost", "updates", Unit::count, 4}, of_all(if_audited(lost_updates))},
+    only_if_asked("lost_updates_max", Unit::count,
+                  of_all(if_audited(sum_of("audit.lost_updates_max")))),
     {{"overlaps", "", "overlaps", Unit::count, 16}, alarm("audit.overlaps")},
+    {{"server_commands_per_section", "server", "cmds/sect.", Unit::number, 33, Show::if_asked},
+     median_of("server_commands_per_section")},
     only_if_asked("bytes_per_section", Unit::number, median_of("bytes_per_section")),
     only_if_asked("contended_grants", Unit::count, sum_of("audit.contended_grants")),
     only_if_asked("violations_per_million", Unit::number,
@@ -222,7 +247,7 @@ const std::vector<Field<Group>> run_fields{
     seconds("replica_wait_p99_seconds", "replica", "wait p99", 28,
             median_of("replication.wait.p99")),
     {{"verdict", "", "verdict", Unit::text, 5},
-     [](auto& group) { return verdict_cell(group.runs); }},
+     [](auto& group) { return verdict_cell(group.all); }},
     only_if_asked("valid", Unit::text, all_valid),
     {{"run", "", "run", Unit::text, 11, Show::if_any, false}, invalid_mark},
     only_if_asked("invalid_because", Unit::text, reasons),
@@ -276,12 +301,18 @@ std::vector<Group> groups_of(const Result& result, const KnownFlaws& flaws, bool
       return merge && group.first().strategy == run.strategy && group.first().load == run.load;
     });
     if (same != groups.end()) {
-      same->runs.push_back(&run);
+      same->all.push_back(&run);
       continue;
     }
     const auto flaw = flaws.find(run.strategy);
-    groups.push_back(
-        {{&run}, flaw == flaws.end() ? "" : flaw->second.hazard, several ? label(run.load) : ""});
+    groups.push_back({{&run},
+                      {&run},
+                      flaw == flaws.end() ? "" : flaw->second.hazard,
+                      several ? label(run.load) : ""});
+  }
+  for (Group& group : groups) {
+    const auto valid = valid_of(group.all);
+    group.runs = valid.empty() ? group.all : valid;
   }
   return groups;
 }

@@ -29,6 +29,9 @@ std::vector<Block> load_tables(const Result& result, const KnownFlaws& flaws);
 /// "≥ 1.4 s" for a lower bound.
 Cell cell_of(const std::optional<LoadFigure>& figure);
 
+/// A worst p99 of a client, over these runs: "max" if it is the longest of few waits.
+Cell worst_client_cell(Cell p99, const std::vector<const Run*>& runs);
+
 /// The worst verdict of these runs.
 Cell verdict_cell(const std::vector<const Run*>& runs);
 

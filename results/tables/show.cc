@@ -8,6 +8,7 @@
 
 #include "results/file/json.h"
 #include "results/file/loads.h"
+#include "results/stats/load_figures.h"
 #include "results/tables/observed.h"
 
 namespace lockbench::results {
@@ -77,7 +78,9 @@ Texts why_ungranted(const Run& run) {
   const Outcomes& seen = run.outcomes;
   const bool tried =
       seen.refused + seen.timed_out + seen.failed + seen.unknown + seen.abandoned > 0;
-  if (run.sections_per_second > 0 || seen.acquired > 0 || !tried) return {};
+  // A window that is shorter than a wait has no grant of its own.
+  const bool granted = seen.acquired > 0 || run.acquire.count > 0;
+  if (run.sections_per_second > 0 || granted || !tried) return {};
   return {fmt::format("{} refused, {} timed out, {} failed, {} unknown, {} abandoned", seen.refused,
                       seen.timed_out, seen.failed, seen.unknown, seen.abandoned)};
 }
@@ -100,19 +103,29 @@ std::string effect_of(const FaultMark& mark) {
   std::string effect =
       fmt::format("throughput fell to {:.0f} %", 100 * std::min(mark.lowest_share, 1.0));
   if (!mark.recovery_seconds) return effect + " and did not recover before the run ended";
-  return fmt::format("{} and recovered {} after {}", effect, human_seconds(*mark.recovery_seconds),
+  // Throughput is read at this interval or a longer one.
+  constexpr double kPrecision = 0.01;
+  const std::string recovered = *mark.recovery_seconds < kPrecision
+                                    ? "within " + human_seconds(kPrecision)
+                                    : human_seconds(*mark.recovery_seconds);
+  return fmt::format("{} and recovered {} {} {}", effect, recovered,
+                     *mark.recovery_seconds < kPrecision ? "of" : "after",
                      mark.healed_seconds ? "healing" : "the fault");
 }
 
 void add_faults(const Result& result, Sentences& lines) {
   for (const Run& run : result.runs) {
     for (const FaultMark& mark : run.faults) {
+      // Times as --fault gives them.
+      const auto at = [&](double time) { return human_seconds(time - run.warmup_seconds); };
       const std::string healed =
-          mark.healed_seconds ? ", healed at " + human_seconds(*mark.healed_seconds) : "";
+          mark.healed_seconds ? ", healed at " + at(*mark.healed_seconds) : "";
       const bool lost = std::isfinite(mark.lowest_share) && !mark.recovery_seconds;
-      lines.push_back({lost ? Tone::bad : Tone::plain,
-                       fmt::format("fault: {}: {} at {}{}: {}", run_name(run, result), mark.fault,
-                                   human_seconds(mark.at_seconds), healed, effect_of(mark))});
+      const bool valid = is_of_the_lock(run);
+      const Tone tone = lost && valid ? Tone::bad : valid ? Tone::plain : Tone::doubtful;
+      lines.push_back({tone, fmt::format("fault: {}: {} at {}{}: {}{}", run_name(run, result),
+                                         mark.fault, at(mark.at_seconds), healed, effect_of(mark),
+                                         valid ? "" : " (the run is invalid)")});
     }
   }
 }
@@ -317,8 +330,8 @@ std::vector<Sentence> notes(const Result& result) {
   if (repetitions(result) > 1) {
     lines.push_back(
         {Tone::plain,
-         "repeated: figures are medians over the repetitions, counts are sums, max is the largest; "
-         "± shows the repetition farthest from the median"});
+         "repeated: figures are medians over the valid repetitions, counts are sums, max is the "
+         "largest; ± shows the repetition farthest from the median"});
   }
   add_notes("invalid", result, why_invalid, lines);
   add_notes("nothing granted", result, why_ungranted, lines);

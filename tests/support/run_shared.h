@@ -42,6 +42,7 @@ class RunUnderTest {
   }
   void grant(Duration waited, loadgen::Phase phase = loadgen::Phase::measured, int client = 0) {
     run_.recorder.histograms(phase)[loadgen::Timing::acquired].record(waited);
+    add(loadgen::Count::grants, 1, phase, client);
     add(loadgen::Count::sections, 1, phase, client);
   }
 

@@ -55,6 +55,7 @@ class RedisStore : public Store {
     const auto cpu = redis_->call(kText, {"INFO", "cpu"});
     if (!cpu) return tl::unexpected(cpu.error());
     const auto replication = redis_->call(kText, {"INFO", "replication"}).value_or("");
+    const auto stats = redis_->call(kText, {"INFO", "stats"}).value_or("");
     const auto seconds = [&](std::string_view name) {
       return std::strtod(info_field(*cpu, name).c_str(), nullptr);
     };
@@ -62,6 +63,7 @@ class RedisStore : public Store {
         .version = printable(info_field(*server, "redis_version")),
         .instance = info_field(*server, "run_id"),
         .cpu_seconds = seconds("used_cpu_user") + seconds("used_cpu_sys"),
+        .commands = parse_number<double>(info_field(stats, "total_commands_processed")),
         .replicas = parse_number<int>(info_field(replication, "connected_slaves")).value_or(0)};
   }
 

@@ -140,9 +140,13 @@ TEST(CompareGates, SayWhatCouldHaveBeenFound) {
 TEST(CompareGates, WaitsThatWereCutOffAreNoEvidenceOfShortOnes) {
   const Result a = simulated_result({}, 1);
   Result b = simulated_result({}, 2);
-  for (auto& run : b.runs) run.acquire.at_least = {"p99"};
+  for (auto& run : b.runs) {
+    run.acquire.at_least = {"p99"};
+    run.acquire.buckets.clear();  // so there is no upper bound
+  }
   const auto comparison = compare(a, b, gates({"acquire.p99>+300%"}));
   EXPECT_EQ(first_gate(comparison).outcome, Gate::Outcome::not_excluded);
+  EXPECT_THAT(first_gate(comparison).undecided, HasSubstr("waits were cut off"));
   EXPECT_THAT(gate_lines(comparison), Contains(HasSubstr("waits were cut off")));
   EXPECT_THAT(comparison.notes, Contains(AllOf(HasSubstr("≥"), HasSubstr(": acquire.p99"))));
   EXPECT_EQ(first_gate(compare(b, a, gates({"acquire.p99>+300%"}))).outcome, Gate::Outcome::kept);

@@ -99,10 +99,24 @@ TEST_F(Compare, ItNeedsRepetitionsAndAGateSoundResults) {
   const TemporaryFile stopped("s.json", to_json(doubtful));
   const std::string gate = "acquire.p99>+10%";
   expect_refused(gated(a_, stopped, gate),
-                 AllOf(HasSubstr("B was interrupted"), HasSubstr("1 of 15 runs of B is invalid"),
-                       HasSubstr("--force")));
+                 AllOf(HasSubstr("B was interrupted"), HasSubstr("--force")));
   EXPECT_EQ(gated(a_, stopped, gate, {"--force"}).code, 0);
-  EXPECT_THAT(compare({a_.path(), stopped.path()}).out, HasSubstr("B was interrupted"));
+  EXPECT_THAT(compare({a_.path(), stopped.path()}).out,
+              AllOf(HasSubstr("B was interrupted"),
+                    HasSubstr("1 of 15 runs of B is invalid, and left out")));
+}
+
+TEST_F(Compare, AGateIsNotDecidedByInvalidRuns) {
+  results::Result disturbed = fast_;
+  for (results::Run& run : disturbed.runs) {
+    if (run.strategy == disturbed.runs.front().strategy) run.generator.valid = false;
+  }
+  const TemporaryFile busy("s.json", to_json(disturbed));
+  const auto gate = gated(a_, busy, "acquire.p99>+1000%");
+  EXPECT_EQ(gate.code, 5);
+  EXPECT_THAT(gate.err, HasSubstr("not decided for " + disturbed.runs.front().strategy +
+                                  ": no run is valid"));
+  EXPECT_EQ(gated(a_, busy, "acquire.p99>+1000%", {"--force"}).code, 0);
 }
 
 /// The same result, but this strategy grants nothing.

@@ -30,12 +30,13 @@ TEST(ExitCode, OfEachEndingAlone) {
                                                   {{.invalid = true}, 0},
                                                   {{.invalid = true, .strict = true}, 4},
                                                   {{.threshold_missed = true}, 99},
+                                                  {{.undecided = true}, 5},
                                                   {{.planned_too_high = true}, 99}};
   for (const auto& [ending, code] : codes) EXPECT_EQ(exit_code_of(ending), code);
 }
 
 TEST(ExitCode, GravestFirst) {
-  Ending ending{true, true, true, true, true, true, true, true, true};
+  Ending ending{true, true, true, true, true, true, true, true, true, true};
   EXPECT_EQ(exit_code_of(ending), 3) << "the launcher stopped it, as a rank was lost";
   ending.rank_lost = false;
   EXPECT_EQ(exit_code_of(ending), 105);
@@ -49,6 +50,8 @@ TEST(ExitCode, GravestFirst) {
   EXPECT_EQ(exit_code_of(ending), 4);
   ending.invalid = false;
   EXPECT_EQ(exit_code_of(ending), 99);
+  ending.threshold_missed = false;
+  EXPECT_EQ(exit_code_of(ending), 5) << "a gate that is not decided does not pass";
 }
 
 results::Result result_with(const std::string& strategy, results::Verdict verdict) {
@@ -123,11 +126,41 @@ TEST(Thresholds, ControlsAreExemptUnlessNamed) {
                                   *results::parse_threshold("outcomes.failed==0")};
   const Descriptor* none = find_strategy("none");
   ASSERT_NE(none, nullptr);
-  EXPECT_THAT(missed_thresholds(thresholds, result, {{none, false}}), SizeIs(0));
-  const auto missed = missed_thresholds(thresholds, result, {{none, true}});
+  EXPECT_THAT(unkept_thresholds(thresholds, result, {{none, false}}).missed, SizeIs(0));
+  const auto missed = unkept_thresholds(thresholds, result, {{none, true}}).missed;
   ASSERT_THAT(missed, SizeIs(1));
   EXPECT_THAT(missed.front(), HasSubstr("audit.lost_updates==0 by none"));
   EXPECT_THAT(missed.front(), HasSubstr("7"));
+}
+
+TEST(Thresholds, AreNotDecidedByWaitsThatWereCutOffNorByADisturbedRun) {
+  results::Result result = result_with("redis-queue", results::Verdict::exclusive);
+  result.runs.erase(result.runs.begin());
+  results::Run& run = result.runs.front();
+  run.duration_seconds = 10;
+  run.outcomes.abandoned = 2;
+  run.acquire = {.count = 100,
+                 .p99 = 0.001,
+                 .buckets = {{0.001, 100}},
+                 .censored = {.count = 2, .buckets = {{0.001, 2}}},
+                 .at_least = {"p99"}};
+  const std::vector thresholds = {*results::parse_threshold("acquire.p99<500ms")};
+  const Descriptor* queue = find_strategy("redis-queue");
+  ASSERT_NE(queue, nullptr);
+  UnkeptThresholds unkept = unkept_thresholds(thresholds, result, {{queue, true}});
+  EXPECT_THAT(unkept.missed, SizeIs(0));
+  ASSERT_THAT(unkept.undecided, SizeIs(1));
+  EXPECT_THAT(unkept.undecided.front(), HasSubstr("not decided: acquire.p99<500ms by redis-queue"));
+  EXPECT_THAT(unkept.undecided.front(), HasSubstr("a run of about 20 s would decide it"));
+
+  run.acquire = {.count = 100, .p99 = 0.6, .buckets = {{0.6, 100}}};
+  EXPECT_THAT(unkept_thresholds(thresholds, result, {{queue, true}}).missed, SizeIs(1));
+  run.generator.valid = false;
+  run.generator.reasons = {"other programs used 40 % of the machine's CPU"};
+  unkept = unkept_thresholds(thresholds, result, {{queue, true}});
+  EXPECT_THAT(unkept.missed, SizeIs(0)) << "it may be the other programs' fault";
+  ASSERT_THAT(unkept.undecided, SizeIs(1));
+  EXPECT_THAT(unkept.undecided.front(), HasSubstr("but other programs used 40 %"));
 }
 
 TEST(Facts, TimesAndIds) {

@@ -94,6 +94,14 @@ TEST_F(RunMetricsTest, SeesARunThatIsUnderWay) {
   metrics_.run_ends(run_.shared(), nullptr);
 }
 
+TEST_F(RunMetricsTest, TheWarmUpAndTheRunOutDoNotCount) {
+  metrics_.run_begins(run_.shared());
+  for (const loadgen::Phase phase : loadgen::kPhases) run_.grant(1ms, phase);
+  EXPECT_EQ(sections(), 1U);
+  EXPECT_EQ(of_strategy().totals.timings[loadgen::Timing::acquired].count(), 1U);
+  metrics_.run_ends(run_.shared(), nullptr);
+}
+
 TEST_F(RunMetricsTest, TheAuditSpansTheWholeRun) {
   for (const loadgen::Phase phase : loadgen::kPhases)
     run_.add(loadgen::Count::stale_rejected, 1, phase);

@@ -51,8 +51,32 @@ std::function<void(RunEvidence&)> late(Duration lag, Duration wait) {
   };
 }
 
+/// Turns came so late after answers, with such a wait.
+std::function<void(RunEvidence&)> late_turns(Duration lag, Duration wait) {
+  return [=](RunEvidence& run) {
+    run.turn_lag = just(lag);
+    run.acquire = just(wait);
+  };
+}
+
+/// Renewals were sent so late, and answered after so long, with a TTL of 3 s.
+std::function<void(RunEvidence&)> late_renewals(Duration slip, Duration answered) {
+  return [=](RunEvidence& run) {
+    run.renewal_slip = just(slip);
+    run.renewal_duration = just(answered);
+    run.ttl = 3s;
+  };
+}
+
 std::vector<CertificateCase> of_the_generator() {
   return {
+      {"TurnsInTime", late_turns(100us, 1ms)},
+      {"TurnsThatAreMostOfTheWait", late_turns(600us, 1ms), "waited for their turn"},
+      {"TurnsThatAreLate", late_turns(3ms, 10ms), "p99 3000 µs, with acquire p99 10000 µs"},
+      {"LateTurnsOfALongWait", late_turns(3ms, 100ms)},
+      {"RenewalsInTime", late_renewals(400ms, 1ms)},
+      {"LateRenewals", late_renewals(600ms, 1ms), "renewed up to 600.0 ms late"},
+      {"LateRenewalsOfASlowStore", late_renewals(600ms, 500ms)},
       {"Good", [](RunEvidence&) {}},
       {"WithoutLengthOrSamples", [](RunEvidence& run) { run = {}; }},
       {"MuchCpu", with(&RunEvidence::cpu_seconds, 17.9)},

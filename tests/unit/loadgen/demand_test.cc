@@ -373,5 +373,16 @@ TEST(Share, WhatAScheduleDidNotIssueIsCountedByTheSharesOwnRate) {
   EXPECT_NEAR(static_cast<double>(part.due_before(TimePoint() + 10s).count), 2500, 2);
 }
 
+TEST(Schedule, KnowsThatItHasPassedATimeWithoutIssuingAStart) {
+  Schedule schedule(10, Arrival::poisson, TimePoint(), 1),
+      same(10, Arrival::poisson, TimePoint(), 1);
+  for (int i = 0; i < 20; ++i) {
+    const TimePoint next = same.next();
+    EXPECT_TRUE(schedule.has_passed(next));
+    EXPECT_FALSE(schedule.has_passed(next + 1ns));
+    EXPECT_EQ(schedule.next(), next);
+  }
+}
+
 }  // namespace
 }  // namespace lockbench::loadgen

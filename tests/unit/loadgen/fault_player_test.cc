@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "loadgen/run/fault.h"
+#include "loadgen/run/victim.h"
 #include "tests/support/eventually.h"
 #include "tests/unit/loadgen/live_run_fixture.h"
 
@@ -353,6 +354,144 @@ TEST_F(RecoveryMeterTest, AFaultMayBeOvercomeBeforeItIsHealedWhichIsNoRecoveryFr
   EXPECT_FALSE(meter_.back_at());
 }
 
+TEST(RecoveryMeterBefore, ADipOfAFewCountsIsChance) {
+  RecoveryMeter meter(30);
+  TimePoint now{};
+  std::uint64_t count = 0;
+  meter.read(now, count);
+  for (const std::uint64_t each : {15, 40, 30}) {
+    now += 1s;
+    count += each;
+    meter.read(now, count);
+  }
+  EXPECT_EQ(meter.lowest_share(), 1) << "15 of 30 may come by chance";
+  now += 1s;
+  meter.read(now, count + 5);
+  EXPECT_NEAR(meter.lowest_share(), 5 / 30.0, 1e-9);
+}
+
+/// A lock with a TTL, renewed by a service of the run, that frees itself only by expiry.
+class ClientFaultTest : public LiveRunTest {
+ protected:
+  ClientFaultTest() {
+    plan_.fault_target = &target_;
+    plan_.workload.clients = 3;
+    plan_.workload.duration = 4s;
+    plan_.workload.ttl = kTtl;
+    plan_.workload.think = DurationDistribution::constant(3ms);
+    hold(10ms);
+  }
+
+  AcquireResult take(const Context& context, const AcquireRequest& request) {
+    Env& env = context.env;
+    while (holder_ && env.now() < valid_until_) {
+      if (env.now() >= request.deadline) return outcome(AcquireOutcome::timed_out);
+      if (env.wait(nullptr, env.now() + 1ms, request.stop) == WaitResult::stopped) {
+        return outcome(AcquireOutcome::abandoned);
+      }
+    }
+    holder_ = ++grants_;
+    taken_by_.push_back(context.client);
+    valid_until_ = env.now() + kTtl;
+    AcquireResult granted = grant(request);
+    granted.lease->token = std::to_string(grants_);
+    return granted;
+  }
+  ReleaseResult give_back(const Lease& lease) {
+    if (holder_ != std::stoi(lease.token)) return {ReleaseOutcome::not_owner, {}};
+    holder_.reset();
+    return {ReleaseOutcome::released, {}};
+  }
+
+  results::Run run_with(const char* fault) {
+    plan_.faults = {parse_fault(fault).value()};
+    return run_one(lock_);
+  }
+
+  static constexpr Duration kTtl = 1s;
+  FakeTarget target_;
+  std::optional<int> holder_;
+  int grants_ = 0;
+  TimePoint valid_until_{};
+  std::vector<int> taken_by_;
+  const Behaviour behaviour_{
+      .acquire = [this](const Context& context,
+                        const AcquireRequest& request) { return take(context, request); },
+      .release = [this](const Lease& lease) { return give_back(lease); }};
+  const Descriptor lock_ = scripted("lock", behaviour_);
+};
+
+TEST_F(ClientFaultTest, APausedHolderLosesItsLockAndWritesLate) {
+  const results::Run run = run_with("client-pause:2s@1s");
+  ASSERT_EQ(run.faults.size(), 1U);
+  EXPECT_EQ(run.faults[0].fault, "client-pause:2s");
+  EXPECT_GE(run.faults[0].at_seconds, 1);
+  EXPECT_LT(run.faults[0].at_seconds, 1.5) << "when it next holds the lock";
+  EXPECT_NEAR(run.faults[0].healed_seconds.value_or(0), run.faults[0].at_seconds + 2, 0.1);
+  EXPECT_LT(run.faults[0].lowest_share, 0.3) << "nobody is served until the TTL is over";
+  EXPECT_GE(run.hold.max, 2);
+  EXPECT_GE(run.audit.overlaps, 1U) << "another client came in meanwhile";
+  EXPECT_GE(run.audit.lost_updates, 1U);
+  EXPECT_EQ(run.releases_not_owner, 1U);
+  EXPECT_EQ(run.audit.verdict, results::Verdict::violated);
+  EXPECT_THAT(target_.calls(), IsEmpty()) << "no server is struck";
+}
+
+TEST_F(ClientFaultTest, AKilledHolderReleasesNothingAndIsGone) {
+  const results::Run run = run_with("client-kill@1s");
+  ASSERT_EQ(run.faults.size(), 1U);
+  EXPECT_EQ(run.faults[0].healed_seconds, std::nullopt);
+  EXPECT_EQ(run.audit.overlaps, 0U) << "the dead do not work";
+  EXPECT_EQ(run.audit.lost_updates, 0U);
+  EXPECT_EQ(run.releases_not_owner, 0U);
+  EXPECT_GE(run.acquire.max, 0.9) << "the next one waits for the TTL";
+  const auto last = std::find(taken_by_.rbegin(), taken_by_.rend(), Victim::kClient);
+  EXPECT_GT(last - taken_by_.rbegin(), 10) << "only the others go on";
+}
+
+TEST_F(ClientFaultTest, AnotherProcessTakesAKilledOnesPlace) {
+  const results::Run run = run_with("client-kill@1s+1s");
+  ASSERT_EQ(run.faults.size(), 1U);
+  EXPECT_TRUE(run.faults[0].healed_seconds);
+  const auto last = std::find(taken_by_.rbegin(), taken_by_.rend(), Victim::kClient);
+  EXPECT_LT(last - taken_by_.rbegin(), 10);
+  EXPECT_THAT(run.errors, IsEmpty());
+}
+
+TEST_F(ClientFaultTest, OneThatNeverHoldsALockIsNotStruck) {
+  const Behaviour never{.acquire = wait_in_vain};
+  plan_.faults = {parse_fault("client-kill@1s").value()};
+  const results::Run run = run_one(never);
+  EXPECT_THAT(run.faults, IsEmpty());
+  EXPECT_THAT(watcher_.warnings, ElementsAre(HasSubstr("client-kill@1s")));
+}
+
+/// The Env of one of the victim's services.
+TEST(VictimEnv, SendsNothingWhilePausedOrDeadAndGoesOnAfterwards) {
+  test::on_virtual_time([] {
+    Victim victim;
+    VictimEnv env(victim, make_system_env(1));
+    const auto event = env.make_event();
+    const auto fate = [&] { return env.before_command({.name = "ping"}); };
+    EXPECT_EQ(victim.strike(env.now()), std::nullopt) << "not armed";
+    const Fault pause = parse_fault("client-pause:2s@0s").value();
+    victim.arm(pause, *event);
+    EXPECT_EQ(fate(), CommandFate::proceed);
+    const TimePoint struck = env.now();
+    EXPECT_EQ(victim.strike(struck), FaultKind::client_pause);
+    EXPECT_EQ(fate(), CommandFate::drop);
+    EXPECT_EQ(env.wait(nullptr, struck + 100ms, {}), WaitResult::timed_out);
+    EXPECT_EQ(env.now(), struck + 2s) << "a renewal that is due meanwhile comes late";
+    EXPECT_EQ(fate(), CommandFate::proceed);
+    const Fault kill = parse_fault("client-kill@0s").value();
+    victim.arm(kill, *event);
+    EXPECT_EQ(victim.strike(env.now()), FaultKind::client_kill);
+    EXPECT_EQ(fate(), CommandFate::drop);
+    victim.replace();
+    EXPECT_EQ(fate(), CommandFate::proceed);
+  });
+}
+
 TEST(RecoveryMeterBefore, TooLittleTellsNoRate) {
   EXPECT_FALSE(RecoveryMeter::after(25ms, 1'000)) << "three sections more or less, or a burst";
   EXPECT_FALSE(RecoveryMeter::after(10s, 3));
@@ -371,7 +510,9 @@ std::string error_of(const std::string& text) {
 TEST(Fault, EveryNameIsKnownAndShownAsItIsRead) {
   for (const std::string_view name : kFaults) {
     for (const char* times : {"@2s", "@1500ms+1s"}) {
-      const std::string text = std::string(name) + (name == "delay" ? ":5ms" : "") + times;
+      const bool takes_a_time = name == "delay" || name == "client-pause";
+      if (name == "client-pause" && std::string_view(times).ends_with("+1s")) continue;
+      const std::string text = std::string(name) + (takes_a_time ? ":5ms" : "") + times;
       const auto fault = parse_fault(text);
       ASSERT_TRUE(fault) << fault.error();
       EXPECT_EQ(to_string(fault->kind), name);
@@ -386,6 +527,7 @@ TEST(Fault, MayHaveAParameterAndATimeOfHealing) {
   EXPECT_EQ(parse_fault("partition:0.25@1s")->share, 0.25);
   EXPECT_EQ(parse_fault("partition@1s")->share, 0.5);
   EXPECT_EQ(parse_fault("partition:1@1s")->share, 1);
+  EXPECT_EQ(parse_fault("client-pause:2s@1s")->heals_at(), 3s);
   EXPECT_EQ(parse_fault("delay:5ms@1s")->delay, 5ms);
   EXPECT_EQ(parse_fault("delay:5ms@1s")->what, "delay:5ms");
   EXPECT_EQ(parse_fault("store-freeze@1s")->heals_at(), std::nullopt);
@@ -409,6 +551,9 @@ TEST(Fault, ErrorsNameTheCulpritAndWhatIsAllowed) {
   for (const char* share : {"", "0", "1.1", "nan", "-0.5", "half"}) {
     EXPECT_THAT(error_of(std::string("partition:") + share + "@1s"), HasSubstr("up to 1")) << share;
   }
+  EXPECT_THAT(error_of("client-pause@1s"), HasSubstr("client-pause:2s"));
+  EXPECT_THAT(error_of("client-pause:2s@1s+1s"), HasSubstr("before the @: client-pause:2s@1s"));
+  EXPECT_THAT(error_of("client-kill:1@1s"), HasSubstr("client-kill takes no parameter"));
   EXPECT_THAT(error_of("delay@1s"), HasSubstr("delay:5ms"));
   EXPECT_THAT(error_of("delay:0s@1s"), HasSubstr("delay:5ms"));
 }

@@ -294,5 +294,16 @@ TEST(RecordEvenly, CountsMoreThanCouldBeLoopedOver) {
   EXPECT_GT(snapshot.sum, Duration::zero());
 }
 
+TEST(RecordEvenly, SpreadsSamplesFromTheShortestToTheLongest) {
+  ShardedHistogram histogram;
+  histogram.record_evenly(seconds(2), 1000, 0, seconds(1));
+  const HistogramSnapshot found = histogram.snapshot();
+  EXPECT_EQ(found.count(), 1000U);
+  EXPECT_EQ(found.min, seconds(1) + std::chrono::milliseconds(1));
+  EXPECT_EQ(found.max, seconds(2));
+  EXPECT_NEAR(lockbench::seconds(found.mean()), 1.5005, 1e-6);
+  EXPECT_NEAR(lockbench::seconds(found.percentile(0.1)), 1.1, 0.02);
+}
+
 }  // namespace
 }  // namespace lockbench::loadgen

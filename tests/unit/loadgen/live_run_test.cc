@@ -3,9 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <deque>
+#include <optional>
 #include <tuple>
+#include <utility>
 #include <vector>
 
+#include "results/stats/load_figures.h"
 #include "tests/unit/loadgen/live_run_fixture.h"
 
 namespace lockbench::loadgen {
@@ -180,8 +184,9 @@ TEST_F(LiveRunTest, TheWarmUpIsInTheSeriesAndTheAuditOnly) {
   const results::Run run = run_one(named("local-mutex"));
   EXPECT_NEAR(static_cast<double>(run.sections), 4 * 400, 8) << "a thought of 1 ms after each";
   EXPECT_NEAR(static_cast<double>(run.audit.increments), 2 * 4 * 400, 16);
-  EXPECT_EQ(run.acquire.count, run.sections);
-  EXPECT_EQ(sections_of(run.series), run.audit.increments);
+  EXPECT_NEAR(static_cast<double>(run.acquire.count), static_cast<double>(run.sections), 4);
+  EXPECT_NEAR(static_cast<double>(sections_of(run.series)),
+              static_cast<double>(run.audit.increments), 8);
   EXPECT_DOUBLE_EQ(run.duration_seconds, 0.4);
   EXPECT_DOUBLE_EQ(run.series.back().t, 0.8);
 }
@@ -254,7 +259,7 @@ TEST_F(LiveRunTest, TimeOutsAreCountedAndAreInTheLongestWait) {
   plan_.workload.acquire_timeout = 5ms;
   plan_.workload.duration = 500ms;
   const results::Run run = run_one({.acquire = wait_in_vain});
-  EXPECT_EQ(run.outcomes.timed_out, 4U * 99) << "a client yields after each, for 1 us";
+  EXPECT_EQ(run.outcomes.timed_out, 4U * 100) << "those that began in time";
   EXPECT_EQ(run.sections, 0U);
   EXPECT_EQ(run.acquire.count, 0U);
   EXPECT_DOUBLE_EQ(run.fairness.longest_wait_seconds, 0.005);
@@ -306,12 +311,159 @@ TEST_F(LiveRunTest, WhoStillWaitsAtTheEndIsAbandoned) {
   EXPECT_EQ(run.series.back().waiters, 4U);
 }
 
-TEST_F(LiveRunTest, WhoHasWaitedSinceTheWarmUpHasWaitedTheLongest) {
+TEST_F(LiveRunTest, WhoWaitsThroughTheWholeRunHasWaitedTheLongest) {
   plan_.workload.warmup = 400ms;
   plan_.workload.duration = 400ms;
+  plan_.workload.acquire_timeout = 2s;
   const results::Run run = run_one({.acquire = wait_in_vain_and_end_late});
-  EXPECT_EQ(run.outcomes.abandoned, 4U);
-  EXPECT_DOUBLE_EQ(run.fairness.longest_wait_seconds, 0.8) << "not after the end";
+  EXPECT_EQ(run.outcomes.timed_out, 4U);
+  EXPECT_DOUBLE_EQ(run.fairness.longest_wait_seconds, 2) << "not after its deadline";
+  EXPECT_DOUBLE_EQ(run.acquire.max, 2);
+  EXPECT_DOUBLE_EQ(run.duration_seconds, 0.4);
+}
+
+TEST_F(LiveRunTest, WhoWaitedSinceTheWarmUpIsInTheLongestWaitAlone) {
+  plan_.workload.clients = 1;
+  plan_.workload.warmup = 400ms;
+  plan_.workload.duration = 1s;
+  hold(10ms);
+  bool first = true;
+  const results::Run run =
+      run_one({.acquire = [&](const Context& context, const AcquireRequest& request) {
+        if (std::exchange(first, false)) {
+          context.env.wait(nullptr, context.env.now() + 900ms, request.stop);
+        }
+        return grant(request);
+      }});
+  EXPECT_NEAR(static_cast<double>(run.sections), 50, 1);
+  EXPECT_EQ(run.outcomes.acquired, run.sections) << "granted in the measured part";
+  EXPECT_EQ(run.acquire.count + 1, run.outcomes.acquired) << "begun in the warm-up";
+  EXPECT_LT(run.acquire.max, 0.1);
+  EXPECT_DOUBLE_EQ(run.fairness.longest_wait_seconds, 0.9);
+}
+
+/// A lock that grants in the order of the requests, with the end of its first client.
+struct FairLock {
+  class Client : public ScriptedLock {
+   public:
+    Client(const Context& context, FairLock& lock)
+        : ScriptedLock(context, lock.behaviour), lock_(lock) {}
+    Client(const Client&) = delete;
+    Client& operator=(const Client&) = delete;
+    ~Client() override {
+      const TimePoint now = Carrier::current().now();
+      lock_.first_end = std::min(lock_.first_end.value_or(now), now);
+    }
+
+   private:
+    FairLock& lock_;
+  };
+
+  AcquireResult acquire(const Context& context, const AcquireRequest& request) {
+    if (!begun) begun = context.env.now();
+    queue.push_back(context.client);
+    while (queue.front() != context.client) {
+      const TimePoint soon = context.env.now() + 100us;
+      if (context.env.wait(nullptr, soon, request.stop) != WaitResult::stopped) continue;
+      std::erase(queue, context.client);
+      return outcome(AcquireOutcome::abandoned);
+    }
+    return grant(request);
+  }
+  ReleaseResult release() {
+    queue.pop_front();
+    return {ReleaseOutcome::released, {}};
+  }
+
+  std::deque<int> queue{};
+  std::optional<TimePoint> begun{}, first_end{};
+  const Behaviour behaviour{
+      .acquire = [this](const Context& context,
+                        const AcquireRequest& request) { return acquire(context, request); },
+      .release = [this](const Lease&) { return release(); }};
+  const Descriptor descriptor{
+      .name = "fair", .backend = "local", .make = [this](const Context& context) {
+        return std::make_unique<Client>(context, *this);
+      }};
+};
+
+TEST_F(LiveRunTest, TheLastWaitsOfTheMeasuredPartAreThoseOfTheSameLoad) {
+  plan_.workload.clients = 32;
+  plan_.workload.warmup = 1s;
+  plan_.workload.duration = 3s;
+  hold(10ms);
+  for (const bool open : {false, true}) {
+    if (open) open_loop(90);
+    FairLock lock;
+    const results::Run run = run_one(lock.descriptor);
+    EXPECT_EQ(run.outcomes.abandoned, 0U);
+    EXPECT_EQ(run.acquire.censored.count, 0U) << "each wait of the measured part has ended";
+    EXPECT_GE(lock.first_end.value() - lock.begun.value(), 4s) << "nobody leaves before";
+    const double wait = open ? 0 : 0.31;  // for 31 others, or for none
+    EXPECT_NEAR(run.acquire.max, wait, 0.005);
+    EXPECT_NEAR(run.acquire.p50, wait, 0.005);
+    ASSERT_EQ(run.series.size(), 4U);
+    for (std::size_t second = 2; second < 4; ++second) {
+      EXPECT_NEAR(run.series[second].acquire_p99, run.series[1].acquire_p99, 0.002);
+      EXPECT_NEAR(static_cast<double>(run.series[second].sections),
+                  static_cast<double>(run.series[1].sections), 1);
+    }
+    EXPECT_EQ(run.outcomes.acquired, run.sections);
+    EXPECT_LE(run.sections + run.series[0].sections, sections_of(run.series));
+    EXPECT_GE(run.sections + run.series[0].sections + 1, sections_of(run.series));
+    EXPECT_GE(run.audit.increments, sections_of(run.series)) << "which includes the run-out";
+    if (!open) EXPECT_GE(run.audit.increments, sections_of(run.series) + 30);
+  }
+}
+
+TEST_F(LiveRunTest, WhatAnOverloadedLockOnlyQueuedIsNotServedInTime) {
+  // 200 sections are due in a second, twice as many as there is time for; all are granted in the
+  // end.
+  plan_.workload.clients = 4;
+  open_loop(200);
+  plan_.workload.duration = 1s;
+  hold(10ms);
+  const results::Run run = run_one(named("local-mutex"));
+  EXPECT_NEAR(static_cast<double>(run.sections), 100, 1);
+  EXPECT_EQ(run.outcomes.acquired, run.sections);
+  EXPECT_EQ(run.acquire.count, 200U) << "each with its whole length";
+  EXPECT_EQ(run.acquire.censored.count, 0U);
+  EXPECT_NEAR(run.acquire.max, 0.995, 0.05) << "the last one comes at 0.995 s, its turn at 1.99 s";
+  EXPECT_NEAR(results::served_share({&run}).value(), 100 / 196.0, 0.01);
+}
+
+/// Its client wakes late.
+class LateEnv : public ForwardingEnv {
+ public:
+  using ForwardingEnv::ForwardingEnv;
+  WaitResult wait(Event* event, TimePoint deadline, const std::stop_token& stop) override {
+    const bool ends = deadline < TimePoint::max();
+    return ForwardingEnv::wait(event, ends ? deadline + 5ms : deadline, stop);
+  }
+};
+
+TEST_F(LiveRunTest, ASectionThatIsDueBeforeAStopButWhoseClientWakesAfterItIsAbandoned) {
+  // Sections are due every 10 ms. The stop comes at 1.002 s, when the client of the one that was
+  // due at 1 s still sleeps.
+  plan_.workload.clients = 2;
+  open_loop(100);
+  plan_.workload.duration = 60s;
+  plan_.make_env = [](std::uint64_t seed) {
+    return std::make_unique<LateEnv>(make_system_env(seed));
+  };
+  std::optional<TimePoint> begun;
+  const results::Run run =
+      run_one({.acquire = [&](const Context& context, const AcquireRequest& request) {
+        if (!begun) begun = context.env.now();
+        if (context.env.now() >= *begun + 990ms) {
+          Carrier::current().wait(nullptr, *begun + 1002ms, {});
+          stop_.request_stop();
+        }
+        return grant(request);
+      }});
+  EXPECT_EQ(run.outcomes.acquired, 100U);
+  EXPECT_EQ(run.outcomes.abandoned, 1U);
+  EXPECT_EQ(run.schedule_lag.count, 101U);
 }
 
 TEST_F(LiveRunTest, ThroughputIsThatOfTheLockHoweverManyWait) {
@@ -336,25 +488,26 @@ TEST_F(LiveRunTest, ThroughputIsThatOfTheLockHoweverManyWait) {
 }
 
 TEST_F(LiveRunTest, SectionsThatNoClientCameToBeginAreAbandonedAndLate) {
-  // 100 sections are due; the only client can do five.
+  // 100 sections are due; the only client can do five in time, and five more until the last waits
+  // are cut off.
   plan_.workload.clients = 1;
   open_loop(1000);
   plan_.workload.duration = 100ms;
+  plan_.workload.acquire_timeout = 60ms;
+  plan_.workload.strategy.command_timeout = 40ms;
   hold(20ms);
   const results::Run run = run_one(named("local-mutex"));
-  // One may be granted when the time is up: too late to count as a section.
-  const std::uint64_t ended = run.outcomes.acquired + run.outcomes.abandoned;
-  EXPECT_GE(ended + 1, run.schedule_lag.count);
-  EXPECT_LE(ended, run.schedule_lag.count);
-  EXPECT_NEAR(static_cast<double>(run.outcomes.abandoned), 95, 1);
-  EXPECT_NEAR(run.fairness.longest_wait_seconds, 0.095, 0.002);
+  EXPECT_EQ(run.acquire.count + run.outcomes.abandoned, run.schedule_lag.count);
+  EXPECT_EQ(run.schedule_lag.count, 100U);
+  EXPECT_NEAR(static_cast<double>(run.outcomes.acquired), 5, 1);
+  EXPECT_NEAR(static_cast<double>(run.outcomes.abandoned), 90, 1);
+  EXPECT_NEAR(run.fairness.longest_wait_seconds, 0.19, 0.002);
   EXPECT_FALSE(run.generator.valid);
   // No more than the load requests.
   plan_.workload.iterations = 10;
   const results::Run limited = run_one(named("local-mutex"));
-  EXPECT_GE(limited.outcomes.acquired + limited.outcomes.abandoned, 9U);
-  EXPECT_LE(limited.outcomes.acquired + limited.outcomes.abandoned, 10U);
-  EXPECT_NEAR(limited.fairness.longest_wait_seconds, 0.095, 0.002);
+  EXPECT_EQ(limited.acquire.count + limited.outcomes.abandoned, 10U);
+  EXPECT_NEAR(limited.fairness.longest_wait_seconds, 0.18, 0.02);
 }
 
 TEST_F(LiveRunTest, AStopInTheWarmUpLeavesNothingMeasured) {

@@ -271,6 +271,7 @@ TEST_F(CutTransactionTest, SectionsThatNoClientCameToBeginAreCensored) {
   plan_.workload.clients = 1;
   open_loop(1000);
   plan_.workload.duration = 100ms;
+  plan_.workload.acquire_timeout = plan_.workload.strategy.command_timeout = 1ms;
   hold(20ms);
   const results::Run run = run_one(leaky_lock);
   ASSERT_TRUE(run.transactions);

@@ -100,7 +100,7 @@ class ServiceRecordingTest : public testing::Test {
   ServiceRecordingTest() {
     run_.load_start = origin_ + 1s;
     run_.measure_start = origin_ + 2s;
-    run_.load_end = origin_ + 5s;
+    run_.measure_end = origin_ + 5s;
     record_services(run_);
     world_ = make_service_env(run_.services);
   }
@@ -202,7 +202,11 @@ TEST(ClientWaits, AClientWithManyGrantsWeighsAsMuchAsOneWithFew) {
   // Over all waits, percentiles up to the 99th would be 1 ms.
   EXPECT_NEAR(figures->p50, 1, 0.04);
   EXPECT_NEAR(figures->worst_p99, 1, 0.04);
+  EXPECT_TRUE(figures->worst_is_longest) << "ten waits have no p99";
   EXPECT_THAT(figures->at_least, IsEmpty());
+  record(waits, 1, 90, 1s);
+  record(waits, 2, 90, 1s);
+  EXPECT_FALSE(waits.by_client()->worst_is_longest);
 }
 
 TEST(ClientWaits, WaitsThatWereCutOffAreLowerBounds) {

@@ -120,7 +120,7 @@ TEST_F(SummaryTest, OutcomesAreKeptApartAndThoseThatWereCutOffAreCensored) {
     for (std::size_t i = 0; i < n; ++i) measured().values[n - 1].record(1ms * n);
   }
   const results::Run run = summary();
-  EXPECT_EQ(run.outcomes.acquired, 1U);
+  EXPECT_EQ(run.outcomes.acquired, 0U) << "its grant came after the measured part";
   EXPECT_EQ(run.outcomes.timed_out, 2U);
   EXPECT_EQ(run.outcomes.refused, 3U);
   EXPECT_EQ(run.outcomes.failed, 4U);
@@ -145,6 +145,17 @@ TEST_F(SummaryTest, Fairness) {
   EXPECT_DOUBLE_EQ(fairness.jain, 0.8);  // (3 + 1)^2 / (2 * (9 + 1))
   EXPECT_EQ(fairness.longest_streak, 3U);
   EXPECT_DOUBLE_EQ(fairness.longest_wait_seconds, 0.25);
+}
+
+TEST_F(SummaryTest, NoClientsPercentileIsAboveTheLongestWait) {
+  // 100 ms lies in the lower half of its bucket.
+  for (int i = 0; i < 200; ++i) {
+    run_.recorder.waits().record(0, 100ms, false);
+    measured()[Timing::acquired].record(100ms);
+  }
+  const results::Fairness fairness = summary().fairness;
+  EXPECT_DOUBLE_EQ(fairness.longest_wait_seconds, 0.1);
+  EXPECT_DOUBLE_EQ(fairness.by_client.value().worst_p99, 0.1);
 }
 
 TEST_F(SummaryTest, ASeriesPointIsWhatHappenedSinceTheLast) {

@@ -138,11 +138,17 @@ TEST(Loads, AQueueAtTheEndIsNoOverload) {
   Result result = minimal_result();
   add_strategy(result, "a", 0.01);
   auto& run = run_of(result, "a", high);
-  run.outcomes.acquired = 100;
+  run.outcomes.acquired = run.acquire.count = 100;
   run.outcomes.abandoned = high.clients;
   EXPECT_EQ(served_share({&run}), 1);
   run.outcomes.timed_out = 100;
   EXPECT_EQ(served_share({&run}), 0.5);
+  run.outcomes = {.acquired = 100};
+  run.acquire.count = 100 + high.clients;
+  EXPECT_EQ(served_share({&run}), 1) << "granted after the measured part";
+  run.acquire.count += 100;
+  EXPECT_EQ(served_share({&run}), 0.5) << "what was only queued is not served in time";
+  run.acquire.count = 0;
   run.outcomes = {.abandoned = 3};
   EXPECT_EQ(served_share({&run}), 0) << "nobody was served";
 }
@@ -224,9 +230,29 @@ TEST(Loads, InvalidRunsCountOnlyWhereThereAreNoOthers) {
   }
   EXPECT_EQ(p99(), 9);
   EXPECT_EQ(served(), 0.5);
+  EXPECT_THAT(tiers_under(result, "demand"), ElementsAre(Pair("a", 0))) << "but they rank nothing";
+  EXPECT_THAT(conclusions(result, {}),
+              Contains(HasSubstr("Not compared under every load: a: no valid run")));
+  EXPECT_THAT(conclusions(result, {}), Not(Contains(HasSubstr("served less"))));
   add_strategy(result, "a", 0.01);
   EXPECT_EQ(p99(), 0.01);
   EXPECT_EQ(served(), 1);
+  EXPECT_THAT(tiers_under(result, "demand"), ElementsAre(Pair("a", 1)));
+  EXPECT_THAT(*render(result, {}, {}), HasSubstr("1 of 2 valid"));
+}
+
+TEST(Loads, ThatTheMachineIsBusyIsSaidAfterTheFirstRuns) {
+  std::vector<results::Run> runs(2);
+  for (results::Run& run : runs) {
+    run.generator.valid = false;
+    run.generator.reasons = {"other programs used 40 % of the machine's CPU"};
+  }
+  EXPECT_EQ(disturbed_from_the_start(runs), "");
+  runs.push_back(runs.back());
+  EXPECT_THAT(disturbed_from_the_start(runs),
+              HasSubstr("the first 3 runs are invalid: other programs used 40 %"));
+  runs.front().generator.valid = true;
+  EXPECT_EQ(disturbed_from_the_start(runs), "");
 }
 
 TEST(Loads, OneClientAloneProvesNothingAboutSafety) {

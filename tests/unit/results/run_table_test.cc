@@ -175,6 +175,53 @@ TEST(Table, SaysWhatElseThereIsToSay) {
   EXPECT_THAT(text, HasSubstr("skipped: redis-wait: no replicas\n"));
 }
 
+TEST(Table, FiguresAreThoseOfTheValidRepetitions) {
+  Result result = minimal_result();
+  for (int repetition = 1; repetition <= 5; ++repetition) {
+    result.runs.push_back(run_at(repetition < 3 ? 100 : 10, repetition));
+    result.runs.back().generator.valid = repetition < 3;
+  }
+  result.runs.back().audit.lost_updates = result.runs.back().audit.lost_updates_max = 7;
+  const std::string row = line_with(plain(result), "redlock");
+  EXPECT_THAT(row, AllOf(HasSubstr("100 ±0%"), HasSubstr("2 of 5 valid")));
+  EXPECT_THAT(row, HasSubstr(" 7 ")) << "a violation counts on any machine";
+}
+
+TEST(Table, AP99OfFewWaitsIsCalledTheLongest) {
+  Result result = minimal_result();
+  result.runs = {run_at(100, 1)};
+  results::Fairness& fairness = result.runs[0].fairness;
+  fairness.by_client = ByClient{.worst_p99 = 0.064};
+  EXPECT_THAT(line_with(plain(result), "redlock"), Not(HasSubstr("max 64 ms")));
+  fairness.by_client->worst_is_longest = true;
+  EXPECT_THAT(line_with(plain(result), "redlock"), HasSubstr("max 64 ms"));
+}
+
+TEST(Table, AFaultIsToldInTheTimeOfItsOptionAndAsAFindingOnlyOfAValidRun) {
+  Result result = minimal_result();
+  result.runs = {run_at(100, 1)};
+  results::Run& run = result.runs[0];
+  run.warmup_seconds = 0.5;
+  run.faults = {{.fault = "store-kill",
+                 .at_seconds = 1.5,
+                 .healed_seconds = 2.0,
+                 .recovery_seconds = 571e-9,
+                 .lowest_share = 0.5}};
+  EXPECT_THAT(plain(result), HasSubstr("store-kill at 1 s, healed at 1.5 s: throughput fell to 50 %"
+                                       " and recovered within 10 ms of healing"));
+  run.faults[0].recovery_seconds.reset();
+  const auto tone = [&] {
+    for (const Sentence& line : notes(result)) {
+      if (line.text.starts_with("fault: ")) return line.tone;
+    }
+    return Tone::good;
+  };
+  EXPECT_EQ(tone(), Tone::bad);
+  run.generator.valid = false;
+  EXPECT_EQ(tone(), Tone::doubtful);
+  EXPECT_THAT(plain(result), HasSubstr("(the run is invalid)"));
+}
+
 TEST(Table, NotesAreBounded) {
   Result result = minimal_result();
   result.runs = {simple_run("redlock"), simple_run("redlock")};

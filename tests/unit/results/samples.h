@@ -105,6 +105,7 @@ inline Run full_run() {
   run.herd_factor = 1.5;
   run.server_cpu_seconds_per_section = 1.3e-5;
   run.bytes_per_section = 312.5;
+  run.server_commands_per_section = 20;
   run.fairness = {
       .jain = 0.987,
       .longest_streak = 17,

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include <cmath>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "results/file/json.h"
@@ -139,12 +140,53 @@ TEST(Threshold, ALowerBoundCannotShowThatAFigureIsSmall) {
   results::Run run = full_run();
   run.acquire.p99 = 0.002;
   run.acquire.at_least = {"p99"};
+  run.acquire.buckets.clear();  // as in a condensed file: there is no upper bound
   const auto outcome = [&](const char* text) { return evaluate(*parse_threshold(text), run); };
   EXPECT_FALSE(outcome("acquire.p99<5ms").kept());
   EXPECT_EQ(outcome("acquire.p99<5ms").reason, "acquire.p99 is at least 2 ms");
   EXPECT_TRUE(outcome("acquire.p99<5ms").is_unknown) << "nor that it is large";
   EXPECT_FALSE(outcome("acquire.p99<1ms").is_unknown);
   EXPECT_TRUE(outcome("acquire.p99>1ms").kept());
+}
+
+/// 980 waits of 10 ms, ten of 100 ms, and some that were cut off after 20 ms.
+results::Run cut_run(std::uint64_t cut) {
+  results::Run run = full_run();
+  run.duration_seconds = 10;
+  run.outcomes.abandoned = cut;
+  run.acquire = {.count = 990,
+                 .p99 = 0.02,
+                 .max = 0.1,
+                 .buckets = {{0.01, 980}, {0.1, 10}},
+                 .censored = {.count = cut, .buckets = {{0.02, cut}}},
+                 .at_least = {"p99"}};
+  return run;
+}
+
+TEST(Threshold, IsDecidedByBothSidesOfAWaitThatWasCutOff) {
+  const results::Run run = cut_run(5);
+  EXPECT_DOUBLE_EQ(find_figure(run, "acquire.p99").most, 0.1) << "as if none of the five had ended";
+  const auto outcome = [&](const char* text) { return evaluate(*parse_threshold(text), run); };
+  EXPECT_TRUE(outcome("acquire.p99<500ms").kept()) << "even if these had never ended";
+  EXPECT_FALSE(outcome("acquire.p99<15ms").kept());
+  EXPECT_FALSE(outcome("acquire.p99<15ms").is_unknown) << "even if these had ended at once";
+  const ThresholdOutcome open = outcome("acquire.p99<50ms");
+  EXPECT_TRUE(open.is_unknown);
+  EXPECT_EQ(open.reason, "acquire.p99 is at least 20 ms and at most 100 ms");
+}
+
+TEST(Threshold, SaysHowLongARunWouldDecideIt) {
+  // Ten of a thousand may be longer, and there are as many in this run already.
+  const auto remedy = [](const results::Run& run, const char* text) {
+    return evaluate(*parse_threshold(text), run).remedy;
+  };
+  results::Run run = cut_run(15);
+  EXPECT_EQ(find_figure(run, "acquire.p99").most, std::numeric_limits<double>::infinity());
+  EXPECT_EQ(remedy(run, "acquire.p99<500ms"), "a run of about 15 s would decide it");
+  run.outcomes.abandoned = 0;
+  run.outcomes.timed_out = 15;
+  EXPECT_EQ(remedy(run, "acquire.p99<500ms"),
+            "a longer --acquire-timeout, above 500 ms, would decide it");
 }
 
 TEST(Regression, ReadsSharesAndUnits) {

@@ -83,6 +83,44 @@ class PollsTest : public PoolTest, public testing::WithParamInterface<bool> {
 INSTANTIATE_TEST_SUITE_P(Both, PollsTest, testing::Bool(),
                          [](const auto& test) { return test.param ? "Kept" : "NotKept"; });
 
+TEST(LateTurns, AnAnswerThatWaitsForAnotherFibersTurnIsNoticed) {
+  constexpr int kRounds = 24;
+  constexpr Duration kTurn = 1ms;
+  Duration longest{};  // used on the pool's only thread until that has ended
+  std::unique_ptr<Pool> pool =
+      Pool::make(1, {}, [&](Duration late) { longest = std::max(longest, late); }).value();
+  const Pair one, other;
+  int received = 0;
+  const auto client = [&](const Pair& pair) {
+    for (int round = 0; round < kRounds; ++round) {
+      EXPECT_EQ(receive(pair[0]), 1);
+      const TimePoint until = Carrier::current().now() + kTurn;
+      while (Carrier::current().now() < until) {
+      }
+      ++received;
+    }
+  };
+  const auto server = [&] {
+    for (int round = 1; round <= kRounds; ++round) {
+      one.write();
+      other.write();
+      while (received < 2 * round) Carrier::current().yield();
+    }
+  };
+  std::vector<std::unique_ptr<Task>> tasks;
+  for (const std::function<void()>& body :
+       {std::function<void()>([&] { client(one); }), std::function<void()>([&] { client(other); }),
+        std::function<void()>(server)}) {
+    tasks.push_back(pool->start(
+                            0, [body](const std::stop_token&) { body(); },
+                            [](const std::string& why) { ADD_FAILURE() << why; })
+                        .value());
+  }
+  tasks.clear();
+  pool.reset();
+  EXPECT_GE(longest, kTurn / 4) << "of the three turns after a look, the last comes late";
+}
+
 TEST_P(PollsTest, TheEndIsSeenAfterTheLastData) {
   Pair pair;
   run([&] {
