@@ -133,8 +133,10 @@ class Histories {
 /// Figures of a family of locks, in memory that does not grow with their number.
 class FamilyBook {
  public:
-  FamilyBook(std::string store, std::string family, TimePoint began) : began_(began) {
+  FamilyBook(std::string store, std::string endpoint, std::string family, TimePoint began)
+      : began_(began) {
     known_.store = std::move(store);
+    known_.endpoint = std::move(endpoint);
     known_.family = std::move(family);
   }
 
@@ -151,11 +153,14 @@ class FamilyBook {
         known_.margin_min = std::min(known_.margin_min.value_or(margin), margin);
       }
       if (event.kind == Kind::expired && event.was_renewed) ++known_.expired_after_renewal;
+      if (const std::string_view wrong = wrong_with(event); !wrong.empty()) {
+        known_.latest_lock.insert_or_assign(std::string(wrong), record.name);
+      }
       if (event.kind != Kind::granted) continue;
-      owners_.add(event.owner);
+      if (event.owner != kUnnamed) owners_.add(event.owner);
       if (!event.counted) continue;
       acquired_.add(event.at);
-      frequent_.add(event.owner);
+      if (event.owner != kUnnamed) frequent_.add(event.owner);
       if (event.waited) known_.waits.record(*event.waited);
     }
     if (happenings.unseen_holdings > 0) acquired_.add(record.at, happenings.unseen_holdings);
@@ -173,6 +178,24 @@ class FamilyBook {
   /// Notes that the store tells who waits, or how many.
   void waits_known() {
     if (!known_.waiting_now) known_.waiting_now = 0;
+  }
+  /// Notes that a holding lasts too long, or that its renewals have stopped. Once for each.
+  void held_long(const LockRecord& record) {
+    ++known_.held_long;
+    known_.latest_lock.insert_or_assign("held_long", record.name);
+  }
+  void renewal_stopped(const LockRecord& record) {
+    ++known_.renewals_stopped;
+    known_.latest_lock.insert_or_assign("renewal_stopped", record.name);
+  }
+  /// Whether nothing but expiries was seen to end its locks: a schedule, or holders that always
+  /// overrun; then another client would soon take the lock, or wait for it.
+  bool is_never_released() const {
+    constexpr std::uint64_t kFewest = 5;
+    return known_.expired_while_held + known_.lapsed >= kFewest &&
+           known_.releases + known_.renewals + known_.undecided + known_.taken_over +
+                   known_.owner_changed + known_.session_lost + known_.most_waiting ==
+               0;
   }
   /// Adds a lock. `forgets`: locks have been forgotten, so this one may have been counted before.
   void lock_added(std::uint64_t key, bool forgets) {
@@ -202,6 +225,8 @@ class FamilyBook {
     if (missed > 0) picture.sight = std::max(of_source, Accuracy::at_least);
     picture.accuracy = name_of(picture.sight);
     picture.queue = queue_.parts(now);
+    picture.acquired_meanwhile = acquired_.latest(now, 10 * (Lows::kParts + 1));
+    picture.is_never_released = is_never_released();
     return picture;
   }
   std::uint64_t changes_per_holding() const { return changes_per_holding_; }
@@ -211,7 +236,7 @@ class FamilyBook {
  private:
   const TimePoint began_;
   FamilyPicture known_;
-  PerSecond acquired_{16};
+  PerSecond acquired_{64};
   Lows queue_;
   Distinct owners_, locks_;
   Frequent frequent_;

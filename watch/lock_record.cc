@@ -29,8 +29,22 @@ constexpr std::size_t kMostParties = 1024;
 bool has_usually_ttl(Shape shape) {
   // Sequence nodes live as long as their session; no_ttl means that they are not ephemeral.
   constexpr std::array kWithTtl{Shape::token,    Shape::redisson_hash, Shape::etcd_queue,
-                                Shape::etcd_key, Shape::table_row,     Shape::sequence_nodes};
+                                Shape::etcd_key, Shape::table_row,     Shape::sequence_nodes,
+                                Shape::permits};
   return std::ranges::find(kWithTtl, shape) != kWithTtl.end();
+}
+
+bool keeps_session(Shape shape) {
+  constexpr std::array kOfSession{Shape::etcd_queue, Shape::etcd_key, Shape::sequence_nodes,
+                                  Shape::ephemeral_node, Shape::permits};
+  return std::ranges::find(kOfSession, shape) != kOfSession.end();
+}
+
+/// The owner for people. Only the beginning of a token: it may be all that a release needs.
+std::string shown_owner(const Party& party) {
+  constexpr std::size_t kLongest = 12;
+  if (!party.about.empty()) return party.about;
+  return party.owner.size() <= kLongest ? party.owner : party.owner.substr(0, kLongest) + "...";
 }
 
 /// The step from one sighting of a lock to the next: `record_` is the old state, `next_` the new
@@ -82,11 +96,12 @@ class Step {
   /// The party's claim, which begins now unless the store tells an earlier time.
   Claim claim_of(const Party& party) const {
     constexpr std::uint64_t kMostEntries = std::numeric_limits<std::uint32_t>::max();
-    return {.owner = hash_of(party.owner, judgement_.salt),
+    return {.owner = party.owner.empty() ? kUnnamed : hash_of(party.owner, judgement_.salt),
             .since = std::min(party.since.value_or(next_.at), next_.at),
             .entries = static_cast<std::uint32_t>(std::min(party.entries, kMostEntries)),
             .shared = party.shared,
-            .began_unseen = !party.since && begins_unseen()};
+            .began_unseen = !party.since && begins_unseen(),
+            .shown = judgement_.shows_owners ? shown_owner(party) : std::string()};
   }
 
   void read_holders() {
@@ -177,17 +192,23 @@ class Step {
   /// How the holding ended: as the store says, else judged by the TTL.
   Happening::Kind kind_of_end(const Claim& holding, bool others_begin) const {
     if (next_.ended == Ending::released) return Happening::Kind::released;
-    if (next_.ended == Ending::expired) return Happening::Kind::expired;
+    if (next_.ended == Ending::expired) return kind_of_expiry();
     if (next_.ended == Ending::session_lost) return Happening::Kind::session_lost;
     if (record_.expiry && next_.at >= *record_.expiry - kUndecidedWithin) {
       // A sampled lock may have been released at any time since the previous look.
       const bool looked_late = judgement_.accuracy != Accuracy::sampled ||
                                record_.at >= *record_.expiry - kUndecidedWithin;
       const bool over = next_.at >= *record_.expiry - kClockError;
-      return over && looked_late ? Happening::Kind::expired : Happening::Kind::undecided;
+      const bool expired = (over && looked_late) || record_.given_back;
+      return expired ? kind_of_expiry() : Happening::Kind::undecided;
     }
     return others_begin && was_written_over(holding) ? Happening::Kind::owner_changed
                                                      : Happening::Kind::released;
+  }
+
+  Happening::Kind kind_of_expiry() const {
+    if (record_.given_back) return Happening::Kind::released;
+    return judgement_.never_released ? Happening::Kind::lapsed : Happening::Kind::expired;
   }
 
   /// Whether one change replaced the holder's name by another client's.
@@ -195,25 +216,29 @@ class Step {
     const bool one_change = judgement_.accuracy == Accuracy::exact && next_.changes <= 1;
     // In a queue each contender has its own key, so nobody overwrites the holder's.
     const bool one_key = next_.shape != Shape::etcd_queue;
-    // An owner that the source could not read in time has an empty name.
+    const auto is_named = [](const Claim& claim) { return claim.owner != kUnnamed; };
     const bool both_named =
-        holding.owner != hash_of({}, judgement_.salt) &&
-        std::ranges::none_of(next_.holders, [](const Party& party) { return party.owner.empty(); });
+        is_named(holding) && std::ranges::all_of(holders_, is_named, &Present::holding);
     return one_change && one_key && both_named && !holding.shared;
   }
 
   void end(const Claim& holding, bool others_begin) {
     Happening event{
         .kind = kind_of_end(holding, others_begin), .owner = holding.owner, .at = next_.at};
-    if (event.kind == Happening::Kind::expired) {
-      // The lock was lost when the TTL ran out, even if that was seen later.
-      if (record_.expiry) event.at = std::clamp(*record_.expiry, holding.since, next_.at);
+    // The lock was lost when the TTL ran out, even if that was seen later.
+    const bool expired =
+        event.kind == Happening::Kind::expired || event.kind == Happening::Kind::lapsed;
+    if ((expired || record_.given_back) && record_.expiry) {
+      event.at = std::clamp(*record_.expiry, holding.since, next_.at);
+    }
+    // A family that only looks as if it was never released may be taken over.
+    if (expired && !record_.never_released) {
       event.was_renewed = record_.renewals >= kEnoughRenewals;
       record_.expired_at = event.at;
       record_.expired_owner = holding.owner;
     }
     if (!holding.began_unseen) event.lasted = event.at - holding.since;
-    if (event.kind == Happening::Kind::released) take_margin(event);
+    if (event.kind == Happening::Kind::released && !record_.given_back) take_margin(event);
     event.leaked = record_.no_ttl && !record_.had_ttl && has_usually_ttl(record_.shape);
     found_.list.push_back(event);
   }
@@ -229,6 +254,7 @@ class Step {
     record_.had_ttl = false;
     record_.renewals = 0;
     record_.renewal_interval = {};
+    record_.given_back = record_.long_counted = record_.stopped_counted = false;
   }
 
   void begin(const Present& one) {
@@ -258,7 +284,9 @@ class Step {
       return;
     }
     if (!next_.ttl_left || !record_.expiry) return;
+    if (is_given_back()) return give_back();
     if (next_.at + *next_.ttl_left <= *record_.expiry + kTtlError) return;
+    if (next_.extended_by_store) return;
     const Claim& holding = holders_.front().holding;
     Happening event{.kind = Happening::Kind::renewed, .owner = holding.owner, .at = next_.at};
     take_margin(event);
@@ -266,6 +294,27 @@ class Step {
       record_.renewal_interval = std::max(record_.renewal_interval, next_.at - record_.extended);
     }
     ++record_.renewals;
+    record_.extended = next_.at;
+    record_.given_back = record_.stopped_counted = false;
+    found_.list.push_back(event);
+  }
+
+  /// How much earlier an expiry must be told to have been moved.
+  Duration least_shortening() const { return std::max(kTtlError, record_.ttl / kThin); }
+
+  /// Whether a command moved the expiry to an earlier time; a look alone may only be more precise.
+  bool is_given_back() const {
+    const bool may_have_changed = next_.changes > 0 || judgement_.accuracy == Accuracy::sampled;
+    return may_have_changed && next_.at + *next_.ttl_left < *record_.expiry - least_shortening();
+  }
+
+  void give_back() {
+    Happening event{.kind = Happening::Kind::given_back,
+                    .owner = holders_.front().holding.owner,
+                    .at = next_.at};
+    take_margin(event);
+    record_.given_back = true;
+    record_.renewals = 0;
     record_.extended = next_.at;
     found_.list.push_back(event);
   }
@@ -311,7 +360,7 @@ class Step {
     const TimePoint expiry = next_.at + *next_.ttl_left;
     // The lock was renewed, or a second command set a TTL shorter than that of the first.
     const bool set_anew = !record_.expiry || expiry > *record_.expiry + kTtlError ||
-                          expiry < *record_.expiry - std::max(kTtlError, record_.ttl / kThin);
+                          expiry < *record_.expiry - least_shortening();
     if (set_anew) record_.ttl = *next_.ttl_left;
     record_.expiry = expiry;
     record_.had_ttl = true;
@@ -326,26 +375,37 @@ class Step {
   bool reentered_ = false;  ///< a holder's re-entrancy count changed
 };
 
-/// One row for each Happening::Kind, in its order: name and counter. Null if the kind alone does
-/// not decide what to count.
+/// One row for each Happening::Kind, in its order: name, counter, and finding. Null and empty if
+/// the kind alone does not decide.
 struct Row {
   std::string_view name;
   std::uint64_t Counts::*count;
+  std::string_view finding{};
 };
-constexpr auto kHappenings = std::to_array<Row>({{"granted", nullptr},
-                                                 {"renewed", &Counts::renewals},
-                                                 {"released", &Counts::releases},
-                                                 {"expired", &Counts::expired_while_held},
-                                                 {"undecided", &Counts::undecided},
-                                                 {"session_lost", &Counts::session_lost},
-                                                 {"owner_changed", &Counts::owner_changed}});
-static_assert(kHappenings.size() == static_cast<std::size_t>(Happening::Kind::owner_changed) + 1);
+constexpr auto kHappenings =
+    std::to_array<Row>({{"granted", nullptr},
+                        {"renewed", &Counts::renewals},
+                        {"released", &Counts::releases},
+                        {"expired", &Counts::expired_while_held, "expired"},
+                        {"undecided", &Counts::undecided, "thin_margin"},
+                        {"session_lost", &Counts::session_lost, "dead_session"},
+                        {"owner_changed", &Counts::owner_changed, "stolen"},
+                        {"lapsed", &Counts::lapsed, "never_released"},
+                        {"given_back", nullptr}});
+static_assert(kHappenings.size() == static_cast<std::size_t>(Happening::Kind::given_back) + 1);
 
 const Row& row_of(Happening::Kind kind) { return kHappenings[static_cast<std::size_t>(kind)]; }
 
 }  // namespace
 
 std::string_view name_of(Happening::Kind kind) { return row_of(kind).name; }
+
+std::string_view wrong_with(const Happening& event) {
+  if (event.took_over) return "taken_over";
+  if (event.leaked) return "no_ttl";
+  if (event.thin) return "thin_margin";
+  return row_of(event.kind).finding;
+}
 
 void add(Counts& counts, const Happenings& happenings) {
   counts.acquisitions += happenings.unseen_holdings;
@@ -380,6 +440,11 @@ std::string shown_hash(std::uint64_t hash) { return fmt::format("{:010x}", hash 
 bool LockRecord::renewal_stopped(TimePoint now) const {
   if (holders.empty() || renewals < kEnoughRenewals || !expiry) return false;
   return now - extended > renewal_interval + renewal_interval / 2 + kUndecidedWithin;
+}
+
+bool LockRecord::shows_life(TimePoint now) const {
+  if (keeps_session(shape)) return !no_ttl;
+  return renewals >= kEnoughRenewals && !renewal_stopped(now);
 }
 
 bool LockRecord::is_leak(TimePoint now) const {

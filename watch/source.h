@@ -24,6 +24,8 @@ enum class Shape {
   advisory,        ///< pg_advisory_lock
   row,             ///< a row locked by a transaction
   table_row,       ///< a row of a lock table with owner and end: ShedLock
+  record,          ///< a value that names the holder, which rewrites it to renew: Kubernetes' Lease
+  permits,         ///< one node for each permit, and a queue beside them: Curator's semaphore
 };
 
 /// A holder of a lock, or a waiter. `owner` is as the store has it; the ledger keeps only a hash.
@@ -32,6 +34,7 @@ struct Party {
   bool shared = false;               ///< in a shared mode
   std::uint64_t entries = 1;         ///< re-entrancy count of a holder
   std::optional<TimePoint> since{};  ///< when it began to hold or wait, if the store knows
+  std::string about{};  ///< for people, such as process and address; empty: shown by its owner
 };
 
 /// How a holding ended, if the store tells.
@@ -55,6 +58,8 @@ struct Sighting {
   /// the holding ends with a session.
   std::optional<Duration> ttl_left;
   bool no_ttl = false;
+  /// The store itself may have moved the expiry, as a new etcd leader does: no renewal.
+  bool extended_by_store = false;
   /// How the previous holding ended; nothing: the store does not tell, so the ledger judges by the
   /// TTL.
   std::optional<Ending> ended;
@@ -102,11 +107,14 @@ class Sink {
   virtual void sees(const std::string& endpoint, TimePoint at) = 0;
   /// Reports changes that were not looked at, for want of budget or memory.
   virtual void missed(const std::string& endpoint, std::uint64_t changes, std::string reason) = 0;
+  /// Reports a key that matches a pattern but whose value is no lock's. May repeat.
+  virtual void no_lock(const std::string& /*endpoint*/, const std::string& /*key*/) {}
 };
 
 /// The user's settings for a watch.
 struct Request {
   std::vector<std::string> locks;        ///< patterns with * and ?; empty: only propose patterns
+  std::vector<std::string> exclude;      ///< patterns of names that are no locks to follow
   double budget = 200;                   ///< commands per second to each server, at most
   std::uint64_t most_locks = 1'000'000;  ///< locks followed at the same time, at most
   std::vector<std::string> lock_tables;  ///< of PostgreSQL: "schema.table" or

@@ -71,10 +71,12 @@ void add_fields(const FamilyRow& row, FamilyFields& fields) {
 }
 
 FamilyFields family_fields() {
-  FamilyFields fields{{{"store", "", "store"}, &Observed::store},
-                      {{"family", "", "family"}, &Observed::family},
-                      {{"source", "", "source", Unit::text, 0, Show::if_asked}, &Observed::source},
-                      {{"accuracy", "", "accuracy", Unit::text, 9}, &Observed::accuracy}};
+  FamilyFields fields{
+      {{"store", "", "store"}, &Observed::store},
+      {{"endpoint", "", "server", Unit::text, 9, Show::if_asked}, &Observed::endpoint},
+      {{"family", "", "family"}, &Observed::family},
+      {{"source", "", "source", Unit::text, 0, Show::if_asked}, &Observed::source},
+      {{"accuracy", "", "accuracy", Unit::text, 9}, &Observed::accuracy}};
   for (const FamilyRow& row : kFamilyRows) add_fields(row, fields);
   return fields;
 }
@@ -114,6 +116,7 @@ const std::vector<Field<ObservedSource>> source_fields{
      [](const ObservedSource& source) {
        return Cell(source.blind_seconds, source.blind_seconds > 0 ? Tone::doubtful : Tone::plain);
      }},
+    {{"no_locks", "no", "locks", Unit::count, 0, Show::if_any}, &ObservedSource::no_locks},
     {{"missed", "changes", "missed", Unit::count},
      [](const ObservedSource& source) {
        return Cell(source.missed, source.missed > 0 ? Tone::doubtful : Tone::plain);
@@ -124,7 +127,17 @@ const std::vector<Field<ObservedSource>> source_fields{
 }  // namespace
 
 Table observed_table(const Result& result) {
-  return table_of(family_fields(), result.observed.value());
+  const std::vector<Observed>& families = result.observed.value();
+  FamilyFields fields = family_fields();
+  const auto elsewhere = [&](const Observed& one) {
+    return one.endpoint != families.front().endpoint;
+  };
+  if (std::ranges::any_of(families, elsewhere)) {
+    const auto server = std::ranges::find(
+        fields, "endpoint", [](const Field<Observed>& field) { return field.column.key; });
+    server->column.show = Show::always;
+  }
+  return table_of(fields, families);
 }
 
 Table lock_table(const std::vector<ObservedLock>& locks) { return table_of(lock_fields, locks); }
@@ -136,12 +149,17 @@ Table source_table(const std::vector<ObservedSource>& sources) {
 std::string sentence_of(const ObservedFinding& finding) {
   std::string line = fmt::format("{}: {}", finding.kind, finding.store);
   if (!finding.family.empty()) line += " " + finding.family;
-  return line + ": " + finding.evidence;
+  if (finding.lock && *finding.lock != finding.family) line += fmt::format(" ({})", *finding.lock);
+  line += ": " + finding.evidence;
+  if (!finding.over) return line;
+  return line + fmt::format(" [over: last seen {} after the watch began]",
+                            human_seconds(finding.last_seconds));
 }
 
 Tone tone_of(const ObservedFinding& finding) {
-  constexpr std::array<std::string_view, 3> kMild{"thin_margin", "hog", "blind"};
-  const bool mild = std::ranges::find(kMild, finding.kind) != kMild.end();
+  constexpr std::array<std::string_view, 5> kMild{"thin_margin", "hog", "blind", "missed",
+                                                  "never_released"};
+  const bool mild = finding.over || std::ranges::find(kMild, finding.kind) != kMild.end();
   return mild ? Tone::doubtful : Tone::bad;
 }
 

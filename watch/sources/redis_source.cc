@@ -330,7 +330,7 @@ class RedisWatch : public Watching {
 
   /// Whether the key is a watched lock. Notes companion keys.
   bool is_lock(const std::string& key) {
-    if (!matches_any(request_.locks, key)) return false;
+    if (!is_wanted(request_, key)) return false;
     const auto companion = companion_of(key);
     if (!companion) return true;
     look_.know(*companion);
@@ -373,6 +373,7 @@ class RedisWatch : public Watching {
   }
 
   void take(RedisLook::Answer answer) {
+    if (!answer.state) reporter().no_lock(answer.key);
     auto seen = book_->looked(answer.key, answer.kind, std::move(answer.state), answer.asked_at,
                               answer.answered_at);
     for (Sighting& sighting : seen) {

@@ -35,6 +35,8 @@ class Reporter {
     if (changes > 0) sink_.missed(endpoint_, changes, std::move(reason));
   }
 
+  void no_lock(const std::string& key) { sink_.no_lock(endpoint_, key); }
+
   /// Reports that the server is lost and waits before the next attempt. The pause grows from 50 ms
   /// to 5 s, even if the server is reached in between, unless it stays reachable for more than 5 s.
   void lost(const std::string& why, const std::stop_token& stop) {

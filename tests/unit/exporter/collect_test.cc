@@ -240,6 +240,7 @@ watch::Picture sample_picture() {
   picture.sources.push_back(source);
   watch::FamilyPicture family;
   family.store = "redis";
+  family.endpoint = "redis://h:6379";
   family.family = "lock:order:*";
   family.locks = 9;
   family.acquisitions = 12;
@@ -267,7 +268,8 @@ TEST_F(CollectWatchTest, HasFiguresByFamilyAndBySourceAndWhatIsNotKnownIsNotZero
   watch::Picture picture = sample_picture();
   metrics_.show(picture);
   const std::string text = page();
-  const std::string family = "{store=\"redis\",family=\"lock:order:*\"}";
+  const std::string family =
+      "{store=\"redis\",endpoint=\"redis://h:6379\",family=\"lock:order:*\"}";
   const std::string source = "{store=\"redis\",endpoint=\"redis://h:6379\"}";
   for (const std::string& series :
        {"acquisitions_total" + family + " 12", "expired_while_held_total" + family + " 2",
@@ -285,6 +287,21 @@ TEST_F(CollectWatchTest, HasFiguresByFamilyAndBySourceAndWhatIsNotKnownIsNotZero
   metrics_.show(picture);
   EXPECT_THAT(page(), HasSubstr("lockbench_watch_waiters" + family + " 0\n"));
   EXPECT_THAT(page(), HasSubstr("lockbench_watch_margin_min_seconds" + family + " 0.25\n"));
+}
+
+TEST_F(CollectWatchTest, NamesTheDeploymentIfItHasAName) {
+  metrics_.show(sample_picture());
+  Facts facts;
+  facts.deployments = {{"redis", "shop"}};
+  for (const auto& family : collect(metrics_, facts)) {
+    for (const auto& metric : family.metric) {
+      const auto is_named = [](const auto& label) {
+        return label.name == "deployment" && label.value == "shop";
+      };
+      const bool of_all = metric.label.empty() || family.name == "lockbench_build_info";
+      EXPECT_EQ(std::ranges::any_of(metric.label, is_named), !of_all) << family.name;
+    }
+  }
 }
 
 TEST_F(CollectWatchTest, NamesNeitherLocksNorOwners) {

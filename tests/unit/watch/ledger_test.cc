@@ -4,6 +4,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
+#include <memory>
+#include <random>
 #include <tuple>
 #include <utility>
 
@@ -63,11 +66,15 @@ TEST_F(ExactLedgerTest, ALockOnTwoServersIsALockOnEach) {
   ledger_.seen(other_server, held(1s, "a"));
   see(free(3s));
   const Picture all = picture();
-  ASSERT_EQ(all.families.size(), 1U);
-  EXPECT_EQ(all.families.front().locks, 2U);
-  EXPECT_EQ(all.families.front().acquisitions, 2U);
-  EXPECT_EQ(all.families.front().releases, 1U);
-  EXPECT_EQ(all.families.front().held_now, 1U);
+  ASSERT_EQ(all.families.size(), 2U);
+  for (const FamilyPicture& family : all.families) {
+    const bool other = family.endpoint == other_server;
+    EXPECT_TRUE(other || family.endpoint == script_server) << family.endpoint;
+    EXPECT_EQ(family.locks, 1U);
+    EXPECT_EQ(family.acquisitions, 1U);
+    EXPECT_EQ(family.releases, other ? 0U : 1U);
+    EXPECT_EQ(family.held_now, other ? 1U : 0U);
+  }
   ASSERT_EQ(all.worst.size(), 2U);
   for (const LockPicture& lock : all.worst) {
     EXPECT_EQ(lock.figures.held_now, lock.endpoint == other_server ? 1U : 0U);
@@ -109,6 +116,10 @@ TEST_F(LedgerTest, SaysHowHoldingsBeganAndEnded) {
   };
   const auto unchanged = [](Sighting sighting) {
     sighting.changes = 0;
+    return sighting;
+  };
+  const auto by_store = [](Sighting sighting) {
+    sighting.extended_by_store = true;
     return sighting;
   };
   const std::vector<Story> stories{
@@ -173,6 +184,36 @@ TEST_F(LedgerTest, SaysHowHoldingsBeganAndEnded) {
        {held(20s, "a"), free(29500ms)},
        {.acquisitions = 1, .releases = 1, .thin_margins = 1},
        "thin_margin"},
+      {"an expiry that its owner moves to an earlier time is a release at that time",
+       exact,
+       {held(1s, "a", 600s), held(4s, "a", 2s), ended(free(6s), Ending::expired)},
+       {.acquisitions = 1, .releases = 1}},
+      {"also where the store does not tell how it ended",
+       at_least,
+       {held(1s, "a", 600s), held(4s, "a", 2s), free(6s)},
+       {.acquisitions = 1, .releases = 1}},
+      {"and where it is sampled",
+       sampled,
+       {held(1s, "a", 600s), unchanged(held(4s, "a", 2s)), ended(free(6s), Ending::expired)},
+       {.acquisitions = 1, .releases = 1}},
+      {"the next client takes over nothing then",
+       exact,
+       {held(1s, "a", 600s), held(4s, "a", 2s), ended(free(6s), Ending::expired), held(6s, "b"),
+        free(7s)},
+       {.acquisitions = 2, .releases = 2}},
+      {"a lock that is renewed after that expires again",
+       exact,
+       {held(1s, "a", 600s), held(4s, "a", 2s), held(5s, "a", 10s),
+        ended(free(15s), Ending::expired)},
+       {.acquisitions = 1, .renewals = 1, .expired_while_held = 1}},
+      {"a look without a change only tells the time left more precisely",
+       at_least,
+       {held(1s, "a", 3s), unchanged(held(2s, "a", 1500ms)), ended(free(3500ms), Ending::expired)},
+       {.acquisitions = 1, .expired_while_held = 1}},
+      {"an expiry that the store moves is no renewal",
+       exact,
+       {held(1s, "a", 5s), by_store(held(5800ms, "a", 5s)), ended(free(8s), Ending::released)},
+       {.acquisitions = 1, .releases = 1}},
       {"a margin is measured by the TTL that was set last",
        exact,
        {held(1s, "a", 24h), held(1001ms, "a"), free(2s)},
@@ -378,15 +419,219 @@ TEST_F(LedgerTest, WhereChangesWereMissedFiguresAreLowerBounds) {
 }
 
 TEST_F(ExactLedgerTest, AQueueThatOnlyGrowsIsAConvoy) {
-  for (int second = 0; second < 40; ++second) {
+  for (int second = 0; second < 60; ++second) {
     Sighting queue = held(second * 1s, "a", 100s);
     queue.waiters = static_cast<std::uint64_t>(second);
     see(std::move(queue));
   }
-  const Picture all = picture(40s);
+  const Picture all = picture(60s);
   const Finding* const found = finding(all, "convoy");
   ASSERT_TRUE(found);
   EXPECT_EQ(found->lock, "lock:a");
+}
+
+/// A queue at which clients arrive at 95 % of what the lock can grant: 10 sections a second,
+/// arrivals and holds drawn from exponential distributions.
+TEST_F(ExactLedgerTest, AStationaryQueueIsNoConvoy) {
+  std::mt19937 random(7);  // NOLINT: the same each time
+  const auto draw = [&](double rate) {
+    const double uniform = (static_cast<double>(random()) + 0.5) / 4294967296.0;
+    return Duration(static_cast<std::int64_t>(-std::log(uniform) / rate * 1e9));
+  };
+  Duration arrives = draw(9.5), ends = Duration::max(), read_at = 10s;
+  std::uint64_t waiting = 0, most = 0;
+  int client = 0;
+  while (arrives < 1h) {
+    const Duration now = std::min(arrives, ends);
+    for (; read_at < now; read_at += 10s) {
+      ASSERT_FALSE(finding(picture(read_at), "convoy")) << seconds(read_at);
+    }
+    const bool arrival = arrives <= ends;
+    if (arrival) arrives = now + draw(9.5);
+    if (arrival && ends != Duration::max()) {
+      ++waiting;
+    } else if (!arrival && waiting == 0) {
+      see(free(now));
+      ends = Duration::max();
+      continue;
+    } else {
+      if (!arrival) --waiting;
+      ++client;
+      ends = now + draw(10);
+    }
+    Sighting seen = held(now, std::to_string(client), 100s);
+    seen.ended = Ending::released;
+    seen.waiters = waiting;
+    most = std::max(most, waiting);
+    see(std::move(seen));
+  }
+  EXPECT_GT(most, 50U) << "the queue is long at times";
+}
+
+TEST_F(ExactLedgerTest, AFindingIsOverAfterAWhileAndBeginsAnew) {
+  ledger_.begin(begin_);
+  const auto expire = [&](Duration at) {
+    see(held(at, "a", 2s));
+    see(free(at + 2s));
+  };
+  expire(10s);
+  EXPECT_FALSE(finding(picture(13s), "expired")->over);
+  EXPECT_FALSE(finding(picture(10min), "expired")->over);
+  const Picture later = picture(11min);
+  const Finding* over = finding(later, "expired");
+  ASSERT_TRUE(over && over->over) << "it stays in the report";
+  EXPECT_EQ(over->first_seconds, 13);
+  EXPECT_EQ(over->last_seconds, 13);
+  expire(20min);
+  const Picture again = picture(21min);
+  EXPECT_FALSE(finding(again, "expired")->over);
+  EXPECT_EQ(finding(again, "expired")->times, 2U);
+  EXPECT_EQ(finding(again, "expired")->first_seconds, 1260);
+}
+
+TEST_F(ExactLedgerTest, AnOutageIsOverAfterAWhile) {
+  ledger_.blind(script_server, begin_ + 1s, "connection refused");
+  ledger_.sees(script_server, begin_ + 1050ms);
+  EXPECT_FALSE(finding(picture(2s), "blind")->over);
+  EXPECT_TRUE(finding(picture(1h), "blind")->over);
+}
+
+TEST_F(ExactLedgerTest, AStateThatWasFoundStaysInTheReportWithItsNumberAndItsLock) {
+  for (const char* lock : {"lock:a", "lock:b"}) {
+    for (int second = 0; second < 5; ++second) see(held(second * 1s, "a", 5s, lock));
+  }
+  EXPECT_EQ(finding(picture(7s), "renewal_stopped")->times, 2U);
+  for (const char* lock : {"lock:a", "lock:b"}) see(free(9s, lock));
+  const Picture all = picture(20s);
+  const Finding* const found = finding(all, "renewal_stopped");
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->times, 2U);
+  EXPECT_EQ(found->last_seconds, 7);
+  EXPECT_THAT(found->lock.value_or(""), testing::StartsWith("lock:"));
+}
+
+TEST_F(ExactLedgerTest, FindingsNameALockHoweverManyOthersAreWorse) {
+  for (int i = 0; i < 40; ++i) {
+    const std::string lock = "worse:" + std::to_string(i);
+    for (int round = 0; round < 3; ++round) {
+      see(held(round * 10s, "a", 2s, lock));
+      see(free(round * 10s + 2s, lock));
+    }
+  }
+  see(held(1s, "a", 2s, "mild:1"));
+  see(free(3s, "mild:1"));
+  const Picture all = picture();
+  for (const Finding& one : all.findings) EXPECT_TRUE(one.lock) << one.kind << one.family;
+}
+
+TEST_F(ExactLedgerTest, OwnersThatWereNotReadAreNoHog) {
+  for (int i = 0; i < 1000; ++i) {
+    Sighting seen = held(i * 10ms, i % 50 == 0 ? std::to_string(i % 20) : "");
+    seen.waiters = 1;
+    see(std::move(seen));
+    see(free(i * 10ms + 5ms));
+  }
+  EXPECT_LT(figures(20s).largest_share, 0.1);
+  EXPECT_FALSE(finding(picture(20s), "hog"));
+}
+
+TEST_F(ExactLedgerTest, TheFirstRowOfATableIsAnAcquisition) {
+  ledger_.begin(begin_);
+  Sighting row = held(3s, "a");
+  row.shape = Shape::table_row;
+  row.holders.front().since = begin_ + 2900ms;
+  see(std::move(row));
+  EXPECT_EQ(figures(5s).acquisitions, 1U);
+}
+
+TEST_F(LedgerTest, AHoldingIsLongByWhatIsUsualOrByAnHour) {
+  const auto long_at = [&](Ledger& ledger, Duration at) {
+    return ledger.read(begin_ + at).families.front().held_long_now;
+  };
+  const auto watching = [&](LedgerOptions options = {}) {
+    options.salt = "1";
+    auto ledger = std::make_unique<Ledger>(options);
+    ledger->facts({.store = "redis", .endpoint = script_server, .accuracy = Accuracy::exact});
+    return ledger;
+  };
+  const auto first = watching();
+  first->seen(script_server, held(1s, "a", 0s));
+  EXPECT_EQ(long_at(*first, 59min), 0U);
+  EXPECT_EQ(long_at(*first, 61min), 1U) << "nothing to compare with";
+
+  const auto few = watching();
+  few->seen(script_server, held(1s, "a", 0s));
+  few->seen(script_server, free(2s));
+  few->seen(script_server, held(3s, "a", 0s));
+  EXPECT_EQ(long_at(*few, 62s), 0U);
+  EXPECT_EQ(long_at(*few, 64s), 1U) << "20 times the longest, and a minute";
+
+  const auto weekly = watching();
+  weekly->seen(script_server, held(1s, "a", 24h));
+  weekly->seen(script_server, free(2h));
+  weekly->seen(script_server, held(168h, "a", 24h));
+  EXPECT_EQ(long_at(*weekly, 171h), 0U) << "a job that takes two hours as a rule";
+
+  const auto leader = watching();
+  for (Duration at = 1s; at < 2h; at += 10s) leader->seen(script_server, held(at, "a", 15s));
+  EXPECT_EQ(long_at(*leader, 2h), 0U) << "it is renewed in time";
+
+  const auto declared = watching({.never_released = {"lock:*"}});
+  declared->seen(script_server, held(1s, "a", 24h));
+  EXPECT_EQ(long_at(*declared, 2h), 0U);
+}
+
+TEST_F(ExactLedgerTest, AFamilyThatIsNeverReleasedDoesNotExpireEachTime) {
+  for (int i = 0; i < 20; ++i) {
+    see(held(i * 60s, "a", 50s));
+    see(free(i * 60s + 50s));
+  }
+  const Picture all = picture(20min);
+  EXPECT_EQ(all.families.front().expired_while_held, 5U) << "then it is recognized";
+  EXPECT_EQ(all.families.front().lapsed, 15U);
+  EXPECT_TRUE(finding(all, "never_released"));
+  // What overruns is taken by others.
+  see(held(20min, "a", 50s));
+  see(free(20min + 50s));
+  see(held(20min + 51s, "b", 50s));
+  see(free(20min + 101s));
+  EXPECT_EQ(figures(22min).taken_over, 1U);
+  EXPECT_EQ(figures(22min).expired_while_held, 6U);
+}
+
+TEST_F(LedgerTest, AFamilyThatIsDeclaredNeverReleasedDoesNotExpire) {
+  Ledger ledger({.never_released = {"lock:*"}, .salt = "1"});
+  ledger.facts({.store = "redis", .endpoint = script_server, .accuracy = Accuracy::exact});
+  for (int i = 0; i < 3; ++i) {
+    ledger.seen(script_server, held(i * 50s, std::to_string(i), 50s));
+    ledger.seen(script_server, free((i + 1) * 50s));
+  }
+  const FamilyPicture seen = ledger.read(begin_ + 10min).families.front();
+  EXPECT_EQ(seen.expired_while_held + seen.taken_over, 0U);
+  EXPECT_EQ(seen.lapsed, 3U);
+}
+
+TEST_F(LedgerTest, OwnersAreShownToThoseWhoAsk) {
+  Ledger ledger({.shows_owners = true, .salt = "1"});
+  Sighting seen = held(1s, "0123456789abcdef0123");
+  ledger.seen(script_server, seen);
+  EXPECT_EQ(ledger.read(begin_ + 2s).worst.front().holder, "0123456789ab...")
+      << "the whole token may be all that a release needs";
+  seen.lock = "lock:b";
+  seen.holders.front().about = "pid 17, worker, 10.0.0.7";
+  ledger.seen(script_server, seen);
+  const Picture all = ledger.read(begin_ + 2s);
+  EXPECT_TRUE(std::ranges::any_of(all.worst, [](const LockPicture& lock) {
+    return lock.holder == "pid 17, worker, 10.0.0.7";
+  }));
+}
+
+TEST_F(ExactLedgerTest, KeysThatAreNoLocksAreCounted) {
+  for (int look = 0; look < 5; ++look) {
+    for (const char* key : {"lock:config", "lock:page"}) ledger_.no_lock(script_server, key);
+  }
+  EXPECT_EQ(picture(2s).sources.front().no_locks, 2U);
+  EXPECT_EQ(picture(2s).sources.front().a_no_lock, "lock:config");
 }
 
 TEST_F(LedgerTest, ALockHeldForLongerThanAllowedIsSaid) {
