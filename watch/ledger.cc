@@ -56,6 +56,7 @@ double hurt_of(const Figures& lock, std::uint64_t waiting) {
   return hurt;
 }
 
+/// `now`: until when its state is known.
 Figures figures_of(const LockRecord& record, TimePoint now, bool held_long) {
   Figures figures;
   static_cast<Counts&>(figures) = record.counts;
@@ -95,7 +96,8 @@ std::optional<Duration> long_from(const FamilyBook& book, const LedgerOptions& o
 std::optional<double> longest_of(const std::vector<Claim>& claims, TimePoint now) {
   std::optional<double> longest;
   for (const Claim& claim : claims) {
-    longest = std::max(longest.value_or(0), seconds(now - claim.since));
+    const Duration age = std::max(now - claim.since, Duration::zero());
+    longest = std::max(longest.value_or(0), seconds(age));
   }
   return longest;
 }
@@ -103,13 +105,14 @@ std::optional<double> longest_of(const std::vector<Claim>& claims, TimePoint now
 /// Adds to families the figures that need each lock's record, and finds the worst locks.
 class Scan {
  public:
-  Scan(TimePoint now, std::vector<std::optional<Duration>> bounds)
-      : now_(now), bounds_(std::move(bounds)), most_waiting_(bounds_.size()) {}
+  explicit Scan(std::vector<std::optional<Duration>> bounds)
+      : bounds_(std::move(bounds)), most_waiting_(bounds_.size()) {}
 
-  void look(std::size_t place, const LockRecord& record, FamilyPicture& family) {
-    const Figures figures = figures_of(record, now_, is_held_long(record));
-    family.oldest_hold = std::max(family.oldest_hold, longest_of(record.holders, now_).value_or(0));
-    family.oldest_wait = std::max(family.oldest_wait, longest_of(record.waiters, now_).value_or(0));
+  /// `now`: until when the lock's state is known.
+  void look(std::size_t place, const LockRecord& record, FamilyPicture& family, TimePoint now) {
+    const Figures figures = figures_of(record, now, is_held_long(record, now));
+    family.oldest_hold = std::max(family.oldest_hold, longest_of(record.holders, now).value_or(0));
+    family.oldest_wait = std::max(family.oldest_wait, longest_of(record.waiters, now).value_or(0));
     family.without_ttl_now += figures.without_ttl_now;
     family.held_long_now += figures.held_long_now;
     family.renewal_stopped_now += figures.renewal_stopped_now;
@@ -120,8 +123,8 @@ class Scan {
     keep(place, hurt_of(figures, record.waiting));
   }
 
-  bool is_held_long(const LockRecord& record) const {
-    const auto held = longest_of(record.holders, now_);
+  bool is_held_long(const LockRecord& record, TimePoint now) const {
+    const auto held = longest_of(record.holders, now);
     const auto& bound = bounds_[record.family];
     return held && bound && *held > seconds(*bound);
   }
@@ -143,7 +146,6 @@ class Scan {
     worst_.emplace(hurt, place);
   }
 
-  const TimePoint now_;
   const std::vector<std::optional<Duration>> bounds_;
   std::vector<std::uint64_t> most_waiting_;
   std::set<std::pair<double, std::size_t>, std::greater<>> worst_;
@@ -175,10 +177,28 @@ struct Ledger::State {
     SourcePicture picture;
     TimePoint sees_since{};
     TimePoint blind_since{};
-    std::uint32_t epoch = 0;
+    TimePoint seen_until = TimePoint::max();
+    std::uint32_t epoch = 0;  ///< counts its gaps
 
-    double blind_seconds(TimePoint now) const {
-      return picture.blind_seconds + (picture.sees ? 0 : seconds(now - blind_since));
+    double blind_for(TimePoint now) const {
+      return picture.sees ? 0 : seconds(std::max(now - blind_since, Duration::zero()));
+    }
+    double blind_seconds(TimePoint now) const { return picture.blind_seconds + blind_for(now); }
+    bool had_gaps() const { return !picture.sees || epoch > 0 || !picture.facts.progress.empty(); }
+    /// How well it has seen so far, all in all.
+    Accuracy accuracy() const {
+      const bool missed_any = had_gaps() || picture.missed > 0;
+      return missed_any ? std::max(picture.facts.accuracy, Accuracy::at_least)
+                        : picture.facts.accuracy;
+    }
+    /// Whether it sees, and no gap ended less than `time` ago.
+    bool sees_for(Duration time, TimePoint now) const {
+      return picture.sees && (epoch == 0 || now - sees_since >= time);
+    }
+    /// The latest time of which the lock's state is known: ages count until then.
+    TimePoint known_until(const LockRecord& record, TimePoint now) const {
+      if (!picture.sees || record.epoch != epoch) return std::min(now, blind_since);
+      return std::min(now, seen_until);
     }
   };
 
@@ -271,12 +291,14 @@ struct Ledger::State {
                               .changes_per_holding = book.changes_per_holding()};
     const Happenings happenings = derive(record, std::move(sighting), judgement);
     for (const Happening& event : happenings.list) {
-      if (event.kind != Happening::Kind::granted) continue;
-      owners.add(event.owner);
+      const bool granted = event.kind == Happening::Kind::granted;
+      if (!granted && event.kind != Happening::Kind::named) continue;
+      if (event.owner != kUnnamed) owners.add(event.owner);
       if (!event.counted) continue;
+      if (event.ttl) ttl.record(*event.ttl);
+      if (!granted) continue;
       acquired.add(event.at);
       shared += event.shared ? 1 : 0;
-      if (event.ttl) ttl.record(*event.ttl);
     }
     acquired.add(record.at, happenings.unseen_holdings);
     add(record.counts, happenings);
@@ -343,15 +365,19 @@ struct Ledger::State {
     Accuracy worst = Accuracy::exact;
     std::uint64_t missed = 0;
     std::string way;
+    bool gaps = false, some_see = false;
     for (const Endpoint& endpoint : endpoints) {
       const SourcePicture& source = endpoint.picture;
       if (source.facts.store != book.known().store) continue;
       worst = std::max(worst, source.facts.accuracy);
       missed += source.missed;
+      gaps = gaps || endpoint.had_gaps();
+      some_see = some_see || endpoint.sees_for(book.longest_ttl(), now);
       if (way.empty()) way = source.facts.way;
     }
-    FamilyPicture picture = book.picture(now, worst, missed);
+    FamilyPicture picture = book.picture(now, worst, missed, gaps);
     picture.source = way;
+    picture.blind = !some_see;
     return picture;
   }
 
@@ -415,12 +441,19 @@ void Ledger::blind(const std::string& endpoint, TimePoint at, std::string reason
   source.picture.blind_reason = std::move(reason);
 }
 
+void Ledger::seen_until(const std::string& endpoint, TimePoint at) {
+  State& state = *state_;
+  const std::lock_guard guard(state.mutex);
+  state.endpoints[state.endpoint_of(endpoint)].seen_until = at;
+}
+
 void Ledger::sees(const std::string& endpoint, TimePoint at) {
   State& state = *state_;
   const std::lock_guard guard(state.mutex);
   State::Endpoint& source = state.endpoints[state.endpoint_of(endpoint)];
   state.begin(at);
   source.sees_since = at;
+  source.seen_until = TimePoint::max();
   if (source.picture.sees) return;
   if (const auto since = state.blind_since()) state.acquired.leave_out(*since, at);
   source.picture.blind_seconds += seconds(std::max(at - source.blind_since, Duration::zero()));
@@ -446,8 +479,10 @@ Picture Ledger::read(TimePoint now) {
     picture.at = now;
     if (state.began) picture.watched = std::max(now - *state.began, Duration::zero());
     for (const State::Endpoint& endpoint : state.endpoints) {
-      picture.sources.push_back(endpoint.picture);
-      picture.sources.back().blind_seconds = endpoint.blind_seconds(now);
+      SourcePicture& source = picture.sources.emplace_back(endpoint.picture);
+      source.facts.accuracy = endpoint.accuracy();
+      source.blind_for = endpoint.blind_for(now);
+      source.blind_seconds = endpoint.blind_seconds(now);
     }
     for (FamilyBook& book : state.books) {
       picture.families.push_back(state.picture_of(book, now));
@@ -457,7 +492,10 @@ Picture Ledger::read(TimePoint now) {
     picture.locks_unfollowed = state.unfollowed.count();
     places = state.locks.size();
   }
-  Scan scan(now, std::move(bounds));
+  Scan scan(std::move(bounds));
+  const auto known_until = [&](const LockRecord& record) {
+    return state.endpoints[record.endpoint].known_until(record, now);
+  };
   state.for_each(places, [&](std::size_t place, const LockRecord& record) {
     // The family is newer than the picture.
     if (record.family >= picture.families.size()) return;
@@ -467,15 +505,16 @@ Picture Ledger::read(TimePoint now) {
       if (family.waiting_now) *family.waiting_now -= record.waiting;
       state.free_unseen(place, now);
     }
-    scan.look(place, record, family);
+    scan.look(place, record, family, known_until(record));
   });
   {
     const std::lock_guard guard(state.mutex);
     for (const std::size_t place : scan.worst()) {
       const LockRecord& record = state.locks.at(place);
       if (record.family >= picture.families.size()) continue;
-      LockPicture& lock = picture.worst.emplace_back(
-          picture_of(record, picture.families[record.family], scan.is_held_long(record), now));
+      const TimePoint until = known_until(record);
+      LockPicture& lock = picture.worst.emplace_back(picture_of(
+          record, picture.families[record.family], scan.is_held_long(record, until), until));
       lock.endpoint = state.endpoints[record.endpoint].picture.facts.endpoint;
       if (const auto* const history = state.histories.find(place)) {
         lock.history = {history->begin(), history->end()};
@@ -501,7 +540,7 @@ Usage Ledger::usage(TimePoint now) {
       const FamilyPicture family = state.picture_of(book, now);
       usage.acquisitions += family.acquisitions;
       usage.locks += family.locks;
-      usage.hold.merge(family.holds);
+      if (family.hold.any()) usage.hold.merge(family.holds);
       usage.waits_known = usage.waits_known || family.waiting_now;
       usage.accuracy = std::max(usage.accuracy, family.sight);
     }

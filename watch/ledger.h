@@ -59,6 +59,7 @@ class Ledger : public Sink {
   void blind(const std::string& endpoint, TimePoint at, std::string reason) override;
   void sees(const std::string& endpoint, TimePoint at) override;
   void missed(const std::string& endpoint, std::uint64_t changes, std::string reason) override;
+  void seen_until(const std::string& endpoint, TimePoint at) override;
 
   /// All figures and findings. `now` must not lie before earlier sightings. SourcePicture::commands
   /// stays 0: only the sources know it. Holds up sources for at most a millisecond at a time.

@@ -20,12 +20,14 @@ inline constexpr Duration kUndecidedWithin = std::chrono::milliseconds(100);
 /// Salted, so that a hash cannot be traced to an owner even by trying all likely names.
 std::uint64_t hash_of(std::string_view text, std::string_view salt);
 std::string random_salt();
+/// In place of the hash of an owner that was not looked at.
+inline constexpr std::uint64_t kUnnamed = 0;
 /// The first ten hexadecimal digits: enough for people to tell owners apart.
 std::string shown_hash(std::uint64_t hash);
 
 /// Who holds a lock, or waits for it.
 struct Claim {
-  std::uint64_t owner = 0;  ///< a hash
+  std::uint64_t owner = kUnnamed;  ///< a hash
   TimePoint since{};
   std::uint32_t entries = 1;
   bool shared = false;
@@ -78,20 +80,22 @@ struct Happening {
     undecided,  ///< released or expired
     session_lost,
     owner_changed,
+    named,  ///< the owner of a holding that was granted unnamed; counts as no event
   };
   Kind kind = Kind::granted;
-  std::uint64_t owner = 0;
+  std::uint64_t owner = kUnnamed;
   TimePoint at{};
-  bool counted = true;             ///< a grant that was seen
-  bool shared = false;             ///< granted in a shared mode
-  bool took_over = false;          ///< granted shortly after it had expired under another owner
+  bool counted = true;  ///< a grant that was seen
+  bool shared = false;  ///< granted in a shared mode
+  /// Of a grant or a name: granted shortly after it had expired under another owner.
+  bool took_over = false;
   bool was_renewed = false;        ///< expired: it had been renewed at least twice
   bool leaked = false;             ///< of an end: the lock had no TTL
   std::optional<Duration> lasted;  ///< of an end, if the whole holding was seen
   std::optional<Duration> waited;  ///< of a grant
   std::optional<Duration> margin;  ///< TTL left, of a release or a renewal
   bool thin = false;               ///< the margin is less than a tenth of the TTL
-  std::optional<Duration> ttl;     ///< of a grant
+  std::optional<Duration> ttl;     ///< of a grant or a name
 };
 
 /// "owner_changed": as the result file names it.
@@ -102,8 +106,9 @@ struct Happenings {
   std::vector<Happening> list;
   /// Holdings that began and ended between two looks, so of unknown length.
   std::uint64_t unseen_holdings = 0;
-  bool coalesced = false;                           ///< several changes were merged into this
-                                                    ///< sighting
+  std::uint64_t unexplained = 0;  ///< changes that belong to no event and no unseen holding
+  bool coalesced = false;         ///< several changes were merged into this
+                                  ///< sighting
   std::optional<std::uint64_t> changes_of_holding;  ///< of a holding that was seen from grant to
                                                     ///< release
 };
@@ -117,7 +122,8 @@ struct Judgement {
   Accuracy accuracy = Accuracy::sampled;
   std::uint32_t epoch = 0;
   TimePoint sees_since{};
-  /// The fewest changes of a key from grant to release, in its family.
+  /// The most changes of a key from grant to release, in its family; 0: not known, or locks are
+  /// renewed, so that changes tell nothing of holdings.
   std::uint64_t changes_per_holding = 2;
 };
 

@@ -118,7 +118,7 @@ class FamilyFindings {
       evidence += fmt::format("; {} had been renewed before, so the holder died or hung",
                               count(family_.expired_after_renewal));
     }
-    if (family_.holds.count() > 0) {
+    if (family_.hold.any()) {
       evidence +=
           fmt::format("; holds last {} (p50) to {} (p99)", time(family_.holds.percentile(0.5)),
                       time(family_.holds.percentile(0.99)));
@@ -204,17 +204,17 @@ class FamilyFindings {
 std::optional<Finding> blindness_of(const SourcePicture& source) {
   std::string evidence;
   if (!source.sees) {
-    evidence = fmt::format("{} is not seen now ({})", source.facts.endpoint, source.blind_reason);
+    evidence = fmt::format("{} has not been seen for {} ({})", source.facts.endpoint,
+                           human_seconds(source.blind_for), source.blind_reason);
   }
   const auto add = [&](const std::string& text) {
     evidence += fmt::format("{}{}", evidence.empty() ? "" : "; ", text);
   };
-  if (source.blind_seconds > 0) {
+  if (source.blind_seconds > source.blind_for) {
+    const std::string reason = source.sees ? source.blind_reason : "";
     add(fmt::format("{} was not seen for {} in total{}", source.facts.endpoint,
                     human_seconds(source.blind_seconds),
-                    source.sees && !source.blind_reason.empty()
-                        ? fmt::format(" ({})", source.blind_reason)
-                        : ""));
+                    reason.empty() ? "" : fmt::format(" (the last time: {})", reason)));
   }
   if (source.missed > 0) {
     add(fmt::format(

@@ -34,6 +34,8 @@ struct FamilyPicture : results::Observed {
   /// The fewest waiters in each of the last three periods of 10 s, the oldest first. Nothing: not
   /// watched for that long.
   std::optional<std::array<std::uint64_t, 3>> queue;
+  /// No server of its store can be seen, or all for less than a TTL: what is held now is not known.
+  bool blind = false;
   std::string most_waited_for;  ///< the lock with the most waiters now; empty: nobody waits
 };
 
@@ -46,6 +48,7 @@ struct SourcePicture {
   bool sees = true;
   std::string blind_reason;
   double blind_seconds = 0;  ///< in total
+  double blind_for = 0;      ///< of the present outage; 0: it sees
   std::uint64_t missed = 0, commands = 0;
   std::string missed_reason;
 };

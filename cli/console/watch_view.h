@@ -28,8 +28,8 @@ class WatchLines {
   /// Kind, store, family, endpoint.
   using FindingName = std::tuple<std::string, std::string, std::string, std::string>;
 
-  std::map<FindingName, TimePoint> said_;  ///< when the finding was last there
-  std::map<std::string, bool> saw_;        ///< by endpoint
+  std::map<FindingName, TimePoint> said_;   ///< when the finding was last there
+  std::map<std::string, std::string> saw_;  ///< why it is blind, by endpoint; empty: it sees
   TimePoint sum_up_at_ = TimePoint::min();
   std::string summary_;
 };
