@@ -228,10 +228,13 @@ void add_figure(MetricFamily& metric, const FamilyRow& row, const FamilyPicture&
     buckets.add(samples);
     add_histogram(metric, labels, buckets);
   };
+  const bool unknown = family.blind && metric.type == kGauge;
   const auto visit = [&](auto member) {
     const auto& figure = family.*member;
     using Figure = std::remove_cvref_t<decltype(figure)>;
-    if constexpr (std::is_same_v<Figure, results::Distribution>) {
+    if (unknown) {
+      add_number(metric, labels, kNone);
+    } else if constexpr (std::is_same_v<Figure, results::Distribution>) {
       add(family.holds);
     } else if constexpr (std::is_same_v<Figure, std::optional<results::Distribution>>) {
       add(family.waits);
@@ -282,6 +285,15 @@ void add_sources(std::vector<MetricFamily>& all, const std::vector<SourcePicture
     for (const SourcePicture& source : sources) {
       add_number(metric, labels_of_source(source), row.value(source));
     }
+  }
+  MetricFamily& blind = add_family(
+      all, "lockbench_watch_blind_for_seconds",
+      "Length of the present outage, and its reason as a label; only while blind.", kGauge);
+  for (const SourcePicture& source : sources) {
+    if (source.sees) continue;
+    Labels labels = labels_of_source(source);
+    labels.push_back({"reason", loadgen::info_of(loadgen::reason_of(source.blind_reason)).name});
+    add_number(blind, std::move(labels), source.blind_for);
   }
   MetricFamily& info = add_family(all, "lockbench_watch_source_info",
                                   "How a server is watched, as labels; always 1.", kGauge);

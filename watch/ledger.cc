@@ -56,6 +56,7 @@ double hurt_of(const Figures& lock, std::uint64_t waiting) {
   return hurt;
 }
 
+/// `now`: until when its state is known.
 Figures figures_of(const LockRecord& record, TimePoint now, bool held_long) {
   Figures figures;
   static_cast<Counts&>(figures) = record.counts;
@@ -103,7 +104,8 @@ LongFrom long_from(const FamilyBook& book, const LedgerOptions& options) {
 std::optional<double> longest_of(const std::vector<Claim>& claims, TimePoint now) {
   std::optional<double> longest;
   for (const Claim& claim : claims) {
-    longest = std::max(longest.value_or(0), seconds(now - claim.since));
+    const Duration age = std::max(now - claim.since, Duration::zero());
+    longest = std::max(longest.value_or(0), seconds(age));
   }
   return longest;
 }
@@ -111,11 +113,13 @@ std::optional<double> longest_of(const std::vector<Claim>& claims, TimePoint now
 /// Adds to families the figures that need each lock's record, and finds the worst locks.
 class Scan {
  public:
-  Scan(TimePoint now, std::vector<LongFrom> bounds)
-      : now_(now), bounds_(std::move(bounds)), most_waiting_(bounds_.size()) {}
+  explicit Scan(std::vector<LongFrom> bounds)
+      : bounds_(std::move(bounds)), most_waiting_(bounds_.size()) {}
 
-  void look(std::size_t place, LockRecord& record, FamilyPicture& family, FamilyBook& book) {
-    const Figures figures = figures_of(record, now_, is_held_long(record));
+  /// `now`: until when the lock's state is known.
+  void look(std::size_t place, LockRecord& record, FamilyPicture& family, FamilyBook& book,
+            TimePoint now) {
+    const Figures figures = figures_of(record, now, is_held_long(record, now));
     if (figures.held_long_now > 0 && !std::exchange(record.long_counted, true)) {
       book.held_long(record);
     }
@@ -123,8 +127,8 @@ class Scan {
       book.renewal_stopped(record);
     }
     if (figures.held_long_now > 0) family.long_from = bounds_[record.family].bound;
-    family.oldest_hold = std::max(family.oldest_hold, longest_of(record.holders, now_).value_or(0));
-    family.oldest_wait = std::max(family.oldest_wait, longest_of(record.waiters, now_).value_or(0));
+    family.oldest_hold = std::max(family.oldest_hold, longest_of(record.holders, now).value_or(0));
+    family.oldest_wait = std::max(family.oldest_wait, longest_of(record.waiters, now).value_or(0));
     family.without_ttl_now += figures.without_ttl_now;
     family.held_long_now += figures.held_long_now;
     family.renewal_stopped_now += figures.renewal_stopped_now;
@@ -135,13 +139,13 @@ class Scan {
     keep(place, hurt_of(figures, record.waiting));
   }
 
-  bool is_held_long(const LockRecord& record) const {
-    const auto held = longest_of(record.holders, now_);
+  bool is_held_long(const LockRecord& record, TimePoint now) const {
+    const auto held = longest_of(record.holders, now);
     const LongFrom& from = bounds_[record.family];
     if (!held || *held <= seconds(from.bound)) return false;
     // It is kept on purpose.
     if (record.given_back || record.never_released) return false;
-    return !from.only_if_silent || !record.shows_life(now_);
+    return !from.only_if_silent || !record.shows_life(now);
   }
 
   /// Places of the worst locks, the worst first.
@@ -161,7 +165,6 @@ class Scan {
     worst_.emplace(hurt, place);
   }
 
-  const TimePoint now_;
   const std::vector<LongFrom> bounds_;
   std::vector<std::uint64_t> most_waiting_;
   std::set<std::pair<double, std::size_t>, std::greater<>> worst_;
@@ -198,11 +201,29 @@ struct Ledger::State {
     SourcePicture picture;
     TimePoint sees_since{};
     TimePoint blind_since{};
-    std::uint32_t epoch = 0;
+    TimePoint seen_until = TimePoint::max();
+    std::uint32_t epoch = 0;  ///< counts its gaps
     Distinct no_locks{};
 
-    double blind_seconds(TimePoint now) const {
-      return picture.blind_seconds + (picture.sees ? 0 : seconds(now - blind_since));
+    double blind_for(TimePoint now) const {
+      return picture.sees ? 0 : seconds(std::max(now - blind_since, Duration::zero()));
+    }
+    double blind_seconds(TimePoint now) const { return picture.blind_seconds + blind_for(now); }
+    bool had_gaps() const { return !picture.sees || epoch > 0 || !picture.facts.progress.empty(); }
+    /// How well it has seen so far, all in all.
+    Accuracy accuracy() const {
+      const bool missed_any = had_gaps() || picture.missed > 0;
+      return missed_any ? std::max(picture.facts.accuracy, Accuracy::at_least)
+                        : picture.facts.accuracy;
+    }
+    /// Whether it sees, and no gap ended less than `time` ago.
+    bool sees_for(Duration time, TimePoint now) const {
+      return picture.sees && (epoch == 0 || now - sees_since >= time);
+    }
+    /// The latest time of which the lock's state is known: ages count until then.
+    TimePoint known_until(const LockRecord& record, TimePoint now) const {
+      if (!picture.sees || record.epoch != epoch) return std::min(now, blind_since);
+      return std::min(now, seen_until);
     }
   };
 
@@ -306,12 +327,14 @@ struct Ledger::State {
                               .shows_owners = options.shows_owners};
     const Happenings happenings = derive(record, std::move(sighting), judgement);
     for (const Happening& event : happenings.list) {
-      if (event.kind != Happening::Kind::granted) continue;
+      const bool granted = event.kind == Happening::Kind::granted;
+      if (!granted && event.kind != Happening::Kind::named) continue;
       if (event.owner != kUnnamed) owners.add(event.owner);
       if (!event.counted) continue;
+      if (event.ttl) ttl.record(*event.ttl);
+      if (!granted) continue;
       acquired.add(event.at);
       shared += event.shared ? 1 : 0;
-      if (event.ttl) ttl.record(*event.ttl);
     }
     acquired.add(record.at, happenings.unseen_holdings);
     add(record.counts, happenings);
@@ -375,9 +398,12 @@ struct Ledger::State {
 
   /// The book's figures, with the accuracy of its source.
   FamilyPicture picture_of(FamilyBook& book, TimePoint now) {
-    const SourcePicture& source = endpoints[endpoint_of(book.known().endpoint)].picture;
-    FamilyPicture picture = book.picture(now, source.facts.accuracy, source.missed);
+    const Endpoint& endpoint = endpoints[endpoint_of(book.known().endpoint)];
+    const SourcePicture& source = endpoint.picture;
+    FamilyPicture picture =
+        book.picture(now, source.facts.accuracy, source.missed, endpoint.had_gaps());
     picture.source = source.facts.way;
+    picture.blind = !endpoint.sees_for(book.longest_ttl(), now);
     return picture;
   }
 
@@ -445,12 +471,19 @@ void Ledger::blind(const std::string& endpoint, TimePoint at, std::string reason
   source.picture.blind_reason = std::move(reason);
 }
 
+void Ledger::seen_until(const std::string& endpoint, TimePoint at) {
+  State& state = *state_;
+  const std::lock_guard guard(state.mutex);
+  state.endpoints[state.endpoint_of(endpoint)].seen_until = at;
+}
+
 void Ledger::sees(const std::string& endpoint, TimePoint at) {
   State& state = *state_;
   const std::lock_guard guard(state.mutex);
   State::Endpoint& source = state.endpoints[state.endpoint_of(endpoint)];
   state.begin(at);
   source.sees_since = at;
+  source.seen_until = TimePoint::max();
   if (source.picture.sees) return;
   if (const auto since = state.blind_since()) state.acquired.leave_out(*since, at);
   source.picture.blind_seconds += seconds(std::max(at - source.blind_since, Duration::zero()));
@@ -486,9 +519,11 @@ Picture Ledger::read(TimePoint now) {
     picture.at = now;
     if (state.began) picture.watched = std::max(now - *state.began, Duration::zero());
     for (const State::Endpoint& endpoint : state.endpoints) {
-      picture.sources.push_back(endpoint.picture);
-      picture.sources.back().blind_seconds = endpoint.blind_seconds(now);
-      picture.sources.back().no_locks = endpoint.no_locks.count();
+      SourcePicture& source = picture.sources.emplace_back(endpoint.picture);
+      source.facts.accuracy = endpoint.accuracy();
+      source.blind_for = endpoint.blind_for(now);
+      source.blind_seconds = endpoint.blind_seconds(now);
+      source.no_locks = endpoint.no_locks.count();
     }
     for (FamilyBook& book : state.books) {
       picture.families.push_back(state.picture_of(book, now));
@@ -498,7 +533,10 @@ Picture Ledger::read(TimePoint now) {
     picture.locks_unfollowed = state.unfollowed.count();
     places = state.locks.size();
   }
-  Scan scan(now, std::move(bounds));
+  Scan scan(std::move(bounds));
+  const auto known_until = [&](const LockRecord& record) {
+    return state.endpoints[record.endpoint].known_until(record, now);
+  };
   state.for_each(places, [&](std::size_t place, LockRecord& record) {
     // The family is newer than the picture.
     if (record.family >= picture.families.size()) return;
@@ -508,7 +546,7 @@ Picture Ledger::read(TimePoint now) {
       if (family.waiting_now) *family.waiting_now -= record.waiting;
       state.free_unseen(place, now);
     }
-    scan.look(place, record, family, state.books[record.family]);
+    scan.look(place, record, family, state.books[record.family], known_until(record));
   });
   {
     const std::lock_guard guard(state.mutex);
@@ -521,8 +559,9 @@ Picture Ledger::read(TimePoint now) {
     for (const std::size_t place : scan.worst()) {
       const LockRecord& record = state.locks.at(place);
       if (record.family >= picture.families.size()) continue;
-      LockPicture& lock = picture.worst.emplace_back(
-          picture_of(record, picture.families[record.family], scan.is_held_long(record), now));
+      const TimePoint until = known_until(record);
+      LockPicture& lock = picture.worst.emplace_back(picture_of(
+          record, picture.families[record.family], scan.is_held_long(record, until), until));
       lock.endpoint = state.endpoints[record.endpoint].picture.facts.endpoint;
       if (const auto* const history = state.histories.find(place)) {
         lock.history = {history->begin(), history->end()};
@@ -549,7 +588,7 @@ Usage Ledger::usage(TimePoint now) {
       const FamilyPicture family = state.picture_of(book, now);
       usage.acquisitions += family.acquisitions;
       usage.locks += family.locks;
-      usage.hold.merge(family.holds);
+      if (family.hold.any()) usage.hold.merge(family.holds);
       usage.waits_known = usage.waits_known || family.waiting_now;
       usage.accuracy = std::max(usage.accuracy, family.sight);
     }

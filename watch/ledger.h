@@ -63,6 +63,7 @@ class Ledger : public Sink {
   void sees(const std::string& endpoint, TimePoint at) override;
   void missed(const std::string& endpoint, std::uint64_t changes, std::string reason) override;
   void no_lock(const std::string& endpoint, const std::string& key) override;
+  void seen_until(const std::string& endpoint, TimePoint at) override;
 
   /// All figures and findings. `now` must not lie before earlier sightings. SourcePicture::commands
   /// stays 0: only the sources know it. Holds up sources for at most a millisecond at a time.

@@ -90,20 +90,22 @@ struct Happening {
     owner_changed,
     lapsed,      ///< expired, in a family that is never released
     given_back,  ///< no end: see LockRecord::given_back
+    named,       ///< the owner of a holding that was granted unnamed; counts as no event
   };
   Kind kind = Kind::granted;
   std::uint64_t owner = kUnnamed;
   TimePoint at{};
-  bool counted = true;             ///< a grant that was seen
-  bool shared = false;             ///< granted in a shared mode
-  bool took_over = false;          ///< granted shortly after it had expired under another owner
+  bool counted = true;  ///< a grant that was seen
+  bool shared = false;  ///< granted in a shared mode
+  /// Of a grant or a name: granted shortly after it had expired under another owner.
+  bool took_over = false;
   bool was_renewed = false;        ///< expired: it had been renewed at least twice
   bool leaked = false;             ///< of an end: the lock had no TTL
   std::optional<Duration> lasted;  ///< of an end, if the whole holding was seen
   std::optional<Duration> waited;  ///< of a grant
   std::optional<Duration> margin;  ///< TTL left, of a release or a renewal
   bool thin = false;               ///< the margin is less than a tenth of the TTL
-  std::optional<Duration> ttl;     ///< of a grant
+  std::optional<Duration> ttl;     ///< of a grant or a name
 };
 
 /// "owner_changed": as the result file names it.
@@ -116,8 +118,9 @@ struct Happenings {
   std::vector<Happening> list;
   /// Holdings that began and ended between two looks, so of unknown length.
   std::uint64_t unseen_holdings = 0;
-  bool coalesced = false;                           ///< several changes were merged into this
-                                                    ///< sighting
+  std::uint64_t unexplained = 0;  ///< changes that belong to no event and no unseen holding
+  bool coalesced = false;         ///< several changes were merged into this
+                                  ///< sighting
   std::optional<std::uint64_t> changes_of_holding;  ///< of a holding that was seen from grant to
                                                     ///< release
 };
@@ -131,7 +134,8 @@ struct Judgement {
   Accuracy accuracy = Accuracy::sampled;
   std::uint32_t epoch = 0;
   TimePoint sees_since{};
-  /// The fewest changes of a key from grant to release, in its family.
+  /// The most changes of a key from grant to release, in its family; 0: not known, or locks are
+  /// renewed, so that changes tell nothing of holdings.
   std::uint64_t changes_per_holding = 2;
   bool never_released = false;  ///< its locks end by expiry by design
   bool shows_owners = false;

@@ -132,7 +132,7 @@ class FamilyFindings {
       evidence += fmt::format("; {} had been renewed before, so the holder died or hung",
                               count(family_.expired_after_renewal));
     }
-    if (family_.holds.count() > 0) {
+    if (family_.hold.any()) {
       evidence +=
           fmt::format("; holds last {} (p50) to {} (p99)", time(family_.holds.percentile(0.5)),
                       time(family_.holds.percentile(0.99)));
@@ -223,11 +223,13 @@ class FamilyFindings {
           "several locks",
           true);
     }
+    // Of all acquisitions: who was not looked at may be anybody.
+    const double seen_share = family_.largest_share * family_.owner_share;
     if (family_.most_waiting > 0 && family_.acquisitions >= kFewestAcquisitions &&
-        family_.owners >= kFewestOwners && family_.largest_share >= kMostShare) {
+        family_.owners >= kFewestOwners && seen_share >= kMostShare) {
       add("hog", 1, std::nullopt,
           fmt::format("one of {} owners has {:.0f} % of {} acquisitions", count(family_.owners),
-                      100 * family_.largest_share, count(family_.acquisitions)),
+                      100 * seen_share, count(family_.acquisitions)),
           "if others starve, use a lock that serves in order", true);
     }
   }
@@ -248,14 +250,14 @@ class FamilyFindings {
 std::optional<Finding> blindness_of(const SourcePicture& source) {
   std::string evidence;
   if (!source.sees) {
-    evidence = fmt::format("{} is not seen now ({})", source.facts.endpoint, source.blind_reason);
+    evidence = fmt::format("{} has not been seen for {} ({})", source.facts.endpoint,
+                           human_seconds(source.blind_for), source.blind_reason);
   }
-  if (source.blind_seconds > 0) {
+  if (source.blind_seconds > source.blind_for) {
+    const std::string reason = source.sees ? source.blind_reason : "";
     evidence += fmt::format("{}{} was not seen for {} in total{}", evidence.empty() ? "" : "; ",
                             source.facts.endpoint, human_seconds(source.blind_seconds),
-                            source.sees && !source.blind_reason.empty()
-                                ? fmt::format(" ({})", source.blind_reason)
-                                : "");
+                            reason.empty() ? "" : fmt::format(" (the last time: {})", reason));
   }
   if (evidence.empty()) return std::nullopt;
   return Finding{{.kind = "blind",

@@ -36,6 +36,8 @@ struct FamilyPicture : results::Observed {
   /// watched for that long.
   std::optional<Lows::Parts> queue;
   std::uint64_t acquired_meanwhile = 0;  ///< in these periods and the present one
+  /// Its server cannot be seen, or for less than a TTL: what is held now is not known.
+  bool blind = false;
   std::string most_waited_for;  ///< the lock with the most waiters now; empty: nobody waits
   /// Holdings that were too long, and that were no longer renewed, since the watch began.
   std::uint64_t held_long = 0, renewals_stopped = 0;
@@ -54,6 +56,7 @@ struct SourcePicture {
   std::string blind_reason;
   double blind_seconds = 0;  ///< in total
   std::uint64_t outages = 0;
+  double blind_for = 0;  ///< of the present outage; 0: it sees
   std::uint64_t missed = 0, commands = 0;
   std::uint64_t no_locks = 0;  ///< keys that match a pattern but are no locks, estimated
   std::string a_no_lock;       ///< one of them

@@ -30,7 +30,7 @@ enum class Shape {
 
 /// A holder of a lock, or a waiter. `owner` is as the store has it; the ledger keeps only a hash.
 struct Party {
-  std::string owner;
+  std::string owner;                 ///< empty: not looked at yet; a later sighting may name it
   bool shared = false;               ///< in a shared mode
   std::uint64_t entries = 1;         ///< re-entrancy count of a holder
   std::optional<TimePoint> since{};  ///< when it began to hold or wait, if the store knows
@@ -64,8 +64,14 @@ struct Sighting {
   /// TTL.
   std::optional<Ending> ended;
   /// The first look at this lock since the watch began or saw again: a holder without `since` has
-  /// held it for an unknown time. Only needed if `changes` is always 0.
+  /// held it for an unknown time. A source whose `changes` are not always 0 may leave it to them: 0
+  /// means the same.
   bool first_look = false;
+  /// The state was read long after the changes behind it: it tells neither when the holding began
+  /// nor how the one before it ended.
+  bool late = false;
+  /// Tells only who waits, or how many: the rest is as in the previous sighting.
+  bool only_waiters = false;
   /// Minimum number of changes of the lock's key behind this sighting. More than one if events were
   /// coalesced, 0 if the state was sampled.
   std::uint64_t changes = 0;
@@ -87,6 +93,7 @@ struct SourceFacts {
   Accuracy accuracy = Accuracy::sampled;
   std::string waiters;              ///< where it sees waiters: "LLEN of queues"; empty: nowhere
   std::vector<std::string> unseen;  ///< completes "cannot see ...", one each
+  std::string progress;  ///< of the first look at all locks, "9,000 keys left"; empty: done
 };
 
 /// Receives the reports of sources. Thread-safe; does not block. Sightings of one lock come in
@@ -100,7 +107,7 @@ class Sink {
   /// If the user named no locks: a pattern of keys that look like locks. They are not followed. May
   /// repeat.
   virtual void proposed(std::string pattern) = 0;
-  /// From `at` on the source sees nothing, until `sees` is called.
+  /// From `at` on the source sees nothing, until `sees` is called. May repeat with another reason.
   virtual void blind(const std::string& endpoint, TimePoint at, std::string reason) = 0;
   /// The source sees again. Events in between are lost: each lock's first sighting afterwards
   /// starts afresh and ends no holding.
@@ -109,6 +116,9 @@ class Sink {
   virtual void missed(const std::string& endpoint, std::uint64_t changes, std::string reason) = 0;
   /// Reports a key that matches a pattern but whose value is no lock's. May repeat.
   virtual void no_lock(const std::string& /*endpoint*/, const std::string& /*key*/) {}
+  /// All changes until `at` have been reported, but later ones wait for a look. TimePoint::max():
+  /// none waits, as without a call. After blind(), only until sees().
+  virtual void seen_until(const std::string& /*endpoint*/, TimePoint /*at*/) {}
 };
 
 /// The user's settings for a watch.

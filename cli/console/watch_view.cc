@@ -41,9 +41,11 @@ std::string summary_of(const Picture& picture) {
     sum.expired_while_held += family.expired_while_held;
     sum.without_ttl_now += family.without_ttl_now;
   }
+  const bool blind = std::ranges::any_of(picture.families, &FamilyPicture::blind);
   std::string text = fmt::format(
-      "{}: {} held, {} waiting, {} acquisitions/s, {} expired while held, {} without TTL",
-      families_in(picture), sum.held_now, sum.waiting_now ? std::to_string(*sum.waiting_now) : "?",
+      "{}{}: {} held, {} waiting, {} acquisitions/s, {} expired while held, {} without TTL",
+      blind ? "BLIND: last seen: " : "", families_in(picture), sum.held_now,
+      sum.waiting_now ? std::to_string(*sum.waiting_now) : "?",
       results::human_number(sum.acquisitions_per_second), sum.expired_while_held,
       sum.without_ttl_now);
   const auto worst = std::ranges::find_if(
@@ -51,20 +53,22 @@ std::string summary_of(const Picture& picture) {
   if (worst != picture.worst.end()) {
     text += fmt::format("; worst: {} ({})", results::printable(worst->lock), worst->trouble);
   }
-  return text;
+  return picture.deployment.empty() ? text : fmt::format("{}: {}", picture.deployment, text);
 }
 
 /// "redis redis://h:6379: CLIENT TRACKING, exact; waiters: LLEN of queues; 12 commands"
 std::string source_text(const SourcePicture& source) {
   const watch::SourceFacts& facts = source.facts;
   if (!source.sees) {
-    return fmt::format("{} {}: BLIND: {}", facts.store, facts.endpoint, source.blind_reason);
+    return fmt::format("{} {}: BLIND for {}: {}", facts.store, facts.endpoint,
+                       results::human_seconds(source.blind_for), source.blind_reason);
   }
   std::string text =
       fmt::format("{} {}: {}, {}; waiters: {}; {} commands", facts.store, facts.endpoint, facts.way,
                   kMeanings[static_cast<std::size_t>(facts.accuracy)],
                   facts.waiters.empty() ? "not seen" : facts.waiters,
                   results::human_count(static_cast<double>(source.commands)));
+  if (!facts.progress.empty()) text += "; first look: " + facts.progress;
   if (source.no_locks > 0) {
     text += fmt::format("; {} {} no {}, such as {}",
                         results::human_count(static_cast<double>(source.no_locks)),
@@ -225,9 +229,11 @@ std::vector<std::string> watch_view(const watch::Picture& picture, std::size_t l
 std::vector<std::string> WatchLines::lines(const Picture& picture) {
   std::vector<std::string> lines;
   for (const SourcePicture& source : picture.sources) {
-    const auto [known, fresh] = saw_.try_emplace(source.facts.endpoint, source.sees);
-    if (!fresh && known->second == source.sees) continue;
-    known->second = source.sees;
+    // A new reason is news too.
+    const std::string sight = source.sees ? "" : source.blind_reason;
+    const auto [known, fresh] = saw_.try_emplace(source.facts.endpoint, sight);
+    if (!fresh && known->second == sight) continue;
+    known->second = sight;
     lines.push_back(source_text(source));
     if (!fresh || !tells_unseen_) continue;
     for (const std::string& unseen : source.facts.unseen) lines.push_back("cannot see " + unseen);

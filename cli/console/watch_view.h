@@ -38,7 +38,7 @@ class WatchLines {
 
   const bool tells_unseen_;
   std::map<FindingName, Said> said_;
-  std::map<std::string, bool> saw_;  ///< by endpoint
+  std::map<std::string, std::string> saw_;  ///< why it is blind, by endpoint; empty: it sees
   TimePoint sum_up_at_ = TimePoint::min();
   std::string summary_;
 };

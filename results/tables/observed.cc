@@ -12,12 +12,16 @@ namespace {
 
 using FamilyFields = std::vector<Field<Observed>>;
 
+constexpr double kNearlyAll = 0.95;
+
 /// "≥12", "~12" for a family whose counts may be incomplete.
 Cell seen(const Observed& family, std::uint64_t count, FamilyRow::Count kind) {
   if (count == 0 || kind == FamilyRow::plain) return count;
-  const Tone tone = kind == FamilyRow::bad ? Tone::bad : Tone::plain;
-  if (family.accuracy == "exact") return {count, tone};
-  const bool at_least = family.accuracy == "at_least";
+  const Tone tone = kind == FamilyRow::bounded ? Tone::plain : Tone::bad;
+  const bool some_unseen = kind == FamilyRow::looked && family.owner_share < kNearlyAll;
+  const bool exact = family.accuracy == "exact";
+  if (exact && !some_unseen) return {count, tone};
+  const bool at_least = exact || family.accuracy == "at_least";
   Cell cell(count, tone, (at_least ? "≥" : "~") + human_count(static_cast<double>(count)));
   cell.at_least = at_least;
   return cell;
@@ -28,10 +32,15 @@ Cell seen(const Observed& /*family*/, const Number& number, FamilyRow::Count /*k
   return number;
 }
 
-Cell percentile(const Distribution& of, double Distribution::*figure) {
-  return figure_cell(of, figure);
+/// "~30 ms" if many holdings were not seen whole.
+Cell percentile(const Observed& family, const Distribution& of, double Distribution::*figure) {
+  Cell cell = figure_cell(of, figure);
+  const bool doubtful = family.accuracy == "sampled" || family.hold_share < kNearlyAll;
+  if (doubtful && of.any()) cell.text = "~" + human_seconds(of.*figure);
+  return cell;
 }
-Cell percentile(const std::optional<Distribution>& of, double Distribution::*figure) {
+Cell percentile(const Observed& /*family*/, const std::optional<Distribution>& of,
+                double Distribution::*figure) {
   return of ? figure_cell(*of, figure) : Cell();
 }
 
@@ -46,14 +55,16 @@ void add_fields(const FamilyRow& row, FamilyFields& fields) {
                 .show = given.show};
   const char* const suffix = row.unit == Unit::seconds ? "_seconds" : "";
   const auto add = [&](auto member) {
-    if constexpr (requires(const Observed& family) { percentile(family.*member, nullptr); }) {
+    if constexpr (requires(const Observed& family) {
+                    percentile(family, family.*member, nullptr);
+                  }) {
       for (const auto& [name, figure, later] :
            {std::tuple("p50", &Distribution::p50, 2), std::tuple("p99", &Distribution::p99, 0)}) {
         column.key = fmt::format("{}_{}{}", row.name, name, suffix);
         column.name = name;
         column.rank = given.rank + later;
         fields.push_back({column, [member, figure = figure](const Observed& family) {
-                            return percentile(family.*member, figure);
+                            return percentile(family, family.*member, figure);
                           }});
       }
     } else {

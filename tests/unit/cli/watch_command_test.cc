@@ -301,10 +301,44 @@ TEST(WatchView, SaysThatItIsBlindAndWhatToName) {
   picture.sources = sample().sources;
   picture.sources[0].sees = false;
   picture.sources[0].blind_reason = "connection refused";
+  picture.sources[0].blind_for = 12;
   picture.proposals = {"lock:order:*", "lock:mail:*"};
   const auto lines = watch_view(picture, 40, {.color = true, .width = 160});
-  EXPECT_THAT(lines.at(1), AllOf(HasSubstr("BLIND: connection refused"), HasSubstr("\x1b[31m")));
+  EXPECT_THAT(lines.at(1),
+              AllOf(HasSubstr("BLIND for 12 s: connection refused"), HasSubstr("\x1b[31m")));
   EXPECT_THAT(text_of(lines), HasSubstr("name them with --locks\n  lock:order:*\n"));
+}
+
+TEST(WatchView, MarksFiguresThatRestOnPartOfTheLocks) {
+  watch::Picture picture = sample();
+  picture.sources[0].facts.progress = "900 keys left";
+  picture.families.resize(1);
+  watch::FamilyPicture& shown = picture.families[0];
+  shown.accuracy = "exact";
+  shown.taken_over = 7;
+  shown.hold_share = 0.96;
+  EXPECT_THAT(view_of(picture), HasSubstr("first look: 900 keys left"));
+  EXPECT_THAT(view_of(picture), AllOf(HasSubstr(" 20 ms"), Not(HasSubstr("≥7"))));
+  shown.hold_share = 0.5;
+  shown.owner_share = 0.1;
+  EXPECT_THAT(view_of(picture), AllOf(HasSubstr("~20 ms"), HasSubstr("≥7")));
+}
+
+TEST(WatchLines, TellsThatItIsBlindAndEachNewReason) {
+  WatchLines log;
+  watch::Picture picture = sample();
+  log.lines(picture);
+  picture.sources[0].sees = false;
+  picture.families[0].blind = true;
+  for (const std::string reason : {"the connection was closed", "WRONGPASS"}) {
+    picture.sources[0].blind_reason = reason;
+    picture.at += 10s;
+    EXPECT_THAT(log.lines(picture), Contains(HasSubstr(reason)));
+    picture.at += 1s;
+    EXPECT_THAT(log.lines(picture), Each(Not(HasSubstr(reason))));
+  }
+  WatchLines blind_from_the_start;
+  EXPECT_THAT(blind_from_the_start.lines(picture), Contains(HasSubstr("BLIND: last seen: 2 fam")));
 }
 
 TEST(WatchLines, TellsAFindingOnceUntilItWasAway) {

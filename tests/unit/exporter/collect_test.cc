@@ -304,6 +304,26 @@ TEST_F(CollectWatchTest, NamesTheDeploymentIfItHasAName) {
   }
 }
 
+TEST_F(CollectWatchTest, WhileItIsBlindGaugesOfLocksAreUnknownAndTheReasonIsTold) {
+  watch::Picture picture = sample_picture();
+  metrics_.show(picture);
+  EXPECT_THAT(page(), Not(HasSubstr("lockbench_watch_blind_for_seconds{")));
+  picture.families[0].blind = true;
+  picture.sources[0].sees = false;
+  picture.sources[0].blind_for = 12.5;
+  picture.sources[0].blind_reason = "AUTH was refused: WRONGPASS invalid username-password pair";
+  metrics_.show(picture);
+  const std::string family =
+      "{store=\"redis\",endpoint=\"redis://h:6379\",family=\"lock:order:*\"}";
+  for (const std::string& series :
+       {"held" + family + " Nan", "oldest_hold_seconds" + family + " Nan",
+        "renewal_stopped" + family + " Nan", "acquisitions_total" + family + " 12",
+        std::string("blind_for_seconds{store=\"redis\",endpoint=\"redis://h:6379\","
+                    "reason=\"auth\"} 12.5")}) {
+    EXPECT_THAT(page(), HasSubstr("lockbench_watch_" + series + "\n"));
+  }
+}
+
 TEST_F(CollectWatchTest, NamesNeitherLocksNorOwners) {
   metrics_.show(sample_picture());
   EXPECT_THAT(page(), Not(HasSubstr("secret-customer")));
