@@ -675,13 +675,14 @@ TEST_F(ExactLedgerTest, OwnersThatWereNotReadAreNoHog) {
   EXPECT_FALSE(finding(picture(20s), "hog"));
 }
 
-TEST_F(ExactLedgerTest, TheFirstRowOfATableIsAnAcquisition) {
-  ledger_.begin(begin_);
+TEST_F(LedgerTest, TheFirstRowOfATableIsAnAcquisition) {
+  Ledger ledger({.salt = "1"});
+  ledger.begin(begin_);
   Sighting row = held(3s, "a");
   row.shape = Shape::table_row;
   row.holders.front().since = begin_ + 2900ms;
-  see(std::move(row));
-  EXPECT_EQ(figures(5s).acquisitions, 1U);
+  ledger.seen(script_server, std::move(row));
+  EXPECT_EQ(ledger.read(begin_ + 5s).families.front().acquisitions, 1U);
 }
 
 TEST_F(LedgerTest, AHoldingIsLongByWhatIsUsualOrByAnHour) {
