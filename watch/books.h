@@ -233,7 +233,6 @@ class FamilyBook {
     picture.accuracy = name_of(picture.sight);
     picture.queue = queue_.parts(now);
     picture.acquired_meanwhile = acquired_.latest(now, 10 * (Lows::kParts + 1));
-    picture.is_never_released = is_never_released();
     return picture;
   }
   /// The most seen of a whole holding; 0: none was seen yet, or renewals make it tell nothing.

@@ -42,7 +42,6 @@ struct FamilyPicture : results::Observed {
   /// Holdings that were too long, and that were no longer renewed, since the watch began.
   std::uint64_t held_long = 0, renewals_stopped = 0;
   std::optional<Duration> long_from;  ///< the bound that the longest of the long holds exceeds
-  bool is_never_released = false;     ///< by what was seen so far
   std::map<std::string, std::string, std::less<>> latest_lock;  ///< by kind of finding
 };
 
