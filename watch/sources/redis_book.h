@@ -110,7 +110,7 @@ class RedisBook {
         enqueue(due.key, found->second, way_ == Way::notifications ? kIdle : kUrgent, now);
       } else if (!found->second.queued) {
         // It was free, changed once and is free: it was taken and released in one turn.
-        if (found->second.passed && !found->second.unknown) {
+        if (found->second.passed) {
           ready_.push_back(free_lock(due.key, found->second.changed_at));
           ready_.back().changes = 2;
         }
@@ -192,6 +192,8 @@ class RedisBook {
       return seen;
     }
     state->first_look = entry.unknown;
+    const bool was_unknown = entry.unknown;
+    known(entry);
     // Latest possible end, as the exact moment of the state is unknown.
     if (state->ttl_left) entry.ends = answered_at + *state->ttl_left + std::chrono::milliseconds(1);
     if (!state->ttl_left && !state->holders.empty()) entry.ends.reset();
@@ -205,7 +207,8 @@ class RedisBook {
       return seen;
     }
     if (!entry.held && !entry.queued) {
-      if (entry.changes == 0) {
+      // What was there before the watch may have been deleted by its only change.
+      if (entry.changes == 0 || was_unknown) {
         forget(found);
       } else {
         remember(key, entry);
@@ -439,7 +442,6 @@ class RedisBook {
     return state;
   }
   void settle(const std::string& key, Entry& entry, const Sighting& last) {
-    known(entry);
     entry.held = !last.holders.empty();
     if (entry.held) {
       entry.owner = hash_of(last.holders.front().owner);

@@ -444,7 +444,7 @@ TEST(WatchLines, TellsWhenAServerIsLostAndBack) {
   EXPECT_THAT(log.lines(picture), IsEmpty());
   picture.sources[0].sees = false;
   picture.sources[0].blind_reason = "connection refused";
-  EXPECT_THAT(log.lines(picture), ElementsAre(HasSubstr("BLIND: connection refused")));
+  EXPECT_THAT(log.lines(picture), ElementsAre(HasSubstr("BLIND for 0 s: connection refused")));
   EXPECT_THAT(log.lines(picture), IsEmpty());
   picture.sources[0].sees = true;
   EXPECT_THAT(log.lines(picture), ElementsAre(HasSubstr("CLIENT TRACKING")));

@@ -109,6 +109,7 @@ Sighting only(const std::vector<Sighting>& seen) {
 
 class TrackedKey : public testing::Test {
  protected:
+  TrackedKey() { book_.all_found(); }
   /// Reports changes, then a look with this state.
   std::vector<Sighting> change(int times, std::optional<Sighting> state, int when) {
     for (int i = 0; i < times; ++i) book_.changed("k", at(when));
@@ -193,7 +194,6 @@ TEST_F(TrackedKey, ALookAheadOfItsMessageWaitsForThat) {
 }
 
 TEST_F(TrackedKey, ALateLookIsNoTimeAndWhatItMergesIsMissed) {
-  book_.all_found();
   const Sighting prompt = only(change(1, held_by("a"), 0));
   EXPECT_FALSE(prompt.late || prompt.first_look);
   for (const int when : {100, 115, 130}) book_.changed("k", at(when));
@@ -204,22 +204,28 @@ TEST_F(TrackedKey, ALateLookIsNoTimeAndWhatItMergesIsMissed) {
   EXPECT_EQ(book_.take_missed(), 1U) << "the other two came at once";
 }
 
-TEST_F(TrackedKey, WhatWasThereBeforeTheWatchBeganUnseen) {
-  EXPECT_TRUE(only(change(1, held_by("a"), 0)).first_look);
-  EXPECT_FALSE(only(change(1, free_key(), 10)).first_look);
-  EXPECT_FALSE(only(change(1, held_by("b"), 20)).first_look) << "it was seen to be free";
-  book_.found("old", at(30));
-  EXPECT_EQ(book_.first_looks_left(), 1U);
-  book_.all_found();
-  book_.changed("old", at(40));
-  book_.next(at(40));
-  const Sighting old = only(book_.looked("old", KeyKind::text, held_by("a"), at(40), at(40)));
+TEST(RedisBook, WhatWasThereBeforeTheWatchBeganUnseen) {
+  RedisBook book(100, RedisBook::Way::tracking);
+  const auto change = [&](std::optional<Sighting> state, int when) {
+    book.changed("k", at(when));
+    book.next(at(when));
+    return book.looked("k", KeyKind::text, std::move(state), at(when), at(when));
+  };
+  EXPECT_THAT(change(free_key(), 0), IsEmpty()) << "it may have been held before";
+  book.expire(at(2000));
+  EXPECT_THAT(book.take_ready(), IsEmpty());
+  EXPECT_FALSE(only(change(held_by("b"), 2000)).first_look) << "it was seen to be free";
+  book.found("old", at(2030));
+  EXPECT_EQ(book.first_looks_left(), 1U);
+  book.all_found();
+  book.changed("old", at(2040));
+  book.next(at(2040));
+  const Sighting old = only(book.looked("old", KeyKind::text, held_by("a"), at(2040), at(2040)));
   EXPECT_TRUE(old.first_look) << "the change may have been a renewal";
-  EXPECT_EQ(book_.first_looks_left(), 0U);
+  EXPECT_EQ(book.first_looks_left(), 0U);
 }
 
 TEST_F(TrackedKey, AHoldingWithinOneMessageIsCounted) {
-  book_.all_found();
   EXPECT_THAT(change(1, free_key(), 0), IsEmpty());
   book_.expire(at(1500));
   EXPECT_EQ(only(book_.take_ready()).changes, 2U);
@@ -239,8 +245,8 @@ TEST(RedisBook, HeldKeysComeFirstThenTheLatestChanges) {
   const auto put = book.next(at(122));
   EXPECT_EQ(put->key, "0") << "so late that its order does not matter";
   book.put_back(*put);
-  EXPECT_EQ(book.next(at(122))->key, "1");
   EXPECT_EQ(book.next(at(122))->key, "0");
+  EXPECT_EQ(book.next(at(122))->key, "1");
   EXPECT_FALSE(book.next(at(122)));
 }
 
@@ -464,7 +470,7 @@ class Played {
 
 TEST(PlayedRedis, FiguresAreTrueAtAnyRate) {
   for (const auto way : {RedisBook::Way::tracking, RedisBook::Way::notifications}) {
-    for (const int rate : {10, 100, 1000, 3000}) {
+    for (const int rate : {10, 100, 3000}) {
       Played played(way, rate);
       played.play();
       const bool all_told = way == RedisBook::Way::notifications;
