@@ -263,8 +263,7 @@ class RedisLook : private Watching {
     const bool fails =
         answers.value.type == Reply::Type::error || answers.time_left.type == Reply::Type::error;
     if (fails && !says("access one of the keys")) {
-      throw Failure(connection_.display() + ": " +
-                    (says("") ? answers.value.text : answers.time_left.text));
+      throw Failure(says("") ? answers.value.text : answers.time_left.text);
     }
     if (question.asked_as == KeyKind::hash) answers.value = all_fields(std::move(answers.value));
     // GETRANGE returns "" both for an empty value and for a missing key.
